@@ -1,0 +1,14 @@
+"""nplm: neural and n-gram language models with a scikit-learn API.
+
+The models of Bengio, Ducharme, Vincent and Jauvin (2003), *A Neural
+Probabilistic Language Model*, Journal of Machine Learning Research 3.
+"""
+
+from nplm.windows import contiguous_split, windows
+
+__version__ = "0.1.0.dev0"
+
+__all__ = [
+    "contiguous_split",
+    "windows",
+]

@@ -1,0 +1,318 @@
+"""What every language model shares: id checks, scores, scikit-learn tags."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Iterator
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, DensityMixin
+from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+
+__all__ = ["LanguageModel", "check_ids"]
+
+MAX_N_WORDS = np.iinfo(np.int32).max
+# A block of probabilities holds at most this many numbers (32 MB of float64).
+BLOCK_SIZE = 1 << 22
+
+
+def check_ids(
+    values: ArrayLike, name: str, *, ndim: int, n_words: int | None = None
+) -> NDArray[np.int32]:
+    """Word ids as int32, or an error that names the offending value.
+
+    Whole numbers of any type pass; int32 input is returned without a copy.
+    """
+    ids = np.asarray(values)
+    if ids.ndim != ndim:
+        raise ValueError(
+            f"{name} must have {ndim} dimension{'s' if ndim > 1 else ''}, "
+            f"got an array of shape {ids.shape}."
+        )
+    if ids.size == 0:
+        return ids.astype(np.int32)
+    if ids.dtype.kind not in "iufb":
+        raise ValueError(
+            f"{name} must hold word ids, whole numbers from 0, got values of type "
+            f"{ids.dtype}; map words to ids with nplm.Vocabulary first."
+        )
+    if ids.dtype.kind == "f":
+        with np.errstate(invalid="ignore"):
+            _refuse(ids, ids != np.floor(ids), name, "which is not a whole number")
+            _refuse(ids, ~np.isfinite(ids), name, "which is not a word id")
+    low, high = ids.min(), ids.max()
+    if low < 0:
+        _refuse(ids, ids < 0, name, "but word ids start at 0")
+    limit = MAX_N_WORDS if n_words is None else n_words
+    if high >= limit:
+        why = f"but n_words={limit}: ids must be below it"
+        if n_words is None:
+            why = f"but ids must be below {MAX_N_WORDS}"
+        _refuse(ids, ids >= limit, name, why)
+    return ids.astype(np.int32, copy=False)
+
+
+def _refuse(ids: NDArray[Any], bad: NDArray[np.bool_], name: str, why: str) -> None:
+    if bad.any():
+        where = tuple(int(i) for i in np.argwhere(bad)[0])
+        position = f"row {where[0]}, column {where[1]}" if len(where) == 2 else where[0]
+        raise ValueError(f"{name} has {ids[where]} at {position}, {why}.")
+
+
+def check_n_words(n_words: int | None) -> None:
+    """Raise unless `n_words` is None or a possible vocabulary size."""
+    if n_words is None:
+        return
+    if not isinstance(n_words, numbers.Integral) or isinstance(n_words, bool):
+        raise TypeError(
+            f"n_words must be a whole number, the size of the vocabulary, "
+            f"got {n_words!r}."
+        )
+    if not 1 <= n_words <= MAX_N_WORDS:
+        raise ValueError(f"n_words must be between 1 and {MAX_N_WORDS}, got {n_words}.")
+
+
+class LanguageModel(DensityMixin, BaseEstimator):
+    """Base of the models: a conditional distribution of the next word.
+
+    A density estimator, not a classifier: its ``score`` is a mean
+    log-likelihood, and scikit-learn then cuts the windows of a text into
+    contiguous folds instead of interleaving them by next word.
+
+    A subclass fits in ``fit`` (starting with ``_start_fit``) and implements
+    ``_predict_proba``, and ``_log_prob`` or ``_predict_log_proba`` where it
+    can do better than through the full matrix. These get checked int32 ids and
+    only the nearest ``order_ - 1`` columns.
+    """
+
+    order: int | None
+    n_words: int | None
+
+    # -- what a subclass implements -------------------------------------------
+
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        X_val: ArrayLike | None = None,
+        y_val: ArrayLike | None = None,
+    ) -> Self:
+        """Fit the model to windows; see the subclass."""
+        raise NotImplementedError
+
+    def _predict_proba(self, X: NDArray[np.int32]) -> NDArray[Any]:
+        raise NotImplementedError
+
+    def _predict_log_proba(self, X: NDArray[np.int32]) -> NDArray[Any]:
+        with np.errstate(divide="ignore"):
+            return np.log(self._predict_proba(X))
+
+    def _log_prob(
+        self, X: NDArray[np.int32], y: NDArray[np.int32]
+    ) -> NDArray[np.float64]:
+        out = np.empty(len(y))
+        for rows in self._blocks(len(y)):
+            log_proba = self._predict_log_proba(X[rows])
+            out[rows] = log_proba[np.arange(len(log_proba)), y[rows]]
+        return out
+
+    # -- probabilities --------------------------------------------------------
+
+    def predict_proba(self, X: ArrayLike) -> NDArray[Any]:
+        """Probability of every word of the vocabulary after each context.
+
+        Parameters
+        ----------
+        X : array-like of int, shape (n_samples, n_context)
+            Contexts, the nearest word in the last column.
+
+        Returns
+        -------
+        proba : ndarray, shape (n_samples, n_words_)
+            Rows sum to 1; column j is the word with id j.
+        """
+        return self._predict_proba(self._check_X(X))
+
+    def predict_log_proba(self, X: ArrayLike) -> NDArray[Any]:
+        """Natural logarithm of `predict_proba`.
+
+        Parameters
+        ----------
+        X : array-like of int, shape (n_samples, n_context)
+            Contexts, the nearest word in the last column.
+
+        Returns
+        -------
+        log_proba : ndarray, shape (n_samples, n_words_)
+        """
+        return self._predict_log_proba(self._check_X(X))
+
+    def predict(self, X: ArrayLike) -> NDArray[np.int32]:
+        """Id of the most probable next word after each context.
+
+        Parameters
+        ----------
+        X : array-like of int, shape (n_samples, n_context)
+            Contexts, the nearest word in the last column.
+
+        Returns
+        -------
+        y : ndarray of int32, shape (n_samples,)
+        """
+        X = self._check_X(X)
+        best = np.empty(len(X), dtype=np.int32)
+        for rows in self._blocks(len(X)):
+            best[rows] = self._predict_proba(X[rows]).argmax(axis=1)
+        return best
+
+    def log_prob(self, X: ArrayLike, y: ArrayLike) -> NDArray[np.float64]:
+        """Log-probability of each next word given its context.
+
+        Computed block by block: memory does not grow with
+        ``n_samples * n_words_``.
+
+        Parameters
+        ----------
+        X : array-like of int, shape (n_samples, n_context)
+            Contexts, the nearest word in the last column.
+        y : array-like of int, shape (n_samples,)
+            Next words.
+
+        Returns
+        -------
+        log_prob : ndarray of float64, shape (n_samples,)
+            Natural logarithms.
+        """
+        return self._log_prob(*self._check_Xy(X, y))
+
+    def score(self, X: ArrayLike, y: ArrayLike) -> float:
+        """Mean natural-log probability a token: what a grid search maximises.
+
+        Parameters
+        ----------
+        X : array-like of int, shape (n_samples, n_context)
+            Contexts, the nearest word in the last column.
+        y : array-like of int, shape (n_samples,)
+            Next words; every token counts, a boundary or unknown word too.
+
+        Returns
+        -------
+        score : float
+        """
+        return float(np.mean(self.log_prob(X, y)))
+
+    def perplexity(self, X: ArrayLike, y: ArrayLike) -> float:
+        """Geometric mean of 1 / P(next word), ``exp(-score)`` (section 2).
+
+        Perplexities compare only between models of one vocabulary.
+
+        Parameters
+        ----------
+        X : array-like of int, shape (n_samples, n_context)
+            Contexts, the nearest word in the last column.
+        y : array-like of int, shape (n_samples,)
+            Next words.
+
+        Returns
+        -------
+        perplexity : float
+        """
+        with np.errstate(over="ignore"):
+            return float(np.exp(-self.score(X, y)))
+
+    # -- checks ---------------------------------------------------------------
+
+    def _start_fit(
+        self, X: ArrayLike, y: ArrayLike, *, reset: bool = True
+    ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """Check training windows; set ``order_``, ``n_words_`` and ``classes_``.
+
+        With ``reset=False`` (a further ``partial_fit``) those stay as they are,
+        and the windows must agree with them.
+        """
+        check_n_words(self.n_words)
+        X, y = validate_data(self, X, y, reset=reset, dtype=None, order=None)
+        y = column_or_1d(y, warn=True)
+        if not reset:
+            return self._check_ids(X, y)
+        order = X.shape[1] + 1 if self.order is None else self.order
+        if not isinstance(order, numbers.Integral) or order < 1:
+            raise ValueError(
+                f"order must be None or a whole number from 1, got {self.order!r}."
+            )
+        if order - 1 > X.shape[1]:
+            raise ValueError(
+                f"order={order} needs contexts of {order - 1} words, but X has "
+                f"{X.shape[1]} column{'s' if X.shape[1] > 1 else ''}; make wider "
+                f"windows (n_context={order - 1}) or lower order."
+            )
+        X = check_ids(X, "X", ndim=2, n_words=self.n_words)
+        y = check_ids(y, "y", ndim=1, n_words=self.n_words)
+        self.order_ = int(order)
+        if self.n_words is None:
+            self.n_words_ = int(max(X.max(), y.max())) + 1
+        else:
+            self.n_words_ = int(self.n_words)
+        self.classes_ = np.arange(self.n_words_)
+        return self._nearest(X), y
+
+    def _check_held_out(
+        self, X_val: ArrayLike | None, y_val: ArrayLike | None
+    ) -> tuple[NDArray[np.int32], NDArray[np.int32]] | None:
+        """Held-out windows checked against the training ones, or None."""
+        if X_val is None and y_val is None:
+            return None
+        if X_val is None or y_val is None:
+            raise ValueError("X_val and y_val go together: give both, or neither.")
+        return self._check_Xy(X_val, y_val)
+
+    def _check_X(self, X: ArrayLike) -> NDArray[np.int32]:
+        check_is_fitted(self)
+        X = validate_data(self, X, reset=False, dtype=None, order=None)
+        return self._check_ids(X)[0]
+
+    def _check_Xy(
+        self, X: ArrayLike, y: ArrayLike
+    ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        check_is_fitted(self)
+        X, y = validate_data(self, X, y, reset=False, dtype=None, order=None)
+        return self._check_ids(X, column_or_1d(y, warn=True))
+
+    def _check_ids(
+        self, X: NDArray[Any], y: NDArray[Any] | None = None
+    ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        try:
+            X = check_ids(X, "X", ndim=2, n_words=self.n_words_)
+            if y is not None:
+                y = check_ids(y, "y", ndim=1, n_words=self.n_words_)
+        except ValueError as error:
+            if self.n_words is None and "n_words=" in str(error):
+                raise ValueError(
+                    f"{error} n_words was inferred from the training windows; to "
+                    f"score words they lack, set it to the size of the vocabulary: "
+                    f"{type(self).__name__}(n_words=...)."
+                ) from None
+            raise
+        return self._nearest(X), y
+
+    def _nearest(self, X: NDArray[np.int32]) -> NDArray[np.int32]:
+        """Keep the columns of the nearest ``order_ - 1`` words."""
+        return X[:, X.shape[1] - (self.order_ - 1) :]
+
+    def _blocks(self, n_samples: int) -> Iterator[slice]:
+        """Slices of rows whose probabilities fit in one block."""
+        size = max(1, BLOCK_SIZE // self.n_words_)
+        for start in range(0, n_samples, size):
+            yield slice(start, min(start + size, n_samples))
+
+    # -- scikit-learn ---------------------------------------------------------
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.categorical = True
+        tags.input_tags.positive_only = True
+        tags.target_tags.required = True
+        return tags

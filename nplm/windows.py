@@ -1,0 +1,150 @@
+"""Windows over a stream of word ids, and contiguous splits of a stream."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from nplm._base import check_ids
+
+__all__ = ["contiguous_split", "windows"]
+
+
+def windows(
+    ids: ArrayLike,
+    n_context: int,
+    *,
+    history: ArrayLike | None = None,
+    boundary: int | None = None,
+) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Cut a stream of word ids into contexts and next words.
+
+    Parameters
+    ----------
+    ids : array-like of int, shape (n_tokens,)
+        Word ids in text order.
+    n_context : int
+        Words of context in each window, the order of a model minus one.
+    history : array-like of int, optional
+        What stands before `ids` in the text (a validation part follows the
+        training part): its last `n_context` ids are the context of the first
+        token, which then has a window too.
+    boundary : int, optional
+        The id of a mark that ends a sentence, such as ``</s>``. No context
+        reaches past it: what lies before the nearest boundary, and before the
+        start of the stream, is replaced by it.
+
+    Returns
+    -------
+    X : ndarray of int32, shape (n_windows, n_context)
+        Contexts in text order, the nearest word in the last column. Without a
+        boundary this is a read-only view: a stream of any length costs no copy.
+    y : ndarray of int32, shape (n_windows,)
+        The id of the word after each context.
+
+    Notes
+    -----
+    There is one window a token when `history` or `boundary` is given, else
+    ``len(ids) - n_context``.
+
+    Examples
+    --------
+    >>> from nplm import windows
+    >>> X, y = windows([7, 8, 9, 7], 2)
+    >>> X.tolist(), y.tolist()
+    ([[7, 8], [8, 9]], [9, 7])
+    >>> X, y = windows([7, 8, 0, 9], 2, boundary=0)
+    >>> X.tolist(), y.tolist()
+    ([[0, 0], [0, 7], [7, 8], [0, 0]], [7, 8, 0, 9])
+    """
+    if n_context < 1:
+        raise ValueError(f"n_context must be 1 or more, got {n_context}.")
+    stream = check_ids(ids, "ids", ndim=1)
+    if len(stream) == 0:
+        raise ValueError("ids is empty: there is no token to make a window of.")
+    if boundary is not None and boundary < 0:
+        raise ValueError(f"boundary must be a word id, 0 or more, got {boundary}.")
+
+    before = np.empty(0, dtype=np.int32)
+    if history is not None:
+        before = check_ids(history, "history", ndim=1)
+        if len(before) < n_context and boundary is None:
+            raise ValueError(
+                f"history has {len(before)} ids, but windows with n_context="
+                f"{n_context} need {n_context} before the first token; give a "
+                "longer history, or none."
+            )
+        before = before[len(before) - min(n_context, len(before)) :]
+    if boundary is not None:
+        missing = n_context - len(before)
+        padding = np.full(missing, boundary, dtype=np.int32)
+        before = np.concatenate([padding, before])
+    if len(before):
+        stream = np.concatenate([before, stream])
+    if len(stream) <= n_context:
+        raise ValueError(
+            f"{len(stream)} ids are too few for a window of {n_context} words of "
+            "context and the next word; give more ids, a history or a boundary."
+        )
+
+    X = np.lib.stride_tricks.sliding_window_view(stream[:-1], n_context)
+    y = stream[n_context:]
+    if boundary is not None:
+        X = X.copy()
+        # From the nearest word outwards: once a boundary, always the boundary.
+        for column in range(n_context - 2, -1, -1):
+            X[X[:, column + 1] == boundary, column] = boundary
+    return X, y
+
+
+def contiguous_split(
+    ids: ArrayLike, *, valid: float | int = 0.1, test: float | int = 0.1
+) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
+    """Split a stream into a training, a validation and a test part, in that order.
+
+    Text is not exchangeable: neighbouring windows share words, so parts are cut
+    in one piece each (the paper, section 4), never drawn at random.
+
+    Parameters
+    ----------
+    ids : array-like of int, shape (n_tokens,)
+        Word ids in text order.
+    valid, test : float or int, default=0.1
+        Size of each part: a fraction of the stream (float) or tokens (int).
+
+    Returns
+    -------
+    train, valid, test : ndarray of int32
+        Views of the stream.
+
+    Examples
+    --------
+    >>> from nplm import contiguous_split
+    >>> [part.tolist() for part in contiguous_split(range(10), valid=2, test=0.1)]
+    [[0, 1, 2, 3, 4, 5, 6], [7, 8], [9]]
+    """
+    stream = check_ids(ids, "ids", ndim=1)
+    n = len(stream)
+    sizes = {}
+    for name, size in (("valid", valid), ("test", test)):
+        is_fraction = isinstance(size, (float, np.floating))
+        if size < 0 or (is_fraction and size >= 1):
+            raise ValueError(
+                f"{name}={size!r} must be a number of tokens (int, 0 or more) or a "
+                "fraction of the stream (float, from 0 to below 1)."
+            )
+        sizes[name] = round(size * n) if is_fraction else int(size)
+        if sizes[name] == 0 and size > 0:
+            raise ValueError(
+                f"{name}={size!r} of {n} tokens is no token at all: the corpus is too "
+                "small for its splits; give more text or a larger part."
+            )
+    n_train = n - sizes["valid"] - sizes["test"]
+    if n_train < 1:
+        raise ValueError(
+            f"{n} tokens leave nothing to train on after {sizes['valid']} for "
+            f"validation and {sizes['test']} for test: the corpus is too small for "
+            "its splits; give more text or smaller parts."
+        )
+    end = n_train + sizes["valid"]
+    return stream[:n_train], stream[n_train:end], stream[end:]
