@@ -4,11 +4,15 @@ The models of Bengio, Ducharme, Vincent and Jauvin (2003), *A Neural
 Probabilistic Language Model*, Journal of Machine Learning Research 3.
 """
 
+from nplm.neural import NeuralLM
+from nplm.training import DivergenceError
 from nplm.windows import contiguous_split, windows
 
 __version__ = "0.1.0.dev0"
 
 __all__ = [
+    "DivergenceError",
+    "NeuralLM",
     "contiguous_split",
     "windows",
 ]

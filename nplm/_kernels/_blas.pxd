@@ -1,0 +1,24 @@
+"""Row-major matrix product over SciPy's BLAS (column-major by convention)."""
+
+from cython cimport floating
+from scipy.linalg.cython_blas cimport dgemm, sgemm
+
+
+cdef inline void gemm(
+    bint transpose_a, bint transpose_b, Py_ssize_t m, Py_ssize_t n, Py_ssize_t k,
+    floating alpha, floating *a, Py_ssize_t lda, floating *b, Py_ssize_t ldb,
+    floating beta, floating *c, Py_ssize_t ldc,
+) noexcept nogil:
+    """c = alpha op(a) op(b) + beta c, with op(a) (m, k), op(b) (k, n), c (m, n).
+
+    All row-major with row strides lda, ldb, ldc. A row-major matrix is its own
+    transpose to BLAS, hence the operands in reverse.
+    """
+    cdef char ta = b'T' if transpose_a else b'N'
+    cdef char tb = b'T' if transpose_b else b'N'
+    cdef int mm = <int>m, nn = <int>n, kk = <int>k
+    cdef int la = <int>lda, lb = <int>ldb, lc = <int>ldc
+    if floating is float:
+        sgemm(&tb, &ta, &nn, &mm, &kk, &alpha, b, &lb, a, &la, &beta, c, &lc)
+    else:
+        dgemm(&tb, &ta, &nn, &mm, &kk, &alpha, b, &lb, a, &la, &beta, c, &lc)

@@ -1,0 +1,433 @@
+"""NeuralLM: the model of section 2, its parameters and how they start."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from nplm._base import LanguageModel
+from nplm.network import Network
+from nplm.parallel import blas_threads
+from nplm.training import DivergenceError, Epochs, Progress, run_epochs
+
+__all__ = ["NeuralLM"]
+
+
+class NeuralLM(LanguageModel):
+    """Feed-forward neural language model of Bengio et al. (2003), section 2.
+
+    The unnormalised log-probability of every word is equation (1)::
+
+        y = b + W x + U tanh(d + H x)
+
+    where x is the concatenation of the learned feature vectors ``C[w]`` of the
+    context's words, nearest first; a softmax turns y into probabilities.
+    Trained by stochastic gradient ascent on the log-likelihood. The defaults
+    are MLP9 of the paper's Table 1 and its training recipe.
+
+    Parameters
+    ----------
+    order : int or None, default=None
+        The n of the model: it sees the nearest ``order - 1`` words. None uses
+        every column of X.
+    n_words : int or None, default=None
+        Size of the vocabulary; None takes the largest id of the training
+        windows plus one, and then refuses ids beyond it.
+    n_hidden : int, default=100
+        Hidden units, h. 0 needs ``direct=True``.
+    embedding_dim : int, default=30
+        Features of a word, m.
+    direct : bool, default=False
+        Direct connections W from the features to the output units.
+    learning_rate_init : float, default=2e-3
+        Step for one example's gradient at the start.
+    learning_rate_decay : float, default=1e-8
+        r of the paper's schedule: after t examples the step is
+        ``learning_rate_init / (1 + r t)``.
+    alpha : float, default=1e-4
+        Weight decay on C, H, U and W, not on the biases d and b: each example
+        takes ``step * alpha`` of every weight away.
+    batch_size : int, default=32
+        Examples whose gradients, summed, make one update: the step stays per
+        example. 1 is the paper's algorithm (section 3.2), example by example.
+    max_iter : int, default=20
+        Epochs, passes over the training windows.
+    early_stopping : {"auto"} or bool, default="auto"
+        Stop when the held-out loss stops improving, and keep the weights of the
+        best epoch. "auto" does when `X_val` is given to `fit`; True without it
+        holds out the last `validation_fraction` of the windows; False trains
+        `max_iter` epochs and keeps the last weights.
+    validation_fraction : float, default=0.1
+        See `early_stopping`.
+    n_iter_no_change : int, default=2
+        Epochs without improvement before training stops early.
+    tol : float, default=1e-4
+        Improvement of the held-out loss, in nats a token, that counts.
+    shuffle : bool, default=True
+        Present the examples of each epoch in a new random order.
+    n_jobs : int or None, default=None
+        Threads of the matrix products; None is 1, -1 all cores.
+    precision : {"float32", "float64"}, default="float32"
+        Type of the parameters and of the arithmetic.
+    warm_start : bool, default=False
+        Let `fit` go on from the weights of the previous fit.
+    random_state : int, RandomState instance or None, default=None
+        Seeds the initial weights and the order of examples. The same seed,
+        `n_jobs` and machine give the same bits.
+    verbose : int, default=0
+        1 prints a line an epoch.
+
+    Attributes
+    ----------
+    C_ : ndarray, shape (n_words_, embedding_dim)
+        Feature vectors of the words.
+    H_ : ndarray, shape (n_hidden, (order_ - 1) * embedding_dim)
+        Hidden weights; the first `embedding_dim` columns meet the nearest word.
+    d_ : ndarray, shape (n_hidden,)
+        Hidden biases.
+    U_ : ndarray, shape (n_words_, n_hidden)
+        Hidden-to-output weights.
+    W_ : ndarray, shape (n_words_, (order_ - 1) * embedding_dim), or None
+        Direct connections; None without them.
+    b_ : ndarray, shape (n_words_,)
+        Output biases.
+    n_parameters_ : int
+        Free parameters: |V|(1 + nm + h) + h(1 + (n-1)m) with direct connections.
+    n_iter_ : int
+        Epochs run by the last `fit`.
+    n_seen_ : int
+        Examples seen, the t of the schedule.
+    history_ : dict of list
+        One entry an epoch: ``loss`` (mean negative log-likelihood of each
+        training example just before its update), ``val_loss`` (nan without
+        held-out data), both in nats a token, and ``seconds``.
+    order_, n_words_, classes_, n_features_in_
+        The order in use, the vocabulary size, the word ids, the columns of X.
+
+    See Also
+    --------
+    InterpolatedTrigram, KneserNeyLM : The n-gram models of the paper.
+    MixtureLM : Mixes their probabilities with this model's.
+
+    References
+    ----------
+    Bengio, Ducharme, Vincent and Jauvin (2003), A Neural Probabilistic Language
+    Model, JMLR 3:1137-1155: sections 2 and 3.2, equation (1).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nplm import NeuralLM, windows
+    >>> X, y = windows(np.tile([0, 1, 2, 3], 50), 2)
+    >>> lm = NeuralLM(n_words=4, n_hidden=8, embedding_dim=2, max_iter=50,
+    ...               learning_rate_init=0.1, random_state=0).fit(X, y)
+    >>> lm.predict([[0, 1], [2, 3]]).tolist()
+    [2, 0]
+    >>> bool(lm.perplexity(X, y) < 1.5)
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_hidden": [Interval(Integral, 0, None, closed="left")],
+        "embedding_dim": [Interval(Integral, 1, None, closed="left")],
+        "direct": ["boolean"],
+        "learning_rate_init": [Interval(Real, 0, None, closed="neither")],
+        "learning_rate_decay": [Interval(Real, 0, None, closed="left")],
+        "alpha": [Interval(Real, 0, None, closed="left")],
+        "batch_size": [Interval(Integral, 1, None, closed="left")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "early_stopping": ["boolean", StrOptions({"auto"})],
+        "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
+        "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "shuffle": ["boolean"],
+        "n_jobs": [Integral, None],
+        "precision": [StrOptions({"float32", "float64"})],
+        "warm_start": ["boolean"],
+        "random_state": ["random_state"],
+        "verbose": ["verbose"],
+    }
+
+    def __init__(
+        self,
+        order: int | None = None,
+        *,
+        n_words: int | None = None,
+        n_hidden: int = 100,
+        embedding_dim: int = 30,
+        direct: bool = False,
+        learning_rate_init: float = 2e-3,
+        learning_rate_decay: float = 1e-8,
+        alpha: float = 1e-4,
+        batch_size: int = 32,
+        max_iter: int = 20,
+        early_stopping: bool | str = "auto",
+        validation_fraction: float = 0.1,
+        n_iter_no_change: int = 2,
+        tol: float = 1e-4,
+        shuffle: bool = True,
+        n_jobs: int | None = None,
+        precision: str = "float32",
+        warm_start: bool = False,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.order = order
+        self.n_words = n_words
+        self.n_hidden = n_hidden
+        self.embedding_dim = embedding_dim
+        self.direct = direct
+        self.learning_rate_init = learning_rate_init
+        self.learning_rate_decay = learning_rate_decay
+        self.alpha = alpha
+        self.batch_size = batch_size
+        self.max_iter = max_iter
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.tol = tol
+        self.shuffle = shuffle
+        self.n_jobs = n_jobs
+        self.precision = precision
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.verbose = verbose
+
+    # -- fitting --------------------------------------------------------------
+
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        X_val: ArrayLike | None = None,
+        y_val: ArrayLike | None = None,
+        progress: Progress | None = None,
+    ) -> Self:
+        """Train on windows.
+
+        Parameters
+        ----------
+        X : array-like of int, shape (n_samples, n_context)
+            Contexts, the nearest word in the last column (see `windows`).
+        y : array-like of int, shape (n_samples,)
+            Next words.
+        X_val, y_val : array-like of int, optional
+            Held-out windows for early stopping.
+        progress : callable, optional
+            Called a few times a second as ``progress(done, total, loss)``:
+            examples done, examples in all if no epoch is saved, and the mean
+            loss of the epoch so far in nats a token.
+
+        Returns
+        -------
+        self : NeuralLM
+
+        Raises
+        ------
+        DivergenceError
+            When the loss grows beyond reason; the message says what to lower.
+        KeyboardInterrupt
+            On an interrupt, promptly; the model is then fitted with what was
+            trained, and a warning says with which weights.
+        """
+        self._check_parameters()
+        go_on = self.warm_start and hasattr(self, "C_")
+        X, y = self._start_fit(X, y, reset=not go_on)
+        held_out = self._check_held_out(X_val, y_val)
+        if held_out is None and self.early_stopping is True:
+            n_val = max(1, round(self.validation_fraction * len(y)))
+            if n_val >= len(y):
+                raise ValueError(
+                    f"early_stopping=True holds out {n_val} of {len(y)} windows and "
+                    "leaves none to train on; give more windows, or X_val and y_val."
+                )
+            held_out = X[-n_val:], y[-n_val:]
+            X, y = X[:-n_val], y[:-n_val]
+        stop_early = held_out is not None and self.early_stopping is not False
+
+        self._rng = check_random_state(self.random_state)
+        self._train(
+            self._network() if go_on else self._initialise(y, self._rng),
+            X,
+            y,
+            self._rng,
+            max_iter=self.max_iter,
+            held_out=held_out,
+            patience=self.n_iter_no_change if stop_early else None,
+            progress=progress,
+        )
+        return self
+
+    def partial_fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+        """Train one more epoch, on these windows.
+
+        The first call initialises the model (set `n_words` if these windows
+        lack some of the vocabulary); the step goes on falling from call to call.
+
+        Parameters
+        ----------
+        X : array-like of int, shape (n_samples, n_context)
+            Contexts, the nearest word in the last column.
+        y : array-like of int, shape (n_samples,)
+            Next words.
+
+        Returns
+        -------
+        self : NeuralLM
+        """
+        self._check_parameters()
+        first = not hasattr(self, "C_")
+        X, y = self._start_fit(X, y, reset=first)
+        if first:
+            self._rng = check_random_state(self.random_state)
+        self._train(
+            self._initialise(y, self._rng) if first else self._network(),
+            X,
+            y,
+            self._rng,
+            max_iter=1,
+            history=None if first else self.history_,
+        )
+        return self
+
+    def _check_parameters(self) -> None:
+        self._validate_params()
+        if self.n_hidden == 0 and not self.direct:
+            raise ValueError(
+                "n_hidden=0 without direct connections leaves no path from the "
+                "context to the output units; set direct=True or n_hidden above 0."
+            )
+        lost = self.learning_rate_init * self.alpha * self.batch_size
+        if lost >= 1:
+            raise ValueError(
+                f"learning_rate_init * alpha * batch_size = {lost:g} would take more "
+                "than all of every weight away at each update; it must be below 1: "
+                "lower one of them."
+            )
+
+    def _initialise(
+        self, y: NDArray[np.int32], rng: np.random.RandomState
+    ) -> Network:
+        """Random features and hidden weights; output units that know the unigrams.
+
+        With U = W = 0 and b the logarithm of the (add-one) unigram frequencies
+        the first updates need not learn how frequent words are.
+        """
+        n_inputs = (self.order_ - 1) * self.embedding_dim
+        counts = np.bincount(y, minlength=self.n_words_) + 1.0
+        H = rng.normal(0.0, 3.0 / np.sqrt(max(n_inputs, 1)), (self.n_hidden, n_inputs))
+        return Network(
+            C=rng.normal(0.0, 0.1, (self.n_words_, self.embedding_dim)),
+            H=H,
+            d=np.zeros(self.n_hidden),
+            U=np.zeros((self.n_words_, self.n_hidden)),
+            W=np.zeros((self.n_words_, n_inputs)) if self.direct else None,
+            b=np.log(counts / counts.sum()),
+            dtype=self.precision,
+        )
+
+    def _network(self) -> Network:
+        """Pack the fitted parameters for the kernels."""
+        return Network(
+            self.C_, self.H_, self.d_, self.U_, self.W_, self.b_,
+            dtype=self.C_.dtype, n_seen=self.n_seen_,
+        )  # fmt: skip
+
+    def _train(
+        self,
+        network: Network,
+        X: NDArray[np.int32],
+        y: NDArray[np.int32],
+        rng: np.random.RandomState,
+        *,
+        max_iter: int,
+        held_out: tuple[NDArray[np.int32], NDArray[np.int32]] | None = None,
+        patience: int | None = None,
+        progress: Progress | None = None,
+        history: dict[str, list[float]] | None = None,
+    ) -> None:
+        """Run the epochs, and make what they leave the fitted attributes."""
+        before = history or {}
+        history = {
+            name: list(before.get(name, ())) for name in ("loss", "val_loss", "seconds")
+        }
+        n_before = len(history["loss"])
+
+        def train(index: NDArray[np.intp]) -> None:
+            network.train(
+                X, y, index,
+                batch_size=self.batch_size,
+                learning_rate_init=self.learning_rate_init,
+                learning_rate_decay=self.learning_rate_decay,
+                alpha=self.alpha,
+            )  # fmt: skip
+
+        def held_out_loss() -> float:
+            assert held_out is not None
+            return -float(np.mean(network.log_prob(*held_out)))
+
+        epochs = Epochs(
+            max_iter=max_iter,
+            batch_size=self.batch_size,
+            learning_rate_init=self.learning_rate_init,
+            shuffle=self.shuffle,
+            patience=patience,
+            tol=self.tol,
+            verbose=int(self.verbose),
+            name=type(self).__name__,
+        )
+        usable = False
+        try:
+            with blas_threads(self.n_jobs):
+                run_epochs(
+                    network, train, len(y), self.n_words_, epochs, rng,
+                    held_out_loss=held_out_loss if held_out is not None else None,
+                    progress=progress, history=history,
+                )  # fmt: skip
+            usable = True
+        except KeyboardInterrupt:
+            usable = True
+            raise
+        except DivergenceError as error:
+            usable = error.kept_best
+            raise
+        finally:
+            if usable:
+                for name, array in network.arrays().items():
+                    setattr(self, f"{name}_", array)
+                self.history_ = history
+                self.n_iter_ = len(history["loss"]) - n_before
+                self.n_seen_ = int(network.tally[1])
+
+    @property
+    def n_parameters_(self) -> int:
+        """Free parameters, the paper's section 2 count."""
+        check_is_fitted(self)
+        arrays = (self.C_, self.H_, self.d_, self.U_, self.W_, self.b_)
+        return sum(array.size for array in arrays if array is not None)
+
+    # -- probabilities --------------------------------------------------------
+
+    def _predict_proba(self, X: NDArray[np.int32]) -> NDArray[Any]:
+        with blas_threads(self.n_jobs):
+            return self._network().predict_proba(X)
+
+    def _predict_log_proba(self, X: NDArray[np.int32]) -> NDArray[Any]:
+        with blas_threads(self.n_jobs):
+            return self._network().predict_proba(X, logarithm=True)
+
+    def _log_prob(
+        self, X: NDArray[np.int32], y: NDArray[np.int32]
+    ) -> NDArray[np.float64]:
+        with blas_threads(self.n_jobs):
+            return self._network().log_prob(X, y)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "C_")

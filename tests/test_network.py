@@ -1,0 +1,166 @@
+"""The network's kernels against plain NumPy, and its gradients numerically."""
+
+import numpy as np
+import pytest
+
+from nplm._kernels import _network, reference
+from nplm.network import Network
+
+SHAPES = [  # n_words, n_context, n_hidden, embedding_dim, direct
+    pytest.param(50, 3, 7, 4, False, id="hidden"),
+    pytest.param(300, 2, 5, 3, True, id="hidden+direct, two tiles"),
+    pytest.param(23, 4, 0, 5, True, id="direct"),
+    pytest.param(2, 1, 1, 1, True, id="smallest"),
+]
+
+
+def random_network(n_words, n_context, n_hidden, embedding_dim, direct, dtype, rng):
+    n_inputs = n_context * embedding_dim
+    return Network(
+        C=rng.normal(size=(n_words, embedding_dim)),
+        H=rng.normal(size=(n_hidden, n_inputs)),
+        d=rng.normal(size=n_hidden),
+        U=rng.normal(size=(n_words, n_hidden)),
+        W=rng.normal(size=(n_words, n_inputs)) if direct else None,
+        b=rng.normal(size=n_words),
+        dtype=dtype,
+    )
+
+
+def random_windows(n, n_words, n_context, rng):
+    X = rng.integers(0, n_words, (n, n_context)).astype(np.int32)
+    return X, rng.integers(0, n_words, n).astype(np.int32)
+
+
+def parameters(network):
+    return network.C, network.H, network.d, network.E
+
+
+@pytest.mark.parametrize("shape", [p.values for p in SHAPES], ids=[p.id for p in SHAPES])
+def test_gradients_numerically(shape):
+    # Central differences in float64 of the reference, for every parameter.
+    rng = np.random.default_rng(0)
+    network = random_network(*shape, np.float64, rng)
+    X, y = random_windows(6, shape[0], shape[1], rng)
+    arrays = parameters(network)
+    _, *analytic = reference.gradients(*arrays, X, y)
+    step = 1e-5
+    for array, gradient in zip(arrays, analytic, strict=True):
+        flat = array.reshape(-1)
+        chosen = rng.choice(flat.size, size=min(flat.size, 60), replace=False)
+        for i in chosen:
+            kept = flat[i]
+            flat[i] = kept + step
+            above = reference.log_prob(*arrays, X, y).sum()
+            flat[i] = kept - step
+            below = reference.log_prob(*arrays, X, y).sum()
+            flat[i] = kept
+            numeric = (above - below) / (2 * step)
+            assert gradient.reshape(-1)[i] == pytest.approx(numeric, abs=2e-8, rel=1e-6)
+
+
+@pytest.mark.parametrize("batch_size", [1, 2, 5, 16, 100])
+@pytest.mark.parametrize("alpha", [0.0, 0.05])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("shape", [p.values for p in SHAPES], ids=[p.id for p in SHAPES])
+def test_train_equals_reference(shape, dtype, alpha, batch_size):
+    rng = np.random.default_rng(1)
+    network = random_network(*shape, dtype, rng)
+    X, y = random_windows(60, shape[0], shape[1], rng)
+    index = rng.permutation(60)
+    schedule = dict(learning_rate_init=0.01, learning_rate_decay=0.02, alpha=alpha)
+    expected = [a.astype(np.float64) for a in parameters(network)]
+    loss = reference.train(
+        *expected, X, y, index, batch_size=batch_size, n_seen=7, **schedule
+    )
+
+    network.tally[1] = 7
+    # In two calls, as the epoch loop makes them.
+    cut = batch_size * max(1, 20 // batch_size)
+    network.train(X, y, index[:cut], batch_size=batch_size, **schedule)
+    network.train(X, y, index[cut:], batch_size=batch_size, **schedule)
+    network.settle()
+
+    tolerance = 1e-12 if dtype == np.float64 else 2e-5
+    assert network.tally[0] == pytest.approx(loss, rel=tolerance)
+    assert network.tally[1] == 67
+    for got, want in zip(parameters(network), expected, strict=True):
+        np.testing.assert_allclose(got, want, rtol=tolerance, atol=tolerance)
+
+
+def test_one_example_is_the_algorithm_of_section_3_2():
+    """Its steps written out for one processor, loops and all."""
+    rng = np.random.default_rng(2)
+    V, n, h, m, rate, alpha = 9, 4, 3, 2, 0.1, 0.01
+    network = random_network(V, n - 1, h, m, True, np.float64, rng)
+    C, H, d, E = (a.copy() for a in parameters(network))
+    U, W, b = E[:, :h].copy(), E[:, h:-1].copy(), E[:, -1].copy()
+    context, target = [5, 2, 5], 7  # text order: w_{t-1} = 5 stands last
+
+    # 1. forward: (a) features, nearest word first, (b) hidden, (c) output units
+    x = np.concatenate([C[w] for w in reversed(context)])
+    a = np.tanh(d + H @ x)
+    p = np.empty(V)
+    for j in range(V):
+        p[j] = np.exp(b[j] + a @ U[j] + x @ W[j])
+    p /= p.sum()
+    # 2. backward and update: (a) output units
+    da, dx = np.zeros(h), np.zeros((n - 1) * m)
+    for j in range(V):
+        dy = float(j == target) - p[j]
+        b[j] += rate * dy
+        dx += dy * W[j]
+        da += dy * U[j]
+        W[j] += rate * dy * x - rate * alpha * W[j]
+        U[j] += rate * dy * a - rate * alpha * U[j]
+    # (c) hidden layer
+    do = (1 - a**2) * da
+    dx += H.T @ do
+    d += rate * do
+    H += rate * np.outer(do, x) - rate * alpha * H
+    # (d) features, where weight decay touches every word
+    C *= 1 - rate * alpha
+    for k, w in enumerate(reversed(context)):
+        C[w] += rate * dx[k * m : (k + 1) * m]
+
+    network.train(
+        np.array([context], np.int32), np.array([target], np.int32), np.arange(1),
+        batch_size=1, learning_rate_init=rate, learning_rate_decay=0.0, alpha=alpha,
+    )  # fmt: skip
+    network.settle()
+    assert network.tally[0] == pytest.approx(-np.log(p[target]), rel=1e-12)
+    for name, want in dict(C=C, H=H, d=d, U=U, W=W, b=b).items():
+        np.testing.assert_allclose(network.arrays()[name], want, rtol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("shape", [p.values for p in SHAPES], ids=[p.id for p in SHAPES])
+def test_scoring_equals_reference(shape, dtype):
+    rng = np.random.default_rng(3)
+    network = random_network(*shape, dtype, rng)
+    X, y = random_windows(300, shape[0], shape[1], rng)
+    wide = [a.astype(np.float64) for a in parameters(network)]
+    tolerance = 1e-12 if dtype == np.float64 else 3e-5
+    want = reference.log_prob(*wide, X, y)
+    np.testing.assert_allclose(network.log_prob(X, y), want, atol=tolerance, rtol=tolerance)
+    np.testing.assert_allclose(network.log_prob(X[:1], y[:1]), want[:1], rtol=tolerance)
+    log_p = reference.log_softmax(reference.forward(*wide, X)[-1])
+    got = network.predict_proba(X, logarithm=True)
+    np.testing.assert_allclose(got, log_p, atol=tolerance, rtol=tolerance)
+    np.testing.assert_allclose(network.predict_proba(X), np.exp(log_p), atol=tolerance)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("logarithm", [False, True])
+@pytest.mark.parametrize("size", [1.0, 30.0, 1e4, 1e38])
+def test_softmax_of_logits_of_any_size(dtype, logarithm, size):
+    rng = np.random.default_rng(4)
+    logits = (rng.uniform(-1, 1, (5, 1000)) * size).astype(dtype)
+    want = logits.astype(np.float64)
+    reference.softmax_rows(want, logarithm=logarithm)
+    _network.softmax_rows(logits, logarithm=logarithm)
+    assert np.isfinite(logits).all()
+    tolerance = 1e-12 if dtype == np.float64 else 1e-5
+    np.testing.assert_allclose(
+        logits, want, rtol=tolerance, atol=tolerance * (size if logarithm else 1)
+    )
