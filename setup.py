@@ -14,7 +14,7 @@ COMPILE_ARGS = [
     "-fopenmp-simd",
     "-fno-math-errno",
     "-fno-trapping-math",
-    "-Wno-unused-function",
+    "-Wno-unused-function",  # a header serves two modules
 ]
 
 # NPLM_DEBUG=1 builds the kernels with bounds checks, to hunt a bad index.

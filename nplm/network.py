@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from nplm._kernels import _network
-from nplm._kernels._workspace import Workspace
+from nplm._kernels._workspace import Workspace, available_tiers, row_stride
 
-__all__ = ["Network"]
+__all__ = ["Network", "kernel_tier"]
 
 # Examples of a mini-batch when scoring: large enough for the matrix products,
 # small enough for a tile of their exponentials to stay in cache.
 SCORING_BATCH = 128
+
+
+def kernel_tier() -> str:
+    """Kernels in use: the fastest of this processor, or ``NPLM_TIER``'s.
+
+    "avx512", "avx2" and "plain" are nplm's own float32 kernels, "blas" is
+    SciPy's BLAS; float64 always uses BLAS.
+    """
+    return os.environ.get("NPLM_TIER") or available_tiers()[0]
 
 
 class Network:
@@ -22,7 +32,8 @@ class Network:
 
     The output units are kept as one matrix E with a row a word,
     ``E = [U | W | b]`` (or ``[U | b]`` without direct connections): one word's
-    parameters lie together, and ``y = E z`` with ``z = [a | x | 1]``.
+    parameters lie together, and ``y = E z`` with ``z = [a | x | 1]``. Rows are
+    filled up with zeros to whole vectors of the processor.
 
     Attributes
     ----------
@@ -46,23 +57,25 @@ class Network:
         self.C = np.array(C, dtype=dtype, order="C")
         self.H = np.array(H, dtype=dtype, order="C")
         self.d = np.array(d, dtype=dtype, order="C")
-        outputs = [U, b[:, None]] if W is None else [U, W, b[:, None]]
-        self.E = np.concatenate(outputs, axis=1).astype(dtype, copy=False)
         self.direct = W is not None
+        outputs = [U, b[:, None]] if W is None else [U, W, b[:, None]]
+        self.n_outputs = sum(part.shape[1] for part in outputs)
+        self.E = np.zeros((len(C), row_stride(self.n_outputs)), dtype=dtype)
+        np.concatenate(outputs, axis=1, out=self.E[:, : self.n_outputs])
         self.tally = np.array([0.0, n_seen, 0.0])
         self._clock = np.zeros(len(C))
         self._workspace: Workspace | None = None
 
     def arrays(self) -> dict[str, NDArray[Any] | None]:
         """Copies of the parameters under the paper's names, in its shapes."""
-        h = len(self.d)
+        h, bias = len(self.d), self.n_outputs - 1
         return {
             "C": self.C.copy(),
             "H": self.H.copy(),
             "d": self.d.copy(),
             "U": self.E[:, :h].copy(),
-            "W": self.E[:, h:-1].copy() if self.direct else None,
-            "b": self.E[:, -1].copy(),
+            "W": self.E[:, h:bias].copy() if self.direct else None,
+            "b": self.E[:, bias].copy(),
         }
 
     # -- training -------------------------------------------------------------
@@ -87,7 +100,7 @@ class Network:
             work, self.C, self.H, self.d, self.E, X, y, index, contexts,
             learning_rate_init=learning_rate_init,
             learning_rate_decay=learning_rate_decay,
-            alpha=alpha, C_clock=self._clock, tally=self.tally,
+            alpha=alpha, C_clock=self._clock, tally=self.tally, direct=self.direct,
         )  # fmt: skip
 
     def settle(self) -> None:
@@ -120,8 +133,9 @@ class Network:
         contexts = np.empty((batch, X.shape[1]), dtype=np.int32)
         out = np.empty(len(y))
         _network.log_prob(
-            work, self.C, self.H, self.d, self.E, X, y, np.arange(len(y)), contexts, out
-        )
+            work, self.C, self.H, self.d, self.E, X, y, np.arange(len(y)), contexts,
+            out, direct=self.direct,
+        )  # fmt: skip
         return out
 
     def predict_proba(
@@ -132,14 +146,14 @@ class Network:
         z = [np.tanh(self.d + x @ self.H.T)]
         if self.direct:
             z.append(x)
-        logits = np.hstack(z) @ self.E[:, :-1].T
-        logits += self.E[:, -1]
+        bias = self.n_outputs - 1
+        logits = np.hstack(z) @ self.E[:, :bias].T
+        logits += self.E[:, bias]
         _network.softmax_rows(logits, logarithm=logarithm)
         return logits
 
     def _new_workspace(self, batch_size: int, *, training: bool) -> Workspace:
-        n_words, n_outputs = self.E.shape
         return Workspace(
-            batch_size, n_words, self.H.shape[1], len(self.d), n_outputs,
-            self.E.itemsize, keep_probabilities=training,
+            kernel_tier(), batch_size, len(self.E), self.H.shape[1], len(self.d),
+            self.n_outputs, self.E.itemsize, keep_probabilities=training,
         )  # fmt: skip

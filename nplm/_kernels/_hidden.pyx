@@ -8,11 +8,8 @@ from cython cimport floating
 from libc.string cimport memcpy
 
 from nplm._kernels._blas cimport gemm
+from nplm._kernels._elementwise cimport tanh_all
 from nplm._kernels._workspace cimport Workspace
-
-cdef extern from "vector.h" nogil:
-    void tanh_f32(float *values, Py_ssize_t n)
-    void tanh_f64(double *values, Py_ssize_t n)
 
 
 cdef void hidden_forward(
@@ -27,6 +24,7 @@ cdef void hidden_forward(
     cdef Py_ssize_t n = size.n_context, m = size.n_features, h = size.n_hidden
     cdef Py_ssize_t n_inputs = n * m, i, j, k
     cdef Py_ssize_t n_outputs = h + (n_inputs if size.direct else 0) + 1
+    cdef Py_ssize_t stride = work.stride
     cdef floating *x = <floating *>work.x
     cdef floating *a = <floating *>work.a
     cdef floating *z = <floating *>work.z
@@ -42,20 +40,20 @@ cdef void hidden_forward(
             memcpy(a + k * h, d, h * sizeof(floating))
         gemm(False, True, K, h, n_inputs, <floating>1, x, n_inputs, H, n_inputs,
              <floating>1, a, h)
-        if floating is float:
-            tanh_f32(a, K * h)
+        if floating is float and work.loops != NULL:
+            work.loops.tanh(a, K * h)
         else:
-            tanh_f64(a, K * h)
+            tanh_all(a, K * h)
     for k in range(K):
-        memcpy(z + k * n_outputs, a + k * h, h * sizeof(floating))
+        memcpy(z + k * stride, a + k * h, h * sizeof(floating))
         if size.direct:
-            memcpy(z + k * n_outputs + h, x + k * n_inputs, n_inputs * sizeof(floating))
-        z[k * n_outputs + n_outputs - 1] = 1
+            memcpy(z + k * stride + h, x + k * n_inputs, n_inputs * sizeof(floating))
+        z[k * stride + n_outputs - 1] = 1
     if work.n_columns == 1:
         return
     for j in range(n_outputs):
         for k in range(K):
-            zt[j * work.n_columns + k] = z[k * n_outputs + j]
+            zt[j * work.n_columns + k] = z[k * stride + j]
         for k in range(K, work.n_columns):
             zt[j * work.n_columns + k] = 0
 

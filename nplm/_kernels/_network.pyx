@@ -7,13 +7,10 @@ from cython cimport floating
 from libc.math cimport exp, log, log1p
 from libc.string cimport memcpy
 
+from nplm._kernels._elementwise cimport exp_row
 from nplm._kernels._hidden cimport Hidden, hidden_backward, hidden_forward
 from nplm._kernels._output cimport output_backward, output_forward
 from nplm._kernels._workspace cimport Workspace
-
-cdef extern from "vector.h" nogil:
-    double exp_row_f32(float *, Py_ssize_t n, float *maximum)
-    double exp_row_f64(double *, Py_ssize_t n, double *maximum)
 
 
 cdef inline void gather(
@@ -30,20 +27,25 @@ cdef inline void gather(
 
 
 cdef Hidden sizes(
-    floating[:, ::1] C, floating[:, ::1] H, floating[:, ::1] E, Py_ssize_t n_context,
+    floating[:, ::1] C, floating[:, ::1] H, Py_ssize_t n_context, bint direct,
 ) noexcept nogil:
     cdef Hidden size
     size.n_context = n_context
     size.n_features = C.shape[1]
     size.n_hidden = H.shape[0]
-    size.direct = E.shape[1] > H.shape[0] + 1
+    size.direct = direct
     return size
+
+
+cdef Py_ssize_t outputs(Hidden size) noexcept nogil:
+    """Parameters of an output unit: the length of z = [a | x | 1]."""
+    return size.n_hidden + size.direct * size.n_context * size.n_features + 1
 
 
 def train(
     Workspace work, floating[:, ::1] C, floating[:, ::1] H, floating[::1] d,
     floating[:, ::1] E, const int[:, :] X, const int[:] y,
-    const Py_ssize_t[::1] index, int[:, ::1] contexts, *, double learning_rate_init,
+    const Py_ssize_t[::1] index, int[:, ::1] contexts, *, bint direct, double learning_rate_init,
     double learning_rate_decay, double alpha, double[::1] C_clock, double[::1] tally,
 ):
     """Stochastic gradient ascent over the examples ``index``, in mini-batches.
@@ -60,8 +62,8 @@ def train(
     """
     cdef Py_ssize_t n = len(index), n_context = X.shape[1], start = 0
     cdef Py_ssize_t K, k, i, j
-    cdef Hidden size = sizes(C, H, E, n_context)
-    cdef Py_ssize_t n_outputs = E.shape[1]
+    cdef Hidden size = sizes(C, H, n_context, direct)
+    cdef Py_ssize_t n_outputs = outputs(size)
     cdef int *context = &contexts[0, 0]
     cdef double rate, decay, nll, clock, faded
     cdef floating keep
@@ -85,13 +87,12 @@ def train(
                         C_clock[word] = clock
 
             hidden_forward(size, &C[0, 0], h_data, d_data, context, K, work)
-            output_forward(&E[0, 0], E.shape[1], E.shape[0], n_outputs, work.target,
-                           K, work, True)
+            output_forward(&E[0, 0], E.shape[0], n_outputs, work.target, K, work, True)
             nll = 0
             for k in range(K):
                 nll += work.total_max[k] + log(work.total_sum[k]) - work.target_logit[k]
-            output_backward(&E[0, 0], E.shape[1], E.shape[0], n_outputs, work.target,
-                            K, work, <floating>rate, <floating>decay)
+            output_backward(&E[0, 0], E.shape[0], n_outputs, work.target, K, work,
+                            <floating>rate, <floating>decay)
             keep = <floating>(1 - decay)
             # The decay still due to the rows of C falls on this gradient too.
             hidden_backward(size, &C[0, 0], h_data, d_data, context, K, work,
@@ -105,7 +106,7 @@ def train(
 def log_prob(
     Workspace work, floating[:, ::1] C, floating[:, ::1] H, floating[::1] d,
     floating[:, ::1] E, const int[:, :] X, const int[:] y,
-    const Py_ssize_t[::1] index, int[:, ::1] contexts, double[::1] out,
+    const Py_ssize_t[::1] index, int[:, ::1] contexts, double[::1] out, *, bint direct,
 ):
     """out[i] = log P(y[index[i]] | X[index[i]]), natural logarithm.
 
@@ -113,7 +114,7 @@ def log_prob(
     """
     cdef Py_ssize_t n = len(index), n_context = X.shape[1], start = 0
     cdef Py_ssize_t K, k
-    cdef Hidden size = sizes(C, H, E, n_context)
+    cdef Hidden size = sizes(C, H, n_context, direct)
     cdef floating *h_data = &H[0, 0] if size.n_hidden else NULL
     cdef floating *d_data = &d[0] if size.n_hidden else NULL
     with nogil:
@@ -121,8 +122,8 @@ def log_prob(
             K = min(work.batch_size, n - start)
             gather(X, y, index, start, K, &contexts[0, 0], work.target)
             hidden_forward(size, &C[0, 0], h_data, d_data, &contexts[0, 0], K, work)
-            output_forward(&E[0, 0], E.shape[1], E.shape[0], E.shape[1],
-                           work.target, K, work, False)
+            output_forward(&E[0, 0], E.shape[0], outputs(size), work.target, K, work,
+                           False)
             for k in range(K):
                 out[start + k] = (
                     work.target_logit[k] - work.total_max[k] - log(work.total_sum[k])
@@ -151,10 +152,7 @@ def softmax_rows(floating[:, ::1] logits, *, bint logarithm):
                 for j in range(n_words):
                     logits[i, j] -= shift
                 continue
-            if floating is float:
-                total = exp_row_f32(&logits[i, 0], n_words, &high)
-            else:
-                total = exp_row_f64(&logits[i, 0], n_words, &high)
+            total = exp_row(&logits[i, 0], n_words, &high)
             shift = <floating>(1 / total)
             for j in range(n_words):
                 logits[i, j] *= shift

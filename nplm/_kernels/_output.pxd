@@ -4,11 +4,11 @@ from nplm._kernels._workspace cimport Workspace
 
 
 cdef void output_forward(
-    floating *E, Py_ssize_t stride, Py_ssize_t n_rows, Py_ssize_t n_outputs,
-    const int *target, Py_ssize_t K, Workspace work, bint keep,
+    floating *E, Py_ssize_t n_rows, Py_ssize_t n_outputs, const int *target,
+    Py_ssize_t K, Workspace work, bint keep,
 ) noexcept nogil
 
 cdef void output_backward(
-    floating *E, Py_ssize_t stride, Py_ssize_t n_rows, Py_ssize_t n_outputs,
-    const int *target, Py_ssize_t K, Workspace work, floating rate, floating decay,
+    floating *E, Py_ssize_t n_rows, Py_ssize_t n_outputs, const int *target,
+    Py_ssize_t K, Workspace work, floating rate, floating decay,
 ) noexcept nogil

@@ -16,28 +16,15 @@ from libc.math cimport INFINITY, exp
 from libc.string cimport memset
 
 from nplm._kernels._blas cimport gemm
+from nplm._kernels._elementwise cimport (
+    exp_columns, exp_row, row_dots, row_updates, scale_columns,
+)
 from nplm._kernels._workspace cimport Workspace
-
-cdef extern from "vector.h" nogil:
-    void exp_columns_f32(float *, Py_ssize_t rows, Py_ssize_t cols, float *, float *)
-    void exp_columns_f64(double *, Py_ssize_t rows, Py_ssize_t cols, double *, double *)
-    double exp_row_f32(float *, Py_ssize_t n, float *maximum)
-    double exp_row_f64(double *, Py_ssize_t n, double *maximum)
-    void scale_columns_f32(float *, Py_ssize_t rows, Py_ssize_t cols, const float *)
-    void scale_columns_f64(double *, Py_ssize_t rows, Py_ssize_t cols, const double *)
-    void row_dots_f32(const float *, Py_ssize_t, Py_ssize_t, Py_ssize_t,
-                      const float *, float *)
-    void row_dots_f64(const double *, Py_ssize_t, Py_ssize_t, Py_ssize_t,
-                      const double *, double *)
-    void row_updates_f32(float *, Py_ssize_t, Py_ssize_t, Py_ssize_t, const float *,
-                         const float *, float rate, float keep, float *)
-    void row_updates_f64(double *, Py_ssize_t, Py_ssize_t, Py_ssize_t, const double *,
-                         const double *, double rate, double keep, double *)
 
 
 cdef void output_forward(
-    floating *E, Py_ssize_t stride, Py_ssize_t n_rows, Py_ssize_t n_outputs,
-    const int *target, Py_ssize_t K, Workspace work, bint keep,
+    floating *E, Py_ssize_t n_rows, Py_ssize_t n_outputs, const int *target,
+    Py_ssize_t K, Workspace work, bint keep,
 ) noexcept nogil:
     """Logits of K examples, and their maximum and sum of exponentials.
 
@@ -50,8 +37,8 @@ cdef void output_forward(
     A target outside [0, n_rows) belongs to another shard: -inf. With `keep`
     the exponentials (relative to their tile's maximum) stay in ``work.p``.
     """
-    cdef Py_ssize_t columns = work.n_columns, tile, first, rows, k, slot
-    cdef floating *z = <floating *>work.z
+    cdef Py_ssize_t columns = work.n_columns, stride = work.stride
+    cdef Py_ssize_t tile, first, rows, k
     cdef floating *zt = <floating *>work.zt
     cdef floating *p
     cdef floating *high
@@ -59,35 +46,28 @@ cdef void output_forward(
     for k in range(K):
         work.target_logit[k] = -INFINITY
         work.total_max[k] = -INFINITY
+    if columns == 1:
+        forward_one(E, n_rows, target, work)
+        return
     for tile in range(work.n_tiles):
         first = tile * work.tile_rows
         rows = min(work.tile_rows, n_rows - first)
-        slot = tile if keep else 0
-        p = <floating *>work.p + slot * work.tile_rows * columns
+        p = <floating *>work.p + (first * columns if keep else 0)
         high = <floating *>work.tile_max + tile * columns
         total = <floating *>work.tile_sum + tile * columns
-        if columns == 1:
-            if floating is float:
-                row_dots_f32(E + first * stride, rows, stride, n_outputs, z, p)
-            else:
-                row_dots_f64(E + first * stride, rows, stride, n_outputs, z, p)
+        if floating is float and work.loops != NULL:
+            work.loops.forward_tile(
+                E + first * stride, rows, stride, n_outputs, zt, columns, p)
         else:
             gemm(False, False, rows, columns, n_outputs, <floating>1,
                  E + first * stride, stride, zt, columns, <floating>0, p, columns)
         for k in range(K):
             if first <= target[k] < first + rows:
                 work.target_logit[k] = p[(target[k] - first) * columns + k]
-        if columns == 1:
-            if floating is float:
-                work.total_sum[0] = exp_row_f32(p, rows, high)
-            else:
-                work.total_sum[0] = exp_row_f64(p, rows, high)
-            work.total_max[0] = high[0]
-            return
-        if floating is float:
-            exp_columns_f32(p, rows, columns, high, total)
+        if floating is float and work.loops != NULL:
+            work.loops.exp_columns(p, rows, columns, high, total)
         else:
-            exp_columns_f64(p, rows, columns, high, total)
+            exp_columns(p, rows, columns, high, total)
         for k in range(K):
             work.total_max[k] = max(work.total_max[k], <double>high[k])
     for k in range(K):
@@ -99,9 +79,29 @@ cdef void output_forward(
             work.total_sum[k] += total[k] * exp(high[k] - work.total_max[k])
 
 
+cdef void forward_one(
+    floating *E, Py_ssize_t n_rows, const int *target, Workspace work
+) noexcept nogil:
+    """`output_forward` for one example: each row of E is read once."""
+    cdef floating *z = <floating *>work.z
+    cdef floating *p = <floating *>work.p
+    cdef floating *high = <floating *>work.tile_max
+    if floating is float and work.loops != NULL:
+        work.loops.row_dots(E, n_rows, work.stride, z, p)
+    else:
+        row_dots(E, n_rows, work.stride, z, p)
+    if 0 <= target[0] < n_rows:
+        work.target_logit[0] = p[target[0]]
+    if floating is float and work.loops != NULL:
+        work.total_sum[0] = work.loops.exp_row(p, n_rows, high)
+    else:
+        work.total_sum[0] = exp_row(p, n_rows, high)
+    work.total_max[0] = high[0]
+
+
 cdef void output_backward(
-    floating *E, Py_ssize_t stride, Py_ssize_t n_rows, Py_ssize_t n_outputs,
-    const int *target, Py_ssize_t K, Workspace work, floating rate, floating decay,
+    floating *E, Py_ssize_t n_rows, Py_ssize_t n_outputs, const int *target,
+    Py_ssize_t K, Workspace work, floating rate, floating decay,
 ) noexcept nogil:
     """Gradient of the log-likelihood for z, and the update of the rows.
 
@@ -114,15 +114,21 @@ cdef void output_backward(
 
     `decay` is the share of the weights, biases apart, lost to weight decay.
     """
-    cdef Py_ssize_t columns = work.n_columns, tile, first, rows, k, j
+    cdef Py_ssize_t columns = work.n_columns, stride = work.stride
+    cdef Py_ssize_t tile, first, rows, k, i, j
     cdef floating *z = <floating *>work.z
     cdef floating *dzt = <floating *>work.dzt
     cdef floating *factor = <floating *>work.factor
+    cdef floating *keep = <floating *>work.keep
     cdef floating *p
     cdef floating *high
     cdef floating *tile_E
-    cdef floating keep = 1 - decay
-    memset(dzt, 0, n_outputs * columns * sizeof(floating))
+    for i in range(stride):
+        keep[i] = 1 - decay if i < n_outputs - 1 else 1
+    memset(dzt, 0, stride * columns * sizeof(floating))
+    if columns == 1:
+        backward_one(E, n_rows, target, work, rate)
+        return
     for tile in range(work.n_tiles):
         first = tile * work.tile_rows
         rows = min(work.tile_rows, n_rows - first)
@@ -130,27 +136,51 @@ cdef void output_backward(
         high = <floating *>work.tile_max + tile * columns
         tile_E = E + first * stride
         for k in range(K):
-            factor[k] = -exp(high[k] - work.total_max[k]) / work.total_sum[k]
+            factor[k] = <floating>(
+                -exp(high[k] - work.total_max[k]) / work.total_sum[k])
         for k in range(K, columns):
             factor[k] = 0  # the columns that only fill up a vector
-        if floating is float:
-            scale_columns_f32(p, rows, columns, factor)
+        if floating is float and work.loops != NULL:
+            work.loops.scale_columns(p, rows, columns, factor)
         else:
-            scale_columns_f64(p, rows, columns, factor)
+            scale_columns(p, rows, columns, factor)
         for k in range(K):
             if first <= target[k] < first + rows:
                 p[(target[k] - first) * columns + k] += 1
-        if columns == 1:
-            if floating is float:
-                row_updates_f32(tile_E, rows, stride, n_outputs, z, p, rate, keep, dzt)
-            else:
-                row_updates_f64(tile_E, rows, stride, n_outputs, z, p, rate, keep, dzt)
-            return
-        gemm(True, False, n_outputs, columns, rows, <floating>1, tile_E, stride,
-             p, columns, <floating>1, dzt, columns)
-        if decay != 0:
-            # The product below scales the whole row; the bias must not decay.
-            for j in range(rows):
-                tile_E[j * stride + n_outputs - 1] /= keep
-        gemm(False, False, rows, n_outputs, K, rate, p, columns, z, n_outputs,
-             keep, tile_E, stride)
+
+        if floating is float and work.loops != NULL:
+            # dL/dz of the constant 1 is of no use: one row less.
+            work.loops.backward_tile(
+                tile_E, rows, stride, n_outputs - 1, p, columns, dzt)
+            work.loops.update_tile(
+                tile_E, rows, stride, p, columns, K, z, rate, keep)
+        else:
+            gemm(True, False, n_outputs - 1, columns, rows, <floating>1, tile_E,
+                 stride, p, columns, <floating>1, dzt, columns)
+            if decay != 0:
+                for j in range(rows):
+                    for i in range(n_outputs - 1):
+                        tile_E[j * stride + i] *= keep[i]
+            gemm(False, False, rows, n_outputs, K, rate, p, columns, z, stride,
+                 <floating>1, tile_E, stride)
+
+
+cdef void backward_one(
+    floating *E, Py_ssize_t n_rows, const int *target, Workspace work, floating rate
+) noexcept nogil:
+    """`output_backward` for one example: each row of E is read and written once."""
+    cdef floating *z = <floating *>work.z
+    cdef floating *p = <floating *>work.p
+    cdef floating *dz = <floating *>work.dzt
+    cdef floating *keep = <floating *>work.keep
+    cdef floating factor = <floating>(
+        -exp((<floating *>work.tile_max)[0] - work.total_max[0]) / work.total_sum[0])
+    cdef Py_ssize_t j
+    for j in range(n_rows):
+        p[j] *= factor
+    if 0 <= target[0] < n_rows:
+        p[target[0]] += 1
+    if floating is float and work.loops != NULL:
+        work.loops.row_updates(E, n_rows, work.stride, z, p, rate, keep, dz)
+    else:
+        row_updates(E, n_rows, work.stride, z, p, rate, keep, dz)

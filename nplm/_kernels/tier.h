@@ -1,0 +1,321 @@
+/* The network's inner loops in float32, written once for every vector width.
+ *
+ * float32.h includes this file once per instruction set, with
+ *   TIER(name)   the function's name in this instruction set
+ *   WIDTH        floats in a vector
+ *   ROWS         rows of a register block: ROWS x 2 accumulators, the two
+ *                vectors that meet them and a broadcast fill the registers
+ *
+ * All matrices are row-major. Rows of E and columns of examples are padded to a
+ * multiple of 16 floats, so that no loop over vectors has a remainder. Every
+ * loop over accumulators is unrolled by hand of the compiler, their
+ * initialisation too: otherwise they live in memory, at a tenth of the speed.
+ */
+
+typedef float TIER(vec) __attribute__((vector_size(4 * WIDTH)));
+typedef int32_t TIER(ivec) __attribute__((vector_size(4 * WIDTH)));
+typedef float TIER(uvec)
+    __attribute__((vector_size(4 * WIDTH), aligned(4), may_alias));
+#define VEC TIER(vec)
+#define IVEC TIER(ivec)
+#define LOAD(p) ((VEC) * (const TIER(uvec) *)(p))
+#define STORE(p, v) (*(TIER(uvec) *)(p) = (TIER(uvec))(v))
+#define SPLAT(x) ((x) - (VEC){})
+#define UNROLL _Pragma("GCC unroll 16")
+
+INLINE VEC TIER(max)(VEC a, VEC b) {
+  IVEC mask = a > b;
+  return (VEC)(((IVEC)a & mask) | ((IVEC)b & ~mask));
+}
+
+/* exp(x) for x <= 0, where every softmax and tanh needs it. x = n ln 2 + r with
+ * |r| <= ln 2 / 2, a polynomial for exp(r), and 2^n through the exponent's bits.
+ * Relative error below 3e-7; below exp(-87) the result stays at exp(-87). */
+INLINE VEC TIER(exp_negative)(VEC x) {
+  x = TIER(max)(x, SPLAT(-87.0f));
+  IVEC n = __builtin_convertvector(x * 1.44269504f - 0.5f, IVEC);
+  VEC fn = __builtin_convertvector(n, VEC);
+  VEC r = x - fn * 0.693359375f;
+  r = r + fn * 2.12194440e-4f;
+  VEC p = r * 1.98756915e-4f + 1.39819995e-3f;
+  p = p * r + 8.33345191e-3f;
+  p = p * r + 4.16657959e-2f;
+  p = p * r + 1.66666665e-1f;
+  p = p * r + 5.00000012e-1f;
+  p = p * (r * r) + (r + 1.0f);
+  return p * (VEC)((n + 127) << 23);
+}
+
+/* ---- register blocks: ROWS x 2 (or fewer) vectors of sums ---- */
+
+#define ZERO_BLOCK                                \
+  VEC sum[ROWS][2];                               \
+  UNROLL for (int r = 0; r < rows; r++) {         \
+    UNROLL for (int v = 0; v < vectors; v++) {    \
+      sum[r][v] = (VEC){};                        \
+    }                                             \
+  }
+#define ADD_PRODUCT(left, right)                              \
+  do {                                                        \
+    VEC x[2];                                                 \
+    UNROLL for (int v = 0; v < vectors; v++) {                \
+      x[v] = LOAD((right) + v * WIDTH);                       \
+    }                                                         \
+    UNROLL for (int r = 0; r < rows; r++) {                   \
+      VEC e = SPLAT(left);                                    \
+      UNROLL for (int v = 0; v < vectors; v++) {              \
+        sum[r][v] += e * x[v];                                \
+      }                                                       \
+    }                                                         \
+  } while (0)
+
+/* logits[r, k] = sum_d E[r, d] zt[d, k] */
+INLINE void TIER(forward_block)(const int rows, const int vectors,
+                                const float *E, int64_t stride, int64_t depth,
+                                const float *zt, int64_t columns,
+                                float *logits) {
+  ZERO_BLOCK
+  for (int64_t d = 0; d < depth; d++) {
+    ADD_PRODUCT(E[r * stride + d], zt + d * columns);
+  }
+  UNROLL for (int r = 0; r < rows; r++) {
+    UNROLL for (int v = 0; v < vectors; v++) {
+      STORE(logits + r * columns + v * WIDTH, sum[r][v]);
+    }
+  }
+}
+
+/* dzt[r, k] += sum_j E[j, r] g[j, k] */
+INLINE void TIER(backward_block)(const int rows, const int vectors,
+                                 const float *E, int64_t stride, int64_t depth,
+                                 const float *g, int64_t columns, float *dzt) {
+  ZERO_BLOCK
+  for (int64_t j = 0; j < depth; j++) {
+    ADD_PRODUCT(E[j * stride + r], g + j * columns);
+  }
+  UNROLL for (int r = 0; r < rows; r++) {
+    UNROLL for (int v = 0; v < vectors; v++) {
+      float *at = dzt + r * columns + v * WIDTH;
+      STORE(at, LOAD(at) + sum[r][v]);
+    }
+  }
+}
+
+/* E[r, i] = keep[i] E[r, i] + rate sum_k g[r, k] z[k, i] */
+INLINE void TIER(update_block)(const int rows, const int vectors,
+                               const float *g, int64_t columns, int64_t depth,
+                               const float *z, int64_t stride, float rate,
+                               const float *keep, float *E) {
+  ZERO_BLOCK
+  for (int64_t k = 0; k < depth; k++) {
+    ADD_PRODUCT(g[r * columns + k], z + k * stride);
+  }
+  UNROLL for (int r = 0; r < rows; r++) {
+    UNROLL for (int v = 0; v < vectors; v++) {
+      float *at = E + r * stride + v * WIDTH;
+      STORE(at, LOAD(at) * LOAD(keep + v * WIDTH) + rate * sum[r][v]);
+    }
+  }
+}
+
+/* Cover n_rows x n_vectors with blocks: full ones, then 4 rows, then 1. */
+#define COVER(n_rows, n_vectors, CALL)                          \
+  do {                                                          \
+    for (int64_t v0 = 0; v0 < (n_vectors); v0 += 2) {           \
+      int64_t r0 = 0;                                           \
+      if (v0 + 2 <= (n_vectors)) {                              \
+        for (; r0 + ROWS <= (n_rows); r0 += ROWS) CALL(ROWS, 2); \
+        for (; r0 + 4 <= (n_rows); r0 += 4) CALL(4, 2);         \
+        for (; r0 < (n_rows); r0++) CALL(1, 2);                 \
+      } else {                                                  \
+        for (; r0 + ROWS <= (n_rows); r0 += ROWS) CALL(ROWS, 1); \
+        for (; r0 + 4 <= (n_rows); r0 += 4) CALL(4, 1);         \
+        for (; r0 < (n_rows); r0++) CALL(1, 1);                 \
+      }                                                         \
+    }                                                           \
+  } while (0)
+
+static void TIER(forward_tile)(const float *E, int64_t rows, int64_t stride,
+                               int64_t n_outputs, const float *zt,
+                               int64_t columns, float *logits) {
+#define CALL(R, N)                                                       \
+  TIER(forward_block)(R, N, E + r0 * stride, stride, n_outputs,          \
+                      zt + v0 * WIDTH, columns, logits + r0 * columns + v0 * WIDTH)
+  COVER(rows, columns / WIDTH, CALL);
+#undef CALL
+}
+
+static void TIER(backward_tile)(const float *E, int64_t rows, int64_t stride,
+                                int64_t n_outputs, const float *g,
+                                int64_t columns, float *dzt) {
+#define CALL(R, N)                                                    \
+  TIER(backward_block)(R, N, E + r0, stride, rows, g + v0 * WIDTH,    \
+                       columns, dzt + r0 * columns + v0 * WIDTH)
+  COVER(n_outputs, columns / WIDTH, CALL);
+#undef CALL
+}
+
+static void TIER(update_tile)(float *E, int64_t rows, int64_t stride,
+                              const float *g, int64_t columns, int64_t depth,
+                              const float *z, float rate, const float *keep) {
+#define CALL(R, N)                                                            \
+  TIER(update_block)(R, N, g + r0 * columns, columns, depth, z + v0 * WIDTH,  \
+                     stride, rate, keep + v0 * WIDTH,                         \
+                     E + r0 * stride + v0 * WIDTH)
+  COVER(rows, stride / WIDTH, CALL);
+#undef CALL
+}
+
+/* ---- elementwise ---- */
+
+/* Column by column of rows x columns logits: maximum[k]; logits[r, k] =
+ * exp(logits[r, k] - maximum[k]); total[k] = their sum. */
+static void TIER(exp_columns)(float *logits, int64_t rows, int64_t columns,
+                              float *maximum, float *total) {
+  for (int64_t k = 0; k < columns; k += WIDTH) {
+    VEC high = LOAD(logits + k), sum = (VEC){};
+    for (int64_t r = 1; r < rows; r++)
+      high = TIER(max)(high, LOAD(logits + r * columns + k));
+    for (int64_t r = 0; r < rows; r++) {
+      float *at = logits + r * columns + k;
+      VEC e = TIER(exp_negative)(LOAD(at) - high);
+      STORE(at, e);
+      sum += e;
+    }
+    STORE(maximum + k, high);
+    STORE(total + k, sum);
+  }
+}
+
+/* values[r, k] *= factor[k] */
+static void TIER(scale_columns)(float *values, int64_t rows, int64_t columns,
+                                const float *factor) {
+  for (int64_t r = 0; r < rows; r++)
+    for (int64_t k = 0; k < columns; k += WIDTH) {
+      float *at = values + r * columns + k;
+      STORE(at, LOAD(at) * LOAD(factor + k));
+    }
+}
+
+/* values[i] = exp(values[i] - maximum); returns their sum. */
+static double TIER(exp_row)(float *values, int64_t n, float *maximum) {
+  float high = values[0];
+  int64_t i = 0;
+  if (n >= WIDTH) {
+    VEC highs = LOAD(values);
+    for (; i + WIDTH <= n; i += WIDTH) highs = TIER(max)(highs, LOAD(values + i));
+    for (int lane = 0; lane < WIDTH; lane++)
+      high = highs[lane] > high ? highs[lane] : high;
+  }
+  for (; i < n; i++) high = values[i] > high ? values[i] : high;
+  double total = 0;
+  i = 0;
+  while (i + WIDTH <= n) {
+    /* Short sums in float32, added up in float64. */
+    int64_t stop = i + 64 * WIDTH < n ? i + 64 * WIDTH : n;
+    VEC part = (VEC){};
+    for (; i + WIDTH <= stop; i += WIDTH) {
+      VEC e = TIER(exp_negative)(LOAD(values + i) - high);
+      STORE(values + i, e);
+      part += e;
+    }
+    for (int lane = 0; lane < WIDTH; lane++) total += part[lane];
+  }
+  for (; i < n; i++) {
+    VEC e = TIER(exp_negative)(SPLAT(values[i] - high));
+    values[i] = e[0];
+    total += e[0];
+  }
+  *maximum = high;
+  return total;
+}
+
+/* values = tanh(values); tanh(v) = sign(v) (1 - e) / (1 + e), e = exp(-2 |v|) */
+static void TIER(tanh)(float *values, int64_t n) {
+  for (int64_t i = 0; i < n; i += WIDTH) {
+    VEC v = (VEC){};
+    int64_t count = n - i < WIDTH ? n - i : WIDTH;
+    memcpy(&v, values + i, count * sizeof(float));
+    IVEC sign = (IVEC)v & INT32_MIN;
+    VEC e = TIER(exp_negative)((VEC)((IVEC)v | INT32_MIN) * 2.0f);
+    v = (VEC)((IVEC)((1.0f - e) / (1.0f + e)) | sign);
+    memcpy(values + i, &v, count * sizeof(float));
+  }
+}
+
+/* ---- one example at a time: each output row is read or written once ---- */
+
+/* logits[r] = E[r] . z */
+static void TIER(row_dots)(const float *E, int64_t rows, int64_t stride,
+                           const float *z, float *logits) {
+  int64_t r = 0;
+  for (; r + 4 <= rows; r += 4) {
+    VEC sum[4];
+    UNROLL for (int q = 0; q < 4; q++) sum[q] = (VEC){};
+    for (int64_t i = 0; i < stride; i += WIDTH) {
+      VEC x = LOAD(z + i);
+      UNROLL for (int q = 0; q < 4; q++) {
+        sum[q] += LOAD(E + (r + q) * stride + i) * x;
+      }
+    }
+    UNROLL for (int q = 0; q < 4; q++) {
+      float total = 0;
+      UNROLL for (int lane = 0; lane < WIDTH; lane++) total += sum[q][lane];
+      logits[r + q] = total;
+    }
+  }
+  for (; r < rows; r++) {
+    VEC sum = (VEC){};
+    for (int64_t i = 0; i < stride; i += WIDTH)
+      sum += LOAD(E + r * stride + i) * LOAD(z + i);
+    float total = 0;
+    for (int lane = 0; lane < WIDTH; lane++) total += sum[lane];
+    logits[r] = total;
+  }
+}
+
+/* Section 3.2, step 2(a), in one pass over the rows:
+ *   dz += g[r] E[r];  E[r] = keep * E[r] + rate g[r] z */
+static void TIER(row_updates)(float *E, int64_t rows, int64_t stride,
+                              const float *z, const float *g, float rate,
+                              const float *keep, float *dz) {
+  for (int64_t r = 0; r + 4 <= rows; r += 4) {
+    float *row = E + r * stride;
+    VEC slope[4];
+    UNROLL for (int q = 0; q < 4; q++) slope[q] = SPLAT(g[r + q]);
+    for (int64_t i = 0; i < stride; i += WIDTH) {
+      VEC x = LOAD(z + i) * rate, k = LOAD(keep + i), down = LOAD(dz + i);
+      UNROLL for (int q = 0; q < 4; q++) {
+        VEC w = LOAD(row + q * stride + i);
+        down += slope[q] * w;
+        STORE(row + q * stride + i, k * w + slope[q] * x);
+      }
+      STORE(dz + i, down);
+    }
+  }
+  for (int64_t r = rows / 4 * 4; r < rows; r++)
+    for (int64_t i = 0; i < stride; i += WIDTH) {
+      VEC w = LOAD(E + r * stride + i);
+      STORE(dz + i, LOAD(dz + i) + g[r] * w);
+      STORE(E + r * stride + i, LOAD(keep + i) * w + rate * g[r] * LOAD(z + i));
+    }
+}
+
+static const Loops TIER(loops) = {
+    TIER(forward_tile), TIER(backward_tile), TIER(update_tile),
+    TIER(exp_columns),  TIER(scale_columns), TIER(exp_row),
+    TIER(tanh),         TIER(row_dots),      TIER(row_updates),
+};
+
+#undef VEC
+#undef IVEC
+#undef LOAD
+#undef STORE
+#undef SPLAT
+#undef UNROLL
+#undef ZERO_BLOCK
+#undef ADD_PRODUCT
+#undef COVER
+#undef TIER
+#undef WIDTH
+#undef ROWS
