@@ -267,7 +267,7 @@ class LanguageModel(DensityMixin, BaseEstimator):
             return None
         if X_val is None or y_val is None:
             raise ValueError("X_val and y_val go together: give both, or neither.")
-        return self._check_Xy(X_val, y_val)
+        return self._check_windows(X_val, y_val)
 
     def _check_X(self, X: ArrayLike) -> NDArray[np.int32]:
         check_is_fitted(self)
@@ -278,6 +278,11 @@ class LanguageModel(DensityMixin, BaseEstimator):
         self, X: ArrayLike, y: ArrayLike
     ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         check_is_fitted(self)
+        return self._check_windows(X, y)
+
+    def _check_windows(
+        self, X: ArrayLike, y: ArrayLike
+    ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         X, y = validate_data(self, X, y, reset=False, dtype=None, order=None)
         return self._check_ids(X, column_or_1d(y, warn=True))
 
