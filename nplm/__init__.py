@@ -4,11 +4,16 @@ The models of Bengio, Ducharme, Vincent and Jauvin (2003), *A Neural
 Probabilistic Language Model*, Journal of Machine Learning Research 3.
 """
 
+from nplm.text import Tokenizer, Vocabulary
+from nplm.text_lm import TextLM
 from nplm.windows import contiguous_split, windows
 
 __version__ = "0.1.0.dev0"
 
 __all__ = [
+    "TextLM",
+    "Tokenizer",
+    "Vocabulary",
     "contiguous_split",
     "windows",
 ]
