@@ -61,21 +61,6 @@ class TextLM(DensityMixin, BaseEstimator):
     A `Vocabulary` before a `TextLM` in a ``Pipeline`` gives its special symbols
     the lowest ids, so no id of a test fold is above those of the training fold.
     With ids of your own, set ``n_words`` of the estimator.
-
-    Examples
-    --------
-    >>> from sklearn.pipeline import Pipeline
-    >>> from nplm import KneserNeyLM, TextLM, Tokenizer, Vocabulary
-    >>> pipeline = Pipeline(
-    ...     [
-    ...         ("tokens", Tokenizer()),
-    ...         ("ids", Vocabulary()),
-    ...         ("lm", TextLM(KneserNeyLM(order=2), n_context=1)),
-    ...     ]
-    ... )
-    >>> texts = ["a rose is a rose", "is it a rose", "it is"]
-    >>> pipeline.fit(texts).score_samples(texts).shape
-    (3,)
     """
 
     def __init__(
