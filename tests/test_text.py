@@ -1,0 +1,317 @@
+"""Tokenizer, Vocabulary and TextLM."""
+
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import Pipeline
+
+from nplm import TextLM, Tokenizer, Vocabulary
+from nplm._base import LanguageModel
+
+
+class AddOneBigram(LanguageModel):
+    """Counts plus one, of the next word after the nearest (order 2) or any (1)."""
+
+    def __init__(self, order=None, *, n_words=None):
+        self.order = order
+        self.n_words = n_words
+
+    def fit(self, X, y, *, X_val=None, y_val=None):
+        X, y = self._start_fit(X, y)
+        held_out = self._check_held_out(X_val, y_val)
+        self.n_held_out_ = None if held_out is None else len(held_out[1])
+        self.counts_ = np.ones((self.n_words_, self.n_words_))
+        np.add.at(self.counts_, (self._row(X), y), 1)
+        return self
+
+    def _row(self, X):
+        return X[:, -1] if self.order_ > 1 else np.zeros(len(X), dtype=int)
+
+    def _predict_proba(self, X):
+        rows = self.counts_[self._row(X)]
+        return rows / rows.sum(axis=1, keepdims=True)
+
+
+TEXTS = [
+    "the cat sat on the mat .",
+    "the dog sat on the cat .",
+    "a dog saw the cat .",
+    "the cat saw a mat .",
+    "a cat sat .",
+    "the dog saw a zebra .",
+]
+documents_of_ids = st.lists(
+    st.lists(st.integers(0, 9), max_size=8), min_size=1, max_size=5
+)
+
+
+def pipeline(min_count=1, **params):
+    return Pipeline(
+        [
+            ("tokens", Tokenizer()),
+            ("ids", Vocabulary(min_count=min_count)),
+            ("lm", TextLM(AddOneBigram(), n_context=4, **params)),
+        ]
+    )
+
+
+# -- Tokenizer ----------------------------------------------------------------
+
+
+def test_tokens_are_words_with_decimals_and_apostrophes_or_single_marks():
+    words, empty, blank = Tokenizer().transform(["Don’t pay 3,000.50 ($1.)!", "", " "])
+    assert " ".join(words) == "Don’t pay 3,000.50 ( $ 1 . ) !"
+    assert empty == blank == []
+
+
+def test_preprocessing_of_the_papers_ap_news():
+    tokenizer = Tokenizer(lowercase=True, number="<NUM>", proper_noun="<NAME>")
+    text = 'Ann met Bob in 1995. "I’m," he said. "So Is NATO, I think?" (Yes) Carl 90s.'
+    expected = (
+        'ann met <NAME> in <NUM> . " i’m , " he said . " so <NAME> <NAME> , i think'
+        ' ? " ( yes ) <NAME> 90s .'
+    )
+    assert tokenizer.transform([text]) == [expected.split()]
+
+
+def test_own_pattern_with_groups_and_empty_matches():
+    assert Tokenizer(r"(a)b|c*").transform(["ab cc"]) == [["ab", "cc"]]
+
+
+@given(st.lists(st.text(), max_size=4))
+def test_tokens_are_row_preserving_and_in_the_text(texts):
+    documents = Tokenizer().transform(texts)
+    assert len(documents) == len(texts)
+    for text, tokens in zip(texts, documents):
+        assert "".join(tokens) == "".join(text.split())
+
+
+@pytest.mark.parametrize(
+    ("X", "message"),
+    [
+        ("a text", "list of one"),
+        ([b"bytes"], r"X\[0\] is of type bytes"),
+        (["text", ["tokens"]], r"X\[1\] is of type list"),
+        (3, "list of documents"),
+    ],
+)
+def test_tokenizer_refuses_what_is_not_documents(X, message):
+    with pytest.raises(TypeError, match=message):
+        Tokenizer().transform(X)
+
+
+def test_tokenizer_names_a_wrong_pattern():
+    with pytest.raises(ValueError, match=r"pattern '\(' is not a regular expression"):
+        Tokenizer("(").transform(["text"])
+
+
+# -- Vocabulary ---------------------------------------------------------------
+
+
+def test_ids_by_falling_frequency_then_alphabet_after_the_symbols():
+    vocabulary = Vocabulary().fit([["b", "c", "b", "a"], ["c", "<unk>", "</s>"]])
+    assert vocabulary.words_.tolist() == ["</s>", "<unk>", "b", "c", "a"]
+    assert (vocabulary.boundary_id_, vocabulary.unknown_id_) == (0, 1)
+    ids = vocabulary.transform([["a", "zoo", "</s>", "<unk>"], []])
+    assert [i.tolist() for i in ids] == [[4, 1, 0, 1], []]
+    assert [i.dtype for i in ids] == [np.int32, np.int32]
+
+
+def test_without_a_boundary_unknown_is_first():
+    vocabulary = Vocabulary(boundary=None).fit([["a"]])
+    assert vocabulary.words_.tolist() == ["<unk>", "a"]
+    assert (vocabulary.boundary_id_, vocabulary.unknown_id_) == (None, 0)
+
+
+def test_rare_words_are_unknown():
+    documents = [["a"] * 4 + ["b"] * 3 + ["c"]]
+    by_count = Vocabulary(min_count=3).fit(documents)
+    assert by_count.words_.tolist() == ["</s>", "<unk>", "a", "b"]
+    assert Vocabulary(max_words=3).fit(documents).n_words_ == 3
+    assert by_count.count_unknown([*documents, ["d", "a", "d"]]).tolist() == [1, 2]
+
+
+@given(st.lists(st.lists(st.text(min_size=1), max_size=6), min_size=1, max_size=4))
+def test_known_tokens_come_back(documents):
+    vocabulary = Vocabulary()
+    ids = vocabulary.fit_transform(documents)
+    assert vocabulary.inverse_transform(ids) == documents
+    assert vocabulary.count_unknown(documents).sum() == 0
+
+
+@given(
+    st.lists(st.lists(st.sampled_from("abcdefg"), max_size=9), min_size=2),
+    st.integers(1, 5),
+)
+def test_the_training_documents_show_the_largest_id(documents, min_count):
+    # Else a model that infers n_words from a fold could not score the next one.
+    ids = Vocabulary(min_count=min_count).fit_transform(documents)
+    vocabulary = Vocabulary(min_count=min_count).fit(documents)
+    if sum(map(len, ids)):
+        assert max(i.max(initial=0) for i in ids) == vocabulary.n_words_ - 1
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"min_count": 0}, "min_count"),
+        ({"min_count": 1.5}, "min_count"),
+        ({"max_words": 2}, "above 2"),
+        ({"unknown": "x", "boundary": "x"}, "another one"),
+        ({"unknown": None}, "must be a string"),
+    ],
+)
+def test_vocabulary_refuses_parameters(params, message):
+    with pytest.raises(ValueError, match=message):
+        Vocabulary(**params).fit([["a"]])
+
+
+def test_vocabulary_refuses_what_is_not_tokens():
+    with pytest.raises(TypeError, match="Put a Tokenizer before"):
+        Vocabulary().fit(["raw text"])
+    with pytest.raises(TypeError, match="got 3 of type int"):
+        Vocabulary().fit([[3]])
+    with pytest.raises(ValueError, match=r"X\[0\] has 9 at 0, but n_words=3"):
+        Vocabulary().fit([["a"]]).inverse_transform([[9]])
+
+
+# -- TextLM -------------------------------------------------------------------
+
+
+def test_score_is_the_mean_over_tokens_with_the_boundary():
+    lm = TextLM(AddOneBigram(order=2), n_context=2).fit([[2, 3], [2]])
+    # P(2 | 0) = 3/6, P(3 | 2) = P(0 | 2) = 2/6, P(0 | 3) = 2/5.
+    expected = np.log([3 / 6 * 2 / 6 * 2 / 5, 3 / 6 * 2 / 6])
+    np.testing.assert_allclose(lm.score_samples([[2, 3], [2]]), expected)
+    assert lm.score([[2, 3], [2]]) == pytest.approx(expected.sum() / 5)
+
+
+def test_score_without_the_boundary():
+    lm = TextLM(AddOneBigram(), n_context=2, predict_boundary=False)
+    lm.fit([[2, 3], [], [2]])
+    assert lm.n_words_ == 4
+    expected = np.log([3 / 6 * 2 / 5, 1, 3 / 6])
+    np.testing.assert_allclose(lm.score_samples([[2, 3], [], [2]]), expected)
+    assert lm.score([[2, 3], [], [2]]) == pytest.approx(expected.sum() / 3)
+
+
+@given(documents_of_ids, st.booleans())
+def test_documents_sum_to_the_score_of_the_tokens(documents, predict_boundary):
+    lm = TextLM(AddOneBigram(n_words=10), predict_boundary=predict_boundary)
+    lm.fit([np.arange(10)])
+    n_tokens = sum(len(ids) + predict_boundary for ids in documents)
+    if n_tokens == 0:
+        with pytest.raises(ValueError, match="no token"):
+            lm.score(documents)
+        return
+    log_prob = lm.score_samples(documents)
+    assert log_prob.shape == (len(documents),)
+    assert log_prob.sum() == pytest.approx(lm.score(documents) * n_tokens)
+    assert lm.perplexity(documents) == pytest.approx(np.exp(-lm.score(documents)))
+    # No window crosses a document: each scores the same on its own.
+    alone = [lm.score_samples([ids])[0] for ids in documents if len(ids)]
+    np.testing.assert_allclose(alone, [p for p, d in zip(log_prob, documents) if d])
+
+
+def test_perplexity_without_unknown_words():
+    lm = TextLM(AddOneBigram(order=1), n_context=1).fit([[1, 1, 2]])
+    # Counts plus one: boundary 2, unknown 3, word 2 of 7.
+    assert lm.perplexity([[1, 2]]) == pytest.approx((2 * 3 * 2 / 7**3) ** (-1 / 3))
+    assert lm.perplexity([[1, 2]], skip=1) == pytest.approx(7 / 2)
+    lm.set_params(predict_boundary=False)
+    with pytest.raises(ValueError, match="none is left"):
+        lm.perplexity([[1]], skip=1)
+
+
+def test_pipeline_on_raw_text():
+    model = pipeline().fit(TEXTS)
+    scores = model.score_samples(["the cat sat .", "mat mat dog the"])
+    assert scores[0] > scores[1]
+    assert model["lm"].n_words_ == model["ids"].n_words_
+    ids, proba = model["lm"].next_words(model["ids"].transform([["on"]])[0], k=1)
+    assert model["ids"].words_[ids].tolist() == ["the"]
+    assert proba[0] == model["lm"].next_words([model["ids"].ids_["on"]], 99)[1].max()
+
+
+def test_grid_search_over_documents():
+    grid = {"lm__estimator__order": [1, 2]}
+    search = GridSearchCV(pipeline(min_count=2), grid, cv=3, error_score="raise")
+    search.fit(TEXTS)
+    assert search.best_params_ == {"lm__estimator__order": 2}
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+    assert search.score(TEXTS) == search.best_estimator_.score(TEXTS)
+
+
+def test_clone_and_pickle():
+    model = pipeline().fit(TEXTS)
+    assert "lm__estimator__order" in model.get_params()
+    assert clone(model)["lm"].estimator is not model["lm"].estimator
+    again = pickle.loads(pickle.dumps(model))
+    assert again.score(TEXTS) == model.score(TEXTS)
+    # The estimator given stays as it was; its clone learnt the vocabulary's size.
+    assert model["lm"].estimator.n_words is None
+    assert model["lm"].estimator_.n_words == model["lm"].n_words_
+
+
+def test_held_out_documents_reach_the_estimator():
+    lm = TextLM(AddOneBigram()).fit([[1, 2]], X_val=[[1], [2]])
+    assert lm.estimator_.n_held_out_ == 4
+    assert TextLM(AddOneBigram()).fit([[1, 2]]).estimator_.n_held_out_ is None
+
+
+@given(st.integers(0, 2**31), st.floats(0.01, 10), st.lists(st.integers(0, 9)))
+def test_generated_words_are_in_range(seed, temperature, context):
+    lm = TextLM(AddOneBigram()).fit([np.arange(10)])
+    draw = {"max_words": 12, "temperature": temperature, "random_state": seed}
+    words = lm.generate(context, **draw)
+    assert words.dtype == np.int32
+    assert len(words) <= 12
+    assert ((words > 0) & (words < 10)).all()
+    assert words.tolist() == lm.generate(context, **draw).tolist()
+
+
+def test_a_low_temperature_draws_the_most_probable_words():
+    lm = TextLM(AddOneBigram(order=2)).fit([[3, 4, 5]] * 9)
+    assert lm.generate(temperature=1e-3, random_state=0).tolist() == [3, 4, 5]
+    assert lm.generate([3], temperature=1e-3, random_state=0).tolist() == [4, 5]
+    assert lm.generate([3], max_words=1, temperature=1e-3).tolist() == [4]
+
+
+@pytest.mark.parametrize(
+    ("X", "error", "message"),
+    [
+        ("raw text", TypeError, "list of documents"),
+        (["raw text"], TypeError, "Put a Tokenizer and a Vocabulary"),
+        ([["a", "b"]], ValueError, "Vocabulary"),
+        ([1, 2, 3], TypeError, "list of one"),
+        ([[1], [2, -3]], ValueError, r"X\[1\] has -3 at 1"),
+        ([[1.5]], ValueError, "not a whole number"),
+        ([], ValueError, "no token"),
+    ],
+)
+def test_fit_refuses_what_is_not_documents_of_ids(X, error, message):
+    with pytest.raises(error, match=message):
+        TextLM(AddOneBigram()).fit(X)
+
+
+def test_an_id_beyond_the_training_documents_says_what_to_set():
+    lm = TextLM(AddOneBigram()).fit([[1, 2]])
+    with pytest.raises(ValueError, match=r"X\[0\] has 3 at 1.*set n_words"):
+        lm.score([[1, 3]])
+    with pytest.raises(ValueError, match="set n_words"):
+        lm.next_words([3])
+    assert np.isfinite(TextLM(AddOneBigram(n_words=4)).fit([[1, 2]]).score([[1, 3]]))
+
+
+@pytest.mark.parametrize("params", [{"max_words": -1}, {"temperature": 0.0}])
+def test_generate_refuses_parameters(params):
+    lm = TextLM(AddOneBigram()).fit([[1, 2]])
+    with pytest.raises(ValueError, match=next(iter(params))):
+        lm.generate(**params)
+    with pytest.raises(ValueError, match="k must be"):
+        lm.next_words(k=0)
