@@ -5,6 +5,7 @@ Probabilistic Language Model*, Journal of Machine Learning Research 3.
 """
 
 from nplm.neural import NeuralLM
+from nplm.ngram import InterpolatedTrigram, KneserNeyLM
 from nplm.training import DivergenceError
 from nplm.windows import contiguous_split, windows
 
@@ -12,6 +13,8 @@ __version__ = "0.1.0.dev0"
 
 __all__ = [
     "DivergenceError",
+    "InterpolatedTrigram",
+    "KneserNeyLM",
     "NeuralLM",
     "contiguous_split",
     "windows",
