@@ -363,12 +363,10 @@ class KneserNeyLM(LanguageModel):
             X, y, n_words=self.n_words_, boundary=self.boundary
         )
         modified = counts.continuation_counts()
-        self.discounts_ = np.array(
-            [
-                modified_discounts(modified[counts.followers(level)], level + 1)
-                for level in range(self.order_)
-            ]
-        )
+        self.discounts_ = np.empty((self.order_, 3))
+        for level in range(self.order_):
+            own = modified[counts.followers(level)]
+            self.discounts_[level] = modified_discounts(own, level + 1)
         prob = np.empty(len(modified))
         bow = np.empty(len(counts.context_word))
         _kneser_ney.kneser_ney(
