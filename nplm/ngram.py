@@ -403,16 +403,18 @@ class KneserNeyLM(LanguageModel):
 
     def _check_min_counts(self) -> NDArray[np.int64]:
         """Return the minimum count of each order, shape (order_,)."""
-        given = (1,) if self.min_counts is None else tuple(self.min_counts)
-        if not given or not all(
-            isinstance(count, numbers.Integral) and count >= 1 for count in given
+        given = (1,) if self.min_counts is None else self.min_counts
+        if (
+            np.ndim(given) != 1
+            or len(given) == 0
+            or not all(isinstance(n, numbers.Integral) and n >= 1 for n in given)
         ):
             raise ValueError(
                 "min_counts must be None or whole numbers from 1, one an order "
                 f"(the last serves all higher orders), got {self.min_counts!r}."
             )
-        given += (given[-1],) * (self.order_ - len(given))
-        return np.array(given[: self.order_], dtype=np.int64)
+        highest = [given[-1]] * (self.order_ - len(given))
+        return np.array([*given, *highest][: self.order_], dtype=np.int64)
 
     def _check_boundary(self) -> None:
         if self.boundary is None:

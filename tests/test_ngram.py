@@ -235,6 +235,7 @@ def test_discounts_out_of_range_fall_back():
     ("parameters", "message"),
     [
         ({"min_counts": (1, 0)}, r"min_counts .* got \(1, 0\)"),
+        ({"min_counts": 2}, "min_counts .* got 2"),
         ({"min_counts": ()}, r"min_counts .* got \(\)"),
         ({"min_counts": (1.5,)}, r"min_counts .* got \(1.5,\)"),
         ({"boundary": 99}, "boundary .* from 0 to 11 .* got 99"),
