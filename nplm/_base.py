@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import numbers
 from collections.abc import Iterator
 from typing import Any, Self
@@ -33,6 +34,10 @@ def check_ids(
         )
     if ids.size == 0:
         return ids.astype(np.int32)
+    if ids.dtype == object:
+        # Numbers in Python objects pass; words do not, and are refused below.
+        with contextlib.suppress(ValueError):
+            ids = ids.astype(np.float64)
     if ids.dtype.kind not in "iufb":
         raise ValueError(
             f"{name} must hold word ids, whole numbers from 0, got values of type "
@@ -44,7 +49,8 @@ def check_ids(
             _refuse(ids, ~np.isfinite(ids), name, "which is not a word id")
     low, high = ids.min(), ids.max()
     if low < 0:
-        _refuse(ids, ids < 0, name, "but word ids start at 0")
+        why = "but word ids start at 0: Negative values in data are no ids"
+        _refuse(ids, ids < 0, name, why)
     limit = MAX_N_WORDS if n_words is None else n_words
     if high >= limit:
         why = f"but n_words={limit}: ids must be below it"
@@ -234,30 +240,34 @@ class LanguageModel(DensityMixin, BaseEstimator):
         and the windows must agree with them.
         """
         check_n_words(self.n_words)
-        X, y = validate_data(self, X, y, reset=reset, dtype=None, order=None)
-        y = column_or_1d(y, warn=True)
+        contexts, target = validate_data(
+            self, X, y, reset=reset, dtype=None, order=None
+        )
+        target = column_or_1d(target, warn=True)
         if not reset:
-            return self._check_ids(X, y)
-        order = X.shape[1] + 1 if self.order is None else self.order
+            return self._check_ids(contexts, target)
+        n_context = contexts.shape[1]
+        order = n_context + 1 if self.order is None else self.order
         if not isinstance(order, numbers.Integral) or order < 1:
             raise ValueError(
                 f"order must be None or a whole number from 1, got {self.order!r}."
             )
-        if order - 1 > X.shape[1]:
+        if order - 1 > n_context:
             raise ValueError(
                 f"order={order} needs contexts of {order - 1} words, but X has "
-                f"{X.shape[1]} column{'s' if X.shape[1] > 1 else ''}; make wider "
-                f"windows (n_context={order - 1}) or lower order."
+                f"{n_context} column{'s' if n_context > 1 else ''} "
+                f"(n_features={n_context}); make wider windows "
+                f"(n_context={order - 1}) or lower order."
             )
-        X = check_ids(X, "X", ndim=2, n_words=self.n_words)
-        y = check_ids(y, "y", ndim=1, n_words=self.n_words)
+        ids = check_ids(contexts, "X", ndim=2, n_words=self.n_words)
+        next_words = check_ids(target, "y", ndim=1, n_words=self.n_words)
         self.order_ = int(order)
         if self.n_words is None:
-            self.n_words_ = int(max(X.max(), y.max())) + 1
+            self.n_words_ = int(max(ids.max(), next_words.max())) + 1
         else:
             self.n_words_ = int(self.n_words)
         self.classes_ = np.arange(self.n_words_)
-        return self._nearest(X), y
+        return self._nearest(ids), next_words
 
     def _check_held_out(
         self, X_val: ArrayLike | None, y_val: ArrayLike | None
@@ -271,8 +281,8 @@ class LanguageModel(DensityMixin, BaseEstimator):
 
     def _check_X(self, X: ArrayLike) -> NDArray[np.int32]:
         check_is_fitted(self)
-        X = validate_data(self, X, reset=False, dtype=None, order=None)
-        return self._check_ids(X)[0]
+        contexts = validate_data(self, X, reset=False, dtype=None, order=None)
+        return self._check_ids(contexts)[0]
 
     def _check_Xy(
         self, X: ArrayLike, y: ArrayLike
@@ -283,12 +293,14 @@ class LanguageModel(DensityMixin, BaseEstimator):
     def _check_windows(
         self, X: ArrayLike, y: ArrayLike
     ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        X, y = validate_data(self, X, y, reset=False, dtype=None, order=None)
-        return self._check_ids(X, column_or_1d(y, warn=True))
+        contexts, target = validate_data(
+            self, X, y, reset=False, dtype=None, order=None
+        )
+        return self._check_ids(contexts, column_or_1d(target, warn=True))
 
     def _check_ids(
         self, X: NDArray[Any], y: NDArray[Any] | None = None
-    ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    ) -> tuple[NDArray[np.int32], Any]:
         try:
             X = check_ids(X, "X", ndim=2, n_words=self.n_words_)
             if y is not None:

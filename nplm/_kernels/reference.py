@@ -5,6 +5,8 @@ This is the specification that the compiled kernels are tested against.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -103,3 +105,213 @@ def softmax_rows(logits: Array, *, logarithm: bool) -> None:
     """Turn rows of logits into (log-)probabilities, in place."""
     log_p = log_softmax(logits)
     logits[:] = log_p if logarithm else np.exp(log_p)
+
+
+# -- n-grams: counting (_counts), estimation (_kneser_ney), look-ups (_backoff,
+# -- _interpolation) -----------------------------------------------------------
+
+
+def rank_pairs(
+    left: NDArray[np.int32],
+    right: NDArray[np.int32],
+    n_right: int,
+    start: NDArray[np.int32],
+    words: NDArray[np.int32],
+    rank: NDArray[np.int32],
+) -> int:
+    """Give each distinct pair (left, right) its number in sorted order."""
+    key = left.astype(np.int64) * n_right + right
+    pairs, rank[:] = np.unique(key, return_inverse=True)
+    words[: len(pairs)] = pairs % n_right
+    start[:] = np.searchsorted(pairs // n_right, np.arange(len(start)))
+    return len(pairs)
+
+
+def count_pairs(
+    left: NDArray[np.int32],
+    right: NDArray[np.int32],
+    n_right: int,
+    start: NDArray[np.int32],
+    words: NDArray[np.int32],
+    counts: NDArray[np.int64],
+) -> int:
+    """Count the distinct pairs (left, right)."""
+    key = left.astype(np.int64) * n_right + right
+    pairs, n = np.unique(key, return_counts=True)
+    words[: len(pairs)] = pairs % n_right
+    counts[: len(pairs)] = n
+    start[:] = np.searchsorted(pairs // n_right, np.arange(len(start)))
+    return len(pairs)
+
+
+def continuation_counts(
+    child_start: NDArray[np.int32],
+    start: NDArray[np.int32],
+    words: NDArray[np.int32],
+    counts: NDArray[np.int64],
+    slot: NDArray[np.int32],
+    out: NDArray[np.int64],
+) -> None:
+    """Count the distinct words before each n-gram, N1+(. c w)."""
+    out[:] = counts
+    for c in range(len(child_start) - 1):
+        if child_start[c] < child_start[c + 1]:
+            own = slice(start[c], start[c + 1])
+            longer = slice(start[child_start[c]], start[child_start[c + 1]])
+            out[own] = np.bincount(words[longer], minlength=len(slot))[words[own]]
+
+
+def kneser_ney(
+    level_start: NDArray[np.int32],
+    child_start: NDArray[np.int32],
+    start: NDArray[np.int32],
+    words: NDArray[np.int32],
+    counts: NDArray[np.int64],
+    discounts: NDArray[np.float64],
+    min_counts: NDArray[np.int64],
+    interpolate: bool,
+    lower: NDArray[np.float64],
+    prob: NDArray[np.float64],
+    bow: NDArray[np.float64],
+) -> None:
+    """Fill the probability of every n-gram and the weight of every context."""
+    n_words = len(lower)
+
+    def estimate(c: int, level: int, lower: NDArray[np.float64]) -> None:
+        own = slice(start[c], start[c + 1])
+        a, low = counts[own], lower[words[own]]
+        D = np.where(a > 0, discounts[level, np.clip(a, 1, 3) - 1], 0.0)
+        if a.sum() == 0:
+            bow[c] = 1
+            return
+        kept = (a > 0) & (a >= min_counts[level])
+        gamma = D.sum() / a.sum()
+        p = (a - D) / a.sum()
+        if interpolate or kept.sum() == n_words:
+            p = p + gamma * low
+        if kept.sum() == n_words:
+            bow[c] = gamma
+        else:
+            bow[c] = (1 - p[kept].sum()) / (1 - low[kept].sum())
+        prob[own] = np.where(kept, p, bow[c] * low)
+
+    estimate(0, 0, np.full(n_words, 1 / n_words))
+    for level in range(1, len(level_start) - 1):
+        for parent in range(level_start[level - 1], level_start[level]):
+            own = slice(start[parent], start[parent + 1])
+            p_lower = np.zeros(n_words)
+            p_lower[words[own]] = prob[own]
+            for c in range(child_start[parent], child_start[parent + 1]):
+                estimate(c, level, p_lower)
+
+
+def _contexts(
+    child_start: NDArray[np.int32], context_word: NDArray[np.int32], x: NDArray[Any]
+) -> list[int]:
+    """Return the contexts of the tree that end the row x, shortest first."""
+    path = [0]
+    for word in x[::-1]:
+        children = np.arange(child_start[path[-1]], child_start[path[-1] + 1])
+        found = children[context_word[children] == word]
+        if len(found) == 0:
+            break
+        path.append(int(found[0]))
+    return path
+
+
+def backoff_distribution(
+    child_start: NDArray[np.int32],
+    context_word: NDArray[np.int32],
+    start: NDArray[np.int32],
+    words: NDArray[np.int32],
+    prob: NDArray[np.float32],
+    bow: NDArray[np.float32],
+    X: NDArray[np.int32],
+    path: NDArray[np.int32],
+    out: NDArray[np.float64],
+) -> None:
+    """Probability of every word after each context."""
+    for row, x in enumerate(X):
+        out[row] = prob[: out.shape[1]]
+        for c in _contexts(child_start, context_word, x)[1:]:
+            own = slice(start[c], start[c + 1])
+            out[row] *= bow[c]
+            out[row, words[own]] = prob[own]
+
+
+def backoff_prob(
+    child_start: NDArray[np.int32],
+    context_word: NDArray[np.int32],
+    start: NDArray[np.int32],
+    words: NDArray[np.int32],
+    prob: NDArray[np.float32],
+    bow: NDArray[np.float32],
+    X: NDArray[np.int32],
+    y: NDArray[np.int32],
+    path: NDArray[np.int32],
+    out: NDArray[np.float64],
+) -> None:
+    """Probability of each next word given its context."""
+    rows = np.empty((len(X), start[1]))
+    tree = (child_start, context_word, start, words, prob, bow)
+    backoff_distribution(*tree, X, path, rows)
+    out[:] = rows[np.arange(len(y)), y]
+
+
+def relative_frequencies(
+    child_start: NDArray[np.int32],
+    context_word: NDArray[np.int32],
+    start: NDArray[np.int32],
+    words: NDArray[np.int32],
+    counts: NDArray[np.int64],
+    totals: NDArray[np.int64],
+    X: NDArray[np.int32],
+    y: NDArray[np.int32],
+    path: NDArray[np.int32],
+    out: NDArray[np.float64],
+) -> None:
+    """Fill ``out[i, k]`` with p_k(y[i]) of the paper's mixture."""
+    n_words = start[1]
+    out[:, 0] = 1 / n_words
+    for row, x in enumerate(X):
+        seen = _contexts(child_start, context_word, x)
+        seen = [c for c in seen if totals[c] > 0]
+        for k, c in enumerate(seen):
+            own = slice(start[c], start[c + 1])
+            out[row, k + 1] = counts[own][words[own] == y[row]].sum() / totals[c]
+        out[row, len(seen) + 1 :] = out[row, len(seen)]
+
+
+def context_frequencies(
+    child_start: NDArray[np.int32],
+    context_word: NDArray[np.int32],
+    totals: NDArray[np.int64],
+    X: NDArray[np.int32],
+    path: NDArray[np.int32],
+    out: NDArray[np.int64],
+) -> None:
+    """Fill `out` with how often each whole context was seen, 0 if never."""
+    for row, x in enumerate(X):
+        seen = _contexts(child_start, context_word, x)
+        out[row] = totals[seen[-1]] if len(seen) == len(x) + 1 else 0
+
+
+def mixed_frequencies(
+    child_start: NDArray[np.int32],
+    context_word: NDArray[np.int32],
+    start: NDArray[np.int32],
+    words: NDArray[np.int32],
+    counts: NDArray[np.int64],
+    totals: NDArray[np.int64],
+    weights: NDArray[np.float64],
+    X: NDArray[np.int32],
+    path: NDArray[np.int32],
+    out: NDArray[np.float64],
+) -> None:
+    """Fill each row of `out` with the mixture of all orders for every word."""
+    tree = (child_start, context_word, start, words, counts, totals)
+    members = np.empty((len(X), weights.shape[1]))
+    for word in range(out.shape[1]):
+        y = np.full(len(X), word, dtype=np.int32)
+        relative_frequencies(*tree, X, y, path, members)
+        out[:, word] = (weights * members).sum(axis=1)

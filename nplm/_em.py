@@ -1,0 +1,164 @@
+"""Weights of a mixture by expectation maximisation, one set a context bin.
+
+The procedure of the interpolated trigram (section 4.1 of Bengio et al. 2003,
+after Jelinek and Mercer 1980), for any member distributions.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["FrequencyBins", "MixtureFit", "fit_mixture_weights"]
+
+
+class FrequencyBins(NamedTuple):
+    """Bins of context frequency, footnote 4: ``q = ceil(-log((1 + freq) / T))``.
+
+    Attributes
+    ----------
+    first, last : int
+        The bins of the most frequent context and of a context never seen.
+    """
+
+    first: int
+    last: int
+
+    @classmethod
+    def of_training(cls, max_frequency: int, n_tokens: int) -> FrequencyBins:
+        """Return the bins that contexts fall into.
+
+        Parameters
+        ----------
+        max_frequency : int
+            The count of the most frequent context.
+        n_tokens : int
+            T, the size of the training corpus.
+        """
+        first, last = (
+            math.ceil(-math.log((1 + f) / n_tokens)) for f in (max_frequency, 0)
+        )
+        return cls(first, last)
+
+    @property
+    def n_bins(self) -> int:
+        """Number of bins."""
+        return self.last - self.first + 1
+
+    def row(self, frequency: NDArray[np.int64], n_tokens: int) -> NDArray[np.intp]:
+        """Return the row of each context's bin, 0 for the most frequent ones.
+
+        Parameters
+        ----------
+        frequency : ndarray of int64, shape (n_samples,)
+            How often each context was seen.
+        n_tokens : int
+            T, the size of the corpus that `frequency` was counted in. When that
+            is not the whole training corpus, a value of q outside the bins
+            counts with the nearest one.
+        """
+        q = np.ceil(-np.log((1 + frequency) / n_tokens)).astype(np.intp)
+        return np.clip(q, self.first, self.last) - self.first
+
+
+class MixtureFit(NamedTuple):
+    """What `fit_mixture_weights` found.
+
+    Attributes
+    ----------
+    weights : ndarray of float64, shape (n_bins, n_members)
+        Rows sum to 1.
+    log_likelihood : list of float
+        Mean log-likelihood of the samples before each step, and at the end.
+    """
+
+    weights: NDArray[np.float64]
+    log_likelihood: list[float]
+
+    @property
+    def n_iter(self) -> int:
+        """Number of steps made."""
+        return len(self.log_likelihood) - 1
+
+
+def fit_mixture_weights(
+    probs: NDArray[np.float64],
+    bins: NDArray[np.intp],
+    n_bins: int,
+    *,
+    max_iter: int,
+    tol: float,
+) -> MixtureFit:
+    """Maximise the likelihood of held-out samples over the mixture weights.
+
+    Starts from equal weights. A bin without a sample takes the weights of the
+    nearest bin that has some (of two as near, that of rarer contexts). A sample
+    that no member gives any probability says nothing about the weights and is
+    left out.
+
+    Parameters
+    ----------
+    probs : ndarray of float64, shape (n_samples, n_members)
+        What each member gives to each sample.
+    bins : ndarray of intp, shape (n_samples,)
+        The bin of each sample.
+    n_bins : int
+        Number of bins.
+    max_iter : int
+        The most steps to make.
+    tol : float
+        Stop when a step gains less than this, in nats a sample.
+
+    Returns
+    -------
+    fit : MixtureFit
+
+    Raises
+    ------
+    ValueError
+        If no member gives any probability to any sample.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> probs = np.array([[0.8, 0.1], [0.8, 0.1], [0.8, 0.1], [0.0, 0.1]])
+    >>> bins = np.zeros(4, dtype=np.intp)
+    >>> fit_mixture_weights(probs, bins, 1, max_iter=100, tol=1e-9).weights.round(3)
+    array([[0.714, 0.286]])
+    """
+    possible = probs.any(axis=1)
+    if not possible.any():
+        raise ValueError(
+            f"none of the {len(probs)} held-out samples has any probability under "
+            "any member: the mixture weights cannot be estimated; add a member that "
+            "gives every word some probability."
+        )
+    if not possible.all():
+        probs, bins = probs[possible], bins[possible]
+    n_members = probs.shape[1]
+    size = np.bincount(bins, minlength=n_bins)
+    weights = np.full((n_bins, n_members), 1 / n_members)
+    log_likelihood: list[float] = []
+    while True:
+        joint = weights[bins] * probs
+        mixture = joint.sum(axis=1)
+        log_likelihood.append(float(np.log(mixture).mean()))
+        gained = (
+            len(log_likelihood) < 2 or log_likelihood[-1] - log_likelihood[-2] >= tol
+        )
+        if len(log_likelihood) > max_iter or not gained:
+            break
+        joint /= mixture[:, np.newaxis]
+        for member in range(n_members):
+            expected = np.bincount(bins, joint[:, member], minlength=n_bins)
+            weights[:, member] = expected / np.maximum(size, 1)
+        # Without samples the expectations are all 0: not yet a distribution.
+        weights[size == 0] = 1 / n_members
+    filled = np.flatnonzero(size)
+    for empty in np.flatnonzero(size == 0):
+        distance = np.abs(filled - empty)
+        weights[empty] = weights[filled[::-1][distance[::-1].argmin()]]
+    return MixtureFit(weights, log_likelihood)

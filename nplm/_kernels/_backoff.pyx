@@ -1,0 +1,77 @@
+"""Look-ups in a back-off model: one word of many contexts, or all words of each."""
+
+from nplm._kernels._tree cimport descend, find
+
+
+def backoff_prob(
+    const int[::1] child_start,
+    const int[::1] context_word,
+    const int[::1] start,
+    const int[::1] words,
+    const float[::1] prob,
+    const float[::1] bow,
+    const int[:, :] X,
+    const int[:] y,
+    int[::1] path,
+    double[::1] out,
+):
+    """Probability of each next word: the longest context that knows it decides.
+
+    The weights of the longer contexts multiply it. `path` is scratch of
+    ``X.shape[1] + 1`` entries.
+
+    Equivalent to ``backoff_distribution(...); out[:] = rows[np.arange(len(y)), y]``.
+    """
+    cdef Py_ssize_t row
+    cdef int depth, context, i
+    cdef double scale
+    with nogil:
+        for row in range(X.shape[0]):
+            depth = descend(child_start, context_word, X, row, path)
+            scale = 1
+            i = -1
+            while depth > 0:
+                context = path[depth]
+                i = find(words, start[context], start[context + 1], y[row])
+                if i >= 0:
+                    break
+                scale *= bow[context]
+                depth -= 1
+            # The root knows every word: the follower y is at index y.
+            out[row] = scale * prob[i if depth > 0 else y[row]]
+
+
+def backoff_distribution(
+    const int[::1] child_start,
+    const int[::1] context_word,
+    const int[::1] start,
+    const int[::1] words,
+    const float[::1] prob,
+    const float[::1] bow,
+    const int[:, :] X,
+    int[::1] path,
+    double[:, ::1] out,
+):
+    """Probability of every word after each context, a row of `out` each.
+
+    `path` is scratch of ``X.shape[1] + 1`` entries.
+
+    Equivalent to, for each row, ``p = prob[:n_words].copy()`` and then for each
+    context c of the row in the tree, shortest first, ``p *= bow[c];
+    p[words[start[c]:start[c + 1]]] = prob[start[c]:start[c + 1]]``.
+    """
+    cdef Py_ssize_t row
+    cdef int depth, level, context, i
+    cdef double scale
+    with nogil:
+        for row in range(X.shape[0]):
+            depth = descend(child_start, context_word, X, row, path)
+            # Shortest context first, so that longer ones overwrite; the weights
+            # still to come multiply once instead of at every level.
+            for level in range(depth + 1):
+                scale = 1
+                for i in range(depth, level, -1):
+                    scale *= bow[path[i]]
+                context = path[level]
+                for i in range(start[context], start[context + 1]):
+                    out[row, words[i]] = scale * prob[i]

@@ -1,0 +1,116 @@
+"""Kneser-Ney probabilities and back-off weights in one sweep of the tree."""
+
+from libc.stdint cimport int64_t
+
+
+cdef inline int discount_class(int64_t count) noexcept nogil:
+    """0, 1 or 2: the discount of n-grams seen once, twice, more often."""
+    return <int> (count - 1) if count < 3 else 2
+
+
+cdef void estimate(
+    int begin,
+    int end,
+    const int[::1] words,
+    const int64_t[::1] counts,
+    const double[::1] discounts,
+    int64_t min_count,
+    bint interpolate,
+    const double[::1] lower,
+    double[::1] prob,
+    double* bow,
+) noexcept nogil:
+    """Estimate one context, whose followers are ``begin <= i < end``.
+
+    ``lower[w]`` is the probability of w one order below.
+    """
+    cdef int i
+    cdef int n_seen = 0
+    cdef int n_kept = 0
+    cdef int64_t total = 0
+    cdef double discounted = 0
+    cdef double sum_kept = 0
+    cdef double sum_lower = 0
+    cdef double gamma, p
+    for i in range(begin, end):
+        if counts[i] > 0:
+            n_seen += 1
+            total += counts[i]
+            discounted += discounts[discount_class(counts[i])]
+    if total == 0:
+        bow[0] = 1
+        return
+    # The mass taken off, (D1 N1 + D2 N2 + D3+ N3+) / total: equation (27) of
+    # Chen and Goodman (1999).
+    gamma = discounted / total
+    for i in range(begin, end):
+        if counts[i] > 0 and counts[i] >= min_count:
+            p = (counts[i] - discounts[discount_class(counts[i])]) / total
+            if interpolate:
+                p += gamma * lower[words[i]]
+            prob[i] = p
+            n_kept += 1
+            sum_kept += p
+            sum_lower += lower[words[i]]
+    if n_kept == lower.shape[0]:
+        # Every word follows: no word is left to back off to, and the mass taken
+        # off goes back to all, as interpolation gives it.
+        bow[0] = gamma
+        if not interpolate:
+            for i in range(begin, end):
+                prob[i] += gamma * lower[words[i]]
+        return
+    if interpolate and n_kept == n_seen:
+        bow[0] = gamma
+    else:
+        # The mass of the n-grams cut falls to the lower order too.
+        bow[0] = (1 - sum_kept) / (1 - sum_lower)
+    for i in range(begin, end):
+        if counts[i] == 0 or counts[i] < min_count:
+            prob[i] = bow[0] * lower[words[i]]
+
+
+def kneser_ney(
+    const int[::1] level_start,
+    const int[::1] child_start,
+    const int[::1] start,
+    const int[::1] words,
+    const int64_t[::1] counts,
+    const double[:, ::1] discounts,
+    const int64_t[::1] min_counts,
+    bint interpolate,
+    double[::1] lower,
+    double[::1] prob,
+    double[::1] bow,
+):
+    """Fill the probability of every n-gram and the weight of every context.
+
+    `counts` are the modified counts a(c, w) (``continuation_counts``). Below the
+    unigrams stands the uniform distribution 1 / ``n_words``. A follower w of a
+    context c that has fewer than the minimum count of its level gets the
+    probability that backing off gives, ``bow[c] * lower[w]``. `lower` is scratch
+    of ``n_words`` entries.
+
+    Equivalent to, for a context of level k with all its followers kept,
+    ``D = discounts[k, np.minimum(a, 3) - 1]; bow = D.sum() / a.sum();
+    prob = (a - D) / a.sum() + bow * lower[w]``.
+    """
+    cdef int level, parent, context, i
+    with nogil:
+        lower[:] = 1.0 / lower.shape[0]
+        estimate(
+            start[0], start[1], words, counts, discounts[0], min_counts[0],
+            interpolate, lower, prob, &bow[0],
+        )
+        for level in range(1, <int> level_start.shape[0] - 1):
+            for parent in range(level_start[level - 1], level_start[level]):
+                # Followers of a child follow its parent too: no other entry of
+                # `lower` is read.
+                for i in range(start[parent], start[parent + 1]):
+                    lower[words[i]] = prob[i]
+                for context in range(child_start[parent], child_start[parent + 1]):
+                    estimate(
+                        start[context], start[context + 1], words, counts,
+                        discounts[level], min_counts[level], interpolate, lower,
+                        prob, &bow[context],
+                    )

@@ -1,0 +1,130 @@
+"""A back-off model: probabilities of n-grams and weights of contexts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nplm._kernels import _backoff
+from nplm.counts import ContextTree
+
+__all__ = ["BackoffTree"]
+
+
+@dataclass(frozen=True, eq=False)
+class BackoffTree(ContextTree):
+    """Next-word probabilities in the sense of an ARPA file.
+
+    The probability of a word is that of the longest n-gram stored, times the
+    weights of the contexts that are longer. Interpolated models are stored in
+    the same way, their mixtures worked out.
+
+    Attributes
+    ----------
+    prob : ndarray of float32, shape (n_ngrams,)
+        The probability of each follower after its context.
+    bow : ndarray of float32, shape (n_contexts,)
+        The weight of each context for words that do not follow it.
+    """
+
+    prob: NDArray[np.float32]
+    bow: NDArray[np.float32]
+
+    def next_word_prob(
+        self, X: NDArray[np.int32], y: NDArray[np.int32]
+    ) -> NDArray[np.float64]:
+        """Probability of each next word given its context.
+
+        Parameters
+        ----------
+        X : ndarray of int32, shape (n_samples, order - 1)
+            Contexts, the nearest word in the last column; ids are unchecked.
+        y : ndarray of int32, shape (n_samples,)
+            Next words.
+
+        Returns
+        -------
+        prob : ndarray of float64, shape (n_samples,)
+        """
+        out = np.empty(len(y))
+        _backoff.backoff_prob(*self._arrays(), X, y, self.path(), out)
+        return out
+
+    def distribution(self, X: NDArray[np.int32]) -> NDArray[np.float64]:
+        """Probability of every word after each context.
+
+        Parameters
+        ----------
+        X : ndarray of int32, shape (n_samples, order - 1)
+            Contexts, the nearest word in the last column; ids are unchecked.
+
+        Returns
+        -------
+        prob : ndarray of float64, shape (n_samples, n_words)
+        """
+        out = np.empty((len(X), self.n_words))
+        _backoff.backoff_distribution(*self._arrays(), X, self.path(), out)
+        return out
+
+    def pruned(self, keep: NDArray[np.bool_]) -> Self:
+        """Drop n-grams, and contexts that then lead nowhere.
+
+        Parameters
+        ----------
+        keep : ndarray of bool, shape (n_ngrams,)
+            The n-grams to keep; unigrams are kept in any case.
+
+        Returns
+        -------
+        tree : BackoffTree
+        """
+        keep = keep.copy()
+        keep[: self.n_words] = True
+        start = _count_up_to(keep)[self.start]
+        useful = start[1:] > start[:-1]
+        # The root's children stay dense; other contexts stay if they have
+        # followers, or a child that stays.
+        useful[: self.level_start[min(2, self.order)]] = True
+        for level in range(self.order - 2, 1, -1):
+            first, last = self.level_start[level : level + 2]
+            children = self.child_start[first : last + 1]
+            n_useful = _count_up_to(useful[children[0] : children[-1]])
+            useful[first:last] |= np.diff(n_useful[children - children[0]]) > 0
+        n_before = _count_up_to(useful)
+        return type(self)(
+            n_words=self.n_words,
+            level_start=n_before[self.level_start],
+            context_word=self.context_word[useful],
+            child_start=_kept_offsets(n_before[self.child_start], useful),
+            start=_kept_offsets(start, useful),
+            words=self.words[keep],
+            prob=self.prob[keep],
+            bow=self.bow[useful],
+        )
+
+    def _arrays(self) -> tuple[NDArray[np.generic], ...]:
+        return (
+            self.child_start,
+            self.context_word,
+            self.start,
+            self.words,
+            self.prob,
+            self.bow,
+        )
+
+
+def _count_up_to(flags: NDArray[np.bool_]) -> NDArray[np.int32]:
+    """How many flags are set before each index, and in all."""
+    count = np.zeros(len(flags) + 1, dtype=np.int32)
+    np.cumsum(flags, out=count[1:])
+    return count
+
+
+def _kept_offsets(
+    offsets: NDArray[np.int32], useful: NDArray[np.bool_]
+) -> NDArray[np.int32]:
+    """Offsets of the contexts kept: those dropped between them own nothing."""
+    return np.append(offsets[:-1][useful], offsets[-1:])
