@@ -12,9 +12,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from nplm._base import LanguageModel
 from nplm._em import FrequencyBins, fit_mixture_weights
-from nplm._kernels import _interpolation, _kneser_ney
+from nplm._kernels import _kneser_ney
 from nplm.backoff import BackoffTree
 from nplm.counts import NgramCounts
+from nplm.frequencies import RelativeFrequencies
 
 __all__ = ["InterpolatedTrigram", "KneserNeyLM"]
 
@@ -61,8 +62,8 @@ class InterpolatedTrigram(LanguageModel):
         The q of each row, from the most frequent contexts to those never seen.
     n_iter_ : int
         EM steps made.
-    counts_ : NgramCounts
-        n-gram counts of the training windows.
+    members_ : RelativeFrequencies
+        The distributions mixed; its ``counts`` are those of the training windows.
     n_parameters_ : int
         Counts stored and free weights.
     order_, n_words_ : int
@@ -139,29 +140,30 @@ class InterpolatedTrigram(LanguageModel):
                 f"max_iter={self.max_iter!r} and tol={self.tol!r} must not be negative."
             )
         held_out = self._check_held_out(X_val, y_val)
-        self._count(X, y)
-        n_samples = self._n_tokens
-        bins = FrequencyBins.of_training(int(self._frequency(X).max()), n_samples)
+        members = self._count(X, y)
+        bins = FrequencyBins.of_training(members.max_frequency, members.n_tokens)
+        # What is held out must not be counted, or the EM trusts long contexts.
+        em_members = members
         if held_out is None:
-            n_kept = self._n_kept(n_samples)
-            self._count(X[:n_kept], y[:n_kept])
+            n_kept = self._n_kept(len(y))
             held_out = X[n_kept:], y[n_kept:]
+            em_members = self._count(X[:n_kept], y[:n_kept])
         X_val, y_val = held_out
         fit = fit_mixture_weights(
-            self._members(X_val, y_val),
-            bins.row(self._frequency(X_val), self._n_tokens),
+            em_members.prob(X_val, y_val),
+            bins.row(em_members.frequency(X_val), em_members.n_tokens),
             bins.n_bins,
             max_iter=self.max_iter,
             tol=self.tol,
         )
-        if self._n_tokens < n_samples:
-            self._count(X, y)
         self._bins = bins
+        self.members_ = members
         self.bins_ = np.arange(bins.first, bins.last + 1)
         self.weights_ = fit.weights
         self.n_iter_ = fit.n_iter
         n_free_weights = self.weights_.size - len(self.weights_)
-        self.n_parameters_ = int(np.count_nonzero(self.counts_.counts)) + n_free_weights
+        n_counts = np.count_nonzero(members.counts.counts)
+        self.n_parameters_ = int(n_counts) + n_free_weights
         return self
 
     def _n_kept(self, n_samples: int) -> int:
@@ -179,56 +181,25 @@ class InterpolatedTrigram(LanguageModel):
             )
         return n_samples - n_held_out
 
-    def _count(self, X: NDArray[np.int32], y: NDArray[np.int32]) -> None:
-        self.counts_ = NgramCounts.from_windows(X, y, n_words=self.n_words_)
-        self._totals = self.counts_.totals()
-        self._n_tokens = len(y)
-
-    def _frequency(self, X: NDArray[np.int32]) -> NDArray[np.int64]:
-        tree = self.counts_
-        out = np.empty(len(X), dtype=np.int64)
-        _interpolation.context_frequencies(
-            tree.child_start, tree.context_word, self._totals, X, tree.path(), out
+    def _count(self, X: NDArray[np.int32], y: NDArray[np.int32]) -> RelativeFrequencies:
+        return RelativeFrequencies(
+            NgramCounts.from_windows(X, y, n_words=self.n_words_)
         )
-        return out
-
-    def _members(
-        self, X: NDArray[np.int32], y: NDArray[np.int32]
-    ) -> NDArray[np.float64]:
-        """p_0 to p_order of each next word, the members of the mixture."""
-        out = np.empty((len(y), self.order_ + 1))
-        _interpolation.relative_frequencies(*self._arrays(), X, y, self._path(), out)
-        return out
 
     def _row_weights(self, X: NDArray[np.int32]) -> NDArray[np.float64]:
-        return self.weights_[self._bins.row(self._frequency(X), self._n_tokens)]
+        frequency = self.members_.frequency(X)
+        return self.weights_[self._bins.row(frequency, self.members_.n_tokens)]
 
     def _predict_proba(self, X: NDArray[np.int32]) -> NDArray[np.float64]:
-        out = np.empty((len(X), self.n_words_))
-        weights = self._row_weights(X)
-        _interpolation.mixed_frequencies(*self._arrays(), weights, X, self._path(), out)
-        return out
+        return self.members_.mixture(X, self._row_weights(X))
 
     def _log_prob(
         self, X: NDArray[np.int32], y: NDArray[np.int32]
     ) -> NDArray[np.float64]:
-        prob = np.einsum("ij,ij->i", self._row_weights(X), self._members(X, y))
+        prob = np.einsum("ij,ij->i", self._row_weights(X), self.members_.prob(X, y))
+        # Held-out data may leave the uniform member no weight.
         with np.errstate(divide="ignore"):
             return np.log(prob)
-
-    def _path(self) -> NDArray[np.int32]:
-        return self.counts_.path()
-
-    def _arrays(self) -> tuple[NDArray[np.generic], ...]:
-        tree = self.counts_
-        return (
-            tree.child_start,
-            tree.context_word,
-            tree.start,
-            tree.words,
-            tree.counts,
-            self._totals,
-        )
 
 
 class KneserNeyLM(LanguageModel):
