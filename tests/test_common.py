@@ -1,0 +1,180 @@
+"""scikit-learn's own checks, and what every language model promises."""
+
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from nplm import InterpolatedTrigram, KneserNeyLM, MixtureLM, NeuralLM, windows
+
+N_WORDS = 12
+
+
+def models():
+    """One small instance of each model, on a vocabulary of N_WORDS words."""
+    size = dict(n_words=N_WORDS)
+    neural = dict(n_hidden=4, embedding_dim=3, max_iter=2, random_state=0)
+    trigram = InterpolatedTrigram(**size)
+    return {
+        "neural": NeuralLM(**neural, **size),
+        "neural, direct": NeuralLM(**neural, direct=True, **size),
+        "neural, no hidden units": NeuralLM(
+            **{**neural, "n_hidden": 0}, direct=True, batch_size=1, **size
+        ),
+        "trigram": trigram,
+        "Kneser-Ney": KneserNeyLM(**size),
+        "Kneser-Ney, back-off": KneserNeyLM(interpolate=False, **size),
+        "mixture": MixtureLM([("nn", NeuralLM(**neural)), ("tri", trigram)], **size),
+    }
+
+
+@parametrize_with_checks(
+    [
+        NeuralLM(n_hidden=4, embedding_dim=3, max_iter=2),
+        NeuralLM(n_hidden=4, embedding_dim=3, max_iter=2, direct=True, batch_size=1),
+        InterpolatedTrigram(order=2),
+        KneserNeyLM(),
+        KneserNeyLM(interpolate=False),
+        MixtureLM([("bigram", InterpolatedTrigram(order=2)), ("kn", KneserNeyLM())]),
+    ]
+)
+@pytest.mark.filterwarnings("ignore:Kneser-Ney cannot estimate:UserWarning")
+def test_scikit_learn(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture(scope="module")
+def stream():
+    # Words 10 and 11 never occur: half-seen and unseen contexts have them.
+    rng = np.random.default_rng(0)
+    steps = rng.choice([1, 1, 1, 2, 3], size=600)
+    return (np.cumsum(steps) % (N_WORDS - 2)).astype(np.int32)
+
+
+@pytest.fixture(scope="module")
+def fitted(stream):
+    X, y = windows(stream[:500], 3)
+    X_val, y_val = windows(stream[500:], 3, history=stream[:500])
+    with pytest.warns(UserWarning, match="Kneser-Ney cannot estimate"):
+        return {
+            name: model.fit(X, y, X_val=X_val, y_val=y_val)
+            for name, model in models().items()
+        }
+
+
+@pytest.mark.parametrize("name", models())
+@settings(max_examples=25, deadline=None)
+@given(
+    context=st.lists(st.integers(0, N_WORDS - 1), min_size=3, max_size=3),
+    word=st.integers(0, N_WORDS - 1),
+)
+def test_a_distribution_for_every_context(fitted, name, context, word):
+    lm = fitted[name]
+    tolerance = 1e-5 if name.startswith(("neural", "mixture")) else 1e-6
+    proba = lm.predict_proba([context])
+    assert proba.shape == (1, N_WORDS)
+    assert (proba > 0).all()
+    assert proba.sum() == pytest.approx(1, abs=tolerance)
+    log_prob = lm.log_prob([context], [word])
+    assert log_prob == pytest.approx(np.log(proba[:, word]), abs=tolerance)
+    np.testing.assert_allclose(
+        lm.predict_log_proba([context]), np.log(proba), atol=tolerance
+    )
+    assert lm.predict([context]) == proba.argmax(axis=1)
+
+
+@pytest.mark.parametrize("name", models())
+def test_scores_agree(fitted, stream, name):
+    lm = fitted[name]
+    X, y = windows(stream[400:], 3)
+    log_prob = lm.log_prob(X, y)
+    assert log_prob.shape == y.shape
+    assert log_prob.dtype == np.float64
+    assert lm.score(X, y) == pytest.approx(log_prob.mean())
+    assert lm.perplexity(X, y) == pytest.approx(np.exp(-log_prob.mean()))
+    rows = np.arange(len(y))
+    np.testing.assert_allclose(
+        log_prob, np.log(lm.predict_proba(X)[rows, y]), atol=2e-6
+    )
+    assert lm.n_parameters_ > 0
+
+
+@pytest.mark.parametrize("name", models())
+def test_pickle_and_clone(fitted, stream, name):
+    lm = fitted[name]
+    X, y = windows(stream[:100], 3)
+    again = pickle.loads(pickle.dumps(lm))
+    np.testing.assert_array_equal(again.log_prob(X, y), lm.log_prob(X, y))
+    assert clone(lm).get_params().keys() == lm.get_params().keys()
+
+
+@pytest.mark.parametrize("name", models())
+@pytest.mark.filterwarnings("ignore:Kneser-Ney cannot estimate:UserWarning")
+def test_the_same_seed_gives_the_same_bits(fitted, stream, name):
+    X, y = windows(stream[:500], 3)
+    X_val, y_val = windows(stream[500:], 3, history=stream[:500])
+    again = models()[name].fit(X, y, X_val=X_val, y_val=y_val)
+    np.testing.assert_array_equal(again.predict_proba(X), fitted[name].predict_proba(X))
+
+
+@pytest.mark.parametrize("name", models())
+class TestBadInput:
+    def refuses(self, model, message, X, y=None):
+        with pytest.raises(ValueError, match=message):
+            model.fit(X, [1] * len(X) if y is None else y)
+
+    def test_ids(self, name):
+        model = models()[name]
+        self.refuses(model, r"X has 12 at row 1, column 0, but n_words=12", [[1, 2, 3], [12, 0, 1]])  # fmt: skip
+        self.refuses(model, r"y has 40 at 1, but n_words=12", [[1, 2, 3]] * 2, [0, 40])
+        self.refuses(model, r"X has -1 at row 0, column 2", [[1, 2, -1]])
+        self.refuses(model, r"X has 1.5 at row 0, column 0, which is not a whole", [[1.5, 2, 1]])  # fmt: skip
+        self.refuses(model, "NaN", [[np.nan, 2, 1]])
+        self.refuses(model, "0 sample", np.empty((0, 3), dtype=int))
+        self.refuses(model, "inconsistent", [[1, 2, 3]], [1, 2])
+
+    def test_words_for_ids(self, name):
+        with pytest.raises(ValueError):
+            models()[name].fit([["the", "cat", "sat"]], [1])
+
+    def test_scoring(self, fitted, name):
+        lm = fitted[name]
+        with pytest.raises(ValueError, match="X has 99 at row 0, column 1"):
+            lm.log_prob([[1, 99, 2]], [3])
+        with pytest.raises(ValueError, match="y has 12 at 0, but n_words=12"):
+            lm.score([[1, 1, 2]], [12])
+        with pytest.raises(ValueError, match="features"):
+            lm.predict_proba([[1, 2]])
+
+    def test_half_a_held_out_set(self, name):
+        with pytest.raises(ValueError, match="X_val and y_val go together"):
+            models()[name].fit([[1, 2, 3]] * 9, [1] * 9, X_val=[[1, 2, 3]])
+
+
+@pytest.mark.parametrize("model", [NeuralLM(max_iter=1), KneserNeyLM(), InterpolatedTrigram()])  # fmt: skip
+@pytest.mark.filterwarnings("ignore:Kneser-Ney cannot estimate:UserWarning")
+def test_an_unseen_id_says_to_set_n_words(model, stream):
+    X, y = windows(stream[:300], 3)
+    lm = model.fit(X, y)
+    assert lm.n_words_ == 10
+    with pytest.raises(ValueError, match=r"inferred from the training windows.*set it"):
+        lm.log_prob([[1, 2, 3]], [10])
+
+
+@pytest.mark.parametrize("model", [NeuralLM(order=5), KneserNeyLM(order=5), InterpolatedTrigram(order=5)])  # fmt: skip
+def test_contexts_too_short_for_the_order(model):
+    with pytest.raises(ValueError, match=r"order=5 needs contexts of 4 words.*2 col"):
+        model.fit([[1, 2]] * 20, [1] * 20)
+
+
+@pytest.mark.parametrize("name", ["neural", "trigram", "Kneser-Ney"])
+@pytest.mark.filterwarnings("ignore:Kneser-Ney cannot estimate:UserWarning")
+def test_a_smaller_order_sees_the_nearest_words(stream, name):
+    X, y = windows(stream, 4)
+    wide = models()[name].set_params(order=3).fit(X, y)
+    narrow = models()[name].set_params(order=3).fit(X[:, 2:], y)
+    np.testing.assert_array_equal(wide.predict_proba(X), narrow.predict_proba(X[:, 2:]))
