@@ -38,7 +38,8 @@ class TextLM(DensityMixin, BaseEstimator):
         most ``n_context + 1``; a grid search over ``estimator__order`` then
         scores all orders on the same windows.
     boundary : int, default=0
-        Id of the boundary: ``boundary_id_`` of `Vocabulary`.
+        Id of the boundary: ``boundary_id_`` of the `Vocabulary`, which must have
+        one (with ``boundary=None`` its id 0 is ``<unk>``).
     predict_boundary : bool, default=True
         Whether the end of a document is a token: predicted in training and
         counted in every score, as Penn Treebank's ``</s>`` is in published
@@ -61,6 +62,21 @@ class TextLM(DensityMixin, BaseEstimator):
     A `Vocabulary` before a `TextLM` in a ``Pipeline`` gives its special symbols
     the lowest ids, so no id of a test fold is above those of the training fold.
     With ids of your own, set ``n_words`` of the estimator.
+
+    Examples
+    --------
+    >>> from sklearn.pipeline import Pipeline
+    >>> from nplm import InterpolatedTrigram, TextLM, Tokenizer, Vocabulary
+    >>> pipeline = Pipeline(
+    ...     [
+    ...         ("tokens", Tokenizer()),
+    ...         ("ids", Vocabulary()),
+    ...         ("lm", TextLM(InterpolatedTrigram(), n_context=2)),
+    ...     ]
+    ... )
+    >>> texts = ["a rose is a rose", "is it a rose", "it is"]
+    >>> pipeline.fit(texts).score_samples(texts).shape
+    (3,)
     """
 
     def __init__(
