@@ -235,5 +235,5 @@ class MixtureLM(_BaseComposition, LanguageModel):
 
 
 def _param(estimator: Any, name: str) -> Any:
-    """A constructor parameter, or "absent" where there is none of that name."""
+    """Get a constructor parameter, or "absent" where there is none of that name."""
     return estimator.get_params(deep=False).get(name, "absent")

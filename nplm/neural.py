@@ -312,9 +312,7 @@ class NeuralLM(LanguageModel):
                 "lower one of them."
             )
 
-    def _initialise(
-        self, y: NDArray[np.int32], rng: np.random.RandomState
-    ) -> Network:
+    def _initialise(self, y: NDArray[np.int32], rng: np.random.RandomState) -> Network:
         """Random features and hidden weights; output units that know the unigrams.
 
         With U = W = 0 and b the logarithm of the (add-one) unigram frequencies

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from nplm._kernels._workspace import available_tiers
 
 from nplm._kernels import _network, reference
-from nplm._kernels._workspace import available_tiers
 from nplm.network import Network
 
 SHAPES = [  # n_words, n_context, n_hidden, embedding_dim, direct
@@ -45,7 +45,9 @@ def parameters(network):
     return network.C, network.H, network.d, network.E[:, : network.n_outputs]
 
 
-@pytest.mark.parametrize("shape", [p.values for p in SHAPES], ids=[p.id for p in SHAPES])
+@pytest.mark.parametrize(
+    "shape", [p.values for p in SHAPES], ids=[p.id for p in SHAPES]
+)
 def test_gradients_numerically(shape):
     # Central differences in float64 of the reference, for every parameter.
     rng = np.random.default_rng(0)
@@ -71,7 +73,9 @@ def test_gradients_numerically(shape):
 @pytest.mark.parametrize("batch_size", [1, 2, 5, 16, 100])
 @pytest.mark.parametrize("alpha", [0.0, 0.05])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("shape", [p.values for p in SHAPES], ids=[p.id for p in SHAPES])
+@pytest.mark.parametrize(
+    "shape", [p.values for p in SHAPES], ids=[p.id for p in SHAPES]
+)
 def test_train_equals_reference(shape, dtype, alpha, batch_size, tier):
     rng = np.random.default_rng(1)
     network = random_network(*shape, dtype, rng)
@@ -143,7 +147,9 @@ def test_one_example_is_the_algorithm_of_section_3_2():
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("shape", [p.values for p in SHAPES], ids=[p.id for p in SHAPES])
+@pytest.mark.parametrize(
+    "shape", [p.values for p in SHAPES], ids=[p.id for p in SHAPES]
+)
 def test_scoring_equals_reference(shape, dtype, tier):
     rng = np.random.default_rng(3)
     network = random_network(*shape, dtype, rng)
@@ -151,7 +157,9 @@ def test_scoring_equals_reference(shape, dtype, tier):
     wide = [a.astype(np.float64) for a in parameters(network)]
     tolerance = 1e-12 if dtype == np.float64 else 3e-5
     want = reference.log_prob(*wide, X, y)
-    np.testing.assert_allclose(network.log_prob(X, y), want, atol=tolerance, rtol=tolerance)
+    np.testing.assert_allclose(
+        network.log_prob(X, y), want, atol=tolerance, rtol=tolerance
+    )
     np.testing.assert_allclose(network.log_prob(X[:1], y[:1]), want[:1], rtol=tolerance)
     log_p = reference.log_softmax(reference.forward(*wide, X)[-1])
     got = network.predict_proba(X, logarithm=True)
