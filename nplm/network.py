@@ -9,7 +9,9 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from nplm._kernels import _network
+from nplm._kernels._team import Team
 from nplm._kernels._workspace import Workspace, available_tiers, row_stride
+from nplm.parallel import Threads
 
 __all__ = ["Network", "kernel_tier"]
 
@@ -53,6 +55,7 @@ class Network:
         *,
         dtype: DTypeLike,
         n_seen: int = 0,
+        threads: Threads | None = None,
     ) -> None:
         self.C = np.array(C, dtype=dtype, order="C")
         self.H = np.array(H, dtype=dtype, order="C")
@@ -64,7 +67,8 @@ class Network:
         np.concatenate(outputs, axis=1, out=self.E[:, : self.n_outputs])
         self.tally = np.array([0.0, n_seen, 0.0])
         self._clock = np.zeros(len(C))
-        self._workspace: Workspace | None = None
+        self.threads = Threads(1) if threads is None else threads
+        self._team: Team | None = None
 
     def arrays(self) -> dict[str, NDArray[Any] | None]:
         """Copy the parameters out, under the paper's names and in its shapes."""
@@ -92,16 +96,23 @@ class Network:
         alpha: float,
     ) -> None:
         """One pass over the examples `index`, adding to `tally`."""
-        work = self._workspace
-        if work is None or work.batch_size != batch_size:
-            work = self._workspace = self._new_workspace(batch_size, training=True)
+        team = self._team
+        if team is None or team.batch_size != batch_size:
+            team = self._team = self._new_team(batch_size)
         contexts = np.empty((batch_size, X.shape[1]), dtype=np.int32)
-        _network.train(
-            work, self.C, self.H, self.d, self.E, X, y, index, contexts,
-            learning_rate_init=learning_rate_init,
-            learning_rate_decay=learning_rate_decay,
-            alpha=alpha, C_clock=self._clock, tally=self.tally, direct=self.direct,
-        )  # fmt: skip
+
+        def train(member: int) -> None:
+            _network.train(
+                team, member, self.C, self.H, self.d, self.E, X, y, index, contexts,
+                learning_rate_init=learning_rate_init,
+                learning_rate_decay=learning_rate_decay,
+                alpha=alpha, C_clock=self._clock, tally=self.tally,
+                direct=self.direct,
+            )  # fmt: skip
+
+        self._team = None  # a team that gave up is of no more use
+        self.threads.together(train, team.size, give_up=team.give_up)
+        self._team = team
 
     def settle(self) -> None:
         """Apply the weight decay still due to rows of C that were not visited."""
@@ -128,14 +139,19 @@ class Network:
         self, X: NDArray[np.int32], y: NDArray[np.int32]
     ) -> NDArray[np.float64]:
         """Natural-log probability of each next word, block by block."""
-        batch = min(SCORING_BATCH, max(2, len(y)))
-        work = self._new_workspace(batch, training=False)
-        contexts = np.empty((batch, X.shape[1]), dtype=np.int32)
         out = np.empty(len(y))
-        _network.log_prob(
-            work, self.C, self.H, self.d, self.E, X, y, np.arange(len(y)), contexts,
-            out, direct=self.direct,
-        )  # fmt: skip
+        batch = min(SCORING_BATCH, max(2, len(y)))
+
+        def score(part: slice) -> None:
+            work = self._new_workspace(batch)
+            contexts = np.empty((batch, X.shape[1]), dtype=np.int32)
+            index = np.arange(part.start, part.stop)
+            _network.log_prob(
+                work, self.C, self.H, self.d, self.E, X, y, index, contexts,
+                out[part], direct=self.direct,
+            )  # fmt: skip
+
+        self.threads.map(score, self.threads.split(len(y), batch))
         return out
 
     def predict_proba(
@@ -152,8 +168,14 @@ class Network:
         _network.softmax_rows(logits, logarithm=logarithm)
         return logits
 
-    def _new_workspace(self, batch_size: int, *, training: bool) -> Workspace:
+    def _sizes(self) -> tuple[int, int, int, int, int]:
+        n_words, n_inputs = len(self.E), self.H.shape[1]
+        return n_words, n_inputs, len(self.d), self.n_outputs, self.E.itemsize
+
+    def _new_team(self, batch_size: int) -> Team:
+        return Team(kernel_tier(), batch_size, *self._sizes(), size=self.threads.n)
+
+    def _new_workspace(self, batch_size: int) -> Workspace:
         return Workspace(
-            kernel_tier(), batch_size, len(self.E), self.H.shape[1], len(self.d),
-            self.n_outputs, self.E.itemsize, keep_probabilities=training,
-        )  # fmt: skip
+            kernel_tier(), batch_size, *self._sizes(), keep_probabilities=False
+        )

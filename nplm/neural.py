@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from nplm._base import LanguageModel
 from nplm.network import Network
-from nplm.parallel import blas_threads
+from nplm.parallel import Threads, blas_threads, n_threads
 from nplm.training import DivergenceError, Epochs, Progress, run_epochs
 
 __all__ = ["NeuralLM"]
@@ -72,7 +72,8 @@ class NeuralLM(LanguageModel):
     shuffle : bool, default=True
         Present the examples of each epoch in a new random order.
     n_jobs : int or None, default=None
-        Threads of the matrix products; None is 1, -1 all cores.
+        Threads of one fit or score; None is 1, -1 all cores. Each holds a block
+        of the output units while training, so that nothing races.
     precision : {"float32", "float64"}, default="float32"
         Type of the parameters and of the arithmetic.
     warm_start : bool, default=False
@@ -329,6 +330,7 @@ class NeuralLM(LanguageModel):
             W=np.zeros((self.n_words_, n_inputs)) if self.direct else None,
             b=np.log(counts / counts.sum()),
             dtype=self.precision,
+            threads=Threads(n_threads(self.n_jobs)),
         )
 
     def _network(self) -> Network:
@@ -336,6 +338,7 @@ class NeuralLM(LanguageModel):
         return Network(
             self.C_, self.H_, self.d_, self.U_, self.W_, self.b_,
             dtype=self.C_.dtype, n_seen=self.n_seen_,
+            threads=Threads(n_threads(self.n_jobs)),
         )  # fmt: skip
 
     def _train(
@@ -383,7 +386,7 @@ class NeuralLM(LanguageModel):
         )
         usable = False
         try:
-            with blas_threads(self.n_jobs):
+            with blas_threads(1):  # the threads are the kernels' own
                 run_epochs(
                     network, train, len(y), self.n_words_, epochs, rng,
                     held_out_loss=held_out_loss if held_out is not None else None,
@@ -414,17 +417,17 @@ class NeuralLM(LanguageModel):
     # -- probabilities --------------------------------------------------------
 
     def _predict_proba(self, X: NDArray[np.int32]) -> NDArray[Any]:
-        with blas_threads(self.n_jobs):
+        with blas_threads(n_threads(self.n_jobs)):
             return self._network().predict_proba(X)
 
     def _predict_log_proba(self, X: NDArray[np.int32]) -> NDArray[Any]:
-        with blas_threads(self.n_jobs):
+        with blas_threads(n_threads(self.n_jobs)):
             return self._network().predict_proba(X, logarithm=True)
 
     def _log_prob(
         self, X: NDArray[np.int32], y: NDArray[np.int32]
     ) -> NDArray[np.float64]:
-        with blas_threads(self.n_jobs):
+        with blas_threads(1):
             return self._network().log_prob(X, y)
 
     def __sklearn_is_fitted__(self) -> bool:

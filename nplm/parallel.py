@@ -1,16 +1,20 @@
-"""Threads: how many, and BLAS's own (the only place that limits them)."""
+"""Threads: how many, how they are run, and BLAS's own (the only limit on those)."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
 import scipy.linalg.cython_blas  # noqa: F401 (loads the BLAS that the kernels call)
 from joblib import effective_n_jobs
 from threadpoolctl import ThreadpoolController
 
-__all__ = ["blas_threads", "n_threads"]
+__all__ = ["Threads", "blas_threads", "n_threads"]
+
+T = TypeVar("T")
 
 
 def n_threads(n_jobs: int | None) -> int:
@@ -29,6 +33,52 @@ def _controller() -> ThreadpoolController:
     return ThreadpoolController()
 
 
-def blas_threads(n_jobs: int | None) -> AbstractContextManager[Any]:
-    """Context in which every BLAS library uses the threads of `n_jobs`."""
-    return _controller().limit(limits=n_threads(n_jobs), user_api="blas")
+def blas_threads(n: int) -> AbstractContextManager[Any]:
+    """Context in which every BLAS library uses `n` threads."""
+    return _controller().limit(limits=n, user_api="blas")
+
+
+class Threads:
+    """A few threads that run kernels at once; these give the GIL away.
+
+    Python's own threads, and no OpenMP: nothing to clash with the run-time
+    library of another package, with a fork, or with joblib's workers.
+    """
+
+    def __init__(self, n: int) -> None:
+        self.n = n
+        self._pool: ThreadPoolExecutor | None = None
+
+    def together(
+        self, work: Callable[[int], None], n: int, *, give_up: Callable[[], None]
+    ) -> None:
+        """Run ``work(0)`` to ``work(n - 1)``, which wait for each other, at once.
+
+        `give_up` must make them return when one of them will never come.
+        """
+        try:
+            futures = [self._executor().submit(work, i) for i in range(1, n)]
+            work(0)
+        except BaseException:
+            give_up()
+            raise
+        for future in futures:
+            future.result()
+
+    def map(self, work: Callable[[T], None], parts: Sequence[T]) -> None:
+        """Run ``work(part)`` for every part, and wait for all."""
+        if len(parts) == 1:
+            work(parts[0])
+        else:
+            list(self._executor().map(work, parts))
+
+    def split(self, n: int, block: int) -> list[slice]:
+        """Cut range(n) into a part a thread, whole blocks but for the last."""
+        blocks = -(-n // block)
+        size = -(-blocks // self.n) * block
+        return [slice(i, min(n, i + size)) for i in range(0, n, size)]
+
+    def _executor(self) -> ThreadPoolExecutor:
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(self.n, thread_name_prefix="nplm")
+        return self._pool

@@ -6,6 +6,7 @@ from nplm._kernels._workspace import available_tiers
 
 from nplm._kernels import _network, reference
 from nplm.network import Network
+from nplm.parallel import Threads
 
 SHAPES = [  # n_words, n_context, n_hidden, embedding_dim, direct
     pytest.param(50, 3, 7, 4, False, id="hidden"),
@@ -22,7 +23,9 @@ def tier(request, monkeypatch):
     return request.param
 
 
-def random_network(n_words, n_context, n_hidden, embedding_dim, direct, dtype, rng):
+def random_network(
+    n_words, n_context, n_hidden, embedding_dim, direct, dtype, rng, n_threads=1
+):
     n_inputs = n_context * embedding_dim
     return Network(
         C=rng.normal(size=(n_words, embedding_dim)),
@@ -32,6 +35,7 @@ def random_network(n_words, n_context, n_hidden, embedding_dim, direct, dtype, r
         W=rng.normal(size=(n_words, n_inputs)) if direct else None,
         b=rng.normal(size=n_words),
         dtype=dtype,
+        threads=Threads(n_threads),
     )
 
 
@@ -77,8 +81,26 @@ def test_gradients_numerically(shape):
     "shape", [p.values for p in SHAPES], ids=[p.id for p in SHAPES]
 )
 def test_train_equals_reference(shape, dtype, alpha, batch_size, tier):
+    check_training(shape, dtype, alpha, batch_size, n_threads=1)
+
+
+@pytest.mark.parametrize("n_threads", [2, 3, 7])
+@pytest.mark.parametrize("batch_size", [1, 5])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    "shape", [p.values for p in SHAPES], ids=[p.id for p in SHAPES]
+)
+def test_threads_share_the_output_units(shape, dtype, batch_size, n_threads):
+    # Also more threads than words, and than this machine has cores.
+    first = check_training(shape, dtype, 0.05, batch_size, n_threads)
+    again = check_training(shape, dtype, 0.05, batch_size, n_threads)
+    for got, want in zip(parameters(first), parameters(again), strict=True):
+        np.testing.assert_array_equal(got, want)
+
+
+def check_training(shape, dtype, alpha, batch_size, n_threads):
     rng = np.random.default_rng(1)
-    network = random_network(*shape, dtype, rng)
+    network = random_network(*shape, dtype, rng, n_threads)
     X, y = random_windows(60, shape[0], shape[1], rng)
     index = rng.permutation(60)
     schedule = dict(learning_rate_init=0.01, learning_rate_decay=0.02, alpha=alpha)
@@ -99,6 +121,7 @@ def test_train_equals_reference(shape, dtype, alpha, batch_size, tier):
     assert network.tally[1] == 67
     for got, want in zip(parameters(network), expected, strict=True):
         np.testing.assert_allclose(got, want, rtol=tolerance, atol=tolerance)
+    return network
 
 
 def test_one_example_is_the_algorithm_of_section_3_2():
@@ -161,6 +184,10 @@ def test_scoring_equals_reference(shape, dtype, tier):
         network.log_prob(X, y), want, atol=tolerance, rtol=tolerance
     )
     np.testing.assert_allclose(network.log_prob(X[:1], y[:1]), want[:1], rtol=tolerance)
+    network.threads = Threads(3)
+    np.testing.assert_allclose(
+        network.log_prob(X, y), want, atol=tolerance, rtol=tolerance
+    )
     log_p = reference.log_softmax(reference.forward(*wide, X)[-1])
     got = network.predict_proba(X, logarithm=True)
     np.testing.assert_allclose(got, log_p, atol=tolerance, rtol=tolerance)
@@ -181,3 +208,23 @@ def test_softmax_of_logits_of_any_size(dtype, logarithm, size):
     np.testing.assert_allclose(
         logits, want, rtol=tolerance, atol=tolerance * (size if logarithm else 1)
     )
+
+
+def test_a_thread_that_fails_does_not_leave_the_others_waiting(monkeypatch):
+    rng = np.random.default_rng(5)
+    network = random_network(50, 3, 7, 4, False, np.float32, rng, n_threads=2)
+    X, y = random_windows(10, 50, 3, rng)
+    schedule = dict(learning_rate_init=0.1, learning_rate_decay=0.0, alpha=0.0)
+    train = _network.train
+
+    def fail_as_leader(team, member, *args, **kwargs):
+        if member == 0:
+            raise RuntimeError("no memory")
+        train(team, member, *args, **kwargs)
+
+    monkeypatch.setattr(_network, "train", fail_as_leader)
+    with pytest.raises(RuntimeError, match="no memory"):
+        network.train(X, y, np.arange(10), batch_size=5, **schedule)
+    monkeypatch.undo()
+    network.train(X, y, np.arange(10), batch_size=5, **schedule)
+    assert network.tally[1] == 10

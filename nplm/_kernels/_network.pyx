@@ -1,15 +1,15 @@
 """Training and scoring of the network: section 3.2's algorithm over many examples.
 
-Serial training is one shard that holds every output row.
+Serial training is a team of one, whose block is every output unit.
 """
 
 from cython cimport floating
 from libc.math cimport exp, log, log1p
-from libc.string cimport memcpy
 
 from nplm._kernels._elementwise cimport exp_row
 from nplm._kernels._hidden cimport Hidden, hidden_backward, hidden_forward
 from nplm._kernels._output cimport output_backward, output_forward
+from nplm._kernels._team cimport Team, add_gradients, barrier_wait, combine_softmax
 from nplm._kernels._workspace cimport Workspace
 
 
@@ -43,15 +43,19 @@ cdef Py_ssize_t outputs(Hidden size) noexcept nogil:
 
 
 def train(
-    Workspace work, floating[:, ::1] C, floating[:, ::1] H, floating[::1] d,
+    Team team, int member, floating[:, ::1] C, floating[:, ::1] H, floating[::1] d,
     floating[:, ::1] E, const int[:, :] X, const int[:] y,
-    const Py_ssize_t[::1] index, int[:, ::1] contexts, *, bint direct, double learning_rate_init,
-    double learning_rate_decay, double alpha, double[::1] C_clock, double[::1] tally,
+    const Py_ssize_t[::1] index, int[:, ::1] contexts, *, bint direct,
+    double learning_rate_init, double learning_rate_decay, double alpha,
+    double[::1] C_clock, double[::1] tally,
 ):
     """Stochastic gradient ascent over the examples ``index``, in mini-batches.
 
-    Each mini-batch of K = ``work.batch_size`` examples changes the parameters by
-    the rate times the sum of their gradients, less the weight decay.
+    Each mini-batch of K = ``team.batch_size`` examples changes the parameters by
+    the rate times the sum of their gradients, less the weight decay. Every
+    member of the team must call this at once, from a thread of its own: each
+    has a block of the output units, and member 0 does the rest.
+
     ``tally`` goes in and comes out as [summed negative log-likelihood of each
     example just before its update, examples seen in the fit, logarithm of the
     weight decay so far]; ``C_clock[j]`` is where that logarithm stood when row
@@ -60,47 +64,80 @@ def train(
 
     Equivalent to ``reference.train``.
     """
-    cdef Py_ssize_t n = len(index), n_context = X.shape[1], start = 0
-    cdef Py_ssize_t K, k, i, j
+    cdef Workspace work = team.workspaces[member]
+    cdef Workspace leader = team.workspaces[0]
+    cdef Py_ssize_t n = len(index), n_context = X.shape[1], start = 0, K, k
     cdef Hidden size = sizes(C, H, n_context, direct)
     cdef Py_ssize_t n_outputs = outputs(size)
+    cdef Py_ssize_t first = team.first[member]
+    cdef Py_ssize_t n_rows = team.first[member + 1] - first
+    cdef floating *rows = &E[first, 0]
     cdef int *context = &contexts[0, 0]
-    cdef double rate, decay, nll, clock, faded
-    cdef floating keep
-    cdef int word
+    cdef double seen = tally[1], rate, decay
     cdef floating *h_data = &H[0, 0] if size.n_hidden else NULL
     cdef floating *d_data = &d[0] if size.n_hidden else NULL
     with nogil:
         while start < n:
             K = min(work.batch_size, n - start)
-            gather(X, y, index, start, K, context, work.target)
-            rate = learning_rate_init / (1 + learning_rate_decay * tally[1])
+            rate = learning_rate_init / (1 + learning_rate_decay * seen)
             decay = rate * alpha * K
-            clock = tally[2]
-            if alpha != 0:
-                for i in range(K * n_context):
-                    word = context[i]
-                    if C_clock[word] != clock:
-                        faded = exp(clock - C_clock[word])
-                        for j in range(size.n_features):
-                            C[word, j] = <floating>(C[word, j] * faded)
-                        C_clock[word] = clock
-
-            hidden_forward(size, &C[0, 0], h_data, d_data, context, K, work)
-            output_forward(&E[0, 0], E.shape[0], n_outputs, work.target, K, work, True)
-            nll = 0
-            for k in range(K):
-                nll += work.total_max[k] + log(work.total_sum[k]) - work.target_logit[k]
-            output_backward(&E[0, 0], E.shape[0], n_outputs, work.target, K, work,
+            if member == 0:
+                gather(X, y, index, start, K, context, leader.target)
+                if alpha != 0:
+                    settle(C, C_clock, tally[2], context, K * n_context)
+                hidden_forward(size, &C[0, 0], h_data, d_data, context, K, leader)
+            if barrier_wait(&team.barrier):
+                break
+            if member != 0:
+                for k in range(K):
+                    work.target[k] = leader.target[k] - <int>first
+            output_forward(rows, n_rows, n_outputs, work.target, K, work, True)
+            if barrier_wait(&team.barrier):
+                break
+            combine_softmax(team, K, work)
+            output_backward(rows, n_rows, n_outputs, work.target, K, work,
                             <floating>rate, <floating>decay)
-            keep = <floating>(1 - decay)
-            # The decay still due to the rows of C falls on this gradient too.
-            hidden_backward(size, &C[0, 0], h_data, d_data, context, K, work,
-                            <floating>rate, keep, <floating>(rate / (1 - decay)))
-            tally[0] += nll
-            tally[1] += K
-            tally[2] += log1p(-decay)
+            if barrier_wait(&team.barrier):
+                break
+            if member == 0:
+                add_gradients(team, n_outputs * work.n_columns, <floating *>work.dzt)
+                # The decay still due to the rows of C falls on this gradient too.
+                hidden_backward(size, &C[0, 0], h_data, d_data, context, K, leader,
+                                <floating>rate, <floating>(1 - decay),
+                                <floating>(rate / (1 - decay)))
+                tally[0] += negative_log_likelihood(team, K, work)
+                tally[1] += K
+                tally[2] += log1p(-decay)
+            seen += K
             start += K
+
+
+cdef void settle(
+    floating[:, ::1] C, double[::1] C_clock, double clock, const int *words, Py_ssize_t n
+) noexcept nogil:
+    """Bring the rows of C of these words up to date with the weight decay."""
+    cdef Py_ssize_t i, j
+    cdef int word
+    cdef double faded
+    for i in range(n):
+        word = words[i]
+        if C_clock[word] != clock:
+            faded = exp(clock - C_clock[word])
+            for j in range(C.shape[1]):
+                C[word, j] = <floating>(C[word, j] * faded)
+            C_clock[word] = clock
+
+
+cdef double negative_log_likelihood(Team team, Py_ssize_t K, Workspace work) noexcept nogil:
+    cdef double total = 0, logit
+    cdef Py_ssize_t k
+    cdef int i
+    for k in range(K):
+        logit = team.target_logit[0][k]  # -inf for all but the target's member
+        for i in range(1, team.size):
+            logit = max(logit, team.target_logit[i][k])
+        total += work.softmax_max[k] + log(work.softmax_sum[k]) - logit
+    return total
 
 
 def log_prob(

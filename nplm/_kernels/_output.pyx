@@ -105,7 +105,9 @@ cdef void output_backward(
 ) noexcept nogil:
     """Gradient of the log-likelihood for z, and the update of the rows.
 
-    Equivalent to, with ``p`` the probabilities and the old E on the right::
+    ``work.softmax_max`` and ``softmax_sum`` are `output_forward`'s totals over
+    all words. Equivalent to, with ``p`` the probabilities and the old E on the
+    right::
 
         g = np.eye(n_rows)[target] - p
         dz = g @ E
@@ -137,7 +139,7 @@ cdef void output_backward(
         tile_E = E + first * stride
         for k in range(K):
             factor[k] = <floating>(
-                -exp(high[k] - work.total_max[k]) / work.total_sum[k])
+                -exp(high[k] - work.softmax_max[k]) / work.softmax_sum[k])
         for k in range(K, columns):
             factor[k] = 0  # the columns that only fill up a vector
         if floating is float and work.loops != NULL:
@@ -174,7 +176,8 @@ cdef void backward_one(
     cdef floating *dz = <floating *>work.dzt
     cdef floating *keep = <floating *>work.keep
     cdef floating factor = <floating>(
-        -exp((<floating *>work.tile_max)[0] - work.total_max[0]) / work.total_sum[0])
+        -exp((<floating *>work.tile_max)[0] - work.softmax_max[0])
+        / work.softmax_sum[0])
     cdef Py_ssize_t j
     for j in range(n_rows):
         p[j] *= factor

@@ -47,5 +47,7 @@ cdef class Workspace:
     cdef void *keep                          # (stride,)
     cdef int *target                         # (K,)
     cdef double *target_logit                # (K,)
-    cdef double *total_max                   # (n_columns,)
+    cdef double *total_max                   # (n_columns,) over these words
     cdef double *total_sum                   # (n_columns,)
+    cdef double *softmax_max                 # (n_columns,) over all words
+    cdef double *softmax_sum                 # (n_columns,)

@@ -76,7 +76,7 @@ cdef class Workspace:
         self.n_tiles = (n_words + self.tile_rows - 1) // self.tile_rows
 
         cdef Py_ssize_t kept = n_words if keep_probabilities else self.tile_rows
-        cdef Py_ssize_t[16] sizes
+        cdef Py_ssize_t[18] sizes
         sizes[:] = [
             K * n_inputs * itemsize, K * n_hidden * itemsize, K * stride * itemsize,
             K * n_hidden * itemsize, K * n_inputs * itemsize,
@@ -86,9 +86,10 @@ cdef class Workspace:
             columns * itemsize, stride * itemsize,
             K * sizeof(int), K * sizeof(double),
             columns * sizeof(double), columns * sizeof(double),
+            columns * sizeof(double), columns * sizeof(double),
         ]
         cdef Py_ssize_t i, total = ALIGNMENT
-        for i in range(16):
+        for i in range(18):
             sizes[i] = (sizes[i] + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT
             total += sizes[i]
         self.nbytes = total
@@ -102,8 +103,8 @@ cdef class Workspace:
 
         cdef uintptr_t at = <uintptr_t>self.memory
         at = (at + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT
-        cdef (void *)[16] start
-        for i in range(16):
+        cdef (void *)[18] start
+        for i in range(18):
             start[i] = <void *>at
             at += sizes[i]
         self.x, self.a, self.z = start[0], start[1], start[2]
@@ -115,6 +116,8 @@ cdef class Workspace:
         self.target_logit = <double *>start[13]
         self.total_max = <double *>start[14]
         self.total_sum = <double *>start[15]
+        self.softmax_max = <double *>start[16]
+        self.softmax_sum = <double *>start[17]
 
     def __dealloc__(self):
         free(self.memory)
