@@ -239,6 +239,7 @@ class NeuralLM(LanguageModel):
             trained, and a warning says with which weights.
         """
         self._check_parameters()
+        before = vars(self).copy()
         go_on = self.warm_start and hasattr(self, "C_")
         X, y = self._start_fit(X, y, reset=not go_on)
         held_out = self._check_held_out(X_val, y_val)
@@ -254,11 +255,13 @@ class NeuralLM(LanguageModel):
         stop_early = held_out is not None and self.early_stopping is not False
 
         self._rng = check_random_state(self.random_state)
+        if go_on:
+            self._check_shape()
         self._train(
             self._network() if go_on else self._initialise(y, self._rng),
             X,
             y,
-            self._rng,
+            before,
             max_iter=self.max_iter,
             held_out=held_out,
             patience=self.n_iter_no_change if stop_early else None,
@@ -284,15 +287,18 @@ class NeuralLM(LanguageModel):
         self : NeuralLM
         """
         self._check_parameters()
+        before = vars(self).copy()
         first = not hasattr(self, "C_")
         X, y = self._start_fit(X, y, reset=first)
         if first:
             self._rng = check_random_state(self.random_state)
+        else:
+            self._check_shape()
         self._train(
             self._initialise(y, self._rng) if first else self._network(),
             X,
             y,
-            self._rng,
+            before,
             max_iter=1,
             history=None if first else self.history_,
         )
@@ -312,6 +318,22 @@ class NeuralLM(LanguageModel):
                 "than all of every weight away at each update; it must be below 1: "
                 "lower one of them."
             )
+
+    def _check_shape(self) -> None:
+        """Raise when the parameters ask for another network than was fitted."""
+        fitted = {
+            "n_hidden": len(self.d_),
+            "embedding_dim": self.C_.shape[1],
+            "direct": self.W_ is not None,
+            "precision": self.C_.dtype.name,
+        }
+        for name, value in fitted.items():
+            if getattr(self, name) != value:
+                raise ValueError(
+                    f"{name}={getattr(self, name)!r} is not that of the network fitted "
+                    f"so far ({value!r}), which cannot change while training goes on; "
+                    "set it back, or fit a new model (clone this one)."
+                )
 
     def _initialise(self, y: NDArray[np.int32], rng: np.random.RandomState) -> Network:
         """Random features and hidden weights; output units that know the unigrams.
@@ -334,7 +356,7 @@ class NeuralLM(LanguageModel):
         )
 
     def _network(self) -> Network:
-        """Pack the fitted parameters for the kernels."""
+        """Pack the fitted parameters for the kernels, as they were fitted."""
         return Network(
             self.C_, self.H_, self.d_, self.U_, self.W_, self.b_,
             dtype=self.C_.dtype, n_seen=self.n_seen_,
@@ -346,7 +368,7 @@ class NeuralLM(LanguageModel):
         network: Network,
         X: NDArray[np.int32],
         y: NDArray[np.int32],
-        rng: np.random.RandomState,
+        before: dict[str, Any],
         *,
         max_iter: int,
         held_out: tuple[NDArray[np.int32], NDArray[np.int32]] | None = None,
@@ -354,10 +376,13 @@ class NeuralLM(LanguageModel):
         progress: Progress | None = None,
         history: dict[str, list[float]] | None = None,
     ) -> None:
-        """Run the epochs, and make what they leave the fitted attributes."""
-        before = history or {}
+        """Run the epochs, and make what they leave the fitted attributes.
+
+        When they leave nothing of use, the attributes are those of `before`.
+        """
+        so_far = history or {}
         history = {
-            name: list(before.get(name, ())) for name in ("loss", "val_loss", "seconds")
+            name: list(so_far.get(name, ())) for name in ("loss", "val_loss", "seconds")
         }
         n_before = len(history["loss"])
 
@@ -388,7 +413,7 @@ class NeuralLM(LanguageModel):
         try:
             with blas_threads(1):  # the threads are the kernels' own
                 run_epochs(
-                    network, train, len(y), self.n_words_, epochs, rng,
+                    network, train, len(y), self.n_words_, epochs, self._rng,
                     held_out_loss=held_out_loss if held_out is not None else None,
                     progress=progress, history=history,
                 )  # fmt: skip
@@ -406,6 +431,8 @@ class NeuralLM(LanguageModel):
                 self.history_ = history
                 self.n_iter_ = len(history["loss"]) - n_before
                 self.n_seen_ = int(network.tally[1])
+            else:
+                self.__dict__ = before
 
     @property
     def n_parameters_(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
@@ -10,6 +11,7 @@ from typing import Any, TypeVar
 
 import scipy.linalg.cython_blas  # noqa: F401 (loads the BLAS that the kernels call)
 from joblib import effective_n_jobs
+from joblib.parallel import get_active_backend
 from threadpoolctl import ThreadpoolController
 
 __all__ = ["Threads", "blas_threads", "n_threads"]
@@ -18,12 +20,18 @@ T = TypeVar("T")
 
 
 def n_threads(n_jobs: int | None) -> int:
-    """Threads meant by `n_jobs`, as joblib counts them.
+    """Threads meant by `n_jobs`, as joblib counts them: None is 1, -1 all cores.
 
-    None is 1; -1 is all cores, but 1 inside a worker of a parallel grid
-    search, which would otherwise start threads by the square of the cores.
+    Inside a worker of joblib, such as one of a parallel grid search, no more
+    than the worker's share of the cores: the search would otherwise run threads
+    by the square of `n_jobs`.
     """
-    return int(effective_n_jobs(1 if n_jobs is None else n_jobs))
+    n = int(effective_n_jobs(1 if n_jobs is None else n_jobs))
+    backend, _ = get_active_backend()
+    if backend.nesting_level:
+        # joblib tells its worker processes their share through this variable.
+        n = min(n, int(os.environ.get("OMP_NUM_THREADS", 1)))
+    return n
 
 
 @cache

@@ -244,13 +244,27 @@ def test_divergence_is_named_within_the_epoch(data, rate, batch_size):
     assert not hasattr(lm, "C_")
 
 
-def test_divergence_leaves_an_earlier_fit_alone(data):
+@pytest.mark.parametrize("warm_start", [False, True])
+def test_divergence_leaves_an_earlier_fit_alone(data, warm_start):
     X, y, *_ = data
-    lm = NeuralLM(n_words=20, max_iter=1, alpha=0, warm_start=True, **SMALL).fit(X, y)
-    kept = lm.C_.copy()
+    lm = NeuralLM(max_iter=1, alpha=0, warm_start=warm_start, **SMALL).fit(X, y)
+    before = lm.predict_proba(X[:3])
     with pytest.raises(DivergenceError):
-        lm.set_params(learning_rate_init=1e6).fit(X, y)
-    np.testing.assert_array_equal(lm.C_, kept)
+        lm.set_params(learning_rate_init=1e6).fit(X % 7, y % 7)
+    np.testing.assert_array_equal(lm.predict_proba(X[:3]), before)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [dict(n_hidden=7), dict(embedding_dim=3), dict(direct=True)],
+)
+def test_going_on_with_another_shape_is_refused(data, change):
+    X, y, *_ = data
+    lm = NeuralLM(n_words=20, max_iter=1, warm_start=True, **SMALL).fit(X, y)
+    lm.set_params(**change)
+    for go_on in (lm.fit, lm.partial_fit):
+        with pytest.raises(ValueError, match="is not that of the network fitted"):
+            go_on(X, y)
 
 
 @pytest.mark.parametrize("held_out", [False, True])
