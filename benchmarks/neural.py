@@ -56,9 +56,7 @@ def random_windows(n_examples: int, n_words: int, n_context: int) -> Windows:
     rng = np.random.default_rng(0)
     p = 1 / np.arange(1, n_words + 1)
     ids = rng.choice(n_words, n_examples + n_context, p=p / p.sum()).astype(np.int32)
-    return np.lib.stride_tricks.sliding_window_view(ids[:-1], n_context), ids[
-        n_context:
-    ]
+    return windows(ids, n_context)
 
 
 class Nplm:
