@@ -31,8 +31,9 @@ class TextLM(DensityMixin, BaseEstimator):
     ----------
     estimator : estimator of windows
         A language model such as `KneserNeyLM` or `NeuralLM`. It is cloned, and
-        where its ``n_words`` is None (or that of an estimator inside it), it is
-        told the largest id of the training documents plus one.
+        where its ``n_words`` or ``boundary`` is None (or that of an estimator
+        inside it), it is told the largest id of the training documents plus
+        one, and this `boundary`.
     n_context : int, default=4
         Words of context in a window. An ``order`` of the estimator may be at
         most ``n_context + 1``; a grid search over ``estimator__order`` then
@@ -123,10 +124,11 @@ class TextLM(DensityMixin, BaseEstimator):
         contexts, targets, _ = self._windows(X, "X")
         estimator = clone(self.estimator)
         n_words = int(max(targets.max(), self.boundary)) + 1
+        known = {"n_words": n_words, "boundary": self.boundary}
         unset = {
-            name: n_words
+            name: known[name.split("__")[-1]]
             for name, value in estimator.get_params().items()
-            if name.split("__")[-1] == "n_words" and value is None
+            if name.split("__")[-1] in known and value is None
         }
         estimator.set_params(**unset)
         held_out = {}

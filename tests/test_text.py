@@ -10,7 +10,7 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import Pipeline
 
-from nplm import TextLM, Tokenizer, Vocabulary
+from nplm import KneserNeyLM, MixtureLM, TextLM, Tokenizer, Vocabulary
 from nplm._base import LanguageModel
 
 
@@ -317,3 +317,16 @@ def test_generate_refuses_parameters(params):
         lm.generate(**params)
     with pytest.raises(ValueError, match="k must be"):
         lm.next_words(k=0)
+
+
+def test_the_estimator_is_told_of_the_vocabulary_and_the_boundary():
+    documents = [[2, 3, 2], [3, 2], [2, 2, 3, 4]]
+    lm = TextLM(
+        MixtureLM([("kn", KneserNeyLM()), ("own", KneserNeyLM(boundary=3))]),
+        n_context=2,
+    )
+    with pytest.warns(UserWarning, match="Kneser-Ney cannot estimate"):
+        lm.fit(documents)
+    members = lm.estimator_.named_estimators_
+    assert (members.kn.boundary, members.own.boundary) == (0, 3)
+    assert members.kn.n_words == 5
