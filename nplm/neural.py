@@ -29,7 +29,8 @@ class NeuralLM(LanguageModel):
     where x is the concatenation of the learned feature vectors ``C[w]`` of the
     context's words, nearest first; a softmax turns y into probabilities.
     Trained by stochastic gradient ascent on the log-likelihood. The defaults
-    are MLP9 of the paper's Table 1 and its training recipe.
+    are MLP9 of the paper's Table 1 and its training recipe, but for the step at
+    the start, which is twice the paper's 1e-3.
 
     Parameters
     ----------
@@ -98,7 +99,8 @@ class NeuralLM(LanguageModel):
     b_ : ndarray, shape (n_words_,)
         Output biases.
     n_parameters_ : int
-        Free parameters: |V|(1 + nm + h) + h(1 + (n-1)m) with direct connections.
+        Free parameters: ``|V|(1 + nm + h) + h(1 + (n-1)m)`` with direct
+        connections.
     n_iter_ : int
         Epochs run by the last `fit`.
     n_seen_ : int
