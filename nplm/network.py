@@ -67,7 +67,7 @@ class Network:
         self._workspace: Workspace | None = None
 
     def arrays(self) -> dict[str, NDArray[Any] | None]:
-        """Copies of the parameters under the paper's names, in its shapes."""
+        """Return copies of the parameters under the paper's names, in its shapes."""
         h, bias = len(self.d), self.n_outputs - 1
         return {
             "C": self.C.copy(),

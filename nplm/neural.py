@@ -73,7 +73,8 @@ class NeuralLM(LanguageModel):
     shuffle : bool, default=True
         Present the examples of each epoch in a new random order.
     n_jobs : int or None, default=None
-        Threads of the matrix products; None is 1, -1 all cores.
+        Threads of BLAS, for float64 and for `predict_proba`; None is 1, -1 all
+        cores. nplm's own float32 kernels run on one.
     precision : {"float32", "float64"}, default="float32"
         Type of the parameters and of the arithmetic.
     warm_start : bool, default=False

@@ -61,6 +61,17 @@ class TextLM(DensityMixin, BaseEstimator):
     A `Vocabulary` before a `TextLM` in a ``Pipeline`` gives its special symbols
     the lowest ids, so no id of a test fold is above those of the training fold.
     With ids of your own, set ``n_words`` of the estimator.
+
+    Examples
+    --------
+    >>> from sklearn.pipeline import Pipeline
+    >>> from nplm import InterpolatedTrigram, TextLM, Tokenizer, Vocabulary
+    >>> texts = ["a rose is a rose", "is a rose a rose"] * 10
+    >>> model = Pipeline([("tokens", Tokenizer()), ("ids", Vocabulary()),
+    ...                   ("lm", TextLM(InterpolatedTrigram(), n_context=2))])
+    >>> likely, unlikely = model.fit(texts).score_samples(["a rose", "rose rose is"])
+    >>> bool(likely > unlikely)
+    True
     """
 
     def __init__(
