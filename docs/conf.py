@@ -34,6 +34,7 @@ extensions = [
 ]
 templates_path = ["_templates"]
 exclude_patterns = ["_build", "tutorials", "sg_execution_times.rst"]
+smartquotes = False  # "auto" in a docstring is typed as it is shown
 default_role = "py:obj"  # `name` in a docstring links where it can
 
 # -- API pages ----------------------------------------------------------------
@@ -45,7 +46,7 @@ autodoc_default_options = {
     "members": True,
     # Down to nplm's own base class: what scikit-learn's add is in its manual.
     "inherited-members": "BaseEstimator, DensityMixin, TransformerMixin, "
-    "_BaseComposition, _MetadataRequester, _SetOutputMixin, ArithmeticError",
+    "_BaseComposition, _MetadataRequester, _SetOutputMixin",
 }
 
 
@@ -118,6 +119,9 @@ intersphinx_timeout = 3 * SECONDS_TO_ANSWER
 html_theme = "pydata_sphinx_theme"
 html_title = f"nplm {release}"
 html_show_sourcelink = False
+html_static_path = ["_static"]
+html_css_files = ["nplm.css"]
+html_sidebars = {"index": [], "install": []}  # pages of a section of their own
 html_theme_options = {
     "show_prev_next": False,
     "show_toc_level": 2,

@@ -46,9 +46,9 @@ for context, word in zip(corpus.words[X[:4]], corpus.words[y[:4]]):
 # The n-gram models
 # -----------------
 # The paper's first baseline mixes relative frequencies of words, pairs and
-# triples; the weights are estimated on validation data (section 4.1). Its
-# strongest is modified Kneser-Ney, here of order 5: it sees the same four words
-# as the network will.
+# triples; the weights are estimated on validation data (section 4.1). A stronger
+# one is modified Kneser-Ney, here of order 5: it sees the same four words as the
+# network will.
 
 n_words = corpus.n_words
 trigram = InterpolatedTrigram(n_words=n_words)
@@ -84,16 +84,16 @@ for name, key in [("training", "loss"), ("validation", "val_loss")]:
 for name, model, style in [("trigram", trigram, ":"), ("Kneser-Ney", kneser_ney, "--")]:
     level = model.perplexity(X_val, y_val)
     ax.axhline(level, color="grey", linestyle=style, label=f"{name}, validation")
-ax.set(xlabel="epoch", ylabel="perplexity", yscale="log", xticks=epochs)
-ax.legend()
+ax.set(xlabel="epoch", ylabel="perplexity", xticks=epochs)
+ax.legend(loc="lower left")
 fig.show()
 
 # %%
 # Mixing
 # ------
-# The paper gains most from averaging the probabilities of the network and the
-# trigram, half and half (section 2, "Mixture of models"). A member inside a
-# ``FrozenEstimator`` is taken as it was fitted.
+# The paper's best figures are of averages: the probability of the network and
+# that of the trigram, half and half (section 2, "Mixture of models"; Table 1). A
+# member inside a ``FrozenEstimator`` is taken as it was fitted.
 
 
 def mix(**members):
@@ -117,8 +117,8 @@ for name, model in models.items():
 # %%
 # Docstrings repeat each other word for word, and long n-grams know such phrases
 # by heart: on this corpus Kneser-Ney is ahead of a network trained for seconds.
-# On running text it is the network that leads (the paper's Table 1; try
-# ``nplm compare --corpus brown``). Here as there, a mixture with the network is
+# On the Brown corpus it is the network that leads (the paper's Table 1; see it
+# with ``nplm compare --corpus brown``). Here as there, a mixture with the network is
 # better than the n-gram model alone, for the two "make errors in different
 # places" (section 4.2): the network gives the word that came more probability
 # than the trigram does at this fraction of the test tokens:

@@ -84,7 +84,8 @@ tokens = Tokenizer(lowercase=True).transform(documents)
 vocabulary = Vocabulary(min_count=2)
 ids = vocabulary.fit_transform(tokens)
 boundary = vocabulary.boundary_id_
-X, y = windows(np.concatenate([[*text, boundary] for text in ids]), 4, boundary=boundary)
+stream = np.concatenate([[*text, boundary] for text in ids])
+X, y = windows(stream, 4, boundary=boundary)
 
 network.set_params(n_words=vocabulary.n_words_)
 search = GridSearchCV(network, {"order": [2, 3, 5], "n_hidden": [10, 40]}, cv=3)
