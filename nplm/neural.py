@@ -29,7 +29,8 @@ class NeuralLM(LanguageModel):
     where x is the concatenation of the learned feature vectors ``C[w]`` of the
     context's words, nearest first; a softmax turns y into probabilities.
     Trained by stochastic gradient ascent on the log-likelihood. The defaults
-    are MLP9 of the paper's Table 1 and its training recipe.
+    are MLP9 of the paper's Table 1 and its training recipe, but for the step at
+    the start, which is twice the paper's 1e-3.
 
     Parameters
     ----------
@@ -73,8 +74,13 @@ class NeuralLM(LanguageModel):
     shuffle : bool, default=True
         Present the examples of each epoch in a new random order.
     n_jobs : int or None, default=None
+<<<<<<< HEAD
         Threads of one fit or score; None is 1, -1 all cores. Each holds a block
         of the output units while training, so that nothing races.
+=======
+        Threads of BLAS, for float64 and for `predict_proba`; None is 1, -1 all
+        cores. nplm's own float32 kernels run on one.
+>>>>>>> 1a12cb16a6ef409293deaafe419adb54a8e714cd
     precision : {"float32", "float64"}, default="float32"
         Type of the parameters and of the arithmetic.
     warm_start : bool, default=False
@@ -100,7 +106,8 @@ class NeuralLM(LanguageModel):
     b_ : ndarray, shape (n_words_,)
         Output biases.
     n_parameters_ : int
-        Free parameters: |V|(1 + nm + h) + h(1 + (n-1)m) with direct connections.
+        Free parameters: ``|V|(1 + nm + h) + h(1 + (n-1)m)`` with direct
+        connections.
     n_iter_ : int
         Epochs run by the last `fit`.
     n_seen_ : int

@@ -41,7 +41,7 @@ class Tokenizer(TransformerMixin, BaseEstimator):
 
     Parameters
     ----------
-    pattern : str, default=``r"\w+(?:[.,]\d+)*(?:['’]\w+)?|[^\w\s]"``
+    pattern : str, default ``r"\w+(?:[.,]\d+)*(?:['’]\w+)?|[^\w\s]"``
         Regular expression of one token; what it does not match is dropped.
         By default a word with its decimals or apostrophe (``3.14``, ``don't``),
         or one punctuation mark.
@@ -207,7 +207,7 @@ class Vocabulary(TransformerMixin, BaseEstimator):
     ids_ : dict of str to int
         The id of each word.
     n_words_ : int
-        Size of the vocabulary, |V| in the paper, special symbols included.
+        Size of the vocabulary, the paper's ``|V|``, special symbols included.
     boundary_id_ : int or None
         0, or None without a boundary.
     unknown_id_ : int

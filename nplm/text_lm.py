@@ -68,16 +68,12 @@ class TextLM(DensityMixin, BaseEstimator):
     --------
     >>> from sklearn.pipeline import Pipeline
     >>> from nplm import InterpolatedTrigram, TextLM, Tokenizer, Vocabulary
-    >>> pipeline = Pipeline(
-    ...     [
-    ...         ("tokens", Tokenizer()),
-    ...         ("ids", Vocabulary()),
-    ...         ("lm", TextLM(InterpolatedTrigram(), n_context=2)),
-    ...     ]
-    ... )
-    >>> texts = ["a rose is a rose", "is it a rose", "it is"]
-    >>> pipeline.fit(texts).score_samples(texts).shape
-    (3,)
+    >>> texts = ["a rose is a rose", "is a rose a rose"] * 10
+    >>> model = Pipeline([("tokens", Tokenizer()), ("ids", Vocabulary()),
+    ...                   ("lm", TextLM(InterpolatedTrigram(), n_context=2))])
+    >>> likely, unlikely = model.fit(texts).score_samples(["a rose", "rose rose is"])
+    >>> bool(likely > unlikely)
+    True
     """
 
     def __init__(

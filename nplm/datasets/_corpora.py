@@ -295,7 +295,7 @@ def load_text(
     lines : bool, default=False
         Whether each line is a document of its own, closed by ``</s>``, that no
         context crosses. Otherwise the files are one stream of text.
-    pattern : str, default="*.txt"
+    pattern : str, default ``"*.txt"``
         Which files of a folder, and of folders inside it, to read; in sorted
         order.
 

@@ -1,0 +1,140 @@
+"""How Sphinx builds these pages: ``python -m sphinx -W -b html docs docs/_build/html``.
+
+The tutorials run while the pages are built, on the corpus that needs no
+download; a page that fails, or a link that leads nowhere, fails the build.
+"""
+
+import re
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from urllib.request import Request, urlopen
+
+from sphinx.util import logging
+
+# The sources beside these pages are documented, built in place or not: unbuilt
+# ones say what to run.
+sys.path.insert(0, str(Path(__file__).parents[1]))
+import nplm
+
+logger = logging.getLogger(__name__)
+
+project = "nplm"
+author = "the nplm developers"
+project_copyright = author
+version = release = nplm.__version__
+
+extensions = [
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.intersphinx",
+    "sphinx.ext.mathjax",
+    "numpydoc",
+    "sphinx_gallery.gen_gallery",
+]
+templates_path = ["_templates"]
+exclude_patterns = ["_build", "tutorials", "sg_execution_times.rst"]
+smartquotes = False  # "auto" in a docstring is typed as it is shown
+default_role = "py:obj"  # `name` in a docstring links where it can
+
+# -- API pages ----------------------------------------------------------------
+
+autosummary_generate = True
+numpydoc_show_class_members = False  # the class template lists them
+autodoc_typehints = "none"  # the docstrings have the types
+autodoc_default_options = {
+    "members": True,
+    # Down to nplm's own base class: what scikit-learn's add is in its manual.
+    "inherited-members": "BaseEstimator, DensityMixin, TransformerMixin, "
+    "_BaseComposition, _MetadataRequester, _SetOutputMixin",
+}
+
+
+def skip_member(app, what, name, obj, skip, options):
+    """Leave out what scikit-learn adds to each class for metadata routing."""
+    return True if re.fullmatch(r"set_\w+_request", name) else None
+
+
+def escape_underscores(app, what, name, obj, options, lines):
+    """Show ``shape (n_samples, n_words_)`` as it stands: no link to "n_words"."""
+    for i, line in enumerate(lines):
+        if not line.lstrip().startswith((">>>", "...")):
+            lines[i] = re.sub(
+                r"(``.*?``|`.*?`|\*\*.*?\*\*)|\b(\w+)_(?=[,)\s]|$)",
+                lambda match: match[1] or rf"{match[2]}\_",
+                line,
+            )
+
+
+# -- Tutorials ----------------------------------------------------------------
+
+sphinx_gallery_conf = {
+    "examples_dirs": "tutorials",
+    "gallery_dirs": "auto_tutorials",
+    "filename_pattern": r"/plot_",
+    "within_subsection_order": "FileNameSortKey",
+    "backreferences_dir": "api/generated/backreferences",
+    "doc_module": ("nplm",),
+    "reference_url": {"nplm": None},
+    "download_all_examples": False,
+    "show_signature": False,
+    "show_memory": False,
+    "min_reported_time": 0,
+    "reset_modules": ("matplotlib",),
+    "plot_gallery": "True",
+}
+
+# -- Links to other manuals ---------------------------------------------------
+
+SECONDS_TO_ANSWER = 5
+MANUALS = {
+    "python": "https://docs.python.org/3/",
+    "numpy": "https://numpy.org/doc/stable/",
+    "scipy": "https://docs.scipy.org/doc/scipy/",
+    "sklearn": "https://scikit-learn.org/stable/",
+    "joblib": "https://joblib.readthedocs.io/en/stable/",
+}
+
+
+def answers(url):
+    """Whether the inventory of a manual can be had now."""
+    request = Request(f"{url}objects.inv", headers={"User-Agent": "sphinx"})
+    try:
+        with urlopen(request, timeout=SECONDS_TO_ANSWER):
+            return True
+    except OSError:
+        return False
+
+
+with ThreadPoolExecutor() as pool:
+    there = dict(zip(MANUALS, pool.map(answers, MANUALS.values()), strict=True))
+
+# Sphinx warns of an inventory that it cannot fetch, and -W would then fail a
+# build without a network: such a manual's names stay plain text instead.
+intersphinx_mapping = {name: (MANUALS[name], None) for name in MANUALS if there[name]}
+intersphinx_timeout = 3 * SECONDS_TO_ANSWER
+
+# -- Appearance ---------------------------------------------------------------
+
+html_theme = "pydata_sphinx_theme"
+html_title = f"nplm {release}"
+html_show_sourcelink = False
+html_static_path = ["_static"]
+html_css_files = ["nplm.css"]
+html_sidebars = {"index": [], "install": []}  # pages of a section of their own
+html_theme_options = {
+    "show_prev_next": False,
+    "show_toc_level": 2,
+    "footer_start": ["copyright"],
+    "footer_end": [],
+}
+
+
+def setup(app):
+    """Connect the hooks, and say which manuals are out of reach."""
+    app.connect("autodoc-skip-member", skip_member)
+    # After numpydoc (500), which turns the sections into what is escaped here.
+    app.connect("autodoc-process-docstring", escape_underscores, priority=600)
+    absent = [name for name, found in there.items() if not found]
+    if absent:
+        logger.info("no links to the manuals of %s: no answer", ", ".join(absent))

@@ -1,0 +1,119 @@
+"""
+Grid search on documents and on windows
+=======================================
+
+Raw text goes into a ``Pipeline`` whose samples are documents; word ids go into a
+model whose samples are windows. Both work in a ``GridSearchCV``. One parameter
+must not be searched: what decides the vocabulary.
+"""
+
+# %%
+# Documents
+# ---------
+# The help topics of Python's interpreter serve as raw text: those that are not
+# long, and have no tables drawn in characters.
+
+from pydoc_data.topics import topics
+
+import matplotlib.pyplot as plt
+import numpy as np
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import Pipeline
+
+from nplm import InterpolatedTrigram, NeuralLM, TextLM, Tokenizer, Vocabulary, windows
+
+texts = [text for _, text in sorted(topics.items())]
+documents = [text for text in texts if len(text) < 8_000 and "+---" not in text]
+print(len(documents), "documents,", sum(map(len, documents)), "characters")
+print(documents[0][:200])
+
+# %%
+# The tokenizer splits a document into words and punctuation marks, the
+# vocabulary maps them to ids, and :class:`~nplm.TextLM` cuts windows that never
+# cross from one document into another.
+
+network = NeuralLM(learning_rate_init=0.01, max_iter=8, random_state=0)
+pipeline = Pipeline(
+    [
+        ("tokens", Tokenizer(lowercase=True)),
+        ("ids", Vocabulary(min_count=2)),
+        ("lm", TextLM(network, n_context=4)),
+    ]
+)
+
+# %%
+# ``order`` and ``n_hidden`` are the model's parameters, inside the ``TextLM``.
+# Windows have four words of context whatever the order, so every candidate is
+# scored on the same tokens. The score is the mean log-probability a token, and
+# higher is better.
+
+grid = {"lm__estimator__order": [2, 3, 5], "lm__estimator__n_hidden": [10, 40]}
+search = GridSearchCV(pipeline, grid, cv=3).fit(documents)
+
+
+def show(search):
+    for params, score in zip(
+        search.cv_results_["params"], search.cv_results_["mean_test_score"]
+    ):
+        named = {key.split("__")[-1]: value for key, value in params.items()}
+        print(f"score {score:.3f}   perplexity {np.exp(-score):5.1f}   {named}")
+    print("best:", search.best_params_)
+
+
+show(search)
+
+# %%
+# The best pipeline was fitted again on all documents. Its steps give what a
+# ``Pipeline`` has no method for, such as the words that may follow:
+
+best = search.best_estimator_
+vocabulary = best["ids"]
+(context,) = best[:-1].transform(["The value of the"])
+words, probabilities = best["lm"].next_words(context)
+for word, p in zip(vocabulary.words_[words], probabilities):
+    print(f"{p:.3f}  {word}")
+
+# %%
+# Windows
+# -------
+# The same on windows of one stream of ids: the vocabulary is made once, so
+# ``n_words`` is known, and folds are contiguous pieces of the text, for models
+# are density estimators (see :doc:`/user_guide/contracts`).
+
+tokens = Tokenizer(lowercase=True).transform(documents)
+vocabulary = Vocabulary(min_count=2)
+ids = vocabulary.fit_transform(tokens)
+boundary = vocabulary.boundary_id_
+stream = np.concatenate([[*text, boundary] for text in ids])
+X, y = windows(stream, 4, boundary=boundary)
+
+network.set_params(n_words=vocabulary.n_words_)
+search = GridSearchCV(network, {"order": [2, 3, 5], "n_hidden": [10, 40]}, cv=3)
+show(search.fit(X, y))
+
+# %%
+# What not to search
+# ------------------
+# ``min_count`` says which words are rare enough to become ``<unk>``. The more of
+# them do, the easier the text is to predict: the score gets better and better
+# while the model knows less and less. Perplexities of different vocabularies do
+# not compare.
+
+pipeline.set_params(lm__estimator=InterpolatedTrigram())
+min_counts = [1, 2, 5, 20, 60]
+trap = GridSearchCV(pipeline, {"ids__min_count": min_counts}, cv=3).fit(documents)
+perplexity = np.exp(-trap.cv_results_["mean_test_score"])
+unknown = [
+    Vocabulary(n).fit(tokens).count_unknown(tokens).sum() / sum(map(len, tokens))
+    for n in min_counts
+]
+for n, part, value in zip(min_counts, unknown, perplexity):
+    print(f"min_count {n:>2}: {part:4.0%} <unk>, perplexity {value:6.1f}")
+
+fig, ax = plt.subplots(figsize=(6, 4), layout="constrained")
+ax.plot(unknown, perplexity, marker="o")
+for n, part, value in zip(min_counts, unknown, perplexity):
+    ax.annotate(f" min_count={n}", (part, value))
+ax.set(xlabel="fraction of <unk>", ylabel="perplexity", title="Not progress")
+ax.set_xlim(right=1.25 * max(unknown))
+fig.show()
