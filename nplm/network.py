@@ -71,11 +71,7 @@ class Network:
         self._team: Team | None = None
 
     def arrays(self) -> dict[str, NDArray[Any] | None]:
-<<<<<<< HEAD
         """Copy the parameters out, under the paper's names and in its shapes."""
-=======
-        """Return copies of the parameters under the paper's names, in its shapes."""
->>>>>>> 1a12cb16a6ef409293deaafe419adb54a8e714cd
         h, bias = len(self.d), self.n_outputs - 1
         return {
             "C": self.C.copy(),

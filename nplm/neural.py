@@ -74,13 +74,8 @@ class NeuralLM(LanguageModel):
     shuffle : bool, default=True
         Present the examples of each epoch in a new random order.
     n_jobs : int or None, default=None
-<<<<<<< HEAD
         Threads of one fit or score; None is 1, -1 all cores. Each holds a block
         of the output units while training, so that nothing races.
-=======
-        Threads of BLAS, for float64 and for `predict_proba`; None is 1, -1 all
-        cores. nplm's own float32 kernels run on one.
->>>>>>> 1a12cb16a6ef409293deaafe419adb54a8e714cd
     precision : {"float32", "float64"}, default="float32"
         Type of the parameters and of the arithmetic.
     warm_start : bool, default=False
