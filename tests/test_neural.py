@@ -108,9 +108,9 @@ def test_learning_rate_schedule_and_decay_count_examples(data):
     X, y, *_ = data
     lm = NeuralLM(n_words=20, max_iter=2, **SMALL).fit(X, y)
     assert lm.n_seen_ == 2 * len(y)
-    # A step that falls at once leaves the output weights nearly at their 0.
+    # A step that falls after the first mini-batch leaves the weights near their 0.
     slow = clone(lm).set_params(learning_rate_decay=1e6).fit(X, y)
-    assert np.abs(slow.U_).max() < np.abs(lm.U_).max() / 100
+    assert np.abs(slow.U_).max() < np.abs(lm.U_).max() / 20
 
 
 def test_weight_decay_spares_the_biases(data):
