@@ -49,5 +49,5 @@ def _shown(value: Any) -> str:
     if value is None:
         return "-"
     if isinstance(value, float):
-        return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+        return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.5g}"
     return f"{value:,}" if isinstance(value, int) else str(value)

@@ -1,0 +1,112 @@
+"""Do the models reach the perplexities of the paper and of the n-gram toolkits?
+
+Trains on Brown or the Penn Treebank (see nplm.datasets for how to have them) and
+prints validation and test perplexity beside the recorded figures: SRILM 1.7.3's
+for Kneser-Ney, an independent computation for the interpolated trigram, the
+paper's Table 1 for the networks. CPU seconds are of all threads, fit only.
+
+    python benchmarks/perplexity.py --corpus brown --networks MLP9 MLP1
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from _table import parser, report
+from sklearn.frozen import FrozenEstimator
+
+from nplm import InterpolatedTrigram, KneserNeyLM, MixtureLM, NeuralLM, windows
+from nplm.datasets import fetch_brown, fetch_ptb
+
+BACK_OFF = {"interpolate": False, "min_counts": (1, 1, 2)}  # SRILM's default cutoffs
+
+# (valid, test) by corpus, model, order: ngram-count -kndiscount [-interpolate].
+RECORDED = {
+    ("brown", "trigram", 3): (355.80, 329.81),
+    ("brown", "interpolated", 3): (332.35, 310.03),
+    ("brown", "interpolated", 5): (329.46, 307.29),
+    ("brown", "back-off", 3): (346.02, 325.00),
+    ("brown", "back-off", 5): (347.62, 326.02),
+    ("ptb", "trigram", 3): (177.28, 168.07),
+    ("ptb", "interpolated", 3): (157.8, 148.3),
+    ("ptb", "interpolated", 5): (148.0, 141.19),
+    ("ptb", "back-off", 3): (169.6, 161.1),
+    ("ptb", "back-off", 5): (164.8, 158.6),
+    # Table 1 of the paper, on its edition of Brown: alone, and mixed half and
+    # half with the trigram.
+    ("brown", "MLP1", 5): (284, 268),
+    ("brown", "MLP3", 5): (327, 310),
+    ("brown", "MLP5", 5): (296, 279),
+    ("brown", "MLP7", 3): (309, 293),
+    ("brown", "MLP9", 5): (280, 276),
+    ("brown", "MLP1 + trigram", 5): (275, 257),
+    ("brown", "MLP3 + trigram", 5): (286, 272),
+    ("brown", "MLP5 + trigram", 5): (273, 259),
+    ("brown", "MLP7 + trigram", 3): (284, 270),
+    ("brown", "MLP9 + trigram", 5): (265, 252),
+}
+NETWORKS = {
+    "MLP1": dict(order=5, n_hidden=50, embedding_dim=60, direct=True),
+    "MLP3": dict(order=5, n_hidden=0, embedding_dim=60, direct=True),
+    "MLP5": dict(order=5, n_hidden=50, embedding_dim=30, direct=True),
+    "MLP7": dict(order=3, n_hidden=50, embedding_dim=30, direct=True),
+    "MLP9": dict(order=5, n_hidden=100, embedding_dim=30, direct=False),
+}
+
+
+def main() -> None:
+    options = parser(__doc__)
+    options.add_argument("--corpus", choices=["brown", "ptb"], default="brown")
+    options.add_argument("--networks", nargs="*", choices=list(NETWORKS), default=[])
+    options.add_argument("--jobs", type=int, default=1, help="threads of a network")
+    args = options.parse_args()
+    corpus = fetch_brown() if args.corpus == "brown" else fetch_ptb()
+
+    def parts(boundary: int | None) -> list[Any]:
+        before = [None, corpus.train, corpus.valid]
+        ids = [corpus.train, corpus.valid, corpus.test]
+        if boundary is not None:
+            return [windows(part, 4, boundary=boundary) for part in ids]
+        return [windows(part, 4, history=h) for part, h in zip(ids, before)]
+
+    # The trigram's and the networks' figures are for one stream, sentences and all.
+    stream, sentences = parts(None), parts(corpus.boundary)
+    rows: list[dict[str, Any]] = []
+
+    def measure(model: Any, name: str, order: int, data: list[Any]) -> Any:
+        train, valid, test = data
+        started = time.process_time()
+        model.fit(*train, X_val=valid[0], y_val=valid[1])
+        seconds = time.process_time() - started
+        wanted = RECORDED.get((args.corpus, name, order), (None, None))
+        rows.append({
+            "model": name, "n": order,
+            "valid": model.perplexity(*valid), "recorded valid": wanted[0],
+            "test": model.perplexity(*test), "recorded test": wanted[1],
+            "parameters": model.n_parameters_, "CPU s": seconds,
+        })  # fmt: skip
+        return model
+
+    V, boundary = corpus.n_words, corpus.boundary
+    # 20 steps of EM from equal weights, as the recorded figure.
+    em = {"max_iter": 20, "tol": 0.0}
+    trigram = measure(InterpolatedTrigram(n_words=V, **em), "trigram", 3, stream)
+    for order in (3, 5):
+        for name, kind in (("interpolated", {}), ("back-off", BACK_OFF)):
+            kn = KneserNeyLM(order, n_words=V, boundary=boundary, **kind)
+            measure(kn, name, order, sentences)
+    for name in args.networks:
+        shape = NETWORKS[name]
+        lm = NeuralLM(n_words=V, n_jobs=args.jobs, random_state=0, verbose=1, **shape)
+        measure(lm, name, shape["order"], stream)
+        members = [
+            ("network", FrozenEstimator(lm)),
+            ("trigram", FrozenEstimator(trigram)),
+        ]
+        measure(MixtureLM(members), f"{name} + trigram", shape["order"], stream)
+    report(f"Perplexity on {args.corpus}", rows, args.json)
+
+
+if __name__ == "__main__":
+    main()
