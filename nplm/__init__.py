@@ -11,6 +11,7 @@ from nplm.text import Tokenizer, Vocabulary
 from nplm.text_lm import TextLM
 from nplm.training import DivergenceError
 from nplm.windows import contiguous_split, windows
+from nplm.word_classes import WordClasses
 
 __version__ = "0.1.0.dev0"
 
@@ -23,6 +24,7 @@ __all__ = [
     "TextLM",
     "Tokenizer",
     "Vocabulary",
+    "WordClasses",
     "contiguous_split",
     "windows",
 ]
