@@ -12,7 +12,8 @@ from sklearn.base import clone
 
 from nplm import WordClasses, windows
 from nplm._kernels import _exchange, reference
-from nplm.word_classes import _Bigrams, _Partition, read_classes, write_classes
+from nplm.exchange import Bigrams, Partition
+from nplm.word_classes import read_classes, write_classes
 
 N_WORDS = 30
 
@@ -23,7 +24,7 @@ def text(n, seed=0, n_words=N_WORDS):
 
 def partition(ids, n_classes, boundary=None, n_words=N_WORDS):
     X, y = windows(ids, 1, boundary=boundary)
-    return _Partition(_Bigrams(X[:, 0], y, n_words), n_classes, boundary)
+    return Partition(Bigrams(X[:, 0], y, n_words), n_classes, boundary)
 
 
 def move(module, state, words, temperature, uniforms):
@@ -94,7 +95,7 @@ def test_each_move_gains_what_the_objective_does(n_tokens, n_classes, seed):
 def test_counts_beyond_the_table(monkeypatch):
     ids = text(2000)
     state = partition(ids, 5)
-    monkeypatch.setattr("nplm.word_classes.TABLE_SIZE", 10)
+    monkeypatch.setattr("nplm.exchange.TABLE_SIZE", 10)
     small = partition(ids, 5)
     assert len(small.bigrams.table) == 10
     for each in (state, small):
@@ -200,7 +201,11 @@ def test_interrupt_keeps_the_classes_reached():
         ({"n_classes": 0}, [0, 1], "n_classes must be .* from 1, got 0"),
         ({"n_classes": 2.5}, [0, 1], "n_classes must be .* got 2.5"),
         ({"max_iter": -1}, [0, 1], "max_iter must be .* got -1"),
-        ({"boundary": 5, "n_words": 2}, [0, 1], "boundary must be None or a word id .* got 5"),
+        (
+            {"boundary": 5, "n_words": 2},
+            [0, 1],
+            "boundary must be None or a word id .* got 5",
+        ),
         ({"boundary": 0, "n_classes": 1}, [0, 1], "n_classes=1 leaves no class"),
         ({"n_words": 2}, [0, 2], "ids has 2 at 1, but n_words=2"),
         ({}, [0], "1 ids are too few"),
