@@ -8,7 +8,7 @@ from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_is_fitted
+from sklearn.base import clone
 
 from nplm._base import LanguageModel, check_ids
 from nplm._em import fit_mixture_weights
@@ -36,12 +36,16 @@ class ClassLM(LanguageModel):
         Words in the longest n-gram, 2 or more; by default every column of the
         windows and the next word.
     n_classes : int, default=500
-        Number of classes to find with `WordClasses`; unused when `classes` is
-        given.
+        Number of classes to find; unused when `classes` is given.
     n_words : int, optional
         Size of the vocabulary; inferred from the training windows by default.
     classes : WordClasses or array-like of int, shape (n_words,), optional
-        A fitted `WordClasses`, or the class of each word; found by default.
+        The class of each word, or a `WordClasses`: where that is fitted, its
+        ``labels_`` are used, else a clone of it is fitted to the training windows
+        (so also in a mixture or a grid search, for ``sklearn.base.clone`` forgets
+        what is fitted: give these ``labels_``, or a
+        ``sklearn.frozen.FrozenEstimator``). By default
+        ``WordClasses(n_classes, random_state=random_state)``.
     uniform_weight : float, optional
         The weight :math:`\epsilon`, from 0 to 1. By default it is estimated:
         with held-out windows by EM, and without them as the share of training
@@ -189,18 +193,14 @@ class ClassLM(LanguageModel):
     def _find_labels(
         self, X: NDArray[np.int32], y: NDArray[np.int32]
     ) -> NDArray[np.int32]:
-        if self.classes is None:
-            finder = WordClasses(
-                self.n_classes,
-                n_words=self.n_words_,
-                boundary=self.boundary,
-                random_state=self.random_state,
-            )
-            return finder._fit_pairs(X[:, -1], y).labels_
         given = self.classes
-        if isinstance(given, WordClasses):
-            check_is_fitted(given)
-            given = given.labels_
+        if given is None:
+            given = WordClasses(self.n_classes, random_state=self.random_state)
+        if isinstance(given, WordClasses) and not hasattr(given, "labels_"):
+            finder = clone(given)
+            finder.set_params(n_words=self.n_words_, boundary=self.boundary)
+            return finder._fit_pairs(X[:, -1], y).labels_
+        given = getattr(given, "labels_", given)
         labels = check_ids(given, "classes", ndim=1)
         if len(labels) != self.n_words_:
             raise ValueError(

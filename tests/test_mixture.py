@@ -10,7 +10,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import GridSearchCV
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from nplm import ClassLM, InterpolatedTrigram, KneserNeyLM, MixtureLM, windows
 
@@ -52,11 +51,6 @@ def fitted(weights, parts, **parameters):
 
 def member_probs(model, X, y):
     return np.exp(np.stack([m.log_prob(X, y) for m in model.estimators_], axis=1))
-
-
-@parametrize_with_checks([MixtureLM(members()), MixtureLM([("kn", KneserNeyLM())])])
-def test_sklearn(estimator, check):
-    check(estimator)
 
 
 @pytest.mark.parametrize("weights", WEIGHTS)
