@@ -4,17 +4,21 @@ The models of Bengio, Ducharme, Vincent and Jauvin (2003), *A Neural
 Probabilistic Language Model*, Journal of Machine Learning Research 3.
 """
 
+from nplm.class_lm import ClassLM
 from nplm.mixture import MixtureLM
 from nplm.neural import NeuralLM
 from nplm.ngram import InterpolatedTrigram, KneserNeyLM
 from nplm.text import Tokenizer, Vocabulary
 from nplm.text_lm import TextLM
 from nplm.training import DivergenceError
+from nplm.uniform import UniformLM
 from nplm.windows import contiguous_split, windows
+from nplm.word_classes import WordClasses
 
 __version__ = "0.1.0.dev0"
 
 __all__ = [
+    "ClassLM",
     "DivergenceError",
     "InterpolatedTrigram",
     "KneserNeyLM",
@@ -22,7 +26,9 @@ __all__ = [
     "NeuralLM",
     "TextLM",
     "Tokenizer",
+    "UniformLM",
     "Vocabulary",
+    "WordClasses",
     "contiguous_split",
     "windows",
 ]

@@ -13,27 +13,47 @@ from sklearn.utils.metaestimators import _BaseComposition
 from sklearn.utils.validation import check_is_fitted
 
 from nplm._base import LanguageModel
+from nplm._em import FrequencyBins, fit_mixture_weights
+from nplm.counts import NgramCounts
+from nplm.frequencies import RelativeFrequencies
+from nplm.uniform import UniformLM
 
 __all__ = ["MixtureLM"]
 
 
 class MixtureLM(_BaseComposition, LanguageModel):
-    """Mixture of language models: ``P = sum_i weight_i P_i`` (section 2).
+    r"""Mixture of language models (section 2, "Mixture of models").
+
+    .. math:: P(w | c) = \sum_i \alpha_i P_i(w | c)
 
     The paper's MLP2, 4, 6, 8 and 10 mix a network with the interpolated
-    trigram, half and half: the two make their errors in different places.
+    trigram: the two make their errors in different places. Its three weightings
+    are all here: fixed weights, weights learned by maximum likelihood on held-out
+    windows, and weights :math:`\alpha_i(q)` learned for each bin of the context's
+    frequency, "using the same procedure that combines trigram, bigram, and
+    unigram in the interpolated trigram" (see `InterpolatedTrigram`).
 
     Parameters
     ----------
     estimators : list of (str, language model)
-        Names and members. `fit` fits a clone of each; a member wrapped in
-        ``sklearn.frozen.FrozenEstimator`` is taken as it was fitted, on the
-        same columns or on fewer (it then sees the nearest ones).
-    weights : "uniform" or array-like of float, default="uniform"
-        Weight of each member: equal, or given (0 or more, summing to 1).
+        Names and members, mixtures among them. `fit` fits a clone of each; a
+        member wrapped in ``sklearn.frozen.FrozenEstimator`` is taken as it was
+        fitted, on the same columns or on fewer (it then sees the nearest ones).
+    weights : {"uniform", "learned", "context"} or array-like, default="uniform"
+        Weight of each member: equal, or given (0 or more, summing to 1), or
+        learned by EM on the held-out windows of `fit`: "learned" one set of
+        weights, "context" one for each bin of the frequency in training of the
+        two words before.
     n_words : int or None, default=None
         Size of the vocabulary, passed on to members that have none of their
         own; None leaves each to infer it, and then all must agree.
+    include_uniform : bool, default=False
+        Whether the uniform distribution 1 / n_words is one more member, the last,
+        named "uniform".
+    max_iter : int, default=100
+        The most EM steps.
+    tol : float, default=1e-5
+        EM stops when a step gains less than this, in nats a token.
 
     Attributes
     ----------
@@ -41,10 +61,16 @@ class MixtureLM(_BaseComposition, LanguageModel):
         Fitted members.
     named_estimators_ : Bunch
         The same, by name.
-    weights_ : ndarray of float64, shape (n_members,)
-        Weights in use.
+    weights_ : ndarray of float64, shape (n_members,) or (n_bins, n_members)
+        Weights in use; with "context" a row for each bin. A bin without held-out
+        windows has the weights of the nearest bin with some.
+    bins_ : ndarray of int64, shape (n_bins,)
+        With "context", the :math:`q = \lceil -\log((1 + freq) / T) \rceil` of each
+        row, from the most frequent contexts to those never seen.
+    n_iter_ : int
+        EM steps made; 0 where nothing is learned.
     n_parameters_ : int
-        Sum over the members.
+        Sum over the members, and the free weights learned.
     n_words_, classes_, n_features_in_
         The vocabulary size, the word ids, the columns of X.
 
@@ -52,20 +78,29 @@ class MixtureLM(_BaseComposition, LanguageModel):
     ----------
     Bengio et al. (2003), section 2 ("Mixture of models") and Table 1.
 
+    F. Jelinek and R. L. Mercer (1980). Interpolated estimation of Markov source
+    parameters from sparse data. Pattern Recognition in Practice.
+
     Examples
     --------
     >>> import numpy as np
     >>> from nplm import InterpolatedTrigram, MixtureLM, windows
     >>> X, y = windows(np.random.default_rng(0).integers(0, 5, 200), 2)
-    >>> mix = MixtureLM([("trigram", InterpolatedTrigram()),
-    ...                  ("bigram", InterpolatedTrigram(order=2))], n_words=5)
-    >>> mix = mix.fit(X, y)
+    >>> members = [("trigram", InterpolatedTrigram()),
+    ...            ("bigram", InterpolatedTrigram(order=2))]
+    >>> mix = MixtureLM(members, n_words=5).fit(X, y)
     >>> mix.weights_.tolist()
     [0.5, 0.5]
-    >>> mix.predict_proba(X).sum(axis=1).round(6).tolist() == [1.0] * len(X)
-    True
+
+    Weights for each bin of the context's frequency, learned on held-out windows:
+
+    >>> mix = MixtureLM(members, "context", n_words=5, include_uniform=True)
+    >>> mix = mix.fit(X[:150], y[:150], X_val=X[150:], y_val=y[150:])
+    >>> mix.bins_.tolist(), mix.weights_.shape
+    ([3, 4, 5, 6], (4, 3))
     """
 
+    weights_: NDArray[np.float64]
     order = None  # a mixture has no order of its own: its members have
 
     def __init__(
@@ -74,10 +109,16 @@ class MixtureLM(_BaseComposition, LanguageModel):
         weights: str | ArrayLike = "uniform",
         *,
         n_words: int | None = None,
+        include_uniform: bool = False,
+        max_iter: int = 100,
+        tol: float = 1e-5,
     ) -> None:
         self.estimators = estimators
         self.weights = weights
         self.n_words = n_words
+        self.include_uniform = include_uniform
+        self.max_iter = max_iter
+        self.tol = tol
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Parameters of the mixture and, as ``name__parameter``, its members'.
@@ -116,26 +157,40 @@ class MixtureLM(_BaseComposition, LanguageModel):
         X_val: ArrayLike | None = None,
         y_val: ArrayLike | None = None,
     ) -> Self:
-        """Fit every member that is not frozen, on the same windows.
+        """Fit every member that is not frozen, and the weights.
 
         Parameters
         ----------
         X : array-like of int, shape (n_samples, n_context)
-            Contexts, the nearest word in the last column.
+            Contexts, the nearest word in the last column. With "context" weights
+            they are counted, also where every member is frozen.
         y : array-like of int, shape (n_samples,)
             Next words.
         X_val, y_val : array-like of int, optional
-            Held-out windows, handed to the members (early stopping, EM).
+            Held-out windows, for the weights and handed to the members (early
+            stopping, EM). A mixture that learns its weights needs them: on the
+            training windows the member that overfits most would win.
 
         Returns
         -------
         self : MixtureLM
+
+        Raises
+        ------
+        ValueError
+            If the weights, the members or the ids are out of range or disagree; if
+            weights are to be learned and there are no held-out windows, or no
+            member gives any of them a probability.
         """
-        self._check_estimators()
-        weights = self._check_weights()
+        names = self._check_estimators()
+        weights = self._check_weights(len(names))
         n_given = self.n_words
         X, y = self._start_fit(X, y)
-        self._check_held_out(X_val, y_val)
+        if weights is None and X_val is None and y_val is None:
+            raise ValueError(
+                f"weights={self.weights!r} are learned on held-out windows: give X_val "
+                "and y_val to fit, or fixed weights to the mixture."
+            )
         members = []
         for name, estimator in self.estimators:
             member = clone(estimator)
@@ -144,8 +199,8 @@ class MixtureLM(_BaseComposition, LanguageModel):
             member.fit(X, y, X_val=X_val, y_val=y_val)
             self._check_member(name, member)
             members.append(member)
-        sizes = {name: m.n_words_ for (name, _), m in zip(self.estimators, members)}
-        if len(set(sizes.values())) > 1 or sizes[self.estimators[0][0]] < self.n_words_:
+        sizes = {name: m.n_words_ for name, m in zip(names, members)}
+        if len(set(sizes.values())) > 1 or sizes[names[0]] < self.n_words_:
             raise ValueError(
                 f"the members and the windows disagree on the vocabulary: n_words is "
                 f"{sizes} and at least {self.n_words_} in X and y; give all members "
@@ -153,14 +208,48 @@ class MixtureLM(_BaseComposition, LanguageModel):
             )
         self.n_words_ = members[0].n_words_
         self.classes_ = np.arange(self.n_words_)
-        self.weights_ = weights
+        held_out = self._check_held_out(X_val, y_val)
+        if self.include_uniform:
+            members.append(UniformLM(n_words=self.n_words_).fit(X, y))
         self.estimators_ = members
-        self.named_estimators_ = Bunch(
-            **{name: m for (name, _), m in zip(self.estimators, members)}
-        )
+        self.named_estimators_ = Bunch(**dict(zip(names, members)))
+        self._contexts = self._count_contexts(X, y)
+        self.n_iter_ = 0
+        if weights is not None:
+            self.weights_ = weights
+        elif held_out is not None:
+            self.weights_ = self._learn_weights(*held_out)
         return self
 
-    def _check_estimators(self) -> None:
+    def _count_contexts(
+        self, X: NDArray[np.int32], y: NDArray[np.int32]
+    ) -> RelativeFrequencies | None:
+        """Count the contexts that decide the weights, those of the trigram."""
+        if not self._by_context():
+            return None
+        counts = NgramCounts.from_windows(X[:, -2:], y, n_words=self.n_words_)
+        contexts = RelativeFrequencies(counts)
+        self._bins = FrequencyBins.of_training(
+            contexts.max_frequency, contexts.n_tokens
+        )
+        self.bins_ = np.arange(self._bins.first, self._bins.last + 1)
+        return contexts
+
+    def _learn_weights(
+        self, X: NDArray[np.int32], y: NDArray[np.int32]
+    ) -> NDArray[np.float64]:
+        fit = fit_mixture_weights(
+            np.exp(self._member_log_probs(X, y)),
+            self._rows(X),
+            1 if self._contexts is None else self._bins.n_bins,
+            max_iter=self.max_iter,
+            tol=self.tol,
+        )
+        self.n_iter_ = fit.n_iter
+        return fit.weights[0] if self._contexts is None else fit.weights
+
+    def _check_estimators(self) -> list[str]:
+        """Return the names of the members."""
         if not self.estimators:
             raise ValueError("estimators is empty: give at least one (name, model).")
         try:
@@ -170,16 +259,29 @@ class MixtureLM(_BaseComposition, LanguageModel):
                 f"estimators must be a list of (name, model) pairs, got "
                 f"{self.estimators!r}."
             ) from None
+        if self.include_uniform:
+            names.append("uniform")
         self._validate_names(names)
+        return names
 
-    def _check_weights(self) -> NDArray[np.float64]:
-        n = len(self.estimators)
+    def _by_context(self) -> bool:
+        return isinstance(self.weights, str) and self.weights == "context"
+
+    def _check_weights(self, n: int) -> NDArray[np.float64] | None:
+        """Return the weights of the `n` members, None where they are learned."""
+        if self.max_iter < 0 or not self.tol >= 0:
+            raise ValueError(
+                f"max_iter={self.max_iter!r} and tol={self.tol!r} must not be negative."
+            )
         if isinstance(self.weights, str):
-            if self.weights != "uniform":
-                raise ValueError(
-                    f'weights must be "uniform" or numbers, got {self.weights!r}.'
-                )
-            return np.full(n, 1 / n)
+            if self.weights == "uniform":
+                return np.full(n, 1 / n)
+            if self.weights in ("learned", "context"):
+                return None
+            raise ValueError(
+                'weights must be "uniform", "learned", "context" or numbers, got '
+                f"{self.weights!r}."
+            )
         weights = np.asarray(self.weights, dtype=np.float64)
         if weights.shape != (n,):
             raise ValueError(
@@ -202,38 +304,57 @@ class MixtureLM(_BaseComposition, LanguageModel):
 
     @property
     def n_parameters_(self) -> int:
-        """Free parameters of all members."""
+        """Parameters of all members, and the free weights learned."""
         check_is_fitted(self)
-        return sum(member.n_parameters_ for member in self.estimators_)
+        n = sum(member.n_parameters_ for member in self.estimators_)
+        if isinstance(self.weights, str) and self.weights != "uniform":
+            n += self.weights_.size - self.weights_.size // len(self.estimators_)
+        return n
 
     # -- probabilities --------------------------------------------------------
 
-    def _members(self, X: NDArray[np.int32]) -> list[tuple[float, Any, NDArray[Any]]]:
-        """Weight, member and the columns it was fitted on, where the weight counts."""
-        return [
-            (weight, member, X[:, X.shape[1] - member.n_features_in_ :])
-            for weight, member in zip(self.weights_, self.estimators_)
-            if weight > 0
-        ]
+    def _rows(self, X: NDArray[np.int32]) -> NDArray[np.intp]:
+        """Which row of weights each context has; one row serves all but "context"."""
+        if self._contexts is None:
+            return np.zeros(len(X), dtype=np.intp)
+        frequency = self._contexts.frequency(X[:, -2:])
+        return self._bins.row(frequency, self._contexts.n_tokens)
+
+    def _row_weights(self, X: NDArray[np.int32]) -> NDArray[np.float64]:
+        """Weights of each context, shape (n_samples, n_members)."""
+        return np.atleast_2d(self.weights_)[self._rows(X)]
+
+    def _nearest_of(self, member: Any, X: NDArray[np.int32]) -> NDArray[np.int32]:
+        """Keep the columns that a member was fitted on."""
+        return X[:, X.shape[1] - member.n_features_in_ :]
 
     def _predict_proba(self, X: NDArray[np.int32]) -> NDArray[Any]:
+        weights = self._row_weights(X)
         proba = np.zeros((len(X), self.n_words_))
-        for weight, member, columns in self._members(X):
-            proba += weight * member.predict_proba(columns)
+        for i, member in enumerate(self.estimators_):
+            part = member.predict_proba(self._nearest_of(member, X))
+            proba += weights[:, i : i + 1] * part
         return proba
+
+    def _member_log_probs(
+        self, X: NDArray[np.int32], y: NDArray[np.int32]
+    ) -> NDArray[np.float64]:
+        """Score each next word by each member, shape (n_samples, n_members)."""
+        out = np.empty((len(y), len(self.estimators_)))
+        for i, member in enumerate(self.estimators_):
+            out[:, i] = member.log_prob(self._nearest_of(member, X), y)
+        return out
 
     def _log_prob(
         self, X: NDArray[np.int32], y: NDArray[np.int32]
     ) -> NDArray[np.float64]:
-        members = self._members(X)
-        log_probs = [member.log_prob(columns, y) for _, member, columns in members]
-        weights = np.array([weight for weight, _, _ in members])
-        return logsumexp(np.array(log_probs), axis=0, b=weights[:, None])
+        log_probs = self._member_log_probs(X, y)
+        return logsumexp(log_probs, axis=1, b=self._row_weights(X))
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "estimators_")
 
 
 def _param(estimator: Any, name: str) -> Any:
-    """Get a constructor parameter, or "absent" where there is none of that name."""
+    """Return a constructor parameter, or "absent" where there is none of that name."""
     return estimator.get_params(deep=False).get(name, "absent")

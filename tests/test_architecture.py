@@ -12,9 +12,9 @@ ROOT = Path(nplm.__file__).parent
 # Each layer may import itself and those after it.
 LAYERS = [
     {"cli", "__main__", "compare", "datasets", "text", "text_lm"},
-    {"neural", "ngram", "mixture"},
+    {"neural", "ngram", "mixture", "class_lm", "word_classes", "uniform"},
     {"network", "training", "parallel", "windows", "_base"}
-    | {"counts", "backoff", "frequencies", "_em"},
+    | {"counts", "backoff", "frequencies", "exchange", "_em"},
     {"_kernels"},
 ]
 

@@ -9,7 +9,15 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from nplm import InterpolatedTrigram, KneserNeyLM, MixtureLM, NeuralLM, windows
+from nplm import (
+    ClassLM,
+    InterpolatedTrigram,
+    KneserNeyLM,
+    MixtureLM,
+    NeuralLM,
+    UniformLM,
+    windows,
+)
 
 N_WORDS = 12
 
@@ -28,6 +36,7 @@ def models():
         "trigram": trigram,
         "Kneser-Ney": KneserNeyLM(**size),
         "Kneser-Ney, back-off": KneserNeyLM(interpolate=False, **size),
+        "classes": ClassLM(n_classes=4, random_state=0, **size),
         "mixture": MixtureLM([("nn", NeuralLM(**neural)), ("tri", trigram)], **size),
     }
 
@@ -39,6 +48,9 @@ def models():
         InterpolatedTrigram(order=2),
         KneserNeyLM(),
         KneserNeyLM(interpolate=False),
+        ClassLM(),
+        UniformLM(),
+        UniformLM("unseen"),
         MixtureLM([("bigram", InterpolatedTrigram(order=2)), ("kn", KneserNeyLM())]),
     ]
 )
