@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Self
+from functools import cached_property
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nplm._kernels import _backoff
+from nplm._kernels import _backoff, _ngram_text
+from nplm._kernels._hashed import MAX_ORDER as MAX_HASHED_ORDER
 from nplm.counts import ContextTree
+from nplm.hashed import HashedNgrams
 
 __all__ = ["BackoffTree"]
 
@@ -49,9 +52,26 @@ class BackoffTree(ContextTree):
         -------
         prob : ndarray of float64, shape (n_samples,)
         """
+        if self._pays_to_hash(len(y)) and X.shape[1] == self.order - 1:
+            return self.hashed.next_word_prob(X, y)
         out = np.empty(len(y))
         _backoff.backoff_prob(*self._arrays(), X, y, self.path(), out)
         return out
+
+    @cached_property
+    def hashed(self) -> HashedNgrams:
+        """The same n-grams in a hash table, made when first asked for."""
+        return HashedNgrams(self)
+
+    def _pays_to_hash(self, n_samples: int) -> bool:
+        """Whether to score by hashing: the table is there, or soon pays for itself."""
+        if not 1 < self.order <= MAX_HASHED_ORDER:
+            return False
+        return "hashed" in self.__dict__ or n_samples * 64 >= len(self.words)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # The hash table is as large as the tree, and quickly made again.
+        return {k: v for k, v in self.__dict__.items() if k != "hashed"}
 
     def distribution(self, X: NDArray[np.int32]) -> NDArray[np.float64]:
         """Probability of every word after each context.
@@ -68,6 +88,27 @@ class BackoffTree(ContextTree):
         out = np.empty((len(X), self.n_words))
         _backoff.backoff_distribution(*self._arrays(), X, self.path(), out)
         return out
+
+    def contexts_made(self) -> NDArray[np.int32]:
+        """Find the number of the context c w that each n-gram (c, w) makes, or -1.
+
+        Returns
+        -------
+        made : ndarray of int32
+            For the n-grams of less than the highest order.
+        """
+        made = np.empty(self.followers(self.order - 1).start, dtype=np.int32)
+        _ngram_text.contexts_made(
+            self.level_start,
+            self.child_start,
+            self.context_word,
+            self.parents(),
+            self.start,
+            self.words,
+            np.full(self.n_words, -1, dtype=np.int32),
+            made,
+        )
+        return made
 
     def pruned(self, keep: NDArray[np.bool_]) -> Self:
         """Drop n-grams, and contexts that then lead nowhere.

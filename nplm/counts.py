@@ -16,7 +16,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from nplm._kernels import _counts
+from nplm._kernels import _backoff, _counts
 
 __all__ = ["ContextTree", "NgramCounts"]
 
@@ -71,6 +71,73 @@ class ContextTree:
         """Where the followers of the contexts of `level` words stand."""
         first, last = self.level_start[level : level + 2]
         return slice(int(self.start[first]), int(self.start[last]))
+
+    def parents(self) -> NDArray[np.int32]:
+        """Return the context one word shorter of each, the root its own.
+
+        Returns
+        -------
+        parent : ndarray of int32, shape (n_contexts,)
+        """
+        contexts = np.arange(len(self.context_word), dtype=np.int32)
+        parent = np.zeros_like(contexts)
+        # Children stand in the order of their parents, from the root's on.
+        parent[1:] = np.repeat(contexts, np.diff(self.child_start))
+        return parent
+
+    def context_words(self, contexts: NDArray[Any], level: int) -> NDArray[np.int32]:
+        """Spell contexts of one level out, the nearest word in the last column.
+
+        Parameters
+        ----------
+        contexts : ndarray of int, shape (n,)
+            Numbers of contexts of `level` words.
+        level : int
+            Their length.
+
+        Returns
+        -------
+        X : ndarray of int32, shape (n, level)
+        """
+        X = np.empty((len(contexts), level), dtype=np.int32)
+        for column in range(level):
+            X[:, column] = self.context_word[contexts]
+            contexts = np.searchsorted(self.child_start, contexts, side="right") - 1
+        return X
+
+    def context(self, X: NDArray[np.int32]) -> NDArray[np.int32]:
+        """Find the number of each whole context, -1 where it is not in the tree.
+
+        Parameters
+        ----------
+        X : ndarray of int32, shape (n, level)
+            Contexts of at most ``order - 1`` words; ids are unchecked.
+
+        Returns
+        -------
+        context : ndarray of int32, shape (n,)
+        """
+        out = np.empty(len(X), dtype=np.int32)
+        _backoff.find_contexts(self.child_start, self.context_word, X, self.path(), out)
+        return out
+
+    def index(self, X: NDArray[np.int32], y: NDArray[np.int32]) -> NDArray[np.int32]:
+        """Find where each n-gram stands in `words`, -1 where it is not stored.
+
+        Parameters
+        ----------
+        X : ndarray of int32, shape (n, level)
+            Whole contexts, of at most ``order - 1`` words; ids are unchecked.
+        y : ndarray of int32, shape (n,)
+            The words that follow them.
+
+        Returns
+        -------
+        index : ndarray of int32, shape (n,)
+        """
+        out = np.empty(len(y), dtype=np.int32)
+        _backoff.find_ngrams(self.start, self.words, self.context(X), y, out)
+        return out
 
     def path(self) -> NDArray[np.int32]:
         """Scratch for a look-up: the contexts on the way down."""
