@@ -341,7 +341,7 @@ def hashed_prob(
                 float(bow[1 + rest[0]]) if one else table.get(tuple(rest), (-1, 1))[1]
             )
             rest = rest[1:]
-        out[row] = scale * (table[(*rest, word)][0] if rest else prob[word])
+        out[row] = scale * (table[(*rest, word)][0] if rest else float(prob[word]))
 
 
 def contexts_made(
