@@ -1,13 +1,13 @@
 """Lines of n-grams: written from a tree, read into columns of word ids."""
 
-from libc.math cimport fabs, isfinite, log10
+from libc.math cimport fabs, log10, pow
 from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memcmp, memcpy
 
 from nplm._kernels._tree cimport find
 
 # What stops `parse_ngrams` before the end of its lines.
-GOOD, BAD_NUMBER, NOT_FINITE, UNKNOWN_WORD, BAD_LENGTH, BAD_WEIGHT = range(6)
+MORE, SECTION, BAD_LENGTH, BAD_NUMBER, OUT_OF_RANGE, UNKNOWN_WORD = range(6)
 
 # A number and its tab take less: sign, digits, point, 7 decimals.
 NUMBER_BYTES = 32
@@ -196,3 +196,194 @@ def format_ngrams(
                 at += 1
             context += 1
     return context, at
+
+
+# -- reading -------------------------------------------------------------------
+
+
+cdef inline uint64_t hash_text(const unsigned char* text, Py_ssize_t n) noexcept nogil:
+    """FNV-1a, with the high bits brought down."""
+    cdef uint64_t h = <uint64_t> 14695981039346656037U
+    cdef Py_ssize_t i
+    for i in range(n):
+        h = (h ^ text[i]) * <uint64_t> 1099511628211U
+    return h ^ (h >> 32)
+
+
+def hash_words(
+    const unsigned char[::1] text, const int64_t[::1] word_start, int[::1] slots
+):
+    """Fill a table of word ids by the hash of the words.
+
+    The word of id w is ``text[word_start[w]:word_start[w + 1]]``; `slots` has a
+    power of two of entries, all -1, more than there are words.
+    """
+    cdef int word
+    cdef Py_ssize_t begin, at
+    cdef Py_ssize_t mask = slots.shape[0] - 1
+    with nogil:
+        for word in range(<int> word_start.shape[0] - 1):
+            begin = word_start[word]
+            at = hash_text(&text[begin], word_start[word + 1] - begin) & mask
+            while slots[at] >= 0:
+                at = (at + 1) & mask
+            slots[at] = word
+
+
+cdef inline int find_word(
+    const unsigned char* token, Py_ssize_t n, const unsigned char[::1] text,
+    const int64_t[::1] word_start, const int[::1] slots,
+) noexcept nogil:
+    """Return the id of a word, -1 if it is none."""
+    cdef Py_ssize_t mask = slots.shape[0] - 1
+    cdef Py_ssize_t at = hash_text(token, n) & mask
+    cdef int word = slots[at]
+    while word >= 0:
+        if word_start[word + 1] - word_start[word] == n and memcmp(
+            &text[word_start[word]], token, n
+        ) == 0:
+            return word
+        at = (at + 1) & mask
+        word = slots[at]
+    return -1
+
+
+cdef inline bint read_number(
+    const unsigned char* at, const unsigned char* end, double* value
+) noexcept nogil:
+    """Read a decimal number that fills its token; no nan and no infinity."""
+    cdef bint negative = False
+    cdef bint negative_exponent = False
+    cdef uint64_t digits = 0
+    cdef int n_digits = 0
+    cdef int scale = 0
+    cdef int exponent = 0
+    cdef bint point = False
+    if at < end and (at[0] == 45 or at[0] == 43):  # - +
+        negative = at[0] == 45
+        at += 1
+    while at < end and (48 <= at[0] <= 57 or (at[0] == 46 and not point)):
+        if at[0] == 46:
+            point = True
+        else:
+            n_digits += 1
+            # 18 digits fit in 64 bits; those after them tell nothing to a double.
+            if digits < 100000000000000000U:
+                digits = 10 * digits + (at[0] - 48)
+                scale -= point
+            else:
+                scale += not point
+        at += 1
+    if n_digits == 0:
+        return False
+    if at < end and (at[0] == 101 or at[0] == 69):  # e E
+        at += 1
+        if at < end and (at[0] == 45 or at[0] == 43):
+            negative_exponent = at[0] == 45
+            at += 1
+        if at == end:
+            return False
+        while at < end and 48 <= at[0] <= 57 and exponent < 1000:
+            exponent = 10 * exponent + (at[0] - 48)
+            at += 1
+        scale += -exponent if negative_exponent else exponent
+    # A power of ten below 10**22 is exact, and so is the quotient's rounding.
+    if scale < 0:
+        value[0] = digits / pow(10, -scale)
+    else:
+        value[0] = digits * pow(10, scale)
+    if negative:
+        value[0] = -value[0]
+    return at == end and value[0] - value[0] == 0
+
+
+def parse_ngrams(
+    const unsigned char[::1] lines,
+    Py_ssize_t begin,
+    const unsigned char[::1] text,
+    const int64_t[::1] word_start,
+    const int[::1] slots,
+    bint count_last,
+    bint weights,
+    double low,
+    double high,
+    Py_ssize_t row,
+    int[:, ::1] ids,
+    double[::1] numbers,
+    double[::1] weight,
+):
+    """Read lines of n-grams, from the row `row` of `ids` on.
+
+    A line of an ARPA file is a number, the words, and with `weights` a number
+    that may be missing (then nan); with `count_last`, a line of a count file is
+    the words and a number. The number that must be there is from `low` to `high`.
+    Reads the whole lines of `lines` from `begin` on, until all rows are
+    filled, and stops before a line that begins with a backslash or is wrong.
+    Returns why (a constant of this module), where, the lines read and the next
+    row.
+    """
+    cdef const unsigned char* data = &lines[0]
+    cdef Py_ssize_t at = begin
+    cdef Py_ssize_t size = lines.shape[0]
+    cdef Py_ssize_t end, here, token
+    cdef Py_ssize_t n_lines = 0
+    cdef Py_ssize_t n_rows = ids.shape[0]
+    cdef int n_words = <int> ids.shape[1]
+    cdef int n_tokens, word
+    cdef int reason = 0
+    cdef double number
+    cdef double nan = float("nan")
+    with nogil:
+        while row < n_rows and reason == 0:
+            end = at
+            while end < size and data[end] != 10:
+                end += 1
+            if end == size:
+                break
+            here = at
+            n_tokens = 0
+            if here < end and data[here] == 92:  # a backslash
+                reason = 1
+                break
+            weight[row] = nan
+            while True:
+                while here < end and (
+                    data[here] == 32 or data[here] == 9 or data[here] == 13
+                ):
+                    here += 1
+                if here == end:
+                    break
+                token = here
+                while here < end and not (
+                    data[here] == 32 or data[here] == 9 or data[here] == 13
+                ):
+                    here += 1
+                word = n_tokens - (not count_last)
+                if 0 <= word < n_words:
+                    ids[row, word] = find_word(
+                        data + token, here - token, text, word_start, slots
+                    )
+                    if ids[row, word] < 0:
+                        reason = 5
+                        break
+                elif word > n_words or (word == n_words and not (weights or count_last)):
+                    reason = 2
+                    break
+                elif not read_number(data + token, data + here, &number):
+                    reason = 3
+                    break
+                elif n_tokens == 0 or count_last:
+                    numbers[row] = number
+                    if not low <= number <= high:
+                        reason = 4
+                        break
+                else:
+                    weight[row] = number
+                n_tokens += 1
+            if reason == 0 and 0 < n_tokens < n_words + 1:
+                reason = 2
+            if reason == 0:
+                at = end + 1
+                n_lines += 1
+                row += n_tokens > 0
+    return reason, at, n_lines, row
