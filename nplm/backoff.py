@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Self
+from functools import cached_property
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nplm._kernels import _backoff
-from nplm.counts import ContextTree
+from nplm._kernels import _backoff, _ngram_text
+from nplm._kernels._hashed import MAX_ORDER as MAX_HASHED_ORDER
+from nplm.hashed import HashedNgrams
+from nplm.tree import ContextTree, TreeBuilder
 
 __all__ = ["BackoffTree"]
+
+
+class DuplicateNgramError(ValueError):
+    """An n-gram that a table has twice: its order, and its second row."""
+
+    def __init__(self, order: int, row: int) -> None:
+        super().__init__(f"row {row} of the {order}-grams repeats an earlier one")
+        self.order, self.row = order, row
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,6 +45,58 @@ class BackoffTree(ContextTree):
     prob: NDArray[np.float32]
     bow: NDArray[np.float32]
 
+    @classmethod
+    def from_tables(
+        cls,
+        ngrams: Sequence[NDArray[np.int32]],
+        prob: Sequence[NDArray[np.float64]],
+        bow: Sequence[NDArray[np.float64]],
+        *,
+        n_words: int,
+    ) -> Self:
+        """Build the tree of tables of n-grams, as an ARPA file has them.
+
+        Parameters
+        ----------
+        ngrams : sequence of ndarray of int32, shape (n, k)
+            The n-grams of k = 1, 2, ... words: every word of the vocabulary once,
+            then others in any order.
+        prob : sequence of ndarray of float64, shape (n,)
+            Their probabilities.
+        bow : sequence of ndarray of float64, shape (n,)
+            Their weights as contexts; nothing for the longest.
+        n_words : int
+            Size of the vocabulary.
+
+        Returns
+        -------
+        tree : BackoffTree
+
+        Raises
+        ------
+        DuplicateNgramError
+            If an n-gram occurs twice.
+        """
+        # Weights of 1 are those of contexts that are not there.
+        weighty = [np.flatnonzero(own != 1) for own in bow]
+        builder = TreeBuilder(n_words)
+        places, made = builder.add_tables(ngrams, rows_of_contexts=weighty)
+        for k, (place, n) in enumerate(zip(places, builder.n_followers)):
+            if len(place) != n:
+                order = np.argsort(place, kind="stable")
+                again = order[1:][np.diff(place[order]) == 0]
+                raise DuplicateNgramError(k + 1, int(again.min()))
+        structure = builder.structure()
+        tree_prob = np.empty(builder.n_ngrams, dtype=np.float32)
+        first = 0
+        for place, own in zip(places, prob):
+            tree_prob[first + place] = own
+            first += len(own)
+        tree_bow = np.ones(builder.level_start[-1], dtype=np.float32)
+        for rows, contexts, own in zip(weighty, made, bow):
+            tree_bow[contexts] = own[rows]
+        return cls(**structure, prob=tree_prob, bow=tree_bow)
+
     def next_word_prob(
         self, X: NDArray[np.int32], y: NDArray[np.int32]
     ) -> NDArray[np.float64]:
@@ -49,9 +113,26 @@ class BackoffTree(ContextTree):
         -------
         prob : ndarray of float64, shape (n_samples,)
         """
+        if self._pays_to_hash(len(y)) and X.shape[1] == self.order - 1:
+            return self.hashed.next_word_prob(X, y)
         out = np.empty(len(y))
         _backoff.backoff_prob(*self._arrays(), X, y, self.path(), out)
         return out
+
+    @cached_property
+    def hashed(self) -> HashedNgrams:
+        """The same n-grams in a hash table, made when first asked for."""
+        return HashedNgrams(self)
+
+    def _pays_to_hash(self, n_samples: int) -> bool:
+        """Whether to score by hashing: the table is there, or soon pays for itself."""
+        if not 1 < self.order <= MAX_HASHED_ORDER:
+            return False
+        return "hashed" in self.__dict__ or n_samples * 64 >= len(self.words)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # The hash table is as large as the tree, and quickly made again.
+        return {k: v for k, v in self.__dict__.items() if k != "hashed"}
 
     def distribution(self, X: NDArray[np.int32]) -> NDArray[np.float64]:
         """Probability of every word after each context.
@@ -68,6 +149,27 @@ class BackoffTree(ContextTree):
         out = np.empty((len(X), self.n_words))
         _backoff.backoff_distribution(*self._arrays(), X, self.path(), out)
         return out
+
+    def contexts_made(self) -> NDArray[np.int32]:
+        """Find the number of the context c w that each n-gram (c, w) makes, or -1.
+
+        Returns
+        -------
+        made : ndarray of int32
+            For the n-grams of less than the highest order.
+        """
+        made = np.empty(self.followers(self.order - 1).start, dtype=np.int32)
+        _ngram_text.contexts_made(
+            self.level_start,
+            self.child_start,
+            self.context_word,
+            self.parents(),
+            self.start,
+            self.words,
+            np.full(self.n_words, -1, dtype=np.int32),
+            made,
+        )
+        return made
 
     def pruned(self, keep: NDArray[np.bool_]) -> Self:
         """Drop n-grams, and contexts that then lead nowhere.

@@ -1,80 +1,21 @@
-"""n-gram counts of all orders, as a tree of contexts in sorted arrays.
-
-A context is reached from the root by its nearest word first, so the children of
-a context are its extensions by one more, older, word: the way back from a long
-context to the shorter ones is the way up. Contexts are numbered level by level
-(the root is 0), children of one context side by side and sorted by word; then
-six flat arrays hold the whole tree, and every stage of an estimation is one
-sweep over them.
-"""
+"""n-gram counts of all orders, as a tree of contexts (see ``nplm.tree``)."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nplm._kernels import _counts
+from nplm.tree import MAX_NGRAMS, ContextTree, TreeBuilder
 
-__all__ = ["ContextTree", "NgramCounts"]
+__all__ = ["NgramCounts"]
 
-MAX_NGRAMS = np.iinfo(np.int32).max
-
-
-@dataclass(frozen=True, eq=False)
-class ContextTree:
-    """Contexts of up to ``order - 1`` words, and the words that follow each.
-
-    The root's followers and children are dense (every word of the vocabulary):
-    follower w of the root has index w, and the context of the single word w is
-    number ``1 + w``.
-
-    Attributes
-    ----------
-    n_words : int
-        Size of the vocabulary.
-    level_start : ndarray of int32, shape (order + 1,)
-        Contexts of k words are those from ``level_start[k]`` to
-        ``level_start[k + 1]``.
-    context_word : ndarray of int32, shape (n_contexts,)
-        The oldest word of each context (0 for the root, which has none).
-    child_start : ndarray of int32, shape (n_contexts + 1,)
-        Children of context c are those from ``child_start[c]`` to
-        ``child_start[c + 1]``.
-    start : ndarray of int32, shape (n_contexts + 1,)
-        Followers of context c are those from ``start[c]`` to ``start[c + 1]``.
-    words : ndarray of int32, shape (n_ngrams,)
-        The word of each follower, sorted within a context.
-    """
-
-    n_words: int
-    level_start: NDArray[np.int32]
-    context_word: NDArray[np.int32]
-    child_start: NDArray[np.int32]
-    start: NDArray[np.int32]
-    words: NDArray[np.int32]
-
-    @property
-    def order(self) -> int:
-        """The longest n-gram: the longest context and the next word."""
-        return len(self.level_start) - 1
-
-    @property
-    def n_ngrams(self) -> NDArray[np.int64]:
-        """Number of n-grams of each order, shape (order,)."""
-        offsets = self.start[self.level_start].astype(np.int64)
-        return offsets[1:] - offsets[:-1]
-
-    def followers(self, level: int) -> slice:
-        """Where the followers of the contexts of `level` words stand."""
-        first, last = self.level_start[level : level + 2]
-        return slice(int(self.start[first]), int(self.start[last]))
-
-    def path(self) -> NDArray[np.int32]:
-        """Scratch for a look-up: the contexts on the way down."""
-        return np.empty(self.order, dtype=np.int32)
+# Counts are whole numbers that float64 holds exactly.
+MAX_TOTAL = 1 << 53
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,6 +48,7 @@ class NgramCounts(ContextTree):
         *,
         n_words: int,
         boundary: int | None = None,
+        padded: bool = False,
     ) -> Self:
         """Count the n-grams that end in the next word of each window.
 
@@ -121,6 +63,9 @@ class NgramCounts(ContextTree):
         boundary : int, optional
             A context ends at the nearest word with this id: nothing older than
             it is counted.
+        padded : bool, default=False
+            Whether X has -1 where a text has not yet begun: a context ends before
+            it.
 
         Returns
         -------
@@ -137,9 +82,13 @@ class NgramCounts(ContextTree):
                 f"{len(y)} windows are too many to count at once; give at most "
                 f"{MAX_NGRAMS}."
             )
-        builder = _Builder(n_words, np.bincount(y, minlength=n_words))
+        builder = TreeBuilder(n_words)
+        builder.counts.append(np.bincount(y, minlength=n_words))
         if X.shape[1] == 0:
-            return cls(*builder.arrays())
+            return cls(**builder.structure(), counts=builder.counts[0])
+        if padded:
+            there = X[:, -1] >= 0
+            X, y = X[there], y[there]
         nearest = np.ascontiguousarray(X[:, -1])
         builder.add_context_level(
             np.array([0, n_words], dtype=np.int32), np.arange(n_words, dtype=np.int32)
@@ -153,8 +102,81 @@ class NgramCounts(ContextTree):
             if boundary is not None:
                 longer = X[:, -k] != boundary
                 X, y, context = X[longer], y[longer], context[longer]
+            if padded:
+                longer = X[:, -1 - k] >= 0
+                X, y, context = X[longer], y[longer], context[longer]
             context = builder.rank_contexts(context, X[:, -1 - k])
-        return cls(*builder.arrays())
+        return cls(**builder.structure(), counts=np.concatenate(builder.counts))
+
+    @classmethod
+    def from_tables(
+        cls,
+        ngrams: Sequence[NDArray[np.int32]],
+        counts: Sequence[NDArray[np.int64]],
+        *,
+        n_words: int,
+    ) -> Self:
+        """Build the tree of tables of n-grams; the counts of equal rows add up.
+
+        Parameters
+        ----------
+        ngrams : sequence of ndarray of int32, shape (n, k)
+            The n-grams of k = 1, 2, ... words, the next word in the last column.
+            Ids are below `n_words`, unchecked.
+        counts : sequence of ndarray of int64, shape (n,)
+            How often each occurs.
+        n_words : int
+            Size of the vocabulary.
+
+        Returns
+        -------
+        counts : NgramCounts
+            Of order ``len(ngrams)``.
+
+        Raises
+        ------
+        ValueError
+            If counts add up to 2**53 or more, or there are too many n-grams.
+        """
+        total = max((float(np.sum(c, dtype=np.float64)) for c in counts), default=0)
+        if total >= MAX_TOTAL:
+            raise ValueError(
+                f"counts add up to {total:.3g}, more than {MAX_TOTAL}: they overflow; "
+                "divide them, or count less text."
+            )
+        builder = TreeBuilder(n_words)
+        places, _ = builder.add_tables(ngrams)
+        summed = [
+            # Sums below 2**53 are exact in float64.
+            np.bincount(place, weights=own, minlength=n).astype(np.int64)
+            for place, own, n in zip(places, counts, builder.n_followers)
+        ]
+        return cls(**builder.structure(), counts=np.concatenate(summed))
+
+    def merged(self, other: NgramCounts) -> Self:
+        """Add the counts of another tree of the same order and vocabulary.
+
+        Parameters
+        ----------
+        other : NgramCounts
+            More counts.
+
+        Returns
+        -------
+        counts : NgramCounts
+            A new tree, as if both texts had been counted at once.
+        """
+        levels = range(self.order)
+        return self.from_tables(
+            [np.concatenate([self.ngrams(k), other.ngrams(k)]) for k in levels],
+            [
+                np.concatenate(
+                    [self.counts[self.followers(k)], other.counts[other.followers(k)]]
+                )
+                for k in levels
+            ],
+            n_words=self.n_words,
+        )
 
     def continuation_counts(self) -> NDArray[np.int64]:
         """Return the modified counts a(c, w) of Kneser-Ney smoothing.
@@ -178,74 +200,3 @@ class NgramCounts(ContextTree):
         """Return how often each context was seen, shape (n_contexts,)."""
         up_to = np.concatenate([[0], np.cumsum(self.counts)])
         return np.diff(up_to[self.start])
-
-
-class _Builder:
-    """The arrays of a tree, level by level from the root."""
-
-    def __init__(self, n_words: int, unigrams: NDArray[np.int64]) -> None:
-        self.n_words = n_words
-        self.level_start = [0, 1]
-        self.n_ngrams = n_words
-        self.context_word = [np.zeros(1, dtype=np.int32)]
-        self.child_start: list[NDArray[np.int32]] = []
-        self.start = [np.zeros(1, dtype=np.int32)]
-        self.words = [np.arange(n_words, dtype=np.int32)]
-        self.counts = [unigrams.astype(np.int64, copy=False)]
-
-    def add_context_level(
-        self, child_start: NDArray[np.int32], context_word: NDArray[np.int32]
-    ) -> None:
-        """Append a level: `child_start` counts from the level's first context."""
-        n_contexts = self.level_start[-1]
-        self.child_start.append(_shifted(child_start[:-1], n_contexts))
-        self.context_word.append(context_word)
-        self.level_start.append(n_contexts + len(context_word))
-
-    def rank_contexts(
-        self, context: NDArray[np.int32], older: NDArray[np.int32]
-    ) -> NDArray[np.int32]:
-        """Append the contexts one word longer; number each window's within them."""
-        child_start = np.empty(self._n_last() + 1, dtype=np.int32)
-        words = np.empty(len(context), dtype=np.int32)
-        rank = np.empty(len(context), dtype=np.int32)
-        n = _counts.rank_pairs(context, older, self.n_words, child_start, words, rank)
-        self.add_context_level(child_start, words[:n].copy())
-        return rank
-
-    def add_followers(self, context: NDArray[np.int32], y: NDArray[np.int32]) -> None:
-        """Count the next words of the contexts of the last level."""
-        start = np.empty(self._n_last() + 1, dtype=np.int32)
-        words = np.empty(len(y), dtype=np.int32)
-        counts = np.empty(len(y), dtype=np.int64)
-        n = _counts.count_pairs(context, y, self.n_words, start, words, counts)
-        if self.n_ngrams + n > MAX_NGRAMS:
-            raise ValueError(
-                f"more than {MAX_NGRAMS} n-grams; lower order, or count less text."
-            )
-        self.start.append(_shifted(start[:-1], self.n_ngrams))
-        self.words.append(words[:n].copy())
-        self.counts.append(counts[:n].copy())
-        self.n_ngrams += n
-
-    def arrays(self) -> tuple[Any, ...]:
-        """Return what `NgramCounts` is made of, in order."""
-        n_contexts = self.level_start[-1]
-        childless = np.full(self._n_last() + 1, n_contexts, dtype=np.int32)
-        end = np.array([self.n_ngrams], dtype=np.int32)
-        return (
-            self.n_words,
-            np.array(self.level_start, dtype=np.int32),
-            np.concatenate(self.context_word),
-            np.concatenate([*self.child_start, childless]),
-            np.concatenate([*self.start, end]),
-            np.concatenate(self.words),
-            np.concatenate(self.counts),
-        )
-
-    def _n_last(self) -> int:
-        return self.level_start[-1] - self.level_start[-2]
-
-
-def _shifted(offsets: NDArray[np.int32], by: int) -> NDArray[np.int32]:
-    return (offsets + np.int32(by)).astype(np.int32, copy=False)

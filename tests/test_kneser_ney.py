@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from nplm import KneserNeyLM, windows
-from nplm.ngram import modified_discounts
+from nplm.discounts import modified_discounts
 
 # Text of a few words cannot give discounts: its fall-back is tested on its own.
 small_text = pytest.mark.filterwarnings("ignore:Kneser-Ney cannot estimate")

@@ -75,3 +75,44 @@ def backoff_distribution(
                 context = path[level]
                 for i in range(start[context], start[context + 1]):
                     out[row, words[i]] = scale * prob[i]
+
+
+def find_contexts(
+    const int[::1] child_start,
+    const int[::1] context_word,
+    const int[:, :] X,
+    int[::1] path,
+    int[::1] out,
+):
+    """Number of each whole context, or -1.
+
+    `path` is scratch of ``X.shape[1] + 1`` entries.
+
+    Equivalent to looking each row of X up in a dictionary of contexts.
+    """
+    cdef Py_ssize_t row
+    cdef int depth
+    with nogil:
+        for row in range(X.shape[0]):
+            depth = descend(child_start, context_word, X, row, path)
+            out[row] = path[depth] if depth == X.shape[1] else -1
+
+
+def find_ngrams(
+    const int[::1] start,
+    const int[::1] words,
+    const int[::1] contexts,
+    const int[:] y,
+    int[::1] out,
+):
+    """Index of each n-gram ``(contexts[i], y[i])`` in `words`, or -1.
+
+    Equivalent to ``out[i] = -1`` where ``contexts[i] < 0`` or the word is not
+    among ``words[start[c]:start[c + 1]]``, else its place there.
+    """
+    cdef Py_ssize_t i
+    cdef int c
+    with nogil:
+        for i in range(contexts.shape[0]):
+            c = contexts[i]
+            out[i] = -1 if c < 0 else find(words, start[c], start[c + 1], y[i])

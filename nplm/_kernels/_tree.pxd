@@ -1,4 +1,4 @@
-"""Steps in a context tree of sorted arrays (see ``nplm.counts``)."""
+"""Steps in a context tree of sorted arrays (see ``nplm.tree``)."""
 
 
 cdef inline int find(

@@ -376,3 +376,50 @@ def mixed_frequencies(
         y = np.full(len(X), word, dtype=np.int32)
         relative_frequencies(*tree, X, y, path, members)
         out[:, word] = (weights * members).sum(axis=1)
+
+
+# -- n-grams: scoring by hash (_hashed), n-grams that are contexts (_ngram_text) --
+
+
+def hashed_prob(
+    table: dict[tuple[int, ...], tuple[float, float]],
+    prob: Array,
+    bow: Array,
+    X: NDArray[np.int32],
+    y: NDArray[np.int32],
+    out: NDArray[np.float64],
+) -> None:
+    """Probability of each next word, from n-grams in a dictionary.
+
+    ``table[words]`` is the probability of the n-gram (negative: none) and the
+    weight of these words as a context.
+    """
+    for row, (x, word) in enumerate(zip(X.tolist(), y.tolist())):
+        scale, rest = 1.0, x
+        while rest and table.get((*rest, word), (-1, 1))[0] < 0:
+            one = len(rest) == 1
+            scale *= (
+                float(bow[1 + rest[0]]) if one else table.get(tuple(rest), (-1, 1))[1]
+            )
+            rest = rest[1:]
+        out[row] = scale * (table[(*rest, word)][0] if rest else float(prob[word]))
+
+
+def contexts_made(
+    level_start: NDArray[np.int32],
+    child_start: NDArray[np.int32],
+    context_word: NDArray[np.int32],
+    parent: NDArray[np.int32],
+    start: NDArray[np.int32],
+    words: NDArray[np.int32],
+    slot: NDArray[np.int32],
+    made: NDArray[np.int32],
+) -> None:
+    """For each n-gram (c, w), the number of the context c w, or -1."""
+    spelled: list[tuple[int, ...]] = [()]
+    for c in range(1, len(context_word)):
+        spelled.append((int(context_word[c]), *spelled[parent[c]]))
+    number = {gram: c for c, gram in enumerate(spelled)}
+    for c, gram in enumerate(spelled):
+        for i in range(start[c], min(start[c + 1], len(made))):
+            made[i] = number.get((*gram, int(words[i])), -1)

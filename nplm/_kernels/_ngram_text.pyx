@@ -1,0 +1,389 @@
+"""Lines of n-grams: written from a tree, read into columns of word ids."""
+
+from libc.math cimport fabs, log10, pow
+from libc.stdint cimport int64_t, uint64_t
+from libc.string cimport memcmp, memcpy
+
+from nplm._kernels._tree cimport find
+
+# What stops `parse_ngrams` before the end of its lines.
+MORE, SECTION, BAD_LENGTH, BAD_NUMBER, OUT_OF_RANGE, UNKNOWN_WORD = range(6)
+
+# A number and its tab take less: sign, digits, point, 7 decimals.
+NUMBER_BYTES = 32
+
+cdef enum:
+    DECIMALS = 10000000
+    MAX_CONTEXT = 64
+
+
+# -- from an n-gram to the context it makes ------------------------------------
+
+
+cdef int context_after(
+    const int[::1] child_start, const int[::1] context_word, const int[::1] parent,
+    int context, int word,
+) noexcept nogil:
+    """Number of the context made of the words of `context` and then `word`, or -1."""
+    cdef int before[MAX_CONTEXT]
+    cdef int n = 0
+    cdef int found = 1 + word
+    while context > 0:
+        before[n] = context_word[context]  # the oldest first
+        n += 1
+        context = parent[context]
+    while n > 0 and found >= 0:
+        n -= 1
+        found = find(
+            context_word, child_start[found], child_start[found + 1], before[n]
+        )
+    return found
+
+
+def contexts_made(
+    const int[::1] level_start,
+    const int[::1] child_start,
+    const int[::1] context_word,
+    const int[::1] parent,
+    const int[::1] start,
+    const int[::1] words,
+    int[::1] slot,
+    int[::1] made,
+):
+    """For each n-gram (c, w), the number of the context c w, or -1.
+
+    `made` has an entry for each n-gram of less than the highest order; `slot` is
+    scratch of ``n_words`` entries.
+
+    Equivalent to looking up ``(*words_of(c), w)`` from the root for each n-gram.
+    """
+    cdef int level, above, context, first, last, i, below
+    with nogil:
+        for i in range(start[1] if made.shape[0] > 0 else 0):
+            made[i] = 1 + words[i]
+        for level in range(1, <int> level_start.shape[0] - 2):
+            for above in range(level_start[level - 1], level_start[level]):
+                first = start[above]
+                last = start[above + 1]
+                for i in range(first, last):
+                    slot[words[i]] = i
+                for context in range(child_start[above], child_start[above + 1]):
+                    for i in range(start[context], start[context + 1]):
+                        # c w is c' w and one older word. A pruned model may lack
+                        # c' w among its n-grams: then what is in the slot is not
+                        # its, and it is looked up from the root.
+                        below = slot[words[i]]
+                        if first <= below < last and words[below] == words[i]:
+                            below = made[below]
+                        else:
+                            below = context_after(
+                                child_start, context_word, parent, above, words[i]
+                            )
+                        made[i] = -1 if below < 0 else find(
+                            context_word, child_start[below], child_start[below + 1],
+                            context_word[context],
+                        )
+
+
+# -- writing -------------------------------------------------------------------
+
+
+cdef inline Py_ssize_t put_integer(char* out, uint64_t value) noexcept nogil:
+    cdef char digits[20]
+    cdef int n = 0
+    cdef Py_ssize_t at = 0
+    while True:
+        digits[n] = <char> (48 + value % 10)
+        value = value // 10
+        n += 1
+        if value == 0:
+            break
+    while n > 0:
+        n -= 1
+        out[at] = digits[n]
+        at += 1
+    return at
+
+
+cdef inline Py_ssize_t put_log10(char* out, double probability) noexcept nogil:
+    """Write log10 with seven decimals; 0 as -99, the toolkits' log of zero."""
+    cdef double value = log10(probability) if probability > 0 else -99.0
+    cdef uint64_t scaled = <uint64_t> (fabs(value) * DECIMALS + 0.5)
+    cdef uint64_t decimals = scaled % DECIMALS
+    cdef uint64_t unit = DECIMALS // 10
+    cdef Py_ssize_t at = 0
+    if value < 0 and scaled > 0:
+        out[at] = 45  # -
+        at += 1
+    at += put_integer(out + at, scaled // DECIMALS)
+    if decimals > 0:
+        out[at] = 46  # .
+        at += 1
+        while decimals > 0:
+            out[at] = <char> (48 + decimals // unit)
+            decimals = decimals % unit
+            unit = unit // 10
+            at += 1
+    return at
+
+
+cdef inline Py_ssize_t put_word(
+    char* out, const char* text, const int64_t* at, int word
+) noexcept nogil:
+    cdef Py_ssize_t n = at[word + 1] - at[word]
+    memcpy(out, text + at[word], n)
+    return n
+
+
+def format_ngrams(
+    int first,
+    int last,
+    int n_context_words,
+    Py_ssize_t longest,
+    const int[::1] parent,
+    const int[::1] context_word,
+    const int[::1] start,
+    const int[::1] words,
+    const float[::1] prob,
+    const float[::1] bow,
+    const int[::1] made,
+    const unsigned char[::1] text,
+    const int64_t[::1] word_start,
+    const unsigned char[::1] boundary_text,
+    int boundary,
+    unsigned char[::1] out,
+):
+    """Write the ARPA lines of the followers of contexts ``first <= c < last``.
+
+    Stops before a context whose lines, of at most `longest` bytes each, might not
+    fit in `out`; returns the next context and the bytes written. The word of id w is
+    ``text[word_start[w]:word_start[w + 1]]``; a context that begins with the word
+    `boundary` (-1: none) begins with `boundary_text` instead.
+    """
+    cdef int context = first
+    cdef int c, i, k
+    cdef Py_ssize_t at = 0
+    cdef Py_ssize_t capacity = out.shape[0]
+    cdef bint has_weights = made.shape[0] > 0
+    cdef char* line = <char*> &out[0]
+    cdef const char* names = <const char*> &text[0]
+    with nogil:
+        while context < last:
+            if at + (start[context + 1] - start[context]) * longest > capacity:
+                break
+            for i in range(start[context], start[context + 1]):
+                at += put_log10(line + at, prob[i])
+                line[at] = 9  # tab
+                at += 1
+                c = context
+                for k in range(n_context_words):
+                    if context_word[c] == boundary:
+                        memcpy(line + at, &boundary_text[0], boundary_text.shape[0])
+                        at += boundary_text.shape[0]
+                    else:
+                        at += put_word(line + at, names, &word_start[0], context_word[c])
+                    line[at] = 32  # space
+                    at += 1
+                    c = parent[c]
+                at += put_word(line + at, names, &word_start[0], words[i])
+                if has_weights and made[i] >= 0 and not (
+                    boundary >= 0 and words[i] == boundary
+                ):
+                    line[at] = 9
+                    at += 1
+                    at += put_log10(line + at, bow[made[i]])
+                line[at] = 10  # newline
+                at += 1
+            context += 1
+    return context, at
+
+
+# -- reading -------------------------------------------------------------------
+
+
+cdef inline uint64_t hash_text(const unsigned char* text, Py_ssize_t n) noexcept nogil:
+    """FNV-1a, with the high bits brought down."""
+    cdef uint64_t h = <uint64_t> 14695981039346656037U
+    cdef Py_ssize_t i
+    for i in range(n):
+        h = (h ^ text[i]) * <uint64_t> 1099511628211U
+    return h ^ (h >> 32)
+
+
+def hash_words(
+    const unsigned char[::1] text, const int64_t[::1] word_start, int[::1] slots
+):
+    """Fill a table of word ids by the hash of the words.
+
+    The word of id w is ``text[word_start[w]:word_start[w + 1]]``; `slots` has a
+    power of two of entries, all -1, more than there are words.
+    """
+    cdef int word
+    cdef Py_ssize_t begin, at
+    cdef Py_ssize_t mask = slots.shape[0] - 1
+    with nogil:
+        for word in range(<int> word_start.shape[0] - 1):
+            begin = word_start[word]
+            at = hash_text(&text[begin], word_start[word + 1] - begin) & mask
+            while slots[at] >= 0:
+                at = (at + 1) & mask
+            slots[at] = word
+
+
+cdef inline int find_word(
+    const unsigned char* token, Py_ssize_t n, const unsigned char[::1] text,
+    const int64_t[::1] word_start, const int[::1] slots,
+) noexcept nogil:
+    """Return the id of a word, -1 if it is none."""
+    cdef Py_ssize_t mask = slots.shape[0] - 1
+    cdef Py_ssize_t at = hash_text(token, n) & mask
+    cdef int word = slots[at]
+    while word >= 0:
+        if word_start[word + 1] - word_start[word] == n and memcmp(
+            &text[word_start[word]], token, n
+        ) == 0:
+            return word
+        at = (at + 1) & mask
+        word = slots[at]
+    return -1
+
+
+cdef inline bint read_number(
+    const unsigned char* at, const unsigned char* end, double* value
+) noexcept nogil:
+    """Read a decimal number that fills its token; no nan and no infinity."""
+    cdef bint negative = False
+    cdef bint negative_exponent = False
+    cdef uint64_t digits = 0
+    cdef int n_digits = 0
+    cdef int scale = 0
+    cdef int exponent = 0
+    cdef bint point = False
+    if at < end and (at[0] == 45 or at[0] == 43):  # - +
+        negative = at[0] == 45
+        at += 1
+    while at < end and (48 <= at[0] <= 57 or (at[0] == 46 and not point)):
+        if at[0] == 46:
+            point = True
+        else:
+            n_digits += 1
+            # 18 digits fit in 64 bits; those after them tell nothing to a double.
+            if digits < 100000000000000000U:
+                digits = 10 * digits + (at[0] - 48)
+                scale -= point
+            else:
+                scale += not point
+        at += 1
+    if n_digits == 0:
+        return False
+    if at < end and (at[0] == 101 or at[0] == 69):  # e E
+        at += 1
+        if at < end and (at[0] == 45 or at[0] == 43):
+            negative_exponent = at[0] == 45
+            at += 1
+        if at == end:
+            return False
+        while at < end and 48 <= at[0] <= 57 and exponent < 1000:
+            exponent = 10 * exponent + (at[0] - 48)
+            at += 1
+        scale += -exponent if negative_exponent else exponent
+    # A power of ten below 10**22 is exact, and so is the quotient's rounding.
+    if scale < 0:
+        value[0] = digits / pow(10, -scale)
+    else:
+        value[0] = digits * pow(10, scale)
+    if negative:
+        value[0] = -value[0]
+    return at == end and value[0] - value[0] == 0
+
+
+def parse_ngrams(
+    const unsigned char[::1] lines,
+    Py_ssize_t begin,
+    const unsigned char[::1] text,
+    const int64_t[::1] word_start,
+    const int[::1] slots,
+    bint count_last,
+    bint weights,
+    double low,
+    double high,
+    Py_ssize_t row,
+    int[:, ::1] ids,
+    double[::1] numbers,
+    double[::1] weight,
+):
+    """Read lines of n-grams, from the row `row` of `ids` on.
+
+    A line of an ARPA file is a number, the words, and with `weights` a number
+    that may be missing (then nan); with `count_last`, a line of a count file is
+    the words and a number. The number that must be there is from `low` to `high`.
+    Reads the whole lines of `lines` from `begin` on, until all rows are
+    filled, and stops before a line that begins with a backslash or is wrong.
+    Returns why (a constant of this module), where, the lines read and the next
+    row.
+    """
+    cdef const unsigned char* data = &lines[0]
+    cdef Py_ssize_t at = begin
+    cdef Py_ssize_t size = lines.shape[0]
+    cdef Py_ssize_t end, here, token
+    cdef Py_ssize_t n_lines = 0
+    cdef Py_ssize_t n_rows = ids.shape[0]
+    cdef int n_words = <int> ids.shape[1]
+    cdef int n_tokens, word
+    cdef int reason = 0
+    cdef double number
+    cdef double nan = float("nan")
+    with nogil:
+        while row < n_rows and reason == 0:
+            end = at
+            while end < size and data[end] != 10:
+                end += 1
+            if end == size:
+                break
+            here = at
+            n_tokens = 0
+            if here < end and data[here] == 92:  # a backslash
+                reason = 1
+                break
+            weight[row] = nan
+            while True:
+                while here < end and (
+                    data[here] == 32 or data[here] == 9 or data[here] == 13
+                ):
+                    here += 1
+                if here == end:
+                    break
+                token = here
+                while here < end and not (
+                    data[here] == 32 or data[here] == 9 or data[here] == 13
+                ):
+                    here += 1
+                word = n_tokens - (not count_last)
+                if 0 <= word < n_words:
+                    ids[row, word] = find_word(
+                        data + token, here - token, text, word_start, slots
+                    )
+                    if ids[row, word] < 0:
+                        reason = 5
+                        break
+                elif word > n_words or (word == n_words and not (weights or count_last)):
+                    reason = 2
+                    break
+                elif not read_number(data + token, data + here, &number):
+                    reason = 3
+                    break
+                elif n_tokens == 0 or count_last:
+                    numbers[row] = number
+                    if not low <= number <= high:
+                        reason = 4
+                        break
+                else:
+                    weight[row] = number
+                n_tokens += 1
+            if reason == 0 and 0 < n_tokens < n_words + 1:
+                reason = 2
+            if reason == 0:
+                at = end + 1
+                n_lines += 1
+                row += n_tokens > 0
+    return reason, at, n_lines, row

@@ -1,0 +1,180 @@
+"""Absolute discounts, and tables of counts made ready for them."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+__all__ = ["check_counts", "lower_tables", "modified_discounts", "plain_discounts"]
+
+# For an order whose counts of counts give none: KenLM's `--discount_fallback`.
+FALLBACK_DISCOUNTS = (0.5, 1.0, 1.5)
+FALLBACK_DISCOUNT = 0.5
+# Whole numbers that float64 holds exactly.
+MAX_COUNT = 1 << 53
+
+
+def modified_discounts(
+    counts: NDArray[np.int64], order: int
+) -> tuple[float, float, float]:
+    """Discounts of one order from its counts of counts.
+
+    Equation (26) of Chen and Goodman (1999): with n_i the number of n-grams of
+    count i, ``Y = n1 / (n1 + 2 n2)`` and ``D_i = i - (i + 1) Y n_{i+1} / n_i``.
+
+    Parameters
+    ----------
+    counts : ndarray of int64
+        The (modified) counts of the n-grams of this order.
+    order : int
+        Which order it is, for the warning.
+
+    Returns
+    -------
+    d1, d2, d3 : float
+        For n-grams of count 1, 2, and 3 or more.
+
+    Warns
+    -----
+    UserWarning
+        If one of n1 to n4 is 0, or a discount is not between 0 and its count:
+        then 0.5, 1 and 1.5 are returned.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> modified_discounts(np.repeat([1, 2, 3, 4], [100, 40, 25, 15]), 2)
+    (0.555..., 0.958..., 1.666...)
+    """
+    n = np.bincount(np.minimum(counts, 5), minlength=6)
+    if n[1:5].all():
+        Y = n[1] / (n[1] + 2 * n[2])
+        found = [float(i - (i + 1) * Y * n[i + 1] / n[i]) for i in (1, 2, 3)]
+        if all(0 < d < i for i, d in zip((1, 2, 3), found)):
+            return found[0], found[1], found[2]
+        why = "its discounts come out as {:.3g}, {:.3g} and {:.3g}".format(*found)
+    else:
+        why = "there are {}, {}, {} and {} of count 1 to 4".format(*n[1:5])
+    warnings.warn(
+        f"Kneser-Ney cannot estimate the discounts of the {order}-grams: {why}. "
+        "Discounting them by {}, {} and {} instead.".format(*FALLBACK_DISCOUNTS),
+        UserWarning,
+        stacklevel=4,
+    )
+    return FALLBACK_DISCOUNTS
+
+
+def plain_discounts(
+    counts: NDArray[np.int64], order: int
+) -> tuple[float, float, float]:
+    """Return the one discount of an order, thrice.
+
+    ``D = n1 / (n1 + 2 n2)`` (Kneser and Ney 1995, after Ney, Essen and Kneser
+    1994), n_i the number of n-grams of count i.
+
+    Parameters
+    ----------
+    counts : ndarray of int64
+        The (modified) counts of the n-grams of this order.
+    order : int
+        Which order it is, for the warning.
+
+    Returns
+    -------
+    d1, d2, d3 : float
+        The same number.
+
+    Warns
+    -----
+    UserWarning
+        If there are no n-grams of count 1, or none of count 2: then 0.5.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> plain_discounts(np.repeat([1, 2], [100, 50]), 2)
+    (0.5, 0.5, 0.5)
+    """
+    n1, n2 = (int(np.count_nonzero(counts == i)) for i in (1, 2))
+    if n1 and n2:
+        discount = n1 / (n1 + 2 * n2)
+        return discount, discount, discount
+    warnings.warn(
+        f"Kneser-Ney cannot estimate the discount of the {order}-grams: there are "
+        f"{n1} of count 1 and {n2} of count 2. Discounting them by "
+        f"{FALLBACK_DISCOUNT} instead.",
+        UserWarning,
+        stacklevel=4,
+    )
+    return FALLBACK_DISCOUNT, FALLBACK_DISCOUNT, FALLBACK_DISCOUNT
+
+
+def check_counts(counts: ArrayLike, n: int) -> NDArray[np.int64]:
+    """Return counts as int64, or raise an error that names the offending one.
+
+    Parameters
+    ----------
+    counts : array-like of int
+        How often each n-gram occurs.
+    n : int
+        Number of n-grams.
+
+    Returns
+    -------
+    counts : ndarray of int64, shape (n,)
+    """
+    found = np.asarray(counts)
+    if found.shape != (n,):
+        raise ValueError(
+            f"counts must have one entry an n-gram, shape ({n},), got an array of "
+            f"shape {found.shape}."
+        )
+    if found.dtype.kind not in "iuf":
+        raise ValueError(f"counts must be whole numbers, got type {found.dtype}.")
+    for bad, why in [
+        (~np.isfinite(found), "is no number"),
+        (found < 0, "is negative"),
+        (found >= MAX_COUNT, f"overflows: counts must be below {MAX_COUNT}"),
+        (found != np.floor(found), "is no whole number"),
+    ]:
+        if bad.any():
+            i = int(np.argmax(bad))
+            raise ValueError(f"counts has {found[i]} at {i}, which {why}.")
+    return found.astype(np.int64)
+
+
+def lower_tables(
+    ngrams: NDArray[np.int32],
+    counts: NDArray[np.int64],
+    order: int,
+    boundary: int | None,
+) -> tuple[list[NDArray[np.int32]], list[NDArray[np.int64]]]:
+    """Tables of 1 to `order` words from one of the longest n-grams.
+
+    Parameters
+    ----------
+    ngrams : ndarray of int32, shape (n, k)
+        n-grams of `order` words or more.
+    counts : ndarray of int64, shape (n,)
+        How often each occurs.
+    order : int
+        Words in the longest n-gram wanted.
+    boundary : int or None
+        A context ends at the nearest word with this id.
+
+    Returns
+    -------
+    ngrams : list of ndarray of int32, shape (m, j)
+        For j = 1 to `order`; rows repeat.
+    counts : list of ndarray of int64, shape (m,)
+    """
+    tables, totals = [], []
+    for k in range(1, order + 1):
+        if k > 2 and boundary is not None:
+            within = ngrams[:, -k + 1] != boundary
+            ngrams, counts = ngrams[within], counts[within]
+        tables.append(np.ascontiguousarray(ngrams[:, -k:]))
+        totals.append(counts)
+    return tables, totals

@@ -1,0 +1,75 @@
+"""Text files, gzipped by their name; output that appears whole or not at all."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO, cast
+
+__all__ = ["check_writable", "reading", "writing"]
+
+# Level 9, gzip's own default, takes thrice the time of 6 and saves a hundredth.
+GZIP_LEVEL = 6
+
+
+def check_writable(path: str | os.PathLike[str]) -> Path:
+    """Return `path`, or raise the error that writing to it would end in."""
+    path = Path(path)
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder; name a file in it to write.")
+    if not path.parent.is_dir():
+        raise FileNotFoundError(
+            f"cannot write {path}: there is no folder {path.parent}; create it first."
+        )
+    if not os.access(path.parent, os.W_OK):
+        raise PermissionError(
+            f"cannot write {path}: the folder {path.parent} is read-only for this "
+            "user; choose another folder, or change its permissions."
+        )
+    return path
+
+
+@contextmanager
+def writing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """Open a new file beside `path`; it takes its place when all is written.
+
+    Gzipped if the name ends in ``.gz``. After an error `path` is as it was.
+    """
+    path = check_writable(path)
+    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    temporary = Path(name)
+    try:
+        with os.fdopen(handle, "wb") as raw:
+            if path.suffix == ".gz":
+                # No name and no time in the header: equal models, equal files.
+                with gzip.GzipFile(
+                    "", "wb", compresslevel=GZIP_LEVEL, fileobj=raw, mtime=0
+                ) as packed:
+                    yield cast(BinaryIO, packed)
+            else:
+                yield raw
+            raw.flush()
+            os.fsync(raw.fileno())
+        # mkstemp's file is the user's alone; give it a new file's permissions.
+        umask = os.umask(0)
+        os.umask(umask)
+        temporary.chmod(0o666 & ~umask)
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+@contextmanager
+def reading(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """Open a file for reading, gunzipped if it begins as gzip does."""
+    with open(path, "rb") as raw:
+        if raw.peek(2)[:2] == b"\x1f\x8b":
+            with gzip.GzipFile(fileobj=raw) as packed:
+                yield cast(BinaryIO, packed)
+        else:
+            yield raw

@@ -1,0 +1,148 @@
+"""A text file line by line, and its lines of n-grams many at a time."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import zlib
+from typing import BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nplm._kernels import _ngram_text
+from nplm.formats._words import WordText
+
+__all__ = ["Lines"]
+
+CHUNK_BYTES = 1 << 24
+
+
+class Lines:
+    """The lines of a text file, with errors that name them.
+
+    Parameters
+    ----------
+    file : binary file
+        Open for reading.
+    path : path-like
+        Its name, for the errors.
+    """
+
+    def __init__(self, file: BinaryIO, path: str | os.PathLike[str]) -> None:
+        self._file, self._path = file, os.fspath(path)
+        self._buffer, self._at, self._n_read = b"", 0, 0
+
+    def next(self) -> str | None:
+        """Return the next line that is not blank, or None at the end of the file."""
+        while True:
+            end = self._buffer.find(b"\n", self._at)
+            if end < 0:
+                if self._fill():
+                    continue
+                if self._at == len(self._buffer):
+                    return None
+                end = len(self._buffer)
+            line = self._buffer[self._at : end]
+            self._at = min(end + 1, len(self._buffer))
+            self._n_read += 1
+            try:
+                # A mark of the encoding may begin the file.
+                encoding = "utf-8-sig" if self._n_read == 1 else "utf-8"
+                # A word may hold blanks that are not ASCII: they divide nothing.
+                text = line.decode(encoding).strip(" \t\r\v\f")
+            except UnicodeDecodeError as error:
+                raise self.error(
+                    f"not UTF-8 ({error}); convert the file, with iconv for example"
+                ) from error
+            if text:
+                return text
+
+    def ngrams(
+        self, n_words: int, text: WordText, n: int, *, weights: bool, highest: float
+    ) -> tuple[NDArray[np.int32], NDArray[np.float64], NDArray[np.float64]]:
+        """Read `n` lines of an ARPA file: a number, `n_words` words, a weight.
+
+        Returns the ids of the words, the numbers, and the weights, nan where a
+        line has none.
+        """
+        ids = np.empty((n, n_words), dtype=np.int32)
+        numbers, weight = np.empty(n), np.empty(n)
+        row = 0
+        while row < n:
+            if self._at == len(self._buffer) and not self._fill():
+                raise self.error(
+                    f"the file ends after {row} of {n} {n_words}-grams: it is cut "
+                    "short, or its header is wrong",
+                    ended=True,
+                )
+            reason, at, n_lines, row = _ngram_text.parse_ngrams(
+                np.frombuffer(self._buffer, dtype=np.uint8),
+                self._at,
+                text.text,
+                text.start,
+                text.slots,
+                False,
+                weights,
+                -np.inf,
+                highest,
+                row,
+                ids,
+                numbers,
+                weight,
+            )
+            unmoved = at == self._at
+            self._at = at
+            self._n_read += n_lines
+            if reason != _ngram_text.MORE:
+                raise self._error(reason, n_words, weights, row, n, text)
+            if row < n and (unmoved or at < len(self._buffer)) and not self._fill():
+                # The last line has no end: it is cut short, or just lacks it.
+                self._buffer += b"\n"
+        return ids, numbers, weight
+
+    def error(self, why: str, *, ended: bool = False) -> ValueError:
+        """Return an error about the line read last, or about the end of the file."""
+        if ended:
+            return ValueError(f"{self._path}, after line {self._n_read}: {why}.")
+        return ValueError(f"{self._path}, line {self._n_read}: {why}.")
+
+    def _error(
+        self,
+        reason: int,
+        n_words: int,
+        weights: bool,
+        row: int,
+        n: int,
+        text: WordText,
+    ) -> ValueError:
+        line = self.next() or ""
+        shape = f"a number and {n_words} words" + (" and a number" if weights else "")
+        tokens = line.split()
+        if reason == _ngram_text.SECTION:
+            return self.error(
+                f"{line!r} after {row} {n_words}-grams, but the header says {n}"
+            )
+        if reason == _ngram_text.BAD_LENGTH:
+            return self.error(f"{line!r} is not {shape} (a {n_words}-gram)")
+        if reason == _ngram_text.OUT_OF_RANGE:
+            return self.error(
+                f"{tokens[0]} in {line!r} is no log10 of a probability: it is above 0"
+            )
+        if reason == _ngram_text.BAD_NUMBER:
+            return self.error(
+                f"{line!r} is not {shape} (a {n_words}-gram): a number is not one, "
+                "or not finite"
+            )
+        unknown = next(w for w in tokens[1 : n_words + 1] if w not in text)
+        return self.error(f"{unknown!r} in {line!r} is no unigram of the file")
+
+    def _fill(self) -> bool:
+        """Read on; whether there was more."""
+        try:
+            more = self._file.read(CHUNK_BYTES)
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            raise self.error(f"cannot be unpacked ({error})", ended=True) from error
+        self._buffer = self._buffer[self._at :] + more
+        self._at = 0
+        return bool(more)

@@ -1,0 +1,262 @@
+"""ARPA files: the n-gram models of SRILM, KenLM and others, as text."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nplm.backoff import BackoffTree, DuplicateNgramError
+from nplm.backoff_lm import BackoffLM
+from nplm.formats._arpa_lines import NgramLines
+from nplm.formats._files import check_writable, reading, writing
+from nplm.formats._lines import Lines
+from nplm.formats._words import BEGIN, END, WordText, check_marks, check_words
+
+__all__ = ["read_arpa", "write_arpa"]
+
+# log10 of a probability that a file rounded may come out above 0 by this much.
+ROUNDING = 1e-4
+# Below it SRILM and KenLM mean zero (they write -99 or -100).
+LOG_ZERO = -98.0
+
+
+def write_arpa(
+    model: BackoffLM, path: str | os.PathLike[str], words: Sequence[str]
+) -> None:
+    """Write an n-gram model as an ARPA file, for SRILM, KenLM and others.
+
+    The file takes its place when all is written, so an error leaves no half file.
+
+    Parameters
+    ----------
+    model : BackoffLM or KneserNeyLM
+        A fitted model.
+    path : path-like
+        The file to write; gzipped if its name ends in ``.gz``.
+    words : sequence of str, shape (n_words_,)
+        The word of each id, as in ``corpus.words``.
+
+    Raises
+    ------
+    ValueError
+        If the words are not one an id, distinct, and without blanks.
+    OSError
+        If `path` cannot be written, before any work is done.
+
+    Notes
+    -----
+    A model with a `boundary` has it written as ``</s>`` where it is predicted and
+    as ``<s>`` where it is a context, whatever its name. Without a boundary a text
+    is one stream, and ``<s>`` and ``</s>`` are there with no probability, because
+    KenLM reads no file that lacks them: score with ``bos=False, eos=False``.
+    Probabilities have seven decimals of log10.
+
+    Examples
+    --------
+    >>> from nplm import KneserNeyLM, windows
+    >>> from nplm.formats import read_arpa, write_arpa
+    >>> import tempfile, warnings
+    >>> ids = [0, 1, 2, 0, 2, 1, 2, 2] * 5
+    >>> with warnings.catch_warnings():  # too small a text to estimate discounts
+    ...     warnings.simplefilter("ignore")
+    ...     model = KneserNeyLM().fit(*windows(ids, 2))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_arpa(model, f"{folder}/model.arpa", ["a", "b", "c"])
+    ...     again, words = read_arpa(f"{folder}/model.arpa")
+    >>> words
+    ['a', 'b', 'c']
+    >>> bool(np.allclose(again.predict_proba([[0, 1]]), model.predict_proba([[0, 1]])))
+    True
+    """
+    check_writable(path)
+    tree, boundary = model.tree_, model.boundary
+    words = check_words(words, tree.n_words)
+    check_marks(words, boundary)
+    if boundary is not None:
+        words[boundary] = END
+    ngrams = NgramLines(tree, words, boundary)
+    with writing(path) as file:
+        file.write(b"\\data\\\n")
+        for level in range(tree.order):
+            file.write(b"ngram %d=%d\n" % (level + 1, ngrams.n_lines(level)))
+        for level in range(tree.order):
+            file.write(b"\n\\%d-grams:\n" % (level + 1))
+            file.writelines(ngrams.lines(level))
+        file.write(b"\n\\end\\\n")
+
+
+def read_arpa(path: str | os.PathLike[str]) -> tuple[BackoffLM, list[str]]:
+    """Read an n-gram model from an ARPA file.
+
+    Parameters
+    ----------
+    path : path-like
+        The file, gzipped or not.
+
+    Returns
+    -------
+    model : BackoffLM
+        Scores as the toolkit that wrote the file does.
+    words : list of str
+        The word of each id: the unigrams in the order of the file.
+
+    Raises
+    ------
+    ValueError
+        If the file is no ARPA file, is cut short, holds other numbers of n-grams
+        than it says, a word that is no unigram, a number that is none or not
+        finite, or text that is not UTF-8. The error names the line.
+    OSError
+        If the file cannot be read.
+
+    Notes
+    -----
+    ``<s>``, the context that begins a sentence, and ``</s>``, which is predicted
+    at its end, become one id, the model's `boundary`; its word is ``</s>``. If
+    they have no probability and no n-grams, as in a model of a stream, both are
+    left out. A lone ``<s>``, or ``<s>`` beside a ``</s>`` that is a context as
+    well, stays a word of its own that is never predicted.
+    """
+    with reading(path) as file:
+        lines = Lines(file, path)
+        counts = _read_header(lines)
+        words, prob, bow = _read_unigrams(lines, counts[0])
+        text = WordText(words)
+        ids = np.arange(len(words), dtype=np.int32)[:, np.newaxis]
+        tables, probs, bows = [ids], [prob], [bow]
+        for k, count in enumerate(counts[1:], 2):
+            _expect(lines, f"\\{k}-grams:")
+            ngrams, log_prob, log_bow = lines.ngrams(
+                k, text, count, weights=k < len(counts), highest=ROUNDING
+            )
+            tables.append(ngrams)
+            probs.append(_power(log_prob))
+            bows.append(_power(log_bow))
+        _expect(lines, "\\end\\")
+    words, boundary = _settle_marks(words, tables, probs, bows)
+    try:
+        tree = BackoffTree.from_tables(tables, probs, bows[:-1], n_words=len(words))
+    except DuplicateNgramError as error:
+        gram = " ".join(words[w] for w in tables[error.order - 1][error.row])
+        raise ValueError(
+            f"{os.fspath(path)}: the {error.order}-gram {gram!r} occurs twice."
+        ) from error
+    return BackoffLM.from_tree(tree, boundary=boundary), words
+
+
+def _expect(lines: Lines, wanted: str) -> None:
+    line = lines.next()
+    if line is None:
+        raise lines.error(
+            f"the file ends before {wanted!r}: it is cut short", ended=True
+        )
+    if line != wanted:
+        raise lines.error(f"{line!r} where {wanted!r} should be")
+
+
+def _read_header(lines: Lines) -> list[int]:
+    """Return the number of n-grams of each order."""
+    line = lines.next()
+    # SRILM allows comments above.
+    while line is not None and line != "\\data\\":
+        line = lines.next()
+    if line is None:
+        raise lines.error("no line '\\data\\': this is no ARPA file", ended=True)
+    counts: list[int] = []
+    while True:
+        line = lines.next()
+        if line is None:
+            raise lines.error(
+                "the file ends in its header: it is cut short", ended=True
+            )
+        if line == "\\1-grams:" and counts:
+            return counts
+        found = re.fullmatch(r"ngram\s+(\d+)\s*=\s*(\d+)", line)
+        if not found or int(found[1]) != len(counts) + 1:
+            raise lines.error(
+                f"{line!r} where 'ngram {len(counts) + 1}=' and a number should be"
+            )
+        counts.append(int(found[2]))
+
+
+def _read_unigrams(
+    lines: Lines, n: int
+) -> tuple[list[str], NDArray[np.float64], NDArray[np.float64]]:
+    words: list[str] = []
+    numbers = np.full((n, 2), np.nan)
+    for row in range(n):
+        line = lines.next()
+        if line is None or line.startswith("\\"):
+            raise lines.error(
+                f"{n} 1-grams in the header, but there are {row}", ended=line is None
+            )
+        tokens = re.split("[ \t\r\v\f]+", line)
+        try:
+            log10 = [float(token) for token in tokens[0::2]]
+            if not 2 <= len(tokens) <= 3 or not np.isfinite(log10).all():
+                raise ValueError
+        except ValueError:
+            raise lines.error(
+                f"{line!r} is not a number, a word and a number (a 1-gram), or not "
+                "finite"
+            ) from None
+        if log10[0] > ROUNDING:
+            raise lines.error(
+                f"{log10[0]} in {line!r} is no log10 of a probability: it is above 0"
+            )
+        words.append(tokens[1])
+        numbers[row, : len(log10)] = log10
+    if len(set(words)) < n:
+        again = next(w for i, w in enumerate(words) if w in words[:i])
+        raise lines.error(f"the 1-gram {again!r} occurs twice above")
+    return words, _power(numbers[:, 0]), _power(numbers[:, 1])
+
+
+def _power(log10: NDArray[np.float64]) -> NDArray[np.float64]:
+    """10 to the given power; no number is the logarithm of 1, -99 that of 0."""
+    return np.where(log10 < LOG_ZERO, 0.0, 10.0 ** np.nan_to_num(log10))
+
+
+def _settle_marks(
+    words: list[str],
+    tables: list[NDArray[np.int32]],
+    probs: list[NDArray[np.float64]],
+    bows: list[NDArray[np.float64]],
+) -> tuple[list[str], int | None]:
+    """Make <s> and </s> one id, or leave both out; in place.
+
+    Returns the words that stay, and the id of the boundary.
+    """
+    if BEGIN not in words:
+        return words, None
+    begin = words.index(BEGIN)
+    # KenLM writes a probability of 1: whatever it is, <s> is never predicted.
+    probs[0][begin] = 0
+    if END not in words:
+        return words, None
+    end = words.index(END)
+    leads_on = any((table[:, :-1] == begin).any() for table in tables)
+    is_used = leads_on or bows[0][begin] != 1
+    is_context = any((table[:, :-1] == end).any() for table in tables)
+    if is_used and is_context:
+        return words, None
+    end_is_used = is_context or any((table[:, -1] == end).any() for table in tables[1:])
+    dropped = [begin]
+    if not is_used and not end_is_used and probs[0][end] == 0:
+        dropped.append(end)
+    stays = np.ones(len(words), dtype=bool)
+    stays[dropped] = False
+    new_id = np.cumsum(stays, dtype=np.int32) - np.int32(1)
+    new_id[begin] = new_id[end]
+    if is_used:
+        bows[0][end] = bows[0][begin]
+    for table in tables[1:]:
+        table[:] = new_id[table]
+    tables[0] = tables[0][: stays.sum()]
+    probs[0], bows[0] = probs[0][stays], bows[0][stays]
+    boundary = int(new_id[end]) if is_used else None
+    return [word for word, stay in zip(words, stays) if stay], boundary

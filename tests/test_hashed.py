@@ -1,0 +1,105 @@
+"""Scoring by hash: the tree's probabilities, bit for bit."""
+
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from nplm import KneserNeyLM, windows
+from nplm._kernels import reference
+from nplm.hashed import HashedNgrams
+
+N_WORDS = 40
+
+
+def fitted(order, *, n=3000, min_counts=None, boundary=None, seed=0):
+    ids = np.random.default_rng(seed).zipf(1.4, size=n) % N_WORDS
+    X, y = windows(ids, max(order - 1, 1), boundary=boundary)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        model = KneserNeyLM(
+            order, n_words=N_WORDS + 1, min_counts=min_counts, boundary=boundary
+        ).fit(X, y)
+    # Seen windows, and others.
+    rng = np.random.default_rng(seed)
+    contexts = np.concatenate([X, rng.permuted(X, axis=0)])
+    return model, contexts, np.concatenate([y, rng.permutation(y)])
+
+
+def without_suffixes(tree):
+    """A pruned tree in which n-grams lack suffixes and their contexts' own lines."""
+    keep = np.random.default_rng(0).random(len(tree.words)) < 0.3
+    return tree.pruned(keep)
+
+
+@pytest.mark.parametrize("order", range(2, 10))
+@pytest.mark.parametrize("min_counts", [None, (1, 2, 2)])
+@pytest.mark.parametrize("boundary", [None, 1])
+def test_hashed_is_the_tree_bit_for_bit(order, min_counts, boundary):
+    model, X, y = fitted(order, min_counts=min_counts, boundary=boundary)
+    for tree in (model.tree_, without_suffixes(model.tree_)):
+        walked = np.array(
+            [
+                tree.next_word_prob(X[i : i + 1], y[i : i + 1])[0]
+                for i in range(0, len(y), 97)
+            ]
+        )
+        hashed = HashedNgrams(tree).next_word_prob(X, y)
+        assert_array_equal(hashed[::97], walked)
+        rows = tree.distribution(X[::97])
+        assert_allclose(walked, rows[np.arange(len(walked)), y[::97]], rtol=1e-12)
+
+
+def test_grouping_does_not_change_a_bit():
+    model, X, y = fitted(5)
+    hashed = HashedNgrams(model.tree_)
+    whole = hashed.next_word_prob(X, y)
+    for size in (1, 7, 32, 33):
+        parts = [
+            hashed.next_word_prob(X[i : i + size], y[i : i + size])
+            for i in range(0, len(y), size)
+        ]
+        assert_array_equal(np.concatenate(parts), whole)
+
+
+def test_hashed_against_a_dictionary():
+    model, X, y = fitted(4, min_counts=(1, 2, 2))
+    tree = without_suffixes(model.tree_)
+    table = {}
+    for level in range(1, tree.order):
+        first, last = tree.level_start[level : level + 2]
+        contexts = tree.context_words(np.arange(first, last), level).tolist()
+        for c, gram in enumerate(map(tuple, contexts), first):
+            prob = table.get(gram, (-1, 1))[0]
+            table[gram] = (prob, float(tree.bow[c]))
+            for i in range(tree.start[c], tree.start[c + 1]):
+                table[(*gram, int(tree.words[i]))] = (float(tree.prob[i]), 1)
+    expected = np.empty(len(y))
+    reference.hashed_prob(table, tree.prob, tree.bow, X, y, expected)
+    assert_allclose(HashedNgrams(tree).next_word_prob(X, y), expected, rtol=1e-12)
+
+
+def test_many_windows_are_hashed_and_a_pickle_has_no_table():
+    model, X, y = fitted(3)
+    few = model.log_prob(X[:1], y[:1])
+    assert "hashed" not in model.tree_.__dict__
+    many = model.log_prob(X, y)
+    assert "hashed" in model.tree_.__dict__
+    assert many[0] == few[0]
+    again = pickle.loads(pickle.dumps(model))
+    assert "hashed" not in again.tree_.__dict__
+    assert_array_equal(again.log_prob(X, y), many)
+
+
+@pytest.mark.parametrize("order", [1, 2, 4])
+def test_contexts_made(order):
+    model, *_ = fitted(order)
+    for tree in (model.tree_, without_suffixes(model.tree_)):
+        made = tree.contexts_made()
+        expected = np.empty_like(made)
+        arrays = (tree.level_start, tree.child_start, tree.context_word)
+        arrays += (tree.parents(), tree.start, tree.words, None)
+        reference.contexts_made(*arrays, expected)
+        assert_array_equal(made, expected)
