@@ -11,10 +11,12 @@ ROOT = Path(nplm.__file__).parent
 
 # Each layer may import itself and those after it.
 LAYERS = [
-    {"cli", "__main__", "compare", "datasets", "text", "text_lm"},
-    {"neural", "ngram", "mixture", "class_lm", "word_classes", "uniform"},
+    {"cli", "__main__", "compare", "datasets", "formats", "text", "text_lm"},
+    {"neural", "ngram", "mixture", "class_lm", "word_classes", "uniform"}
+    | {"backoff_lm", "kneser_ney"},
     {"network", "training", "parallel", "windows", "_base"}
-    | {"counts", "backoff", "frequencies", "exchange", "_em"},
+    | {"counts", "tree", "backoff", "hashed", "discounts", "frequencies"}
+    | {"exchange", "_em"},
     {"_kernels"},
 ]
 
