@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from nplm._base import LanguageModel
 from nplm.backoff import BackoffTree
+from nplm.pruning import pruned_by_entropy
 
 __all__ = ["BackoffLM"]
 
@@ -129,7 +130,8 @@ class BackoffLM(LanguageModel):
         """
         if not isinstance(threshold, numbers.Real) or not 0 <= threshold < np.inf:
             raise ValueError(f"threshold must be 0 or more, got {threshold!r}.")
-        self._set_tree(self.tree_.pruned_by_entropy(float(threshold)))
+        if threshold > 0:
+            self._set_tree(pruned_by_entropy(self.tree_, float(threshold)))
         return self
 
     def _set_tree(self, tree: BackoffTree) -> None:
