@@ -134,11 +134,16 @@ class BackoffLM(LanguageModel):
             self._set_tree(pruned_by_entropy(self.tree_, float(threshold)))
         return self
 
+    @property
+    def n_parameters_(self) -> int:
+        """Probabilities and back-off weights stored."""
+        # Counted when asked for: a file mapped into memory is not read to load it.
+        n_contexts = int(np.count_nonzero(np.diff(self.tree_.start)))
+        return int(self.n_ngrams_.sum()) + n_contexts
+
     def _set_tree(self, tree: BackoffTree) -> None:
         self.tree_ = tree
         self.n_ngrams_ = tree.n_ngrams
-        n_contexts = int(np.count_nonzero(np.diff(tree.start)))
-        self.n_parameters_ = int(self.n_ngrams_.sum()) + n_contexts
 
     def _predict_proba(self, X: NDArray[np.int32]) -> NDArray[np.float64]:
         return self.tree_.distribution(X)
