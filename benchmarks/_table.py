@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import platform
 import sys
 from pathlib import Path
@@ -27,7 +28,14 @@ def machine() -> dict[str, Any]:
     if cpuinfo.exists():
         lines = cpuinfo.read_text().splitlines()
         model = next((x.split(":")[1].strip() for x in lines if "model name" in x), "")
-    return {"cpu": model, "python": platform.python_version(), "argv": sys.argv[1:]}
+    return {
+        "cpu": model,
+        "cores": os.cpu_count(),
+        "load": os.getloadavg()[0],
+        "system": platform.platform(),
+        "python": platform.python_version(),
+        "argv": sys.argv[1:],
+    }
 
 
 def report(title: str, rows: list[dict[str, Any]], path: Path | None = None) -> None:

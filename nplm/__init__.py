@@ -4,6 +4,7 @@ The models of Bengio, Ducharme, Vincent and Jauvin (2003), *A Neural
 Probabilistic Language Model*, Journal of Machine Learning Research 3.
 """
 
+from nplm.backoff_lm import BackoffLM
 from nplm.class_lm import ClassLM
 from nplm.mixture import MixtureLM
 from nplm.neural import NeuralLM
@@ -18,6 +19,7 @@ from nplm.word_classes import WordClasses
 __version__ = "0.1.0.dev0"
 
 __all__ = [
+    "BackoffLM",
     "ClassLM",
     "DivergenceError",
     "InterpolatedTrigram",

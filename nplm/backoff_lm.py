@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from nplm._base import LanguageModel
 from nplm.backoff import BackoffTree
+from nplm.pruning import pruned_by_entropy
 
 __all__ = ["BackoffLM"]
 
@@ -129,14 +130,20 @@ class BackoffLM(LanguageModel):
         """
         if not isinstance(threshold, numbers.Real) or not 0 <= threshold < np.inf:
             raise ValueError(f"threshold must be 0 or more, got {threshold!r}.")
-        self._set_tree(self.tree_.pruned_by_entropy(float(threshold)))
+        if threshold > 0:
+            self._set_tree(pruned_by_entropy(self.tree_, float(threshold)))
         return self
+
+    @property
+    def n_parameters_(self) -> int:
+        """Probabilities and back-off weights stored."""
+        # Counted when asked for: a file mapped into memory is not read to load it.
+        n_contexts = int(np.count_nonzero(np.diff(self.tree_.start)))
+        return int(self.n_ngrams_.sum()) + n_contexts
 
     def _set_tree(self, tree: BackoffTree) -> None:
         self.tree_ = tree
         self.n_ngrams_ = tree.n_ngrams
-        n_contexts = int(np.count_nonzero(np.diff(tree.start)))
-        self.n_parameters_ = int(self.n_ngrams_.sum()) + n_contexts
 
     def _predict_proba(self, X: NDArray[np.int32]) -> NDArray[np.float64]:
         return self.tree_.distribution(X)

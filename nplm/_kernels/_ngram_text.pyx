@@ -14,6 +14,8 @@ NUMBER_BYTES = 32
 
 cdef enum:
     DECIMALS = 10000000
+    # Counts are whole numbers that float64 holds exactly.
+    MOST = 9007199254740992
     MAX_CONTEXT = 64
 
 
@@ -135,6 +137,25 @@ cdef inline Py_ssize_t put_word(
     return n
 
 
+cdef inline Py_ssize_t put_ngram(
+    char* out, int context, int n_context_words, int word, const int[::1] parent,
+    const int[::1] context_word, const char* text, const int64_t[::1] word_start,
+    const unsigned char[::1] boundary_text, int boundary,
+) noexcept nogil:
+    cdef Py_ssize_t at = 0
+    cdef int k
+    for k in range(n_context_words):
+        if context_word[context] == boundary:
+            memcpy(out + at, &boundary_text[0], boundary_text.shape[0])
+            at += boundary_text.shape[0]
+        else:
+            at += put_word(out + at, text, &word_start[0], context_word[context])
+        out[at] = 32  # space
+        at += 1
+        context = parent[context]
+    return at + put_word(out + at, text, &word_start[0], word)
+
+
 def format_ngrams(
     int first,
     int last,
@@ -161,12 +182,11 @@ def format_ngrams(
     `boundary` (-1: none) begins with `boundary_text` instead.
     """
     cdef int context = first
-    cdef int c, i, k
+    cdef int i
     cdef Py_ssize_t at = 0
     cdef Py_ssize_t capacity = out.shape[0]
     cdef bint has_weights = made.shape[0] > 0
     cdef char* line = <char*> &out[0]
-    cdef const char* names = <const char*> &text[0]
     with nogil:
         while context < last:
             if at + (start[context + 1] - start[context]) * longest > capacity:
@@ -175,17 +195,11 @@ def format_ngrams(
                 at += put_log10(line + at, prob[i])
                 line[at] = 9  # tab
                 at += 1
-                c = context
-                for k in range(n_context_words):
-                    if context_word[c] == boundary:
-                        memcpy(line + at, &boundary_text[0], boundary_text.shape[0])
-                        at += boundary_text.shape[0]
-                    else:
-                        at += put_word(line + at, names, &word_start[0], context_word[c])
-                    line[at] = 32  # space
-                    at += 1
-                    c = parent[c]
-                at += put_word(line + at, names, &word_start[0], words[i])
+                at += put_ngram(
+                    line + at, context, n_context_words, words[i], parent,
+                    context_word, <const char*> &text[0], word_start, boundary_text,
+                    boundary,
+                )
                 if has_weights and made[i] >= 0 and not (
                     boundary >= 0 and words[i] == boundary
                 ):
@@ -303,10 +317,8 @@ def parse_ngrams(
     const unsigned char[::1] text,
     const int64_t[::1] word_start,
     const int[::1] slots,
-    bint count_last,
     bint weights,
-    double low,
-    double high,
+    double highest,
     Py_ssize_t row,
     int[:, ::1] ids,
     double[::1] numbers,
@@ -315,9 +327,7 @@ def parse_ngrams(
     """Read lines of n-grams, from the row `row` of `ids` on.
 
     A line of an ARPA file is a number, the words, and with `weights` a number
-    that may be missing (then nan); with `count_last`, a line of a count file is
-    the words and a number. The number that must be there is from `low` to `high`.
-    Reads the whole lines of `lines` from `begin` on, until all rows are
+    that may be missing (then nan). The first number is at most `highest`. Reads the whole lines of `lines` from `begin` on, until all rows are
     filled, and stops before a line that begins with a backslash or is wrong.
     Returns why (a constant of this module), where, the lines read and the next
     row.
@@ -358,7 +368,7 @@ def parse_ngrams(
                     data[here] == 32 or data[here] == 9 or data[here] == 13
                 ):
                     here += 1
-                word = n_tokens - (not count_last)
+                word = n_tokens - 1
                 if 0 <= word < n_words:
                     ids[row, word] = find_word(
                         data + token, here - token, text, word_start, slots
@@ -366,15 +376,15 @@ def parse_ngrams(
                     if ids[row, word] < 0:
                         reason = 5
                         break
-                elif word > n_words or (word == n_words and not (weights or count_last)):
+                elif word > n_words or (word == n_words and not weights):
                     reason = 2
                     break
                 elif not read_number(data + token, data + here, &number):
                     reason = 3
                     break
-                elif n_tokens == 0 or count_last:
+                elif n_tokens == 0:
                     numbers[row] = number
-                    if not low <= number <= high:
+                    if number > highest:
                         reason = 4
                         break
                 else:
@@ -387,3 +397,124 @@ def parse_ngrams(
                 n_lines += 1
                 row += n_tokens > 0
     return reason, at, n_lines, row
+
+
+def parse_counts(
+    const unsigned char[::1] lines,
+    const unsigned char[::1] text,
+    const int64_t[::1] word_start,
+    const int[::1] slots,
+    int[:, ::1] ids,
+    int[::1] length,
+    int64_t[::1] counts,
+):
+    """Read the lines of a count file: one word or more, and a whole number.
+
+    Row i of `ids` gets the words of the i-th line that is not blank, `length[i]`
+    of them, at its end. Returns why it stopped before the end (a constant of this
+    module, MORE if it did not), the line it stopped at and the rows filled.
+    """
+    cdef const unsigned char* data = &lines[0]
+    cdef Py_ssize_t size = lines.shape[0]
+    cdef Py_ssize_t at = 0
+    cdef Py_ssize_t end, token, i
+    cdef Py_ssize_t row = 0
+    cdef Py_ssize_t n_lines = 0
+    cdef int most = <int> ids.shape[1]
+    cdef int n_tokens, word
+    cdef int reason = 0
+    cdef int64_t number
+    with nogil:
+        while at < size and reason == 0:
+            n_lines += 1
+            end = at
+            while end < size and data[end] != 10:
+                end += 1
+            n_tokens = 0
+            while True:
+                while at < end and (data[at] == 32 or data[at] == 9 or data[at] == 13):
+                    at += 1
+                if at == end:
+                    break
+                if n_tokens > most:
+                    reason = 2
+                    break
+                if n_tokens > 0:
+                    # The token before was a word, not the count.
+                    word = find_word(data + token, i - token, text, word_start, slots)
+                    if word < 0:
+                        reason = 5
+                        break
+                    ids[row, n_tokens - 1] = word
+                token = at
+                while at < end and not (
+                    data[at] == 32 or data[at] == 9 or data[at] == 13
+                ):
+                    at += 1
+                i = at
+                n_tokens += 1
+            if reason == 0 and n_tokens == 1:
+                reason = 2
+            if reason == 0 and n_tokens > 0:
+                number = 0
+                for at in range(token, i):
+                    if not 48 <= data[at] <= 57:
+                        reason = 3
+                        break
+                    number = 10 * number + (data[at] - 48)
+                    if number >= MOST:
+                        reason = 4
+                        break
+            if reason == 0 and n_tokens > 0:
+                counts[row] = number
+                length[row] = n_tokens - 1
+                for i in range(length[row]):
+                    ids[row, most - 1 - i] = ids[row, length[row] - 1 - i]
+                row += 1
+            at = end + 1
+    return reason, n_lines, row
+
+
+def format_counts(
+    int first,
+    int last,
+    int n_context_words,
+    Py_ssize_t longest,
+    const int[::1] parent,
+    const int[::1] context_word,
+    const int[::1] start,
+    const int[::1] words,
+    const int64_t[::1] counts,
+    const unsigned char[::1] text,
+    const int64_t[::1] word_start,
+    const unsigned char[::1] boundary_text,
+    int boundary,
+    unsigned char[::1] out,
+):
+    """Write the lines of a count file for the followers of contexts.
+
+    As ``format_ngrams``, n-grams that occur only.
+    """
+    cdef int context = first
+    cdef int i
+    cdef Py_ssize_t at = 0
+    cdef char* line = <char*> &out[0]
+    with nogil:
+        while context < last:
+            if at + (start[context + 1] - start[context]) * longest > out.shape[0]:
+                break
+            for i in range(start[context], start[context + 1]):
+                if counts[i] == 0:
+                    continue
+                at += put_ngram(
+                    line + at, context, n_context_words, words[i], parent,
+                    context_word, <const char*> &text[0], word_start, boundary_text,
+                    boundary,
+                )
+                line[at] = 9
+                at += 1
+                at += put_integer(line + at, counts[i])
+                line[at] = 10
+                at += 1
+            context += 1
+    return context, at

@@ -1,0 +1,191 @@
+"""The n-gram models beside KenLM: python benchmarks/ngrams.py [--json FILE].
+
+Order 5 on the 14 million training tokens of the Wiki protocol (``_wiki.py``).
+``lmplz`` and ``build_binary`` are in no Python package: their figures are recorded
+ones, on text of the same size. The ``kenlm`` module, which is one, reads the ARPA
+file that nplm writes; both score in turn. About 10 GB of memory and 3 GB of disk.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from argparse import SUPPRESS
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from _table import parser, report
+from _wiki import wiki
+
+from nplm import KneserNeyLM, windows
+from nplm.formats import load_binary, read_arpa, save_binary, write_arpa
+
+ORDER = 5
+N_SCORED = 1_000_000
+# A line for score(): sentences of the usual length.
+LINE_WORDS = 25
+LMPLZ_TOKENS_PER_SECOND = 530e3
+LMPLZ_PEAK_GB = 1.9
+PROBING_MB, TRIE_MB = 687, 323
+
+
+@dataclass
+class Row:
+    """One measurement, beside its peer's where there is one."""
+
+    what: str
+    value: float
+    unit: str
+    peer: str = ""
+    peer_value: float | None = None
+    # Whether more is better: the ratio is above 1 where ours is better.
+    more_is_better: bool = True
+    # Where the peer is no public package its figure was recorded elsewhere.
+    recorded: bool = False
+
+    def shown(self) -> dict[str, Any]:
+        ratio = None
+        if self.peer_value is not None:
+            ratio = self.value / self.peer_value
+            ratio = ratio if self.more_is_better else 1 / ratio
+        return {
+            "what": self.what,
+            "nplm": float(self.value),
+            "unit": self.unit,
+            "peer": self.peer + (" (recorded)" if self.recorded else ""),
+            "its figure": None if self.peer_value is None else float(self.peer_value),
+            "ratio": ratio,
+        }
+
+
+def best_of(function: Callable[[], object], repeats: int = 5) -> float:
+    """Seconds of CPU time of the fastest of several calls."""
+    seconds = []
+    for _ in range(repeats):
+        start = time.process_time()
+        function()
+        seconds.append(time.process_time() - start)
+    return min(seconds)
+
+
+def estimate(path: str, n_words: int) -> None:
+    """Fit in this process alone, and print its CPU time and peak memory."""
+    X, y = windows(np.load(path), ORDER - 1)
+    start = time.process_time()
+    KneserNeyLM(n_words=n_words).fit(X, y)
+    seconds = time.process_time() - start
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+    print(json.dumps({"seconds": seconds, "peak_gb": peak}))
+
+
+def main() -> None:
+    options = parser(__doc__)
+    options.add_argument("--repeats", type=int, default=7)
+    options.add_argument("--estimate", nargs=2, help=SUPPRESS)
+    arguments = options.parse_args()
+    if arguments.estimate:
+        estimate(arguments.estimate[0], int(arguments.estimate[1]))
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        rows = measure(Path(folder), arguments.repeats)
+    shown = [row.shown() for row in rows]
+    report("n-gram models, order 5, 14M tokens", shown, arguments.json)
+
+
+def measure(folder: Path, repeats: int) -> list[Row]:
+    train, valid, _, words = wiki()
+    np.save(folder / "train.npy", train)
+    child = [sys.executable, __file__, "--estimate"]
+    child += [str(folder / "train.npy"), str(len(words))]
+    runs = [
+        json.loads(subprocess.run(child, check=True, capture_output=True).stdout)
+        for _ in range(2)
+    ]
+    speed = len(train) / min(run["seconds"] for run in runs)
+    peak = min(run["peak_gb"] for run in runs)
+    rows = [
+        Row("estimate", speed, "tokens/s CPU", "lmplz", LMPLZ_TOKENS_PER_SECOND,
+            recorded=True),
+        Row("its peak memory", peak, "GB", "lmplz", LMPLZ_PEAK_GB, False, True),
+    ]  # fmt: skip
+    model = KneserNeyLM(n_words=len(words)).fit(*windows(train, ORDER - 1))
+    X, y = windows(valid, ORDER - 1, history=train)
+    X, y = X[:N_SCORED], y[:N_SCORED]
+    rows += score(model, X, y, words, folder, repeats)
+    rows += binaries(model, words, folder)
+    one = best_of(lambda: [model.predict_proba(X[:1]) for _ in range(100)], 9) / 100
+    rows.append(Row("predict_proba, one context", one * 1e3, "ms"))
+    rows.append(Row("perplexity, validation", model.perplexity(X, y), ""))
+    return rows
+
+
+def score(model, X, y, words, folder: Path, repeats: int) -> list[Row]:
+    """log_prob of all windows, and kenlm's score() of the same words, in turn."""
+    start = time.process_time()
+    model.log_prob(X, y)
+    first = time.process_time() - start
+    path = str(folder / "model.arpa")
+    start = time.process_time()
+    write_arpa(model, path, words)
+    writing = time.process_time() - start
+    start = time.process_time()
+    read_arpa(path)
+    reading = time.process_time() - start
+    rows = [
+        Row("first log_prob: hash the n-grams too", first, "s CPU"),
+        Row("write_arpa", writing, "s CPU"),
+        Row("read_arpa", reading, "s CPU"),
+    ]
+    try:
+        import kenlm
+    except ImportError:
+        ours = best_of(lambda: model.log_prob(X, y), repeats)
+        return [*rows, Row("log_prob", len(y) / ours, "windows/s")]
+    start = time.process_time()
+    other = kenlm.Model(path)
+    rows[-1].peer, rows[-1].peer_value = "kenlm", time.process_time() - start
+    rows[-1].more_is_better = False
+    text = [words[w] for w in y]
+    lines = [" ".join(text[i : i + LINE_WORDS]) for i in range(0, len(y), LINE_WORDS)]
+    ours, theirs = [], []
+    for _ in range(repeats):
+        ours.append(best_of(lambda: model.log_prob(X, y), 1))
+        theirs.append(
+            best_of(lambda: [other.score(s, bos=False, eos=False) for s in lines], 1)
+        )
+    rows.append(
+        Row("log_prob", len(y) / min(ours), "windows/s", "kenlm score()",
+            len(y) / min(theirs))
+    )  # fmt: skip
+    return rows
+
+
+def binaries(model, words, folder: Path) -> list[Row]:
+    rows = []
+    for compact, peer, size in [
+        (False, "probing", PROBING_MB),
+        (True, "trie", TRIE_MB),
+    ]:
+        path = folder / "model.nplm"
+        save_binary(model, path, words, compact=compact)
+        name = "compact binary" if compact else "binary"
+        megabytes = path.stat().st_size / 1e6
+        rows.append(Row(name, megabytes, "MB", f"KenLM {peer}", size, False, True))
+        seconds = []
+        for _ in range(5):
+            start = time.perf_counter()
+            load_binary(path)
+            seconds.append(time.perf_counter() - start)
+        rows.append(Row(f"load the {name}", min(seconds) * 1e3, "ms"))
+    return rows
+
+
+if __name__ == "__main__":
+    main()

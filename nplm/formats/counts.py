@@ -1,0 +1,199 @@
+"""SRILM's count files: a line an n-gram of any order, and how often it occurs."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import re
+import zlib
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nplm._kernels import _ngram_text
+from nplm.formats._arpa_lines import BUFFER_BYTES
+from nplm.formats._files import check_writable, reading, writing
+from nplm.formats._words import BEGIN, END, WordText, check_marks, check_words
+from nplm.kneser_ney import KneserNeyLM
+
+__all__ = ["read_counts", "write_counts"]
+
+MAX_ORDER = 9
+
+
+def write_counts(
+    model: KneserNeyLM, path: str | os.PathLike[str], words: Sequence[str]
+) -> None:
+    """Write the n-gram counts of a model, as SRILM's ``ngram-count`` does.
+
+    Parameters
+    ----------
+    model : KneserNeyLM
+        A fitted model; its ``counts_`` are written.
+    path : path-like
+        The file to write; gzipped if its name ends in ``.gz``.
+    words : sequence of str, shape (n_words_,)
+        The word of each id. A `boundary` is written as ``</s>`` where it comes
+        last and as ``<s>`` elsewhere.
+
+    Raises
+    ------
+    ValueError
+        If the words are not one an id, distinct, and without blanks.
+    OSError
+        If `path` cannot be written, before any work is done.
+    """
+    check_writable(path)
+    tree, boundary = model.counts_, model.boundary
+    words = check_words(words, tree.n_words)
+    check_marks(words, boundary)
+    if boundary is not None:
+        words[boundary] = END
+    text = WordText(words)
+    longest = int(np.diff(text.start).max()) + len(BEGIN) + 1
+    parent = tree.parents()
+    with writing(path) as file:
+        for level in range(tree.order):
+            context, last = map(int, tree.level_start[level : level + 2])
+            most = int(np.diff(tree.start[context : last + 1]).max(initial=0))
+            line = _ngram_text.NUMBER_BYTES + (level + 1) * longest
+            buffer = np.empty(max(BUFFER_BYTES, most * line), dtype=np.uint8)
+            while context < last:
+                context, n = _ngram_text.format_counts(
+                    context,
+                    last,
+                    level,
+                    line,
+                    parent,
+                    tree.context_word,
+                    tree.start,
+                    tree.words,
+                    tree.counts,
+                    text.text,
+                    text.start,
+                    np.frombuffer(BEGIN.encode(), dtype=np.uint8),
+                    -1 if boundary is None else boundary,
+                    buffer,
+                )
+                file.write(buffer[:n].data)
+
+
+def read_counts(
+    path: str | os.PathLike[str], words: Sequence[str] | None = None
+) -> tuple[list[NDArray[np.int32]], list[NDArray[np.int64]], list[str]]:
+    """Read n-gram counts, for ``KneserNeyLM.fit_counts``.
+
+    Parameters
+    ----------
+    path : path-like
+        The file, gzipped or not, with n-grams of up to 9 words in any order of
+        lines.
+    words : sequence of str, optional
+        The word of each id; by default the unigrams in the order of the file.
+
+    Returns
+    -------
+    ngrams : list of ndarray of int32, shape (n, k)
+        The n-grams of k = 1, 2, ... words.
+    counts : list of ndarray of int64, shape (n,)
+        How often each occurs.
+    words : list of str
+        The word of each id.
+
+    Raises
+    ------
+    ValueError
+        If a line is not words and a whole number, or has a word that is not among
+        `words`; the error names the line.
+    OSError
+        If the file cannot be read.
+
+    Notes
+    -----
+    Where ``<s>`` and ``</s>`` are both there they become one id, with the word
+    ``</s>``: give it to the model as its `boundary`. The count of ``<s>`` itself is
+    left out, since it is never predicted.
+
+    Examples
+    --------
+    >>> import tempfile, warnings
+    >>> from nplm import KneserNeyLM
+    >>> from nplm.formats import read_counts, write_counts
+    >>> with warnings.catch_warnings():  # too small a text for discounts
+    ...     warnings.simplefilter("ignore")
+    ...     model = KneserNeyLM(2, boundary=0).fit_stream([[1, 2, 1], [1]])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_counts(model, f"{folder}/counts", ["</s>", "a", "b"])
+    ...     ngrams, counts, words = read_counts(f"{folder}/counts")
+    >>> words, ngrams[1].tolist(), counts[1].tolist()
+    (['</s>', 'a', 'b'], [[0, 1], [1, 0], [1, 2], [2, 1]], [2, 2, 1, 1])
+    """
+    path = os.fspath(path)
+    with reading(path) as file:
+        try:
+            data = file.read()
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            raise ValueError(f"{path} cannot be unpacked ({error}).") from error
+    if not data.strip():
+        raise ValueError(f"{path} is empty: there is no n-gram in it.")
+    known = _unigrams(data, path) if words is None else list(words)
+    if BEGIN not in known:
+        known.append(BEGIN)
+    ids, length, counts = _parse(data, WordText(known), path)
+    begin = known.index(BEGIN)
+    predicted = ids[:, -1] != begin
+    ids, length, counts = ids[predicted], length[predicted], counts[predicted]
+    if END in known:
+        ids[ids == begin] = known.index(END)
+    elif (ids == begin).any():
+        raise ValueError(
+            f"{path} has n-grams that begin with <s>, but no </s> is among its words: "
+            "add it to `words`, or count with both marks or none."
+        )
+    del known[begin]
+    ids[ids > begin] -= 1
+    orders = range(1, int(length.max()) + 1)
+    return (
+        [np.ascontiguousarray(ids[length == k, -k:]) for k in orders],
+        [counts[length == k] for k in orders],
+        known,
+    )
+
+
+def _unigrams(data: bytes, path: str) -> list[str]:
+    found = re.findall(rb"^[ \t]*([^ \t\r\n]+)[ \t]+[^ \t\r\n]+[ \t\r]*$", data, re.M)
+    try:
+        return list(dict.fromkeys(word.decode() for word in found))
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"{path} is not UTF-8 ({error}); convert it, with iconv for example."
+        ) from error
+
+
+def _parse(
+    data: bytes, text: WordText, path: str
+) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64]]:
+    n = data.count(b"\n") + 1
+    ids = np.empty((n, MAX_ORDER), dtype=np.int32)
+    length, counts = np.empty(n, dtype=np.int32), np.empty(n, dtype=np.int64)
+    reason, n_lines, rows = _ngram_text.parse_counts(
+        np.frombuffer(data, dtype=np.uint8),
+        text.text,
+        text.start,
+        text.slots,
+        ids,
+        length,
+        counts,
+    )
+    if reason != _ngram_text.MORE:
+        line = data.split(b"\n", n_lines)[n_lines - 1].decode(errors="replace").strip()
+        why = {
+            _ngram_text.BAD_LENGTH: f"is not 1 to {MAX_ORDER} words and a count",
+            _ngram_text.BAD_NUMBER: "does not end in a whole number, 0 or more",
+            _ngram_text.OUT_OF_RANGE: "has a count that overflows: 2**53 or more",
+            _ngram_text.UNKNOWN_WORD: "has a word that is no unigram of the file, and "
+            "not among `words`",
+        }[reason]
+        raise ValueError(f"{path}, line {n_lines}: {line!r} {why}.")
+    return ids[:rows], length[:rows], counts[:rows]

@@ -1,0 +1,112 @@
+"""The binary file: mapped, compact, and refused when it is damaged."""
+
+import json
+import os
+import warnings
+import zlib
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from nplm import KneserNeyLM, windows
+from nplm.formats import load_binary, save_binary
+from nplm.formats.binary import MAGIC
+
+N_WORDS = 300
+WORDS = [f"wörd{i}" for i in range(N_WORDS)]
+
+
+@pytest.fixture(params=[1, 2, 5])
+def fitted(request):
+    order = request.param
+    ids = np.random.default_rng(0).zipf(1.4, size=20_000) % N_WORDS
+    X, y = windows(ids, max(order - 1, 1))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        return KneserNeyLM(order, n_words=N_WORDS).fit(X, y), X, y
+
+
+def test_round_trip(tmp_path, fitted):
+    model, X, y = fitted
+    save_binary(model, tmp_path / "model.nplm", WORDS)
+    for verify in (False, True):
+        again, words = load_binary(tmp_path / "model.nplm", verify=verify)
+        assert words == WORDS
+        assert_array_equal(again.log_prob(X, y), model.log_prob(X, y))
+        assert_array_equal(again.log_prob(X[:1], y[:1]), model.log_prob(X[:1], y[:1]))
+        assert_array_equal(again.predict_proba(X[:9]), model.predict_proba(X[:9]))
+        assert isinstance(again.tree_.words, np.memmap)
+        assert_array_equal(again.n_ngrams_, model.n_ngrams_)
+    assert os.listdir(tmp_path) == ["model.nplm"]
+
+
+def test_compact(tmp_path, fitted):
+    model, X, y = fitted
+    save_binary(model, tmp_path / "full.nplm", WORDS)
+    save_binary(model, tmp_path / "compact.nplm", WORDS, compact=True)
+    sizes = [(tmp_path / f"{n}.nplm").stat().st_size for n in ("full", "compact")]
+    if model.order_ > 1:
+        assert sizes[1] < 0.62 * sizes[0]
+    again, words = load_binary(tmp_path / "compact.nplm", verify=True)
+    assert words == WORDS
+    # A probability and order - 1 weights at most, a half step each.
+    error = 0.0001 * model.order_
+    found, expected = again.log_prob(X, y), model.log_prob(X, y)
+    assert_allclose(found / np.log(10), expected / np.log(10), atol=error)
+    assert_allclose(again.predict_proba(X[:9]).sum(axis=1), 1, atol=3e-4)
+
+
+def test_boundary_and_zero_probabilities(tmp_path):
+    X, y = windows([1, 2, 0, 2, 1, 0] * 9, 2, boundary=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        model = KneserNeyLM(boundary=0).fit(X, y)
+    model.tree_.prob[2] = 0
+    for compact in (False, True):
+        save_binary(model, tmp_path / "model.nplm", ["</s>", "a", "b"], compact=compact)
+        again, _ = load_binary(tmp_path / "model.nplm")
+        assert again.boundary == 0
+        assert again.tree_.prob[2] == 0
+
+
+def with_header(data, **changes):
+    n = int.from_bytes(data[16:20], "little")
+    header = json.loads(data[24 : 24 + n]) | changes
+    encoded = json.dumps(header).encode()
+    prefix = MAGIC + len(encoded).to_bytes(4, "little")
+    return prefix + zlib.crc32(encoded).to_bytes(4, "little") + encoded
+
+
+def test_damage(tmp_path):
+    X, y = windows(np.random.default_rng(0).zipf(1.4, size=2000) % 50, 2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        model = KneserNeyLM(n_words=50).fit(X, y)
+    path = tmp_path / "model.nplm"
+    save_binary(model, path, WORDS[:50])
+    data = path.read_bytes()
+    flipped = bytearray(data)
+    flipped[-100] ^= 1
+    header = bytearray(data)
+    header[40] ^= 1
+    for bad, message, verify in [
+        (b"", "is no file of save_binary", False),
+        (b"\\data\\\n", "is no file of save_binary", False),
+        (data[:30], "checksum of its header", False),
+        (bytes(header), "checksum of its header", False),
+        (
+            with_header(data, version=2),
+            "is of version 2, but .* reads version 1",
+            False,
+        ),
+        (data[:-200], "is cut short: it has .* bytes, but bow ends at", False),
+        (bytes(flipped), "is damaged: the checksum of bow", True),
+    ]:
+        path.write_bytes(bad)
+        with pytest.raises(ValueError, match=message):
+            load_binary(path, verify=verify)
+    with pytest.raises(FileNotFoundError, match="there is no folder"):
+        save_binary(model, tmp_path / "absent" / "model.nplm", WORDS[:50])
+    with pytest.raises(ValueError, match="words has 3 entries"):
+        save_binary(model, path, WORDS[:3])
