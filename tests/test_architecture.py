@@ -16,6 +16,7 @@ LAYERS = [
     | {"backoff_lm", "kneser_ney"},
     {"network", "training", "parallel", "windows", "_base"}
     | {"counts", "tree", "backoff", "hashed", "discounts", "frequencies"}
+    | {"pruning"}
     | {"exchange", "_em"},
     {"_kernels"},
 ]
