@@ -72,15 +72,23 @@ class NeuralLM(LanguageModel):
     shuffle : bool, default=True
         Present the examples of each epoch in a new random order.
     n_jobs : int or None, default=None
-        Threads of one fit or score; None is 1, -1 all cores. Each holds a block
-        of the output units while training, so that nothing races.
+        Threads of one fit or score; None is 1, -1 all cores.
+    parallel : {"rows", "async", "locked"}, default="rows"
+        What the threads of a fit share (section 3 of the paper). "rows": the
+        output units of each example; nothing races, and the larger the
+        `batch_size` the better. "async": the examples, each thread updating the
+        parameters at any time without a lock; faster at a small `batch_size`,
+        but no two fits are the same, for now and then part of an update is
+        lost. "locked": the same with a lock around updates, the paper's first
+        attempt, slow.
     precision : {"float32", "float64"}, default="float32"
         Type of the parameters and of the arithmetic.
     warm_start : bool, default=False
         Let `fit` go on from the weights of the previous fit.
     random_state : int, RandomState instance or None, default=None
         Seeds the initial weights and the order of examples. The same seed,
-        `n_jobs` and machine give the same bits.
+        `n_jobs` and machine give the same bits, unless several threads train
+        with ``parallel="async"`` or "locked".
     verbose : int, default=0
         1 prints a line an epoch.
 
@@ -149,6 +157,7 @@ class NeuralLM(LanguageModel):
         "tol": [Interval(Real, 0, None, closed="left")],
         "shuffle": ["boolean"],
         "n_jobs": [Integral, None],
+        "parallel": [StrOptions({"rows", "async", "locked"})],
         "precision": [StrOptions({"float32", "float64"})],
         "warm_start": ["boolean"],
         "random_state": ["random_state"],
@@ -174,6 +183,7 @@ class NeuralLM(LanguageModel):
         tol: float = 1e-4,
         shuffle: bool = True,
         n_jobs: int | None = None,
+        parallel: str = "rows",
         precision: str = "float32",
         warm_start: bool = False,
         random_state: int | np.random.RandomState | None = None,
@@ -195,6 +205,7 @@ class NeuralLM(LanguageModel):
         self.tol = tol
         self.shuffle = shuffle
         self.n_jobs = n_jobs
+        self.parallel = parallel
         self.precision = precision
         self.warm_start = warm_start
         self.random_state = random_state
@@ -353,6 +364,7 @@ class NeuralLM(LanguageModel):
             b=np.log(counts / counts.sum()),
             dtype=self.precision,
             threads=Threads(n_threads(self.n_jobs)),
+            parallel=self.parallel,
         )
 
     def _network(self) -> Network:
@@ -360,7 +372,7 @@ class NeuralLM(LanguageModel):
         return Network(
             self.C_, self.H_, self.d_, self.U_, self.W_, self.b_,
             dtype=self.C_.dtype, n_seen=self.n_seen_,
-            threads=Threads(n_threads(self.n_jobs)),
+            threads=Threads(n_threads(self.n_jobs)), parallel=self.parallel,
         )  # fmt: skip
 
     def _train(
