@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -15,6 +17,8 @@ from nplm._kernels._workspace import Workspace, available_tiers, row_stride
 from nplm.parallel import Threads
 
 __all__ = ["Network", "kernel_tier"]
+
+T = TypeVar("T")
 
 # Examples of a mini-batch when scoring: large enough for the matrix products,
 # small enough for a tile of their exponentials to stay in cache.
@@ -79,7 +83,7 @@ class Network:
         self.direct = W is not None
         outputs = [U, b[:, None]] if W is None else [U, W, b[:, None]]
         self.n_outputs = sum(part.shape[1] for part in outputs)
-        self.E = np.zeros((len(C), row_stride(self.n_outputs)), dtype=dtype)
+        self.E = np.zeros((len(b), row_stride(self.n_outputs)), dtype=dtype)
         np.concatenate(outputs, axis=1, out=self.E[:, : self.n_outputs])
         self.tally = np.array([0.0, n_seen, 0.0])
         self._clock = np.zeros(len(C))
@@ -87,16 +91,17 @@ class Network:
         self.parallel = parallel
         self._workers: list[Worker] = []
 
-    def arrays(self) -> dict[str, NDArray[Any] | None]:
+    def arrays(self) -> dict[str, NDArray[Any] | None] | None:
         """Copy the parameters out, under the paper's names and in its shapes."""
         h, bias = len(self.d), self.n_outputs - 1
+        E = self._all_rows()
         return {
             "C": self.C.copy(),
             "H": self.H.copy(),
             "d": self.d.copy(),
-            "U": self.E[:, :h].copy(),
-            "W": self.E[:, h:bias].copy() if self.direct else None,
-            "b": self.E[:, bias].copy(),
+            "U": E[:, :h].copy(),
+            "W": E[:, h:bias].copy() if self.direct else None,
+            "b": E[:, bias].copy(),
         }
 
     # -- training -------------------------------------------------------------
@@ -153,7 +158,7 @@ class Network:
 
     def _collect_loss(self) -> None:
         """Add up the workers' own losses."""
-        for worker in self._workers:
+        for worker in self._workers[1:]:  # the first one's is in the tally itself
             self.tally[0] += worker.loss[0]
             worker.loss[0] = 0
 
@@ -175,6 +180,39 @@ class Network:
         self._clock[:] = 0
         self.tally[2] = 0
         return self
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """All arrays in training as they are, settled or not."""
+        return {
+            "C": self.C, "H": self.H, "d": self.d, "E": self.E,
+            "clock": self._clock, "tally": self.tally,
+        }  # fmt: skip
+
+    # -- one process of several; of one here (see nplm.mpi) ----------------------
+
+    rank, n_ranks = 0, 1
+
+    def agree(self, value: float) -> float:
+        """Give the first process's value in all."""
+        return value
+
+    def together(self, work: Callable[[], T]) -> T:
+        """Do it in every process; if it fails in one, raise in all."""
+        return work()
+
+    def barrier(self) -> None:
+        """Wait for all processes."""
+
+    def guard(self) -> AbstractContextManager[Any]:
+        """Context in which an error of one process ends all."""
+        return nullcontext()
+
+    def costs(self) -> dict[str, float]:
+        """More figures of the epoch for the history."""
+        return {}
+
+    def _all_rows(self) -> NDArray[Any]:
+        return self.E
 
     # -- scoring --------------------------------------------------------------
 
@@ -235,7 +273,7 @@ class Network:
                     size=size, lock=lock,
                 ),
                 contexts=np.empty((batch_size, n_context), dtype=np.int32),
-                loss=np.zeros(1),
+                loss=np.zeros(1) if i > 0 else self.tally[:1],
             )
-            for _ in range(workers)
+            for i in range(workers)
         ]  # fmt: skip

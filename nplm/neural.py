@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
 from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,11 +14,21 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from nplm._base import LanguageModel
-from nplm.network import Network
+from nplm.checkpoint import Checkpoint, fingerprint
+from nplm.network import Network, kernel_tier
 from nplm.parallel import Threads, blas_threads, n_threads
 from nplm.training import DivergenceError, Epochs, Progress, run_epochs
 
 __all__ = ["NeuralLM"]
+
+
+class _Data(NamedTuple):
+    """What a fit works on, checked."""
+
+    X: NDArray[np.int32]
+    y: NDArray[np.int32]
+    held_out: tuple[NDArray[np.int32], NDArray[np.int32]] | None
+    go_on: bool  # from the weights of an earlier fit
 
 
 class NeuralLM(LanguageModel):
@@ -221,6 +233,7 @@ class NeuralLM(LanguageModel):
         X_val: ArrayLike | None = None,
         y_val: ArrayLike | None = None,
         progress: Progress | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
     ) -> Self:
         """Train on windows.
 
@@ -236,6 +249,11 @@ class NeuralLM(LanguageModel):
             Called a few times a second as ``progress(done, total, loss)``:
             examples done, examples in all if no epoch is saved, and the mean
             loss of the epoch so far in nats a token.
+        checkpoint : path-like, optional
+            Folder to save the state of the fit to, every minute and at the end
+            of every epoch. A fit killed at any moment goes on from the last save
+            when it is called again with the same parameters and data (but for
+            `max_iter`), and ends with the bits it would have had.
 
         Returns
         -------
@@ -243,16 +261,33 @@ class NeuralLM(LanguageModel):
 
         Raises
         ------
+        CheckpointError
+            When the checkpoint is damaged, or is another fit's.
         DivergenceError
             When the loss grows beyond reason; the message says what to lower.
         KeyboardInterrupt
             On an interrupt, promptly; the model is then fitted with what was
             trained, and a warning says with which weights.
         """
-        self._check_parameters()
         before = vars(self).copy()
+        data = self._check_fit(X, y, X_val, y_val)
+        rng = check_random_state(self.random_state)
+        self._fit(data, rng, before, Network, progress, checkpoint)
+        return self
+
+    def _check_fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        X_val: ArrayLike | None,
+        y_val: ArrayLike | None,
+    ) -> _Data:
+        """All checks of a fit, before anything is changed or computed."""
+        self._check_parameters()
         go_on = self.warm_start and hasattr(self, "C_")
         X, y = self._start_fit(X, y, reset=not go_on)
+        if go_on:
+            self._check_shape()
         held_out = self._check_held_out(X_val, y_val)
         if held_out is None and self.early_stopping is True:
             n_val = max(1, round(self.validation_fraction * len(y)))
@@ -263,22 +298,46 @@ class NeuralLM(LanguageModel):
                 )
             held_out = X[-n_val:], y[-n_val:]
             X, y = X[:-n_val], y[:-n_val]
-        stop_early = held_out is not None and self.early_stopping is not False
+        return _Data(X, y, held_out, go_on)
 
-        self._rng = check_random_state(self.random_state)
-        if go_on:
-            self._check_shape()
-        self._train(
-            self._network() if go_on else self._initialise(y, self._rng),
-            X,
-            y,
-            before,
-            max_iter=self.max_iter,
-            held_out=held_out,
-            patience=self.n_iter_no_change if stop_early else None,
-            progress=progress,
+    def _fit(
+        self,
+        data: _Data,
+        rng: np.random.RandomState,
+        before: dict[str, Any],
+        build: Callable[..., Network],
+        progress: Progress | None,
+        checkpoint: str | os.PathLike[str] | None,
+    ) -> None:
+        """Fit a network made by `build`, whole or one process's part of it."""
+        X, y, held_out, go_on = data
+        self._rng = rng
+        network = (
+            self._network(build) if go_on else self._initialise(y, self._rng, build)
         )
-        return self
+        saves = None
+        if checkpoint is not None:
+            saves = Checkpoint(
+                checkpoint, self._fingerprint(data), rank=network.rank,
+                n_ranks=network.n_ranks, barrier=network.barrier,
+            )  # fmt: skip
+        stop_early = held_out is not None and self.early_stopping is not False
+        self._train(
+            network, X, y, before,
+            max_iter=self.max_iter, held_out=held_out,
+            patience=self.n_iter_no_change if stop_early else None,
+            progress=progress, checkpoint=saves,
+        )  # fmt: skip
+
+    def _fingerprint(self, data: _Data) -> dict[str, str]:
+        """Tell this fit from another: equal ones give the same bits."""
+        X_val, y_val = data.held_out or (None, None)
+        parameters = self.get_params() | {"kernels": kernel_tier()}
+        if isinstance(self.random_state, np.random.RandomState):
+            del parameters["random_state"]
+        return fingerprint(
+            parameters, {"X": data.X, "y": data.y, "X_val": X_val, "y_val": y_val}
+        )
 
     def partial_fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Train one more epoch, on these windows.
@@ -346,7 +405,12 @@ class NeuralLM(LanguageModel):
                     "set it back, or fit a new model (clone this one)."
                 )
 
-    def _initialise(self, y: NDArray[np.int32], rng: np.random.RandomState) -> Network:
+    def _initialise(
+        self,
+        y: NDArray[np.int32],
+        rng: np.random.RandomState,
+        build: Callable[..., Network] = Network,
+    ) -> Network:
         """Random features and hidden weights; output units that know the unigrams.
 
         With U = W = 0 and b the logarithm of the (add-one) unigram frequencies
@@ -355,7 +419,7 @@ class NeuralLM(LanguageModel):
         n_inputs = (self.order_ - 1) * self.embedding_dim
         counts = np.bincount(y, minlength=self.n_words_) + 1.0
         H = rng.normal(0.0, 3.0 / np.sqrt(max(n_inputs, 1)), (self.n_hidden, n_inputs))
-        return Network(
+        return build(
             C=rng.normal(0.0, 0.1, (self.n_words_, self.embedding_dim)),
             H=H,
             d=np.zeros(self.n_hidden),
@@ -367,9 +431,9 @@ class NeuralLM(LanguageModel):
             parallel=self.parallel,
         )
 
-    def _network(self) -> Network:
+    def _network(self, build: Callable[..., Network] = Network) -> Network:
         """Pack the fitted parameters for the kernels, as they were fitted."""
-        return Network(
+        return build(
             self.C_, self.H_, self.d_, self.U_, self.W_, self.b_,
             dtype=self.C_.dtype, n_seen=self.n_seen_,
             threads=Threads(n_threads(self.n_jobs)), parallel=self.parallel,
@@ -387,15 +451,15 @@ class NeuralLM(LanguageModel):
         patience: int | None = None,
         progress: Progress | None = None,
         history: dict[str, list[float]] | None = None,
+        checkpoint: Checkpoint | None = None,
     ) -> None:
         """Run the epochs, and make what they leave the fitted attributes.
 
         When they leave nothing of use, the attributes are those of `before`.
         """
         so_far = history or {}
-        history = {
-            name: list(so_far.get(name, ())) for name in ("loss", "val_loss", "seconds")
-        }
+        history = {"loss": [], "val_loss": [], "seconds": []}
+        history |= {name: list(values) for name, values in so_far.items()}
         n_before = len(history["loss"])
 
         def train(index: NDArray[np.intp]) -> None:
@@ -418,16 +482,17 @@ class NeuralLM(LanguageModel):
             shuffle=self.shuffle,
             patience=patience,
             tol=self.tol,
-            verbose=int(self.verbose),
+            verbose=int(self.verbose) if network.rank == 0 else 0,
             name=type(self).__name__,
         )
         usable = False
         try:
-            with blas_threads(1):  # the threads are the kernels' own
+            # The threads are the kernels' own.
+            with blas_threads(1), network.guard():
                 run_epochs(
                     network, train, len(y), self.n_words_, epochs, self._rng,
                     held_out_loss=held_out_loss if held_out is not None else None,
-                    progress=progress, history=history,
+                    progress=progress, history=history, checkpoint=checkpoint,
                 )  # fmt: skip
             usable = True
         except KeyboardInterrupt:
@@ -437,8 +502,9 @@ class NeuralLM(LanguageModel):
             usable = error.kept_best
             raise
         finally:
-            if usable:
-                for name, array in network.arrays().items():
+            arrays = network.arrays() if usable else None
+            if arrays is not None:
+                for name, array in arrays.items():
                     setattr(self, f"{name}_", array)
                 self.history_ = history
                 self.n_iter_ = len(history["loss"]) - n_before

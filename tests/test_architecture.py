@@ -11,9 +11,9 @@ ROOT = Path(nplm.__file__).parent
 
 # Each layer may import itself and those after it.
 LAYERS = [
-    {"cli", "__main__", "compare", "datasets", "text", "text_lm"},
+    {"cli", "__main__", "compare", "datasets", "text", "text_lm", "mpi"},
     {"neural", "ngram", "mixture"},
-    {"network", "training", "parallel", "windows", "_base"}
+    {"network", "training", "checkpoint", "parallel", "windows", "_base"}
     | {"counts", "backoff", "frequencies", "_em"},
     {"_kernels"},
 ]
@@ -70,3 +70,8 @@ def test_kernels_import_libc_blas_and_each_other_only(path):
 def test_only_parallel_limits_threads():
     users = {p.name for p in SOURCES if "threadpoolctl" in p.read_text()}
     assert users == {"parallel.py"}
+
+
+def test_only_mpi_imports_mpi4py():
+    users = {p.name for p in SOURCES if "import MPI" in p.read_text()}
+    assert users == {"mpi.py"}
