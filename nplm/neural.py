@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from numbers import Integral, Real
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,20 +15,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from nplm._base import LanguageModel
 from nplm.checkpoint import Checkpoint, fingerprint
+from nplm.fitting import Windows, fit_network
 from nplm.network import Network, kernel_tier
 from nplm.parallel import Threads, blas_threads, n_threads
-from nplm.training import DivergenceError, Epochs, Progress, run_epochs
+from nplm.training import Progress
 
 __all__ = ["NeuralLM"]
 
-
-class _Data(NamedTuple):
-    """What a fit works on, checked."""
-
-    X: NDArray[np.int32]
-    y: NDArray[np.int32]
-    held_out: tuple[NDArray[np.int32], NDArray[np.int32]] | None
-    go_on: bool  # from the weights of an earlier fit
+WEIGHTS = ("C_", "H_", "d_", "U_", "W_", "b_")
 
 
 class NeuralLM(LanguageModel):
@@ -281,7 +275,7 @@ class NeuralLM(LanguageModel):
         y: ArrayLike,
         X_val: ArrayLike | None,
         y_val: ArrayLike | None,
-    ) -> _Data:
+    ) -> Windows:
         """All checks of a fit, before anything is changed or computed."""
         self._check_parameters()
         go_on = self.warm_start and hasattr(self, "C_")
@@ -298,11 +292,11 @@ class NeuralLM(LanguageModel):
                 )
             held_out = X[-n_val:], y[-n_val:]
             X, y = X[:-n_val], y[:-n_val]
-        return _Data(X, y, held_out, go_on)
+        return Windows(X, y, held_out, go_on)
 
     def _fit(
         self,
-        data: _Data,
+        data: Windows,
         rng: np.random.RandomState,
         before: dict[str, Any],
         build: Callable[..., Network],
@@ -310,10 +304,9 @@ class NeuralLM(LanguageModel):
         checkpoint: str | os.PathLike[str] | None,
     ) -> None:
         """Fit a network made by `build`, whole or one process's part of it."""
-        X, y, held_out, go_on = data
         self._rng = rng
         network = (
-            self._network(build) if go_on else self._initialise(y, self._rng, build)
+            self._network(build) if data.go_on else self._initialise(data.y, rng, build)
         )
         saves = None
         if checkpoint is not None:
@@ -321,23 +314,24 @@ class NeuralLM(LanguageModel):
                 checkpoint, self._fingerprint(data), rank=network.rank,
                 n_ranks=network.n_ranks, barrier=network.barrier,
             )  # fmt: skip
-        stop_early = held_out is not None and self.early_stopping is not False
-        self._train(
-            network, X, y, before,
-            max_iter=self.max_iter, held_out=held_out,
+        stop_early = data.held_out is not None and self.early_stopping is not False
+        fit_network(
+            self, network, data, before,
+            max_iter=self.max_iter,
             patience=self.n_iter_no_change if stop_early else None,
             progress=progress, checkpoint=saves,
         )  # fmt: skip
 
-    def _fingerprint(self, data: _Data) -> dict[str, str]:
+    def _fingerprint(self, data: Windows) -> dict[str, str]:
         """Tell this fit from another: equal ones give the same bits."""
         X_val, y_val = data.held_out or (None, None)
         parameters = self.get_params() | {"kernels": kernel_tier()}
         if isinstance(self.random_state, np.random.RandomState):
             del parameters["random_state"]
-        return fingerprint(
-            parameters, {"X": data.X, "y": data.y, "X_val": X_val, "y_val": y_val}
-        )
+        arrays = {"X": data.X, "y": data.y, "X_val": X_val, "y_val": y_val}
+        if data.go_on:
+            arrays |= {name: getattr(self, name) for name in WEIGHTS}
+        return fingerprint(parameters, arrays)
 
     def partial_fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Train one more epoch, on these windows.
@@ -364,10 +358,10 @@ class NeuralLM(LanguageModel):
             self._rng = check_random_state(self.random_state)
         else:
             self._check_shape()
-        self._train(
+        fit_network(
+            self,
             self._initialise(y, self._rng) if first else self._network(),
-            X,
-            y,
+            Windows(X, y, None, not first),
             before,
             max_iter=1,
             history=None if first else self.history_,
@@ -439,84 +433,11 @@ class NeuralLM(LanguageModel):
             threads=Threads(n_threads(self.n_jobs)), parallel=self.parallel,
         )  # fmt: skip
 
-    def _train(
-        self,
-        network: Network,
-        X: NDArray[np.int32],
-        y: NDArray[np.int32],
-        before: dict[str, Any],
-        *,
-        max_iter: int,
-        held_out: tuple[NDArray[np.int32], NDArray[np.int32]] | None = None,
-        patience: int | None = None,
-        progress: Progress | None = None,
-        history: dict[str, list[float]] | None = None,
-        checkpoint: Checkpoint | None = None,
-    ) -> None:
-        """Run the epochs, and make what they leave the fitted attributes.
-
-        When they leave nothing of use, the attributes are those of `before`.
-        """
-        so_far = history or {}
-        history = {"loss": [], "val_loss": [], "seconds": []}
-        history |= {name: list(values) for name, values in so_far.items()}
-        n_before = len(history["loss"])
-
-        def train(index: NDArray[np.intp]) -> None:
-            network.train(
-                X, y, index,
-                batch_size=self.batch_size,
-                learning_rate_init=self.learning_rate_init,
-                learning_rate_decay=self.learning_rate_decay,
-                alpha=self.alpha,
-            )  # fmt: skip
-
-        def held_out_loss() -> float:
-            assert held_out is not None
-            return -float(np.mean(network.log_prob(*held_out)))
-
-        epochs = Epochs(
-            max_iter=max_iter,
-            batch_size=self.batch_size,
-            learning_rate_init=self.learning_rate_init,
-            shuffle=self.shuffle,
-            patience=patience,
-            tol=self.tol,
-            verbose=int(self.verbose) if network.rank == 0 else 0,
-            name=type(self).__name__,
-        )
-        usable = False
-        try:
-            # The threads are the kernels' own.
-            with blas_threads(1), network.guard():
-                run_epochs(
-                    network, train, len(y), self.n_words_, epochs, self._rng,
-                    held_out_loss=held_out_loss if held_out is not None else None,
-                    progress=progress, history=history, checkpoint=checkpoint,
-                )  # fmt: skip
-            usable = True
-        except KeyboardInterrupt:
-            usable = True
-            raise
-        except DivergenceError as error:
-            usable = error.kept_best
-            raise
-        finally:
-            arrays = network.arrays() if usable else None
-            if arrays is not None:
-                for name, array in arrays.items():
-                    setattr(self, f"{name}_", array)
-                self.history_ = history
-                self.n_iter_ = len(history["loss"]) - n_before
-                self.n_seen_ = int(network.tally[1])
-            else:
-                self.__dict__ = before
-
     @property
     def n_parameters_(self) -> int:
         """Free parameters, the paper's section 2 count."""
         check_is_fitted(self)
-        arrays = (self.C_, self.H_, self.d_, self.U_, self.W_, self.b_)
+        arrays = (getattr(self, name) for name in WEIGHTS)
         return sum(array.size for array in arrays if array is not None)
 
     # -- probabilities --------------------------------------------------------

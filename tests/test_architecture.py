@@ -13,7 +13,7 @@ ROOT = Path(nplm.__file__).parent
 LAYERS = [
     {"cli", "__main__", "compare", "datasets", "text", "text_lm", "mpi"},
     {"neural", "ngram", "mixture"},
-    {"network", "training", "checkpoint", "parallel", "windows", "_base"}
+    {"fitting", "network", "training", "checkpoint", "parallel", "windows", "_base"}
     | {"counts", "backoff", "frequencies", "_em"},
     {"_kernels"},
 ]
