@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Self
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from nplm._kernels import _network
-from nplm._kernels._team import Team
+from nplm._kernels._team import Team, UpdateLock
 from nplm._kernels._workspace import Workspace, available_tiers, row_stride
 from nplm.parallel import Threads
 
 __all__ = ["Network", "kernel_tier"]
+
+T = TypeVar("T")
 
 # Examples of a mini-batch when scoring: large enough for the matrix products,
 # small enough for a tile of their exponentials to stay in cache.
@@ -29,6 +34,15 @@ def kernel_tier() -> str:
     return os.environ.get("NPLM_TIER") or available_tiers()[0]
 
 
+@dataclass(frozen=True)
+class Worker:
+    """All that a thread, or a team of threads, owns while it trains."""
+
+    team: Team
+    contexts: NDArray[np.int32]
+    loss: NDArray[np.float64]
+
+
 class Network:
     """Parameters of equation (1) and the state of their training.
 
@@ -36,6 +50,11 @@ class Network:
     ``E = [U | W | b]`` (or ``[U | b]`` without direct connections): one word's
     parameters lie together, and ``y = E z`` with ``z = [a | x | 1]``. Rows are
     filled up with zeros to whole vectors of the processor.
+
+    Threads that train in `parallel` share the output units of each example
+    ("rows": one worker, a team), or each train on examples of their own
+    (section 3.1): "async" without a lock, so that part of an update is now and
+    then lost; "locked" with one around each update.
 
     Attributes
     ----------
@@ -56,6 +75,7 @@ class Network:
         dtype: DTypeLike,
         n_seen: int = 0,
         threads: Threads | None = None,
+        parallel: str = "rows",
     ) -> None:
         self.C = np.array(C, dtype=dtype, order="C")
         self.H = np.array(H, dtype=dtype, order="C")
@@ -63,23 +83,25 @@ class Network:
         self.direct = W is not None
         outputs = [U, b[:, None]] if W is None else [U, W, b[:, None]]
         self.n_outputs = sum(part.shape[1] for part in outputs)
-        self.E = np.zeros((len(C), row_stride(self.n_outputs)), dtype=dtype)
+        self.E = np.zeros((len(b), row_stride(self.n_outputs)), dtype=dtype)
         np.concatenate(outputs, axis=1, out=self.E[:, : self.n_outputs])
         self.tally = np.array([0.0, n_seen, 0.0])
         self._clock = np.zeros(len(C))
         self.threads = Threads(1) if threads is None else threads
-        self._team: Team | None = None
+        self.parallel = parallel
+        self._workers: list[Worker] = []
 
-    def arrays(self) -> dict[str, NDArray[Any] | None]:
+    def arrays(self) -> dict[str, NDArray[Any] | None] | None:
         """Copy the parameters out, under the paper's names and in its shapes."""
         h, bias = len(self.d), self.n_outputs - 1
+        E = self._all_rows()
         return {
             "C": self.C.copy(),
             "H": self.H.copy(),
             "d": self.d.copy(),
-            "U": self.E[:, :h].copy(),
-            "W": self.E[:, h:bias].copy() if self.direct else None,
-            "b": self.E[:, bias].copy(),
+            "U": E[:, :h].copy(),
+            "W": E[:, h:bias].copy() if self.direct else None,
+            "b": E[:, bias].copy(),
         }
 
     # -- training -------------------------------------------------------------
@@ -96,23 +118,49 @@ class Network:
         alpha: float,
     ) -> None:
         """One pass over the examples `index`, adding to `tally`."""
-        team = self._team
-        if team is None or team.batch_size != batch_size:
-            team = self._team = self._new_team(batch_size)
-        contexts = np.empty((batch_size, X.shape[1]), dtype=np.int32)
+        workers = self._workers
+        if not workers or workers[0].team.batch_size != batch_size:
+            workers = self._new_workers(batch_size, X.shape[1])
+        if self.parallel == "rows":
+            shared = workers[0]
+            parts = [(shared, member, index) for member in range(shared.team.size)]
+        else:
+            own = self.threads.split(len(index), batch_size)
+            parts = [(w, 0, index[part]) for w, part in zip(workers, own)]
 
-        def train(member: int) -> None:
-            _network.train(
-                team, member, self.C, self.H, self.d, self.E, X, y, index, contexts,
+        def train(i: int) -> None:
+            worker, member, examples = parts[i]
+            self._run_kernel(
+                worker, member, X, y, examples,
                 learning_rate_init=learning_rate_init,
-                learning_rate_decay=learning_rate_decay,
-                alpha=alpha, C_clock=self._clock, tally=self.tally,
-                direct=self.direct,
+                learning_rate_decay=learning_rate_decay, alpha=alpha,
             )  # fmt: skip
 
-        self._team = None  # a team that gave up is of no more use
-        self.threads.together(train, team.size, give_up=team.give_up)
-        self._team = team
+        self._workers = []  # a team that gave up is of no more use
+        self.threads.together(train, len(parts), give_up=workers[0].team.give_up)
+        self._workers = workers
+        self._collect_loss()
+
+    def _run_kernel(
+        self,
+        worker: Worker,
+        member: int,
+        X: NDArray[np.int32],
+        y: NDArray[np.int32],
+        index: NDArray[np.intp],
+        **options: Any,
+    ) -> None:
+        _network.train(
+            worker.team, member, self.C, self.H, self.d, self.E, X, y, index,
+            worker.contexts, C_clock=self._clock, loss=worker.loss,
+            clock=self.tally[1:], direct=self.direct, **options,
+        )  # fmt: skip
+
+    def _collect_loss(self) -> None:
+        """Add up the workers' own losses."""
+        for worker in self._workers[1:]:  # the first one's is in the tally itself
+            self.tally[0] += worker.loss[0]
+            worker.loss[0] = 0
 
     def settle(self) -> None:
         """Apply the weight decay still due to rows of C that were not visited."""
@@ -133,26 +181,69 @@ class Network:
         self.tally[2] = 0
         return self
 
+    def state(self) -> dict[str, NDArray[Any]]:
+        """All arrays in training as they are, settled or not."""
+        return {
+            "C": self.C, "H": self.H, "d": self.d, "E": self.E,
+            "clock": self._clock, "tally": self.tally,
+        }  # fmt: skip
+
+    # -- one process of several; of one here (see nplm.mpi) ----------------------
+
+    rank, n_ranks = 0, 1
+
+    def agree(self, value: float) -> float:
+        """Give the first process's value in all."""
+        return value
+
+    def together(self, work: Callable[[], T]) -> T:
+        """Do it in every process; if it fails in one, raise in all."""
+        return work()
+
+    def barrier(self) -> None:
+        """Wait for all processes."""
+
+    def guard(self) -> AbstractContextManager[Any]:
+        """Context in which an error of one process ends all."""
+        return nullcontext()
+
+    def costs(self) -> dict[str, float]:
+        """More figures of the epoch for the history."""
+        return {}
+
+    def _all_rows(self) -> NDArray[Any]:
+        return self.E
+
     # -- scoring --------------------------------------------------------------
 
     def log_prob(
         self, X: NDArray[np.int32], y: NDArray[np.int32]
     ) -> NDArray[np.float64]:
         """Natural-log probability of each next word, block by block."""
-        out = np.empty(len(y))
+        high, total, target = self._totals(X, y)
+        return target - high - np.log(total)
+
+    def _totals(
+        self, X: NDArray[np.int32], y: NDArray[np.int32], *, first: int = 0
+    ) -> NDArray[np.float64]:
+        """Give what the rows of E, from word `first` on, know of each probability."""
+        totals = np.empty((3, len(y)))
         batch = min(SCORING_BATCH, max(2, len(y)))
 
         def score(part: slice) -> None:
-            work = self._new_workspace(batch)
+            work = Workspace(
+                kernel_tier(), batch, len(self.E), *self._sizes(),
+                keep_probabilities=False,
+            )  # fmt: skip
             contexts = np.empty((batch, X.shape[1]), dtype=np.int32)
             index = np.arange(part.start, part.stop)
-            _network.log_prob(
+            _network.score(
                 work, self.C, self.H, self.d, self.E, X, y, index, contexts,
-                out[part], direct=self.direct,
+                totals[:, part], first=first, direct=self.direct,
             )  # fmt: skip
 
         self.threads.map(score, self.threads.split(len(y), batch))
-        return out
+        return totals
 
     def predict_proba(
         self, X: NDArray[np.int32], *, logarithm: bool = False
@@ -168,14 +259,21 @@ class Network:
         _network.softmax_rows(logits, logarithm=logarithm)
         return logits
 
-    def _sizes(self) -> tuple[int, int, int, int, int]:
-        n_words, n_inputs = len(self.E), self.H.shape[1]
-        return n_words, n_inputs, len(self.d), self.n_outputs, self.E.itemsize
+    def _sizes(self) -> tuple[int, int, int, int]:
+        return self.H.shape[1], len(self.d), self.n_outputs, self.E.itemsize
 
-    def _new_team(self, batch_size: int) -> Team:
-        return Team(kernel_tier(), batch_size, *self._sizes(), size=self.threads.n)
-
-    def _new_workspace(self, batch_size: int) -> Workspace:
-        return Workspace(
-            kernel_tier(), batch_size, *self._sizes(), keep_probabilities=False
-        )
+    def _new_workers(self, batch_size: int, n_context: int) -> list[Worker]:
+        n = self.threads.n
+        workers, size = (1, n) if self.parallel == "rows" else (n, 1)
+        lock = UpdateLock() if self.parallel == "locked" else None
+        return [
+            Worker(
+                Team(
+                    kernel_tier(), batch_size, len(self.E), *self._sizes(),
+                    size=size, lock=lock,
+                ),
+                contexts=np.empty((batch_size, n_context), dtype=np.int32),
+                loss=np.zeros(1) if i > 0 else self.tally[:1],
+            )
+            for i in range(workers)
+        ]  # fmt: skip

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -12,11 +14,15 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from nplm._base import LanguageModel
-from nplm.network import Network
+from nplm.checkpoint import Checkpoint, fingerprint
+from nplm.fitting import Windows, fit_network
+from nplm.network import Network, kernel_tier
 from nplm.parallel import Threads, blas_threads, n_threads
-from nplm.training import DivergenceError, Epochs, Progress, run_epochs
+from nplm.training import Progress
 
 __all__ = ["NeuralLM"]
+
+WEIGHTS = ("C_", "H_", "d_", "U_", "W_", "b_")
 
 
 class NeuralLM(LanguageModel):
@@ -74,15 +80,23 @@ class NeuralLM(LanguageModel):
     shuffle : bool, default=True
         Present the examples of each epoch in a new random order.
     n_jobs : int or None, default=None
-        Threads of one fit or score; None is 1, -1 all cores. Each holds a block
-        of the output units while training, so that nothing races.
+        Threads of one fit or score; None is 1, -1 all cores.
+    parallel : {"rows", "async", "locked"}, default="rows"
+        What the threads of a fit share (section 3 of the paper). "rows": the
+        output units of each example; nothing races, and the larger the
+        `batch_size` the better. "async": the examples, each thread updating the
+        parameters at any time without a lock; faster at a small `batch_size`,
+        but no two fits are the same, for now and then part of an update is
+        lost. "locked": the same with a lock around updates, the paper's first
+        attempt, slow.
     precision : {"float32", "float64"}, default="float32"
         Type of the parameters and of the arithmetic.
     warm_start : bool, default=False
         Let `fit` go on from the weights of the previous fit.
     random_state : int, RandomState instance or None, default=None
         Seeds the initial weights and the order of examples. The same seed,
-        `n_jobs` and machine give the same bits.
+        `n_jobs` and machine give the same bits, unless several threads train
+        with ``parallel="async"`` or "locked".
     verbose : int, default=0
         1 prints a line an epoch.
 
@@ -152,6 +166,7 @@ class NeuralLM(LanguageModel):
         "tol": [Interval(Real, 0, None, closed="left")],
         "shuffle": ["boolean"],
         "n_jobs": [Integral, None],
+        "parallel": [StrOptions({"rows", "async", "locked"})],
         "precision": [StrOptions({"float32", "float64"})],
         "warm_start": ["boolean"],
         "random_state": ["random_state"],
@@ -177,6 +192,7 @@ class NeuralLM(LanguageModel):
         tol: float = 1e-4,
         shuffle: bool = True,
         n_jobs: int | None = None,
+        parallel: str = "rows",
         precision: str = "float32",
         warm_start: bool = False,
         random_state: int | np.random.RandomState | None = None,
@@ -198,6 +214,7 @@ class NeuralLM(LanguageModel):
         self.tol = tol
         self.shuffle = shuffle
         self.n_jobs = n_jobs
+        self.parallel = parallel
         self.precision = precision
         self.warm_start = warm_start
         self.random_state = random_state
@@ -213,6 +230,7 @@ class NeuralLM(LanguageModel):
         X_val: ArrayLike | None = None,
         y_val: ArrayLike | None = None,
         progress: Progress | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
     ) -> Self:
         """Train on windows.
 
@@ -228,6 +246,11 @@ class NeuralLM(LanguageModel):
             Called a few times a second as ``progress(done, total, loss)``:
             examples done, examples in all if no epoch is saved, and the mean
             loss of the epoch so far in nats a token.
+        checkpoint : path-like, optional
+            Folder to save the state of the fit to, every minute and at the end
+            of every epoch. A fit killed at any moment goes on from the last save
+            when it is called again with the same parameters and data (but for
+            `max_iter`), and ends with the bits it would have had.
 
         Returns
         -------
@@ -235,16 +258,33 @@ class NeuralLM(LanguageModel):
 
         Raises
         ------
+        CheckpointError
+            When the checkpoint is damaged, or is another fit's.
         DivergenceError
             When the loss grows beyond reason; the message says what to lower.
         KeyboardInterrupt
             On an interrupt, promptly; the model is then fitted with what was
             trained, and a warning says with which weights.
         """
-        self._check_parameters()
         before = vars(self).copy()
+        data = self._check_fit(X, y, X_val, y_val)
+        rng = check_random_state(self.random_state)
+        self._fit(data, rng, before, Network, progress, checkpoint)
+        return self
+
+    def _check_fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        X_val: ArrayLike | None,
+        y_val: ArrayLike | None,
+    ) -> Windows:
+        """All checks of a fit, before anything is changed or computed."""
+        self._check_parameters()
         go_on = self.warm_start and hasattr(self, "C_")
         X, y = self._start_fit(X, y, reset=not go_on)
+        if go_on:
+            self._check_shape()
         held_out = self._check_held_out(X_val, y_val)
         if held_out is None and self.early_stopping is True:
             n_val = max(1, round(self.validation_fraction * len(y)))
@@ -255,22 +295,46 @@ class NeuralLM(LanguageModel):
                 )
             held_out = X[-n_val:], y[-n_val:]
             X, y = X[:-n_val], y[:-n_val]
-        stop_early = held_out is not None and self.early_stopping is not False
+        return Windows(X, y, held_out, go_on)
 
-        self._rng = check_random_state(self.random_state)
-        if go_on:
-            self._check_shape()
-        self._train(
-            self._network() if go_on else self._initialise(y, self._rng),
-            X,
-            y,
-            before,
-            max_iter=self.max_iter,
-            held_out=held_out,
-            patience=self.n_iter_no_change if stop_early else None,
-            progress=progress,
+    def _fit(
+        self,
+        data: Windows,
+        rng: np.random.RandomState,
+        before: dict[str, Any],
+        build: Callable[..., Network],
+        progress: Progress | None,
+        checkpoint: str | os.PathLike[str] | None,
+    ) -> None:
+        """Fit a network made by `build`, whole or one process's part of it."""
+        self._rng = rng
+        network = (
+            self._network(build) if data.go_on else self._initialise(data.y, rng, build)
         )
-        return self
+        saves = None
+        if checkpoint is not None:
+            saves = Checkpoint(
+                checkpoint, self._fingerprint(data), rank=network.rank,
+                n_ranks=network.n_ranks, barrier=network.barrier,
+            )  # fmt: skip
+        stop_early = data.held_out is not None and self.early_stopping is not False
+        fit_network(
+            self, network, data, before,
+            max_iter=self.max_iter,
+            patience=self.n_iter_no_change if stop_early else None,
+            progress=progress, checkpoint=saves,
+        )  # fmt: skip
+
+    def _fingerprint(self, data: Windows) -> dict[str, str]:
+        """Tell this fit from another: equal ones give the same bits."""
+        X_val, y_val = data.held_out or (None, None)
+        parameters = self.get_params() | {"kernels": kernel_tier()}
+        if isinstance(self.random_state, np.random.RandomState):
+            del parameters["random_state"]
+        arrays = {"X": data.X, "y": data.y, "X_val": X_val, "y_val": y_val}
+        if data.go_on:
+            arrays |= {name: getattr(self, name) for name in WEIGHTS}
+        return fingerprint(parameters, arrays)
 
     def partial_fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Train one more epoch, on these windows.
@@ -297,10 +361,10 @@ class NeuralLM(LanguageModel):
             self._rng = check_random_state(self.random_state)
         else:
             self._check_shape()
-        self._train(
+        fit_network(
+            self,
             self._initialise(y, self._rng) if first else self._network(),
-            X,
-            y,
+            Windows(X, y, None, not first),
             before,
             max_iter=1,
             history=None if first else self.history_,
@@ -338,7 +402,12 @@ class NeuralLM(LanguageModel):
                     "set it back, or fit a new model (clone this one)."
                 )
 
-    def _initialise(self, y: NDArray[np.int32], rng: np.random.RandomState) -> Network:
+    def _initialise(
+        self,
+        y: NDArray[np.int32],
+        rng: np.random.RandomState,
+        build: Callable[..., Network] = Network,
+    ) -> Network:
         """Random features and hidden weights; output units that know the unigrams.
 
         With U = W = 0 and b the logarithm of the (add-one) unigram frequencies
@@ -347,7 +416,7 @@ class NeuralLM(LanguageModel):
         n_inputs = (self.order_ - 1) * self.embedding_dim
         counts = np.bincount(y, minlength=self.n_words_) + 1.0
         H = rng.normal(0.0, 3.0 / np.sqrt(max(n_inputs, 1)), (self.n_hidden, n_inputs))
-        return Network(
+        return build(
             C=rng.normal(0.0, 0.1, (self.n_words_, self.embedding_dim)),
             H=H,
             d=np.zeros(self.n_hidden),
@@ -356,92 +425,22 @@ class NeuralLM(LanguageModel):
             b=np.log(counts / counts.sum()),
             dtype=self.precision,
             threads=Threads(n_threads(self.n_jobs)),
+            parallel=self.parallel,
         )
 
-    def _network(self) -> Network:
+    def _network(self, build: Callable[..., Network] = Network) -> Network:
         """Pack the fitted parameters for the kernels, as they were fitted."""
-        return Network(
+        return build(
             self.C_, self.H_, self.d_, self.U_, self.W_, self.b_,
             dtype=self.C_.dtype, n_seen=self.n_seen_,
-            threads=Threads(n_threads(self.n_jobs)),
+            threads=Threads(n_threads(self.n_jobs)), parallel=self.parallel,
         )  # fmt: skip
-
-    def _train(
-        self,
-        network: Network,
-        X: NDArray[np.int32],
-        y: NDArray[np.int32],
-        before: dict[str, Any],
-        *,
-        max_iter: int,
-        held_out: tuple[NDArray[np.int32], NDArray[np.int32]] | None = None,
-        patience: int | None = None,
-        progress: Progress | None = None,
-        history: dict[str, list[float]] | None = None,
-    ) -> None:
-        """Run the epochs, and make what they leave the fitted attributes.
-
-        When they leave nothing of use, the attributes are those of `before`.
-        """
-        so_far = history or {}
-        history = {
-            name: list(so_far.get(name, ())) for name in ("loss", "val_loss", "seconds")
-        }
-        n_before = len(history["loss"])
-
-        def train(index: NDArray[np.intp]) -> None:
-            network.train(
-                X, y, index,
-                batch_size=self.batch_size,
-                learning_rate_init=self.learning_rate_init,
-                learning_rate_decay=self.learning_rate_decay,
-                alpha=self.alpha,
-            )  # fmt: skip
-
-        def held_out_loss() -> float:
-            assert held_out is not None
-            return -float(np.mean(network.log_prob(*held_out)))
-
-        epochs = Epochs(
-            max_iter=max_iter,
-            batch_size=self.batch_size,
-            learning_rate_init=self.learning_rate_init,
-            shuffle=self.shuffle,
-            patience=patience,
-            tol=self.tol,
-            verbose=int(self.verbose),
-            name=type(self).__name__,
-        )
-        usable = False
-        try:
-            with blas_threads(1):  # the threads are the kernels' own
-                run_epochs(
-                    network, train, len(y), self.n_words_, epochs, self._rng,
-                    held_out_loss=held_out_loss if held_out is not None else None,
-                    progress=progress, history=history,
-                )  # fmt: skip
-            usable = True
-        except KeyboardInterrupt:
-            usable = True
-            raise
-        except DivergenceError as error:
-            usable = error.kept_best
-            raise
-        finally:
-            if usable:
-                for name, array in network.arrays().items():
-                    setattr(self, f"{name}_", array)
-                self.history_ = history
-                self.n_iter_ = len(history["loss"]) - n_before
-                self.n_seen_ = int(network.tally[1])
-            else:
-                self.__dict__ = before
 
     @property
     def n_parameters_(self) -> int:
         """Free parameters, the paper's section 2 count."""
         check_is_fitted(self)
-        arrays = (self.C_, self.H_, self.d_, self.U_, self.W_, self.b_)
+        arrays = (getattr(self, name) for name in WEIGHTS)
         return sum(array.size for array in arrays if array is not None)
 
     # -- probabilities --------------------------------------------------------

@@ -6,13 +6,17 @@ import math
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any, Protocol
+from dataclasses import asdict, dataclass
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from nplm.checkpoint import Checkpoint
+
 __all__ = ["DivergenceError", "Epochs", "Progress", "Trainable", "run_epochs"]
+
+T = TypeVar("T")
 
 # Called a few times a second with (examples done, examples in all if every
 # epoch is run, mean loss of the epoch so far in nats a token).
@@ -49,6 +53,30 @@ class Trainable(Protocol):
     def restore(self, snapshot: list[NDArray[Any]]) -> Any:
         """Set the parameters back to a snapshot."""
 
+    def state(self) -> dict[str, NDArray[Any]]:
+        """All arrays in training as they are, settled or not."""
+
+    def costs(self) -> dict[str, float]:
+        """More figures of the epoch for the history."""
+
+    def agree(self, value: float) -> float:
+        """Give the first process's value in all."""
+
+    def together(self, work: Callable[[], T]) -> T:
+        """Do it in every process; if it fails in one, raise in all."""
+
+
+@dataclass
+class _Position:
+    """Where a fit stands, beside the parameters."""
+
+    epoch: int = 1
+    done: int = 0  # examples of this epoch
+    seconds: float = 0.0  # spent on this epoch
+    best_loss: float = math.inf  # on held-out data
+    best_epoch: int = 0
+    stale: int = 0  # epochs without improvement
+
 
 @dataclass(frozen=True)
 class Epochs:
@@ -79,13 +107,15 @@ def run_epochs(
     held_out_loss: Callable[[], float] | None,
     progress: Progress | None,
     history: dict[str, list[float]],
+    checkpoint: Checkpoint | None = None,
 ) -> None:
     """Train for `epochs`, and leave `model` with the weights to keep.
 
     With a held-out loss and patience those are the best epoch's. `history`
     is appended to: ``loss`` (mean over the epoch of each example's negative
     log-likelihood just before its update) and ``val_loss``, in nats a token,
-    and ``seconds``.
+    ``seconds``, and the model's own `costs`. A `checkpoint` is gone on from, if
+    it has a save, and saved to.
 
     Raises
     ------
@@ -94,44 +124,58 @@ def run_epochs(
     KeyboardInterrupt
         As it came, after the weights to keep were put in place.
     """
-    best: list[NDArray[Any]] | None = None
-    best_loss, best_epoch, stale = np.inf, 0, 0
+    at, best = _Position(), None
+    if checkpoint is not None:
+        saved = model.together(checkpoint.load)
+        if saved is not None:
+            at, best = _resume(*saved, model, rng, history)
     total = epochs.max_iter * n_examples
     index = np.arange(n_examples)
-    epoch = 1
     try:
-        for epoch in range(1, epochs.max_iter + 1):
-            started = time.perf_counter()
+        while at.epoch <= epochs.max_iter and not _stale(at, epochs):
+            started = time.perf_counter() - at.seconds
+            order = rng.get_state(legacy=False)
             if epochs.shuffle:
                 index = rng.permutation(n_examples)
-            model.tally[0] = 0.0
-            done_before = (epoch - 1) * n_examples
-            for done in _calls(train, index, epochs.batch_size):
-                loss = model.tally[0] / done
-                _check_divergence(loss, n_words, epoch, done, epochs)
+            if at.done == 0:
+                model.tally[0] = 0.0
+            done_before = (at.epoch - 1) * n_examples
+            for done in _calls(model, train, index, at.done, epochs.batch_size):
+                at.done = done
+                loss = model.agree(model.tally[0] / at.done)
+                _check_divergence(loss, n_words, at.epoch, at.done, epochs)
                 if progress is not None:
-                    progress(done_before + done, total, loss)
+                    progress(done_before + at.done, total, loss)
+                if checkpoint is not None and at.done < n_examples:
+                    at.seconds = time.perf_counter() - started
+                    if model.agree(checkpoint.due()):
+                        _save(checkpoint, model, at, best, history, order)
             model.settle()
-            history["loss"].append(float(model.tally[0] / n_examples))
-            val_loss = np.nan if held_out_loss is None else held_out_loss()
+            history["loss"].append(model.agree(model.tally[0] / n_examples))
+            val_loss = np.nan if held_out_loss is None else model.agree(held_out_loss())
             if held_out_loss is not None and not math.isfinite(val_loss):
-                _diverged(val_loss, epoch, n_examples, epochs, "held-out loss")
+                _diverged(val_loss, at.epoch, n_examples, epochs, "held-out loss")
             history["val_loss"].append(val_loss)
             history["seconds"].append(time.perf_counter() - started)
-            _report(epochs, epoch, history)
-            if epochs.patience is None:
-                continue
-            stale = 0 if val_loss < best_loss - epochs.tol else stale + 1
-            if val_loss < best_loss:
-                best_loss, best_epoch, best = val_loss, epoch, model.copy()
-            if stale >= epochs.patience:
-                break
+            for name, value in model.costs().items():
+                history.setdefault(name, []).append(value)
+            _report(epochs, at.epoch, history)
+            if epochs.patience is not None:
+                better = val_loss < at.best_loss - epochs.tol
+                at.stale = 0 if better else at.stale + 1
+                if val_loss < at.best_loss:
+                    at.best_loss, at.best_epoch = val_loss, at.epoch
+                    best = model.copy()
+            at.epoch, at.done, at.seconds = at.epoch + 1, 0, 0.0
+            if checkpoint is not None:
+                order = rng.get_state(legacy=False)
+                _save(checkpoint, model, at, best, history, order)
     except KeyboardInterrupt:
         kept = "the weights trained so far"
         if best is not None:
-            kept = f"the weights of epoch {best_epoch}, the best on held-out data"
+            kept = f"the weights of epoch {at.best_epoch}, the best on held-out data"
         warnings.warn(
-            f"{epochs.name}: interrupted in epoch {epoch} of at most "
+            f"{epochs.name}: interrupted in epoch {at.epoch} of at most "
             f"{epochs.max_iter}; the model keeps {kept}.",
             RuntimeWarning,
             stacklevel=3,
@@ -140,7 +184,7 @@ def run_epochs(
     except DivergenceError as error:
         if best is not None:
             error.kept_best = True
-            error.add_note(f"The model keeps the weights of epoch {best_epoch}.")
+            error.add_note(f"The model keeps the weights of epoch {at.best_epoch}.")
         raise
     finally:
         model.settle()
@@ -148,19 +192,63 @@ def run_epochs(
             model.restore(best)
 
 
+def _stale(at: _Position, epochs: Epochs) -> bool:
+    return epochs.patience is not None and at.stale >= epochs.patience
+
+
+def _save(
+    checkpoint: Checkpoint,
+    model: Trainable,
+    at: _Position,
+    best: list[NDArray[Any]] | None,
+    history: dict[str, list[float]],
+    order: dict[str, Any],
+) -> None:
+    """Save a fit as it stands; `order` is the generator at the epoch's start.
+
+    The parameters are not settled for it: a save changes no bit of the fit.
+    """
+    arrays = model.state()
+    arrays |= {f"best_{i}": array for i, array in enumerate(best or ())}
+    key = order["state"]["key"].tolist()
+    order = {**order, "state": {**order["state"], "key": key}}
+    checkpoint.save(arrays, {"at": asdict(at), "history": history, "order": order})
+
+
+def _resume(
+    arrays: dict[str, NDArray[Any]],
+    state: dict[str, Any],
+    model: Trainable,
+    rng: np.random.RandomState,
+    history: dict[str, list[float]],
+) -> tuple[_Position, list[NDArray[Any]] | None]:
+    """Put a fit where `_save` left it."""
+    for name, array in model.state().items():
+        array[...] = arrays[name]
+    history.clear()
+    history.update(state["history"])
+    rng.set_state(state["order"])
+    best = [arrays[name] for name in sorted(arrays) if name.startswith("best_")]
+    return _Position(**state["at"]), best or None
+
+
 def _calls(
-    train: Callable[[NDArray[np.intp]], None], index: NDArray[np.intp], batch: int
+    model: Trainable,
+    train: Callable[[NDArray[np.intp]], None],
+    index: NDArray[np.intp],
+    done: int,
+    batch: int,
 ) -> Iterator[int]:
     """Train on `index` in calls of about equal time; yields examples done.
 
     The calls only cut the sequence of mini-batches: where they cut depends on
     the clock, but what is computed does not.
     """
-    done, size = 0, batch
+    size = batch
     while done < len(index):
         started = time.perf_counter()
         train(index[done : done + size])
-        seconds = time.perf_counter() - started
+        seconds = model.agree(time.perf_counter() - started)
         done = min(done + size, len(index))
         yield done
         speed_up = min(4.0, SECONDS_A_CALL / max(seconds, 1e-9))

@@ -11,13 +11,12 @@ ROOT = Path(nplm.__file__).parent
 
 # Each layer may import itself and those after it.
 LAYERS = [
-    {"cli", "__main__", "compare", "datasets", "formats", "text", "text_lm"},
+    {"cli", "__main__", "compare", "datasets", "formats", "text", "text_lm", "mpi"},
     {"neural", "ngram", "mixture", "class_lm", "word_classes", "uniform"}
     | {"backoff_lm", "kneser_ney"},
-    {"network", "training", "parallel", "windows", "_base"}
+    {"fitting", "network", "training", "checkpoint", "parallel", "windows", "_base"}
     | {"counts", "tree", "backoff", "hashed", "discounts", "frequencies"}
-    | {"pruning"}
-    | {"exchange", "_em"},
+    | {"pruning", "exchange", "_em"},
     {"_kernels"},
 ]
 
@@ -73,3 +72,8 @@ def test_kernels_import_libc_blas_and_each_other_only(path):
 def test_only_parallel_limits_threads():
     users = {p.name for p in SOURCES if "threadpoolctl" in p.read_text()}
     assert users == {"parallel.py"}
+
+
+def test_only_mpi_imports_mpi4py():
+    users = {p.name for p in SOURCES if "import MPI" in p.read_text()}
+    assert users == {"mpi.py"}

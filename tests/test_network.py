@@ -228,3 +228,57 @@ def test_a_thread_that_fails_does_not_leave_the_others_waiting(monkeypatch):
     monkeypatch.undo()
     network.train(X, y, np.arange(10), batch_size=5, **schedule)
     assert network.tally[1] == 10
+
+
+SCHEDULE = dict(learning_rate_init=0.01, learning_rate_decay=0.02, alpha=0.05)
+
+
+@pytest.mark.parametrize("parallel", ["async", "locked"])
+@pytest.mark.parametrize("batch_size", [1, 5])
+def test_one_asynchronous_thread_is_serial_training(parallel, batch_size):
+    rng = np.random.default_rng(6)
+    X, y = random_windows(60, 50, 3, rng)
+    networks = []
+    for mode in ("rows", parallel):
+        network = random_network(
+            50, 3, 7, 4, True, np.float32, np.random.default_rng(7)
+        )
+        network.parallel = mode
+        network.train(X, y, np.arange(60), batch_size=batch_size, **SCHEDULE)
+        network.settle()
+        networks.append(network)
+    for got, want in zip(*map(parameters, networks), strict=True):
+        np.testing.assert_array_equal(got, want)
+    np.testing.assert_array_equal(networks[0].tally, networks[1].tally)
+
+
+@pytest.mark.parametrize("parallel", ["async", "locked"])
+@pytest.mark.parametrize("n_threads", [2, 5])
+def test_asynchronous_threads_lose_no_count(parallel, n_threads):
+    # Part of an update may be lost; an example's loss, its place in the schedule
+    # and the weight decay's clock never are.
+    rng = np.random.default_rng(8)
+    network = random_network(50, 3, 7, 4, False, np.float64, rng, n_threads)
+    network.parallel = parallel
+    X, y = random_windows(2000, 50, 3, rng)
+    network.train(
+        X, y, np.arange(2000), batch_size=3, learning_rate_init=0.01,
+        learning_rate_decay=0.0, alpha=0.05,
+    )  # fmt: skip
+    assert network.tally[1] == 2000
+    assert network.tally[2] == pytest.approx(-0.01 * 0.05 * 2000, rel=1e-2)
+    assert 0 < network.tally[0] < np.inf
+    assert all(np.isfinite(array).all() for array in parameters(network))
+
+
+def test_shards_know_what_the_whole_knows():
+    rng = np.random.default_rng(9)
+    network = random_network(50, 3, 7, 4, True, np.float64, rng)
+    X, y = random_windows(30, 50, 3, rng)
+    arrays = parameters(network)
+    for first, stop in [(0, 50), (0, 20), (20, 41), (41, 50)]:
+        want = reference.score(*arrays[:3], arrays[3][first:stop], X, y, first=first)
+        shard = random_network(50, 3, 7, 4, True, np.float64, rng)
+        shard.C, shard.H, shard.d = network.C, network.H, network.d
+        shard.E = network.E[first:stop]
+        np.testing.assert_allclose(shard._totals(X, y, first=first), want, rtol=1e-12)

@@ -1,6 +1,7 @@
 """Training and scoring of the network: section 3.2's algorithm over many examples.
 
-Serial training is a team of one, whose block is every output unit.
+Serial training is a team of one, whose block is every output unit. Threads that
+train asynchronously are teams of one that share the parameters.
 """
 
 from cython cimport floating
@@ -9,19 +10,22 @@ from libc.math cimport exp, log, log1p
 from nplm._kernels._elementwise cimport exp_row
 from nplm._kernels._hidden cimport Hidden, hidden_backward, hidden_forward
 from nplm._kernels._output cimport output_backward, output_forward
-from nplm._kernels._team cimport Team, add_gradients, barrier_wait, combine_softmax
+from nplm._kernels._team cimport (
+    Team, add_gradients, atomic_add, atomic_read, barrier_wait, combine_softmax,
+    lock_acquire, lock_release, publish_totals,
+)
 from nplm._kernels._workspace cimport Workspace
 
 
 cdef inline void gather(
     const int[:, :] X, const int[:] y, const Py_ssize_t[::1] index,
-    Py_ssize_t start, Py_ssize_t K, int *contexts, int *target,
+    Py_ssize_t start, Py_ssize_t K, int *contexts, int *word,
 ) noexcept nogil:
     """Contexts, nearest word first, and targets of K examples."""
     cdef Py_ssize_t n = X.shape[1], i, k, row
     for k in range(K):
         row = index[start + k]
-        target[k] = y[row]
+        word[k] = y[row]
         for i in range(n):
             contexts[k * n + i] = X[row, n - 1 - i]
 
@@ -42,73 +46,91 @@ cdef Py_ssize_t outputs(Hidden size) noexcept nogil:
     return size.n_hidden + size.direct * size.n_context * size.n_features + 1
 
 
+# The phases of a mini-batch. Between them members share their totals and their
+# gradients: threads at a barrier, processes by a backend that runs them singly.
+cpdef enum:
+    FORWARD = 1
+    BACKWARD = 2
+    UPDATE = 4
+    ALL = 7
+
+
 def train(
     Team team, int member, floating[:, ::1] C, floating[:, ::1] H, floating[::1] d,
     floating[:, ::1] E, const int[:, :] X, const int[:] y,
     const Py_ssize_t[::1] index, int[:, ::1] contexts, *, bint direct,
     double learning_rate_init, double learning_rate_decay, double alpha,
-    double[::1] C_clock, double[::1] tally,
+    double[::1] C_clock, double[::1] loss, double[::1] clock, int phases=ALL,
 ):
     """Stochastic gradient ascent over the examples ``index``, in mini-batches.
 
     Each mini-batch of K = ``team.batch_size`` examples changes the parameters by
     the rate times the sum of their gradients, less the weight decay. Every
-    member of the team must call this at once, from a thread of its own: each
-    has a block of the output units, and member 0 does the rest.
+    thread of the team must call this at once: each has a block of the output
+    units, the rows of ``E`` that start at its own, and the first does the rest.
+    With fewer ``phases``, ``index`` is one mini-batch, phase by phase.
 
-    ``tally`` goes in and comes out as [summed negative log-likelihood of each
-    example just before its update, examples seen in the fit, logarithm of the
-    weight decay so far]; ``C_clock[j]`` is where that logarithm stood when row
-    j of C was last brought up to date: the decay of C is lazy, for the
-    features of most words are not in a window.
+    ``loss[0]`` grows by the negative log-likelihood of each example just before
+    its update. ``clock`` is shared by all threads that train the parameters:
+    [examples seen in the fit, logarithm of the weight decay so far].
+    ``C_clock[j]`` is where that logarithm stood when row j of C was last brought
+    up to date: the decay of C is lazy, for the features of most words are not
+    in a window.
 
     Equivalent to ``reference.train``.
     """
-    cdef Workspace work = team.workspaces[member]
+    cdef Workspace work = team.workspaces[member - team.here]
     cdef Workspace leader = team.workspaces[0]
+    cdef bint leads = member == team.here
     cdef Py_ssize_t n = len(index), n_context = X.shape[1], start = 0, K, k
     cdef Hidden size = sizes(C, H, n_context, direct)
     cdef Py_ssize_t n_outputs = outputs(size)
     cdef Py_ssize_t first = team.first[member]
     cdef Py_ssize_t n_rows = team.first[member + 1] - first
-    cdef floating *rows = &E[first, 0]
+    cdef floating *rows = &E[first - team.first[team.here], 0]
     cdef int *context = &contexts[0, 0]
-    cdef double seen = tally[1], rate, decay
+    cdef double rate, decay
     cdef floating *h_data = &H[0, 0] if size.n_hidden else NULL
     cdef floating *d_data = &d[0] if size.n_hidden else NULL
     with nogil:
         while start < n:
             K = min(work.batch_size, n - start)
-            rate = learning_rate_init / (1 + learning_rate_decay * seen)
-            decay = rate * alpha * K
-            if member == 0:
-                gather(X, y, index, start, K, context, leader.target)
-                if alpha != 0:
-                    settle(C, C_clock, tally[2], context, K * n_context)
-                hidden_forward(size, &C[0, 0], h_data, d_data, context, K, leader)
-            if barrier_wait(&team.barrier):
-                break
-            if member != 0:
+            if phases & FORWARD:
+                if leads:
+                    gather(X, y, index, start, K, context, leader.word)
+                    if alpha != 0:
+                        settle(C, C_clock, atomic_read(&clock[1]), context,
+                               K * n_context)
+                    hidden_forward(size, &C[0, 0], h_data, d_data, context, K, leader)
+                if barrier_wait(&team.barrier):
+                    break
                 for k in range(K):
-                    work.target[k] = leader.target[k] - <int>first
-            output_forward(rows, n_rows, n_outputs, work.target, K, work, True)
+                    work.target[k] = leader.word[k] - <int>first
+                output_forward(rows, n_rows, n_outputs, work.target, K, work, True)
+                publish_totals(team, work)
             if barrier_wait(&team.barrier):
                 break
-            combine_softmax(team, K, work)
-            output_backward(rows, n_rows, n_outputs, work.target, K, work,
-                            <floating>rate, <floating>decay)
+            # Of the examples seen before this mini-batch: the leader adds it later.
+            rate = learning_rate_init / (
+                1 + learning_rate_decay * atomic_read(&clock[0]))
+            decay = rate * alpha * K
+            if phases & BACKWARD:
+                combine_softmax(team, K, work)
+                lock_acquire(team.lock)
+                output_backward(rows, n_rows, n_outputs, work.target, K, work,
+                                <floating>rate, <floating>decay)
             if barrier_wait(&team.barrier):
                 break
-            if member == 0:
+            if phases & UPDATE and leads:
                 add_gradients(team, n_outputs * work.n_columns, <floating *>work.dzt)
                 # The decay still due to the rows of C falls on this gradient too.
                 hidden_backward(size, &C[0, 0], h_data, d_data, context, K, leader,
                                 <floating>rate, <floating>(1 - decay),
                                 <floating>(rate / (1 - decay)))
-                tally[0] += negative_log_likelihood(team, K, work)
-                tally[1] += K
-                tally[2] += log1p(-decay)
-            seen += K
+                lock_release(team.lock)
+                loss[0] += negative_log_likelihood(team, K, work)
+                atomic_add(&clock[0], K)
+                atomic_add(&clock[1], log1p(-decay))
             start += K
 
 
@@ -140,14 +162,20 @@ cdef double negative_log_likelihood(Team team, Py_ssize_t K, Workspace work) noe
     return total
 
 
-def log_prob(
+def score(
     Workspace work, floating[:, ::1] C, floating[:, ::1] H, floating[::1] d,
     floating[:, ::1] E, const int[:, :] X, const int[:] y,
-    const Py_ssize_t[::1] index, int[:, ::1] contexts, double[::1] out, *, bint direct,
+    const Py_ssize_t[::1] index, int[:, ::1] contexts, double[:, :] totals, *,
+    Py_ssize_t first, bint direct,
 ):
-    """out[i] = log P(y[index[i]] | X[index[i]]), natural logarithm.
+    """Fill ``totals[:, i]`` for the window ``index[i]`` and the output rows of E.
 
-    Equivalent to ``reference.log_prob``.
+    The maximum of their logits, the sum of their exponentials relative to it,
+    and the logit of the next word, -inf if it is not among these rows, which
+    start at word ``first``. With all rows,
+    ``log P = totals[2] - totals[0] - log(totals[1])``.
+
+    Equivalent to ``reference.score``.
     """
     cdef Py_ssize_t n = len(index), n_context = X.shape[1], start = 0
     cdef Py_ssize_t K, k
@@ -157,14 +185,16 @@ def log_prob(
     with nogil:
         while start < n:
             K = min(work.batch_size, n - start)
-            gather(X, y, index, start, K, &contexts[0, 0], work.target)
+            gather(X, y, index, start, K, &contexts[0, 0], work.word)
+            for k in range(K):
+                work.target[k] = work.word[k] - <int>first
             hidden_forward(size, &C[0, 0], h_data, d_data, &contexts[0, 0], K, work)
             output_forward(&E[0, 0], E.shape[0], outputs(size), work.target, K, work,
                            False)
             for k in range(K):
-                out[start + k] = (
-                    work.target_logit[k] - work.total_max[k] - log(work.total_sum[k])
-                )
+                totals[0, start + k] = work.total_max[k]
+                totals[1, start + k] = work.total_sum[k]
+                totals[2, start + k] = work.target_logit[k]
             start += K
 
 

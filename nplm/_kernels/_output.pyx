@@ -86,6 +86,9 @@ cdef void forward_one(
     cdef floating *z = <floating *>work.z
     cdef floating *p = <floating *>work.p
     cdef floating *high = <floating *>work.tile_max
+    if n_rows == 0:  # the shard of a process beyond the last word
+        work.total_sum[0] = 0
+        return
     if floating is float and work.loops != NULL:
         work.loops.row_dots(E, n_rows, work.stride, z, p)
     else:

@@ -1,15 +1,34 @@
-"""Threads that share one fit: each holds a block of the output units.
+"""Those who share one fit: each member holds a block of the output units.
 
-The shared-memory form of section 3.2's parameter-parallel algorithm. Member i
-has the rows from i * ceil(|V| / M) on, as CPU i of the paper; member 0 also does
-what comes before and after the output units, which is negligible. A result
-depends on the number of members, not on their timing.
+Section 3.2's parameter-parallel algorithm. Member i has the rows from
+i * ceil(|V| / M) on, as CPU i of the paper. The members of a process are its
+threads, the first of which does what comes before and after the output units,
+for it is negligible; other members may be processes elsewhere. A result depends
+on the number of members, not on their timing.
 """
 
 cimport cython
 from libc.math cimport exp
+from libc.string cimport memcpy
 
 from nplm._kernels._workspace cimport Workspace
+
+
+def block_starts(Py_ssize_t n_words, int size):
+    """First output row of each of `size` members, and ``n_words`` at the end.
+
+    Member i's rows start at i * ceil(|V| / M), as in section 3.2; members beyond
+    the last row hold none.
+    """
+    cdef Py_ssize_t block = (n_words + size - 1) // size
+    return [min(n_words, i * block) for i in range(size + 1)]
+
+
+cdef class UpdateLock:
+    """A lock on the parameters, held by one thread at a time while it updates.
+
+    The synchronised implementation that the paper tried first (section 3.1).
+    """
 
 
 cdef class Team:
@@ -18,33 +37,50 @@ cdef class Team:
     Parameters
     ----------
     size : int
-        Members, M.
+        Members, M. Threads without a row are left out; processes are not.
     n_words : int
         Output units to share.
+    lock : UpdateLock, optional
+        Shared with other teams that change the same parameters.
+    member : int, optional
+        The one member of this process, when the others are processes elsewhere.
+        They share, between calls of the kernel, the next two.
+    totals : ndarray of float64, shape (size, 3, n_columns)
+        Each member's `total_max`, `total_sum` and `target_logit`.
+    gradients : ndarray of bytes
+        This member's dL/dz, and then the sum of all members', (stride,
+        n_columns) numbers.
     *args, **kwargs
         Of `Workspace`, but for its `n_words`.
     """
 
     def __cinit__(
         self, str tier, Py_ssize_t batch_size, Py_ssize_t n_words, *args,
-        int size, **kwargs,
+        int size, UpdateLock lock=None, member=None, double[:, :, ::1] totals=None,
+        unsigned char[::1] gradients=None, **kwargs,
     ):
-        cdef Py_ssize_t block
         cdef Workspace work
         cdef int i
-        if not 1 <= size <= 256:
-            raise ValueError(f"a fit can use 1 to 256 threads, not {size}")
-        block = (n_words + size - 1) // size
-        self.size = (n_words + block - 1) // block  # no member without a row
+        if not 1 <= size <= MAX_MEMBERS:
+            raise ValueError(
+                f"1 to {MAX_MEMBERS} threads or processes can share a fit, not {size}"
+            )
+        first = block_starts(n_words, size)
+        self.size = size
+        if member is None:
+            self.size = len([start for start in first if start < n_words])
+        for i in range(self.size + 1):
+            self.first[i] = first[i]
+        self.update_lock = lock
+        self.lock = NULL if lock is None else &lock.lock
         workspaces = []
-        for i in range(self.size):
-            self.first[i] = i * block
-            self.first[i + 1] = min(n_words, (i + 1) * block)
+        self.here = 0 if member is None else member
+        for i in range(self.size) if member is None else [member]:
             work = Workspace(
                 tier, batch_size, self.first[i + 1] - self.first[i], *args,
                 keep_probabilities=True, **kwargs,
             )
-            if i > 0:  # all read what member 0 writes
+            if workspaces:  # all threads read what the first writes
                 work.z = (<Workspace>workspaces[0]).z
                 work.zt = (<Workspace>workspaces[0]).zt
             self.dzt[i] = work.dzt
@@ -53,7 +89,15 @@ cdef class Team:
             self.target_logit[i] = work.target_logit
             workspaces.append(work)
         self.workspaces = tuple(workspaces)
-        self.barrier.size = self.size
+        self.barrier.size = len(workspaces)
+        self.totals = totals
+        self.gradients = gradients
+        if member is not None:
+            (<Workspace>workspaces[0]).dzt = &gradients[0]
+            for i in range(self.size):
+                self.total_max[i] = &totals[i, 0, 0]
+                self.total_sum[i] = &totals[i, 1, 0]
+                self.target_logit[i] = &totals[i, 2, 0]
 
     @property
     def batch_size(self):
@@ -63,6 +107,15 @@ cdef class Team:
     def give_up(self):
         """Let members that wait for one that will not come return."""
         barrier_break(&self.barrier)
+
+
+cdef void publish_totals(Team team, Workspace work) noexcept nogil:
+    """Put this process's totals where they can be sent to the others."""
+    cdef size_t n = work.n_columns * sizeof(double)
+    if team.totals is not None:
+        memcpy(team.total_max[team.here], work.total_max, n)
+        memcpy(team.total_sum[team.here], work.total_sum, n)
+        memcpy(team.target_logit[team.here], work.target_logit, n)
 
 
 cdef void combine_softmax(Team team, Py_ssize_t K, Workspace work) noexcept nogil:
@@ -88,11 +141,11 @@ cdef void combine_softmax(Team team, Py_ssize_t K, Workspace work) noexcept nogi
 cdef void add_gradients(
     Team team, Py_ssize_t n, cython.floating *dzt
 ) noexcept nogil:
-    """Add the other members' dL/dz to member 0's, in their order."""
+    """Add the other threads' dL/dz to the first's, in their order."""
     cdef cython.floating *other
     cdef Py_ssize_t j
     cdef int i
-    for i in range(1, team.size):
+    for i in range(1, team.barrier.size):
         other = <cython.floating *>team.dzt[i]
         for j in range(n):
             dzt[j] += other[j]

@@ -45,7 +45,8 @@ cdef class Workspace:
     cdef void *tile_sum                      # (n_tiles, n_columns)
     cdef void *factor                        # (n_columns,)
     cdef void *keep                          # (stride,)
-    cdef int *target                         # (K,)
+    cdef int *word                           # (K,) next words
+    cdef int *target                         # (K,) their rows, here or not
     cdef double *target_logit                # (K,)
     cdef double *total_max                   # (n_columns,) over these words
     cdef double *total_sum                   # (n_columns,)

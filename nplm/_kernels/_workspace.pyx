@@ -72,11 +72,11 @@ cdef class Workspace:
         self.n_columns = columns
         self.stride = stride
         # One example at a time has one pass over all rows: one tile.
-        self.tile_rows = n_words if K == 1 else min(tile_rows, n_words)
+        self.tile_rows = max(1, n_words if K == 1 else min(tile_rows, n_words))
         self.n_tiles = (n_words + self.tile_rows - 1) // self.tile_rows
 
         cdef Py_ssize_t kept = n_words if keep_probabilities else self.tile_rows
-        cdef Py_ssize_t[18] sizes
+        cdef Py_ssize_t[19] sizes
         sizes[:] = [
             K * n_inputs * itemsize, K * n_hidden * itemsize, K * stride * itemsize,
             K * n_hidden * itemsize, K * n_inputs * itemsize,
@@ -87,9 +87,10 @@ cdef class Workspace:
             K * sizeof(int), K * sizeof(double),
             columns * sizeof(double), columns * sizeof(double),
             columns * sizeof(double), columns * sizeof(double),
+            K * sizeof(int),
         ]
         cdef Py_ssize_t i, total = ALIGNMENT
-        for i in range(18):
+        for i in range(19):
             sizes[i] = (sizes[i] + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT
             total += sizes[i]
         self.nbytes = total
@@ -103,8 +104,8 @@ cdef class Workspace:
 
         cdef uintptr_t at = <uintptr_t>self.memory
         at = (at + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT
-        cdef (void *)[18] start
-        for i in range(18):
+        cdef (void *)[19] start
+        for i in range(19):
             start[i] = <void *>at
             at += sizes[i]
         self.x, self.a, self.z = start[0], start[1], start[2]
@@ -118,6 +119,7 @@ cdef class Workspace:
         self.total_sum = <double *>start[15]
         self.softmax_max = <double *>start[16]
         self.softmax_sum = <double *>start[17]
+        self.word = <int *>start[18]
 
     def __dealloc__(self):
         free(self.memory)

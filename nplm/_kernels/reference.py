@@ -93,12 +93,32 @@ def train(
     return loss
 
 
+def score(
+    C: Array,
+    H: Array,
+    d: Array,
+    E: Array,
+    X: NDArray[np.int32],
+    y: NDArray[np.int32],
+    *,
+    first: int = 0,
+) -> Array:
+    """Maximum, sum of exponentials and target's logit over the words of E's rows."""
+    logits = forward(C, H, d, E, X)[-1]
+    high = logits.max(axis=1)
+    total = np.exp(logits - high[:, None]).sum(axis=1)
+    target = np.full(len(y), -np.inf)
+    here = np.flatnonzero((first <= y) & (y < first + len(E)))
+    target[here] = logits[here, y[here] - first]
+    return np.stack([high, total, target])
+
+
 def log_prob(
     C: Array, H: Array, d: Array, E: Array, X: NDArray[np.int32], y: NDArray[np.int32]
 ) -> Array:
     """Natural-log probability of each y after its context."""
-    log_p = log_softmax(forward(C, H, d, E, X)[-1])
-    return log_p[np.arange(len(y)), y]
+    high, total, target = score(C, H, d, E, X, y)
+    return target - high - np.log(total)
 
 
 def softmax_rows(logits: Array, *, logarithm: bool) -> None:

@@ -1,0 +1,105 @@
+"""What a mini-batch costs on a cluster: the model behind benchmarks/parallel.py.
+
+    seconds = overhead + slope(K) * K * (a rank's weights) + messages
+
+with the weights of section 3: ceil(|V| / M) rows of the output units and all of
+what is below them, which every rank duplicates. The messages are those of
+nplm.mpi: an Allgather of three float64 an example, and an Allreduce of the
+gradients on the hidden and feature layers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil, log2
+
+
+@dataclass(frozen=True)
+class Shape:
+    n_words: int
+    n: int
+    h: int
+    m: int
+    direct: bool
+
+    @property
+    def width(self) -> int:
+        """Parameters of an output unit, 1 + (n - 1) m + h."""
+        return 1 + self.direct * (self.n - 1) * self.m + self.h
+
+    @property
+    def below(self) -> int:
+        """Operations of the hidden and feature layers, which ranks duplicate."""
+        inputs = (self.n - 1) * self.m
+        return self.h * (1 + inputs) + inputs
+
+    def output_share(self) -> float:
+        """Share of the output units in all operations: 99.7% in section 3.2."""
+        outputs = self.n_words * self.width
+        return outputs / (outputs + self.below)
+
+    def weights(self, ranks: int) -> int:
+        """Weights that one rank goes through for an example."""
+        return ceil(self.n_words / ranks) * self.width + self.below
+
+
+@dataclass(frozen=True)
+class Network:
+    """Seconds a message takes in any case, and bytes a second."""
+
+    latency: float
+    bandwidth: float
+
+    def allgather(self, ranks: int, size: int) -> float:
+        """`size` bytes from each: log2 M steps that double what is sent."""
+        steps = ceil(log2(ranks))
+        return steps * self.latency + (ranks - 1) * size / self.bandwidth
+
+    def allreduce(self, ranks: int, size: int) -> float:
+        """Small: log2 M exchanges of all. Large: scatter, then gather."""
+        steps = ceil(log2(ranks))
+        small = steps * (self.latency + size / self.bandwidth)
+        parts = 2 * (ranks - 1) / ranks * size / self.bandwidth
+        return min(small, 2 * steps * self.latency + parts)
+
+    def batch(self, shape: Shape, ranks: int, K: int, itemsize: int = 4) -> float:
+        """Both messages of a mini-batch."""
+        if ranks == 1:
+            return 0.0
+        gradients = itemsize * K * (shape.width - 1)
+        return self.allgather(ranks, 24 * K) + self.allreduce(ranks, gradients)
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Ranks of one speed: seconds a weight of an example, by K, and a batch's."""
+
+    name: str
+    slope: dict[int, float]
+    overhead: float
+    network: Network
+    cores: int | None = None  # more ranks take turns
+
+    def seconds(self, shape: Shape, ranks: int, K: int) -> float:
+        """Of one mini-batch."""
+        turns = max(1.0, ranks / self.cores) if self.cores else 1.0
+        compute = self.overhead + self.slope[K] * K * shape.weights(ranks)
+        return turns * compute + self.network.batch(shape, ranks, K)
+
+    def speed_up(self, shape: Shape, ranks: int, K: int) -> float:
+        """Over one rank."""
+        return self.seconds(shape, 1, K) / self.seconds(shape, ranks, K)
+
+    def communication(self, shape: Shape, ranks: int, K: int) -> float:
+        """Share of the messages in the time."""
+        return self.network.batch(shape, ranks, K) / self.seconds(shape, ranks, K)
+
+    def best_ranks(self, shape: Shape, K: int, limit: int = 1024) -> int:
+        """Ranks (a power of two) beyond which more are no use: < 10% faster."""
+        ranks = 1
+        while ranks < limit:
+            faster = self.seconds(shape, ranks, K) / self.seconds(shape, 2 * ranks, K)
+            if faster < 1.1:
+                break
+            ranks *= 2
+        return ranks

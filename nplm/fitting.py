@@ -1,0 +1,97 @@
+"""From a network and windows to a fitted estimator, or one left as it was."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nplm.checkpoint import Checkpoint
+from nplm.network import Network
+from nplm.parallel import blas_threads
+from nplm.training import DivergenceError, Epochs, Progress, run_epochs
+
+__all__ = ["Windows", "fit_network"]
+
+
+class Windows(NamedTuple):
+    """What a fit works on, checked."""
+
+    X: NDArray[np.int32]
+    y: NDArray[np.int32]
+    held_out: tuple[NDArray[np.int32], NDArray[np.int32]] | None
+    go_on: bool  # from the weights of an earlier fit
+
+
+def fit_network(
+    lm: Any,
+    network: Network,
+    data: Windows,
+    before: dict[str, Any],
+    *,
+    max_iter: int,
+    patience: int | None = None,
+    progress: Progress | None = None,
+    history: dict[str, list[float]] | None = None,
+    checkpoint: Checkpoint | None = None,
+) -> None:
+    """Train `network`, and make what is left of it the attributes of `lm`.
+
+    When nothing of use is left, the attributes are those of `before`.
+    """
+    X, y, held_out, _ = data
+    so_far = history or {}
+    history = {"loss": [], "val_loss": [], "seconds": []}
+    history |= {name: list(values) for name, values in so_far.items()}
+    n_before = len(history["loss"])
+
+    def train(index: NDArray[np.intp]) -> None:
+        network.train(
+            X, y, index,
+            batch_size=lm.batch_size,
+            learning_rate_init=lm.learning_rate_init,
+            learning_rate_decay=lm.learning_rate_decay,
+            alpha=lm.alpha,
+        )  # fmt: skip
+
+    def held_out_loss() -> float:
+        assert held_out is not None
+        return -float(np.mean(network.log_prob(*held_out)))
+
+    epochs = Epochs(
+        max_iter=max_iter,
+        batch_size=lm.batch_size,
+        learning_rate_init=lm.learning_rate_init,
+        shuffle=lm.shuffle,
+        patience=patience,
+        tol=lm.tol,
+        verbose=int(lm.verbose) if network.rank == 0 else 0,
+        name=type(lm).__name__,
+    )
+    usable = False
+    try:
+        # The threads are the kernels' own.
+        with blas_threads(1), network.guard():
+            run_epochs(
+                network, train, len(y), lm.n_words_, epochs, lm._rng,
+                held_out_loss=held_out_loss if held_out is not None else None,
+                progress=progress, history=history, checkpoint=checkpoint,
+            )  # fmt: skip
+        usable = True
+    except KeyboardInterrupt:
+        usable = True
+        raise
+    except DivergenceError as error:
+        usable = error.kept_best
+        raise
+    finally:
+        arrays = network.arrays() if usable else None
+        if arrays is not None:
+            for name, array in arrays.items():
+                setattr(lm, f"{name}_", array)
+            lm.history_ = history
+            lm.n_iter_ = len(history["loss"]) - n_before
+            lm.n_seen_ = int(network.tally[1])
+        else:
+            lm.__dict__ = before

@@ -1,0 +1,177 @@
+"""Checkpoints: the same bits after a kill, and what cannot be gone on from."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+import nplm
+from nplm import NeuralLM, windows
+from nplm import checkpoint as checkpoints
+from nplm.checkpoint import CheckpointError
+
+PARAMETERS = ["C_", "H_", "d_", "U_", "b_"]
+SETTINGS = dict(n_words=20, n_hidden=6, embedding_dim=4, batch_size=4, random_state=0)
+FIT = """
+import sys
+import numpy as np
+from nplm import NeuralLM, checkpoint, training
+checkpoint.SECONDS_A_SAVE, training.SECONDS_A_CALL = 0, 0.002
+data = np.load(sys.argv[1])
+NeuralLM(**eval(sys.argv[3])).fit(data["X"], data["y"], checkpoint=sys.argv[2])
+"""
+
+
+class Killed(BaseException):
+    """Stops a fit on the spot: nothing after it is saved."""
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(0)
+    ids = np.cumsum(rng.choice([1, 2, 5], 2000, p=[0.7, 0.2, 0.1])) % 20
+    X, y = windows(ids.astype(np.int32), 2)
+    return dict(X=X[200:], y=y[200:], X_val=X[:200], y_val=y[:200])
+
+
+@pytest.fixture(autouse=True)
+def many_saves(monkeypatch):
+    monkeypatch.setattr(checkpoints, "SECONDS_A_SAVE", 0)
+    monkeypatch.setattr("nplm.training.SECONDS_A_CALL", 0.002)
+
+
+def fit_and_kill(lm, data, folder, at):
+    """Fit until `at` examples were done and saved."""
+
+    def progress(done, total, loss):
+        if done >= at:
+            raise Killed
+
+    with pytest.raises(Killed):
+        lm.fit(**data, checkpoint=folder, progress=progress)
+
+
+@pytest.mark.parametrize(
+    ("n_jobs", "at"), [(1, 1), (1, 1000), (1, 1800), (1, 2500), (1, 6000), (2, 2500)]
+)
+def test_the_same_bits_as_without_a_kill(data, tmp_path, n_jobs, at):
+    lm = NeuralLM(max_iter=5, learning_rate_init=0.02, n_jobs=n_jobs, **SETTINGS)
+    whole = clone(lm).fit(**data)
+    fit_and_kill(clone(lm), data, tmp_path, at)
+    began_at = []
+    lm.fit(**data, checkpoint=tmp_path, progress=lambda done, *_: began_at.append(done))
+    if at > 1000:
+        assert began_at[0] > 0.3 * at  # it did go on, not start anew
+    for name in PARAMETERS:
+        np.testing.assert_array_equal(getattr(lm, name), getattr(whole, name))
+    for name in ("loss", "val_loss"):
+        assert lm.history_[name] == whole.history_[name]
+    assert (lm.n_iter_, lm.n_seen_) == (whole.n_iter_, whole.n_seen_)
+    # Only the last save is left.
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_early_stopping_goes_on_too(data, tmp_path):
+    lm = NeuralLM(max_iter=60, learning_rate_init=0.3, alpha=0, direct=True, **SETTINGS)
+    whole = clone(lm).fit(**data)
+    assert whole.n_iter_ < 60
+    # Killed when the best epoch is behind it.
+    fit_and_kill(clone(lm), data, tmp_path, (whole.n_iter_ - 0.5) * len(data["y"]))
+    for _ in range(2):  # the second time there is nothing left to do
+        again = clone(lm).fit(**data, checkpoint=tmp_path)
+        np.testing.assert_array_equal(again.U_, whole.U_)
+        assert again.history_["val_loss"] == whole.history_["val_loss"]
+
+
+def test_more_epochs_may_be_asked_for(data, tmp_path):
+    lm = NeuralLM(max_iter=2, early_stopping=False, **SETTINGS)
+    clone(lm).fit(**data, checkpoint=tmp_path)
+    more = clone(lm).set_params(max_iter=4, verbose=0)
+    np.testing.assert_array_equal(
+        clone(more).fit(**data, checkpoint=tmp_path).U_, clone(more).fit(**data).U_
+    )
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_killed_by_the_system(data, tmp_path, n_jobs):
+    settings = SETTINGS | dict(max_iter=40 // n_jobs**2, batch_size=16, n_jobs=n_jobs)
+    X, y = data["X"], data["y"]
+    np.savez(tmp_path / "data.npz", X=X, y=y)
+    folder = tmp_path / "saves"
+    for saves in (2, 7):  # killed twice
+        job = subprocess.Popen(
+            [sys.executable, "-c", FIT, tmp_path / "data.npz", folder, repr(settings)],
+            env={**os.environ, "PYTHONPATH": str(Path(nplm.__file__).parents[1])},
+        )
+        deadline = time.monotonic() + 60
+        while n_saves(folder) < saves and time.monotonic() < deadline:
+            time.sleep(0.0005)
+        job.send_signal(signal.SIGKILL)
+        assert job.wait() == -signal.SIGKILL
+        assert n_saves(folder) >= saves
+    went_on = NeuralLM(**settings).fit(X, y, checkpoint=folder)
+    whole = NeuralLM(**settings).fit(X, y)
+    for name in PARAMETERS:
+        np.testing.assert_array_equal(getattr(went_on, name), getattr(whole, name))
+    assert went_on.history_["loss"] == whole.history_["loss"]
+
+
+def n_saves(folder):
+    latest = folder / "latest.json"
+    return json.loads(latest.read_text())["save"] if latest.exists() else 0
+
+
+@pytest.mark.parametrize(
+    "change",
+    [dict(learning_rate_init=0.1), dict(n_hidden=7), dict(n_jobs=2), dict(alpha=0)],
+)
+def test_another_fit_is_refused(data, tmp_path, change):
+    lm = NeuralLM(max_iter=1, **SETTINGS).fit(**data, checkpoint=tmp_path)
+    (name,) = change
+    with pytest.raises(CheckpointError, match=f"another fit: its {name} was"):
+        clone(lm).set_params(**change).fit(**data, checkpoint=tmp_path)
+    with pytest.raises(CheckpointError, match="another fit: its y was int32"):
+        clone(lm).fit(**data | {"y": (data["y"] + 1) % 20}, checkpoint=tmp_path)
+
+
+@pytest.mark.parametrize("damage", ["cut", "bit", "missing", "json", "empty", "newer"])
+def test_a_damaged_checkpoint_is_named(data, tmp_path, damage):
+    lm = NeuralLM(max_iter=1, **SETTINGS).fit(**data, checkpoint=tmp_path)
+    (arrays,) = tmp_path.glob("*.npz")
+    latest = tmp_path / "latest.json"
+    content = bytearray(arrays.read_bytes())
+    message = "is damaged .*Remove .* to start anew"
+    if damage == "cut":
+        arrays.write_bytes(content[: len(content) // 2])
+    elif damage == "bit":
+        content[300] ^= 4
+        arrays.write_bytes(content)
+    elif damage == "missing":
+        arrays.unlink()
+    elif damage == "json":
+        latest.write_text(latest.read_text()[:-9])
+    elif damage == "empty":
+        latest.write_text("")
+    else:
+        latest.write_text(latest.read_text().replace('"format": 1', '"format": 9'))
+        message = "of format 9, and this nplm reads format 1"
+    before = vars(lm).copy()
+    with pytest.raises(CheckpointError, match=message):
+        lm.fit(**data, checkpoint=tmp_path)
+    assert vars(lm).keys() == before.keys()
+    assert lm.U_ is before["U_"]
+
+
+def test_a_checkpoint_runs_no_code(tmp_path, data):
+    lm = NeuralLM(max_iter=1, **SETTINGS).fit(**data, checkpoint=tmp_path)
+    (arrays,) = tmp_path.glob("*.npz")
+    np.savez(arrays, C=np.array([Killed()], dtype=object))
+    with pytest.raises(CheckpointError, match="damaged"):
+        lm.fit(**data, checkpoint=tmp_path)
