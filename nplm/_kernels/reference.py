@@ -317,7 +317,7 @@ def mixed_frequencies(
         out[:, word] = (weights * members).sum(axis=1)
 
 
-# -- n-grams: scoring by hash (_hashed), n-grams that are contexts (_ngram_text) --
+# -- n-grams: scoring by hash (_hashed), n-grams that are contexts (_backoff) --
 
 
 def hashed_prob(
