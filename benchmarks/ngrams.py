@@ -113,7 +113,8 @@ def measure(folder: Path, repeats: int) -> list[Row]:
     rows = [
         Row("estimate", speed, "tokens/s CPU", "lmplz", LMPLZ_TOKENS_PER_SECOND,
             recorded=True),
-        Row("its peak memory", peak, "GB", "lmplz", LMPLZ_PEAK_GB, False, True),
+        Row("its peak memory", peak, "GB", "lmplz, 0.8 to 1.9", LMPLZ_PEAK_GB,
+            False, True),
     ]  # fmt: skip
     model = KneserNeyLM(n_words=len(words)).fit(*windows(train, ORDER - 1))
     X, y = windows(valid, ORDER - 1, history=train)

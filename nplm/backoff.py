@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from nplm._kernels import _backoff, _ngram_text
+from nplm._kernels import _backoff
 from nplm._kernels._hashed import MAX_ORDER as MAX_HASHED_ORDER
 from nplm.hashed import HashedNgrams
 from nplm.tree import ContextTree, TreeBuilder
@@ -159,7 +159,7 @@ class BackoffTree(ContextTree):
             For the n-grams of less than the highest order.
         """
         made = np.empty(self.followers(self.order - 1).start, dtype=np.int32)
-        _ngram_text.contexts_made(
+        _backoff.contexts_made(
             self.level_start,
             self.child_start,
             self.context_word,

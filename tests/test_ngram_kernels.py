@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 
 from nplm import windows
 from nplm._kernels import _backoff, _interpolation, _kneser_ney, reference
@@ -86,3 +86,21 @@ def test_frequency_kernels(counted):
         results.append((members, frequency, mixed))
     for fast, naive in zip(*results):
         assert_allclose(fast, naive, rtol=1e-12)
+
+
+@pytest.mark.parametrize("level", [0, 1, 2, 3])
+def test_find_kernels(counted, level):
+    tree, X, y = counted
+    X = X[:, 3 - level :]
+    results = []
+    for module in (_backoff, reference):
+        contexts, index = np.empty((2, len(X)), dtype=np.int32)
+        arrays = (tree.child_start, tree.context_word)
+        module.find_contexts(*arrays, X, tree.path(), contexts)
+        module.find_ngrams(tree.start, tree.words, contexts, y, index)
+        results.append((contexts, index))
+    assert_array_equal(*(contexts for contexts, _ in results))
+    assert_array_equal(*(index for _, index in results))
+    found = results[0][1] >= 0
+    assert found[:50].any()
+    assert_array_equal(tree.words[results[0][1][found]], y[found])

@@ -2,6 +2,9 @@
 
 from nplm._kernels._tree cimport descend, find
 
+cdef enum:
+    MAX_CONTEXT = 64
+
 
 def backoff_prob(
     const int[::1] child_start,
@@ -116,3 +119,68 @@ def find_ngrams(
         for i in range(contexts.shape[0]):
             c = contexts[i]
             out[i] = -1 if c < 0 else find(words, start[c], start[c + 1], y[i])
+
+
+cdef int context_after(
+    const int[::1] child_start, const int[::1] context_word, const int[::1] parent,
+    int context, int word,
+) noexcept nogil:
+    """Number of the context made of the words of `context` and then `word`, or -1."""
+    cdef int before[MAX_CONTEXT]
+    cdef int n = 0
+    cdef int found = 1 + word
+    while context > 0:
+        before[n] = context_word[context]  # the oldest first
+        n += 1
+        context = parent[context]
+    while n > 0 and found >= 0:
+        n -= 1
+        found = find(
+            context_word, child_start[found], child_start[found + 1], before[n]
+        )
+    return found
+
+
+def contexts_made(
+    const int[::1] level_start,
+    const int[::1] child_start,
+    const int[::1] context_word,
+    const int[::1] parent,
+    const int[::1] start,
+    const int[::1] words,
+    int[::1] slot,
+    int[::1] made,
+):
+    """For each n-gram (c, w), the number of the context c w, or -1.
+
+    `made` has an entry for each n-gram of less than the highest order; `slot` is
+    scratch of ``n_words`` entries.
+
+    Equivalent to looking up ``(*words_of(c), w)`` from the root for each n-gram.
+    """
+    cdef int level, above, context, first, last, i, below
+    with nogil:
+        for i in range(start[1] if made.shape[0] > 0 else 0):
+            made[i] = 1 + words[i]
+        for level in range(1, <int> level_start.shape[0] - 2):
+            for above in range(level_start[level - 1], level_start[level]):
+                first = start[above]
+                last = start[above + 1]
+                for i in range(first, last):
+                    slot[words[i]] = i
+                for context in range(child_start[above], child_start[above + 1]):
+                    for i in range(start[context], start[context + 1]):
+                        # c w is c' w and one older word. A pruned model may lack
+                        # c' w among its n-grams: then what is in the slot is not
+                        # its, and it is looked up from the root.
+                        below = slot[words[i]]
+                        if first <= below < last and words[below] == words[i]:
+                            below = made[below]
+                        else:
+                            below = context_after(
+                                child_start, context_word, parent, above, words[i]
+                            )
+                        made[i] = -1 if below < 0 else find(
+                            context_word, child_start[below], child_start[below + 1],
+                            context_word[context],
+                        )

@@ -26,7 +26,7 @@ cdef extern from *:
     const uint64_t MULTIPLIER, MIX1, MIX2, TAG
 
 cdef enum:
-    BLOCK = 32
+    BLOCK = 64
     MAX_WORDS = 16
     # Slots of 16 bytes to a line of the cache.
     BUCKET = 4
@@ -259,27 +259,40 @@ def hashed_prob(
     cdef int n_context = <int> X.shape[1]
     # Chain j is the n-gram of window j, its newest word first, and chain
     # BLOCK + j the context; both grow by one older word a step.
+    cdef int words[BLOCK][MAX_WORDS]
     cdef uint64_t hashes[BLOCK][MAX_WORDS]
     cdef uint64_t key[2 * BLOCK]
     cdef Slot* found[MAX_WORDS][2 * BLOCK]
     cdef int live[2 * BLOCK]
     cdef int length[2 * BLOCK]
+    cdef int context_chain[BLOCK]
     cdef uint64_t* chain
     cdef Slot* level_slots
     cdef uint64_t n_slots, power
     cdef Slot* at
     cdef Py_ssize_t first = 0
     cdef int n, n_live, n_next, i, j, k, w
+    cdef bint follows
     cdef double scale
     with nogil:
         while first < X.shape[0]:
             n = <int> min(<Py_ssize_t> BLOCK, X.shape[0] - first)
             n_live = 0
             for j in range(n):
-                hashes[j][0] = hash_word(y[first + j])
+                words[j][0] = y[first + j]
                 for k in range(1, n_context + 1):
-                    hashes[j][k] = hash_word(X[first + j, n_context - k])
-                for i in range(2):
+                    words[j][k] = X[first + j, n_context - k]
+                # In a stream the context of a window is the n-gram of the last.
+                follows = j > 0
+                for k in range(n_context if follows else 0):
+                    follows = follows and words[j][k + 1] == words[j - 1][k]
+                hashes[j][0] = hash_word(words[j][0])
+                for k in range(1, n_context + 1):
+                    hashes[j][k] = (
+                        hashes[j - 1][k - 1] if follows else hash_word(words[j][k])
+                    )
+                context_chain[j] = j - 1 if follows else BLOCK + j
+                for i in range(1 if follows else 2):
                     w = j + i * BLOCK
                     length[w] = 1
                     key[w] = hashes[j][i]
@@ -314,12 +327,8 @@ def hashed_prob(
                     k -= 1
                 # Weights of the contexts of more than k words, the longest first.
                 scale = 1
-                for i in range(length[BLOCK + j], k, -1):
-                    if i == 1:
-                        scale *= bow[1 + X[first + j, n_context - 1]]
-                    else:
-                        scale *= found[i - 1][BLOCK + j].bow
-                out[first + j] = scale * (
-                    found[k][j].prob if k > 0 else prob[y[first + j]]
-                )
+                w = context_chain[j]
+                for i in range(min(length[w], n_context), k, -1):
+                    scale *= found[i - 1][w].bow if i > 1 else bow[1 + words[j][1]]
+                out[first + j] = scale * (found[k][j].prob if k > 0 else prob[words[j][0]])
             first += n

@@ -398,7 +398,7 @@ def mixed_frequencies(
         out[:, word] = (weights * members).sum(axis=1)
 
 
-# -- n-grams: scoring by hash (_hashed), n-grams that are contexts (_ngram_text) --
+# -- n-grams: scoring by hash (_hashed), n-grams that are contexts (_backoff) --
 
 
 def hashed_prob(
@@ -443,3 +443,29 @@ def contexts_made(
     for c, gram in enumerate(spelled):
         for i in range(start[c], min(start[c + 1], len(made))):
             made[i] = number.get((*gram, int(words[i])), -1)
+
+
+def find_contexts(
+    child_start: NDArray[np.int32],
+    context_word: NDArray[np.int32],
+    X: NDArray[np.int32],
+    path: NDArray[np.int32],
+    out: NDArray[np.int32],
+) -> None:
+    """Find the number of each whole context, or -1."""
+    for row, x in enumerate(X):
+        contexts = _contexts(child_start, context_word, x)
+        out[row] = contexts[-1] if len(contexts) == len(x) + 1 else -1
+
+
+def find_ngrams(
+    start: NDArray[np.int32],
+    words: NDArray[np.int32],
+    contexts: NDArray[np.int32],
+    y: NDArray[np.int32],
+    out: NDArray[np.int32],
+) -> None:
+    """Index of each n-gram ``(contexts[i], y[i])`` in `words`, or -1."""
+    for i, c in enumerate(contexts):
+        place = np.flatnonzero(words[start[c] : start[c + 1]] == y[i])
+        out[i] = start[c] + place[0] if c >= 0 and len(place) else -1

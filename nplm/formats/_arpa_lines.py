@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from nplm._kernels import _ngram_text
+from nplm._kernels import _ngram_format
 from nplm.backoff import BackoffTree
 from nplm.formats._words import BEGIN, END, WordText
 
@@ -54,11 +54,11 @@ class NgramLines:
         context, last = map(int, tree.level_start[level : level + 2])
         most = int(np.diff(tree.start[context : last + 1]).max(initial=0))
         longest = int(np.diff(self.text.start).max()) + len(BEGIN) + 1
-        line = 2 * _ngram_text.NUMBER_BYTES + (level + 1) * longest
+        line = 2 * _ngram_format.NUMBER_BYTES + (level + 1) * longest
         buffer = np.empty(max(BUFFER_BYTES, most * line), dtype=np.uint8)
         has_weights = level + 1 < tree.order
         while context < last:
-            context, n = _ngram_text.format_ngrams(
+            context, n = _ngram_format.format_ngrams(
                 context,
                 last,
                 level,

@@ -10,7 +10,7 @@ from typing import BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from nplm._kernels import _ngram_text
+from nplm._kernels import _ngram_parse
 from nplm.formats._words import WordText
 
 __all__ = ["Lines"]
@@ -76,7 +76,7 @@ class Lines:
                     "short, or its header is wrong",
                     ended=True,
                 )
-            reason, at, n_lines, row = _ngram_text.parse_ngrams(
+            reason, at, n_lines, row = _ngram_parse.parse_ngrams(
                 np.frombuffer(self._buffer, dtype=np.uint8),
                 self._at,
                 text.text,
@@ -92,7 +92,7 @@ class Lines:
             unmoved = at == self._at
             self._at = at
             self._n_read += n_lines
-            if reason != _ngram_text.MORE:
+            if reason != _ngram_parse.MORE:
                 raise self._error(reason, n_words, weights, row, n, text)
             if row < n and (unmoved or at < len(self._buffer)) and not self._fill():
                 # The last line has no end: it is cut short, or just lacks it.
@@ -117,17 +117,17 @@ class Lines:
         line = self.next() or ""
         shape = f"a number and {n_words} words" + (" and a number" if weights else "")
         tokens = line.split()
-        if reason == _ngram_text.SECTION:
+        if reason == _ngram_parse.SECTION:
             return self.error(
                 f"{line!r} after {row} {n_words}-grams, but the header says {n}"
             )
-        if reason == _ngram_text.BAD_LENGTH:
+        if reason == _ngram_parse.BAD_LENGTH:
             return self.error(f"{line!r} is not {shape} (a {n_words}-gram)")
-        if reason == _ngram_text.OUT_OF_RANGE:
+        if reason == _ngram_parse.OUT_OF_RANGE:
             return self.error(
                 f"{tokens[0]} in {line!r} is no log10 of a probability: it is above 0"
             )
-        if reason == _ngram_text.BAD_NUMBER:
+        if reason == _ngram_parse.BAD_NUMBER:
             return self.error(
                 f"{line!r} is not {shape} (a {n_words}-gram): a number is not one, "
                 "or not finite"

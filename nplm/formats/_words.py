@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from nplm._kernels import _ngram_text
+from nplm._kernels import _ngram_parse
 
 __all__ = ["BEGIN", "END", "WordText", "check_marks", "check_words"]
 
@@ -77,7 +77,7 @@ class WordText:
     def slots(self) -> NDArray[np.int32]:
         """Ids by the hash of the words."""
         slots = np.full(2 << len(self._words).bit_length(), -1, dtype=np.int32)
-        _ngram_text.hash_words(self.text, self.start, slots)
+        _ngram_parse.hash_words(self.text, self.start, slots)
         return slots
 
     def __contains__(self, word: str) -> bool:

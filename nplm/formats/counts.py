@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from nplm._kernels import _ngram_text
+from nplm._kernels import _ngram_format, _ngram_parse
 from nplm.formats._arpa_lines import BUFFER_BYTES
 from nplm.formats._files import check_writable, reading, writing
 from nplm.formats._words import BEGIN, END, WordText, check_marks, check_words
@@ -57,10 +57,10 @@ def write_counts(
         for level in range(tree.order):
             context, last = map(int, tree.level_start[level : level + 2])
             most = int(np.diff(tree.start[context : last + 1]).max(initial=0))
-            line = _ngram_text.NUMBER_BYTES + (level + 1) * longest
+            line = _ngram_format.NUMBER_BYTES + (level + 1) * longest
             buffer = np.empty(max(BUFFER_BYTES, most * line), dtype=np.uint8)
             while context < last:
-                context, n = _ngram_text.format_counts(
+                context, n = _ngram_format.format_counts(
                     context,
                     last,
                     level,
@@ -177,7 +177,7 @@ def _parse(
     n = data.count(b"\n") + 1
     ids = np.empty((n, MAX_ORDER), dtype=np.int32)
     length, counts = np.empty(n, dtype=np.int32), np.empty(n, dtype=np.int64)
-    reason, n_lines, rows = _ngram_text.parse_counts(
+    reason, n_lines, rows = _ngram_parse.parse_counts(
         np.frombuffer(data, dtype=np.uint8),
         text.text,
         text.start,
@@ -186,13 +186,13 @@ def _parse(
         length,
         counts,
     )
-    if reason != _ngram_text.MORE:
+    if reason != _ngram_parse.MORE:
         line = data.split(b"\n", n_lines)[n_lines - 1].decode(errors="replace").strip()
         why = {
-            _ngram_text.BAD_LENGTH: f"is not 1 to {MAX_ORDER} words and a count",
-            _ngram_text.BAD_NUMBER: "does not end in a whole number, 0 or more",
-            _ngram_text.OUT_OF_RANGE: "has a count that overflows: 2**53 or more",
-            _ngram_text.UNKNOWN_WORD: "has a word that is no unigram of the file, and "
+            _ngram_parse.BAD_LENGTH: f"is not 1 to {MAX_ORDER} words and a count",
+            _ngram_parse.BAD_NUMBER: "does not end in a whole number, 0 or more",
+            _ngram_parse.OUT_OF_RANGE: "has a count that overflows: 2**53 or more",
+            _ngram_parse.UNKNOWN_WORD: "has a word that is no unigram of the file, and "
             "not among `words`",
         }[reason]
         raise ValueError(f"{path}, line {n_lines}: {line!r} {why}.")
