@@ -4,6 +4,7 @@ The models of Bengio, Ducharme, Vincent and Jauvin (2003), *A Neural
 Probabilistic Language Model*, Journal of Machine Learning Research 3.
 """
 
+import nplm._kernels  # noqa: F401 (first: unbuilt sources say what to run)
 from nplm.backoff_lm import BackoffLM
 from nplm.class_lm import ClassLM
 from nplm.mixture import MixtureLM

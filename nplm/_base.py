@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import numbers
-from collections.abc import Iterator
-from typing import Any, Self
+from collections.abc import Callable, Iterator
+from functools import wraps
+from typing import Any, Self, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
-__all__ = ["LanguageModel", "check_ids"]
+__all__ = ["LanguageModel", "all_or_nothing", "check_ids"]
 
 MAX_N_WORDS = np.iinfo(np.int32).max
 # A block of probabilities holds at most this many numbers (32 MB of float64).
@@ -78,6 +79,30 @@ def check_n_words(n_words: int | None) -> None:
         )
     if not 1 <= n_words <= MAX_N_WORDS:
         raise ValueError(f"n_words must be between 1 and {MAX_N_WORDS}, got {n_words}.")
+
+
+Fit = TypeVar("Fit", bound=Callable[..., Any])
+
+
+def all_or_nothing(fit: Fit) -> Fit:
+    """Leave the model as it was when a fit is refused or breaks off.
+
+    A model half of the old fit and half of the new one would pass ids to a
+    kernel that its arrays do not have. An exception whose ``kept_best`` is true
+    says that the fit left a model of use.
+    """
+
+    @wraps(fit)
+    def guarded(self: Any, *args: Any, **kwargs: Any) -> Any:
+        before = vars(self).copy()
+        try:
+            return fit(self, *args, **kwargs)
+        except BaseException as error:
+            if not getattr(error, "kept_best", False):
+                self.__dict__ = before
+            raise
+
+    return cast(Fit, guarded)
 
 
 class LanguageModel(DensityMixin, BaseEstimator):
@@ -248,7 +273,11 @@ class LanguageModel(DensityMixin, BaseEstimator):
             return self._check_ids(contexts, target)
         n_context = contexts.shape[1]
         order = n_context + 1 if self.order is None else self.order
-        if not isinstance(order, numbers.Integral) or order < 1:
+        if (
+            not isinstance(order, numbers.Integral)
+            or isinstance(order, bool)
+            or order < 1
+        ):
             raise ValueError(
                 f"order must be None or a whole number from 1, got {self.order!r}."
             )
@@ -277,7 +306,10 @@ class LanguageModel(DensityMixin, BaseEstimator):
             return None
         if X_val is None or y_val is None:
             raise ValueError("X_val and y_val go together: give both, or neither.")
-        return self._check_windows(X_val, y_val)
+        try:
+            return self._check_windows(X_val, y_val)
+        except ValueError as error:
+            raise ValueError(f"In X_val, y_val: {error}") from error
 
     def _check_X(self, X: ArrayLike) -> NDArray[np.int32]:
         check_is_fitted(self)

@@ -12,7 +12,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["FrequencyBins", "MixtureFit", "fit_mixture_weights"]
+__all__ = ["BIN_PRIOR", "FrequencyBins", "MixtureFit", "fit_mixture_weights"]
+
+# A bin may hold a handful of held-out samples, which need no uniform member, and
+# would leave it no weight and an unseen word no probability.
+BIN_PRIOR = 1.0
 
 
 class FrequencyBins(NamedTuple):
@@ -72,7 +76,8 @@ class MixtureFit(NamedTuple):
     weights : ndarray of float64, shape (n_bins, n_members)
         Rows sum to 1.
     log_likelihood : list of float
-        Mean log-likelihood of the samples before each step, and at the end.
+        Mean log-likelihood of the samples before each step, and at the end; with
+        a prior, that of the weights is in it.
     """
 
     weights: NDArray[np.float64]
@@ -91,6 +96,7 @@ def fit_mixture_weights(
     *,
     max_iter: int,
     tol: float,
+    prior: float = 0.0,
 ) -> MixtureFit:
     """Maximise the likelihood of held-out samples over the mixture weights.
 
@@ -111,6 +117,11 @@ def fit_mixture_weights(
         The most steps to make.
     tol : float
         Stop when a step gains less than this, in nats a sample.
+    prior : float, default=0.0
+        Samples that each bin is taken to have besides its own, shared by the
+        members as in one bin of all samples (and there equally): a member that
+        a handful of samples never needed then keeps a little weight. 0 is
+        maximum likelihood.
 
     Returns
     -------
@@ -141,11 +152,21 @@ def fit_mixture_weights(
     n_members = probs.shape[1]
     size = np.bincount(bins, minlength=n_bins)
     weights = np.full((n_bins, n_members), 1 / n_members)
+    extra = np.full(n_members, prior / n_members)
+    if prior > 0 and n_bins > 1:
+        one_bin = np.zeros_like(bins)
+        of_all = fit_mixture_weights(
+            probs, one_bin, 1, max_iter=max_iter, tol=tol, prior=prior
+        )
+        extra = prior * of_all.weights[0]
     log_likelihood: list[float] = []
     while True:
         joint = weights[bins] * probs
         mixture = joint.sum(axis=1)
-        log_likelihood.append(float(np.log(mixture).mean()))
+        total = np.log(mixture).sum()
+        if prior > 0:
+            total += (np.log(weights[size > 0]) @ extra).sum()
+        log_likelihood.append(float(total / len(mixture)))
         gained = (
             len(log_likelihood) < 2 or log_likelihood[-1] - log_likelihood[-2] >= tol
         )
@@ -154,7 +175,8 @@ def fit_mixture_weights(
         joint /= mixture[:, np.newaxis]
         for member in range(n_members):
             expected = np.bincount(bins, joint[:, member], minlength=n_bins)
-            weights[:, member] = expected / np.maximum(size, 1)
+            expected += extra[member]
+            weights[:, member] = expected / np.maximum(size + prior, 1)
         # Without samples the expectations are all 0: not yet a distribution.
         weights[size == 0] = 1 / n_members
     filled = np.flatnonzero(size)

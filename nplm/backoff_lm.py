@@ -8,7 +8,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from nplm._base import LanguageModel
+from nplm._base import LanguageModel, all_or_nothing
 from nplm.backoff import BackoffTree
 from nplm.pruning import pruned_by_entropy
 
@@ -62,6 +62,7 @@ class BackoffLM(LanguageModel):
         self.n_words = n_words
         self.boundary = boundary
 
+    @all_or_nothing
     def fit(
         self,
         X: ArrayLike,

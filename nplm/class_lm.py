@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 
-from nplm._base import LanguageModel, check_ids
+from nplm._base import LanguageModel, all_or_nothing, check_ids
 from nplm._em import fit_mixture_weights
 from nplm.ngram import KneserNeyLM
 from nplm.word_classes import WordClasses
@@ -122,6 +122,7 @@ class ClassLM(LanguageModel):
         self.boundary = boundary
         self.random_state = random_state
 
+    @all_or_nothing
     def fit(
         self,
         X: ArrayLike,

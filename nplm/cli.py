@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import tempfile
 import warnings
 from collections.abc import Callable
@@ -38,6 +39,10 @@ CORPORA: dict[str, Callable[[], Bunch]] = {
     "brown": fetch_brown,
     "ptb": fetch_ptb,
 }
+REPETITIVE = (
+    "Docstrings repeat one another, across the parts too: that favours the n-gram "
+    "models, which remember phrases. On running text (--corpus brown) the order turns."
+)
 # The exit code of a program that SIGINT ended, as shells have it.
 INTERRUPTED = 130
 DEFAULTS = NeuralLM().get_params()
@@ -54,6 +59,8 @@ def _writable_file(_ctx: Any, _param: Any, path: Path | None) -> Path | None:
     if path is not None:
         if path.is_dir():
             raise click.BadParameter(f"{path} is a folder; name a file.")
+        if path.exists() and not os.access(path, os.W_OK):
+            raise click.BadParameter(f"{path} cannot be written to.")
         _probe(path.absolute().parent)
     return path
 
@@ -161,7 +168,9 @@ ABOVE_ZERO = click.FloatRange(min=0, min_open=True)
     click.Choice(["float32", "float64"]),
     "Arithmetic of the network.",
 )
-@click.option("--seed", "random_state", type=int, default=0, help="Random seed.")
+@click.option(
+    "--seed", "random_state", type=click.IntRange(min=0), default=0, help="Random seed."
+)
 @click.option(
     "--ngram-order", type=click.IntRange(min=2), default=5, help="Kneser-Ney's n."
 )
@@ -212,6 +221,10 @@ def compare_command(
         )
     console, status = Console(), Console(stderr=True)
     network = NeuralLM(**parameters)
+    try:
+        network._check_parameters()
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
     results: list[tuple[Row, LanguageModel]] = []
     corpus: Bunch | None = None
     exit_code, failure = 0, None
@@ -229,27 +242,36 @@ def compare_command(
             exit_code, failure = 1, f"The training of the network diverged. {error}"
         except KeyboardInterrupt:
             if corpus is None:
+                status.print("Interrupted before anything was trained.", style="red")
                 ctx.exit(INTERRUPTED)
             exit_code, failure = INTERRUPTED, "Interrupted."
         except (OSError, ImportError, ValueError) as error:
-            raise click.ClickException(str(error)) from error
+            if corpus is None or not results:
+                raise click.ClickException(str(error)) from error
+            exit_code, failure = 1, str(error)
 
     _print_table(console, [row for row, _ in results])
     models = {row.model: model for row, model in results}
     if exit_code == INTERRUPTED and hasattr(network, "C_"):
         models["NeuralLM"] = network
     report = _report(corpus_name, corpus, results, parameters, models, failure)
+    if corpus_name == "python-docs":
+        console.print(REPETITIVE)
     _print_examples(console, report)
     for note in dict.fromkeys(str(note.message) for note in notes):
         status.print(f"Note: {note}", style="yellow", markup=False)
     if failure:
         status.print(failure, style="red", markup=False)
-    if json_path:
-        json_path.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
-        status.print(f"Results: {json_path}", markup=False)
-    if folder:
-        _save(folder, models, corpus)
-        status.print(f"Saved to {folder}: {', '.join(models)}", markup=False)
+    try:
+        if folder:
+            _save(folder, models, corpus)
+            status.print(f"Saved to {folder}: {', '.join(models)}", markup=False)
+        if json_path:
+            json_path.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
+            status.print(f"Results: {json_path}", markup=False)
+    except OSError as error:
+        exit_code = exit_code or 1
+        status.print(f"Not all was written: {error}.", style="red", markup=False)
     ctx.exit(exit_code)
 
 

@@ -61,7 +61,7 @@ def modified_discounts(
         f"Kneser-Ney cannot estimate the discounts of the {order}-grams: {why}. "
         "Discounting them by {}, {} and {} instead.".format(*FALLBACK_DISCOUNTS),
         UserWarning,
-        stacklevel=4,
+        stacklevel=5,
     )
     return FALLBACK_DISCOUNTS
 
@@ -106,7 +106,7 @@ def plain_discounts(
         f"{n1} of count 1 and {n2} of count 2. Discounting them by "
         f"{FALLBACK_DISCOUNT} instead.",
         UserWarning,
-        stacklevel=4,
+        stacklevel=5,
     )
     return FALLBACK_DISCOUNT, FALLBACK_DISCOUNT, FALLBACK_DISCOUNT
 

@@ -15,6 +15,11 @@ from nplm.training import DivergenceError, Epochs, Progress, run_epochs
 __all__ = ["Windows", "fit_network"]
 
 
+# Training windows scored after an epoch without held-out data: the loss of the
+# epoch is from before its last updates, and these may have diverged.
+N_PROBED = 1000
+
+
 class Windows(NamedTuple):
     """What a fit works on, checked."""
 
@@ -45,11 +50,12 @@ def fit_network(
     history = {"loss": [], "val_loss": [], "seconds": []}
     history |= {name: list(values) for name, values in so_far.items()}
     n_before = len(history["loss"])
+    batch_size = min(lm.batch_size, len(y))
 
     def train(index: NDArray[np.intp]) -> None:
         network.train(
             X, y, index,
-            batch_size=lm.batch_size,
+            batch_size=batch_size,
             learning_rate_init=lm.learning_rate_init,
             learning_rate_decay=lm.learning_rate_decay,
             alpha=lm.alpha,
@@ -59,9 +65,12 @@ def fit_network(
         assert held_out is not None
         return -float(np.mean(network.log_prob(*held_out)))
 
+    def loss_of_the_last() -> float:
+        return -float(np.mean(network.log_prob(X[-N_PROBED:], y[-N_PROBED:])))
+
     epochs = Epochs(
         max_iter=max_iter,
-        batch_size=lm.batch_size,
+        batch_size=batch_size,
         learning_rate_init=lm.learning_rate_init,
         shuffle=lm.shuffle,
         patience=patience,
@@ -76,11 +85,13 @@ def fit_network(
             run_epochs(
                 network, train, len(y), lm.n_words_, epochs, lm._rng,
                 held_out_loss=held_out_loss if held_out is not None else None,
+                probe=loss_of_the_last,
                 progress=progress, history=history, checkpoint=checkpoint,
             )  # fmt: skip
         usable = True
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as interrupt:
         usable = True
+        vars(interrupt)["kept_best"] = True  # as all_or_nothing reads it
         raise
     except DivergenceError as error:
         usable = error.kept_best

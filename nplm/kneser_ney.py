@@ -9,7 +9,7 @@ from typing import Any, Literal, Self, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from nplm._base import check_ids
+from nplm._base import all_or_nothing, check_ids
 from nplm._kernels import _kneser_ney
 from nplm.backoff import BackoffTree
 from nplm.backoff_lm import BackoffLM
@@ -131,6 +131,7 @@ class KneserNeyLM(BackoffLM):
         self.boundary = boundary
         self.discounts = discounts
 
+    @all_or_nothing
     def fit(
         self,
         X: ArrayLike,
@@ -165,6 +166,7 @@ class KneserNeyLM(BackoffLM):
         self._check_parameters()
         return self._estimate(self._count(X, y))
 
+    @all_or_nothing
     def partial_fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Add the counts of more windows, and estimate the model anew.
 
@@ -193,6 +195,7 @@ class KneserNeyLM(BackoffLM):
         counts = self._count(X, y)
         return self._estimate(counts if first else self.counts_.merged(counts))
 
+    @all_or_nothing
     def fit_stream(self, ids: ArrayLike | Sequence[ArrayLike]) -> Self:
         """Count a text and estimate the model, without making windows of it.
 
@@ -240,6 +243,7 @@ class KneserNeyLM(BackoffLM):
         X = self._nearest(X) if padded else shown
         return self._estimate(self._count(X, y, padded=padded))
 
+    @all_or_nothing
     def fit_counts(
         self,
         ngrams: ArrayLike | Sequence[ArrayLike],

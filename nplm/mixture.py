@@ -12,8 +12,8 @@ from sklearn.utils import Bunch
 from sklearn.utils.metaestimators import _BaseComposition
 from sklearn.utils.validation import check_is_fitted
 
-from nplm._base import LanguageModel
-from nplm._em import FrequencyBins, fit_mixture_weights
+from nplm._base import LanguageModel, all_or_nothing
+from nplm._em import BIN_PRIOR, FrequencyBins, fit_mixture_weights
 from nplm.counts import NgramCounts
 from nplm.frequencies import RelativeFrequencies
 from nplm.uniform import UniformLM
@@ -149,6 +149,7 @@ class MixtureLM(_BaseComposition, LanguageModel):
         self._set_params("estimators", **params)
         return self
 
+    @all_or_nothing
     def fit(
         self,
         X: ArrayLike,
@@ -244,6 +245,7 @@ class MixtureLM(_BaseComposition, LanguageModel):
             1 if self._contexts is None else self._bins.n_bins,
             max_iter=self.max_iter,
             tol=self.tol,
+            prior=0.0 if self._contexts is None else BIN_PRIOR,
         )
         self.n_iter_ = fit.n_iter
         return fit.weights[0] if self._contexts is None else fit.weights

@@ -31,7 +31,14 @@ def kernel_tier() -> str:
     "avx512", "avx2" and "plain" are nplm's own float32 kernels, "blas" is
     SciPy's BLAS; float64 always uses BLAS.
     """
-    return os.environ.get("NPLM_TIER") or available_tiers()[0]
+    tiers = available_tiers()
+    tier = os.environ.get("NPLM_TIER") or tiers[0]
+    if tier not in tiers:
+        raise ValueError(
+            f"NPLM_TIER={tier!r} is no kernel tier of this processor: choose among "
+            f"{', '.join(tiers)}, or unset it for the fastest."
+        )
+    return tier
 
 
 @dataclass(frozen=True)

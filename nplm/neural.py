@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from nplm._base import LanguageModel
+from nplm._base import LanguageModel, all_or_nothing
 from nplm.checkpoint import Checkpoint, fingerprint
 from nplm.fitting import Windows, fit_network
 from nplm.network import Network, kernel_tier
@@ -36,7 +36,7 @@ class NeuralLM(LanguageModel):
     context's words, nearest first; a softmax turns y into probabilities.
     Trained by stochastic gradient ascent on the log-likelihood. The defaults
     are MLP9 of the paper's Table 1 and its training recipe, but for the step at
-    the start, which is twice the paper's 1e-3.
+    the start, which is four times the paper's 1e-3.
 
     Parameters
     ----------
@@ -222,6 +222,7 @@ class NeuralLM(LanguageModel):
 
     # -- fitting --------------------------------------------------------------
 
+    @all_or_nothing
     def fit(
         self,
         X: ArrayLike,
@@ -336,6 +337,7 @@ class NeuralLM(LanguageModel):
             arrays |= {name: getattr(self, name) for name in WEIGHTS}
         return fingerprint(parameters, arrays)
 
+    @all_or_nothing
     def partial_fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Train one more epoch, on these windows.
 
@@ -373,6 +375,9 @@ class NeuralLM(LanguageModel):
 
     def _check_parameters(self) -> None:
         self._validate_params()
+        check_random_state(self.random_state)
+        n_threads(self.n_jobs)
+        kernel_tier()
         if self.n_hidden == 0 and not self.direct:
             raise ValueError(
                 "n_hidden=0 without direct connections leaves no path from the "
@@ -389,6 +394,8 @@ class NeuralLM(LanguageModel):
     def _check_shape(self) -> None:
         """Raise when the parameters ask for another network than was fitted."""
         fitted = {
+            "order": self.order if self.order is None else self.order_,
+            "n_words": self.n_words if self.n_words is None else self.n_words_,
             "n_hidden": len(self.d_),
             "embedding_dim": self.C_.shape[1],
             "direct": self.W_ is not None,

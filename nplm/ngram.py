@@ -8,8 +8,8 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from nplm._base import LanguageModel
-from nplm._em import FrequencyBins, fit_mixture_weights
+from nplm._base import LanguageModel, all_or_nothing
+from nplm._em import BIN_PRIOR, FrequencyBins, fit_mixture_weights
 from nplm.counts import NgramCounts
 from nplm.frequencies import RelativeFrequencies
 from nplm.kneser_ney import KneserNeyLM
@@ -28,6 +28,8 @@ class InterpolatedTrigram(LanguageModel):
 
     with a set of weights for each bin :math:`q = \lceil -\log((1 + freq(c)) /
     T) \rceil` of the context's frequency, estimated by EM on held-out windows.
+    A bin has one more sample than it has windows, shared as all bins together
+    share theirs, so that few windows cannot take all weight from a member.
     Where a context was never seen, its order falls back on the one below
     (:math:`p_3 := p_2`), so the probabilities always sum to 1.
 
@@ -96,6 +98,7 @@ class InterpolatedTrigram(LanguageModel):
         self.max_iter = max_iter
         self.tol = tol
 
+    @all_or_nothing
     def fit(
         self,
         X: ArrayLike,
@@ -149,6 +152,7 @@ class InterpolatedTrigram(LanguageModel):
             bins.n_bins,
             max_iter=self.max_iter,
             tol=self.tol,
+            prior=BIN_PRIOR,
         )
         self._bins = bins
         self.members_ = members
@@ -191,6 +195,5 @@ class InterpolatedTrigram(LanguageModel):
         self, X: NDArray[np.int32], y: NDArray[np.int32]
     ) -> NDArray[np.float64]:
         prob = np.einsum("ij,ij->i", self._row_weights(X), self.members_.prob(X, y))
-        # Held-out data may leave the uniform member no weight.
-        with np.errstate(divide="ignore"):
-            return np.log(prob)
+        with np.errstate(divide="ignore"):  # weights set by hand may be 0
+            return np.log(prob, out=prob)

@@ -17,6 +17,7 @@ from threadpoolctl import ThreadpoolController
 __all__ = ["Threads", "blas_threads", "n_threads"]
 
 T = TypeVar("T")
+MAX_THREADS = 256  # as many members as a Team has room for
 
 
 def n_threads(n_jobs: int | None) -> int:
@@ -27,6 +28,10 @@ def n_threads(n_jobs: int | None) -> int:
     by the square of `n_jobs`.
     """
     n = int(effective_n_jobs(1 if n_jobs is None else n_jobs))
+    if n > MAX_THREADS:
+        raise ValueError(
+            f"n_jobs={n_jobs}: one fit uses at most {MAX_THREADS} threads."
+        )
     backend, _ = get_active_backend()
     if backend.nesting_level:
         # joblib tells its worker processes their share through this variable.

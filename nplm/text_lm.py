@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, DensityMixin, clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from nplm._base import check_ids
+from nplm._base import all_or_nothing, check_ids
 from nplm.text import check_documents
 from nplm.windows import windows
 
@@ -89,6 +89,7 @@ class TextLM(DensityMixin, BaseEstimator):
         self.boundary = boundary
         self.predict_boundary = predict_boundary
 
+    @all_or_nothing
     def fit(
         self,
         X: Sequence[ArrayLike],
@@ -117,6 +118,16 @@ class TextLM(DensityMixin, BaseEstimator):
         ValueError
             If ids are negative or not whole, or there is no token at all.
         """
+        if not hasattr(self.estimator, "log_prob"):
+            raise TypeError(
+                f"estimator must be a language model with log_prob, such as "
+                f"KneserNeyLM, got {self.estimator!r}."
+            )
+        if self.boundary is None:
+            raise ValueError(
+                "boundary=None: documents need the id of a mark that ends them; give "
+                "the Vocabulary a boundary, and its boundary_id_ here."
+            )
         contexts, targets, _ = self._windows(X, "X")
         estimator = clone(self.estimator)
         n_words = int(max(targets.max(), self.boundary)) + 1

@@ -105,6 +105,7 @@ def run_epochs(
     rng: np.random.RandomState,
     *,
     held_out_loss: Callable[[], float] | None,
+    probe: Callable[[], float],
     progress: Progress | None,
     history: dict[str, list[float]],
     checkpoint: Checkpoint | None = None,
@@ -152,9 +153,9 @@ def run_epochs(
                         _save(checkpoint, model, at, best, history, order)
             model.settle()
             history["loss"].append(model.agree(model.tally[0] / n_examples))
-            val_loss = np.nan if held_out_loss is None else model.agree(held_out_loss())
-            if held_out_loss is not None and not math.isfinite(val_loss):
-                _diverged(val_loss, at.epoch, n_examples, epochs, "held-out loss")
+            reached = model.agree((held_out_loss or probe)())
+            _check_divergence(reached, n_words, at.epoch, n_examples, epochs)
+            val_loss = reached if held_out_loss is not None else math.nan
             history["val_loss"].append(val_loss)
             history["seconds"].append(time.perf_counter() - started)
             for name, value in model.costs().items():
@@ -178,7 +179,7 @@ def run_epochs(
             f"{epochs.name}: interrupted in epoch {at.epoch} of at most "
             f"{epochs.max_iter}; the model keeps {kept}.",
             RuntimeWarning,
-            stacklevel=3,
+            stacklevel=6,
         )
         raise
     except DivergenceError as error:
@@ -261,15 +262,11 @@ def _check_divergence(
     # A uniform guess loses log |V|: a mean worse than twice that (with room for
     # tiny vocabularies) is no noise.
     if not loss < 2 * math.log(n_words) + 5:
-        _diverged(loss, epoch, done, epochs, "mean loss")
-
-
-def _diverged(loss: float, epoch: int, done: int, epochs: Epochs, what: str) -> None:
-    raise DivergenceError(
-        f"{epochs.name}: training diverged in epoch {epoch} after {done} examples "
-        f"({what} {loss:.4g} nats a token); lower learning_rate_init, now "
-        f"{epochs.learning_rate_init:g}, or batch_size, now {epochs.batch_size}."
-    )
+        raise DivergenceError(
+            f"{epochs.name}: training diverged in epoch {epoch} after {done} examples "
+            f"(mean loss {loss:.4g} nats a token); lower learning_rate_init, now "
+            f"{epochs.learning_rate_init:g}, or batch_size, now {epochs.batch_size}."
+        )
 
 
 def _report(epochs: Epochs, epoch: int, history: dict[str, list[float]]) -> None:

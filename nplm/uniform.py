@@ -7,7 +7,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from nplm._base import LanguageModel
+from nplm._base import LanguageModel, all_or_nothing
 
 __all__ = ["UniformLM"]
 
@@ -52,6 +52,7 @@ class UniformLM(LanguageModel):
         self.words = words
         self.n_words = n_words
 
+    @all_or_nothing
     def fit(
         self,
         X: ArrayLike,

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import numbers
+from typing import cast
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from nplm._base import check_ids
+from nplm._base import MAX_N_WORDS, check_ids
 
 __all__ = ["contiguous_split", "windows"]
 
@@ -40,7 +43,7 @@ def windows(
         Contexts in text order, the nearest word in the last column. Without a
         boundary this is a read-only view: a stream of any length costs no copy.
     y : ndarray of int32, shape (n_windows,)
-        The id of the word after each context.
+        The id of the word after each context; read-only too.
 
     Notes
     -----
@@ -57,13 +60,12 @@ def windows(
     >>> X.tolist(), y.tolist()
     ([[0, 0], [0, 7], [7, 8], [0, 0]], [7, 8, 0, 9])
     """
-    if n_context < 1:
-        raise ValueError(f"n_context must be 1 or more, got {n_context}.")
+    _check_whole(n_context, "n_context", 1)
     stream = check_ids(ids, "ids", ndim=1)
     if len(stream) == 0:
         raise ValueError("ids is empty: there is no token to make a window of.")
-    if boundary is not None and boundary < 0:
-        raise ValueError(f"boundary must be a word id, 0 or more, got {boundary}.")
+    if boundary is not None:
+        _check_whole(boundary, "boundary", 0)
 
     before = np.empty(0, dtype=np.int32)
     if history is not None:
@@ -89,12 +91,22 @@ def windows(
 
     X = np.lib.stride_tricks.sliding_window_view(stream[:-1], n_context)
     y = stream[n_context:]
+    y.flags.writeable = False
     if boundary is not None:
         X = X.copy()
         # From the nearest word outwards: once a boundary, always the boundary.
         for column in range(n_context - 2, -1, -1):
             X[X[:, column + 1] == boundary, column] = boundary
     return X, y
+
+
+def _check_whole(value: object, name: str, least: int) -> None:
+    whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
+    if not whole or not least <= cast(int, value) < MAX_N_WORDS:
+        raise ValueError(
+            f"{name} must be a whole number from {least} and below {MAX_N_WORDS}, "
+            f"got {value!r}."
+        )
 
 
 def contiguous_split(
@@ -128,7 +140,10 @@ def contiguous_split(
     sizes = {}
     for name, size in (("valid", valid), ("test", test)):
         is_fraction = isinstance(size, (float, np.floating))
-        if size < 0 or (is_fraction and size >= 1):
+        is_number = is_fraction or (
+            isinstance(size, numbers.Integral) and not isinstance(size, bool)
+        )
+        if not is_number or not size >= 0 or (is_fraction and size >= 1):
             raise ValueError(
                 f"{name}={size!r} must be a number of tokens (int, 0 or more) or a "
                 "fraction of the stream (float, from 0 to below 1)."

@@ -168,6 +168,24 @@ class TestBadInput:
             models()[name].fit([[1, 2, 3]] * 9, [1] * 9, X_val=[[1, 2, 3]])
 
 
+@pytest.mark.parametrize("name", models())
+@pytest.mark.filterwarnings("ignore:Kneser-Ney cannot estimate:UserWarning")
+def test_a_refused_fit_changes_nothing(stream, name):
+    X, y = windows(stream[:300], 3)
+    lm = models()[name].fit(X, y)
+    before = lm.predict_proba(X[:5])
+    attributes = vars(lm).keys()
+    if "order" in lm.get_params():
+        lm.set_params(order=2)
+    lm.set_params(n_words=100_000)
+    with pytest.raises(ValueError, match="In X_val, y_val: y has 200000"):
+        lm.fit(X, y, X_val=X[:3], y_val=[200_000] * 3)
+    assert vars(lm).keys() == attributes
+    np.testing.assert_array_equal(lm.predict_proba(X[:5]), before)
+    with pytest.raises(ValueError, match="X has 99999"):
+        lm.log_prob(np.full((5, 3), 99_999), np.full(5, 99_999))
+
+
 @pytest.mark.parametrize(
     "model", [NeuralLM(max_iter=1), KneserNeyLM(), InterpolatedTrigram()]
 )

@@ -33,20 +33,30 @@ class DictionaryTrigram:
                 self.follows[context, w] += 1
         self.first = min(self.q(x) for x in X)
         n_bins = ceil(log(self.T)) - self.first + 1
-        self.weights = [[1 / (self.order + 1)] * (self.order + 1)] * n_bins
+        held_out = [
+            (self.q(x) - self.first, self.members(x, w)) for x, w in zip(X_val, y_val)
+        ]
+        equal = [1 / (self.order + 1)] * (self.order + 1)
+        # One more sample a bin, shared as all bins share theirs.
+        (of_all,) = self.em([(0, p) for _, p in held_out], 1, equal, n_steps)
+        self.weights = self.em(held_out, n_bins, of_all, n_steps)
+
+    @staticmethod
+    def em(samples, n_bins, extra, n_steps):
+        weights = [[1 / len(extra)] * len(extra)] * n_bins
         for _ in range(n_steps):
-            expected = [[0.0] * (self.order + 1) for _ in range(n_bins)]
+            expected = [list(extra) for _ in range(n_bins)]
             size = [0] * n_bins
-            for x, w in zip(X_val, y_val):
-                bin_ = self.q(x) - self.first
-                p = self.members(x, w)
-                joint = [a * b for a, b in zip(self.weights[bin_], p)]
+            for bin_, p in samples:
+                joint = [a * b for a, b in zip(weights[bin_], p)]
                 size[bin_] += 1
                 for i, value in enumerate(joint):
                     expected[bin_][i] += value / sum(joint)
-            self.weights = [
-                [e / n for e in row] if n else None for row, n in zip(expected, size)
+            weights = [
+                [e / (n + 1) for e in row] if n else None
+                for row, n in zip(expected, size)
             ]
+        return weights
 
     def q(self, x):
         return ceil(-log((1 + self.seen[tuple(x)]) / self.T))
@@ -200,3 +210,15 @@ def test_bins_of_footnote_4():
     rows = bins.row(np.array([9000, 100, 1, 0]), 800_000)
     q = [ceil(-log((1 + f) / 800_000)) for f in (9000, 100, 1, 0)]
     assert_array_equal(rows + 5, q)
+
+
+def test_a_bin_of_few_samples_keeps_some_weight_for_every_member():
+    # By maximum likelihood some weights go to 0, and a word not seen in training
+    # to no probability: on the next text that is a perplexity without end.
+    for seed in range(20):
+        ids = np.random.default_rng(seed).integers(0, 10, 300)
+        X, y = windows(ids[:200], 3)
+        model = InterpolatedTrigram(n_words=10).fit(X, y)
+        assert model.weights_.min() > 1e-4
+        # A uniform guess has ten.
+        assert model.perplexity(*windows(ids[200:], 3)) < 14

@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
 from nplm import DivergenceError, NeuralLM, windows
-from nplm._kernels import _network
+from nplm._kernels import _network, reference
 
 SMALL = dict(n_hidden=6, embedding_dim=4, random_state=0)
 PARAMETERS = ["C_", "H_", "d_", "U_", "b_"]
@@ -204,12 +204,18 @@ def test_warm_start_goes_on_from_the_weights(data):
 
 def test_shuffle_off_takes_text_order(data):
     X, y, *_ = data
-    settings = dict(n_words=20, shuffle=False, batch_size=10, max_iter=1, **SMALL)
-    whole = NeuralLM(**settings).fit(X[:100], y[:100])
-    parts = NeuralLM(**settings)
-    # The same start, then the same mini-batches in two calls.
-    parts.partial_fit(X[:100], y[:100])
-    np.testing.assert_array_equal(whole.U_, parts.U_)
+    lm = NeuralLM(n_words=20, batch_size=10, max_iter=1, precision="float64", **SMALL)
+    start = clone(lm).set_params(learning_rate_init=1e-300).fit(X[:100], y[:100])
+    C, H, d = start.C_.copy(), start.H_.copy(), start.d_.copy()
+    E = np.hstack([start.U_, start.b_[:, None]])
+    reference.train(
+        C, H, d, E, X, y, np.arange(100), batch_size=10, learning_rate_init=4e-3,
+        learning_rate_decay=1e-8, alpha=1e-4,
+    )  # fmt: skip
+    in_order = clone(lm).set_params(shuffle=False).fit(X[:100], y[:100])
+    np.testing.assert_allclose(in_order.C_, C, rtol=1e-10)
+    shuffled = clone(lm).fit(X[:100], y[:100])
+    assert not np.allclose(shuffled.C_, C, rtol=1e-10)
 
 
 def test_progress_is_told(data):
@@ -256,9 +262,24 @@ def test_divergence_leaves_an_earlier_fit_alone(data, warm_start):
     np.testing.assert_array_equal(lm.predict_proba(X[:3]), before)
 
 
+def test_a_divergence_in_the_last_update_is_named(data):
+    X, y, X_val, y_val = data
+    lm = NeuralLM(n_words=20, max_iter=1, alpha=0, learning_rate_init=1e6, **SMALL)
+    lm.set_params(batch_size=10**9)  # one update in all
+    for held_out in ({}, dict(X_val=X_val, y_val=y_val)):
+        with pytest.raises(DivergenceError, match="epoch 1"):
+            lm.fit(X, y, **held_out)
+
+
 @pytest.mark.parametrize(
     "change",
-    [dict(n_hidden=7), dict(embedding_dim=3), dict(direct=True)],
+    [
+        dict(order=2),
+        dict(n_words=21),
+        dict(n_hidden=7),
+        dict(embedding_dim=3),
+        dict(direct=True),
+    ],
 )
 def test_going_on_with_another_shape_is_refused(data, change):
     X, y, *_ = data
