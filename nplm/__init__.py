@@ -6,6 +6,7 @@ Probabilistic Language Model*, Journal of Machine Learning Research 3.
 
 import nplm._kernels  # noqa: F401 (first: unbuilt sources say what to run)
 from nplm.backoff_lm import BackoffLM
+from nplm.checkpoint import CheckpointError
 from nplm.class_lm import ClassLM
 from nplm.mixture import MixtureLM
 from nplm.neural import NeuralLM
@@ -21,6 +22,7 @@ __version__ = "0.1.0.dev0"
 
 __all__ = [
     "BackoffLM",
+    "CheckpointError",
     "ClassLM",
     "DivergenceError",
     "InterpolatedTrigram",

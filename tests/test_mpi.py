@@ -1,5 +1,6 @@
 """Real MPI: what tests/mpi/worker.py does under mpiexec, each with a time limit."""
 
+import json
 import os
 import shutil
 import signal
@@ -33,10 +34,10 @@ ENVIRONMENT = {
 }
 
 
-def start(n_ranks, *args, python=("-m", "mpi4py")):
+def start(n_ranks, *args, python=("-m", "mpi4py"), program=(str(WORKER),)):
     # A process group of its own: whatever becomes of it, nothing stays behind.
     return subprocess.Popen(
-        [MPIEXEC, "-n", str(n_ranks), sys.executable, *python, str(WORKER), *args],
+        [MPIEXEC, "-n", str(n_ranks), sys.executable, *python, *program, *args],
         env=ENVIRONMENT, text=True, start_new_session=True,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
     )  # fmt: skip
@@ -118,3 +119,17 @@ def test_a_killed_fit_goes_on_with_the_same_bits(tmp_path):
     code, output = finish(start(3, "checkpoints", str(interrupted)))
     assert code != 0
     assert "its processes was 2, this one's is 3" in output
+
+
+def test_compare_under_mpi(tmp_path):
+    text = " ".join(f"the {i % 7} cat sat on mat {i % 5} ." for i in range(400))
+    (tmp_path / "text.txt").write_text(text)
+    options = ["--corpus", tmp_path / "text.txt", "--epochs", "2", "--hidden", "4"]
+    options += ["--mpi", "--json", tmp_path / "result.json"]
+    code, output = finish(
+        start(2, *map(str, options), program=("-m", "nplm", "compare"))
+    )
+    assert code == 0, output
+    assert output.count("NeuralLM") == 1  # one table, not two
+    rows = json.loads((tmp_path / "result.json").read_text())["rows"]
+    assert [row["model"] for row in rows][2] == "NeuralLM"
