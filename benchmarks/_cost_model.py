@@ -82,7 +82,7 @@ class Cluster:
 
     def seconds(self, shape: Shape, ranks: int, K: int) -> float:
         """Of one mini-batch."""
-        turns = max(1.0, ranks / self.cores) if self.cores else 1.0
+        turns = ceil(ranks / self.cores) if self.cores else 1
         compute = self.overhead + self.slope[K] * K * shape.weights(ranks)
         return turns * compute + self.network.batch(shape, ranks, K)
 

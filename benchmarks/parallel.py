@@ -191,6 +191,7 @@ def mpi_rows(measured: dict[int, dict[str, Any]], names: list[str]) -> Rows:
                     "speed-up": one["seconds"] / run["seconds"],
                     "model": here.speed_up(shape, ranks, K),
                     "communicating": run["communicating"] / run["seconds"],
+                    "its model": here.communication(shape, ranks, K),
                     "waiting": run["waiting"] / run["seconds"],
                 })  # fmt: skip
     return rows

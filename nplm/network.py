@@ -273,7 +273,7 @@ class Network:
         n = self.threads.n
         workers, size = (1, n) if self.parallel == "rows" else (n, 1)
         lock = UpdateLock() if self.parallel == "locked" else None
-        return [
+        made = [
             Worker(
                 Team(
                     kernel_tier(), batch_size, len(self.E), *self._sizes(),
@@ -284,3 +284,6 @@ class Network:
             )
             for i in range(workers)
         ]  # fmt: skip
+        for i, worker in enumerate(made):
+            worker.team.workspaces[0].start_row = i * len(self.E) // workers // 4 * 4
+        return made

@@ -186,7 +186,14 @@ cdef void backward_one(
         p[j] *= factor
     if 0 <= target[0] < n_rows:
         p[target[0]] += 1
+    # Threads that share the rows begin far apart: two that write to the same cache
+    # lines at the same time are no faster than one.
+    cdef Py_ssize_t start = work.start_row
+    cdef floating *above = E + start * work.stride
     if floating is float and work.loops != NULL:
-        work.loops.row_updates(E, n_rows, work.stride, z, p, rate, keep, dz)
+        work.loops.row_updates(
+            above, n_rows - start, work.stride, z, p + start, rate, keep, dz)
+        work.loops.row_updates(E, start, work.stride, z, p, rate, keep, dz)
     else:
-        row_updates(E, n_rows, work.stride, z, p, rate, keep, dz)
+        row_updates(above, n_rows - start, work.stride, z, p + start, rate, keep, dz)
+        row_updates(E, start, work.stride, z, p, rate, keep, dz)

@@ -29,6 +29,7 @@ cdef class Workspace:
     cdef readonly Py_ssize_t stride          # n_outputs rounded up: a row of E
     cdef readonly Py_ssize_t n_tiles, tile_rows
     cdef readonly Py_ssize_t nbytes
+    cdef public Py_ssize_t start_row         # where one example's update begins
     cdef void *memory
     # example-major: one row an example
     cdef void *x                             # (K, n_inputs) word features
