@@ -151,7 +151,7 @@ def run_epochs(
                     if model.agree(checkpoint.due()):
                         _save(checkpoint, model, at, best, history, order)
             model.settle()
-            history["loss"].append(model.agree(model.tally[0] / n_examples))
+            history["loss"].append(float(model.agree(model.tally[0] / n_examples)))
             val_loss = np.nan if held_out_loss is None else model.agree(held_out_loss())
             if held_out_loss is not None and not math.isfinite(val_loss):
                 _diverged(val_loss, at.epoch, n_examples, epochs, "held-out loss")
