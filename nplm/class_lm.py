@@ -161,8 +161,10 @@ class ClassLM(LanguageModel):
             )
         held_out = self._check_held_out(X_val, y_val)
         self._check_uniform_weight()
-        labels = self._find_labels(X, y)
-        n_classes = int(labels.max()) + 1
+        # Numbers without gaps: a class that no word has would take probability.
+        found, labels = np.unique(self._find_labels(X, y), return_inverse=True)
+        labels = labels.astype(np.int32)
+        n_classes = len(found)
         boundary = None if self.boundary is None else int(labels[self.boundary])
         model = KneserNeyLM(n_words=n_classes, boundary=boundary)
         with warnings.catch_warnings():

@@ -69,7 +69,31 @@ def pruned_by_entropy(tree: BackoffTree, threshold: float) -> BackoffTree:
         denominator += _sum_by(context[drop], lower[drop], len(contexts))
         bow[contexts[changed]] = numerator[changed] / denominator[changed]
         leads_on[contexts[context[~drop]]] = True
-    return replace(tree, bow=bow).pruned(keep)
+    if keep.all():
+        return tree
+    return _renormalised(replace(tree, bow=bow).pruned(keep))
+
+
+def _renormalised(tree: BackoffTree) -> BackoffTree:
+    """Work out every back-off weight anew, from the shortest contexts on.
+
+    A context that lost nothing itself backs off to one that did.
+    """
+    bow = tree.bow.copy()
+    for level in range(1, tree.order):
+        first, last = tree.level_start[level : level + 2]
+        n_followers = np.diff(tree.start[first : last + 1])
+        context = np.repeat(np.arange(last - first), n_followers)
+        ngrams = tree.ngrams(level)
+        # The shorter contexts have their new weights by now.
+        tree = replace(tree, bow=bow.copy())
+        lower = tree.next_word_prob(ngrams[:, 1:-1], ngrams[:, -1])
+        p = tree.prob[tree.followers(level)].astype(np.float64)
+        left = 1 - _sum_by(context, p, last - first)
+        left_below = 1 - _sum_by(context, lower, last - first)
+        usable = (left >= 0) & (left_below > LEAST_MASS)
+        bow[first:last][usable] = left[usable] / left_below[usable]
+    return replace(tree, bow=bow)
 
 
 def _loss(

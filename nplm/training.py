@@ -152,8 +152,8 @@ def run_epochs(
                     if model.agree(checkpoint.due()):
                         _save(checkpoint, model, at, best, history, order)
             model.settle()
-            history["loss"].append(model.agree(model.tally[0] / n_examples))
-            reached = model.agree((held_out_loss or probe)())
+            history["loss"].append(float(model.agree(model.tally[0] / n_examples)))
+            reached = float(model.agree((held_out_loss or probe)()))
             _check_divergence(reached, n_words, at.epoch, n_examples, epochs)
             val_loss = reached if held_out_loss is not None else math.nan
             history["val_loss"].append(val_loss)

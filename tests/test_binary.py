@@ -110,3 +110,26 @@ def test_damage(tmp_path):
         save_binary(model, tmp_path / "absent" / "model.nplm", WORDS[:50])
     with pytest.raises(ValueError, match="words has 3 entries"):
         save_binary(model, path, WORDS[:3])
+
+
+def test_a_damaged_compact_file_is_refused_without_asking(tmp_path):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        model = KneserNeyLM(3, n_words=50).fit_stream(
+            np.random.default_rng(0).zipf(1.4, size=2000) % 50
+        )
+    path = tmp_path / "model.nplm"
+    save_binary(model, path, WORDS[:50], compact=True)
+    whole = path.read_bytes()
+    X = np.arange(40).reshape(20, 2)
+    expected = load_binary(path)[0].predict_proba(X)
+    for at in range(len(whole) // 2, len(whole) - 64, 997):
+        damaged = bytearray(whole)
+        damaged[at] ^= 0xFF
+        path.write_bytes(bytes(damaged))
+        try:
+            again, _ = load_binary(path)
+        except ValueError as error:
+            assert "is damaged" in str(error)
+        else:  # what was damaged only fills up to the next array
+            assert_array_equal(again.predict_proba(X), expected)

@@ -157,3 +157,14 @@ def test_uniform():
     assert_allclose(UniformLM("unseen", n_words=3).fit(X, y).proba_, 1 / 3)
     with pytest.raises(ValueError, match='words must be "all" or "unseen"'):
         UniformLM("some").fit(X, y)
+
+
+@pytest.mark.filterwarnings("ignore:Kneser-Ney cannot estimate:UserWarning")
+def test_class_numbers_may_have_gaps():
+    ids = np.random.default_rng(0).zipf(1.5, 2000) % 10
+    X, y = windows(ids, 2)
+    labels = np.arange(10) % 4
+    dense = ClassLM(n_words=10, classes=labels).fit(X, y)
+    gappy = ClassLM(n_words=10, classes=labels * 10**8).fit(X, y)
+    assert gappy.n_classes_ == 4
+    np.testing.assert_array_equal(gappy.predict_proba(X), dense.predict_proba(X))

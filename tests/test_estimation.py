@@ -259,3 +259,20 @@ def test_parameters_are_counted():
         model.fit_stream(text(500))
     n_contexts = np.count_nonzero(np.diff(model.tree_.start))
     assert model.n_parameters_ == model.n_ngrams_.sum() + n_contexts
+
+
+@pytest.mark.filterwarnings("ignore:Kneser-Ney cannot estimate:UserWarning")
+def test_counts_of_a_stream_are_read_with_the_words_given(tmp_path):
+    words = [f"w{i}" for i in range(20)]
+    ids = np.random.default_rng(0).zipf(1.5, 3000) % 20
+    model = KneserNeyLM(3, n_words=20).fit_stream(ids)
+    write_counts(model, tmp_path / "counts", words)
+    for _ in range(5):
+        # What memory held before must not pass for an n-gram's words.
+        np.full((3000, 9), 20, dtype=np.int32).sum()
+        ngrams, counts, found = read_counts(tmp_path / "counts", words)
+    assert found == words
+    again = KneserNeyLM(3, n_words=20).fit_counts(ngrams, counts)
+    np.testing.assert_array_equal(
+        again.predict_proba([[1, 2]]), model.predict_proba([[1, 2]])
+    )

@@ -113,3 +113,16 @@ def test_thresholds():
             model.prune(bad)
     model.prune(1e6).prune(1e6)
     assert model.n_ngrams_.tolist() == [N_WORDS, 0, 0]
+
+
+@pytest.mark.filterwarnings("ignore:Kneser-Ney cannot estimate:UserWarning")
+@pytest.mark.parametrize("interpolate", [True, False])
+@pytest.mark.parametrize("order", [3, 5, 8])
+@pytest.mark.parametrize("threshold", [1e-5, 1e-3, 1e-2])
+def test_every_context_still_sums_to_one(order, interpolate, threshold):
+    # Also one that lost nothing itself, above one that did.
+    ids = np.random.default_rng(0).zipf(1.5, 3000) % 20
+    model = KneserNeyLM(order, n_words=20, interpolate=interpolate).fit_stream(ids)
+    model.prune(threshold)
+    X = np.random.default_rng(1).integers(0, 20, (300, order - 1))
+    assert_allclose(model.predict_proba(X).sum(axis=1), 1, atol=1e-6)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import re
 import zlib
 from typing import BinaryIO
 
@@ -32,6 +33,11 @@ class Lines:
     def __init__(self, file: BinaryIO, path: str | os.PathLike[str]) -> None:
         self._file, self._path = file, os.fspath(path)
         self._buffer, self._at, self._n_read = b"", 0, 0
+
+    @property
+    def n_read(self) -> int:
+        """Lines read so far."""
+        return self._n_read
 
     def next(self) -> str | None:
         """Return the next line that is not blank, or None at the end of the file."""
@@ -116,7 +122,7 @@ class Lines:
     ) -> ValueError:
         line = self.next() or ""
         shape = f"a number and {n_words} words" + (" and a number" if weights else "")
-        tokens = line.split()
+        tokens = re.split("[ \t\r\v\f]+", line)  # the blanks of ASCII alone
         if reason == _ngram_parse.SECTION:
             return self.error(
                 f"{line!r} after {row} {n_words}-grams, but the header says {n}"

@@ -128,8 +128,10 @@ def read_arpa(path: str | os.PathLike[str]) -> tuple[BackoffLM, list[str]]:
         text = WordText(words)
         ids = np.arange(len(words), dtype=np.int32)[:, np.newaxis]
         tables, probs, bows = [ids], [prob], [bow]
+        first_line = {1: 0}
         for k, count in enumerate(counts[1:], 2):
             _expect(lines, f"\\{k}-grams:")
+            first_line[k] = lines.n_read + 1
             ngrams, log_prob, log_bow = lines.ngrams(
                 k, text, count, weights=k < len(counts), highest=ROUNDING
             )
@@ -142,8 +144,10 @@ def read_arpa(path: str | os.PathLike[str]) -> tuple[BackoffLM, list[str]]:
         tree = BackoffTree.from_tables(tables, probs, bows[:-1], n_words=len(words))
     except DuplicateNgramError as error:
         gram = " ".join(words[w] for w in tables[error.order - 1][error.row])
+        line = first_line[error.order] + error.row
         raise ValueError(
-            f"{os.fspath(path)}: the {error.order}-gram {gram!r} occurs twice."
+            f"{os.fspath(path)}, line {line} (not counting blank lines among the "
+            f"{error.order}-grams): {gram!r} occurs twice."
         ) from error
     return BackoffLM.from_tree(tree, boundary=boundary), words
 
@@ -187,6 +191,7 @@ def _read_unigrams(
     lines: Lines, n: int
 ) -> tuple[list[str], NDArray[np.float64], NDArray[np.float64]]:
     words: list[str] = []
+    seen: set[str] = set()
     numbers = np.full((n, 2), np.nan)
     for row in range(n):
         line = lines.next()
@@ -208,11 +213,11 @@ def _read_unigrams(
             raise lines.error(
                 f"{log10[0]} in {line!r} is no log10 of a probability: it is above 0"
             )
+        if tokens[1] in seen:
+            raise lines.error(f"the 1-gram {tokens[1]!r} occurs twice")
+        seen.add(tokens[1])
         words.append(tokens[1])
         numbers[row, : len(log10)] = log10
-    if len(set(words)) < n:
-        again = next(w for i, w in enumerate(words) if w in words[:i])
-        raise lines.error(f"the 1-gram {again!r} occurs twice above")
     return words, _power(numbers[:, 0]), _power(numbers[:, 1])
 
 

@@ -120,7 +120,10 @@ def load_binary(
     path : path-like
         The file; it must stay as it is while the model is in use.
     verify : bool, default=False
-        Read all of it and compare its checksums first.
+        Read all of it and compare its checksums first: for a file that may have
+        been damaged. Without it only the header and the sizes are checked (a
+        compact file is read and checked in any case), and a damaged array gives
+        wrong probabilities or ends the process.
 
     Returns
     -------
@@ -152,7 +155,9 @@ def load_binary(
         array = np.zeros(0, dtype=dtype)
         if n_bytes:
             array = np.memmap(path, dtype, "r", offset=offset, shape=(entry["size"],))
-        if verify and zlib.crc32(array.data) != entry["crc32"]:
+        # A compact file is read in full anyway.
+        check = verify or "codes" in header
+        if check and zlib.crc32(array.data) != entry["crc32"]:
             raise ValueError(
                 f"{path} is damaged: the checksum of {entry['name']} is wrong; copy "
                 "or save it again."
@@ -163,7 +168,29 @@ def load_binary(
     if "codes" in header:
         arrays = _unpacked(arrays, header["codes"])
     tree = BackoffTree(header["n_words"], **arrays)
+    _check_sizes(tree, path)
     return BackoffLM.from_tree(tree, boundary=header["boundary"]), words
+
+
+def _check_sizes(tree: BackoffTree, path: Path) -> None:
+    """Refuse arrays that do not belong together: kernels trust their sizes."""
+    n_contexts, n_ngrams = len(tree.context_word), len(tree.words)
+    levels = tree.level_start
+    sound = (
+        len(levels) >= 2
+        and levels[0] == 0
+        and levels[-1] == n_contexts
+        and bool((np.diff(levels) >= 0).all())
+        and len(tree.child_start) == n_contexts + 1
+        and len(tree.start) == n_contexts + 1
+        and tree.start[-1] == n_ngrams
+        and len(tree.prob) == n_ngrams
+        and len(tree.bow) == n_contexts
+    )
+    if not sound:
+        raise ValueError(
+            f"{path} is damaged: its arrays do not fit together; copy or save it again."
+        )
 
 
 def _read_header(path: Path) -> tuple[dict[str, Any], int]:

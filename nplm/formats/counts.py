@@ -175,7 +175,7 @@ def _parse(
     data: bytes, text: WordText, path: str
 ) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64]]:
     n = data.count(b"\n") + 1
-    ids = np.empty((n, MAX_ORDER), dtype=np.int32)
+    ids = np.full((n, MAX_ORDER), -1, dtype=np.int32)  # -1: a shorter n-gram
     length, counts = np.empty(n, dtype=np.int32), np.empty(n, dtype=np.int64)
     reason, n_lines, rows = _ngram_parse.parse_counts(
         np.frombuffer(data, dtype=np.uint8),
