@@ -8,9 +8,10 @@ import nplm._kernels  # noqa: F401 (first: unbuilt sources say what to run)
 from nplm.backoff_lm import BackoffLM
 from nplm.checkpoint import CheckpointError
 from nplm.class_lm import ClassLM
+from nplm.kneser_ney import KneserNeyLM
 from nplm.mixture import MixtureLM
 from nplm.neural import NeuralLM
-from nplm.ngram import InterpolatedTrigram, KneserNeyLM
+from nplm.ngram import InterpolatedTrigram
 from nplm.text import Tokenizer, Vocabulary
 from nplm.text_lm import TextLM
 from nplm.training import DivergenceError

@@ -12,7 +12,7 @@ from sklearn.base import clone
 
 from nplm._base import LanguageModel, all_or_nothing, check_ids
 from nplm._em import fit_mixture_weights
-from nplm.ngram import KneserNeyLM
+from nplm.kneser_ney import KneserNeyLM
 from nplm.word_classes import WordClasses
 
 __all__ = ["ClassLM"]

@@ -1,4 +1,4 @@
-"""The n-gram models: interpolated relative frequencies, and Kneser-Ney."""
+"""InterpolatedTrigram: relative frequencies of all orders, mixed."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ from nplm._base import LanguageModel, all_or_nothing
 from nplm._em import BIN_PRIOR, FrequencyBins, fit_mixture_weights
 from nplm.counts import NgramCounts
 from nplm.frequencies import RelativeFrequencies
-from nplm.kneser_ney import KneserNeyLM
 
-__all__ = ["InterpolatedTrigram", "KneserNeyLM"]
+__all__ = ["InterpolatedTrigram"]
 
 
 class InterpolatedTrigram(LanguageModel):

@@ -25,9 +25,7 @@ def text(n, seed=0, n_words=N_WORDS):
 @small_text
 @parametrize_with_checks(
     [
-        KneserNeyLM(),
         KneserNeyLM(interpolate=False, min_counts=(1, 1, 2)),
-        InterpolatedTrigram(),
         InterpolatedTrigram(order=None),
     ]
 )
