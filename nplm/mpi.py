@@ -175,7 +175,7 @@ def shard(estimator: NeuralLM, comm: MPI.Comm | None = None) -> ShardedLM:
     _together(comm, lambda: check_is_fitted(estimator))
     marks = {
         "n_words_": str(estimator.n_words_),
-        "kernels": kernel_tier(),
+        "kernels": kernel_tier(estimator.precision),
         "n_seen_": str(estimator.n_seen_),
     }
     _check_agreement(comm, marks)
@@ -356,8 +356,8 @@ class ShardedNetwork(Network):
         totals = np.zeros((self.n_ranks, 3, columns))
         gradients = np.zeros((row_stride(self.n_outputs), columns), self.E.dtype)
         team = Team(
-            kernel_tier(), batch_size, len(self.C), *self._sizes(), size=self.n_ranks,
-            member=self.rank, totals=totals, gradients=gradients.view(np.uint8).ravel(),
+            kernel_tier(self.precision), batch_size, len(self.C), *self._sizes(),
+            size=self.n_ranks, member=self.rank, totals=totals, gradients=gradients.view(np.uint8).ravel(),
         )  # fmt: skip
         contexts = np.empty((batch_size, n_context), dtype=np.int32)
         self._workers = [Worker(team, contexts, self.tally[:1])]

@@ -26,18 +26,27 @@ SCORING_BATCH = 128
 CACHE_LINE = 64  # bytes
 
 
-def kernel_tier() -> str:
+def kernel_tier(precision: str = "float32") -> str:
     """Kernels in use: the fastest of this processor, or ``NPLM_TIER``'s.
 
     "avx512", "avx2" and "plain" are nplm's own float32 kernels, "blas" is
-    SciPy's BLAS; float64 always uses BLAS.
+    SciPy's BLAS; float64 always uses BLAS. In bfloat16 there are "amx" and
+    "avx512"; "plain" is slow, and used only when it is asked for.
     """
-    tiers = available_tiers()
-    tier = os.environ.get("NPLM_TIER") or tiers[0]
+    tiers = available_tiers(precision)
+    asked = os.environ.get("NPLM_TIER")
+    if precision == "float64":
+        return tiers[0]
+    if precision == "bfloat16" and tiers == ["plain"] and asked != "plain":
+        raise ValueError(
+            "precision='bfloat16' needs a processor that multiplies bfloat16 (AMX or "
+            "AVX512_BF16), and this one does not: set precision='float32'."
+        )
+    tier = asked or tiers[0]
     if tier not in tiers:
         raise ValueError(
-            f"NPLM_TIER={tier!r} is no kernel tier of this processor: choose among "
-            f"{', '.join(tiers)}, or unset it for the fastest."
+            f"NPLM_TIER={tier!r} is no kernel tier of this processor for {precision}: "
+            f"choose among {', '.join(tiers)}, or unset it for the fastest."
         )
     return tier
 
@@ -91,11 +100,13 @@ class Network:
         W: NDArray[Any] | None,
         b: NDArray[Any],
         *,
-        dtype: DTypeLike,
+        precision: str,
         n_seen: int = 0,
         threads: Threads | None = None,
         parallel: str = "rows",
     ) -> None:
+        self.precision = precision
+        dtype = np.float64 if precision == "float64" else np.float32
         self.C = np.array(C, dtype=dtype, order="C")
         self.H = np.array(H, dtype=dtype, order="C")
         self.d = np.array(d, dtype=dtype, order="C")
@@ -247,39 +258,54 @@ class Network:
     ) -> NDArray[np.float64]:
         """Give what the rows of E, from word `first` on, know of each probability."""
         totals = np.empty((3, len(y)))
-        batch = min(SCORING_BATCH, max(2, len(y)))
 
-        def score(part: slice) -> None:
-            work = Workspace(
-                kernel_tier(), batch, len(self.E), *self._sizes(),
-                keep_probabilities=False,
-            )  # fmt: skip
-            contexts = np.empty((batch, X.shape[1]), dtype=np.int32)
+        def score(work: Workspace, contexts: NDArray[np.int32], part: slice) -> None:
             index = np.arange(part.start, part.stop)
             _network.score(
                 work, self.C, self.H, self.d, self.E, X, y, index, contexts,
                 totals[:, part], first=first, direct=self.direct,
             )  # fmt: skip
 
-        self.threads.map(score, self.threads.split(len(y), batch))
+        self._map(score, X)
         return totals
 
     def predict_proba(
         self, X: NDArray[np.int32], *, logarithm: bool = False
     ) -> NDArray[Any]:
         """Probabilities of all words, or their natural logarithms."""
-        x = self.C[X[:, ::-1]].reshape(len(X), -1)
-        z = [np.tanh(self.d + x @ self.H.T)]
-        if self.direct:
-            z.append(x)
-        bias = self.n_outputs - 1
-        logits = np.hstack(z) @ self.E[:, :bias].T
-        logits += self.E[:, bias]
-        _network.softmax_rows(logits, logarithm=logarithm)
-        return logits
+        out = np.empty((len(X), len(self.E)), dtype=self.E.dtype)
 
-    def _sizes(self) -> tuple[int, int, int, int]:
-        return self.H.shape[1], len(self.d), self.n_outputs, self.E.itemsize
+        def fill(work: Workspace, contexts: NDArray[np.int32], part: slice) -> None:
+            index = np.arange(part.start, part.stop)
+            _network.probabilities(
+                work, self.C, self.H, self.d, self.E, X, index, contexts, out[part],
+                direct=self.direct, logarithm=logarithm,
+            )  # fmt: skip
+
+        self._map(fill, X)
+        return out
+
+    def _map(
+        self,
+        work: Callable[[Workspace, NDArray[np.int32], slice], None],
+        X: NDArray[np.int32],
+    ) -> None:
+        """Do it for a part of the windows X a thread, with scratch of its own."""
+        # One window alone has kernels of its own, which know no bfloat16.
+        least = 2 if self.precision == "bfloat16" else 1
+        batch = min(SCORING_BATCH, max(least, len(X)))
+
+        def own(part: slice) -> None:
+            scratch = Workspace(
+                kernel_tier(self.precision), batch, len(self.E), *self._sizes(),
+                keep_probabilities=False,
+            )  # fmt: skip
+            work(scratch, np.empty((batch, X.shape[1]), dtype=np.int32), part)
+
+        self.threads.map(own, self.threads.split(len(X), batch))
+
+    def _sizes(self) -> tuple[int, int, int, str]:
+        return self.H.shape[1], len(self.d), self.n_outputs, self.precision
 
     def _new_workers(self, batch_size: int, n_context: int) -> list[Worker]:
         n = self.threads.n
@@ -288,7 +314,7 @@ class Network:
         made = [
             Worker(
                 Team(
-                    kernel_tier(), batch_size, len(self.E), *self._sizes(),
+                    kernel_tier(self.precision), batch_size, len(self.E), *self._sizes(),
                     size=size, lock=lock,
                 ),
                 contexts=np.empty((batch_size, n_context), dtype=np.int32),

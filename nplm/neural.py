@@ -89,8 +89,12 @@ class NeuralLM(LanguageModel):
         but no two fits are the same, for now and then part of an update is
         lost. "locked": the same with a lock around updates, the paper's first
         attempt, slow.
-    precision : {"float32", "float64"}, default="float32"
-        Type of the parameters and of the arithmetic.
+    precision : {"float32", "float64", "bfloat16"}, default="float32"
+        Type of the parameters and of the arithmetic. "bfloat16" rounds what the
+        output units multiply, in training and in scoring, to 8 bits of precision;
+        parameters and sums stay in float32. It is twice as fast or more where
+        the processor multiplies bfloat16 (AMX, AVX512_BF16) and refused where
+        it does not. A fitted model may change between it and "float32".
     warm_start : bool, default=False
         Let `fit` go on from the weights of the previous fit.
     random_state : int, RandomState instance or None, default=None
@@ -167,7 +171,7 @@ class NeuralLM(LanguageModel):
         "shuffle": ["boolean"],
         "n_jobs": [Integral, None],
         "parallel": [StrOptions({"rows", "async", "locked"})],
-        "precision": [StrOptions({"float32", "float64"})],
+        "precision": [StrOptions({"float32", "float64", "bfloat16"})],
         "warm_start": ["boolean"],
         "random_state": ["random_state"],
         "verbose": ["verbose"],
@@ -329,7 +333,7 @@ class NeuralLM(LanguageModel):
     def _fingerprint(self, data: Windows) -> dict[str, str]:
         """Tell this fit from another: equal ones give the same bits."""
         X_val, y_val = data.held_out or (None, None)
-        parameters = self.get_params() | {"kernels": kernel_tier()}
+        parameters = self.get_params() | {"kernels": kernel_tier(self.precision)}
         if isinstance(self.random_state, np.random.RandomState):
             del parameters["random_state"]
         arrays = {"X": data.X, "y": data.y, "X_val": X_val, "y_val": y_val}
@@ -377,7 +381,7 @@ class NeuralLM(LanguageModel):
         self._validate_params()
         check_random_state(self.random_state)
         n_threads(self.n_jobs)
-        kernel_tier()
+        kernel_tier(self.precision)
         if self.n_hidden == 0 and not self.direct:
             raise ValueError(
                 "n_hidden=0 without direct connections leaves no path from the "
@@ -399,7 +403,7 @@ class NeuralLM(LanguageModel):
             "n_hidden": len(self.d_),
             "embedding_dim": self.C_.shape[1],
             "direct": self.W_ is not None,
-            "precision": self.C_.dtype.name,
+            "precision": self._precision(),
         }
         for name, value in fitted.items():
             if getattr(self, name) != value:
@@ -430,7 +434,7 @@ class NeuralLM(LanguageModel):
             U=np.zeros((self.n_words_, self.n_hidden)),
             W=np.zeros((self.n_words_, n_inputs)) if self.direct else None,
             b=np.log(counts / counts.sum()),
-            dtype=self.precision,
+            precision=self.precision,
             threads=Threads(n_threads(self.n_jobs)),
             parallel=self.parallel,
         )
@@ -439,9 +443,15 @@ class NeuralLM(LanguageModel):
         """Pack the fitted parameters for the kernels, as they were fitted."""
         return build(
             self.C_, self.H_, self.d_, self.U_, self.W_, self.b_,
-            dtype=self.C_.dtype, n_seen=self.n_seen_,
+            precision=self._precision(), n_seen=self.n_seen_,
             threads=Threads(n_threads(self.n_jobs)), parallel=self.parallel,
         )  # fmt: skip
+
+    def _precision(self) -> str:
+        """`precision`, unless the parameters were fitted in one that is not it."""
+        fitted: str = self.C_.dtype.name
+        mixed = self.precision == "bfloat16" and fitted == "float32"
+        return self.precision if mixed else fitted
 
     @property
     def n_parameters_(self) -> int:
@@ -453,11 +463,11 @@ class NeuralLM(LanguageModel):
     # -- probabilities --------------------------------------------------------
 
     def _predict_proba(self, X: NDArray[np.int32]) -> NDArray[Any]:
-        with blas_threads(n_threads(self.n_jobs)):
+        with blas_threads(1):
             return self._network().predict_proba(X)
 
     def _predict_log_proba(self, X: NDArray[np.int32]) -> NDArray[Any]:
-        with blas_threads(n_threads(self.n_jobs)):
+        with blas_threads(1):
             return self._network().predict_proba(X, logarithm=True)
 
     def _log_prob(
