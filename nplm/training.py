@@ -88,6 +88,7 @@ class Epochs:
 
     max_iter: int
     batch_size: int
+    call_size: int  # least examples of a call: a mini-batch of every worker
     learning_rate_init: float
     shuffle: bool
     patience: int | None
@@ -140,7 +141,7 @@ def run_epochs(
                 model.tally[0] = 0.0
             done_before = (at.epoch - 1) * n_examples
             index = _order(n_examples, rng if epochs.shuffle else None)
-            calls = _calls(model, train, index, at.done, epochs.batch_size)
+            calls = _calls(model, train, index, at.done, epochs.call_size)
             del index  # theirs alone, and gone with the last of them
             for done in calls:
                 at.done = done
@@ -248,14 +249,14 @@ def _calls(
     train: Callable[[NDArray[np.intp]], None],
     index: NDArray[np.unsignedinteger],
     done: int,
-    batch: int,
+    least: int,
 ) -> Iterator[int]:
     """Train on `index` in calls of about equal time; yields examples done.
 
     The calls only cut the sequence of mini-batches: where they cut depends on
     the clock, but what is computed does not.
     """
-    size = batch
+    size = least
     while done < len(index):
         started = time.perf_counter()
         train(index[done : done + size].astype(np.intp))
@@ -263,7 +264,7 @@ def _calls(
         done = min(done + size, len(index))
         yield done
         speed_up = min(4.0, SECONDS_A_CALL / max(seconds, 1e-9))
-        size = max(1, round(size / batch * speed_up)) * batch
+        size = max(1, round(size / least * speed_up)) * least
 
 
 def _check_divergence(

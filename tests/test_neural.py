@@ -10,8 +10,9 @@ from nplm._kernels._workspace import available_tiers
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
-from nplm import DivergenceError, NeuralLM, windows
+from nplm import DivergenceError, NeuralLM, training, windows
 from nplm._kernels import _network, reference
+from nplm.network import Network
 
 SMALL = dict(n_hidden=6, embedding_dim=4, random_state=0)
 PARAMETERS = ["C_", "H_", "d_", "U_", "b_"]
@@ -410,3 +411,20 @@ def test_grid_search_over_ways_to_share(data):
     if len(os.sched_getaffinity(0)) == 2:
         assert scores[0] == scores[1] == scores[2]
     assert np.isfinite(scores).all()
+
+
+@pytest.mark.parametrize("parallel", ["rows", "async"])
+def test_a_call_has_a_mini_batch_of_every_thread(data, parallel, monkeypatch):
+    # However long one takes: with fewer, threads would have nothing to do.
+    X, y, *_ = data
+    sizes = []
+    train = Network.train
+    monkeypatch.setattr(training, "SECONDS_A_CALL", 0.0)
+    monkeypatch.setattr(
+        Network,
+        "train",
+        lambda *args, **kwargs: (sizes.append(len(args[3])), train(*args, **kwargs)),
+    )
+    lm = NeuralLM(n_jobs=2, parallel=parallel, batch_size=100, max_iter=1, **SMALL)
+    lm.fit(X, y)
+    assert set(sizes[:-1]) == {200 if parallel == "async" else 100}
