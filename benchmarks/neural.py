@@ -3,9 +3,9 @@
 Trains and scores the paper's networks on random windows, one thread count after
 the other, nplm and PyTorch in turn. PyTorch (if installed: pip install torch)
 runs eager, with a sparse gradient for the features and the direct connections
-folded into one Linear, bfloat16 by autocast. Buffers that glibc would give back to the system at every
-step are kept (M_MMAP_MAX, M_TRIM_THRESHOLD): without it PyTorch is up to twice
-as slow.
+folded into one Linear, bfloat16 by autocast. Buffers that glibc would give back
+to the system at every step are kept (M_MMAP_MAX, M_TRIM_THRESHOLD): without it
+PyTorch is up to twice as slow.
 
 The share is that of what this machine was measured to do: of its arithmetic, or,
 one example at a time, of its memory. GB/s are those of the output units' weights,

@@ -62,6 +62,36 @@ def aligned_zeros(shape: tuple[int, int], dtype: DTypeLike) -> NDArray[Any]:
     return memory[start : start + size].reshape(shape)
 
 
+def output_columns(
+    E: NDArray[Any], h: int, bias: int
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    """Cut E into U, W (of no column without direct connections) and b."""
+    return E[:, :h], E[:, h:bias], E[:, bias]
+
+
+def output_rows(
+    U: NDArray[Any], W: NDArray[Any] | None, b: NDArray[Any]
+) -> NDArray[Any] | None:
+    """Give the E that these are columns of; None if they are not, or not all."""
+    h, inputs = U.shape[1], 0 if W is None else W.shape[1]
+    memory, bias = b.base, h + inputs
+    shape = len(b), row_stride(bias + 1)
+    if not isinstance(memory, np.ndarray) or memory.ndim != 1:
+        return None
+    # Where E would begin in the memory of `aligned_zeros`.
+    start = (b.ctypes.data - memory.ctypes.data) // b.itemsize - bias
+    E = memory[max(start, 0) :][: shape[0] * shape[1]]
+    if E.dtype != b.dtype or E.size != shape[0] * shape[1] or not E.flags.writeable:
+        return None
+    E = E.reshape(shape)
+    views = output_columns(E, h, bias)
+    # The interface has type, address, shape and strides: all that makes a view.
+    for view, given in zip(views, (U, views[1] if W is None else W, b)):
+        if view.__array_interface__ != given.__array_interface__:
+            return None
+    return E
+
+
 @dataclass(frozen=True)
 class Worker:
     """All that a thread, or a team of threads, owns while it trains."""
@@ -84,6 +114,10 @@ class Network:
     (section 3.1): "async" without a lock, so that part of an update is now and
     then lost; "locked" with one around each update.
 
+    There is one copy of the parameters: those that `arrays` gives are this
+    network's own, and with ``copy=False`` a network has those it is given, where
+    they are writable and already as the kernels need them.
+
     Attributes
     ----------
     tally : ndarray of float64, shape (3,)
@@ -104,17 +138,26 @@ class Network:
         n_seen: int = 0,
         threads: Threads | None = None,
         parallel: str = "rows",
+        copy: bool = True,
     ) -> None:
         self.precision = precision
         dtype = np.float64 if precision == "float64" else np.float32
-        self.C = np.array(C, dtype=dtype, order="C")
-        self.H = np.array(H, dtype=dtype, order="C")
-        self.d = np.array(d, dtype=dtype, order="C")
+
+        def own(array: NDArray[Any]) -> NDArray[Any]:
+            if copy:
+                return np.array(array, dtype=dtype, order="C")
+            return np.require(array, dtype, ["C", "W"])
+
+        self.C, self.H, self.d = own(C), own(H), own(d)
         self.direct = W is not None
         outputs = [U, b[:, None]] if W is None else [U, W, b[:, None]]
         self.n_outputs = sum(part.shape[1] for part in outputs)
-        self.E = aligned_zeros((len(b), row_stride(self.n_outputs)), dtype)
-        np.concatenate(outputs, axis=1, out=self.E[:, : self.n_outputs])
+        given = None if copy else output_rows(U, W, b)
+        if given is not None and given.dtype == self.C.dtype:
+            self.E = given
+        else:
+            self.E = aligned_zeros((len(b), row_stride(self.n_outputs)), dtype)
+            np.concatenate(outputs, axis=1, out=self.E[:, : self.n_outputs])
         self.tally = np.array([0.0, n_seen, 0.0])
         self._clock = np.zeros(len(C))
         self.threads = Threads(1) if threads is None else threads
@@ -122,17 +165,14 @@ class Network:
         self._workers: list[Worker] = []
 
     def arrays(self) -> dict[str, NDArray[Any] | None] | None:
-        """Copy the parameters out, under the paper's names and in its shapes."""
+        """Give the parameters, under the paper's names and in its shapes.
+
+        No copies: U, W and b are columns of E.
+        """
         h, bias = len(self.d), self.n_outputs - 1
-        E = self._all_rows()
-        return {
-            "C": self.C.copy(),
-            "H": self.H.copy(),
-            "d": self.d.copy(),
-            "U": E[:, :h].copy(),
-            "W": E[:, h:bias].copy() if self.direct else None,
-            "b": E[:, bias].copy(),
-        }
+        U, W, b = output_columns(self._all_rows(), h, bias)
+        kept = W if self.direct else None
+        return {"C": self.C, "H": self.H, "d": self.d, "U": U, "W": kept, "b": b}
 
     # -- training -------------------------------------------------------------
 
@@ -314,8 +354,8 @@ class Network:
         made = [
             Worker(
                 Team(
-                    kernel_tier(self.precision), batch_size, len(self.E), *self._sizes(),
-                    size=size, lock=lock,
+                    kernel_tier(self.precision), batch_size, len(self.E),
+                    *self._sizes(), size=size, lock=lock,
                 ),
                 contexts=np.empty((batch_size, n_context), dtype=np.int32),
                 loss=np.zeros(1) if i > 0 else self.tally[:1],

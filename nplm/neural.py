@@ -314,7 +314,9 @@ class NeuralLM(LanguageModel):
         """Fit a network made by `build`, whole or one process's part of it."""
         self._rng = rng
         network = (
-            self._network(build) if data.go_on else self._initialise(data.y, rng, build)
+            self._network(build, copy=True)
+            if data.go_on
+            else self._initialise(data.y, rng, build)
         )
         saves = None
         if checkpoint is not None:
@@ -369,7 +371,7 @@ class NeuralLM(LanguageModel):
             self._check_shape()
         fit_network(
             self,
-            self._initialise(y, self._rng) if first else self._network(),
+            self._initialise(y, self._rng) if first else self._network(copy=True),
             Windows(X, y, None, not first),
             before,
             max_iter=1,
@@ -425,26 +427,33 @@ class NeuralLM(LanguageModel):
         the first updates need not learn how frequent words are.
         """
         n_inputs = (self.order_ - 1) * self.embedding_dim
-        counts = np.bincount(y, minlength=self.n_words_) + 1.0
-        H = rng.normal(0.0, 3.0 / np.sqrt(max(n_inputs, 1)), (self.n_hidden, n_inputs))
+        n_words, h = self.n_words_, self.n_hidden
+        dtype = np.dtype(np.float64 if self.precision == "float64" else np.float32)
+        counts = np.bincount(y, minlength=n_words) + 1.0
+        H = _normal(rng, 3.0 / np.sqrt(max(n_inputs, 1)), (h, n_inputs), dtype)
+        zero = np.zeros((), dtype)  # broadcast: zeros that take no memory
         return build(
-            C=rng.normal(0.0, 0.1, (self.n_words_, self.embedding_dim)),
+            C=_normal(rng, 0.1, (n_words, self.embedding_dim), dtype),
             H=H,
-            d=np.zeros(self.n_hidden),
-            U=np.zeros((self.n_words_, self.n_hidden)),
-            W=np.zeros((self.n_words_, n_inputs)) if self.direct else None,
+            d=np.zeros(h),
+            U=np.broadcast_to(zero, (n_words, h)),
+            W=np.broadcast_to(zero, (n_words, n_inputs)) if self.direct else None,
             b=np.log(counts / counts.sum()),
             precision=self.precision,
             threads=Threads(n_threads(self.n_jobs)),
             parallel=self.parallel,
+            copy=False,
         )
 
-    def _network(self, build: Callable[..., Network] = Network) -> Network:
-        """Pack the fitted parameters for the kernels, as they were fitted."""
+    def _network(
+        self, build: Callable[..., Network] = Network, *, copy: bool = False
+    ) -> Network:
+        """Hand the fitted parameters to the kernels; as a copy to be trained."""
         return build(
             self.C_, self.H_, self.d_, self.U_, self.W_, self.b_,
             precision=self._precision(), n_seen=self.n_seen_,
             threads=Threads(n_threads(self.n_jobs)), parallel=self.parallel,
+            copy=copy,
         )  # fmt: skip
 
     def _precision(self) -> str:
@@ -452,6 +461,15 @@ class NeuralLM(LanguageModel):
         fitted: str = self.C_.dtype.name
         mixed = self.precision == "bfloat16" and fitted == "float32"
         return self.precision if mixed else fitted
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        if hasattr(self, "C_"):
+            # A pickle has U_, W_ and b_ one by one: put them together again, once.
+            arrays = [getattr(self, name) for name in WEIGHTS]
+            network = Network(*arrays, precision=self._precision(), copy=False)
+            for name, array in (network.arrays() or {}).items():
+                setattr(self, f"{name}_", array)
 
     @property
     def n_parameters_(self) -> int:
@@ -478,3 +496,14 @@ class NeuralLM(LanguageModel):
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "C_")
+
+
+def _normal(
+    rng: np.random.RandomState, scale: float, shape: tuple[int, int], dtype: Any
+) -> NDArray[Any]:
+    """Draw normal numbers, a few rows at a time, for they come in float64."""
+    drawn = np.empty(shape, dtype)
+    for start in range(0, len(drawn), 4096):
+        rows = drawn[start : start + 4096]
+        rows[...] = rng.normal(0.0, scale, rows.shape)
+    return drawn

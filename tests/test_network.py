@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from nplm._kernels._workspace import available_tiers
 
 from nplm._kernels import _network, reference
 from nplm.network import Network
@@ -19,20 +18,6 @@ SHAPES = [  # n_words, n_context, n_hidden, embedding_dim, direct
 ROUNDED = {"bfloat16": reference.bfloat16}
 # Two numbers that nearly tie may round to neighbours, 1 in 2^8 apart.
 TOLERANCE = {"float64": 1e-12, "float32": 3e-5, "bfloat16": 1e-3}
-
-
-@pytest.fixture(
-    params=[
-        f"{precision}, {tier}"
-        for precision in ("float32", "float64", "bfloat16")
-        for tier in available_tiers(precision)
-    ]
-)
-def precision(request, monkeypatch):
-    """Every precision on every tier of kernels that this processor can run."""
-    name, tier = request.param.split(", ")
-    monkeypatch.setenv("NPLM_TIER", tier)
-    return name
 
 
 def random_network(
@@ -211,7 +196,7 @@ def test_logits_of_any_size(precision, size):
     rng = np.random.default_rng(4)
     network = random_network(1000, 2, 3, 2, False, precision, rng)
     network.E[:, 3] = rng.uniform(-1, 1, 1000) * size
-    X, y = random_windows(5, 1000, 2, rng)
+    X, _ = random_windows(5, 1000, 2, rng)
     wide = [a.astype(np.float64) for a in parameters(network)]
     rounded = ROUNDED.get(precision, reference.as_it_is)
     for logarithm in (False, True):
@@ -254,9 +239,7 @@ def test_one_asynchronous_thread_is_serial_training(parallel, batch_size):
     X, y = random_windows(60, 50, 3, rng)
     networks = []
     for mode in ("rows", parallel):
-        network = random_network(
-            50, 3, 7, 4, True, "float32", np.random.default_rng(7)
-        )
+        network = random_network(50, 3, 7, 4, True, "float32", np.random.default_rng(7))
         network.parallel = mode
         network.train(X, y, np.arange(60), batch_size=batch_size, **SCHEDULE)
         network.settle()

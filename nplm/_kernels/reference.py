@@ -108,9 +108,7 @@ def train(
     for start in range(0, len(index), batch_size):
         rows = index[start : start + batch_size]
         rate = learning_rate_init / (1 + learning_rate_decay * n_seen)
-        total, dC, dH, dd, dE = gradients(
-            C, H, d, E, X[rows], y[rows], rounded
-        )
+        total, dC, dH, dd, dE = gradients(C, H, d, E, X[rows], y[rows], rounded)
         decay = rate * alpha * len(rows)
         C += rate * dC - decay * C
         H += rate * dH - decay * H
