@@ -26,6 +26,7 @@ T = TypeVar("T")
 SCORING_BATCH = 128
 # Mini-batches that a thread scores at a time.
 SCORING_PART = 16
+CACHE_LINE = 64  # bytes
 
 
 def kernel_tier() -> str:
@@ -42,6 +43,17 @@ def kernel_tier() -> str:
             f"{', '.join(tiers)}, or unset it for the fastest."
         )
     return tier
+
+
+def aligned_zeros(shape: tuple[int, int], dtype: DTypeLike) -> NDArray[Any]:
+    """Zeros that begin with a cache line, so that no vector straddles two.
+
+    NumPy's own arrays begin 16 bytes into one.
+    """
+    size, itemsize = shape[0] * shape[1], np.dtype(dtype).itemsize
+    memory = np.zeros(size + CACHE_LINE // itemsize, dtype=dtype)
+    start = -memory.ctypes.data % CACHE_LINE // itemsize
+    return memory[start : start + size].reshape(shape)
 
 
 @dataclass(frozen=True)
@@ -93,7 +105,7 @@ class Network:
         self.direct = W is not None
         outputs = [U, b[:, None]] if W is None else [U, W, b[:, None]]
         self.n_outputs = sum(part.shape[1] for part in outputs)
-        self.E = np.zeros((len(b), row_stride(self.n_outputs)), dtype=dtype)
+        self.E = aligned_zeros((len(b), row_stride(self.n_outputs)), dtype)
         np.concatenate(outputs, axis=1, out=self.E[:, : self.n_outputs])
         self.tally = np.array([0.0, n_seen, 0.0])
         self._clock = np.zeros(len(C))

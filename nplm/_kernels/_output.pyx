@@ -21,6 +21,9 @@ from nplm._kernels._elementwise cimport (
 )
 from nplm._kernels._workspace cimport Workspace
 
+cdef enum:
+    PIECE = 1 << 18  # bytes of E
+
 
 cdef void output_forward(
     floating *E, Py_ssize_t n_rows, Py_ssize_t n_outputs, const int *target,
@@ -89,8 +92,13 @@ cdef void forward_one(
     if n_rows == 0:  # the shard of a process beyond the last word
         work.total_sum[0] = 0
         return
+    # Threads that share the rows begin far apart: two that write to the same cache
+    # lines at the same time are no faster than one.
+    cdef Py_ssize_t start = work.start_row
     if floating is float and work.loops != NULL:
-        work.loops.row_dots(E, n_rows, work.stride, z, p)
+        work.loops.row_dots(
+            E + start * work.stride, n_rows - start, work.stride, z, p + start)
+        work.loops.row_dots(E, start, work.stride, z, p)
     else:
         row_dots(E, n_rows, work.stride, z, p)
     if 0 <= target[0] < n_rows:
@@ -186,14 +194,30 @@ cdef void backward_one(
         p[j] *= factor
     if 0 <= target[0] < n_rows:
         p[target[0]] += 1
-    # Threads that share the rows begin far apart: two that write to the same cache
-    # lines at the same time are no faster than one.
-    cdef Py_ssize_t start = work.start_row
-    cdef floating *above = E + start * work.stride
-    if floating is float and work.loops != NULL:
-        work.loops.row_updates(
-            above, n_rows - start, work.stride, z, p + start, rate, keep, dz)
-        work.loops.row_updates(E, start, work.stride, z, p, rate, keep, dz)
-    else:
-        row_updates(above, n_rows - start, work.stride, z, p + start, rate, keep, dz)
-        row_updates(E, start, work.stride, z, p, rate, keep, dz)
+    update_rows(E, 0, work.start_row, z, p, rate, keep, dz, work)
+    update_rows(E, work.start_row, n_rows, z, p, rate, keep, dz, work)
+
+
+cdef void update_rows(
+    floating *E, Py_ssize_t first, Py_ssize_t stop, floating *z, floating *g,
+    floating rate, floating *keep, floating *dz, Workspace work,
+) noexcept nogil:
+    """``dz += g @ E; E[:] = keep * E + rate * outer(g, z)`` for some of the rows.
+
+    From the last to the first: the forward pass ended with the last, which are
+    still in cache, and the next forward pass begins with the first. A piece of
+    many rows is gone through forwards, as processors foresee it.
+    """
+    cdef Py_ssize_t piece = max(
+        1, PIECE // (work.stride * <Py_ssize_t>sizeof(floating) * 8)) * 8
+    cdef Py_ssize_t start
+    while stop > first:
+        start = max(first, stop - piece)
+        if floating is float and work.loops != NULL:
+            work.loops.row_updates(
+                E + start * work.stride, stop - start, work.stride, z, g + start,
+                rate, keep, dz)
+        else:
+            row_updates(E + start * work.stride, stop - start, work.stride, z,
+                        g + start, rate, keep, dz)
+        stop = start

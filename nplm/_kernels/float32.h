@@ -7,6 +7,9 @@
 
 #define INLINE static inline __attribute__((always_inline))
 
+/* Bytes of a matrix that a processor's last cache is likely to hold. */
+#define LARGEST_IN_CACHE (1 << 25)
+
 /* Vectors never cross a function that is not inlined: no ABI to warn about. */
 #pragma GCC diagnostic ignored "-Wpsabi"
 
@@ -35,6 +38,7 @@ typedef struct {
 #define TIER(name) name##_plain
 #define WIDTH 4
 #define ROWS 4
+#define ABREAST 4
 #include "tier.h"
 
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
@@ -45,6 +49,7 @@ typedef struct {
 #define TIER(name) name##_avx2
 #define WIDTH 8
 #define ROWS 6
+#define ABREAST 4
 #include "tier.h"
 #pragma GCC pop_options
 
@@ -53,6 +58,7 @@ typedef struct {
 #define TIER(name) name##_avx512
 #define WIDTH 16
 #define ROWS 12
+#define ABREAST 8
 #include "tier.h"
 #pragma GCC pop_options
 #endif

@@ -5,6 +5,7 @@
  *   WIDTH        floats in a vector
  *   ROWS         rows of a register block: ROWS x 2 accumulators, the two
  *                vectors that meet them and a broadcast fill the registers
+ *   ABREAST      rows updated at once when there is one example
  *
  * All matrices are row-major. Rows of E and columns of examples are padded to a
  * multiple of 16 floats, so that no loop over vectors has a remainder. Every
@@ -245,32 +246,31 @@ static void TIER(tanh)(float *values, int64_t n) {
 
 /* ---- one example at a time: each output row is read or written once ---- */
 
+INLINE float TIER(total)(VEC v) {
+  typedef float quad __attribute__((vector_size(16)));
+  union {
+    VEC v;
+    quad q[WIDTH / 4];
+  } parts = {v};
+  quad sum = parts.q[0];
+  for (int i = 1; i < WIDTH / 4; i++) sum += parts.q[i];
+  return (sum[0] + sum[1]) + (sum[2] + sum[3]);
+}
+
 /* logits[r] = E[r] . z */
 static void TIER(row_dots)(const float *E, int64_t rows, int64_t stride,
                            const float *z, float *logits) {
-  int64_t r = 0;
-  for (; r + 4 <= rows; r += 4) {
-    VEC sum[4];
-    UNROLL for (int q = 0; q < 4; q++) sum[q] = (VEC){};
-    for (int64_t i = 0; i < stride; i += WIDTH) {
-      VEC x = LOAD(z + i);
-      UNROLL for (int q = 0; q < 4; q++) {
-        sum[q] += LOAD(E + (r + q) * stride + i) * x;
-      }
-    }
-    UNROLL for (int q = 0; q < 4; q++) {
-      float total = 0;
-      UNROLL for (int lane = 0; lane < WIDTH; lane++) total += sum[q][lane];
-      logits[r + q] = total;
-    }
-  }
-  for (; r < rows; r++) {
+  /* The processor foresees one stream from its cache well enough, but not from
+   * memory; asked for too early, lines of a small matrix drive each other out. */
+  int64_t ahead = rows * stride * 4 > LARGEST_IN_CACHE ? 8 * stride : 0;
+  for (int64_t r = 0; r < rows; r++) {
+    const float *row = E + r * stride;
     VEC sum = (VEC){};
-    for (int64_t i = 0; i < stride; i += WIDTH)
-      sum += LOAD(E + r * stride + i) * LOAD(z + i);
-    float total = 0;
-    for (int lane = 0; lane < WIDTH; lane++) total += sum[lane];
-    logits[r] = total;
+    for (int64_t i = 0; i < stride; i += WIDTH) {
+      __builtin_prefetch(row + ahead + i);
+      sum += LOAD(row + i) * LOAD(z + i);
+    }
+    logits[r] = TIER(total)(sum);
   }
 }
 
@@ -279,21 +279,24 @@ static void TIER(row_dots)(const float *E, int64_t rows, int64_t stride,
 static void TIER(row_updates)(float *E, int64_t rows, int64_t stride,
                               const float *z, const float *g, float rate,
                               const float *keep, float *dz) {
-  for (int64_t r = 0; r + 4 <= rows; r += 4) {
+  int64_t r = 0;
+  for (; r + ABREAST <= rows; r += ABREAST) {
     float *row = E + r * stride;
-    VEC slope[4];
-    UNROLL for (int q = 0; q < 4; q++) slope[q] = SPLAT(g[r + q]);
+    VEC slope[ABREAST];
+    UNROLL for (int q = 0; q < ABREAST; q++) slope[q] = SPLAT(g[r + q]);
     for (int64_t i = 0; i < stride; i += WIDTH) {
       VEC x = LOAD(z + i) * rate, k = LOAD(keep + i), down = LOAD(dz + i);
-      UNROLL for (int q = 0; q < 4; q++) {
-        VEC w = LOAD(row + q * stride + i);
+      UNROLL for (int q = 0; q < ABREAST; q++) {
+        float *at = row + q * stride + i;
+        __builtin_prefetch(at + ABREAST * stride, 1);
+        VEC w = LOAD(at);
         down += slope[q] * w;
-        STORE(row + q * stride + i, k * w + slope[q] * x);
+        STORE(at, k * w + slope[q] * x);
       }
       STORE(dz + i, down);
     }
   }
-  for (int64_t r = rows / 4 * 4; r < rows; r++)
+  for (; r < rows; r++)
     for (int64_t i = 0; i < stride; i += WIDTH) {
       VEC w = LOAD(E + r * stride + i);
       STORE(dz + i, LOAD(dz + i) + g[r] * w);
@@ -319,3 +322,4 @@ static const Loops TIER(loops) = {
 #undef TIER
 #undef WIDTH
 #undef ROWS
+#undef ABREAST
