@@ -6,6 +6,9 @@ _cost_model.py to one rank and to bare messages, checks it against 2 to 4 ranks,
 and asks it about clusters that are not at hand. MPI runs in processes that this
 script starts under mpiexec; --tcp makes them talk over TCP, as machines of a
 cluster do, rather than through shared memory. --figure draws the simulation.
+
+--losses 1 16 compares what is learned instead: MLP9 on Brown, serial and with
+asynchronous threads.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ import shutil
 import subprocess
 import sys
 import time
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -25,7 +29,8 @@ from _cost_model import Cluster, Network, Shape
 from _table import parser, report
 from neural import NETWORKS, random_windows
 
-from nplm import NeuralLM
+from nplm import NeuralLM, windows
+from nplm.datasets import fetch_brown
 from nplm.parallel import blas_threads
 
 BATCHES = (1, 16, 128)
@@ -87,11 +92,13 @@ def threads(names: list[str], seconds: float, rounds: int) -> Rows:
                 )
                 for parallel, jobs in THREADS
             }
-            for training in runs.values():
-                training.run(2 * K)
-            for _ in range(rounds):
+            with ExitStack() as stack:
                 for training in runs.values():
-                    training.run(n)
+                    stack.enter_context(training.network.threads)
+                    training.run(2 * K)
+                for _ in range(rounds):
+                    for training in runs.values():
+                        training.run(n)
             one = runs["rows", 1].seconds
             row = {"network": name, "K": K, "1 thread ex/s": 1 / one}
             rows.append(row | {f"{k[0]} 2": one / runs[k].seconds for k in THREADS[1:]})
@@ -157,6 +164,32 @@ def messages(MPI: Any) -> list[tuple[int, float]]:
             best = min(best, (time.perf_counter() - started) / 20)
         found.append((size, best))
     return found
+
+
+def losses(batches: list[int], ways: list[str], epochs: int) -> Rows:
+    """Held-out loss on Brown after each epoch, by the way two threads share it."""
+    corpus = fetch_brown()
+    train, valid = (windows(ids, 4) for ids in (corpus.train, corpus.valid))
+    rows: Rows = []
+    for K in batches:
+        serial = None
+        for way in ways:
+            lm = NeuralLM(
+                n_words=corpus.n_words, max_iter=epochs, early_stopping=False,
+                batch_size=K, random_state=0, verbose=1,
+            )  # fmt: skip
+            if way != "serial":
+                lm.set_params(n_jobs=2, parallel=way)
+            history = lm.fit(*train, X_val=valid[0], y_val=valid[1]).history_
+            serial = history["val_loss"] if way == "serial" else serial
+            for i, loss in enumerate(history["val_loss"]):
+                rows.append({
+                    "K": K, "way": way, "epoch": i + 1, "held-out loss": loss,
+                    "to serial": loss / serial[i] if serial else None,
+                    "training loss": history["loss"][i],
+                    "seconds": history["seconds"][i],
+                })  # fmt: skip
+    return rows
 
 
 # -- the model -------------------------------------------------------------------
@@ -268,11 +301,20 @@ def main() -> None:
     options = parser(__doc__ or "")
     options.add_argument("--networks", nargs="+", default=["MLP9", "AP"])
     options.add_argument("--ranks", nargs="+", type=int, default=[1, 2, 3, 4])
-    options.add_argument("--seconds", type=float, default=0.3, help="a measurement")
+    options.add_argument("--seconds", type=float, default=0.5, help="a measurement")
     options.add_argument("--rounds", type=int, default=5)
     options.add_argument("--skip-threads", action="store_true")
     options.add_argument("--skip-mpi", action="store_true")
     options.add_argument("--tcp", action="store_true")
+    options.add_argument(
+        "--losses", nargs="+", type=int, metavar="K",
+        help="instead, the loss on Brown with these batch sizes: takes half an hour",
+    )  # fmt: skip
+    options.add_argument(
+        "--ways", nargs="+", default=["serial", "async"],
+        choices=["serial", "rows", "async", "locked"], help="to train for --losses",
+    )  # fmt: skip
+    options.add_argument("--epochs", type=int, default=5, help="of --losses")
     options.add_argument("--figure", type=Path, help="draw the simulation")
     options.add_argument("--worker", help="of the script itself, under mpiexec")
     args = options.parse_args()
@@ -280,6 +322,10 @@ def main() -> None:
         found = worker(**json.loads(args.worker))
         if int(os.environ["OMPI_COMM_WORLD_RANK"]) == 0:
             print(json.dumps(found))
+        return
+    if args.losses:
+        rows = losses(args.losses, args.ways, args.epochs)
+        report("Held-out loss on Brown (MLP9, nats a token)", rows, args.json)
         return
 
     shares: Rows = [

@@ -15,6 +15,7 @@ from nplm._kernels import _network
 from nplm._kernels._team import Team, UpdateLock
 from nplm._kernels._workspace import Workspace, available_tiers, row_stride
 from nplm.parallel import Threads
+from nplm.training import SECONDS_A_CALL
 
 __all__ = ["Network", "kernel_tier"]
 
@@ -23,6 +24,8 @@ T = TypeVar("T")
 # Examples of a mini-batch when scoring: large enough for the matrix products,
 # small enough for a tile of their exponentials to stay in cache.
 SCORING_BATCH = 128
+# Mini-batches that a thread scores at a time.
+SCORING_PART = 16
 CACHE_LINE = 64  # bytes
 
 
@@ -191,15 +194,12 @@ class Network:
         workers = self._workers
         if not workers or workers[0].team.batch_size != batch_size:
             workers = self._new_workers(batch_size, X.shape[1])
-        if self.parallel == "rows":
-            shared = workers[0]
-            parts = [(shared, member, index) for member in range(shared.team.size)]
-        else:
-            own = self.threads.split(len(index), batch_size)
-            parts = [(w, 0, index[part]) for w, part in zip(workers, own)]
 
-        def train(i: int) -> None:
-            worker, member, examples = parts[i]
+        def give_up() -> None:
+            for worker in workers:
+                worker.team.give_up()
+
+        def train(worker: Worker, member: int, examples: NDArray[np.intp]) -> None:
             self._run_kernel(
                 worker, member, X, y, examples,
                 learning_rate_init=learning_rate_init,
@@ -207,7 +207,18 @@ class Network:
             )  # fmt: skip
 
         self._workers = []  # a team that gave up is of no more use
-        self.threads.together(train, len(parts), give_up=workers[0].team.give_up)
+        if self.parallel == "rows":
+            shared = workers[0]
+            self.threads.together(
+                lambda member: train(shared, member, index),
+                shared.team.size, give_up=give_up,
+            )  # fmt: skip
+        else:
+            own = self.threads.split(len(index), batch_size)
+            self.threads.map(
+                lambda part: train(part[0], 0, index[part[1]]),
+                list(zip(workers, own)), give_up=give_up,
+            )  # fmt: skip
         self._workers = workers
         self._collect_loss()
 
@@ -231,6 +242,16 @@ class Network:
         for worker in self._workers[1:]:  # the first one's is in the tally itself
             self.tally[0] += worker.loss[0]
             worker.loss[0] = 0
+
+    @property
+    def seconds_a_call(self) -> float:
+        """How long a call of `train` should last, about.
+
+        The main thread sees an interrupt between calls. It sees it at once while
+        joblib's threads work, but sees the end of their call up to 10 ms late.
+        """
+        in_joblib = self.parallel != "rows" and self.threads.n > 1
+        return 5 * SECONDS_A_CALL if in_joblib else SECONDS_A_CALL
 
     def settle(self) -> None:
         """Apply the weight decay still due to rows of C that were not visited."""
@@ -342,7 +363,11 @@ class Network:
             )  # fmt: skip
             work(scratch, np.empty((batch, X.shape[1]), dtype=np.int32), part)
 
-        self.threads.map(own, self.threads.split(len(X), batch))
+        # Short parts, so that an interrupt need not wait for all.
+        share = -(-len(X) // (batch * self.threads.n))
+        size = min(SCORING_PART, share) * batch
+        starts = range(0, len(X), size)
+        self.threads.map(own, [slice(i, min(len(X), i + size)) for i in starts])
 
     def _sizes(self) -> tuple[int, int, int, str]:
         return self.H.shape[1], len(self.d), self.n_outputs, self.precision

@@ -6,6 +6,7 @@ cdef extern from "barrier.h" nogil:
     ctypedef struct Barrier:
         int size, waiting, round, broken
     int barrier_wait(Barrier *)
+    int barrier_broken(const Barrier *)
     void barrier_break(Barrier *)
 
 cdef extern from "lock.h" nogil:

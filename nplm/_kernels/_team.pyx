@@ -105,7 +105,7 @@ cdef class Team:
         return self.workspaces[0].batch_size
 
     def give_up(self):
-        """Let members that wait for one that will not come return."""
+        """Make all members return: from a wait at once, or after a mini-batch."""
         barrier_break(&self.barrier)
 
 
