@@ -11,11 +11,11 @@ from typing import Any, Self, TypeVar
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from nplm import training
 from nplm._kernels import _network
 from nplm._kernels._team import Team, UpdateLock
 from nplm._kernels._workspace import Workspace, available_tiers, row_stride
 from nplm.parallel import Threads
-from nplm.training import SECONDS_A_CALL
 
 __all__ = ["Network", "kernel_tier"]
 
@@ -200,7 +200,7 @@ class Network:
         joblib's threads work, but sees the end of their call up to 10 ms late.
         """
         in_joblib = self.parallel != "rows" and self.threads.n > 1
-        return 5 * SECONDS_A_CALL if in_joblib else SECONDS_A_CALL
+        return training.SECONDS_A_CALL * (5 if in_joblib else 1)
 
     def settle(self) -> None:
         """Apply the weight decay still due to rows of C that were not visited."""
