@@ -3,17 +3,24 @@
 Trains and scores the paper's networks on random windows, one thread count after
 the other, nplm and PyTorch in turn. PyTorch (if installed: pip install torch)
 runs eager, with a sparse gradient for the features and the direct connections
-folded into one Linear. Buffers that glibc would give back to the system at every
-step are kept (M_MMAP_MAX, M_TRIM_THRESHOLD): without it PyTorch is up to twice
-as slow.
+folded into one Linear, bfloat16 by autocast. Buffers that glibc would give back
+to the system at every step are kept (M_MMAP_MAX, M_TRIM_THRESHOLD): without it
+PyTorch is up to twice as slow.
+
+The share is that of what this machine was measured to do: of its arithmetic, or,
+one example at a time, of its memory. GB/s are those of the output units' weights,
+once a mini-batch for the logits and twice for the update.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import groupby, product
+from operator import itemgetter
 from typing import Any
 
 # Before anything allocates: start again with malloc told to keep its memory.
@@ -22,6 +29,7 @@ if __name__ == "__main__" and os.environ.get("MALLOC_MMAP_MAX_") != "0":
     os.execve(sys.executable, [sys.executable, *sys.argv], {**os.environ, **TUNED})
 
 import numpy as np
+from _limits import bandwidth, gflops
 from _table import parser, report
 from numpy.typing import NDArray
 
@@ -51,6 +59,11 @@ def flops(n_words: int, n: int, h: int, m: int, direct: bool, part: str) -> int:
     return 2 * (units + below) * (3 if part == "train" else 1)
 
 
+def weight_bytes(n_words: int, n: int, h: int, m: int, direct: bool) -> int:
+    """Size of the output units' weights, one row a word."""
+    return 4 * n_words * (h + direct * (n - 1) * m + 1)
+
+
 def random_windows(n_examples: int, n_words: int, n_context: int) -> Windows:
     """Words as frequent as in text (Zipf): what is visited often is in cache."""
     rng = np.random.default_rng(0)
@@ -62,10 +75,12 @@ def random_windows(n_examples: int, n_words: int, n_context: int) -> Windows:
 class Nplm:
     name = "nplm"
 
-    def __init__(self, shape: dict[str, Any], threads: int, batch: int) -> None:
+    def __init__(
+        self, shape: dict[str, Any], precision: str, threads: int, batch: int
+    ) -> None:
         lm = NeuralLM(
             n_words=shape["n_words"], n_hidden=shape["h"], embedding_dim=shape["m"],
-            direct=shape["direct"], n_jobs=threads, random_state=0,
+            direct=shape["direct"], precision=precision, n_jobs=threads, random_state=0,
         )  # fmt: skip
         self.X, self.y = random_windows(1000, shape["n_words"], shape["n"] - 1)
         lm._start_fit(self.X, self.y)
@@ -87,7 +102,9 @@ class Nplm:
 class Torch:
     name = "PyTorch"
 
-    def __init__(self, shape: dict[str, Any], threads: int, batch: int) -> None:
+    def __init__(
+        self, shape: dict[str, Any], precision: str, threads: int, batch: int
+    ) -> None:
         torch.set_num_threads(threads)
         torch.manual_seed(0)
         inputs = (shape["n"] - 1) * shape["m"]
@@ -96,16 +113,18 @@ class Torch:
         self.H = torch.nn.Linear(inputs, shape["h"])
         self.out = torch.nn.Linear(width, shape["n_words"])
         self.direct, self.batch = shape["direct"], batch
+        self.mixed = precision == "bfloat16"
         self.sgd = torch.optim.SGD(
             [*self.C.parameters(), *self.H.parameters(), *self.out.parameters()],
             lr=1e-3,
         )
 
     def loss(self, X: Any, y: Any) -> Any:
-        x = self.C(X).flatten(1)
-        a = torch.tanh(self.H(x))
-        z = torch.cat([a, x], dim=1) if self.direct else a
-        return torch.nn.functional.cross_entropy(self.out(z), y, reduction="sum")
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=self.mixed):
+            x = self.C(X).flatten(1)
+            a = torch.tanh(self.H(x))
+            z = torch.cat([a, x], dim=1) if self.direct else a
+            return torch.nn.functional.cross_entropy(self.out(z), y, reduction="sum")
 
     def _batches(self, X: NDArray[np.int32], y: NDArray[np.int32]) -> Any:
         X, y = (
@@ -142,60 +161,101 @@ def rate(run: Callable[..., None], data: Windows, seconds: float) -> float:
     return best
 
 
+def share(mine: float, shape: dict[str, Any], part: str, row: dict[str, Any]) -> float:
+    """Of this machine's limit: memory's one example at a time, else arithmetic's."""
+    threads, size = row["threads"], weight_bytes(**shape)
+    if row["K"] == 1 and part == "train":
+        read, change = bandwidth(size, threads)
+        return mine * (size / read + 2 * size / change) / 1e9
+    limit = gflops(row["precision"], threads)
+    return mine * flops(**shape, part=part) / 1e9 / limit
+
+
+def measure(args: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    for name in args.networks:
+        shape = NETWORKS[name]
+        data = random_windows(200_000, shape["n_words"], shape["n"] - 1)
+        for precision, threads, batch in product(
+            args.precision, args.threads, args.batch
+        ):
+            if precision == "bfloat16" and batch == 1:
+                continue  # both wait for the float32 weights
+            ours = Nplm(shape, precision, threads, batch)
+            theirs = Torch(shape, precision, threads, batch) if torch else None
+            for part in ("train", "score"):
+                row: dict[str, Any] = {
+                    "network": name, "part": part, "precision": precision,
+                    "threads": threads, "K": batch,
+                }  # fmt: skip
+                mine = rate(getattr(ours, part), data, args.seconds)
+                other = None
+                if theirs:
+                    other = rate(getattr(theirs, part), data, args.seconds)
+                passes = 3 if part == "train" else 1
+                # Scoring has its own mini-batches.
+                moved = weight_bytes(**shape) * passes / batch if passes == 3 else None
+                row |= {
+                    "nplm ex/s": mine,
+                    "GFLOP/s": mine * flops(**shape, part=part) / 1e9,
+                    "GB/s": mine * moved / 1e9 if moved else None,
+                    "share": share(mine, shape, part, row),
+                    "PyTorch ex/s": other,
+                    "ratio": mine / other if other else None,
+                }  # fmt: skip
+                print(row, file=sys.stderr)
+                yield row
+
+
+def best_of(rows: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Each side at its own best K."""
+    key = itemgetter("network", "part", "precision", "threads")
+    for _, group in groupby(sorted(rows, key=key), key):
+        same = list(group)
+        mine = max(same, key=itemgetter("nplm ex/s"))
+        columns = (
+            "network", "part", "precision", "threads", "K", "nplm ex/s", "GFLOP/s",
+            "share",
+        )  # fmt: skip
+        row = {name: mine[name] for name in columns}
+        if torch:
+            other = max(same, key=itemgetter("PyTorch ex/s"))
+            row |= {
+                "PyTorch ex/s": other["PyTorch ex/s"], "at its K": other["K"],
+                "ratio": mine["nplm ex/s"] / other["PyTorch ex/s"],
+            }  # fmt: skip
+        yield row
+
+
+def limits(args: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    for threads in args.threads:
+        for name in args.networks:
+            size = weight_bytes(**NETWORKS[name])
+            read, change = bandwidth(size, threads)
+            yield {
+                "threads": threads, "float32 GFLOP/s": gflops("float32", threads),
+                "bfloat16 GFLOP/s": gflops("bfloat16", threads),
+                "weights of": name, "MB": size / 1e6, "read GB/s": read,
+                "change GB/s": change,
+            }  # fmt: skip
+
+
 def main() -> None:
     options = parser(__doc__)
     options.add_argument("--networks", nargs="+", default=list(NETWORKS))
     options.add_argument("--threads", nargs="+", type=int, default=[1, 2])
     options.add_argument("--batch", nargs="+", type=int, default=[1, 16, 128, 512])
+    options.add_argument("--precision", nargs="+", default=["float32", "bfloat16"])
     options.add_argument("--seconds", type=float, default=4.0, help="a measurement")
     args = options.parse_args()
+    if "bfloat16" in args.precision and not gflops("bfloat16"):
+        args.precision.remove("bfloat16")
+        print("This processor does not multiply bfloat16: float32 only.")
 
-    rows: list[dict[str, Any]] = []
-    for name in args.networks:
-        shape = NETWORKS[name]
-        data = random_windows(200_000, shape["n_words"], shape["n"] - 1)
-        for threads in args.threads:
-            for batch in args.batch:
-                ours = Nplm(shape, threads, batch)
-                theirs = Torch(shape, threads, batch) if torch else None
-                for part in ("train", "score"):
-                    mine = rate(getattr(ours, part), data, args.seconds)
-                    other = (
-                        rate(getattr(theirs, part), data, args.seconds)
-                        if theirs
-                        else None
-                    )
-                    rows.append({
-                        "network": name, "part": part, "threads": threads, "K": batch,
-                        "nplm ex/s": mine,
-                        "GFLOP/s": mine * flops(**shape, part=part) / 1e9,
-                        "PyTorch ex/s": other,
-                        "ratio": mine / other if other else None,
-                    })  # fmt: skip
-                    print(rows[-1], file=sys.stderr)
-    best = []
-    for name in args.networks:
-        for threads in args.threads:
-            for part in ("train", "score"):
-                same = [
-                    r for r in rows
-                    if (r["network"], r["threads"], r["part"]) == (name, threads, part)
-                ]  # fmt: skip
-                mine = max(same, key=lambda r: r["nplm ex/s"])
-                row = {
-                    "network": name, "part": part, "threads": threads,
-                    "nplm ex/s": mine["nplm ex/s"], "at K": mine["K"],
-                }  # fmt: skip
-                if torch:
-                    other = max(same, key=lambda r: r["PyTorch ex/s"])
-                    row |= {
-                        "PyTorch ex/s": other["PyTorch ex/s"], "at its K": other["K"],
-                        "ratio": mine["nplm ex/s"] / other["PyTorch ex/s"],
-                    }  # fmt: skip
-                best.append(row)
-    title = f"float32, {kernel_tier()} kernels"
-    report(f"{title}: at equal K", rows, args.json)
-    report(f"{title}: each at its best K", best)
+    rows = list(measure(args))
+    kernels = ", ".join(f"{name} on {kernel_tier(name)}" for name in args.precision)
+    report("What this machine can do", list(limits(args)))
+    report(f"{kernels}: at equal K", rows, args.json)
+    report(f"{kernels}: each at its best K", list(best_of(rows)))
 
 
 if __name__ == "__main__":

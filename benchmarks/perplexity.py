@@ -11,6 +11,7 @@ paper's Table 1 for the networks. CPU seconds are of all threads, fit only.
 from __future__ import annotations
 
 import time
+from itertools import product
 from typing import Any
 
 from _table import parser, report
@@ -59,6 +60,7 @@ def main() -> None:
     options = parser(__doc__)
     options.add_argument("--corpus", choices=["brown", "ptb"], default="brown")
     options.add_argument("--networks", nargs="*", choices=list(NETWORKS), default=[])
+    options.add_argument("--precision", nargs="+", default=["float32"])
     options.add_argument("--jobs", type=int, default=1, help="threads of a network")
     args = options.parse_args()
     corpus = fetch_brown() if args.corpus == "brown" else fetch_ptb()
@@ -74,14 +76,16 @@ def main() -> None:
     stream, sentences = parts(None), parts(corpus.boundary)
     rows: list[dict[str, Any]] = []
 
-    def measure(model: Any, name: str, order: int, data: list[Any]) -> Any:
+    def measure(
+        model: Any, name: str, order: int, data: list[Any], precision: str = ""
+    ) -> Any:
         train, valid, test = data
         started = time.process_time()
         model.fit(*train, X_val=valid[0], y_val=valid[1])
         seconds = time.process_time() - started
         wanted = RECORDED.get((args.corpus, name, order), (None, None))
         rows.append({
-            "model": name, "n": order,
+            "model": name, "n": order, "precision": precision,
             "valid": model.perplexity(*valid), "recorded valid": wanted[0],
             "test": model.perplexity(*test), "recorded test": wanted[1],
             "parameters": model.n_parameters_, "CPU s": seconds,
@@ -96,15 +100,19 @@ def main() -> None:
         for name, kind in (("interpolated", {}), ("back-off", BACK_OFF)):
             kn = KneserNeyLM(order, n_words=V, boundary=boundary, **kind)
             measure(kn, name, order, sentences)
-    for name in args.networks:
+    for name, precision in product(args.networks, args.precision):
         shape = NETWORKS[name]
-        lm = NeuralLM(n_words=V, n_jobs=args.jobs, random_state=0, verbose=1, **shape)
-        measure(lm, name, shape["order"], stream)
+        lm = NeuralLM(
+            n_words=V, precision=precision, n_jobs=args.jobs, random_state=0,
+            verbose=1, **shape,
+        )  # fmt: skip
+        measure(lm, name, shape["order"], stream, precision)
         members = [
             ("network", FrozenEstimator(lm)),
             ("trigram", FrozenEstimator(trigram)),
         ]
-        measure(MixtureLM(members), f"{name} + trigram", shape["order"], stream)
+        mixture = MixtureLM(members)
+        measure(mixture, f"{name} + trigram", shape["order"], stream, precision)
     report(f"Perplexity on {args.corpus}", rows, args.json)
 
 

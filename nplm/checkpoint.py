@@ -19,6 +19,7 @@ __all__ = ["Checkpoint", "CheckpointError", "fingerprint"]
 # Between two saves within an epoch; the end of an epoch is always saved.
 SECONDS_A_SAVE = 60.0
 FORMAT = 1
+ROWS_A_PIECE = 4096
 
 # Parameters that may differ when a fit goes on: none changes what is computed.
 FREE = ("max_iter", "verbose")
@@ -37,9 +38,17 @@ def fingerprint(
         if array is None:
             marks[name] = "None"
         else:
-            crc = zlib.crc32(np.ascontiguousarray(array).data)
-            marks[name] = f"{array.dtype} {array.shape}, checksum {crc:08x}"
+            marks[name] = f"{array.dtype} {array.shape}, checksum {_crc(array):08x}"
     return marks
+
+
+def _crc(array: NDArray[Any]) -> int:
+    """CRC-32 of an array; a piece at a time, for windows share their memory."""
+    crc = 0
+    for start in range(0, len(array), ROWS_A_PIECE):
+        piece = np.ascontiguousarray(array[start : start + ROWS_A_PIECE])
+        crc = zlib.crc32(piece.data, crc)
+    return crc
 
 
 class Checkpoint:

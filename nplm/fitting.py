@@ -71,6 +71,7 @@ def fit_network(
     epochs = Epochs(
         max_iter=max_iter,
         batch_size=batch_size,
+        call_size=batch_size * (1 if lm.parallel == "rows" else network.threads.n),
         learning_rate_init=lm.learning_rate_init,
         shuffle=lm.shuffle,
         patience=patience,

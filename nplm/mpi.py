@@ -180,15 +180,14 @@ def shard(estimator: NeuralLM, comm: MPI.Comm | None = None) -> ShardedLM:
     _together(comm, lambda: check_is_fitted(estimator))
     marks = {
         "n_words_": str(estimator.n_words_),
-        "kernels": kernel_tier(),
+        "kernels": kernel_tier(estimator.precision),
         "n_seen_": str(estimator.n_seen_),
     }
     _check_agreement(comm, marks)
     part = copy(estimator)
-    rows = _own_rows(estimator.n_words_, comm)
-    for name in ("U_", "W_", "b_"):
-        array = getattr(estimator, name)
-        setattr(part, name, None if array is None else array[rows].copy())
+    network = part._network(partial(ShardedNetwork, comm=comm, keep="shards"))
+    for name, array in (network.arrays() or {}).items():
+        setattr(part, f"{name}_", array)
     return ShardedLM(part, comm)
 
 
@@ -288,7 +287,7 @@ class ShardedLM:
 
     def _network(self, keep: str = "shards") -> ShardedNetwork:
         build = partial(ShardedNetwork, comm=self._comm, keep=keep)
-        network = self._part._network(build)
+        network = self._part._network(build, copy=keep != "shards")
         assert isinstance(network, ShardedNetwork)
         return network
 
@@ -364,8 +363,9 @@ class ShardedNetwork(Network):
         totals = np.zeros((self.n_ranks if gather else 1, 3, columns))
         gradients = np.zeros((row_stride(self.n_outputs), columns), self.E.dtype)
         team = Team(
-            kernel_tier(), batch_size, len(self.C), *self._sizes(), size=self.n_ranks,
-            member=self.rank, totals=totals, gradients=gradients.view(np.uint8).ravel(),
+            kernel_tier(self.precision), batch_size, len(self.C), *self._sizes(),
+            size=self.n_ranks, member=self.rank, totals=totals,
+            gradients=gradients.view(np.uint8).ravel(),
         )  # fmt: skip
         contexts = np.empty((batch_size, n_context), dtype=np.int32)
         self._workers = [Worker(team, contexts, self.tally[:1])]
@@ -437,7 +437,7 @@ class ShardedNetwork(Network):
             self.comm.Abort(1)
 
     def arrays(self) -> dict[str, NDArray[Any] | None] | None:
-        """Copy the parameters out, for those who `keep` them."""
+        """Give the parameters to those who `keep` them."""
         if self.keep == "root" and self.rank > 0:
             self._all_rows()
             return None

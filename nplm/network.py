@@ -24,23 +24,32 @@ T = TypeVar("T")
 # Examples of a mini-batch when scoring: large enough for the matrix products,
 # small enough for a tile of their exponentials to stay in cache.
 SCORING_BATCH = 128
-# Mini-batches that a thread scores at a time.
+# Mini-batches that a thread scores at a time, at most.
 SCORING_PART = 16
 CACHE_LINE = 64  # bytes
 
 
-def kernel_tier() -> str:
+def kernel_tier(precision: str = "float32") -> str:
     """Kernels in use: the fastest of this processor, or ``NPLM_TIER``'s.
 
     "avx512", "avx2" and "plain" are nplm's own float32 kernels, "blas" is
-    SciPy's BLAS; float64 always uses BLAS.
+    SciPy's BLAS; float64 always uses BLAS. In bfloat16 there are "amx" and
+    "avx512"; "plain" is slow, and used only when it is asked for.
     """
-    tiers = available_tiers()
-    tier = os.environ.get("NPLM_TIER") or tiers[0]
+    tiers = available_tiers(precision)
+    asked = os.environ.get("NPLM_TIER")
+    if precision == "float64":
+        return tiers[0]
+    if precision == "bfloat16" and tiers == ["plain"] and asked != "plain":
+        raise ValueError(
+            "precision='bfloat16' needs a processor that multiplies bfloat16 (AMX or "
+            "AVX512_BF16), and this one does not: set precision='float32'."
+        )
+    tier = asked or tiers[0]
     if tier not in tiers:
         raise ValueError(
-            f"NPLM_TIER={tier!r} is no kernel tier of this processor: choose among "
-            f"{', '.join(tiers)}, or unset it for the fastest."
+            f"NPLM_TIER={tier!r} is no kernel tier of this processor for {precision}: "
+            f"choose among {', '.join(tiers)}, or unset it for the fastest."
         )
     return tier
 
@@ -54,6 +63,36 @@ def aligned_zeros(shape: tuple[int, int], dtype: DTypeLike) -> NDArray[Any]:
     memory = np.zeros(size + CACHE_LINE // itemsize, dtype=dtype)
     start = -memory.ctypes.data % CACHE_LINE // itemsize
     return memory[start : start + size].reshape(shape)
+
+
+def output_columns(
+    E: NDArray[Any], h: int, bias: int
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    """Cut E into U, W (of no column without direct connections) and b."""
+    return E[:, :h], E[:, h:bias], E[:, bias]
+
+
+def output_rows(
+    U: NDArray[Any], W: NDArray[Any] | None, b: NDArray[Any]
+) -> NDArray[Any] | None:
+    """Give the E that these are columns of; None if they are not, or not all."""
+    h, inputs = U.shape[1], 0 if W is None else W.shape[1]
+    memory, bias = b.base, h + inputs
+    shape = len(b), row_stride(bias + 1)
+    if not isinstance(memory, np.ndarray) or memory.ndim != 1:
+        return None
+    # Where E would begin in the memory of `aligned_zeros`.
+    start = (b.ctypes.data - memory.ctypes.data) // b.itemsize - bias
+    E = memory[max(start, 0) :][: shape[0] * shape[1]]
+    if E.dtype != b.dtype or E.size != shape[0] * shape[1] or not E.flags.writeable:
+        return None
+    E = E.reshape(shape)
+    views = output_columns(E, h, bias)
+    # The interface has type, address, shape and strides: all that makes a view.
+    for view, given in zip(views, (U, views[1] if W is None else W, b)):
+        if view.__array_interface__ != given.__array_interface__:
+            return None
+    return E
 
 
 @dataclass(frozen=True)
@@ -78,6 +117,10 @@ class Network:
     (section 3.1): "async" without a lock, so that part of an update is now and
     then lost; "locked" with one around each update.
 
+    There is one copy of the parameters: those that `arrays` gives are this
+    network's own, and with ``copy=False`` a network has those it is given, where
+    they are writable and already as the kernels need them.
+
     Attributes
     ----------
     tally : ndarray of float64, shape (3,)
@@ -94,19 +137,30 @@ class Network:
         W: NDArray[Any] | None,
         b: NDArray[Any],
         *,
-        dtype: DTypeLike,
+        precision: str,
         n_seen: int = 0,
         threads: Threads | None = None,
         parallel: str = "rows",
+        copy: bool = True,
     ) -> None:
-        self.C = np.array(C, dtype=dtype, order="C")
-        self.H = np.array(H, dtype=dtype, order="C")
-        self.d = np.array(d, dtype=dtype, order="C")
+        self.precision = precision
+        dtype = np.float64 if precision == "float64" else np.float32
+
+        def own(array: NDArray[Any]) -> NDArray[Any]:
+            if copy:
+                return np.array(array, dtype=dtype, order="C")
+            return np.require(array, dtype, ["C", "W"])
+
+        self.C, self.H, self.d = own(C), own(H), own(d)
         self.direct = W is not None
         outputs = [U, b[:, None]] if W is None else [U, W, b[:, None]]
         self.n_outputs = sum(part.shape[1] for part in outputs)
-        self.E = aligned_zeros((len(b), row_stride(self.n_outputs)), dtype)
-        np.concatenate(outputs, axis=1, out=self.E[:, : self.n_outputs])
+        given = None if copy else output_rows(U, W, b)
+        if given is not None and given.dtype == self.C.dtype:
+            self.E = given
+        else:
+            self.E = aligned_zeros((len(b), row_stride(self.n_outputs)), dtype)
+            np.concatenate(outputs, axis=1, out=self.E[:, : self.n_outputs])
         self.tally = np.array([0.0, n_seen, 0.0])
         self._clock = np.zeros(len(C))
         self.threads = Threads(1) if threads is None else threads
@@ -114,17 +168,14 @@ class Network:
         self._workers: list[Worker] = []
 
     def arrays(self) -> dict[str, NDArray[Any] | None] | None:
-        """Copy the parameters out, under the paper's names and in its shapes."""
+        """Give the parameters, under the paper's names and in its shapes.
+
+        No copies: U, W and b are columns of E.
+        """
         h, bias = len(self.d), self.n_outputs - 1
-        E = self._all_rows()
-        return {
-            "C": self.C.copy(),
-            "H": self.H.copy(),
-            "d": self.d.copy(),
-            "U": E[:, :h].copy(),
-            "W": E[:, h:bias].copy() if self.direct else None,
-            "b": E[:, bias].copy(),
-        }
+        U, W, b = output_columns(self._all_rows(), h, bias)
+        kept = W if self.direct else None
+        return {"C": self.C, "H": self.H, "d": self.d, "U": U, "W": kept, "b": b}
 
     # -- training -------------------------------------------------------------
 
@@ -268,42 +319,57 @@ class Network:
     ) -> NDArray[np.float64]:
         """Give what the rows of E, from word `first` on, know of each probability."""
         totals = np.empty((3, len(y)))
-        batch = min(SCORING_BATCH, max(2, len(y)))
 
-        def score(part: slice) -> None:
-            work = Workspace(
-                kernel_tier(), batch, len(self.E), *self._sizes(),
-                keep_probabilities=False,
-            )  # fmt: skip
-            contexts = np.empty((batch, X.shape[1]), dtype=np.int32)
+        def score(work: Workspace, contexts: NDArray[np.int32], part: slice) -> None:
             index = np.arange(part.start, part.stop)
             _network.score(
                 work, self.C, self.H, self.d, self.E, X, y, index, contexts,
                 totals[:, part], first=first, direct=self.direct,
             )  # fmt: skip
 
-        # Short parts, so that an interrupt need not wait for all.
-        size = SCORING_PART * batch
-        parts = [slice(i, min(len(y), i + size)) for i in range(0, len(y), size)]
-        self.threads.map(score, parts)
+        self._map(score, X)
         return totals
 
     def predict_proba(
         self, X: NDArray[np.int32], *, logarithm: bool = False
     ) -> NDArray[Any]:
         """Probabilities of all words, or their natural logarithms."""
-        x = self.C[X[:, ::-1]].reshape(len(X), -1)
-        z = [np.tanh(self.d + x @ self.H.T)]
-        if self.direct:
-            z.append(x)
-        bias = self.n_outputs - 1
-        logits = np.hstack(z) @ self.E[:, :bias].T
-        logits += self.E[:, bias]
-        _network.softmax_rows(logits, logarithm=logarithm)
-        return logits
+        out = np.empty((len(X), len(self.E)), dtype=self.E.dtype)
 
-    def _sizes(self) -> tuple[int, int, int, int]:
-        return self.H.shape[1], len(self.d), self.n_outputs, self.E.itemsize
+        def fill(work: Workspace, contexts: NDArray[np.int32], part: slice) -> None:
+            index = np.arange(part.start, part.stop)
+            _network.probabilities(
+                work, self.C, self.H, self.d, self.E, X, index, contexts, out[part],
+                direct=self.direct, logarithm=logarithm,
+            )  # fmt: skip
+
+        self._map(fill, X)
+        return out
+
+    def _map(
+        self,
+        work: Callable[[Workspace, NDArray[np.int32], slice], None],
+        X: NDArray[np.int32],
+    ) -> None:
+        """Do it for parts of the windows X, each with scratch of its own.
+
+        The parts are short, so that an interrupt need not wait for all.
+        """
+        # One window alone has kernels of its own, which know no bfloat16.
+        least = 2 if self.precision == "bfloat16" else 1
+        batch = min(SCORING_BATCH, max(least, len(X)))
+
+        def own(part: slice) -> None:
+            scratch = Workspace(
+                kernel_tier(self.precision), batch, len(self.E), *self._sizes(),
+                keep_probabilities=False,
+            )  # fmt: skip
+            work(scratch, np.empty((batch, X.shape[1]), dtype=np.int32), part)
+
+        self.threads.map(own, self.threads.split(len(X), batch, SCORING_PART))
+
+    def _sizes(self) -> tuple[int, int, int, str]:
+        return self.H.shape[1], len(self.d), self.n_outputs, self.precision
 
     def _new_workers(self, batch_size: int, n_context: int) -> list[Worker]:
         n = self.threads.n
@@ -312,8 +378,8 @@ class Network:
         made = [
             Worker(
                 Team(
-                    kernel_tier(), batch_size, len(self.E), *self._sizes(),
-                    size=size, lock=lock,
+                    kernel_tier(self.precision), batch_size, len(self.E),
+                    *self._sizes(), size=size, lock=lock,
                 ),
                 contexts=np.empty((batch_size, n_context), dtype=np.int32),
                 loss=np.zeros(1) if i > 0 else self.tally[:1],

@@ -89,8 +89,12 @@ class NeuralLM(LanguageModel):
         but no two fits are the same, for now and then part of an update is
         lost. "locked": the same with a lock around updates, the paper's first
         attempt, slow.
-    precision : {"float32", "float64"}, default="float32"
-        Type of the parameters and of the arithmetic.
+    precision : {"float32", "float64", "bfloat16"}, default="float32"
+        Type of the parameters and of the arithmetic. "bfloat16" rounds what the
+        output units multiply, in training and in scoring, to 8 bits of precision;
+        parameters and sums stay in float32. It is twice as fast or more where
+        the processor multiplies bfloat16 (AMX, AVX512_BF16) and refused where
+        it does not. A fitted model may change between it and "float32".
     warm_start : bool, default=False
         Let `fit` go on from the weights of the previous fit.
     random_state : int, RandomState instance or None, default=None
@@ -167,7 +171,7 @@ class NeuralLM(LanguageModel):
         "shuffle": ["boolean"],
         "n_jobs": [Integral, None],
         "parallel": [StrOptions({"rows", "async", "locked"})],
-        "precision": [StrOptions({"float32", "float64"})],
+        "precision": [StrOptions({"float32", "float64", "bfloat16"})],
         "warm_start": ["boolean"],
         "random_state": ["random_state"],
         "verbose": ["verbose"],
@@ -310,7 +314,9 @@ class NeuralLM(LanguageModel):
         """Fit a network made by `build`, whole or one process's part of it."""
         self._rng = rng
         network = (
-            self._network(build) if data.go_on else self._initialise(data.y, rng, build)
+            self._network(build, copy=True)
+            if data.go_on
+            else self._initialise(data.y, rng, build)
         )
         saves = None
         if checkpoint is not None:
@@ -329,7 +335,7 @@ class NeuralLM(LanguageModel):
     def _fingerprint(self, data: Windows) -> dict[str, str]:
         """Tell this fit from another: equal ones give the same bits."""
         X_val, y_val = data.held_out or (None, None)
-        parameters = self.get_params() | {"kernels": kernel_tier()}
+        parameters = self.get_params() | {"kernels": kernel_tier(self.precision)}
         if isinstance(self.random_state, np.random.RandomState):
             del parameters["random_state"]
         arrays = {"X": data.X, "y": data.y, "X_val": X_val, "y_val": y_val}
@@ -365,7 +371,7 @@ class NeuralLM(LanguageModel):
             self._check_shape()
         fit_network(
             self,
-            self._initialise(y, self._rng) if first else self._network(),
+            self._initialise(y, self._rng) if first else self._network(copy=True),
             Windows(X, y, None, not first),
             before,
             max_iter=1,
@@ -377,7 +383,7 @@ class NeuralLM(LanguageModel):
         self._validate_params()
         check_random_state(self.random_state)
         n_threads(self.n_jobs)
-        kernel_tier()
+        kernel_tier(self.precision)
         if self.n_hidden == 0 and not self.direct:
             raise ValueError(
                 "n_hidden=0 without direct connections leaves no path from the "
@@ -399,7 +405,7 @@ class NeuralLM(LanguageModel):
             "n_hidden": len(self.d_),
             "embedding_dim": self.C_.shape[1],
             "direct": self.W_ is not None,
-            "precision": self.C_.dtype.name,
+            "precision": self._precision(),
         }
         for name, value in fitted.items():
             if getattr(self, name) != value:
@@ -421,27 +427,49 @@ class NeuralLM(LanguageModel):
         the first updates need not learn how frequent words are.
         """
         n_inputs = (self.order_ - 1) * self.embedding_dim
-        counts = np.bincount(y, minlength=self.n_words_) + 1.0
-        H = rng.normal(0.0, 3.0 / np.sqrt(max(n_inputs, 1)), (self.n_hidden, n_inputs))
+        n_words, h = self.n_words_, self.n_hidden
+        dtype = np.dtype(np.float64 if self.precision == "float64" else np.float32)
+        counts = np.bincount(y, minlength=n_words) + 1.0
+        H = _normal(rng, 3.0 / np.sqrt(max(n_inputs, 1)), (h, n_inputs), dtype)
+        zero = np.zeros((), dtype)  # broadcast: zeros that take no memory
         return build(
-            C=rng.normal(0.0, 0.1, (self.n_words_, self.embedding_dim)),
+            C=_normal(rng, 0.1, (n_words, self.embedding_dim), dtype),
             H=H,
-            d=np.zeros(self.n_hidden),
-            U=np.zeros((self.n_words_, self.n_hidden)),
-            W=np.zeros((self.n_words_, n_inputs)) if self.direct else None,
+            d=np.zeros(h),
+            U=np.broadcast_to(zero, (n_words, h)),
+            W=np.broadcast_to(zero, (n_words, n_inputs)) if self.direct else None,
             b=np.log(counts / counts.sum()),
-            dtype=self.precision,
+            precision=self.precision,
             threads=Threads(n_threads(self.n_jobs)),
             parallel=self.parallel,
+            copy=False,
         )
 
-    def _network(self, build: Callable[..., Network] = Network) -> Network:
-        """Pack the fitted parameters for the kernels, as they were fitted."""
+    def _network(
+        self, build: Callable[..., Network] = Network, *, copy: bool = False
+    ) -> Network:
+        """Hand the fitted parameters to the kernels; as a copy to be trained."""
         return build(
             self.C_, self.H_, self.d_, self.U_, self.W_, self.b_,
-            dtype=self.C_.dtype, n_seen=self.n_seen_,
+            precision=self._precision(), n_seen=self.n_seen_,
             threads=Threads(n_threads(self.n_jobs)), parallel=self.parallel,
+            copy=copy,
         )  # fmt: skip
+
+    def _precision(self) -> str:
+        """`precision`, unless the parameters were fitted in one that is not it."""
+        fitted: str = self.C_.dtype.name
+        mixed = self.precision == "bfloat16" and fitted == "float32"
+        return self.precision if mixed else fitted
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        if hasattr(self, "C_"):
+            # A pickle has U_, W_ and b_ one by one: put them together again, once.
+            arrays = [getattr(self, name) for name in WEIGHTS]
+            network = Network(*arrays, precision=self._precision(), copy=False)
+            for name, array in (network.arrays() or {}).items():
+                setattr(self, f"{name}_", array)
 
     @property
     def n_parameters_(self) -> int:
@@ -453,11 +481,11 @@ class NeuralLM(LanguageModel):
     # -- probabilities --------------------------------------------------------
 
     def _predict_proba(self, X: NDArray[np.int32]) -> NDArray[Any]:
-        with blas_threads(n_threads(self.n_jobs)):
+        with blas_threads(1):
             return self._network().predict_proba(X)
 
     def _predict_log_proba(self, X: NDArray[np.int32]) -> NDArray[Any]:
-        with blas_threads(n_threads(self.n_jobs)):
+        with blas_threads(1):
             return self._network().predict_proba(X, logarithm=True)
 
     def _log_prob(
@@ -468,3 +496,14 @@ class NeuralLM(LanguageModel):
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "C_")
+
+
+def _normal(
+    rng: np.random.RandomState, scale: float, shape: tuple[int, int], dtype: Any
+) -> NDArray[Any]:
+    """Draw normal numbers, a few rows at a time, for they come in float64."""
+    drawn = np.empty(shape, dtype)
+    for start in range(0, len(drawn), 4096):
+        rows = drawn[start : start + 4096]
+        rows[...] = rng.normal(0.0, scale, rows.shape)
+    return drawn

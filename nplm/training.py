@@ -92,6 +92,7 @@ class Epochs:
 
     max_iter: int
     batch_size: int
+    call_size: int  # least examples of a call: a mini-batch of every worker
     learning_rate_init: float
     shuffle: bool
     patience: int | None
@@ -134,18 +135,19 @@ def run_epochs(
         saved = model.together(checkpoint.load)
         if saved is not None:
             at, best = _resume(*saved, model, rng, history)
+        del saved
     total = epochs.max_iter * n_examples
-    index = np.arange(n_examples)
     try:
         while at.epoch <= epochs.max_iter and not _stale(at, epochs):
             started = time.perf_counter() - at.seconds
             order = rng.get_state(legacy=False)
-            if epochs.shuffle:
-                index = rng.permutation(n_examples)
             if at.done == 0:
                 model.tally[0] = 0.0
             done_before = (at.epoch - 1) * n_examples
-            for done in _calls(model, train, index, at.done, epochs.batch_size):
+            index = _order(n_examples, rng if epochs.shuffle else None)
+            calls = _calls(model, train, index, at.done, epochs.call_size)
+            del index  # theirs alone, and gone with the last of them
+            for done in calls:
                 at.done = done
                 loss = model.agree(model.tally[0] / at.done)
                 _check_divergence(loss, n_words, at.epoch, at.done, epochs)
@@ -170,6 +172,7 @@ def run_epochs(
                 at.stale = 0 if better else at.stale + 1
                 if val_loss < at.best_loss:
                     at.best_loss, at.best_epoch = val_loss, at.epoch
+                    best = None  # before there is another: one snapshot at a time
                     best = model.copy()
             at.epoch, at.done, at.seconds = at.epoch + 1, 0, 0.0
             if checkpoint is not None:
@@ -237,27 +240,35 @@ def _resume(
     return _Position(**state["at"]), best or None
 
 
+def _order(n: int, rng: np.random.RandomState | None) -> NDArray[np.unsignedinteger]:
+    """Examples of an epoch in their order, in as few bytes as it takes."""
+    index = np.arange(n, dtype=np.min_scalar_type(n))
+    if rng is not None:
+        rng.shuffle(index)
+    return index
+
+
 def _calls(
     model: Trainable,
     train: Callable[[NDArray[np.intp]], None],
-    index: NDArray[np.intp],
+    index: NDArray[np.unsignedinteger],
     done: int,
-    batch: int,
+    least: int,
 ) -> Iterator[int]:
     """Train on `index` in calls of about equal time; yields examples done.
 
     The calls only cut the sequence of mini-batches: where they cut depends on
     the clock, but what is computed does not.
     """
-    size = batch
+    size = least
     while done < len(index):
         started = time.perf_counter()
-        train(index[done : done + size])
+        train(index[done : done + size].astype(np.intp))
         seconds = model.agree(time.perf_counter() - started)
         done = min(done + size, len(index))
         yield done
         speed_up = min(4.0, model.seconds_a_call / max(seconds, 1e-9))
-        size = max(1, round(size / batch * speed_up)) * batch
+        size = max(1, round(size / least * speed_up)) * least
 
 
 def _check_divergence(

@@ -6,7 +6,6 @@ import time
 
 import numpy as np
 import pytest
-from nplm._kernels._workspace import available_tiers
 
 from nplm._kernels import _network, reference
 from nplm.network import Network
@@ -20,15 +19,13 @@ SHAPES = [  # n_words, n_context, n_hidden, embedding_dim, direct
 ]
 
 
-@pytest.fixture(params=available_tiers())
-def tier(request, monkeypatch):
-    """Every tier of kernels that this processor can run."""
-    monkeypatch.setenv("NPLM_TIER", request.param)
-    return request.param
+ROUNDED = {"bfloat16": reference.bfloat16}
+# Two numbers that nearly tie may round to neighbours, 1 in 2^8 apart.
+TOLERANCE = {"float64": 1e-12, "float32": 3e-5, "bfloat16": 1e-3}
 
 
 def random_network(
-    n_words, n_context, n_hidden, embedding_dim, direct, dtype, rng, n_threads=1
+    n_words, n_context, n_hidden, embedding_dim, direct, precision, rng, n_threads=1
 ):
     n_inputs = n_context * embedding_dim
     return Network(
@@ -38,7 +35,7 @@ def random_network(
         U=rng.normal(size=(n_words, n_hidden)),
         W=rng.normal(size=(n_words, n_inputs)) if direct else None,
         b=rng.normal(size=n_words),
-        dtype=dtype,
+        precision=precision,
         threads=Threads(n_threads),
     )
 
@@ -59,7 +56,7 @@ def parameters(network):
 def test_gradients_numerically(shape):
     # Central differences in float64 of the reference, for every parameter.
     rng = np.random.default_rng(0)
-    network = random_network(*shape, np.float64, rng)
+    network = random_network(*shape, "float64", rng)
     X, y = random_windows(6, shape[0], shape[1], rng)
     arrays = parameters(network)
     _, *analytic = reference.gradients(*arrays, X, y)
@@ -80,38 +77,40 @@ def test_gradients_numerically(shape):
 
 @pytest.mark.parametrize("batch_size", [1, 2, 5, 16, 100])
 @pytest.mark.parametrize("alpha", [0.0, 0.05])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize(
     "shape", [p.values for p in SHAPES], ids=[p.id for p in SHAPES]
 )
-def test_train_equals_reference(shape, dtype, alpha, batch_size, tier):
-    check_training(shape, dtype, alpha, batch_size, n_threads=1)
+def test_train_equals_reference(shape, precision, alpha, batch_size):
+    check_training(shape, precision, alpha, batch_size, n_threads=1)
 
 
 @pytest.mark.parametrize("n_threads", [2, 3, 7])
 @pytest.mark.parametrize("batch_size", [1, 5])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("name", ["float32", "float64"])
 @pytest.mark.parametrize(
     "shape", [p.values for p in SHAPES], ids=[p.id for p in SHAPES]
 )
-def test_threads_share_the_output_units(shape, dtype, batch_size, n_threads):
+def test_threads_share_the_output_units(shape, name, batch_size, n_threads):
     # Also more threads than words, and than this machine has cores.
-    first = check_training(shape, dtype, 0.05, batch_size, n_threads)
-    again = check_training(shape, dtype, 0.05, batch_size, n_threads)
+    first = check_training(shape, name, 0.05, batch_size, n_threads)
+    again = check_training(shape, name, 0.05, batch_size, n_threads)
     for got, want in zip(parameters(first), parameters(again), strict=True):
         np.testing.assert_array_equal(got, want)
 
 
-def check_training(shape, dtype, alpha, batch_size, n_threads):
+def check_training(shape, precision, alpha, batch_size, n_threads):
     rng = np.random.default_rng(1)
-    network = random_network(*shape, dtype, rng, n_threads)
+    network = random_network(*shape, precision, rng, n_threads)
     X, y = random_windows(60, shape[0], shape[1], rng)
     index = rng.permutation(60)
     schedule = dict(learning_rate_init=0.01, learning_rate_decay=0.02, alpha=alpha)
     expected = [a.astype(np.float64) for a in parameters(network)]
+    # One example alone is not rounded.
+    rounded = reference.as_it_is if batch_size == 1 else ROUNDED.get(precision)
     loss = reference.train(
-        *expected, X, y, index, batch_size=batch_size, n_seen=7, **schedule
-    )
+        *expected, X, y, index, batch_size=batch_size, n_seen=7, **schedule,
+        rounded=rounded or reference.as_it_is,
+    )  # fmt: skip
 
     network.tally[1] = 7
     # In two calls, as the epoch loop makes them.
@@ -120,7 +119,7 @@ def check_training(shape, dtype, alpha, batch_size, n_threads):
     network.train(X, y, index[cut:], batch_size=batch_size, **schedule)
     network.settle()
 
-    tolerance = 1e-12 if dtype == np.float64 else 2e-5
+    tolerance = TOLERANCE[precision]
     assert network.tally[0] == pytest.approx(loss, rel=tolerance)
     assert network.tally[1] == 67
     for got, want in zip(parameters(network), expected, strict=True):
@@ -132,7 +131,7 @@ def test_one_example_is_the_algorithm_of_section_3_2():
     """Its steps written out for one processor, loops and all."""
     rng = np.random.default_rng(2)
     V, n, h, m, rate, alpha = 9, 4, 3, 2, 0.1, 0.01
-    network = random_network(V, n - 1, h, m, True, np.float64, rng)
+    network = random_network(V, n - 1, h, m, True, "float64", rng)
     C, H, d, E = (a.copy() for a in parameters(network))
     U, W, b = E[:, :h].copy(), E[:, h:-1].copy(), E[:, -1].copy()
     context, target = [5, 2, 5], 7  # text order: w_{t-1} = 5 stands last
@@ -173,50 +172,50 @@ def test_one_example_is_the_algorithm_of_section_3_2():
         np.testing.assert_allclose(network.arrays()[name], want, rtol=1e-12)
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize(
     "shape", [p.values for p in SHAPES], ids=[p.id for p in SHAPES]
 )
-def test_scoring_equals_reference(shape, dtype, tier):
+def test_scoring_equals_reference(shape, precision):
     rng = np.random.default_rng(3)
-    network = random_network(*shape, dtype, rng)
+    network = random_network(*shape, precision, rng)
     X, y = random_windows(300, shape[0], shape[1], rng)
     wide = [a.astype(np.float64) for a in parameters(network)]
-    tolerance = 1e-12 if dtype == np.float64 else 3e-5
-    want = reference.log_prob(*wide, X, y)
-    np.testing.assert_allclose(
-        network.log_prob(X, y), want, atol=tolerance, rtol=tolerance
-    )
-    np.testing.assert_allclose(network.log_prob(X[:1], y[:1]), want[:1], rtol=tolerance)
+    rounded = ROUNDED.get(precision, reference.as_it_is)
+    tolerance = dict.fromkeys(("rtol", "atol"), 3 * TOLERANCE[precision])
+    want = reference.log_prob(*wide, X, y, rounded=rounded)
+    np.testing.assert_allclose(network.log_prob(X, y), want, **tolerance)
+    np.testing.assert_allclose(network.log_prob(X[:1], y[:1]), want[:1], **tolerance)
     network.threads = Threads(3)
-    np.testing.assert_allclose(
-        network.log_prob(X, y), want, atol=tolerance, rtol=tolerance
-    )
-    log_p = reference.log_softmax(reference.forward(*wide, X)[-1])
-    got = network.predict_proba(X, logarithm=True)
-    np.testing.assert_allclose(got, log_p, atol=tolerance, rtol=tolerance)
-    np.testing.assert_allclose(network.predict_proba(X), np.exp(log_p), atol=tolerance)
+    np.testing.assert_allclose(network.log_prob(X, y), want, **tolerance)
+    for rows in (X, X[:1], X[:19]):  # one window, and a batch not full
+        for logarithm in (False, True):
+            options = dict(logarithm=logarithm)
+            want = reference.probabilities(*wide, rows, rounded=rounded, **options)
+            got = network.predict_proba(rows, **options)
+            np.testing.assert_allclose(got, want, **tolerance)
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("logarithm", [False, True])
-@pytest.mark.parametrize("size", [1.0, 30.0, 1e4, 1e38])
-def test_softmax_of_logits_of_any_size(dtype, logarithm, size):
+@pytest.mark.parametrize("size", [1.0, 30.0, 1e4, 1e37])
+def test_logits_of_any_size(precision, size):
     rng = np.random.default_rng(4)
-    logits = (rng.uniform(-1, 1, (5, 1000)) * size).astype(dtype)
-    want = logits.astype(np.float64)
-    reference.softmax_rows(want, logarithm=logarithm)
-    _network.softmax_rows(logits, logarithm=logarithm)
-    assert np.isfinite(logits).all()
-    tolerance = 1e-12 if dtype == np.float64 else 1e-5
-    np.testing.assert_allclose(
-        logits, want, rtol=tolerance, atol=tolerance * (size if logarithm else 1)
-    )
+    network = random_network(1000, 2, 3, 2, False, precision, rng)
+    network.E[:, 3] = rng.uniform(-1, 1, 1000) * size
+    X, _ = random_windows(5, 1000, 2, rng)
+    wide = [a.astype(np.float64) for a in parameters(network)]
+    rounded = ROUNDED.get(precision, reference.as_it_is)
+    for logarithm in (False, True):
+        want = reference.probabilities(*wide, X, logarithm=logarithm, rounded=rounded)
+        got = network.predict_proba(X, logarithm=logarithm)
+        assert np.isfinite(got).all()
+        tolerance = TOLERANCE[precision]
+        np.testing.assert_allclose(
+            got, want, rtol=tolerance, atol=tolerance * (size if logarithm else 1)
+        )
 
 
 def test_a_thread_that_fails_does_not_leave_the_others_waiting(monkeypatch):
     rng = np.random.default_rng(5)
-    network = random_network(50, 3, 7, 4, False, np.float32, rng, n_threads=2)
+    network = random_network(50, 3, 7, 4, False, "float32", rng, n_threads=2)
     X, y = random_windows(10, 50, 3, rng)
     schedule = dict(learning_rate_init=0.1, learning_rate_decay=0.0, alpha=0.0)
     train = _network.train
@@ -244,9 +243,7 @@ def test_one_asynchronous_thread_is_serial_training(parallel, batch_size):
     X, y = random_windows(60, 50, 3, rng)
     networks = []
     for mode in ("rows", parallel):
-        network = random_network(
-            50, 3, 7, 4, True, np.float32, np.random.default_rng(7)
-        )
+        network = random_network(50, 3, 7, 4, True, "float32", np.random.default_rng(7))
         network.parallel = mode
         network.train(X, y, np.arange(60), batch_size=batch_size, **SCHEDULE)
         network.settle()
@@ -262,7 +259,7 @@ def test_asynchronous_threads_lose_no_count(parallel, n_threads):
     # Part of an update may be lost; an example's loss, its place in the schedule
     # and the weight decay's clock never are.
     rng = np.random.default_rng(8)
-    network = random_network(50, 3, 7, 4, False, np.float64, rng, n_threads)
+    network = random_network(50, 3, 7, 4, False, "float64", rng, n_threads)
     network.parallel = parallel
     X, y = random_windows(2000, 50, 3, rng)
     network.train(
@@ -279,7 +276,7 @@ def test_asynchronous_threads_lose_no_count(parallel, n_threads):
 @pytest.mark.parametrize("why", ["error", "interrupt"])
 def test_all_threads_stop_at_once(parallel, why, monkeypatch):
     rng = np.random.default_rng(10)
-    network = random_network(500, 3, 7, 4, True, np.float32, rng, n_threads=3)
+    network = random_network(500, 3, 7, 4, True, "float32", rng, n_threads=3)
     network.parallel = parallel
     X, y = random_windows(100, 500, 3, rng)
     kernel = _network.train
@@ -317,12 +314,12 @@ def test_all_threads_stop_at_once(parallel, why, monkeypatch):
 
 def test_shards_know_what_the_whole_knows():
     rng = np.random.default_rng(9)
-    network = random_network(50, 3, 7, 4, True, np.float64, rng)
+    network = random_network(50, 3, 7, 4, True, "float64", rng)
     X, y = random_windows(30, 50, 3, rng)
     arrays = parameters(network)
     for first, stop in [(0, 50), (0, 20), (20, 41), (41, 50)]:
         want = reference.score(*arrays[:3], arrays[3][first:stop], X, y, first=first)
-        shard = random_network(50, 3, 7, 4, True, np.float64, rng)
+        shard = random_network(50, 3, 7, 4, True, "float64", rng)
         shard.C, shard.H, shard.d = network.C, network.H, network.d
         shard.E = network.E[first:stop]
         np.testing.assert_allclose(shard._totals(X, y, first=first), want, rtol=1e-12)

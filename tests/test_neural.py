@@ -10,8 +10,9 @@ from nplm._kernels._workspace import available_tiers
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
-from nplm import DivergenceError, NeuralLM, windows
+from nplm import DivergenceError, NeuralLM, network, training, windows
 from nplm._kernels import _network, reference
+from nplm.network import Network
 
 SMALL = dict(n_hidden=6, embedding_dim=4, random_state=0)
 PARAMETERS = ["C_", "H_", "d_", "U_", "b_"]
@@ -144,15 +145,17 @@ def test_the_same_seed_gives_the_same_bits(data, batch_size):
     assert not np.array_equal(fits[0].C_, other.C_)
 
 
-@pytest.mark.parametrize("tier", available_tiers())
-def test_tiers_agree_after_training(data, tier, monkeypatch):
+@pytest.mark.parametrize(
+    ("precision", "tolerance"), [("float32", 1e-4), ("bfloat16", 2e-3)]
+)
+def test_tiers_agree_after_training(data, precision, tolerance, monkeypatch):
     X, y, X_val, y_val = data
     lm = NeuralLM(n_words=20, max_iter=3, learning_rate_init=0.02, **SMALL)
-    exact = clone(lm).set_params(precision="float64").fit(X, y)
-    monkeypatch.setenv("NPLM_TIER", tier)
-    assert lm.fit(X, y).score(X_val, y_val) == pytest.approx(
-        exact.score(X_val, y_val), abs=1e-4
-    )
+    exact = clone(lm).set_params(precision="float64").fit(X, y).score(X_val, y_val)
+    lm.set_params(precision=precision)
+    for tier in available_tiers(precision):
+        monkeypatch.setenv("NPLM_TIER", tier)
+        assert lm.fit(X, y).score(X_val, y_val) == pytest.approx(exact, abs=tolerance)
 
 
 def test_an_unknown_tier_names_those_there_are(data, monkeypatch):
@@ -169,6 +172,38 @@ def test_precision(data):
             precision
         }
         assert lm.predict_proba(X[:2]).dtype == precision
+
+
+def test_bfloat16_has_parameters_in_float32(data, monkeypatch):
+    monkeypatch.setenv("NPLM_TIER", available_tiers("bfloat16")[0])
+    X, y, *_ = data
+    lm = NeuralLM(n_words=20, max_iter=1, precision="bfloat16", **SMALL).fit(X, y)
+    assert lm.U_.dtype == lm.predict_proba(X[:2]).dtype == np.float32
+    p = lm.predict_proba(X[:50])
+    np.testing.assert_allclose(p.sum(axis=1), 1, rtol=1e-5)
+    rows = np.arange(50)
+    # To a bit or two of 8: the products of one window and of many add up otherwise.
+    np.testing.assert_allclose(lm.log_prob(X[:50], y[:50]), np.log(p[rows, y[:50]]),
+                               rtol=1e-4, atol=1e-4)  # fmt: skip
+    # The same parameters serve float32, and training goes on in either.
+    coarse = lm.score(X, y)
+    monkeypatch.delenv("NPLM_TIER")
+    assert lm.set_params(precision="float32").score(X, y) == pytest.approx(
+        coarse, abs=5e-3
+    )
+    lm.partial_fit(X, y)
+    with pytest.raises(ValueError, match="precision='float64' is not that"):
+        lm.set_params(precision="float64").partial_fit(X, y)
+
+
+def test_bfloat16_is_refused_where_the_processor_has_none(data, monkeypatch):
+    monkeypatch.setattr(network, "available_tiers", lambda precision: ["plain"])
+    monkeypatch.delenv("NPLM_TIER", raising=False)
+    lm = NeuralLM(n_words=20, max_iter=1, precision="bfloat16", **SMALL)
+    with pytest.raises(
+        ValueError, match=r"AMX or AVX512_BF16.*set precision='float32'"
+    ):
+        lm.fit(*data[:2])
 
 
 def test_partial_fit_goes_on(data):
@@ -410,3 +445,20 @@ def test_grid_search_over_ways_to_share(data):
     if len(os.sched_getaffinity(0)) == 2:
         assert scores[0] == scores[1] == scores[2]
     assert np.isfinite(scores).all()
+
+
+@pytest.mark.parametrize("parallel", ["rows", "async"])
+def test_a_call_has_a_mini_batch_of_every_thread(data, parallel, monkeypatch):
+    # However long one takes: with fewer, threads would have nothing to do.
+    X, y, *_ = data
+    sizes = []
+    train = Network.train
+    monkeypatch.setattr(training, "SECONDS_A_CALL", 0.0)
+    monkeypatch.setattr(
+        Network,
+        "train",
+        lambda *args, **kwargs: (sizes.append(len(args[3])), train(*args, **kwargs)),
+    )
+    lm = NeuralLM(n_jobs=2, parallel=parallel, batch_size=100, max_iter=1, **SMALL)
+    lm.fit(X, y)
+    assert set(sizes[:-1]) == {200 if parallel == "async" else 100}

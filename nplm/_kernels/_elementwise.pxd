@@ -25,6 +25,15 @@ cdef inline void exp_columns(
             total[k] += row[k]
 
 
+cdef inline void exp_differences(
+    floating *high, double *maximum, Py_ssize_t columns, floating *factor
+) noexcept nogil:
+    """``factor = exp(high - maximum)``."""
+    cdef Py_ssize_t k
+    for k in range(columns):
+        factor[k] = <floating>exp(high[k] - maximum[k])
+
+
 cdef inline double exp_row(
     floating *values, Py_ssize_t n, floating *maximum
 ) noexcept nogil:
@@ -49,6 +58,17 @@ cdef inline void scale_columns(
     for r in range(rows):
         for k in range(columns):
             values[r * columns + k] *= factor[k]
+
+
+cdef inline void transpose(
+    floating *values, Py_ssize_t stride, Py_ssize_t rows, Py_ssize_t columns,
+    floating *to, Py_ssize_t to_stride,
+) noexcept nogil:
+    """``to[:, :rows] = values.T``."""
+    cdef Py_ssize_t r, k
+    for r in range(rows):
+        for k in range(columns):
+            to[k * to_stride + r] = values[r * stride + k]
 
 
 cdef inline void tanh_all(floating *values, Py_ssize_t n) noexcept nogil:

@@ -107,7 +107,8 @@ def train(
                     break
                 for k in range(K):
                     work.target[k] = leader.word[k] - <int>first
-                output_forward(rows, n_rows, n_outputs, work.target, K, work, True)
+                output_forward(rows, n_rows, n_outputs, work.target, K, work, True,
+                               <floating *>NULL)
                 publish_totals(team, work)
             if barrier_wait(&team.barrier):
                 break
@@ -191,7 +192,7 @@ def score(
                 work.target[k] = work.word[k] - <int>first
             hidden_forward(size, &C[0, 0], h_data, d_data, &contexts[0, 0], K, work)
             output_forward(&E[0, 0], E.shape[0], outputs(size), work.target, K, work,
-                           False)
+                           False, <floating *>NULL)
             for k in range(K):
                 totals[0, start + k] = work.total_max[k]
                 totals[1, start + k] = work.total_sum[k]
@@ -199,28 +200,44 @@ def score(
             start += K
 
 
-def softmax_rows(floating[:, ::1] logits, *, bint logarithm):
-    """Turn rows of logits into probabilities, or their logarithms, in place.
+def probabilities(
+    Workspace work, floating[:, ::1] C, floating[:, ::1] H, floating[::1] d,
+    floating[:, ::1] E, const int[:, :] X, const Py_ssize_t[::1] index,
+    int[:, ::1] contexts, floating[:, ::1] out, *, bint direct, bint logarithm,
+):
+    """Fill ``out[i]`` with the probabilities of all words after window ``index[i]``.
 
-    Equivalent to ``scipy.special.softmax(logits, axis=1)`` or ``log_softmax``.
+    Or with their natural logarithms. Equivalent to ``reference.probabilities``.
     """
-    cdef Py_ssize_t n = logits.shape[0], n_words = logits.shape[1], i, j
-    cdef floating high, shift
-    cdef double total
+    cdef Py_ssize_t n = len(index), n_context = X.shape[1], start = 0, n_words = len(E)
+    cdef Py_ssize_t K, i, j, k
+    cdef Hidden size = sizes(C, H, n_context, direct)
+    cdef floating *h_data = &H[0, 0] if size.n_hidden else NULL
+    cdef floating *d_data = &d[0] if size.n_hidden else NULL
+    cdef floating *row
+    cdef floating shift, high
     with nogil:
-        for i in range(n):
-            if logarithm:
-                high = logits[i, 0]
+        for k in range(work.batch_size):
+            work.target[k] = -1
+        while start < n:
+            K = min(work.batch_size, n - start)
+            for k in range(K):
+                for i in range(n_context):
+                    contexts[k, i] = X[index[start + k], n_context - 1 - i]
+            hidden_forward(size, &C[0, 0], h_data, d_data, &contexts[0, 0], K, work)
+            output_forward(&E[0, 0], n_words, outputs(size), work.target, K, work,
+                           False, &out[start, 0])
+            for k in range(K):
+                row = &out[start + k, 0]
+                if logarithm:
+                    shift = <floating>(work.total_max[k] + log(work.total_sum[k]))
+                    for j in range(n_words):
+                        row[j] -= shift
+                    continue
+                if floating is float and work.loops != NULL:
+                    shift = <floating>(1 / work.loops.exp_row(row, n_words, &high))
+                else:
+                    shift = <floating>(1 / exp_row(row, n_words, &high))
                 for j in range(n_words):
-                    high = max(high, logits[i, j])
-                total = 0
-                for j in range(n_words):
-                    total += exp(logits[i, j] - high)
-                shift = <floating>(high + log(total))
-                for j in range(n_words):
-                    logits[i, j] -= shift
-                continue
-            total = exp_row(&logits[i, 0], n_words, &high)
-            shift = <floating>(1 / total)
-            for j in range(n_words):
-                logits[i, j] *= shift
+                    row[j] *= shift
+            start += K

@@ -13,11 +13,13 @@ backward pass (to compute them again would cost a third of the time).
 
 from cython cimport floating
 from libc.math cimport INFINITY, exp
-from libc.string cimport memset
+from libc.string cimport memcpy, memset
 
-from nplm._kernels._blas cimport gemm
 from nplm._kernels._elementwise cimport (
-    exp_columns, exp_row, row_dots, row_updates, scale_columns,
+    exp_columns, exp_differences, exp_row, row_dots, row_updates, transpose,
+)
+from nplm._kernels._products cimport (
+    begin_batch, tile_backward, tile_logits, tile_slopes,
 )
 from nplm._kernels._workspace cimport Workspace
 
@@ -27,7 +29,7 @@ cdef enum:
 
 cdef void output_forward(
     floating *E, Py_ssize_t n_rows, Py_ssize_t n_outputs, const int *target,
-    Py_ssize_t K, Workspace work, bint keep,
+    Py_ssize_t K, Workspace work, bint keep, floating *logits,
 ) noexcept nogil:
     """Logits of K examples, and their maximum and sum of exponentials.
 
@@ -39,31 +41,33 @@ cdef void output_forward(
 
     A target outside [0, n_rows) belongs to another shard: -inf. With `keep`
     the exponentials (relative to their tile's maximum) stay in ``work.p``.
+    `logits`, (K, n_rows), is filled with y unless it is NULL.
     """
     cdef Py_ssize_t columns = work.n_columns, stride = work.stride
     cdef Py_ssize_t tile, first, rows, k
-    cdef floating *zt = <floating *>work.zt
     cdef floating *p
     cdef floating *high
     cdef floating *total
+    cdef floating *factor = <floating *>work.factor
     for k in range(K):
         work.target_logit[k] = -INFINITY
         work.total_max[k] = -INFINITY
     if columns == 1:
-        forward_one(E, n_rows, target, work)
+        forward_one(E, n_rows, target, work, logits)
         return
+    begin_batch(<floating *>work.z, n_outputs, K, work)
     for tile in range(work.n_tiles):
         first = tile * work.tile_rows
         rows = min(work.tile_rows, n_rows - first)
         p = <floating *>work.p + (first * columns if keep else 0)
         high = <floating *>work.tile_max + tile * columns
         total = <floating *>work.tile_sum + tile * columns
-        if floating is float and work.loops != NULL:
-            work.loops.forward_tile(
-                E + first * stride, rows, stride, n_outputs, zt, columns, p)
-        else:
-            gemm(False, False, rows, columns, n_outputs, <floating>1,
-                 E + first * stride, stride, zt, columns, <floating>0, p, columns)
+        tile_logits(E + first * stride, rows, n_outputs, p, work)
+        if logits != NULL:
+            if floating is float and work.loops != NULL:
+                work.loops.transpose(p, columns, rows, K, logits + first, n_rows)
+            else:
+                transpose(p, columns, rows, K, logits + first, n_rows)
         for k in range(K):
             if first <= target[k] < first + rows:
                 work.target_logit[k] = p[(target[k] - first) * columns + k]
@@ -78,12 +82,17 @@ cdef void output_forward(
     for tile in range(work.n_tiles):
         high = <floating *>work.tile_max + tile * columns
         total = <floating *>work.tile_sum + tile * columns
+        if floating is float and work.loops != NULL:
+            work.loops.exp_differences(high, work.total_max, columns, factor)
+        else:
+            exp_differences(high, work.total_max, columns, factor)
         for k in range(K):
-            work.total_sum[k] += total[k] * exp(high[k] - work.total_max[k])
+            work.total_sum[k] += total[k] * <double>factor[k]
 
 
 cdef void forward_one(
-    floating *E, Py_ssize_t n_rows, const int *target, Workspace work
+    floating *E, Py_ssize_t n_rows, const int *target, Workspace work,
+    floating *logits,
 ) noexcept nogil:
     """`output_forward` for one example: each row of E is read once."""
     cdef floating *z = <floating *>work.z
@@ -103,6 +112,8 @@ cdef void forward_one(
         row_dots(E, n_rows, work.stride, z, p)
     if 0 <= target[0] < n_rows:
         work.target_logit[0] = p[target[0]]
+    if logits != NULL:
+        memcpy(logits, p, n_rows * sizeof(floating))
     if floating is float and work.loops != NULL:
         work.total_sum[0] = work.loops.exp_row(p, n_rows, high)
     else:
@@ -128,14 +139,12 @@ cdef void output_backward(
     `decay` is the share of the weights, biases apart, lost to weight decay.
     """
     cdef Py_ssize_t columns = work.n_columns, stride = work.stride
-    cdef Py_ssize_t tile, first, rows, k, i, j
-    cdef floating *z = <floating *>work.z
+    cdef Py_ssize_t tile, first, rows, k, i
     cdef floating *dzt = <floating *>work.dzt
     cdef floating *factor = <floating *>work.factor
     cdef floating *keep = <floating *>work.keep
     cdef floating *p
     cdef floating *high
-    cdef floating *tile_E
     for i in range(stride):
         keep[i] = 1 - decay if i < n_outputs - 1 else 1
     memset(dzt, 0, stride * columns * sizeof(floating))
@@ -147,35 +156,17 @@ cdef void output_backward(
         rows = min(work.tile_rows, n_rows - first)
         p = <floating *>work.p + first * columns
         high = <floating *>work.tile_max + tile * columns
-        tile_E = E + first * stride
+        if floating is float and work.loops != NULL:
+            work.loops.exp_differences(high, work.softmax_max, columns, factor)
+        else:
+            exp_differences(high, work.softmax_max, columns, factor)
         for k in range(K):
-            factor[k] = <floating>(
-                -exp(high[k] - work.softmax_max[k]) / work.softmax_sum[k])
+            factor[k] = <floating>(-factor[k] / work.softmax_sum[k])
         for k in range(K, columns):
             factor[k] = 0  # the columns that only fill up a vector
-        if floating is float and work.loops != NULL:
-            work.loops.scale_columns(p, rows, columns, factor)
-        else:
-            scale_columns(p, rows, columns, factor)
-        for k in range(K):
-            if first <= target[k] < first + rows:
-                p[(target[k] - first) * columns + k] += 1
-
-        if floating is float and work.loops != NULL:
-            # dL/dz of the constant 1 is of no use: one row less.
-            work.loops.backward_tile(
-                tile_E, rows, stride, n_outputs - 1, p, columns, dzt)
-            work.loops.update_tile(
-                tile_E, rows, stride, p, columns, K, z, rate, keep)
-        else:
-            gemm(True, False, n_outputs - 1, columns, rows, <floating>1, tile_E,
-                 stride, p, columns, <floating>1, dzt, columns)
-            if decay != 0:
-                for j in range(rows):
-                    for i in range(n_outputs - 1):
-                        tile_E[j * stride + i] *= keep[i]
-            gemm(False, False, rows, n_outputs, K, rate, p, columns, z, stride,
-                 <floating>1, tile_E, stride)
+        tile_slopes(p, first, rows, target, K, work)
+        tile_backward(
+            E + first * stride, rows, n_outputs, p, K, rate, decay, work)
 
 
 cdef void backward_one(

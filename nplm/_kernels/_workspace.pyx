@@ -11,24 +11,35 @@ from libc.string cimport memset
 cdef extern from "float32.h" nogil:
     const Loops *find_loops(const char *tier)
 
+cdef extern from "bfloat16.h" nogil:
+    const Bfloat16 *find_bfloat16(const char *tier)
+
 cdef Py_ssize_t ALIGNMENT = 64  # bytes: a cache line, and an AVX-512 vector
 cdef Py_ssize_t LANES = 16      # rows of E and columns of examples fill up to these
 
-# From fastest to slowest; "blas" is SciPy's, and serves float64 too.
-TIERS = ("avx512", "avx2", "plain", "blas")
+
+def available_tiers(str precision="float32"):
+    """Names of the kernel tiers that this processor can run, fastest first.
+
+    "blas" is SciPy's, and float64's only one. For "bfloat16", "plain" does in C
+    what a processor would do: for tests.
+    """
+    if precision == "float64":
+        return ["blas"]
+    if precision == "bfloat16":
+        return [tier for tier in ("amx", "avx512", "plain")
+                if find_bfloat16(tier.encode()) != NULL]
+    return [tier for tier in ("avx512", "avx2", "plain")
+            if find_loops(tier.encode()) != NULL] + ["blas"]
 
 
-def available_tiers():
-    """Names of the kernel tiers that this processor can run, fastest first."""
-    return [
-        tier for tier in TIERS
-        if tier == "blas" or find_loops(tier.encode()) != NULL
-    ]
+cdef Py_ssize_t round_up(Py_ssize_t n, Py_ssize_t whole) noexcept nogil:
+    return (n + whole - 1) // whole * whole
 
 
 def row_stride(Py_ssize_t n_outputs):
     """Length of a row of E: its parameters, then zeros to fill whole vectors."""
-    return (n_outputs + LANES - 1) // LANES * LANES
+    return round_up(n_outputs, LANES)
 
 
 cdef class Workspace:
@@ -37,14 +48,15 @@ cdef class Workspace:
     Parameters
     ----------
     tier : str
-        One of `available_tiers()`; float64 uses "blas" whatever is named.
+        One of ``available_tiers(precision)``.
     batch_size : int
         Examples of a mini-batch, K.
     n_words, n_inputs, n_hidden, n_outputs : int
         |V|, (n - 1) m, h, and the parameters of an output row: h + 1, or
         h + (n - 1) m + 1 with direct connections.
-    itemsize : int
-        4 for float32, 8 for float64.
+    precision : str
+        "float32", "float64", or "bfloat16" for products of float32 parameters
+        rounded to that.
     keep_probabilities : bool
         Training keeps the exponentials of all words between the forward and
         the backward pass; scoring needs one tile of them.
@@ -55,18 +67,24 @@ cdef class Workspace:
     def __cinit__(
         self, str tier, Py_ssize_t batch_size, Py_ssize_t n_words,
         Py_ssize_t n_inputs, Py_ssize_t n_hidden, Py_ssize_t n_outputs,
-        Py_ssize_t itemsize, *, bint keep_probabilities, Py_ssize_t tile_rows=192,
+        str precision, *, bint keep_probabilities, Py_ssize_t tile_rows=192,
     ):
-        if tier not in available_tiers():
+        if tier not in available_tiers(precision):
             raise ValueError(
-                f"kernel tier {tier!r} is not one this processor has: "
-                f"choose among {', '.join(available_tiers())}"
+                f"kernel tier {tier!r} is not one this processor has for {precision}: "
+                f"choose among {', '.join(available_tiers(precision))}"
             )
         self.loops = NULL
-        if itemsize == 4 and tier != "blas":
+        self.bfloat16 = NULL
+        if precision == "bfloat16":
+            # One example at a time waits for the weights: nothing to gain.
+            self.bfloat16 = NULL if batch_size == 1 else find_bfloat16(tier.encode())
+            self.loops = find_loops(b"plain" if tier == "plain" else b"avx512")
+        elif tier != "blas":
             self.loops = find_loops(tier.encode())
+        cdef Py_ssize_t itemsize = 8 if precision == "float64" else 4
         cdef Py_ssize_t K = batch_size
-        cdef Py_ssize_t columns = 1 if K == 1 else (K + LANES - 1) // LANES * LANES
+        cdef Py_ssize_t columns = 1 if K == 1 else round_up(K, LANES)
         cdef Py_ssize_t stride = row_stride(n_outputs)
         self.batch_size = K
         self.n_columns = columns
@@ -76,7 +94,12 @@ cdef class Workspace:
         self.n_tiles = (n_words + self.tile_rows - 1) // self.tile_rows
 
         cdef Py_ssize_t kept = n_words if keep_probabilities else self.tile_rows
-        cdef Py_ssize_t[19] sizes
+        cdef Py_ssize_t R = round_up(self.tile_rows, PANEL)
+        cdef Py_ssize_t D = round_up(stride, PANEL)
+        cdef Py_ssize_t N = round_up(columns, PANEL)
+        if self.bfloat16 == NULL:
+            R = D = N = 0
+        cdef Py_ssize_t[25] sizes
         sizes[:] = [
             K * n_inputs * itemsize, K * n_hidden * itemsize, K * stride * itemsize,
             K * n_hidden * itemsize, K * n_inputs * itemsize,
@@ -88,10 +111,11 @@ cdef class Workspace:
             columns * sizeof(double), columns * sizeof(double),
             columns * sizeof(double), columns * sizeof(double),
             K * sizeof(int),
+            R * D * 2, R * N * 2, D * N * 2, R * N * 2, N * D * 2, N * sizeof(float),
         ]
         cdef Py_ssize_t i, total = ALIGNMENT
-        for i in range(19):
-            sizes[i] = (sizes[i] + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT
+        for i in range(25):
+            sizes[i] = round_up(sizes[i], ALIGNMENT)
             total += sizes[i]
         self.nbytes = total
         self.memory = malloc(total)
@@ -104,8 +128,8 @@ cdef class Workspace:
 
         cdef uintptr_t at = <uintptr_t>self.memory
         at = (at + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT
-        cdef (void *)[19] start
-        for i in range(19):
+        cdef (void *)[25] start
+        for i in range(25):
             start[i] = <void *>at
             at += sizes[i]
         self.x, self.a, self.z = start[0], start[1], start[2]
@@ -120,6 +144,12 @@ cdef class Workspace:
         self.softmax_max = <double *>start[16]
         self.softmax_sum = <double *>start[17]
         self.word = <int *>start[18]
+        self.left_E, self.left_g = <bf16 *>start[19], <bf16 *>start[20]
+        self.right_zt, self.right_g = <bf16 *>start[21], <bf16 *>start[22]
+        self.right_z, self.ones = <bf16 *>start[23], <float *>start[24]
+        for i in range(N):
+            self.ones[i] = 1
+        self.R, self.D, self.N = R, D, N
 
     def __dealloc__(self):
         free(self.memory)

@@ -33,6 +33,10 @@ typedef struct {
                    float *logits);
   void (*row_updates)(float *E, int64_t rows, int64_t stride, const float *z,
                       const float *g, float rate, const float *keep, float *dz);
+  void (*transpose)(const float *from, int64_t stride, int64_t rows,
+                    int64_t columns, float *to, int64_t to_stride);
+  void (*exp_differences)(const float *high, const double *maximum, int64_t columns,
+                          float *factor);
 } Loops;
 
 #define TIER(name) name##_plain
@@ -48,6 +52,7 @@ typedef struct {
 #pragma GCC target("avx2,fma")
 #define TIER(name) name##_avx2
 #define WIDTH 8
+#define LANES_FROM_0 {0, 1, 2, 3, 4, 5, 6, 7}
 #define ROWS 6
 #define ABREAST 4
 #include "tier.h"
@@ -57,6 +62,7 @@ typedef struct {
 #pragma GCC target("avx512f,avx512dq,avx512bw,avx512vl,avx2,fma")
 #define TIER(name) name##_avx512
 #define WIDTH 16
+#define LANES_FROM_0 {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}
 #define ROWS 12
 #define ABREAST 8
 #include "tier.h"

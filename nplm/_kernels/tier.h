@@ -33,7 +33,7 @@ INLINE VEC TIER(max)(VEC a, VEC b) {
  * |r| <= ln 2 / 2, a polynomial for exp(r), and 2^n through the exponent's bits.
  * Relative error below 3e-7; below exp(-87) the result stays at exp(-87). */
 INLINE VEC TIER(exp_negative)(VEC x) {
-  x = TIER(max)(x, SPLAT(-87.0f));
+  x = TIER(max)(SPLAT(-87.0f), x); /* in this order a NaN stays one */
   IVEC n = __builtin_convertvector(x * 1.44269504f - 0.5f, IVEC);
   VEC fn = __builtin_convertvector(n, VEC);
   VEC r = x - fn * 0.693359375f;
@@ -169,23 +169,91 @@ static void TIER(update_tile)(float *E, int64_t rows, int64_t stride,
 
 /* ---- elementwise ---- */
 
+/* A few vectors of columns at once, so that a row's cache lines are used whole. */
+INLINE void TIER(exp_some_columns)(const int vectors, float *logits, int64_t rows,
+                                   int64_t columns, float *maximum, float *total) {
+  VEC high[4], sum[4];
+  UNROLL for (int v = 0; v < vectors; v++) {
+    high[v] = LOAD(logits + v * WIDTH);
+    sum[v] = (VEC){};
+  }
+  for (int64_t r = 1; r < rows; r++) {
+    UNROLL for (int v = 0; v < vectors; v++) {
+      high[v] = TIER(max)(high[v], LOAD(logits + r * columns + v * WIDTH));
+    }
+  }
+  for (int64_t r = 0; r < rows; r++) {
+    UNROLL for (int v = 0; v < vectors; v++) {
+      float *at = logits + r * columns + v * WIDTH;
+      VEC e = TIER(exp_negative)(LOAD(at) - high[v]);
+      STORE(at, e);
+      sum[v] += e;
+    }
+  }
+  UNROLL for (int v = 0; v < vectors; v++) {
+    STORE(maximum + v * WIDTH, high[v]);
+    STORE(total + v * WIDTH, sum[v]);
+  }
+}
+
 /* Column by column of rows x columns logits: maximum[k]; logits[r, k] =
  * exp(logits[r, k] - maximum[k]); total[k] = their sum. */
 static void TIER(exp_columns)(float *logits, int64_t rows, int64_t columns,
                               float *maximum, float *total) {
+  int64_t k = 0;
+  for (; k + 4 * WIDTH <= columns; k += 4 * WIDTH)
+    TIER(exp_some_columns)(4, logits + k, rows, columns, maximum + k, total + k);
+  for (; k < columns; k += WIDTH)
+    TIER(exp_some_columns)(1, logits + k, rows, columns, maximum + k, total + k);
+}
+
+/* factor[k] = exp(high[k] - maximum[k]) */
+static void TIER(exp_differences)(const float *high, const double *maximum,
+                                  int64_t columns, float *factor) {
   for (int64_t k = 0; k < columns; k += WIDTH) {
-    VEC high = LOAD(logits + k), sum = (VEC){};
-    for (int64_t r = 1; r < rows; r++)
-      high = TIER(max)(high, LOAD(logits + r * columns + k));
-    for (int64_t r = 0; r < rows; r++) {
-      float *at = logits + r * columns + k;
-      VEC e = TIER(exp_negative)(LOAD(at) - high);
-      STORE(at, e);
-      sum += e;
-    }
-    STORE(maximum + k, high);
-    STORE(total + k, sum);
+    float least[WIDTH];
+    for (int lane = 0; lane < WIDTH; lane++) least[lane] = (float)maximum[k + lane];
+    STORE(factor + k, TIER(exp_negative)(LOAD(high + k) - LOAD(least)));
   }
+}
+
+/* to[k, r] = from[r, k] */
+static void TIER(transpose)(const float *from, int64_t stride, int64_t rows,
+                            int64_t columns, float *to, int64_t to_stride) {
+  int64_t r = 0;
+#if WIDTH > 4
+  const IVEC lane = LANES_FROM_0;
+  for (; r + WIDTH <= rows; r += WIDTH) {
+    int64_t k = 0;
+    for (; k + WIDTH <= columns; k += WIDTH) {
+      VEC v[WIDTH];
+      UNROLL for (int i = 0; i < WIDTH; i++) {
+        v[i] = LOAD(from + (r + i) * stride + k);
+      }
+      /* Exchange the halves of blocks of 2, then 4, ... rows and columns. */
+      UNROLL for (int size = 1; size < WIDTH; size *= 2) {
+        IVEC second = (lane & size) != 0; /* -1 in the second half of a block */
+        IVEC to_upper = lane ^ (second & (size | WIDTH));
+        IVEC to_lower = lane ^ (second & WIDTH) ^ (~second & size);
+        UNROLL for (int i = 0; i < WIDTH; i++) {
+          if (i & size) continue;
+          VEC upper = v[i], lower = v[i + size];
+          v[i] = __builtin_shuffle(upper, lower, to_upper);
+          v[i + size] = __builtin_shuffle(upper, lower, to_lower);
+        }
+      }
+      UNROLL for (int i = 0; i < WIDTH; i++) {
+        STORE(to + (k + i) * to_stride + r, v[i]);
+      }
+    }
+    for (; k < columns; k++)
+      for (int i = 0; i < WIDTH; i++)
+        to[k * to_stride + r + i] = from[(r + i) * stride + k];
+  }
+#endif
+  for (; r < rows; r++)
+    for (int64_t k = 0; k < columns; k++)
+      to[k * to_stride + r] = from[r * stride + k];
 }
 
 /* values[r, k] *= factor[k] */
@@ -308,6 +376,7 @@ static const Loops TIER(loops) = {
     TIER(forward_tile), TIER(backward_tile), TIER(update_tile),
     TIER(exp_columns),  TIER(scale_columns), TIER(exp_row),
     TIER(tanh),         TIER(row_dots),      TIER(row_updates),
+    TIER(transpose),    TIER(exp_differences),
 };
 
 #undef VEC
@@ -323,3 +392,4 @@ static const Loops TIER(loops) = {
 #undef WIDTH
 #undef ROWS
 #undef ABREAST
+#undef LANES_FROM_0

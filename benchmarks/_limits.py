@@ -1,0 +1,91 @@
+"""Measure what this machine can do at most, to set what was achieved beside it.
+
+Needs a C compiler (cc), as building nplm from its sources does.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+from nplm.network import aligned_zeros
+
+SECONDS = 0.05  # of a measurement, of which the best of several counts
+REPEATS = 8
+
+
+@cache
+def _library() -> ctypes.CDLL:
+    source = Path(__file__).with_name("limits.c")
+    folder = Path(tempfile.mkdtemp())
+    built = folder / "limits.so"
+    subprocess.run(
+        ["cc", "-O2", "-march=native", "-shared", "-fPIC", source, "-o", built],
+        check=True,
+    )
+    library = ctypes.CDLL(str(built))
+    for name in ("float32_operations", "bfloat16_operations"):
+        getattr(library, name).restype = ctypes.c_double
+        getattr(library, name).argtypes = [ctypes.c_int64]
+    for name in ("read_all", "change_all"):
+        getattr(library, name).argtypes = [ctypes.c_void_p, ctypes.c_int64]
+    return library
+
+
+@cache
+def gflops(precision: str, threads: int = 1) -> float:
+    """Most multiplications and additions a second, in 10^9; 0 without instructions."""
+    run = getattr(_library(), f"{precision}_operations")
+    rounds = 100_000
+
+    def work(_: int) -> float:
+        return float(run(rounds))
+
+    return _best(work, threads)
+
+
+@cache
+def bandwidth(n_bytes: int, threads: int = 1) -> tuple[float, float]:
+    """GB/s of reading, and of changing in place (both ways), arrays of this size.
+
+    The threads share the array, a part each.
+    """
+    library = _library()
+    parts = [
+        aligned_zeros((1, max(1024, n_bytes // 4 // threads)), np.float32)
+        for _ in range(threads)
+    ]
+    for part in parts:
+        part += 1  # in memory of its own
+
+    def repeatedly(run: Callable[[int, int], None], moves: int) -> float:
+        times = max(1, (1 << 25) // n_bytes)
+
+        def work(i: int) -> float:
+            for _ in range(times):
+                run(parts[i].ctypes.data, parts[i].size)
+            return float(moves * parts[i].nbytes * times)
+
+        return _best(work, threads)
+
+    return repeatedly(library.read_all, 1), repeatedly(library.change_all, 2)
+
+
+def _best(work: Callable[[int], float], threads: int) -> float:
+    """Most of what the threads together get done in a nanosecond."""
+    best = 0.0
+    with ThreadPoolExecutor(threads) as pool:
+        for _ in range(REPEATS):
+            done, started = 0.0, time.perf_counter()
+            while time.perf_counter() - started < SECONDS:
+                done += sum(pool.map(work, range(threads)))
+            best = max(best, done / (time.perf_counter() - started) / 1e9)
+    return best

@@ -1,0 +1,331 @@
+"""How do memory and time grow with the vocabulary, the network and the threads?
+
+The paper's parameters grow linearly with |V| and with n (section 2), and so should
+the memory of a fit and the time of an example. Each figure of memory is that of a
+fresh process: what a fit has freed may stay with the process.
+
+--wiki fits the paper's AP network to the 14 million tokens of _wiki.py instead,
+from a memory-mapped file of token ids, and compares its speed with the bare loop
+of neural.py. --max-examples ends it early: the memory is that of a whole epoch.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from _table import parser, report
+from _wiki import N_TRAIN, wiki
+from neural import NETWORKS, random_windows
+from nplm._kernels._workspace import row_stride
+
+from nplm import NeuralLM, windows
+from nplm.parallel import Threads, blas_threads
+
+Rows = list[dict[str, Any]]
+MEGA = 1e6
+
+# MLP9 of Table 1 with a vocabulary of 100,000, and what is changed of it.
+BASE = dict(n_words=100_000, n=5, h=100, m=30, direct=False, K=32)
+CHANGES: list[dict[str, Any]] = [
+    {},
+    *({"n_words": v} for v in (10_000, 30_000, 300_000, 1_000_000)),
+    *({"h": h} for h in (50, 200, 400)),
+    *({"m": m} for m in (60, 120)),
+    *({"direct": True, "n": n} for n in (3, 5, 9)),
+    *({"K": K} for K in (1, 128, 512)),
+    {"K": 128, "n_jobs": 2},
+    {"K": 128, "n_jobs": 2, "parallel": "async"},
+    {"held_out": True},
+]
+VOCABULARIES = (10_000, 30_000, 100_000, 300_000, 1_000_000)
+
+
+def fresh(work: str, **options: Any) -> dict[str, Any]:
+    """What a function of this file returns in a process of its own."""
+    done = subprocess.run(
+        [sys.executable, __file__, "--child", json.dumps([work, options])],
+        stdout=subprocess.PIPE, check=True,
+    )  # fmt: skip
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def resident(which: str) -> float:
+    """Memory of this process in bytes, now ("VmRSS") or at most ("VmHWM").
+
+    Not getrusage: its maximum begins with that of the process that started this.
+    """
+    lines = Path("/proc/self/status").read_text().splitlines()
+    line = next(line for line in lines if line.startswith(which))
+    return 1024.0 * int(line.split()[1])
+
+
+def estimator(shape: dict[str, Any], batch: int, **settings: Any) -> NeuralLM:
+    return NeuralLM(
+        shape["n"], n_words=shape["n_words"], n_hidden=shape["h"],
+        embedding_dim=shape["m"], direct=shape["direct"], batch_size=batch,
+        random_state=0, **settings,
+    )  # fmt: skip
+
+
+# -- memory ----------------------------------------------------------------------
+
+
+def predicted(
+    n_words: int, n: int, h: int, m: int, direct: bool, K: int,
+    n_jobs: int = 1, parallel: str = "rows", held_out: bool = False,
+) -> tuple[float, float]:  # fmt: skip
+    """Bytes of the weights, a second time with held-out data, and of the scratch."""
+    inputs = (n - 1) * m
+    outputs = n_words * row_stride(h + 1 + (inputs if direct else 0))
+    weights = 4 * (outputs + n_words * m + h * inputs + h)
+    scratch = 4 * n_words * (1 if K == 1 else row_stride(K))
+    # Threads that share the output units share the scratch too.
+    return weights * (1 + held_out), scratch * (n_jobs if parallel == "async" else 1)
+
+
+def peak_of_a_fit(
+    *, n_words: int, n: int, h: int, m: int, direct: bool, K: int,
+    n_jobs: int = 1, parallel: str = "rows", held_out: bool = False,
+) -> dict[str, Any]:  # fmt: skip
+    X, y = random_windows(2 * K * n_jobs, 1000, n - 1)
+    val = dict(X_val=X[:50], y_val=y[:50]) if held_out else {}
+    shape = dict(n=n, h=h, m=m, direct=direct)
+    settings = dict(n_jobs=n_jobs, parallel=parallel, max_iter=3 if held_out else 1)
+    # What only the first fit of a process loads is not the second's.
+    estimator(dict(shape, n_words=1000), K, **settings).fit(X, y, **val)
+    before = resident("VmRSS")
+    estimator(dict(shape, n_words=n_words), K, **settings).fit(X, y, **val)
+    return {"peak": resident("VmHWM") - before}
+
+
+def memory() -> Rows:
+    rows = []
+    for change in CHANGES:
+        shape = BASE | change
+        weights, scratch = predicted(**shape)
+        peak = fresh("peak_of_a_fit", **shape)["peak"]
+        rows.append({
+            "changed": ", ".join(f"{k}={v:,}" if type(v) is int else f"{k}={v}"
+                                 for k, v in change.items()) or "(MLP9)",
+            "weights MB": weights / MEGA, "scratch MB": scratch / MEGA,
+            "peak MB": peak / MEGA, "ratio": peak / (weights + scratch),
+        })  # fmt: skip
+        print(rows[-1], file=sys.stderr)
+    return rows
+
+
+# -- time ------------------------------------------------------------------------
+
+
+def bare_loop(lm: NeuralLM) -> Callable[[int], None]:
+    """What neural.py times: the kernels alone, on random windows."""
+    X, y = random_windows(64 * lm.batch_size, lm.n_words, lm.order - 1)
+    lm._start_fit(X, y)
+    network = lm._initialise(y, np.random.RandomState(0))
+
+    def train(n: int) -> None:
+        with blas_threads(1):
+            network.train(
+                X, y, np.arange(n) % len(y), batch_size=lm.batch_size,
+                learning_rate_init=1e-3, learning_rate_decay=1e-8, alpha=1e-4,
+            )  # fmt: skip
+
+    return train
+
+
+def times(batch: int, seconds: float, rounds: int) -> Rows:
+    """Time an example; the vocabularies in turn, the best of several rounds."""
+    best: dict[int, float] = {}
+    for _ in range(rounds):
+        for n_words in VOCABULARIES:
+            train = bare_loop(estimator(dict(NETWORKS["MLP9"], n_words=n_words), batch))
+            train(batch)
+            before = time.perf_counter()
+            while time.perf_counter() - before < seconds:
+                started = time.perf_counter()
+                train(batch)
+                took = (time.perf_counter() - started) / batch
+                best[n_words] = min(took, best.get(n_words, np.inf))
+            print(n_words, best[n_words], file=sys.stderr)
+    # The line through the origin with the least relative error.
+    slope = np.mean([took / n_words for n_words, took in best.items()])
+    return [
+        {
+            "|V|": n_words, "ms an example": 1e3 * took,
+            "ns a word": 1e9 * took / n_words, "of the line": took / (slope * n_words),
+        }
+        for n_words, took in best.items()
+    ]  # fmt: skip
+
+
+# -- threads ---------------------------------------------------------------------
+
+
+def best_of(work: Any, times: int = 200) -> float:
+    """Seconds of the fastest of several calls."""
+    clock = [time.perf_counter()]
+    for _ in range(times):
+        work()
+        clock.append(time.perf_counter())
+    return min(after - before for before, after in pairwise(clock))
+
+
+def threads() -> Rows:
+    """What n_jobs costs where there is nothing to gain."""
+    tiny = dict(n_words=64, n=2, h=2, m=2, direct=False)
+    rows = []
+    for n in (1, 2):
+
+        def together(pool: Threads, n: int = n) -> None:
+            pool.together(lambda i: None, n, give_up=lambda: None)
+
+        warm = Threads(n)
+        together(warm)
+        train = bare_loop(estimator(tiny, 1, n_jobs=n))
+        a_batch = best_of(lambda train=train: train(2000), 20) / 2000
+        rows.append({
+            "threads": n,
+            "start of all, us": 1e6 * best_of(lambda n=n: together(Threads(n), n)),
+            "a kernel call, us": 1e6 * best_of(lambda warm=warm: together(warm)),
+            "a mini-batch, us": 1e6 * a_batch,
+        })  # fmt: skip
+    return rows
+
+
+# -- the Wiki protocol -----------------------------------------------------------
+
+PAIRED = 200  # calls that are compared, of a tenth of a second
+
+
+class Call(NamedTuple):
+    """A kernel call of a fit, and all that the fit did since the one before."""
+
+    done: int
+    seconds: float
+    bare: float | None  # seconds of the bare loop, for as many examples
+    loss: float
+
+
+def fit_wiki(
+    *, path: str, n_jobs: int, batch: int, max_examples: int, precision: str
+) -> dict[str, Any]:
+    """One epoch of the AP network, or its beginning, beside the bare loop."""
+    shape = NETWORKS["AP"]
+    settings = dict(n_jobs=n_jobs, precision=precision, max_iter=1)
+    train = bare_loop(estimator(shape, batch, **settings))
+    train(batch)
+    before = resident("VmRSS")
+    lm = estimator(shape, batch, **settings)
+    calls = [Call(0, 0.0, None, 0.0)]
+    resumed = time.perf_counter()
+
+    def progress(done: int, total: int, loss: float) -> None:
+        nonlocal resumed
+        took, n, bare = time.perf_counter() - resumed, done - calls[-1].done, None
+        # The two in turn: other programs come and go.
+        if 1 < len(calls) <= PAIRED:
+            started = time.perf_counter()
+            train(n)
+            bare = time.perf_counter() - started
+        calls.append(Call(done, took, bare, loss))
+        if done >= max_examples:
+            raise KeyboardInterrupt
+        resumed = time.perf_counter()
+
+    tokens = np.load(path, mmap_mode="r")
+    X, y = windows(tokens[:N_TRAIN], shape["n"] - 1)
+    with contextlib.suppress(KeyboardInterrupt), warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # that it was interrupted
+        lm.fit(X, y, progress=progress)
+    peak = resident("VmHWM") - before
+
+    # The first call has all that comes before it; it is one mini-batch.
+    (_, first, *later), last = calls, calls[-1]
+    speed = (last.done - first.done) / sum(call.seconds for call in later)
+    paired = [call for call in later if call.bare is not None]
+    bare = sum(call.bare for call in paired)
+    weights, scratch = predicted(**shape, K=batch, n_jobs=n_jobs)
+    return {
+        "threads": n_jobs, "K": batch, "precision": precision,
+        "token file": tokens.dtype.name, "examples": last.done,
+        "seconds": sum(call.seconds for call in calls),
+        "seconds before training": first.seconds - first.done / speed,
+        "ex/s": speed,
+        "of the bare loop": bare / sum(call.seconds for call in paired),
+        "minutes an epoch": (first.seconds + len(y) / speed) / 60,
+        "training perplexity": float(np.exp(last.loss)),
+        "peak MB": peak / MEGA,
+        "weights and scratch MB": (weights + scratch) / MEGA,
+        "all windows MB": X.size * X.itemsize / MEGA,
+    }  # fmt: skip
+
+
+def wiki_rows(args: Any) -> Rows:
+    with tempfile.TemporaryDirectory() as folder:
+        path = args.tokens or Path(folder) / "wiki.npy"
+        if not path.exists():
+            train, valid, test, _ = wiki()
+            np.save(path, np.concatenate([train, valid, test]).astype(np.uint16))
+        return [
+            fresh(
+                "fit_wiki", path=str(path), n_jobs=n_jobs, batch=args.batch,
+                max_examples=args.max_examples, precision=args.precision,
+            )
+            for n_jobs in args.threads
+        ]  # fmt: skip
+
+
+def main() -> None:
+    options = parser(__doc__ or "")
+    options.add_argument("--skip", nargs="+", default=[], metavar="PART",
+                         choices=["memory", "time", "threads"])  # fmt: skip
+    options.add_argument("--batch", type=int, default=128)
+    options.add_argument("--seconds", type=float, default=2.0, help="a measurement")
+    options.add_argument("--rounds", type=int, default=3)
+    options.add_argument("--wiki", action="store_true", help="fit it, and only that")
+    options.add_argument("--threads", nargs="+", type=int, default=[1], help="(--wiki)")
+    options.add_argument("--max-examples", type=int, default=N_TRAIN, help="(--wiki)")
+    options.add_argument("--precision", default="float32", help="(--wiki)")
+    options.add_argument("--tokens", type=Path, help="file of ids, made if absent")
+    options.add_argument("--child", help="of the script itself")
+    args = options.parse_args()
+    if args.child:
+        work, given = json.loads(args.child)
+        print(json.dumps(globals()[work](**given)))
+        return
+    if args.wiki:
+        rows = wiki_rows(args)
+        turned = [
+            {"": name} | {f"threads: {r['threads']}": r[name] for r in rows}
+            for name in rows[0]
+        ]
+        report("An epoch of the AP network on the Wiki protocol", turned, args.json)
+        return
+    if "memory" not in args.skip:
+        report("Memory of a fit beyond the process's own", memory(),
+               _named(args.json, "memory"))  # fmt: skip
+    if "time" not in args.skip:
+        rows = times(args.batch, args.seconds, args.rounds)
+        report(f"Training MLP9, K = {args.batch}, one thread", rows,
+               _named(args.json, "time"))  # fmt: skip
+    if "threads" not in args.skip:
+        report("What threads cost", threads(), _named(args.json, "threads"))
+
+
+def _named(path: Path | None, part: str) -> Path | None:
+    return path and path.with_stem(f"{path.stem}-{part}")
+
+
+if __name__ == "__main__":
+    main()
