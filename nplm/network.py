@@ -11,11 +11,11 @@ from typing import Any, Self, TypeVar
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from nplm import training
 from nplm._kernels import _network
 from nplm._kernels._team import Team, UpdateLock
 from nplm._kernels._workspace import Workspace, available_tiers, row_stride
 from nplm.parallel import Threads
-from nplm.training import SECONDS_A_CALL
 
 __all__ = ["Network", "kernel_tier"]
 
@@ -24,7 +24,7 @@ T = TypeVar("T")
 # Examples of a mini-batch when scoring: large enough for the matrix products,
 # small enough for a tile of their exponentials to stay in cache.
 SCORING_BATCH = 128
-# Mini-batches that a thread scores at a time.
+# Mini-batches that a thread scores at a time, at most.
 SCORING_PART = 16
 CACHE_LINE = 64  # bytes
 
@@ -251,7 +251,7 @@ class Network:
         joblib's threads work, but sees the end of their call up to 10 ms late.
         """
         in_joblib = self.parallel != "rows" and self.threads.n > 1
-        return 5 * SECONDS_A_CALL if in_joblib else SECONDS_A_CALL
+        return training.SECONDS_A_CALL * (5 if in_joblib else 1)
 
     def settle(self) -> None:
         """Apply the weight decay still due to rows of C that were not visited."""
@@ -351,7 +351,10 @@ class Network:
         work: Callable[[Workspace, NDArray[np.int32], slice], None],
         X: NDArray[np.int32],
     ) -> None:
-        """Do it for a part of the windows X a thread, with scratch of its own."""
+        """Do it for parts of the windows X, each with scratch of its own.
+
+        The parts are short, so that an interrupt need not wait for all.
+        """
         # One window alone has kernels of its own, which know no bfloat16.
         least = 2 if self.precision == "bfloat16" else 1
         batch = min(SCORING_BATCH, max(least, len(X)))
@@ -363,11 +366,7 @@ class Network:
             )  # fmt: skip
             work(scratch, np.empty((batch, X.shape[1]), dtype=np.int32), part)
 
-        # Short parts, so that an interrupt need not wait for all.
-        share = -(-len(X) // (batch * self.threads.n))
-        size = min(SCORING_PART, share) * batch
-        starts = range(0, len(X), size)
-        self.threads.map(own, [slice(i, min(len(X), i + size)) for i in starts])
+        self.threads.map(own, self.threads.split(len(X), batch, SCORING_PART))
 
     def _sizes(self) -> tuple[int, int, int, str]:
         return self.H.shape[1], len(self.d), self.n_outputs, self.precision

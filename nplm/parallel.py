@@ -138,8 +138,11 @@ class Threads:
             wait(futures)
             raise
 
-    def split(self, n: int, block: int) -> list[slice]:
-        """Cut range(n) into a part a thread, whole blocks but for the last."""
+    def split(self, n: int, block: int, most: int | None = None) -> list[slice]:
+        """Cut range(n) into a part a thread, or more if `most` blocks are one's limit.
+
+        Blocks are whole, but for the last.
+        """
         blocks = -(-n // block)
-        size = -(-blocks // self.n) * block
+        size = min(-(-blocks // self.n), most or blocks) * block
         return [slice(i, min(n, i + size)) for i in range(0, n, size)]

@@ -89,5 +89,8 @@ def test_parts_are_whole_blocks_that_cover_everything():
     for n, block, threads in [(1, 4, 3), (100, 16, 2), (33, 16, 4), (7, 1, 3)]:
         parts = Threads(threads).split(n, block)
         assert len(parts) <= threads
+        short = Threads(threads).split(n, block, 1)
+        assert len(short) == -(-n // block)
+        assert [i for part in short for i in range(n)[part]] == list(range(n))
         assert [i for part in parts for i in range(n)[part]] == list(range(n))
         assert all((p.stop - p.start) % block == 0 for p in parts[:-1])

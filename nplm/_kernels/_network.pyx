@@ -158,7 +158,7 @@ cdef double negative_log_likelihood(Team team, Py_ssize_t K, Workspace work) noe
     cdef int i
     for k in range(K):
         logit = team.target_logit[0][k]  # -inf for all but the target's member
-        for i in range(1, team.size):
+        for i in range(1, team.n_totals):
             logit = max(logit, team.target_logit[i][k])
         total += work.softmax_max[k] + log(work.softmax_sum[k]) - logit
     return total
