@@ -270,8 +270,9 @@ class Network:
         """Do it in every process; if it fails in one, raise in all."""
         return work()
 
-    def barrier(self) -> None:
-        """Wait for all processes."""
+    def gather(self, value: T) -> list[T]:
+        """Give every process's value in all."""
+        return [value]
 
     def guard(self) -> AbstractContextManager[Any]:
         """Context in which an error of one process ends all."""
