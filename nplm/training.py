@@ -6,8 +6,8 @@ import math
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
-from typing import Any, Protocol, TypeVar
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 from nplm.checkpoint import Checkpoint
 
 __all__ = ["DivergenceError", "Epochs", "Progress", "Trainable", "run_epochs"]
-
-T = TypeVar("T")
 
 # Called a few times a second with (examples done, examples in all if every
 # epoch is run, mean loss of the epoch so far in nats a token).
@@ -66,9 +64,6 @@ class Trainable(Protocol):
     def agree(self, value: float) -> float:
         """Give the first process's value in all."""
 
-    def together(self, work: Callable[[], T]) -> T:
-        """Do it in every process; if it fails in one, raise in all."""
-
 
 @dataclass
 class _Position:
@@ -76,6 +71,7 @@ class _Position:
 
     epoch: int = 1
     done: int = 0  # examples of this epoch
+    seen: int = 0  # examples of all fits before this epoch
     seconds: float = 0.0  # spent on this epoch
     best_loss: float = math.inf  # on held-out data
     best_epoch: int = 0
@@ -120,8 +116,9 @@ def run_epochs(
     With a held-out loss and patience those are the best epoch's. `history`
     is appended to: ``loss`` (mean over the epoch of each example's negative
     log-likelihood just before its update) and ``val_loss``, in nats a token,
-    ``seconds``, and the model's own `costs`. A `checkpoint` is gone on from, if
-    it has a save, and saved to.
+    ``seconds``, and the model's own `costs`, all or none of an epoch. A
+    `checkpoint` is gone on from, if it has a save, and saved to, on an interrupt
+    too.
 
     Raises
     ------
@@ -130,17 +127,18 @@ def run_epochs(
     KeyboardInterrupt
         As it came, after the weights to keep were put in place.
     """
-    at, best = _Position(), None
+    at, best = _Position(seen=int(model.tally[1])), None
     if checkpoint is not None:
-        saved = model.together(checkpoint.load)
+        saved = checkpoint.load()
         if saved is not None:
             at, best = _resume(*saved, model, rng, history)
+            _warn_of_more(at, epochs)
         del saved
     total = epochs.max_iter * n_examples
+    order = rng.get_state(legacy=False)  # at the start of the epoch
     try:
         while at.epoch <= epochs.max_iter and not _stale(at, epochs):
             started = time.perf_counter() - at.seconds
-            order = rng.get_state(legacy=False)
             if at.done == 0:
                 model.tally[0] = 0.0
             done_before = (at.epoch - 1) * n_examples
@@ -148,24 +146,23 @@ def run_epochs(
             calls = _calls(model, train, index, at.done, epochs.call_size)
             del index  # theirs alone, and gone with the last of them
             for done in calls:
-                at.done = done
+                at.done, at.seconds = done, time.perf_counter() - started
                 loss = model.agree(model.tally[0] / at.done)
                 _check_divergence(loss, n_words, at.epoch, at.done, epochs)
                 if progress is not None:
                     progress(done_before + at.done, total, loss)
-                if checkpoint is not None and at.done < n_examples:
-                    at.seconds = time.perf_counter() - started
-                    if model.agree(checkpoint.due()):
-                        _save(checkpoint, model, at, best, history, order)
+                if checkpoint is None or at.done == n_examples:
+                    continue
+                if model.agree(checkpoint.due()):
+                    _save(checkpoint, model, at, best, history, order)
             model.settle()
-            history["loss"].append(float(model.agree(model.tally[0] / n_examples)))
+            loss = float(model.agree(model.tally[0] / n_examples))
             reached = float(model.agree((held_out_loss or probe)()))
             _check_divergence(reached, n_words, at.epoch, n_examples, epochs)
             val_loss = reached if held_out_loss is not None else math.nan
-            history["val_loss"].append(val_loss)
-            history["seconds"].append(time.perf_counter() - started)
-            for name, value in model.costs().items():
-                history.setdefault(name, []).append(value)
+            seconds = time.perf_counter() - started
+            figures = {"loss": loss, "val_loss": val_loss, "seconds": seconds}
+            _append(history, figures | model.costs())
             _report(epochs, at.epoch, history)
             if epochs.patience is not None:
                 better = val_loss < at.best_loss - epochs.tol
@@ -174,9 +171,11 @@ def run_epochs(
                     at.best_loss, at.best_epoch = val_loss, at.epoch
                     best = None  # before there is another: one snapshot at a time
                     best = model.copy()
-            at.epoch, at.done, at.seconds = at.epoch + 1, 0, 0.0
+            order = rng.get_state(legacy=False)
+            at = replace(
+                at, epoch=at.epoch + 1, done=0, seconds=0.0, seen=int(model.tally[1])
+            )
             if checkpoint is not None:
-                order = rng.get_state(legacy=False)
                 _save(checkpoint, model, at, best, history, order)
     except KeyboardInterrupt:
         kept = "the weights trained so far"
@@ -188,6 +187,12 @@ def run_epochs(
             RuntimeWarning,
             stacklevel=6,
         )
+        # Of several processes only one may know of the interrupt.
+        if checkpoint is not None and checkpoint.n_ranks == 1:
+            # The call that was interrupted may have been at its end.
+            at.done = int(model.tally[1]) - at.seen
+            if len(history["loss"]) == at.epoch - 1:
+                _save(checkpoint, model, at, best, history, order)
         raise
     except DivergenceError as error:
         if best is not None:
@@ -202,6 +207,26 @@ def run_epochs(
 
 def _stale(at: _Position, epochs: Epochs) -> bool:
     return epochs.patience is not None and at.stale >= epochs.patience
+
+
+def _warn_of_more(at: _Position, epochs: Epochs) -> None:
+    n_epochs = at.epoch - 1 + (at.done > 0)
+    if n_epochs > epochs.max_iter:
+        warnings.warn(
+            f"{epochs.name}: the checkpoint is of epoch {n_epochs} already, beyond "
+            f"max_iter={epochs.max_iter}; the model is that of the checkpoint.",
+            RuntimeWarning,
+            stacklevel=6,
+        )
+
+
+def _append(history: dict[str, list[float]], figures: dict[str, float]) -> None:
+    """Add an epoch's figures, in one step; nan where fits have different ones."""
+    n_before = len(history["loss"])
+    history |= {
+        name: [*history.get(name, [math.nan] * n_before), figures.get(name, math.nan)]
+        for name in history | figures
+    }
 
 
 def _save(

