@@ -4,14 +4,17 @@
 
 with the weights of section 3: ceil(|V| / M) rows of the output units and all of
 what is below them, which every rank duplicates. The messages are those of
-nplm.mpi: an Allgather of three float64 an example, and an Allreduce of the
-gradients on the hidden and feature layers.
+nplm.mpi: an Allgather of three float64 an example (or Allreduces of two and of
+one, where that is faster), and an Allreduce of the gradients on the hidden and
+feature layers.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from math import ceil, log2
+
+LARGE = 4096  # bytes, from which Open MPI 5 scatters and gathers, about
 
 
 @dataclass(frozen=True)
@@ -38,6 +41,10 @@ class Shape:
         outputs = self.n_words * self.width
         return outputs / (outputs + self.below)
 
+    def gradients(self, K: int, itemsize: int = 4) -> int:
+        """Bytes of those on z = [a | x] of K examples."""
+        return itemsize * K * (self.width - 1)
+
     def weights(self, ranks: int) -> int:
         """Weights that one rank goes through for an example."""
         return ceil(self.n_words / ranks) * self.width + self.below
@@ -57,17 +64,25 @@ class Network:
 
     def allreduce(self, ranks: int, size: int) -> float:
         """Small: log2 M exchanges of all. Large: scatter, then gather."""
-        steps = ceil(log2(ranks))
-        small = steps * (self.latency + size / self.bandwidth)
+        if size <= LARGE:
+            return self.exchanges(ranks, size) * (self.latency + size / self.bandwidth)
         parts = 2 * (ranks - 1) / ranks * size / self.bandwidth
-        return min(small, 2 * steps * self.latency + parts)
+        return self.exchanges(ranks, size) * self.latency + parts
 
-    def batch(self, shape: Shape, ranks: int, K: int, itemsize: int = 4) -> float:
-        """Both messages of a mini-batch."""
+    def exchanges(self, ranks: int, size: int) -> int:
+        """Latencies of an Allreduce, one after the other."""
+        return ceil(log2(ranks)) * (1 if size <= LARGE else 2)
+
+    def totals(self, ranks: int, K: int) -> float:
+        """Bring the softmax's maximum, the target's logit and the sum together."""
+        two = self.allreduce(ranks, 16 * K) + self.allreduce(ranks, 8 * K)
+        return min(self.allgather(ranks, 24 * K), two)
+
+    def batch(self, shape: Shape, ranks: int, K: int) -> float:
+        """All messages of a mini-batch."""
         if ranks == 1:
             return 0.0
-        gradients = itemsize * K * (shape.width - 1)
-        return self.allgather(ranks, 24 * K) + self.allreduce(ranks, gradients)
+        return self.totals(ranks, K) + self.allreduce(ranks, shape.gradients(K))
 
 
 @dataclass(frozen=True)

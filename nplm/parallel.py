@@ -8,10 +8,10 @@ from concurrent.futures import Future, ThreadPoolExecutor, as_completed, wait
 from contextlib import contextmanager
 from functools import cache
 from threading import Lock
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import scipy.linalg.cython_blas  # noqa: F401 (loads the BLAS that the kernels call)
-from joblib import effective_n_jobs
+from joblib import Parallel, delayed, effective_n_jobs
 from joblib.parallel import get_active_backend
 from threadpoolctl import ThreadpoolController
 
@@ -92,25 +92,70 @@ def blas_threads(n: int) -> Iterator[None]:
 class Threads:
     """A few threads that run kernels at once; these give the GIL away.
 
-    Python's own threads, and no OpenMP: nothing to clash with the run-time
-    library of another package, with a fork, or with joblib's workers.
+    No OpenMP: nothing to clash with the run-time library of another package,
+    with a fork, or with joblib's workers. As a context it keeps joblib's threads
+    from call to call.
     """
 
     def __init__(self, n: int) -> None:
         self.n = n
+        self._joblib = Parallel(n_jobs=n, require="sharedmem")
         self._pool: ThreadPoolExecutor | None = None
+
+    def __enter__(self) -> Self:
+        self._joblib.__enter__()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._joblib.__exit__(*error)
+
+    def map(
+        self,
+        work: Callable[[T], None],
+        parts: Sequence[T],
+        *,
+        give_up: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Run ``work(part)`` for every part, at once or in turn, and wait for all.
+
+        On an error or an interrupt `give_up` must make those at work return. None
+        runs any more when this raises, and none begins later.
+        """
+        if len(parts) == 1:
+            work(parts[0])
+            return
+        # joblib raises without waiting for the other threads: whoever works on a
+        # part holds its lock, and after an error all are held for good.
+        locks = [Lock() for _ in parts]
+
+        def run(part: T, lock: Lock) -> None:
+            if lock.acquire(blocking=False):
+                try:
+                    work(part)
+                finally:
+                    lock.release()
+
+        try:
+            self._joblib(delayed(run)(part, lock) for part, lock in zip(parts, locks))
+        except BaseException:
+            give_up()
+            for lock in locks:
+                lock.acquire()
+            raise
 
     def together(
         self, work: Callable[[int], None], n: int, *, give_up: Callable[[], None]
     ) -> None:
-        """Run ``work(0)`` to ``work(n - 1)``, which may wait for each other, at once.
+        """Run ``work(0)`` to ``work(n - 1)``, which wait for each other, at once.
 
         `give_up` must make them return when one of them will never come. None
         runs any more when this returns or raises: the first error, if any did.
 
-        A pool of our own, not joblib's: that looks for results every 10 ms, a
-        tenth of the time of a call, and may run fewer threads than asked for.
+        A pool of our own, for joblib may run fewer threads than asked for, one
+        after the other: they would wait for ever.
         """
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(self.n, thread_name_prefix="nplm")
         futures: list[Future[None]] = []
 
         def run(i: int) -> None:
@@ -121,7 +166,7 @@ class Threads:
                 raise
 
         try:
-            futures += [self._executor().submit(run, i) for i in range(1, n)]
+            futures += [self._pool.submit(run, i) for i in range(1, n)]
             run(0)
             for future in as_completed(futures):
                 future.result()
@@ -130,20 +175,11 @@ class Threads:
             wait(futures)
             raise
 
-    def map(self, work: Callable[[T], None], parts: Sequence[T]) -> None:
-        """Run ``work(part)`` for every part, and wait for all."""
-        if len(parts) == 1:
-            work(parts[0])
-        else:
-            list(self._executor().map(work, parts))
+    def split(self, n: int, block: int, most: int | None = None) -> list[slice]:
+        """Cut range(n) into a part a thread, or more if `most` blocks are one's limit.
 
-    def split(self, n: int, block: int) -> list[slice]:
-        """Cut range(n) into a part a thread, whole blocks but for the last."""
+        Blocks are whole, but for the last.
+        """
         blocks = -(-n // block)
-        size = -(-blocks // self.n) * block
+        size = min(-(-blocks // self.n), most or blocks) * block
         return [slice(i, min(n, i + size)) for i in range(0, n, size)]
-
-    def _executor(self) -> ThreadPoolExecutor:
-        if self._pool is None:
-            self._pool = ThreadPoolExecutor(self.n, thread_name_prefix="nplm")
-        return self._pool

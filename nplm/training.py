@@ -42,6 +42,10 @@ class Trainable(Protocol):
 
     tally: NDArray[np.float64]
 
+    @property
+    def seconds_a_call(self) -> float:
+        """How long a call of the kernels should last, about."""
+
     def settle(self) -> None:
         """Bring all parameters up to date."""
 
@@ -288,7 +292,7 @@ def _calls(
         seconds = model.agree(time.perf_counter() - started)
         done = min(done + size, len(index))
         yield done
-        speed_up = min(4.0, SECONDS_A_CALL / max(seconds, 1e-9))
+        speed_up = min(4.0, model.seconds_a_call / max(seconds, 1e-9))
         size = max(1, round(size / least * speed_up)) * least
 
 

@@ -54,9 +54,13 @@ def finish(job, seconds=SECONDS):
     return job.returncode, output
 
 
-@pytest.mark.parametrize("n_ranks", [1, 2, 3, 4])
-def test_shards_equal_serial_training(n_ranks):
-    code, output = finish(start(n_ranks, "equals_serial"))
+@pytest.mark.parametrize(
+    ("n_ranks", "case"),
+    [(n, "equals_serial") for n in (1, 2, 3, 4)]
+    + [(n, "equals_serial_by_allreduce") for n in (2, 3)],
+)
+def test_shards_equal_serial_training(n_ranks, case):
+    code, output = finish(start(n_ranks, case))
     assert code == 0, output
     assert f"passed by {n_ranks} ranks" in output
 

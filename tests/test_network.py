@@ -1,5 +1,9 @@
 """The network's kernels against plain NumPy, and its gradients numerically."""
 
+import _thread
+import threading
+import time
+
 import numpy as np
 import pytest
 
@@ -266,6 +270,46 @@ def test_asynchronous_threads_lose_no_count(parallel, n_threads):
     assert network.tally[2] == pytest.approx(-0.01 * 0.05 * 2000, rel=1e-2)
     assert 0 < network.tally[0] < np.inf
     assert all(np.isfinite(array).all() for array in parameters(network))
+
+
+@pytest.mark.parametrize("parallel", ["async", "locked"])
+@pytest.mark.parametrize("why", ["error", "interrupt"])
+def test_all_threads_stop_at_once(parallel, why, monkeypatch):
+    rng = np.random.default_rng(10)
+    network = random_network(500, 3, 7, 4, True, "float32", rng, n_threads=3)
+    network.parallel = parallel
+    X, y = random_windows(100, 500, 3, rng)
+    kernel = _network.train
+
+    def fail_in_one(team, *args, **kwargs):
+        if why == "error" and team is network_teams[1]:
+            time.sleep(0.2)
+            raise MemoryError("no room")
+        kernel(team, *args, **kwargs)
+
+    def train(n):
+        index = np.resize(np.arange(100), n)
+        network.train(X, y, index, batch_size=5, **SCHEDULE)
+
+    train(15)
+    network_teams = [worker.team for worker in network._workers]
+    monkeypatch.setattr(_network, "train", fail_in_one)
+    if why == "interrupt":
+        threading.Timer(0.2, _thread.interrupt_main).start()
+    started = time.monotonic()
+    with pytest.raises(MemoryError if why == "error" else KeyboardInterrupt):
+        train(10_000_000)
+    took = time.monotonic() - started
+    left = [array.copy() for array in parameters(network)]
+    seen = network.tally[1]
+    time.sleep(0.05)
+    for got, want in zip(parameters(network), left, strict=True):
+        np.testing.assert_array_equal(got, want)
+    assert 15 < seen == network.tally[1]
+    assert took < 5  # of some minutes
+    monkeypatch.undo()
+    train(15)
+    assert network.tally[1] == seen + 15
 
 
 def test_shards_know_what_the_whole_knows():

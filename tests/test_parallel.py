@@ -1,11 +1,18 @@
 """Thread counts, alone and inside joblib's workers."""
 
 import os
+import time
+from threading import Lock
+from unittest.mock import patch
 
+import numpy as np
 import pytest
 from joblib import Parallel, cpu_count, delayed, parallel_config
+from sklearn.model_selection import GridSearchCV
 from threadpoolctl import ThreadpoolController, threadpool_info
 
+from nplm import NeuralLM, windows
+from nplm._kernels import _network
 from nplm.parallel import Threads, blas_threads, joblibs_limit, n_threads
 
 
@@ -27,6 +34,47 @@ def test_a_worker_keeps_to_its_share_of_the_cores(backend):
             delayed(n_threads)(n_jobs) for _ in range(2)
         )
         assert counts == [1, 1]
+
+
+class Counter:
+    """The training kernel; counts the threads that are in it at once."""
+
+    def __init__(self):
+        self.kernel, self.lock = _network.train, Lock()
+        self.now = self.most = 0
+
+    def __call__(self, *args, **kwargs):
+        with self.lock:
+            self.now += 1
+            self.most = max(self.most, self.now)
+        time.sleep(0.01)
+        self.kernel(*args, **kwargs)
+        with self.lock:
+            self.now -= 1
+
+
+def at_once(parallel, backend=None):
+    """Search with two workers, or fit alone; how many threads trained at once?"""
+    X, y = windows(np.tile(np.arange(5), 100), 2)
+    lm = NeuralLM(n_words=5, n_hidden=2, embedding_dim=2, max_iter=2, n_jobs=2)
+    lm.set_params(parallel=parallel, batch_size=4)
+    with patch.object(_network, "train", Counter()) as counter:
+        if backend is None:
+            lm.fit(X, y)
+        else:
+            search = GridSearchCV(lm, {"n_hidden": [2, 3]}, cv=2, n_jobs=2, refit=False)
+            with parallel_config(backend):
+                search.fit(X, y)
+    return counter.most
+
+
+@pytest.mark.parametrize("parallel", ["rows", "async", "locked"])
+def test_a_search_with_threads_runs_no_more_than_its_own(parallel):
+    assert at_once(parallel) == 2
+    assert at_once(parallel, "threading") == 2
+    workers = Parallel(2, backend="loky")
+    share = max(1, cpu_count() // 2)
+    assert max(workers(delayed(at_once)(parallel) for _ in range(2))) <= share
 
 
 @pytest.mark.parametrize("backend", ["loky", "threading"])
@@ -78,5 +126,8 @@ def test_parts_are_whole_blocks_that_cover_everything():
     for n, block, threads in [(1, 4, 3), (100, 16, 2), (33, 16, 4), (7, 1, 3)]:
         parts = Threads(threads).split(n, block)
         assert len(parts) <= threads
+        short = Threads(threads).split(n, block, 1)
+        assert len(short) == -(-n // block)
+        assert [i for part in short for i in range(n)[part]] == list(range(n))
         assert [i for part in parts for i in range(n)[part]] == list(range(n))
         assert all((p.stop - p.start) % block == 0 for p in parts[:-1])

@@ -11,8 +11,8 @@ from nplm._kernels._elementwise cimport exp_row
 from nplm._kernels._hidden cimport Hidden, hidden_backward, hidden_forward
 from nplm._kernels._output cimport output_backward, output_forward
 from nplm._kernels._team cimport (
-    Team, add_gradients, atomic_add, atomic_read, barrier_wait, combine_softmax,
-    lock_acquire, lock_release, publish_totals,
+    Team, add_gradients, atomic_add, atomic_read, barrier_broken, barrier_wait,
+    combine_softmax, lock_acquire, lock_release, publish_totals,
 )
 from nplm._kernels._workspace cimport Workspace
 
@@ -68,7 +68,8 @@ def train(
     the rate times the sum of their gradients, less the weight decay. Every
     thread of the team must call this at once: each has a block of the output
     units, the rows of ``E`` that start at its own, and the first does the rest.
-    With fewer ``phases``, ``index`` is one mini-batch, phase by phase.
+    With fewer ``phases``, ``index`` is one mini-batch, phase by phase. A team that
+    gives up stops between mini-batches.
 
     ``loss[0]`` grows by the negative log-likelihood of each example just before
     its update. ``clock`` is shared by all threads that train the parameters:
@@ -93,7 +94,7 @@ def train(
     cdef floating *h_data = &H[0, 0] if size.n_hidden else NULL
     cdef floating *d_data = &d[0] if size.n_hidden else NULL
     with nogil:
-        while start < n:
+        while start < n and not barrier_broken(&team.barrier):
             K = min(work.batch_size, n - start)
             if phases & FORWARD:
                 if leads:
@@ -157,7 +158,7 @@ cdef double negative_log_likelihood(Team team, Py_ssize_t K, Workspace work) noe
     cdef int i
     for k in range(K):
         logit = team.target_logit[0][k]  # -inf for all but the target's member
-        for i in range(1, team.size):
+        for i in range(1, team.n_totals):
             logit = max(logit, team.target_logit[i][k])
         total += work.softmax_max[k] + log(work.softmax_sum[k]) - logit
     return total

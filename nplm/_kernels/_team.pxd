@@ -6,6 +6,7 @@ cdef extern from "barrier.h" nogil:
     ctypedef struct Barrier:
         int size, waiting, round, broken
     int barrier_wait(Barrier *)
+    int barrier_broken(const Barrier *)
     void barrier_break(Barrier *)
 
 cdef extern from "lock.h" nogil:
@@ -32,6 +33,7 @@ cdef class Team:
     cdef UpdateLock update_lock
     cdef Lock *lock                    # around updates, or NULL
     cdef double[:, :, ::1] totals      # of all processes, or None
+    cdef int n_totals                  # members' to combine, here and elsewhere
     cdef unsigned char[::1] gradients
     cdef (void *)[MAX_MEMBERS] dzt             # each member's, to add up
     cdef (double *)[MAX_MEMBERS] total_max     # each member's, to combine

@@ -45,8 +45,9 @@ cdef class Team:
     member : int, optional
         The one member of this process, when the others are processes elsewhere.
         They share, between calls of the kernel, the next two.
-    totals : ndarray of float64, shape (size, 3, n_columns)
-        Each member's `total_max`, `total_sum` and `target_logit`.
+    totals : ndarray of float64, shape (size or 1, 3, n_columns)
+        Each member's `total_max`, `target_logit` and `total_sum`. One: this
+        member's, and then what they combine to.
     gradients : ndarray of bytes
         This member's dL/dz, and then the sum of all members', (stride,
         n_columns) numbers.
@@ -91,13 +92,14 @@ cdef class Team:
         self.workspaces = tuple(workspaces)
         self.barrier.size = len(workspaces)
         self.totals = totals
+        self.n_totals = self.size if totals is None else len(totals)
         self.gradients = gradients
         if member is not None:
             (<Workspace>workspaces[0]).dzt = &gradients[0]
-            for i in range(self.size):
+            for i in range(self.n_totals):
                 self.total_max[i] = &totals[i, 0, 0]
-                self.total_sum[i] = &totals[i, 1, 0]
-                self.target_logit[i] = &totals[i, 2, 0]
+                self.target_logit[i] = &totals[i, 1, 0]
+                self.total_sum[i] = &totals[i, 2, 0]
 
     @property
     def batch_size(self):
@@ -105,17 +107,18 @@ cdef class Team:
         return self.workspaces[0].batch_size
 
     def give_up(self):
-        """Let members that wait for one that will not come return."""
+        """Make all members return: from a wait at once, or after a mini-batch."""
         barrier_break(&self.barrier)
 
 
 cdef void publish_totals(Team team, Workspace work) noexcept nogil:
     """Put this process's totals where they can be sent to the others."""
     cdef size_t n = work.n_columns * sizeof(double)
+    cdef int i = min(team.here, team.n_totals - 1)
     if team.totals is not None:
-        memcpy(team.total_max[team.here], work.total_max, n)
-        memcpy(team.total_sum[team.here], work.total_sum, n)
-        memcpy(team.target_logit[team.here], work.target_logit, n)
+        memcpy(team.total_max[i], work.total_max, n)
+        memcpy(team.target_logit[i], work.target_logit, n)
+        memcpy(team.total_sum[i], work.total_sum, n)
 
 
 cdef void combine_softmax(Team team, Py_ssize_t K, Workspace work) noexcept nogil:
@@ -129,10 +132,10 @@ cdef void combine_softmax(Team team, Py_ssize_t K, Workspace work) noexcept nogi
     cdef double high, total
     for k in range(K):
         high = team.total_max[0][k]
-        for i in range(1, team.size):
+        for i in range(1, team.n_totals):
             high = max(high, team.total_max[i][k])
         total = 0
-        for i in range(team.size):
+        for i in range(team.n_totals):
             total += team.total_sum[i][k] * exp(team.total_max[i][k] - high)
         work.softmax_max[k] = high
         work.softmax_sum[k] = total

@@ -12,6 +12,10 @@ typedef struct {
   int broken;
 } Barrier;
 
+static inline int barrier_broken(const Barrier *barrier) {
+  return __atomic_load_n(&barrier->broken, __ATOMIC_RELAXED);
+}
+
 /* Returns 0 when all have come, or 1 when the barrier was broken. */
 static inline int barrier_wait(Barrier *barrier) {
   if (barrier->size == 1) return 0;
@@ -22,7 +26,7 @@ static inline int barrier_wait(Barrier *barrier) {
   } else {
     long spins = 0;
     while (__atomic_load_n(&barrier->round, __ATOMIC_ACQUIRE) == round) {
-      if (__atomic_load_n(&barrier->broken, __ATOMIC_RELAXED)) return 1;
+      if (barrier_broken(barrier)) return 1;
       if (++spins > 2000) {
         sched_yield();
       } else {
@@ -32,7 +36,7 @@ static inline int barrier_wait(Barrier *barrier) {
       }
     }
   }
-  return __atomic_load_n(&barrier->broken, __ATOMIC_RELAXED);
+  return barrier_broken(barrier);
 }
 
 static inline void barrier_break(Barrier *barrier) {

@@ -132,7 +132,8 @@ static const Bfloat16 bfloat16_plain = {
     pack_rows_plain, pack_columns_plain, pack_pairs_plain, pack_scaled_plain,
     product_plain};
 
-#ifdef NPLM_X86_TIERS
+#if defined(NPLM_X86_TIERS) && __GNUC__ >= 11 /* the first that knows AMX */
+#define NPLM_X86_BFLOAT16
 #include <cpuid.h>
 #include <immintrin.h>
 #ifdef __linux__
@@ -193,7 +194,7 @@ static int has_amx_bf16(void) {
 /* The products of a tier by name, NULL where this processor lacks them. */
 static const Bfloat16 *find_bfloat16(const char *tier) {
   if (strcmp(tier, "plain") == 0) return &bfloat16_plain;
-#ifdef NPLM_X86_TIERS
+#ifdef NPLM_X86_BFLOAT16
   if (strcmp(tier, "amx") == 0 && has_amx_bf16()) return &bfloat16_amx;
   if (strcmp(tier, "avx512") == 0 && has_avx512_bf16()) return &bfloat16_avx512;
 #endif
