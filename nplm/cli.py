@@ -8,9 +8,11 @@ import os
 import tempfile
 import warnings
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 import joblib
@@ -219,7 +221,9 @@ def compare_command(
     validation and test parts (all tokens count, <unk> too), parameters, and
     seconds of training. The network's defaults are the paper's MLP9.
 
-    Ctrl-C ends it, and keeps and reports what was trained.
+    Ctrl-C ends it, and keeps and reports what was trained. With --mpi it cannot,
+    for mpiexec then kills all processes: each model is reported, and the files
+    are written, as soon as it is trained.
 
     \b
     Examples:
@@ -232,12 +236,11 @@ def compare_command(
         raise click.UsageError(
             "--hidden 0 leaves no path from the context to the output: add --direct."
         )
-    fit_network, quiet = NeuralLM.fit, False
-    if mpi:
-        fit_network, quiet = _mpi(ctx)
-        if quiet:
-            json_path = folder = None
-    console, status = Console(quiet=quiet), Console(stderr=True, quiet=quiet)
+    job = _mpi(ctx) if mpi else _Job()
+    if job.quiet:
+        json_path = folder = None
+    console = Console(quiet=job.quiet)
+    status = Console(stderr=True, quiet=job.quiet)
     network = NeuralLM(**parameters)
     try:
         network._check_parameters()
@@ -246,17 +249,47 @@ def compare_command(
     results: list[tuple[Row, LanguageModel]] = []
     corpus: Bunch | None = None
     exit_code, failure = 0, None
+
+    def train() -> None:
+        with _Bars(status) as bars:
+            for result in compare(
+                corpus, network, ngram_order=ngram_order, progress=bars.show,
+                fit_network=job.fit_network,
+            ):  # fmt: skip
+                results.append(result)
+                if mpi:
+                    status.print(_line(result[0]), markup=False)
+                    write(report("The comparison did not end."))
+
+    def models() -> dict[str, LanguageModel]:
+        done = {row.model: model for row, model in results}
+        if exit_code == INTERRUPTED and hasattr(network, "C_"):
+            done["NeuralLM"] = network
+        return done
+
+    def report(failure: str | None) -> dict[str, Any]:
+        return _report(corpus_name, corpus, results, parameters, models(), failure)
+
+    def write(report: dict[str, Any]) -> bool:
+        try:
+            if folder:
+                _save(folder, models(), corpus)
+            if json_path:
+                text = json.dumps(report, indent=2) + "\n"
+                json_path.write_text(text, encoding="utf-8")
+        except OSError as error:
+            status.print(f"Not all was written: {error}.", style="red", markup=False)
+            return False
+        return True
+
     with warnings.catch_warnings(record=True) as notes:
         warnings.simplefilter("always")
         try:
-            corpus = _load(ctx, corpus_name, lines, min_count)
-            _print_corpus(console, corpus_name, corpus)
-            with _Bars(status) as bars:
-                for result in compare(
-                    corpus, network, ngram_order=ngram_order, progress=bars.show,
-                    fit_network=fit_network,
-                ):  # fmt: skip
-                    results.append(result)
+            with job.guard():
+                load = partial(_load, ctx, corpus_name, lines, min_count)
+                corpus = job.together(load)
+                _print_corpus(console, corpus_name, corpus)
+                job.together(train)
         except DivergenceError as error:
             exit_code, failure = 1, f"The training of the network diverged. {error}"
         except KeyboardInterrupt:
@@ -265,46 +298,56 @@ def compare_command(
                 ctx.exit(INTERRUPTED)
             exit_code, failure = INTERRUPTED, "Interrupted."
         except (OSError, ImportError, ValueError) as error:
+            if job.quiet:
+                ctx.exit()  # the first process says it
             if corpus is None or not results:
                 raise click.ClickException(str(error)) from error
             exit_code, failure = 1, str(error)
 
     _print_table(console, [row for row, _ in results])
-    models = {row.model: model for row, model in results}
-    if exit_code == INTERRUPTED and hasattr(network, "C_"):
-        models["NeuralLM"] = network
-    report = _report(corpus_name, corpus, results, parameters, models, failure)
+    figures = report(failure)
     if corpus_name == "python-docs":
         console.print(REPETITIVE)
-    _print_examples(console, report)
+    _print_examples(console, figures)
     for note in dict.fromkeys(str(note.message) for note in notes):
         status.print(f"Note: {note}", style="yellow", markup=False)
     if failure:
         status.print(failure, style="red", markup=False)
-    try:
-        if folder:
-            _save(folder, models, corpus)
-            status.print(f"Saved to {folder}: {', '.join(models)}", markup=False)
-        if json_path:
-            json_path.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
-            status.print(f"Results: {json_path}", markup=False)
-    except OSError as error:
+    if not write(figures):
         exit_code = exit_code or 1
-        status.print(f"Not all was written: {error}.", style="red", markup=False)
-    ctx.exit(exit_code)
+    else:
+        if folder:
+            status.print(f"Saved to {folder}: {', '.join(models())}", markup=False)
+        if json_path:
+            status.print(f"Results: {json_path}", markup=False)
+    ctx.exit(0 if job.quiet else exit_code)
 
 
-def _mpi(ctx: click.Context) -> tuple[Any, bool]:
-    """How to fit over all processes, and whether this one leaves the rest to rank 0."""
+class _Job(NamedTuple):
+    """How the processes of mpiexec do things together; or this one alone."""
+
+    fit_network: Callable[..., Any] = NeuralLM.fit
+    quiet: bool = False  # another process reports
+    together: Callable[[Callable[[], Any]], Any] = lambda work: work()
+    guard: Callable[[], AbstractContextManager[Any]] = nullcontext
+
+
+def _mpi(ctx: click.Context) -> _Job:
     try:
-        from nplm import mpi
+        from nplm import mpi, mpi_agreement
     except ImportError as error:
         raise click.ClickException(str(error)) from error
     if ctx.params["n_jobs"] not in (None, 1):
         raise click.UsageError(
             "--mpi trains on one thread a process: leave --jobs out."
         )
-    return mpi.fit, mpi.rank() > 0
+    comm = mpi_agreement.own(None)  # that of mpi.fit
+    return _Job(
+        mpi.fit,
+        comm.rank > 0,
+        partial(mpi_agreement.together, comm),
+        partial(mpi_agreement.guard, comm),
+    )
 
 
 def _load(ctx: click.Context, name: str, lines: bool, min_count: int) -> Bunch:
@@ -354,6 +397,13 @@ class _Bars(Progress):
 def _print_corpus(console: Console, name: str, corpus: Bunch) -> None:
     console.print(f"[bold]{name}[/bold]", highlight=False)
     console.print(corpus.DESCR, markup=False, highlight=False)
+
+
+def _line(row: Row) -> str:
+    return (
+        f"{row.model}: perplexity {row.train:.1f} (training), {row.valid:.1f} "
+        f"(validation), {row.test:.1f} (test), {row.seconds:.1f} s"
+    )
 
 
 def _print_table(console: Console, rows: list[Row]) -> None:

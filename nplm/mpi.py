@@ -68,7 +68,8 @@ def fit(
     Parameters
     ----------
     estimator : NeuralLM
-        What to fit; fitted in place. A rank is one thread: ``n_jobs`` stays at 1.
+        What to fit; fitted in place where all of it is kept, and elsewhere left as
+        it is. A rank is one thread: ``n_jobs`` stays at 1.
     X : array-like of int, shape (n_samples, n_context)
         Contexts, the nearest word in the last column.
     y : array-like of int, shape (n_samples,)
@@ -76,7 +77,7 @@ def fit(
     X_val, y_val : array-like of int, optional
         Held-out windows for early stopping.
     comm : mpi4py.MPI.Comm, optional
-        The processes; all of them by default.
+        The processes; all of them by default. Messages go over a duplicate of it.
     keep : {"all", "root", "shards"}, default="all"
         Who has the fitted estimator. "all": every rank. "root": rank 0, and the
         others get None. "shards": every rank keeps its own output units, for a
@@ -84,8 +85,9 @@ def fit(
     progress : callable, optional
         As in ``NeuralLM.fit``; called by rank 0.
     checkpoint : path-like, optional
-        As in ``NeuralLM.fit``: a folder that all ranks can write to. A fit goes
-        on with as many ranks as it began with.
+        As in ``NeuralLM.fit``: one folder, to which all ranks can write. A fit
+        goes on with as many ranks as it began with, and saves nothing on an
+        interrupt, which ends all of them.
 
     Returns
     -------
@@ -99,7 +101,7 @@ def fit(
     ------
     ValueError
         In every rank before anything is trained, when the ranks disagree on
-        parameters or data, or one of them refuses its own.
+        parameters, data or what was fitted before, or one of them refuses its own.
 
     Examples
     --------

@@ -53,11 +53,17 @@ def own(comm: MPI.Comm | None) -> MPI.Comm:
 
 
 def together(comm: MPI.Comm, work: Callable[[], T]) -> T:
-    """Do it in every rank; if it fails in one, raise in all."""
+    """Do it in every rank; if it fails in one, raise in all.
+
+    Parts of the work may be done together in turn: a rank that fails before such a
+    part meets the others there.
+    """
     failure: Exception | None = None
     try:
         result = work()
     except Exception as error:
+        if getattr(error, "in_all_ranks", False):
+            raise
         failure = error
     said = None if failure is None else f"{type(failure).__name__}: {failure}"
     failures = comm.allgather(said)

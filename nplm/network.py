@@ -208,20 +208,24 @@ class Network:
             )  # fmt: skip
 
         self._workers = []  # a team that gave up is of no more use
-        if self.parallel == "rows":
-            shared = workers[0]
-            self.threads.together(
-                lambda member: train(shared, member, index),
-                shared.team.size, give_up=give_up,
-            )  # fmt: skip
-        else:
-            own = self.threads.split(len(index), batch_size)
-            self.threads.map(
-                lambda part: train(part[0], 0, index[part[1]]),
-                list(zip(workers, own)), give_up=give_up,
-            )  # fmt: skip
-        self._workers = workers
-        self._collect_loss()
+        try:
+            if self.parallel == "rows":
+                shared = workers[0]
+                self.threads.together(
+                    lambda member: train(shared, member, index),
+                    shared.team.size, give_up=give_up,
+                )  # fmt: skip
+            else:
+                own = self.threads.split(len(index), batch_size)
+                self.threads.map(
+                    lambda part: train(part[0], 0, index[part[1]]),
+                    list(zip(workers, own)), give_up=give_up,
+                )  # fmt: skip
+            self._workers = workers
+        finally:  # what was interrupted may be gone on with
+            for worker in workers[1:]:  # the first one's loss is in the tally itself
+                self.tally[0] += worker.loss[0]
+                worker.loss[0] = 0
 
     def _run_kernel(
         self,
@@ -237,12 +241,6 @@ class Network:
             worker.contexts, C_clock=self._clock, loss=worker.loss,
             clock=self.tally[1:], direct=self.direct, **options,
         )  # fmt: skip
-
-    def _collect_loss(self) -> None:
-        """Add up the workers' own losses."""
-        for worker in self._workers[1:]:  # the first one's is in the tally itself
-            self.tally[0] += worker.loss[0]
-            worker.loss[0] = 0
 
     @property
     def seconds_a_call(self) -> float:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from threading import Timer
 
 import numpy as np
 import pytest
@@ -233,39 +234,65 @@ def test_a_full_disk_ends_no_fit(data, tmp_path, monkeypatch, times):
     assert len(list(tmp_path.iterdir())) == 3
 
 
-@pytest.mark.parametrize("n_jobs", [1, 2])
-@pytest.mark.parametrize("where", ["training", "scoring"])
-def test_an_interrupt_saves(data, tmp_path, monkeypatch, where, n_jobs):
+def test_an_interrupted_score_is_saved_too(data, tmp_path, monkeypatch):
     monkeypatch.setattr(checkpoints, "SECONDS_A_SAVE", 1000)
-    lm = NeuralLM(max_iter=3, n_jobs=n_jobs, **SETTINGS)
+    lm = NeuralLM(max_iter=3, **SETTINGS)
     whole = clone(lm).fit(**data)
-    name = {"training": "train", "scoring": "log_prob"}[where]
-    work, calls = getattr(Network, name), []
+    log_prob, calls = Network.log_prob, []
 
-    def interrupt(*args, **kwargs):
-        result = work(*args, **kwargs)
+    def interrupt(*args):
         calls.append(1)
         if len(calls) == 2:
             raise KeyboardInterrupt
-        return result
+        return log_prob(*args)
 
-    monkeypatch.setattr(Network, name, interrupt)
+    monkeypatch.setattr(Network, "log_prob", interrupt)
     interrupted = clone(lm)
     with (
         pytest.warns(RuntimeWarning, match="interrupted"),
         pytest.raises(KeyboardInterrupt),
     ):
         interrupted.fit(**data, checkpoint=tmp_path)
-    assert {len(values) for values in interrupted.history_.values()} == {
-        interrupted.n_iter_
-    }
+    assert {len(values) for values in interrupted.history_.values()} == {1}
     monkeypatch.undo()
     began_at = []
     lm.fit(**data, checkpoint=tmp_path, progress=lambda done, *_: began_at.append(done))
+    assert_same_fit(lm, whole)
+    assert began_at[0] > 2 * len(data["y"])
+
+
+def assert_same_fit(one, other):
     for name in PARAMETERS:
-        np.testing.assert_array_equal(getattr(lm, name), getattr(whole, name))
-    assert lm.history_["loss"] == whole.history_["loss"]
+        np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
+    assert one.history_["loss"] == other.history_["loss"]
+
+
+# The interrupt may come between open() and the context that closes the file.
+@pytest.mark.filterwarnings("ignore:Exception ignored in.*_io:pytest.PytestWarning")
+@pytest.mark.parametrize(
+    ("n_jobs", "parallel"), [(1, "rows"), (2, "rows"), (2, "async")]
+)
+def test_an_interrupt_saves(data, tmp_path, monkeypatch, n_jobs, parallel):
+    monkeypatch.setattr(checkpoints, "SECONDS_A_SAVE", 1000)
+    monkeypatch.setattr("nplm.training.SECONDS_A_CALL", 0.05)
+    X, y = np.tile(data["X"], (5, 1)), np.tile(data["y"], 5)
+    lm = NeuralLM(max_iter=10**6, n_jobs=n_jobs, parallel=parallel, **SETTINGS)
+    interrupted = clone(lm)
+    Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+    with (
+        pytest.warns(RuntimeWarning, match="interrupted"),
+        pytest.raises(KeyboardInterrupt),
+    ):
+        interrupted.fit(X, y, checkpoint=tmp_path)
+    lm.set_params(max_iter=interrupted.n_iter_ + 2)
+    whole = clone(lm).fit(X, y)
+    began_at = []
+    lm.fit(X, y, checkpoint=tmp_path, progress=lambda done, *_: began_at.append(done))
     assert began_at[0] > interrupted.n_seen_
+    assert lm.n_seen_ == lm.n_iter_ * len(y)
+    if parallel == "rows":
+        assert_same_fit(lm, whole)
+    np.testing.assert_allclose(lm.history_["loss"], whole.history_["loss"], rtol=0.05)
 
 
 def test_fewer_epochs_than_saved_are_warned_of(data, tmp_path):

@@ -1,5 +1,6 @@
 """Real MPI: what tests/mpi/worker.py does under mpiexec, each with a time limit."""
 
+import contextlib
 import json
 import os
 import shutil
@@ -131,15 +132,46 @@ def test_a_killed_fit_goes_on_with_the_same_bits(tmp_path):
     assert "its processes was 2, this one's is 3" in output
 
 
-def test_compare_under_mpi(tmp_path):
+@pytest.fixture
+def options(tmp_path):
+    """Options of ``nplm compare --mpi`` on a small text."""
     text = " ".join(f"the {i % 7} cat sat on mat {i % 5} ." for i in range(400))
     (tmp_path / "text.txt").write_text(text)
-    options = ["--corpus", tmp_path / "text.txt", "--epochs", "2", "--hidden", "4"]
-    options += ["--mpi", "--json", tmp_path / "result.json"]
-    code, output = finish(
-        start(2, *map(str, options), program=("-m", "nplm", "compare"))
+    result = str(tmp_path / "result.json")
+    return ["--corpus", "text.txt", "--hidden", "4", "--mpi", "--json", result]
+
+
+def test_compare_under_mpi(options, tmp_path):
+    # One rank has no corpus, in a run without -m mpi4py that would hang.
+    job = start(2, "compare_in", str(tmp_path), "/", *options, python=())
+    code, output = finish(job, seconds=60)
+    assert "Rank 1 of 2 failed: ValueError: --corpus text.txt" in " ".join(
+        output.split()
     )
+    assert code == 1
+
+    job = start(2, "compare_in", str(tmp_path), str(tmp_path), *options, "--epochs=2")
+    code, output = finish(job)
     assert code == 0, output
-    assert output.count("NeuralLM") == 1  # one table, not two
-    rows = json.loads((tmp_path / "result.json").read_text())["rows"]
-    assert [row["model"] for row in rows][2] == "NeuralLM"
+    assert output.count("Perplexity") == 1  # one table, not two
+    report = json.loads((tmp_path / "result.json").read_text())
+    assert [row["model"] for row in report["rows"]][2] == "NeuralLM"
+    assert report["failure"] is None
+
+
+def test_compare_reports_what_was_done_before_a_kill(options, tmp_path):
+    options += ["--epochs", "1000000", "--patience", "1000000"]
+    job = start(2, "compare_in", str(tmp_path), str(tmp_path), *options)
+    deadline = time.monotonic() + SECONDS
+    while time.monotonic() < deadline:
+        with contextlib.suppress(OSError, ValueError):
+            report = json.loads((tmp_path / "result.json").read_text())
+            if len(report["rows"]) == 2:
+                break
+        time.sleep(0.05)
+    job.send_signal(signal.SIGINT)
+    code, output = finish(job, seconds=60)
+    assert code != 0
+    assert report["failure"] == "The comparison did not end."
+    assert [row["model"] for row in report["rows"]][1] == "KneserNeyLM"
+    assert "KneserNeyLM: perplexity" in output

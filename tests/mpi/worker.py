@@ -16,7 +16,7 @@ import numpy as np
 from mpi4py import MPI
 from sklearn.base import clone
 
-from nplm import NeuralLM, checkpoint, mpi, training, windows
+from nplm import NeuralLM, checkpoint, cli, mpi, training, windows
 from nplm._kernels import _network
 
 comm = MPI.COMM_WORLD
@@ -247,6 +247,12 @@ def diverges():
         assert not hasattr(lm, "C_")
     else:
         raise AssertionError("did not diverge")
+
+
+def compare_in(*arguments):
+    """``nplm compare``, in a folder of each rank's own."""
+    os.chdir(arguments[comm.rank])
+    cli.main(["compare", *arguments[comm.size :]])
 
 
 def checkpoints(folder):
