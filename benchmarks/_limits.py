@@ -42,7 +42,7 @@ def _library() -> ctypes.CDLL:
 def gflops(precision: str, threads: int = 1) -> float:
     """Most multiplications and additions a second, in 10^9; 0 without instructions."""
     run = getattr(_library(), f"{precision}_operations")
-    rounds = 100_000
+    rounds = 4_000_000
 
     def work(_: int) -> float:
         return float(run(rounds))
@@ -65,7 +65,7 @@ def bandwidth(n_bytes: int, threads: int = 1) -> tuple[float, float]:
         part += 1  # in memory of its own
 
     def repeatedly(run: Callable[[int, int], None], moves: int) -> float:
-        times = max(1, (1 << 25) // n_bytes)
+        times = max(1, (1 << 28) // n_bytes)
 
         def work(i: int) -> float:
             for _ in range(times):

@@ -5,6 +5,7 @@
  */
 
 #define UNROLL _Pragma("GCC unroll 16")
+#define AHEAD 1024 /* floats: what is packed comes from memory, or far caches */
 
 /* (low, high) interleaved */
 INLINE __m512i pair_bf16(__m512 low, __m512 high) {
@@ -18,10 +19,12 @@ INLINE __m512i pair_bf16(__m512 low, __m512 high) {
 static void pack_rows_avx512(const float *from, int64_t stride, int64_t rows,
                              int64_t columns, bf16 *to, int64_t to_stride) {
   for (int64_t r = 0; r < rows; r++)
-    for (int64_t c = 0; c < columns; c += 16)
-      _mm256_storeu_si256(
-          (__m256i *)(to + r * to_stride + c),
-          (__m256i)_mm512_cvtneps_pbh(_mm512_loadu_ps(from + r * stride + c)));
+    for (int64_t c = 0; c < columns; c += 16) {
+      const float *at = from + r * stride + c;
+      __builtin_prefetch(at + AHEAD);
+      _mm256_storeu_si256((__m256i *)(to + r * to_stride + c),
+                          (__m256i)_mm512_cvtneps_pbh(_mm512_loadu_ps(at)));
+    }
 }
 
 static void pack_pairs_avx512(const float *from, int64_t stride, int64_t rows,
@@ -43,6 +46,8 @@ static void pack_scaled_avx512(const float *from, int64_t rows, int64_t columns,
       __m512 low = _mm512_setzero_ps(), high = low;
       __m512 scale = _mm512_loadu_ps(factor + c);
       bf16 *at = left + r * left_stride + c;
+      __builtin_prefetch(from + r * columns + c + AHEAD);
+      __builtin_prefetch(from + (r + 1) * columns + c + AHEAD);
       if (r < rows) {
         low = _mm512_loadu_ps(from + r * columns + c) * scale;
         _mm256_storeu_si256((__m256i *)at, (__m256i)_mm512_cvtneps_pbh(low));
@@ -81,6 +86,8 @@ static void pack_columns_avx512(const float *from, int64_t stride, int64_t rows,
       UNROLL for (int i = 0; i < 16; i++) {
         int64_t at = r + 2 * i;
         __m512 low = _mm512_setzero_ps(), high = low;
+        __builtin_prefetch(from + (at + 32) * stride + c);
+        __builtin_prefetch(from + (at + 33) * stride + c);
         if (at < rows) low = _mm512_loadu_ps(from + at * stride + c);
         if (at + 1 < rows) high = _mm512_loadu_ps(from + (at + 1) * stride + c);
         v[i] = pair_bf16(low, high);
@@ -153,3 +160,4 @@ static const Bfloat16 bfloat16_avx512 = {
     product_avx512};
 
 #undef UNROLL
+#undef AHEAD
