@@ -146,14 +146,17 @@ class Torch:
                 self.loss(Xb, yb)
 
 
-def rate(run: Callable[..., None], data: Windows, seconds: float) -> float:
-    """Examples a second of the best of several runs that last about `seconds`."""
+def rate(run: Callable[..., None], data: Windows, batch: int, seconds: float) -> float:
+    """Examples a second of the best of several runs that last about `seconds`.
+
+    Of whole mini-batches: nplm computes a part of one as if it were full.
+    """
     X, y = data
-    n = min(len(y), 64)
+    n = max(64 // batch, 1) * batch
     started = time.perf_counter()
     run(X[:n], y[:n])
     guess = n / (time.perf_counter() - started)
-    n = int(min(len(y), max(n, guess * seconds / 4)))
+    n = max(n, int(min(len(y), guess * seconds / 4)) // batch * batch)
     best = 0.0
     for _ in range(4):
         started = time.perf_counter()
@@ -188,10 +191,10 @@ def measure(args: argparse.Namespace) -> Iterator[dict[str, Any]]:
                     "network": name, "part": part, "precision": precision,
                     "threads": threads, "K": batch,
                 }  # fmt: skip
-                mine = rate(getattr(ours, part), data, args.seconds)
+                mine = rate(getattr(ours, part), data, batch, args.seconds)
                 other = None
                 if theirs:
-                    other = rate(getattr(theirs, part), data, args.seconds)
+                    other = rate(getattr(theirs, part), data, batch, args.seconds)
                 passes = 3 if part == "train" else 1
                 # Scoring has its own mini-batches.
                 moved = weight_bytes(**shape) * passes / batch if passes == 3 else None

@@ -54,7 +54,7 @@ cdef class Workspace:
     cdef readonly Py_ssize_t stride          # n_outputs rounded up: a row of E
     cdef readonly Py_ssize_t n_tiles, tile_rows
     cdef public Py_ssize_t start_row         # where one example's update begins
-    cdef void *memory
+    cdef unsigned char[::1] memory
     # example-major: one row an example
     cdef void *x                             # (K, n_inputs) word features
     cdef void *a                             # (K, n_hidden) hidden activations

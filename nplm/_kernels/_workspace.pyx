@@ -5,8 +5,8 @@ cost a page fault for every 4 KB of them.
 """
 
 from libc.stdint cimport uintptr_t
-from libc.stdlib cimport free, malloc
-from libc.string cimport memset
+
+import numpy as np
 
 cdef extern from "float32.h" nogil:
     const Loops *find_loops(const char *tier)
@@ -117,15 +117,16 @@ cdef class Workspace:
         for i in range(25):
             sizes[i] = round_up(sizes[i], ALIGNMENT)
             total += sizes[i]
-        self.memory = malloc(total)
-        if self.memory == NULL:
+        try:
+            # NumPy asks for huge pages, without which large strides are slow.
+            self.memory = np.zeros(total, dtype=np.uint8)
+        except MemoryError as error:
             raise MemoryError(
                 f"a mini-batch of {batch_size} examples over {n_words} words needs "
                 f"{total / 1e6:.0f} MB of scratch memory; lower batch_size"
-            )
-        memset(self.memory, 0, total)
+            ) from error
 
-        cdef uintptr_t at = <uintptr_t>self.memory
+        cdef uintptr_t at = <uintptr_t>&self.memory[0]
         at = (at + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT
         cdef (void *)[25] start
         for i in range(25):
@@ -149,6 +150,3 @@ cdef class Workspace:
         for i in range(N):
             self.ones[i] = 1
         self.R, self.D, self.N = R, D, N
-
-    def __dealloc__(self):
-        free(self.memory)
