@@ -23,9 +23,9 @@ T = TypeVar("T")
 
 # Examples of a mini-batch when scoring: large enough for the matrix products,
 # small enough for a tile of their exponentials to stay in cache.
-SCORING_BATCH = 128
+SCORING_BATCH = 512
 # Mini-batches that a thread scores at a time, at most.
-SCORING_PART = 16
+SCORING_PART = 4
 CACHE_LINE = 64  # bytes
 
 
@@ -357,7 +357,8 @@ class Network:
         """
         # One window alone has kernels of its own, which know no bfloat16.
         least = 2 if self.precision == "bfloat16" else 1
-        batch = min(SCORING_BATCH, max(least, len(X)))
+        share = -(-len(X) // self.threads.n)
+        batch = min(SCORING_BATCH, max(least, share))
 
         def own(part: slice) -> None:
             scratch = Workspace(
