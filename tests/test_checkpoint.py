@@ -268,6 +268,7 @@ def assert_same_fit(one, other):
 
 
 # The interrupt may come between open() and the context that closes the file.
+@pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")
 @pytest.mark.filterwarnings("ignore:Exception ignored in.*_io:pytest.PytestWarning")
 @pytest.mark.parametrize(
     ("n_jobs", "parallel"), [(1, "rows"), (2, "rows"), (2, "async")]
