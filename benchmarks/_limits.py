@@ -25,13 +25,11 @@ REPEATS = 8
 @cache
 def _library() -> ctypes.CDLL:
     source = Path(__file__).with_name("limits.c")
-    folder = Path(tempfile.mkdtemp())
-    built = folder / "limits.so"
-    subprocess.run(
-        ["cc", "-O2", "-march=native", "-shared", "-fPIC", source, "-o", built],
-        check=True,
-    )
-    library = ctypes.CDLL(str(built))
+    with tempfile.TemporaryDirectory() as folder:
+        built = Path(folder, "limits.so")
+        flags = ["-O2", "-march=native", "-shared", "-fPIC"]
+        subprocess.run(["cc", *flags, source, "-o", built], check=True)
+        library = ctypes.CDLL(str(built))
     for name in ("float32_operations", "bfloat16_operations"):
         getattr(library, name).restype = ctypes.c_double
         getattr(library, name).argtypes = [ctypes.c_int64]

@@ -40,7 +40,7 @@ double float32_operations(int64_t rounds) {
 /* 0 where the processor has no instruction for it. */
 double bfloat16_operations(int64_t rounds) {
 #if defined(__AMX_BF16__)
-  struct {
+  static const struct {
     uint8_t palette, start_row, reserved[14];
     uint16_t bytes[16];
     uint8_t rows[16];
@@ -48,8 +48,14 @@ double bfloat16_operations(int64_t rounds) {
              {16, 16, 16, 16, 16, 16, 16, 16}};
   if (syscall(SYS_arch_prctl, 0x1023, 18)) return 0;
   _tile_loadconfig(&shape);
-  _tile_zero(0), _tile_zero(1), _tile_zero(2), _tile_zero(3);
-  _tile_zero(4), _tile_zero(5), _tile_zero(6), _tile_zero(7);
+  _tile_zero(0);
+  _tile_zero(1);
+  _tile_zero(2);
+  _tile_zero(3);
+  _tile_zero(4);
+  _tile_zero(5);
+  _tile_zero(6);
+  _tile_zero(7);
   for (int64_t r = 0; r < rounds; r++) {
     _tile_dpbf16ps(0, 4, 6);
     _tile_dpbf16ps(1, 4, 7);

@@ -9,7 +9,8 @@ PyTorch is up to twice as slow.
 
 The share is that of what this machine was measured to do: of its arithmetic, or,
 one example at a time, of its memory. GB/s are those of the output units' weights,
-once a mini-batch for the logits and twice for the update.
+once a mini-batch for the logits and twice for the update. nplm scores in
+mini-batches of its own, whichever K stands beside it.
 """
 
 from __future__ import annotations

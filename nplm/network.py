@@ -43,7 +43,8 @@ def kernel_tier(precision: str = "float32") -> str:
     if precision == "bfloat16" and tiers == ["plain"] and asked != "plain":
         raise ValueError(
             "precision='bfloat16' needs a processor that multiplies bfloat16 (AMX or "
-            "AVX512_BF16), and this one does not: set precision='float32'."
+            "AVX512_BF16) and kernels built for it (by GCC 11 or newer on x86-64), and "
+            "one of them is missing here: set precision='float32'."
         )
     tier = asked or tiers[0]
     if tier not in tiers:

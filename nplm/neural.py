@@ -457,12 +457,31 @@ class NeuralLM(LanguageModel):
         self, build: Callable[..., Network] = Network, *, copy: bool = False
     ) -> Network:
         """Hand the fitted parameters to the kernels; as a copy to be trained."""
+        # One rank's part of a model has fewer rows.
+        self._check_weights(self.n_words_ if build is Network else len(self.b_))
         return build(
             self.C_, self.H_, self.d_, self.U_, self.W_, self.b_,
             precision=self._precision(), n_seen=self.n_seen_,
             threads=Threads(n_threads(self.n_jobs)), parallel=self.parallel,
             copy=copy,
         )  # fmt: skip
+
+    def _check_weights(self, n_rows: int) -> None:
+        """Raise when a parameter was replaced by one that does not fit the others."""
+        h, m = len(self.d_), self.C_.shape[-1]
+        inputs = (self.order_ - 1) * m
+        shapes = {
+            "C_": (self.n_words_, m), "H_": (h, inputs), "d_": (h,),
+            "U_": (n_rows, h), "W_": (n_rows, inputs), "b_": (n_rows,),
+        }  # fmt: skip
+        for name, shape in shapes.items():
+            array = getattr(self, name)
+            if array is not None and array.shape != shape:
+                raise ValueError(
+                    f"{name} has shape {array.shape}, but with {self.n_words_} words, "
+                    f"order {self.order_}, {h} hidden units and {m} features it must "
+                    f"be {shape}; set the array that fits back, or fit again."
+                )
 
     def _precision(self) -> str:
         """`precision`, unless the parameters were fitted in one that is not it."""

@@ -182,7 +182,6 @@ def test_bfloat16_has_parameters_in_float32(data, monkeypatch):
     p = lm.predict_proba(X[:50])
     np.testing.assert_allclose(p.sum(axis=1), 1, rtol=1e-5)
     rows = np.arange(50)
-    # To a bit or two of 8: the products of one window and of many add up otherwise.
     np.testing.assert_allclose(lm.log_prob(X[:50], y[:50]), np.log(p[rows, y[:50]]),
                                rtol=1e-4, atol=1e-4)  # fmt: skip
     # The same parameters serve float32, and training goes on in either.
@@ -194,6 +193,34 @@ def test_bfloat16_has_parameters_in_float32(data, monkeypatch):
     lm.partial_fit(X, y)
     with pytest.raises(ValueError, match="precision='float64' is not that"):
         lm.set_params(precision="float64").partial_fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("name", "shape"),
+    [("C_", (5, 4)), ("C_", (20, 50)), ("H_", (90, 8)), ("H_", (6, 9)), ("d_", (7,)),
+     ("U_", (19, 6)), ("b_", (21,))],
+)  # fmt: skip
+def test_a_weight_that_does_not_fit_is_refused(data, name, shape):
+    X, y, *_ = data
+    lm = NeuralLM(n_words=20, max_iter=1, **SMALL).fit(X, y)
+    kept = getattr(lm, name)
+    setattr(lm, name, np.zeros(shape, np.float32))
+    with pytest.raises(ValueError, match=r"_ has shape .* must be"):
+        lm.score(X, y)
+    with pytest.raises(ValueError, match=r"is not that of the network|must be"):
+        lm.partial_fit(X, y)
+    setattr(lm, name, kept)
+    lm.score(X, y)
+
+
+def test_words_may_be_masked(data):
+    X, y, *_ = data
+    lm = NeuralLM(n_words=600, max_iter=1, **SMALL).fit(X, y)
+    lm.b_[100:] = -np.inf  # whole tiles of the vocabulary
+    p = lm.predict_proba(X[:20])
+    assert p[:, 100:].max() < 1e-30
+    want = np.log(p[np.arange(20), y[:20]])
+    np.testing.assert_allclose(lm.log_prob(X[:20], y[:20]), want, rtol=1e-4)
 
 
 def test_bfloat16_is_refused_where_the_processor_has_none(data, monkeypatch):

@@ -1,6 +1,7 @@
 """The loops of float32.h in plain Cython: for float64, and beside BLAS."""
 
 from cython cimport floating
+from libc.float cimport FLT_MAX
 from libc.math cimport exp, tanh
 
 
@@ -12,9 +13,9 @@ cdef inline void exp_columns(
     cdef Py_ssize_t r, k
     cdef floating *row
     for k in range(columns):
-        maximum[k] = logits[k]
+        maximum[k] = -FLT_MAX  # that all are -inf is no NaN
         total[k] = 0
-    for r in range(1, rows):
+    for r in range(rows):
         row = logits + r * columns
         for k in range(columns):
             maximum[k] = max(maximum[k], row[k])

@@ -53,7 +53,6 @@ cdef class Workspace:
     cdef readonly Py_ssize_t n_columns       # K rounded up: a row of the scratch
     cdef readonly Py_ssize_t stride          # n_outputs rounded up: a row of E
     cdef readonly Py_ssize_t n_tiles, tile_rows
-    cdef readonly Py_ssize_t nbytes
     cdef public Py_ssize_t start_row         # where one example's update begins
     cdef void *memory
     # example-major: one row an example
@@ -78,11 +77,11 @@ cdef class Workspace:
     cdef double *total_sum                   # (n_columns,)
     cdef double *softmax_max                 # (n_columns,) over all words
     cdef double *softmax_sum                 # (n_columns,)
-    # a tile's matrices in bfloat16, as bfloat16.h packs them, filled up with zeros
+    # a tile's matrices in bfloat16, as bfloat16.h packs them
     cdef Py_ssize_t R, D, N                  # rows, stride, n_columns to whole panels
     cdef bf16 *left_E                        # (R, D), then (D, R)
     cdef bf16 *left_g                        # (R, N)
     cdef bf16 *right_zt                      # N / 32 panels of depth D
     cdef bf16 *right_g                       # N / 32 panels of depth R
     cdef bf16 *right_z                       # D / 32 panels of depth N
-    cdef float *ones                         # (n_columns,)
+    cdef float *ones                         # (N,)

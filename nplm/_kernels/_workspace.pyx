@@ -117,7 +117,6 @@ cdef class Workspace:
         for i in range(25):
             sizes[i] = round_up(sizes[i], ALIGNMENT)
             total += sizes[i]
-        self.nbytes = total
         self.memory = malloc(total)
         if self.memory == NULL:
             raise MemoryError(

@@ -10,8 +10,9 @@
  *   pairs    the right side B: rows 2i and 2i + 1 interleaved, in panels of 32
  *            columns, B[panel][i][column][2]
  *
- * Left sides have room for a multiple of 32 rows and columns; what a product
- * meets beyond their depth, zeros of the right side cancel.
+ * Left sides have room for a multiple of 32 rows and columns. What a product
+ * meets beyond its depth is zero on one side; on the other it may be left from a
+ * product before.
  */
 #ifndef NPLM_BFLOAT16_H
 #define NPLM_BFLOAT16_H

@@ -2,6 +2,7 @@
 #ifndef NPLM_FLOAT32_H
 #define NPLM_FLOAT32_H
 
+#include <float.h>
 #include <stdint.h>
 #include <string.h>
 

@@ -174,10 +174,10 @@ INLINE void TIER(exp_some_columns)(const int vectors, float *logits, int64_t row
                                    int64_t columns, float *maximum, float *total) {
   VEC high[4], sum[4];
   UNROLL for (int v = 0; v < vectors; v++) {
-    high[v] = LOAD(logits + v * WIDTH);
+    high[v] = SPLAT(-FLT_MAX); /* that all are -inf is no NaN */
     sum[v] = (VEC){};
   }
-  for (int64_t r = 1; r < rows; r++) {
+  for (int64_t r = 0; r < rows; r++) {
     UNROLL for (int v = 0; v < vectors; v++) {
       high[v] = TIER(max)(high[v], LOAD(logits + r * columns + v * WIDTH));
     }
