@@ -5,9 +5,10 @@ import time
 from threading import Lock
 from unittest.mock import patch
 
+import joblib
 import numpy as np
 import pytest
-from joblib import Parallel, cpu_count, delayed, parallel_config
+from joblib import Parallel, delayed, parallel_config
 from sklearn.model_selection import GridSearchCV
 from threadpoolctl import ThreadpoolController, threadpool_info
 
@@ -73,14 +74,14 @@ def test_a_search_with_threads_runs_no_more_than_its_own(parallel):
     assert at_once(parallel) == 2
     assert at_once(parallel, "threading") == 2
     workers = Parallel(2, backend="loky")
-    share = max(1, cpu_count() // 2)
+    share = max(1, joblib.cpu_count() // 2)
     assert max(workers(delayed(at_once)(parallel) for _ in range(2))) <= share
 
 
 @pytest.mark.parametrize("backend", ["loky", "threading"])
 def test_what_the_user_says_of_openmp_is_not_the_share(monkeypatch, backend):
     monkeypatch.setenv("OMP_NUM_THREADS", "64,2")
-    share = max(1, cpu_count() // 2) if backend == "loky" else 1
+    share = max(1, joblib.cpu_count() // 2) if backend == "loky" else 1
     counts = Parallel(2, backend=backend)(delayed(n_threads)(64) for _ in range(2))
     assert counts == [share, share]
 
