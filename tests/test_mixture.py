@@ -230,6 +230,7 @@ def test_learning_needs_held_out_windows(parts, weights):
         ({"tol": float("nan")}, "tol=nan"),
         ({"estimators": []}, "estimators is empty"),
         ({"estimators": [KneserNeyLM()]}, "must be a list of .* pairs"),
+        ({"estimators": {"kn": KneserNeyLM()}}, "must be a list of .* pairs"),
         ({"estimators": [("uniform", KneserNeyLM())]}, "not unique"),
         ({"kn__n_words": 40}, "disagree on the vocabulary"),
     ],
