@@ -96,5 +96,8 @@ def fit_network(
         lm.n_iter_ = len(history["loss"]) - n_before
         lm.n_seen_ = int(network.tally[1])
     keep()
-    if interrupt is not None:
-        raise interrupt
+    try:
+        if interrupt is not None:
+            raise interrupt
+    finally:
+        del interrupt  # else it would hold this frame, and its arrays, in a cycle

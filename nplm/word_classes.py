@@ -222,8 +222,11 @@ class WordClasses(TransformerMixin, BaseEstimator):
         self.labels_ = state.labels_by_size()
         self.mutual_information_ = state.mutual_information
         self.n_iter_ = n_done
-        if interrupt is not None:
-            raise interrupt
+        try:
+            if interrupt is not None:
+                raise interrupt
+        finally:
+            del interrupt  # else it would hold this frame, and its arrays, in a cycle
         return self
 
     def transform(self, ids: ArrayLike) -> NDArray[np.int32]:
