@@ -391,14 +391,18 @@ def test_an_interrupt_keeps_what_was_trained(data, held_out, parallel):
     lm = NeuralLM(n_words=20, max_iter=10**6, n_iter_no_change=10**6, **SMALL)
     lm.set_params(parallel=parallel, n_jobs=2)
     val = dict(X_val=X_val, y_val=y_val) if held_out else {}
-    timer = threading.Timer(0.7, _thread.interrupt_main)
-    timer.start()
+    timer = threading.Timer(0.3, _thread.interrupt_main)
+
+    def after_some_epochs(done, total, loss):
+        if done > 5 * len(y) and timer.ident is None:
+            timer.start()
+
     try:
         with (
             pytest.raises(KeyboardInterrupt),
             pytest.warns(RuntimeWarning, match="interrupted in epoch .* keeps"),
         ):
-            lm.fit(X, y, **val)
+            lm.fit(X, y, **val, progress=after_some_epochs)
     finally:
         timer.cancel()
     assert lm.score(X_val, y_val) > -2.6
