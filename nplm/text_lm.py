@@ -305,11 +305,11 @@ class TextLM(DensityMixin, BaseEstimator):
                 "boundary=None: documents need the id of a mark that ends them; give "
                 "the Vocabulary a boundary, and its boundary_id_ here."
             )
-        if not isinstance(self.boundary, numbers.Integral) or self.boundary < 0:
-            raise ValueError(
-                f'boundary must be "auto" or a word id, got {self.boundary!r}.'
-            )
-        return int(self.boundary)
+        mark: Any = self.boundary
+        whole = isinstance(mark, numbers.Integral) and not isinstance(mark, bool)
+        if not whole or mark < 0:
+            raise ValueError(f'boundary must be "auto" or a word id, got {mark!r}.')
+        return int(mark)
 
     def _check_document(self, ids: ArrayLike, name: str) -> NDArray[np.int32]:
         check_is_fitted(self)

@@ -374,7 +374,7 @@ def test_with_another_boundary_the_id_0_is_a_word_of_the_context(boundary):
     assert (likely > 0.9) == (boundary == 3)
 
 
-@pytest.mark.parametrize("boundary", [None, "0", -1, 0.5])
+@pytest.mark.parametrize("boundary", [None, "0", -1, 0.5, True])
 def test_what_is_no_boundary_is_refused(boundary):
     with pytest.raises(ValueError, match="boundary"):
         TextLM(AddOneBigram(), boundary=boundary).fit([[1, 2]])
