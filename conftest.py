@@ -1,5 +1,6 @@
-"""Leave a module whose optional dependency is absent out of the doctests."""
+"""Leave modules whose optional dependency is absent out of the doctests."""
 
 from importlib.util import find_spec
 
-collect_ignore = [] if find_spec("mpi4py") else ["nplm/mpi.py"]
+NEEDS_MPI = ["nplm/mpi.py", "nplm/mpi_agreement.py"]
+collect_ignore = [] if find_spec("mpi4py") else NEEDS_MPI

@@ -96,19 +96,23 @@ def all_or_nothing(fit: Fit) -> Fit:
 
 
 @contextlib.contextmanager
-def unchanged_by_errors(model: Any) -> Iterator[None]:
+def unchanged_by_errors(model: Any) -> Iterator[Callable[[], None]]:
     """Leave the model as it was when a fit is refused or breaks off.
 
     A model half of the old fit and half of the new one would pass ids to a
-    kernel that its arrays do not have. An exception whose ``kept_best`` is true
-    says that the fit left a model of use.
+    kernel that its arrays do not have. A fit that has made a whole one calls what
+    this gives: the model then stays as it is at that moment, whatever comes.
     """
-    before = vars(model).copy()
+    whole = vars(model).copy()
+
+    def keep() -> None:
+        nonlocal whole
+        whole = vars(model).copy()
+
     try:
-        yield
-    except BaseException as error:
-        if not getattr(error, "kept_best", False):
-            model.__dict__ = before
+        yield keep
+    except BaseException:
+        model.__dict__ = whole
         raise
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 from nplm.checkpoint import Checkpoint
 from nplm.network import Network
 from nplm.parallel import blas_threads
-from nplm.training import DivergenceError, Epochs, Progress, run_epochs
+from nplm.training import Epochs, Progress, run_epochs
 
 __all__ = ["Windows", "fit_network"]
 
@@ -34,16 +35,16 @@ def fit_network(
     network: Network,
     data: Windows,
     *,
+    keep: Callable[[], None],
     max_iter: int,
     patience: int | None = None,
     progress: Progress | None = None,
     history: dict[str, list[float]] | None = None,
     checkpoint: Checkpoint | None = None,
 ) -> None:
-    """Train `network`, and make it the attributes of `lm`.
+    """Train `network`, make it the attributes of `lm`, and `keep` these.
 
-    An exception after which it is of use has ``kept_best`` set, and the
-    attributes are set all the same; this process may not be one to `keep` them.
+    An interrupt is raised after that. This process may not be one to have them.
     """
     X, y, held_out, _ = data
     so_far = history or {}
@@ -79,29 +80,24 @@ def fit_network(
         verbose=int(lm.verbose) if network.rank == 0 else 0,
         name=type(lm).__name__,
     )
-    kept = False
+    # The threads are the kernels' own.
+    with blas_threads(1), network.threads, network.guard():
+        interrupt = run_epochs(
+            network, train, len(y), lm.n_words_, epochs, lm._rng,
+            held_out_loss=held_out_loss if held_out is not None else None,
+            probe=loss_of_the_last,
+            progress=progress, history=history, checkpoint=checkpoint,
+        )  # fmt: skip
+    arrays = network.arrays()
+    if arrays is not None:
+        for name, array in arrays.items():
+            setattr(lm, f"{name}_", array)
+        lm.history_ = history
+        lm.n_iter_ = len(history["loss"]) - n_before
+        lm.n_seen_ = int(network.tally[1])
+    keep()
     try:
-        # The threads are the kernels' own.
-        with blas_threads(1), network.threads, network.guard():
-            run_epochs(
-                network, train, len(y), lm.n_words_, epochs, lm._rng,
-                held_out_loss=held_out_loss if held_out is not None else None,
-                probe=loss_of_the_last,
-                progress=progress, history=history, checkpoint=checkpoint,
-            )  # fmt: skip
-        kept = True
-    except KeyboardInterrupt as interrupt:
-        kept = True
-        vars(interrupt)["kept_best"] = True
-        raise
-    except DivergenceError as error:
-        kept = error.kept_best
-        raise
+        if interrupt is not None:
+            raise interrupt
     finally:
-        arrays = network.arrays() if kept else None
-        if arrays is not None:
-            for name, array in arrays.items():
-                setattr(lm, f"{name}_", array)
-            lm.history_ = history
-            lm.n_iter_ = len(history["loss"]) - n_before
-            lm.n_seen_ = int(network.tally[1])
+        del interrupt  # else it would hold this frame, and its arrays, in a cycle

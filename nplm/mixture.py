@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
@@ -257,10 +258,13 @@ class MixtureLM(_BaseComposition, LanguageModel):
         try:
             names = [name for name, _ in self.estimators]
         except (TypeError, ValueError):
+            names = []
+        # The keys of a dict may be pairs too, of two letters.
+        if not names or isinstance(self.estimators, Mapping):
             raise ValueError(
                 f"estimators must be a list of (name, model) pairs, got "
                 f"{self.estimators!r}."
-            ) from None
+            )
         if self.include_uniform:
             names.append("uniform")
         self._validate_names(names)

@@ -135,7 +135,7 @@ def fit(
 
     with guard(comm):
         lm = together(comm, chosen)
-        with unchanged_by_errors(lm):
+        with unchanged_by_errors(lm) as keep_it:
             data, marks = together(comm, checked)
             fitted = {"fitted": str(data.go_on)}
             others = {"keep": keep, "checkpoint": str(checkpoint), "verbose": ""}
@@ -143,7 +143,7 @@ def fit(
             build = partial(ShardedNetwork, comm=comm, keep=keep)
             show = progress if comm.rank == 0 else None
             rng = _generator(lm.random_state, comm)
-            lm._fit(data, rng, build, show, checkpoint, marks)
+            lm._fit(data, rng, build, keep_it, show, checkpoint, marks)
     if keep == "shards":
         return ShardedLM(lm, comm)
     return lm if keeps_it else None

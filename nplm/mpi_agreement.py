@@ -30,6 +30,8 @@ def _free(comm: MPI.Comm, key: int, duplicate: MPI.Comm) -> None:
 
 
 DUPLICATE = MPI.Comm.Create_keyval(delete_fn=_free)
+# The errors that `together` and `check_agreement` raised in all ranks, in a `guard`.
+SHARED = MPI.Comm.Create_keyval()
 
 
 def own(comm: MPI.Comm | None) -> MPI.Comm:
@@ -62,7 +64,7 @@ def together(comm: MPI.Comm, work: Callable[[], T]) -> T:
     try:
         result = work()
     except Exception as error:
-        if getattr(error, "in_all_ranks", False):
+        if _is_shared(comm, error):
             raise
         failure = error
     said = None if failure is None else f"{type(failure).__name__}: {failure}"
@@ -72,8 +74,7 @@ def together(comm: MPI.Comm, work: Callable[[], T]) -> T:
     if failure is None:
         rank, message = next((r, m) for r, m in enumerate(failures) if m is not None)
         failure = ValueError(f"Rank {rank} of {comm.size} failed: {message}")
-    vars(failure)["in_all_ranks"] = True  # as `guard` reads it
-    raise failure
+    raise _shared(comm, failure)
 
 
 def check_agreement(comm: MPI.Comm, marks: dict[str, str]) -> None:
@@ -89,19 +90,34 @@ def check_agreement(comm: MPI.Comm, marks: dict[str, str]) -> None:
     ]
     if wrong:
         error = ValueError(f"The ranks disagree: {'; '.join(wrong[:5])}.")
-        vars(error)["in_all_ranks"] = True
-        raise error
+        raise _shared(comm, error)
+
+
+def _shared(comm: MPI.Comm, error: Exception) -> Exception:
+    """Note an error that is about to be raised in all ranks."""
+    errors: Any = comm.Get_attr(SHARED)
+    if errors is not None:
+        errors.append(error)
+    return error
+
+
+def _is_shared(comm: MPI.Comm, error: BaseException) -> bool:
+    errors: Any = comm.Get_attr(SHARED)
+    return errors is not None and any(error is known for known in errors)
 
 
 @contextmanager
 def guard(comm: MPI.Comm) -> Iterator[None]:
-    """End the job when this rank fails: the others would wait for it."""
+    """End the job when this rank fails alone: the others would wait for it."""
+    outermost = comm.Get_attr(SHARED) is None
+    if outermost:
+        comm.Set_attr(SHARED, [])
     try:
         yield
     except DivergenceError:
         raise  # the loss is everyone's
     except BaseException as error:
-        if comm.size == 1 or getattr(error, "in_all_ranks", False):
+        if comm.size == 1 or _is_shared(comm, error):
             raise
         traceback.print_exc()
         print(
@@ -110,3 +126,6 @@ def guard(comm: MPI.Comm) -> Iterator[None]:
             flush=True,
         )
         comm.Abort(1)
+    finally:
+        if outermost:
+            comm.Delete_attr(SHARED)

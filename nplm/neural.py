@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from nplm._base import LanguageModel, all_or_nothing
+from nplm._base import LanguageModel, unchanged_by_errors
 from nplm.checkpoint import Checkpoint, fingerprint
 from nplm.fitting import Windows, fit_network
 from nplm.network import Network, kernel_tier
@@ -227,7 +227,6 @@ class NeuralLM(LanguageModel):
 
     # -- fitting --------------------------------------------------------------
 
-    @all_or_nothing
     def fit(
         self,
         X: ArrayLike,
@@ -270,15 +269,17 @@ class NeuralLM(LanguageModel):
             When the checkpoint is damaged, or is another fit's, or another fit
             is at work in its folder.
         DivergenceError
-            When the loss grows beyond reason; the message says what to lower.
+            When the loss grows beyond reason; the message says what to lower. As
+            after any other error, the model stays as it was before the fit.
         KeyboardInterrupt
             On an interrupt, promptly; the model is then fitted with what was
             trained, and a warning says with which weights.
         """
-        data = self._check_fit(X, y, X_val, y_val)
-        marks = None if checkpoint is None else self._fingerprint(data)
-        rng = check_random_state(self.random_state)
-        self._fit(data, rng, Network, progress, checkpoint, marks)
+        with unchanged_by_errors(self) as keep:
+            data = self._check_fit(X, y, X_val, y_val)
+            marks = None if checkpoint is None else self._fingerprint(data)
+            rng = check_random_state(self.random_state)
+            self._fit(data, rng, Network, keep, progress, checkpoint, marks)
         return self
 
     def _check_fit(
@@ -311,11 +312,12 @@ class NeuralLM(LanguageModel):
         data: Windows,
         rng: np.random.RandomState,
         build: Callable[..., Network],
+        keep: Callable[[], None],
         progress: Progress | None,
         checkpoint: str | os.PathLike[str] | None,
         marks: dict[str, str] | None,
     ) -> None:
-        """Fit a network made by `build`, whole or one process's part of it.
+        """Fit a network made by `build`, whole or one process's part of it; `keep` it.
 
         `marks`, which a checkpoint needs, are the `_fingerprint`.
         """
@@ -333,7 +335,7 @@ class NeuralLM(LanguageModel):
         with nullcontext() if saves is None else saves:
             fit_network(
                 self, network, data,
-                max_iter=self.max_iter,
+                keep=keep, max_iter=self.max_iter,
                 patience=self.n_iter_no_change if stop_early else None,
                 progress=progress, checkpoint=saves,
             )  # fmt: skip
@@ -353,7 +355,6 @@ class NeuralLM(LanguageModel):
             parameters["n_seen_"] = self.n_seen_
         return fingerprint(parameters, arrays)
 
-    @all_or_nothing
     def partial_fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Train one more epoch, on these windows.
 
@@ -371,20 +372,22 @@ class NeuralLM(LanguageModel):
         -------
         self : NeuralLM
         """
-        self._check_parameters()
-        first = not hasattr(self, "C_")
-        X, y = self._start_fit(X, y, reset=first)
-        if first:
-            self._rng = check_random_state(self.random_state)
-        else:
-            self._check_shape()
-        fit_network(
-            self,
-            self._initialise(y, self._rng) if first else self._network(copy=True),
-            Windows(X, y, None, not first),
-            max_iter=1,
-            history=None if first else self.history_,
-        )
+        with unchanged_by_errors(self) as keep:
+            self._check_parameters()
+            first = not hasattr(self, "C_")
+            X, y = self._start_fit(X, y, reset=first)
+            if first:
+                self._rng = check_random_state(self.random_state)
+            else:
+                self._check_shape()
+            fit_network(
+                self,
+                self._initialise(y, self._rng) if first else self._network(copy=True),
+                Windows(X, y, None, not first),
+                keep=keep,
+                max_iter=1,
+                history=None if first else self.history_,
+            )
         return self
 
     def _check_parameters(self) -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import numbers
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Any, Self
 
 import numpy as np
@@ -23,14 +24,55 @@ SENTENCE_END = frozenset({".", "!", "?", "…"})
 PRONOUN_I = re.compile(r"I(?:['’]\w+)?")
 
 
-def check_documents(X: Any, item: str, advice: str) -> Sequence[Any]:
-    """Return `X` if it can be documents, else raise an error that says what is."""
-    if isinstance(X, str) or not hasattr(X, "__len__") or not hasattr(X, "__iter__"):
+def check_documents(X: Any, item: str, advice: str = "", name: str = "X") -> Any:
+    """Return the documents of `X`, else raise an error that says what can be them.
+
+    They are the items of a sequence, or the one column of a DataFrame. What gives
+    its keys when it is gone through, or has no order, is not a sequence.
+    """
+    kind = type(X).__name__
+    if isinstance(X, Mapping):
         raise TypeError(
-            f"X must be a list of documents, each {item}, got {type(X).__name__}; "
-            f"a single document is a list of one. {advice}"
+            f"{name} is a {kind}, which goes through its keys, "
+            f"{', '.join(map(repr, list(X)[:5]))}: give the documents under one of "
+            "them, or list(X.values())."
+        )
+    if hasattr(X, "columns") and hasattr(X, "__getitem__"):
+        columns = list(X.columns)
+        if len(columns) == 1:
+            return X[columns[0]]
+        raise TypeError(
+            f"{name} is a {kind} of {len(columns)} columns, and documents are one: "
+            f"choose the column that has them, {name}[column], from "
+            f"{', '.join(map(repr, columns[:10]))}."
+        )
+    if (
+        isinstance(X, (str, bytes, bytearray, Set))
+        or not hasattr(X, "__len__")
+        or not hasattr(X, "__iter__")
+    ):
+        raise TypeError(
+            f"{name} must be a list of documents, each {item}, got {kind}; "
+            f"a single document is a list of one. {advice}".rstrip()
         )
     return X
+
+
+def check_document(document: Any, name: str, item: str, advice: str) -> None:
+    """Raise an error where there is no document, or none whose items have an order."""
+    missing = document is None or type(document).__name__ in ("NAType", "NaTType")
+    if isinstance(document, (float, np.floating)):
+        missing = math.isnan(document)
+    if missing:
+        raise TypeError(
+            f"{name} is missing ({document!r}), and a document must be {item}: leave "
+            "it out, or put an empty one in its place."
+        )
+    if isinstance(document, (Mapping, Set)):
+        raise TypeError(
+            f"{name} is a {type(document).__name__}: a document must be {item}. "
+            f"{advice}".rstrip()
+        )
 
 
 class Tokenizer(TransformerMixin, BaseEstimator):
@@ -108,7 +150,7 @@ class Tokenizer(TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : sequence of str
-            Documents.
+            Documents: a list, an array, a Series, or a DataFrame of one column.
 
         Returns
         -------
@@ -118,11 +160,12 @@ class Tokenizer(TransformerMixin, BaseEstimator):
         Raises
         ------
         TypeError
-            If `X` is one string, or a document is not a string.
+            If `X` is one string, a dict or several columns, or a document is not a
+            string.
         ValueError
             If `pattern` is not a regular expression.
         """
-        X = check_documents(X, "a string", "")
+        X = check_documents(X, "a string")
         try:
             find = re.compile(self.pattern).finditer
         except re.error as error:
@@ -132,6 +175,7 @@ class Tokenizer(TransformerMixin, BaseEstimator):
         documents = []
         for i, text in enumerate(X):
             if not isinstance(text, str):
+                check_document(text, f"X[{i}]", "a string", "")
                 raise TypeError(
                     f"X[{i}] is of type {type(text).__name__}: a document must be a "
                     "string; decode bytes with bytes.decode() first."
@@ -264,7 +308,8 @@ class Vocabulary(TransformerMixin, BaseEstimator):
         Raises
         ------
         TypeError
-            If a document is a string, or a token is not one.
+            If `X` is no sequence of documents, a document is a string, or a token
+            is not one.
         ValueError
             If a parameter is out of range.
         """
@@ -272,12 +317,7 @@ class Vocabulary(TransformerMixin, BaseEstimator):
         counts: Counter[str] = Counter()
         for document in self._documents(X):
             counts.update(document)
-        for token in counts:
-            if not isinstance(token, str):
-                raise TypeError(
-                    f"tokens must be strings, got {token!r} of type "
-                    f"{type(token).__name__}; ids need no Vocabulary."
-                )
+        _check_tokens(counts)
         words = [
             word
             for word, count in sorted(
@@ -309,10 +349,13 @@ class Vocabulary(TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         get, unknown = self.ids_.get, self.unknown_id_
-        return [
-            np.fromiter((get(token, unknown) for token in document), np.int32)
-            for document in self._documents(X)
-        ]
+        documents = []
+        for document in self._documents(X):
+            ids = np.fromiter((get(token, unknown) for token in document), np.int32)
+            if (ids == unknown).any():
+                _check_tokens(document)
+            documents.append(ids)
+        return documents
 
     def inverse_transform(self, X: Iterable[ArrayLike]) -> list[list[str]]:
         """Words of each document's ids; what was unknown comes back as `unknown`.
@@ -331,7 +374,7 @@ class Vocabulary(TransformerMixin, BaseEstimator):
             self.words_[
                 check_ids(ids, f"X[{i}]", ndim=1, n_words=self.n_words_)
             ].tolist()
-            for i, ids in enumerate(X)
+            for i, ids in enumerate(check_documents(X, "an array of word ids"))
         ]
 
     def count_unknown(self, X: Iterable[Sequence[str]]) -> NDArray[np.int64]:
@@ -383,11 +426,18 @@ class Vocabulary(TransformerMixin, BaseEstimator):
 
     def _documents(self, X: Iterable[Sequence[str]]) -> Iterable[Sequence[str]]:
         advice = "Put a Tokenizer before the Vocabulary."
-        for i, document in enumerate(check_documents(X, "a list of tokens", advice)):
+        item = "a list of tokens"
+        for i, document in enumerate(check_documents(X, item, advice)):
             if isinstance(document, (str, bytes)):
                 raise TypeError(
-                    f"X[{i}] is a string, {document[:30]!r}: a document must be a list "
-                    f"of tokens. {advice}"
+                    f"X[{i}] is a string, {document[:30]!r}: a document must be "
+                    f"{item}. {advice}"
+                )
+            check_document(document, f"X[{i}]", item, advice)
+            if not hasattr(document, "__iter__"):
+                raise TypeError(
+                    f"X[{i}] is {document!r}: a document must be {item}; a single "
+                    "document is a list of one."
                 )
             yield document
 
@@ -396,3 +446,12 @@ class Vocabulary(TransformerMixin, BaseEstimator):
         tags.no_validation = True
         tags.input_tags.two_d_array = False
         return tags
+
+
+def _check_tokens(tokens: Iterable[Any]) -> None:
+    for token in tokens:
+        if not isinstance(token, str):
+            raise TypeError(
+                f"tokens must be strings, got {token!r} of type "
+                f"{type(token).__name__}; ids need no Vocabulary."
+            )

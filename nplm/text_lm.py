@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Sequence
 from typing import Any, Self
 
@@ -12,11 +13,12 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from nplm._base import all_or_nothing, check_ids
-from nplm.text import check_documents
+from nplm.text import check_document, check_documents
 from nplm.windows import windows
 
 __all__ = ["TextLM"]
 
+ITEM = "an array of word ids"
 IDS_ADVICE = "Put a Tokenizer and a Vocabulary before the TextLM."
 
 
@@ -38,9 +40,11 @@ class TextLM(DensityMixin, BaseEstimator):
         Words of context in a window. An ``order`` of the estimator may be at
         most ``n_context + 1``; a grid search over ``estimator__order`` then
         scores all orders on the same windows.
-    boundary : int, default=0
-        Id of the boundary: ``boundary_id_`` of the `Vocabulary`, which must have
-        one (with ``boundary=None`` its id 0 is ``<unk>``).
+    boundary : int or "auto", default="auto"
+        Id of the boundary. "auto" is 0, the ``boundary_id_`` of a `Vocabulary`, and
+        a document in which that occurs is refused: it may be a word there. A
+        number says that the id is a mark wherever it occurs, and no context reaches
+        past it. For ids of your own take one that no word has.
     predict_boundary : bool, default=True
         Whether the end of a document is a token: predicted in training and
         counted in every score, as Penn Treebank's ``</s>`` is in published
@@ -53,6 +57,8 @@ class TextLM(DensityMixin, BaseEstimator):
         The fitted clone.
     n_words_ : int
         Ids must be below this.
+    boundary_ : int
+        The id of the boundary.
 
     Notes
     -----
@@ -62,7 +68,7 @@ class TextLM(DensityMixin, BaseEstimator):
 
     A `Vocabulary` before a `TextLM` in a ``Pipeline`` gives its special symbols
     the lowest ids, so no id of a test fold is above those of the training fold.
-    With ids of your own, set ``n_words`` of the estimator.
+    With ids of your own, set ``n_words`` of the estimator, and `boundary`.
 
     Examples
     --------
@@ -81,7 +87,7 @@ class TextLM(DensityMixin, BaseEstimator):
         estimator: Any,
         n_context: int = 4,
         *,
-        boundary: int = 0,
+        boundary: int | str = "auto",
         predict_boundary: bool = True,
     ) -> None:
         self.estimator = estimator
@@ -114,24 +120,22 @@ class TextLM(DensityMixin, BaseEstimator):
         Raises
         ------
         TypeError
-            If a document is a string, or `X` is one document.
+            If a document is a string, or `X` is one document, a dict or several
+            columns.
         ValueError
-            If ids are negative or not whole, or there is no token at all.
+            If ids are negative or not whole, if there is no token at all, or if a
+            document has the id 0 and no `boundary` is given.
         """
         if not hasattr(self.estimator, "log_prob"):
             raise TypeError(
                 f"estimator must be a language model with log_prob, such as "
                 f"KneserNeyLM, got {self.estimator!r}."
             )
-        if self.boundary is None:
-            raise ValueError(
-                "boundary=None: documents need the id of a mark that ends them; give "
-                "the Vocabulary a boundary, and its boundary_id_ here."
-            )
+        self.boundary_ = self._check_boundary()
         contexts, targets, _ = self._windows(X, "X")
         estimator = clone(self.estimator)
-        n_words = int(max(targets.max(), self.boundary)) + 1
-        known = {"n_words": n_words, "boundary": self.boundary}
+        n_words = int(max(targets.max(), self.boundary_)) + 1
+        known = {"n_words": n_words, "boundary": self.boundary_}
         unset = {
             name: known[name.split("__")[-1]]
             for name, value in estimator.get_params().items()
@@ -274,15 +278,15 @@ class TextLM(DensityMixin, BaseEstimator):
             # Relative to the largest, so that a low temperature cannot underflow.
             proba = (proba / proba.max()) ** (1 / temperature)
             word = int(random.choice(len(proba), p=proba / proba.sum()))
-            if word == self.boundary:
+            if word == self.boundary_:
                 break
             words.append(word)
         return np.array(words[len(start) :], dtype=np.int32)
 
     def _next_proba(self, context: ArrayLike) -> NDArray[np.float64]:
         # The last window has all of `context` before it, whatever word follows.
-        stream = np.append(np.asarray(context, dtype=np.int32), self.boundary)
-        contexts, _ = windows(stream, self.n_context, boundary=self.boundary)
+        stream = np.append(np.asarray(context, dtype=np.int32), self.boundary_)
+        contexts, _ = windows(stream, self.n_context, boundary=self.boundary_)
         return self.estimator_.predict_proba(contexts[-1:])[0].astype(np.float64)
 
     def _log_prob(
@@ -293,27 +297,62 @@ class TextLM(DensityMixin, BaseEstimator):
         contexts, targets, document = self._windows(X, "X", self.n_words_)
         return self.estimator_.log_prob(contexts, targets), targets, document
 
+    def _check_boundary(self) -> int:
+        if isinstance(self.boundary, str) and self.boundary == "auto":
+            return 0
+        if self.boundary is None:
+            raise ValueError(
+                "boundary=None: documents need the id of a mark that ends them; give "
+                "the Vocabulary a boundary, and its boundary_id_ here."
+            )
+        mark: Any = self.boundary
+        whole = isinstance(mark, numbers.Integral) and not isinstance(mark, bool)
+        if not whole or mark < 0:
+            raise ValueError(f'boundary must be "auto" or a word id, got {mark!r}.')
+        return int(mark)
+
     def _check_document(self, ids: ArrayLike, name: str) -> NDArray[np.int32]:
         check_is_fitted(self)
-        return _check_document(ids, name, self.n_words_)
+        document = _check_document(ids, name, self.n_words_)
+        self._refuse_marks([document], [name])
+        return document
+
+    def _refuse_marks(
+        self, documents: list[NDArray[np.int32]], names: list[str]
+    ) -> None:
+        """Raise where a document has the id 0 and nobody said that it is a mark."""
+        if self.boundary != "auto":
+            return
+        for ids, name in zip(documents, names):
+            if not ids.all():
+                largest = max(int(ids.max(initial=0)) for ids in documents)
+                raise ValueError(
+                    f"{name} has the id 0 at {int(ids.argmin())}, and TextLM takes 0 "
+                    "for the boundary unless it is told which id that is. Where 0 is "
+                    "a word, set boundary to an id that no word has (here the largest "
+                    f"is {largest}: boundary={largest + 1}); where it ends a sentence "
+                    "inside a document, set boundary=0."
+                )
 
     def _windows(
         self, X: Sequence[ArrayLike], name: str, n_words: int | None = None
     ) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.intp]]:
         """Contexts, next words, and the document of each."""
-        check_documents(X, "an array of word ids", IDS_ADVICE)
+        X = check_documents(X, ITEM, IDS_ADVICE, name)
+        names = [f"{name}[{i}]" for i in range(len(X))]
         documents = [
-            _check_document(ids, f"{name}[{i}]", n_words) for i, ids in enumerate(X)
+            _check_document(ids, where, n_words) for ids, where in zip(X, names)
         ]
+        self._refuse_marks(documents, names)
         lengths = np.array([len(ids) + 1 for ids in documents], dtype=np.intp)
         if lengths.sum() == (0 if self.predict_boundary else len(documents)):
             raise ValueError(
                 f"{name} has {len(documents)} documents and no token: give at least "
                 "one document that is not empty."
             )
-        end = np.array([self.boundary], dtype=np.int32)
+        end = np.array([self.boundary_], dtype=np.int32)
         stream = np.concatenate([part for ids in documents for part in (ids, end)])
-        contexts, targets = windows(stream, self.n_context, boundary=self.boundary)
+        contexts, targets = windows(stream, self.n_context, boundary=self.boundary_)
         document = np.repeat(np.arange(len(documents)), lengths)
         if self.predict_boundary:
             return contexts, targets, document
@@ -336,6 +375,7 @@ def _check_document(
             f"{name} is a string, {ids[:30]!r}: a document must be an array of word "
             f"ids. {IDS_ADVICE}"
         )
+    check_document(ids, name, ITEM, IDS_ADVICE)
     if np.ndim(ids) == 0:
         raise TypeError(
             f"{name} is {ids!r}: a document must be an array of word ids; a single "

@@ -27,20 +27,15 @@ SECONDS_A_CALL = 0.1
 class DivergenceError(ArithmeticError):
     """Training diverged: the loss grew beyond reason or became NaN.
 
-    Attributes
-    ----------
-    kept_best : bool
-        Whether weights of an earlier epoch, the best on held-out data, were
-        put back, so that the model can be used.
+    The model stays as it was before the fit.
     """
-
-    kept_best = False
 
 
 class Trainable(Protocol):
     """What the epoch loop needs of a model in training."""
 
     tally: NDArray[np.float64]
+    n_ranks: int
 
     @property
     def seconds_a_call(self) -> float:
@@ -110,7 +105,7 @@ def run_epochs(
     progress: Progress | None,
     history: dict[str, list[float]],
     checkpoint: Checkpoint | None = None,
-) -> None:
+) -> KeyboardInterrupt | None:
     """Train for `epochs`, and leave `model` with the weights to keep.
 
     With a held-out loss and patience those are the best epoch's. `history`
@@ -120,12 +115,17 @@ def run_epochs(
     `checkpoint` is gone on from, if it has a save, and saved to, on an interrupt
     too.
 
+    Returns
+    -------
+    interrupt : KeyboardInterrupt or None
+        What ended the training early: to be raised once the weights are kept.
+
     Raises
     ------
     DivergenceError
         The loss became NaN, or worse than twice that of a uniform guess.
     KeyboardInterrupt
-        As it came, after the weights to keep were put in place.
+        In one of several processes, or before training began: nothing is to keep.
     """
     at, best = _Position(seen=int(model.tally[1])), None
     if checkpoint is not None:
@@ -177,32 +177,29 @@ def run_epochs(
             )
             if checkpoint is not None:
                 _save(checkpoint, model, at, best, history, order)
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as interrupt:
+        if model.n_ranks > 1:
+            raise  # the others may not know of it
         kept = "the weights trained so far"
         if best is not None:
             kept = f"the weights of epoch {at.best_epoch}, the best on held-out data"
         warnings.warn(
             f"{epochs.name}: interrupted in epoch {at.epoch} of at most "
-            f"{epochs.max_iter}; the model keeps {kept}.",
+            f"{epochs.max_iter}; it keeps {kept}.",
             RuntimeWarning,
             stacklevel=6,
         )
-        # Of several processes only one may know of the interrupt.
-        if checkpoint is not None and checkpoint.n_ranks == 1:
+        if checkpoint is not None:
             # The call that was interrupted may have been at its end.
             at.done = int(model.tally[1]) - at.seen
             if len(history["loss"]) == at.epoch - 1:
                 _save(checkpoint, model, at, best, history, order)
-        raise
-    except DivergenceError as error:
-        if best is not None:
-            error.kept_best = True
-            error.add_note(f"The model keeps the weights of epoch {at.best_epoch}.")
-        raise
+        return interrupt
     finally:
         model.settle()
         if best is not None:
             model.restore(best)
+    return None
 
 
 def _stale(at: _Position, epochs: Epochs) -> bool:

@@ -191,10 +191,8 @@ class WordClasses(TransformerMixin, BaseEstimator):
         history: dict[str, list[float]] = {
             name: [] for name in ("mutual_information", "n_moves", "seconds")
         }
-        self.n_words_ = n_words
-        self.n_classes_ = state.n_classes
-        self.history_ = history
         n_done = 0
+        interrupt = None
         try:
             while True:
                 temperature = cooling[n_done] if n_done < self.max_iter else 0.0
@@ -207,21 +205,28 @@ class WordClasses(TransformerMixin, BaseEstimator):
                 history["n_moves"].append(state.n_moves)
                 history["seconds"].append(time.perf_counter() - started)
                 started = time.perf_counter()
-                self._report(temperature)
+                self._report(temperature, history)
                 if temperature == 0 and state.n_moves == 0:
                     break
-        except KeyboardInterrupt:
+        except KeyboardInterrupt as raised:
+            interrupt = raised
             warnings.warn(
                 f"WordClasses: interrupted in pass {n_done + 1}; the classes reached "
                 f"are kept (mutual information {state.mutual_information:.4f} nats).",
                 RuntimeWarning,
                 stacklevel=3,
             )
-            raise
+        self.n_words_ = n_words
+        self.n_classes_ = state.n_classes
+        self.history_ = history
+        self.labels_ = state.labels_by_size()
+        self.mutual_information_ = state.mutual_information
+        self.n_iter_ = n_done
+        try:
+            if interrupt is not None:
+                raise interrupt
         finally:
-            self.labels_ = state.labels_by_size()
-            self.mutual_information_ = state.mutual_information
-            self.n_iter_ = n_done
+            del interrupt  # else it would hold this frame, and its arrays, in a cycle
         return self
 
     def transform(self, ids: ArrayLike) -> NDArray[np.int32]:
@@ -252,12 +257,12 @@ class WordClasses(TransformerMixin, BaseEstimator):
                 "give 2 or more."
             )
 
-    def _report(self, temperature: float) -> None:
+    def _report(self, temperature: float, history: dict[str, list[float]]) -> None:
         if not self.verbose:
             return
-        information, n_moves, seconds = (self.history_[k][-1] for k in self.history_)
+        information, n_moves, seconds = (values[-1] for values in history.values())
         print(
-            f"[WordClasses] pass {len(self.history_['seconds'])}, temperature "
+            f"[WordClasses] pass {len(history['seconds'])}, temperature "
             f"{temperature:.2f}: mutual information {information:.4f} nats, "
             f"{n_moves:.0f} moves, {seconds:.1f} s"
         )

@@ -81,7 +81,7 @@ def test_the_same_bits_as_without_a_kill(data, tmp_path, n_jobs, at):
 
 
 def test_early_stopping_goes_on_too(data, tmp_path):
-    lm = NeuralLM(max_iter=60, learning_rate_init=0.3, alpha=0, direct=True, **SETTINGS)
+    lm = NeuralLM(max_iter=60, learning_rate_init=0.1, alpha=0, direct=True, **SETTINGS)
     whole = clone(lm).fit(**data)
     assert whole.n_iter_ < 60
     # Killed when the best epoch is behind it.

@@ -11,7 +11,16 @@ from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import GridSearchCV
 
-from nplm import ClassLM, InterpolatedTrigram, KneserNeyLM, MixtureLM, windows
+from nplm import (
+    ClassLM,
+    InterpolatedTrigram,
+    KneserNeyLM,
+    MixtureLM,
+    NeuralLM,
+    TextLM,
+    windows,
+)
+from nplm.network import Network
 
 # Text of a few words cannot give discounts.
 pytestmark = pytest.mark.filterwarnings("ignore:Kneser-Ney cannot estimate")
@@ -221,6 +230,7 @@ def test_learning_needs_held_out_windows(parts, weights):
         ({"tol": float("nan")}, "tol=nan"),
         ({"estimators": []}, "estimators is empty"),
         ({"estimators": [KneserNeyLM()]}, "must be a list of .* pairs"),
+        ({"estimators": {"kn": KneserNeyLM()}}, "must be a list of .* pairs"),
         ({"estimators": [("uniform", KneserNeyLM())]}, "not unique"),
         ({"kn__n_words": 40}, "disagree on the vocabulary"),
     ],
@@ -235,3 +245,40 @@ def test_member_fitted_on_wider_windows(parts):
     wide = KneserNeyLM(n_words=N_WORDS).fit(X, y)
     with pytest.raises(ValueError, match="member 'wide' was fitted on 3 words"):
         MixtureLM([("wide", FrozenEstimator(wide))]).fit(X[:, 1:], y)
+
+
+def interrupted(*args, **kwargs):
+    raise KeyboardInterrupt
+
+
+def test_an_interrupted_refit_leaves_the_mixture_as_it_was(parts, monkeypatch):
+    X, y = parts[0]
+    network = NeuralLM(n_hidden=2, embedding_dim=2, max_iter=1, random_state=0)
+    inner = MixtureLM([("network", network)])
+    model = MixtureLM([("kn", KneserNeyLM()), ("inner", inner)], n_words=N_WORDS)
+    model.fit(X, y)
+    before, proba = vars(model).copy(), model.predict_proba(X)
+    monkeypatch.setattr(Network, "train", interrupted)
+    with (
+        pytest.raises(KeyboardInterrupt),
+        pytest.warns(RuntimeWarning, match="NeuralLM: interrupted"),
+    ):
+        model.set_params(n_words=N_WORDS + 1).fit(X[:, 1:], y)
+    model.set_params(n_words=N_WORDS)
+    assert {name: id(value) for name, value in vars(model).items()} == {
+        name: id(value) for name, value in before.items()
+    }
+    assert_array_equal(model.predict_proba(X), proba)
+
+
+def test_an_interrupted_refit_leaves_a_model_of_documents_as_it_was(monkeypatch):
+    network = NeuralLM(n_hidden=2, embedding_dim=2, max_iter=1, random_state=0)
+    model = TextLM(network, n_context=2).fit([[1, 2, 3]])
+    before = vars(model).copy()
+    monkeypatch.setattr(Network, "train", interrupted)
+    with (
+        pytest.raises(KeyboardInterrupt),
+        pytest.warns(RuntimeWarning, match="NeuralLM: interrupted"),
+    ):
+        model.fit([[1, 2, 3, 4]])
+    assert vars(model) == before

@@ -87,6 +87,7 @@ def test_disagreement_is_refused_by_all(case, n_ranks):
     [
         ("raises", "ZeroDivisionError", ()),
         ("raises", "ZeroDivisionError", ("-m", "mpi4py")),
+        ("raises_again", "ValueError", ()),
         ("interrupted", "KeyboardInterrupt", ()),
         ("cannot_begin", "MemoryError: no room", ()),
     ],

@@ -324,6 +324,38 @@ def test_divergence_leaves_an_earlier_fit_alone(data, warm_start):
     np.testing.assert_array_equal(lm.predict_proba(X[:3]), before)
 
 
+def test_a_divergence_after_good_epochs_leaves_an_earlier_fit_alone(data, monkeypatch):
+    X, y, X_val, y_val = data
+    lm = NeuralLM(n_words=20, max_iter=1, **SMALL).fit(X, y)
+    before = vars(lm).copy()
+    check = training._check_divergence
+
+    def diverged_later(loss, n_words, epoch, *args):
+        check(loss if epoch < 3 else np.nan, n_words, epoch, *args)
+
+    monkeypatch.setattr(training, "_check_divergence", diverged_later)
+    with pytest.raises(DivergenceError, match="epoch 3"):
+        lm.set_params(max_iter=5).fit(X, y, X_val=X_val, y_val=y_val)
+    assert vars(lm) == before | {"max_iter": 5}
+
+
+def test_an_interrupt_before_training_leaves_an_earlier_fit_alone(
+    data, tmp_path, monkeypatch
+):
+    X, y, *_ = data
+    lm = NeuralLM(n_words=20, max_iter=1, **SMALL).fit(X, y, checkpoint=tmp_path)
+    before = vars(lm).copy()
+
+    def half(arrays, state, model, *args):
+        next(iter(model.state().values()))[...] = 0
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(training, "_resume", half)
+    with pytest.raises(KeyboardInterrupt):
+        lm.fit(X, y, checkpoint=tmp_path)
+    assert vars(lm) == before
+
+
 def test_a_divergence_in_the_last_update_is_named(data):
     X, y, X_val, y_val = data
     lm = NeuralLM(n_words=20, max_iter=1, alpha=0, learning_rate_init=1e6, **SMALL)
@@ -359,14 +391,18 @@ def test_an_interrupt_keeps_what_was_trained(data, held_out, parallel):
     lm = NeuralLM(n_words=20, max_iter=10**6, n_iter_no_change=10**6, **SMALL)
     lm.set_params(parallel=parallel, n_jobs=2)
     val = dict(X_val=X_val, y_val=y_val) if held_out else {}
-    timer = threading.Timer(0.7, _thread.interrupt_main)
-    timer.start()
+    timer = threading.Timer(0.3, _thread.interrupt_main)
+
+    def after_some_epochs(done, total, loss):
+        if done > 5 * len(y) and timer.ident is None:
+            timer.start()
+
     try:
         with (
             pytest.raises(KeyboardInterrupt),
             pytest.warns(RuntimeWarning, match="interrupted in epoch .* keeps"),
         ):
-            lm.fit(X, y, **val)
+            lm.fit(X, y, **val, progress=after_some_epochs)
     finally:
         timer.cancel()
     assert lm.score(X_val, y_val) > -2.6

@@ -48,11 +48,22 @@ def test_pickle_and_determinism(model):
 
 @small_text
 def test_grid_search_over_order():
-    X, y = windows(text(1500), 3)
-    search = GridSearchCV(KneserNeyLM(n_words=N_WORDS), {"order": [1, 2, 4]}, cv=3)
-    search.fit(X, y)
-    assert search.best_estimator_.order_ in (1, 2, 4)
-    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+    """The last two words decide what may follow: order 3 is the one to find."""
+    ids = text(1500)
+    for i in range(2, len(ids)):
+        ids[i] = (ids[i] + 3 * ids[i - 1] + ids[i - 2]) % N_WORDS
+    X, y = windows(ids, 3)
+    lm = KneserNeyLM(n_words=N_WORDS)
+    search = GridSearchCV(lm, {"order": [1, 2, 3, 4]}, cv=3).fit(X, y)
+    assert search.best_params_ == {"order": 3}
+    assert search.best_estimator_.order_ == 3
+    lm.set_params(order=3)
+    thirds = np.array_split(np.arange(len(y)), 3)  # in one piece each
+    scores = [
+        clone(lm).fit(np.delete(X, part, 0), np.delete(y, part)).score(X[part], y[part])
+        for part in thirds
+    ]
+    assert search.best_score_ == pytest.approx(np.mean(scores))
 
 
 @small_text

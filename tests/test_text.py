@@ -10,7 +10,14 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import Pipeline
 
-from nplm import KneserNeyLM, MixtureLM, TextLM, Tokenizer, Vocabulary
+from nplm import (
+    InterpolatedTrigram,
+    KneserNeyLM,
+    MixtureLM,
+    TextLM,
+    Tokenizer,
+    Vocabulary,
+)
 from nplm._base import LanguageModel
 
 
@@ -204,7 +211,7 @@ def test_score_without_the_boundary():
 
 @given(documents_of_ids, st.booleans())
 def test_documents_sum_to_the_score_of_the_tokens(documents, predict_boundary):
-    lm = TextLM(AddOneBigram(n_words=10), predict_boundary=predict_boundary)
+    lm = TextLM(AddOneBigram(n_words=10), boundary=0, predict_boundary=predict_boundary)
     lm.fit([np.arange(10)])
     n_tokens = sum(len(ids) + predict_boundary for ids in documents)
     if n_tokens == 0:
@@ -268,7 +275,7 @@ def test_held_out_documents_reach_the_estimator():
 
 @given(st.integers(0, 2**31), st.floats(0.01, 10), st.lists(st.integers(0, 9)))
 def test_generated_words_are_in_range(seed, temperature, context):
-    lm = TextLM(AddOneBigram()).fit([np.arange(10)])
+    lm = TextLM(AddOneBigram(), boundary=0).fit([np.arange(10)])
     draw = {"max_words": 12, "temperature": temperature, "random_state": seed}
     words = lm.generate(context, **draw)
     assert words.dtype == np.int32
@@ -293,6 +300,11 @@ def test_a_low_temperature_draws_the_most_probable_words():
         ([1, 2, 3], TypeError, "list of one"),
         ([[1], [2, -3]], ValueError, r"X\[1\] has -3 at 1"),
         ([[1.5]], ValueError, "not a whole number"),
+        ([[1], None], TypeError, r"X\[1\] is missing \(None\)"),
+        ([[1], float("nan")], TypeError, r"X\[1\] is missing \(nan\)"),
+        ([{1, 2}], TypeError, r"X\[0\] is a set"),
+        (b"bytes", TypeError, "list of documents"),
+        (None, TypeError, "list of documents"),
         ([], ValueError, "no token"),
     ],
 )
@@ -330,3 +342,112 @@ def test_the_estimator_is_told_of_the_vocabulary_and_the_boundary():
     members = lm.estimator_.named_estimators_
     assert (members.kn.boundary, members.own.boundary) == (0, 3)
     assert members.kn.n_words == 5
+
+
+# -- an id 0 of one's own --------------------------------------------------------
+
+
+def test_the_id_0_inside_a_document_needs_a_choice():
+    documents = [[1, 0, 1, 2], [2, 1]]
+    message = r"X\[0\] has the id 0 at 1.* boundary=3\).*set boundary=0"
+    with pytest.raises(ValueError, match=message):
+        TextLM(AddOneBigram(), n_context=2).fit(documents)
+    with pytest.raises(ValueError, match=r"X_val\[1\] has the id 0 at 0"):
+        TextLM(AddOneBigram()).fit([[1]], X_val=[[1], [0]])
+    lm = TextLM(AddOneBigram()).fit([[1, 2]])
+    for use in (lm.score, lm.score_samples, lm.perplexity):
+        with pytest.raises(ValueError, match=r"X\[1\] has the id 0 at 1"):
+            use([[1, 2], [1, 0]])
+    for use in (lm.next_words, lm.generate):
+        with pytest.raises(ValueError, match="context has the id 0 at 1"):
+            use([1, 0])
+
+
+@pytest.mark.parametrize("boundary", [0, 3])
+def test_with_another_boundary_the_id_0_is_a_word_of_the_context(boundary):
+    """Order 3: what stands before the 0 tells what comes after it."""
+    documents = [[1, 0, 1], [2, 0, 2]] * 10
+    lm = TextLM(InterpolatedTrigram(), n_context=2, boundary=boundary)
+    lm.fit(documents, X_val=documents)
+    assert lm.boundary_ == boundary
+    _, likely = lm.next_words([1, 0], k=1)
+    assert (likely > 0.9) == (boundary == 3)
+
+
+@pytest.mark.parametrize("boundary", [None, "0", -1, 0.5, True])
+def test_what_is_no_boundary_is_refused(boundary):
+    with pytest.raises(ValueError, match="boundary"):
+        TextLM(AddOneBigram(), boundary=boundary).fit([[1, 2]])
+
+
+# -- tables ----------------------------------------------------------------------
+
+
+@pytest.fixture(params=["pandas", "polars"])
+def tables(request):
+    return pytest.importorskip(request.param)
+
+
+def test_one_column_is_documents(tables):
+    expected = pipeline().fit(TEXTS)
+    for documents in (tables.Series(TEXTS), tables.DataFrame({"text": TEXTS})):
+        model = pipeline().fit(documents)
+        assert model["ids"].ids_ == expected["ids"].ids_
+        np.testing.assert_array_equal(
+            model.score_samples(documents), expected.score_samples(TEXTS)
+        )
+
+
+def test_several_columns_are_not_documents(tables):
+    table = tables.DataFrame({"text": TEXTS, "year": range(len(TEXTS))})
+    model = pipeline().fit(TEXTS)
+    for use in (pipeline().fit, model.score, Vocabulary().fit, model["lm"].score):
+        with pytest.raises(TypeError, match=r"of 2 columns.*from 'text', 'year'"):
+            use(table)
+
+
+def test_a_missing_document_is_named(tables):
+    with pytest.raises(TypeError, match=r"X\[1\] is missing"):
+        pipeline().fit(tables.Series(["a text", None, "another"]))
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        Tokenizer().transform,
+        Vocabulary().fit,
+        Vocabulary().fit([["a"]]).transform,
+        Vocabulary().fit([["a"]]).inverse_transform,
+        Vocabulary().fit([["a"]]).count_unknown,
+        TextLM(AddOneBigram()).fit,
+        TextLM(AddOneBigram()).fit([[1]]).score,
+    ],
+    ids=lambda use: use.__qualname__,
+)
+def test_what_has_no_order_or_is_no_list_is_refused(use):
+    with pytest.raises(TypeError, match=r"X is a dict.* keys, 'one', 'two'"):
+        use({"one": "a text", "two": "another"})
+    for X in ("a text", b"a text", bytearray(b"a text"), {"a", "text"}, None, 3):
+        with pytest.raises(TypeError, match="X must be a list of documents"):
+            use(X)
+
+
+@pytest.mark.parametrize("missing", [None, float("nan"), np.float32("nan")])
+@pytest.mark.parametrize(
+    "use", [Tokenizer().transform, Vocabulary().fit, Vocabulary().fit([[]]).transform]
+)
+def test_a_missing_document_is_no_text(use, missing):
+    with pytest.raises(TypeError, match=r"X\[0\] is missing"):
+        use([missing])
+
+
+def test_tokens_that_are_no_strings_are_not_unknown_words():
+    vocabulary = Vocabulary().fit([["a"]])
+    for token in (3, None, float("nan")):
+        with pytest.raises(TypeError, match="tokens must be strings"):
+            vocabulary.transform([["a", token]])
+    for document in ({"a": 1}, {"a"}):
+        with pytest.raises(TypeError, match=r"X\[0\] is a"):
+            vocabulary.transform([document])
+    with pytest.raises(TypeError, match=r"X\[0\] is 3: a document must be a list"):
+        vocabulary.transform([3])

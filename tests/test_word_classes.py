@@ -195,6 +195,17 @@ def test_interrupt_keeps_the_classes_reached():
     assert model.n_iter_ == 2
 
 
+def test_an_error_leaves_an_earlier_fit_alone():
+    def fail(done, total, found):
+        raise OSError("the screen is gone")
+
+    model = WordClasses(5, random_state=0).fit(text(2000))
+    before = vars(model).copy()
+    with pytest.raises(OSError, match="the screen is gone"):
+        model.fit(text(1000), progress=fail)
+    assert vars(model) == before
+
+
 @pytest.mark.parametrize(
     ("parameters", "ids", "message"),
     [

@@ -219,6 +219,21 @@ def raises():
     in_the_middle(lambda: 1 / 0)
 
 
+def raises_again():
+    """One rank raises, alone, what all ranks raised in an earlier fit."""
+    X, y = data(20)
+    lm = NeuralLM(n_words=20, **SETTINGS)
+    try:
+        mpi.fit(clone(lm), X, y - 1)
+    except ValueError as error:
+        known = error
+
+    def again():
+        raise known
+
+    in_the_middle(again)
+
+
 def cannot_begin():
     def initialise(*args, **kwargs):
         raise MemoryError("no room")
