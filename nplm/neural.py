@@ -101,7 +101,8 @@ class NeuralLM(LanguageModel):
     random_state : int, RandomState instance or None, default=None
         Seeds the initial weights and the order of examples. The same seed,
         `n_jobs` and machine give the same bits, unless several threads train
-        with ``parallel="async"`` or "locked".
+        with ``parallel="async"`` or "locked". What a fitted model says of a window
+        has the same bits for any `n_jobs`, alone or among other windows.
     verbose : int, default=0
         1 prints a line an epoch.
 
