@@ -50,15 +50,16 @@ def fit_network(
     history = {"loss": [], "val_loss": [], "seconds": []}
     history |= {name: list(values) for name, values in so_far.items()}
     n_before = len(history["loss"])
-    batch_size = min(lm.batch_size, len(y))
+    asked = lm._asked()
+    batch_size = min(asked.batch_size, len(y))
 
     def train(index: NDArray[np.intp]) -> None:
         network.train(
             X, y, index,
             batch_size=batch_size,
-            learning_rate_init=lm.learning_rate_init,
-            learning_rate_decay=lm.learning_rate_decay,
-            alpha=lm.alpha,
+            learning_rate_init=asked.learning_rate_init,
+            learning_rate_decay=asked.learning_rate_decay,
+            alpha=asked.alpha,
         )  # fmt: skip
 
     def held_out_loss() -> float:
@@ -71,12 +72,12 @@ def fit_network(
     epochs = Epochs(
         max_iter=max_iter,
         batch_size=batch_size,
-        call_size=batch_size * (1 if lm.parallel == "rows" else network.threads.n),
-        learning_rate_init=lm.learning_rate_init,
-        shuffle=lm.shuffle,
+        call_size=batch_size * (1 if asked.parallel == "rows" else network.threads.n),
+        learning_rate_init=asked.learning_rate_init,
+        shuffle=asked.shuffle,
         patience=patience,
-        tol=lm.tol,
-        verbose=int(lm.verbose) if network.rank == 0 else 0,
+        tol=asked.tol,
+        verbose=int(asked.verbose) if network.rank == 0 else 0,
         name=type(lm).__name__,
     )
     kept = False
