@@ -37,19 +37,19 @@ def fit_network(
     max_iter: int,
     patience: int | None = None,
     progress: Progress | None = None,
-    history: dict[str, list[float]] | None = None,
     checkpoint: Checkpoint | None = None,
 ) -> None:
     """Train `network`, and make it the attributes of `lm`.
+
+    The history of a fit that goes on is appended to.
 
     An exception after which it is of use has ``kept_best`` set, and the
     attributes are set all the same; this process may not be one to `keep` them.
     """
     X, y, held_out, _ = data
-    so_far = history or {}
-    history = {"loss": [], "val_loss": [], "seconds": []}
+    so_far = lm.history_ if data.go_on else {}
+    history: dict[str, list[float]] = {"loss": [], "val_loss": [], "seconds": []}
     history |= {name: list(values) for name, values in so_far.items()}
-    n_before = len(history["loss"])
     asked = lm._asked()
     batch_size = min(asked.batch_size, len(y))
 
@@ -104,5 +104,5 @@ def fit_network(
             for name, array in arrays.items():
                 setattr(lm, f"{name}_", array)
             lm.history_ = history
-            lm.n_iter_ = len(history["loss"]) - n_before
+            lm.n_iter_ = len(history["loss"])
             lm.n_seen_ = int(network.tally[1])

@@ -125,12 +125,13 @@ class NeuralLM(LanguageModel):
         Free parameters: ``|V|(1 + nm + h) + h(1 + (n-1)m)`` with direct
         connections.
     n_iter_ : int
-        Epochs run by the last `fit`.
+        Epochs run since the weights were drawn: a `partial_fit` or a fit with
+        `warm_start` adds its own. Early stopping may keep an earlier one's weights.
     n_seen_ : int
         Examples seen, the t of the schedule.
     history_ : dict of list
-        One entry an epoch: ``loss`` (mean negative log-likelihood of each
-        training example just before its update), ``val_loss`` (nan without
+        ``n_iter_`` entries, one an epoch: ``loss`` (mean negative log-likelihood
+        of each training example just before its update), ``val_loss`` (nan without
         held-out data), both in nats a token, and ``seconds``.
     order_, n_words_, classes_, n_features_in_
         The order in use, the vocabulary size, the word ids, the columns of X.
@@ -385,7 +386,6 @@ class NeuralLM(LanguageModel):
             self._initialise(y, self._rng) if first else self._network(copy=True),
             Windows(X, y, None, not first),
             max_iter=1,
-            history=None if first else self.history_,
         )
         return self
 

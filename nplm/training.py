@@ -128,6 +128,7 @@ def run_epochs(
         As it came, after the weights to keep were put in place.
     """
     at, best = _Position(seen=int(model.tally[1])), None
+    n_before = len(history["loss"])  # epochs of earlier fits
     if checkpoint is not None:
         saved = checkpoint.load()
         if saved is not None:
@@ -191,7 +192,7 @@ def run_epochs(
         if checkpoint is not None and checkpoint.n_ranks == 1:
             # The call that was interrupted may have been at its end.
             at.done = int(model.tally[1]) - at.seen
-            if len(history["loss"]) == at.epoch - 1:
+            if len(history["loss"]) - n_before == at.epoch - 1:
                 _save(checkpoint, model, at, best, history, order)
         raise
     except DivergenceError as error:
