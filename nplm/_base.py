@@ -13,7 +13,13 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
-__all__ = ["LanguageModel", "all_or_nothing", "check_ids", "unchanged_by_errors"]
+__all__ = [
+    "LanguageModel",
+    "all_or_nothing",
+    "check_ids",
+    "plain",
+    "unchanged_by_errors",
+]
 
 MAX_N_WORDS = np.iinfo(np.int32).max
 # A block of probabilities holds at most this many numbers (32 MB of float64).
@@ -79,6 +85,14 @@ def check_n_words(n_words: int | None) -> None:
         )
     if not 1 <= n_words <= MAX_N_WORDS:
         raise ValueError(f"n_words must be between 1 and {MAX_N_WORDS}, got {n_words}.")
+
+
+def plain(value: Any) -> Any:
+    """Give Python's number for one of NumPy's, anything else as it is.
+
+    Arithmetic on a NumPy scalar stays in its type: int8's ends at 127.
+    """
+    return value.item() if isinstance(value, np.generic) else value
 
 
 Fit = TypeVar("Fit", bound=Callable[..., Any])
@@ -283,7 +297,7 @@ class LanguageModel(DensityMixin, BaseEstimator):
         if not reset:
             return self._check_ids(contexts, target)
         n_context = contexts.shape[1]
-        order = n_context + 1 if self.order is None else self.order
+        order = n_context + 1 if self.order is None else plain(self.order)
         if (
             not isinstance(order, numbers.Integral)
             or isinstance(order, bool)

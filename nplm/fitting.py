@@ -39,27 +39,27 @@ def fit_network(
     max_iter: int,
     patience: int | None = None,
     progress: Progress | None = None,
-    history: dict[str, list[float]] | None = None,
     checkpoint: Checkpoint | None = None,
 ) -> None:
     """Train `network`, make it the attributes of `lm`, and `keep` these.
 
-    An interrupt is raised after that. This process may not be one to have them.
+    The history of a fit that goes on is appended to. An interrupt is raised when the
+    attributes are set. This process may not be one to have them.
     """
     X, y, held_out, _ = data
-    so_far = history or {}
-    history = {"loss": [], "val_loss": [], "seconds": []}
+    so_far = lm.history_ if data.go_on else {}
+    history: dict[str, list[float]] = {"loss": [], "val_loss": [], "seconds": []}
     history |= {name: list(values) for name, values in so_far.items()}
-    n_before = len(history["loss"])
-    batch_size = min(lm.batch_size, len(y))
+    asked = lm._asked()
+    batch_size = min(asked.batch_size, len(y))
 
     def train(index: NDArray[np.intp]) -> None:
         network.train(
             X, y, index,
             batch_size=batch_size,
-            learning_rate_init=lm.learning_rate_init,
-            learning_rate_decay=lm.learning_rate_decay,
-            alpha=lm.alpha,
+            learning_rate_init=asked.learning_rate_init,
+            learning_rate_decay=asked.learning_rate_decay,
+            alpha=asked.alpha,
         )  # fmt: skip
 
     def held_out_loss() -> float:
@@ -72,12 +72,12 @@ def fit_network(
     epochs = Epochs(
         max_iter=max_iter,
         batch_size=batch_size,
-        call_size=batch_size * (1 if lm.parallel == "rows" else network.threads.n),
-        learning_rate_init=lm.learning_rate_init,
-        shuffle=lm.shuffle,
+        call_size=batch_size * (1 if asked.parallel == "rows" else network.threads.n),
+        learning_rate_init=asked.learning_rate_init,
+        shuffle=asked.shuffle,
         patience=patience,
-        tol=lm.tol,
-        verbose=int(lm.verbose) if network.rank == 0 else 0,
+        tol=asked.tol,
+        verbose=int(asked.verbose) if network.rank == 0 else 0,
         name=type(lm).__name__,
     )
     # The threads are the kernels' own.
@@ -93,7 +93,7 @@ def fit_network(
         for name, array in arrays.items():
             setattr(lm, f"{name}_", array)
         lm.history_ = history
-        lm.n_iter_ = len(history["loss"]) - n_before
+        lm.n_iter_ = len(history["loss"])
         lm.n_seen_ = int(network.tally[1])
     keep()
     try:

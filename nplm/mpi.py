@@ -103,6 +103,13 @@ def fit(
         In every rank before anything is trained, when the ranks disagree on
         parameters, data or what was fitted before, or one of them refuses its own.
 
+    Notes
+    -----
+    Where the ranks meet, before and between training and whenever they save or score,
+    one that does not come within 600 seconds of the first ends the job: it may have
+    left. The environment variable ``NPLM_MPI_TIMEOUT`` sets other seconds; ``inf``
+    waits for ever.
+
     Examples
     --------
     One process is a cluster too:

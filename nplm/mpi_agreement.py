@@ -5,7 +5,9 @@ The only module that imports mpi4py.
 
 from __future__ import annotations
 
+import os
 import sys
+import time
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -25,6 +27,52 @@ __all__ = ["MPI", "check_agreement", "guard", "own", "together"]
 T = TypeVar("T")
 
 
+# Seconds that a rank waits for the others to come to a meeting.
+TIMEOUT, TIMEOUT_VARIABLE = 600.0, "NPLM_MPI_TIMEOUT"
+
+
+def _timeout() -> float:
+    given = os.environ.get(TIMEOUT_VARIABLE, "").strip() or TIMEOUT
+    try:
+        seconds = float(given)
+    except ValueError:
+        seconds = 0.0
+    if not seconds > 0:
+        raise ValueError(
+            f"{TIMEOUT_VARIABLE}={given!r} must be a number of seconds above 0; inf "
+            "waits for ever."
+        )
+    return seconds
+
+
+def _await(request: MPI.Request, comm: MPI.Comm) -> None:
+    """Complete what needs all ranks, or end the job: one that is gone never comes.
+
+    The others cannot be asked to raise: they may not come either.
+    """
+    seconds, began, pause = _timeout(), time.monotonic(), 0.0
+    while not request.Test():
+        waited = time.monotonic() - began
+        if waited > seconds:
+            print(
+                f"nplm.mpi: rank {comm.rank} of {comm.size} waited {waited:.0f} s for "
+                "the others, and one did not come; ending the job. Make every call of "
+                f"nplm.mpi in all ranks, and set {TIMEOUT_VARIABLE} to more seconds "
+                "if a rank comes later than that.",
+                file=sys.stderr,
+                flush=True,
+            )
+            comm.Abort(1)
+        if waited > 0.001:  # most come at once
+            pause = min(0.01, pause + 0.0002)
+            time.sleep(pause)
+
+
+def _meet(comm: MPI.Comm) -> None:
+    """Wait until all ranks have come here, for a while."""
+    _await(comm.Ibarrier(), comm)
+
+
 def _free(comm: MPI.Comm, key: int, duplicate: MPI.Comm) -> None:
     duplicate.Free()
 
@@ -37,7 +85,8 @@ SHARED = MPI.Comm.Create_keyval()
 def own(comm: MPI.Comm | None) -> MPI.Comm:
     """Duplicate a communicator, so that our messages never meet the caller's.
 
-    Once: the duplicate stays with the communicator, and is freed with it.
+    Once: the duplicate stays with the communicator, and is freed with it. It is the
+    first that the ranks do together: those that wait for one in vain end the job.
     """
     comm = MPI.COMM_WORLD if comm is None else comm
     if isinstance(comm, MPI.Comm) and comm == MPI.COMM_NULL:
@@ -49,7 +98,8 @@ def own(comm: MPI.Comm | None) -> MPI.Comm:
         raise TypeError(f"comm must be an mpi4py.MPI.Intracomm, not {comm!r}.")
     duplicate: Any = comm.Get_attr(DUPLICATE)
     if duplicate is None:
-        duplicate = comm.Dup()
+        duplicate, request = comm.Idup()
+        _await(request, comm)
         comm.Set_attr(DUPLICATE, duplicate)
     return duplicate
 
@@ -68,6 +118,7 @@ def together(comm: MPI.Comm, work: Callable[[], T]) -> T:
             raise
         failure = error
     said = None if failure is None else f"{type(failure).__name__}: {failure}"
+    _meet(comm)
     failures = comm.allgather(said)
     if all(message is None for message in failures):
         return result
@@ -79,6 +130,7 @@ def together(comm: MPI.Comm, work: Callable[[], T]) -> T:
 
 def check_agreement(comm: MPI.Comm, marks: dict[str, str]) -> None:
     """Raise in every rank when one has other parameters or data than rank 0."""
+    _meet(comm)
     everyone = comm.allgather(marks)
     names = dict.fromkeys(name for theirs in everyone for name in theirs)
     wrong = [

@@ -355,15 +355,12 @@ class Network:
 
         The parts are short, so that an interrupt need not wait for all.
         """
-        # One window alone has kernels of its own, which know no bfloat16.
-        least = 2 if self.precision == "bfloat16" else 1
-        share = -(-len(X) // self.threads.n)
-        batch = min(SCORING_BATCH, max(least, share))
+        batch = max(1, min(SCORING_BATCH, -(-len(X) // self.threads.n)))
 
         def own(part: slice) -> None:
             scratch = Workspace(
                 kernel_tier(self.precision), batch, len(self.E), *self._sizes(),
-                keep_probabilities=False,
+                scoring=True,
             )  # fmt: skip
             work(scratch, np.empty((batch, X.shape[1]), dtype=np.int32), part)
 

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable
 from contextlib import nullcontext
 from numbers import Integral, Real
+from types import SimpleNamespace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -14,7 +15,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from nplm._base import LanguageModel, unchanged_by_errors
+from nplm._base import LanguageModel, plain, unchanged_by_errors
 from nplm.checkpoint import Checkpoint, fingerprint
 from nplm.fitting import Windows, fit_network
 from nplm.network import Network, kernel_tier
@@ -101,7 +102,8 @@ class NeuralLM(LanguageModel):
     random_state : int, RandomState instance or None, default=None
         Seeds the initial weights and the order of examples. The same seed,
         `n_jobs` and machine give the same bits, unless several threads train
-        with ``parallel="async"`` or "locked".
+        with ``parallel="async"`` or "locked". What a fitted model says of a window
+        has the same bits for any `n_jobs`, alone or among other windows.
     verbose : int, default=0
         1 prints a line an epoch.
 
@@ -123,12 +125,13 @@ class NeuralLM(LanguageModel):
         Free parameters: ``|V|(1 + nm + h) + h(1 + (n-1)m)`` with direct
         connections.
     n_iter_ : int
-        Epochs run by the last `fit`.
+        Epochs run since the weights were drawn: a `partial_fit` or a fit with
+        `warm_start` adds its own. Early stopping may keep an earlier one's weights.
     n_seen_ : int
         Examples seen, the t of the schedule.
     history_ : dict of list
-        One entry an epoch: ``loss`` (mean negative log-likelihood of each
-        training example just before its update), ``val_loss`` (nan without
+        ``n_iter_`` entries, one an epoch: ``loss`` (mean negative log-likelihood
+        of each training example just before its update), ``val_loss`` (nan without
         held-out data), both in nats a token, and ``seconds``.
     order_, n_words_, classes_, n_features_in_
         The order in use, the vocabulary size, the word ids, the columns of X.
@@ -297,7 +300,7 @@ class NeuralLM(LanguageModel):
             self._check_shape()
         held_out = self._check_held_out(X_val, y_val)
         if held_out is None and self.early_stopping is True:
-            n_val = max(1, round(self.validation_fraction * len(y)))
+            n_val = max(1, round(plain(self.validation_fraction) * len(y)))
             if n_val >= len(y):
                 raise ValueError(
                     f"early_stopping=True holds out {n_val} of {len(y)} windows and "
@@ -335,15 +338,15 @@ class NeuralLM(LanguageModel):
         with nullcontext() if saves is None else saves:
             fit_network(
                 self, network, data,
-                keep=keep, max_iter=self.max_iter,
-                patience=self.n_iter_no_change if stop_early else None,
+                keep=keep, max_iter=plain(self.max_iter),
+                patience=plain(self.n_iter_no_change) if stop_early else None,
                 progress=progress, checkpoint=saves,
             )  # fmt: skip
 
     def _fingerprint(self, data: Windows) -> dict[str, str]:
         """Tell this fit from another: equal ones give the same bits."""
         X_val, y_val = data.held_out or (None, None)
-        parameters = self.get_params() | {
+        parameters = vars(self._asked()) | {
             "kernels": kernel_tier(self.precision),
             "n_jobs": n_threads(self.n_jobs),
         }
@@ -386,7 +389,6 @@ class NeuralLM(LanguageModel):
                 Windows(X, y, None, not first),
                 keep=keep,
                 max_iter=1,
-                history=None if first else self.history_,
             )
         return self
 
@@ -400,13 +402,19 @@ class NeuralLM(LanguageModel):
                 "n_hidden=0 without direct connections leaves no path from the "
                 "context to the output units; set direct=True or n_hidden above 0."
             )
-        lost = self.learning_rate_init * self.alpha * self.batch_size
+        asked = self._asked()
+        lost = asked.learning_rate_init * asked.alpha * asked.batch_size
         if lost >= 1:
             raise ValueError(
                 f"learning_rate_init * alpha * batch_size = {lost:g} would take more "
                 "than all of every weight away at each update; it must be below 1: "
                 "lower one of them."
             )
+
+    def _asked(self) -> SimpleNamespace:
+        """Parameters as a fit computes with them: Python's own numbers."""
+        parameters = self.get_params(deep=False)
+        return SimpleNamespace(**{name: plain(v) for name, v in parameters.items()})
 
     def _check_shape(self) -> None:
         """Raise when the parameters ask for another network than was fitted."""
@@ -437,14 +445,14 @@ class NeuralLM(LanguageModel):
         With U = W = 0 and b the logarithm of the (add-one) unigram frequencies
         the first updates need not learn how frequent words are.
         """
-        n_inputs = (self.order_ - 1) * self.embedding_dim
-        n_words, h = self.n_words_, self.n_hidden
+        h, m = plain(self.n_hidden), plain(self.embedding_dim)
+        n_words, n_inputs = self.n_words_, (self.order_ - 1) * m
         dtype = np.dtype(np.float64 if self.precision == "float64" else np.float32)
         counts = np.bincount(y, minlength=n_words) + 1.0
         H = _normal(rng, 3.0 / np.sqrt(max(n_inputs, 1)), (h, n_inputs), dtype)
         zero = np.zeros((), dtype)  # broadcast: zeros that take no memory
         return build(
-            C=_normal(rng, 0.1, (n_words, self.embedding_dim), dtype),
+            C=_normal(rng, 0.1, (n_words, m), dtype),
             H=H,
             d=np.zeros(h),
             U=np.broadcast_to(zero, (n_words, h)),

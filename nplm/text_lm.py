@@ -273,8 +273,8 @@ class TextLM(DensityMixin, BaseEstimator):
         random = check_random_state(random_state)
         start = self._check_document(context, "context")
         words = start.tolist()
-        while len(words) < len(start) + max_words:
-            proba = self._next_proba(words[-self.n_context :])
+        while len(words) < len(start) + int(max_words):
+            proba = self._next_proba(words[-int(self.n_context) :])
             # Relative to the largest, so that a low temperature cannot underflow.
             proba = (proba / proba.max()) ** (1 / temperature)
             word = int(random.choice(len(proba), p=proba / proba.sum()))

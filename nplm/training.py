@@ -20,6 +20,9 @@ __all__ = ["DivergenceError", "Epochs", "Progress", "Trainable", "run_epochs"]
 # epoch is run, mean loss of the epoch so far in nats a token).
 Progress = Callable[[int, int, float], None]
 
+# Examples whose mean loss tells a fit that diverges from a few that are hard.
+N_JUDGED = 1000
+
 # A kernel call lasts about this long, so that an interrupt is prompt.
 SECONDS_A_CALL = 0.1
 
@@ -128,6 +131,7 @@ def run_epochs(
         In one of several processes, or before training began: nothing is to keep.
     """
     at, best = _Position(seen=int(model.tally[1])), None
+    n_before = len(history["loss"])  # epochs of earlier fits
     if checkpoint is not None:
         saved = checkpoint.load()
         if saved is not None:
@@ -192,7 +196,7 @@ def run_epochs(
         if checkpoint is not None:
             # The call that was interrupted may have been at its end.
             at.done = int(model.tally[1]) - at.seen
-            if len(history["loss"]) == at.epoch - 1:
+            if len(history["loss"]) - n_before == at.epoch - 1:
                 _save(checkpoint, model, at, best, history, order)
         return interrupt
     finally:
@@ -297,8 +301,9 @@ def _check_divergence(
     loss: float, n_words: int, epoch: int, done: int, epochs: Epochs
 ) -> None:
     # A uniform guess loses log |V|: a mean worse than twice that (with room for
-    # tiny vocabularies) is no noise.
-    if not loss < 2 * math.log(n_words) + 5:
+    # tiny vocabularies) is no noise, if it is of more than a few examples.
+    few = done < N_JUDGED and math.isfinite(loss)
+    if not few and not loss < 2 * math.log(n_words) + 5:
         raise DivergenceError(
             f"{epochs.name}: training diverged in epoch {epoch} after {done} examples "
             f"(mean loss {loss:.4g} nats a token); lower learning_rate_init, now "

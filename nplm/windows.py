@@ -61,6 +61,7 @@ def windows(
     ([[0, 0], [0, 7], [7, 8], [0, 0]], [7, 8, 0, 9])
     """
     _check_whole(n_context, "n_context", 1)
+    n_context = int(n_context)  # NumPy's int8 overflows in sums
     stream = check_ids(ids, "ids", ndim=1)
     if len(stream) == 0:
         raise ValueError("ids is empty: there is no token to make a window of.")
@@ -148,7 +149,7 @@ def contiguous_split(
                 f"{name}={size!r} must be a number of tokens (int, 0 or more) or a "
                 "fraction of the stream (float, from 0 to below 1)."
             )
-        sizes[name] = round(size * n) if is_fraction else int(size)
+        sizes[name] = round(float(size) * n) if is_fraction else int(size)
         if sizes[name] == 0 and size > 0:
             raise ValueError(
                 f"{name}={size!r} of {n} tokens is no token at all: the corpus is too "

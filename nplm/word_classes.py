@@ -183,7 +183,7 @@ class WordClasses(TransformerMixin, BaseEstimator):
             )
         started = time.perf_counter()
         bigrams = Bigrams(before, after, n_words)
-        state = Partition(bigrams, min(self.n_classes, n_words), self.boundary)
+        state = Partition(bigrams, min(int(self.n_classes), n_words), self.boundary)
         rng = check_random_state(self.random_state)
         cooling = [0.0] * self.max_iter
         if self.max_iter:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -259,6 +260,30 @@ def test_an_interrupted_score_is_saved_too(data, tmp_path, monkeypatch):
     lm.fit(**data, checkpoint=tmp_path, progress=lambda done, *_: began_at.append(done))
     assert_same_fit(lm, whole)
     assert began_at[0] > 2 * len(data["y"])
+
+
+def test_an_interrupted_warm_start_goes_on(data, tmp_path):
+    lm = NeuralLM(max_iter=2, warm_start=True, **SETTINGS).fit(**data)
+    state = pickle.dumps(lm)
+    whole, again = pickle.loads(state).fit(**data), pickle.loads(state)
+
+    def interrupt(done, total, loss):
+        if done > 1.5 * len(data["y"]):
+            raise KeyboardInterrupt
+
+    with (
+        pytest.warns(RuntimeWarning, match="interrupted"),
+        pytest.raises(KeyboardInterrupt),
+    ):
+        lm.fit(**data, checkpoint=tmp_path, progress=interrupt)
+    assert lm.n_iter_ == len(lm.history_["loss"]) == 3
+    began_at = []
+    again.fit(
+        **data, checkpoint=tmp_path, progress=lambda done, *_: began_at.append(done)
+    )
+    assert_same_fit(again, whole)
+    assert again.n_iter_ == len(again.history_["loss"]) == 4
+    assert began_at[0] > 1.5 * len(data["y"])  # the interrupt saved it
 
 
 def assert_same_fit(one, other):

@@ -99,6 +99,22 @@ def test_a_rank_that_raises_ends_the_job(case, message, python):
     assert "nplm.mpi: rank 1 of 2 failed; ending the job." in output
 
 
+@pytest.mark.parametrize("case", ["leaves_before", "leaves_between"])
+@pytest.mark.parametrize("python", [(), ("-m", "mpi4py")])
+def test_a_rank_that_never_comes_is_not_waited_for_ever(case, python, monkeypatch):
+    monkeypatch.setitem(ENVIRONMENT, "NPLM_MPI_TIMEOUT", "2")
+    code, output = finish(start(3, case, python=python), seconds=60)
+    assert code != 0
+    assert "of 3 waited 2 s for the others, and one did not come" in output
+
+
+def test_a_limit_that_is_no_time_is_refused(monkeypatch):
+    monkeypatch.setitem(ENVIRONMENT, "NPLM_MPI_TIMEOUT", "soon")
+    code, output = finish(start(2, "disagreements", python=()), seconds=60)
+    assert code != 0
+    assert "NPLM_MPI_TIMEOUT='soon' must be a number of seconds above 0" in output
+
+
 def test_a_rank_that_is_killed_ends_the_job():
     code, output = finish(start(2, "killed"), seconds=60)
     assert code != 0

@@ -17,6 +17,7 @@ SHAPES = [  # n_words, n_context, n_hidden, embedding_dim, direct
     pytest.param(300, 2, 5, 3, True, id="hidden+direct, two tiles"),
     pytest.param(23, 4, 0, 5, True, id="direct"),
     pytest.param(2, 1, 1, 1, True, id="smallest"),
+    pytest.param(9, 0, 3, 2, True, id="no context"),
 ]
 
 

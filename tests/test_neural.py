@@ -258,10 +258,40 @@ def test_partial_fit_in_one_call_is_one_epoch(data):
 def test_warm_start_goes_on_from_the_weights(data):
     X, y, *_ = data
     lm = NeuralLM(n_words=20, max_iter=2, warm_start=True, **SMALL).fit(X, y)
-    before = lm.history_["loss"][-1]
+    before = lm.history_["loss"]
     lm.fit(X, y)
-    assert lm.history_["loss"][0] < before
+    assert lm.history_["loss"][:2] == before
+    assert lm.history_["loss"][2] < before[-1]
     assert lm.n_seen_ == 4 * len(y)
+
+
+def test_n_iter_counts_the_epochs_of_the_history(data):
+    X, y, X_val, y_val = data
+    lm = NeuralLM(n_words=20, max_iter=2, warm_start=True, **SMALL)
+
+    def check(n_epochs):
+        assert lm.n_iter_ == n_epochs
+        assert {len(values) for values in lm.history_.values()} == {n_epochs}
+
+    for n_epochs in (1, 2):
+        lm.partial_fit(X, y)
+        check(n_epochs)
+    lm.fit(X, y, X_val=X_val, y_val=y_val)
+    check(4)
+    assert np.isnan(lm.history_["val_loss"]).tolist() == [True, True, False, False]
+
+    def interrupt(done, total, loss):
+        if done > len(y):
+            raise KeyboardInterrupt
+
+    with (
+        pytest.warns(RuntimeWarning, match="interrupted in epoch 2 of at most 2"),
+        pytest.raises(KeyboardInterrupt),
+    ):
+        lm.fit(X, y, progress=interrupt)
+    check(5)
+    lm.set_params(warm_start=False, max_iter=1).fit(X, y)
+    check(1)
 
 
 def test_shuffle_off_takes_text_order(data):

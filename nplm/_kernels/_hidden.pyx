@@ -36,10 +36,7 @@ cdef void hidden_forward(
                 m * sizeof(floating),
             )
     if h > 0:
-        for k in range(K):
-            memcpy(a + k * h, d, h * sizeof(floating))
-        gemm(False, True, K, h, n_inputs, <floating>1, x, n_inputs, H, n_inputs,
-             <floating>1, a, h)
+        hidden_sums(size, H, d, K, work)
         if floating is float and work.loops != NULL:
             work.loops.tanh(a, K * h)
         else:
@@ -56,6 +53,35 @@ cdef void hidden_forward(
             zt[j * work.n_columns + k] = z[k * stride + j]
         for k in range(K, work.n_columns):
             zt[j * work.n_columns + k] = 0
+
+
+cdef void hidden_sums(
+    Hidden size, floating *H, floating *d, Py_ssize_t K, Workspace work,
+) noexcept nogil:
+    """``a = d + x @ H.T``; in scoring each row of a depends on its row of x only."""
+    cdef Py_ssize_t h = size.n_hidden, n_inputs = size.n_context * size.n_features
+    cdef Py_ssize_t columns = work.n_columns, j, k
+    cdef floating *x = <floating *>work.x
+    cdef floating *a = <floating *>work.a
+    cdef float *xt = <float *>work.xt
+    cdef float *sums = <float *>work.zt
+    if floating is float and work.loops != NULL and columns > 1:
+        work.loops.transpose(x, n_inputs, K, n_inputs, xt, columns)
+        work.loops.forward_tile(H, h, n_inputs, n_inputs, xt, columns, sums)
+        work.loops.transpose(sums, columns, h, K, a, h)
+        for k in range(K):
+            for j in range(h):
+                a[k * h + j] += d[j]
+        return
+    for k in range(K):
+        memcpy(a + k * h, d, h * sizeof(floating))
+    if not work.scoring:
+        gemm(False, True, K, h, n_inputs, <floating>1, x, n_inputs, H, n_inputs,
+             <floating>1, a, h)
+        return
+    for k in range(K):
+        gemm(False, True, 1, h, n_inputs, <floating>1, x + k * n_inputs, n_inputs,
+             H, n_inputs, <floating>1, a + k * h, h)
 
 
 cdef void hidden_backward(

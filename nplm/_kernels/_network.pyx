@@ -17,6 +17,17 @@ from nplm._kernels._team cimport (
 from nplm._kernels._workspace cimport Workspace
 
 
+ctypedef fused number:
+    int
+    float
+    double
+
+
+cdef inline number *data(number[:, ::1] matrix) noexcept nogil:
+    """Where a matrix begins; one that is empty, as contexts of no words, nowhere."""
+    return &matrix[0, 0] if matrix.shape[0] and matrix.shape[1] else NULL
+
+
 cdef inline void gather(
     const int[:, :] X, const int[:] y, const Py_ssize_t[::1] index,
     Py_ssize_t start, Py_ssize_t K, int *contexts, int *word,
@@ -88,10 +99,10 @@ def train(
     cdef Py_ssize_t n_outputs = outputs(size)
     cdef Py_ssize_t first = team.first[member]
     cdef Py_ssize_t n_rows = team.first[member + 1] - first
-    cdef floating *rows = &E[first - team.first[team.here], 0]
-    cdef int *context = &contexts[0, 0]
+    cdef floating *rows = data(E) + (first - team.first[team.here]) * E.shape[1]
+    cdef int *context = data(contexts)
     cdef double rate, decay
-    cdef floating *h_data = &H[0, 0] if size.n_hidden else NULL
+    cdef floating *h_data = data(H)
     cdef floating *d_data = &d[0] if size.n_hidden else NULL
     with nogil:
         while start < n and not barrier_broken(&team.barrier):
@@ -102,12 +113,12 @@ def train(
                     if alpha != 0:
                         settle(C, C_clock, atomic_read(&clock[1]), context,
                                K * n_context)
-                    hidden_forward(size, &C[0, 0], h_data, d_data, context, K, leader)
+                    hidden_forward(size, data(C), h_data, d_data, context, K, leader)
                 if barrier_wait(&team.barrier):
                     break
                 for k in range(K):
                     work.target[k] = leader.word[k] - <int>first
-                output_forward(rows, n_rows, n_outputs, work.target, K, work, True,
+                output_forward(rows, n_rows, n_outputs, work.target, K, work,
                                <floating *>NULL)
                 publish_totals(team, work)
             if barrier_wait(&team.barrier):
@@ -126,7 +137,7 @@ def train(
             if phases & UPDATE and leads:
                 add_gradients(team, n_outputs * work.n_columns, <floating *>work.dzt)
                 # The decay still due to the rows of C falls on this gradient too.
-                hidden_backward(size, &C[0, 0], h_data, d_data, context, K, leader,
+                hidden_backward(size, data(C), h_data, d_data, context, K, leader,
                                 <floating>rate, <floating>(1 - decay),
                                 <floating>(rate / (1 - decay)))
                 lock_release(team.lock)
@@ -182,17 +193,17 @@ def score(
     cdef Py_ssize_t n = len(index), n_context = X.shape[1], start = 0
     cdef Py_ssize_t K, k
     cdef Hidden size = sizes(C, H, n_context, direct)
-    cdef floating *h_data = &H[0, 0] if size.n_hidden else NULL
+    cdef floating *h_data = data(H)
     cdef floating *d_data = &d[0] if size.n_hidden else NULL
     with nogil:
         while start < n:
             K = min(work.batch_size, n - start)
-            gather(X, y, index, start, K, &contexts[0, 0], work.word)
+            gather(X, y, index, start, K, data(contexts), work.word)
             for k in range(K):
                 work.target[k] = work.word[k] - <int>first
-            hidden_forward(size, &C[0, 0], h_data, d_data, &contexts[0, 0], K, work)
-            output_forward(&E[0, 0], E.shape[0], outputs(size), work.target, K, work,
-                           False, <floating *>NULL)
+            hidden_forward(size, data(C), h_data, d_data, data(contexts), K, work)
+            output_forward(data(E), E.shape[0], outputs(size), work.target, K, work,
+                           <floating *>NULL)
             for k in range(K):
                 totals[0, start + k] = work.total_max[k]
                 totals[1, start + k] = work.total_sum[k]
@@ -212,7 +223,7 @@ def probabilities(
     cdef Py_ssize_t n = len(index), n_context = X.shape[1], start = 0, n_words = len(E)
     cdef Py_ssize_t K, i, j, k
     cdef Hidden size = sizes(C, H, n_context, direct)
-    cdef floating *h_data = &H[0, 0] if size.n_hidden else NULL
+    cdef floating *h_data = data(H)
     cdef floating *d_data = &d[0] if size.n_hidden else NULL
     cdef floating *row
     cdef floating shift, high
@@ -224,9 +235,9 @@ def probabilities(
             for k in range(K):
                 for i in range(n_context):
                     contexts[k, i] = X[index[start + k], n_context - 1 - i]
-            hidden_forward(size, &C[0, 0], h_data, d_data, &contexts[0, 0], K, work)
-            output_forward(&E[0, 0], n_words, outputs(size), work.target, K, work,
-                           False, &out[start, 0])
+            hidden_forward(size, data(C), h_data, d_data, data(contexts), K, work)
+            output_forward(data(E), n_words, outputs(size), work.target, K, work,
+                           &out[start, 0])
             for k in range(K):
                 row = &out[start + k, 0]
                 if logarithm:

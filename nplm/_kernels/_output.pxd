@@ -5,7 +5,7 @@ from nplm._kernels._workspace cimport Workspace
 
 cdef void output_forward(
     floating *E, Py_ssize_t n_rows, Py_ssize_t n_outputs, const int *target,
-    Py_ssize_t K, Workspace work, bint keep, floating *logits,
+    Py_ssize_t K, Workspace work, floating *logits,
 ) noexcept nogil
 
 cdef void output_backward(

@@ -13,7 +13,7 @@ backward pass (to compute them again would cost a third of the time).
 
 from cython cimport floating
 from libc.math cimport INFINITY, exp
-from libc.string cimport memcpy, memset
+from libc.string cimport memset
 
 from nplm._kernels._elementwise cimport (
     exp_columns, exp_differences, exp_row, row_dots, row_updates, transpose,
@@ -29,7 +29,7 @@ cdef enum:
 
 cdef void output_forward(
     floating *E, Py_ssize_t n_rows, Py_ssize_t n_outputs, const int *target,
-    Py_ssize_t K, Workspace work, bint keep, floating *logits,
+    Py_ssize_t K, Workspace work, floating *logits,
 ) noexcept nogil:
     """Logits of K examples, and their maximum and sum of exponentials.
 
@@ -39,8 +39,8 @@ cdef void output_forward(
         total_sum = np.exp(y - total_max[:, None]).sum(axis=1)
         target_logit = y[np.arange(K), target]
 
-    A target outside [0, n_rows) belongs to another shard: -inf. With `keep`
-    the exponentials (relative to their tile's maximum) stay in ``work.p``.
+    A target outside [0, n_rows) belongs to another shard: -inf. In training the
+    exponentials (relative to their tile's maximum) stay in ``work.p``. In scoring
     `logits`, (K, n_rows), is filled with y unless it is NULL.
     """
     cdef Py_ssize_t columns = work.n_columns, stride = work.stride
@@ -53,16 +53,16 @@ cdef void output_forward(
         work.target_logit[k] = -INFINITY
         work.total_max[k] = -INFINITY
     if columns == 1:
-        forward_one(E, n_rows, target, work, logits)
+        forward_one(E, n_rows, target, work)
         return
     begin_batch(<floating *>work.z, n_outputs, K, work)
     for tile in range(work.n_tiles):
         first = tile * work.tile_rows
         rows = min(work.tile_rows, n_rows - first)
-        p = <floating *>work.p + (first * columns if keep else 0)
+        p = <floating *>work.p + (0 if work.scoring else first * columns)
         high = <floating *>work.tile_max + tile * columns
         total = <floating *>work.tile_sum + tile * columns
-        tile_logits(E + first * stride, rows, n_outputs, p, work)
+        tile_logits(E + first * stride, rows, n_outputs, p, K, work)
         if logits != NULL:
             if floating is float and work.loops != NULL:
                 work.loops.transpose(p, columns, rows, K, logits + first, n_rows)
@@ -92,9 +92,8 @@ cdef void output_forward(
 
 cdef void forward_one(
     floating *E, Py_ssize_t n_rows, const int *target, Workspace work,
-    floating *logits,
 ) noexcept nogil:
-    """`output_forward` for one example: each row of E is read once."""
+    """`output_forward` to train on one example: each row of E is read once."""
     cdef floating *z = <floating *>work.z
     cdef floating *p = <floating *>work.p
     cdef floating *high = <floating *>work.tile_max
@@ -112,8 +111,6 @@ cdef void forward_one(
         row_dots(E, n_rows, work.stride, z, p)
     if 0 <= target[0] < n_rows:
         work.target_logit[0] = p[target[0]]
-    if logits != NULL:
-        memcpy(logits, p, n_rows * sizeof(floating))
     if floating is float and work.loops != NULL:
         work.total_sum[0] = work.loops.exp_row(p, n_rows, high)
     else:

@@ -8,7 +8,8 @@ cdef void begin_batch(
 ) noexcept nogil
 
 cdef void tile_logits(
-    floating *E, Py_ssize_t rows, Py_ssize_t n_outputs, floating *logits, Workspace work,
+    floating *E, Py_ssize_t rows, Py_ssize_t n_outputs, floating *logits,
+    Py_ssize_t K, Workspace work,
 ) noexcept nogil
 
 cdef void tile_slopes(

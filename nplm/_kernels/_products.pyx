@@ -7,7 +7,7 @@ of the tests.
 
 from cython cimport floating
 
-from nplm._kernels._blas cimport gemm
+from nplm._kernels._blas cimport gemm, matrix_vector
 from nplm._kernels._elementwise cimport scale_columns
 from nplm._kernels._workspace cimport PANEL, Workspace, bf16
 
@@ -29,10 +29,15 @@ cdef void begin_batch(
 
 
 cdef void tile_logits(
-    floating *E, Py_ssize_t rows, Py_ssize_t n_outputs, floating *logits, Workspace work,
+    floating *E, Py_ssize_t rows, Py_ssize_t n_outputs, floating *logits,
+    Py_ssize_t K, Workspace work,
 ) noexcept nogil:
-    """``logits[:] = E @ z.T``, (rows, n_columns)."""
-    cdef Py_ssize_t columns = work.n_columns, stride = work.stride
+    """``logits[:] = E @ z.T``, (rows, n_columns).
+
+    In scoring each column depends on its row of z only.
+    """
+    cdef Py_ssize_t columns = work.n_columns, stride = work.stride, k
+    cdef floating *z = <floating *>work.z
     cdef floating *zt = <floating *>work.zt
     if floating is float and work.bfloat16 != NULL:
         work.bfloat16.pack_rows(E, stride, rows, stride, work.left_E, work.D)
@@ -41,6 +46,10 @@ cdef void tile_logits(
             logits, columns, NULL, 0)
     elif floating is float and work.loops != NULL:
         work.loops.forward_tile(E, rows, stride, n_outputs, zt, columns, logits)
+    elif work.scoring:
+        for k in range(K):
+            matrix_vector(rows, n_outputs, E, stride, z + k * stride,
+                          logits + k, columns)
     else:
         gemm(False, False, rows, columns, n_outputs, <floating>1, E, stride, zt,
              columns, <floating>0, logits, columns)

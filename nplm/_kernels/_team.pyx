@@ -79,7 +79,7 @@ cdef class Team:
         for i in range(self.size) if member is None else [member]:
             work = Workspace(
                 tier, batch_size, self.first[i + 1] - self.first[i], *args,
-                keep_probabilities=True, **kwargs,
+                scoring=False, **kwargs,
             )
             if workspaces:  # all threads read what the first writes
                 work.z = (<Workspace>workspaces[0]).z

@@ -49,6 +49,7 @@ cdef extern from "bfloat16.h" nogil:
 cdef class Workspace:
     cdef const Loops *loops                  # NULL: BLAS and plain loops
     cdef const Bfloat16 *bfloat16            # NULL: products in full precision
+    cdef readonly bint scoring               # not training
     cdef readonly Py_ssize_t batch_size      # K, examples of a mini-batch
     cdef readonly Py_ssize_t n_columns       # K rounded up: a row of the scratch
     cdef readonly Py_ssize_t stride          # n_outputs rounded up: a row of E
@@ -62,6 +63,7 @@ cdef class Workspace:
     cdef void *da                            # (K, n_hidden)
     cdef void *dx                            # (K, n_inputs)
     # unit-major: one column an example
+    cdef void *xt                            # (n_inputs, n_columns)
     cdef void *zt                            # (stride, n_columns)
     cdef void *dzt                           # (stride, n_columns)
     # scratch of the softmax

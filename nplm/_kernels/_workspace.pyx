@@ -1,5 +1,11 @@
 """Everything one thread owns while it trains or scores: allocated once a fit.
 
+Scoring promises more than training: what it computes of an example depends on that
+example only, to the last bit, not on its neighbours in the mini-batch, its place
+among them or their number. Hence an example alone is scored by the kernels for
+many; those of `tier.h` and `bfloat16.h` add up each number's terms in one order,
+whatever block it falls into, and BLAS, which does not, gets an example at a time.
+
 Large buffers given back to the system and asked for again at every batch would
 cost a page fault for every 4 KB of them.
 """
@@ -57,9 +63,9 @@ cdef class Workspace:
     precision : str
         "float32", "float64", or "bfloat16" for products of float32 parameters
         rounded to that.
-    keep_probabilities : bool
-        Training keeps the exponentials of all words between the forward and
-        the backward pass; scoring needs one tile of them.
+    scoring : bool
+        To score, not to train. Training keeps the exponentials of all words
+        between the forward and the backward pass; scoring needs one tile of them.
     tile_rows : int
         Words of a tile, so that its rows and exponentials stay in cache.
     """
@@ -67,39 +73,41 @@ cdef class Workspace:
     def __cinit__(
         self, str tier, Py_ssize_t batch_size, Py_ssize_t n_words,
         Py_ssize_t n_inputs, Py_ssize_t n_hidden, Py_ssize_t n_outputs,
-        str precision, *, bint keep_probabilities, Py_ssize_t tile_rows=192,
+        str precision, *, bint scoring, Py_ssize_t tile_rows=192,
     ):
         if tier not in available_tiers(precision):
             raise ValueError(
                 f"kernel tier {tier!r} is not one this processor has for {precision}: "
                 f"choose among {', '.join(available_tiers(precision))}"
             )
+        cdef bint alone = batch_size == 1 and not scoring
+        self.scoring = scoring
         self.loops = NULL
         self.bfloat16 = NULL
         if precision == "bfloat16":
             # One example at a time waits for the weights: nothing to gain.
-            self.bfloat16 = NULL if batch_size == 1 else find_bfloat16(tier.encode())
+            self.bfloat16 = NULL if alone else find_bfloat16(tier.encode())
             self.loops = find_loops(b"plain" if tier == "plain" else b"avx512")
         elif tier != "blas":
             self.loops = find_loops(tier.encode())
         cdef Py_ssize_t itemsize = 8 if precision == "float64" else 4
         cdef Py_ssize_t K = batch_size
-        cdef Py_ssize_t columns = 1 if K == 1 else round_up(K, LANES)
+        cdef Py_ssize_t columns = 1 if alone else round_up(K, LANES)
         cdef Py_ssize_t stride = row_stride(n_outputs)
         self.batch_size = K
         self.n_columns = columns
         self.stride = stride
-        # One example at a time has one pass over all rows: one tile.
-        self.tile_rows = max(1, n_words if K == 1 else min(tile_rows, n_words))
+        # One example at a time trains in one pass over all rows: one tile.
+        self.tile_rows = max(1, n_words if alone else min(tile_rows, n_words))
         self.n_tiles = (n_words + self.tile_rows - 1) // self.tile_rows
 
-        cdef Py_ssize_t kept = n_words if keep_probabilities else self.tile_rows
+        cdef Py_ssize_t kept = self.tile_rows if scoring else n_words
         cdef Py_ssize_t R = round_up(self.tile_rows, PANEL)
         cdef Py_ssize_t D = round_up(stride, PANEL)
         cdef Py_ssize_t N = round_up(columns, PANEL)
         if self.bfloat16 == NULL:
             R = D = N = 0
-        cdef Py_ssize_t[25] sizes
+        cdef Py_ssize_t[26] sizes
         sizes[:] = [
             K * n_inputs * itemsize, K * n_hidden * itemsize, K * stride * itemsize,
             K * n_hidden * itemsize, K * n_inputs * itemsize,
@@ -112,9 +120,10 @@ cdef class Workspace:
             columns * sizeof(double), columns * sizeof(double),
             K * sizeof(int),
             R * D * 2, R * N * 2, D * N * 2, R * N * 2, N * D * 2, N * sizeof(float),
+            0 if alone else n_inputs * columns * itemsize,
         ]
         cdef Py_ssize_t i, total = ALIGNMENT
-        for i in range(25):
+        for i in range(26):
             sizes[i] = round_up(sizes[i], ALIGNMENT)
             total += sizes[i]
         try:
@@ -128,8 +137,8 @@ cdef class Workspace:
 
         cdef uintptr_t at = <uintptr_t>&self.memory[0]
         at = (at + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT
-        cdef (void *)[25] start
-        for i in range(25):
+        cdef (void *)[26] start
+        for i in range(26):
             start[i] = <void *>at
             at += sizes[i]
         self.x, self.a, self.z = start[0], start[1], start[2]
@@ -147,6 +156,7 @@ cdef class Workspace:
         self.left_E, self.left_g = <bf16 *>start[19], <bf16 *>start[20]
         self.right_zt, self.right_g = <bf16 *>start[21], <bf16 *>start[22]
         self.right_z, self.ones = <bf16 *>start[23], <float *>start[24]
+        self.xt = start[25]
         for i in range(N):
             self.ones[i] = 1
         self.R, self.D, self.N = R, D, N

@@ -43,7 +43,7 @@ def forward(
     has its features first. What the output units multiply is `rounded`.
     """
     K = len(X)
-    x = C[X[:, ::-1]].reshape(K, -1)
+    x = C[X[:, ::-1]].reshape(K, X.shape[1] * C.shape[1])
     a = np.tanh(d + x @ H.T)
     direct = E.shape[1] > len(H) + 1
     z = np.hstack([a, x, np.ones((K, 1))] if direct else [a, np.ones((K, 1))])
@@ -78,7 +78,7 @@ def gradients(
     if E.shape[1] > h + 1:
         dx += dz[:, h:-1]
     dC = np.zeros_like(C)
-    np.add.at(dC, X[:, ::-1], dx.reshape(K, X.shape[1], -1))
+    np.add.at(dC, X[:, ::-1], dx.reshape(*X.shape, C.shape[1]))
     total = float(log_p[np.arange(K), y].sum())
     return total, dC, do.T @ x, do.sum(axis=0), g.T @ rounded(z)
 

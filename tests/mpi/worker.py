@@ -234,6 +234,21 @@ def raises_again():
     in_the_middle(again)
 
 
+def leaves_before():
+    """A rank that ends well, and never comes to the fit."""
+    if comm.rank == comm.size - 1:
+        sys.exit()
+    X, y = data(20)
+    mpi.fit(NeuralLM(n_words=20, max_iter=1, **SETTINGS), X, y)
+
+
+def leaves_between():
+    X, y = data(20)
+    lm = mpi.fit(NeuralLM(n_words=20, max_iter=1, **SETTINGS), X, y, keep="shards")
+    if comm.rank > 0:
+        lm.score(X, y)
+
+
 def cannot_begin():
     def initialise(*args, **kwargs):
         raise MemoryError("no room")

@@ -1,0 +1,110 @@
+"""Parameters that are NumPy's numbers, as a grid made by np.arange has them."""
+
+import numbers
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from nplm import (
+    ClassLM,
+    InterpolatedTrigram,
+    KneserNeyLM,
+    MixtureLM,
+    NeuralLM,
+    TextLM,
+    UniformLM,
+    Vocabulary,
+    WordClasses,
+    contiguous_split,
+    windows,
+)
+
+# With their whole parameters within a byte; there are more windows than fit in one.
+N_WORDS = 100
+IDS = np.random.default_rng(0).zipf(1.3, 700) % N_WORDS
+X, Y = windows(IDS, 3)
+TEXT = " ".join(f"w{i}" for i in IDS)
+ESTIMATORS = {
+    "NeuralLM": NeuralLM(
+        3, n_words=N_WORDS, n_hidden=100, embedding_dim=100, direct=True, max_iter=2,
+        batch_size=2, early_stopping=True, n_iter_no_change=1, n_jobs=1, random_state=0,
+        verbose=0,
+    ),
+    "InterpolatedTrigram": InterpolatedTrigram(3, n_words=N_WORDS),
+    "KneserNeyLM": KneserNeyLM(3, n_words=N_WORDS, boundary=7),
+    "ClassLM": ClassLM(
+        3, n_words=N_WORDS, n_classes=30, uniform_weight=0.1, boundary=7, random_state=0
+    ),
+    "WordClasses": WordClasses(
+        30, n_words=N_WORDS, boundary=7, random_state=0, max_iter=3
+    ),
+    "UniformLM": UniformLM(n_words=N_WORDS),
+    "MixtureLM": MixtureLM(
+        [("one", UniformLM()), ("two", InterpolatedTrigram(2))], n_words=N_WORDS,
+        max_iter=100,
+    ),
+    "TextLM": TextLM(InterpolatedTrigram(3), 2),
+    "Vocabulary": Vocabulary(2, 50),
+}  # fmt: skip
+
+
+def numeric(kind):
+    for name, estimator in ESTIMATORS.items():
+        for parameter, value in estimator.get_params(deep=False).items():
+            is_whole = isinstance(value, numbers.Integral)
+            if not isinstance(value, numbers.Real) or isinstance(value, bool):
+                continue
+            if is_whole == (kind is numbers.Integral) and abs(value) < 128:
+                yield pytest.param(name, parameter, id=f"{name}({parameter})")
+
+
+def fitted(estimator):
+    """What it learned, but for the time that it took."""
+    if isinstance(estimator, Vocabulary):
+        estimator.fit([TEXT.split()])
+        return {"words": list(estimator.words_)}
+    if isinstance(estimator, WordClasses):
+        estimator.fit(IDS)
+    elif isinstance(estimator, TextLM):
+        return {"score": estimator.fit([IDS, IDS]).score([IDS])}
+    else:
+        estimator.fit(X, Y, X_val=X[:300], y_val=Y[:300])
+        return {"proba": estimator.predict_proba(X)}
+    return {"classes": estimator.labels_}
+
+
+def check_same(name, parameter, value):
+    # As what it is to Python: a float16 is not quite the number it was made of.
+    plain = clone(ESTIMATORS[name]).set_params(**{parameter: value.item()})
+    given = clone(ESTIMATORS[name]).set_params(**{parameter: value})
+    want = fitted(plain)
+    for key, got in fitted(given).items():
+        np.testing.assert_array_equal(got, want[key])
+
+
+@pytest.mark.filterwarnings("ignore:Kneser-Ney cannot estimate:UserWarning")
+@pytest.mark.parametrize("kind", [np.int8, np.uint8])
+@pytest.mark.parametrize(("name", "parameter"), list(numeric(numbers.Integral)))
+def test_a_whole_number_of_numpys(name, parameter, kind):
+    check_same(name, parameter, kind(getattr(ESTIMATORS[name], parameter)))
+
+
+@pytest.mark.filterwarnings("ignore:Kneser-Ney cannot estimate:UserWarning")
+@pytest.mark.parametrize("kind", [np.float16, np.float32])
+@pytest.mark.parametrize(("name", "parameter"), list(numeric(numbers.Real)))
+def test_a_float_of_numpys(name, parameter, kind):
+    check_same(name, parameter, kind(getattr(ESTIMATORS[name], parameter)))
+
+
+@pytest.mark.parametrize("kind", [np.int8, np.uint8])
+def test_numbers_that_functions_take(kind):
+    for got, want in zip(windows(IDS, kind(4)), windows(IDS, 4), strict=True):
+        np.testing.assert_array_equal(got, want)
+    halves = contiguous_split(np.arange(10**6), valid=np.float16(0.5), test=kind(3))
+    assert [len(part) for part in halves] == [499_997, 500_000, 3]
+    lm = TextLM(UniformLM(), kind(2)).fit([IDS])
+    drawn = [
+        lm.generate(IDS[:300], max_words=n, random_state=0) for n in (kind(100), 100)
+    ]
+    np.testing.assert_array_equal(*drawn)
