@@ -152,7 +152,8 @@ def run_epochs(
             for done in calls:
                 at.done, at.seconds = done, time.perf_counter() - started
                 loss = model.agree(model.tally[0] / at.done)
-                _check_divergence(loss, n_words, at.epoch, at.done, epochs)
+                if at.done >= N_JUDGED or not math.isfinite(loss):
+                    _check_divergence(loss, n_words, at.epoch, at.done, epochs)
                 if progress is not None:
                     progress(done_before + at.done, total, loss)
                 if checkpoint is None or at.done == n_examples:
@@ -301,9 +302,8 @@ def _check_divergence(
     loss: float, n_words: int, epoch: int, done: int, epochs: Epochs
 ) -> None:
     # A uniform guess loses log |V|: a mean worse than twice that (with room for
-    # tiny vocabularies) is no noise, if it is of more than a few examples.
-    few = done < N_JUDGED and math.isfinite(loss)
-    if not few and not loss < 2 * math.log(n_words) + 5:
+    # tiny vocabularies) is no noise.
+    if not loss < 2 * math.log(n_words) + 5:
         raise DivergenceError(
             f"{epochs.name}: training diverged in epoch {epoch} after {done} examples "
             f"(mean loss {loss:.4g} nats a token); lower learning_rate_init, now "
