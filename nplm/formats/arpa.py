@@ -14,6 +14,7 @@ from nplm.backoff_lm import BackoffLM
 from nplm.formats._arpa_lines import NgramLines
 from nplm.formats._files import check_writable, reading, writing
 from nplm.formats._lines import Lines
+from nplm.formats._models import tree_of
 from nplm.formats._words import BEGIN, END, WordText, check_marks, check_words
 
 __all__ = ["read_arpa", "write_arpa"]
@@ -42,6 +43,10 @@ def write_arpa(
 
     Raises
     ------
+    TypeError
+        If the model is none of n-grams that back off.
+    NotFittedError
+        If it is not fitted.
     ValueError
         If the words are not one an id, distinct, and without blanks.
     OSError
@@ -73,7 +78,7 @@ def write_arpa(
     True
     """
     check_writable(path)
-    tree, boundary = model.tree_, model.boundary
+    tree, boundary = tree_of(model), model.boundary
     words = check_words(words, tree.n_words)
     check_marks(words, boundary)
     if boundary is not None:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from nplm._kernels import _ngram_format, _ngram_parse
 from nplm.formats._arpa_lines import BUFFER_BYTES
 from nplm.formats._files import check_writable, reading, writing
+from nplm.formats._models import counts_of
 from nplm.formats._words import BEGIN, END, WordText, check_marks, check_words
 from nplm.kneser_ney import KneserNeyLM
 
@@ -39,13 +40,17 @@ def write_counts(
 
     Raises
     ------
+    TypeError
+        If the model keeps no counts.
+    NotFittedError
+        If it is not fitted.
     ValueError
         If the words are not one an id, distinct, and without blanks.
     OSError
         If `path` cannot be written, before any work is done.
     """
     check_writable(path)
-    tree, boundary = model.counts_, model.boundary
+    tree, boundary = counts_of(model), model.boundary
     words = check_words(words, tree.n_words)
     check_marks(words, boundary)
     if boundary is not None:

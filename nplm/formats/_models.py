@@ -1,0 +1,42 @@
+"""The n-grams of a model that is to be written."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from sklearn.utils.validation import check_is_fitted
+
+from nplm.backoff_lm import BackoffLM
+from nplm.kneser_ney import KneserNeyLM
+
+if TYPE_CHECKING:
+    from nplm.backoff import BackoffTree
+    from nplm.counts import NgramCounts
+
+__all__ = ["counts_of", "tree_of"]
+
+
+def tree_of(model: Any) -> BackoffTree:
+    """Return the n-grams of a fitted back-off model, or raise."""
+    if not isinstance(model, BackoffLM):
+        raise TypeError(
+            f"{_name(model)} is not made of n-grams with back-off weights, which is "
+            "what the file holds; give a KneserNeyLM or a BackoffLM."
+        )
+    check_is_fitted(model, "tree_")
+    return model.tree_
+
+
+def counts_of(model: Any) -> NgramCounts:
+    """Return the n-gram counts of a fitted model, or raise."""
+    if not isinstance(model, KneserNeyLM):
+        raise TypeError(
+            f"{_name(model)} keeps no n-gram counts, which is what the file holds; "
+            "give a KneserNeyLM."
+        )
+    check_is_fitted(model, "counts_")
+    return model.counts_
+
+
+def _name(model: Any) -> str:
+    return model.__name__ if isinstance(model, type) else type(model).__name__
