@@ -187,6 +187,16 @@ def test_a_header_with_something_else(saved, changes):
         load_binary(path)
 
 
+@pytest.mark.parametrize("key", ["version", "n_words", "boundary", "arrays"])
+def test_a_header_that_lacks_something(saved, key):
+    path, _ = saved
+    header, arrays = read_parts(path)
+    del header[key]
+    write_raw(path, json.dumps(header).encode(), arrays)
+    with pytest.raises(ValueError, match="is damaged: its header"):
+        load_binary(path)
+
+
 @pytest.mark.parametrize(
     "changes",
     [

@@ -193,7 +193,7 @@ def test_a_count_file_of_srilm(tmp_path):
         ("a a a a a a a a a a\t1\na 1\n", "line 1: .* is not 1 to 9 words"),
         ("\n", "is empty"),
         ("a\t1\n<s>\t1\n<s> a\t1\n", "begin with <s>, but no </s>"),
-        (b"\xe4\t1\n", "is not UTF-8"),
+        (b"a\t1\n \xe4\t1\n", "line 2: not UTF-8"),
         (f"a\t{2**52}\nb\t{2**52}\n", "counts of its 1-grams add up to 9.01e"),
         ("\n" * 9 + "a 1\n" + "a " * 5000, r"line 11: .{99,600}$"),
     ],

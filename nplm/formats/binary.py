@@ -308,7 +308,7 @@ def _read_header(path: Path) -> tuple[dict[str, Any], int]:
 def _check_header(header: dict[str, Any], path: Path) -> None:
     """Refuse a header with anything that `save_binary` does not write."""
     n_words: Any = header.get("n_words")
-    boundary = header.get("boundary")
+    boundary = header.get("boundary", "missing")
     if not _is_whole(n_words, 1, MAX_N_WORDS):
         raise _damaged(path, f"its header has n_words={n_words!r}")
     if boundary is not None and not _is_whole(boundary, 0, n_words - 1):

@@ -180,8 +180,11 @@ def _unigrams(data: bytes, path: str) -> list[str]:
     try:
         return list(dict.fromkeys(word.decode() for word in found))
     except UnicodeDecodeError as error:
+        bad = re.search(rb"^%b*%b\s" % (blank, re.escape(error.object)), data, re.M)
+        line = 1 + data.count(b"\n", 0, bad.start() if bad else 0)
         raise ValueError(
-            f"{path} is not UTF-8 ({error}); convert it, with iconv for example."
+            f"{path}, line {line}: not UTF-8 ({error.reason}); convert the file, with "
+            "iconv for example."
         ) from error
 
 
