@@ -21,6 +21,8 @@ CHUNK_BYTES = 1 << 24
 MAX_LINE_BYTES = 1 << 24
 # Rows to begin a table with, whatever the file says of its size; more as they come.
 FIRST_ROWS = 1 << 16
+# Any number of them at once: a small archive may hold a great many.
+BLANK_LINES = re.compile(rb"\s*\n")
 # Characters of a line in an error.
 MAX_SHOWN = 200
 
@@ -53,6 +55,10 @@ class Lines:
     def next(self) -> str | None:
         """Return the next line that is not blank, or None at the end of the file."""
         while True:
+            blank = BLANK_LINES.match(self._buffer, self._at)
+            if blank:
+                self._n_read += self._buffer.count(b"\n", self._at, blank.end())
+                self._at = blank.end()
             end = self._buffer.find(b"\n", self._at)
             if end < 0:
                 if self._fill():
