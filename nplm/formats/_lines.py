@@ -20,7 +20,8 @@ CHUNK_BYTES = 1 << 24
 # No line of a model or of counts comes near it; a file without lines does.
 MAX_LINE_BYTES = 1 << 24
 # Rows to begin a table with, whatever the file says of its size; more as they come.
-FIRST_ROWS = 1 << 16
+# Memory is only taken by those that are filled.
+FIRST_ROWS = 1 << 20
 # Any number of them at once: a small archive may hold a great many.
 BLANK_LINES = re.compile(rb"\s*\n")
 # Characters of a line in an error.
