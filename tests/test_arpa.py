@@ -304,6 +304,22 @@ def test_a_line_without_end(tmp_path, monkeypatch):
             read_arpa(path)
 
 
+def test_weights_whose_product_overflows(tmp_path):
+    """Each can be held, and nine of them cannot."""
+    path = tmp_path / "model.arpa"
+    counts = "".join(f"ngram {k}=1\n" for k in range(1, 11))
+    lines = "".join(
+        f"\\{k}-grams:\n-1\t{' '.join(['a'] * k)}\t38\n" for k in range(1, 10)
+    )
+    longest = f"\\10-grams:\n-1\t{' '.join(['a'] * 10)}\n"
+    path.write_text(f"\\data\\\n{counts}{lines}{longest}\\end\\\n")
+    with pytest.raises(ValueError, match=r"model\.arpa has back-off weights whose"):
+        read_arpa(path)
+    path.write_text(path.read_text().replace("\t38", "\t33"))
+    model, _ = read_arpa(path)
+    assert np.isfinite(model.predict_proba(np.zeros((1, 9), dtype=int))).all()
+
+
 def test_the_highest_order(tmp_path):
     path = tmp_path / "model.arpa"
     counts = "".join(f"ngram {k}={0 if 2 <= k < 255 else 1}\n" for k in range(1, 256))

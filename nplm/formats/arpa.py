@@ -15,7 +15,7 @@ from nplm.backoff_lm import BackoffLM
 from nplm.formats._arpa_lines import NgramLines
 from nplm.formats._files import check_writable, reading, writing
 from nplm.formats._lines import Lines, shown
-from nplm.formats._models import tree_of
+from nplm.formats._models import multiplies, tree_of
 from nplm.formats._words import BEGIN, END, WordText, check_marks, check_words
 from nplm.tree import MAX_NGRAMS
 
@@ -170,6 +170,11 @@ def read_arpa(path: str | os.PathLike[str]) -> tuple[BackoffLM, list[str]]:
         ) from error
     except ValueError as error:  # more contexts than have numbers
         raise ValueError(f"{os.fspath(path)} has {error}") from error
+    if not multiplies(tree):
+        raise ValueError(
+            f"{os.fspath(path)} has back-off weights whose product overflows: no model "
+            "has such; estimate it again."
+        )
     return BackoffLM.from_tree(tree, boundary=boundary), words
 
 

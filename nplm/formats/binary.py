@@ -16,7 +16,7 @@ from nplm._base import MAX_N_WORDS
 from nplm.backoff import BackoffTree
 from nplm.backoff_lm import BackoffLM
 from nplm.formats._files import check_writable, writing
-from nplm.formats._models import tree_of
+from nplm.formats._models import multiplies, tree_of
 from nplm.formats._words import check_words
 
 __all__ = ["load_binary", "save_binary"]
@@ -248,7 +248,7 @@ def _check_ranges(tree: BackoffTree, path: Path) -> None:
         "words": _are_ids(words, n_words) and (words[:n_words] == ids).all(),
         # The logarithm is rounded in an ARPA file and in a compact one.
         "prob": (tree.prob >= 0).all() and (tree.prob < 1 + ROUNDING).all(),
-        "bow": (tree.bow >= 0).all() and (tree.bow < np.inf).all(),
+        "bow": (tree.bow >= 0).all() and (tree.bow < np.inf).all() and multiplies(tree),
     }
     for name, sound in checks.items():
         if not sound:
