@@ -167,6 +167,7 @@ class BackoffTree(ContextTree):
             self.start,
             self.words,
             np.full(self.n_words, -1, dtype=np.int32),
+            self.path(),
             made,
         )
         return made

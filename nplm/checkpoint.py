@@ -216,7 +216,13 @@ class Checkpoint:
             latest = json.loads(path.read_bytes())
             version, number, marks = latest["format"], latest["save"], latest["fit"]
             number, marks = int(number), dict(marks)
-        except (ValueError, KeyError, TypeError) as error:
+        except (
+            ValueError,
+            KeyError,
+            TypeError,
+            OverflowError,
+            RecursionError,
+        ) as error:
             raise self._damaged(path, error) from error
         if version != FORMAT:
             raise CheckpointError(

@@ -363,8 +363,11 @@ def read_classes(
             raise ValueError(
                 f"{where}: {word!r} has a class already, on line {line_of[word]}."
             )
-        if int(label) >= MAX_N_WORDS:
-            raise ValueError(f"{where}: class {label} must be below {MAX_N_WORDS}.")
+        # By its digits first: int refuses thousands of them.
+        if len(label) > len(str(MAX_N_WORDS)) or int(label) >= MAX_N_WORDS:
+            raise ValueError(
+                f"{where}: class {label[:20]} must be below {MAX_N_WORDS}."
+            )
         line_of[word] = number
         words.append(word)
         labels.append(int(label))

@@ -9,7 +9,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from nplm import KneserNeyLM, windows
-from nplm.formats import read_arpa, write_arpa
+from nplm.formats import _lines, read_arpa, write_arpa
 
 N_WORDS = 30
 WORDS = ["<unk>", "</s>", "naïve", *(f"w{i}" for i in range(3, N_WORDS))]
@@ -254,6 +254,21 @@ def without_line(text, line):
         (KENLM.replace("-0.7\tb", "-0.7\ta"), "the 1-gram 'a' occurs twice"),
         (KENLM.replace("\\3-", "\\4-"), "line 19: .*4-grams:' where .*3-grams"),
         (KENLM.replace("\\end\\", "more"), "line 23: 'more' where"),
+        (KENLM.replace("1=5", f"1={10**9}"), "1000000000 1-grams .* are 5"),
+        (KENLM.replace("2=4", f"2={10**9}"), "line 19: .*after 4 2-grams, .*says 10"),
+        (KENLM.replace("2=4", f"2={10**17}"), "line 3: 1.* n-grams so far; more than"),
+        (KENLM.replace("2=4", "2=" + "9" * 5000), "line 3: 'ngram 2=9.*and a number"),
+        (KENLM.replace("ngram 2", "ngram " + "9" * 5000), "line 3: 'ngram 99.*'ngram"),
+        (KENLM.replace("-0.15", "38.1"), "line 15: 38.1 in .* a back-off weight"),
+        (KENLM.replace("-0.3\n", "1e300\n", 1), r"line 8: 1e\+300 in .* overflows"),
+        (KENLM.replace("-0.2\ta b", "-0.2\ta b\fc"), "line 15: .*and 2 words"),
+        (KENLM.replace("-0.5\tb a", "-0.5\tb\vx"), "line 16: 'x' in .*no unigram"),
+        (KENLM.replace("-0.5\tb a", "-0.5\tb " + "x" * 5000), r"line 16: .{99,600}$"),
+        (
+            "\\data\\\n" + "".join(f"ngram {k}=0\n" for k in range(1, 300)),
+            "line 257: n-grams of more than 255 words",
+        ),
+        ("\\data\\\nngram 1=0\n\\1-grams:\n\\end\\\n", "no word beside <s> and </s>"),
     ],
 )
 def test_bad_files(tmp_path, text, message):
@@ -262,6 +277,60 @@ def test_bad_files(tmp_path, text, message):
     with pytest.raises(ValueError, match=message) as caught:
         read_arpa(path)
     assert str(path) in str(caught.value)
+
+
+def test_a_table_grows_as_its_lines_come(tmp_path, monkeypatch):
+    model, X, _ = fitted(3)
+    write_arpa(model, tmp_path / "model.arpa", WORDS)
+    expected = read_arpa(tmp_path / "model.arpa")[0].predict_proba(X[:50])
+    for n_bytes in (1, 7, 1000):
+        monkeypatch.setattr(_lines, "CHUNK_BYTES", n_bytes)
+        monkeypatch.setattr(_lines, "FIRST_ROWS", 1)
+        again, _ = read_arpa(tmp_path / "model.arpa")
+        assert_array_equal(again.predict_proba(X[:50]), expected)
+
+
+def test_a_line_without_end(tmp_path, monkeypatch):
+    monkeypatch.setattr(_lines, "CHUNK_BYTES", 100)
+    monkeypatch.setattr(_lines, "MAX_LINE_BYTES", 1000)
+    path = tmp_path / "bad.arpa"
+    for text, line in [
+        ("x" * 5000, 1),
+        (KENLM[: KENLM.index("-0.4\ta")] + "x" * 5000, 10),
+        (KENLM[: KENLM.index("-0.2\ta b")] + "x" * 5000, 15),
+    ]:
+        path.write_text(text)
+        with pytest.raises(ValueError, match=f"line {line}: longer than 1000 bytes"):
+            read_arpa(path)
+
+
+def test_weights_whose_product_overflows(tmp_path):
+    """Each can be held, and nine of them cannot."""
+    path = tmp_path / "model.arpa"
+    counts = "".join(f"ngram {k}=1\n" for k in range(1, 11))
+    lines = "".join(
+        f"\\{k}-grams:\n-1\t{' '.join(['a'] * k)}\t38\n" for k in range(1, 10)
+    )
+    longest = f"\\10-grams:\n-1\t{' '.join(['a'] * 10)}\n"
+    path.write_text(f"\\data\\\n{counts}{lines}{longest}\\end\\\n")
+    with pytest.raises(ValueError, match=r"model\.arpa has back-off weights whose"):
+        read_arpa(path)
+    path.write_text(path.read_text().replace("\t38", "\t33"))
+    model, _ = read_arpa(path)
+    assert np.isfinite(model.predict_proba(np.zeros((1, 9), dtype=int))).all()
+
+
+def test_the_highest_order(tmp_path):
+    path = tmp_path / "model.arpa"
+    counts = "".join(f"ngram {k}={0 if 2 <= k < 255 else 1}\n" for k in range(1, 256))
+    lines = "".join(f"\\{k}-grams:\n" for k in range(2, 256))
+    gram = f"-0.1\t{' '.join(['a'] * 255)}\n"
+    path.write_text(f"\\data\\\n{counts}\\1-grams:\n-1\ta\n{lines}{gram}\\end\\\n")
+    model, words = read_arpa(path)
+    assert_allclose(model.predict_proba(np.zeros((1, 254), dtype=int)), 10**-0.1)
+    write_arpa(model, tmp_path / "again.arpa", words)
+    again, _ = read_arpa(tmp_path / "again.arpa")
+    assert_array_equal(again.n_ngrams_[1:], 1)
 
 
 def test_bad_encodings_and_archives(tmp_path):

@@ -112,6 +112,174 @@ def test_damage(tmp_path):
         save_binary(model, path, WORDS[:3])
 
 
+@pytest.fixture(params=[False, True], ids=["full", "compact"])
+def saved(request, tmp_path):
+    """The path of a good file, whether compact, and what is in it."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        model = KneserNeyLM(3, n_words=50).fit_stream(
+            np.random.default_rng(0).zipf(1.4, size=2000) % 50
+        )
+    path = tmp_path / "model.nplm"
+    save_binary(model, path, WORDS[:50], compact=request.param)
+    return path, request.param
+
+
+def read_parts(path):
+    """Header and arrays of a file."""
+    data = path.read_bytes()
+    n = int.from_bytes(data[16:20], "little")
+    header, at, arrays = json.loads(data[24 : 24 + n]), 24 + n, {}
+    for entry in header["arrays"]:
+        at += -at % 64
+        dtype = np.dtype(entry["dtype"])
+        arrays[entry["name"]] = np.frombuffer(data, dtype, entry["size"], at).copy()
+        at += entry["size"] * dtype.itemsize
+    return header, arrays
+
+
+def write_parts(path, header, arrays):
+    """Write a file whose checksums are right, whatever is in it."""
+    for entry, array in zip(header["arrays"], arrays.values()):
+        entry |= {"size": len(array), "crc32": zlib.crc32(array.tobytes())}
+    write_raw(path, json.dumps(header).encode(), arrays)
+
+
+def write_raw(path, encoded, arrays):
+    data = MAGIC + len(encoded).to_bytes(4, "little")
+    data += zlib.crc32(encoded).to_bytes(4, "little") + encoded
+    for array in arrays.values():
+        data += bytes(-len(data) % 64) + array.tobytes()
+    path.write_bytes(data + bytes(-len(data) % 64))
+
+
+def test_parts_are_put_together_again(saved):
+    path, _ = saved
+    whole = path.read_bytes()
+    write_parts(path, *read_parts(path))
+    assert path.read_bytes() == whole
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"version": None},
+        {"n_words": 0},
+        {"n_words": 50.0},
+        {"n_words": 51},
+        {"n_words": 10**30},
+        {"boundary": 50},
+        {"boundary": "a"},
+        {"arrays": None},
+        {"arrays": []},
+        {"arrays": [None] * 8},
+        {"codes": None},
+        {"codes": {"prob": [0.0, 1.0], "bow": [float("nan"), 0.0]}},
+        {"codes": {"prob": [0.0, 1.0], "bow": [-1.0, 1e9]}},
+    ],
+    ids=str,
+)
+def test_a_header_with_something_else(saved, changes):
+    path, _ = saved
+    header, arrays = read_parts(path)
+    write_raw(path, json.dumps(header | changes).encode(), arrays)
+    with pytest.raises(ValueError, match=r"model\.nplm (is damaged|is of version)"):
+        load_binary(path)
+
+
+@pytest.mark.parametrize("key", ["version", "n_words", "boundary", "arrays"])
+def test_a_header_that_lacks_something(saved, key):
+    path, _ = saved
+    header, arrays = read_parts(path)
+    del header[key]
+    write_raw(path, json.dumps(header).encode(), arrays)
+    with pytest.raises(ValueError, match="is damaged: its header"):
+        load_binary(path)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"dtype": "O"},
+        {"dtype": "<f8"},
+        {"dtype": 3},
+        {"size": -1},
+        {"size": True},
+        {"size": 2**70},
+        {"name": "other"},
+        {"name": None},
+        {"crc32": "a"},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("place", [0, 1, 6])
+def test_a_header_with_another_array(saved, place, changes):
+    path, _ = saved
+    header, arrays = read_parts(path)
+    header["arrays"][place] |= changes
+    write_raw(path, json.dumps(header).encode(), arrays)
+    with pytest.raises(ValueError, match="is damaged: its header has"):
+        load_binary(path)
+
+
+@pytest.mark.parametrize(
+    "encoded", [b"", b"[]", b"{}", b"\xff", b"[" * 10**5, b'{"version": 1}'], ids=len
+)
+def test_a_header_that_is_none(saved, encoded):
+    path, _ = saved
+    write_raw(path, encoded, {})
+    with pytest.raises(ValueError, match=r"model\.nplm is damaged: its header"):
+        load_binary(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "at", "value"),
+    [
+        ("vocabulary", 0, 0xFF),
+        ("vocabulary", 0, ord("\n")),
+        ("level_start", 0, 1),
+        ("level_start", 2, 50),
+        ("level_start", 2, -1),
+        ("child_start", 0, 0),
+        ("child_start", 3, 10**9),
+        ("child_start", 3, -1),
+        ("child_start", 50, 60),
+        ("start", 0, 1),
+        ("start", 1, 49),
+        ("start", 3, 10**9),
+        ("start", 3, -(10**9)),
+        ("start", -1, 10**9),
+        ("context_word", 0, 1),
+        ("context_word", 1, 2),
+        ("context_word", -1, 50),
+        ("words", 1, 2),
+        ("words", -1, 50),
+        ("words", 51, 0),
+    ],
+)
+def test_numbers_out_of_range_with_the_right_checksum(saved, name, at, value):
+    path, compact = saved
+    header, arrays = read_parts(path)
+    kind = arrays[name].dtype
+    arrays[name][at] = np.array(value).astype(kind)
+    write_parts(path, header, arrays)
+    with pytest.raises(ValueError, match=r"model\.nplm is damaged"):
+        load_binary(path, verify=not compact)
+
+
+# Any code of a compact file is a probability.
+@pytest.mark.parametrize("saved", [False], indirect=True)
+@pytest.mark.parametrize("name", ["prob", "bow"])
+@pytest.mark.parametrize("value", [-1.0, np.nan, np.inf])
+def test_numbers_that_are_no_probability(saved, name, value):
+    path, _ = saved
+    header, arrays = read_parts(path)
+    arrays[name][7] = value
+    write_parts(path, header, arrays)
+    with pytest.raises(ValueError, match=f"is damaged: {name} has numbers"):
+        load_binary(path, verify=True)
+
+
 def test_a_damaged_compact_file_is_refused_without_asking(tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)

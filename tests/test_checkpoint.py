@@ -9,6 +9,7 @@ import sys
 import time
 from pathlib import Path
 from threading import Timer
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -170,6 +171,28 @@ def test_a_damaged_checkpoint_is_named(data, tmp_path, damage):
         lm.fit(**data, checkpoint=tmp_path)
     assert vars(lm).keys() == before.keys()
     assert lm.U_ is before["U_"]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "[" * 10**5,
+        "[]",
+        '"a"',
+        "{}",
+        '{"format": 2, "save": Infinity, "fit": {}}',
+        '{"format": 2, "save": 1, "fit": 3}',
+        '{"format": 2, "save": [], "fit": {}}',
+    ],
+    ids=["deep", "list", "text", "empty", "infinite", "fit", "save"],
+)
+def test_what_says_which_save_is_whole_is_something_else(tmp_path, content):
+    network = SimpleNamespace(
+        rank=0, n_ranks=1, together=lambda work: work(), gather=lambda value: [value]
+    )
+    (tmp_path / "latest.json").write_text(content)
+    with pytest.raises(CheckpointError, match=r"latest\.json is damaged"):
+        Checkpoint(tmp_path, {}, network).load()
 
 
 def test_a_checkpoint_runs_no_code(tmp_path, data):

@@ -1,6 +1,8 @@
 """KneserNeyLM from streams, sentences, tables of counts and batches of windows."""
 
+import gzip
 import pickle
+import tracemalloc
 import warnings
 from collections import Counter
 
@@ -191,14 +193,31 @@ def test_a_count_file_of_srilm(tmp_path):
         ("a a a a a a a a a a\t1\na 1\n", "line 1: .* is not 1 to 9 words"),
         ("\n", "is empty"),
         ("a\t1\n<s>\t1\n<s> a\t1\n", "begin with <s>, but no </s>"),
-        (b"\xe4\t1\n", "is not UTF-8"),
+        (b"a\t1\n \xe4\t1\n", "line 2: not UTF-8"),
+        (f"a\t{2**52}\nb\t{2**52}\n", "counts of its 1-grams add up to 9.01e"),
+        ("\n" * 9 + "a 1\n" + "a " * 5000, r"line 11: .{99,600}$"),
     ],
 )
 def test_bad_count_files(tmp_path, content, message):
     path = tmp_path / "counts"
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match=message) as caught:
         read_counts(path)
+    assert str(path) in str(caught.value)
+
+
+def test_blank_lines_take_no_memory(tmp_path):
+    path = tmp_path / "counts.gz"
+    n = 1 << 20
+    path.write_bytes(gzip.compress(b"\n" * n + b"a\v\t3\n"))
+    tracemalloc.start()
+    try:
+        ngrams, counts, words = read_counts(path)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert (ngrams[0].tolist(), counts[0].tolist(), words) == ([[0]], [3], ["a"])
+    assert most < 8 * n
 
 
 @pytest.mark.parametrize(

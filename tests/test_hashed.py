@@ -9,6 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from nplm import KneserNeyLM, windows
 from nplm._kernels import reference
+from nplm.backoff import BackoffTree
 from nplm.hashed import HashedNgrams
 
 N_WORDS = 40
@@ -100,6 +101,40 @@ def test_contexts_made(order):
         made = tree.contexts_made()
         expected = np.empty_like(made)
         arrays = (tree.level_start, tree.child_start, tree.context_word)
-        arrays += (tree.parents(), tree.start, tree.words, None)
+        arrays += (tree.parents(), tree.start, tree.words, None, None)
         reference.contexts_made(*arrays, expected)
         assert_array_equal(made, expected)
+
+
+def test_contexts_made_of_a_high_order():
+    """More words than fit in any buffer of a fixed size."""
+    order = 100
+    ids = np.arange(order + 1, dtype=np.int32) % 3
+    # Only the longest n-gram: none of its suffixes is there to lead to it.
+    tables = [np.arange(3, dtype=np.int32)[:, np.newaxis]]
+    tables += [np.empty((0, k), dtype=np.int32) for k in range(2, order)]
+    tables += [ids[np.newaxis, :order]]
+    ones = [np.ones(len(table)) for table in tables]
+    tables[-2], ones[-2] = ids[np.newaxis, : order - 1], np.full(1, 0.5)
+    tree = BackoffTree.from_tables(tables, ones, ones[:-1], n_words=3)
+    made = tree.contexts_made()
+    assert made[3:].tolist() == tree.context(tables[-2]).tolist()
+
+
+def test_a_table_that_is_full_at_first_grows():
+    """Contexts that are no n-grams of the model, more of them than n-grams."""
+    rng = np.random.default_rng(0)
+    n = 200
+    pairs = rng.permutation(n * n)[:3000].astype(np.int32)
+    inner, pairs = pairs[:1200], pairs[1200:2400]
+    bigrams = np.column_stack([pairs // n, pairs % n])
+    sides = rng.integers(0, n, size=(2, len(inner)), dtype=np.int32)
+    longest = np.column_stack([sides[0], inner // n, inner % n, sides[1]])
+    tables = [np.arange(n, dtype=np.int32)[:, np.newaxis], bigrams]
+    tables += [np.empty((0, 3), dtype=np.int32), longest]
+    prob = [np.full(len(table), 1 / n) for table in tables]
+    bow = [np.ones(len(table)) for table in tables[:-1]]
+    tree = BackoffTree.from_tables(tables, prob, bow, n_words=n)
+    X, y = np.ascontiguousarray(longest[:, :-1]), longest[:, -1]
+    again = HashedNgrams(tree).next_word_prob(X, y)
+    assert_array_equal(again, tree.next_word_prob(X[:1], y[:1])[0])

@@ -256,6 +256,7 @@ def test_class_files(tmp_path):
         (b"\t1\n", "line 1: expected"),
         (b"a\t1\tx\n", "line 1: expected"),
         (b"a\t99999999999\n", "line 1: class 99999999999 must be below"),
+        (b"a\t" + b"9" * 5000, "line 1: class 9+ must be below"),
         (b"a\t1\nb\t2\na\t1\n", "line 3: 'a' has a class already, on line 1"),
         (b"a\t1\n\xff\t2\n", "line 2: not UTF-8"),
     ],

@@ -2,9 +2,6 @@
 
 from nplm._kernels._tree cimport descend, find
 
-cdef enum:
-    MAX_CONTEXT = 64
-
 
 def backoff_prob(
     const int[::1] child_start,
@@ -123,20 +120,20 @@ def find_ngrams(
 
 cdef int context_after(
     const int[::1] child_start, const int[::1] context_word, const int[::1] parent,
-    int context, int word,
+    int context, int word, int[::1] path,
 ) noexcept nogil:
     """Number of the context made of the words of `context` and then `word`, or -1."""
-    cdef int before[MAX_CONTEXT]
     cdef int n = 0
     cdef int found = 1 + word
     while context > 0:
-        before[n] = context_word[context]  # the oldest first
+        path[n] = context  # the longest first
         n += 1
         context = parent[context]
     while n > 0 and found >= 0:
         n -= 1
         found = find(
-            context_word, child_start[found], child_start[found + 1], before[n]
+            context_word, child_start[found], child_start[found + 1],
+            context_word[path[n]],
         )
     return found
 
@@ -149,12 +146,13 @@ def contexts_made(
     const int[::1] start,
     const int[::1] words,
     int[::1] slot,
+    int[::1] path,
     int[::1] made,
 ):
     """For each n-gram (c, w), the number of the context c w, or -1.
 
-    `made` has an entry for each n-gram of less than the highest order; `slot` is
-    scratch of ``n_words`` entries.
+    `made` has an entry for each n-gram of less than the highest order; `slot` and
+    `path` are scratch of ``n_words`` entries and of one for each order.
 
     Equivalent to looking up ``(*words_of(c), w)`` from the root for each n-gram.
     """
@@ -178,7 +176,8 @@ def contexts_made(
                             below = made[below]
                         else:
                             below = context_after(
-                                child_start, context_word, parent, above, words[i]
+                                child_start, context_word, parent, above, words[i],
+                                path,
                             )
                         made[i] = -1 if below < 0 else find(
                             context_word, child_start[below], child_start[below + 1],

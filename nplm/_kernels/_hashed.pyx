@@ -173,9 +173,15 @@ def fill_slots(
                     at.bow = bow[i + j]
                 i += n
                 enough = has_room(slot_start, level, n_used)
+            if not enough:
+                break
         # Filters: each slot tells the one of a word less that it is there. A
         # suffix may be missing from a pruned model: it gets a slot as well.
         for level in range(2, order):
+            # A full table is searched for ever: no more is put where there is
+            # no room.
+            if not enough:
+                break
             i = start[level_start[level]]
             context = level_start[level]
             while i < start[level_start[level + 1]] and enough:
@@ -210,6 +216,7 @@ def fill_slots(
                             enough = False
                             break
                 i += n
+            # The contexts a word shorter are in the table already: all fit.
             for i in range(level_start[level + 1], level_start[min(level + 2, order)]):
                 at = put(slots, slot_start, level - 1, keys[parent[i]], n_used)
                 at.key |= filter_bit(hash_word(context_word[i]))

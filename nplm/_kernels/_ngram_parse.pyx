@@ -5,7 +5,9 @@ from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memcmp
 
 # What stops the reading before the end of its lines.
-MORE, SECTION, BAD_LENGTH, BAD_NUMBER, OUT_OF_RANGE, UNKNOWN_WORD = range(6)
+(
+    MORE, SECTION, BAD_LENGTH, BAD_NUMBER, OUT_OF_RANGE, UNKNOWN_WORD, TOO_HEAVY
+) = range(7)
 
 cdef enum:
     # Counts are whole numbers that float64 holds exactly.
@@ -57,6 +59,11 @@ cdef inline int find_word(
         at = (at + 1) & mask
         word = slots[at]
     return -1
+
+
+cdef inline bint is_blank(unsigned char c) noexcept nogil:
+    """Whether ASCII calls it white space; the end of a line is looked for before."""
+    return c == 32 or 9 <= c <= 13
 
 
 cdef inline bint read_number(
@@ -116,6 +123,7 @@ def parse_ngrams(
     const int[::1] slots,
     bint weights,
     double highest,
+    double heaviest,
     Py_ssize_t row,
     int[:, ::1] ids,
     double[::1] numbers,
@@ -124,10 +132,11 @@ def parse_ngrams(
     """Read lines of n-grams, from the row `row` of `ids` on.
 
     A line of an ARPA file is a number, the words, and with `weights` a number
-    that may be missing (then nan). The first number is at most `highest`. Reads the whole lines of `lines` from `begin` on, until all rows are
-    filled, and stops before a line that begins with a backslash or is wrong.
-    Returns why (a constant of this module), where, the lines read and the next
-    row.
+    that may be missing (then nan). The first number is at most `highest`, the
+    weight at most `heaviest`. Reads the whole lines of `lines` from `begin` on,
+    until all rows are filled, and stops before a line that begins with a backslash
+    or is wrong. Returns why (a constant of this module), where, the lines read and
+    the next row.
     """
     cdef const unsigned char* data = &lines[0]
     cdef Py_ssize_t at = begin
@@ -154,16 +163,12 @@ def parse_ngrams(
                 break
             weight[row] = nan
             while True:
-                while here < end and (
-                    data[here] == 32 or data[here] == 9 or data[here] == 13
-                ):
+                while here < end and is_blank(data[here]):
                     here += 1
                 if here == end:
                     break
                 token = here
-                while here < end and not (
-                    data[here] == 32 or data[here] == 9 or data[here] == 13
-                ):
+                while here < end and not is_blank(data[here]):
                     here += 1
                 word = n_tokens - 1
                 if 0 <= word < n_words:
@@ -186,6 +191,9 @@ def parse_ngrams(
                         break
                 else:
                     weight[row] = number
+                    if number > heaviest:
+                        reason = 6
+                        break
                 n_tokens += 1
             if reason == 0 and 0 < n_tokens < n_words + 1:
                 reason = 2
@@ -208,13 +216,15 @@ def parse_counts(
     """Read the lines of a count file: one word or more, and a whole number.
 
     Row i of `ids` gets the words of the i-th line that is not blank, `length[i]`
-    of them, at its end. Returns why it stopped before the end (a constant of this
-    module, MORE if it did not), the line it stopped at and the rows filled.
+    of them, at its end, after as many -1 as fill it. Returns why it stopped before
+    the end (a constant of this module, MORE if it did not), the line it stopped at,
+    where that line begins and the rows filled.
     """
     cdef const unsigned char* data = &lines[0]
     cdef Py_ssize_t size = lines.shape[0]
     cdef Py_ssize_t at = 0
     cdef Py_ssize_t end, token, i
+    cdef Py_ssize_t begin = 0
     cdef Py_ssize_t row = 0
     cdef Py_ssize_t n_lines = 0
     cdef int most = <int> ids.shape[1]
@@ -224,12 +234,13 @@ def parse_counts(
     with nogil:
         while at < size and reason == 0:
             n_lines += 1
+            begin = at
             end = at
             while end < size and data[end] != 10:
                 end += 1
             n_tokens = 0
             while True:
-                while at < end and (data[at] == 32 or data[at] == 9 or data[at] == 13):
+                while at < end and is_blank(data[at]):
                     at += 1
                 if at == end:
                     break
@@ -244,9 +255,7 @@ def parse_counts(
                         break
                     ids[row, n_tokens - 1] = word
                 token = at
-                while at < end and not (
-                    data[at] == 32 or data[at] == 9 or data[at] == 13
-                ):
+                while at < end and not is_blank(data[at]):
                     at += 1
                 i = at
                 n_tokens += 1
@@ -267,6 +276,8 @@ def parse_counts(
                 length[row] = n_tokens - 1
                 for i in range(length[row]):
                     ids[row, most - 1 - i] = ids[row, length[row] - 1 - i]
+                for i in range(most - length[row]):
+                    ids[row, i] = -1
                 row += 1
             at = end + 1
-    return reason, n_lines, row
+    return reason, n_lines, begin, row

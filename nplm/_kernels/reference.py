@@ -477,6 +477,7 @@ def contexts_made(
     start: NDArray[np.int32],
     words: NDArray[np.int32],
     slot: NDArray[np.int32],
+    path: NDArray[np.int32],
     made: NDArray[np.int32],
 ) -> None:
     """For each n-gram (c, w), the number of the context c w, or -1."""

@@ -14,9 +14,23 @@ from numpy.typing import NDArray
 from nplm._kernels import _ngram_parse
 from nplm.formats._words import WordText
 
-__all__ = ["Lines"]
+__all__ = ["Lines", "shown"]
 
 CHUNK_BYTES = 1 << 24
+# No line of a model or of counts comes near it; a file without lines does.
+MAX_LINE_BYTES = 1 << 24
+# Rows to begin a table with, whatever the file says of its size; more as they come.
+# Memory is only taken by those that are filled.
+FIRST_ROWS = 1 << 20
+# Any number of them at once: a small archive may hold a great many.
+BLANK_LINES = re.compile(rb"\s*\n")
+# Characters of a line in an error.
+MAX_SHOWN = 200
+
+
+def shown(line: str) -> str:
+    """Return the line as an error shows it: quoted, and not all of a long one."""
+    return repr(line if len(line) <= MAX_SHOWN else line[:MAX_SHOWN] + "...")
 
 
 class Lines:
@@ -42,6 +56,10 @@ class Lines:
     def next(self) -> str | None:
         """Return the next line that is not blank, or None at the end of the file."""
         while True:
+            blank = BLANK_LINES.match(self._buffer, self._at)
+            if blank:
+                self._n_read += self._buffer.count(b"\n", self._at, blank.end())
+                self._at = blank.end()
             end = self._buffer.find(b"\n", self._at)
             if end < 0:
                 if self._fill():
@@ -65,17 +83,31 @@ class Lines:
                 return text
 
     def ngrams(
-        self, n_words: int, text: WordText, n: int, *, weights: bool, highest: float
+        self,
+        n_words: int,
+        text: WordText,
+        n: int,
+        *,
+        weights: bool,
+        highest: float,
+        heaviest: float,
     ) -> tuple[NDArray[np.int32], NDArray[np.float64], NDArray[np.float64]]:
         """Read `n` lines of an ARPA file: a number, `n_words` words, a weight.
 
         Returns the ids of the words, the numbers, and the weights, nan where a
         line has none.
         """
-        ids = np.empty((n, n_words), dtype=np.int32)
-        numbers, weight = np.empty(n), np.empty(n)
+        n_first = min(n, FIRST_ROWS)
+        ids = np.empty((n_first, n_words), dtype=np.int32)
+        numbers, weight = np.empty(n_first), np.empty(n_first)
         row = 0
         while row < n:
+            if row == len(ids):
+                # In place, and without a copy where the allocator can.
+                n_more = min(n, 2 * row)
+                ids.resize((n_more, n_words), refcheck=False)
+                numbers.resize(n_more, refcheck=False)
+                weight.resize(n_more, refcheck=False)
             if self._at == len(self._buffer) and not self._fill():
                 raise self.error(
                     f"the file ends after {row} of {n} {n_words}-grams: it is cut "
@@ -90,17 +122,17 @@ class Lines:
                 text.slots,
                 weights,
                 highest,
+                heaviest,
                 row,
                 ids,
                 numbers,
                 weight,
             )
-            unmoved = at == self._at
             self._at = at
             self._n_read += n_lines
             if reason != _ngram_parse.MORE:
                 raise self._error(reason, n_words, weights, row, n, text)
-            if row < n and (unmoved or at < len(self._buffer)) and not self._fill():
+            if row < len(ids) and at < len(self._buffer) and not self._fill():
                 # The last line has no end: it is cut short, or just lacks it.
                 self._buffer += b"\n"
         return ids, numbers, weight
@@ -123,26 +155,31 @@ class Lines:
         line = self.next() or ""
         shape = f"a number and {n_words} words" + (" and a number" if weights else "")
         tokens = re.split("[ \t\r\v\f]+", line)  # the blanks of ASCII alone
-        if reason == _ngram_parse.SECTION:
-            return self.error(
-                f"{line!r} after {row} {n_words}-grams, but the header says {n}"
-            )
-        if reason == _ngram_parse.BAD_LENGTH:
-            return self.error(f"{line!r} is not {shape} (a {n_words}-gram)")
-        if reason == _ngram_parse.OUT_OF_RANGE:
-            return self.error(
-                f"{tokens[0]} in {line!r} is no log10 of a probability: it is above 0"
-            )
-        if reason == _ngram_parse.BAD_NUMBER:
-            return self.error(
-                f"{line!r} is not {shape} (a {n_words}-gram): a number is not one, "
-                "or not finite"
-            )
-        unknown = next(w for w in tokens[1 : n_words + 1] if w not in text)
-        return self.error(f"{unknown!r} in {line!r} is no unigram of the file")
+        if reason == _ngram_parse.UNKNOWN_WORD:
+            unknown = next(w for w in tokens[1 : n_words + 1] if w not in text)
+            why = f"{shown(unknown)} in {shown(line)} is no unigram of the file"
+        else:
+            why = {
+                _ngram_parse.SECTION: f"{shown(line)} after {row} {n_words}-grams, but "
+                f"the header says {n}",
+                _ngram_parse.BAD_LENGTH: f"{shown(line)} is not {shape} (a "
+                f"{n_words}-gram)",
+                _ngram_parse.OUT_OF_RANGE: f"{tokens[0]} in {shown(line)} is no log10 "
+                "of a probability: it is above 0",
+                _ngram_parse.BAD_NUMBER: f"{shown(line)} is not {shape} (a "
+                f"{n_words}-gram): a number is not one, or not finite",
+                _ngram_parse.TOO_HEAVY: f"{tokens[-1]} in {shown(line)} is no log10 of "
+                "a back-off weight: 10 to that power overflows",
+            }[reason]
+        return self.error(why)
 
     def _fill(self) -> bool:
-        """Read on; whether there was more."""
+        """Read on, in the middle of a line; whether there was more."""
+        if len(self._buffer) - self._at > MAX_LINE_BYTES:
+            self._n_read += 1
+            raise self.error(
+                f"longer than {MAX_LINE_BYTES} bytes: this is no file of n-grams"
+            )
         try:
             more = self._file.read(CHUNK_BYTES)
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:

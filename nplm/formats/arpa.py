@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from array import array
 from collections.abc import Sequence
 
 import numpy as np
@@ -13,8 +14,10 @@ from nplm.backoff import BackoffTree, DuplicateNgramError
 from nplm.backoff_lm import BackoffLM
 from nplm.formats._arpa_lines import NgramLines
 from nplm.formats._files import check_writable, reading, writing
-from nplm.formats._lines import Lines
+from nplm.formats._lines import Lines, shown
+from nplm.formats._models import multiplies, tree_of
 from nplm.formats._words import BEGIN, END, WordText, check_marks, check_words
+from nplm.tree import MAX_NGRAMS
 
 __all__ = ["read_arpa", "write_arpa"]
 
@@ -22,6 +25,10 @@ __all__ = ["read_arpa", "write_arpa"]
 ROUNDING = 1e-4
 # Below it SRILM and KenLM mean zero (they write -99 or -100).
 LOG_ZERO = -98.0
+# log10 of a back-off weight; float32 ends soon above.
+HEAVIEST = 38.0
+# Far above what any model is made with; a tree takes time with its square.
+MAX_ORDER = 255
 
 
 def write_arpa(
@@ -42,6 +49,10 @@ def write_arpa(
 
     Raises
     ------
+    TypeError
+        If the model is none of n-grams that back off.
+    NotFittedError
+        If it is not fitted.
     ValueError
         If the words are not one an id, distinct, and without blanks.
     OSError
@@ -73,7 +84,7 @@ def write_arpa(
     True
     """
     check_writable(path)
-    tree, boundary = model.tree_, model.boundary
+    tree, boundary = tree_of(model), model.boundary
     words = check_words(words, tree.n_words)
     check_marks(words, boundary)
     if boundary is not None:
@@ -108,8 +119,9 @@ def read_arpa(path: str | os.PathLike[str]) -> tuple[BackoffLM, list[str]]:
     ------
     ValueError
         If the file is no ARPA file, is cut short, holds other numbers of n-grams
-        than it says, a word that is no unigram, a number that is none or not
-        finite, or text that is not UTF-8. The error names the line.
+        than it says, a word that is no unigram, a number that is none, not finite
+        or out of range, n-grams of more than 255 words, or text that is not UTF-8.
+        The error names the line.
     OSError
         If the file cannot be read.
 
@@ -133,13 +145,20 @@ def read_arpa(path: str | os.PathLike[str]) -> tuple[BackoffLM, list[str]]:
             _expect(lines, f"\\{k}-grams:")
             first_line[k] = lines.n_read + 1
             ngrams, log_prob, log_bow = lines.ngrams(
-                k, text, count, weights=k < len(counts), highest=ROUNDING
+                k,
+                text,
+                count,
+                weights=k < len(counts),
+                highest=ROUNDING,
+                heaviest=HEAVIEST,
             )
             tables.append(ngrams)
             probs.append(_power(log_prob))
             bows.append(_power(log_bow))
         _expect(lines, "\\end\\")
     words, boundary = _settle_marks(words, tables, probs, bows)
+    if not words:
+        raise ValueError(f"{os.fspath(path)} has no word beside <s> and </s>.")
     try:
         tree = BackoffTree.from_tables(tables, probs, bows[:-1], n_words=len(words))
     except DuplicateNgramError as error:
@@ -147,8 +166,15 @@ def read_arpa(path: str | os.PathLike[str]) -> tuple[BackoffLM, list[str]]:
         line = first_line[error.order] + error.row
         raise ValueError(
             f"{os.fspath(path)}, line {line} (not counting blank lines among the "
-            f"{error.order}-grams): {gram!r} occurs twice."
+            f"{error.order}-grams): {shown(gram)} occurs twice."
         ) from error
+    except ValueError as error:  # more contexts than have numbers
+        raise ValueError(f"{os.fspath(path)} has {error}") from error
+    if not multiplies(tree):
+        raise ValueError(
+            f"{os.fspath(path)} has back-off weights whose product overflows: no model "
+            "has such; estimate it again."
+        )
     return BackoffLM.from_tree(tree, boundary=boundary), words
 
 
@@ -159,7 +185,7 @@ def _expect(lines: Lines, wanted: str) -> None:
             f"the file ends before {wanted!r}: it is cut short", ended=True
         )
     if line != wanted:
-        raise lines.error(f"{line!r} where {wanted!r} should be")
+        raise lines.error(f"{shown(line)} where {wanted!r} should be")
 
 
 def _read_header(lines: Lines) -> list[int]:
@@ -179,12 +205,19 @@ def _read_header(lines: Lines) -> list[int]:
             )
         if line == "\\1-grams:" and counts:
             return counts
-        found = re.fullmatch(r"ngram\s+(\d+)\s*=\s*(\d+)", line)
+        # No number of more digits than those of any file.
+        found = re.fullmatch(r"ngram\s+0*(\d{1,18})\s*=\s*0*(\d{1,18})", line, re.A)
         if not found or int(found[1]) != len(counts) + 1:
             raise lines.error(
-                f"{line!r} where 'ngram {len(counts) + 1}=' and a number should be"
+                f"{shown(line)} where 'ngram {len(counts) + 1}=' and a number should be"
             )
         counts.append(int(found[2]))
+        if len(counts) > MAX_ORDER:
+            raise lines.error(f"n-grams of more than {MAX_ORDER} words are not read")
+        if sum(counts) > MAX_NGRAMS:
+            raise lines.error(
+                f"{sum(counts)} n-grams so far; more than {MAX_NGRAMS} are not read"
+            )
 
 
 def _read_unigrams(
@@ -192,7 +225,8 @@ def _read_unigrams(
 ) -> tuple[list[str], NDArray[np.float64], NDArray[np.float64]]:
     words: list[str] = []
     seen: set[str] = set()
-    numbers = np.full((n, 2), np.nan)
+    # Not as long as the header says: it may say anything.
+    prob, bow = array("d"), array("d")
     for row in range(n):
         line = lines.next()
         if line is None or line.startswith("\\"):
@@ -206,19 +240,26 @@ def _read_unigrams(
                 raise ValueError
         except ValueError:
             raise lines.error(
-                f"{line!r} is not a number, a word and a number (a 1-gram), or not "
-                "finite"
+                f"{shown(line)} is not a number, a word and a number (a 1-gram), or "
+                "not finite"
             ) from None
         if log10[0] > ROUNDING:
             raise lines.error(
-                f"{log10[0]} in {line!r} is no log10 of a probability: it is above 0"
+                f"{log10[0]} in {shown(line)} is no log10 of a probability: it is "
+                "above 0"
+            )
+        if log10[-1] > HEAVIEST:
+            raise lines.error(
+                f"{log10[-1]} in {shown(line)} is no log10 of a back-off weight: 10 to "
+                "that power overflows"
             )
         if tokens[1] in seen:
-            raise lines.error(f"the 1-gram {tokens[1]!r} occurs twice")
+            raise lines.error(f"the 1-gram {shown(tokens[1])} occurs twice")
         seen.add(tokens[1])
         words.append(tokens[1])
-        numbers[row, : len(log10)] = log10
-    return words, _power(numbers[:, 0]), _power(numbers[:, 1])
+        prob.append(log10[0])
+        bow.append(log10[1] if len(log10) == 2 else np.nan)
+    return words, _power(np.array(prob)), _power(np.array(bow))
 
 
 def _power(log10: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -12,9 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from nplm._base import MAX_N_WORDS
 from nplm.backoff import BackoffTree
 from nplm.backoff_lm import BackoffLM
 from nplm.formats._files import check_writable, writing
+from nplm.formats._models import multiplies, tree_of
 from nplm.formats._words import check_words
 
 __all__ = ["load_binary", "save_binary"]
@@ -25,6 +27,10 @@ VERSION = 1
 ALIGNMENT = 64
 # 0 is the code of probability 0; the others are even steps of the logarithm.
 N_CODES = 1 << 16
+# The logarithms of what float32 holds.
+MIN_LOG, MAX_LOG = -104.0, 88.72
+# A probability of 1 that was rounded may come out above it by this much.
+ROUNDING = 1e-3
 
 
 def save_binary(
@@ -53,6 +59,10 @@ def save_binary(
 
     Raises
     ------
+    TypeError
+        If the model is none of n-grams that back off.
+    NotFittedError
+        If it is not fitted.
     ValueError
         If the words are not one an id, distinct, and without blanks.
     OSError
@@ -74,7 +84,7 @@ def save_binary(
     True
     """
     check_writable(path)
-    tree = model.tree_
+    tree = tree_of(model)
     text = "\n".join(check_words(words, tree.n_words)).encode()
     header: dict[str, Any] = {
         "version": VERSION,
@@ -120,10 +130,13 @@ def load_binary(
     path : path-like
         The file; it must stay as it is while the model is in use.
     verify : bool, default=False
-        Read all of it and compare its checksums first: for a file that may have
-        been damaged. Without it only the header and the sizes are checked (a
-        compact file is read and checked in any case), and a damaged array gives
-        wrong probabilities or ends the process.
+        Read all of it first, compare its checksums, and see that all its numbers
+        are in range: for a file that may have been damaged, or that comes from
+        someone you do not trust. Without it only the header, the words and the
+        sizes are checked (a compact file is read and checked in any case), and
+        nothing is promised of the rest: a damaged array may give wrong
+        probabilities or end the process, and one made to do harm may have the
+        process write where it should not.
 
     Returns
     -------
@@ -136,61 +149,129 @@ def load_binary(
     ------
     ValueError
         If the file is none of ``save_binary``'s, of another version, cut short or
-        (its header, or with `verify` any of it) damaged.
+        (its header or its words, or with `verify` any of it) damaged.
     OSError
         If it cannot be read.
     """
     path = Path(path)
     header, offset = _read_header(path)
+    compact = "codes" in header
     arrays = {}
     size = path.stat().st_size
     for entry in header["arrays"]:
-        dtype = np.dtype(entry["dtype"])
-        n_bytes = entry["size"] * dtype.itemsize
+        name, n = entry["name"], entry["size"]
+        dtype = _dtypes(header["n_words"], compact=compact)[name]
+        n_bytes = n * dtype.itemsize
         if offset + n_bytes > size:
             raise ValueError(
-                f"{path} is cut short: it has {size} bytes, but {entry['name']} ends "
-                f"at {offset + n_bytes}; copy or save it again."
+                f"{path} is cut short: it has {size} bytes, but {name} ends at "
+                f"{offset + n_bytes}; copy or save it again."
             )
         array = np.zeros(0, dtype=dtype)
         if n_bytes:
-            array = np.memmap(path, dtype, "r", offset=offset, shape=(entry["size"],))
-        # A compact file is read in full anyway.
-        check = verify or "codes" in header
+            array = np.memmap(path, dtype, "r", offset=offset, shape=(n,))
+        # A compact file is read in full anyway, and so are the words.
+        check = verify or compact or name == "vocabulary"
         if check and zlib.crc32(array.data) != entry["crc32"]:
-            raise ValueError(
-                f"{path} is damaged: the checksum of {entry['name']} is wrong; copy "
-                "or save it again."
-            )
-        arrays[entry["name"]] = array
+            raise _damaged(path, f"the checksum of {name} is wrong")
+        arrays[name] = array
         offset += n_bytes + -n_bytes % ALIGNMENT
-    words = arrays.pop("vocabulary").tobytes().decode().split("\n")
-    if "codes" in header:
+    words = _words(
+        arrays.pop("vocabulary"), header["n_words"], path, check=verify or compact
+    )
+    _check_sizes(arrays, header["n_words"], compact, path)
+    if compact:
         arrays = _unpacked(arrays, header["codes"])
     tree = BackoffTree(header["n_words"], **arrays)
-    _check_sizes(tree, path)
+    if verify or compact:
+        _check_ranges(tree, path)
     return BackoffLM.from_tree(tree, boundary=header["boundary"]), words
 
 
-def _check_sizes(tree: BackoffTree, path: Path) -> None:
+def _damaged(path: Path, why: str) -> ValueError:
+    return ValueError(f"{path} is damaged: {why}; copy or save it again.")
+
+
+def _words(
+    text: NDArray[np.uint8], n_words: int, path: Path, *, check: bool
+) -> list[str]:
+    try:
+        words = text.tobytes().decode().split("\n")
+        if check:
+            check_words(words, len(words))
+    except ValueError as error:  # UnicodeDecodeError is one
+        raise _damaged(path, f"its vocabulary is none ({error})") from error
+    if len(words) != n_words:
+        raise _damaged(path, f"it has {len(words)} words, but n_words={n_words}")
+    return words
+
+
+def _check_sizes(
+    arrays: dict[str, NDArray[Any]], n_words: int, compact: bool, path: Path
+) -> None:
     """Refuse arrays that do not belong together: kernels trust their sizes."""
-    n_contexts, n_ngrams = len(tree.context_word), len(tree.words)
-    levels = tree.level_start
+    n_contexts, n_ngrams = len(arrays["context_word"]), len(arrays["words"])
+    levels = arrays["level_start"].astype(np.int64)
+    # The root's followers and children are all the words.
+    first = [0, 1] if len(levels) == 2 else [0, 1, 1 + n_words]
     sound = (
         len(levels) >= 2
-        and levels[0] == 0
-        and levels[-1] == n_contexts
+        and levels[: len(first)].tolist() == first
         and bool((np.diff(levels) >= 0).all())
-        and len(tree.child_start) == n_contexts + 1
-        and len(tree.start) == n_contexts + 1
-        and tree.start[-1] == n_ngrams
-        and len(tree.prob) == n_ngrams
-        and len(tree.bow) == n_contexts
+        and levels[-1] == n_contexts
+        and len(arrays["child_start"]) == (levels[-2] if compact else n_contexts + 1)
+        and len(arrays["start"]) == n_contexts + 1
+        and arrays["start"][-1] == n_ngrams
+        and len(arrays["prob"]) == n_ngrams >= n_words
+        and len(arrays["bow"]) == n_contexts
     )
     if not sound:
-        raise ValueError(
-            f"{path} is damaged: its arrays do not fit together; copy or save it again."
-        )
+        raise _damaged(path, "its arrays do not fit together")
+
+
+def _check_ranges(tree: BackoffTree, path: Path) -> None:
+    """Refuse numbers that no tree has: kernels take them for places and ids."""
+    levels, children, start = tree.level_start, tree.child_start, tree.start
+    n_words, words, context_word = tree.n_words, tree.words, tree.context_word
+    ids = np.arange(n_words)
+    checks = {
+        "child_start": (children[1:] >= children[:-1]).all()
+        # The children of a level are the next one.
+        and (children[levels[:-1]] == levels[1:]).all()
+        and children[-1] == levels[-1],
+        "start": start[0] == 0
+        and (start[1:] >= start[:-1]).all()
+        and start[1] == n_words,
+        "context_word": context_word[0] == 0
+        and _are_ids(context_word, n_words)
+        and (tree.order == 1 or (context_word[1 : 1 + n_words] == ids).all()),
+        "words": _are_ids(words, n_words) and (words[:n_words] == ids).all(),
+        # The logarithm is rounded in an ARPA file and in a compact one.
+        "prob": (tree.prob >= 0).all() and (tree.prob < 1 + ROUNDING).all(),
+        "bow": (tree.bow >= 0).all() and (tree.bow < np.inf).all() and multiplies(tree),
+    }
+    for name, sound in checks.items():
+        if not sound:
+            raise _damaged(path, f"{name} has numbers that no model has")
+    # Only now that the offsets are sound.
+    for name, values, offsets in (
+        ("context_word", context_word, children),
+        ("words", words, start),
+    ):
+        if not _rise(values, offsets):
+            raise _damaged(path, f"{name} is not sorted")
+
+
+def _are_ids(values: NDArray[np.int32], n_words: int) -> bool:
+    return bool((values >= 0).all() and (values < n_words).all())
+
+
+def _rise(values: NDArray[np.int32], offsets: NDArray[np.int32]) -> bool:
+    """Whether values rise from each offset to the next."""
+    rises = values[1:] > values[:-1]
+    begins = offsets[(offsets > 0) & (offsets < len(values))]
+    rises[begins - 1] = True
+    return bool(rises.all())
 
 
 def _read_header(path: Path) -> tuple[dict[str, Any], int]:
@@ -202,29 +283,90 @@ def _read_header(path: Path) -> tuple[dict[str, Any], int]:
             )
         n = int.from_bytes(file.read(4), "little")
         checksum = int.from_bytes(file.read(4), "little")
-        encoded = file.read(n)
+        encoded = file.read(min(n, os.fstat(file.fileno()).st_size))
         end = file.tell()
     if len(encoded) < n or zlib.crc32(encoded) != checksum:
         raise ValueError(
             f"{path} is damaged or cut short: the checksum of its header is wrong; "
             "copy or save it again."
         )
-    header = json.loads(encoded)
+    try:
+        header = json.loads(encoded)
+    except (ValueError, RecursionError) as error:
+        raise _damaged(path, f"its header is no JSON ({error})") from error
+    if not isinstance(header, dict) or "version" not in header:
+        raise _damaged(path, "its header says no version")
     if header["version"] != VERSION:
         raise ValueError(
-            f"{path} is of version {header['version']}, but this nplm reads version "
+            f"{path} is of version {header['version']!r}, but this nplm reads version "
             f"{VERSION}; save the model again with this nplm, or update it."
         )
+    _check_header(header, path)
     return header, end + -end % ALIGNMENT
+
+
+def _check_header(header: dict[str, Any], path: Path) -> None:
+    """Refuse a header with anything that `save_binary` does not write."""
+    n_words: Any = header.get("n_words")
+    boundary = header.get("boundary", "missing")
+    if not _is_whole(n_words, 1, MAX_N_WORDS):
+        raise _damaged(path, f"its header has n_words={n_words!r}")
+    if boundary is not None and not _is_whole(boundary, 0, n_words - 1):
+        raise _damaged(path, f"its header has boundary={boundary!r}")
+    compact, entries = "codes" in header, header.get("arrays")
+    dtypes = _dtypes(n_words, compact=compact)
+    if not isinstance(entries, list) or len(entries) != len(dtypes):
+        raise _damaged(path, f"its header does not list {len(dtypes)} arrays")
+    for (name, dtype), entry in zip(dtypes.items(), entries):
+        sound = (
+            isinstance(entry, dict)
+            and entry.get("name") == name
+            and entry.get("dtype") == dtype.str
+            and _is_whole(entry.get("size"), 0, np.iinfo(np.int64).max // 8)
+            and _is_whole(entry.get("crc32"), 0, np.iinfo(np.uint32).max)
+        )
+        if not sound:
+            raise _damaged(
+                path, f"its header has {entry!r} where {name} should be, {dtype.str}"
+            )
+    if compact and not _are_spans(header["codes"]):
+        raise _damaged(path, f"its header has codes={header['codes']!r}")
+
+
+def _is_whole(value: Any, least: int, most: int) -> bool:
+    return type(value) is int and least <= value <= most
+
+
+def _are_spans(codes: Any) -> bool:
+    """Whether these are the least and the greatest logarithm of `prob` and `bow`."""
+    if not isinstance(codes, dict) or codes.keys() != {"prob", "bow"}:
+        return False
+    return all(
+        isinstance(span, list)
+        and len(span) == 2
+        and all(type(end) is float for end in span)
+        and MIN_LOG <= span[0] <= span[1] <= MAX_LOG
+        for span in codes.values()
+    )
 
 
 # What a tree is made of, beside `n_words`.
 ARRAYS = ("level_start", "context_word", "child_start", "start", "words", "prob", "bow")
 
 
+def _dtypes(n_words: int, *, compact: bool) -> dict[str, np.dtype[Any]]:
+    """Return the one type that each array has, in the order of the file."""
+    dtypes = {"vocabulary": "<u1"} | dict.fromkeys(ARRAYS[:-2], "<i4")
+    dtypes |= dict.fromkeys(ARRAYS[-2:], "<f4")
+    if compact:
+        word = np.min_scalar_type(n_words - 1).newbyteorder("<").str
+        dtypes |= {"context_word": word, "words": word, "prob": "<u2", "bow": "<u2"}
+    return {name: np.dtype(kind) for name, kind in dtypes.items()}
+
+
 def _packed(tree: BackoffTree) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """Return what undoes the rounding, and the arrays in few bytes."""
-    word_type = np.min_scalar_type(tree.n_words - 1)
+    word_type = _dtypes(tree.n_words, compact=True)["words"]
     prob_range, prob = _encode(tree.prob)
     bow_range, bow = _encode(tree.bow)
     arrays = {

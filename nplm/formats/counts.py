@@ -12,8 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nplm._kernels import _ngram_format, _ngram_parse
+from nplm.counts import MAX_TOTAL
 from nplm.formats._arpa_lines import BUFFER_BYTES
 from nplm.formats._files import check_writable, reading, writing
+from nplm.formats._lines import shown
+from nplm.formats._models import counts_of
 from nplm.formats._words import BEGIN, END, WordText, check_marks, check_words
 from nplm.kneser_ney import KneserNeyLM
 
@@ -39,13 +42,17 @@ def write_counts(
 
     Raises
     ------
+    TypeError
+        If the model keeps no counts.
+    NotFittedError
+        If it is not fitted.
     ValueError
         If the words are not one an id, distinct, and without blanks.
     OSError
         If `path` cannot be written, before any work is done.
     """
     check_writable(path)
-    tree, boundary = model.counts_, model.boundary
+    tree, boundary = counts_of(model), model.boundary
     words = check_words(words, tree.n_words)
     check_marks(words, boundary)
     if boundary is not None:
@@ -105,7 +112,7 @@ def read_counts(
     ------
     ValueError
         If a line is not words and a whole number, or has a word that is not among
-        `words`; the error names the line.
+        `words`; the error names the line. If counts add up to 2**53 or more.
     OSError
         If the file cannot be read.
 
@@ -135,7 +142,7 @@ def read_counts(
             data = file.read()
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             raise ValueError(f"{path} cannot be unpacked ({error}).") from error
-    if not data.strip():
+    if not data or data.isspace():
         raise ValueError(f"{path} is empty: there is no n-gram in it.")
     known = _unigrams(data, path) if words is None else list(words)
     if BEGIN not in known:
@@ -153,31 +160,43 @@ def read_counts(
         )
     del known[begin]
     ids[ids > begin] -= 1
-    orders = range(1, int(length.max()) + 1)
-    return (
-        [np.ascontiguousarray(ids[length == k, -k:]) for k in orders],
-        [counts[length == k] for k in orders],
-        known,
-    )
+    orders = range(1, int(length.max(initial=0)) + 1)
+    tables = [np.ascontiguousarray(ids[length == k, -k:]) for k in orders]
+    own = [counts[length == k] for k in orders]
+    for k, of_order in zip(orders, own):
+        total = float(of_order.sum(dtype=np.float64))
+        if total >= MAX_TOTAL:
+            raise ValueError(
+                f"{path}: the counts of its {k}-grams add up to {total:.3g}, more than "
+                f"{MAX_TOTAL}: they overflow; divide them, or count less text."
+            )
+    return tables, own, known
 
 
 def _unigrams(data: bytes, path: str) -> list[str]:
-    found = re.findall(rb"^[ \t]*([^ \t\r\n]+)[ \t]+[^ \t\r\n]+[ \t\r]*$", data, re.M)
+    blank = rb"[ \t\r\v\f]"
+    unigram = rb"^%b*(\S+)%b+\S+%b*$" % (blank, blank, blank)
+    found = re.findall(unigram, data, re.M)
     try:
         return list(dict.fromkeys(word.decode() for word in found))
     except UnicodeDecodeError as error:
+        bad = re.search(rb"^%b*%b\s" % (blank, re.escape(error.object)), data, re.M)
+        line = 1 + data.count(b"\n", 0, bad.start() if bad else 0)
         raise ValueError(
-            f"{path} is not UTF-8 ({error}); convert it, with iconv for example."
+            f"{path}, line {line}: not UTF-8 ({error.reason}); convert the file, with "
+            "iconv for example."
         ) from error
 
 
 def _parse(
     data: bytes, text: WordText, path: str
 ) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64]]:
-    n = data.count(b"\n") + 1
-    ids = np.full((n, MAX_ORDER), -1, dtype=np.int32)  # -1: a shorter n-gram
+    # A row is a word, a blank and a number at least: many blank lines make none.
+    n_ends = data.count(b"\n")
+    n = 1 + min(n_ends, (len(data) - n_ends) // 3)
+    ids = np.empty((n, MAX_ORDER), dtype=np.int32)
     length, counts = np.empty(n, dtype=np.int32), np.empty(n, dtype=np.int64)
-    reason, n_lines, rows = _ngram_parse.parse_counts(
+    reason, n_lines, begin, rows = _ngram_parse.parse_counts(
         np.frombuffer(data, dtype=np.uint8),
         text.text,
         text.start,
@@ -187,7 +206,8 @@ def _parse(
         counts,
     )
     if reason != _ngram_parse.MORE:
-        line = data.split(b"\n", n_lines)[n_lines - 1].decode(errors="replace").strip()
+        end = data.find(b"\n", begin)
+        line = data[begin : end if end >= 0 else None].decode(errors="replace").strip()
         why = {
             _ngram_parse.BAD_LENGTH: f"is not 1 to {MAX_ORDER} words and a count",
             _ngram_parse.BAD_NUMBER: "does not end in a whole number, 0 or more",
@@ -195,5 +215,5 @@ def _parse(
             _ngram_parse.UNKNOWN_WORD: "has a word that is no unigram of the file, and "
             "not among `words`",
         }[reason]
-        raise ValueError(f"{path}, line {n_lines}: {line!r} {why}.")
+        raise ValueError(f"{path}, line {n_lines}: {shown(line)} {why}.")
     return ids[:rows], length[:rows], counts[:rows]
