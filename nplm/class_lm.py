@@ -256,9 +256,14 @@ class ClassLM(LanguageModel):
         return np.exp(log_prob) * self.word_proba_[y]
 
     def _predict_proba(self, X: NDArray[np.int32]) -> NDArray[np.float64]:
-        proba = self.class_model_.predict_proba(self.labels_[X])[:, self.labels_]
-        proba *= (1 - self.uniform_weight_) * self.word_proba_
-        proba += self.uniform_weight_ / self.n_words_
+        proba = np.empty((len(X), self.n_words_))
+        for rows in self._blocks(len(X)):
+            of_classes = self.class_model_.predict_proba(self.labels_[X[rows]])
+            block = np.take(
+                of_classes, self.labels_, axis=1, out=proba[rows], mode="clip"
+            )
+            block *= (1 - self.uniform_weight_) * self.word_proba_
+            block += self.uniform_weight_ / self.n_words_
         return proba
 
     def _log_prob(
