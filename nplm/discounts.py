@@ -7,7 +7,13 @@ import warnings
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["check_counts", "lower_tables", "modified_discounts", "plain_discounts"]
+__all__ = [
+    "check_counts",
+    "lower_tables",
+    "modified_discounts",
+    "plain_discounts",
+    "tables_within",
+]
 
 # For an order whose counts of counts give none: KenLM's `--discount_fallback`.
 FALLBACK_DISCOUNTS = (0.5, 1.0, 1.5)
@@ -178,3 +184,33 @@ def lower_tables(
         tables.append(np.ascontiguousarray(ngrams[:, -k:]))
         totals.append(counts)
     return tables, totals
+
+
+def tables_within(
+    ngrams: list[NDArray[np.int32]],
+    counts: list[NDArray[np.int64]],
+    boundary: int | None,
+) -> tuple[list[NDArray[np.int32]], list[NDArray[np.int64]]]:
+    """Drop the n-grams that reach back over a boundary.
+
+    Parameters
+    ----------
+    ngrams : list of ndarray of int32, shape (n, k)
+        Tables of 1, 2, ... words.
+    counts : list of ndarray of int64, shape (n,)
+        How often each occurs.
+    boundary : int or None
+        A context ends at the nearest word with this id.
+
+    Returns
+    -------
+    ngrams, counts : list of ndarray
+        The rest.
+    """
+    if boundary is None:
+        return ngrams, counts
+    within = [(table[:, 1:-1] != boundary).all(axis=1) for table in ngrams]
+    return (
+        [table[rows] for table, rows in zip(ngrams, within)],
+        [own[rows] for own, rows in zip(counts, within)],
+    )

@@ -19,6 +19,7 @@ from nplm.discounts import (
     lower_tables,
     modified_discounts,
     plain_discounts,
+    tables_within,
 )
 from nplm.windows import windows
 
@@ -257,7 +258,8 @@ class KneserNeyLM(BackoffLM):
             n-grams of k words, the next word in the last column: windows and next
             words in one, equal rows adding up. Or a list of tables of 1, 2, ...
             words, as ``nplm.formats.read_counts`` gives, with the raw counts of
-            each order.
+            each order: of one text, so that each n-gram without its oldest word is
+            there and counted at least as often as all that end with it.
         counts : array-like of int, shape (n,), or a list of them
             How often each occurs.
 
@@ -269,7 +271,8 @@ class KneserNeyLM(BackoffLM):
         ------
         ValueError
             If a count is negative or no whole number, counts add up to 2**53 or
-            more, or ids are out of range.
+            more, the counts of different orders contradict each other, or ids are
+            out of range.
 
         Examples
         --------
@@ -283,6 +286,8 @@ class KneserNeyLM(BackoffLM):
         >>> model.n_ngrams_
         array([ 100, 1074, 2623])
         """
+        if len(cast(Any, ngrams)) == 0:
+            raise ValueError("ngrams is empty: there is nothing to estimate from.")
         is_list = isinstance(ngrams, (list, tuple)) and np.ndim(ngrams[0]) == 2
         tables: list[Any] = list(cast(Any, ngrams)) if is_list else [ngrams]
         numbers_of: list[Any] = list(cast(Any, counts)) if is_list else [counts]
@@ -317,12 +322,16 @@ class KneserNeyLM(BackoffLM):
         self._start_fit(widest[:, :-1], widest[:, -1])
         self._check_parameters()
         if is_list:
-            columns, totals = columns[: self.order_], totals[: self.order_]
+            columns, totals = tables_within(
+                columns[: self.order_], totals[: self.order_], self.boundary
+            )
         else:
             columns, totals = lower_tables(
                 columns[0], totals[0], self.order_, self.boundary
             )
         counted = NgramCounts.from_tables(columns, totals, n_words=self.n_words_)
+        if is_list:
+            counted.check_suffixes()
         return self._estimate(counted)
 
     def _count(

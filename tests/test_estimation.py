@@ -228,6 +228,107 @@ def test_bad_tables():
         KneserNeyLM(4).fit_counts([[0, 1, 0]], [1])
 
 
+def tables(*orders):
+    """Tables of n-grams and their counts, from dictionaries."""
+    return (
+        [np.array(list(table), dtype=int) for table in orders],
+        [list(table.values()) for table in orders],
+    )
+
+
+@pytest.mark.parametrize(
+    ("orders", "message"),
+    [
+        # A suffix that is not there, is counted no time, or less often.
+        (
+            [{(0,): 9, (1,): 9}, {(0, 1): 2, (1, 0): 2}, {(1, 1, 0): 1, (0, 0, 0): 1}],
+            r"the n-gram \[0, 0, 0\] is counted, but \[0, 0\], with which it ends, is",
+        ),
+        (
+            [{(0,): 9, (1,): 9}, {(0, 1): 2, (1, 0): 0}, {(0, 1, 0): 1}],
+            r"the n-gram \[0, 1, 0\] is counted, but \[1, 0\], with which it ends",
+        ),
+        ([{(0,): 9}, {(0, 2): 1}], r"\[2\] has count 0, but .* have 1 together"),
+        (
+            [{(0,): 5, (1,): 3}, {(0, 1): 2, (1, 1): 2, (1, 0): 5}],
+            r"the n-gram \[1\] has count 3, but .* have 4 together. Give counts of one",
+        ),
+        (
+            [{(0,): 9, (1,): 9}, {(0, 1): 2}, {(0, 0, 1): 2, (1, 0, 1): 1}],
+            r"the n-gram \[0, 1\] has count 2, but .* have 3 together",
+        ),
+        ([{(0,): 9}, {(0, 0): 8}, {(0, 0, 0): 9}], r"\[0, 0\] has count 8, .* have 9"),
+    ],
+)
+def test_counts_that_contradict_each_other(orders, message):
+    for given in (orders, [*orders, dict.fromkeys([(0,) * (len(orders) + 1)], 0)]):
+        with pytest.raises(ValueError, match=message):
+            KneserNeyLM().fit_counts(*tables(*given))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_counts_are_refused_or_give_a_distribution(seed):
+    """Counts of a text with some left out, as a cut-off or a slip leaves them."""
+    rng = np.random.default_rng(seed)
+    model = KneserNeyLM(3, n_words=N_WORDS).fit_stream(text(300, seed))
+    counts, ngrams, totals = model.counts_, [], []
+    for k in range(3):
+        kept = rng.random(counts.n_ngrams[k]) > 0.01 * rng.integers(2) * (k < 2)
+        ngrams.append(counts.ngrams(k)[kept])
+        totals.append(counts.counts[counts.followers(k)][kept])
+    whole = [len(table) for table in ngrams[:2]] == counts.n_ngrams[:2].tolist()
+    other = KneserNeyLM(3, n_words=N_WORDS)
+    try:
+        other.fit_counts(ngrams, totals)
+    except ValueError as error:
+        assert not whole
+        assert "Give counts of one text" in str(error)
+    else:
+        every = np.indices((N_WORDS, N_WORDS)).reshape(2, -1).T
+        proba = other.predict_proba(every)
+        assert_allclose(proba.sum(axis=1), 1, atol=1e-6)
+        assert (proba > 0).all()
+
+
+@pytest.mark.parametrize("cut", [1, 2, 5])
+def test_counts_cut_off_alike_are_taken(cut):
+    counts = KneserNeyLM(3, n_words=N_WORDS).fit_stream(text(2000)).counts_
+    totals = [counts.counts[counts.followers(k)] for k in range(3)]
+    totals = [np.where(own >= cut, own, 0) for own in totals]
+    ngrams = [counts.ngrams(k) for k in range(3)]
+    model = KneserNeyLM(3, n_words=N_WORDS).fit_counts(ngrams, totals)
+    proba = model.predict_proba(ngrams[2][:, :2])
+    assert_allclose(proba.sum(axis=1), 1, atol=1e-6)
+
+
+def test_counts_of_windows_out_of_order_are_taken(tmp_path):
+    """What comes first in a window need not be counted: it was only context."""
+    X, y = windows(text(400), 3)
+    picked = np.random.default_rng(0).permutation(len(y))[:150]
+    model = KneserNeyLM(n_words=N_WORDS).fit(X[picked], y[picked])
+    words = [f"w{i}" for i in range(N_WORDS)]
+    write_counts(model, tmp_path / "counts", words)
+    ngrams, counts, _ = read_counts(tmp_path / "counts", words)
+    assert_same(KneserNeyLM(n_words=N_WORDS).fit_counts(ngrams, counts), model)
+
+
+def test_tables_of_counts_end_at_a_boundary_as_windows_do():
+    stream = text(2000)
+    counts = KneserNeyLM(4, n_words=N_WORDS).fit_stream(stream).counts_
+    X, y = windows(stream, 3)
+    expected = KneserNeyLM(n_words=N_WORDS, boundary=0).fit(X, y)
+    totals = [counts.counts[counts.followers(k)] for k in range(4)]
+    ngrams = [counts.ngrams(k) for k in range(4)]
+    model = KneserNeyLM(n_words=N_WORDS, boundary=0).fit_counts(ngrams, totals)
+    assert_same(model, expected)
+
+
+@pytest.mark.parametrize("empty", [[], (), np.empty((0, 3), int)])
+def test_a_table_without_counts(empty):
+    with pytest.raises(ValueError, match="ngrams is empty"):
+        KneserNeyLM().fit_counts(empty, [])
+
+
 @pytest.mark.parametrize("min_counts", [None, (1, 2, 2)])
 @pytest.mark.parametrize("order", [1, 2, 4])
 def test_partial_fit_is_one_fit(order, min_counts):
