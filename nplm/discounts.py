@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+from nplm._warnings import warn
 
 __all__ = [
     "check_counts",
@@ -63,11 +63,10 @@ def modified_discounts(
         why = "its discounts come out as {:.3g}, {:.3g} and {:.3g}".format(*found)
     else:
         why = "there are {}, {}, {} and {} of count 1 to 4".format(*n[1:5])
-    warnings.warn(
+    warn(
         f"Kneser-Ney cannot estimate the discounts of the {order}-grams: {why}. "
         "Discounting them by {}, {} and {} instead.".format(*FALLBACK_DISCOUNTS),
         UserWarning,
-        stacklevel=5,
     )
     return FALLBACK_DISCOUNTS
 
@@ -107,12 +106,11 @@ def plain_discounts(
     if n1 and n2:
         discount = n1 / (n1 + 2 * n2)
         return discount, discount, discount
-    warnings.warn(
+    warn(
         f"Kneser-Ney cannot estimate the discount of the {order}-grams: there are "
         f"{n1} of count 1 and {n2} of count 2. Discounting them by "
         f"{FALLBACK_DISCOUNT} instead.",
         UserWarning,
-        stacklevel=5,
     )
     return FALLBACK_DISCOUNT, FALLBACK_DISCOUNT, FALLBACK_DISCOUNT
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numbers
 import os
 import time
-import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Self
@@ -17,6 +16,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from nplm._base import MAX_N_WORDS, check_ids, check_n_words
+from nplm._warnings import warn
 from nplm.exchange import Bigrams, Partition
 from nplm.windows import windows
 
@@ -211,11 +211,10 @@ class WordClasses(TransformerMixin, BaseEstimator):
                 if temperature == 0 and state.n_moves == 0:
                     break
         except KeyboardInterrupt:
-            warnings.warn(
+            warn(
                 f"WordClasses: interrupted in pass {n_done + 1}; the classes reached "
                 f"are kept (mutual information {state.mutual_information:.4f} nats).",
                 RuntimeWarning,
-                stacklevel=3,
             )
             raise
         finally:
