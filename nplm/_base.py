@@ -19,7 +19,7 @@ MAX_N_WORDS = np.iinfo(np.int32).max
 # A block of probabilities holds at most this many numbers (32 MB of float64).
 BLOCK_SIZE = 1 << 22
 # Windows whose next words a kernel looks up at once: an interrupt waits for no more.
-BLOCK_WINDOWS = 1 << 16
+BLOCK_WINDOWS = 1 << 15
 UNSIGNED = {np.dtype(np.int32): np.uint32, np.dtype(np.int64): np.uint64}
 
 
@@ -108,6 +108,25 @@ def check_n_words(n_words: int | None) -> None:
         )
     if not 1 <= n_words <= MAX_N_WORDS:
         raise ValueError(f"n_words must be between 1 and {MAX_N_WORDS}, got {n_words}.")
+
+
+def check_order(order: Any) -> None:
+    """Raise unless `order` is a whole number from 1."""
+    whole = isinstance(order, numbers.Integral) and not isinstance(order, bool)
+    if not whole or order < 1:
+        raise ValueError(f"order must be None or a whole number from 1, got {order!r}.")
+
+
+def check_boundary(boundary: Any, n_words: int) -> None:
+    """Raise unless `boundary` is None or a word id below `n_words`."""
+    if boundary is None:
+        return
+    whole = isinstance(boundary, numbers.Integral) and not isinstance(boundary, bool)
+    if not whole or not 0 <= boundary < n_words:
+        raise ValueError(
+            f"boundary must be None or a word id from 0 to {n_words - 1} "
+            f"(n_words={n_words}), got {boundary!r}."
+        )
 
 
 Fit = TypeVar("Fit", bound=Callable[..., Any])
@@ -312,14 +331,7 @@ class LanguageModel(DensityMixin, BaseEstimator):
             return self._check_ids(contexts, target)
         n_context = contexts.shape[1]
         order = n_context + 1 if self.order is None else self.order
-        if (
-            not isinstance(order, numbers.Integral)
-            or isinstance(order, bool)
-            or order < 1
-        ):
-            raise ValueError(
-                f"order must be None or a whole number from 1, got {self.order!r}."
-            )
+        check_order(order)
         if order - 1 > n_context:
             raise ValueError(
                 f"order={order} needs contexts of {order - 1} words, but X has "

@@ -9,11 +9,17 @@ from typing import Any, Literal, Self, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from nplm._base import all_or_nothing, check_ids
+from nplm._base import (
+    MAX_N_WORDS,
+    all_or_nothing,
+    check_boundary,
+    check_ids,
+    check_order,
+)
 from nplm._kernels import _kneser_ney
 from nplm.backoff import BackoffTree
 from nplm.backoff_lm import BackoffLM
-from nplm.counts import NgramCounts
+from nplm.counts import MAX_TOTAL, NgramCounts
 from nplm.discounts import (
     check_counts,
     lower_tables,
@@ -232,6 +238,8 @@ class KneserNeyLM(BackoffLM):
                 "order is None, but a stream has no columns to tell it: set order, "
                 "KneserNeyLM(5) for example."
             )
+        check_order(self.order)
+        check_boundary(self.boundary, MAX_N_WORDS)
         n_context = max(int(self.order) - 1, 1)
         if isinstance(ids, (list, tuple)) and ids and np.ndim(ids[0]) == 1:
             X, y = _sentence_windows(ids, n_context, self.boundary)
@@ -305,6 +313,8 @@ class KneserNeyLM(BackoffLM):
         columns = [table[own > 0] for table, own in zip(columns, totals)]
         totals = [own[own > 0] for own in totals]
         widest = columns[-1]
+        if widest.shape[1] == 0:
+            raise ValueError("ngrams must have columns, got n-grams of no words.")
         if not is_list and widest.shape[1] == 1:
             widest = np.column_stack([widest, widest])
         if is_list:
@@ -382,7 +392,7 @@ class KneserNeyLM(BackoffLM):
 
     def _check_parameters(self) -> None:
         self._check_min_counts()
-        self._check_boundary()
+        check_boundary(self.boundary, self.n_words_)
         if self.discounts not in ("modified", "plain"):
             raise ValueError(
                 f"discounts must be 'modified' or 'plain', got {self.discounts!r}."
@@ -394,25 +404,16 @@ class KneserNeyLM(BackoffLM):
         if (
             np.ndim(given) != 1
             or len(given) == 0
-            or not all(isinstance(n, numbers.Integral) and n >= 1 for n in given)
+            or not all(
+                isinstance(n, numbers.Integral) and 1 <= n < MAX_TOTAL for n in given
+            )
         ):
             raise ValueError(
-                "min_counts must be None or whole numbers from 1, one an order "
-                f"(the last serves all higher orders), got {self.min_counts!r}."
+                "min_counts must be None or whole numbers from 1 (below 2**53), one an "
+                f"order (the last serves all higher orders), got {self.min_counts!r}."
             )
         highest = [given[-1]] * (self.order_ - len(given))
         return np.array([*given, *highest][: self.order_], dtype=np.int64)
-
-    def _check_boundary(self) -> None:
-        if self.boundary is None:
-            return
-        if not isinstance(self.boundary, numbers.Integral) or not (
-            0 <= self.boundary < self.n_words_
-        ):
-            raise ValueError(
-                f"boundary must be None or a word id from 0 to {self.n_words_ - 1} "
-                f"(n_words={self.n_words_}), got {self.boundary!r}."
-            )
 
 
 def _sentence_windows(

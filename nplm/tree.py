@@ -179,6 +179,10 @@ class TreeBuilder:
     ) -> None:
         """Append a level: `child_start` counts from the level's first context."""
         n_contexts = self.level_start[-1]
+        if n_contexts + len(context_word) > MAX_NGRAMS:
+            raise ValueError(
+                f"more than {MAX_NGRAMS} contexts; lower order, or count less text."
+            )
         self.child_start.append(_shifted(child_start[:-1], n_contexts))
         self.context_word.append(context_word)
         self.level_start.append(n_contexts + len(context_word))

@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from nplm._base import MAX_N_WORDS, check_ids, check_n_words
+from nplm._base import MAX_N_WORDS, check_boundary, check_ids, check_n_words
 from nplm._warnings import warn
 from nplm.exchange import Bigrams, Partition
 from nplm.windows import windows
@@ -176,11 +176,7 @@ class WordClasses(TransformerMixin, BaseEstimator):
         self._check_parameters()
         largest = int(max(before.max(), after.max()))
         n_words = largest + 1 if self.n_words is None else int(self.n_words)
-        if self.boundary is not None and not 0 <= self.boundary < n_words:
-            raise ValueError(
-                f"boundary must be None or a word id from 0 to {n_words - 1} "
-                f"(n_words={n_words}), got {self.boundary!r}."
-            )
+        check_boundary(self.boundary, n_words)
         started = time.perf_counter()
         bigrams = Bigrams(before, after, n_words)
         state = Partition(bigrams, min(self.n_classes, n_words), self.boundary)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from nplm import KneserNeyLM, windows
+from nplm import KneserNeyLM, tree, windows
 from nplm.discounts import plain_discounts
 from nplm.formats import read_counts, write_counts
 from tests.test_kneser_ney import DictionaryKneserNey
@@ -126,6 +126,15 @@ def test_sentences_without_marks():
         ([[1, 2], [-1]], {"order": 2}, "sentence 1 has -1"),
         ([1, 2, 30], {"order": 2, "n_words": 12}, "n_words=12"),
         (["a", "b"], {"order": 2}, "word ids"),
+        ([1, 2], {"order": "x"}, "order must be .* got 'x'"),
+        ([[1, 2]], {"order": 2, "boundary": "a"}, "boundary must be .* got 'a'"),
+        ([[1, 2]], {"order": 2, "boundary": 2**40}, f"boundary must .* got {2**40}"),
+        ([[1, 2]], {"order": 2, "boundary": True}, "boundary must be .* got True"),
+        (
+            [[1]],
+            {"order": 2, "min_counts": (2**70,)},
+            r"min_counts must .*below 2\*\*53",
+        ),
     ],
 )
 def test_bad_streams(ids, parameters, message):
@@ -226,6 +235,17 @@ def test_bad_tables():
         KneserNeyLM().fit_counts([np.zeros((1, 1), int)] * 2, [[1], [1]])
     with pytest.raises(ValueError, match="order=4 needs"):
         KneserNeyLM(4).fit_counts([[0, 1, 0]], [1])
+    with pytest.raises(ValueError, match="n-grams of no words"):
+        KneserNeyLM().fit_counts([[]], [1])
+
+
+def test_more_contexts_than_numbers_for_them(monkeypatch):
+    stream = np.arange(60)
+    monkeypatch.setattr(tree, "MAX_NGRAMS", 200)
+    with pytest.raises(ValueError, match=r"more than 200 (contexts|n-grams); lower"):
+        KneserNeyLM(5).fit_stream(stream)
+    with pytest.raises(ValueError, match="more than 200 contexts; lower order"):
+        tree.TreeBuilder(300).add_context_level(np.zeros(2, int), np.arange(300))
 
 
 def tables(*orders):
