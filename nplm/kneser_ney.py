@@ -10,8 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from nplm._base import (
+    BLOCK_WINDOWS,
     MAX_N_WORDS,
     all_or_nothing,
+    blocks,
     check_boundary,
     check_ids,
     check_order,
@@ -361,19 +363,28 @@ class KneserNeyLM(BackoffLM):
             self.discounts_[level] = find(own, level + 1)
         prob = np.empty(len(modified))
         bow = np.empty(len(counts.context_word))
-        _kneser_ney.kneser_ney(
-            counts.level_start,
-            counts.child_start,
-            counts.start,
-            counts.words,
-            modified,
-            self.discounts_,
-            min_counts,
-            self.interpolate,
-            np.empty(self.n_words_),
-            prob,
-            bow,
-        )
+        lower = np.empty(self.n_words_)
+        # The contexts of a level are the children of those one word shorter.
+        bounds = counts.level_start[:-1].tolist()
+        parents_of = [range(1), *map(range, bounds[:-1], bounds[1:])]
+        for level, all_parents in enumerate(parents_of):
+            for rows in blocks(len(all_parents), BLOCK_WINDOWS):
+                parents = all_parents[rows]
+                _kneser_ney.kneser_ney(
+                    level,
+                    parents.start,
+                    parents.stop,
+                    counts.child_start,
+                    counts.start,
+                    counts.words,
+                    modified,
+                    self.discounts_,
+                    min_counts,
+                    self.interpolate,
+                    lower,
+                    prob,
+                    bow,
+                )
         tree = BackoffTree(
             n_words=counts.n_words,
             level_start=counts.level_start,

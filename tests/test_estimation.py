@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from nplm import KneserNeyLM, tree, windows
+from nplm import KneserNeyLM, kneser_ney, tree, windows
 from nplm.discounts import plain_discounts
 from nplm.formats import read_counts, write_counts
 from tests.test_kneser_ney import DictionaryKneserNey
@@ -398,3 +398,22 @@ def test_counts_of_a_stream_are_read_with_the_words_given(tmp_path):
     np.testing.assert_array_equal(
         again.predict_proba([[1, 2]]), model.predict_proba([[1, 2]])
     )
+
+
+def test_estimation_in_blocks_is_the_same(monkeypatch):
+    expected = KneserNeyLM(4, n_words=N_WORDS).fit_stream(text(2000))
+    monkeypatch.setattr(kneser_ney, "BLOCK_WINDOWS", 7)
+    assert_same(KneserNeyLM(4, n_words=N_WORDS).fit_stream(text(2000)), expected)
+
+
+def test_an_order_without_ngrams():
+    """Sentences of one word, or tables cut off: only the short n-grams are left."""
+    model = KneserNeyLM(3, n_words=4).fit_stream([[0], [1], [0], [0], [2]])
+    proba = model.predict_proba([[1, 1], [0, 3]])
+    assert_allclose(proba.sum(axis=1), 1, atol=1e-6)
+    assert_array_equal(proba[0], proba[1])
+    alone = KneserNeyLM(1, n_words=4).fit_stream([[0, 1, 0, 0, 2]])
+    assert_array_equal(proba[0], alone.predict_proba([[1]])[0])
+    empty = [np.empty((0, k), dtype=int) for k in (2, 3)]
+    tables = [np.array([[0], [1], [2]]), *empty], [[3, 1, 1], [], []]
+    assert_same(KneserNeyLM(3, n_words=4).fit_counts(*tables), model)
