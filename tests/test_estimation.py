@@ -246,6 +246,9 @@ def test_more_contexts_than_numbers_for_them(monkeypatch):
         KneserNeyLM(5).fit_stream(stream)
     with pytest.raises(ValueError, match="more than 200 contexts; lower order"):
         tree.TreeBuilder(300).add_context_level(np.zeros(2, int), np.arange(300))
+    rows = np.zeros((201, 2), int)
+    with pytest.raises(ValueError, match="201 rows of n-grams are too many to sort"):
+        KneserNeyLM().fit_counts(rows, np.ones(201))
 
 
 def tables(*orders):
