@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, fields
+from threading import RLock
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from nplm._base import BLOCK_WINDOWS, blocks, blocks_of_rows
 from nplm._kernels import _backoff
 from nplm._kernels._hashed import MAX_ORDER as MAX_HASHED_ORDER
 from nplm.hashed import HashedNgrams
 from nplm.tree import ContextTree, TreeBuilder
 
 __all__ = ["BackoffTree"]
+
+# To hash an n-gram takes as long as to walk the tree for a half to a fifth of a window.
+NGRAMS_A_WINDOW = 4
+_HASHING = RLock()
 
 
 class DuplicateNgramError(ValueError):
@@ -113,26 +118,46 @@ class BackoffTree(ContextTree):
         -------
         prob : ndarray of float64, shape (n_samples,)
         """
-        if self._pays_to_hash(len(y)) and X.shape[1] == self.order - 1:
-            return self.hashed.next_word_prob(X, y)
+        table = self._table(len(y)) if X.shape[1] == self.order - 1 else None
+        if table is not None:
+            return table.next_word_prob(X, y)
         out = np.empty(len(y))
-        _backoff.backoff_prob(*self._arrays(), X, y, self.path(), out)
+        arrays, path = self._arrays(), self.path()
+        for rows in blocks(len(y), BLOCK_WINDOWS):
+            _backoff.backoff_prob(*arrays, X[rows], y[rows], path, out[rows])
         return out
 
-    @cached_property
+    @property
     def hashed(self) -> HashedNgrams:
         """The same n-grams in a hash table, made when first asked for."""
-        return HashedNgrams(self)
+        with _HASHING:
+            if "_hashed" not in self.__dict__:
+                self.__dict__["_hashed"] = HashedNgrams(self)
+        return self.__dict__["_hashed"]
 
-    def _pays_to_hash(self, n_samples: int) -> bool:
-        """Whether to score by hashing: the table is there, or soon pays for itself."""
-        if not 1 < self.order <= MAX_HASHED_ORDER:
-            return False
-        return "hashed" in self.__dict__ or n_samples * 64 >= len(self.words)
+    def _table(self, n_samples: int) -> HashedNgrams | None:
+        """Return the hash table, once as long has been spent without as it takes.
+
+        So a stream of small calls comes to have one too, and a call takes at most
+        about twice as long as it would if it knew of those to come.
+        """
+        known = self.__dict__
+        if "_hashed" in known or not 1 < self.order <= MAX_HASHED_ORDER:
+            return known.get("_hashed")
+        known["_n_walked"] = known.get("_n_walked", 0) + n_samples
+        if known["_n_walked"] * NGRAMS_A_WINDOW < len(self.words):
+            return None
+        # While one thread makes a table the others go on without.
+        if not _HASHING.acquire(blocking=False):
+            return None
+        try:
+            return self.hashed
+        finally:
+            _HASHING.release()
 
     def __getstate__(self) -> dict[str, Any]:
         # The hash table is as large as the tree, and quickly made again.
-        return {k: v for k, v in self.__dict__.items() if k != "hashed"}
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def distribution(self, X: NDArray[np.int32]) -> NDArray[np.float64]:
         """Probability of every word after each context.
@@ -147,7 +172,9 @@ class BackoffTree(ContextTree):
         prob : ndarray of float64, shape (n_samples, n_words)
         """
         out = np.empty((len(X), self.n_words))
-        _backoff.backoff_distribution(*self._arrays(), X, self.path(), out)
+        arrays, path = self._arrays(), self.path()
+        for rows in blocks_of_rows(len(X), self.n_words):
+            _backoff.backoff_distribution(*arrays, X[rows], path, out[rows])
         return out
 
     def contexts_made(self) -> NDArray[np.int32]:

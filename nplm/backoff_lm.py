@@ -41,6 +41,12 @@ class BackoffLM(LanguageModel):
     order_, n_words_ : int
         The order and vocabulary size in use.
 
+    Notes
+    -----
+    Once one window for every 4 n-grams has been scored, `log_prob` puts the n-grams
+    into a hash table, and that one call takes longer; ``tree_.hashed`` makes it at
+    once. The probabilities are the same bit for bit.
+
     See Also
     --------
     nplm.formats.read_arpa : Read one from a file of SRILM, KenLM or nplm.

@@ -8,7 +8,6 @@ import os
 import secrets
 import tempfile
 import time
-import warnings
 import zipfile
 import zlib
 from collections.abc import Callable
@@ -19,6 +18,8 @@ from typing import IO, Any, Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+
+from nplm._warnings import warn
 
 __all__ = ["Checkpoint", "CheckpointError", "Processes", "fingerprint"]
 
@@ -173,10 +174,9 @@ class Checkpoint:
         if failure is None:
             self._remove_others(number)
         elif self.rank == 0:
-            warnings.warn(
+            warn(
                 f"The fit goes on, but could not be saved to {self.folder}: {failure}.",
                 RuntimeWarning,
-                stacklevel=8,
             )
         self._saved_at = time.monotonic()
 

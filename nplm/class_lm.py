@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 
-from nplm._base import LanguageModel, all_or_nothing, check_ids
+from nplm._base import LanguageModel, all_or_nothing, check_boundary, check_ids
 from nplm._em import fit_mixture_weights
 from nplm.kneser_ney import KneserNeyLM
 from nplm.word_classes import WordClasses
@@ -161,6 +161,7 @@ class ClassLM(LanguageModel):
             )
         held_out = self._check_held_out(X_val, y_val)
         self._check_uniform_weight()
+        check_boundary(self.boundary, self.n_words_)
         # Numbers without gaps: a class that no word has would take probability.
         found, labels = np.unique(self._find_labels(X, y), return_inverse=True)
         labels = labels.astype(np.int32)
@@ -211,21 +212,14 @@ class ClassLM(LanguageModel):
                 f"{self.n_words_}; give one class for each word of the vocabulary."
             )
         if self.boundary is not None:
-            self._check_boundary(labels)
+            self._check_class_of_boundary(labels)
         return labels
 
-    def _check_boundary(self, labels: NDArray[np.int32]) -> None:
-        boundary = self.boundary
-        if not isinstance(boundary, numbers.Integral) or not (
-            0 <= boundary < self.n_words_
-        ):
+    def _check_class_of_boundary(self, labels: NDArray[np.int32]) -> None:
+        own = labels[self.boundary]
+        if np.count_nonzero(labels == own) > 1:
             raise ValueError(
-                f"boundary must be None or a word id from 0 to {self.n_words_ - 1} "
-                f"(n_words={self.n_words_}), got {boundary!r}."
-            )
-        if np.count_nonzero(labels == labels[boundary]) > 1:
-            raise ValueError(
-                f"the class of the boundary, {labels[boundary]}, has other words; "
+                f"the class of the boundary, {own}, has other words; "
                 "give the boundary a class of its own (WordClasses(boundary=...) does)."
             )
 
@@ -256,9 +250,14 @@ class ClassLM(LanguageModel):
         return np.exp(log_prob) * self.word_proba_[y]
 
     def _predict_proba(self, X: NDArray[np.int32]) -> NDArray[np.float64]:
-        proba = self.class_model_.predict_proba(self.labels_[X])[:, self.labels_]
-        proba *= (1 - self.uniform_weight_) * self.word_proba_
-        proba += self.uniform_weight_ / self.n_words_
+        proba = np.empty((len(X), self.n_words_))
+        for rows in self._blocks(len(X)):
+            of_classes = self.class_model_.predict_proba(self.labels_[X[rows]])
+            block = np.take(
+                of_classes, self.labels_, axis=1, out=proba[rows], mode="clip"
+            )
+            block *= (1 - self.uniform_weight_) * self.word_proba_
+            block += self.uniform_weight_ / self.n_words_
         return proba
 
     def _log_prob(

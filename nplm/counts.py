@@ -9,13 +9,17 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from nplm._kernels import _counts
+from nplm._kernels import _backoff, _counts
 from nplm.tree import MAX_NGRAMS, ContextTree, TreeBuilder
 
 __all__ = ["NgramCounts"]
 
 # Counts are whole numbers that float64 holds exactly.
 MAX_TOTAL = 1 << 53
+_ONE_TEXT = (
+    "Give counts of one text, each order cut off no higher than the longer ones, or "
+    "the table of the longest n-grams alone."
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,6 +156,44 @@ class NgramCounts(ContextTree):
             for place, own, n in zip(places, counts, builder.n_followers)
         ]
         return cls(**builder.structure(), counts=np.concatenate(summed))
+
+    def check_suffixes(self) -> None:
+        """Raise unless each n-gram without its oldest word is counted as often.
+
+        So it is in counts of one text, at its edges too; counts of other texts, or
+        of one cut off differently from order to order, have no Kneser-Ney model.
+        That an n-gram's first words are counted is not asked: the first window of a
+        text has them as its context alone.
+        """
+        parent = self.parents()
+        for level in range(1, self.order):
+            first, last = self.level_start[level : level + 2]
+            own, shorter = self.followers(level), self.followers(level - 1)
+            n_followers = np.diff(self.start[first : last + 1])
+            above = np.repeat(parent[first:last], n_followers)
+            suffix = np.empty(len(above), dtype=np.int32)
+            _backoff.find_ngrams(self.start, self.words, above, self.words[own], suffix)
+            if (suffix < 0).any():
+                gram = self.ngrams(level)[np.argmax(suffix < 0)].tolist()
+                raise ValueError(
+                    f"the n-gram {gram} is counted, but {gram[1:]}, with which it "
+                    f"ends, is not. {_ONE_TEXT}"
+                )
+            # Sums below 2**53 are exact in float64.
+            longer = np.bincount(
+                suffix - shorter.start,
+                weights=self.counts[own],
+                minlength=shorter.stop - shorter.start,
+            )
+            excess = longer > self.counts[shorter]
+            if excess.any():
+                i = int(np.argmax(excess))
+                gram = self.ngrams(level - 1)[i].tolist()
+                raise ValueError(
+                    f"the n-gram {gram} has count {self.counts[shorter][i]}, but the "
+                    f"n-grams one word longer that end with it have {longer[i]:.0f} "
+                    f"together. {_ONE_TEXT}"
+                )
 
     def merged(self, other: NgramCounts) -> Self:
         """Add the counts of another tree of the same order and vocabulary.

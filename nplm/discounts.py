@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["check_counts", "lower_tables", "modified_discounts", "plain_discounts"]
+from nplm._warnings import warn
+
+__all__ = [
+    "check_counts",
+    "lower_tables",
+    "modified_discounts",
+    "plain_discounts",
+    "tables_within",
+]
 
 # For an order whose counts of counts give none: KenLM's `--discount_fallback`.
 FALLBACK_DISCOUNTS = (0.5, 1.0, 1.5)
@@ -57,11 +63,10 @@ def modified_discounts(
         why = "its discounts come out as {:.3g}, {:.3g} and {:.3g}".format(*found)
     else:
         why = "there are {}, {}, {} and {} of count 1 to 4".format(*n[1:5])
-    warnings.warn(
+    warn(
         f"Kneser-Ney cannot estimate the discounts of the {order}-grams: {why}. "
         "Discounting them by {}, {} and {} instead.".format(*FALLBACK_DISCOUNTS),
         UserWarning,
-        stacklevel=5,
     )
     return FALLBACK_DISCOUNTS
 
@@ -101,12 +106,11 @@ def plain_discounts(
     if n1 and n2:
         discount = n1 / (n1 + 2 * n2)
         return discount, discount, discount
-    warnings.warn(
+    warn(
         f"Kneser-Ney cannot estimate the discount of the {order}-grams: there are "
         f"{n1} of count 1 and {n2} of count 2. Discounting them by "
         f"{FALLBACK_DISCOUNT} instead.",
         UserWarning,
-        stacklevel=5,
     )
     return FALLBACK_DISCOUNT, FALLBACK_DISCOUNT, FALLBACK_DISCOUNT
 
@@ -178,3 +182,33 @@ def lower_tables(
         tables.append(np.ascontiguousarray(ngrams[:, -k:]))
         totals.append(counts)
     return tables, totals
+
+
+def tables_within(
+    ngrams: list[NDArray[np.int32]],
+    counts: list[NDArray[np.int64]],
+    boundary: int | None,
+) -> tuple[list[NDArray[np.int32]], list[NDArray[np.int64]]]:
+    """Drop the n-grams that reach back over a boundary.
+
+    Parameters
+    ----------
+    ngrams : list of ndarray of int32, shape (n, k)
+        Tables of 1, 2, ... words.
+    counts : list of ndarray of int64, shape (n,)
+        How often each occurs.
+    boundary : int or None
+        A context ends at the nearest word with this id.
+
+    Returns
+    -------
+    ngrams, counts : list of ndarray
+        The rest.
+    """
+    if boundary is None:
+        return ngrams, counts
+    within = [(table[:, 1:-1] != boundary).all(axis=1) for table in ngrams]
+    return (
+        [table[rows] for table, rows in zip(ngrams, within)],
+        [own[rows] for own, rows in zip(counts, within)],
+    )

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from nplm._base import BLOCK_WINDOWS, blocks, blocks_of_rows
 from nplm._kernels import _interpolation
 from nplm.counts import NgramCounts
 
@@ -72,9 +73,10 @@ class RelativeFrequencies:
         """
         tree = self.counts
         out = np.empty(len(X), dtype=np.int64)
-        _interpolation.context_frequencies(
-            tree.child_start, tree.context_word, self.totals, X, tree.path(), out
-        )
+        arrays = tree.child_start, tree.context_word, self.totals
+        path = tree.path()
+        for rows in blocks(len(X), BLOCK_WINDOWS):
+            _interpolation.context_frequencies(*arrays, X[rows], path, out[rows])
         return out
 
     def prob(self, X: NDArray[np.int32], y: NDArray[np.int32]) -> NDArray[np.float64]:
@@ -93,9 +95,11 @@ class RelativeFrequencies:
             Uniform, unigram, and so on.
         """
         out = np.empty((len(y), self.counts.order + 1))
-        _interpolation.relative_frequencies(
-            *self._arrays(), X, y, self.counts.path(), out
-        )
+        arrays, path = self._arrays(), self.counts.path()
+        for rows in blocks(len(y), BLOCK_WINDOWS):
+            _interpolation.relative_frequencies(
+                *arrays, X[rows], y[rows], path, out[rows]
+            )
         return out
 
     def mixture(
@@ -115,9 +119,11 @@ class RelativeFrequencies:
         prob : ndarray of float64, shape (n_samples, n_words)
         """
         out = np.empty((len(X), self.counts.n_words))
-        _interpolation.mixed_frequencies(
-            *self._arrays(), weights, X, self.counts.path(), out
-        )
+        arrays, path = self._arrays(), self.counts.path()
+        for rows in blocks_of_rows(len(X), self.counts.n_words):
+            _interpolation.mixed_frequencies(
+                *arrays, weights[rows], X[rows], path, out[rows]
+            )
         return out
 
     def _arrays(self) -> tuple[NDArray[Any], ...]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from nplm._base import BLOCK_WINDOWS, blocks
 from nplm._kernels import _hashed
 
 if TYPE_CHECKING:
@@ -71,9 +72,9 @@ class HashedNgrams:
     ) -> NDArray[np.float64]:
         """Probability of each next word; see ``BackoffTree.next_word_prob``."""
         out = np.empty(len(y))
-        _hashed.hashed_prob(
-            self._table, self._slot_start, self._unigrams, self._weights, X, y, out
-        )
+        arrays = self._table, self._slot_start, self._unigrams, self._weights
+        for rows in blocks(len(y), BLOCK_WINDOWS):
+            _hashed.hashed_prob(*arrays, X[rows], y[rows], out[rows])
         return out
 
 

@@ -9,16 +9,25 @@ from typing import Any, Literal, Self, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from nplm._base import all_or_nothing, check_ids
+from nplm._base import (
+    BLOCK_WINDOWS,
+    MAX_N_WORDS,
+    all_or_nothing,
+    blocks,
+    check_boundary,
+    check_ids,
+    check_order,
+)
 from nplm._kernels import _kneser_ney
 from nplm.backoff import BackoffTree
 from nplm.backoff_lm import BackoffLM
-from nplm.counts import NgramCounts
+from nplm.counts import MAX_TOTAL, NgramCounts
 from nplm.discounts import (
     check_counts,
     lower_tables,
     modified_discounts,
     plain_discounts,
+    tables_within,
 )
 from nplm.windows import windows
 
@@ -231,6 +240,8 @@ class KneserNeyLM(BackoffLM):
                 "order is None, but a stream has no columns to tell it: set order, "
                 "KneserNeyLM(5) for example."
             )
+        check_order(self.order)
+        check_boundary(self.boundary, MAX_N_WORDS)
         n_context = max(int(self.order) - 1, 1)
         if isinstance(ids, (list, tuple)) and ids and np.ndim(ids[0]) == 1:
             X, y = _sentence_windows(ids, n_context, self.boundary)
@@ -257,7 +268,8 @@ class KneserNeyLM(BackoffLM):
             n-grams of k words, the next word in the last column: windows and next
             words in one, equal rows adding up. Or a list of tables of 1, 2, ...
             words, as ``nplm.formats.read_counts`` gives, with the raw counts of
-            each order.
+            each order: of one text, so that each n-gram without its oldest word is
+            there and counted at least as often as all that end with it.
         counts : array-like of int, shape (n,), or a list of them
             How often each occurs.
 
@@ -269,7 +281,8 @@ class KneserNeyLM(BackoffLM):
         ------
         ValueError
             If a count is negative or no whole number, counts add up to 2**53 or
-            more, or ids are out of range.
+            more, the counts of different orders contradict each other, or ids are
+            out of range.
 
         Examples
         --------
@@ -283,6 +296,8 @@ class KneserNeyLM(BackoffLM):
         >>> model.n_ngrams_
         array([ 100, 1074, 2623])
         """
+        if len(cast(Any, ngrams)) == 0:
+            raise ValueError("ngrams is empty: there is nothing to estimate from.")
         is_list = isinstance(ngrams, (list, tuple)) and np.ndim(ngrams[0]) == 2
         tables: list[Any] = list(cast(Any, ngrams)) if is_list else [ngrams]
         numbers_of: list[Any] = list(cast(Any, counts)) if is_list else [counts]
@@ -300,6 +315,8 @@ class KneserNeyLM(BackoffLM):
         columns = [table[own > 0] for table, own in zip(columns, totals)]
         totals = [own[own > 0] for own in totals]
         widest = columns[-1]
+        if widest.shape[1] == 0:
+            raise ValueError("ngrams must have columns, got n-grams of no words.")
         if not is_list and widest.shape[1] == 1:
             widest = np.column_stack([widest, widest])
         if is_list:
@@ -317,12 +334,16 @@ class KneserNeyLM(BackoffLM):
         self._start_fit(widest[:, :-1], widest[:, -1])
         self._check_parameters()
         if is_list:
-            columns, totals = columns[: self.order_], totals[: self.order_]
+            columns, totals = tables_within(
+                columns[: self.order_], totals[: self.order_], self.boundary
+            )
         else:
             columns, totals = lower_tables(
                 columns[0], totals[0], self.order_, self.boundary
             )
         counted = NgramCounts.from_tables(columns, totals, n_words=self.n_words_)
+        if is_list:
+            counted.check_suffixes()
         return self._estimate(counted)
 
     def _count(
@@ -342,19 +363,28 @@ class KneserNeyLM(BackoffLM):
             self.discounts_[level] = find(own, level + 1)
         prob = np.empty(len(modified))
         bow = np.empty(len(counts.context_word))
-        _kneser_ney.kneser_ney(
-            counts.level_start,
-            counts.child_start,
-            counts.start,
-            counts.words,
-            modified,
-            self.discounts_,
-            min_counts,
-            self.interpolate,
-            np.empty(self.n_words_),
-            prob,
-            bow,
-        )
+        lower = np.empty(self.n_words_)
+        # The contexts of a level are the children of those one word shorter.
+        bounds = counts.level_start[:-1].tolist()
+        parents_of = [range(1), *map(range, bounds[:-1], bounds[1:])]
+        for level, all_parents in enumerate(parents_of):
+            for rows in blocks(len(all_parents), BLOCK_WINDOWS):
+                parents = all_parents[rows]
+                _kneser_ney.kneser_ney(
+                    level,
+                    parents.start,
+                    parents.stop,
+                    counts.child_start,
+                    counts.start,
+                    counts.words,
+                    modified,
+                    self.discounts_,
+                    min_counts,
+                    self.interpolate,
+                    lower,
+                    prob,
+                    bow,
+                )
         tree = BackoffTree(
             n_words=counts.n_words,
             level_start=counts.level_start,
@@ -373,7 +403,7 @@ class KneserNeyLM(BackoffLM):
 
     def _check_parameters(self) -> None:
         self._check_min_counts()
-        self._check_boundary()
+        check_boundary(self.boundary, self.n_words_)
         if self.discounts not in ("modified", "plain"):
             raise ValueError(
                 f"discounts must be 'modified' or 'plain', got {self.discounts!r}."
@@ -385,25 +415,16 @@ class KneserNeyLM(BackoffLM):
         if (
             np.ndim(given) != 1
             or len(given) == 0
-            or not all(isinstance(n, numbers.Integral) and n >= 1 for n in given)
+            or not all(
+                isinstance(n, numbers.Integral) and 1 <= n < MAX_TOTAL for n in given
+            )
         ):
             raise ValueError(
-                "min_counts must be None or whole numbers from 1, one an order "
-                f"(the last serves all higher orders), got {self.min_counts!r}."
+                "min_counts must be None or whole numbers from 1 (below 2**53), one an "
+                f"order (the last serves all higher orders), got {self.min_counts!r}."
             )
         highest = [given[-1]] * (self.order_ - len(given))
         return np.array([*given, *highest][: self.order_], dtype=np.int64)
-
-    def _check_boundary(self) -> None:
-        if self.boundary is None:
-            return
-        if not isinstance(self.boundary, numbers.Integral) or not (
-            0 <= self.boundary < self.n_words_
-        ):
-            raise ValueError(
-                f"boundary must be None or a word id from 0 to {self.n_words_ - 1} "
-                f"(n_words={self.n_words_}), got {self.boundary!r}."
-            )
 
 
 def _sentence_windows(

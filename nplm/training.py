@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import time
-import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Protocol
@@ -12,6 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from nplm._warnings import warn
 from nplm.checkpoint import Checkpoint
 
 __all__ = ["DivergenceError", "Epochs", "Progress", "Trainable", "run_epochs"]
@@ -188,11 +188,10 @@ def run_epochs(
         kept = "the weights trained so far"
         if best is not None:
             kept = f"the weights of epoch {at.best_epoch}, the best on held-out data"
-        warnings.warn(
+        warn(
             f"{epochs.name}: interrupted in epoch {at.epoch} of at most "
             f"{epochs.max_iter}; it keeps {kept}.",
             RuntimeWarning,
-            stacklevel=6,
         )
         if checkpoint is not None:
             # The call that was interrupted may have been at its end.
@@ -214,11 +213,10 @@ def _stale(at: _Position, epochs: Epochs) -> bool:
 def _warn_of_more(at: _Position, epochs: Epochs) -> None:
     n_epochs = at.epoch - 1 + (at.done > 0)
     if n_epochs > epochs.max_iter:
-        warnings.warn(
+        warn(
             f"{epochs.name}: the checkpoint is of epoch {n_epochs} already, beyond "
             f"max_iter={epochs.max_iter}; the model is that of the checkpoint.",
             RuntimeWarning,
-            stacklevel=6,
         )
 
 

@@ -191,6 +191,7 @@ class TreeBuilder:
         self, context: NDArray[np.int32], older: NDArray[np.int32]
     ) -> NDArray[np.int32]:
         """Append the contexts one word longer; number each window's within them."""
+        _check_rows(len(context))
         child_start = np.empty(self._n_last() + 1, dtype=np.int32)
         words = np.empty(len(context), dtype=np.int32)
         rank = np.empty(len(context), dtype=np.int32)
@@ -211,6 +212,7 @@ class TreeBuilder:
         self, context: NDArray[np.int32], y: NDArray[np.int32]
     ) -> NDArray[np.int32]:
         """Append the next words of the last level; number each row's within them."""
+        _check_rows(len(context))
         start = np.empty(self._n_last() + 1, dtype=np.int32)
         words = np.empty(len(y), dtype=np.int32)
         rank = np.empty(len(y), dtype=np.int32)
@@ -308,6 +310,15 @@ class _Runs:
     def expanded(self, values: NDArray[np.int32]) -> NDArray[np.int32]:
         """Repeat the value of each run for its rows."""
         return values[self._run]
+
+
+def _check_rows(n: int) -> None:
+    # The kernels number rows in int32.
+    if n > MAX_NGRAMS:
+        raise ValueError(
+            f"{n} rows of n-grams are too many to sort at once; give at most "
+            f"{MAX_NGRAMS}: lower order, or count less text."
+        )
 
 
 def _shifted(offsets: NDArray[np.int32], by: int) -> NDArray[np.int32]:

@@ -90,7 +90,10 @@ class UniformLM(LanguageModel):
         return self
 
     def _predict_proba(self, X: NDArray[np.int32]) -> NDArray[np.float64]:
-        return np.tile(self.proba_, (len(X), 1))
+        proba = np.empty((len(X), self.n_words_))
+        for rows in self._blocks(len(X)):
+            proba[rows] = self.proba_
+        return proba
 
     def _log_prob(
         self, X: NDArray[np.int32], y: NDArray[np.int32]

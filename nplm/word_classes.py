@@ -5,7 +5,6 @@ from __future__ import annotations
 import numbers
 import os
 import time
-import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Self
@@ -16,7 +15,8 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from nplm._base import MAX_N_WORDS, check_ids, check_n_words
+from nplm._base import MAX_N_WORDS, check_boundary, check_ids, check_n_words
+from nplm._warnings import warn
 from nplm.exchange import Bigrams, Partition
 from nplm.windows import windows
 
@@ -176,11 +176,7 @@ class WordClasses(TransformerMixin, BaseEstimator):
         self._check_parameters()
         largest = int(max(before.max(), after.max()))
         n_words = largest + 1 if self.n_words is None else int(self.n_words)
-        if self.boundary is not None and not 0 <= self.boundary < n_words:
-            raise ValueError(
-                f"boundary must be None or a word id from 0 to {n_words - 1} "
-                f"(n_words={n_words}), got {self.boundary!r}."
-            )
+        check_boundary(self.boundary, n_words)
         started = time.perf_counter()
         bigrams = Bigrams(before, after, n_words)
         state = Partition(bigrams, min(int(self.n_classes), n_words), self.boundary)
@@ -210,11 +206,10 @@ class WordClasses(TransformerMixin, BaseEstimator):
                     break
         except KeyboardInterrupt as raised:
             interrupt = raised
-            warnings.warn(
+            warn(
                 f"WordClasses: interrupted in pass {n_done + 1}; the classes reached "
                 f"are kept (mutual information {state.mutual_information:.4f} nats).",
                 RuntimeWarning,
-                stacklevel=3,
             )
         self.n_words_ = n_words
         self.n_classes_ = state.n_classes

@@ -17,7 +17,7 @@ LAYERS = [
     | {"backoff_lm", "kneser_ney"},
     {"fitting", "network", "training", "checkpoint", "parallel", "windows", "_base"}
     | {"counts", "tree", "backoff", "hashed", "discounts", "frequencies"}
-    | {"pruning", "exchange", "_em"},
+    | {"pruning", "exchange", "_em", "_warnings"},
     {"_kernels"},
 ]
 
@@ -78,3 +78,8 @@ def test_only_parallel_limits_threads():
 def test_only_mpi_imports_mpi4py():
     users = {p.name for p in SOURCES if "mpi4py import" in p.read_text()}
     assert users == {"mpi_agreement.py"}
+
+
+def test_warnings_point_at_the_users_line():
+    users = {p.name for p in SOURCES if "warnings.warn(" in p.read_text()}
+    assert users == {"_warnings.py"}

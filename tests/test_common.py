@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from nplm import (
@@ -16,6 +17,10 @@ from nplm import (
     MixtureLM,
     NeuralLM,
     UniformLM,
+    _base,
+    backoff,
+    frequencies,
+    hashed,
     windows,
 )
 
@@ -213,3 +218,99 @@ def test_a_smaller_order_sees_the_nearest_words(stream, name):
     wide = models()[name].set_params(order=3).fit(X, y)
     narrow = models()[name].set_params(order=3).fit(X[:, 2:], y)
     np.testing.assert_array_equal(wide.predict_proba(X), narrow.predict_proba(X[:, 2:]))
+
+
+@pytest.mark.parametrize("name", models())
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
+def test_arrays_of_ids_take_no_long_checks(fitted, stream, name, dtype, monkeypatch):
+    """scikit-learn's checks take longer than to score a sentence."""
+    lm = fitted[name]
+    X, y = (array.astype(dtype) for array in windows(stream[:60], 3))
+    expected = lm.log_prob(X.tolist(), y.tolist()), lm.predict_proba(X.tolist())
+
+    def long_check(*args, **kwargs):
+        raise AssertionError
+
+    monkeypatch.setattr(_base, "validate_data", long_check)
+    monkeypatch.setattr(_base, "check_is_fitted", long_check)
+    np.testing.assert_array_equal(lm.log_prob(X, y), expected[0])
+    np.testing.assert_array_equal(lm.predict_proba(X), expected[1])
+    # A view, as of a slice of a stream.
+    backwards = lm.log_prob(X[::-1], y[::-1])
+    np.testing.assert_allclose(backwards[::-1], expected[0], rtol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.int64, np.uint8, float])
+def test_arrays_of_ids_are_refused_with_the_same_words(fitted, dtype):
+    lm = fitted["Kneser-Ney"]
+    X, y = np.ones((4, 3), dtype), np.ones(4, dtype)
+    beyond, after = X.copy(), y.copy()
+    beyond[2, 1] = after[3] = 12
+    with pytest.raises(ValueError, match=r"X has 12.* at row 2, column 1, but n_words"):
+        lm.predict_proba(beyond)
+    with pytest.raises(ValueError, match=r"y has 12.* at 3, but n_words=12"):
+        lm.log_prob(X, after)
+    if np.dtype(dtype).kind != "u":
+        with pytest.raises(ValueError, match=r"X has -1.* at row 0, column 0"):
+            lm.log_prob(-X, y)
+        with pytest.raises(ValueError, match=r"y has -1.* at 0"):
+            lm.log_prob(X, -y)
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        lm.log_prob(X, y[1:])
+    with pytest.raises(ValueError, match=r"X has 4 features, but .* expecting 3"):
+        lm.predict(np.ones((2, 4), dtype))
+    with pytest.raises(ValueError, match="0 sample"):
+        lm.log_prob(X[:0], y[:0])
+    with pytest.raises(ValueError, match="2D array"):
+        lm.log_prob(y, y)
+    with pytest.raises(ValueError, match="1d array"):
+        lm.log_prob(X, X)
+    with pytest.raises(NotFittedError):
+        KneserNeyLM(n_words=12).log_prob(X, y)
+
+
+def test_columns_with_names_are_still_compared(stream):
+    pd = pytest.importorskip("pandas")
+    X, y = windows(stream[:300], 3)
+    table = pd.DataFrame(X, columns=["third", "second", "first"])
+    lm = InterpolatedTrigram(n_words=N_WORDS).fit(table, y)
+    scored = lm.log_prob(table, y)
+    with pytest.warns(UserWarning, match="X does not have valid feature names"):
+        np.testing.assert_array_equal(lm.log_prob(X, y), scored)
+    with pytest.raises(ValueError, match="feature names should match"):
+        lm.log_prob(table[["first", "second", "third"]], y)
+
+
+@pytest.mark.parametrize("name", ["Kneser-Ney", "trigram", "classes"])
+def test_long_calls_are_made_in_blocks(fitted, stream, name, monkeypatch):
+    """An interrupt (Ctrl-C) is heard between two calls of a kernel, not in one."""
+    X, y = windows(stream, 3)
+    lm = pickle.loads(pickle.dumps(fitted[name]))
+    wanted = [lm.predict_proba(X), lm.predict_log_proba(X), lm.log_prob(X, y)]
+    kernels = [
+        (backoff._backoff, "backoff_distribution"),
+        (backoff._backoff, "backoff_prob"),
+        (hashed._hashed, "hashed_prob"),
+        (frequencies._interpolation, "context_frequencies"),
+        (frequencies._interpolation, "relative_frequencies"),
+        (frequencies._interpolation, "mixed_frequencies"),
+    ]
+    sizes = []
+
+    def noted(kernel):
+        def call(*args):
+            sizes.append(len(args[-1]))
+            kernel(*args)
+
+        return call
+
+    for module, kernel in kernels:
+        monkeypatch.setattr(module, kernel, noted(getattr(module, kernel)))
+    for module in (backoff, hashed, frequencies):
+        monkeypatch.setattr(module, "BLOCK_WINDOWS", 100)
+    monkeypatch.setattr(_base, "BLOCK_SIZE", 100 * N_WORDS)
+    found = [lm.predict_proba(X), lm.predict_log_proba(X), lm.log_prob(X, y)]
+    for a, b in zip(found, wanted):
+        np.testing.assert_array_equal(a, b)
+    # The model of 4 classes has rows of a third of the numbers.
+    assert max(sizes) <= (300 if name == "classes" else 100)

@@ -252,6 +252,15 @@ def test_nplm_data_must_name_folders(remote, tmp_path, monkeypatch):
         _files.read_file(remote, tmp_path, False)
 
 
+@pytest.mark.parametrize("empty", ["", os.pathsep])
+def test_an_empty_nplm_data_is_unset(remote, tmp_path, monkeypatch, empty):
+    monkeypatch.setenv("NPLM_DATA", empty)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "corpus.txt").write_bytes(b"of the folder one happens to be in")
+    with pytest.raises(FileNotFoundError, match="is not there"):
+        _files.read_file(remote, tmp_path / "cache", False)
+
+
 def test_cache_folder(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert _files.cache_folder() == tmp_path / "nplm"

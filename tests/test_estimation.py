@@ -5,12 +5,13 @@ import pickle
 import tracemalloc
 import warnings
 from collections import Counter
+from dataclasses import fields
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from nplm import KneserNeyLM, windows
+from nplm import KneserNeyLM, kneser_ney, tree, windows
 from nplm.discounts import plain_discounts
 from nplm.formats import read_counts, write_counts
 from tests.test_kneser_ney import DictionaryKneserNey
@@ -28,9 +29,9 @@ def text(n, seed=0):
 def assert_same(a, b):
     """Same model, bit for bit."""
     assert_array_equal(a.discounts_, b.discounts_)
-    for name, array in vars(a.tree_).items():
-        if name != "hashed":
-            assert_array_equal(array, getattr(b.tree_, name), err_msg=name)
+    for field in fields(a.tree_):
+        arrays = (getattr(model.tree_, field.name) for model in (a, b))
+        assert_array_equal(*arrays, err_msg=field.name)
 
 
 @pytest.mark.parametrize("order", range(1, 10))
@@ -127,6 +128,15 @@ def test_sentences_without_marks():
         ([[1, 2], [-1]], {"order": 2}, "sentence 1 has -1"),
         ([1, 2, 30], {"order": 2, "n_words": 12}, "n_words=12"),
         (["a", "b"], {"order": 2}, "word ids"),
+        ([1, 2], {"order": "x"}, "order must be .* got 'x'"),
+        ([[1, 2]], {"order": 2, "boundary": "a"}, "boundary must be .* got 'a'"),
+        ([[1, 2]], {"order": 2, "boundary": 2**40}, f"boundary must .* got {2**40}"),
+        ([[1, 2]], {"order": 2, "boundary": True}, "boundary must be .* got True"),
+        (
+            [[1]],
+            {"order": 2, "min_counts": (2**70,)},
+            r"min_counts must .*below 2\*\*53",
+        ),
     ],
 )
 def test_bad_streams(ids, parameters, message):
@@ -244,6 +254,121 @@ def test_bad_tables():
         KneserNeyLM().fit_counts([np.zeros((1, 1), int)] * 2, [[1], [1]])
     with pytest.raises(ValueError, match="order=4 needs"):
         KneserNeyLM(4).fit_counts([[0, 1, 0]], [1])
+    with pytest.raises(ValueError, match="n-grams of no words"):
+        KneserNeyLM().fit_counts([[]], [1])
+
+
+def test_more_contexts_than_numbers_for_them(monkeypatch):
+    stream = np.arange(60)
+    monkeypatch.setattr(tree, "MAX_NGRAMS", 200)
+    with pytest.raises(ValueError, match=r"more than 200 (contexts|n-grams); lower"):
+        KneserNeyLM(5).fit_stream(stream)
+    with pytest.raises(ValueError, match="more than 200 contexts; lower order"):
+        tree.TreeBuilder(300).add_context_level(np.zeros(2, int), np.arange(300))
+    rows = np.zeros((201, 2), int)
+    with pytest.raises(ValueError, match="201 rows of n-grams are too many to sort"):
+        KneserNeyLM().fit_counts(rows, np.ones(201))
+
+
+def tables(*orders):
+    """Tables of n-grams and their counts, from dictionaries."""
+    return (
+        [np.array(list(table), dtype=int) for table in orders],
+        [list(table.values()) for table in orders],
+    )
+
+
+@pytest.mark.parametrize(
+    ("orders", "message"),
+    [
+        # A suffix that is not there, is counted no time, or less often.
+        (
+            [{(0,): 9, (1,): 9}, {(0, 1): 2, (1, 0): 2}, {(1, 1, 0): 1, (0, 0, 0): 1}],
+            r"the n-gram \[0, 0, 0\] is counted, but \[0, 0\], with which it ends, is",
+        ),
+        (
+            [{(0,): 9, (1,): 9}, {(0, 1): 2, (1, 0): 0}, {(0, 1, 0): 1}],
+            r"the n-gram \[0, 1, 0\] is counted, but \[1, 0\], with which it ends",
+        ),
+        ([{(0,): 9}, {(0, 2): 1}], r"\[2\] has count 0, but .* have 1 together"),
+        (
+            [{(0,): 5, (1,): 3}, {(0, 1): 2, (1, 1): 2, (1, 0): 5}],
+            r"the n-gram \[1\] has count 3, but .* have 4 together. Give counts of one",
+        ),
+        (
+            [{(0,): 9, (1,): 9}, {(0, 1): 2}, {(0, 0, 1): 2, (1, 0, 1): 1}],
+            r"the n-gram \[0, 1\] has count 2, but .* have 3 together",
+        ),
+        ([{(0,): 9}, {(0, 0): 8}, {(0, 0, 0): 9}], r"\[0, 0\] has count 8, .* have 9"),
+    ],
+)
+def test_counts_that_contradict_each_other(orders, message):
+    for given in (orders, [*orders, dict.fromkeys([(0,) * (len(orders) + 1)], 0)]):
+        with pytest.raises(ValueError, match=message):
+            KneserNeyLM().fit_counts(*tables(*given))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_counts_are_refused_or_give_a_distribution(seed):
+    """Counts of a text with some left out, as a cut-off or a slip leaves them."""
+    rng = np.random.default_rng(seed)
+    model = KneserNeyLM(3, n_words=N_WORDS).fit_stream(text(300, seed))
+    counts, ngrams, totals = model.counts_, [], []
+    for k in range(3):
+        kept = rng.random(counts.n_ngrams[k]) > 0.01 * rng.integers(2) * (k < 2)
+        ngrams.append(counts.ngrams(k)[kept])
+        totals.append(counts.counts[counts.followers(k)][kept])
+    whole = [len(table) for table in ngrams[:2]] == counts.n_ngrams[:2].tolist()
+    other = KneserNeyLM(3, n_words=N_WORDS)
+    try:
+        other.fit_counts(ngrams, totals)
+    except ValueError as error:
+        assert not whole
+        assert "Give counts of one text" in str(error)
+    else:
+        every = np.indices((N_WORDS, N_WORDS)).reshape(2, -1).T
+        proba = other.predict_proba(every)
+        assert_allclose(proba.sum(axis=1), 1, atol=1e-6)
+        assert (proba > 0).all()
+
+
+@pytest.mark.parametrize("cut", [1, 2, 5])
+def test_counts_cut_off_alike_are_taken(cut):
+    counts = KneserNeyLM(3, n_words=N_WORDS).fit_stream(text(2000)).counts_
+    totals = [counts.counts[counts.followers(k)] for k in range(3)]
+    totals = [np.where(own >= cut, own, 0) for own in totals]
+    ngrams = [counts.ngrams(k) for k in range(3)]
+    model = KneserNeyLM(3, n_words=N_WORDS).fit_counts(ngrams, totals)
+    proba = model.predict_proba(ngrams[2][:, :2])
+    assert_allclose(proba.sum(axis=1), 1, atol=1e-6)
+
+
+def test_counts_of_windows_out_of_order_are_taken(tmp_path):
+    """What comes first in a window need not be counted: it was only context."""
+    X, y = windows(text(400), 3)
+    picked = np.random.default_rng(0).permutation(len(y))[:150]
+    model = KneserNeyLM(n_words=N_WORDS).fit(X[picked], y[picked])
+    words = [f"w{i}" for i in range(N_WORDS)]
+    write_counts(model, tmp_path / "counts", words)
+    ngrams, counts, _ = read_counts(tmp_path / "counts", words)
+    assert_same(KneserNeyLM(n_words=N_WORDS).fit_counts(ngrams, counts), model)
+
+
+def test_tables_of_counts_end_at_a_boundary_as_windows_do():
+    stream = text(2000)
+    counts = KneserNeyLM(4, n_words=N_WORDS).fit_stream(stream).counts_
+    X, y = windows(stream, 3)
+    expected = KneserNeyLM(n_words=N_WORDS, boundary=0).fit(X, y)
+    totals = [counts.counts[counts.followers(k)] for k in range(4)]
+    ngrams = [counts.ngrams(k) for k in range(4)]
+    model = KneserNeyLM(n_words=N_WORDS, boundary=0).fit_counts(ngrams, totals)
+    assert_same(model, expected)
+
+
+@pytest.mark.parametrize("empty", [[], (), np.empty((0, 3), int)])
+def test_a_table_without_counts(empty):
+    with pytest.raises(ValueError, match="ngrams is empty"):
+        KneserNeyLM().fit_counts(empty, [])
 
 
 @pytest.mark.parametrize("min_counts", [None, (1, 2, 2)])
@@ -295,3 +420,22 @@ def test_counts_of_a_stream_are_read_with_the_words_given(tmp_path):
     np.testing.assert_array_equal(
         again.predict_proba([[1, 2]]), model.predict_proba([[1, 2]])
     )
+
+
+def test_estimation_in_blocks_is_the_same(monkeypatch):
+    expected = KneserNeyLM(4, n_words=N_WORDS).fit_stream(text(2000))
+    monkeypatch.setattr(kneser_ney, "BLOCK_WINDOWS", 7)
+    assert_same(KneserNeyLM(4, n_words=N_WORDS).fit_stream(text(2000)), expected)
+
+
+def test_an_order_without_ngrams():
+    """Sentences of one word, or tables cut off: only the short n-grams are left."""
+    model = KneserNeyLM(3, n_words=4).fit_stream([[0], [1], [0], [0], [2]])
+    proba = model.predict_proba([[1, 1], [0, 3]])
+    assert_allclose(proba.sum(axis=1), 1, atol=1e-6)
+    assert_array_equal(proba[0], proba[1])
+    alone = KneserNeyLM(1, n_words=4).fit_stream([[0, 1, 0, 0, 2]])
+    assert_array_equal(proba[0], alone.predict_proba([[1]])[0])
+    empty = [np.empty((0, k), dtype=int) for k in (2, 3)]
+    tables = [np.array([[0], [1], [2]]), *empty], [[3, 1, 1], [], []]
+    assert_same(KneserNeyLM(3, n_words=4).fit_counts(*tables), model)

@@ -2,12 +2,15 @@
 
 import pickle
 import warnings
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import fields, replace
+from threading import Event
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from nplm import KneserNeyLM, windows
+from nplm import KneserNeyLM, backoff, windows
 from nplm._kernels import reference
 from nplm.backoff import BackoffTree
 from nplm.hashed import HashedNgrams
@@ -82,16 +85,66 @@ def test_hashed_against_a_dictionary():
     assert_allclose(HashedNgrams(tree).next_word_prob(X, y), expected, rtol=1e-12)
 
 
-def test_many_windows_are_hashed_and_a_pickle_has_no_table():
+@pytest.fixture
+def tables(monkeypatch):
+    """Trees that a hash table was made of."""
+    made = []
+
+    def make(tree):
+        made.append(tree)
+        return HashedNgrams(tree)
+
+    monkeypatch.setattr(backoff, "HashedNgrams", make)
+    return made
+
+
+def test_many_windows_are_hashed_and_a_pickle_has_no_table(tables):
     model, X, y = fitted(3)
     few = model.log_prob(X[:1], y[:1])
-    assert "hashed" not in model.tree_.__dict__
+    assert not tables
     many = model.log_prob(X, y)
-    assert "hashed" in model.tree_.__dict__
+    assert tables == [model.tree_]
     assert many[0] == few[0]
     again = pickle.loads(pickle.dumps(model))
-    assert "hashed" not in again.tree_.__dict__
+    assert vars(again.tree_).keys() == {field.name for field in fields(model.tree_)}
     assert_array_equal(again.log_prob(X, y), many)
+    assert tables == [model.tree_, again.tree_]
+
+
+def test_a_table_waits_until_as_much_was_scored_without(tables):
+    """A text a hundredth of the model does not pay for one; a stream of such does."""
+    model, X, y = fitted(3)
+    n = len(model.tree_.words) // 100
+    for _ in range(24):
+        assert not tables
+        scored = model.log_prob(X[:n], y[:n])
+    for _ in range(4):
+        assert_array_equal(model.log_prob(X[:n], y[:n]), scored)
+    assert len(tables) == 1
+
+
+def test_threads_make_one_table(tables, monkeypatch):
+    model, X, y = fitted(3)
+    expected = model.log_prob(X, y)
+    model.tree_ = replace(model.tree_)
+    tables.clear()
+    begun, scored = Event(), Event()
+
+    def slow(tree):
+        tables.append(tree)
+        begun.set()
+        assert scored.wait(10)
+        return HashedNgrams(tree)
+
+    monkeypatch.setattr(backoff, "HashedNgrams", slow)
+    with ThreadPoolExecutor(1) as pool:
+        maker = pool.submit(model.log_prob, X, y)
+        assert begun.wait(10)
+        # While the table is made, others do without.
+        assert_array_equal(model.log_prob(X, y), expected)
+        scored.set()
+        assert_array_equal(maker.result(), expected)
+    assert len(tables) == 1
 
 
 @pytest.mark.parametrize("order", [1, 2, 4])

@@ -25,19 +25,25 @@ def counted(request):
 
 def estimated(module, tree, interpolate, min_counts):
     prob, bow = np.empty(len(tree.words)), np.empty(len(tree.context_word))
-    module.kneser_ney(
-        tree.level_start,
-        tree.child_start,
-        tree.start,
-        tree.words,
-        tree.continuation_counts(),
-        np.array([[0.4, 0.9, 1.3]] * 4),
-        np.array(min_counts),
-        interpolate,
-        np.empty(tree.n_words),
-        prob,
-        bow,
-    )
+    calls = [(0, 0, 1)]
+    for level in range(1, tree.order):
+        first, last = map(int, tree.level_start[level - 1 : level + 1])
+        middle = (first + last) // 2
+        calls += [(level, first, middle), (level, middle, last)]
+    for call in calls:
+        module.kneser_ney(
+            *call,
+            tree.child_start,
+            tree.start,
+            tree.words,
+            tree.continuation_counts(),
+            np.array([[0.4, 0.9, 1.3]] * 4),
+            np.array(min_counts),
+            interpolate,
+            np.empty(tree.n_words),
+            prob,
+            bow,
+        )
     return prob, bow
 
 

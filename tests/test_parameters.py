@@ -44,7 +44,7 @@ ESTIMATORS = {
         [("one", UniformLM()), ("two", InterpolatedTrigram(2))], n_words=N_WORDS,
         max_iter=100,
     ),
-    "TextLM": TextLM(InterpolatedTrigram(3), 2),
+    "TextLM": TextLM(InterpolatedTrigram(3), 2, boundary=0),
     "Vocabulary": Vocabulary(2, 50),
 }  # fmt: skip
 
@@ -103,7 +103,7 @@ def test_numbers_that_functions_take(kind):
         np.testing.assert_array_equal(got, want)
     halves = contiguous_split(np.arange(10**6), valid=np.float16(0.5), test=kind(3))
     assert [len(part) for part in halves] == [499_997, 500_000, 3]
-    lm = TextLM(UniformLM(), kind(2)).fit([IDS])
+    lm = TextLM(UniformLM(), kind(2), boundary=0).fit([IDS])
     drawn = [
         lm.generate(IDS[:300], max_words=n, random_state=0) for n in (kind(100), 100)
     ]

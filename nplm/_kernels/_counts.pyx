@@ -208,17 +208,18 @@ def continuation_counts(
     The children of a context c are its extensions by an older word, so the
     count of a follower w is the number of children that w follows too. An
     n-gram whose context is never extended (the longest order, or a context
-    that begins at a boundary) keeps its raw count. `slot` is scratch of
+    that begins at a boundary; in a text of single words, all) keeps its raw count. `slot` is scratch of
     ``n_words`` entries.
 
-    Equivalent to, for each context c with children,
+    Equivalent to, for each context c with children that anything follows,
     ``out[start[c]:start[c + 1]] = np.bincount(words[start[child_start[c]]:
     start[child_start[c + 1]]], minlength=n_words)[words[start[c]:start[c + 1]]]``.
     """
     cdef int context, i
     with nogil:
         for context in range(<int> child_start.shape[0] - 1):
-            if child_start[context] == child_start[context + 1]:
+            # The root has every word as a child, whether anything follows or not.
+            if start[child_start[context]] == start[child_start[context + 1]]:
                 for i in range(start[context], start[context + 1]):
                     out[i] = counts[i]
                 continue

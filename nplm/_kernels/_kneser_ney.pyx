@@ -39,6 +39,8 @@ cdef void estimate(
             discounted += discounts[discount_class(counts[i])]
     if total == 0:
         bow[0] = 1
+        for i in range(begin, end):
+            prob[i] = lower[words[i]]
         return
     # The mass taken off, (D1 N1 + D2 N2 + D3+ N3+) / total: equation (27) of
     # Chen and Goodman (1999).
@@ -71,7 +73,9 @@ cdef void estimate(
 
 
 def kneser_ney(
-    const int[::1] level_start,
+    int level,
+    int first,
+    int last,
     const int[::1] child_start,
     const int[::1] start,
     const int[::1] words,
@@ -83,7 +87,10 @@ def kneser_ney(
     double[::1] prob,
     double[::1] bow,
 ):
-    """Fill the probability of every n-gram and the weight of every context.
+    """Fill the probability of n-grams and the weight of their contexts.
+
+    Those of `level`: its contexts are the children of ``first <= parent < last``,
+    which are done; at level 0 it is the root alone.
 
     `counts` are the modified counts a(c, w) (``continuation_counts``). Below the
     unigrams stands the uniform distribution 1 / ``n_words``. A follower w of a
@@ -95,22 +102,22 @@ def kneser_ney(
     ``D = discounts[k, np.minimum(a, 3) - 1]; bow = D.sum() / a.sum();
     prob = (a - D) / a.sum() + bow * lower[w]``.
     """
-    cdef int level, parent, context, i
+    cdef int parent, context, i
     with nogil:
-        lower[:] = 1.0 / lower.shape[0]
-        estimate(
-            start[0], start[1], words, counts, discounts[0], min_counts[0],
-            interpolate, lower, prob, &bow[0],
-        )
-        for level in range(1, <int> level_start.shape[0] - 1):
-            for parent in range(level_start[level - 1], level_start[level]):
-                # Followers of a child follow its parent too: no other entry of
-                # `lower` is read.
-                for i in range(start[parent], start[parent + 1]):
-                    lower[words[i]] = prob[i]
-                for context in range(child_start[parent], child_start[parent + 1]):
-                    estimate(
-                        start[context], start[context + 1], words, counts,
-                        discounts[level], min_counts[level], interpolate, lower,
-                        prob, &bow[context],
-                    )
+        if level == 0:
+            lower[:] = 1.0 / lower.shape[0]
+            estimate(
+                start[0], start[1], words, counts, discounts[0], min_counts[0],
+                interpolate, lower, prob, &bow[0],
+            )
+        for parent in range(first, last if level > 0 else first):
+            # Followers of a child follow its parent too: no other entry of
+            # `lower` is read.
+            for i in range(start[parent], start[parent + 1]):
+                lower[words[i]] = prob[i]
+            for context in range(child_start[parent], child_start[parent + 1]):
+                estimate(
+                    start[context], start[context + 1], words, counts,
+                    discounts[level], min_counts[level], interpolate, lower,
+                    prob, &bow[context],
+                )

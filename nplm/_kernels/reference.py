@@ -280,14 +280,16 @@ def continuation_counts(
     """Count the distinct words before each n-gram, N1+(. c w)."""
     out[:] = counts
     for c in range(len(child_start) - 1):
-        if child_start[c] < child_start[c + 1]:
+        longer = slice(start[child_start[c]], start[child_start[c + 1]])
+        if longer.start < longer.stop:
             own = slice(start[c], start[c + 1])
-            longer = slice(start[child_start[c]], start[child_start[c + 1]])
             out[own] = np.bincount(words[longer], minlength=len(slot))[words[own]]
 
 
 def kneser_ney(
-    level_start: NDArray[np.int32],
+    level: int,
+    first: int,
+    last: int,
     child_start: NDArray[np.int32],
     start: NDArray[np.int32],
     words: NDArray[np.int32],
@@ -299,15 +301,15 @@ def kneser_ney(
     prob: NDArray[np.float64],
     bow: NDArray[np.float64],
 ) -> None:
-    """Fill the probability of every n-gram and the weight of every context."""
+    """Fill the probability of n-grams and the weight of their contexts."""
     n_words = len(lower)
 
-    def estimate(c: int, level: int, lower: NDArray[np.float64]) -> None:
+    def estimate(c: int, lower: NDArray[np.float64]) -> None:
         own = slice(start[c], start[c + 1])
         a, low = counts[own], lower[words[own]]
         D = np.where(a > 0, discounts[level, np.clip(a, 1, 3) - 1], 0.0)
         if a.sum() == 0:
-            bow[c] = 1
+            bow[c], prob[own] = 1, low
             return
         kept = (a > 0) & (a >= min_counts[level])
         gamma = D.sum() / a.sum()
@@ -320,14 +322,15 @@ def kneser_ney(
             bow[c] = (1 - p[kept].sum()) / (1 - low[kept].sum())
         prob[own] = np.where(kept, p, bow[c] * low)
 
-    estimate(0, 0, np.full(n_words, 1 / n_words))
-    for level in range(1, len(level_start) - 1):
-        for parent in range(level_start[level - 1], level_start[level]):
-            own = slice(start[parent], start[parent + 1])
-            p_lower = np.zeros(n_words)
-            p_lower[words[own]] = prob[own]
-            for c in range(child_start[parent], child_start[parent + 1]):
-                estimate(c, level, p_lower)
+    if level == 0:
+        estimate(0, np.full(n_words, 1 / n_words))
+        return
+    for parent in range(first, last):
+        own = slice(start[parent], start[parent + 1])
+        p_lower = np.zeros(n_words)
+        p_lower[words[own]] = prob[own]
+        for c in range(child_start[parent], child_start[parent + 1]):
+            estimate(c, p_lower)
 
 
 def _contexts(
