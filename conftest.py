@@ -2,5 +2,5 @@
 
 from importlib.util import find_spec
 
-NEEDS_MPI = ["nplm/mpi.py", "nplm/mpi_agreement.py"]
+NEEDS_MPI = ["nplm/mpi.py", "nplm/parallel/agreement.py"]
 collect_ignore = [] if find_spec("mpi4py") else NEEDS_MPI

@@ -35,8 +35,8 @@ from _table import parser, report
 from numpy.typing import NDArray
 
 from nplm import NeuralLM, windows
-from nplm.network import Network, kernel_tier
-from nplm.parallel import blas_threads
+from nplm.neural.network import Network, kernel_tier
+from nplm.parallel.threads import blas_threads
 
 try:
     import torch

@@ -34,7 +34,7 @@ from neural import NETWORKS, random_windows
 
 from nplm import NeuralLM, windows
 from nplm.datasets import fetch_brown
-from nplm.parallel import blas_threads
+from nplm.parallel.threads import blas_threads
 
 # So small that a mini-batch is nothing but Python and the calls of MPI.
 TINY = dict(n_words=64, n=2, h=2, m=2, direct=False)

@@ -28,16 +28,16 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from nplm._base import unchanged_by_errors
-from nplm._kernels._network import BACKWARD, FORWARD, UPDATE
-from nplm._kernels._team import Team, block_starts
-from nplm._kernels._workspace import row_stride
-from nplm.checkpoint import fingerprint
-from nplm.fitting import Windows
-from nplm.mpi_agreement import MPI, check_agreement, guard, own, together
-from nplm.network import Network, Worker, kernel_tier
-from nplm.neural import WEIGHTS, NeuralLM
-from nplm.parallel import blas_threads
-from nplm.training import Progress
+from nplm._kernels.neural._network import BACKWARD, FORWARD, UPDATE
+from nplm._kernels.neural._team import Team, block_starts
+from nplm._kernels.neural._workspace import row_stride
+from nplm.neural.fit import Windows
+from nplm.neural.network import Network, Worker, kernel_tier
+from nplm.neural.neural_lm import WEIGHTS, NeuralLM
+from nplm.parallel.agreement import MPI, check_agreement, guard, own, together
+from nplm.parallel.threads import blas_threads
+from nplm.training.checkpoint import fingerprint
+from nplm.training.loop import Progress
 
 __all__ = ["ShardedLM", "fit", "rank", "shard"]
 

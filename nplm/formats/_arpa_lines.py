@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from nplm._kernels import _ngram_format
-from nplm.backoff import BackoffTree
+from nplm._kernels.files import _ngram_format
 from nplm.formats._words import BEGIN, END, WordText
+from nplm.ngrams.backoff import BackoffTree
 
 __all__ = ["NgramLines"]
 

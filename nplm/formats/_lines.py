@@ -11,7 +11,7 @@ from typing import BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from nplm._kernels import _ngram_parse
+from nplm._kernels.files import _ngram_parse
 from nplm.formats._words import WordText
 
 __all__ = ["Lines", "shown"]

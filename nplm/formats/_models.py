@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from nplm.backoff_lm import BackoffLM
-from nplm.kneser_ney import KneserNeyLM
+from nplm.ngrams.backoff_lm import BackoffLM
+from nplm.ngrams.kneser_ney import KneserNeyLM
 
 if TYPE_CHECKING:
-    from nplm.backoff import BackoffTree
-    from nplm.counts import NgramCounts
+    from nplm.ngrams.backoff import BackoffTree
+    from nplm.ngrams.counts import NgramCounts
 
 __all__ = ["counts_of", "multiplies", "tree_of"]
 

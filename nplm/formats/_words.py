@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from nplm._kernels import _ngram_parse
+from nplm._kernels.files import _ngram_parse
 
 __all__ = ["BEGIN", "END", "WordText", "check_marks", "check_words"]
 

@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nplm._base import MAX_N_WORDS
-from nplm.backoff import BackoffTree
-from nplm.backoff_lm import BackoffLM
 from nplm.formats._files import check_writable, writing
 from nplm.formats._models import multiplies, tree_of
 from nplm.formats._words import check_words
+from nplm.ngrams.backoff import BackoffTree
+from nplm.ngrams.backoff_lm import BackoffLM
 
 __all__ = ["load_binary", "save_binary"]
 

@@ -11,14 +11,14 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from nplm._kernels import _ngram_format, _ngram_parse
-from nplm.counts import MAX_TOTAL
+from nplm._kernels.files import _ngram_format, _ngram_parse
 from nplm.formats._arpa_lines import BUFFER_BYTES
 from nplm.formats._files import check_writable, reading, writing
 from nplm.formats._lines import shown
 from nplm.formats._models import counts_of
 from nplm.formats._words import BEGIN, END, WordText, check_marks, check_words
-from nplm.kneser_ney import KneserNeyLM
+from nplm.ngrams.counts import MAX_TOTAL
+from nplm.ngrams.kneser_ney import KneserNeyLM
 
 __all__ = ["read_counts", "write_counts"]
 

@@ -1,4 +1,4 @@
-"""What the ranks do in tests/test_mpi.py: ``worker.py CASE [FOLDER]`` under mpiexec.
+"""What the ranks do in test_mpi.py: ``worker.py CASE [FOLDER]`` under mpiexec.
 
 Each case ends with a line of rank 0 that the test looks for, or dies.
 """
@@ -16,8 +16,11 @@ import numpy as np
 from mpi4py import MPI
 from sklearn.base import clone
 
-from nplm import NeuralLM, checkpoint, cli, mpi, training, windows
-from nplm._kernels import _network
+from nplm import NeuralLM, mpi, windows
+from nplm._kernels.neural import _network
+from nplm.cli import compare as cli
+from nplm.training import checkpoint
+from nplm.training import loop as training
 
 comm = MPI.COMM_WORLD
 PARAMETERS = ["C_", "H_", "d_", "U_", "W_", "b_"]

@@ -1,0 +1,369 @@
+"""WordClasses: words that keep the same company, by exchange clustering."""
+
+from __future__ import annotations
+
+import numbers
+import os
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from nplm._base import MAX_N_WORDS, check_boundary, check_ids, check_n_words
+from nplm._warnings import warn
+from nplm.classes.partition import Bigrams, Partition
+from nplm.text.windows import windows
+
+__all__ = ["WordClasses", "read_classes", "write_classes"]
+
+# Called a few times a second with (passes done, passes in all, mutual
+# information in nats).
+Progress = Callable[[float, int, float], None]
+
+# Temperatures of the first and the last cooling pass, in nats for a word with
+# one neighbour on each side. The gains of a word that occurs n times differ by
+# chance by about sqrt(n), so its temperature is that much higher and frequent
+# and rare words settle together; with one temperature for all, the frequent
+# words are frozen while the rare ones still move.
+HOTTEST, COOLEST = 1.5, 0.1
+
+
+class WordClasses(TransformerMixin, BaseEstimator):
+    r"""Classes of words that make the class bigrams of a text most likely.
+
+    Each word is in one class, and the classes maximise the mutual information
+    of neighbouring classes (Brown et al. 1992),
+
+    .. math:: I = \sum_{g,h} \frac{N(g,h)}{N}
+        \log \frac{N(g,h)\, N}{N(g,\cdot)\, N(\cdot,h)},
+
+    which is the same as the likelihood of a class bigram model. The search is
+    exchange clustering (Ney and Kneser 1993; Martin, Liermann and Ney 1998): one
+    word after another moves to its best class. Greedy moves end in a poor local
+    optimum, so the first `max_iter` passes draw the class of each word with
+    probability proportional to ``exp(gain / temperature)`` at a falling
+    temperature (simulated annealing); greedy passes follow until no word moves.
+
+    Parameters
+    ----------
+    n_classes : int, default=500
+        Number of classes; no more than the vocabulary has words are used.
+    n_words : int, optional
+        Size of the vocabulary; inferred from the stream by default.
+    boundary : int, optional
+        Id of a mark between sentences. It has a class to itself.
+    max_iter : int, default=80
+        Passes at a falling temperature; 0 is plain exchange. More find better
+        classes: a pass costs about the same, whatever its temperature.
+    random_state : int, RandomState instance or None, default=None
+        Draws the classes; an int gives the same result each time.
+    verbose : int, default=0
+        1 prints a line a pass.
+
+    Attributes
+    ----------
+    labels_ : ndarray of int32, shape (n_words_,)
+        The class of each word, from 0, the class with the most tokens. A word
+        that the stream lacks is put with the class of the most words, which is
+        where rare words are.
+    mutual_information_ : float
+        Of neighbouring classes, in nats; ``exp(H - I)`` is the perplexity of the
+        class bigrams on the stream, H being the entropy of its words.
+    n_iter_ : int
+        Passes made, the greedy ones included.
+    history_ : dict of list
+        For each pass ``mutual_information`` (after it), ``n_moves`` and
+        ``seconds``.
+    n_classes_, n_words_ : int
+        Classes and vocabulary size in use.
+
+    Notes
+    -----
+    A pass visits every word and, for it, the classes h that meet the classes of
+    its neighbours: at most (distinct neighbouring classes of the word) times
+    `n_classes` look-ups, and fewer as the class bigrams grow sparse. Memory is 8
+    bytes for each pair of classes and 16 for each distinct bigram of words.
+
+    An interrupt (Ctrl-C) leaves the classes reached.
+
+    References
+    ----------
+    P. F. Brown, V. J. Della Pietra, P. V. deSouza, J. C. Lai and R. L. Mercer
+    (1992). Class-based n-gram models of natural language. Computational
+    Linguistics 18.
+
+    H. Ney and R. Kneser (1993). Improved clustering techniques for class-based
+    statistical language modelling. Eurospeech.
+
+    S. Martin, J. Liermann and H. Ney (1998). Algorithms for bigram and trigram
+    word clustering. Speech Communication 24.
+
+    Examples
+    --------
+    Words 0 and 1 are followed by 2 or 3, and these by 0 or 1:
+
+    >>> import numpy as np
+    >>> from nplm import WordClasses
+    >>> rng = np.random.default_rng(0)
+    >>> ids = np.stack([rng.integers(0, 2, 50), rng.integers(2, 4, 50)], axis=1).ravel()
+    >>> classes = WordClasses(n_classes=2, random_state=0).fit(ids)
+    >>> a, b, c, d = classes.labels_
+    >>> bool(a == b and c == d and a != c)
+    True
+    >>> round(classes.mutual_information_, 2)
+    0.69
+    """
+
+    def __init__(
+        self,
+        n_classes: int = 500,
+        *,
+        n_words: int | None = None,
+        boundary: int | None = None,
+        max_iter: int = 80,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_classes = n_classes
+        self.n_words = n_words
+        self.boundary = boundary
+        self.max_iter = max_iter
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(
+        self, ids: ArrayLike, y: Any = None, *, progress: Progress | None = None
+    ) -> Self:
+        """Find the classes.
+
+        Parameters
+        ----------
+        ids : array-like of int, shape (n_tokens,)
+            Word ids in text order, two at least.
+        y : ignored
+        progress : callable, optional
+            Called a few times a second as ``progress(done, total, information)``:
+            passes done (with a fraction), passes in all (at least), and the
+            mutual information now. An exception it raises ends the fit.
+
+        Returns
+        -------
+        self : WordClasses
+
+        Raises
+        ------
+        ValueError
+            If ids or a parameter are out of range, or there is only one token.
+        """
+        check_n_words(self.n_words)
+        stream = check_ids(ids, "ids", ndim=1, n_words=self.n_words)
+        X, after = windows(stream, 1, boundary=self.boundary)
+        return self._fit_pairs(X[:, 0], after, progress)
+
+    def _fit_pairs(
+        self,
+        before: NDArray[np.int32],
+        after: NDArray[np.int32],
+        progress: Progress | None = None,
+    ) -> Self:
+        """Find the classes of words that stand side by side."""
+        self._check_parameters()
+        largest = int(max(before.max(), after.max()))
+        n_words = largest + 1 if self.n_words is None else int(self.n_words)
+        check_boundary(self.boundary, n_words)
+        started = time.perf_counter()
+        bigrams = Bigrams(before, after, n_words)
+        state = Partition(bigrams, min(int(self.n_classes), n_words), self.boundary)
+        rng = check_random_state(self.random_state)
+        cooling = [0.0] * self.max_iter
+        if self.max_iter:
+            cooling = list(np.geomspace(HOTTEST, COOLEST, self.max_iter))
+        history: dict[str, list[float]] = {
+            name: [] for name in ("mutual_information", "n_moves", "seconds")
+        }
+        n_done = 0
+        interrupt = None
+        try:
+            while True:
+                temperature = cooling[n_done] if n_done < self.max_iter else 0.0
+                for visited in state.passes(temperature, rng):
+                    if progress is not None:
+                        total = max(self.max_iter, n_done) + 1
+                        progress(n_done + visited, total, state.mutual_information)
+                n_done += 1
+                history["mutual_information"].append(state.mutual_information)
+                history["n_moves"].append(state.n_moves)
+                history["seconds"].append(time.perf_counter() - started)
+                started = time.perf_counter()
+                self._report(temperature, history)
+                if temperature == 0 and state.n_moves == 0:
+                    break
+        except KeyboardInterrupt as raised:
+            interrupt = raised
+            warn(
+                f"WordClasses: interrupted in pass {n_done + 1}; the classes reached "
+                f"are kept (mutual information {state.mutual_information:.4f} nats).",
+                RuntimeWarning,
+            )
+        self.n_words_ = n_words
+        self.n_classes_ = state.n_classes
+        self.history_ = history
+        self.labels_ = state.labels_by_size()
+        self.mutual_information_ = state.mutual_information
+        self.n_iter_ = n_done
+        try:
+            if interrupt is not None:
+                raise interrupt
+        finally:
+            del interrupt  # else it would hold this frame, and its arrays, in a cycle
+        return self
+
+    def transform(self, ids: ArrayLike) -> NDArray[np.int32]:
+        """Class of each word.
+
+        Parameters
+        ----------
+        ids : array-like of int, shape (n_tokens,)
+            Word ids, below ``n_words_``.
+
+        Returns
+        -------
+        classes : ndarray of int32, shape (n_tokens,)
+        """
+        check_is_fitted(self)
+        return self.labels_[check_ids(ids, "ids", ndim=1, n_words=self.n_words_)]
+
+    def _check_parameters(self) -> None:
+        for name, least in (("n_classes", 1), ("max_iter", 0)):
+            value = getattr(self, name)
+            if not isinstance(value, numbers.Integral) or value < least:
+                raise ValueError(
+                    f"{name} must be a whole number from {least}, got {value!r}."
+                )
+        if self.boundary is not None and self.n_classes < 2:
+            raise ValueError(
+                "n_classes=1 leaves no class for words beside that of the boundary; "
+                "give 2 or more."
+            )
+
+    def _report(self, temperature: float, history: dict[str, list[float]]) -> None:
+        if not self.verbose:
+            return
+        information, n_moves, seconds = (values[-1] for values in history.values())
+        print(
+            f"[WordClasses] pass {len(history['seconds'])}, temperature "
+            f"{temperature:.2f}: mutual information {information:.4f} nats, "
+            f"{n_moves:.0f} moves, {seconds:.1f} s"
+        )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.no_validation = True
+        tags.input_tags.two_d_array = False
+        tags.input_tags.one_d_array = True
+        return tags
+
+
+def write_classes(
+    path: str | os.PathLike[str], words: Sequence[str], labels: ArrayLike
+) -> None:
+    """Write a class file: a line ``word<TAB>class`` for each word, in UTF-8.
+
+    Parameters
+    ----------
+    path : path-like
+        The file, replaced where it exists.
+    words : sequence of str, shape (n_words,)
+        The words, in the order of their ids (``Vocabulary.words_``).
+    labels : array-like of int, shape (n_words,)
+        The class of each word (``WordClasses.labels_``).
+
+    Raises
+    ------
+    ValueError
+        If lengths differ, a class is no whole number from 0, or a word is empty,
+        occurs twice, or holds a tab or the end of a line.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from nplm.word_classes import read_classes, write_classes
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_classes(folder + "/classes.tsv", ["a", "the", "rose"], [1, 1, 0])
+    ...     words, labels = read_classes(folder + "/classes.tsv")
+    >>> words, labels
+    (['a', 'the', 'rose'], array([1, 1, 0], dtype=int32))
+    """
+    classes = check_ids(labels, "labels", ndim=1)
+    if len(words) != len(classes):
+        raise ValueError(
+            f"{len(words)} words but {len(classes)} labels: give one class a word."
+        )
+    seen: set[str] = set()
+    for i, word in enumerate(words):
+        if word in seen or not word or len(word.splitlines()) > 1 or "\t" in word:
+            raise ValueError(
+                f"words[{i}] is {word!r}: the words of a class file are distinct and "
+                "hold no tab and no end of a line."
+            )
+        seen.add(word)
+    lines = [f"{word}\t{label}\n" for word, label in zip(words, classes)]
+    Path(path).write_text("".join(lines), encoding="utf-8", newline="\n")
+
+
+def read_classes(
+    path: str | os.PathLike[str],
+) -> tuple[list[str], NDArray[np.int32]]:
+    r"""Read a class file: a line ``word<TAB>class`` for each word, in UTF-8.
+
+    Parameters
+    ----------
+    path : path-like
+        The file, as `write_classes` or mkcls writes it.
+
+    Returns
+    -------
+    words : list of str
+        In the order of the file.
+    labels : ndarray of int32, shape (n_words,)
+        The class of each word.
+
+    Raises
+    ------
+    ValueError
+        If a line is anything else, or a word occurs twice; it names the line.
+    """
+    words: list[str] = []
+    labels: list[int] = []
+    line_of: dict[str, int] = {}
+    for number, raw in enumerate(Path(path).read_bytes().splitlines(), 1):
+        where = f"{os.fspath(path)}, line {number}"
+        try:
+            line = raw.decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise ValueError(f"{where}: not UTF-8 ({error.reason}).") from None
+        word, tab, label = line.partition("\t")
+        if not (word and tab and label.isascii() and label.isdigit()):
+            raise ValueError(
+                f"{where}: expected word<TAB>class, class a whole number from 0, got "
+                f"{line!r}."
+            )
+        if word in line_of:
+            raise ValueError(
+                f"{where}: {word!r} has a class already, on line {line_of[word]}."
+            )
+        # By its digits first: int refuses thousands of them.
+        if len(label) > len(str(MAX_N_WORDS)) or int(label) >= MAX_N_WORDS:
+            raise ValueError(
+                f"{where}: class {label[:20]} must be below {MAX_N_WORDS}."
+            )
+        line_of[word] = number
+        words.append(word)
+        labels.append(int(label))
+    return words, np.array(labels, dtype=np.int32)

@@ -1,0 +1,5 @@
+"""The ``nplm`` command."""
+
+from nplm.cli.compare import main
+
+__all__ = ["main"]

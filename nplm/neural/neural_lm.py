@@ -1,0 +1,547 @@
+"""NeuralLM: the model of section 2, its parameters and how they start."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from contextlib import nullcontext
+from numbers import Integral, Real
+from types import SimpleNamespace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from nplm._base import LanguageModel, plain, unchanged_by_errors
+from nplm.neural.fit import Windows, fit_network
+from nplm.neural.network import Network, kernel_tier
+from nplm.parallel.threads import Threads, blas_threads, n_threads
+from nplm.training.checkpoint import Checkpoint, fingerprint
+from nplm.training.loop import Progress
+
+__all__ = ["NeuralLM"]
+
+WEIGHTS = ("C_", "H_", "d_", "U_", "W_", "b_")
+
+
+class NeuralLM(LanguageModel):
+    """Feed-forward neural language model of Bengio et al. (2003), section 2.
+
+    The unnormalised log-probability of every word is equation (1)::
+
+        y = b + W x + U tanh(d + H x)
+
+    where x is the concatenation of the learned feature vectors ``C[w]`` of the
+    context's words, nearest first; a softmax turns y into probabilities.
+    Trained by stochastic gradient ascent on the log-likelihood. The defaults
+    are MLP9 of the paper's Table 1 and its training recipe, but for the step at
+    the start, which is four times the paper's 1e-3.
+
+    Parameters
+    ----------
+    order : int or None, default=None
+        The n of the model: it sees the nearest ``order - 1`` words. None uses
+        every column of X.
+    n_words : int or None, default=None
+        Size of the vocabulary; None takes the largest id of the training
+        windows plus one, and then refuses ids beyond it.
+    n_hidden : int, default=100
+        Hidden units, h. 0 needs ``direct=True``.
+    embedding_dim : int, default=30
+        Features of a word, m.
+    direct : bool, default=False
+        Direct connections W from the features to the output units.
+    learning_rate_init : float, default=4e-3
+        Step for one example's gradient at the start. The paper's 1e-3 comes to
+        about the same perplexity in several times the epochs.
+    learning_rate_decay : float, default=1e-8
+        r of the paper's schedule: after t examples the step is
+        ``learning_rate_init / (1 + r t)``.
+    alpha : float, default=1e-4
+        Weight decay on C, H, U and W, not on the biases d and b: each example
+        takes ``step * alpha`` of every weight away.
+    batch_size : int, default=32
+        Examples whose gradients, summed, make one update: the step stays per
+        example. 1 is the paper's algorithm (section 3.2), example by example.
+    max_iter : int, default=12
+        Epochs, passes over the training windows.
+    early_stopping : {"auto"} or bool, default="auto"
+        Stop when the held-out loss stops improving, and keep the weights of the
+        best epoch. "auto" does when `X_val` is given to `fit`; True without it
+        holds out the last `validation_fraction` of the windows; False trains
+        `max_iter` epochs and keeps the last weights.
+    validation_fraction : float, default=0.1
+        See `early_stopping`.
+    n_iter_no_change : int, default=3
+        Epochs without improvement before training stops early.
+    tol : float, default=1e-4
+        Improvement of the held-out loss, in nats a token, that counts.
+    shuffle : bool, default=True
+        Present the examples of each epoch in a new random order.
+    n_jobs : int or None, default=None
+        Threads of one fit or score; None is 1, -1 all cores.
+    parallel : {"rows", "async", "locked"}, default="rows"
+        What the threads of a fit share (section 3 of the paper). "rows": the
+        output units of each example; nothing races, and the larger the
+        `batch_size` the better. "async": the examples, each thread updating the
+        parameters at any time without a lock; faster at a small `batch_size`,
+        but no two fits are the same, for now and then part of an update is
+        lost. "locked": the same with a lock around updates, the paper's first
+        attempt, slow.
+    precision : {"float32", "float64", "bfloat16"}, default="float32"
+        Type of the parameters and of the arithmetic. "bfloat16" rounds what the
+        output units multiply, in training and in scoring, to 8 bits of precision;
+        parameters and sums stay in float32. It is twice as fast or more where
+        the processor multiplies bfloat16 (AMX, AVX512_BF16) and refused where
+        it does not. A fitted model may change between it and "float32".
+    warm_start : bool, default=False
+        Let `fit` go on from the weights of the previous fit.
+    random_state : int, RandomState instance or None, default=None
+        Seeds the initial weights and the order of examples. The same seed,
+        `n_jobs` and machine give the same bits, unless several threads train
+        with ``parallel="async"`` or "locked". What a fitted model says of a window
+        has the same bits for any `n_jobs`, alone or among other windows.
+    verbose : int, default=0
+        1 prints a line an epoch.
+
+    Attributes
+    ----------
+    C_ : ndarray, shape (n_words_, embedding_dim)
+        Feature vectors of the words.
+    H_ : ndarray, shape (n_hidden, (order_ - 1) * embedding_dim)
+        Hidden weights; the first `embedding_dim` columns meet the nearest word.
+    d_ : ndarray, shape (n_hidden,)
+        Hidden biases.
+    U_ : ndarray, shape (n_words_, n_hidden)
+        Hidden-to-output weights.
+    W_ : ndarray, shape (n_words_, (order_ - 1) * embedding_dim), or None
+        Direct connections; None without them.
+    b_ : ndarray, shape (n_words_,)
+        Output biases.
+    n_parameters_ : int
+        Free parameters: ``|V|(1 + nm + h) + h(1 + (n-1)m)`` with direct
+        connections.
+    n_iter_ : int
+        Epochs run since the weights were drawn: a `partial_fit` or a fit with
+        `warm_start` adds its own. Early stopping may keep an earlier one's weights.
+    n_seen_ : int
+        Examples seen, the t of the schedule.
+    history_ : dict of list
+        ``n_iter_`` entries, one an epoch: ``loss`` (mean negative log-likelihood
+        of each training example just before its update), ``val_loss`` (nan without
+        held-out data), both in nats a token, and ``seconds``.
+    order_, n_words_, classes_, n_features_in_
+        The order in use, the vocabulary size, the word ids, the columns of X.
+
+    See Also
+    --------
+    InterpolatedTrigram, KneserNeyLM : The n-gram models of the paper.
+    MixtureLM : Mixes their probabilities with this model's.
+
+    References
+    ----------
+    Bengio, Ducharme, Vincent and Jauvin (2003), A Neural Probabilistic Language
+    Model, JMLR 3:1137-1155: sections 2 and 3.2, equation (1).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nplm import NeuralLM, windows
+    >>> X, y = windows(np.tile([0, 1, 2, 3], 50), 2)
+    >>> lm = NeuralLM(n_words=4, n_hidden=8, embedding_dim=2, max_iter=50,
+    ...               learning_rate_init=0.1, random_state=0).fit(X, y)
+    >>> lm.predict([[0, 1], [2, 3]]).tolist()
+    [2, 0]
+    >>> bool(lm.perplexity(X, y) < 1.5)
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_hidden": [Interval(Integral, 0, None, closed="left")],
+        "embedding_dim": [Interval(Integral, 1, None, closed="left")],
+        "direct": ["boolean"],
+        "learning_rate_init": [Interval(Real, 0, None, closed="neither")],
+        "learning_rate_decay": [Interval(Real, 0, None, closed="left")],
+        "alpha": [Interval(Real, 0, None, closed="left")],
+        "batch_size": [Interval(Integral, 1, None, closed="left")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "early_stopping": ["boolean", StrOptions({"auto"})],
+        "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
+        "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "shuffle": ["boolean"],
+        "n_jobs": [Integral, None],
+        "parallel": [StrOptions({"rows", "async", "locked"})],
+        "precision": [StrOptions({"float32", "float64", "bfloat16"})],
+        "warm_start": ["boolean"],
+        "random_state": ["random_state"],
+        "verbose": ["verbose"],
+    }
+
+    def __init__(
+        self,
+        order: int | None = None,
+        *,
+        n_words: int | None = None,
+        n_hidden: int = 100,
+        embedding_dim: int = 30,
+        direct: bool = False,
+        learning_rate_init: float = 4e-3,
+        learning_rate_decay: float = 1e-8,
+        alpha: float = 1e-4,
+        batch_size: int = 32,
+        max_iter: int = 12,
+        early_stopping: bool | str = "auto",
+        validation_fraction: float = 0.1,
+        n_iter_no_change: int = 3,
+        tol: float = 1e-4,
+        shuffle: bool = True,
+        n_jobs: int | None = None,
+        parallel: str = "rows",
+        precision: str = "float32",
+        warm_start: bool = False,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.order = order
+        self.n_words = n_words
+        self.n_hidden = n_hidden
+        self.embedding_dim = embedding_dim
+        self.direct = direct
+        self.learning_rate_init = learning_rate_init
+        self.learning_rate_decay = learning_rate_decay
+        self.alpha = alpha
+        self.batch_size = batch_size
+        self.max_iter = max_iter
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.tol = tol
+        self.shuffle = shuffle
+        self.n_jobs = n_jobs
+        self.parallel = parallel
+        self.precision = precision
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.verbose = verbose
+
+    # -- fitting --------------------------------------------------------------
+
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        X_val: ArrayLike | None = None,
+        y_val: ArrayLike | None = None,
+        progress: Progress | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+    ) -> Self:
+        """Train on windows.
+
+        Parameters
+        ----------
+        X : array-like of int, shape (n_samples, n_context)
+            Contexts, the nearest word in the last column (see `windows`).
+        y : array-like of int, shape (n_samples,)
+            Next words.
+        X_val, y_val : array-like of int, optional
+            Held-out windows for early stopping.
+        progress : callable, optional
+            Called a few times a second as ``progress(done, total, loss)``:
+            examples done, examples in all if no epoch is saved, and the mean
+            loss of the epoch so far in nats a token.
+        checkpoint : path-like, optional
+            Folder, of this fit alone, to save its state to: every minute, at the
+            end of every epoch, and on an interrupt. A fit killed at any moment
+            goes on from the last save when it is called again with the same
+            parameters and data (but for `max_iter`), and ends with the bits it
+            would have had. When a save fails, as on a full disk, a warning says
+            so and the fit goes on.
+
+        Returns
+        -------
+        self : NeuralLM
+
+        Raises
+        ------
+        CheckpointError
+            When the checkpoint is damaged, or is another fit's, or another fit
+            is at work in its folder.
+        DivergenceError
+            When the loss grows beyond reason; the message says what to lower. As
+            after any other error, the model stays as it was before the fit.
+        KeyboardInterrupt
+            On an interrupt, promptly; the model is then fitted with what was
+            trained, and a warning says with which weights.
+        """
+        with unchanged_by_errors(self) as keep:
+            data = self._check_fit(X, y, X_val, y_val)
+            marks = None if checkpoint is None else self._fingerprint(data)
+            rng = check_random_state(self.random_state)
+            self._fit(data, rng, Network, keep, progress, checkpoint, marks)
+        return self
+
+    def _check_fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        X_val: ArrayLike | None,
+        y_val: ArrayLike | None,
+    ) -> Windows:
+        """All checks of a fit, before anything is changed or computed."""
+        self._check_parameters()
+        go_on = self.warm_start and hasattr(self, "C_")
+        X, y = self._start_fit(X, y, reset=not go_on)
+        if go_on:
+            self._check_shape()
+        held_out = self._check_held_out(X_val, y_val)
+        if held_out is None and self.early_stopping is True:
+            n_val = max(1, round(plain(self.validation_fraction) * len(y)))
+            if n_val >= len(y):
+                raise ValueError(
+                    f"early_stopping=True holds out {n_val} of {len(y)} windows and "
+                    "leaves none to train on; give more windows, or X_val and y_val."
+                )
+            held_out = X[-n_val:], y[-n_val:]
+            X, y = X[:-n_val], y[:-n_val]
+        return Windows(X, y, held_out, go_on)
+
+    def _fit(
+        self,
+        data: Windows,
+        rng: np.random.RandomState,
+        build: Callable[..., Network],
+        keep: Callable[[], None],
+        progress: Progress | None,
+        checkpoint: str | os.PathLike[str] | None,
+        marks: dict[str, str] | None,
+    ) -> None:
+        """Fit a network made by `build`, whole or one process's part of it; `keep` it.
+
+        `marks`, which a checkpoint needs, are the `_fingerprint`.
+        """
+        self._rng = rng
+        network = (
+            self._network(build, copy=True)
+            if data.go_on
+            else self._initialise(data.y, rng, build)
+        )
+        saves = None
+        if checkpoint is not None:
+            assert marks is not None
+            saves = Checkpoint(checkpoint, marks, network)
+        stop_early = data.held_out is not None and self.early_stopping is not False
+        with nullcontext() if saves is None else saves:
+            fit_network(
+                self, network, data,
+                keep=keep, max_iter=plain(self.max_iter),
+                patience=plain(self.n_iter_no_change) if stop_early else None,
+                progress=progress, checkpoint=saves,
+            )  # fmt: skip
+
+    def _fingerprint(self, data: Windows) -> dict[str, str]:
+        """Tell this fit from another: equal ones give the same bits."""
+        X_val, y_val = data.held_out or (None, None)
+        parameters = vars(self._asked()) | {
+            "kernels": kernel_tier(self.precision),
+            "n_jobs": n_threads(self.n_jobs),
+        }
+        if isinstance(self.random_state, np.random.RandomState):
+            del parameters["random_state"]
+        arrays = {"X": data.X, "y": data.y, "X_val": X_val, "y_val": y_val}
+        if data.go_on:
+            arrays |= {name: getattr(self, name) for name in WEIGHTS}
+            parameters["n_seen_"] = self.n_seen_
+        return fingerprint(parameters, arrays)
+
+    def partial_fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+        """Train one more epoch, on these windows.
+
+        The first call initialises the model (set `n_words` if these windows
+        lack some of the vocabulary); the step goes on falling from call to call.
+
+        Parameters
+        ----------
+        X : array-like of int, shape (n_samples, n_context)
+            Contexts, the nearest word in the last column.
+        y : array-like of int, shape (n_samples,)
+            Next words.
+
+        Returns
+        -------
+        self : NeuralLM
+        """
+        with unchanged_by_errors(self) as keep:
+            self._check_parameters()
+            first = not hasattr(self, "C_")
+            X, y = self._start_fit(X, y, reset=first)
+            if first:
+                self._rng = check_random_state(self.random_state)
+            else:
+                self._check_shape()
+            fit_network(
+                self,
+                self._initialise(y, self._rng) if first else self._network(copy=True),
+                Windows(X, y, None, not first),
+                keep=keep,
+                max_iter=1,
+            )
+        return self
+
+    def _check_parameters(self) -> None:
+        self._validate_params()
+        check_random_state(self.random_state)
+        n_threads(self.n_jobs)
+        kernel_tier(self.precision)
+        if self.n_hidden == 0 and not self.direct:
+            raise ValueError(
+                "n_hidden=0 without direct connections leaves no path from the "
+                "context to the output units; set direct=True or n_hidden above 0."
+            )
+        asked = self._asked()
+        lost = asked.learning_rate_init * asked.alpha * asked.batch_size
+        if lost >= 1:
+            raise ValueError(
+                f"learning_rate_init * alpha * batch_size = {lost:g} would take more "
+                "than all of every weight away at each update; it must be below 1: "
+                "lower one of them."
+            )
+
+    def _asked(self) -> SimpleNamespace:
+        """Parameters as a fit computes with them: Python's own numbers."""
+        parameters = self.get_params(deep=False)
+        return SimpleNamespace(**{name: plain(v) for name, v in parameters.items()})
+
+    def _check_shape(self) -> None:
+        """Raise when the parameters ask for another network than was fitted."""
+        fitted = {
+            "order": self.order if self.order is None else self.order_,
+            "n_words": self.n_words if self.n_words is None else self.n_words_,
+            "n_hidden": len(self.d_),
+            "embedding_dim": self.C_.shape[1],
+            "direct": self.W_ is not None,
+            "precision": self._precision(),
+        }
+        for name, value in fitted.items():
+            if getattr(self, name) != value:
+                raise ValueError(
+                    f"{name}={getattr(self, name)!r} is not that of the network fitted "
+                    f"so far ({value!r}), which cannot change while training goes on; "
+                    "set it back, or fit a new model (clone this one)."
+                )
+
+    def _initialise(
+        self,
+        y: NDArray[np.int32],
+        rng: np.random.RandomState,
+        build: Callable[..., Network] = Network,
+    ) -> Network:
+        """Random features and hidden weights; output units that know the unigrams.
+
+        With U = W = 0 and b the logarithm of the (add-one) unigram frequencies
+        the first updates need not learn how frequent words are.
+        """
+        h, m = plain(self.n_hidden), plain(self.embedding_dim)
+        n_words, n_inputs = self.n_words_, (self.order_ - 1) * m
+        dtype = np.dtype(np.float64 if self.precision == "float64" else np.float32)
+        counts = np.bincount(y, minlength=n_words) + 1.0
+        H = _normal(rng, 3.0 / np.sqrt(max(n_inputs, 1)), (h, n_inputs), dtype)
+        zero = np.zeros((), dtype)  # broadcast: zeros that take no memory
+        return build(
+            C=_normal(rng, 0.1, (n_words, m), dtype),
+            H=H,
+            d=np.zeros(h),
+            U=np.broadcast_to(zero, (n_words, h)),
+            W=np.broadcast_to(zero, (n_words, n_inputs)) if self.direct else None,
+            b=np.log(counts / counts.sum()),
+            precision=self.precision,
+            threads=Threads(n_threads(self.n_jobs)),
+            parallel=self.parallel,
+            copy=False,
+        )
+
+    def _network(
+        self, build: Callable[..., Network] = Network, *, copy: bool = False
+    ) -> Network:
+        """Hand the fitted parameters to the kernels; as a copy to be trained."""
+        # One rank's part of a model has fewer rows.
+        self._check_weights(self.n_words_ if build is Network else len(self.b_))
+        return build(
+            self.C_, self.H_, self.d_, self.U_, self.W_, self.b_,
+            precision=self._precision(), n_seen=self.n_seen_,
+            threads=Threads(n_threads(self.n_jobs)), parallel=self.parallel,
+            copy=copy,
+        )  # fmt: skip
+
+    def _check_weights(self, n_rows: int) -> None:
+        """Raise when a parameter was replaced by one that does not fit the others."""
+        h, m = len(self.d_), self.C_.shape[-1]
+        inputs = (self.order_ - 1) * m
+        shapes = {
+            "C_": (self.n_words_, m), "H_": (h, inputs), "d_": (h,),
+            "U_": (n_rows, h), "W_": (n_rows, inputs), "b_": (n_rows,),
+        }  # fmt: skip
+        for name, shape in shapes.items():
+            array = getattr(self, name)
+            if array is not None and array.shape != shape:
+                raise ValueError(
+                    f"{name} has shape {array.shape}, but with {self.n_words_} words, "
+                    f"order {self.order_}, {h} hidden units and {m} features it must "
+                    f"be {shape}; set the array that fits back, or fit again."
+                )
+
+    def _precision(self) -> str:
+        """`precision`, unless the parameters were fitted in one that is not it."""
+        fitted: str = self.C_.dtype.name
+        mixed = self.precision == "bfloat16" and fitted == "float32"
+        return self.precision if mixed else fitted
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        if hasattr(self, "C_"):
+            # A pickle has U_, W_ and b_ one by one: put them together again, once.
+            arrays = [getattr(self, name) for name in WEIGHTS]
+            network = Network(*arrays, precision=self._precision(), copy=False)
+            for name, array in (network.arrays() or {}).items():
+                setattr(self, f"{name}_", array)
+
+    @property
+    def n_parameters_(self) -> int:
+        """Free parameters, the paper's section 2 count."""
+        check_is_fitted(self)
+        arrays = (getattr(self, name) for name in WEIGHTS)
+        return sum(array.size for array in arrays if array is not None)
+
+    # -- probabilities --------------------------------------------------------
+
+    def _predict_proba(self, X: NDArray[np.int32]) -> NDArray[Any]:
+        with blas_threads(1):
+            return self._network().predict_proba(X)
+
+    def _predict_log_proba(self, X: NDArray[np.int32]) -> NDArray[Any]:
+        with blas_threads(1):
+            return self._network().predict_proba(X, logarithm=True)
+
+    def _log_prob(
+        self, X: NDArray[np.int32], y: NDArray[np.int32]
+    ) -> NDArray[np.float64]:
+        with blas_threads(1):
+            return self._network().log_prob(X, y)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "C_")
+
+
+def _normal(
+    rng: np.random.RandomState, scale: float, shape: tuple[int, int], dtype: Any
+) -> NDArray[Any]:
+    """Draw normal numbers, a few rows at a time, for they come in float64."""
+    drawn = np.empty(shape, dtype)
+    for start in range(0, len(drawn), 4096):
+        rows = drawn[start : start + 4096]
+        rows[...] = rng.normal(0.0, scale, rows.shape)
+    return drawn
