@@ -27,7 +27,7 @@ import numpy as np
 from _table import parser, report
 from _wiki import N_TRAIN, wiki
 from neural import NETWORKS, random_windows
-from nplm._kernels.neural._workspace import row_stride
+from nplm._kernels.neural._loops import row_stride
 
 from nplm import NeuralLM, windows
 from nplm.parallel.threads import Threads, blas_threads

@@ -11,6 +11,7 @@ from nplm.exceptions import CheckpointError, DivergenceError
 from nplm.mixtures.mixture_lm import MixtureLM
 from nplm.mixtures.uniform_lm import UniformLM
 from nplm.neural.neural_lm import NeuralLM
+from nplm.neural.tiers import available_tiers, use_tier
 from nplm.ngrams.backoff_lm import BackoffLM
 from nplm.ngrams.interpolated_trigram import InterpolatedTrigram
 from nplm.ngrams.kneser_ney import KneserNeyLM
@@ -34,6 +35,8 @@ __all__ = [
     "UniformLM",
     "Vocabulary",
     "WordClasses",
+    "available_tiers",
     "contiguous_split",
+    "use_tier",
     "windows",
 ]

@@ -11,7 +11,7 @@ from scipy.sparse import csr_array
 
 from nplm._base import MAX_N_WORDS
 from nplm._kernels.classes import _exchange
-from nplm.training.loop import SECONDS_A_CALL
+from nplm.training.pace import SECONDS_A_CALL
 
 __all__ = ["Bigrams", "Partition"]
 

@@ -335,20 +335,15 @@ class _Job(NamedTuple):
 def _mpi(ctx: click.Context) -> _Job:
     try:
         from nplm import mpi
-        from nplm.parallel import agreement as mpi_agreement
+        from nplm.parallel.agreement import Ranks
     except ImportError as error:
         raise click.ClickException(str(error)) from error
     if ctx.params["n_jobs"] not in (None, 1):
         raise click.UsageError(
             "--mpi trains on one thread a process: leave --jobs out."
         )
-    comm = mpi_agreement.own(None)  # that of mpi.fit
-    return _Job(
-        mpi.fit,
-        comm.rank > 0,
-        partial(mpi_agreement.together, comm),
-        partial(mpi_agreement.guard, comm),
-    )
+    ranks = Ranks()
+    return _Job(mpi.fit, ranks.rank > 0, ranks.all_or_none, ranks.guard)
 
 
 def _load(ctx: click.Context, name: str, lines: bool, min_count: int) -> Bunch:

@@ -1,103 +1,174 @@
-"""From a network and windows to a fitted estimator."""
+"""The one door into a fit: checks, a network, the loop, and what is kept of it.
+
+`NeuralLM.fit`, ``partial_fit``, warm starts and `nplm.mpi.fit` all come through here.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+import os
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
+from sklearn.utils import check_random_state
 
+from nplm._base import unchanged_by_errors
+from nplm.neural.epochs import Epochs, Windows
 from nplm.neural.network import Network
+from nplm.neural.sharded import ShardedNetwork, rows_of
+from nplm.parallel.processes import ALONE, Alone, Processes
 from nplm.parallel.threads import blas_threads
-from nplm.training.checkpoint import Checkpoint
-from nplm.training.loop import Epochs, Progress, run_epochs
+from nplm.training.checkpoint import Checkpoint, fingerprint
+from nplm.training.held_out import HeldOut
+from nplm.training.loop import OnProgress, run_passes
 
-__all__ = ["Windows", "fit_network"]
-
-
-# Training windows scored after an epoch without held-out data: the loss of the
-# epoch is from before its last updates, and these may have diverged.
-N_PROBED = 1000
+__all__ = ["Door", "fit", "goes_on", "hand_over", "make_network", "past"]
 
 
-class Windows(NamedTuple):
-    """What a fit works on, checked."""
+@dataclass(frozen=True)
+class Door:
+    """How a fit is entered: what the callers differ in."""
 
-    X: NDArray[np.int32]
-    y: NDArray[np.int32]
-    held_out: tuple[NDArray[np.int32], NDArray[np.int32]] | None
-    go_on: bool  # from the weights of an earlier fit
+    partial: bool = False  # one epoch more, with what random numbers come next
+    progress: OnProgress | None = None
+    checkpoint: str | os.PathLike[str] | None = None
+    processes: Processes = field(default=ALONE)  # type: ignore[assignment]
+    keep: str = "all"  # of several processes, those that have the result
 
 
-def fit_network(
+def fit(
     lm: Any,
-    network: Network,
-    data: Windows,
-    *,
-    keep: Callable[[], None],
-    max_iter: int,
-    patience: int | None = None,
-    progress: Progress | None = None,
-    checkpoint: Checkpoint | None = None,
+    X: ArrayLike,
+    y: ArrayLike,
+    X_val: ArrayLike | None,
+    y_val: ArrayLike | None,
+    door: Door,
 ) -> None:
-    """Train `network`, make it the attributes of `lm`, and `keep` these.
+    """Fit the network of `lm`, an estimator that is left as it was by errors."""
+    processes = door.processes
+    with unchanged_by_errors(lm) as keep:
 
-    The history of a fit that goes on is appended to. An interrupt is raised when the
-    attributes are set. This process may not be one to have them.
-    """
-    X, y, held_out, _ = data
-    so_far = lm.history_ if data.go_on else {}
-    history: dict[str, list[float]] = {"loss": [], "val_loss": [], "seconds": []}
-    history |= {name: list(values) for name, values in so_far.items()}
-    asked = lm._asked()
-    batch_size = min(asked.batch_size, len(y))
+        def checked() -> tuple[Windows, dict[str, str]]:
+            windows = lm._check_fit(X, y, X_val, y_val, door)
+            return windows, _marks(lm, windows, door)
 
-    def train(index: NDArray[np.intp]) -> None:
-        network.train(
-            X, y, index,
-            batch_size=batch_size,
-            learning_rate_init=asked.learning_rate_init,
-            learning_rate_decay=asked.learning_rate_decay,
-            alpha=asked.alpha,
-        )  # fmt: skip
+        windows, marks = processes.all_or_none(checked)
+        others = {"keep": door.keep, "checkpoint": str(door.checkpoint), "verbose": ""}
+        processes.check_same(marks | others)
+        network = make_network(lm, windows, door)
+        interrupt, history = _train(lm, network, windows, marks, door)
+        hand_over(lm, network, history, door)
+        keep()
+        try:
+            if interrupt is not None:
+                raise interrupt
+        finally:
+            del interrupt  # else it would hold this frame, and its arrays, in a cycle
 
-    def held_out_loss() -> float:
-        assert held_out is not None
-        return -float(np.mean(network.log_prob(*held_out)))
 
-    def loss_of_the_last() -> float:
-        return -float(np.mean(network.log_prob(X[-N_PROBED:], y[-N_PROBED:])))
+def goes_on(lm: Any, door: Door) -> bool:
+    """Whether training goes on from the weights of an earlier fit."""
+    return hasattr(lm, "_parameters") and (door.partial or lm.warm_start)
 
-    epochs = Epochs(
-        max_iter=max_iter,
-        batch_size=batch_size,
-        call_size=batch_size * (1 if asked.parallel == "rows" else network.threads.n),
-        learning_rate_init=asked.learning_rate_init,
+
+def _marks(lm: Any, windows: Windows, door: Door) -> dict[str, str]:
+    """Tell this fit from another: equal ones give the same bits."""
+    if door.checkpoint is None and isinstance(door.processes, Alone):
+        return {}  # nobody asks
+    X_val, y_val = windows.held_out or (None, None)
+    arrays: dict[str, Any] = {
+        "X": windows.X,
+        "y": windows.y,
+        "X_val": X_val,
+        "y_val": y_val,
+    }
+    parameters = lm._fingerprint()
+    if goes_on(lm, door):
+        arrays = arrays | lm._parameters.named()
+        parameters |= {"n_seen_": lm.n_seen_, "fitted": True}
+    return fingerprint(parameters, arrays)
+
+
+def make_network(lm: Any, windows: Windows, door: Door) -> Network:
+    """Make the network to be trained, whole or this process's part of it."""
+    asked, parts, go_on = lm._asked(), lm._parts(), goes_on(lm, door)
+    alone = isinstance(door.processes, Alone)
+    rows = slice(None) if alone else rows_of(lm.n_words_, door.processes)
+    if not (go_on and door.partial):
+        lm._rng = door.processes.generator(check_random_state(lm.random_state))
+    if go_on:
+        parameters, state = lm._trained_before(rows)
+    else:
+        dtype = np.dtype(np.float64 if asked.precision == "float64" else np.float32)
+        parameters = parts.initial(lm.n_words_, windows.y, lm._rng, dtype, rows)
+        state = None
+    options: dict[str, Any] = {
+        "precision": lm._precision() if go_on else asked.precision,
+        "threads": lm._threads(),
+        "parallel": asked.parallel,
+        "solver": lm._solver(),
+        "state": state,
+        "clock": (lm.n_seen_, lm._n_updates) if go_on else (0, 0),
+    }
+    if alone:
+        return Network(parts, parameters, **options)
+    return ShardedNetwork(parts, parameters, processes=door.processes, **options)
+
+
+def _train(
+    lm: Any, network: Network, windows: Windows, marks: dict[str, str], door: Door
+) -> tuple[KeyboardInterrupt | None, dict[str, list[float]]]:
+    asked, processes = lm._asked(), door.processes
+    history = past(lm, door)
+    stop_early = windows.held_out is not None and asked.early_stopping is not False
+    job = Epochs(
+        network, windows, processes,
+        max_iter=1 if door.partial else asked.max_iter,
+        batch_size=min(asked.batch_size, len(windows.y)),
         shuffle=asked.shuffle,
-        patience=patience,
-        tol=asked.tol,
-        verbose=int(asked.verbose) if network.rank == 0 else 0,
+        held_out=HeldOut(asked.n_iter_no_change if stop_early else None, asked.tol),
+        learning_rate_init=asked.learning_rate_init,
+        history=history,
+        verbose=int(asked.verbose) if processes.rank == 0 else 0,
         name=type(lm).__name__,
-    )
+    )  # fmt: skip
+    saves = None
+    if door.checkpoint is not None:
+        saves = Checkpoint(door.checkpoint, marks, processes)
     # The threads are the kernels' own.
-    with blas_threads(1), network.threads, network.guard():
-        interrupt = run_epochs(
-            network, train, len(y), lm.n_words_, epochs, lm._rng,
-            held_out_loss=held_out_loss if held_out is not None else None,
-            probe=loss_of_the_last,
-            progress=progress, history=history, checkpoint=checkpoint,
+    with saves or nullcontext(), blas_threads(1), network.threads:
+        interrupt = run_passes(
+            job, lm._rng, processes, checkpoint=saves,
+            progress=door.progress if processes.rank == 0 else None,
         )  # fmt: skip
-    arrays = network.arrays()
-    if arrays is not None:
-        for name, array in arrays.items():
-            setattr(lm, f"{name}_", array)
-        lm.history_ = history
-        lm.n_iter_ = len(history["loss"])
-        lm.n_seen_ = int(network.tally[1])
-    keep()
-    try:
-        if interrupt is not None:
-            raise interrupt
-    finally:
-        del interrupt  # else it would hold this frame, and its arrays, in a cycle
+    return interrupt, history
+
+
+def past(lm: Any, door: Door) -> dict[str, list[float]]:
+    """Give a copy of the history that training goes on with."""
+    history: dict[str, list[float]] = {"loss": [], "val_loss": [], "seconds": []}
+    before = lm.history_ if goes_on(lm, door) else {}
+    return history | {name: list(values) for name, values in before.items()}
+
+
+def hand_over(
+    lm: Any, network: Network, history: dict[str, list[float]], door: Door
+) -> None:
+    """Make what was trained the estimator's, where this process keeps it."""
+    parameters = network.parameters
+    state = network.solver.kept(network.solver_state)
+    if isinstance(network, ShardedNetwork) and door.keep != "shards":
+        everywhere = door.keep == "all"
+        E = network.whole_rows(parameters.E, everywhere=everywhere)
+        for name in [name for name in state if name.endswith("_E")]:
+            rows = network.whole_rows(state[name], everywhere=everywhere)
+            if rows is not None:
+                state = state | {name: rows}
+        if E is None:
+            return
+        parameters = parameters.with_rows(E)
+    lm._parameters, lm._solver_state = parameters, state
+    lm.history_, lm.n_iter_ = history, len(history["loss"])
+    lm.n_seen_, lm._n_updates = network.n_seen, network.clock.read()[1]

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from contextlib import nullcontext
 from numbers import Integral, Real
 from types import SimpleNamespace
 from typing import Any, ClassVar, Self
@@ -15,16 +13,18 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from nplm._base import LanguageModel, plain, unchanged_by_errors
-from nplm.neural.fit import Windows, fit_network
-from nplm.neural.network import Network, kernel_tier
+from nplm._base import LanguageModel, plain
+from nplm.neural.epochs import Windows
+from nplm.neural.fit import Door, fit, goes_on
+from nplm.neural.network import Network, Parts
+from nplm.neural.parameters import Parameters
+from nplm.neural.solvers import SGD, Adam, Schedule, Solver, State
+from nplm.neural.tiers import kernel_tier
+from nplm.neural.trainer import Trainer
 from nplm.parallel.threads import Threads, blas_threads, n_threads
-from nplm.training.checkpoint import Checkpoint, fingerprint
-from nplm.training.loop import Progress
+from nplm.training.loop import OnProgress
 
 __all__ = ["NeuralLM"]
-
-WEIGHTS = ("C_", "H_", "d_", "U_", "W_", "b_")
 
 
 class NeuralLM(LanguageModel):
@@ -54,18 +54,33 @@ class NeuralLM(LanguageModel):
         Features of a word, m.
     direct : bool, default=False
         Direct connections W from the features to the output units.
+    n_distant : int, default=0
+        Words, nearest first, whose features are averaged into more inputs: each
+        average has learned weights by position (``P_``), which begin with half-lives
+        of 2, 8, 32, ... words. X then needs so many columns, and `order` must be set.
+        0 is the paper's network.
+    solver : {"sgd", "adam"}, default="sgd"
+        How parameters follow their gradients. "sgd" is the paper's stochastic gradient
+        ascent. "adam" is that of scikit-learn's networks (Kingma and Ba, 2015), with
+        weight decay apart from the gradient (Loshchilov and Hutter, 2019): at a large
+        `batch_size`, such as 512, try ``learning_rate_init=1e-3``.
     learning_rate_init : float, default=4e-3
-        Step for one example's gradient at the start. The paper's 1e-3 comes to
-        about the same perplexity in several times the epochs.
+        Step at the start: for "sgd" that of one example's gradient. The paper's 1e-3
+        comes to about the same perplexity in several times the epochs.
     learning_rate_decay : float, default=1e-8
         r of the paper's schedule: after t examples the step is
         ``learning_rate_init / (1 + r t)``.
     alpha : float, default=1e-4
-        Weight decay on C, H, U and W, not on the biases d and b: each example
-        takes ``step * alpha`` of every weight away.
+        Weight decay on C, H, U and W, not on the biases d and b nor on P: each example
+        ("adam": each update) takes ``step * alpha`` of every weight away.
+    beta_1, beta_2 : float, default=0.9, 0.999
+        Decay of the means of gradients and of their squares; only for "adam".
+    epsilon : float, default=1e-8
+        Added to the root of the mean square; only for "adam".
     batch_size : int, default=32
-        Examples whose gradients, summed, make one update: the step stays per
-        example. 1 is the paper's algorithm (section 3.2), example by example.
+        Examples whose gradients make one update: summed, so that the step stays per
+        example ("adam": their mean). 1 is the paper's algorithm (section 3.2),
+        example by example.
     max_iter : int, default=12
         Epochs, passes over the training windows.
     early_stopping : {"auto"} or bool, default="auto"
@@ -121,6 +136,8 @@ class NeuralLM(LanguageModel):
         Direct connections; None without them.
     b_ : ndarray, shape (n_words_,)
         Output biases.
+    P_ : ndarray, shape (n_averages, n_distant), or None
+        Weights of distant words by position, the nearest first; None without them.
     n_parameters_ : int
         Free parameters: ``|V|(1 + nm + h) + h(1 + (n-1)m)`` with direct
         connections.
@@ -163,9 +180,14 @@ class NeuralLM(LanguageModel):
         "n_hidden": [Interval(Integral, 0, None, closed="left")],
         "embedding_dim": [Interval(Integral, 1, None, closed="left")],
         "direct": ["boolean"],
+        "n_distant": [Interval(Integral, 0, None, closed="left")],
+        "solver": [StrOptions({"sgd", "adam"})],
         "learning_rate_init": [Interval(Real, 0, None, closed="neither")],
         "learning_rate_decay": [Interval(Real, 0, None, closed="left")],
         "alpha": [Interval(Real, 0, None, closed="left")],
+        "beta_1": [Interval(Real, 0, 1, closed="left")],
+        "beta_2": [Interval(Real, 0, 1, closed="left")],
+        "epsilon": [Interval(Real, 0, None, closed="neither")],
         "batch_size": [Interval(Integral, 1, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "early_stopping": ["boolean", StrOptions({"auto"})],
@@ -189,9 +211,14 @@ class NeuralLM(LanguageModel):
         n_hidden: int = 100,
         embedding_dim: int = 30,
         direct: bool = False,
+        n_distant: int = 0,
+        solver: str = "sgd",
         learning_rate_init: float = 4e-3,
         learning_rate_decay: float = 1e-8,
         alpha: float = 1e-4,
+        beta_1: float = 0.9,
+        beta_2: float = 0.999,
+        epsilon: float = 1e-8,
         batch_size: int = 32,
         max_iter: int = 12,
         early_stopping: bool | str = "auto",
@@ -211,9 +238,14 @@ class NeuralLM(LanguageModel):
         self.n_hidden = n_hidden
         self.embedding_dim = embedding_dim
         self.direct = direct
+        self.n_distant = n_distant
+        self.solver = solver
         self.learning_rate_init = learning_rate_init
         self.learning_rate_decay = learning_rate_decay
         self.alpha = alpha
+        self.beta_1 = beta_1
+        self.beta_2 = beta_2
+        self.epsilon = epsilon
         self.batch_size = batch_size
         self.max_iter = max_iter
         self.early_stopping = early_stopping
@@ -237,7 +269,7 @@ class NeuralLM(LanguageModel):
         *,
         X_val: ArrayLike | None = None,
         y_val: ArrayLike | None = None,
-        progress: Progress | None = None,
+        progress: OnProgress | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
     ) -> Self:
         """Train on windows.
@@ -278,11 +310,8 @@ class NeuralLM(LanguageModel):
             On an interrupt, promptly; the model is then fitted with what was
             trained, and a warning says with which weights.
         """
-        with unchanged_by_errors(self) as keep:
-            data = self._check_fit(X, y, X_val, y_val)
-            marks = None if checkpoint is None else self._fingerprint(data)
-            rng = check_random_state(self.random_state)
-            self._fit(data, rng, Network, keep, progress, checkpoint, marks)
+        door = Door(progress=progress, checkpoint=checkpoint)
+        fit(self, X, y, X_val, y_val, door)
         return self
 
     def _check_fit(
@@ -291,15 +320,16 @@ class NeuralLM(LanguageModel):
         y: ArrayLike,
         X_val: ArrayLike | None,
         y_val: ArrayLike | None,
+        door: Door,
     ) -> Windows:
         """All checks of a fit, before anything is changed or computed."""
         self._check_parameters()
-        go_on = self.warm_start and hasattr(self, "C_")
+        go_on = goes_on(self, door)
         X, y = self._start_fit(X, y, reset=not go_on)
         if go_on:
             self._check_shape()
         held_out = self._check_held_out(X_val, y_val)
-        if held_out is None and self.early_stopping is True:
+        if held_out is None and self.early_stopping is True and not door.partial:
             n_val = max(1, round(plain(self.validation_fraction) * len(y)))
             if n_val >= len(y):
                 raise ValueError(
@@ -308,55 +338,17 @@ class NeuralLM(LanguageModel):
                 )
             held_out = X[-n_val:], y[-n_val:]
             X, y = X[:-n_val], y[:-n_val]
-        return Windows(X, y, held_out, go_on)
+        return Windows(X, y, held_out)
 
-    def _fit(
-        self,
-        data: Windows,
-        rng: np.random.RandomState,
-        build: Callable[..., Network],
-        keep: Callable[[], None],
-        progress: Progress | None,
-        checkpoint: str | os.PathLike[str] | None,
-        marks: dict[str, str] | None,
-    ) -> None:
-        """Fit a network made by `build`, whole or one process's part of it; `keep` it.
-
-        `marks`, which a checkpoint needs, are the `_fingerprint`.
-        """
-        self._rng = rng
-        network = (
-            self._network(build, copy=True)
-            if data.go_on
-            else self._initialise(data.y, rng, build)
-        )
-        saves = None
-        if checkpoint is not None:
-            assert marks is not None
-            saves = Checkpoint(checkpoint, marks, network)
-        stop_early = data.held_out is not None and self.early_stopping is not False
-        with nullcontext() if saves is None else saves:
-            fit_network(
-                self, network, data,
-                keep=keep, max_iter=plain(self.max_iter),
-                patience=plain(self.n_iter_no_change) if stop_early else None,
-                progress=progress, checkpoint=saves,
-            )  # fmt: skip
-
-    def _fingerprint(self, data: Windows) -> dict[str, str]:
-        """Tell this fit from another: equal ones give the same bits."""
-        X_val, y_val = data.held_out or (None, None)
-        parameters = vars(self._asked()) | {
+    def _fingerprint(self) -> dict[str, Any]:
+        """Tell what is asked for from all that gives other bits."""
+        parameters: dict[str, Any] = vars(self._asked()) | {
             "kernels": kernel_tier(self.precision),
             "n_jobs": n_threads(self.n_jobs),
         }
         if isinstance(self.random_state, np.random.RandomState):
             del parameters["random_state"]
-        arrays = {"X": data.X, "y": data.y, "X_val": X_val, "y_val": y_val}
-        if data.go_on:
-            arrays |= {name: getattr(self, name) for name in WEIGHTS}
-            parameters["n_seen_"] = self.n_seen_
-        return fingerprint(parameters, arrays)
+        return parameters
 
     def partial_fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Train one more epoch, on these windows.
@@ -375,22 +367,41 @@ class NeuralLM(LanguageModel):
         -------
         self : NeuralLM
         """
-        with unchanged_by_errors(self) as keep:
-            self._check_parameters()
-            first = not hasattr(self, "C_")
-            X, y = self._start_fit(X, y, reset=first)
-            if first:
-                self._rng = check_random_state(self.random_state)
-            else:
-                self._check_shape()
-            fit_network(
-                self,
-                self._initialise(y, self._rng) if first else self._network(copy=True),
-                Windows(X, y, None, not first),
-                keep=keep,
-                max_iter=1,
-            )
+        fit(self, X, y, None, None, Door(partial=True))
         return self
+
+    def trainer(self, X: ArrayLike, y: ArrayLike) -> Trainer:
+        """Train by hand, some examples at a time.
+
+        Parameters
+        ----------
+        X : array-like of int, shape (n_samples, n_context)
+            Contexts, the nearest word in the last column.
+        y : array-like of int, shape (n_samples,)
+            Next words.
+
+        Returns
+        -------
+        trainer : Trainer
+            It begins where `partial_fit` would: with new weights, or those fitted
+            so far. This model changes when its ``keep`` is called.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from nplm import NeuralLM, windows
+        >>> X, y = windows(np.tile([0, 1, 2, 3], 50), 2)
+        >>> lm = NeuralLM(n_words=4, n_hidden=8, batch_size=16, random_state=0)
+        >>> trainer = lm.trainer(X, y)
+        >>> first = trainer.train(range(16))
+        >>> for _ in range(50):
+        ...     loss = trainer.train(range(16))
+        >>> loss < first
+        True
+        >>> trainer.keep().n_seen_
+        816
+        """
+        return Trainer(self, X, y)
 
     def _check_parameters(self) -> None:
         self._validate_params()
@@ -402,14 +413,12 @@ class NeuralLM(LanguageModel):
                 "n_hidden=0 without direct connections leaves no path from the "
                 "context to the output units; set direct=True or n_hidden above 0."
             )
-        asked = self._asked()
-        lost = asked.learning_rate_init * asked.alpha * asked.batch_size
-        if lost >= 1:
+        if self.n_distant and self.order is None:
             raise ValueError(
-                f"learning_rate_init * alpha * batch_size = {lost:g} would take more "
-                "than all of every weight away at each update; it must be below 1: "
-                "lower one of them."
+                f"n_distant={self.n_distant} averages the features of so many words "
+                "beside those of a window: set order to the window's words plus one."
             )
+        self._solver().check(plain(self.batch_size))
 
     def _asked(self) -> SimpleNamespace:
         """Parameters as a fit computes with them: Python's own numbers."""
@@ -424,6 +433,7 @@ class NeuralLM(LanguageModel):
             "n_hidden": len(self.d_),
             "embedding_dim": self.C_.shape[1],
             "direct": self.W_ is not None,
+            "n_distant": 0 if self.P_ is None else self.P_.shape[1],
             "precision": self._precision(),
         }
         for name, value in fitted.items():
@@ -434,65 +444,53 @@ class NeuralLM(LanguageModel):
                     "set it back, or fit a new model (clone this one)."
                 )
 
-    def _initialise(
-        self,
-        y: NDArray[np.int32],
-        rng: np.random.RandomState,
-        build: Callable[..., Network] = Network,
-    ) -> Network:
-        """Random features and hidden weights; output units that know the unigrams.
+    # -- what it is made of ---------------------------------------------------
 
-        With U = W = 0 and b the logarithm of the (add-one) unigram frequencies
-        the first updates need not learn how frequent words are.
-        """
-        h, m = plain(self.n_hidden), plain(self.embedding_dim)
-        n_words, n_inputs = self.n_words_, (self.order_ - 1) * m
-        dtype = np.dtype(np.float64 if self.precision == "float64" else np.float32)
-        counts = np.bincount(y, minlength=n_words) + 1.0
-        H = _normal(rng, 3.0 / np.sqrt(max(n_inputs, 1)), (h, n_inputs), dtype)
-        zero = np.zeros((), dtype)  # broadcast: zeros that take no memory
-        return build(
-            C=_normal(rng, 0.1, (n_words, m), dtype),
-            H=H,
-            d=np.zeros(h),
-            U=np.broadcast_to(zero, (n_words, h)),
-            W=np.broadcast_to(zero, (n_words, n_inputs)) if self.direct else None,
-            b=np.log(counts / counts.sum()),
-            precision=self.precision,
-            threads=Threads(n_threads(self.n_jobs)),
-            parallel=self.parallel,
-            copy=False,
-        )
-
-    def _network(
-        self, build: Callable[..., Network] = Network, *, copy: bool = False
-    ) -> Network:
-        """Hand the fitted parameters to the kernels; as a copy to be trained."""
-        # One rank's part of a model has fewer rows.
-        self._check_weights(self.n_words_ if build is Network else len(self.b_))
-        return build(
-            self.C_, self.H_, self.d_, self.U_, self.W_, self.b_,
-            precision=self._precision(), n_seen=self.n_seen_,
-            threads=Threads(n_threads(self.n_jobs)), parallel=self.parallel,
-            copy=copy,
+    def _parts(self) -> Parts:
+        """Give the network's parts, as the parameters ask for them."""
+        asked = self._asked()
+        return Parts.of(
+            self.order_ - 1, asked.embedding_dim, asked.n_hidden, asked.direct,
+            asked.n_distant,
         )  # fmt: skip
 
-    def _check_weights(self, n_rows: int) -> None:
-        """Raise when a parameter was replaced by one that does not fit the others."""
-        h, m = len(self.d_), self.C_.shape[-1]
-        inputs = (self.order_ - 1) * m
-        shapes = {
-            "C_": (self.n_words_, m), "H_": (h, inputs), "d_": (h,),
-            "U_": (n_rows, h), "W_": (n_rows, inputs), "b_": (n_rows,),
-        }  # fmt: skip
-        for name, shape in shapes.items():
-            array = getattr(self, name)
-            if array is not None and array.shape != shape:
-                raise ValueError(
-                    f"{name} has shape {array.shape}, but with {self.n_words_} words, "
-                    f"order {self.order_}, {h} hidden units and {m} features it must "
-                    f"be {shape}; set the array that fits back, or fit again."
-                )
+    def _solver(self) -> Solver:
+        asked = self._asked()
+        schedule = Schedule(
+            asked.learning_rate_init, asked.learning_rate_decay, asked.alpha
+        )
+        if asked.solver == "adam":
+            return Adam(schedule, asked.beta_1, asked.beta_2, asked.epsilon)
+        return SGD(schedule)
+
+    def _threads(self) -> Threads:
+        return Threads(n_threads(self.n_jobs))
+
+    def _trained_before(self, rows: slice) -> tuple[Parameters, State | None]:
+        """Copy the fitted parameters, and what the solver kept beside them."""
+        parameters = self._parameters.copy(rows)
+        fresh = self._solver().initial_state(parameters)
+        if not self._solver_state.keys() >= fresh.keys():
+            return parameters, None
+        for name, array in fresh.items():
+            kept = self._solver_state[name]
+            array[...] = kept[rows] if name.endswith("_E") else kept
+        return parameters, fresh
+
+    def _network(self) -> Network:
+        """Hand the fitted parameters to the kernels, to score."""
+        inputs = Parts.of(
+            self.order_ - 1, self.C_.shape[1], len(self.d_), self.W_ is not None,
+            0 if self.P_ is None else self.P_.shape[1],
+        )  # fmt: skip
+        return Network(
+            inputs, self._parameters,
+            precision=self._precision(), threads=self._threads(),
+        )  # fmt: skip
+
+    def _nearest(self, X: NDArray[np.int32]) -> NDArray[np.int32]:
+        """Keep the columns that the network looks at."""
+        return X[:, X.shape[1] - max(self.order_ - 1, plain(self.n_distant)) :]
 
     def _precision(self) -> str:
         """`precision`, unless the parameters were fitted in one that is not it."""
@@ -500,21 +498,11 @@ class NeuralLM(LanguageModel):
         mixed = self.precision == "bfloat16" and fitted == "float32"
         return self.precision if mixed else fitted
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)
-        if hasattr(self, "C_"):
-            # A pickle has U_, W_ and b_ one by one: put them together again, once.
-            arrays = [getattr(self, name) for name in WEIGHTS]
-            network = Network(*arrays, precision=self._precision(), copy=False)
-            for name, array in (network.arrays() or {}).items():
-                setattr(self, f"{name}_", array)
-
     @property
     def n_parameters_(self) -> int:
         """Free parameters, the paper's section 2 count."""
         check_is_fitted(self)
-        arrays = (getattr(self, name) for name in WEIGHTS)
-        return sum(array.size for array in arrays if array is not None)
+        return self._parameters.size()
 
     # -- probabilities --------------------------------------------------------
 
@@ -533,15 +521,35 @@ class NeuralLM(LanguageModel):
             return self._network().log_prob(X, y)
 
     def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "C_")
+        return hasattr(self, "_parameters")
 
 
-def _normal(
-    rng: np.random.RandomState, scale: float, shape: tuple[int, int], dtype: Any
-) -> NDArray[Any]:
-    """Draw normal numbers, a few rows at a time, for they come in float64."""
-    drawn = np.empty(shape, dtype)
-    for start in range(0, len(drawn), 4096):
-        rows = drawn[start : start + 4096]
-        rows[...] = rng.normal(0.0, scale, rows.shape)
-    return drawn
+def _view(name: str, doc: str) -> property:
+    """Declare an attribute that is a view of the parameters, and sets their values."""
+
+    def get(self: NeuralLM) -> NDArray[Any] | None:
+        try:
+            parameters = self.__dict__["_parameters"]
+        except KeyError:
+            raise AttributeError(
+                f"{type(self).__name__} has no {name}_ before it is fitted."
+            ) from None
+        return getattr(parameters, name)
+
+    def set_(self: NeuralLM, values: Any) -> None:
+        check_is_fitted(self)
+        self._parameters.set(name, values)
+
+    return property(get, set_, doc=doc)
+
+
+for _name, _doc in {
+    "C": "Features of the words.",
+    "H": "Hidden weights.",
+    "d": "Hidden biases.",
+    "U": "Hidden-to-output weights.",
+    "W": "Direct connections, or None.",
+    "b": "Output biases.",
+    "P": "Weights of distant words by position, or None.",
+}.items():
+    setattr(NeuralLM, f"{_name}_", _view(_name, _doc))

@@ -143,7 +143,7 @@ class Threads:
                 lock.acquire()
             raise
 
-    def together(
+    def abreast(
         self, work: Callable[[int], None], n: int, *, give_up: Callable[[], None]
     ) -> None:
         """Run ``work(0)`` to ``work(n - 1)``, which wait for each other, at once.

@@ -14,15 +14,16 @@ from collections.abc import Callable
 from contextlib import suppress
 from errno import EINVAL, ENOENT
 from pathlib import Path
-from typing import IO, Any, Protocol, Self, TypeVar
+from typing import IO, Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nplm._warnings import warn
 from nplm.exceptions import CheckpointError
+from nplm.parallel.processes import Processes
 
-__all__ = ["Checkpoint", "Processes", "fingerprint"]
+__all__ = ["Checkpoint", "fingerprint"]
 
 T = TypeVar("T")
 
@@ -58,19 +59,6 @@ def _crc(array: NDArray[Any]) -> int:
     return crc
 
 
-class Processes(Protocol):
-    """The processes of a fit, as a checkpoint needs them."""
-
-    rank: int
-    n_ranks: int
-
-    def together(self, work: Callable[[], T]) -> T:
-        """Do it in every process; if it fails in one, raise in all."""
-
-    def gather(self, value: T) -> list[T]:
-        """Give every process's value in all."""
-
-
 class Checkpoint:
     """The last saved state of one fit, in a folder of its own.
 
@@ -97,8 +85,8 @@ class Checkpoint:
     ) -> None:
         self._given, self.folder = folder, Path(folder)
         self.marks = {k: v for k, v in marks.items() if k not in FREE}
-        self.marks["processes"] = str(processes.n_ranks)
-        self.rank, self.n_ranks = processes.rank, processes.n_ranks
+        self.marks["processes"] = str(processes.size)
+        self.rank, self.n_ranks = processes.rank, processes.size
         self._processes = processes
         self._lock: IO[str] | None = None
         self._number = 0
@@ -107,9 +95,9 @@ class Checkpoint:
     def __enter__(self) -> Self:
         processes, token = self._processes, secrets.token_hex()
         try:
-            processes.together(lambda: self._take(token))
-            token = processes.gather(token)[0]
-            processes.together(lambda: self._check_shared(token))
+            processes.all_or_none(lambda: self._take(token))
+            token = processes.everyones(token)[0]
+            processes.all_or_none(lambda: self._check_shared(token))
         except BaseException:
             self.__exit__()
             raise
@@ -180,11 +168,11 @@ class Checkpoint:
     def load(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]] | None:
         """Arrays and state of the last save; None if there is none."""
         processes = self._processes
-        number = processes.gather(processes.together(self._latest))[0]
+        number = processes.everyones(processes.all_or_none(self._latest))[0]
         if number is None:
             return None
         self._number = number
-        arrays, state = processes.together(lambda: self._read(number))
+        arrays, state = processes.all_or_none(lambda: self._read(number))
         self._remove_others(number)
         return arrays, state
 
@@ -195,7 +183,7 @@ class Checkpoint:
             work()
         except OSError as error:
             failure = str(error)
-        return next(filter(None, self._processes.gather(failure)), None)
+        return next(filter(None, self._processes.everyones(failure)), None)
 
     def _point_to(self, number: int) -> None:
         """Make it the last save; the first process does."""

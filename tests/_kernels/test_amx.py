@@ -5,7 +5,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from nplm._kernels.neural._workspace import available_tiers
+from nplm._kernels.neural._loops import available_tiers
 
 import nplm
 

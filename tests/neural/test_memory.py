@@ -7,7 +7,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from nplm._kernels.neural._workspace import row_stride
+from nplm._kernels.neural._loops import row_stride
 
 from nplm import NeuralLM, windows
 

@@ -6,7 +6,7 @@ import time
 
 import numpy as np
 import pytest
-from nplm._kernels.neural._workspace import available_tiers
+from nplm._kernels.neural._loops import available_tiers
 
 from nplm._kernels import reference
 from nplm._kernels.neural import _network

@@ -6,7 +6,7 @@ import threading
 
 import numpy as np
 import pytest
-from nplm._kernels.neural._workspace import available_tiers
+from nplm._kernels.neural._loops import available_tiers
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 

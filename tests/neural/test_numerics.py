@@ -5,7 +5,7 @@ import sys
 
 import numpy as np
 import pytest
-from nplm._kernels.neural._workspace import available_tiers
+from nplm._kernels.neural._loops import available_tiers
 
 from nplm import DivergenceError, NeuralLM, windows
 from nplm._kernels import reference
@@ -157,7 +157,7 @@ def check(_=0):
 
 check()
 from nplm import NeuralLM, windows
-from nplm._kernels.neural._workspace import available_tiers
+from nplm._kernels.neural._loops import available_tiers
 from nplm.neural.network import Network
 check()
 

@@ -1,22 +1,18 @@
-from cython cimport floating
-
-from nplm._kernels.neural._workspace cimport Workspace
-
-
-cdef struct Hidden:
-    # Sizes of the part of the network below the output units.
-    Py_ssize_t n_context      # n - 1
-    Py_ssize_t n_features     # m
-    Py_ssize_t n_hidden       # h
-    bint direct               # whether x feeds the output units too
+from nplm._kernels.neural._inputs cimport Activations
+from nplm._kernels.neural._solvers cimport Parameter, Solver, Step
 
 
-cdef void hidden_forward(
-    Hidden size, floating *C, floating *H, floating *d, const int *contexts,
-    Py_ssize_t K, Workspace work,
-) noexcept nogil
+cdef class Hidden:
+    """From x to a; this one, of a network without hidden units, has nothing to do."""
 
-cdef void hidden_backward(
-    Hidden size, floating *C, floating *H, floating *d, const int *contexts,
-    Py_ssize_t K, Workspace work, floating rate, floating keep, floating rate_C,
-) noexcept nogil
+    cdef void forward(self, Activations at, Py_ssize_t K) noexcept nogil
+    cdef void backward(
+        self, Activations at, Py_ssize_t K, Solver solver,
+        const Step *step) noexcept nogil
+
+
+cdef class Tanh(Hidden):
+    cdef Parameter H, d
+    cdef void *xt             # (n_inputs, columns)
+    cdef void *sums           # (n_hidden, columns)
+    cdef void *dd

@@ -1,131 +1,74 @@
-"""Word features and hidden units, equation (1) below the output units.
+"""From x to a, the activations of the hidden units.
 
-``hidden_forward`` and ``hidden_backward`` are steps 1(a), 1(b) and 2(c), 2(d)
-of section 3.2 for K examples at once.
+Step 1(b) of section 3.2, and 2(c) on the way back, for K examples at once.
 """
 
-from cython cimport floating
 from libc.string cimport memcpy
 
-from nplm._kernels.neural._blas cimport gemm
-from nplm._kernels.neural._elementwise cimport tanh_all
-from nplm._kernels.neural._workspace cimport Workspace
+from nplm._kernels.neural._inputs cimport Activations
+from nplm._kernels.neural._loops cimport Scratch
+from nplm._kernels.neural._solvers cimport Parameter, Solver, Step
 
 
-cdef void hidden_forward(
-    Hidden size, floating *C, floating *H, floating *d, const int *contexts,
-    Py_ssize_t K, Workspace work,
-) noexcept nogil:
-    """x = C[contexts], a = tanh(d + x H'), and z = [a | x | 1] both ways round.
+cdef class Hidden:
+    """From x to a; this one, of a network without hidden units, has nothing to do."""
 
-    `contexts` is (K, n - 1) with the nearest word first, as in the paper's x.
-    Equivalent to ``x = C[contexts].reshape(K, -1); a = np.tanh(d + x @ H.T)``.
+    cdef void forward(self, Activations at, Py_ssize_t K) noexcept nogil:
+        """Fill a from x."""
+
+    cdef void backward(
+        self, Activations at, Py_ssize_t K, Solver solver, const Step *step,
+    ) noexcept nogil:
+        """Add to dL/dx what comes through dL/da, and let the weights follow it."""
+
+
+cdef class Tanh(Hidden):
+    """The paper's a = tanh(d + Hx).
+
+    Equivalent to ``reference.neural.tanh_layer``.
+
+    Parameters
+    ----------
+    H : Parameter
+        Weights, (n_hidden, n_inputs).
+    d : Parameter
+        Biases, (n_hidden,).
+    at : Activations
+        What it will be given.
+    scratch : Scratch
+        Where memory is taken.
     """
-    cdef Py_ssize_t n = size.n_context, m = size.n_features, h = size.n_hidden
-    cdef Py_ssize_t n_inputs = n * m, i, j, k
-    cdef Py_ssize_t n_outputs = h + (n_inputs if size.direct else 0) + 1
-    cdef Py_ssize_t stride = work.stride
-    cdef floating *x = <floating *>work.x
-    cdef floating *a = <floating *>work.a
-    cdef floating *z = <floating *>work.z
-    cdef floating *zt = <floating *>work.zt
-    for k in range(K):
-        for i in range(n):
-            memcpy(
-                x + k * n_inputs + i * m, C + contexts[k * n + i] * m,
-                m * sizeof(floating),
-            )
-    if h > 0:
-        hidden_sums(size, H, d, K, work)
-        if floating is float and work.loops != NULL:
-            work.loops.tanh(a, K * h)
+
+    def __cinit__(self, Parameter H, Parameter d, Activations at, Scratch scratch):
+        self.H, self.d = H, d
+        if at.columns > 1:
+            self.xt = scratch.numbers(at.n_inputs * at.columns)
+            self.sums = scratch.numbers(at.n_hidden * at.columns)
+        self.dd = scratch.numbers(d.columns)
+
+    cdef void forward(self, Activations at, Py_ssize_t K) noexcept nogil:
+        cdef Py_ssize_t h = at.n_hidden, n = at.n_inputs, size = h * at.itemsize, k
+        if at.columns == 1:
+            memcpy(at.a, self.d.values, size)
+            if n > 0:
+                at.loops.product(
+                    False, True, 1, h, n, 1, at.x, n, self.H.values, n, 1, at.a, h)
         else:
-            tanh_all(a, K * h)
-    for k in range(K):
-        memcpy(z + k * stride, a + k * h, h * sizeof(floating))
-        if size.direct:
-            memcpy(z + k * stride + h, x + k * n_inputs, n_inputs * sizeof(floating))
-        z[k * stride + n_outputs - 1] = 1
-    if work.n_columns == 1:
-        return
-    for j in range(n_outputs):
-        for k in range(K):
-            zt[j * work.n_columns + k] = z[k * stride + j]
-        for k in range(K, work.n_columns):
-            zt[j * work.n_columns + k] = 0
-
-
-cdef void hidden_sums(
-    Hidden size, floating *H, floating *d, Py_ssize_t K, Workspace work,
-) noexcept nogil:
-    """``a = d + x @ H.T``; in scoring each row of a depends on its row of x only."""
-    cdef Py_ssize_t h = size.n_hidden, n_inputs = size.n_context * size.n_features
-    cdef Py_ssize_t columns = work.n_columns, j, k
-    cdef floating *x = <floating *>work.x
-    cdef floating *a = <floating *>work.a
-    cdef float *xt = <float *>work.xt
-    cdef float *sums = <float *>work.zt
-    if floating is float and work.loops != NULL and columns > 1:
-        work.loops.transpose(x, n_inputs, K, n_inputs, xt, columns)
-        work.loops.forward_tile(H, h, n_inputs, n_inputs, xt, columns, sums)
-        work.loops.transpose(sums, columns, h, K, a, h)
-        for k in range(K):
-            for j in range(h):
-                a[k * h + j] += d[j]
-        return
-    for k in range(K):
-        memcpy(a + k * h, d, h * sizeof(floating))
-    if not work.scoring:
-        gemm(False, True, K, h, n_inputs, <floating>1, x, n_inputs, H, n_inputs,
-             <floating>1, a, h)
-        return
-    for k in range(K):
-        gemm(False, True, 1, h, n_inputs, <floating>1, x + k * n_inputs, n_inputs,
-             H, n_inputs, <floating>1, a + k * h, h)
-
-
-cdef void hidden_backward(
-    Hidden size, floating *C, floating *H, floating *d, const int *contexts,
-    Py_ssize_t K, Workspace work, floating rate, floating keep, floating rate_C,
-) noexcept nogil:
-    """Carry dL/dz of the output units down, and update d, H and C.
-
-    Equivalent to, with ``da, dx = dz[:, :h], dz[:, h:-1]`` (or 0)::
-
-        do = (1 - a**2) * da
-        dx += do @ H
-        d += rate * do.sum(axis=0)
-        H[:] = keep * H + rate * do.T @ x
-        np.add.at(C, contexts, rate_C * dx.reshape(K, n - 1, m))
-
-    The decay of C is the caller's: it is lazy, for most rows are not visited.
-    """
-    cdef Py_ssize_t n = size.n_context, m = size.n_features, h = size.n_hidden
-    cdef Py_ssize_t n_inputs = n * m, columns = work.n_columns, i, j, k
-    cdef floating *x = <floating *>work.x
-    cdef floating *a = <floating *>work.a
-    cdef floating *da = <floating *>work.da
-    cdef floating *dx = <floating *>work.dx
-    cdef floating *dzt = <floating *>work.dzt
-    cdef floating *row
-    cdef floating total, act
-    for k in range(K):
-        for j in range(n_inputs):
-            dx[k * n_inputs + j] = dzt[(h + j) * columns + k] if size.direct else 0
-    if h > 0:
-        for j in range(h):
-            total = 0
+            at.loops.transpose(at.x, n, K, n, self.xt, at.columns)
+            at.loops.forward_tile(
+                self.H.values, h, n, n, self.xt, at.columns, self.sums)
+            at.loops.transpose(self.sums, at.columns, h, K, at.a, h)
             for k in range(K):
-                act = a[k * h + j]
-                da[k * h + j] = (1 - act * act) * dzt[j * columns + k]
-                total += da[k * h + j]
-            d[j] += rate * total
-        gemm(False, False, K, n_inputs, h, <floating>1, da, h, H, n_inputs,
-             <floating>1, dx, n_inputs)
-        gemm(True, False, h, n_inputs, K, rate, da, h, x, n_inputs,
-             keep, H, n_inputs)
-    for k in range(K):
-        for i in range(n):
-            row = C + contexts[k * n + i] * m
-            for j in range(m):
-                row[j] += rate_C * dx[k * n_inputs + i * m + j]
+                at.loops.add(<char *>at.a + k * size, self.d.values, h, 1)
+        at.loops.tanh(at.a, K * h)
+
+    cdef void backward(
+        self, Activations at, Py_ssize_t K, Solver solver, const Step *step,
+    ) noexcept nogil:
+        cdef Py_ssize_t h = at.n_hidden, n = at.n_inputs
+        at.loops.tanh_slopes(at.a, at.da, K, h, self.dd)
+        solver.vector(step, self.d, self.dd)
+        if n > 0:
+            at.loops.product(
+                False, False, K, n, h, 1, at.da, h, self.H.values, n, 1, at.dx, n)
+            solver.product(step, self.H, at.da, at.x)

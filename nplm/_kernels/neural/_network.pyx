@@ -1,60 +1,30 @@
-"""Training and scoring of the network: section 3.2's algorithm over many examples.
+"""Training and scoring of a network: section 3.2's algorithm over many examples.
 
-Serial training is a team of one, whose block is every output unit. Threads that
-train asynchronously are teams of one that share the parameters.
+The network's parts are objects (inputs, hidden units, output, solver); the loop here
+puts them together, whichever they are. Serial training is a team of one, whose block
+is every output unit. Threads that train asynchronously are teams of one that share
+the parameters.
 """
 
-from cython cimport floating
-from libc.math cimport exp, log, log1p
+from libc.math cimport log
 
-from nplm._kernels.neural._elementwise cimport exp_row
-from nplm._kernels.neural._hidden cimport Hidden, hidden_backward, hidden_forward
-from nplm._kernels.neural._output cimport output_backward, output_forward
-from nplm._kernels.neural._team cimport (
-    Team, add_gradients, atomic_add, atomic_read, barrier_broken, barrier_wait,
-    combine_softmax, lock_acquire, lock_release, publish_totals,
-)
-from nplm._kernels.neural._workspace cimport Workspace
+from nplm._kernels.neural._inputs cimport Activations
+from nplm._kernels.neural._softmax cimport Output
+from nplm._kernels.neural._solvers cimport Solver, Step, lock_acquire, lock_release
+from nplm._kernels.neural._team cimport Team, barrier_broken, barrier_wait
 
 
-ctypedef fused number:
-    int
-    float
-    double
-
-
-cdef inline number *data(number[:, ::1] matrix) noexcept nogil:
-    """Where a matrix begins; one that is empty, as contexts of no words, nowhere."""
-    return &matrix[0, 0] if matrix.shape[0] and matrix.shape[1] else NULL
-
-
-cdef inline void gather(
-    const int[:, :] X, const int[:] y, const Py_ssize_t[::1] index,
-    Py_ssize_t start, Py_ssize_t K, int *contexts, int *word,
+cdef void take_windows(
+    Activations at, const int[:, :] X, const int[:] y, const Py_ssize_t[::1] index,
+    Py_ssize_t start, Py_ssize_t K,
 ) noexcept nogil:
-    """Contexts, nearest word first, and targets of K examples."""
-    cdef Py_ssize_t n = X.shape[1], i, k, row
+    """Contexts, nearest word first, and next words of K examples, if y has them."""
+    cdef Py_ssize_t n = at.n_context, i, k, row
     for k in range(K):
         row = index[start + k]
-        word[k] = y[row]
+        at.words[k] = y[row] if y is not None else -1
         for i in range(n):
-            contexts[k * n + i] = X[row, n - 1 - i]
-
-
-cdef Hidden sizes(
-    floating[:, ::1] C, floating[:, ::1] H, Py_ssize_t n_context, bint direct,
-) noexcept nogil:
-    cdef Hidden size
-    size.n_context = n_context
-    size.n_features = C.shape[1]
-    size.n_hidden = H.shape[0]
-    size.direct = direct
-    return size
-
-
-cdef Py_ssize_t outputs(Hidden size) noexcept nogil:
-    """Parameters of an output unit: the length of z = [a | x | 1]."""
-    return size.n_hidden + size.direct * size.n_context * size.n_features + 1
+            at.contexts[k * n + i] = X[row, n - 1 - i]
 
 
 # The phases of a mini-batch. Between them members share their totals and their
@@ -66,189 +36,138 @@ cpdef enum:
     ALL = 7
 
 
+def check_windows(Team team, const int[:, :] X, const Py_ssize_t[::1] index):
+    """Raise unless the windows are as wide as the network's contexts."""
+    if X.shape[1] != team.at.n_context:
+        raise ValueError(
+            f"windows of {X.shape[1]} words for a network that sees {team.at.n_context}")
+
+
 def train(
-    Team team, int member, floating[:, ::1] C, floating[:, ::1] H, floating[::1] d,
-    floating[:, ::1] E, const int[:, :] X, const int[:] y,
-    const Py_ssize_t[::1] index, int[:, ::1] contexts, *, bint direct,
-    double learning_rate_init, double learning_rate_decay, double alpha,
-    double[::1] C_clock, double[::1] loss, double[::1] clock, int phases=ALL,
+    Team team, int member, const int[:, :] X, const int[:] y,
+    const Py_ssize_t[::1] index, *, int phases=ALL,
 ):
     """Stochastic gradient ascent over the examples ``index``, in mini-batches.
 
-    Each mini-batch of K = ``team.batch_size`` examples changes the parameters by
-    the rate times the sum of their gradients, less the weight decay. Every
-    thread of the team must call this at once: each has a block of the output
-    units, the rows of ``E`` that start at its own, and the first does the rest.
-    With fewer ``phases``, ``index`` is one mini-batch, phase by phase. A team that
-    gives up stops between mini-batches.
+    Each mini-batch of at most ``team.batch_size`` examples makes the parameters
+    follow the sum of their gradients. Every thread of the team must call this at
+    once: each has a block of the output units, and the first does the rest. With
+    fewer ``phases``, ``index`` is one mini-batch, phase by phase. A team that gives
+    up stops between mini-batches.
 
-    ``loss[0]`` grows by the negative log-likelihood of each example just before
-    its update. ``clock`` is shared by all threads that train the parameters:
-    [examples seen in the fit, logarithm of the weight decay so far].
-    ``C_clock[j]`` is where that logarithm stood when row j of C was last brought
-    up to date: the decay of C is lazy, for the features of most words are not
-    in a window.
+    ``team.loss`` grows by the negative log-likelihood of each example just before
+    its update.
 
-    Equivalent to ``reference.train``.
+    Equivalent to ``reference.neural.train``.
     """
-    cdef Workspace work = team.workspaces[member - team.here]
-    cdef Workspace leader = team.workspaces[0]
+    cdef Output output = team.outputs[member - team.here]
+    cdef Output first = team.outputs[0]
+    cdef Solver solver = team.solver
+    cdef Activations at = team.at
     cdef bint leads = member == team.here
-    cdef Py_ssize_t n = len(index), n_context = X.shape[1], start = 0, K, k
-    cdef Hidden size = sizes(C, H, n_context, direct)
-    cdef Py_ssize_t n_outputs = outputs(size)
-    cdef Py_ssize_t first = team.first[member]
-    cdef Py_ssize_t n_rows = team.first[member + 1] - first
-    cdef floating *rows = data(E) + (first - team.first[team.here]) * E.shape[1]
-    cdef int *context = data(contexts)
-    cdef double rate, decay
-    cdef floating *h_data = data(H)
-    cdef floating *d_data = &d[0] if size.n_hidden else NULL
+    cdef Py_ssize_t n = len(index), start = 0, K
+    cdef Step step
+    check_windows(team, X, index)
     with nogil:
         while start < n and not barrier_broken(&team.barrier):
-            K = min(work.batch_size, n - start)
+            K = min(at.batch_size, n - start)
             if phases & FORWARD:
                 if leads:
-                    gather(X, y, index, start, K, context, leader.word)
-                    if alpha != 0:
-                        settle(C, C_clock, atomic_read(&clock[1]), context,
-                               K * n_context)
-                    hidden_forward(size, data(C), h_data, d_data, context, K, leader)
+                    take_windows(at, X, y, index, start, K)
+                    solver.visit(at.contexts, K * at.n_context)
+                    team.inputs.forward(at, K)
+                    team.hidden.forward(at, K)
+                    first.begin(K)
                 if barrier_wait(&team.barrier):
                     break
-                for k in range(K):
-                    work.target[k] = leader.word[k] - <int>first
-                output_forward(rows, n_rows, n_outputs, work.target, K, work,
-                               <floating *>NULL)
-                publish_totals(team, work)
+                output.forward(K, NULL)
+                team.publish(output)
             if barrier_wait(&team.barrier):
                 break
-            # Of the examples seen before this mini-batch: the leader adds it later.
-            rate = learning_rate_init / (
-                1 + learning_rate_decay * atomic_read(&clock[0]))
-            decay = rate * alpha * K
+            # As after the examples before this mini-batch: the leader moves it later.
+            step = solver.step(K)
             if phases & BACKWARD:
-                combine_softmax(team, K, work)
+                output.combine(team.totals, team.n_totals, K)
                 lock_acquire(team.lock)
-                output_backward(rows, n_rows, n_outputs, work.target, K, work,
-                                <floating>rate, <floating>decay)
+                output.backward(K, solver, &step)
             if barrier_wait(&team.barrier):
                 break
             if phases & UPDATE and leads:
-                add_gradients(team, n_outputs * work.n_columns, <floating *>work.dzt)
-                # The decay still due to the rows of C falls on this gradient too.
-                hidden_backward(size, data(C), h_data, d_data, context, K, leader,
-                                <floating>rate, <floating>(1 - decay),
-                                <floating>(rate / (1 - decay)))
+                team.add_slopes()
+                first.end(K)
+                team.hidden.backward(at, K, solver, &step)
+                team.inputs.backward(at, K, solver, &step)
+                solver.end_features(&step)
                 lock_release(team.lock)
-                loss[0] += negative_log_likelihood(team, K, work)
-                atomic_add(&clock[0], K)
-                atomic_add(&clock[1], log1p(-decay))
+                team.loss += first.loss(team.totals, team.n_totals, K)
+                solver.advance(&step)
             start += K
 
 
-cdef void settle(
-    floating[:, ::1] C, double[::1] C_clock, double clock, const int *words, Py_ssize_t n
-) noexcept nogil:
-    """Bring the rows of C of these words up to date with the weight decay."""
-    cdef Py_ssize_t i, j
-    cdef int word
-    cdef double faded
-    for i in range(n):
-        word = words[i]
-        if C_clock[word] != clock:
-            faded = exp(clock - C_clock[word])
-            for j in range(C.shape[1]):
-                C[word, j] = <floating>(C[word, j] * faded)
-            C_clock[word] = clock
-
-
-cdef double negative_log_likelihood(Team team, Py_ssize_t K, Workspace work) noexcept nogil:
-    cdef double total = 0, logit
-    cdef Py_ssize_t k
-    cdef int i
-    for k in range(K):
-        logit = team.target_logit[0][k]  # -inf for all but the target's member
-        for i in range(1, team.n_totals):
-            logit = max(logit, team.target_logit[i][k])
-        total += work.softmax_max[k] + log(work.softmax_sum[k]) - logit
-    return total
-
-
 def score(
-    Workspace work, floating[:, ::1] C, floating[:, ::1] H, floating[::1] d,
-    floating[:, ::1] E, const int[:, :] X, const int[:] y,
-    const Py_ssize_t[::1] index, int[:, ::1] contexts, double[:, :] totals, *,
-    Py_ssize_t first, bint direct,
+    Team team, const int[:, :] X, const int[:] y, const Py_ssize_t[::1] index,
+    double[:, :] totals,
 ):
-    """Fill ``totals[:, i]`` for the window ``index[i]`` and the output rows of E.
+    """Fill ``totals[:, i]`` for the window ``index[i]`` and the words of the team.
 
     The maximum of their logits, the sum of their exponentials relative to it,
-    and the logit of the next word, -inf if it is not among these rows, which
-    start at word ``first``. With all rows,
-    ``log P = totals[2] - totals[0] - log(totals[1])``.
+    and the logit of the next word, -inf if it is not among these words. With all
+    words, ``log P = totals[2] - totals[0] - log(totals[1])``.
 
-    Equivalent to ``reference.score``.
+    Equivalent to ``reference.neural.score``.
     """
-    cdef Py_ssize_t n = len(index), n_context = X.shape[1], start = 0
-    cdef Py_ssize_t K, k
-    cdef Hidden size = sizes(C, H, n_context, direct)
-    cdef floating *h_data = data(H)
-    cdef floating *d_data = &d[0] if size.n_hidden else NULL
+    cdef Output output = team.outputs[0]
+    cdef Activations at = team.at
+    cdef Py_ssize_t n = len(index), start = 0, K, k
+    check_windows(team, X, index)
     with nogil:
         while start < n:
-            K = min(work.batch_size, n - start)
-            gather(X, y, index, start, K, data(contexts), work.word)
+            K = min(at.batch_size, n - start)
+            take_windows(at, X, y, index, start, K)
+            team.inputs.forward(at, K)
+            team.hidden.forward(at, K)
+            output.begin(K)
+            output.forward(K, NULL)
             for k in range(K):
-                work.target[k] = work.word[k] - <int>first
-            hidden_forward(size, data(C), h_data, d_data, data(contexts), K, work)
-            output_forward(data(E), E.shape[0], outputs(size), work.target, K, work,
-                           <floating *>NULL)
-            for k in range(K):
-                totals[0, start + k] = work.total_max[k]
-                totals[1, start + k] = work.total_sum[k]
-                totals[2, start + k] = work.target_logit[k]
+                totals[0, start + k] = output.own.high[k]
+                totals[1, start + k] = output.own.sum[k]
+                totals[2, start + k] = output.own.target[k]
             start += K
 
 
 def probabilities(
-    Workspace work, floating[:, ::1] C, floating[:, ::1] H, floating[::1] d,
-    floating[:, ::1] E, const int[:, :] X, const Py_ssize_t[::1] index,
-    int[:, ::1] contexts, floating[:, ::1] out, *, bint direct, bint logarithm,
+    Team team, const int[:, :] X, const Py_ssize_t[::1] index,
+    unsigned char[:, ::1] out, *, bint logarithm,
 ):
     """Fill ``out[i]`` with the probabilities of all words after window ``index[i]``.
 
-    Or with their natural logarithms. Equivalent to ``reference.probabilities``.
+    Or with their natural logarithms. `out` is the memory of an array of the
+    network's type, (len(index), n_words).
+
+    Equivalent to ``reference.neural.probabilities``.
     """
-    cdef Py_ssize_t n = len(index), n_context = X.shape[1], start = 0, n_words = len(E)
-    cdef Py_ssize_t K, i, j, k
-    cdef Hidden size = sizes(C, H, n_context, direct)
-    cdef floating *h_data = data(H)
-    cdef floating *d_data = &d[0] if size.n_hidden else NULL
-    cdef floating *row
-    cdef floating shift, high
+    cdef Output output = team.outputs[0]
+    cdef Activations at = team.at
+    cdef Py_ssize_t n = len(index), n_words = output.n_words, start = 0, K, k
+    cdef void *row
+    cdef double high
+    check_windows(team, X, index)
+    if out.shape[1] != n_words * at.itemsize or out.shape[0] != n:
+        raise ValueError(f"no room for {n} rows of {n_words} probabilities")
     with nogil:
-        for k in range(work.batch_size):
-            work.target[k] = -1
         while start < n:
-            K = min(work.batch_size, n - start)
-            for k in range(K):
-                for i in range(n_context):
-                    contexts[k, i] = X[index[start + k], n_context - 1 - i]
-            hidden_forward(size, data(C), h_data, d_data, data(contexts), K, work)
-            output_forward(data(E), n_words, outputs(size), work.target, K, work,
-                           &out[start, 0])
+            K = min(at.batch_size, n - start)
+            take_windows(at, X, None, index, start, K)
+            team.inputs.forward(at, K)
+            team.hidden.forward(at, K)
+            output.begin(K)
+            output.forward(K, &out[start, 0])
             for k in range(K):
                 row = &out[start + k, 0]
                 if logarithm:
-                    shift = <floating>(work.total_max[k] + log(work.total_sum[k]))
-                    for j in range(n_words):
-                        row[j] -= shift
-                    continue
-                if floating is float and work.loops != NULL:
-                    shift = <floating>(1 / work.loops.exp_row(row, n_words, &high))
+                    team.loops.subtract(
+                        row, n_words, output.own.high[k] + log(output.own.sum[k]))
                 else:
-                    shift = <floating>(1 / exp_row(row, n_words, &high))
-                for j in range(n_words):
-                    row[j] *= shift
+                    team.loops.scale(
+                        row, n_words, 1 / team.loops.exp_row(row, n_words, &high))
             start += K

@@ -1,117 +1,130 @@
-"""The matrix products of a tile of words, whichever kernels do them.
+"""The matrix products of a tile of words: logits, gradient, update.
 
-Three an example: logits, gradient, update. Float32 has register-blocked kernels
-(tier.h), bfloat16 others (bfloat16.h), and BLAS serves float64 and is the oracle
-of the tests.
+Each multiplies by what `begin` was given, the z = [a | x | 1] of K examples, both
+ways round. The slopes g are dL/dy of a tile, (rows, columns).
 """
 
-from cython cimport floating
-
-from nplm._kernels.neural._blas cimport gemm, matrix_vector
-from nplm._kernels.neural._elementwise cimport scale_columns
-from nplm._kernels.neural._workspace cimport PANEL, Workspace, bf16
-
-cdef extern from "bfloat16.h" nogil:
-    bf16 round_bf16(float)
-    Py_ssize_t pair_place(Py_ssize_t r, Py_ssize_t c, Py_ssize_t panel)
+from nplm._kernels.neural._loops cimport (
+    PANEL, Scratch, Tier, bf16, pair_place, round_bf16, round_up,
+)
 
 
-cdef void begin_batch(
-    floating *z, Py_ssize_t n_outputs, Py_ssize_t K, Workspace work,
-) noexcept nogil:
-    """Pack what all tiles of a mini-batch multiply."""
-    if floating is float and work.bfloat16 != NULL:
-        work.bfloat16.pack_pairs(
-            <float *>work.zt, work.n_columns, n_outputs, work.n_columns,
-            work.right_zt, work.D * PANEL)
-        work.bfloat16.pack_pairs(
-            z, work.stride, K, work.stride, work.right_z, work.N * PANEL)
+cdef class Products:
+    """Products in full precision, by the loops of a tier.
 
-
-cdef void tile_logits(
-    floating *E, Py_ssize_t rows, Py_ssize_t n_outputs, floating *logits,
-    Py_ssize_t K, Workspace work,
-) noexcept nogil:
-    """``logits[:] = E @ z.T``, (rows, n_columns).
-
-    In scoring each column depends on its row of z only.
+    Parameters
+    ----------
+    tier : Tier
+        Whose loops.
+    scratch : Scratch
+        Where memory is taken.
+    columns : int
+        K rounded up to whole vectors.
+    n_outputs, stride : int
+        Parameters of an output row, and the same rounded up.
+    tile_rows : int
+        Words of a tile.
     """
-    cdef Py_ssize_t columns = work.n_columns, stride = work.stride, k
-    cdef floating *z = <floating *>work.z
-    cdef floating *zt = <floating *>work.zt
-    if floating is float and work.bfloat16 != NULL:
-        work.bfloat16.pack_rows(E, stride, rows, stride, work.left_E, work.D)
-        work.bfloat16.product(
-            work.left_E, work.D, work.right_zt, work.D * PANEL, rows, columns, n_outputs,
-            logits, columns, NULL, 0)
-    elif floating is float and work.loops != NULL:
-        work.loops.forward_tile(E, rows, stride, n_outputs, zt, columns, logits)
-    elif work.scoring:
+
+    def __cinit__(
+        self, Tier tier, Scratch scratch, *, Py_ssize_t columns, Py_ssize_t n_outputs,
+        Py_ssize_t stride, Py_ssize_t tile_rows,
+    ):
+        self.loops = tier.loops
+        self.columns, self.n_outputs, self.stride = columns, n_outputs, stride
+
+    cdef void begin(self, void *z, void *zt, Py_ssize_t K) noexcept nogil:
+        """What all tiles of a mini-batch multiply."""
+        self.z, self.zt = z, zt
+
+    cdef void logits(self, void *E, Py_ssize_t rows, void *logits) noexcept nogil:
+        """``logits[:] = E @ z.T``."""
+        self.loops.forward_tile(
+            E, rows, self.stride, self.n_outputs, self.zt, self.columns, logits)
+
+    cdef void slopes(
+        self, void *p, void *factor, Py_ssize_t first, Py_ssize_t rows,
+        const int *targets, Py_ssize_t K,
+    ) noexcept nogil:
+        """``g = factor * p``, in its place, and 1 more for each target."""
+        self.loops.scale_columns(p, rows, self.columns, factor)
+        self.loops.add_targets(p, first, rows, targets, K, self.columns)
+
+    cdef void gradient(self, void *E, Py_ssize_t rows, void *g, void *dzt) noexcept nogil:
+        """``dzt += E.T @ g``."""
+        # dL/dz of the constant 1, the last of z, is of no use: one row less.
+        self.loops.backward_tile(
+            E, rows, self.stride, self.n_outputs - 1, g, self.columns, dzt)
+
+    cdef void update(
+        self, void *E, Py_ssize_t rows, void *g, Py_ssize_t K, double rate, void *keep,
+    ) noexcept nogil:
+        """``E[:] = keep * E + rate * g @ z``."""
+        self.loops.update_tile(E, rows, self.stride, g, self.columns, K, self.z, rate, keep)
+
+
+cdef class Bfloat16Products(Products):
+    """Products of numbers rounded to bfloat16, with sums in float32."""
+
+    def __cinit__(
+        self, Tier tier, Scratch scratch, *, Py_ssize_t columns, Py_ssize_t n_outputs,
+        Py_ssize_t stride, Py_ssize_t tile_rows,
+    ):
+        cdef Py_ssize_t R = round_up(tile_rows, PANEL)
+        cdef Py_ssize_t D = round_up(stride, PANEL)
+        cdef Py_ssize_t N = round_up(columns, PANEL)
+        self.bfloat16 = tier.bfloat16
+        self.R, self.D, self.N = R, D, N
+        self.left_E = <bf16 *>scratch.bytes(2 * R * D)
+        self.left_g = <bf16 *>scratch.bytes(2 * R * N)
+        self.right_zt = <bf16 *>scratch.bytes(2 * D * N)
+        self.right_g = <bf16 *>scratch.bytes(2 * R * N)
+        self.right_z = <bf16 *>scratch.bytes(2 * N * D)
+        self.ones = <float *>scratch.numbers(N)
+        tier.loops.fill(self.ones, N, 1, 1)
+
+    cdef void begin(self, void *z, void *zt, Py_ssize_t K) noexcept nogil:
+        self.bfloat16.pack_pairs(
+            <float *>zt, self.columns, self.n_outputs, self.columns, self.right_zt,
+            self.D * PANEL)
+        self.bfloat16.pack_pairs(
+            <float *>z, self.stride, K, self.stride, self.right_z, self.N * PANEL)
+
+    cdef void logits(self, void *E, Py_ssize_t rows, void *logits) noexcept nogil:
+        self.bfloat16.pack_rows(
+            <float *>E, self.stride, rows, self.stride, self.left_E, self.D)
+        self.bfloat16.product(
+            self.left_E, self.D, self.right_zt, self.D * PANEL, rows, self.columns,
+            self.n_outputs, <float *>logits, self.columns, NULL, 0)
+
+    cdef void slopes(
+        self, void *p, void *factor, Py_ssize_t first, Py_ssize_t rows,
+        const int *targets, Py_ssize_t K,
+    ) noexcept nogil:
+        cdef float *rounded_of = <float *>p
+        cdef Py_ssize_t k, row
+        cdef bf16 slope
+        self.bfloat16.pack_scaled(
+            rounded_of, rows, self.columns, <float *>factor, self.left_g, self.N,
+            self.right_g, self.R * PANEL)
         for k in range(K):
-            matrix_vector(rows, n_outputs, E, stride, z + k * stride,
-                          logits + k, columns)
-    else:
-        gemm(False, False, rows, columns, n_outputs, <floating>1, E, stride, zt,
-             columns, <floating>0, logits, columns)
+            row = targets[k] - first
+            if 0 <= row < rows:
+                slope = round_bf16(
+                    rounded_of[row * self.columns + k] * (<float *>factor)[k] + 1)
+                self.left_g[row * self.N + k] = slope
+                self.right_g[pair_place(row, k, self.R * PANEL)] = slope
 
+    cdef void gradient(self, void *E, Py_ssize_t rows, void *g, void *dzt) noexcept nogil:
+        self.bfloat16.pack_columns(
+            <float *>E, self.stride, rows, self.stride, self.left_E, self.R)
+        self.bfloat16.product(
+            self.left_E, self.R, self.right_g, self.R * PANEL, self.n_outputs - 1,
+            self.columns, rows, <float *>dzt, self.columns, self.ones, 1)
 
-cdef void tile_slopes(
-    floating *p, Py_ssize_t first, Py_ssize_t rows, const int *target, Py_ssize_t K,
-    Workspace work,
-) noexcept nogil:
-    """``g = factor * p``, and 1 more for each target: dL/dy, (rows, n_columns).
-
-    In place, or packed for the products of `tile_backward`.
-    """
-    cdef Py_ssize_t columns = work.n_columns, k, row
-    cdef floating *factor = <floating *>work.factor
-    cdef bf16 slope
-    if floating is float and work.bfloat16 != NULL:
-        work.bfloat16.pack_scaled(p, rows, columns, factor, work.left_g, work.N,
-                                  work.right_g, work.R * PANEL)
-    elif floating is float and work.loops != NULL:
-        work.loops.scale_columns(p, rows, columns, factor)
-    else:
-        scale_columns(p, rows, columns, factor)
-    for k in range(K):
-        row = target[k] - first
-        if not 0 <= row < rows:
-            continue
-        if floating is float and work.bfloat16 != NULL:
-            slope = round_bf16(p[row * columns + k] * factor[k] + 1)
-            work.left_g[row * work.N + k] = slope
-            work.right_g[pair_place(row, k, work.R * PANEL)] = slope
-        else:
-            p[row * columns + k] += 1
-
-
-cdef void tile_backward(
-    floating *E, Py_ssize_t rows, Py_ssize_t n_outputs, floating *g, Py_ssize_t K,
-    floating rate, floating decay, Workspace work,
-) noexcept nogil:
-    """``dzt += E.T @ g; E[:] = keep * E + rate * g @ z``, g as of `tile_slopes`."""
-    cdef Py_ssize_t columns = work.n_columns, stride = work.stride, i, j
-    cdef floating *z = <floating *>work.z
-    cdef floating *dzt = <floating *>work.dzt
-    cdef floating *keep = <floating *>work.keep
-    # dL/dz of the constant 1, the last of z, is of no use: one row less.
-    if floating is float and work.bfloat16 != NULL:
-        work.bfloat16.pack_columns(E, stride, rows, stride, work.left_E, work.R)
-        work.bfloat16.product(
-            work.left_E, work.R, work.right_g, work.R * PANEL, n_outputs - 1, columns,
-            rows, dzt, columns, work.ones, 1)
-        work.bfloat16.product(
-            work.left_g, work.N, work.right_z, work.N * PANEL, rows, stride, columns,
-            E, stride, keep, rate)
-    elif floating is float and work.loops != NULL:
-        work.loops.backward_tile(E, rows, stride, n_outputs - 1, g, columns, dzt)
-        work.loops.update_tile(E, rows, stride, g, columns, K, z, rate, keep)
-    else:
-        gemm(True, False, n_outputs - 1, columns, rows, <floating>1, E, stride, g,
-             columns, <floating>1, dzt, columns)
-        if decay != 0:
-            for j in range(rows):
-                for i in range(n_outputs - 1):
-                    E[j * stride + i] *= keep[i]
-        gemm(False, False, rows, n_outputs, K, rate, g, columns, z, stride,
-             <floating>1, E, stride)
+    cdef void update(
+        self, void *E, Py_ssize_t rows, void *g, Py_ssize_t K, double rate, void *keep,
+    ) noexcept nogil:
+        self.bfloat16.product(
+            self.left_g, self.N, self.right_z, self.N * PANEL, rows, self.stride,
+            self.columns, <float *>E, self.stride, <float *>keep, <float>rate)

@@ -1,6 +1,8 @@
-cimport cython
-
-from nplm._kernels.neural._workspace cimport Workspace
+from nplm._kernels.neural._hidden cimport Hidden
+from nplm._kernels.neural._inputs cimport Activations, Inputs
+from nplm._kernels.neural._loops cimport Loops
+from nplm._kernels.neural._softmax cimport Output, Totals
+from nplm._kernels.neural._solvers cimport Clock, Lock, Solver
 
 cdef extern from "barrier.h" nogil:
     ctypedef struct Barrier:
@@ -8,14 +10,6 @@ cdef extern from "barrier.h" nogil:
     int barrier_wait(Barrier *)
     int barrier_broken(const Barrier *)
     void barrier_break(Barrier *)
-
-cdef extern from "lock.h" nogil:
-    ctypedef struct Lock:
-        int taken
-    void lock_acquire(Lock *)
-    void lock_release(Lock *)
-    double atomic_read(const double *)
-    void atomic_add(double *, double)
 
 cdef enum:
     MAX_MEMBERS = 1024
@@ -26,23 +20,24 @@ cdef class UpdateLock:
 
 
 cdef class Team:
+    # the parts of the network; one output a member of this process
+    cdef readonly Activations at
+    cdef Inputs inputs
+    cdef Hidden hidden
+    cdef readonly tuple outputs
+    cdef Solver solver                 # None: a team that scores
+    cdef public double loss            # summed negative log-likelihood
     cdef readonly int size             # members, here and elsewhere
     cdef readonly int here             # the first member of this process
-    cdef readonly tuple workspaces     # one a member of this process
     cdef Barrier barrier
     cdef UpdateLock update_lock
     cdef Lock *lock                    # around updates, or NULL
-    cdef double[:, :, ::1] totals      # of all processes, or None
-    cdef int n_totals                  # members' to combine, here and elsewhere
-    cdef unsigned char[::1] gradients
-    cdef (void *)[MAX_MEMBERS] dzt             # each member's, to add up
-    cdef (double *)[MAX_MEMBERS] total_max     # each member's, to combine
-    cdef (double *)[MAX_MEMBERS] total_sum
-    cdef (double *)[MAX_MEMBERS] target_logit
-    cdef Py_ssize_t[MAX_MEMBERS + 1] first     # first output row of each member
-
-
-cdef void publish_totals(Team team, Workspace work) noexcept nogil
-
-cdef void combine_softmax(Team team, Py_ssize_t K, Workspace work) noexcept nogil
-cdef void add_gradients(Team team, Py_ssize_t n, cython.floating *dzt) noexcept nogil
+    cdef const Loops *loops
+    cdef double[:, :, ::1] shared_totals   # with other processes, or None
+    cdef unsigned char[::1] shared_slopes
+    cdef int n_totals                  # to combine, of members here and elsewhere
+    cdef Totals[MAX_MEMBERS] totals
+    cdef Py_ssize_t n_slopes
+    cdef (void *)[MAX_MEMBERS] slopes  # of members of this process, to add up
+    cdef void publish(self, Output output) noexcept nogil
+    cdef void add_slopes(self) noexcept nogil

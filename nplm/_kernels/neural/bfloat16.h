@@ -17,40 +17,9 @@
 #ifndef NPLM_BFLOAT16_H
 #define NPLM_BFLOAT16_H
 
-#include "float32.h"
-
-#define PANEL 32
-
-typedef uint16_t bf16;
-
-typedef struct {
-  /* to[r, c] = from[r, c] */
-  void (*pack_rows)(const float *from, int64_t stride, int64_t rows,
-                    int64_t columns, bf16 *to, int64_t to_stride);
-  /* to[c, r] = from[r, c] */
-  void (*pack_columns)(const float *from, int64_t stride, int64_t rows,
-                       int64_t columns, bf16 *to, int64_t to_stride);
-  /* The panels begin `panel` numbers apart; zeros fill up their depth. */
-  void (*pack_pairs)(const float *from, int64_t stride, int64_t rows,
-                     int64_t columns, bf16 *to, int64_t panel);
-  /* left = right = from * factor[c]; rows, and pairs */
-  void (*pack_scaled)(const float *from, int64_t rows, int64_t columns,
-                      const float *factor, bf16 *left, int64_t left_stride,
-                      bf16 *right, int64_t panel);
-  /* C = A B, or with `keep` C[:, c] = keep[c] C[:, c] + rate A B */
-  void (*product)(const bf16 *A, int64_t A_stride, const bf16 *B, int64_t panel,
-                  int64_t rows, int64_t columns, int64_t depth, float *C,
-                  int64_t C_stride, const float *keep, float rate);
-} Bfloat16;
+#include "tiers.h"
 
 /* ---- in plain C ---- */
-
-static bf16 round_bf16(float value) {
-  uint32_t bits;
-  memcpy(&bits, &value, 4);
-  if ((bits & 0x7fffffff) > 0x7f800000) return (bf16)(bits >> 16 | 64); /* NaN */
-  return (bf16)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
-}
 
 static float widen_bf16(bf16 value) {
   uint32_t bits = (uint32_t)value << 16;
@@ -71,11 +40,6 @@ static void pack_columns_plain(const float *from, int64_t stride, int64_t rows,
   for (int64_t r = 0; r < rows; r++)
     for (int64_t c = 0; c < columns; c++)
       to[c * to_stride + r] = round_bf16(from[r * stride + c]);
-}
-
-/* Where row r and column c of a right side are. */
-static int64_t pair_place(int64_t r, int64_t c, int64_t panel) {
-  return c / PANEL * panel + (r / 2 * PANEL + c % PANEL) * 2 + r % 2;
 }
 
 static void pack_pairs_plain(const float *from, int64_t stride, int64_t rows,
@@ -174,7 +138,7 @@ static const Bfloat16 bfloat16_amx = {
 
 static int has_avx512_bf16(void) {
   unsigned a, b, c, d;
-  return find_loops("avx512") && __get_cpuid_count(7, 1, &a, &b, &c, &d) &&
+  return find_loops("avx512", 0) && __get_cpuid_count(7, 1, &a, &b, &c, &d) &&
          (a >> 5 & 1);
 }
 

@@ -1,27 +1,28 @@
-/* The network's inner loops in float32, written once for every vector width.
+/* The network's inner loops, written once for every vector width and both types.
  *
- * float32.h includes this file once per instruction set, with
- *   TIER(name)   the function's name in this instruction set
- *   WIDTH        floats in a vector
+ * tiers.h includes this file once per instruction set and type, with
+ *   TIER(name)   the function's name in this instruction set and type
+ *   REAL, INT    float and int32_t, or double and int64_t
+ *   WIDTH        numbers in a vector
  *   ROWS         rows of a register block: ROWS x 2 accumulators, the two
  *                vectors that meet them and a broadcast fill the registers
  *   ABREAST      rows updated at once when there is one example
  *
  * All matrices are row-major. Rows of E and columns of examples are padded to a
- * multiple of 16 floats, so that no loop over vectors has a remainder. Every
+ * multiple of 16 numbers, so that no loop over vectors has a remainder. Every
  * loop over accumulators is unrolled by hand of the compiler, their
  * initialisation too: otherwise they live in memory, at a tenth of the speed.
  */
 
-typedef float TIER(vec) __attribute__((vector_size(4 * WIDTH)));
-typedef int32_t TIER(ivec) __attribute__((vector_size(4 * WIDTH)));
-typedef float TIER(uvec)
-    __attribute__((vector_size(4 * WIDTH), aligned(4), may_alias));
+typedef REAL TIER(vec) __attribute__((vector_size(sizeof(REAL) * WIDTH)));
+typedef INT TIER(ivec) __attribute__((vector_size(sizeof(REAL) * WIDTH)));
+typedef REAL TIER(uvec) __attribute__((vector_size(sizeof(REAL) * WIDTH),
+                                       aligned(sizeof(REAL)), may_alias));
 #define VEC TIER(vec)
 #define IVEC TIER(ivec)
 #define LOAD(p) ((VEC) * (const TIER(uvec) *)(p))
 #define STORE(p, v) (*(TIER(uvec) *)(p) = (TIER(uvec))(v))
-#define SPLAT(x) ((x) - (VEC){})
+#define SPLAT(x) ((REAL)(x) - (VEC){})
 #define UNROLL _Pragma("GCC unroll 16")
 
 INLINE VEC TIER(max)(VEC a, VEC b) {
@@ -29,6 +30,7 @@ INLINE VEC TIER(max)(VEC a, VEC b) {
   return (VEC)(((IVEC)a & mask) | ((IVEC)b & ~mask));
 }
 
+#ifdef REAL_IS_FLOAT
 /* exp(x) for x <= 0, where every softmax and tanh needs it. x = n ln 2 + r with
  * |r| <= ln 2 / 2, a polynomial for exp(r), and 2^n through the exponent's bits.
  * Relative error below 3e-7; below exp(-87) the result stays at exp(-87). */
@@ -46,6 +48,13 @@ INLINE VEC TIER(exp_negative)(VEC x) {
   p = p * (r * r) + (r + 1.0f);
   return p * (VEC)((n + 127) << 23);
 }
+#else
+/* Double precision is for checking, not for speed: the C library's. */
+INLINE VEC TIER(exp_negative)(VEC x) {
+  for (int lane = 0; lane < WIDTH; lane++) x[lane] = exp(x[lane]);
+  return x;
+}
+#endif
 
 /* ---- register blocks: ROWS x 2 (or fewer) vectors of sums ---- */
 
@@ -72,9 +81,9 @@ INLINE VEC TIER(exp_negative)(VEC x) {
 
 /* logits[r, k] = sum_d E[r, d] zt[d, k] */
 INLINE void TIER(forward_block)(const int rows, const int vectors,
-                                const float *E, int64_t stride, int64_t depth,
-                                const float *zt, int64_t columns,
-                                float *logits) {
+                                const REAL *E, int64_t stride, int64_t depth,
+                                const REAL *zt, int64_t columns,
+                                REAL *logits) {
   ZERO_BLOCK
   for (int64_t d = 0; d < depth; d++) {
     ADD_PRODUCT(E[r * stride + d], zt + d * columns);
@@ -88,15 +97,15 @@ INLINE void TIER(forward_block)(const int rows, const int vectors,
 
 /* dzt[r, k] += sum_j E[j, r] g[j, k] */
 INLINE void TIER(backward_block)(const int rows, const int vectors,
-                                 const float *E, int64_t stride, int64_t depth,
-                                 const float *g, int64_t columns, float *dzt) {
+                                 const REAL *E, int64_t stride, int64_t depth,
+                                 const REAL *g, int64_t columns, REAL *dzt) {
   ZERO_BLOCK
   for (int64_t j = 0; j < depth; j++) {
     ADD_PRODUCT(E[j * stride + r], g + j * columns);
   }
   UNROLL for (int r = 0; r < rows; r++) {
     UNROLL for (int v = 0; v < vectors; v++) {
-      float *at = dzt + r * columns + v * WIDTH;
+      REAL *at = dzt + r * columns + v * WIDTH;
       STORE(at, LOAD(at) + sum[r][v]);
     }
   }
@@ -104,16 +113,16 @@ INLINE void TIER(backward_block)(const int rows, const int vectors,
 
 /* E[r, i] = keep[i] E[r, i] + rate sum_k g[r, k] z[k, i] */
 INLINE void TIER(update_block)(const int rows, const int vectors,
-                               const float *g, int64_t columns, int64_t depth,
-                               const float *z, int64_t stride, float rate,
-                               const float *keep, float *E) {
+                               const REAL *g, int64_t columns, int64_t depth,
+                               const REAL *z, int64_t stride, REAL rate,
+                               const REAL *keep, REAL *E) {
   ZERO_BLOCK
   for (int64_t k = 0; k < depth; k++) {
     ADD_PRODUCT(g[r * columns + k], z + k * stride);
   }
   UNROLL for (int r = 0; r < rows; r++) {
     UNROLL for (int v = 0; v < vectors; v++) {
-      float *at = E + r * stride + v * WIDTH;
+      REAL *at = E + r * stride + v * WIDTH;
       STORE(at, LOAD(at) * LOAD(keep + v * WIDTH) + rate * sum[r][v]);
     }
   }
@@ -136,9 +145,12 @@ INLINE void TIER(update_block)(const int rows, const int vectors,
     }                                                           \
   } while (0)
 
-static void TIER(forward_tile)(const float *E, int64_t rows, int64_t stride,
-                               int64_t n_outputs, const float *zt,
-                               int64_t columns, float *logits) {
+static void TIER(forward_tile)(const void *E_, int64_t rows, int64_t stride,
+                               int64_t n_outputs, const void *zt_, int64_t columns,
+                               void *logits_) {
+  const REAL *E = E_;
+  const REAL *zt = zt_;
+  REAL *logits = logits_;
 #define CALL(R, N)                                                       \
   TIER(forward_block)(R, N, E + r0 * stride, stride, n_outputs,          \
                       zt + v0 * WIDTH, columns, logits + r0 * columns + v0 * WIDTH)
@@ -146,9 +158,12 @@ static void TIER(forward_tile)(const float *E, int64_t rows, int64_t stride,
 #undef CALL
 }
 
-static void TIER(backward_tile)(const float *E, int64_t rows, int64_t stride,
-                                int64_t n_outputs, const float *g,
-                                int64_t columns, float *dzt) {
+static void TIER(backward_tile)(const void *E_, int64_t rows, int64_t stride,
+                                int64_t n_outputs, const void *g_, int64_t columns,
+                                void *dzt_) {
+  const REAL *E = E_;
+  const REAL *g = g_;
+  REAL *dzt = dzt_;
 #define CALL(R, N)                                                    \
   TIER(backward_block)(R, N, E + r0, stride, rows, g + v0 * WIDTH,    \
                        columns, dzt + r0 * columns + v0 * WIDTH)
@@ -156,9 +171,14 @@ static void TIER(backward_tile)(const float *E, int64_t rows, int64_t stride,
 #undef CALL
 }
 
-static void TIER(update_tile)(float *E, int64_t rows, int64_t stride,
-                              const float *g, int64_t columns, int64_t depth,
-                              const float *z, float rate, const float *keep) {
+static void TIER(update_tile)(void *E_, int64_t rows, int64_t stride, const void *g_,
+                              int64_t columns, int64_t depth, const void *z_,
+                              double rate_, const void *keep_) {
+  REAL *E = E_;
+  const REAL *g = g_;
+  const REAL *z = z_;
+  REAL rate = (REAL)rate_;
+  const REAL *keep = keep_;
 #define CALL(R, N)                                                            \
   TIER(update_block)(R, N, g + r0 * columns, columns, depth, z + v0 * WIDTH,  \
                      stride, rate, keep + v0 * WIDTH,                         \
@@ -170,11 +190,11 @@ static void TIER(update_tile)(float *E, int64_t rows, int64_t stride,
 /* ---- elementwise ---- */
 
 /* A few vectors of columns at once, so that a row's cache lines are used whole. */
-INLINE void TIER(exp_some_columns)(const int vectors, float *logits, int64_t rows,
-                                   int64_t columns, float *maximum, float *total) {
+INLINE void TIER(exp_some_columns)(const int vectors, REAL *logits, int64_t rows,
+                                   int64_t columns, REAL *maximum, REAL *total) {
   VEC high[4], sum[4];
   UNROLL for (int v = 0; v < vectors; v++) {
-    high[v] = SPLAT(-FLT_MAX); /* that all are -inf is no NaN */
+    high[v] = SPLAT(-REAL_MAX); /* that all are -inf is no NaN */
     sum[v] = (VEC){};
   }
   for (int64_t r = 0; r < rows; r++) {
@@ -184,7 +204,7 @@ INLINE void TIER(exp_some_columns)(const int vectors, float *logits, int64_t row
   }
   for (int64_t r = 0; r < rows; r++) {
     UNROLL for (int v = 0; v < vectors; v++) {
-      float *at = logits + r * columns + v * WIDTH;
+      REAL *at = logits + r * columns + v * WIDTH;
       VEC e = TIER(exp_negative)(LOAD(at) - high[v]);
       STORE(at, e);
       sum[v] += e;
@@ -198,8 +218,11 @@ INLINE void TIER(exp_some_columns)(const int vectors, float *logits, int64_t row
 
 /* Column by column of rows x columns logits: maximum[k]; logits[r, k] =
  * exp(logits[r, k] - maximum[k]); total[k] = their sum. */
-static void TIER(exp_columns)(float *logits, int64_t rows, int64_t columns,
-                              float *maximum, float *total) {
+static void TIER(exp_columns)(void *logits_, int64_t rows, int64_t columns,
+                              void *maximum_, void *total_) {
+  REAL *logits = logits_;
+  REAL *maximum = maximum_;
+  REAL *total = total_;
   int64_t k = 0;
   for (; k + 4 * WIDTH <= columns; k += 4 * WIDTH)
     TIER(exp_some_columns)(4, logits + k, rows, columns, maximum + k, total + k);
@@ -208,18 +231,22 @@ static void TIER(exp_columns)(float *logits, int64_t rows, int64_t columns,
 }
 
 /* factor[k] = exp(high[k] - maximum[k]) */
-static void TIER(exp_differences)(const float *high, const double *maximum,
-                                  int64_t columns, float *factor) {
+static void TIER(exp_differences)(const void *high_, const double *maximum,
+                                  int64_t columns, void *factor_) {
+  const REAL *high = high_;
+  REAL *factor = factor_;
   for (int64_t k = 0; k < columns; k += WIDTH) {
-    float least[WIDTH];
-    for (int lane = 0; lane < WIDTH; lane++) least[lane] = (float)maximum[k + lane];
+    REAL least[WIDTH];
+    for (int lane = 0; lane < WIDTH; lane++) least[lane] = (REAL)maximum[k + lane];
     STORE(factor + k, TIER(exp_negative)(LOAD(high + k) - LOAD(least)));
   }
 }
 
 /* to[k, r] = from[r, k] */
-static void TIER(transpose)(const float *from, int64_t stride, int64_t rows,
-                            int64_t columns, float *to, int64_t to_stride) {
+static void TIER(transpose)(const void *from_, int64_t stride, int64_t rows,
+                            int64_t columns, void *to_, int64_t to_stride) {
+  const REAL *from = from_;
+  REAL *to = to_;
   int64_t r = 0;
 #if WIDTH > 4
   const IVEC lane = LANES_FROM_0;
@@ -257,18 +284,21 @@ static void TIER(transpose)(const float *from, int64_t stride, int64_t rows,
 }
 
 /* values[r, k] *= factor[k] */
-static void TIER(scale_columns)(float *values, int64_t rows, int64_t columns,
-                                const float *factor) {
+static void TIER(scale_columns)(void *values_, int64_t rows, int64_t columns,
+                                const void *factor_) {
+  REAL *values = values_;
+  const REAL *factor = factor_;
   for (int64_t r = 0; r < rows; r++)
     for (int64_t k = 0; k < columns; k += WIDTH) {
-      float *at = values + r * columns + k;
+      REAL *at = values + r * columns + k;
       STORE(at, LOAD(at) * LOAD(factor + k));
     }
 }
 
 /* values[i] = exp(values[i] - maximum); returns their sum. */
-static double TIER(exp_row)(float *values, int64_t n, float *maximum) {
-  float high = values[0];
+static double TIER(exp_row)(void *values_, int64_t n, double *maximum) {
+  REAL *values = values_;
+  REAL high = values[0];
   int64_t i = 0;
   if (n >= WIDTH) {
     VEC highs = LOAD(values);
@@ -300,21 +330,27 @@ static double TIER(exp_row)(float *values, int64_t n, float *maximum) {
 }
 
 /* values = tanh(values); tanh(v) = sign(v) (1 - e) / (1 + e), e = exp(-2 |v|) */
-static void TIER(tanh)(float *values, int64_t n) {
+static void TIER(tanh)(void *values_, int64_t n) {
+  REAL *values = values_;
+#ifdef REAL_IS_FLOAT
   for (int64_t i = 0; i < n; i += WIDTH) {
     VEC v = (VEC){};
     int64_t count = n - i < WIDTH ? n - i : WIDTH;
-    memcpy(&v, values + i, count * sizeof(float));
+    memcpy(&v, values + i, count * sizeof(REAL));
     IVEC sign = (IVEC)v & INT32_MIN;
     VEC e = TIER(exp_negative)((VEC)((IVEC)v | INT32_MIN) * 2.0f);
     v = (VEC)((IVEC)((1.0f - e) / (1.0f + e)) | sign);
-    memcpy(values + i, &v, count * sizeof(float));
+    memcpy(values + i, &v, count * sizeof(REAL));
   }
+#else
+  for (int64_t i = 0; i < n; i++) values[i] = tanh(values[i]);
+#endif
 }
 
 /* ---- one example at a time: each output row is read or written once ---- */
 
-INLINE float TIER(total)(VEC v) {
+INLINE REAL TIER(total)(VEC v) {
+#ifdef REAL_IS_FLOAT
   typedef float quad __attribute__((vector_size(16)));
   union {
     VEC v;
@@ -323,16 +359,24 @@ INLINE float TIER(total)(VEC v) {
   quad sum = parts.q[0];
   for (int i = 1; i < WIDTH / 4; i++) sum += parts.q[i];
   return (sum[0] + sum[1]) + (sum[2] + sum[3]);
+#else
+  REAL sum = v[0];
+  for (int lane = 1; lane < WIDTH; lane++) sum += v[lane];
+  return sum;
+#endif
 }
 
 /* logits[r] = E[r] . z */
-static void TIER(row_dots)(const float *E, int64_t rows, int64_t stride,
-                           const float *z, float *logits) {
+static void TIER(row_dots)(const void *E_, int64_t rows, int64_t stride, const void *z_,
+                           void *logits_) {
+  const REAL *E = E_;
+  const REAL *z = z_;
+  REAL *logits = logits_;
   /* The processor foresees one stream from its cache well enough, but not from
    * memory; asked for too early, lines of a small matrix drive each other out. */
-  int64_t ahead = rows * stride * 4 > LARGEST_IN_CACHE ? 8 * stride : 0;
+  int64_t ahead = rows * stride * (int64_t)sizeof(REAL) > LARGEST_IN_CACHE ? 8 * stride : 0;
   for (int64_t r = 0; r < rows; r++) {
-    const float *row = E + r * stride;
+    const REAL *row = E + r * stride;
     VEC sum = (VEC){};
     for (int64_t i = 0; i < stride; i += WIDTH) {
       __builtin_prefetch(row + ahead + i);
@@ -344,18 +388,24 @@ static void TIER(row_dots)(const float *E, int64_t rows, int64_t stride,
 
 /* Section 3.2, step 2(a), in one pass over the rows:
  *   dz += g[r] E[r];  E[r] = keep * E[r] + rate g[r] z */
-static void TIER(row_updates)(float *E, int64_t rows, int64_t stride,
-                              const float *z, const float *g, float rate,
-                              const float *keep, float *dz) {
+static void TIER(row_updates)(void *E_, int64_t rows, int64_t stride, const void *z_,
+                              const void *g_, double rate_, const void *keep_,
+                              void *dz_) {
+  REAL *E = E_;
+  const REAL *z = z_;
+  const REAL *g = g_;
+  REAL rate = (REAL)rate_;
+  const REAL *keep = keep_;
+  REAL *dz = dz_;
   int64_t r = 0;
   for (; r + ABREAST <= rows; r += ABREAST) {
-    float *row = E + r * stride;
+    REAL *row = E + r * stride;
     VEC slope[ABREAST];
     UNROLL for (int q = 0; q < ABREAST; q++) slope[q] = SPLAT(g[r + q]);
     for (int64_t i = 0; i < stride; i += WIDTH) {
       VEC x = LOAD(z + i) * rate, k = LOAD(keep + i), down = LOAD(dz + i);
       UNROLL for (int q = 0; q < ABREAST; q++) {
-        float *at = row + q * stride + i;
+        REAL *at = row + q * stride + i;
         __builtin_prefetch(at + ABREAST * stride, 1);
         VEC w = LOAD(at);
         down += slope[q] * w;
@@ -372,11 +422,52 @@ static void TIER(row_updates)(float *E, int64_t rows, int64_t stride,
     }
 }
 
+/* ---- Adam ---- */
+
+/* For each number: first = b1 first + (1 - b1) g; second = b2 second + (1 - b2) g^2;
+ * values = keep * values - rate * first / (sqrt(second) + epsilon). `keep` has one
+ * number for all, or one for each if `keep_each`. */
+static void TIER(adam)(void *values_, const void *gradient_, void *first_,
+                       void *second_, int64_t n, const void *keep_, int keep_each,
+                       const Moments *by) {
+  REAL *values = values_, *first = first_, *second = second_;
+  const REAL *gradient = gradient_, *keep = keep_;
+  for (int64_t i = 0; i < n; i += WIDTH) {
+    int64_t count = n - i < WIDTH ? n - i : WIDTH;
+    VEC v = (VEC){}, g = (VEC){}, m = (VEC){}, s = (VEC){}, k = SPLAT(keep[0]), root;
+    if (count == WIDTH) {
+      v = LOAD(values + i), g = LOAD(gradient + i);
+      m = LOAD(first + i), s = LOAD(second + i);
+      if (keep_each) k = LOAD(keep + i);
+    } else {
+      memcpy(&v, values + i, count * sizeof(REAL));
+      memcpy(&g, gradient + i, count * sizeof(REAL));
+      memcpy(&m, first + i, count * sizeof(REAL));
+      memcpy(&s, second + i, count * sizeof(REAL));
+      if (keep_each) memcpy(&k, keep + i, count * sizeof(REAL));
+    }
+    m = m * (REAL)by->beta_1 + g * (REAL)(1 - by->beta_1);
+    s = s * (REAL)by->beta_2 + g * g * (REAL)(1 - by->beta_2);
+    for (int lane = 0; lane < WIDTH; lane++) root[lane] = SQUARE_ROOT(s[lane]);
+    v = v * k + m * (REAL)by->rate / (root + (REAL)by->epsilon);
+    if (count == WIDTH) {
+      STORE(values + i, v);
+      STORE(first + i, m);
+      STORE(second + i, s);
+    } else {
+      memcpy(values + i, &v, count * sizeof(REAL));
+      memcpy(first + i, &m, count * sizeof(REAL));
+      memcpy(second + i, &s, count * sizeof(REAL));
+    }
+  }
+}
+
 static const Loops TIER(loops) = {
     TIER(forward_tile), TIER(backward_tile), TIER(update_tile),
     TIER(exp_columns),  TIER(scale_columns), TIER(exp_row),
     TIER(tanh),         TIER(row_dots),      TIER(row_updates),
-    TIER(transpose),    TIER(exp_differences),
+    TIER(transpose),    TIER(exp_differences), TIER(adam),
+    SMALL_LOOPS,
 };
 
 #undef VEC
