@@ -2,14 +2,21 @@
 
 import subprocess
 import sys
+from copy import deepcopy
 
 import numpy as np
 import pytest
-from nplm._kernels.neural._loops import available_tiers
 
-from nplm import DivergenceError, NeuralLM, windows
-from nplm._kernels import reference
-from tests.neural.test_network import parameters, random_network, random_windows
+from nplm import DivergenceError, NeuralLM, available_tiers, use_tier, windows
+from nplm._kernels import _neural_reference as reference
+from tests.neural.networks import (
+    random_network,
+    random_windows,
+    reference_of,
+    solver_of,
+    weights_of,
+    wide,
+)
 
 SHAPE = 200, 3, 20, 6, True  # n_words, n_context, n_hidden, embedding_dim, direct
 SCHEDULE = dict(learning_rate_init=0.01, learning_rate_decay=1e-3, alpha=1e-3)
@@ -18,38 +25,41 @@ SCHEDULE = dict(learning_rate_init=0.01, learning_rate_decay=1e-3, alpha=1e-3)
 def short_training(batch_size, precision="float32"):
     """A network after a few hundred examples, and the same by the reference."""
     rng = np.random.default_rng(0)
-    network = random_network(*SHAPE, precision, rng)
+    solver = solver_of(**SCHEDULE)
+    network = random_network(*SHAPE, precision, rng, solver=solver)
     X, y = random_windows(300, SHAPE[0], SHAPE[1], rng)
-    want = [array.astype(np.float64) for array in parameters(network)]
+    want = wide(weights_of(network))
     index = np.arange(len(y))
-    network.train(X, y, index, batch_size=batch_size, **SCHEDULE)
+    network.train(X, y, index, batch_size)
     network.settle()
-    loss = reference.train(*want, X, y, index, batch_size=batch_size, **SCHEDULE)
+    loss = reference.train(want, X, y, index, batch_size, reference_of(solver))
     return network, want, loss
 
 
 @pytest.mark.parametrize("batch_size", [1, 16])
 def test_tiers_agree_with_float64_and_so_with_each_other(batch_size, tier):
     network, want, loss = short_training(batch_size)
-    assert network.tally[0] == pytest.approx(loss, rel=1e-5)
-    for got, array in zip(parameters(network), want, strict=True):
+    assert network.loss == pytest.approx(loss, rel=1e-5)
+    for got, array in zip(weights_of(network).arrays(), want.arrays(), strict=True):
         np.testing.assert_allclose(got, array, rtol=1e-4, atol=1e-4)
 
 
 def test_the_tier_named_is_the_one_that_runs(monkeypatch):
     # Each adds in an order of its own: equal bits would be the same loops.
-    bits = {}
     for precision in ("float32", "float64"):
-        for tier in available_tiers():
+        bits = {}
+        for tier in available_tiers(precision):
             monkeypatch.setenv("NPLM_TIER", tier)
-            network, _, _ = short_training(1, precision)
-            bits[precision, tier] = b"".join(a.tobytes() for a in parameters(network))
-    n_tiers = len(available_tiers())
-    assert len({bits["float32", tier] for tier in available_tiers()}) == n_tiers
-    # float64 has SciPy's BLAS, whatever is named.
-    assert len({bits["float64", tier] for tier in available_tiers()}) == 1
+            network, _, _ = short_training(16, precision)
+            bits[tier] = b"".join(a.tobytes() for a in weights_of(network).arrays())
+            monkeypatch.setenv("NPLM_TIER", "plain")
+            with use_tier(tier):  # goes before the environment
+                network, _, _ = short_training(16, precision)
+            again = b"".join(a.tobytes() for a in weights_of(network).arrays())
+            assert again == bits[tier]
+        assert len(set(bits.values())) == len(bits)
     monkeypatch.setenv("NPLM_TIER", "sse9")
-    with pytest.raises(ValueError, match="NPLM_TIER='sse9'"):
+    with pytest.raises(ValueError, match="'sse9' .of NPLM_TIER or use_tier."):
         NeuralLM(max_iter=1).fit([[0]], [1])
 
 
@@ -58,12 +68,16 @@ def test_the_tier_named_is_the_one_that_runs(monkeypatch):
 def test_logits_of_any_size(size, batch_size, tier):
     """In scoring, and the loss and the gradients in training."""
     rng = np.random.default_rng(1)
-    network = random_network(*SHAPE, "float32", rng)
+    # One update, so small that float32 does not overflow.
+    rate = 1e-3 / size
+    solver = solver_of(learning_rate_init=rate, learning_rate_decay=0.0, alpha=0.0)
+    network = random_network(*SHAPE, "float32", rng, solver=solver)
     X, y = random_windows(64, SHAPE[0], SHAPE[1], rng)
-    network.E *= 1 / np.abs(reference.forward(*parameters(network), X)[-1]).max()
-    network.E *= size
-    start = [array.astype(np.float64) for array in parameters(network)]
-    want = reference.log_prob(*start, X, y)
+    E = network.parameters.E
+    E *= 1 / np.abs(reference.forward(weights_of(network), X)[-1]).max()
+    E *= size
+    start = wide(weights_of(network))
+    want = reference.log_prob(start, X, y)
     tolerance = dict(rtol=1e-5, atol=1e-5 + 1e-6 * size)
     for part in (slice(None), slice(1)):  # a batch, and one alone
         got = network.log_prob(X[part], y[part])
@@ -71,16 +85,14 @@ def test_logits_of_any_size(size, batch_size, tier):
     log_proba = network.predict_proba(X, logarithm=True)
     np.testing.assert_allclose(log_proba[np.arange(64), y], want, **tolerance)
 
-    # One update, so small that float32 does not overflow.
-    rate = 1e-3 / size
-    step = dict(learning_rate_init=rate, learning_rate_decay=0.0, alpha=0.0)
-    network.train(X, y, np.arange(batch_size), batch_size=batch_size, **step)
+    network.train(X, y, np.arange(batch_size), batch_size)
     loss = -want[:batch_size].sum()
-    assert network.tally[0] == pytest.approx(loss, rel=1e-4, abs=1e-4)
-    assert all(np.isfinite(array).all() for array in parameters(network))
+    assert network.loss == pytest.approx(loss, rel=1e-4, abs=1e-4)
+    assert all(np.isfinite(array).all() for array in weights_of(network).arrays())
     if size <= 1e3:  # beyond it rounding decides which word is the likeliest
-        _, *gradients = reference.gradients(*start, X[:batch_size], y[:batch_size])
-        for got, array, gradient in zip(parameters(network), start, gradients):
+        _, slopes = reference.gradients(start, X[:batch_size], y[:batch_size])
+        arrays = weights_of(network).arrays(), start.arrays(), slopes.arrays()
+        for got, array, gradient in zip(*arrays):
             change = rate * gradient
             atol = 1e-2 * np.abs(change).max() + 1e-6 * np.abs(array).max()
             np.testing.assert_allclose(got - array, change, atol=atol)
@@ -105,10 +117,7 @@ NAMES = ["C_", "H_", "d_", "U_", "W_", "b_"]
 
 def with_nan(lm, name):
     """A copy of a model with one weight that is not a number."""
-    model = type(lm)(**lm.get_params())
-    model.__dict__.update(
-        {k: v.copy() if k in NAMES else v for k, v in vars(lm).items()}
-    )
+    model = deepcopy(lm)
     getattr(model, name)[0] = np.nan
     return model
 
@@ -157,7 +166,6 @@ def check(_=0):
 
 check()
 from nplm import NeuralLM, windows
-from nplm._kernels.neural._loops import available_tiers
 from nplm.neural.network import Network
 check()
 
@@ -165,7 +173,7 @@ train = Network.train
 def checked_train(network, *args, **kwargs):
     train(network, *args, **kwargs)
     # In this thread, and in the one that shared the work.
-    network.threads.together(check, 2, give_up=lambda: None)
+    network.threads.abreast(check, 2, give_up=lambda: None)
 Network.train = checked_train
 
 X, y = windows(np.arange(300) % 40, 2)

@@ -6,7 +6,7 @@ from sklearn.utils.estimator_checks import check_methods_sample_order_invariance
 
 from nplm import MixtureLM, NeuralLM, windows
 from nplm.parallel.threads import Threads
-from tests.neural.test_network import random_network, random_windows
+from tests.neural.networks import random_network, random_windows
 
 SHAPES = [  # n_words, n_context, n_hidden, embedding_dim, direct: no multiples of any
     pytest.param((389, 3, 37, 11, False), id="hidden"),
@@ -34,9 +34,8 @@ def test_no_context_is_nothing_that_blas_refuses(precision, capfd):
     rng = np.random.default_rng(6)
     network = random_network(*(11, 0, 5, 3, False), precision, rng)
     X, y = random_windows(20, 11, 0, rng)
-    schedule = dict(learning_rate_init=0.1, learning_rate_decay=0.0, alpha=0.0)
     for batch_size in (1, 4):
-        network.train(X, y, np.arange(20), batch_size=batch_size, **schedule)
+        network.train(X, y, np.arange(20), batch_size)
     for n in (1, 20):
         scores(network, X[:n], y[:n])
     out, err = capfd.readouterr()
