@@ -18,11 +18,9 @@ from nplm import (
     NeuralLM,
     UniformLM,
     _base,
-    backoff,
-    frequencies,
-    hashed,
     windows,
 )
+from nplm.ngrams import backoff, frequencies, hashed
 
 N_WORDS = 12
 
