@@ -168,7 +168,8 @@ def shard(estimator: NeuralLM, comm: MPI.Comm | None = None) -> ShardedLM:
             "kernels": kernel_tier(estimator.precision),
             "n_seen_": estimator.n_seen_,
         }
-        return fingerprint(parameters, estimator._parameters.named())
+        own = estimator._parameters.named()
+        return fingerprint(parameters, {f"{k}_": array for k, array in own.items()})
 
     with ranks.guard():
         ranks.check_same(ranks.all_or_none(marks))

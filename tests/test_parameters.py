@@ -29,7 +29,7 @@ ESTIMATORS = {
     "NeuralLM": NeuralLM(
         3, n_words=N_WORDS, n_hidden=100, embedding_dim=100, direct=True, max_iter=2,
         batch_size=2, early_stopping=True, n_iter_no_change=1, n_jobs=1, random_state=0,
-        verbose=0,
+        verbose=0, solver="adam", learning_rate_init=1e-3, epsilon=1e-3,
     ),
     "InterpolatedTrigram": InterpolatedTrigram(3, n_words=N_WORDS),
     "KneserNeyLM": KneserNeyLM(3, n_words=N_WORDS, boundary=7),

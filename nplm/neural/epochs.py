@@ -88,7 +88,7 @@ class Epochs:
         self.least = batch_size * apart
         self.seconds_a_call = network.seconds_a_call
         self._n_before = len(history["loss"])
-        self._seen = network.n_seen  # when the epoch began
+        self._seen = network.n_seen  # before this fit
         self._index: NDArray[np.unsignedinteger] | None = None
 
     # -- an epoch -----------------------------------------------------------------
@@ -114,7 +114,6 @@ class Epochs:
             rng.shuffle(self._index)
         if anew:
             self.network.loss = 0.0
-            self._seen = self.network.n_seen
 
     def work(self, start: int, stop: int) -> None:
         """Train on these examples of the epoch."""
@@ -125,9 +124,9 @@ class Epochs:
         X, y = self.windows.X, self.windows.y
         self.network.train(X, y, examples, self.batch_size)
 
-    def steps_done(self, done: int) -> int:
-        """Examples of this epoch that the network saw."""
-        return self.network.n_seen - self._seen
+    def steps_done(self, passes: int) -> int:
+        """Examples that the network saw of the epoch after so many."""
+        return self.network.n_seen - self._seen - passes * self.n_steps
 
     def figure(self, done: int) -> float:
         """Mean loss of the epoch so far, in nats a token."""

@@ -84,10 +84,12 @@ def _marks(lm: Any, windows: Windows, door: Door) -> dict[str, str]:
         "X_val": X_val,
         "y_val": y_val,
     }
-    parameters = lm._fingerprint()
-    if goes_on(lm, door):
-        arrays = arrays | lm._parameters.named()
-        parameters |= {"n_seen_": lm.n_seen_, "fitted": True}
+    go_on = goes_on(lm, door)
+    parameters = lm._fingerprint() | {"fitted": go_on}
+    if go_on:
+        own = lm._parameters.named()
+        arrays |= {f"{name}_": array for name, array in own.items()}
+        parameters["n_seen_"] = lm.n_seen_
     return fingerprint(parameters, arrays)
 
 

@@ -21,7 +21,7 @@ from nplm.neural.parameters import Parameters
 from nplm.neural.solvers import SGD, Schedule, Solver, State
 from nplm.neural.tiers import kernel_tier
 from nplm.parallel.threads import Threads
-from nplm.training.pace import SECONDS_A_CALL
+from nplm.training import pace
 
 __all__ = ["Network", "Parts"]
 
@@ -125,7 +125,7 @@ class Network:
         self.solver_state = state or solver.initial_state(parameters)
         self.clock = Clock(*clock)
         self._teams: list[Any] = []
-        self._loss = 0.0  # of teams that are no more
+        self._loss = 0.0  # of no team
 
     # Words of the output rows; a network spread over processes has some.
     first = 0
@@ -168,8 +168,7 @@ class Network:
                     list(zip(teams, own)), give_up=give_up,
                 )  # fmt: skip
         except BaseException:
-            # A team that gave up is of no more use, but what it did counts.
-            self.loss, self._teams = self.loss, []
+            self._dismiss()  # a team that gave up is of no more use
             raise
 
     @property
@@ -181,7 +180,8 @@ class Network:
     def loss(self, value: float) -> None:
         self._loss = value
         for team in self._teams:
-            team.loss = 0.0
+            # All of it is one team's to add to: a sum has the bits of its order.
+            team.loss, self._loss = self._loss, 0.0
 
     @property
     def n_seen(self) -> int:
@@ -196,7 +196,7 @@ class Network:
         joblib's threads work, but sees the end of their call up to 10 ms late.
         """
         in_joblib = self.parallel != "rows" and self.threads.n > 1
-        return SECONDS_A_CALL * (5 if in_joblib else 1)
+        return pace.SECONDS_A_CALL * (5 if in_joblib else 1)
 
     def settle(self) -> None:
         """Bring all parameters up to date."""
@@ -283,11 +283,10 @@ class Network:
         """Give the teams that train, new ones if need be: one a worker."""
         if self._teams and self._teams[0].batch_size == batch_size:
             return self._teams
-        self.loss, self._teams = self.loss, []  # their memory goes first
+        self._dismiss()
         trained = self.solver.held(self.parameters, self.solver_state)
         if self.parallel == "rows":
-            self._teams = [self._team(batch_size, trained, self.threads.n)]
-            return self._teams
+            return self._employ([self._team(batch_size, trained, self.threads.n)])
         lock = UpdateLock() if self.parallel == "locked" else None
         teams = []
         for i in range(self.threads.n):
@@ -295,8 +294,16 @@ class Network:
             # Apart from each other, so that they do not write the same lines.
             team.outputs[0].start_row = i * self.n_words // self.threads.n // 4 * 4
             teams.append(team)
+        return self._employ(teams)
+
+    def _employ(self, teams: list[Any]) -> list[Any]:
+        teams[0].loss, self._loss = self._loss, 0.0
         self._teams = teams
         return teams
+
+    def _dismiss(self) -> None:
+        """Let the teams and their memory go; what they did counts."""
+        self._loss, self._teams = self.loss, []
 
     def _team(
         self,

@@ -115,8 +115,7 @@ class Parameters:
     @property
     def b(self) -> NDArray[Any]:
         """Output biases, (rows,)."""
-        h, n_inputs = self.H.shape
-        return self.E[:, h + (n_inputs if self.direct else 0)]
+        return self.E[:, self.n_outputs - 1]
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -162,10 +161,23 @@ class Parameters:
             self.C.copy(), self.H.copy(), self.d.copy(), E, direct=self.direct, P=P
         )
 
+    @property
+    def n_outputs(self) -> int:
+        """Parameters of an output row."""
+        h, n_inputs = self.H.shape
+        return h + (n_inputs if self.direct else 0) + 1
+
+    def __getstate__(self) -> dict[str, Any]:
+        # What fills up the rows, and where they begin, is no matter of a pickle's.
+        return vars(self) | {"E": np.ascontiguousarray(self.E[:, : self.n_outputs])}
+
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        # A pickle does not know of cache lines; a mapped file is left where it is.
-        if not isinstance(self.E, np.memmap) and self.E.ctypes.data % CACHE_LINE:
-            E = self.E
-            self.E = aligned_zeros(E.shape, E.dtype)
-            self.E[:] = E
+        own = self.E
+        self.E = aligned_zeros((len(own), row_stride(self.n_outputs)), own.dtype)
+        self.E[:, : self.n_outputs] = own
+        # A mapped file may be read-only: what is trained or set must not be.
+        for name in ("C", "H", "d", "P"):
+            array = getattr(self, name)
+            if array is not None and not array.flags.writeable:
+                setattr(self, name, array.copy())

@@ -112,7 +112,7 @@ class ShardedNetwork(Network):
         """Give the team of one member that trains here."""
         if self._teams and self._teams[0].batch_size == batch_size:
             return self._teams
-        self.loss, self._teams = self.loss, []
+        self._dismiss()
         n_ranks, rank = self.processes.size, self.processes.rank
         columns = 1 if batch_size == 1 else row_stride(batch_size)
         gather = gathers_totals(n_ranks, columns)
@@ -124,7 +124,7 @@ class ShardedNetwork(Network):
             batch_size, trained, size=n_ranks, here=rank, totals=totals,
             slopes=slopes.view(np.uint8).ravel(),
         )  # fmt: skip
-        self._teams = [team]
+        self._employ([team])
         self._shared_totals = totals
         n_inputs = self.parts.inputs.n_inputs if self.parts.output.direct else 0
         # But the constant's, and what fills up a row.

@@ -52,8 +52,8 @@ class Job(Protocol):
     def work(self, start: int, stop: int) -> None:
         """Do these steps of the pass."""
 
-    def steps_done(self, done: int) -> int:
-        """Say how far a call went that was interrupted and began at `done`."""
+    def steps_done(self, passes: int) -> int:
+        """Say how far the pass after so many is, if a call was interrupted."""
 
     def figure(self, done: int) -> float:
         """Give the figure for progress after so many steps, agreed on; may raise."""
@@ -149,10 +149,10 @@ def run_passes(
             f"{job.n_passes(at.passes)}; it keeps {job.kept()}.",
             RuntimeWarning,
         )
-        if checkpoint is not None:
-            at.steps = job.steps_done(at.steps)
-            if job.n_ended == at.passes:  # not between two passes, where it is saved
-                _save(checkpoint, job, at, order)
+        # Not between two passes, where it is saved anyway.
+        if checkpoint is not None and job.n_ended == at.passes:
+            at.steps = job.steps_done(at.passes)
+            _save(checkpoint, job, at, order)
         return interrupt
     finally:
         job.close()

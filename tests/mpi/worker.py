@@ -16,11 +16,11 @@ import numpy as np
 from mpi4py import MPI
 from sklearn.base import clone
 
-from nplm import NeuralLM, mpi, windows
+from nplm import DivergenceError, NeuralLM, mpi, windows
 from nplm._kernels.neural import _network
 from nplm.cli import compare as cli
-from nplm.training import checkpoint
-from nplm.training import loop as training
+from nplm.neural import sharded
+from nplm.training import checkpoint, pace
 
 comm = MPI.COMM_WORLD
 PARAMETERS = ["C_", "H_", "d_", "U_", "W_", "b_"]
@@ -66,15 +66,15 @@ def equals_serial():
             if comm.size == 1:
                 assert max(differences(lm, serial)) == 0
             # A sum of two has one order, and the kernels' exp is not NumPy's.
-            if comm.size == 2 and mpi.gathers_totals(2, 1):
+            if comm.size == 2 and sharded.gathers_totals(2, 1):
                 threads = clone(lm).set_params(n_jobs=2)
                 threads.fit(X, y, X_val=X[:50], y_val=y[:50])
                 assert max(differences(lm, threads)) == 0
 
 
 def equals_serial_by_allreduce():
-    mpi.BYTES_A_STEP = -1  # no Allgather, as among many ranks
-    assert mpi.gathers_totals(comm.size, 1) == (comm.size == 1)
+    sharded.BYTES_A_STEP = -1  # no Allgather, as among many ranks
+    assert sharded.gathers_totals(comm.size, 1) == (comm.size == 1)
     equals_serial()
 
 
@@ -275,7 +275,7 @@ def diverges():
     lm = NeuralLM(n_words=20, alpha=0, **SETTINGS).set_params(learning_rate_init=1e6)
     try:
         mpi.fit(lm, X, y)
-    except training.DivergenceError as error:
+    except DivergenceError as error:
         assert "lower learning_rate_init" in str(error)
         assert not hasattr(lm, "C_")
     else:
@@ -289,7 +289,7 @@ def compare_in(*arguments):
 
 
 def checkpoints(folder):
-    checkpoint.SECONDS_A_SAVE, training.SECONDS_A_CALL = 0, 0.002
+    checkpoint.SECONDS_A_SAVE, pace.SECONDS_A_CALL = 0, 0.002
     X, y = data(20)
     lm = NeuralLM(n_words=20, batch_size=4, max_iter=5, **SETTINGS)
     path = Path(folder)

@@ -8,14 +8,16 @@ import numpy as np
 import pytest
 from nplm._kernels.neural._loops import available_tiers
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
 
 from nplm import DivergenceError, NeuralLM, windows
-from nplm._kernels import reference
+from nplm._kernels import _neural_reference as reference
 from nplm._kernels.neural import _network
-from nplm.neural import network
+from nplm.neural import tiers
+from nplm.neural.epochs import Epochs
 from nplm.neural.network import Network
-from nplm.training import loop as training
+from nplm.training import pace
 
 SMALL = dict(n_hidden=6, embedding_dim=4, random_state=0)
 PARAMETERS = ["C_", "H_", "d_", "U_", "b_"]
@@ -201,19 +203,23 @@ def test_bfloat16_has_parameters_in_float32(data, monkeypatch):
 @pytest.mark.parametrize(
     ("name", "shape"),
     [("C_", (5, 4)), ("C_", (20, 50)), ("H_", (90, 8)), ("H_", (6, 9)), ("d_", (7,)),
-     ("U_", (19, 6)), ("b_", (21,))],
+     ("U_", (19, 6)), ("b_", (21,)), ("W_", (20, 8)), ("P_", (1, 2))],
 )  # fmt: skip
 def test_a_weight_that_does_not_fit_is_refused(data, name, shape):
     X, y, *_ = data
     lm = NeuralLM(n_words=20, max_iter=1, **SMALL).fit(X, y)
-    kept = getattr(lm, name)
-    setattr(lm, name, np.zeros(shape, np.float32))
-    with pytest.raises(ValueError, match=r"_ has shape .* must be"):
-        lm.score(X, y)
-    with pytest.raises(ValueError, match=r"is not that of the network|must be"):
-        lm.partial_fit(X, y)
-    setattr(lm, name, kept)
-    lm.score(X, y)
+    score = lm.score(X, y)
+    with pytest.raises(ValueError, match=rf"{name} has shape .* cannot be set"):
+        setattr(lm, name, np.zeros(shape, np.float32))
+    assert lm.score(X, y) == score
+
+
+def test_weights_are_there_when_it_is_fitted():
+    lm = NeuralLM()
+    with pytest.raises(AttributeError, match="no U_ before it is fitted"):
+        lm.U_  # noqa: B018
+    with pytest.raises(NotFittedError):
+        lm.U_ = np.zeros((3, 2))
 
 
 def test_words_may_be_masked(data):
@@ -227,7 +233,7 @@ def test_words_may_be_masked(data):
 
 
 def test_bfloat16_is_refused_where_the_processor_has_none(data, monkeypatch):
-    monkeypatch.setattr(network, "available_tiers", lambda precision: ["plain"])
+    monkeypatch.setattr(tiers, "available_tiers", lambda precision: ["plain"])
     monkeypatch.delenv("NPLM_TIER", raising=False)
     lm = NeuralLM(n_words=20, max_iter=1, precision="bfloat16", **SMALL)
     with pytest.raises(
@@ -303,10 +309,9 @@ def test_shuffle_off_takes_text_order(data):
     start = clone(lm).set_params(learning_rate_init=1e-300).fit(X[:100], y[:100])
     C, H, d = start.C_.copy(), start.H_.copy(), start.d_.copy()
     E = np.hstack([start.U_, start.b_[:, None]])
-    reference.train(
-        C, H, d, E, X, y, np.arange(100), batch_size=10, learning_rate_init=4e-3,
-        learning_rate_decay=1e-8, alpha=1e-4,
-    )  # fmt: skip
+    weights = reference.Weights(C, H, d, E, n_window=start.order_ - 1)
+    solver = reference.SGD(4e-3, 1e-8, 1e-4)
+    reference.train(weights, X, y, np.arange(100), 10, solver)
     in_order = clone(lm).set_params(shuffle=False).fit(X[:100], y[:100])
     np.testing.assert_allclose(in_order.C_, C, rtol=1e-10)
     shuffled = clone(lm).fit(X[:100], y[:100])
@@ -361,12 +366,12 @@ def test_a_divergence_after_good_epochs_leaves_an_earlier_fit_alone(data, monkey
     X, y, X_val, y_val = data
     lm = NeuralLM(n_words=20, max_iter=1, **SMALL).fit(X, y)
     before = vars(lm).copy()
-    check = training._check_divergence
+    check = Epochs._check_divergence
 
-    def diverged_later(loss, n_words, epoch, *args):
-        check(loss if epoch < 3 else np.nan, n_words, epoch, *args)
+    def diverged_later(self, loss, epoch, done):
+        check(self, loss if epoch < 3 else np.nan, epoch, done)
 
-    monkeypatch.setattr(training, "_check_divergence", diverged_later)
+    monkeypatch.setattr(Epochs, "_check_divergence", diverged_later)
     with pytest.raises(DivergenceError, match="epoch 3"):
         lm.set_params(max_iter=5).fit(X, y, X_val=X_val, y_val=y_val)
     assert vars(lm) == before | {"max_iter": 5}
@@ -379,11 +384,11 @@ def test_an_interrupt_before_training_leaves_an_earlier_fit_alone(
     lm = NeuralLM(n_words=20, max_iter=1, **SMALL).fit(X, y, checkpoint=tmp_path)
     before = vars(lm).copy()
 
-    def half(arrays, state, model, *args):
-        next(iter(model.state().values()))[...] = 0
+    def half(self, arrays, facts):
+        self.network.parameters.C[...] = 0
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(training, "_resume", half)
+    monkeypatch.setattr(Epochs, "resume", half)
     with pytest.raises(KeyboardInterrupt):
         lm.fit(X, y, checkpoint=tmp_path)
     assert vars(lm) == before
@@ -549,7 +554,7 @@ def test_a_call_has_a_mini_batch_of_every_thread(data, parallel, monkeypatch):
     X, y, *_ = data
     sizes = []
     train = Network.train
-    monkeypatch.setattr(training, "SECONDS_A_CALL", 0.0)
+    monkeypatch.setattr(pace, "SECONDS_A_CALL", 0.0)
     monkeypatch.setattr(
         Network,
         "train",

@@ -55,8 +55,9 @@ cdef class Tanh(Hidden):
                     False, True, 1, h, n, 1, at.x, n, self.H.values, n, 1, at.a, h)
         else:
             at.loops.transpose(at.x, n, K, n, self.xt, at.columns)
-            at.loops.forward_tile(
-                self.H.values, h, n, n, self.xt, at.columns, self.sums)
+            if n > 0:  # else the sums stay zero
+                at.loops.forward_tile(
+                    self.H.values, h, n, n, self.xt, at.columns, self.sums)
             at.loops.transpose(self.sums, at.columns, h, K, at.a, h)
             for k in range(K):
                 at.loops.add(<char *>at.a + k * size, self.d.values, h, 1)
