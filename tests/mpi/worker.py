@@ -20,6 +20,7 @@ from nplm import DivergenceError, NeuralLM, mpi, windows
 from nplm._kernels.neural import _network
 from nplm.cli import compare as cli
 from nplm.neural import sharded
+from nplm.neural.network import Parts
 from nplm.training import checkpoint, pace
 
 comm = MPI.COMM_WORLD
@@ -257,7 +258,7 @@ def cannot_begin():
         raise MemoryError("no room")
 
     if comm.rank == 1:
-        NeuralLM._initialise = initialise
+        Parts.initial = initialise
     X, y = data(20)
     mpi.fit(NeuralLM(n_words=20, **SETTINGS), X, y)
 
