@@ -3,7 +3,7 @@
 Step 1(b) of section 3.2, and 2(c) on the way back, for K examples at once.
 """
 
-from libc.string cimport memcpy
+from libc.string cimport memset
 
 from nplm._kernels.neural._inputs cimport Activations
 from nplm._kernels.neural._loops cimport Scratch
@@ -49,18 +49,17 @@ cdef class Tanh(Hidden):
     cdef void forward(self, Activations at, Py_ssize_t K) noexcept nogil:
         cdef Py_ssize_t h = at.n_hidden, n = at.n_inputs, size = h * at.itemsize, k
         if at.columns == 1:
-            memcpy(at.a, self.d.values, size)
+            memset(at.a, 0, size)
             if n > 0:
-                at.loops.product(
-                    False, True, 1, h, n, 1, at.x, n, self.H.values, n, 1, at.a, h)
+                at.loops.forward_column(self.H.values, h, n, n, at.x, at.a)
         else:
             at.loops.transpose(at.x, n, K, n, self.xt, at.columns)
             if n > 0:  # else the sums stay zero
                 at.loops.forward_tile(
                     self.H.values, h, n, n, self.xt, at.columns, self.sums)
             at.loops.transpose(self.sums, at.columns, h, K, at.a, h)
-            for k in range(K):
-                at.loops.add(<char *>at.a + k * size, self.d.values, h, 1)
+        for k in range(K):
+            at.loops.add(<char *>at.a + k * size, self.d.values, h, 1)
         at.loops.tanh(at.a, K * h)
 
     cdef void backward(

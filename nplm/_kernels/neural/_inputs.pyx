@@ -23,8 +23,8 @@ cdef class Activations:
     scoring : bool
         To score, not to train. What scoring computes of an example depends on that
         example only, to the last bit, not on its neighbours, its place among them or
-        their number: hence an example alone is scored by the kernels for many, which
-        add up each number's terms in one order, whatever block it falls into.
+        their number: its loops add up each number's terms in one order, whatever
+        block it falls into.
     n_context, n_inputs, n_hidden : int
         Words of a context; length of x and of a.
     """
@@ -38,7 +38,9 @@ cdef class Activations:
         self.loops, self.itemsize = tier.loops, tier.itemsize
         self.batch_size = K
         self.scoring = scoring
-        self.columns = 1 if K == 1 and not scoring else round_up(K, 16)
+        # Loops of their own for one example, but with products of bfloat16.
+        alone = K == 1 and not (scoring and tier.bfloat16 != NULL)
+        self.columns = 1 if alone else round_up(K, 16)
         self.n_context, self.n_inputs, self.n_hidden = n_context, n_inputs, n_hidden
         self.contexts = <int *>scratch.bytes(K * n_context * sizeof(int))
         self.words = <int *>scratch.bytes(K * sizeof(int))

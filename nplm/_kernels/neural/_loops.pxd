@@ -31,6 +31,11 @@ cdef extern from "loops.h" nogil:
         void (*adam)(void *values, const void *gradient, void *first, void *second,
                      Py_ssize_t n, const void *keep, bint keep_each,
                      const Moments *by) noexcept nogil
+        void (*forward_column)(const void *E, Py_ssize_t rows, Py_ssize_t stride,
+                               Py_ssize_t n_outputs, const void *z,
+                               void *logits) noexcept nogil
+        void (*exp_column)(void *logits, Py_ssize_t rows, void *maximum,
+                           void *total) noexcept nogil
         void (*choose)(const void *logits, Py_ssize_t first, Py_ssize_t rows,
                        const int *targets, Py_ssize_t K, Py_ssize_t columns,
                        double *chosen) noexcept nogil

@@ -128,6 +128,20 @@ cdef void update_double(
                    stride)
 
 
+cdef void forward_column_float(
+    const void *E, Py_ssize_t rows, Py_ssize_t stride, Py_ssize_t n_outputs,
+    const void *z, void *logits,
+) noexcept nogil:
+    forward_float(E, rows, stride, n_outputs, z, 1, logits)
+
+
+cdef void forward_column_double(
+    const void *E, Py_ssize_t rows, Py_ssize_t stride, Py_ssize_t n_outputs,
+    const void *z, void *logits,
+) noexcept nogil:
+    forward_double(E, rows, stride, n_outputs, z, 1, logits)
+
+
 # -- tiers --------------------------------------------------------------------------
 
 cdef Loops tables[4][2]
@@ -147,9 +161,11 @@ cdef void make_tables() noexcept:
             tables[tier][is_double].product = (
                 product_double if is_double else product_float)
     tables[3][0].forward_tile = forward_float
+    tables[3][0].forward_column = forward_column_float
     tables[3][0].backward_tile = backward_float
     tables[3][0].update_tile = update_float
     tables[3][1].forward_tile = forward_double
+    tables[3][1].forward_column = forward_column_double
     tables[3][1].backward_tile = backward_double
     tables[3][1].update_tile = update_double
 

@@ -39,8 +39,12 @@ cdef class Products:
 
     cdef void logits(self, void *E, Py_ssize_t rows, void *logits) noexcept nogil:
         """``logits[:] = E @ z.T``."""
-        self.loops.forward_tile(
-            E, rows, self.stride, self.n_outputs, self.zt, self.columns, logits)
+        if self.columns == 1:
+            self.loops.forward_column(
+                E, rows, self.stride, self.n_outputs, self.z, logits)
+        else:
+            self.loops.forward_tile(
+                E, rows, self.stride, self.n_outputs, self.zt, self.columns, logits)
 
     cdef void slopes(
         self, void *p, void *factor, Py_ssize_t first, Py_ssize_t rows,

@@ -36,7 +36,7 @@ cdef class Softmax(Output):
     cdef Parameter E
     cdef Py_ssize_t row       # of E, that of the first word
     cdef bint direct
-    cdef Py_ssize_t columns, stride, itemsize, tile_rows, n_tiles, piece
+    cdef Py_ssize_t columns, wide, stride, itemsize, tile_rows, n_tiles, piece
     cdef public Py_ssize_t start_row  # where one example's update begins
     cdef int *targets         # (K,) rows of the next words, counted from the first
     cdef void *z              # (K, stride) [a | x | 1 | 0 ...]

@@ -106,7 +106,8 @@ cdef class Softmax(Output):
                 f"E of shape {E.rows, E.columns} lacks the {n_words} rows of "
                 f"{self.stride} numbers from {row} on")
         # One example at a time trains in one pass over all rows: one tile.
-        self.tile_rows = max(1, n_words if columns == 1 else min(tile_rows, n_words))
+        alone = columns == 1 and not at.scoring
+        self.tile_rows = max(1, n_words if alone else min(tile_rows, n_words))
         self.n_tiles = (n_words + self.tile_rows - 1) // self.tile_rows
         self.piece = max(1, PIECE // (self.stride * self.itemsize * 8)) * 8
         # One example at a time waits for the weights: bfloat16 has nothing to gain.
@@ -124,19 +125,21 @@ cdef class Softmax(Output):
         self.slopes = scratch.numbers(self.n_slopes)
         self.p = scratch.numbers(
             columns * (self.tile_rows if at.scoring else max(1, n_words)))
-        self.tile_max = scratch.numbers(self.n_tiles * columns)
-        self.tile_sum = scratch.numbers(self.n_tiles * columns)
-        self.factor = scratch.numbers(columns)
+        # Loops over columns go on to whole vectors.
+        self.wide = round_up(columns, 16)
+        self.tile_max = scratch.numbers(self.n_tiles * self.wide)
+        self.tile_sum = scratch.numbers(self.n_tiles * self.wide)
+        self.factor = scratch.numbers(self.wide)
         self.keep = scratch.numbers(self.stride)
         self.targets = <int *>scratch.bytes(K * sizeof(int))
         for totals in range(2):
-            high = <double *>scratch.bytes(3 * columns * sizeof(double))
+            high = <double *>scratch.bytes(3 * self.wide * sizeof(double))
             if totals == 0:
-                self.own = Totals(high, high + columns, high + 2 * columns)
+                self.own = Totals(high, high + self.wide, high + 2 * self.wide)
             else:
-                self.all = Totals(high, high + columns, high + 2 * columns)
+                self.all = Totals(high, high + self.wide, high + 2 * self.wide)
         if solver is not None:
-            most = self.piece if columns == 1 else self.tile_rows
+            most = self.piece if alone else self.tile_rows
             self.memory = scratch.numbers(solver.room(most, self.stride))
 
     cdef void *tile_of(self, Py_ssize_t first) noexcept nogil:
@@ -183,7 +186,7 @@ cdef class Softmax(Output):
             self.own.target[k] = -INFINITY
             self.own.high[k] = -INFINITY
             self.own.sum[k] = 0
-        if columns == 1:
+        if columns == 1 and not self.at.scoring:
             self.forward_one()
             return
         self.products.begin(self.z, self.zt, K)
@@ -191,22 +194,25 @@ cdef class Softmax(Output):
             first = tile * self.tile_rows
             rows = min(self.tile_rows, self.n_words - first)
             p = <char *>self.p + (0 if self.at.scoring else first * columns * size)
-            high = <char *>self.tile_max + tile * columns * size
-            total = <char *>self.tile_sum + tile * columns * size
+            high = <char *>self.tile_max + tile * self.wide * size
+            total = <char *>self.tile_sum + tile * self.wide * size
             self.products.logits(self.tile_of(first), rows, p)
             if logits != NULL:
                 self.loops.transpose(
                     p, columns, rows, K, <char *>logits + first * size, self.n_words)
             self.loops.choose(
                 p, first, rows, self.targets, K, columns, self.own.target)
-            self.loops.exp_columns(p, rows, columns, high, total)
+            if columns == 1:
+                self.loops.exp_column(p, rows, high, total)
+            else:
+                self.loops.exp_columns(p, rows, columns, high, total)
             self.loops.raise_maxima(high, K, self.own.high)
         for tile in range(self.n_tiles):
             self.loops.exp_differences(
-                <char *>self.tile_max + tile * columns * size, self.own.high, columns,
+                <char *>self.tile_max + tile * self.wide * size, self.own.high, self.wide,
                 self.factor)
             self.loops.add_scaled(
-                <char *>self.tile_sum + tile * columns * size, self.factor, K,
+                <char *>self.tile_sum + tile * self.wide * size, self.factor, K,
                 self.own.sum)
 
     cdef void forward_one(self) noexcept nogil:
@@ -269,7 +275,7 @@ cdef class Softmax(Output):
             rows = min(self.tile_rows, self.n_words - first)
             p = <char *>self.p + first * columns * size
             self.loops.exp_differences(
-                <char *>self.tile_max + tile * columns * size, self.all.high, columns,
+                <char *>self.tile_max + tile * self.wide * size, self.all.high, columns,
                 self.factor)
             self.loops.share(self.factor, self.all.sum, K, columns)
             self.products.slopes(p, self.factor, first, rows, self.targets, K)

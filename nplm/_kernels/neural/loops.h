@@ -38,6 +38,9 @@ typedef struct {
                           void *factor);
   void (*adam)(void *values, const void *gradient, void *first, void *second,
                int64_t n, const void *keep, int keep_each, const Moments *by);
+  void (*forward_column)(const void *E, int64_t rows, int64_t stride,
+                         int64_t n_outputs, const void *z, void *logits);
+  void (*exp_column)(void *logits, int64_t rows, void *maximum, void *total);
   /* of any: small.h */
   void (*choose)(const void *logits, int64_t first, int64_t rows,
                  const int *targets, int64_t K, int64_t columns, double *chosen);

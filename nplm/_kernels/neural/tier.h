@@ -242,14 +242,33 @@ static void TIER(exp_differences)(const void *high_, const double *maximum,
   }
 }
 
+#if WIDTH > 4
+#define TRANSPOSES
+/* v[i][j] = v[j][i] */
+INLINE void TIER(exchange)(VEC *v) {
+  const IVEC lane = LANES_FROM_0;
+  /* Exchange the halves of blocks of 2, then 4, ... rows and columns. */
+  UNROLL for (int size = 1; size < WIDTH; size *= 2) {
+    IVEC second = (lane & size) != 0; /* -1 in the second half of a block */
+    IVEC to_upper = lane ^ (second & (size | WIDTH));
+    IVEC to_lower = lane ^ (second & WIDTH) ^ (~second & size);
+    UNROLL for (int i = 0; i < WIDTH; i++) {
+      if (i & size) continue;
+      VEC upper = v[i], lower = v[i + size];
+      v[i] = __builtin_shuffle(upper, lower, to_upper);
+      v[i + size] = __builtin_shuffle(upper, lower, to_lower);
+    }
+  }
+}
+#endif
+
 /* to[k, r] = from[r, k] */
 static void TIER(transpose)(const void *from_, int64_t stride, int64_t rows,
                             int64_t columns, void *to_, int64_t to_stride) {
   const REAL *from = from_;
   REAL *to = to_;
   int64_t r = 0;
-#if WIDTH > 4
-  const IVEC lane = LANES_FROM_0;
+#ifdef TRANSPOSES
   for (; r + WIDTH <= rows; r += WIDTH) {
     int64_t k = 0;
     for (; k + WIDTH <= columns; k += WIDTH) {
@@ -257,18 +276,7 @@ static void TIER(transpose)(const void *from_, int64_t stride, int64_t rows,
       UNROLL for (int i = 0; i < WIDTH; i++) {
         v[i] = LOAD(from + (r + i) * stride + k);
       }
-      /* Exchange the halves of blocks of 2, then 4, ... rows and columns. */
-      UNROLL for (int size = 1; size < WIDTH; size *= 2) {
-        IVEC second = (lane & size) != 0; /* -1 in the second half of a block */
-        IVEC to_upper = lane ^ (second & (size | WIDTH));
-        IVEC to_lower = lane ^ (second & WIDTH) ^ (~second & size);
-        UNROLL for (int i = 0; i < WIDTH; i++) {
-          if (i & size) continue;
-          VEC upper = v[i], lower = v[i + size];
-          v[i] = __builtin_shuffle(upper, lower, to_upper);
-          v[i + size] = __builtin_shuffle(upper, lower, to_lower);
-        }
-      }
+      TIER(exchange)(v);
       UNROLL for (int i = 0; i < WIDTH; i++) {
         STORE(to + (k + i) * to_stride + r, v[i]);
       }
@@ -364,6 +372,68 @@ INLINE REAL TIER(total)(VEC v) {
   for (int lane = 1; lane < WIDTH; lane++) sum += v[lane];
   return sum;
 #endif
+}
+
+/* logits[r] = sum_d E[r, d] z[d], to the bits of `forward_tile` for a column z: the
+ * terms of a row are added up in their order, so rows go side by side. */
+static void TIER(forward_column)(const void *E_, int64_t rows, int64_t stride,
+                                 int64_t n_outputs, const void *z_,
+                                 void *logits_) {
+  const REAL *E = E_, *z = z_;
+  REAL *logits = logits_;
+#ifdef TRANSPOSES
+  for (int64_t r = 0; r < rows; r += WIDTH) {
+    const REAL *row = E + r * stride;
+    int64_t n_rows = rows - r < WIDTH ? rows - r : WIDTH;
+    VEC sum = (VEC){};
+    for (int64_t d = 0; d < n_outputs; d += WIDTH) {
+      int64_t depth = n_outputs - d < WIDTH ? n_outputs - d : WIDTH;
+      VEC v[WIDTH];
+      if (n_rows == WIDTH && depth == WIDTH) {
+        UNROLL for (int i = 0; i < WIDTH; i++) {
+          __builtin_prefetch(row + (WIDTH + i) * stride + d);
+          v[i] = LOAD(row + i * stride + d);
+        }
+        TIER(exchange)(v);
+        UNROLL for (int i = 0; i < WIDTH; i++) sum += v[i] * SPLAT(z[d + i]);
+      } else {
+        for (int i = 0; i < WIDTH; i++) {
+          v[i] = (VEC){};
+          if (i < n_rows) memcpy(&v[i], row + i * stride + d, depth * sizeof(REAL));
+        }
+        TIER(exchange)(v);
+        for (int i = 0; i < depth; i++) sum += v[i] * SPLAT(z[d + i]);
+      }
+    }
+    memcpy(logits + r, &sum, n_rows * sizeof(REAL));
+  }
+#else
+  for (int64_t r = 0; r < rows; r += 8) {
+    int64_t n_rows = rows - r < 8 ? rows - r : 8;
+    REAL sum[8] = {0};
+    for (int64_t d = 0; d < n_outputs; d++)
+      for (int64_t i = 0; i < n_rows; i++) sum[i] += E[(r + i) * stride + d] * z[d];
+    memcpy(logits + r, sum, n_rows * sizeof(REAL));
+  }
+#endif
+}
+
+/* `exp_columns` for one column, to the bits. */
+static void TIER(exp_column)(void *logits_, int64_t rows, void *maximum_,
+                             void *total_) {
+  REAL *logits = logits_, *maximum = maximum_, *total = total_;
+  REAL high = -REAL_MAX, sum = 0;
+  for (int64_t r = 0; r < rows; r++) high = high > logits[r] ? high : logits[r];
+  for (int64_t r = 0; r < rows; r += WIDTH) {
+    int64_t n = rows - r < WIDTH ? rows - r : WIDTH;
+    VEC e = (VEC){};
+    memcpy(&e, logits + r, n * sizeof(REAL));
+    e = TIER(exp_negative)(e - SPLAT(high));
+    memcpy(logits + r, &e, n * sizeof(REAL));
+    for (int64_t i = 0; i < n; i++) sum += e[i];
+  }
+  *maximum = high;
+  *total = sum;
 }
 
 /* logits[r] = E[r] . z */
@@ -467,6 +537,7 @@ static const Loops TIER(loops) = {
     TIER(exp_columns),  TIER(scale_columns), TIER(exp_row),
     TIER(tanh),         TIER(row_dots),      TIER(row_updates),
     TIER(transpose),    TIER(exp_differences), TIER(adam),
+    TIER(forward_column), TIER(exp_column),
     SMALL_LOOPS,
 };
 
@@ -484,3 +555,4 @@ static const Loops TIER(loops) = {
 #undef ROWS
 #undef ABREAST
 #undef LANES_FROM_0
+#undef TRANSPOSES
