@@ -422,16 +422,20 @@ static void TIER(forward_column)(const void *E_, int64_t rows, int64_t stride,
 static void TIER(exp_column)(void *logits_, int64_t rows, void *maximum_,
                              void *total_) {
   REAL *logits = logits_, *maximum = maximum_, *total = total_;
-  REAL high = -REAL_MAX, sum = 0;
-  for (int64_t r = 0; r < rows; r++) high = high > logits[r] ? high : logits[r];
-  for (int64_t r = 0; r < rows; r += WIDTH) {
-    int64_t n = rows - r < WIDTH ? rows - r : WIDTH;
-    VEC e = (VEC){};
-    memcpy(&e, logits + r, n * sizeof(REAL));
-    e = TIER(exp_negative)(e - SPLAT(high));
-    memcpy(logits + r, &e, n * sizeof(REAL));
-    for (int64_t i = 0; i < n; i++) sum += e[i];
+  VEC highs = SPLAT(-REAL_MAX);
+  int64_t r = 0;
+  for (; r + WIDTH <= rows; r += WIDTH) highs = TIER(max)(highs, LOAD(logits + r));
+  REAL high = highs[0], sum = 0;
+  for (int lane = 1; lane < WIDTH; lane++)
+    high = high > highs[lane] ? high : highs[lane];
+  for (; r < rows; r++) high = high > logits[r] ? high : logits[r];
+  for (r = 0; r + WIDTH <= rows; r += WIDTH)
+    STORE(logits + r, TIER(exp_negative)(LOAD(logits + r) - SPLAT(high)));
+  for (; r < rows; r++) {
+    VEC e = TIER(exp_negative)(SPLAT(logits[r] - high));
+    logits[r] = e[0];
   }
+  for (r = 0; r < rows; r++) sum += logits[r];
   *maximum = high;
   *total = sum;
 }
