@@ -1,6 +1,7 @@
 """The floors of the house: who may import whom, types included."""
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -117,3 +118,18 @@ def test_only_agreement_imports_mpi4py():
 def test_only_warnings_warns():
     # Who warns otherwise points at a line of nplm, not at the user's.
     assert users_of("warnings.warn(") == {"_warnings.py"}
+
+
+# Until the network's tests are taken apart.
+FROM_A_TEST = {"neural/test_numerics.py", "neural/test_rows.py"}
+
+
+def test_no_test_imports_another():
+    tests = Path(__file__).parent
+    found = {
+        str(path.relative_to(tests))
+        for path in tests.rglob("*.py")
+        if re.search(r"^\s*(from|import) tests\b(?!\.helpers| import helpers)",
+                     path.read_text(), re.MULTILINE)
+    }  # fmt: skip
+    assert found == FROM_A_TEST, "what two tests share lives in tests/helpers.py"

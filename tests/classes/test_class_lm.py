@@ -12,16 +12,13 @@ from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 
 from nplm import ClassLM, KneserNeyLM, UniformLM, WordClasses, windows
+from tests.helpers import text
 
 # Text of a few words cannot give discounts.
 pytestmark = pytest.mark.filterwarnings("ignore:Kneser-Ney cannot estimate")
 
 N_WORDS = 14
 LABELS = np.arange(N_WORDS) % 4
-
-
-def text(n, seed=0, n_words=12):
-    return np.random.default_rng(seed).zipf(1.4, size=n) % n_words
 
 
 @pytest.mark.parametrize("order", [2, 3, 4])

@@ -4,7 +4,7 @@ import pytest
 from sklearn.frozen import FrozenEstimator
 
 from nplm import ClassLM, KneserNeyLM, MixtureLM, UniformLM, WordClasses
-from tests.ngrams.test_figures import corpus, sentence_windows, stream_windows
+from tests.helpers import corpus, sentence_windows, stream_windows
 
 pytestmark = pytest.mark.corpora
 

@@ -1,6 +1,7 @@
 """WordClasses: the kernel against its twin, the objective, class files."""
 
 import pickle
+from functools import partial
 from math import exp, log
 
 import numpy as np
@@ -15,12 +16,10 @@ from nplm._kernels import reference
 from nplm._kernels.classes import _exchange
 from nplm.classes.partition import Bigrams, Partition
 from nplm.classes.word_classes import read_classes, write_classes
+from tests import helpers
 
 N_WORDS = 30
-
-
-def text(n, seed=0, n_words=N_WORDS):
-    return (np.random.default_rng(seed).zipf(1.4, size=n) % n_words).astype(np.int32)
+text = partial(helpers.text, n_words=N_WORDS)
 
 
 def partition(ids, n_classes, boundary=None, n_words=N_WORDS):
@@ -289,9 +288,7 @@ def test_classes_that_no_file_can_hold(tmp_path, words, labels, message):
 @pytest.mark.corpora
 def test_brown_prefix_figures():
     """mkcls, the reference, finds 193.9 in 4.4 s on the first 100,000 tokens."""
-    from tests.ngrams.test_figures import corpus
-
-    ids = corpus("brown").train[:100_000]
+    ids = helpers.corpus("brown").train[:100_000]
     model = WordClasses(100, random_state=0).fit(ids)
     p = np.bincount(ids) / len(ids)
     entropy = -sum(x * log(x) for x in p if x > 0)

@@ -21,16 +21,13 @@ from nplm import (
     windows,
 )
 from nplm.neural.network import Network
+from tests.helpers import text
 
 # Text of a few words cannot give discounts.
 pytestmark = pytest.mark.filterwarnings("ignore:Kneser-Ney cannot estimate")
 
 N_WORDS = 12
 WEIGHTS = ["uniform", "learned", "context", [0.7, 0.2, 0.1]]
-
-
-def text(n, seed=0, n_words=N_WORDS):
-    return np.random.default_rng(seed).zipf(1.4, size=n) % n_words
 
 
 def members():

@@ -15,16 +15,12 @@ from nplm import KneserNeyLM, windows
 from nplm.formats import read_counts, write_counts
 from nplm.ngrams import kneser_ney, tree
 from nplm.ngrams.discounts import plain_discounts
-from tests.ngrams.test_kneser_ney import DictionaryKneserNey
+from tests.helpers import DictionaryKneserNey, text
 
 # Text of a few words cannot give discounts: its fall-back is tested on its own.
 pytestmark = pytest.mark.filterwarnings("ignore:Kneser-Ney cannot estimate")
 
 N_WORDS = 12
-
-
-def text(n, seed=0):
-    return np.random.default_rng(seed).zipf(1.4, size=n) % N_WORDS
 
 
 def assert_same(a, b):

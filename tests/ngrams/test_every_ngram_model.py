@@ -11,15 +11,9 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from nplm import InterpolatedTrigram, KneserNeyLM, windows
-
-# Text of a few words cannot give discounts: its fall-back is tested on its own.
-small_text = pytest.mark.filterwarnings("ignore:Kneser-Ney cannot estimate")
+from tests.helpers import small_text, text
 
 N_WORDS = 12
-
-
-def text(n, seed=0, n_words=N_WORDS):
-    return np.random.default_rng(seed).zipf(1.4, size=n) % n_words
 
 
 @small_text

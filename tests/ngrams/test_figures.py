@@ -1,19 +1,10 @@
 """The n-gram models on real corpora, against the toolkits' figures."""
 
-import os
-
 import pytest
 from numpy.testing import assert_allclose
 
-from nplm import InterpolatedTrigram, KneserNeyLM, windows
-
-
-def corpus(name):
-    if not os.environ.get("NPLM_DATA"):
-        pytest.skip("NPLM_DATA names no folder of corpora")
-    from nplm import datasets
-
-    return getattr(datasets, f"fetch_{name}")()
+from nplm import InterpolatedTrigram, KneserNeyLM
+from tests.helpers import corpus, sentence_windows, stream_windows
 
 
 @pytest.fixture(scope="module")
@@ -24,22 +15,6 @@ def brown():
 @pytest.fixture(scope="module")
 def ptb():
     return corpus("ptb")
-
-
-def stream_windows(data, n_context):
-    """Return train, valid and test windows of one stream, contexts crossing over."""
-    return (
-        windows(data.train, n_context),
-        windows(data.valid, n_context, history=data.train),
-        windows(data.test, n_context, history=data.valid),
-    )
-
-
-def sentence_windows(data, n_context):
-    return tuple(
-        windows(part, n_context, boundary=data.boundary)
-        for part in (data.train, data.valid, data.test)
-    )
 
 
 # SRILM 1.7.3 (KenLM agrees within 0.05), validation and test perplexity.

@@ -11,12 +11,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from nplm import InterpolatedTrigram, windows
 from nplm.training.em import FrequencyBins, fit_mixture_weights
+from tests.helpers import text
 
 N_WORDS = 12
-
-
-def text(n, seed=0, n_words=N_WORDS):
-    return np.random.default_rng(seed).zipf(1.4, size=n) % n_words
 
 
 class DictionaryTrigram:

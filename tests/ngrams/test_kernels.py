@@ -8,12 +8,9 @@ from nplm import windows
 from nplm._kernels import reference
 from nplm._kernels.ngrams import _backoff, _interpolation, _kneser_ney
 from nplm.ngrams.counts import NgramCounts
+from tests.helpers import text
 
 N_WORDS = 12
-
-
-def text(n, seed=0, n_words=N_WORDS):
-    return np.random.default_rng(seed).zipf(1.4, size=n) % n_words
 
 
 @pytest.fixture(params=[None, 1], ids=["stream", "boundary"])
