@@ -1,4 +1,4 @@
-"""What the user guide's page on training in parallel shows, from one run.
+"""What docs/measured shows of threads, processes and clusters, from one run.
 
 The tables and the picture are of benchmarks/parallel.py's rows; the clusters that
 are not at hand are asked about here.

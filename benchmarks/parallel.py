@@ -6,7 +6,7 @@ _cost_model.py to one rank and to bare messages, checks it against 2 to 4 ranks,
 and asks it about clusters that are not at hand. MPI runs in processes that this
 script starts under mpiexec; --tcp makes them talk over TCP, as machines of a
 cluster do, rather than through shared memory. --docs writes the tables and the
-picture of the user guide's page.
+picture that docs/measured shows.
 
 --losses 1 16 compares what is learned instead: MLP9 on Brown, serial and with
 asynchronous threads.
@@ -284,7 +284,7 @@ def main() -> None:
         choices=["serial", "rows", "async", "locked"], help="to train for --losses",
     )  # fmt: skip
     options.add_argument("--epochs", type=int, default=5, help="of --losses")
-    options.add_argument("--docs", type=Path, help="docs/user_guide, to write to")
+    options.add_argument("--docs", type=Path, help="docs/measured, to write to")
     options.add_argument("--worker", help="of the script itself, under mpiexec")
     args = options.parse_args()
     if args.worker:
@@ -328,11 +328,9 @@ def main() -> None:
     simulated = simulate(here.slope, here.overhead)
     report("Simulated", simulated, _named(args.json, "simulated"))
     if args.docs:
-        (args.docs / "parallel_measured.inc").write_text(
-            measured_page(by_threads, rows)
-        )
-        (args.docs / "parallel_model.inc").write_text(model_page(rows, simulated))
-        draw(args.docs / "parallel.svg", here.slope, here.overhead, rows)
+        (args.docs / "parallel.inc").write_text(measured_page(by_threads, rows))
+        (args.docs / "clusters.inc").write_text(model_page(rows, simulated))
+        draw(args.docs / "clusters.svg", here.slope, here.overhead, rows)
 
 
 def _better(found: dict[str, Any], before: dict[str, Any] | None) -> dict[str, Any]:

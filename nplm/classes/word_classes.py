@@ -293,7 +293,7 @@ def write_classes(
     Examples
     --------
     >>> import tempfile
-    >>> from nplm.word_classes import read_classes, write_classes
+    >>> from nplm.classes.word_classes import read_classes, write_classes
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     write_classes(folder + "/classes.tsv", ["a", "the", "rose"], [1, 1, 0])
     ...     words, labels = read_classes(folder + "/classes.tsv")

@@ -60,7 +60,7 @@ def write_arpa(
 
     Notes
     -----
-    A model with a `boundary` has it written as ``</s>`` where it is predicted and
+    A model with a ``boundary`` has it written as ``</s>`` where it is predicted and
     as ``<s>`` where it is a context, whatever its name. Without a boundary a text
     is one stream, and ``<s>`` and ``</s>`` are there with no probability, because
     KenLM reads no file that lacks them: score with ``bos=False, eos=False``.
@@ -128,7 +128,7 @@ def read_arpa(path: str | os.PathLike[str]) -> tuple[BackoffLM, list[str]]:
     Notes
     -----
     ``<s>``, the context that begins a sentence, and ``</s>``, which is predicted
-    at its end, become one id, the model's `boundary`; its word is ``</s>``. If
+    at its end, become one id, the model's ``boundary``; its word is ``</s>``. If
     they have no probability and no n-grams, as in a model of a stream, both are
     left out. A lone ``<s>``, or ``<s>`` beside a ``</s>`` that is a context as
     well, stays a word of its own that is never predicted.

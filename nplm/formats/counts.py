@@ -37,7 +37,7 @@ def write_counts(
     path : path-like
         The file to write; gzipped if its name ends in ``.gz``.
     words : sequence of str, shape (n_words_,)
-        The word of each id. A `boundary` is written as ``</s>`` where it comes
+        The word of each id. A ``boundary`` is written as ``</s>`` where it comes
         last and as ``<s>`` elsewhere.
 
     Raises
@@ -119,7 +119,7 @@ def read_counts(
     Notes
     -----
     Where ``<s>`` and ``</s>`` are both there they become one id, with the word
-    ``</s>``: give it to the model as its `boundary`. The count of ``<s>`` itself is
+    ``</s>``: give it to the model as its ``boundary``. The count of ``<s>`` itself is
     left out, since it is never predicted.
 
     Examples
