@@ -31,7 +31,8 @@ def groups(module):
     """
     names = import_module(module).__all__
     if module != "nplm":
-        return [("", [name for name in names if name not in nplm.__all__])]
+        own = [name for name in names if name not in nplm.__all__]
+        return [("", own)] if own else []
     found = {family: [] for family in FAMILIES}
     for name in names:
         family = getattr(nplm, name).__module__.split(".")[1]

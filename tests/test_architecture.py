@@ -1,4 +1,4 @@
-"""The floors of the house: who may import whom, types included."""
+"""The floors of the house: who may import whom, types included; tests likewise."""
 
 import ast
 import re
@@ -118,6 +118,11 @@ def test_only_agreement_imports_mpi4py():
 def test_only_warnings_warns():
     # Who warns otherwise points at a line of nplm, not at the user's.
     assert users_of("warnings.warn(") == {"_warnings.py"}
+
+
+def test_folders_of_tests_are_those_of_the_package():
+    folders = {path.parent.name for path in Path(__file__).parent.glob("*/*.py")}
+    assert folders <= {room_of(path) for path in SOURCES}
 
 
 # Until the network's tests are taken apart.

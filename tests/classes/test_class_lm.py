@@ -1,4 +1,4 @@
-"""ClassLM against dictionaries, and UniformLM."""
+"""ClassLM against dictionaries."""
 
 import pickle
 from collections import Counter
@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 
-from nplm import ClassLM, KneserNeyLM, UniformLM, WordClasses, windows
+from nplm import ClassLM, KneserNeyLM, WordClasses, windows
 from tests.helpers import text
 
 # Text of a few words cannot give discounts.
@@ -145,18 +145,6 @@ def test_bad_parameters(parameters, message):
     X, y = windows(text(100), 2)
     with pytest.raises(ValueError, match=message):
         ClassLM(n_words=N_WORDS).set_params(**parameters).fit(X, y)
-
-
-def test_uniform():
-    X, y = windows([0, 1, 2, 0, 1], 1)
-    everything = UniformLM(n_words=5).fit(X, y)
-    assert everything.perplexity(X, y) == pytest.approx(5)
-    unseen = UniformLM("unseen", n_words=5).fit(X, y)
-    assert_allclose(unseen.predict_proba(X[:1]), [[0, 0, 0, 0.5, 0.5]])
-    assert unseen.log_prob([[0], [0]], [3, 0]).tolist() == [np.log(0.5), -np.inf]
-    assert_allclose(UniformLM("unseen", n_words=3).fit(X, y).proba_, 1 / 3)
-    with pytest.raises(ValueError, match='words must be "all" or "unseen"'):
-        UniformLM("some").fit(X, y)
 
 
 @pytest.mark.filterwarnings("ignore:Kneser-Ney cannot estimate:UserWarning")
