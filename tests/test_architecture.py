@@ -20,7 +20,7 @@ FLOORS = [
     {"classes", "ngrams", "neural"},
     {"training"},
     {"parallel", "text"},
-    {"_base", "_warnings", "exceptions"},
+    {"_base", "_files", "_warnings", "exceptions"},
     {"_kernels"},
 ]
 # Class-based models are n-gram models of classes.
