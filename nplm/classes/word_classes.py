@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import numbers
 import os
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,7 +14,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from nplm._base import MAX_N_WORDS, check_boundary, check_ids, check_n_words
+from nplm._checks import COMMON, MAX_N_WORDS, Whole, check_boundary, check_ids
 from nplm._warnings import warn
 from nplm.classes.partition import Bigrams, Partition
 from nplm.text.windows import windows
@@ -120,6 +119,14 @@ class WordClasses(TransformerMixin, BaseEstimator):
     0.69
     """
 
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **COMMON,
+        "n_classes": [Whole(1)],
+        "max_iter": [Whole(0)],
+        "random_state": ["random_state"],
+        "verbose": ["verbose"],
+    }
+
     def __init__(
         self,
         n_classes: int = 500,
@@ -161,7 +168,7 @@ class WordClasses(TransformerMixin, BaseEstimator):
         ValueError
             If ids or a parameter are out of range, or there is only one token.
         """
-        check_n_words(self.n_words)
+        self._validate_params()
         stream = check_ids(ids, "ids", ndim=1, n_words=self.n_words)
         X, after = windows(stream, 1, boundary=self.boundary)
         return self._fit_pairs(X[:, 0], after, progress)
@@ -173,7 +180,12 @@ class WordClasses(TransformerMixin, BaseEstimator):
         progress: Progress | None = None,
     ) -> Self:
         """Find the classes of words that stand side by side."""
-        self._check_parameters()
+        self._validate_params()
+        if self.boundary is not None and self.n_classes < 2:
+            raise ValueError(
+                "n_classes=1 leaves no class for words beside that of the boundary; "
+                "give 2 or more."
+            )
         largest = int(max(before.max(), after.max()))
         n_words = largest + 1 if self.n_words is None else int(self.n_words)
         check_boundary(self.boundary, n_words)
@@ -238,19 +250,6 @@ class WordClasses(TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         return self.labels_[check_ids(ids, "ids", ndim=1, n_words=self.n_words_)]
-
-    def _check_parameters(self) -> None:
-        for name, least in (("n_classes", 1), ("max_iter", 0)):
-            value = getattr(self, name)
-            if not isinstance(value, numbers.Integral) or value < least:
-                raise ValueError(
-                    f"{name} must be a whole number from {least}, got {value!r}."
-                )
-        if self.boundary is not None and self.n_classes < 2:
-            raise ValueError(
-                "n_classes=1 leaves no class for words beside that of the boundary; "
-                "give 2 or more."
-            )
 
     def _report(self, temperature: float, history: dict[str, list[float]]) -> None:
         if not self.verbose:

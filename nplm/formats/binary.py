@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nplm._base import MAX_N_WORDS
+from nplm._checks import MAX_N_WORDS
 from nplm.formats._files import check_writable, writing
 from nplm.formats._models import multiplies, tree_of
 from nplm.formats._words import check_words

@@ -210,9 +210,13 @@ def test_an_error_leaves_an_earlier_fit_alone():
 @pytest.mark.parametrize(
     ("parameters", "ids", "message"),
     [
-        ({"n_classes": 0}, [0, 1], "n_classes must be .* from 1, got 0"),
-        ({"n_classes": 2.5}, [0, 1], "n_classes must be .* got 2.5"),
-        ({"max_iter": -1}, [0, 1], "max_iter must be .* got -1"),
+        (
+            {"n_classes": 0},
+            [0, 1],
+            r"'n_classes' .* range \[1, inf\). Got 0",
+        ),
+        ({"n_classes": 2.5}, [0, 1], "'n_classes' .* Got 2.5"),
+        ({"max_iter": -1}, [0, 1], "'max_iter' .* Got -1"),
         (
             {"boundary": 5, "n_words": 2},
             [0, 1],
