@@ -18,6 +18,7 @@ from nplm.formats._models import multiplies, tree_of
 from nplm.formats._words import check_words
 from nplm.ngrams.backoff import BackoffTree
 from nplm.ngrams.backoff_lm import BackoffLM
+from nplm.ngrams.backoff_model import BackoffModel
 
 __all__ = ["load_binary", "save_binary"]
 
@@ -34,7 +35,7 @@ ROUNDING = 1e-3
 
 
 def save_binary(
-    model: BackoffLM,
+    model: BackoffModel,
     path: str | os.PathLike[str],
     words: Sequence[str],
     *,

@@ -15,7 +15,7 @@ from nplm._blocks import BLOCK_WINDOWS, blocks
 from nplm._checks import check_boundary, check_ids
 from nplm._kernels.ngrams import _kneser_ney
 from nplm.ngrams.backoff import BackoffTree
-from nplm.ngrams.backoff_lm import BackoffLM
+from nplm.ngrams.backoff_model import BackoffModel
 from nplm.ngrams.counts import MAX_TOTAL, NgramCounts
 from nplm.ngrams.discounts import (
     check_counts,
@@ -29,7 +29,7 @@ from nplm.text.windows import windows
 __all__ = ["KneserNeyLM"]
 
 
-class KneserNeyLM(BackoffLM):
+class KneserNeyLM(BackoffModel):
     r"""Kneser-Ney smoothing, interpolated or back-off.
 
     Chen and Goodman (1999): absolute discounts :math:`D_1, D_2, D_{3+}` of each
