@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,10 +12,12 @@ from typing import BinaryIO, cast
 
 from nplm._files import replacing
 
-__all__ = ["check_writable", "reading", "writing"]
+__all__ = ["UNPACKING_ERRORS", "check_writable", "reading", "writing"]
 
 # Level 9, gzip's own default, takes thrice the time of 6 and saves a hundredth.
 GZIP_LEVEL = 6
+# What reading a damaged gzip file raises.
+UNPACKING_ERRORS = (EOFError, zlib.error, gzip.BadGzipFile)
 
 
 def check_writable(path: str | os.PathLike[str]) -> Path:
