@@ -11,8 +11,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 
 from nplm import WordClasses, windows
-from nplm._kernels import reference
 from nplm._kernels.classes import _exchange
+from nplm._kernels.reference import classes as reference
 from nplm.classes.partition import Bigrams, Partition
 
 N_WORDS = 30
