@@ -21,7 +21,8 @@ FLOORS = [
     {"classes", "ngrams", "neural"},
     {"training"},
     {"parallel", "text"},
-    {"_base", "_warnings", "exceptions"},
+    {"_base"},
+    {"_blocks", "_checks", "_files", "_warnings", "exceptions"},
     {"_kernels"},
 ]
 # Class-based models are n-gram models of classes.

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from nplm._base import MAX_N_WORDS
+from nplm._checks import MAX_N_WORDS
 from nplm._kernels.classes import _exchange
 from nplm.training.loop import SECONDS_A_CALL
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import gzip
 import os
 import re
-import zlib
 from typing import BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nplm._kernels.files import _ngram_parse
+from nplm.formats._files import UNPACKING_ERRORS
 from nplm.formats._words import WordText
 
 __all__ = ["Lines", "shown"]
@@ -182,7 +181,7 @@ class Lines:
             )
         try:
             more = self._file.read(CHUNK_BYTES)
-        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        except UNPACKING_ERRORS as error:
             raise self.error(f"cannot be unpacked ({error})", ended=True) from error
         self._buffer = self._buffer[self._at :] + more
         self._at = 0

@@ -17,6 +17,7 @@ from nplm.formats._models import multiplies, tree_of
 from nplm.formats._words import BEGIN, END, WordText, check_marks, check_words
 from nplm.ngrams.backoff import BackoffTree, DuplicateNgramError
 from nplm.ngrams.backoff_lm import BackoffLM
+from nplm.ngrams.backoff_model import BackoffModel
 from nplm.ngrams.tree import MAX_NGRAMS
 
 __all__ = ["read_arpa", "write_arpa"]
@@ -32,7 +33,7 @@ MAX_ORDER = 255
 
 
 def write_arpa(
-    model: BackoffLM, path: str | os.PathLike[str], words: Sequence[str]
+    model: BackoffModel, path: str | os.PathLike[str], words: Sequence[str]
 ) -> None:
     """Write an n-gram model as an ARPA file, for SRILM, KenLM and others.
 

@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from nplm._base import BLOCK_WINDOWS, blocks, blocks_of_rows
+from nplm._blocks import BLOCK_WINDOWS, blocks, blocks_of_rows
 from nplm._kernels.ngrams import _backoff
 from nplm._kernels.ngrams._hashed import MAX_ORDER as MAX_HASHED_ORDER
 from nplm.ngrams.hashed import HashedNgrams

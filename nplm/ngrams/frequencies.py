@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nplm._base import BLOCK_WINDOWS, blocks, blocks_of_rows
+from nplm._blocks import BLOCK_WINDOWS, blocks, blocks_of_rows
 from nplm._kernels.ngrams import _interpolation
 from nplm.ngrams.counts import NgramCounts
 

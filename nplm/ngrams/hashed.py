@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from nplm._base import BLOCK_WINDOWS, blocks
+from nplm._blocks import BLOCK_WINDOWS, blocks
 from nplm._kernels.ngrams import _hashed
 from nplm.ngrams.tree import WeightedTree
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, DensityMixin, clone
 from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Hidden, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from nplm._base import all_or_nothing, check_ids
+from nplm._base import all_or_nothing
+from nplm._checks import Whole, check_ids
 from nplm.text.tokenizer import check_document, check_documents
 from nplm.text.windows import windows
 
@@ -82,6 +83,13 @@ class TextLM(DensityMixin, BaseEstimator):
     True
     """
 
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_context": [Whole(1)],
+        # None, as of a Vocabulary without a boundary, gets an error of its own.
+        "boundary": [StrOptions({"auto"}), Whole(0), Hidden(None)],
+        "predict_boundary": ["boolean"],
+    }
+
     def __init__(
         self,
         estimator: Any,
@@ -126,6 +134,7 @@ class TextLM(DensityMixin, BaseEstimator):
             If ids are negative or not whole, if there is no token at all, or if a
             document has the id 0 and no `boundary` is given.
         """
+        self._validate_params()
         if not hasattr(self.estimator, "log_prob"):
             raise TypeError(
                 f"estimator must be a language model with log_prob, such as "
@@ -305,11 +314,7 @@ class TextLM(DensityMixin, BaseEstimator):
                 "boundary=None: documents need the id of a mark that ends them; give "
                 "the Vocabulary a boundary, and its boundary_id_ here."
             )
-        mark: Any = self.boundary
-        whole = isinstance(mark, numbers.Integral) and not isinstance(mark, bool)
-        if not whole or mark < 0:
-            raise ValueError(f'boundary must be "auto" or a word id, got {mark!r}.')
-        return int(mark)
+        return int(self.boundary)
 
     def _check_document(self, ids: ArrayLike, name: str) -> NDArray[np.int32]:
         check_is_fitted(self)

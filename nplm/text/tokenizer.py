@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import math
-import numbers
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Set
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from nplm._base import check_ids
+from nplm._checks import Whole, check_ids
 
 __all__ = ["Tokenizer", "Vocabulary"]
 
@@ -117,6 +116,13 @@ class Tokenizer(TransformerMixin, BaseEstimator):
     [['on', '<name>', 'i', 'saw', '<num>', 'men', '.', 'they', 'met', '<name>', '.']]
     """
 
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "pattern": [str, re.Pattern],
+        "lowercase": ["boolean"],
+        "number": [str, None],
+        "proper_noun": [str, None],
+    }
+
     def __init__(
         self,
         pattern: str = TOKEN_PATTERN,
@@ -165,6 +171,7 @@ class Tokenizer(TransformerMixin, BaseEstimator):
         ValueError
             If `pattern` is not a regular expression.
         """
+        self._validate_params()
         X = check_documents(X, "a string")
         try:
             find = re.compile(self.pattern).finditer
@@ -279,6 +286,13 @@ class Vocabulary(TransformerMixin, BaseEstimator):
     ['</s>', '<unk>', 'a', 'is', 'rose']
     """
 
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "min_count": [Whole(1)],
+        "max_words": [Whole(1), None],
+        "unknown": [str],
+        "boundary": [str, None],
+    }
+
     def __init__(
         self,
         min_count: int = 1,
@@ -313,7 +327,8 @@ class Vocabulary(TransformerMixin, BaseEstimator):
         ValueError
             If a parameter is out of range.
         """
-        specials = self._check_parameters()
+        self._validate_params()
+        specials = self._specials()
         counts: Counter[str] = Counter()
         for document in self._documents(X):
             counts.update(document)
@@ -402,22 +417,15 @@ class Vocabulary(TransformerMixin, BaseEstimator):
             dtype=np.int64,
         )
 
-    def _check_parameters(self) -> list[str]:
+    def _specials(self) -> list[str]:
         """Return the special symbols, in the order of their ids."""
-        if not isinstance(self.min_count, numbers.Integral) or self.min_count < 1:
+        if self.unknown == self.boundary:
             raise ValueError(
-                f"min_count must be a whole number from 1, got {self.min_count!r}."
-            )
-        specials = [s for s in (self.boundary, self.unknown) if s is not None]
-        if self.unknown is None or len(set(specials)) < len(specials):
-            raise ValueError(
-                f"unknown={self.unknown!r} must be a string, and another one than "
+                f"unknown={self.unknown!r} must be another string than "
                 f"boundary={self.boundary!r}."
             )
-        if self.max_words is not None and (
-            not isinstance(self.max_words, numbers.Integral)
-            or self.max_words <= len(specials)
-        ):
+        specials = [s for s in (self.boundary, self.unknown) if s is not None]
+        if self.max_words is not None and self.max_words <= len(specials):
             raise ValueError(
                 f"max_words must be None or a whole number above {len(specials)}, "
                 f"the number of special symbols, got {self.max_words!r}."

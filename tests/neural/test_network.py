@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from nplm._kernels.neural._workspace import available_tiers
 
-from nplm._kernels import reference
 from nplm._kernels.neural import _network
+from nplm._kernels.reference import neural as reference
 from nplm.neural.network import Network
 from nplm.parallel.threads import Threads
 

@@ -11,8 +11,8 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
 from nplm import DivergenceError, NeuralLM, windows
-from nplm._kernels import reference
 from nplm._kernels.neural import _network
+from nplm._kernels.reference import neural as reference
 from nplm.neural import network
 from nplm.neural.network import Network
 from nplm.training import loop as training

@@ -8,7 +8,7 @@ import pytest
 from nplm._kernels.neural._workspace import available_tiers
 
 from nplm import DivergenceError, NeuralLM, windows
-from nplm._kernels import reference
+from nplm._kernels.reference import neural as reference
 from tests.neural.test_network import parameters, random_network, random_windows
 
 SHAPE = 200, 3, 20, 6, True  # n_words, n_context, n_hidden, embedding_dim, direct

@@ -7,8 +7,8 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from nplm import windows
-from nplm._kernels import reference
 from nplm._kernels.ngrams import _counts
+from nplm._kernels.reference import ngrams as reference
 from nplm.ngrams.counts import NgramCounts
 
 

@@ -11,7 +11,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from nplm import KneserNeyLM, windows
-from nplm._kernels import reference
+from nplm._kernels.reference import ngrams as reference
 from nplm.ngrams import backoff
 from nplm.ngrams.backoff import BackoffTree
 from nplm.ngrams.hashed import HashedNgrams

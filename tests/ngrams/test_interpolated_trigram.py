@@ -153,11 +153,11 @@ def test_trigram_reads_the_nearest_columns():
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"validation_fraction": 0}, "validation_fraction .* got 0"),
-        ({"validation_fraction": 1.0}, "validation_fraction .* got 1.0"),
+        ({"validation_fraction": 0}, "'validation_fraction' .* Got 0"),
+        ({"validation_fraction": 1.0}, "'validation_fraction' .* Got 1.0"),
         ({"validation_fraction": 0.999}, "n_samples=18 windows are too few"),
-        ({"max_iter": -1}, "max_iter=-1"),
-        ({"tol": float("nan")}, "tol=nan"),
+        ({"max_iter": -1}, "'max_iter' .* Got -1"),
+        ({"tol": float("nan")}, "'tol' .* Got nan"),
     ],
 )
 def test_trigram_bad_parameters(parameters, message):

@@ -147,7 +147,7 @@ def test_discounts_out_of_range_fall_back():
         ({"min_counts": ()}, r"min_counts .* got \(\)"),
         ({"min_counts": (1.5,)}, r"min_counts .* got \(1.5,\)"),
         ({"boundary": 99}, "boundary .* from 0 to 11 .* got 99"),
-        ({"boundary": -1}, "boundary .* got -1"),
+        ({"boundary": -1}, "'boundary' .* Got -1"),
         ({"order": 4}, "order=4 needs contexts of 3 words, but X has 2 columns"),
         ({"n_words": 3}, "n_words=3"),
     ],

@@ -66,9 +66,7 @@ def test_plain_discounts():
         KneserNeyLM(n_words=N_WORDS).fit(X, y).discounts_[2, 2]
         != model.discounts_[2, 2]
     )
-    with pytest.raises(
-        ValueError, match="discounts must be 'modified' or 'plain', got"
-    ):
+    with pytest.raises(ValueError, match=r"'discounts' .* Got 'witten-bell'"):
         KneserNeyLM(discounts="witten-bell").fit(X, y)
 
 
@@ -125,10 +123,10 @@ def test_sentences_without_marks():
         ([[1, 2], [-1]], {"order": 2}, "sentence 1 has -1"),
         ([1, 2, 30], {"order": 2, "n_words": 12}, "n_words=12"),
         (["a", "b"], {"order": 2}, "word ids"),
-        ([1, 2], {"order": "x"}, "order must be .* got 'x'"),
-        ([[1, 2]], {"order": 2, "boundary": "a"}, "boundary must be .* got 'a'"),
+        ([1, 2], {"order": "x"}, "'order' .* an int .* Got 'x'"),
+        ([[1, 2]], {"order": 2, "boundary": "a"}, "'boundary' .* an int .* Got 'a'"),
         ([[1, 2]], {"order": 2, "boundary": 2**40}, f"boundary must .* got {2**40}"),
-        ([[1, 2]], {"order": 2, "boundary": True}, "boundary must be .* got True"),
+        ([[1, 2]], {"order": 2, "boundary": True}, "'boundary' .* an int .* Got True"),
         (
             [[1]],
             {"order": 2, "min_counts": (2**70,)},

@@ -171,8 +171,8 @@ def test_the_training_documents_show_the_largest_id(documents, min_count):
         ({"min_count": 0}, "min_count"),
         ({"min_count": 1.5}, "min_count"),
         ({"max_words": 2}, "above 2"),
-        ({"unknown": "x", "boundary": "x"}, "another one"),
-        ({"unknown": None}, "must be a string"),
+        ({"unknown": "x", "boundary": "x"}, "another string"),
+        ({"unknown": None}, "instance of 'str'"),
     ],
 )
 def test_vocabulary_refuses_parameters(params, message):
