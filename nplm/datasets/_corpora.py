@@ -16,7 +16,8 @@ from sklearn.utils import Bunch
 
 from nplm.datasets._files import RemoteFile, read_file
 from nplm.datasets._python_docs import python_documents
-from nplm.text.tokenizer import Tokenizer, Vocabulary
+from nplm.text.tokenizer import Tokenizer
+from nplm.text.vocabulary import Vocabulary
 from nplm.text.windows import contiguous_split
 
 __all__ = ["fetch_brown", "fetch_ptb", "load_python_docs", "load_text"]
