@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
-from sklearn.utils import Bunch
 
 from nplm.datasets._files import RemoteFile, read_file
 from nplm.datasets._python_docs import python_documents
+from nplm.datasets.corpus import Corpus
 from nplm.text.tokenizer import Tokenizer
 from nplm.text.vocabulary import Vocabulary
 from nplm.text.windows import contiguous_split
@@ -44,7 +44,7 @@ PTB = [
 PAPER_MIN_COUNT = 4
 
 
-def load_python_docs() -> Bunch:
+def load_python_docs() -> Corpus:
     """Load the documentation inside Python's standard library: no download.
 
     The language reference that ``help("booleans")`` shows (79 topics or so) and
@@ -55,7 +55,7 @@ def load_python_docs() -> Bunch:
 
     Returns
     -------
-    corpus : Bunch
+    corpus : Corpus
         train, valid, test : ndarray of int32, shape (n_tokens,)
             Word ids in text order: 80, 10 and 10% of the tokens.
         words : ndarray of object (str), shape (n_words,)
@@ -87,6 +87,7 @@ def load_python_docs() -> Bunch:
     documents = Tokenizer().transform(python_documents())
     version = ".".join(map(str, sys.version_info[:3]))
     return _corpus(
+        "python-docs",
         _closed(documents),
         Vocabulary(min_count=PAPER_MIN_COUNT),
         valid=0.1,
@@ -101,7 +102,7 @@ def fetch_brown(
     *,
     data_home: str | os.PathLike[str] | None = None,
     download_if_missing: bool = True,
-) -> Bunch:
+) -> Corpus:
     """Load the Brown corpus as the paper reads it, in NLTK's edition.
 
     One stream of 1,177,359 tokens from 500 texts of American English of 1961
@@ -120,7 +121,7 @@ def fetch_brown(
 
     Returns
     -------
-    corpus : Bunch
+    corpus : Corpus
         train, valid, test : ndarray of int32, shape (n_tokens,)
             Word ids in text order: 800,000, 200,000 and 177,359 tokens.
         words : ndarray of object (str), shape (17907,)
@@ -128,9 +129,7 @@ def fetch_brown(
         n_words : int
             17,907 with ``<unk>`` (the paper's edition gave 16,383).
         boundary : None
-            One stream: windows cross paragraphs and texts, and the validation
-            part follows the training part
-            (``windows(valid, n_context, history=train)``).
+            One stream: windows cross paragraphs and texts, and the parts.
         vocabulary : Vocabulary
             Maps more tokens to ids.
         DESCR : str
@@ -153,10 +152,9 @@ def fetch_brown(
 
     Examples
     --------
-    >>> from nplm import windows
     >>> from nplm.datasets import fetch_brown
     >>> brown = fetch_brown()                                   # doctest: +SKIP
-    >>> X, y = windows(brown.train, 4)                          # doctest: +SKIP
+    >>> train, valid, test = brown.windows(4)                   # doctest: +SKIP
     """
     data = read_file(BROWN, data_home, download_if_missing)
     tokens = []
@@ -165,6 +163,7 @@ def fetch_brown(
             if re.fullmatch(r"brown/c[a-r]\d\d", name):
                 tokens += _brown_tokens(archive.read(name).decode("ascii"))
     return _corpus(
+        "brown",
         tokens,
         Vocabulary(min_count=PAPER_MIN_COUNT, boundary=None),
         valid=200_000,
@@ -189,7 +188,7 @@ def fetch_ptb(
     *,
     data_home: str | os.PathLike[str] | None = None,
     download_if_missing: bool = True,
-) -> Bunch:
+) -> Corpus:
     """Load the Penn Treebank in Mikolov's edition for language models.
 
     Wall Street Journal text of 1989, a line a sentence and ``</s>`` after each;
@@ -207,7 +206,7 @@ def fetch_ptb(
 
     Returns
     -------
-    corpus : Bunch
+    corpus : Corpus
         train, valid, test : ndarray of int32, shape (n_tokens,)
             Word ids: 929,589, 73,760 and 82,430 tokens, ``</s>`` included.
         words : ndarray of object (str), shape (10000,)
@@ -215,8 +214,7 @@ def fetch_ptb(
         n_words : int
             10,000 with ``<unk>`` and ``</s>``.
         boundary : int
-            Id of ``</s>``: sentences are independent
-            (``windows(train, n_context, boundary=boundary)``).
+            Id of ``</s>``: sentences are independent.
         vocabulary : Vocabulary
             Maps more tokens to ids.
         DESCR : str
@@ -239,10 +237,9 @@ def fetch_ptb(
 
     Examples
     --------
-    >>> from nplm import windows
     >>> from nplm.datasets import fetch_ptb
     >>> ptb = fetch_ptb()                                       # doctest: +SKIP
-    >>> X, y = windows(ptb.train, 4, boundary=ptb.boundary)     # doctest: +SKIP
+    >>> train, valid, test = ptb.windows(4)                     # doctest: +SKIP
     """
     parts = []
     for file in PTB:
@@ -250,6 +247,7 @@ def fetch_ptb(
         parts.append(_closed([line.split() for line in text.splitlines()]))
     train, valid, test = parts
     return _corpus(
+        "ptb",
         train + valid + test,
         Vocabulary(),
         valid=len(valid),
@@ -270,7 +268,7 @@ def load_text(
     vocabulary_from: Literal["stream", "train"] = "stream",
     lines: bool = False,
     pattern: str = "*.txt",
-) -> Bunch:
+) -> Corpus:
     r"""Load a text file, or a folder of them, as a corpus.
 
     Parameters
@@ -302,7 +300,7 @@ def load_text(
 
     Returns
     -------
-    corpus : Bunch
+    corpus : Corpus
         train, valid, test : ndarray of int32, shape (n_tokens,)
             Word ids in text order.
         words : ndarray of object (str), shape (n_words,)
@@ -349,6 +347,7 @@ def load_text(
     else:
         tokens = [token for text in tokenizer.transform(texts) for token in text]
     return _corpus(
+        path.resolve().name,
         tokens,
         Vocabulary(min_count, max_words, boundary="</s>" if lines else None),
         valid=valid,
@@ -395,6 +394,7 @@ def _closed(documents: Sequence[Sequence[str]]) -> list[str]:
 
 
 def _corpus(
+    name: str,
     tokens: list[str],
     vocabulary: Vocabulary,
     *,
@@ -402,7 +402,7 @@ def _corpus(
     test: float | int,
     descr: str,
     vocabulary_from: Literal["stream", "train"] = "stream",
-) -> Bunch:
+) -> Corpus:
     """Build the vocabulary, map the stream to ids and split it."""
     # The parts of the positions, before anything slow: sizes may be wrong.
     n_train = len(contiguous_split(np.arange(len(tokens)), valid=valid, test=test)[0])
@@ -412,17 +412,16 @@ def _corpus(
     unknown = [np.count_nonzero(part == vocabulary.unknown_id_) for part in parts]
     unseen = vocabulary.n_words_ - len(np.unique(parts[0]))
     figures = "\n".join(
-        f"{name:<11}{len(part):>10,} tokens, {count:>7,} of them <unk>"
-        for name, part, count in zip(("training", "validation", "test"), parts, unknown)
+        f"{title:<11}{len(part):>10,} tokens, {count:>7,} of them <unk>"
+        for title, part, count in zip(
+            ("training", "validation", "test"), parts, unknown
+        )
     )
-    return Bunch(
-        train=parts[0],
-        valid=parts[1],
-        test=parts[2],
-        words=vocabulary.words_,
-        n_words=vocabulary.n_words_,
-        boundary=vocabulary.boundary_id_,
-        vocabulary=vocabulary,
-        DESCR=f"{descr}\n\n{figures}\nvocabulary {vocabulary.n_words_:>10,} words, "
+    return Corpus(
+        name,
+        *parts,
+        vocabulary,
+        vocabulary.boundary_id_,
+        f"{descr}\n\n{figures}\nvocabulary {vocabulary.n_words_:>10,} words, "
         f"{unseen:>7,} of them not in the training part\n",
     )
