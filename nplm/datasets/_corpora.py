@@ -56,19 +56,8 @@ def load_python_docs() -> Corpus:
     Returns
     -------
     corpus : Corpus
-        train, valid, test : ndarray of int32, shape (n_tokens,)
-            Word ids in text order: 80, 10 and 10% of the tokens.
-        words : ndarray of object (str), shape (n_words,)
-            The word of each id.
-        n_words : int
-            Size of the vocabulary, with ``<unk>`` and ``</s>``.
-        boundary : int
-            Id of ``</s>``; documents are independent.
-        vocabulary : Vocabulary
-            Maps more tokens to ids; words seen fewer than 4 times in the whole
-            corpus are ``<unk>``.
-        DESCR : str
-            Description, with the figures of this Python version.
+        80, 10 and 10% of the tokens. Documents are independent, each closed by
+        ``</s>``; words seen fewer than 4 times in the whole corpus are ``<unk>``.
 
     Notes
     -----
@@ -122,18 +111,9 @@ def fetch_brown(
     Returns
     -------
     corpus : Corpus
-        train, valid, test : ndarray of int32, shape (n_tokens,)
-            Word ids in text order: 800,000, 200,000 and 177,359 tokens.
-        words : ndarray of object (str), shape (17907,)
-            The word of each id.
-        n_words : int
-            17,907 with ``<unk>`` (the paper's edition gave 16,383).
-        boundary : None
-            One stream: windows cross paragraphs and texts, and the parts.
-        vocabulary : Vocabulary
-            Maps more tokens to ids.
-        DESCR : str
-            Description, with figures.
+        800,000, 200,000 and 177,359 tokens of 17,907 words with ``<unk>`` (the
+        paper's edition gave 16,383). One stream: windows cross paragraphs, texts
+        and the parts.
 
     Raises
     ------
@@ -207,18 +187,8 @@ def fetch_ptb(
     Returns
     -------
     corpus : Corpus
-        train, valid, test : ndarray of int32, shape (n_tokens,)
-            Word ids: 929,589, 73,760 and 82,430 tokens, ``</s>`` included.
-        words : ndarray of object (str), shape (10000,)
-            The word of each id.
-        n_words : int
-            10,000 with ``<unk>`` and ``</s>``.
-        boundary : int
-            Id of ``</s>``: sentences are independent.
-        vocabulary : Vocabulary
-            Maps more tokens to ids.
-        DESCR : str
-            Description, with figures.
+        929,589, 73,760 and 82,430 tokens, ``</s>`` included, of 10,000 words with
+        ``<unk>`` and ``</s>``. Sentences are independent.
 
     Raises
     ------
@@ -301,18 +271,7 @@ def load_text(
     Returns
     -------
     corpus : Corpus
-        train, valid, test : ndarray of int32, shape (n_tokens,)
-            Word ids in text order.
-        words : ndarray of object (str), shape (n_words,)
-            The word of each id.
-        n_words : int
-            Size of the vocabulary, special symbols included.
-        boundary : int or None
-            Id of ``</s>`` with ``lines=True``, else None.
-        vocabulary : Vocabulary
-            Maps more tokens to ids.
-        DESCR : str
-            Description, with figures.
+        Its `boundary` is ``</s>`` with ``lines=True``, else it is one stream.
 
     Raises
     ------
