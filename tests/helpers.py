@@ -6,7 +6,8 @@ from collections import Counter, defaultdict
 import numpy as np
 import pytest
 
-from nplm import datasets, windows
+from nplm import Vocabulary
+from nplm.datasets import Corpus, fetch_brown, fetch_ptb
 
 # Text of a few words cannot give discounts: its fall-back is tested on its own.
 small_text = pytest.mark.filterwarnings("ignore:Kneser-Ney cannot estimate")
@@ -17,27 +18,19 @@ def text(n, seed=0, n_words=12):
     return np.random.default_rng(seed).zipf(1.4, size=n) % n_words
 
 
-def corpus(name):
-    """Brown or the Penn Treebank, for tests marked `corpora`."""
+def corpus_of(ids, boundary):
+    """A corpus of "a", "b" and "c" (ids from 2); the last three ids are the test."""
+    vocabulary = Vocabulary().fit([["a", "b", "c"]])
+    train, valid, test = np.split(np.asarray(ids, dtype=np.int32), [-6, -3])
+    return Corpus("letters", train, valid, test, vocabulary, boundary)
+
+
+def published_corpus(name):
+    """Brown or Penn Treebank of the folder that NPLM_DATA names, or skip the test."""
     if not os.environ.get("NPLM_DATA"):
         pytest.skip("NPLM_DATA names no folder of corpora")
-    return getattr(datasets, f"fetch_{name}")()
-
-
-def stream_windows(data, n_context):
-    """Return train, valid and test windows of one stream, contexts crossing over."""
-    return (
-        windows(data.train, n_context),
-        windows(data.valid, n_context, history=data.train),
-        windows(data.test, n_context, history=data.valid),
-    )
-
-
-def sentence_windows(data, n_context):
-    return tuple(
-        windows(part, n_context, boundary=data.boundary)
-        for part in (data.train, data.valid, data.test)
-    )
+    fetch = {"brown": fetch_brown, "ptb": fetch_ptb}[name]
+    return fetch(download_if_missing=False)
 
 
 class DictionaryKneserNey:

@@ -16,6 +16,7 @@ FLOORS = [
     {"__main__"},
     {"cli"},
     {"experiments"},
+    {"inspection"},
     {"formats", "datasets", "mpi"},
     {"mixtures"},
     {"classes", "ngrams", "neural"},

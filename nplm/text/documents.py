@@ -1,8 +1,9 @@
-"""A language model on documents."""
+"""A language model on documents, and what counts as documents."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence, Set
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -14,13 +15,63 @@ from sklearn.utils.validation import check_is_fitted
 
 from nplm._base import all_or_nothing
 from nplm._checks import Whole, check_ids
-from nplm.text.tokenizer import check_document, check_documents
 from nplm.text.windows import windows
 
 __all__ = ["TextLM"]
 
 ITEM = "an array of word ids"
 IDS_ADVICE = "Put a Tokenizer and a Vocabulary before the TextLM."
+
+
+def check_documents(X: Any, item: str, advice: str = "", name: str = "X") -> Any:
+    """Return the documents of `X`, else raise an error that says what can be them.
+
+    They are the items of a sequence, or the one column of a DataFrame. What gives
+    its keys when it is gone through, or has no order, is not a sequence.
+    """
+    kind = type(X).__name__
+    if isinstance(X, Mapping):
+        raise TypeError(
+            f"{name} is a {kind}, which goes through its keys, "
+            f"{', '.join(map(repr, list(X)[:5]))}: give the documents under one of "
+            "them, or list(X.values())."
+        )
+    if hasattr(X, "columns") and hasattr(X, "__getitem__"):
+        columns = list(X.columns)
+        if len(columns) == 1:
+            return X[columns[0]]
+        raise TypeError(
+            f"{name} is a {kind} of {len(columns)} columns, and documents are one: "
+            f"choose the column that has them, {name}[column], from "
+            f"{', '.join(map(repr, columns[:10]))}."
+        )
+    if (
+        isinstance(X, (str, bytes, bytearray, Set))
+        or not hasattr(X, "__len__")
+        or not hasattr(X, "__iter__")
+    ):
+        raise TypeError(
+            f"{name} must be a list of documents, each {item}, got {kind}; "
+            f"a single document is a list of one. {advice}".rstrip()
+        )
+    return X
+
+
+def check_document(document: Any, name: str, item: str, advice: str) -> None:
+    """Raise an error where there is no document, or none whose items have an order."""
+    missing = document is None or type(document).__name__ in ("NAType", "NaTType")
+    if isinstance(document, (float, np.floating)):
+        missing = math.isnan(document)
+    if missing:
+        raise TypeError(
+            f"{name} is missing ({document!r}), and a document must be {item}: leave "
+            "it out, or put an empty one in its place."
+        )
+    if isinstance(document, (Mapping, Set)):
+        raise TypeError(
+            f"{name} is a {type(document).__name__}: a document must be {item}. "
+            f"{advice}".rstrip()
+        )
 
 
 class TextLM(DensityMixin, BaseEstimator):

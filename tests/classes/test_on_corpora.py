@@ -4,16 +4,16 @@ import pytest
 from sklearn.frozen import FrozenEstimator
 
 from nplm import ClassLM, KneserNeyLM, MixtureLM, UniformLM, WordClasses
-from tests.helpers import corpus, sentence_windows, stream_windows
+from tests.helpers import published_corpus
 
 pytestmark = pytest.mark.corpora
 
 
 @pytest.fixture(scope="module")
 def brown():
-    data = corpus("brown")
+    data = published_corpus("brown")
     classes = WordClasses(150, n_words=data.n_words, random_state=0).fit(data.train)
-    return data, stream_windows(data, 4), classes
+    return data, data.windows(4), classes
 
 
 def test_brown_classes(brown):
@@ -50,8 +50,8 @@ def test_brown_mixture(brown):
 
 def test_ptb_mixture():
     """Kneser-Ney 5 alone has 141.19."""
-    data = corpus("ptb")
-    train, valid, test = sentence_windows(data, 4)
+    data = published_corpus("ptb")
+    train, valid, test = data.windows(4)
     common = {"n_words": data.n_words, "boundary": data.boundary}
     mix = MixtureLM(
         [

@@ -1,20 +1,22 @@
 """The n-gram models on real corpora, against the toolkits' figures."""
 
+from dataclasses import replace
+
 import pytest
 from numpy.testing import assert_allclose
 
 from nplm import InterpolatedTrigram, KneserNeyLM
-from tests.helpers import corpus, sentence_windows, stream_windows
+from tests.helpers import published_corpus
 
 
 @pytest.fixture(scope="module")
 def brown():
-    return corpus("brown")
+    return published_corpus("brown")
 
 
 @pytest.fixture(scope="module")
 def ptb():
-    return corpus("ptb")
+    return published_corpus("ptb")
 
 
 # SRILM 1.7.3 (KenLM agrees within 0.05), validation and test perplexity.
@@ -40,8 +42,7 @@ KNESER_NEY = [
 )
 def test_kneser_ney_figures(request, name, order, interpolate, min_counts, valid, test):
     data = request.getfixturevalue(name)
-    cut = stream_windows if data.boundary is None else sentence_windows
-    fit_on, *scored = cut(data, order - 1)
+    fit_on, *scored = data.windows(order - 1)
     model = KneserNeyLM(
         n_words=data.n_words,
         interpolate=interpolate,
@@ -62,7 +63,7 @@ def test_kneser_ney_figures(request, name, order, interpolate, min_counts, valid
 def test_trigram_figures(request, name, figures):
     """After 20 EM steps; PTB, too, read as one stream."""
     data = request.getfixturevalue(name)
-    train, valid, test = stream_windows(data, 2)
+    train, valid, test = replace(data, boundary=None).windows(2)
     model = InterpolatedTrigram(n_words=data.n_words, max_iter=20, tol=0)
     model.fit(*train, X_val=valid[0], y_val=valid[1])
     found = [model.perplexity(*part) for part in (train, valid, test)]

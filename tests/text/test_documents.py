@@ -1,4 +1,4 @@
-"""Tokenizer, Vocabulary and TextLM."""
+"""TextLM, and what counts as documents."""
 
 import pickle
 
@@ -65,131 +65,6 @@ def pipeline(min_count=1, **params):
             ("lm", TextLM(AddOneBigram(), n_context=4, **params)),
         ]
     )
-
-
-# -- Tokenizer ----------------------------------------------------------------
-
-
-def test_tokens_are_words_with_decimals_and_apostrophes_or_single_marks():
-    words, empty, blank = Tokenizer().transform(["Don’t pay 3,000.50 ($1.)!", "", " "])
-    assert " ".join(words) == "Don’t pay 3,000.50 ( $ 1 . ) !"
-    assert empty == blank == []
-
-
-def test_preprocessing_of_the_papers_ap_news():
-    tokenizer = Tokenizer(lowercase=True, number="<NUM>", proper_noun="<NAME>")
-    text = 'Ann met Bob in 1995. "I’m," he said. "So Is NATO, I think?" (Yes) Carl 90s.'
-    expected = (
-        'ann met <NAME> in <NUM> . " i’m , " he said . " so <NAME> <NAME> , i think'
-        ' ? " ( yes ) <NAME> 90s .'
-    )
-    assert tokenizer.transform([text]) == [expected.split()]
-
-
-def test_own_pattern_with_groups_and_empty_matches():
-    assert Tokenizer(r"(a)b|c*").transform(["ab cc"]) == [["ab", "cc"]]
-
-
-@given(st.lists(st.text(), max_size=4))
-def test_tokens_are_row_preserving_and_in_the_text(texts):
-    documents = Tokenizer().transform(texts)
-    assert len(documents) == len(texts)
-    for text, tokens in zip(texts, documents):
-        assert "".join(tokens) == "".join(text.split())
-
-
-@pytest.mark.parametrize(
-    ("X", "message"),
-    [
-        ("a text", "list of one"),
-        ([b"bytes"], r"X\[0\] is of type bytes"),
-        (["text", ["tokens"]], r"X\[1\] is of type list"),
-        (3, "list of documents"),
-    ],
-)
-def test_tokenizer_refuses_what_is_not_documents(X, message):
-    with pytest.raises(TypeError, match=message):
-        Tokenizer().transform(X)
-
-
-def test_tokenizer_names_a_wrong_pattern():
-    with pytest.raises(ValueError, match=r"pattern '\(' is not a regular expression"):
-        Tokenizer("(").transform(["text"])
-
-
-# -- Vocabulary ---------------------------------------------------------------
-
-
-def test_ids_by_falling_frequency_then_alphabet_after_the_symbols():
-    vocabulary = Vocabulary().fit([["b", "c", "b", "a"], ["c", "<unk>", "</s>"]])
-    assert vocabulary.words_.tolist() == ["</s>", "<unk>", "b", "c", "a"]
-    assert (vocabulary.boundary_id_, vocabulary.unknown_id_) == (0, 1)
-    ids = vocabulary.transform([["a", "zoo", "</s>", "<unk>"], []])
-    assert [i.tolist() for i in ids] == [[4, 1, 0, 1], []]
-    assert [i.dtype for i in ids] == [np.int32, np.int32]
-
-
-def test_without_a_boundary_unknown_is_first():
-    vocabulary = Vocabulary(boundary=None).fit([["a"]])
-    assert vocabulary.words_.tolist() == ["<unk>", "a"]
-    assert (vocabulary.boundary_id_, vocabulary.unknown_id_) == (None, 0)
-
-
-def test_rare_words_are_unknown():
-    documents = [["a"] * 4 + ["b"] * 3 + ["c"]]
-    by_count = Vocabulary(min_count=3).fit(documents)
-    assert by_count.words_.tolist() == ["</s>", "<unk>", "a", "b"]
-    assert Vocabulary(max_words=3).fit(documents).n_words_ == 3
-    assert by_count.count_unknown([*documents, ["d", "a", "d"]]).tolist() == [1, 2]
-
-
-@given(st.lists(st.lists(st.text(min_size=1), max_size=6), min_size=1, max_size=4))
-def test_known_tokens_come_back(documents):
-    vocabulary = Vocabulary()
-    ids = vocabulary.fit_transform(documents)
-    assert vocabulary.inverse_transform(ids) == documents
-    # A token spelled like the symbol is the symbol.
-    spelled = sum(document.count("<unk>") for document in documents)
-    assert vocabulary.count_unknown(documents).sum() == spelled
-
-
-@given(
-    st.lists(st.lists(st.sampled_from("abcdefg"), max_size=9), min_size=2),
-    st.integers(1, 5),
-)
-def test_the_training_documents_show_the_largest_id(documents, min_count):
-    # Else a model that infers n_words from a fold could not score the next one.
-    ids = Vocabulary(min_count=min_count).fit_transform(documents)
-    vocabulary = Vocabulary(min_count=min_count).fit(documents)
-    if sum(map(len, ids)):
-        assert max(i.max(initial=0) for i in ids) == vocabulary.n_words_ - 1
-
-
-@pytest.mark.parametrize(
-    ("params", "message"),
-    [
-        ({"min_count": 0}, "min_count"),
-        ({"min_count": 1.5}, "min_count"),
-        ({"max_words": 2}, "above 2"),
-        ({"unknown": "x", "boundary": "x"}, "another string"),
-        ({"unknown": None}, "instance of 'str'"),
-    ],
-)
-def test_vocabulary_refuses_parameters(params, message):
-    with pytest.raises(ValueError, match=message):
-        Vocabulary(**params).fit([["a"]])
-
-
-def test_vocabulary_refuses_what_is_not_tokens():
-    with pytest.raises(TypeError, match="Put a Tokenizer before"):
-        Vocabulary().fit(["raw text"])
-    with pytest.raises(TypeError, match="got 3 of type int"):
-        Vocabulary().fit([[3]])
-    with pytest.raises(ValueError, match=r"X\[0\] has 9 at 0, but n_words=3"):
-        Vocabulary().fit([["a"]]).inverse_transform([[9]])
-
-
-# -- TextLM -------------------------------------------------------------------
 
 
 def test_score_is_the_mean_over_tokens_with_the_boundary():
@@ -439,15 +314,3 @@ def test_what_has_no_order_or_is_no_list_is_refused(use):
 def test_a_missing_document_is_no_text(use, missing):
     with pytest.raises(TypeError, match=r"X\[0\] is missing"):
         use([missing])
-
-
-def test_tokens_that_are_no_strings_are_not_unknown_words():
-    vocabulary = Vocabulary().fit([["a"]])
-    for token in (3, None, float("nan")):
-        with pytest.raises(TypeError, match="tokens must be strings"):
-            vocabulary.transform([["a", token]])
-    for document in ({"a": 1}, {"a"}):
-        with pytest.raises(TypeError, match=r"X\[0\] is a"):
-            vocabulary.transform([document])
-    with pytest.raises(TypeError, match=r"X\[0\] is 3: a document must be a list"):
-        vocabulary.transform([3])
