@@ -24,7 +24,7 @@ __all__ = ["WordClasses", "read_classes", "write_classes"]
 
 # Called a few times a second with (passes done, passes in all, mutual
 # information in nats).
-Progress = Callable[[float, int, float], None]
+ReportPass = Callable[[float, int, float], None]
 
 # Temperatures of the first and the last cooling pass, in nats for a word with
 # one neighbour on each side. The gains of a word that occurs n times differ by
@@ -138,7 +138,7 @@ class WordClasses(TransformerMixin, BaseEstimator):
         self.verbose = verbose
 
     def fit(
-        self, ids: ArrayLike, y: Any = None, *, progress: Progress | None = None
+        self, ids: ArrayLike, y: Any = None, *, progress: ReportPass | None = None
     ) -> Self:
         """Find the classes.
 
@@ -170,7 +170,7 @@ class WordClasses(TransformerMixin, BaseEstimator):
         self,
         before: NDArray[np.int32],
         after: NDArray[np.int32],
-        progress: Progress | None = None,
+        progress: ReportPass | None = None,
     ) -> Self:
         """Find the classes of words that stand side by side."""
         self._check_parameters()

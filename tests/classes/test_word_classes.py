@@ -15,6 +15,7 @@ from nplm._kernels import reference
 from nplm._kernels.classes import _exchange
 from nplm.classes.partition import Bigrams, Partition
 from nplm.classes.word_classes import read_classes, write_classes
+from tests.helpers import published_corpus
 
 N_WORDS = 30
 
@@ -289,9 +290,7 @@ def test_classes_that_no_file_can_hold(tmp_path, words, labels, message):
 @pytest.mark.corpora
 def test_brown_prefix_figures():
     """mkcls, the reference, finds 193.9 in 4.4 s on the first 100,000 tokens."""
-    from tests.ngrams.test_figures import corpus
-
-    ids = corpus("brown").train[:100_000]
+    ids = published_corpus("brown").train[:100_000]
     model = WordClasses(100, random_state=0).fit(ids)
     p = np.bincount(ids) / len(ids)
     entropy = -sum(x * log(x) for x in p if x > 0)
