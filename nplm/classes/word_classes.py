@@ -21,7 +21,7 @@ __all__ = ["WordClasses"]
 
 # Called a few times a second with (passes done, passes in all, mutual
 # information in nats).
-Progress = Callable[[float, int, float], None]
+ReportPass = Callable[[float, int, float], None]
 
 # Temperatures of the first and the last cooling pass, in nats for a word with
 # one neighbour on each side. The gains of a word that occurs n times differ by
@@ -143,7 +143,7 @@ class WordClasses(TransformerMixin, BaseEstimator):
         self.verbose = verbose
 
     def fit(
-        self, ids: ArrayLike, y: Any = None, *, progress: Progress | None = None
+        self, ids: ArrayLike, y: Any = None, *, progress: ReportPass | None = None
     ) -> Self:
         """Find the classes.
 
@@ -175,7 +175,7 @@ class WordClasses(TransformerMixin, BaseEstimator):
         self,
         before: NDArray[np.int32],
         after: NDArray[np.int32],
-        progress: Progress | None = None,
+        progress: ReportPass | None = None,
     ) -> Self:
         """Find the classes of words that stand side by side."""
         self._validate_params()

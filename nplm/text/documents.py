@@ -369,7 +369,7 @@ class TextLM(DensityMixin, BaseEstimator):
 
     def _check_document(self, ids: ArrayLike, name: str) -> NDArray[np.int32]:
         check_is_fitted(self)
-        document = _check_document(ids, name, self.n_words_)
+        document = _checked_ids(ids, name, self.n_words_)
         self._refuse_marks([document], [name])
         return document
 
@@ -396,9 +396,7 @@ class TextLM(DensityMixin, BaseEstimator):
         """Contexts, next words, and the document of each."""
         X = check_documents(X, ITEM, IDS_ADVICE, name)
         names = [f"{name}[{i}]" for i in range(len(X))]
-        documents = [
-            _check_document(ids, where, n_words) for ids, where in zip(X, names)
-        ]
+        documents = [_checked_ids(ids, where, n_words) for ids, where in zip(X, names)]
         self._refuse_marks(documents, names)
         lengths = np.array([len(ids) + 1 for ids in documents], dtype=np.intp)
         if lengths.sum() == (0 if self.predict_boundary else len(documents)):
@@ -423,9 +421,7 @@ class TextLM(DensityMixin, BaseEstimator):
         return tags
 
 
-def _check_document(
-    ids: ArrayLike, name: str, n_words: int | None
-) -> NDArray[np.int32]:
+def _checked_ids(ids: ArrayLike, name: str, n_words: int | None) -> NDArray[np.int32]:
     if isinstance(ids, (str, bytes)):
         raise TypeError(
             f"{name} is a string, {ids[:30]!r}: a document must be an array of word "
