@@ -116,8 +116,7 @@ class Lines:
             reason, at, n_lines, row = _ngram_parse.parse_ngrams(
                 np.frombuffer(self._buffer, dtype=np.uint8),
                 self._at,
-                text.text,
-                text.start,
+                text.words,
                 text.slots,
                 weights,
                 highest,

@@ -371,12 +371,10 @@ class KneserNeyLM(BackoffModel):
             for rows in blocks(len(all_parents), BLOCK_WINDOWS):
                 parents = all_parents[rows]
                 _kneser_ney.kneser_ney(
+                    counts.arrays,
                     level,
                     parents.start,
                     parents.stop,
-                    counts.child_start,
-                    counts.start,
-                    counts.words,
                     modified,
                     self.discounts_,
                     min_counts,

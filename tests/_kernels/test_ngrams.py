@@ -21,6 +21,10 @@ def counted(request):
     return tree, np.concatenate([X[:50], contexts]), y[:100]
 
 
+def arrays_of(module, tree):
+    return reference.Tree.of(tree) if module is reference else tree.arrays
+
+
 def estimated(module, tree, interpolate, min_counts):
     prob, bow = np.empty(len(tree.words)), np.empty(len(tree.context_word))
     calls = [(0, 0, 1)]
@@ -30,10 +34,8 @@ def estimated(module, tree, interpolate, min_counts):
         calls += [(level, first, middle), (level, middle, last)]
     for call in calls:
         module.kneser_ney(
+            arrays_of(module, tree),
             *call,
-            tree.child_start,
-            tree.start,
-            tree.words,
             tree.continuation_counts(),
             np.array([[0.4, 0.9, 1.3]] * 4),
             np.array(min_counts),
@@ -62,12 +64,12 @@ def test_lookup_kernels(counted):
     prob, bow = (
         a.astype(np.float32) for a in estimated(_kneser_ney, tree, True, [1] * 4)
     )
-    arrays = (tree.child_start, tree.context_word, tree.start, tree.words, prob, bow)
     rows = [np.empty((len(X), N_WORDS)) for _ in range(2)]
     words = [np.empty(len(X)) for _ in range(2)]
     for module, row, word in zip((_backoff, reference), rows, words):
-        module.backoff_distribution(*arrays, X, tree.path(), row)
-        module.backoff_prob(*arrays, X, y, tree.path(), word)
+        arrays = arrays_of(module, tree)
+        module.backoff_distribution(arrays, prob, bow, X, tree.path(), row)
+        module.backoff_prob(arrays, prob, bow, X, y, tree.path(), word)
     assert_allclose(*rows, rtol=1e-12)
     assert_allclose(*words, rtol=1e-12)
     assert_allclose(rows[0][np.arange(len(y)), y], words[0], rtol=1e-12)
@@ -76,17 +78,17 @@ def test_lookup_kernels(counted):
 def test_frequency_kernels(counted):
     tree, X, y = counted
     totals = tree.totals()
-    arrays = (tree.child_start, tree.context_word, tree.start, tree.words)
-    arrays += (tree.counts, totals)
     weights = np.random.default_rng(0).dirichlet(np.ones(5), size=len(X))
     results = []
     for module in (_interpolation, reference):
+        arrays = arrays_of(module, tree)
+        counts = (tree.counts, totals)
         members = np.empty((len(X), 5))
         frequency = np.empty(len(X), dtype=np.int64)
         mixed = np.empty((len(X), N_WORDS))
-        module.relative_frequencies(*arrays, X, y, tree.path(), members)
-        module.context_frequencies(*arrays[:2], totals, X, tree.path(), frequency)
-        module.mixed_frequencies(*arrays, weights, X, tree.path(), mixed)
+        module.relative_frequencies(arrays, *counts, X, y, tree.path(), members)
+        module.context_frequencies(arrays, totals, X, tree.path(), frequency)
+        module.mixed_frequencies(arrays, *counts, weights, X, tree.path(), mixed)
         results.append((members, frequency, mixed))
     for fast, naive in zip(*results):
         assert_allclose(fast, naive, rtol=1e-12)
@@ -99,9 +101,9 @@ def test_find_kernels(counted, level):
     results = []
     for module in (_backoff, reference):
         contexts, index = np.empty((2, len(X)), dtype=np.int32)
-        arrays = (tree.child_start, tree.context_word)
-        module.find_contexts(*arrays, X, tree.path(), contexts)
-        module.find_ngrams(tree.start, tree.words, contexts, y, index)
+        arrays = arrays_of(module, tree)
+        module.find_contexts(arrays, X, tree.path(), contexts)
+        module.find_ngrams(arrays, contexts, y, index)
         results.append((contexts, index))
     assert_array_equal(*(contexts for contexts, _ in results))
     assert_array_equal(*(index for _, index in results))

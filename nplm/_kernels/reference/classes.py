@@ -2,8 +2,33 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
+
+
+@dataclass
+class Neighbours:
+    """What stands beside each word of a text, and how often."""
+
+    start: NDArray[np.int32]
+    neighbour: NDArray[np.int32]
+    count: NDArray[np.int32]
+    totals: NDArray[np.int64]
+    table: NDArray[np.float64]
+
+
+@dataclass
+class Classes:
+    """A class for each word, and the counts of the class bigrams."""
+
+    n_open: int
+    labels: NDArray[np.int32]
+    counts: NDArray[np.int32]
+    nonzero: NDArray[np.uint64]
+    totals: NDArray[np.int64]
+    tally: NDArray[np.float64]
 
 
 def bigram_objective(counts: NDArray[np.int32], totals: NDArray[np.int64]) -> float:
@@ -19,25 +44,14 @@ def exchange(
     words: NDArray[np.int32],
     uniforms: NDArray[np.float64],
     temperatures: NDArray[np.float64],
-    n_open: int,
-    start: NDArray[np.int32],
-    neighbour: NDArray[np.int32],
-    count: NDArray[np.int32],
-    word_totals: NDArray[np.int64],
-    table: NDArray[np.float64],
-    labels: NDArray[np.int32],
-    counts: NDArray[np.int32],
-    nonzero: NDArray[np.uint64],
-    totals: NDArray[np.int64],
-    sums: NDArray[np.int32],
-    seen: NDArray[np.int32],
-    gains: NDArray[np.float64],
-    tally: NDArray[np.float64],
+    neighbours: Neighbours,
+    classes: Classes,
 ) -> None:
     """Move each word in turn to its best class, or draw one: all counted anew."""
-    n_words, n_classes = len(labels), len(gains)
-    before = np.repeat(np.arange(n_words), np.diff(start[1]))
-    after, n = neighbour[1], count[1]
+    labels, counts, totals = classes.labels, classes.counts, classes.totals
+    n_words, n_classes = len(labels), len(counts[0])
+    before = np.repeat(np.arange(n_words), np.diff(neighbours.start[1]))
+    after, n = neighbours.neighbour[1], neighbours.count[1]
 
     def count_classes() -> float:
         counts[:] = 0
@@ -48,17 +62,19 @@ def exchange(
 
     for w, uniform, temperature in zip(words, uniforms, temperatures):
         g = labels[w]
-        for h in range(n_open):
+        gains = np.empty(classes.n_open)
+        for h in range(classes.n_open):
             labels[w] = h
             gains[h] = count_classes()
-        gain = gains[:n_open] - gains[:n_open].max()
+        gain = gains - gains.max()
         if temperature > 0:
             p = np.where(gain / temperature > -30, np.exp(gain / temperature), 0.0)
             labels[w] = np.searchsorted(p.cumsum(), uniform * p.sum(), side="right")
         else:
             labels[w] = gain.argmax() if gain[g] < -1e-6 else g
-        tally += (gains[labels[w]] - gains[g], labels[w] != g)
+        classes.tally += (gains[labels[w]] - gains[g], labels[w] != g)
     count_classes()
-    bits = np.zeros((2, n_classes, 64 * nonzero.shape[2]), dtype=np.uint8)
+    bits = np.zeros((2, n_classes, 64 * classes.nonzero.shape[2]), dtype=np.uint8)
     bits[:, :, :n_classes] = counts > 0
-    nonzero[:] = np.packbits(bits, axis=2, bitorder="little").view(np.uint64)
+    packed = np.packbits(bits, axis=2, bitorder="little")
+    classes.nonzero[:] = packed.view(np.uint64)
