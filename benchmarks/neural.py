@@ -31,11 +31,19 @@ if __name__ == "__main__" and os.environ.get("MALLOC_MMAP_MAX_") != "0":
 
 import numpy as np
 from _limits import bandwidth, gflops
+from _networks import (
+    NETWORKS,
+    TIMED,
+    Shape,
+    Windows,
+    bare_network,
+    random_windows,
+    train_bare,
+)
 from _table import parser, report
 from numpy.typing import NDArray
 
-from nplm import NeuralLM, windows
-from nplm.neural.network import Network, kernel_tier
+from nplm.neural.network import kernel_tier
 from nplm.parallel.threads import blas_threads
 
 try:
@@ -43,57 +51,25 @@ try:
 except ImportError:
     torch = None
 
-NETWORKS = {
-    "MLP1": dict(n_words=17_907, n=5, h=50, m=60, direct=True),
-    "MLP9": dict(n_words=17_907, n=5, h=100, m=30, direct=False),
-    "AP": dict(n_words=17_964, n=6, h=60, m=100, direct=True),
-}
-Windows = tuple[NDArray[np.int32], NDArray[np.int32]]
 
-
-def flops(n_words: int, n: int, h: int, m: int, direct: bool, part: str) -> int:
+def flops(shape: Shape, part: str) -> int:
     """Multiplications and additions an example: the output units, three times
     (logits, gradient, update) in training, once in scoring."""
-    inputs = (n - 1) * m
-    below = h * inputs
-    units = n_words * (h + direct * inputs + 1)
-    return 2 * (units + below) * (3 if part == "train" else 1)
-
-
-def weight_bytes(n_words: int, n: int, h: int, m: int, direct: bool) -> int:
-    """Size of the output units' weights, one row a word."""
-    return 4 * n_words * (h + direct * (n - 1) * m + 1)
-
-
-def random_windows(n_examples: int, n_words: int, n_context: int) -> Windows:
-    """Words as frequent as in text (Zipf): what is visited often is in cache."""
-    rng = np.random.default_rng(0)
-    p = 1 / np.arange(1, n_words + 1)
-    ids = rng.choice(n_words, n_examples + n_context, p=p / p.sum()).astype(np.int32)
-    return windows(ids, n_context)
+    units = shape.n_words * shape.width
+    return 2 * (units + shape.h * shape.inputs) * (3 if part == "train" else 1)
 
 
 class Nplm:
     name = "nplm"
 
-    def __init__(
-        self, shape: dict[str, Any], precision: str, threads: int, batch: int
-    ) -> None:
-        lm = NeuralLM(
-            n_words=shape["n_words"], n_hidden=shape["h"], embedding_dim=shape["m"],
-            direct=shape["direct"], precision=precision, n_jobs=threads, random_state=0,
-        )  # fmt: skip
-        self.X, self.y = random_windows(1000, shape["n_words"], shape["n"] - 1)
-        lm._start_fit(self.X, self.y)
-        self.network: Network = lm._initialise(self.y, np.random.RandomState(0))
+    def __init__(self, shape: Shape, precision: str, threads: int, batch: int) -> None:
+        lm = shape.estimator(precision=precision, n_jobs=threads)
+        self.network = bare_network(lm, *random_windows(1000, shape))
         self.batch = batch
 
     def train(self, X: NDArray[np.int32], y: NDArray[np.int32]) -> None:
         with blas_threads(1):
-            self.network.train(
-                X, y, np.arange(len(y)), batch_size=self.batch,
-                learning_rate_init=1e-3, learning_rate_decay=1e-8, alpha=1e-4,
-            )  # fmt: skip
+            train_bare(self.network, X, y, np.arange(len(y)), self.batch)
 
     def score(self, X: NDArray[np.int32], y: NDArray[np.int32]) -> None:
         with blas_threads(1):
@@ -103,17 +79,13 @@ class Nplm:
 class Torch:
     name = "PyTorch"
 
-    def __init__(
-        self, shape: dict[str, Any], precision: str, threads: int, batch: int
-    ) -> None:
+    def __init__(self, shape: Shape, precision: str, threads: int, batch: int) -> None:
         torch.set_num_threads(threads)
         torch.manual_seed(0)
-        inputs = (shape["n"] - 1) * shape["m"]
-        width = shape["h"] + (inputs if shape["direct"] else 0)
-        self.C = torch.nn.Embedding(shape["n_words"], shape["m"], sparse=True)
-        self.H = torch.nn.Linear(inputs, shape["h"])
-        self.out = torch.nn.Linear(width, shape["n_words"])
-        self.direct, self.batch = shape["direct"], batch
+        self.C = torch.nn.Embedding(shape.n_words, shape.m, sparse=True)
+        self.H = torch.nn.Linear(shape.inputs, shape.h)
+        self.out = torch.nn.Linear(shape.width - 1, shape.n_words)
+        self.direct, self.batch = shape.direct, batch
         self.mixed = precision == "bfloat16"
         self.sgd = torch.optim.SGD(
             [*self.C.parameters(), *self.H.parameters(), *self.out.parameters()],
@@ -165,20 +137,20 @@ def rate(run: Callable[..., None], data: Windows, batch: int, seconds: float) ->
     return best
 
 
-def share(mine: float, shape: dict[str, Any], part: str, row: dict[str, Any]) -> float:
+def share(mine: float, shape: Shape, part: str, row: dict[str, Any]) -> float:
     """Of this machine's limit: memory's one example at a time, else arithmetic's."""
-    threads, size = row["threads"], weight_bytes(**shape)
+    threads, size = row["threads"], shape.output_bytes()
     if row["K"] == 1 and part == "train":
         read, change = bandwidth(size, threads)
         return mine * (size / read + 2 * size / change) / 1e9
     limit = gflops(row["precision"], threads)
-    return mine * flops(**shape, part=part) / 1e9 / limit
+    return mine * flops(shape, part) / 1e9 / limit
 
 
 def measure(args: argparse.Namespace) -> Iterator[dict[str, Any]]:
     for name in args.networks:
         shape = NETWORKS[name]
-        data = random_windows(200_000, shape["n_words"], shape["n"] - 1)
+        data = random_windows(200_000, shape)
         for precision, threads, batch in product(
             args.precision, args.threads, args.batch
         ):
@@ -197,10 +169,10 @@ def measure(args: argparse.Namespace) -> Iterator[dict[str, Any]]:
                     other = rate(getattr(theirs, part), data, batch, args.seconds)
                 passes = 3 if part == "train" else 1
                 # Scoring has its own mini-batches.
-                moved = weight_bytes(**shape) * passes / batch if passes == 3 else None
+                moved = shape.output_bytes() * passes / batch if passes == 3 else None
                 row |= {
                     "nplm ex/s": mine,
-                    "GFLOP/s": mine * flops(**shape, part=part) / 1e9,
+                    "GFLOP/s": mine * flops(shape, part) / 1e9,
                     "GB/s": mine * moved / 1e9 if moved else None,
                     "share": share(mine, shape, part, row),
                     "PyTorch ex/s": other,
@@ -210,7 +182,7 @@ def measure(args: argparse.Namespace) -> Iterator[dict[str, Any]]:
                 yield row
 
 
-def best_of(rows: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+def at_best_batch(rows: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     """Each side at its own best K."""
     key = itemgetter("network", "part", "precision", "threads")
     for _, group in groupby(sorted(rows, key=key), key):
@@ -233,7 +205,7 @@ def best_of(rows: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
 def limits(args: argparse.Namespace) -> Iterator[dict[str, Any]]:
     for threads in args.threads:
         for name in args.networks:
-            size = weight_bytes(**NETWORKS[name])
+            size = NETWORKS[name].output_bytes()
             read, change = bandwidth(size, threads)
             yield {
                 "threads": threads, "float32 GFLOP/s": gflops("float32", threads),
@@ -245,7 +217,7 @@ def limits(args: argparse.Namespace) -> Iterator[dict[str, Any]]:
 
 def main() -> None:
     options = parser(__doc__)
-    options.add_argument("--networks", nargs="+", default=list(NETWORKS))
+    options.add_argument("--networks", nargs="+", default=TIMED)
     options.add_argument("--threads", nargs="+", type=int, default=[1, 2])
     options.add_argument("--batch", nargs="+", type=int, default=[1, 16, 128, 512])
     options.add_argument("--precision", nargs="+", default=["float32", "bfloat16"])
@@ -259,7 +231,7 @@ def main() -> None:
     kernels = ", ".join(f"{name} on {kernel_tier(name)}" for name in args.precision)
     report("What this machine can do", list(limits(args)))
     report(f"{kernels}: at equal K", rows, args.json)
-    report(f"{kernels}: each at its best K", list(best_of(rows)))
+    report(f"{kernels}: each at its best K", list(at_best_batch(rows)))
 
 
 if __name__ == "__main__":

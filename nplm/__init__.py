@@ -16,7 +16,8 @@ from nplm.ngrams.backoff_lm import BackoffLM
 from nplm.ngrams.interpolated_trigram import InterpolatedTrigram
 from nplm.ngrams.kneser_ney import KneserNeyLM
 from nplm.text.documents import TextLM
-from nplm.text.tokenizer import Tokenizer, Vocabulary
+from nplm.text.tokenizer import Tokenizer
+from nplm.text.vocabulary import Vocabulary
 from nplm.text.windows import contiguous_split, windows
 
 __version__ = "0.1.0.dev0"

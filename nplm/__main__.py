@@ -1,5 +1,5 @@
 """``python -m nplm``: the `nplm` command."""
 
-from nplm.cli.compare import main
+from nplm.cli import main
 
 main(prog_name="python -m nplm")

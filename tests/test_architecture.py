@@ -1,6 +1,7 @@
-"""The floors of the house: who may import whom, types included."""
+"""The floors of the house: who may import whom, types included; tests likewise."""
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -15,12 +16,14 @@ FLOORS = [
     {"__main__"},
     {"cli"},
     {"experiments"},
+    {"inspection"},
     {"formats", "datasets", "mpi"},
     {"mixtures"},
     {"classes", "ngrams", "neural"},
     {"training"},
     {"parallel", "text"},
-    {"_base", "_warnings", "exceptions"},
+    {"_base"},
+    {"_blocks", "_checks", "_files", "_warnings", "exceptions"},
     {"_kernels"},
 ]
 # Class-based models are n-gram models of classes.
@@ -117,3 +120,23 @@ def test_only_agreement_imports_mpi4py():
 def test_only_warnings_warns():
     # Who warns otherwise points at a line of nplm, not at the user's.
     assert users_of("warnings.warn(") == {"_warnings.py"}
+
+
+def test_folders_of_tests_are_those_of_the_package():
+    folders = {path.parent.name for path in Path(__file__).parent.glob("*/*.py")}
+    assert folders <= {room_of(path) for path in SOURCES}
+
+
+# Until the network's tests are taken apart.
+FROM_A_TEST = {"neural/test_numerics.py", "neural/test_rows.py"}
+
+
+def test_no_test_imports_another():
+    tests = Path(__file__).parent
+    found = {
+        str(path.relative_to(tests))
+        for path in tests.rglob("*.py")
+        if re.search(r"^\s*(from|import) tests\b(?!\.helpers| import helpers)",
+                     path.read_text(), re.MULTILINE)
+    }  # fmt: skip
+    assert found == FROM_A_TEST, "what two tests share lives in tests/helpers.py"

@@ -2,7 +2,7 @@
 
 Kernels take typed memoryviews and fill what they are given: no Python object,
 no estimator, no print, no stopping rule. Bounds checks are off, so callers
-check word ids first (``nplm._base``).
+check word ids first (``nplm._checks``).
 """
 
 from importlib.util import find_spec

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import numbers
 import warnings
-from typing import Self
+from numbers import Real
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
+from sklearn.utils._param_validation import Interval
 
-from nplm._base import LanguageModel, all_or_nothing, check_boundary, check_ids
+from nplm._base import LanguageModel, all_or_nothing
+from nplm._checks import Whole, check_boundary, check_ids
 from nplm.classes.word_classes import WordClasses
 from nplm.ngrams.kneser_ney import KneserNeyLM
 from nplm.training.em import fit_mixture_weights
@@ -103,6 +105,12 @@ class ClassLM(LanguageModel):
     ((2, 100), True)
     """
 
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_classes": [Whole(1)],
+        "uniform_weight": [Interval(Real, 0, 1, closed="both"), None],
+        "random_state": ["random_state"],
+    }
+
     def __init__(
         self,
         order: int | None = None,
@@ -160,7 +168,6 @@ class ClassLM(LanguageModel):
                 "give 2 or more."
             )
         held_out = self._check_held_out(X_val, y_val)
-        self._check_uniform_weight()
         check_boundary(self.boundary, self.n_words_)
         # Numbers without gaps: a class that no word has would take probability.
         found, labels = np.unique(self._find_labels(X, y), return_inverse=True)
@@ -184,15 +191,6 @@ class ClassLM(LanguageModel):
         self.uniform_weight_ = self._estimate_uniform_weight(counts, held_out)
         self.n_parameters_ = model.n_parameters_ + 2 * self.n_words_ + 1
         return self
-
-    def _check_uniform_weight(self) -> None:
-        weight = self.uniform_weight
-        if weight is not None and (
-            not isinstance(weight, numbers.Real) or not 0 <= weight <= 1
-        ):
-            raise ValueError(
-                f"uniform_weight must be None or a number from 0 to 1, got {weight!r}."
-            )
 
     def _find_labels(
         self, X: NDArray[np.int32], y: NDArray[np.int32]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from nplm._base import MAX_N_WORDS
+from nplm._checks import MAX_N_WORDS
 from nplm._kernels.classes import _exchange
 from nplm.training.pace import SECONDS_A_CALL
 
@@ -66,6 +67,10 @@ class Bigrams:
         self.table = np.arange(min(len(after) + 1, TABLE_SIZE), dtype=np.float64)
         self.table[1:] *= np.log(self.table[1:])
 
+    def arrays(self, kind: Callable[..., Any]) -> Any:
+        """Return the neighbours of the words, as a kernel or its twin takes them."""
+        return kind(self.start, self.neighbour, self.count, self.totals, self.table)
+
 
 class Partition:
     """A class for each word, and the counts of the class bigrams.
@@ -118,15 +123,23 @@ class Partition:
         bits = np.zeros((2, C, -(-C // 64) * 64), dtype=np.uint8)
         bits[:, :, :C] = self.counts > 0
         self.nonzero = np.packbits(bits, axis=2, bitorder="little").view(np.uint64)
-        self.sums = np.zeros((2, C), dtype=np.int32)
-        self.seen = np.empty((2, C), dtype=np.int32)
-        self.gains = np.empty(C)
         self.tally = np.zeros(2)
         n = len(bigrams.after)
         cells = counts[counts > 0]
         sums = self.totals[self.totals > 0]
         log_likelihood = (cells * np.log(cells)).sum() - (sums * np.log(sums)).sum()
         self._information = float(log_likelihood / n + np.log(n))
+
+    def arrays(self, kind: Callable[..., Any]) -> Any:
+        """Return the classes and counts, as a kernel or its twin takes them."""
+        return kind(
+            self.n_open,
+            self.labels,
+            self.counts,
+            self.nonzero,
+            self.totals,
+            self.tally,
+        )
 
     @property
     def mutual_information(self) -> float:
@@ -144,7 +157,9 @@ class Partition:
         Yields the fraction of the words visited. Where the calls cut depends on
         the clock, but what is computed does not.
         """
-        bigrams, n = self.bigrams, len(self.words)
+        neighbours = self.bigrams.arrays(_exchange.Neighbours)
+        classes = self.arrays(_exchange.Classes)
+        n = len(self.words)
         uniforms = rng.random_sample(n)
         temperatures = temperature * self.heat
         self.tally[1] = 0
@@ -156,20 +171,8 @@ class Partition:
                 self.words[rows],
                 uniforms[rows],
                 temperatures[rows],
-                self.n_open,
-                bigrams.start,
-                bigrams.neighbour,
-                bigrams.count,
-                bigrams.totals,
-                bigrams.table,
-                self.labels,
-                self.counts,
-                self.nonzero,
-                self.totals,
-                self.sums,
-                self.seen,
-                self.gains,
-                self.tally,
+                neighbours,
+                classes,
             )
             done = min(done + size, n)
             seconds = time.perf_counter() - started

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import numbers
-import os
 import time
-from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import Any, Self
+from collections.abc import Callable
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,16 +12,16 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from nplm._base import MAX_N_WORDS, check_boundary, check_ids, check_n_words
+from nplm._checks import COMMON, Whole, check_boundary, check_ids
 from nplm._warnings import warn
 from nplm.classes.partition import Bigrams, Partition
 from nplm.text.windows import windows
 
-__all__ = ["WordClasses", "read_classes", "write_classes"]
+__all__ = ["WordClasses"]
 
 # Called a few times a second with (passes done, passes in all, mutual
 # information in nats).
-Progress = Callable[[float, int, float], None]
+ReportPass = Callable[[float, int, float], None]
 
 # Temperatures of the first and the last cooling pass, in nats for a word with
 # one neighbour on each side. The gains of a word that occurs n times differ by
@@ -120,6 +117,14 @@ class WordClasses(TransformerMixin, BaseEstimator):
     0.69
     """
 
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **COMMON,
+        "n_classes": [Whole(1)],
+        "max_iter": [Whole(0)],
+        "random_state": ["random_state"],
+        "verbose": ["verbose"],
+    }
+
     def __init__(
         self,
         n_classes: int = 500,
@@ -138,7 +143,7 @@ class WordClasses(TransformerMixin, BaseEstimator):
         self.verbose = verbose
 
     def fit(
-        self, ids: ArrayLike, y: Any = None, *, progress: Progress | None = None
+        self, ids: ArrayLike, y: Any = None, *, progress: ReportPass | None = None
     ) -> Self:
         """Find the classes.
 
@@ -161,7 +166,7 @@ class WordClasses(TransformerMixin, BaseEstimator):
         ValueError
             If ids or a parameter are out of range, or there is only one token.
         """
-        check_n_words(self.n_words)
+        self._validate_params()
         stream = check_ids(ids, "ids", ndim=1, n_words=self.n_words)
         X, after = windows(stream, 1, boundary=self.boundary)
         return self._fit_pairs(X[:, 0], after, progress)
@@ -170,10 +175,15 @@ class WordClasses(TransformerMixin, BaseEstimator):
         self,
         before: NDArray[np.int32],
         after: NDArray[np.int32],
-        progress: Progress | None = None,
+        progress: ReportPass | None = None,
     ) -> Self:
         """Find the classes of words that stand side by side."""
-        self._check_parameters()
+        self._validate_params()
+        if self.boundary is not None and self.n_classes < 2:
+            raise ValueError(
+                "n_classes=1 leaves no class for words beside that of the boundary; "
+                "give 2 or more."
+            )
         largest = int(max(before.max(), after.max()))
         n_words = largest + 1 if self.n_words is None else int(self.n_words)
         check_boundary(self.boundary, n_words)
@@ -239,19 +249,6 @@ class WordClasses(TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         return self.labels_[check_ids(ids, "ids", ndim=1, n_words=self.n_words_)]
 
-    def _check_parameters(self) -> None:
-        for name, least in (("n_classes", 1), ("max_iter", 0)):
-            value = getattr(self, name)
-            if not isinstance(value, numbers.Integral) or value < least:
-                raise ValueError(
-                    f"{name} must be a whole number from {least}, got {value!r}."
-                )
-        if self.boundary is not None and self.n_classes < 2:
-            raise ValueError(
-                "n_classes=1 leaves no class for words beside that of the boundary; "
-                "give 2 or more."
-            )
-
     def _report(self, temperature: float, history: dict[str, list[float]]) -> None:
         if not self.verbose:
             return
@@ -268,102 +265,3 @@ class WordClasses(TransformerMixin, BaseEstimator):
         tags.input_tags.two_d_array = False
         tags.input_tags.one_d_array = True
         return tags
-
-
-def write_classes(
-    path: str | os.PathLike[str], words: Sequence[str], labels: ArrayLike
-) -> None:
-    """Write a class file: a line ``word<TAB>class`` for each word, in UTF-8.
-
-    Parameters
-    ----------
-    path : path-like
-        The file, replaced where it exists.
-    words : sequence of str, shape (n_words,)
-        The words, in the order of their ids (``Vocabulary.words_``).
-    labels : array-like of int, shape (n_words,)
-        The class of each word (``WordClasses.labels_``).
-
-    Raises
-    ------
-    ValueError
-        If lengths differ, a class is no whole number from 0, or a word is empty,
-        occurs twice, or holds a tab or the end of a line.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from nplm.word_classes import read_classes, write_classes
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_classes(folder + "/classes.tsv", ["a", "the", "rose"], [1, 1, 0])
-    ...     words, labels = read_classes(folder + "/classes.tsv")
-    >>> words, labels
-    (['a', 'the', 'rose'], array([1, 1, 0], dtype=int32))
-    """
-    classes = check_ids(labels, "labels", ndim=1)
-    if len(words) != len(classes):
-        raise ValueError(
-            f"{len(words)} words but {len(classes)} labels: give one class a word."
-        )
-    seen: set[str] = set()
-    for i, word in enumerate(words):
-        if word in seen or not word or len(word.splitlines()) > 1 or "\t" in word:
-            raise ValueError(
-                f"words[{i}] is {word!r}: the words of a class file are distinct and "
-                "hold no tab and no end of a line."
-            )
-        seen.add(word)
-    lines = [f"{word}\t{label}\n" for word, label in zip(words, classes)]
-    Path(path).write_text("".join(lines), encoding="utf-8", newline="\n")
-
-
-def read_classes(
-    path: str | os.PathLike[str],
-) -> tuple[list[str], NDArray[np.int32]]:
-    r"""Read a class file: a line ``word<TAB>class`` for each word, in UTF-8.
-
-    Parameters
-    ----------
-    path : path-like
-        The file, as `write_classes` or mkcls writes it.
-
-    Returns
-    -------
-    words : list of str
-        In the order of the file.
-    labels : ndarray of int32, shape (n_words,)
-        The class of each word.
-
-    Raises
-    ------
-    ValueError
-        If a line is anything else, or a word occurs twice; it names the line.
-    """
-    words: list[str] = []
-    labels: list[int] = []
-    line_of: dict[str, int] = {}
-    for number, raw in enumerate(Path(path).read_bytes().splitlines(), 1):
-        where = f"{os.fspath(path)}, line {number}"
-        try:
-            line = raw.decode("utf-8")
-        except UnicodeDecodeError as error:
-            raise ValueError(f"{where}: not UTF-8 ({error.reason}).") from None
-        word, tab, label = line.partition("\t")
-        if not (word and tab and label.isascii() and label.isdigit()):
-            raise ValueError(
-                f"{where}: expected word<TAB>class, class a whole number from 0, got "
-                f"{line!r}."
-            )
-        if word in line_of:
-            raise ValueError(
-                f"{where}: {word!r} has a class already, on line {line_of[word]}."
-            )
-        # By its digits first: int refuses thousands of them.
-        if len(label) > len(str(MAX_N_WORDS)) or int(label) >= MAX_N_WORDS:
-            raise ValueError(
-                f"{where}: class {label[:20]} must be below {MAX_N_WORDS}."
-            )
-        line_of[word] = number
-        words.append(word)
-        labels.append(int(label))
-    return words, np.array(labels, dtype=np.int32)

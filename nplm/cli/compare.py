@@ -1,106 +1,46 @@
-"""The ``nplm`` command."""
+"""``nplm compare``: the paper's models on a corpus, side by side."""
 
 from __future__ import annotations
 
 import json
 import math
-import os
-import tempfile
 import warnings
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import click
 import joblib
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    Progress,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
-from rich.table import Table
-from sklearn.utils import Bunch
 
 import nplm
 from nplm import DivergenceError, NeuralLM
 from nplm._base import LanguageModel
-from nplm.datasets import fetch_brown, fetch_ptb, load_python_docs, load_text
-from nplm.experiments.compare import Row, compare, nearest_words, oov_rates, suggestions
+from nplm.cli._bars import StageBars
+from nplm.cli._corpora import load_corpus
+from nplm.cli._files import writable_file, writable_folder
+from nplm.cli._jobs import Job, mpi_job
+from nplm.cli._options import POSITIVE, network_options
+from nplm.cli._tables import one_line, print_corpus, print_examples, print_table
+from nplm.datasets import Corpus
+from nplm.experiments import Row, compare
+from nplm.inspection import nearest_words, suggestions
 
-__all__ = ["main"]
+__all__ = ["compare_command"]
 
-CORPORA: dict[str, Callable[[], Bunch]] = {
-    "python-docs": load_python_docs,
-    "brown": fetch_brown,
-    "ptb": fetch_ptb,
-}
 REPETITIVE = (
     "Docstrings repeat one another, across the parts too: that favours the n-gram "
     "models, which remember phrases. On running text (--corpus brown) the order turns."
 )
+# What a corpus, a parameter or a full disk may raise: told without a traceback.
+EXPECTED = (OSError, ImportError, ValueError)
 # The exit code of a program that SIGINT ended, as shells have it.
 INTERRUPTED = 130
-DEFAULTS = NeuralLM().get_params()
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(nplm.__version__, prog_name="nplm")
-def main() -> None:
-    """Language models of Bengio et al. (2003) beside their n-gram baselines."""
-
-
-def _writable_file(_ctx: Any, _param: Any, path: Path | None) -> Path | None:
-    """Refuse a file that cannot be written, before hours of training."""
-    if path is not None:
-        if path.is_dir():
-            raise click.BadParameter(f"{path} is a folder; name a file.")
-        if path.exists() and not os.access(path, os.W_OK):
-            raise click.BadParameter(f"{path} cannot be written to.")
-        _probe(path.absolute().parent)
-    return path
-
-
-def _writable_folder(_ctx: Any, _param: Any, path: Path | None) -> Path | None:
-    if path is not None:
-        try:
-            path.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise click.BadParameter(
-                f"the folder {path} cannot be made: {error.strerror}."
-            ) from error
-        _probe(path)
-    return path
-
-
-def _probe(folder: Path) -> None:
-    # Only writing tells: permissions say yes on a read-only file system.
-    try:
-        tempfile.TemporaryFile(dir=folder).close()
-    except OSError as error:
-        raise click.BadParameter(
-            f"the folder {folder} cannot be written to: {error.strerror}."
-        ) from error
-
-
-def _network_option(name: str, parameter: str, type_: Any, text: str) -> Any:
-    """Declare an option for a parameter of NeuralLM, with its default."""
-    return click.option(
-        name, parameter, type=type_, default=DEFAULTS[parameter], help=text
-    )
-
-
-POSITIVE = click.IntRange(min=1)
-ABOVE_ZERO = click.FloatRange(min=0, min_open=True)
-
-
-@main.command("compare", context_settings={"show_default": True})
+@click.command("compare", context_settings={"show_default": True})
 @click.option(
     "--corpus",
     "corpus_name",
@@ -120,65 +60,7 @@ ABOVE_ZERO = click.FloatRange(min=0, min_open=True)
     help="Rarer words of PATH are <unk>. Perplexities of different vocabularies do "
     "not compare.",
 )
-@click.option(
-    "--order",
-    type=click.IntRange(min=2),
-    default=5,
-    help="The network's n: it sees n - 1 words of context.",
-)
-@_network_option("--hidden", "n_hidden", click.IntRange(min=0), "Hidden units, h.")
-@_network_option("--embedding", "embedding_dim", POSITIVE, "Features of a word, m.")
-@click.option(
-    "--direct/--no-direct",
-    default=DEFAULTS["direct"],
-    help="Direct connections from the features to the output.",
-)
-@_network_option(
-    "--learning-rate", "learning_rate_init", ABOVE_ZERO, "Step per example, at first."
-)
-@_network_option(
-    "--decay",
-    "learning_rate_decay",
-    click.FloatRange(min=0),
-    "The step is divided by 1 + decay * examples seen.",
-)
-@_network_option(
-    "--alpha", "alpha", click.FloatRange(min=0), "Weight decay, not on the biases."
-)
-@_network_option(
-    "--epochs",
-    "max_iter",
-    POSITIVE,
-    "At most so many; the validation part may stop training earlier.",
-)
-@_network_option(
-    "--patience",
-    "n_iter_no_change",
-    POSITIVE,
-    "Epochs without a better validation perplexity before stopping.",
-)
-@_network_option(
-    "--batch-size",
-    "batch_size",
-    POSITIVE,
-    "Examples an update; 1 is the paper's algorithm.",
-)
-@_network_option("--jobs", "n_jobs", int, "Threads; -1 is all cores.  [default: 1]")
-@_network_option(
-    "--parallel",
-    "parallel",
-    click.Choice(["rows", "async", "locked"]),
-    "What threads share: output rows, or examples.",
-)
-@_network_option(
-    "--precision",
-    "precision",
-    click.Choice(["float32", "float64"]),
-    "Arithmetic of the network.",
-)
-@click.option(
-    "--seed", "random_state", type=click.IntRange(min=0), default=0, help="Random seed."
-)
+@network_options
 @click.option(
     "--ngram-order", type=click.IntRange(min=2), default=5, help="Kneser-Ney's n."
 )
@@ -191,14 +73,14 @@ ABOVE_ZERO = click.FloatRange(min=0, min_open=True)
     "--json",
     "json_path",
     type=click.Path(path_type=Path),
-    callback=_writable_file,
+    callback=writable_file,
     help="Also write the results as data to this file.",
 )
 @click.option(
     "--output",
     "folder",
     type=click.Path(path_type=Path),
-    callback=_writable_folder,
+    callback=writable_folder,
     help="Save the trained models (joblib) and the words to this folder.",
 )
 @click.pass_context
@@ -232,221 +114,179 @@ def compare_command(
       nplm compare --corpus novels/ --epochs 5 --json result.json --output models
       mpiexec -n 4 python -m mpi4py -m nplm compare --corpus brown --mpi
     """  # noqa: D301  (click reads the control character)
-    if parameters["n_hidden"] == 0 and not parameters["direct"]:
-        raise click.UsageError(
-            "--hidden 0 leaves no path from the context to the output: add --direct."
-        )
-    job = _mpi(ctx) if mpi else _Job()
-    if job.quiet:
-        json_path = folder = None
+    network = _network(parameters)
+    job = mpi_job(parameters["n_jobs"]) if mpi else Job()
+    files = _Files() if job.quiet else _Files(json_path, folder)
     console = Console(quiet=job.quiet)
     status = Console(stderr=True, quiet=job.quiet)
-    network = NeuralLM(**parameters)
-    try:
-        network._check_parameters()
-    except ValueError as error:
-        raise click.UsageError(str(error)) from error
-    results: list[tuple[Row, LanguageModel]] = []
-    corpus: Bunch | None = None
-    exit_code, failure = 0, None
+    with warnings.catch_warnings(record=True) as notes:
+        warnings.simplefilter("always")
+        load = partial(load_corpus, ctx, corpus_name, lines, min_count)
+        corpus = _load(load, job, status)
+        print_corpus(console, corpus_name, corpus)
+        run = _Run(corpus_name, corpus, parameters, network)
+        # Under mpiexec an interrupt kills: what is trained is kept at once.
+        keep = partial(_keep, files, status) if mpi else None
+        _train(run, job, status, ngram_order, keep)
 
-    def train() -> None:
-        with _Bars(status) as bars:
-            for result in compare(
-                corpus, network, ngram_order=ngram_order, progress=bars.show,
-                fit_network=job.fit_network,
-            ):  # fmt: skip
-                results.append(result)
-                if mpi:
-                    status.print(_line(result[0]), markup=False)
-                    write(report("The comparison did not end."))
+    report = run.report(run.failure)
+    print_table(console, [row for row, _ in run.results])
+    if corpus_name == "python-docs":
+        console.print(REPETITIVE)
+    print_examples(console, report)
+    for note in dict.fromkeys(str(note.message) for note in notes):
+        status.print(f"Note: {note}", style="yellow", markup=False)
+    if run.failure:
+        status.print(run.failure, style="red", markup=False)
+    if files.write(run, report, status):
+        files.name_them(run, status)
+    else:
+        run.exit_code = run.exit_code or 1
+    ctx.exit(0 if job.quiet else run.exit_code)
 
-    def models() -> dict[str, LanguageModel]:
-        done = {row.model: model for row, model in results}
-        if exit_code == INTERRUPTED and hasattr(network, "C_"):
-            done["NeuralLM"] = network
+
+@dataclass
+class _Run:
+    """A comparison on its way: what it has trained, and how it ended."""
+
+    corpus_name: str
+    corpus: Corpus
+    parameters: dict[str, Any]
+    network: NeuralLM
+    results: list[tuple[Row, LanguageModel]] = field(default_factory=list)
+    exit_code: int = 0
+    failure: str | None = None
+
+    def end(self, exit_code: int, failure: str) -> None:
+        self.exit_code, self.failure = exit_code, failure
+
+    def models(self) -> dict[str, LanguageModel]:
+        """Name what is trained; with it a network whose training was interrupted."""
+        done = {row.model: model for row, model in self.results}
+        if self.exit_code == INTERRUPTED and hasattr(self.network, "C_"):
+            done["NeuralLM"] = self.network
         return done
 
-    def report(failure: str | None) -> dict[str, Any]:
-        return _report(corpus_name, corpus, results, parameters, models(), failure)
+    def report(self, failure: str | None) -> dict[str, Any]:
+        """All that is shown, as data that JSON can hold."""
+        corpus, network = self.corpus, self.models().get("NeuralLM")
+        return {
+            "corpus": self.corpus_name,
+            "n_words": corpus.n_words,
+            "tokens": {part: len(corpus[part]) for part in ("train", "valid", "test")},
+            "oov_rate": corpus.oov_rates(),
+            "rows": [_finite(asdict(row)) for row, _ in self.results],
+            "parameters": self.parameters,
+            "next_words": [] if network is None else suggestions(network, corpus),
+            "nearest_words": (
+                {} if network is None else nearest_words(network.C_, corpus.words)
+            ),
+            "nplm": nplm.__version__,
+            "failure": failure,
+        }
 
-    def write(report: dict[str, Any]) -> bool:
+
+class _Files(NamedTuple):
+    """Where the results are written, if anywhere."""
+
+    json_path: Path | None = None
+    folder: Path | None = None
+
+    def write(self, run: _Run, report: dict[str, Any], status: Console) -> bool:
+        """Write all; say so and return False where that fails."""
         try:
-            if folder:
-                _save(folder, models(), corpus)
-            if json_path:
+            if self.folder:
+                self._save_models(run, self.folder)
+            if self.json_path:
                 text = json.dumps(report, indent=2) + "\n"
-                json_path.write_text(text, encoding="utf-8")
+                self.json_path.write_text(text, encoding="utf-8")
         except OSError as error:
             status.print(f"Not all was written: {error}.", style="red", markup=False)
             return False
         return True
 
-    with warnings.catch_warnings(record=True) as notes:
-        warnings.simplefilter("always")
-        try:
-            with job.guard():
-                load = partial(_load, ctx, corpus_name, lines, min_count)
-                corpus = job.together(load)
-                _print_corpus(console, corpus_name, corpus)
-                job.together(train)
-        except DivergenceError as error:
-            exit_code, failure = 1, f"The training of the network diverged. {error}"
-        except KeyboardInterrupt:
-            if corpus is None:
-                status.print("Interrupted before anything was trained.", style="red")
-                ctx.exit(INTERRUPTED)
-            exit_code, failure = INTERRUPTED, "Interrupted."
-        except (OSError, ImportError, ValueError) as error:
-            if job.quiet:
-                ctx.exit()  # the first process says it
-            if corpus is None or not results:
-                raise click.ClickException(str(error)) from error
-            exit_code, failure = 1, str(error)
+    def _save_models(self, run: _Run, folder: Path) -> None:
+        for name, model in run.models().items():
+            joblib.dump(model, folder / f"{name}.joblib")
+        joblib.dump(run.corpus.vocabulary, folder / "vocabulary.joblib")
+        # The word of id i is on line i + 1.
+        words = "".join(f"{word}\n" for word in run.corpus.words)
+        (folder / "words.txt").write_text(words, encoding="utf-8")
 
-    _print_table(console, [row for row, _ in results])
-    figures = report(failure)
-    if corpus_name == "python-docs":
-        console.print(REPETITIVE)
-    _print_examples(console, figures)
-    for note in dict.fromkeys(str(note.message) for note in notes):
-        status.print(f"Note: {note}", style="yellow", markup=False)
-    if failure:
-        status.print(failure, style="red", markup=False)
-    if not write(figures):
-        exit_code = exit_code or 1
-    else:
-        if folder:
-            status.print(f"Saved to {folder}: {', '.join(models())}", markup=False)
-        if json_path:
-            status.print(f"Results: {json_path}", markup=False)
-    ctx.exit(0 if job.quiet else exit_code)
+    def name_them(self, run: _Run, status: Console) -> None:
+        if self.folder:
+            names = ", ".join(run.models())
+            status.print(f"Saved to {self.folder}: {names}", markup=False)
+        if self.json_path:
+            status.print(f"Results: {self.json_path}", markup=False)
 
 
-class _Job(NamedTuple):
-    """How the processes of mpiexec do things together; or this one alone."""
-
-    fit_network: Callable[..., Any] = NeuralLM.fit
-    quiet: bool = False  # another process reports
-    together: Callable[[Callable[[], Any]], Any] = lambda work: work()
-    guard: Callable[[], AbstractContextManager[Any]] = nullcontext
-
-
-def _mpi(ctx: click.Context) -> _Job:
-    try:
-        from nplm import mpi
-        from nplm.parallel.agreement import Ranks
-    except ImportError as error:
-        raise click.ClickException(str(error)) from error
-    if ctx.params["n_jobs"] not in (None, 1):
+def _network(parameters: dict[str, Any]) -> NeuralLM:
+    """Make the network to train, its parameters checked."""
+    if parameters["n_hidden"] == 0 and not parameters["direct"]:
         raise click.UsageError(
-            "--mpi trains on one thread a process: leave --jobs out."
+            "--hidden 0 leaves no path from the context to the output: add --direct."
         )
-    ranks = Ranks()
-    return _Job(mpi.fit, ranks.rank > 0, ranks.all_or_none, ranks.guard)
+    network = NeuralLM(**parameters)
+    try:
+        network._check_parameters()
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
+    return network
 
 
-def _load(ctx: click.Context, name: str, lines: bool, min_count: int) -> Bunch:
-    if name not in CORPORA:
-        if not Path(name).exists():
-            raise ValueError(
-                f"--corpus {name}: there is no such file or folder, and the named "
-                f"corpora are {', '.join(CORPORA)}."
-            )
-        return load_text(name, lines=lines, min_count=min_count)
-    for option in ("lines", "min_count"):
-        if ctx.get_parameter_source(option) != click.core.ParameterSource.DEFAULT:
-            raise click.UsageError(
-                f"--{option.replace('_', '-')} is for --corpus PATH; {name} has its "
-                "own protocol."
-            )
-    return CORPORA[name]()
+def _load(load: Callable[[], Corpus], job: Job, status: Console) -> Corpus:
+    try:
+        with job.guard():
+            return job.together(load)
+    except KeyboardInterrupt:
+        status.print("Interrupted before anything was trained.", style="red")
+        raise click.exceptions.Exit(INTERRUPTED) from None
+    except EXPECTED as error:
+        raise _refusal(job, error) from error
 
 
-class _Bars(Progress):
-    """A bar for each stage, with an estimate of the time left."""
+def _train(
+    run: _Run,
+    job: Job,
+    status: Console,
+    ngram_order: int,
+    keep: Callable[[_Run], None] | None,
+) -> None:
+    """Train the models one by one; note in `run` what ended that too early."""
 
-    def __init__(self, console: Console) -> None:
-        super().__init__(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            TextColumn("{task.percentage:>3.0f}%"),
-            TimeElapsedColumn(),
-            TextColumn("left"),
-            TimeRemainingColumn(),
-            TextColumn("{task.fields[note]}"),
-            console=console,
-            transient=True,
-        )
-        self._stage = ""
+    def train() -> None:
+        with StageBars(status) as bars:
+            for result in compare(
+                run.corpus, run.network, ngram_order=ngram_order,
+                progress=bars.show, fit_network=job.fit_network,
+            ):  # fmt: skip
+                run.results.append(result)
+                if keep is not None:
+                    keep(run)
 
-    def show(self, stage: str, done: int, total: int, note: str) -> None:
-        """Be the `progress` of `nplm.experiments.compare.compare`."""
-        if stage != self._stage:
-            for task in self.task_ids:
-                self.remove_task(task)
-            self._stage = stage
-            self.add_task(stage, total=None, note="")
-        self.update(self.task_ids[0], completed=done, total=total or None, note=note)
-
-
-def _print_corpus(console: Console, name: str, corpus: Bunch) -> None:
-    console.print(f"[bold]{name}[/bold]", highlight=False)
-    console.print(corpus.DESCR, markup=False, highlight=False)
-
-
-def _line(row: Row) -> str:
-    return (
-        f"{row.model}: perplexity {row.train:.1f} (training), {row.valid:.1f} "
-        f"(validation), {row.test:.1f} (test), {row.seconds:.1f} s"
-    )
+    try:
+        with job.guard():
+            job.together(train)
+    except DivergenceError as error:
+        run.end(1, f"The training of the network diverged. {error}")
+    except KeyboardInterrupt:
+        run.end(INTERRUPTED, "Interrupted.")
+    except EXPECTED as error:
+        if job.quiet or not run.results:
+            raise _refusal(job, error) from error
+        run.end(1, str(error))
 
 
-def _print_table(console: Console, rows: list[Row]) -> None:
-    # Without frames and padding it fits a terminal of 80 columns.
-    table = Table(title="Perplexity", box=SIMPLE_HEAD, padding=0, show_edge=False)
-    table.add_column("model", no_wrap=True)
-    for column in ("n", "h", "m", "direct", "train", "valid", "test"):
-        table.add_column(column, justify="right")
-    table.add_column("parameters", justify="right")
-    table.add_column("seconds", justify="right")
-    for row in rows:
-        table.add_row(
-            row.model,
-            str(row.n),
-            *("" if value is None else str(value) for value in (row.h, row.m)),
-            {None: "", True: "yes", False: "no"}[row.direct],
-            *(f"{perplexity:.1f}" for perplexity in (row.train, row.valid, row.test)),
-            f"{row.parameters:,}",
-            f"{row.seconds:.1f}",
-        )
-    console.print(table)
+def _refusal(job: Job, error: Exception) -> Exception:
+    """Return what ends the command; the first process alone says why."""
+    return click.exceptions.Exit(0) if job.quiet else click.ClickException(str(error))
 
 
-def _report(
-    name: str,
-    corpus: Bunch,
-    results: list[tuple[Row, LanguageModel]],
-    parameters: dict[str, Any],
-    models: dict[str, LanguageModel],
-    failure: str | None,
-) -> dict[str, Any]:
-    """All that is shown, as data that JSON can hold."""
-    network = models.get("NeuralLM")
-    return {
-        "corpus": name,
-        "n_words": corpus.n_words,
-        "tokens": {part: len(corpus[part]) for part in ("train", "valid", "test")},
-        "oov_rate": oov_rates(corpus),
-        "rows": [_finite(asdict(row)) for row, _ in results],
-        "parameters": parameters,
-        "next_words": [] if network is None else suggestions(network, corpus),
-        "nearest_words": (
-            {} if network is None else nearest_words(network.C_, corpus.words)
-        ),
-        "nplm": nplm.__version__,
-        "failure": failure,
-    }
+def _keep(files: _Files, status: Console, run: _Run) -> None:
+    """Report the latest model, and write the files."""
+    status.print(one_line(run.results[-1][0]), markup=False)
+    files.write(run, run.report("The comparison did not end."), status)
 
 
 def _finite(row: dict[str, Any]) -> dict[str, Any]:
@@ -455,28 +295,3 @@ def _finite(row: dict[str, Any]) -> dict[str, Any]:
         key: None if isinstance(value, float) and not math.isfinite(value) else value
         for key, value in row.items()
     }
-
-
-def _print_examples(console: Console, report: dict[str, Any]) -> None:
-    rates = (f"{rate:.2%} of {part}" for part, rate in report["oov_rate"].items())
-    console.print(f"\nOut of vocabulary (<unk>): {', '.join(rates)}.", markup=False)
-    if not report["nearest_words"]:
-        return
-    console.print("\n[bold]Next words[/bold], by the neural model")
-    for example in report["next_words"]:
-        words = ", ".join(f"{word} {p:.2f}" for word, p in example["suggestions"])
-        line = f"  {' '.join(example['context'])} ({example['next']}): {words}"
-        console.print(line, markup=False, highlight=False, soft_wrap=True)
-    console.print("\n[bold]Nearest words[/bold], by the cosine of their features")
-    for word, nearest in report["nearest_words"].items():
-        line = f"  {word}: {', '.join(nearest)}"
-        console.print(line, markup=False, highlight=False, soft_wrap=True)
-
-
-def _save(folder: Path, models: dict[str, LanguageModel], corpus: Bunch) -> None:
-    for name, model in models.items():
-        joblib.dump(model, folder / f"{name}.joblib")
-    joblib.dump(corpus.vocabulary, folder / "vocabulary.joblib")
-    # The word of id i is on line i + 1.
-    words = "".join(f"{word}\n" for word in corpus.words)
-    (folder / "words.txt").write_text(words, encoding="utf-8")

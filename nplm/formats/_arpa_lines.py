@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,12 +11,20 @@ from numpy.typing import NDArray
 from nplm._kernels.files import _ngram_format
 from nplm.formats._words import BEGIN, END, WordText
 from nplm.ngrams.backoff import BackoffTree
+from nplm.ngrams.tree import ContextTree
 
-__all__ = ["NgramLines"]
+__all__ = ["BUFFER_BYTES", "NgramLines", "spelling_of"]
 
 BUFFER_BYTES = 1 << 24
 # What the toolkits write for the logarithm of zero.
 LOG_ZERO = -99
+
+
+def spelling_of(tree: ContextTree, text: WordText, boundary: int | None) -> Any:
+    """How kernels spell the n-grams of a tree."""
+    begin = np.frombuffer(BEGIN.encode(), dtype=np.uint8)
+    mark = -1 if boundary is None else boundary
+    return _ngram_format.Spelling(tree.arrays, tree.parents(), text.words, begin, mark)
 
 
 class NgramLines:
@@ -35,9 +44,9 @@ class NgramLines:
         self, tree: BackoffTree, words: list[str], boundary: int | None
     ) -> None:
         self.tree, self.words, self.boundary = tree, words, boundary
-        self.parent = tree.parents()
         self.made = tree.contexts_made()
         self.text = WordText(words)
+        self.spelling = spelling_of(tree, self.text, boundary)
         self.unpredicted = self._unpredicted()
 
     def n_lines(self, level: int) -> int:
@@ -59,21 +68,14 @@ class NgramLines:
         has_weights = level + 1 < tree.order
         while context < last:
             context, n = _ngram_format.format_ngrams(
+                self.spelling,
+                tree.prob,
+                tree.bow,
+                self.made if has_weights else self.made[:0],
                 context,
                 last,
                 level,
                 line,
-                self.parent,
-                tree.context_word,
-                tree.start,
-                tree.words,
-                tree.prob,
-                tree.bow,
-                self.made if has_weights else self.made[:0],
-                self.text.text,
-                self.text.start,
-                np.frombuffer(BEGIN.encode(), dtype=np.uint8),
-                -1 if self.boundary is None else self.boundary,
                 buffer,
             )
             yield buffer[:n].data

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,6 +14,7 @@ from sklearn.utils.metaestimators import _BaseComposition
 from sklearn.utils.validation import check_is_fitted
 
 from nplm._base import LanguageModel, all_or_nothing
+from nplm._checks import Whole, non_negative
 from nplm.mixtures.uniform_lm import UniformLM
 from nplm.ngrams.counts import NgramCounts
 from nplm.ngrams.frequencies import RelativeFrequencies
@@ -103,6 +104,12 @@ class MixtureLM(_BaseComposition, LanguageModel):
 
     weights_: NDArray[np.float64]
     order = None  # a mixture has no order of its own: its members have
+    # Members and weights must agree: `_check_estimators` and `_check_weights`.
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "include_uniform": ["boolean"],
+        "max_iter": [Whole(0)],
+        "tol": [non_negative()],
+    }
 
     def __init__(
         self,
@@ -275,10 +282,6 @@ class MixtureLM(_BaseComposition, LanguageModel):
 
     def _check_weights(self, n: int) -> NDArray[np.float64] | None:
         """Return the weights of the `n` members, None where they are learned."""
-        if self.max_iter < 0 or not self.tol >= 0:
-            raise ValueError(
-                f"max_iter={self.max_iter!r} and tol={self.tol!r} must not be negative."
-            )
         if isinstance(self.weights, str):
             if self.weights == "uniform":
                 return np.full(n, 1 / n)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils._param_validation import StrOptions
 
 from nplm._base import LanguageModel, all_or_nothing
 
@@ -47,6 +48,9 @@ class UniformLM(LanguageModel):
     """
 
     order = 1
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "words": [StrOptions({"all", "unseen"})],
+    }
 
     def __init__(self, words: str = "all", *, n_words: int | None = None) -> None:
         self.words = words
@@ -76,8 +80,6 @@ class UniformLM(LanguageModel):
         -------
         self : UniformLM
         """
-        if self.words not in ("all", "unseen"):
-            raise ValueError(f'words must be "all" or "unseen", got {self.words!r}.')
         _, y = self._start_fit(X, y)
         self._check_held_out(X_val, y_val)
         shared = np.ones(self.n_words_)

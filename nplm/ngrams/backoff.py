@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from threading import RLock
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nplm._base import BLOCK_WINDOWS, blocks, blocks_of_rows
+from nplm._blocks import BLOCK_WINDOWS, blocks, blocks_of_rows
 from nplm._kernels.ngrams import _backoff
 from nplm._kernels.ngrams._hashed import MAX_ORDER as MAX_HASHED_ORDER
 from nplm.ngrams.hashed import HashedNgrams
@@ -112,7 +112,7 @@ class BackoffTree(WeightedTree):
         if table is not None:
             return table.next_word_prob(X, y)
         out = np.empty(len(y))
-        arrays, path = self._arrays(), self.path()
+        arrays, path = (self.arrays, self.prob, self.bow), self.path()
         for rows in blocks(len(y), BLOCK_WINDOWS):
             _backoff.backoff_prob(*arrays, X[rows], y[rows], path, out[rows])
         return out
@@ -145,10 +145,6 @@ class BackoffTree(WeightedTree):
         finally:
             _HASHING.release()
 
-    def __getstate__(self) -> dict[str, Any]:
-        # The hash table is as large as the tree, and quickly made again.
-        return {field.name: getattr(self, field.name) for field in fields(self)}
-
     def distribution(self, X: NDArray[np.int32]) -> NDArray[np.float64]:
         """Probability of every word after each context.
 
@@ -162,7 +158,7 @@ class BackoffTree(WeightedTree):
         prob : ndarray of float64, shape (n_samples, n_words)
         """
         out = np.empty((len(X), self.n_words))
-        arrays, path = self._arrays(), self.path()
+        arrays, path = (self.arrays, self.prob, self.bow), self.path()
         for rows in blocks_of_rows(len(X), self.n_words):
             _backoff.backoff_distribution(*arrays, X[rows], path, out[rows])
         return out
@@ -177,12 +173,8 @@ class BackoffTree(WeightedTree):
         """
         made = np.empty(self.followers(self.order - 1).start, dtype=np.int32)
         _backoff.contexts_made(
-            self.level_start,
-            self.child_start,
-            self.context_word,
+            self.arrays,
             self.parents(),
-            self.start,
-            self.words,
             np.full(self.n_words, -1, dtype=np.int32),
             self.path(),
             made,
@@ -223,16 +215,6 @@ class BackoffTree(WeightedTree):
             words=self.words[keep],
             prob=self.prob[keep],
             bow=self.bow[useful],
-        )
-
-    def _arrays(self) -> tuple[NDArray[np.generic], ...]:
-        return (
-            self.child_start,
-            self.context_word,
-            self.start,
-            self.words,
-            self.prob,
-            self.bow,
         )
 
 

@@ -1,21 +1,19 @@
-"""The estimator around a back-off model: what estimation and ARPA files end in."""
+"""BackoffLM: an n-gram model that was estimated elsewhere."""
 
 from __future__ import annotations
 
-import numbers
 from typing import Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from nplm._base import LanguageModel, all_or_nothing
 from nplm.ngrams.backoff import BackoffTree
-from nplm.ngrams.pruning import pruned_by_entropy
+from nplm.ngrams.backoff_model import BackoffModel
 
 __all__ = ["BackoffLM"]
 
 
-class BackoffLM(LanguageModel):
+class BackoffLM(BackoffModel):
     """An n-gram model that backs off, as read from a file.
 
     Scores, and gives the distribution of the next word, like any other model; it
@@ -68,7 +66,6 @@ class BackoffLM(LanguageModel):
         self.n_words = n_words
         self.boundary = boundary
 
-    @all_or_nothing
     def fit(
         self,
         X: ArrayLike,
@@ -110,55 +107,3 @@ class BackoffLM(LanguageModel):
         model.n_features_in_ = max(tree.order - 1, 1)
         model._set_tree(tree)
         return model
-
-    def prune(self, threshold: float) -> Self:
-        r"""Drop the n-grams whose loss raises perplexity the least (Stolcke 1998).
-
-        An n-gram (c, w) is dropped, and its context's back-off weight recomputed,
-        if that alone changes the model's own perplexity by less than the fraction
-        `threshold`: with P the model and P' the model without it,
-
-        .. math:: \exp D(P \| P') - 1 < threshold,
-            \quad D(P \| P') = -P(c) \sum_v P(v|c) [\log P'(v|c) - \log P(v|c)].
-
-        Longer n-grams go first; one that longer ones still begin with stays, and
-        so does every unigram. P(c) is the product of the model's own
-        probabilities of the words of c.
-
-        Parameters
-        ----------
-        threshold : float
-            0 or more; 1e-8 to 1e-6 are usual. 0 changes nothing.
-
-        Returns
-        -------
-        self : BackoffLM
-            The same model, with fewer n-grams.
-        """
-        if not isinstance(threshold, numbers.Real) or not 0 <= threshold < np.inf:
-            raise ValueError(f"threshold must be 0 or more, got {threshold!r}.")
-        if threshold > 0:
-            self._set_tree(pruned_by_entropy(self.tree_, float(threshold)))
-        return self
-
-    @property
-    def n_parameters_(self) -> int:
-        """Probabilities and back-off weights stored."""
-        # Counted when asked for: a file mapped into memory is not read to load it.
-        n_contexts = int(np.count_nonzero(np.diff(self.tree_.start)))
-        return int(self.n_ngrams_.sum()) + n_contexts
-
-    def _set_tree(self, tree: BackoffTree) -> None:
-        self.tree_ = tree
-        self.n_ngrams_ = tree.n_ngrams
-
-    def _predict_proba(self, X: NDArray[np.int32]) -> NDArray[np.float64]:
-        return self.tree_.distribution(X)
-
-    def _log_prob(
-        self, X: NDArray[np.int32], y: NDArray[np.int32]
-    ) -> NDArray[np.float64]:
-        prob = self.tree_.next_word_prob(X, y)
-        # A file may give a word no probability at all.
-        with np.errstate(divide="ignore"):
-            return np.log(prob, out=prob)

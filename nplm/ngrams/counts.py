@@ -172,7 +172,7 @@ class NgramCounts(ContextTree):
             n_followers = np.diff(self.start[first : last + 1])
             above = np.repeat(parent[first:last], n_followers)
             suffix = np.empty(len(above), dtype=np.int32)
-            _backoff.find_ngrams(self.start, self.words, above, self.words[own], suffix)
+            _backoff.find_ngrams(self.arrays, above, self.words[own], suffix)
             if (suffix < 0).any():
                 gram = self.ngrams(level)[np.argmax(suffix < 0)].tolist()
                 raise ValueError(
@@ -233,9 +233,7 @@ class NgramCounts(ContextTree):
         """
         out = np.empty_like(self.counts)
         slot = np.empty(self.n_words, dtype=np.int32)
-        _counts.continuation_counts(
-            self.child_start, self.start, self.words, self.counts, slot, out
-        )
+        _counts.continuation_counts(self.arrays, self.counts, slot, out)
         return out
 
     def totals(self) -> NDArray[np.int64]:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nplm._base import BLOCK_WINDOWS, blocks, blocks_of_rows
+from nplm._blocks import BLOCK_WINDOWS, blocks, blocks_of_rows
 from nplm._kernels.ngrams import _interpolation
 from nplm.ngrams.counts import NgramCounts
 
@@ -73,10 +73,11 @@ class RelativeFrequencies:
         """
         tree = self.counts
         out = np.empty(len(X), dtype=np.int64)
-        arrays = tree.child_start, tree.context_word, self.totals
         path = tree.path()
         for rows in blocks(len(X), BLOCK_WINDOWS):
-            _interpolation.context_frequencies(*arrays, X[rows], path, out[rows])
+            _interpolation.context_frequencies(
+                tree.arrays, self.totals, X[rows], path, out[rows]
+            )
         return out
 
     def prob(self, X: NDArray[np.int32], y: NDArray[np.int32]) -> NDArray[np.float64]:
@@ -126,13 +127,5 @@ class RelativeFrequencies:
             )
         return out
 
-    def _arrays(self) -> tuple[NDArray[Any], ...]:
-        tree = self.counts
-        return (
-            tree.child_start,
-            tree.context_word,
-            tree.start,
-            tree.words,
-            tree.counts,
-            self.totals,
-        )
+    def _arrays(self) -> tuple[Any, ...]:
+        return self.counts.arrays, self.counts.counts, self.totals

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from nplm._base import BLOCK_WINDOWS, blocks
+from nplm._blocks import BLOCK_WINDOWS, blocks
 from nplm._kernels.ngrams import _hashed
 from nplm.ngrams.tree import WeightedTree
 
@@ -34,9 +34,7 @@ class HashedNgrams:
         self._unigrams = tree.prob[: tree.n_words]
         self._weights = tree.bow[: tree.n_words + 1]
         keys = np.empty(len(tree.context_word), dtype=np.uint64)
-        _hashed.context_keys(
-            tree.level_start, tree.child_start, tree.context_word, keys
-        )
+        _hashed.context_keys(tree.arrays, keys)
         # A level's slots serve the n-grams of k + 1 words and contexts as long.
         n_contexts = np.append(np.diff(tree.level_start)[1:], 0)
         n_slots = np.maximum(tree.n_ngrams, n_contexts)
@@ -48,11 +46,8 @@ class HashedNgrams:
             self._slot_start = np.concatenate([[0], np.cumsum(n_slots)])
             self._table = _aligned_zeros(int(self._slot_start[-1]) * SLOT_BYTES)
             if _hashed.fill_slots(
-                tree.level_start,
-                tree.context_word,
+                tree.arrays,
                 parent,
-                tree.start,
-                tree.words,
                 tree.prob,
                 tree.bow,
                 keys,

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import numbers
-from typing import Self
+from numbers import Real
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils._param_validation import Interval
 
 from nplm._base import LanguageModel, all_or_nothing
+from nplm._checks import Whole, non_negative
 from nplm.ngrams.counts import NgramCounts
 from nplm.ngrams.frequencies import RelativeFrequencies
 from nplm.training.em import BIN_PRIOR, FrequencyBins, fit_mixture_weights
@@ -82,6 +84,12 @@ class InterpolatedTrigram(LanguageModel):
     array([[0. , 0. , 0.5, 0.5]])
     """
 
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
+        "max_iter": [Whole(0)],
+        "tol": [non_negative()],
+    }
+
     def __init__(
         self,
         order: int | None = 3,
@@ -131,10 +139,6 @@ class InterpolatedTrigram(LanguageModel):
             too few windows to hold some out.
         """
         X, y = self._start_fit(X, y)
-        if self.max_iter < 0 or not self.tol >= 0:
-            raise ValueError(
-                f"max_iter={self.max_iter!r} and tol={self.tol!r} must not be negative."
-            )
         held_out = self._check_held_out(X_val, y_val)
         members = self._count(X, y)
         bins = FrequencyBins.of_training(members.max_frequency, members.n_tokens)
@@ -164,12 +168,7 @@ class InterpolatedTrigram(LanguageModel):
         return self
 
     def _n_kept(self, n_samples: int) -> int:
-        fraction = self.validation_fraction
-        if not isinstance(fraction, numbers.Real) or not 0 < fraction < 1:
-            raise ValueError(
-                f"validation_fraction must be between 0 and 1, got {fraction!r}."
-            )
-        n_held_out = max(1, round(fraction * n_samples))
+        n_held_out = max(1, round(self.validation_fraction * n_samples))
         if n_held_out >= n_samples:
             raise ValueError(
                 f"n_samples={n_samples} windows are too few to hold out "

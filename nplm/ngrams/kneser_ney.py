@@ -4,23 +4,18 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Sequence
-from typing import Any, Literal, Self, cast
+from typing import Any, ClassVar, Literal, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils._param_validation import StrOptions
 
-from nplm._base import (
-    BLOCK_WINDOWS,
-    MAX_N_WORDS,
-    all_or_nothing,
-    blocks,
-    check_boundary,
-    check_ids,
-    check_order,
-)
+from nplm._base import all_or_nothing
+from nplm._blocks import BLOCK_WINDOWS, blocks
+from nplm._checks import check_boundary, check_ids
 from nplm._kernels.ngrams import _kneser_ney
 from nplm.ngrams.backoff import BackoffTree
-from nplm.ngrams.backoff_lm import BackoffLM
+from nplm.ngrams.backoff_model import BackoffModel
 from nplm.ngrams.counts import MAX_TOTAL, NgramCounts
 from nplm.ngrams.discounts import (
     check_counts,
@@ -34,7 +29,7 @@ from nplm.text.windows import windows
 __all__ = ["KneserNeyLM"]
 
 
-class KneserNeyLM(BackoffLM):
+class KneserNeyLM(BackoffModel):
     r"""Kneser-Ney smoothing, interpolated or back-off.
 
     Chen and Goodman (1999): absolute discounts :math:`D_1, D_2, D_{3+}` of each
@@ -123,6 +118,11 @@ class KneserNeyLM(BackoffLM):
     ((2, 100), True)
     """
 
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "interpolate": ["boolean"],
+        "discounts": [StrOptions({"modified", "plain"})],
+    }
+
     def __init__(
         self,
         order: int | None = None,
@@ -172,7 +172,7 @@ class KneserNeyLM(BackoffLM):
         """
         X, y = self._start_fit(X, y)
         self._check_held_out(X_val, y_val)
-        self._check_parameters()
+        self._check_relations()
         return self._estimate(self._count(X, y))
 
     @all_or_nothing
@@ -200,7 +200,7 @@ class KneserNeyLM(BackoffLM):
         """
         first = not hasattr(self, "counts_")
         X, y = self._start_fit(X, y, reset=first)
-        self._check_parameters()
+        self._check_relations()
         counts = self._count(X, y)
         return self._estimate(counts if first else self.counts_.merged(counts))
 
@@ -235,13 +235,12 @@ class KneserNeyLM(BackoffLM):
         >>> model.n_ngrams_
         array([3, 7, 5])
         """
+        self._validate_params()
         if self.order is None:
             raise ValueError(
                 "order is None, but a stream has no columns to tell it: set order, "
                 "KneserNeyLM(5) for example."
             )
-        check_order(self.order)
-        check_boundary(self.boundary, MAX_N_WORDS)
         n_context = max(int(self.order) - 1, 1)
         if isinstance(ids, (list, tuple)) and ids and np.ndim(ids[0]) == 1:
             X, y = _sentence_windows(ids, n_context, self.boundary)
@@ -250,7 +249,7 @@ class KneserNeyLM(BackoffLM):
         # Where no sentence has begun X has -1: word 0 stands in for the checks.
         padded = bool((X < 0).any())
         shown, y = self._start_fit(np.maximum(X, 0) if padded else X, y)
-        self._check_parameters()
+        self._check_relations()
         X = self._nearest(X) if padded else shown
         return self._estimate(self._count(X, y, padded=padded))
 
@@ -296,6 +295,7 @@ class KneserNeyLM(BackoffLM):
         >>> model.n_ngrams_
         array([ 100, 1074, 2623])
         """
+        self._validate_params()
         if len(cast(Any, ngrams)) == 0:
             raise ValueError("ngrams is empty: there is nothing to estimate from.")
         is_list = isinstance(ngrams, (list, tuple)) and np.ndim(ngrams[0]) == 2
@@ -332,7 +332,7 @@ class KneserNeyLM(BackoffLM):
                 row += len(table)
             widest = wide
         self._start_fit(widest[:, :-1], widest[:, -1])
-        self._check_parameters()
+        self._check_relations()
         if is_list:
             columns, totals = tables_within(
                 columns[: self.order_], totals[: self.order_], self.boundary
@@ -371,12 +371,10 @@ class KneserNeyLM(BackoffLM):
             for rows in blocks(len(all_parents), BLOCK_WINDOWS):
                 parents = all_parents[rows]
                 _kneser_ney.kneser_ney(
+                    counts.arrays,
                     level,
                     parents.start,
                     parents.stop,
-                    counts.child_start,
-                    counts.start,
-                    counts.words,
                     modified,
                     self.discounts_,
                     min_counts,
@@ -401,13 +399,9 @@ class KneserNeyLM(BackoffLM):
         self.counts_ = counts
         return self
 
-    def _check_parameters(self) -> None:
+    def _check_relations(self) -> None:
         self._check_min_counts()
         check_boundary(self.boundary, self.n_words_)
-        if self.discounts not in ("modified", "plain"):
-            raise ValueError(
-                f"discounts must be 'modified' or 'plain', got {self.discounts!r}."
-            )
 
     def _check_min_counts(self) -> NDArray[np.int64]:
         """Return the minimum count of each order, shape (order_,)."""

@@ -11,13 +11,15 @@ sweep over them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nplm._kernels.ngrams import _backoff, _counts
+from nplm._kernels.ngrams._tree import Tree
 
 __all__ = ["ContextTree", "TreeBuilder", "WeightedTree"]
 
@@ -56,6 +58,21 @@ class ContextTree:
     child_start: NDArray[np.int32]
     start: NDArray[np.int32]
     words: NDArray[np.int32]
+
+    @cached_property
+    def arrays(self) -> Tree:
+        """The structure as kernels take it."""
+        return Tree(
+            self.level_start,
+            self.context_word,
+            self.child_start,
+            self.start,
+            self.words,
+        )
+
+    def __getstate__(self) -> dict[str, Any]:
+        # What is kept beside the fields is quickly made again.
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     @property
     def order(self) -> int:
@@ -135,7 +152,7 @@ class ContextTree:
         context : ndarray of int32, shape (n,)
         """
         out = np.empty(len(X), dtype=np.int32)
-        _backoff.find_contexts(self.child_start, self.context_word, X, self.path(), out)
+        _backoff.find_contexts(self.arrays, X, self.path(), out)
         return out
 
     def index(self, X: NDArray[np.int32], y: NDArray[np.int32]) -> NDArray[np.int32]:
@@ -153,7 +170,7 @@ class ContextTree:
         index : ndarray of int32, shape (n,)
         """
         out = np.empty(len(y), dtype=np.int32)
-        _backoff.find_ngrams(self.start, self.words, self.context(X), y, out)
+        _backoff.find_ngrams(self.arrays, self.context(X), y, out)
         return out
 
     def path(self) -> NDArray[np.int32]:

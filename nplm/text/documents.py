@@ -1,25 +1,77 @@
-"""A language model on documents."""
+"""A language model on documents, and what counts as documents."""
 
 from __future__ import annotations
 
-import numbers
-from collections.abc import Sequence
-from typing import Any, Self
+import math
+from collections.abc import Mapping, Sequence, Set
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, DensityMixin, clone
 from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Hidden, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from nplm._base import all_or_nothing, check_ids
-from nplm.text.tokenizer import check_document, check_documents
+from nplm._base import all_or_nothing
+from nplm._checks import Whole, check_ids
 from nplm.text.windows import windows
 
 __all__ = ["TextLM"]
 
 ITEM = "an array of word ids"
 IDS_ADVICE = "Put a Tokenizer and a Vocabulary before the TextLM."
+
+
+def check_documents(X: Any, item: str, advice: str = "", name: str = "X") -> Any:
+    """Return the documents of `X`, else raise an error that says what can be them.
+
+    They are the items of a sequence, or the one column of a DataFrame. What gives
+    its keys when it is gone through, or has no order, is not a sequence.
+    """
+    kind = type(X).__name__
+    if isinstance(X, Mapping):
+        raise TypeError(
+            f"{name} is a {kind}, which goes through its keys, "
+            f"{', '.join(map(repr, list(X)[:5]))}: give the documents under one of "
+            "them, or list(X.values())."
+        )
+    if hasattr(X, "columns") and hasattr(X, "__getitem__"):
+        columns = list(X.columns)
+        if len(columns) == 1:
+            return X[columns[0]]
+        raise TypeError(
+            f"{name} is a {kind} of {len(columns)} columns, and documents are one: "
+            f"choose the column that has them, {name}[column], from "
+            f"{', '.join(map(repr, columns[:10]))}."
+        )
+    if (
+        isinstance(X, (str, bytes, bytearray, Set))
+        or not hasattr(X, "__len__")
+        or not hasattr(X, "__iter__")
+    ):
+        raise TypeError(
+            f"{name} must be a list of documents, each {item}, got {kind}; "
+            f"a single document is a list of one. {advice}".rstrip()
+        )
+    return X
+
+
+def check_document(document: Any, name: str, item: str, advice: str) -> None:
+    """Raise an error where there is no document, or none whose items have an order."""
+    missing = document is None or type(document).__name__ in ("NAType", "NaTType")
+    if isinstance(document, (float, np.floating)):
+        missing = math.isnan(document)
+    if missing:
+        raise TypeError(
+            f"{name} is missing ({document!r}), and a document must be {item}: leave "
+            "it out, or put an empty one in its place."
+        )
+    if isinstance(document, (Mapping, Set)):
+        raise TypeError(
+            f"{name} is a {type(document).__name__}: a document must be {item}. "
+            f"{advice}".rstrip()
+        )
 
 
 class TextLM(DensityMixin, BaseEstimator):
@@ -82,6 +134,13 @@ class TextLM(DensityMixin, BaseEstimator):
     True
     """
 
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_context": [Whole(1)],
+        # None, as of a Vocabulary without a boundary, gets an error of its own.
+        "boundary": [StrOptions({"auto"}), Whole(0), Hidden(None)],
+        "predict_boundary": ["boolean"],
+    }
+
     def __init__(
         self,
         estimator: Any,
@@ -126,6 +185,7 @@ class TextLM(DensityMixin, BaseEstimator):
             If ids are negative or not whole, if there is no token at all, or if a
             document has the id 0 and no `boundary` is given.
         """
+        self._validate_params()
         if not hasattr(self.estimator, "log_prob"):
             raise TypeError(
                 f"estimator must be a language model with log_prob, such as "
@@ -305,15 +365,11 @@ class TextLM(DensityMixin, BaseEstimator):
                 "boundary=None: documents need the id of a mark that ends them; give "
                 "the Vocabulary a boundary, and its boundary_id_ here."
             )
-        mark: Any = self.boundary
-        whole = isinstance(mark, numbers.Integral) and not isinstance(mark, bool)
-        if not whole or mark < 0:
-            raise ValueError(f'boundary must be "auto" or a word id, got {mark!r}.')
-        return int(mark)
+        return int(self.boundary)
 
     def _check_document(self, ids: ArrayLike, name: str) -> NDArray[np.int32]:
         check_is_fitted(self)
-        document = _check_document(ids, name, self.n_words_)
+        document = _checked_ids(ids, name, self.n_words_)
         self._refuse_marks([document], [name])
         return document
 
@@ -340,9 +396,7 @@ class TextLM(DensityMixin, BaseEstimator):
         """Contexts, next words, and the document of each."""
         X = check_documents(X, ITEM, IDS_ADVICE, name)
         names = [f"{name}[{i}]" for i in range(len(X))]
-        documents = [
-            _check_document(ids, where, n_words) for ids, where in zip(X, names)
-        ]
+        documents = [_checked_ids(ids, where, n_words) for ids, where in zip(X, names)]
         self._refuse_marks(documents, names)
         lengths = np.array([len(ids) + 1 for ids in documents], dtype=np.intp)
         if lengths.sum() == (0 if self.predict_boundary else len(documents)):
@@ -367,9 +421,7 @@ class TextLM(DensityMixin, BaseEstimator):
         return tags
 
 
-def _check_document(
-    ids: ArrayLike, name: str, n_words: int | None
-) -> NDArray[np.int32]:
+def _checked_ids(ids: ArrayLike, name: str, n_words: int | None) -> NDArray[np.int32]:
     if isinstance(ids, (str, bytes)):
         raise TypeError(
             f"{name} is a string, {ids[:30]!r}: a document must be an array of word "

@@ -19,6 +19,7 @@ from typing import IO, Any, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from nplm._files import replacing
 from nplm._warnings import warn
 from nplm.exceptions import CheckpointError
 from nplm.parallel.processes import Processes
@@ -149,9 +150,12 @@ class Checkpoint:
         self._number += 1
         number, path = self._number, self._file(self._number)
         text = np.frombuffer(json.dumps(state).encode(), np.uint8)
-        failure = self._try(
-            lambda: _write(path, lambda file: _savez(file, arrays | {STATE: text}))
-        )
+
+        def write() -> None:
+            with replacing(path) as file:
+                _savez(file, arrays | {STATE: text})
+
+        failure = self._try(write)
         if failure is not None:
             path.unlink(missing_ok=True)
         else:
@@ -190,7 +194,8 @@ class Checkpoint:
         if self.rank == 0:
             latest = {"format": FORMAT, "save": number, "fit": self.marks}
             text = json.dumps(latest).encode()
-            _write(self.folder / "latest.json", lambda file: file.write(text))
+            with replacing(self.folder / "latest.json") as file:
+                file.write(text)
 
     def _latest(self) -> int | None:
         """Give the number of the last save, if any; the first process does."""
@@ -265,22 +270,3 @@ def _savez(file: IO[bytes], arrays: dict[str, NDArray[Any]]) -> None:
         for name, array in arrays.items():
             with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
                 np.lib.format.write_array(member, array, allow_pickle=False)
-
-
-def _write(path: Path, fill: Callable[[IO[bytes]], Any]) -> None:
-    """Write a file that is there whole or not at all, even after a power cut."""
-    unfinished = path.with_name(path.name + ".part")
-    try:
-        with open(unfinished, "wb") as file:
-            fill(file)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(unfinished, path)
-    except BaseException:
-        unfinished.unlink(missing_ok=True)
-        raise
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)

@@ -1,4 +1,4 @@
-"""The `nplm` command, and the comparison behind it."""
+"""``nplm compare``: its options, its output, and how it ends."""
 
 import json
 
@@ -6,18 +6,10 @@ import joblib
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from sklearn.utils import Bunch
 
-from nplm import NeuralLM, Vocabulary, windows
-from nplm.cli import compare as cli_module
-from nplm.cli.compare import main
-from nplm.experiments.compare import (
-    compare,
-    corpus_windows,
-    nearest_words,
-    oov_rates,
-    suggestions,
-)
+from nplm.cli import _corpora, main
+from nplm.cli import compare as command
+from nplm.cli._bars import StageBars
 
 MODELS = ["InterpolatedTrigram", "KneserNeyLM", "NeuralLM", "MixtureLM"]
 SMALL = ["--epochs", "2", "--hidden", "8", "--embedding", "4", "--min-count", "1"]
@@ -41,20 +33,6 @@ def run(text):
         return CliRunner().invoke(main, arguments)
 
     return run
-
-
-def corpus_of(ids, boundary):
-    vocabulary = Vocabulary().fit([["a", "b", "c"]])
-    train, valid, test = np.split(np.asarray(ids, dtype=np.int32), [-6, -3])
-    return Bunch(
-        train=train,
-        valid=valid,
-        test=test,
-        words=vocabulary.words_,
-        n_words=vocabulary.n_words_,
-        boundary=boundary,
-        vocabulary=vocabulary,
-    )
 
 
 @pytest.mark.parametrize("options", [[], ["--lines"]])
@@ -118,7 +96,7 @@ def test_options_reach_the_network(run, tmp_path):
 def test_wrong_options_are_refused_before_training(
     run, tmp_path, monkeypatch, options, message
 ):
-    monkeypatch.setattr(cli_module, "compare", None)
+    monkeypatch.setattr(command, "compare", None)
     result = run(*(option.format(tmp=tmp_path) for option in options))
     assert result.exit_code == 2, result.output
     assert message in result.output
@@ -164,7 +142,7 @@ def test_an_interrupt_keeps_what_was_trained(
         if now.startswith(stage) and (done or stage != "NeuralLM: training"):
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(cli_module._Bars, "show", interrupt)
+    monkeypatch.setattr(StageBars, "show", interrupt)
     result = run("--output", tmp_path / "models", "--json", tmp_path / "result.json")
     assert result.exit_code == 130, result.output
     assert "Interrupted" in result.output
@@ -178,7 +156,7 @@ def test_an_interrupt_while_the_corpus_loads(run, monkeypatch):
     def interrupt(*args, **kwargs):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(cli_module, "load_text", interrupt)
+    monkeypatch.setattr(_corpora, "load_text", interrupt)
     assert run().exit_code == 130
 
 
@@ -193,76 +171,3 @@ def test_help_shows_the_defaults():
         "Threads; -1 is all cores. [default: 1]",
     ):
         assert default in words
-
-
-# -- the comparison -----------------------------------------------------------
-
-
-def test_every_token_has_a_window_in_its_part():
-    ids = [2, 3, 4, 0] * 5
-    stream = corpus_windows(corpus_of(ids, None), 2)
-    np.testing.assert_array_equal(stream["train"][1], ids[2:-6])
-    np.testing.assert_array_equal(stream["valid"][1], ids[-6:-3])
-    np.testing.assert_array_equal(stream["test"][0], [[0, 2], [2, 3], [3, 4]][-3:])
-    sentences = corpus_windows(corpus_of(ids, 0), 2)
-    assert [len(y) for _, y in sentences.values()] == [14, 3, 3]
-
-
-@pytest.mark.filterwarnings("ignore:Kneser-Ney cannot estimate")  # a tiny corpus
-def test_rows_are_the_models_own_figures():
-    corpus = corpus_of(np.tile([2, 3, 2, 4, 0], 40), 0)
-    network = NeuralLM(3, n_hidden=4, embedding_dim=2, max_iter=2, random_state=0)
-    stages = []
-    results = list(
-        compare(
-            corpus,
-            network,
-            ngram_order=4,
-            progress=lambda stage, done, total, note: stages.append(stage),
-        )
-    )
-    assert [row.model for row, _ in results] == MODELS
-    assert [row.n for row, _ in results] == [3, 4, 3, 3]
-    parts = corpus_windows(corpus, 3)
-    for row, model in results:
-        for part in ("train", "valid", "test"):
-            assert getattr(row, part) == pytest.approx(model.perplexity(*parts[part]))
-            assert f"{row.model}: scoring {part}" in stages
-    assert results[2][1] is network
-    assert results[3][0].seconds == results[0][0].seconds + results[2][0].seconds
-
-
-def test_a_network_without_an_order_is_refused():
-    with pytest.raises(ValueError, match="Set the order"):
-        next(compare(corpus_of([2] * 20, 0), NeuralLM()))
-
-
-def test_oov_rates():
-    corpus = corpus_of([2, 1, 3, 1, 2, 3, 4, 1, 2, 4], 0)
-    assert oov_rates(corpus) == {"train": 0.5, "valid": 0.0, "test": 1 / 3}
-
-
-def test_suggestions_are_the_most_probable_words():
-    corpus = corpus_of(np.tile([2, 3, 4], 20), None)
-    X, y = windows(corpus.train, 2)
-    network = NeuralLM(
-        n_words=5, n_hidden=4, embedding_dim=2, learning_rate_init=0.1, random_state=0
-    ).fit(X, y)
-    shown = suggestions(network, corpus, n_contexts=2, k=1)
-    assert [example["context"] for example in shown] == [["b", "c"], ["a", "b"]]
-    for example in shown:
-        [(word, probability)] = example["suggestions"]
-        assert word == example["next"]
-        assert 0.5 < probability <= 1
-
-
-def test_nearest_words_by_the_cosine():
-    words = ["</s>", "king", "queen", "apple", "pear"]
-    C = np.array([[0, 0], [1, 0.1], [5, 0], [0, 1], [0.1, 3]], dtype=np.float32)
-    neighbours = nearest_words(C, words, k=1)
-    assert neighbours == {
-        "king": ["queen"],
-        "queen": ["king"],
-        "apple": ["pear"],
-        "pear": ["apple"],
-    }

@@ -21,14 +21,13 @@ from nplm.datasets import (
     load_python_docs,
     load_text,
 )
+from tests.helpers import published_corpus
 
-needs_corpora = pytest.mark.skipif(
-    not os.environ.get("NPLM_DATA"), reason="NPLM_DATA names no folder of corpora"
-)
+PARTS = ("train", "valid", "test")
 
 
 def assert_is_corpus(corpus):
-    for part in (corpus.train, corpus.valid, corpus.test):
+    for part in (corpus[part] for part in PARTS):
         assert part.dtype == np.int32
         assert part.ndim == 1
         assert 0 <= part.min() <= part.max() < corpus.n_words
@@ -39,12 +38,12 @@ def assert_is_corpus(corpus):
 
 
 def sizes(corpus):
-    return len(corpus.train), len(corpus.valid), len(corpus.test)
+    return tuple(len(corpus[part]) for part in PARTS)
 
 
 def unknown(corpus):
-    parts = (corpus.train, corpus.valid, corpus.test)
-    return tuple(int((part == corpus.vocabulary.unknown_id_).sum()) for part in parts)
+    mark = corpus.vocabulary.unknown_id_
+    return tuple(int((corpus[part] == mark).sum()) for part in PARTS)
 
 
 # -- the embedded corpus ------------------------------------------------------
@@ -73,9 +72,8 @@ def test_python_docs_import_nothing():
 
 
 @pytest.mark.corpora
-@needs_corpora
 def test_brown_follows_the_papers_protocol():
-    corpus = fetch_brown(download_if_missing=False)
+    corpus = published_corpus("brown")
     assert_is_corpus(corpus)
     assert sizes(corpus) == (800_000, 200_000, 177_359)
     assert corpus.n_words == 17_907
@@ -94,17 +92,14 @@ def test_brown_follows_the_papers_protocol():
 
 
 @pytest.mark.corpora
-@needs_corpora
 def test_ptb_follows_mikolovs_protocol():
-    corpus = fetch_ptb(download_if_missing=False)
+    corpus = published_corpus("ptb")
     assert_is_corpus(corpus)
     assert sizes(corpus) == (929_589, 73_760, 82_430)
     assert corpus.n_words == 10_000
     assert corpus.boundary == 0
     assert unknown(corpus) == (45_020, 3_485, 4_794)
-    ends = [
-        int((part == 0).sum()) for part in (corpus.train, corpus.valid, corpus.test)
-    ]
+    ends = [int((corpus[part] == 0).sum()) for part in PARTS]
     assert ends == [42_068, 3_370, 3_761]
     assert (
         " ".join(corpus.words[corpus.test[:8]]) == "no it was n't black monday </s> but"

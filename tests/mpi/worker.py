@@ -18,7 +18,7 @@ from sklearn.base import clone
 
 from nplm import DivergenceError, NeuralLM, mpi, windows
 from nplm._kernels.neural import _network
-from nplm.cli import compare as cli
+from nplm.cli import main
 from nplm.neural import sharded
 from nplm.neural.network import Parts
 from nplm.training import checkpoint, pace
@@ -286,7 +286,7 @@ def diverges():
 def compare_in(*arguments):
     """``nplm compare``, in a folder of each rank's own."""
     os.chdir(arguments[comm.rank])
-    cli.main(["compare", *arguments[comm.size :]])
+    main(["compare", *arguments[comm.size :]])
 
 
 def checkpoints(folder):

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from nplm._kernels import _neural_reference as reference
+from nplm._kernels.reference import neural as reference
 from nplm.neural.network import Network, Parts
 from nplm.neural.parameters import Parameters
 from nplm.neural.solvers import SGD, Adam, Schedule

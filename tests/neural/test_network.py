@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from nplm import available_tiers
-from nplm._kernels import _neural_reference as reference
+from nplm._kernels.reference import neural as reference
 from nplm._kernels.neural import _network
 from nplm.neural.sharded import ShardedNetwork
 from nplm.parallel.threads import Threads

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from nplm import DivergenceError, NeuralLM, available_tiers, use_tier, windows
-from nplm._kernels import _neural_reference as reference
+from nplm._kernels.reference import neural as reference
 from tests.neural.networks import (
     random_network,
     random_windows,

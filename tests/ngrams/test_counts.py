@@ -7,8 +7,8 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from nplm import windows
-from nplm._kernels import reference
 from nplm._kernels.ngrams import _counts
+from nplm._kernels.reference import ngrams as reference
 from nplm.ngrams.counts import NgramCounts
 
 
@@ -116,14 +116,8 @@ def test_counts_and_continuation_counts(stream, n_context, boundary):
     }
     assert spelled_out(tree, tree.continuation_counts()) == modified
     out = np.empty_like(tree.counts)
-    reference.continuation_counts(
-        tree.child_start,
-        tree.start,
-        tree.words,
-        tree.counts,
-        np.empty(40, dtype=np.int32),
-        out,
-    )
+    slot = np.empty(40, dtype=np.int32)
+    reference.continuation_counts(reference.Tree.of(tree), tree.counts, slot, out)
     assert_array_equal(out, tree.continuation_counts())
 
 

@@ -11,7 +11,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from nplm import KneserNeyLM, windows
-from nplm._kernels import reference
+from nplm._kernels.reference import ngrams as reference
 from nplm.ngrams import backoff
 from nplm.ngrams.backoff import BackoffTree
 from nplm.ngrams.hashed import HashedNgrams
@@ -69,20 +69,12 @@ def test_grouping_does_not_change_a_bit():
         assert_array_equal(np.concatenate(parts), whole)
 
 
-def test_hashed_against_a_dictionary():
+def test_hashed_against_the_reference():
     model, X, y = fitted(4, min_counts=(1, 2, 2))
     tree = without_suffixes(model.tree_)
-    table = {}
-    for level in range(1, tree.order):
-        first, last = tree.level_start[level : level + 2]
-        contexts = tree.context_words(np.arange(first, last), level).tolist()
-        for c, gram in enumerate(map(tuple, contexts), first):
-            prob = table.get(gram, (-1, 1))[0]
-            table[gram] = (prob, float(tree.bow[c]))
-            for i in range(tree.start[c], tree.start[c + 1]):
-                table[(*gram, int(tree.words[i]))] = (float(tree.prob[i]), 1)
     expected = np.empty(len(y))
-    reference.hashed_prob(table, tree.prob, tree.bow, X, y, expected)
+    arrays = reference.Tree.of(tree)
+    reference.backoff_prob(arrays, tree.prob, tree.bow, X, y, None, expected)
     assert_allclose(HashedNgrams(tree).next_word_prob(X, y), expected, rtol=1e-12)
 
 
@@ -154,9 +146,8 @@ def test_contexts_made(order):
     for tree in (model.tree_, without_suffixes(model.tree_)):
         made = tree.contexts_made()
         expected = np.empty_like(made)
-        arrays = (tree.level_start, tree.child_start, tree.context_word)
-        arrays += (tree.parents(), tree.start, tree.words, None, None)
-        reference.contexts_made(*arrays, expected)
+        arrays = reference.Tree.of(tree)
+        reference.contexts_made(arrays, tree.parents(), None, None, expected)
         assert_array_equal(made, expected)
 
 

@@ -11,12 +11,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from nplm import InterpolatedTrigram, windows
 from nplm.training.em import FrequencyBins, fit_mixture_weights
+from tests.helpers import text
 
 N_WORDS = 12
-
-
-def text(n, seed=0, n_words=N_WORDS):
-    return np.random.default_rng(seed).zipf(1.4, size=n) % n_words
 
 
 class DictionaryTrigram:
@@ -156,11 +153,11 @@ def test_trigram_reads_the_nearest_columns():
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"validation_fraction": 0}, "validation_fraction .* got 0"),
-        ({"validation_fraction": 1.0}, "validation_fraction .* got 1.0"),
+        ({"validation_fraction": 0}, "'validation_fraction' .* Got 0"),
+        ({"validation_fraction": 1.0}, "'validation_fraction' .* Got 1.0"),
         ({"validation_fraction": 0.999}, "n_samples=18 windows are too few"),
-        ({"max_iter": -1}, "max_iter=-1"),
-        ({"tol": float("nan")}, "tol=nan"),
+        ({"max_iter": -1}, "'max_iter' .* Got -1"),
+        ({"tol": float("nan")}, "'tol' .* Got nan"),
     ],
 )
 def test_trigram_bad_parameters(parameters, message):

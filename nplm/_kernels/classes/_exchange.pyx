@@ -8,6 +8,7 @@ Both directions are stored alike, on side 0 what stands before a word and on sid
 1 what stands after it, so one loop serves both.
 """
 
+from cython.view cimport array as cvarray
 from libc.math cimport exp, log
 from libc.stdint cimport int64_t, uint64_t
 
@@ -22,69 +23,150 @@ cdef double LEAST_GAIN = 1e-6
 cdef double NEGLIGIBLE = -30.0
 
 
+cdef class Neighbours:
+    """What stands beside each word of a text, and how often.
+
+    Parameters
+    ----------
+    start : ndarray of int32, shape (2, n_words + 1)
+        The neighbours of word w are ``neighbour[side, start[side, w]:start[side,
+        w + 1]]``.
+    neighbour, count : ndarray of int32, shape (2, n_distinct)
+        The words, and how often each stands there.
+    totals : ndarray of int64, shape (2, n_words)
+        The sums of `count` over each word's neighbours.
+    table : ndarray of float64
+        ``i log i``, as far as it is worth it.
+    """
+
+    cdef const int[:, ::1] start
+    cdef const int[:, ::1] neighbour
+    cdef const int[:, ::1] count
+    cdef const int64_t[:, ::1] totals
+    cdef const double[::1] table
+
+    def __cinit__(
+        self,
+        const int[:, ::1] start,
+        const int[:, ::1] neighbour,
+        const int[:, ::1] count,
+        const int64_t[:, ::1] totals,
+        const double[::1] table,
+    ):
+        self.start = start
+        self.neighbour = neighbour
+        self.count = count
+        self.totals = totals
+        self.table = table
+
+
+cdef class Classes:
+    """A class for each word, and the counts of the class bigrams.
+
+    Parameters
+    ----------
+    n_open : int
+        Classes from this one on receive no words.
+    labels : ndarray of int32, shape (n_words,)
+        The class of each word.
+    counts : ndarray of int32, shape (2, n_classes, n_classes)
+        ``counts[0, g, h]`` of class g before class h; ``counts[1]``, its transpose.
+    nonzero : ndarray of uint64, shape (2, n_classes, n_blocks)
+        Bits that say where `counts` are not 0.
+    totals : ndarray of int64, shape (2, n_classes)
+        ``totals[side, h]`` sums `counts` over the neighbours of h.
+    tally : ndarray of float64, shape (2,)
+        What is gained in log-likelihood, and the number of moves, are added to it.
+    """
+
+    cdef int n_open
+    cdef int[::1] labels
+    cdef int[:, :, ::1] counts
+    cdef uint64_t[:, :, ::1] nonzero
+    cdef int64_t[:, ::1] totals
+    cdef double[::1] tally
+    # Scratch, an entry a class: the counts of a word's neighbours by class (zeros
+    # between two words), which classes those are, and what each would gain.
+    cdef int[:, ::1] sums
+    cdef int[:, ::1] seen
+    cdef int[2] n_seen
+    cdef double[::1] gains
+
+    def __cinit__(
+        self,
+        int n_open,
+        int[::1] labels,
+        int[:, :, ::1] counts,
+        uint64_t[:, :, ::1] nonzero,
+        int64_t[:, ::1] totals,
+        double[::1] tally,
+    ):
+        cdef Py_ssize_t n_classes = counts.shape[1]
+        self.n_open = n_open
+        self.labels = labels
+        self.counts = counts
+        self.nonzero = nonzero
+        self.totals = totals
+        self.tally = tally
+        self.sums = cvarray((2, n_classes), sizeof(int), "i")
+        self.seen = cvarray((2, n_classes), sizeof(int), "i")
+        self.gains = cvarray((n_classes,), sizeof(double), "d")
+        self.sums[:] = 0
+
+
 cdef inline double x_log_x(const double[::1] table, int64_t x) noexcept nogil:
     return table[x] if x < table.shape[0] else x * log(<double> x)
 
 
-cdef inline void shift(
-    int[:, :, ::1] counts, uint64_t[:, :, ::1] nonzero, int g, int h, int by
-) noexcept nogil:
+cdef inline void shift(Classes classes, int g, int h, int by) noexcept nogil:
     """Add `by` to the count of class g before class h."""
-    counts[0, g, h] += by
-    counts[1, h, g] += by
-    if counts[0, g, h] == 0:
-        nonzero[0, g, h >> 6] &= ~(<uint64_t> 1 << (h & 63))
-        nonzero[1, h, g >> 6] &= ~(<uint64_t> 1 << (g & 63))
+    classes.counts[0, g, h] += by
+    classes.counts[1, h, g] += by
+    if classes.counts[0, g, h] == 0:
+        classes.nonzero[0, g, h >> 6] &= ~(<uint64_t> 1 << (h & 63))
+        classes.nonzero[1, h, g >> 6] &= ~(<uint64_t> 1 << (g & 63))
     else:
-        nonzero[0, g, h >> 6] |= <uint64_t> 1 << (h & 63)
-        nonzero[1, h, g >> 6] |= <uint64_t> 1 << (g & 63)
+        classes.nonzero[0, g, h >> 6] |= <uint64_t> 1 << (h & 63)
+        classes.nonzero[1, h, g >> 6] |= <uint64_t> 1 << (g & 63)
 
 
 cdef inline void place(
-    int[:, :, ::1] counts,
-    uint64_t[:, :, ::1] nonzero,
-    int64_t[:, ::1] totals,
-    const int[:, ::1] sums,
-    const int[:, ::1] seen,
-    int* n_seen,
-    int itself,
-    const int64_t[:, ::1] word_totals,
-    int w,
-    int h,
-    int sign,
+    Classes classes, Neighbours neighbours, int itself, int w, int h, int sign
 ) noexcept nogil:
     """Put word w into class h (sign 1), or take it out (sign -1)."""
     cdef int k, c
-    for k in range(n_seen[0]):
-        c = seen[0, k]
-        shift(counts, nonzero, c, h, sign * sums[0, c])
-    for k in range(n_seen[1]):
-        c = seen[1, k]
-        shift(counts, nonzero, h, c, sign * sums[1, c])
+    for k in range(classes.n_seen[0]):
+        c = classes.seen[0, k]
+        shift(classes, c, h, sign * classes.sums[0, c])
+    for k in range(classes.n_seen[1]):
+        c = classes.seen[1, k]
+        shift(classes, h, c, sign * classes.sums[1, c])
     if itself > 0:
-        shift(counts, nonzero, h, h, sign * itself)
-    totals[0, h] += sign * word_totals[0, w]
-    totals[1, h] += sign * word_totals[1, w]
+        shift(classes, h, h, sign * itself)
+    classes.totals[0, h] += sign * neighbours.totals[0, w]
+    classes.totals[1, h] += sign * neighbours.totals[1, w]
 
 
 cdef inline int choose(
-    const double[::1] gains, int n_open, int g, double temperature, double uniform
+    Classes classes, int g, double temperature, double uniform
 ) noexcept nogil:
     """The best class, g if none is better; or a draw at a temperature above 0."""
     cdef int h, best = 0
     cdef double below, total = 0.0
-    for h in range(1, n_open):
-        if gains[h] > gains[best]:
+    for h in range(1, classes.n_open):
+        if classes.gains[h] > classes.gains[best]:
             best = h
     if temperature <= 0:
-        return best if gains[best] > gains[g] + LEAST_GAIN else g
-    for h in range(n_open):
-        below = (gains[h] - gains[best]) / temperature
+        if classes.gains[best] > classes.gains[g] + LEAST_GAIN:
+            return best
+        return g
+    for h in range(classes.n_open):
+        below = (classes.gains[h] - classes.gains[best]) / temperature
         if below > NEGLIGIBLE:
             total += exp(below)
     total *= uniform
-    for h in range(n_open):
-        below = (gains[h] - gains[best]) / temperature
+    for h in range(classes.n_open):
+        below = (classes.gains[h] - classes.gains[best]) / temperature
         if below > NEGLIGIBLE:
             total -= exp(below)
             if total < 0:
@@ -93,46 +175,39 @@ cdef inline int choose(
 
 
 cdef inline int gather(
-    const int[:, ::1] start,
-    const int[:, ::1] neighbour,
-    const int[:, ::1] count,
-    const int[::1] labels,
-    int w,
-    int[:, ::1] sums,
-    int[:, ::1] seen,
-    int* n_seen,
+    Classes classes, Neighbours neighbours, int w
 ) noexcept nogil:
     """Sum the counts of the neighbours of w by class; returns those of w itself."""
-    cdef int side, j, c, itself = 0
+    cdef int side, j, n, c, itself = 0
     for side in range(2):
-        n_seen[side] = 0
-        for j in range(start[side, w], start[side, w + 1]):
-            if neighbour[side, j] == w:
-                itself = count[side, j]
+        classes.n_seen[side] = 0
+        for j in range(neighbours.start[side, w], neighbours.start[side, w + 1]):
+            n = neighbours.count[side, j]
+            if neighbours.neighbour[side, j] == w:
+                itself = n
                 continue
-            c = labels[neighbour[side, j]]
-            if sums[side, c] == 0:
-                seen[side, n_seen[side]] = c
-                n_seen[side] += 1
-            sums[side, c] += count[side, j]
+            c = classes.labels[neighbours.neighbour[side, j]]
+            if classes.sums[side, c] == 0:
+                classes.seen[side, classes.n_seen[side]] = c
+                classes.n_seen[side] += 1
+            classes.sums[side, c] += n
     return itself
 
 
 cdef inline void weigh(
-    const int[:, :, ::1] counts,
-    const uint64_t[:, :, ::1] nonzero,
-    const int64_t[:, ::1] totals,
-    const int[:, ::1] sums,
-    const int[:, ::1] seen,
-    const int* n_seen,
-    int itself,
-    int64_t n_before,
-    int64_t n_after,
-    const double[::1] table,
-    int n_open,
-    double[::1] gains,
+    Classes classes, Neighbours neighbours, int itself, int w
 ) noexcept nogil:
     """What a word that is in no class would add in each, but for a constant."""
+    cdef const int[:, :, ::1] counts = classes.counts
+    cdef const uint64_t[:, :, ::1] nonzero = classes.nonzero
+    cdef const int64_t[:, ::1] totals = classes.totals
+    cdef const int[:, ::1] sums = classes.sums
+    cdef const int[:, ::1] seen = classes.seen
+    cdef const double[::1] table = neighbours.table
+    cdef double[::1] gains = classes.gains
+    cdef int n_open = classes.n_open
+    cdef int64_t n_before = neighbours.totals[0, w]
+    cdef int64_t n_after = neighbours.totals[1, w]
     cdef int side, k, block, h, c, n, m, a, b
     cdef uint64_t bits
     cdef double alone
@@ -149,7 +224,7 @@ cdef inline void weigh(
     # Where two classes do not meet yet, n bigrams add n log n whatever the class:
     # that is the constant left out, and only classes that meet are visited.
     for side in range(2):
-        for k in range(n_seen[side]):
+        for k in range(classes.n_seen[side]):
             c = seen[side, k]
             n = sums[side, c]
             alone = x_log_x(table, n)
@@ -164,7 +239,7 @@ cdef inline void weigh(
     # Within class h, what stands before the word, after it, and the word next to
     # itself come on one count: together, not each on its own as above.
     for side in range(2):
-        for k in range(n_seen[side]):
+        for k in range(classes.n_seen[side]):
             h = seen[side, k]
             a = sums[0, h]
             b = sums[1, h]
@@ -184,62 +259,31 @@ def exchange(
     const int[::1] words,
     const double[::1] uniforms,
     const double[::1] temperatures,
-    int n_open,
-    const int[:, ::1] start,
-    const int[:, ::1] neighbour,
-    const int[:, ::1] count,
-    const int64_t[:, ::1] word_totals,
-    const double[::1] table,
-    int[::1] labels,
-    int[:, :, ::1] counts,
-    uint64_t[:, :, ::1] nonzero,
-    int64_t[:, ::1] totals,
-    int[:, ::1] sums,
-    int[:, ::1] seen,
-    double[::1] gains,
-    double[::1] tally,
+    Neighbours neighbours,
+    Classes classes,
 ):
     """Move each of `words` in turn to its best class, or draw one.
 
     At a temperature t above 0 class h is drawn with probability proportional to
     ``exp(gain[h] / t)``, by the word's uniform number; at 0 the best class is
-    taken. Classes from `n_open` on receive no words.
-
-    On side 0 stands what comes before a word, on side 1 what comes after it. The
-    neighbours of word w are ``neighbour[side, start[side, w]:start[side, w + 1]]``
-    with their `count`, and `word_totals` their sum. ``counts[0, g, h]`` is the
-    count of class g before class h, ``counts[1]`` its transpose, the bits of
-    `nonzero` say where they are not 0, and ``totals[side, h]`` sums them over the
-    neighbours of h. ``table[i]`` is ``i log i``. `sums` (zeros, and left so),
-    `seen` and `gains` are scratch of one entry a class (and side). The gain in
-    log-likelihood is added to ``tally[0]``, the number of moves to ``tally[1]``.
+    taken.
 
     Equivalent to ``gain[h] = F(labels with labels[w] = h)``, with F the sum of
-    ``counts[0] log counts[0]`` less those of both rows of `totals`.
+    ``counts[0] log counts[0]`` less those of both rows of ``totals``.
     """
     cdef int i, side, k, w, g, h, itself
-    cdef int n_seen[2]
     with nogil:
         for i in range(words.shape[0]):
             w = words[i]
-            g = labels[w]
-            itself = gather(start, neighbour, count, labels, w, sums, seen, n_seen)
-            place(
-                counts, nonzero, totals, sums, seen, n_seen, itself, word_totals, w, g,
-                -1,
-            )
-            weigh(
-                counts, nonzero, totals, sums, seen, n_seen, itself, word_totals[0, w],
-                word_totals[1, w], table, n_open, gains,
-            )
-            h = choose(gains, n_open, g, temperatures[i], uniforms[i])
-            place(
-                counts, nonzero, totals, sums, seen, n_seen, itself, word_totals, w, h,
-                1,
-            )
-            labels[w] = h
-            tally[0] += gains[h] - gains[g]
-            tally[1] += h != g
+            g = classes.labels[w]
+            itself = gather(classes, neighbours, w)
+            place(classes, neighbours, itself, w, g, -1)
+            weigh(classes, neighbours, itself, w)
+            h = choose(classes, g, temperatures[i], uniforms[i])
+            place(classes, neighbours, itself, w, h, 1)
+            classes.labels[w] = h
+            classes.tally[0] += classes.gains[h] - classes.gains[g]
+            classes.tally[1] += h != g
             for side in range(2):
-                for k in range(n_seen[side]):
-                    sums[side, seen[side, k]] = 0
+                for k in range(classes.n_seen[side]):
+                    classes.sums[side, classes.seen[side, k]] = 0

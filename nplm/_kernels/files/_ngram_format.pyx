@@ -4,6 +4,9 @@ from libc.math cimport fabs, log10
 from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memcpy
 
+from nplm._kernels.files._words cimport Words
+from nplm._kernels.ngrams._tree cimport Tree
+
 # A number and its tab take less: sign, digits, point, 7 decimals.
 NUMBER_BYTES = 32
 
@@ -50,79 +53,111 @@ cdef inline Py_ssize_t put_log10(char* out, double probability) noexcept nogil:
     return at
 
 
-cdef inline Py_ssize_t put_word(
-    char* out, const char* text, const int64_t* at, int word
-) noexcept nogil:
-    cdef Py_ssize_t n = at[word + 1] - at[word]
-    memcpy(out, text + at[word], n)
+cdef class Spelling:
+    """How the n-grams of a tree are spelled.
+
+    Parameters
+    ----------
+    tree : Tree
+        The n-grams.
+    parent : ndarray of int32, shape (n_contexts,)
+        The context one word shorter of each.
+    words : Words
+        The words of their ids.
+    boundary_text : ndarray of uint8
+        What a context begins with where its oldest word is the boundary.
+    boundary : int
+        Id of the boundary, -1 for none.
+    """
+
+    cdef Tree tree
+    cdef const int[::1] parent
+    cdef Words words
+    cdef const unsigned char[::1] boundary_text
+    cdef int boundary
+
+    def __cinit__(
+        self,
+        Tree tree not None,
+        const int[::1] parent,
+        Words words not None,
+        const unsigned char[::1] boundary_text,
+        int boundary,
+    ):
+        self.tree = tree
+        self.parent = parent
+        self.words = words
+        self.boundary_text = boundary_text
+        self.boundary = boundary
+
+
+cdef inline Py_ssize_t put_word(char* out, Words words, int word) noexcept nogil:
+    cdef int64_t begin = words.start[word]
+    cdef Py_ssize_t n = words.start[word + 1] - begin
+    memcpy(out, <const char*> &words.text[0] + begin, n)
     return n
 
 
 cdef inline Py_ssize_t put_ngram(
-    char* out, int context, int n_context_words, int word, const int[::1] parent,
-    const int[::1] context_word, const char* text, const int64_t[::1] word_start,
-    const unsigned char[::1] boundary_text, int boundary,
+    char* out, Spelling spelling, int context, int n_context_words, int word
 ) noexcept nogil:
     cdef Py_ssize_t at = 0
-    cdef int k
+    cdef int k, oldest
     for k in range(n_context_words):
-        if context_word[context] == boundary:
-            memcpy(out + at, &boundary_text[0], boundary_text.shape[0])
-            at += boundary_text.shape[0]
+        oldest = spelling.tree.context_word[context]
+        if oldest == spelling.boundary:
+            memcpy(out + at, &spelling.boundary_text[0], spelling.boundary_text.shape[0])
+            at += spelling.boundary_text.shape[0]
         else:
-            at += put_word(out + at, text, &word_start[0], context_word[context])
+            at += put_word(out + at, spelling.words, oldest)
         out[at] = 32  # space
         at += 1
-        context = parent[context]
-    return at + put_word(out + at, text, &word_start[0], word)
+        context = spelling.parent[context]
+    return at + put_word(out + at, spelling.words, word)
 
 
 def format_ngrams(
+    Spelling spelling,
+    const float[::1] prob,
+    const float[::1] bow,
+    const int[::1] made,
     int first,
     int last,
     int n_context_words,
     Py_ssize_t longest,
-    const int[::1] parent,
-    const int[::1] context_word,
-    const int[::1] start,
-    const int[::1] words,
-    const float[::1] prob,
-    const float[::1] bow,
-    const int[::1] made,
-    const unsigned char[::1] text,
-    const int64_t[::1] word_start,
-    const unsigned char[::1] boundary_text,
-    int boundary,
     unsigned char[::1] out,
 ):
     """Write the ARPA lines of the followers of contexts ``first <= c < last``.
 
-    Stops before a context whose lines, of at most `longest` bytes each, might not
-    fit in `out`; returns the next context and the bytes written. The word of id w is
-    ``text[word_start[w]:word_start[w + 1]]``; a context that begins with the word
-    `boundary` (-1: none) begins with `boundary_text` instead.
+    They are of `n_context_words` words. Stops before a context whose lines, of at
+    most `longest` bytes each, might not fit in `out`; returns the next context and
+    the bytes written.
+
+    No twin: what is written is read again by ``_ngram_parse``, by KenLM, and as
+    text by the tests.
     """
+    cdef Tree tree = spelling.tree
+    cdef int boundary = spelling.boundary
     cdef int context = first
-    cdef int i
+    cdef int i, n
     cdef Py_ssize_t at = 0
     cdef Py_ssize_t capacity = out.shape[0]
     cdef bint has_weights = made.shape[0] > 0
     cdef char* line = <char*> &out[0]
     with nogil:
         while context < last:
-            if at + (start[context + 1] - start[context]) * longest > capacity:
+            n = tree.start[context + 1] - tree.start[context]
+            if at + n * longest > capacity:
                 break
-            for i in range(start[context], start[context + 1]):
+            for i in range(tree.start[context], tree.start[context + 1]):
                 at += put_log10(line + at, prob[i])
                 line[at] = 9  # tab
                 at += 1
                 at += put_ngram(
-                    line + at, context, n_context_words, words[i], parent,
-                    context_word, <const char*> &text[0], word_start, boundary_text,
-                    boundary,
+                    line + at, spelling, context, n_context_words, tree.words[i]
                 )
                 if has_weights and made[i] >= 0 and not (
-                    boundary >= 0 and words[i] == boundary
+                    boundary >= 0 and tree.words[i] == boundary
                 ):
                     line[at] = 9
                     at += 1
@@ -134,40 +169,35 @@ def format_ngrams(
 
 
 def format_counts(
+    Spelling spelling,
+    const int64_t[::1] counts,
     int first,
     int last,
     int n_context_words,
     Py_ssize_t longest,
-    const int[::1] parent,
-    const int[::1] context_word,
-    const int[::1] start,
-    const int[::1] words,
-    const int64_t[::1] counts,
-    const unsigned char[::1] text,
-    const int64_t[::1] word_start,
-    const unsigned char[::1] boundary_text,
-    int boundary,
     unsigned char[::1] out,
 ):
     """Write the lines of a count file for the followers of contexts.
 
     As ``format_ngrams``, n-grams that occur only.
+
+    No twin: see ``format_ngrams``.
     """
+    cdef Tree tree = spelling.tree
     cdef int context = first
-    cdef int i
+    cdef int i, n
     cdef Py_ssize_t at = 0
     cdef char* line = <char*> &out[0]
     with nogil:
         while context < last:
-            if at + (start[context + 1] - start[context]) * longest > out.shape[0]:
+            n = tree.start[context + 1] - tree.start[context]
+            if at + n * longest > out.shape[0]:
                 break
-            for i in range(start[context], start[context + 1]):
+            for i in range(tree.start[context], tree.start[context + 1]):
                 if counts[i] == 0:
                     continue
                 at += put_ngram(
-                    line + at, context, n_context_words, words[i], parent,
-                    context_word, <const char*> &text[0], word_start, boundary_text,
-                    boundary,
+                    line + at, spelling, context, n_context_words, tree.words[i]
                 )
                 line[at] = 9
                 at += 1

@@ -4,6 +4,8 @@ from libc.math cimport pow
 from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memcmp
 
+from nplm._kernels.files._words cimport Words
+
 # What stops the reading before the end of its lines.
 (
     MORE, SECTION, BAD_LENGTH, BAD_NUMBER, OUT_OF_RANGE, UNKNOWN_WORD, TOO_HEAVY
@@ -23,37 +25,37 @@ cdef inline uint64_t hash_text(const unsigned char* text, Py_ssize_t n) noexcept
     return h ^ (h >> 32)
 
 
-def hash_words(
-    const unsigned char[::1] text, const int64_t[::1] word_start, int[::1] slots
-):
+def hash_words(Words words, int[::1] slots):
     """Fill a table of word ids by the hash of the words.
 
-    The word of id w is ``text[word_start[w]:word_start[w + 1]]``; `slots` has a
-    power of two of entries, all -1, more than there are words.
+    `slots` has a power of two of entries, all -1, more than there are words.
+
+    No twin: where a word is looked for is nobody's concern but this module's.
     """
     cdef int word
     cdef Py_ssize_t begin, at
     cdef Py_ssize_t mask = slots.shape[0] - 1
     with nogil:
-        for word in range(<int> word_start.shape[0] - 1):
-            begin = word_start[word]
-            at = hash_text(&text[begin], word_start[word + 1] - begin) & mask
+        for word in range(<int> words.start.shape[0] - 1):
+            begin = words.start[word]
+            at = hash_text(&words.text[begin], words.start[word + 1] - begin) & mask
             while slots[at] >= 0:
                 at = (at + 1) & mask
             slots[at] = word
 
 
 cdef inline int find_word(
-    const unsigned char* token, Py_ssize_t n, const unsigned char[::1] text,
-    const int64_t[::1] word_start, const int[::1] slots,
+    const unsigned char* token, Py_ssize_t n, Words words, const int[::1] slots
 ) noexcept nogil:
     """Return the id of a word, -1 if it is none."""
     cdef Py_ssize_t mask = slots.shape[0] - 1
     cdef Py_ssize_t at = hash_text(token, n) & mask
     cdef int word = slots[at]
+    cdef int64_t begin
     while word >= 0:
-        if word_start[word + 1] - word_start[word] == n and memcmp(
-            &text[word_start[word]], token, n
+        begin = words.start[word]
+        if words.start[word + 1] - begin == n and memcmp(
+            &words.text[begin], token, n
         ) == 0:
             return word
         at = (at + 1) & mask
@@ -118,8 +120,7 @@ cdef inline bint read_number(
 def parse_ngrams(
     const unsigned char[::1] lines,
     Py_ssize_t begin,
-    const unsigned char[::1] text,
-    const int64_t[::1] word_start,
+    Words words,
     const int[::1] slots,
     bint weights,
     double highest,
@@ -137,6 +138,9 @@ def parse_ngrams(
     until all rows are filled, and stops before a line that begins with a backslash
     or is wrong. Returns why (a constant of this module), where, the lines read and
     the next row.
+
+    No twin: the tests read what ``_ngram_format`` and other tools wrote, and lines
+    that are wrong in every way.
     """
     cdef const unsigned char* data = &lines[0]
     cdef Py_ssize_t at = begin
@@ -173,7 +177,7 @@ def parse_ngrams(
                 word = n_tokens - 1
                 if 0 <= word < n_words:
                     ids[row, word] = find_word(
-                        data + token, here - token, text, word_start, slots
+                        data + token, here - token, words, slots
                     )
                     if ids[row, word] < 0:
                         reason = 5
@@ -206,8 +210,7 @@ def parse_ngrams(
 
 def parse_counts(
     const unsigned char[::1] lines,
-    const unsigned char[::1] text,
-    const int64_t[::1] word_start,
+    Words words,
     const int[::1] slots,
     int[:, ::1] ids,
     int[::1] length,
@@ -219,6 +222,8 @@ def parse_counts(
     of them, at its end, after as many -1 as fill it. Returns why it stopped before
     the end (a constant of this module, MORE if it did not), the line it stopped at,
     where that line begins and the rows filled.
+
+    No twin: see ``parse_ngrams``.
     """
     cdef const unsigned char* data = &lines[0]
     cdef Py_ssize_t size = lines.shape[0]
@@ -249,7 +254,7 @@ def parse_counts(
                     break
                 if n_tokens > 0:
                     # The token before was a word, not the count.
-                    word = find_word(data + token, i - token, text, word_start, slots)
+                    word = find_word(data + token, i - token, words, slots)
                     if word < 0:
                         reason = 5
                         break

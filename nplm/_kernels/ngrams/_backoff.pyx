@@ -1,13 +1,10 @@
 """Look-ups in a back-off model: one word of many contexts, or all words of each."""
 
-from nplm._kernels.ngrams._tree cimport descend, find
+from nplm._kernels.ngrams._tree cimport Tree, descend, find_child, find_follower
 
 
 def backoff_prob(
-    const int[::1] child_start,
-    const int[::1] context_word,
-    const int[::1] start,
-    const int[::1] words,
+    Tree tree,
     const float[::1] prob,
     const float[::1] bow,
     const int[:, :] X,
@@ -27,12 +24,12 @@ def backoff_prob(
     cdef double scale
     with nogil:
         for row in range(X.shape[0]):
-            depth = descend(child_start, context_word, X, row, path)
+            depth = descend(tree, X, row, path)
             scale = 1
             i = -1
             while depth > 0:
                 context = path[depth]
-                i = find(words, start[context], start[context + 1], y[row])
+                i = find_follower(tree, context, y[row])
                 if i >= 0:
                     break
                 scale *= bow[context]
@@ -42,10 +39,7 @@ def backoff_prob(
 
 
 def backoff_distribution(
-    const int[::1] child_start,
-    const int[::1] context_word,
-    const int[::1] start,
-    const int[::1] words,
+    Tree tree,
     const float[::1] prob,
     const float[::1] bow,
     const int[:, :] X,
@@ -65,7 +59,7 @@ def backoff_distribution(
     cdef double scale
     with nogil:
         for row in range(X.shape[0]):
-            depth = descend(child_start, context_word, X, row, path)
+            depth = descend(tree, X, row, path)
             # Shortest context first, so that longer ones overwrite; the weights
             # still to come multiply once instead of at every level.
             for level in range(depth + 1):
@@ -73,17 +67,11 @@ def backoff_distribution(
                 for i in range(depth, level, -1):
                     scale *= bow[path[i]]
                 context = path[level]
-                for i in range(start[context], start[context + 1]):
-                    out[row, words[i]] = scale * prob[i]
+                for i in range(tree.start[context], tree.start[context + 1]):
+                    out[row, tree.words[i]] = scale * prob[i]
 
 
-def find_contexts(
-    const int[::1] child_start,
-    const int[::1] context_word,
-    const int[:, :] X,
-    int[::1] path,
-    int[::1] out,
-):
+def find_contexts(Tree tree, const int[:, :] X, int[::1] path, int[::1] out):
     """Number of each whole context, or -1.
 
     `path` is scratch of ``X.shape[1] + 1`` entries.
@@ -94,17 +82,11 @@ def find_contexts(
     cdef int depth
     with nogil:
         for row in range(X.shape[0]):
-            depth = descend(child_start, context_word, X, row, path)
+            depth = descend(tree, X, row, path)
             out[row] = path[depth] if depth == X.shape[1] else -1
 
 
-def find_ngrams(
-    const int[::1] start,
-    const int[::1] words,
-    const int[::1] contexts,
-    const int[:] y,
-    int[::1] out,
-):
+def find_ngrams(Tree tree, const int[::1] contexts, const int[:] y, int[::1] out):
     """Index of each n-gram ``(contexts[i], y[i])`` in `words`, or -1.
 
     Equivalent to ``out[i] = -1`` where ``contexts[i] < 0`` or the word is not
@@ -115,12 +97,11 @@ def find_ngrams(
     with nogil:
         for i in range(contexts.shape[0]):
             c = contexts[i]
-            out[i] = -1 if c < 0 else find(words, start[c], start[c + 1], y[i])
+            out[i] = -1 if c < 0 else find_follower(tree, c, y[i])
 
 
 cdef int context_after(
-    const int[::1] child_start, const int[::1] context_word, const int[::1] parent,
-    int context, int word, int[::1] path,
+    Tree tree, const int[::1] parent, int context, int word, int[::1] path
 ) noexcept nogil:
     """Number of the context made of the words of `context` and then `word`, or -1."""
     cdef int n = 0
@@ -131,20 +112,13 @@ cdef int context_after(
         context = parent[context]
     while n > 0 and found >= 0:
         n -= 1
-        found = find(
-            context_word, child_start[found], child_start[found + 1],
-            context_word[path[n]],
-        )
+        found = find_child(tree, found, tree.context_word[path[n]])
     return found
 
 
 def contexts_made(
-    const int[::1] level_start,
-    const int[::1] child_start,
-    const int[::1] context_word,
+    Tree tree,
     const int[::1] parent,
-    const int[::1] start,
-    const int[::1] words,
     int[::1] slot,
     int[::1] path,
     int[::1] made,
@@ -156,30 +130,29 @@ def contexts_made(
 
     Equivalent to looking up ``(*words_of(c), w)`` from the root for each n-gram.
     """
-    cdef int level, above, context, first, last, i, below
+    cdef int level, above, context, first, last, i, word, below
     with nogil:
-        for i in range(start[1] if made.shape[0] > 0 else 0):
-            made[i] = 1 + words[i]
-        for level in range(1, <int> level_start.shape[0] - 2):
-            for above in range(level_start[level - 1], level_start[level]):
-                first = start[above]
-                last = start[above + 1]
+        for i in range(tree.start[1] if made.shape[0] > 0 else 0):
+            made[i] = 1 + tree.words[i]
+        for level in range(1, <int> tree.level_start.shape[0] - 2):
+            for above in range(tree.level_start[level - 1], tree.level_start[level]):
+                first = tree.start[above]
+                last = tree.start[above + 1]
                 for i in range(first, last):
-                    slot[words[i]] = i
-                for context in range(child_start[above], child_start[above + 1]):
-                    for i in range(start[context], start[context + 1]):
+                    slot[tree.words[i]] = i
+                for context in range(
+                    tree.child_start[above], tree.child_start[above + 1]
+                ):
+                    for i in range(tree.start[context], tree.start[context + 1]):
                         # c w is c' w and one older word. A pruned model may lack
                         # c' w among its n-grams: then what is in the slot is not
                         # its, and it is looked up from the root.
-                        below = slot[words[i]]
-                        if first <= below < last and words[below] == words[i]:
+                        word = tree.words[i]
+                        below = slot[word]
+                        if first <= below < last and tree.words[below] == word:
                             below = made[below]
                         else:
-                            below = context_after(
-                                child_start, context_word, parent, above, words[i],
-                                path,
-                            )
-                        made[i] = -1 if below < 0 else find(
-                            context_word, child_start[below], child_start[below + 1],
-                            context_word[context],
+                            below = context_after(tree, parent, above, word, path)
+                        made[i] = -1 if below < 0 else find_child(
+                            tree, below, tree.context_word[context]
                         )

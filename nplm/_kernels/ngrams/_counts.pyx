@@ -4,6 +4,8 @@ from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
+from nplm._kernels.ngrams._tree cimport Tree
+
 # A digit of 11 bits: its 2048 write positions stay in the cache.
 cdef enum:
     MAX_DIGIT_BITS = 11
@@ -196,38 +198,33 @@ def count_pairs(
 
 
 def continuation_counts(
-    const int[::1] child_start,
-    const int[::1] start,
-    const int[::1] words,
-    const int64_t[::1] counts,
-    int[::1] slot,
-    int64_t[::1] out,
+    Tree tree, const int64_t[::1] counts, int[::1] slot, int64_t[::1] out
 ):
     """Distinct words before each n-gram, N1+(. c w) of Chen and Goodman (1999).
 
     The children of a context c are its extensions by an older word, so the
     count of a follower w is the number of children that w follows too. An
     n-gram whose context is never extended (the longest order, or a context
-    that begins at a boundary; in a text of single words, all) keeps its raw count. `slot` is scratch of
-    ``n_words`` entries.
+    that begins at a boundary; in a text of single words, all) keeps its raw
+    count. `slot` is scratch of ``n_words`` entries.
 
     Equivalent to, for each context c with children that anything follows,
     ``out[start[c]:start[c + 1]] = np.bincount(words[start[child_start[c]]:
     start[child_start[c + 1]]], minlength=n_words)[words[start[c]:start[c + 1]]]``.
     """
-    cdef int context, i
+    cdef int context, first, last, i
     with nogil:
-        for context in range(<int> child_start.shape[0] - 1):
+        for context in range(<int> tree.child_start.shape[0] - 1):
+            # Children are contiguous, hence so are their followers.
+            first = tree.start[tree.child_start[context]]
+            last = tree.start[tree.child_start[context + 1]]
             # The root has every word as a child, whether anything follows or not.
-            if start[child_start[context]] == start[child_start[context + 1]]:
-                for i in range(start[context], start[context + 1]):
+            if first == last:
+                for i in range(tree.start[context], tree.start[context + 1]):
                     out[i] = counts[i]
                 continue
-            for i in range(start[context], start[context + 1]):
+            for i in range(tree.start[context], tree.start[context + 1]):
                 out[i] = 0
-                slot[words[i]] = i
-            # Children are contiguous, hence so are their followers.
-            for i in range(
-                start[child_start[context]], start[child_start[context + 1]]
-            ):
-                out[slot[words[i]]] += 1
+                slot[tree.words[i]] = i
+            for i in range(first, last):
+                out[slot[tree.words[i]]] += 1

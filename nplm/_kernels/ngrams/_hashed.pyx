@@ -8,6 +8,8 @@ before it tells that there is no n-gram one word longer.
 
 from libc.stdint cimport int64_t, uint64_t
 
+from nplm._kernels.ngrams._tree cimport Tree
+
 cdef extern from *:
     """
     #if defined(__GNUC__) || defined(__clang__)
@@ -53,8 +55,11 @@ cdef inline uint64_t filter_bit(uint64_t word_hash) noexcept nogil:
     return <uint64_t> 1 << (word_hash >> 60)
 
 
-# The key of words w0 (the newest), w1, ... is the sum of hash_word(wi) M**i, so
-# that of an n-gram is hash_word(w) + M * (the key of its context).
+# The key of words w0 (the newest), w1, ... is the sum of hash_word(wi) M**i.
+
+
+cdef inline uint64_t ngram_key(int word, uint64_t context_key) noexcept nogil:
+    return hash_word(word) + MULTIPLIER * context_key
 
 
 cdef inline uint64_t tag(uint64_t key) noexcept nogil:
@@ -85,36 +90,33 @@ cdef inline Slot* find_slot(Slot* slots, uint64_t n_slots, uint64_t key) noexcep
             at = slots
 
 
-def context_keys(
-    const int[::1] level_start,
-    const int[::1] child_start,
-    const int[::1] context_word,
-    uint64_t[::1] keys,
-):
+def context_keys(Tree tree, uint64_t[::1] keys):
     """Key of each context.
 
     Equivalent to ``keys[c] = sum(hash_word(w) * M**i for i, w in
     enumerate(reversed(words_of(c))))`` modulo 2**64.
+
+    No twin: where a key is looked for is nobody's concern but this module's, and
+    what is found there is tested against the twin of ``backoff_prob``.
     """
     cdef int level, parent, context
     cdef uint64_t power = 1
     with nogil:
         keys[0] = 0
-        for level in range(<int> level_start.shape[0] - 2):
-            for parent in range(level_start[level], level_start[level + 1]):
-                for context in range(child_start[parent], child_start[parent + 1]):
+        for level in range(<int> tree.level_start.shape[0] - 2):
+            for parent in range(tree.level_start[level], tree.level_start[level + 1]):
+                for context in range(
+                    tree.child_start[parent], tree.child_start[parent + 1]
+                ):
                     keys[context] = (
-                        keys[parent] + hash_word(context_word[context]) * power
+                        keys[parent] + hash_word(tree.context_word[context]) * power
                     )
             power *= MULTIPLIER
 
 
 def fill_slots(
-    const int[::1] level_start,
-    const int[::1] context_word,
+    Tree tree,
     const int[::1] parent,
-    const int[::1] start,
-    const int[::1] words,
     const float[::1] prob,
     const float[::1] bow,
     const uint64_t[::1] keys,
@@ -131,25 +133,28 @@ def fill_slots(
 
     Equivalent to ``table[key(c, w)] = prob, bow[context(c, w)]``, with -1 for no
     probability and 1 for no weight.
+
+    No twin: see ``context_keys``.
     """
     cdef Slot* slots = <Slot*> &table[0]
     cdef Slot* at
     cdef uint64_t pending[BLOCK]
     cdef int owner[BLOCK]
-    cdef int order = <int> level_start.shape[0] - 1
-    cdef int level, longer, context, c, older, i, j, n
+    cdef int order = <int> tree.level_start.shape[0] - 1
+    cdef int level, longer, context, last, c, i, j, n
     cdef uint64_t bit
     cdef bint enough = True
     with nogil:
         for level in range(1, order):
-            i = start[level_start[level]]
-            context = level_start[level]
-            while i < start[level_start[level + 1]] and enough:
-                n = min(<int> BLOCK, start[level_start[level + 1]] - i)
+            context = tree.level_start[level]
+            i = tree.start[context]
+            last = tree.start[tree.level_start[level + 1]]
+            while i < last and enough:
+                n = min(<int> BLOCK, last - i)
                 for j in range(n):
-                    while i + j >= start[context + 1]:
+                    while i + j >= tree.start[context + 1]:
                         context += 1
-                    pending[j] = hash_word(words[i + j]) + MULTIPLIER * keys[context]
+                    pending[j] = ngram_key(tree.words[i + j], keys[context])
                     NPLM_PREFETCH(home(
                         slots + slot_start[level],
                         slot_start[level + 1] - slot_start[level], pending[j],
@@ -160,9 +165,9 @@ def fill_slots(
                 i += n
                 enough = has_room(slot_start, level, n_used)
             # Contexts of level + 1 words have the weights of these n-grams.
-            i = level_start[level + 1]
-            while level + 1 < order and i < level_start[level + 2] and enough:
-                n = min(<int> BLOCK, level_start[level + 2] - i)
+            i = tree.level_start[level + 1]
+            while level + 1 < order and i < tree.level_start[level + 2] and enough:
+                n = min(<int> BLOCK, tree.level_start[level + 2] - i)
                 for j in range(n):
                     NPLM_PREFETCH(home(
                         slots + slot_start[level],
@@ -182,17 +187,16 @@ def fill_slots(
             # no room.
             if not enough:
                 break
-            i = start[level_start[level]]
-            context = level_start[level]
-            while i < start[level_start[level + 1]] and enough:
-                n = min(<int> BLOCK, start[level_start[level + 1]] - i)
+            context = tree.level_start[level]
+            i = tree.start[context]
+            last = tree.start[tree.level_start[level + 1]]
+            while i < last and enough:
+                n = min(<int> BLOCK, last - i)
                 for j in range(n):
-                    while i + j >= start[context + 1]:
+                    while i + j >= tree.start[context + 1]:
                         context += 1
                     owner[j] = context
-                    pending[j] = (
-                        hash_word(words[i + j]) + MULTIPLIER * keys[parent[context]]
-                    )
+                    pending[j] = ngram_key(tree.words[i + j], keys[parent[context]])
                     NPLM_PREFETCH(home(
                         slots + slot_start[level - 1],
                         slot_start[level] - slot_start[level - 1], pending[j],
@@ -202,12 +206,12 @@ def fill_slots(
                     longer = level
                     while longer > 1:
                         longer -= 1
-                        bit = filter_bit(hash_word(context_word[c]))
+                        bit = filter_bit(hash_word(tree.context_word[c]))
                         c = parent[c]
                         n_used[0] = n_used[longer]
                         at = put(
                             slots, slot_start, longer,
-                            hash_word(words[i + j]) + MULTIPLIER * keys[c], n_used,
+                            ngram_key(tree.words[i + j], keys[c]), n_used,
                         )
                         at.key |= bit
                         if n_used[0] == n_used[longer]:
@@ -217,9 +221,11 @@ def fill_slots(
                             break
                 i += n
             # The contexts a word shorter are in the table already: all fit.
-            for i in range(level_start[level + 1], level_start[min(level + 2, order)]):
+            for i in range(
+                tree.level_start[level + 1], tree.level_start[min(level + 2, order)]
+            ):
                 at = put(slots, slot_start, level - 1, keys[parent[i]], n_used)
-                at.key |= filter_bit(hash_word(context_word[i]))
+                at.key |= filter_bit(hash_word(tree.context_word[i]))
     return enough
 
 
@@ -261,6 +267,8 @@ def hashed_prob(
     where word w is at w and 1 + w.
 
     Equivalent to ``backoff_prob(...)``.
+
+    No twin: see ``context_keys``.
     """
     cdef Slot* slots = <Slot*> &table[0]
     cdef int n_context = <int> X.shape[1]
@@ -337,5 +345,7 @@ def hashed_prob(
                 w = context_chain[j]
                 for i in range(min(length[w], n_context), k, -1):
                     scale *= found[i - 1][w].bow if i > 1 else bow[1 + words[j][1]]
-                out[first + j] = scale * (found[k][j].prob if k > 0 else prob[words[j][0]])
+                out[first + j] = scale * (
+                    found[k][j].prob if k > 0 else prob[words[j][0]]
+                )
             first += n

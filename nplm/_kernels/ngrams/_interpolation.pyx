@@ -2,14 +2,11 @@
 
 from libc.stdint cimport int64_t
 
-from nplm._kernels.ngrams._tree cimport descend, find
+from nplm._kernels.ngrams._tree cimport Tree, descend, find_follower
 
 
 def relative_frequencies(
-    const int[::1] child_start,
-    const int[::1] context_word,
-    const int[::1] start,
-    const int[::1] words,
+    Tree tree,
     const int64_t[::1] counts,
     const int64_t[::1] totals,
     const int[:, :] X,
@@ -31,21 +28,20 @@ def relative_frequencies(
     cdef double p
     with nogil:
         for row in range(X.shape[0]):
-            depth = descend(child_start, context_word, X, row, path)
-            out[row, 0] = 1.0 / start[1]
+            depth = descend(tree, X, row, path)
+            out[row, 0] = 1.0 / tree.start[1]
             p = <double> counts[y[row]] / totals[0]
             out[row, 1] = p
             for level in range(1, <int> X.shape[1] + 1):
                 if level <= depth and totals[path[level]] > 0:
                     context = path[level]
-                    i = find(words, start[context], start[context + 1], y[row])
+                    i = find_follower(tree, context, y[row])
                     p = <double> counts[i] / totals[context] if i >= 0 else 0.0
                 out[row, level + 1] = p
 
 
 def context_frequencies(
-    const int[::1] child_start,
-    const int[::1] context_word,
+    Tree tree,
     const int64_t[::1] totals,
     const int[:, :] X,
     int[::1] path,
@@ -61,15 +57,12 @@ def context_frequencies(
     cdef int depth
     with nogil:
         for row in range(X.shape[0]):
-            depth = descend(child_start, context_word, X, row, path)
+            depth = descend(tree, X, row, path)
             out[row] = totals[path[depth]] if depth == X.shape[1] else 0
 
 
 def mixed_frequencies(
-    const int[::1] child_start,
-    const int[::1] context_word,
-    const int[::1] start,
-    const int[::1] words,
+    Tree tree,
     const int64_t[::1] counts,
     const int64_t[::1] totals,
     const double[:, ::1] weights,
@@ -90,7 +83,7 @@ def mixed_frequencies(
     cdef double scale, weight
     with nogil:
         for row in range(X.shape[0]):
-            depth = descend(child_start, context_word, X, row, path)
+            depth = descend(tree, X, row, path)
             # An order whose context is unseen falls back on the one below, so
             # that order takes its weight.
             while depth > 0 and totals[path[depth]] == 0:
@@ -104,5 +97,5 @@ def mixed_frequencies(
                         weight += weights[row, i]
                 context = path[level]
                 scale = weight / totals[context]
-                for i in range(start[context], start[context + 1]):
-                    out[row, words[i]] += scale * counts[i]
+                for i in range(tree.start[context], tree.start[context + 1]):
+                    out[row, tree.words[i]] += scale * counts[i]

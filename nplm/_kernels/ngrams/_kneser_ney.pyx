@@ -2,6 +2,8 @@
 
 from libc.stdint cimport int64_t
 
+from nplm._kernels.ngrams._tree cimport Tree
+
 
 cdef inline int discount_class(int64_t count) noexcept nogil:
     """0, 1 or 2: the discount of n-grams seen once, twice, more often."""
@@ -9,21 +11,22 @@ cdef inline int discount_class(int64_t count) noexcept nogil:
 
 
 cdef void estimate(
-    int begin,
-    int end,
-    const int[::1] words,
+    Tree tree,
+    int context,
     const int64_t[::1] counts,
     const double[::1] discounts,
     int64_t min_count,
     bint interpolate,
     const double[::1] lower,
     double[::1] prob,
-    double* bow,
+    double[::1] bow,
 ) noexcept nogil:
-    """Estimate one context, whose followers are ``begin <= i < end``.
+    """Estimate the followers and the weight of one context.
 
     ``lower[w]`` is the probability of w one order below.
     """
+    cdef int begin = tree.start[context]
+    cdef int end = tree.start[context + 1]
     cdef int i
     cdef int n_seen = 0
     cdef int n_kept = 0
@@ -38,9 +41,9 @@ cdef void estimate(
             total += counts[i]
             discounted += discounts[discount_class(counts[i])]
     if total == 0:
-        bow[0] = 1
+        bow[context] = 1
         for i in range(begin, end):
-            prob[i] = lower[words[i]]
+            prob[i] = lower[tree.words[i]]
         return
     # The mass taken off, (D1 N1 + D2 N2 + D3+ N3+) / total: equation (27) of
     # Chen and Goodman (1999).
@@ -49,36 +52,34 @@ cdef void estimate(
         if counts[i] > 0 and counts[i] >= min_count:
             p = (counts[i] - discounts[discount_class(counts[i])]) / total
             if interpolate:
-                p += gamma * lower[words[i]]
+                p += gamma * lower[tree.words[i]]
             prob[i] = p
             n_kept += 1
             sum_kept += p
-            sum_lower += lower[words[i]]
+            sum_lower += lower[tree.words[i]]
     if n_kept == lower.shape[0]:
         # Every word follows: no word is left to back off to, and the mass taken
         # off goes back to all, as interpolation gives it.
-        bow[0] = gamma
+        bow[context] = gamma
         if not interpolate:
             for i in range(begin, end):
-                prob[i] += gamma * lower[words[i]]
+                prob[i] += gamma * lower[tree.words[i]]
         return
     if interpolate and n_kept == n_seen:
-        bow[0] = gamma
+        bow[context] = gamma
     else:
         # The mass of the n-grams cut falls to the lower order too.
-        bow[0] = (1 - sum_kept) / (1 - sum_lower)
+        bow[context] = (1 - sum_kept) / (1 - sum_lower)
     for i in range(begin, end):
         if counts[i] == 0 or counts[i] < min_count:
-            prob[i] = bow[0] * lower[words[i]]
+            prob[i] = bow[context] * lower[tree.words[i]]
 
 
 def kneser_ney(
+    Tree tree,
     int level,
     int first,
     int last,
-    const int[::1] child_start,
-    const int[::1] start,
-    const int[::1] words,
     const int64_t[::1] counts,
     const double[:, ::1] discounts,
     const int64_t[::1] min_counts,
@@ -107,17 +108,18 @@ def kneser_ney(
         if level == 0:
             lower[:] = 1.0 / lower.shape[0]
             estimate(
-                start[0], start[1], words, counts, discounts[0], min_counts[0],
-                interpolate, lower, prob, &bow[0],
+                tree, 0, counts, discounts[0], min_counts[0], interpolate, lower, prob,
+                bow,
             )
         for parent in range(first, last if level > 0 else first):
             # Followers of a child follow its parent too: no other entry of
             # `lower` is read.
-            for i in range(start[parent], start[parent + 1]):
-                lower[words[i]] = prob[i]
-            for context in range(child_start[parent], child_start[parent + 1]):
+            for i in range(tree.start[parent], tree.start[parent + 1]):
+                lower[tree.words[i]] = prob[i]
+            for context in range(
+                tree.child_start[parent], tree.child_start[parent + 1]
+            ):
                 estimate(
-                    start[context], start[context + 1], words, counts,
-                    discounts[level], min_counts[level], interpolate, lower,
-                    prob, &bow[context],
+                    tree, context, counts, discounts[level], min_counts[level],
+                    interpolate, lower, prob, bow,
                 )

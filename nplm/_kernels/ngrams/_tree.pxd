@@ -1,4 +1,12 @@
-"""Steps in a context tree of sorted arrays (see ``nplm.tree``)."""
+"""Steps in a context tree of sorted arrays (see ``nplm.ngrams.tree``)."""
+
+
+cdef class Tree:
+    cdef const int[::1] level_start
+    cdef const int[::1] context_word
+    cdef const int[::1] child_start
+    cdef const int[::1] start
+    cdef const int[::1] words
 
 
 cdef inline int find(
@@ -17,12 +25,23 @@ cdef inline int find(
     return low if words[low] == word else -1
 
 
+cdef inline int find_follower(Tree tree, int context, int word) noexcept nogil:
+    """Index in ``words`` of the n-gram of a context and a word, or -1."""
+    return find(tree.words, tree.start[context], tree.start[context + 1], word)
+
+
+cdef inline int find_child(Tree tree, int context, int word) noexcept nogil:
+    """Number of the context that is one older word longer, or -1."""
+    return find(
+        tree.context_word,
+        tree.child_start[context],
+        tree.child_start[context + 1],
+        word,
+    )
+
+
 cdef inline int descend(
-    const int[::1] child_start,
-    const int[::1] context_word,
-    const int[:, :] X,
-    Py_ssize_t row,
-    int[::1] path,
+    Tree tree, const int[:, :] X, Py_ssize_t row, int[::1] path
 ) noexcept nogil:
     """Length of the longest context of the tree that ends the row of X.
 
@@ -38,12 +57,7 @@ cdef inline int descend(
     context = 1 + X[row, n_context - 1]
     path[1] = context
     for depth in range(1, n_context):
-        context = find(
-            context_word,
-            child_start[context],
-            child_start[context + 1],
-            X[row, n_context - 1 - depth],
-        )
+        context = find_child(tree, context, X[row, n_context - 1 - depth])
         if context < 0:
             return <int> depth
         path[depth + 1] = context
