@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from nplm.neural.network import aligned_zeros
+from nplm.neural.parameters import aligned_zeros
 
 SECONDS = 0.05  # of a measurement, of which the best of several counts
 REPEATS = 8

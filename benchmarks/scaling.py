@@ -27,7 +27,7 @@ from _networks import NETWORKS, Shape, bare_network, random_windows, train_bare
 from _process import fresh, resident, serve
 from _table import Rows, named, parser, report
 from _wiki import N_TRAIN, wiki
-from nplm._kernels.neural._workspace import row_stride
+from nplm._kernels.neural._loops import row_stride
 
 from nplm import windows
 from nplm.parallel.threads import Threads, blas_threads

@@ -3,28 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nplm._kernels.files import _ngram_format
-from nplm.formats._words import BEGIN, END, WordText
+from nplm.formats._ngram_text import NgramText
+from nplm.formats._words import BEGIN, END
 from nplm.ngrams.backoff import BackoffTree
-from nplm.ngrams.tree import ContextTree
 
-__all__ = ["BUFFER_BYTES", "NgramLines", "spelling_of"]
+__all__ = ["NgramLines"]
 
-BUFFER_BYTES = 1 << 24
 # What the toolkits write for the logarithm of zero.
 LOG_ZERO = -99
-
-
-def spelling_of(tree: ContextTree, text: WordText, boundary: int | None) -> Any:
-    """How kernels spell the n-grams of a tree."""
-    begin = np.frombuffer(BEGIN.encode(), dtype=np.uint8)
-    mark = -1 if boundary is None else boundary
-    return _ngram_format.Spelling(tree.arrays, tree.parents(), text.words, begin, mark)
 
 
 class NgramLines:
@@ -45,8 +36,7 @@ class NgramLines:
     ) -> None:
         self.tree, self.words, self.boundary = tree, words, boundary
         self.made = tree.contexts_made()
-        self.text = WordText(words)
-        self.spelling = spelling_of(tree, self.text, boundary)
+        self.text = NgramText(tree, words, boundary)
         self.unpredicted = self._unpredicted()
 
     def n_lines(self, level: int) -> int:
@@ -59,26 +49,15 @@ class NgramLines:
         if level == 0:
             yield from self._marks()
         yield from self._unpredicted_lines(level)
-        tree = self.tree
-        context, last = map(int, tree.level_start[level : level + 2])
-        most = int(np.diff(tree.start[context : last + 1]).max(initial=0))
-        longest = int(np.diff(self.text.start).max()) + len(BEGIN) + 1
-        line = 2 * _ngram_format.NUMBER_BYTES + (level + 1) * longest
-        buffer = np.empty(max(BUFFER_BYTES, most * line), dtype=np.uint8)
-        has_weights = level + 1 < tree.order
-        while context < last:
-            context, n = _ngram_format.format_ngrams(
-                self.spelling,
-                tree.prob,
-                tree.bow,
-                self.made if has_weights else self.made[:0],
-                context,
-                last,
-                level,
-                line,
-                buffer,
-            )
-            yield buffer[:n].data
+        has_weights = level + 1 < self.tree.order
+        yield from self.text.parts(
+            level,
+            2,
+            _ngram_format.format_ngrams,
+            self.tree.prob,
+            self.tree.bow,
+            self.made if has_weights else self.made[:0],
+        )
 
     def _marks(self) -> list[bytes]:
         """<s>, and </s> where the model has none: KenLM reads no file without."""

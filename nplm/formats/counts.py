@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nplm._kernels.files import _ngram_format, _ngram_parse
-from nplm.formats._arpa_lines import BUFFER_BYTES, spelling_of
 from nplm.formats._files import check_writable, reading, writing
 from nplm.formats._lines import shown
 from nplm.formats._models import counts_of
+from nplm.formats._ngram_text import NgramText
 from nplm.formats._words import BEGIN, END, WordText, check_marks, check_words
 from nplm.ngrams.counts import MAX_TOTAL
 from nplm.ngrams.kneser_ney import KneserNeyLM
@@ -57,26 +57,12 @@ def write_counts(
     check_marks(words, boundary)
     if boundary is not None:
         words[boundary] = END
-    text = WordText(words)
-    longest = int(np.diff(text.start).max()) + len(BEGIN) + 1
-    spelling = spelling_of(tree, text, boundary)
+    text = NgramText(tree, words, boundary)
     with writing(path) as file:
         for level in range(tree.order):
-            context, last = map(int, tree.level_start[level : level + 2])
-            most = int(np.diff(tree.start[context : last + 1]).max(initial=0))
-            line = _ngram_format.NUMBER_BYTES + (level + 1) * longest
-            buffer = np.empty(max(BUFFER_BYTES, most * line), dtype=np.uint8)
-            while context < last:
-                context, n = _ngram_format.format_counts(
-                    spelling,
-                    tree.counts,
-                    context,
-                    last,
-                    level,
-                    line,
-                    buffer,
-                )
-                file.write(buffer[:n].data)
+            put = _ngram_format.format_counts
+            for part in text.parts(level, 1, put, tree.counts):
+                file.write(part)
 
 
 def read_counts(

@@ -224,12 +224,8 @@ class TreeBuilder:
         self, context: NDArray[np.int32], older: NDArray[np.int32]
     ) -> NDArray[np.int32]:
         """Append the contexts one word longer; number each window's within them."""
-        _check_rows(len(context))
-        child_start = np.empty(self._n_last() + 1, dtype=np.int32)
-        words = np.empty(len(context), dtype=np.int32)
-        rank = np.empty(len(context), dtype=np.int32)
-        n = _counts.rank_pairs(context, older, self.n_words, child_start, words, rank)
-        self.add_context_level(child_start, words[:n].copy())
+        child_start, words, rank = self._ranked(context, older)
+        self.add_context_level(child_start, words.copy())
         return rank
 
     def add_followers(self, context: NDArray[np.int32], y: NDArray[np.int32]) -> None:
@@ -245,12 +241,8 @@ class TreeBuilder:
         self, context: NDArray[np.int32], y: NDArray[np.int32]
     ) -> NDArray[np.int32]:
         """Append the next words of the last level; number each row's within them."""
-        _check_rows(len(context))
-        start = np.empty(self._n_last() + 1, dtype=np.int32)
-        words = np.empty(len(y), dtype=np.int32)
-        rank = np.empty(len(y), dtype=np.int32)
-        n = _counts.rank_pairs(context, y, self.n_words, start, words, rank)
-        self._append_followers(start, words[:n])
+        start, words, rank = self._ranked(context, y)
+        self._append_followers(start, words)
         return rank
 
     def add_tables(
@@ -315,6 +307,22 @@ class TreeBuilder:
         """Number of n-grams of each order."""
         return [len(words) for words in self.words]
 
+    def _ranked(
+        self, context: NDArray[np.int32], words: NDArray[np.int32]
+    ) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
+        """Offsets, words and row numbers of the distinct (context, word)."""
+        # The kernels number rows in int32.
+        if len(context) > MAX_NGRAMS:
+            raise ValueError(
+                f"{len(context)} rows of n-grams are too many to sort at once; give "
+                f"at most {MAX_NGRAMS}: lower order, or count less text."
+            )
+        start = np.empty(self._n_last() + 1, dtype=np.int32)
+        distinct = np.empty(len(context), dtype=np.int32)
+        rank = np.empty(len(context), dtype=np.int32)
+        n = _counts.rank_pairs(context, words, self.n_words, start, distinct, rank)
+        return start, distinct[:n], rank
+
     def _append_followers(
         self, start: NDArray[np.int32], words: NDArray[np.int32]
     ) -> None:
@@ -343,15 +351,6 @@ class _Runs:
     def expanded(self, values: NDArray[np.int32]) -> NDArray[np.int32]:
         """Repeat the value of each run for its rows."""
         return values[self._run]
-
-
-def _check_rows(n: int) -> None:
-    # The kernels number rows in int32.
-    if n > MAX_NGRAMS:
-        raise ValueError(
-            f"{n} rows of n-grams are too many to sort at once; give at most "
-            f"{MAX_NGRAMS}: lower order, or count less text."
-        )
 
 
 def _shifted(offsets: NDArray[np.int32], by: int) -> NDArray[np.int32]:

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from nplm import available_tiers
-from nplm._kernels.reference import neural as reference
 from nplm._kernels.neural import _network
+from nplm._kernels.reference import neural as reference
 from nplm.neural.sharded import ShardedNetwork
 from nplm.parallel.threads import Threads
-from tests.neural.networks import (
+from tests.helpers import (
     random_network,
     random_windows,
     reference_of,

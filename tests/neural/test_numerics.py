@@ -9,7 +9,7 @@ import pytest
 
 from nplm import DivergenceError, NeuralLM, available_tiers, use_tier, windows
 from nplm._kernels.reference import neural as reference
-from tests.neural.networks import (
+from tests.helpers import (
     random_network,
     random_windows,
     reference_of,

@@ -6,7 +6,7 @@ from sklearn.utils.estimator_checks import check_methods_sample_order_invariance
 
 from nplm import MixtureLM, NeuralLM, windows
 from nplm.parallel.threads import Threads
-from tests.neural.networks import random_network, random_windows
+from tests.helpers import random_network, random_windows
 
 SHAPES = [  # n_words, n_context, n_hidden, embedding_dim, direct: no multiples of any
     pytest.param((389, 3, 37, 11, False), id="hidden"),

@@ -11,7 +11,10 @@ from nplm._kernels.neural._solvers cimport Parameter, Solver, Step
 
 
 cdef class Hidden:
-    """From x to a; this one, of a network without hidden units, has nothing to do."""
+    """From x to a; this one, of a network without hidden units, has nothing to do.
+
+    Equivalent to ``reference.neural.tanh_layer`` with empty weights.
+    """
 
     cdef void forward(self, Activations at, Py_ssize_t K) noexcept nogil:
         """Fill a from x."""

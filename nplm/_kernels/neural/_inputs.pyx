@@ -12,6 +12,8 @@ from nplm._kernels.neural._solvers cimport Parameter, Solver, Step
 cdef class Activations:
     """What the parts of a network hand each other, for K examples.
 
+    No twin: functions hand each other arrays.
+
     Parameters
     ----------
     tier : Tier
@@ -52,6 +54,8 @@ cdef class Activations:
 
 cdef class Inputs:
     """From the words of a context to x.
+
+    Equivalent to ``reference.neural.inputs``.
 
     Parameters
     ----------

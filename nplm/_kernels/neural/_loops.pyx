@@ -176,6 +176,8 @@ make_tables()
 def available_tiers(str precision="float32"):
     """Names of the kernel tiers that this processor can run, fastest first.
 
+    No twin: NumPy has none.
+
     "blas" has SciPy's matrix products. For "bfloat16", "plain" does in C what a
     processor would do: for tests.
     """
@@ -189,6 +191,8 @@ def available_tiers(str precision="float32"):
 
 cdef class Tier:
     """The kernels of one tier for one precision: chosen once, never asked about.
+
+    No twin: NumPy has one tier.
 
     Parameters
     ----------
@@ -221,12 +225,17 @@ cdef Py_ssize_t round_up(Py_ssize_t n, Py_ssize_t whole) noexcept nogil:
 
 
 def row_stride(Py_ssize_t n_outputs):
-    """Length of a row of E: its parameters, then zeros to fill whole vectors."""
+    """Length of a row of E: its parameters, then zeros to fill whole vectors.
+
+    No twin: NumPy's rows are as long as they are.
+    """
     return round_up(n_outputs, LANES)
 
 
 cdef class Scratch:
     """Memory of one thread, taken by name: ``self.x = scratch.numbers(K * n)``.
+
+    No twin: NumPy takes its own.
 
     Zeros, aligned to cache lines. Taken once a fit: large buffers given back to the
     system and asked for again at every batch would cost a page fault for every 4 KB.

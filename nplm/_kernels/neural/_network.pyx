@@ -37,7 +37,10 @@ cpdef enum:
 
 
 def check_windows(Team team, const int[:, :] X, const Py_ssize_t[::1] index):
-    """Raise unless the windows are as wide as the network's contexts."""
+    """Raise unless the windows are as wide as the network's contexts.
+
+    No twin: NumPy looks for itself.
+    """
     if X.shape[1] != team.at.n_context:
         raise ValueError(
             f"windows of {X.shape[1]} words for a network that sees {team.at.n_context}")

@@ -12,6 +12,8 @@ from nplm._kernels.neural._loops cimport (
 cdef class Products:
     """Products in full precision, by the loops of a tier.
 
+    No twin: each verb's docstring is its line of NumPy.
+
     Parameters
     ----------
     tier : Tier
@@ -68,7 +70,10 @@ cdef class Products:
 
 
 cdef class Bfloat16Products(Products):
-    """Products of numbers rounded to bfloat16, with sums in float32."""
+    """Products of numbers rounded to bfloat16, with sums in float32.
+
+    Equivalent to those of ``reference.neural.bfloat16`` numbers.
+    """
 
     def __cinit__(
         self, Tier tier, Scratch scratch, *, Py_ssize_t columns, Py_ssize_t n_outputs,

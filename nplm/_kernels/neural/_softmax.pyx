@@ -27,6 +27,8 @@ cdef enum:
 cdef class Output:
     """One member's output units.
 
+    No twin: its kinds have theirs.
+
     The verbs of a mini-batch, in their order: `begin` and `end` are the first
     member's, the others every member's.
     """

@@ -16,6 +16,8 @@ from nplm._kernels.neural._products cimport Products
 cdef class Clock:
     """The time of a fit, shared by all threads that train its parameters.
 
+    No twin: the twins of the solvers count for themselves.
+
     Parameters
     ----------
     examples, updates : float
@@ -44,6 +46,8 @@ cdef class Clock:
 cdef class Parameter:
     """One array that is trained, and what a solver keeps beside it.
 
+    No twin: it is an array.
+
     Parameters
     ----------
     values : ndarray, shape (rows, columns) or (columns,)
@@ -69,6 +73,8 @@ cdef class Parameter:
 
 cdef class Solver:
     """Base of the solvers: the paper's schedule, e_t = e_0 / (1 + r t).
+
+    Equivalent to ``reference.neural.Solver``.
 
     Parameters
     ----------
@@ -160,6 +166,8 @@ cdef class SGD(Solver):
     ``rate * alpha`` of every weight away; of the features lazily, for those of most
     words are not in a window.
 
+    Equivalent to ``reference.neural.SGD``.
+
     Parameters
     ----------
     *args, **kwargs
@@ -227,6 +235,8 @@ cdef class Adam(Solver):
     It follows the mean gradient of a mini-batch, and each update takes
     ``rate * alpha`` of every weight away, whatever the size of the gradient
     (Loshchilov and Hutter, 2019).
+
+    Equivalent to ``reference.neural.Adam``.
 
     Parameters
     ----------

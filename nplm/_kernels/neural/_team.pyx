@@ -21,6 +21,8 @@ def block_starts(Py_ssize_t n_words, int size):
 
     Member i's rows start at i * ceil(|V| / M), as in section 3.2; members beyond
     the last row hold none.
+
+    No twin: one line, tested for what it promises.
     """
     cdef Py_ssize_t block = (n_words + size - 1) // size
     return [min(n_words, i * block) for i in range(size + 1)]
@@ -30,11 +32,15 @@ cdef class UpdateLock:
     """A lock on the parameters, held by one thread at a time while it updates.
 
     The synchronised implementation that the paper tried first (section 3.1).
+
+    No twin: NumPy's network has one thread.
     """
 
 
 cdef class Team:
     """Members of a fit, and the parts of the network that they share.
+
+    No twin: NumPy's network has one member.
 
     Parameters
     ----------

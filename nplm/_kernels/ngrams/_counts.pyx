@@ -96,6 +96,54 @@ cdef void radix_sort(Pairs* pairs) noexcept nogil:
         pairs.rows, pairs.spare_rows = pairs.spare_rows, pairs.rows
 
 
+cdef int number_pairs(
+    const int[:] left,
+    const int[:] right,
+    int n_right,
+    int[::1] start,
+    int[::1] words,
+    int[::1] rank,
+    int64_t[::1] counts,
+) except -1:
+    """Number the distinct pairs, with their `rank` or their `counts` (else None)."""
+    cdef Pairs pairs
+    cdef Py_ssize_t i
+    cdef int n_left = <int> start.shape[0] - 1
+    cdef int n_distinct = 0
+    cdef int left_done = 0
+    cdef int row_left
+    cdef uint64_t mask
+    cdef bint with_rows = rank is not None
+    cdef bint enough
+    with nogil:
+        enough = allocate(&pairs, left.shape[0], with_rows)
+        if enough:
+            pack(&pairs, left, right, n_left, n_right)
+            radix_sort(&pairs)
+            mask = (<uint64_t> 1 << pairs.right_bits) - 1
+            for i in range(pairs.n):
+                if i == 0 or pairs.keys[i] != pairs.keys[i - 1]:
+                    row_left = <int> (pairs.keys[i] >> pairs.right_bits)
+                    while left_done <= row_left:
+                        start[left_done] = n_distinct
+                        left_done += 1
+                    words[n_distinct] = <int> (pairs.keys[i] & mask)
+                    if not with_rows:
+                        counts[n_distinct] = 0
+                    n_distinct += 1
+                if with_rows:
+                    rank[pairs.rows[i]] = n_distinct - 1
+                else:
+                    counts[n_distinct - 1] += 1
+            while left_done <= n_left:
+                start[left_done] = n_distinct
+                left_done += 1
+        release(&pairs)
+    if not enough:
+        raise MemoryError(f"no memory to sort {left.shape[0]} pairs")
+    return n_distinct
+
+
 def rank_pairs(
     const int[:] left,
     const int[:] right,
@@ -114,36 +162,7 @@ def rank_pairs(
     return_inverse=True); words[:len(pairs)] = pairs % n_right;
     start[:] = np.searchsorted(pairs // n_right, np.arange(len(start)))``.
     """
-    cdef Pairs pairs
-    cdef Py_ssize_t i
-    cdef int n_left = <int> start.shape[0] - 1
-    cdef int n_distinct = 0
-    cdef int left_done = 0
-    cdef int row_left
-    cdef uint64_t mask
-    cdef bint enough
-    with nogil:
-        enough = allocate(&pairs, left.shape[0], True)
-        if enough:
-            pack(&pairs, left, right, n_left, n_right)
-            radix_sort(&pairs)
-            mask = (<uint64_t> 1 << pairs.right_bits) - 1
-            for i in range(pairs.n):
-                if i == 0 or pairs.keys[i] != pairs.keys[i - 1]:
-                    row_left = <int> (pairs.keys[i] >> pairs.right_bits)
-                    while left_done <= row_left:
-                        start[left_done] = n_distinct
-                        left_done += 1
-                    words[n_distinct] = <int> (pairs.keys[i] & mask)
-                    n_distinct += 1
-                rank[pairs.rows[i]] = n_distinct - 1
-            while left_done <= n_left:
-                start[left_done] = n_distinct
-                left_done += 1
-        release(&pairs)
-    if not enough:
-        raise MemoryError(f"no memory to sort {left.shape[0]} pairs")
-    return n_distinct
+    return number_pairs(left, right, n_right, start, words, rank, None)
 
 
 def count_pairs(
@@ -164,37 +183,7 @@ def count_pairs(
     return_counts=True); words[:len(pairs)] = pairs % n_right;
     start[:] = np.searchsorted(pairs // n_right, np.arange(len(start)))``.
     """
-    cdef Pairs pairs
-    cdef Py_ssize_t i
-    cdef int n_left = <int> start.shape[0] - 1
-    cdef int n_distinct = 0
-    cdef int left_done = 0
-    cdef int row_left
-    cdef uint64_t mask
-    cdef bint enough
-    with nogil:
-        enough = allocate(&pairs, left.shape[0], False)
-        if enough:
-            pack(&pairs, left, right, n_left, n_right)
-            radix_sort(&pairs)
-            mask = (<uint64_t> 1 << pairs.right_bits) - 1
-            for i in range(pairs.n):
-                if i == 0 or pairs.keys[i] != pairs.keys[i - 1]:
-                    row_left = <int> (pairs.keys[i] >> pairs.right_bits)
-                    while left_done <= row_left:
-                        start[left_done] = n_distinct
-                        left_done += 1
-                    words[n_distinct] = <int> (pairs.keys[i] & mask)
-                    counts[n_distinct] = 0
-                    n_distinct += 1
-                counts[n_distinct - 1] += 1
-            while left_done <= n_left:
-                start[left_done] = n_distinct
-                left_done += 1
-        release(&pairs)
-    if not enough:
-        raise MemoryError(f"no memory to sort {left.shape[0]} pairs")
-    return n_distinct
+    return number_pairs(left, right, n_right, start, words, None, counts)
 
 
 def continuation_counts(
