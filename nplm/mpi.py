@@ -26,12 +26,13 @@ from nplm.neural.fit import fit as fit_network
 from nplm.neural.neural_lm import NeuralLM
 from nplm.neural.sharded import ShardedNetwork, rows_of
 from nplm.neural.tiers import kernel_tier
+from nplm.neural.trainer import Trainer
 from nplm.parallel.agreement import MPI, Ranks
 from nplm.parallel.threads import blas_threads
 from nplm.training.checkpoint import fingerprint
 from nplm.training.loop import OnProgress
 
-__all__ = ["ShardedLM", "fit", "rank", "shard"]
+__all__ = ["ShardedLM", "fit", "rank", "shard", "trainer"]
 
 KEEP = ("all", "root", "shards")
 
@@ -133,6 +134,49 @@ def fit(
     if keep == "shards":
         return ShardedLM(lm, ranks)
     return lm if keeps_it else None
+
+
+def trainer(
+    estimator: NeuralLM, X: ArrayLike, y: ArrayLike, *, comm: MPI.Comm | None = None
+) -> Trainer:
+    """Train by hand over all processes of a communicator, some examples at a time.
+
+    Call it, and the trainer's methods, in every process, with the same arguments.
+
+    Parameters
+    ----------
+    estimator : NeuralLM
+        What to train: from new weights, or those fitted so far. A rank is one thread.
+    X : array-like of int, shape (n_samples, n_context)
+        Contexts, the nearest word in the last column.
+    y : array-like of int, shape (n_samples,)
+        Next words.
+    comm : mpi4py.MPI.Comm, optional
+        The processes; all of them by default.
+
+    Returns
+    -------
+    trainer : Trainer
+        As `NeuralLM.trainer` makes one. Its ``keep`` gives every rank the whole model.
+
+    Examples
+    --------
+    One process is a cluster too:
+
+    >>> import numpy as np
+    >>> from nplm import NeuralLM, mpi, windows
+    >>> X, y = windows(np.tile([0, 1, 2, 3], 50), 2)
+    >>> trainer = mpi.trainer(NeuralLM(n_words=4, n_hidden=8, random_state=0), X, y)
+    >>> trainer.train(range(100)) > trainer.train(range(100))
+    True
+    >>> sorted(trainer.costs())
+    ['communicating', 'computing', 'waiting']
+    """
+    ranks = Ranks(comm)
+    with ranks.guard():
+        return ranks.all_or_none(
+            lambda: Trainer(estimator, X, y, Door(partial=True, processes=ranks))
+        )
 
 
 def rank() -> int:

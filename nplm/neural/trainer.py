@@ -17,7 +17,9 @@ PARTIAL = Door(partial=True)
 
 
 class Trainer:
-    """A model in training, mini-batch by mini-batch (``NeuralLM.trainer`` makes it).
+    """A model in training, mini-batch by mini-batch.
+
+    `NeuralLM.trainer` and `nplm.mpi.trainer` make it.
 
     Parameters
     ----------
@@ -27,15 +29,19 @@ class Trainer:
         Contexts, the nearest word in the last column.
     y : array-like of int, shape (n_samples,)
         Next words.
+    door : Door
+        How training is entered; on this process alone by default.
     """
 
-    def __init__(self, lm: Any, X: ArrayLike, y: ArrayLike) -> None:
-        self._lm = lm
+    def __init__(
+        self, lm: Any, X: ArrayLike, y: ArrayLike, door: Door = PARTIAL
+    ) -> None:
+        self._lm, self._door = lm, door
         with unchanged_by_errors(lm) as keep:
             before = dict(vars(lm))
-            self._windows = lm._check_fit(X, y, None, None, PARTIAL)
-            self._network = make_network(lm, self._windows, PARTIAL)
-            self._history = past(lm, PARTIAL)
+            self._windows = lm._check_fit(X, y, None, None, door)
+            self._network = make_network(lm, self._windows, door)
+            self._history = past(lm, door)
             # What the checks learnt of the windows; `keep` makes it the model's.
             self._learnt = dict(vars(lm))
             lm.__dict__ = before
@@ -75,6 +81,17 @@ class Trainer:
             network.train(X, y, index, self._batch_size)
         return network.loss / len(index)
 
+    def costs(self) -> dict[str, float]:
+        """Give what the time since the last call went to.
+
+        Returns
+        -------
+        costs : dict of str to float
+            Of a network spread over processes: the seconds of ``computing``,
+            ``communicating`` and ``waiting`` (see `nplm.mpi.fit`). Else empty.
+        """
+        return self._network.costs()
+
     def keep(self) -> Any:
         """Make the weights as they are the model's.
 
@@ -84,7 +101,7 @@ class Trainer:
         """
         self._network.settle()
         vars(self._lm).update(self._learnt)
-        hand_over(self._lm, self._network, self._history, PARTIAL)
+        hand_over(self._lm, self._network, self._history, self._door)
         # Training may go on, the model stays as it is.
         self._lm._parameters = self._lm._parameters.copy()
         self._lm._solver_state = {
