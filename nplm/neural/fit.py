@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from nplm._base import unchanged_by_errors
 from nplm.neural.epochs import Epochs, Windows
 from nplm.neural.network import Network
 from nplm.neural.sharded import ShardedNetwork, rows_of
-from nplm.parallel.processes import ALONE, Alone, Processes
+from nplm.parallel.processes import ALONE, Alone, Sharers
 from nplm.parallel.threads import blas_threads
 from nplm.training.checkpoint import Checkpoint, fingerprint
 from nplm.training.held_out import HeldOut
@@ -34,7 +34,7 @@ class Door:
     partial: bool = False  # one epoch more, with what random numbers come next
     progress: OnProgress | None = None
     checkpoint: str | os.PathLike[str] | None = None
-    processes: Processes = field(default=ALONE)  # type: ignore[assignment]
+    processes: Alone | Sharers = ALONE
     keep: str = "all"  # of several processes, those that have the result
 
 
@@ -114,7 +114,7 @@ def make_network(lm: Any, windows: Windows, door: Door) -> Network:
         "state": state,
         "clock": (lm.n_seen_, lm._n_updates) if go_on else (0, 0),
     }
-    if alone:
+    if isinstance(door.processes, Alone):
         return Network(parts, parameters, **options)
     return ShardedNetwork(parts, parameters, processes=door.processes, **options)
 
