@@ -375,7 +375,8 @@ def test_one_fit_at_a_time_in_a_folder(data, tmp_path):
 def test_what_a_kill_left_is_removed(data, tmp_path):
     lm = NeuralLM(max_iter=1, **SETTINGS).fit(**data, checkpoint=tmp_path)
     (saved,) = tmp_path.glob("*.npz")
-    for name in ("save-0.0-of-1.npz", "save-99.0-of-1.npz.part"):
+    left = ["save-0.0-of-1.npz", "save-99.0-of-1.npz.ab12.part", "latest.json.cd.part"]
+    for name in left:
         (tmp_path / name).write_bytes(b"left over")
     clone(lm).fit(**data, checkpoint=tmp_path)
     assert {p.name for p in tmp_path.iterdir()} == {saved.name, "latest.json", "lock"}
