@@ -1,16 +1,15 @@
-"""The paper's networks: their shapes, and the kernels of a fit without the fit."""
+"""The paper's networks: their shapes, and one in training without a fit."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from math import ceil
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nplm import NeuralLM, windows
-from nplm.neural.network import Network
 
 Windows = tuple[NDArray[np.int32], NDArray[np.int32]]
 
@@ -85,17 +84,23 @@ def random_windows(n_examples: int, shape: Shape) -> Windows:
     return windows(ids, shape.n - 1)
 
 
-def bare_network(lm: NeuralLM, X: Any, y: Any, **options: Any) -> Network:
-    """The network as a fit begins with it."""
-    lm._start_fit(X, y)
-    return lm._initialise(y, np.random.RandomState(0), **options)
+class Trainer(Protocol):
+    """What `NeuralLM.trainer` and `nplm.mpi.trainer` give."""
+
+    def train(self, examples: Any) -> float: ...
+
+    def costs(self) -> dict[str, float]: ...
+
+    def keep(self) -> NeuralLM: ...
 
 
-def train_bare(
-    network: Network, X: Any, y: Any, order: NDArray[np.intp], batch_size: int
-) -> None:
-    """The kernels alone; the caller limits BLAS's threads."""
-    network.train(
-        X, y, order, batch_size=batch_size,
-        learning_rate_init=1e-3, learning_rate_decay=1e-8, alpha=1e-4,
-    )  # fmt: skip
+def trainer(
+    shape: Shape, data: Windows, make: Any = NeuralLM.trainer, **settings: Any
+) -> Trainer:
+    """A network in training by hand, which is a fit's kernels and little else.
+
+    With a step that is small for random windows, however many make a mini-batch.
+    """
+    lm = shape.estimator(learning_rate_init=1e-3, **settings)
+    begun: Trainer = make(lm, *data)
+    return begun

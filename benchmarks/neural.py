@@ -10,7 +10,8 @@ PyTorch is up to twice as slow.
 The share is that of what this machine was measured to do: of its arithmetic, or,
 one example at a time, of its memory. GB/s are those of the output units' weights,
 once a mini-batch for the logits and twice for the update. nplm scores in
-mini-batches of its own, whichever K stands beside it.
+mini-batches of its own, whichever K stands beside it. --tier names other kernels than
+the processor's fastest.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from itertools import groupby, product
 from operator import itemgetter
 from typing import Any
@@ -31,25 +33,18 @@ if __name__ == "__main__" and os.environ.get("MALLOC_MMAP_MAX_") != "0":
 
 import numpy as np
 from _limits import bandwidth, gflops
-from _networks import (
-    NETWORKS,
-    TIMED,
-    Shape,
-    Windows,
-    bare_network,
-    random_windows,
-    train_bare,
-)
+from _networks import NETWORKS, TIMED, Shape, Windows, random_windows, trainer
 from _table import parser, report
-from numpy.typing import NDArray
 
-from nplm.neural.network import kernel_tier
-from nplm.parallel.threads import blas_threads
+from nplm import available_tiers, use_tier
 
 try:
     import torch
 except ImportError:
     torch = None
+
+
+N_WINDOWS = 200_000
 
 
 def flops(shape: Shape, part: str) -> int:
@@ -62,24 +57,30 @@ def flops(shape: Shape, part: str) -> int:
 class Nplm:
     name = "nplm"
 
-    def __init__(self, shape: Shape, precision: str, threads: int, batch: int) -> None:
-        lm = shape.estimator(precision=precision, n_jobs=threads)
-        self.network = bare_network(lm, *random_windows(1000, shape))
-        self.batch = batch
+    def __init__(
+        self, shape: Shape, data: Windows, precision: str, threads: int, batch: int
+    ) -> None:
+        self.data = data
+        self.trainer = trainer(
+            shape, data, precision=precision, n_jobs=threads, batch_size=batch
+        )
+        self.lm = self.trainer.keep()
 
-    def train(self, X: NDArray[np.int32], y: NDArray[np.int32]) -> None:
-        with blas_threads(1):
-            train_bare(self.network, X, y, np.arange(len(y)), self.batch)
+    def train(self, n: int) -> None:
+        self.trainer.train(np.arange(n))
 
-    def score(self, X: NDArray[np.int32], y: NDArray[np.int32]) -> None:
-        with blas_threads(1):
-            self.network.log_prob(X, y)
+    def score(self, n: int) -> None:
+        X, y = self.data
+        self.lm.log_prob(X[:n], y[:n])
 
 
 class Torch:
     name = "PyTorch"
 
-    def __init__(self, shape: Shape, precision: str, threads: int, batch: int) -> None:
+    def __init__(
+        self, shape: Shape, data: Windows, precision: str, threads: int, batch: int
+    ) -> None:
+        self.data = data
         torch.set_num_threads(threads)
         torch.manual_seed(0)
         self.C = torch.nn.Embedding(shape.n_words, shape.m, sparse=True)
@@ -99,40 +100,36 @@ class Torch:
             z = torch.cat([a, x], dim=1) if self.direct else a
             return torch.nn.functional.cross_entropy(self.out(z), y, reduction="sum")
 
-    def _batches(self, X: NDArray[np.int32], y: NDArray[np.int32]) -> Any:
-        X, y = (
-            torch.from_numpy(X.astype(np.int64)),
-            torch.from_numpy(y.astype(np.int64)),
-        )
+    def _batches(self, n: int) -> Any:
+        X, y = (torch.from_numpy(own[:n].astype(np.int64)) for own in self.data)
         return zip(X.split(self.batch), y.split(self.batch), strict=True)
 
-    def train(self, X: NDArray[np.int32], y: NDArray[np.int32]) -> None:
-        for Xb, yb in self._batches(X, y):
+    def train(self, n: int) -> None:
+        for Xb, yb in self._batches(n):
             self.sgd.zero_grad(set_to_none=True)
             self.loss(Xb, yb).backward()
             self.sgd.step()
 
-    def score(self, X: NDArray[np.int32], y: NDArray[np.int32]) -> None:
+    def score(self, n: int) -> None:
         with torch.inference_mode():
-            for Xb, yb in self._batches(X, y):
+            for Xb, yb in self._batches(n):
                 self.loss(Xb, yb)
 
 
-def rate(run: Callable[..., None], data: Windows, batch: int, seconds: float) -> float:
+def rate(run: Callable[[int], None], most: int, batch: int, seconds: float) -> float:
     """Examples a second of the best of several runs that last about `seconds`.
 
     Of whole mini-batches: nplm computes a part of one as if it were full.
     """
-    X, y = data
     n = max(64 // batch, 1) * batch
     started = time.perf_counter()
-    run(X[:n], y[:n])
+    run(n)
     guess = n / (time.perf_counter() - started)
-    n = max(n, int(min(len(y), guess * seconds / 4)) // batch * batch)
+    n = max(n, int(min(most, guess * seconds / 4)) // batch * batch)
     best = 0.0
     for _ in range(4):
         started = time.perf_counter()
-        run(X[:n], y[:n])
+        run(n)
         best = max(best, n / (time.perf_counter() - started))
     return best
 
@@ -150,23 +147,23 @@ def share(mine: float, shape: Shape, part: str, row: dict[str, Any]) -> float:
 def measure(args: argparse.Namespace) -> Iterator[dict[str, Any]]:
     for name in args.networks:
         shape = NETWORKS[name]
-        data = random_windows(200_000, shape)
+        data = random_windows(N_WINDOWS, shape)
         for precision, threads, batch in product(
             args.precision, args.threads, args.batch
         ):
             if precision == "bfloat16" and batch == 1:
                 continue  # both wait for the float32 weights
-            ours = Nplm(shape, precision, threads, batch)
-            theirs = Torch(shape, precision, threads, batch) if torch else None
+            what = (shape, data, precision, threads, batch)
+            ours, theirs = Nplm(*what), Torch(*what) if torch else None
             for part in ("train", "score"):
                 row: dict[str, Any] = {
                     "network": name, "part": part, "precision": precision,
                     "threads": threads, "K": batch,
                 }  # fmt: skip
-                mine = rate(getattr(ours, part), data, batch, args.seconds)
+                mine = rate(getattr(ours, part), N_WINDOWS, batch, args.seconds)
                 other = None
                 if theirs:
-                    other = rate(getattr(theirs, part), data, batch, args.seconds)
+                    other = rate(getattr(theirs, part), N_WINDOWS, batch, args.seconds)
                 passes = 3 if part == "train" else 1
                 # Scoring has its own mini-batches.
                 moved = shape.output_bytes() * passes / batch if passes == 3 else None
@@ -220,15 +217,23 @@ def main() -> None:
     options.add_argument("--networks", nargs="+", default=TIMED)
     options.add_argument("--threads", nargs="+", type=int, default=[1, 2])
     options.add_argument("--batch", nargs="+", type=int, default=[1, 16, 128, 512])
-    options.add_argument("--precision", nargs="+", default=["float32", "bfloat16"])
+    precisions = ["float32", "bfloat16"]
+    options.add_argument(
+        "--precision", nargs="+", default=precisions, choices=precisions
+    )
     options.add_argument("--seconds", type=float, default=4.0, help="a measurement")
+    options.add_argument("--tier", help="kernels of nplm; by default the fastest")
     args = options.parse_args()
     if "bfloat16" in args.precision and not gflops("bfloat16"):
         args.precision.remove("bfloat16")
         print("This processor does not multiply bfloat16: float32 only.")
 
-    rows = list(measure(args))
-    kernels = ", ".join(f"{name} on {kernel_tier(name)}" for name in args.precision)
+    with use_tier(args.tier) if args.tier else nullcontext():
+        rows = list(measure(args))
+    asked = args.tier or os.environ.get("NPLM_TIER")
+    kernels = ", ".join(
+        f"{name} on {asked or available_tiers(name)[0]}" for name in args.precision
+    )
     report("What this machine can do", list(limits(args)))
     report(f"{kernels}: at equal K", rows, args.json)
     report(f"{kernels}: each at its best K", list(at_best_batch(rows)))

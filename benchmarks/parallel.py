@@ -20,28 +20,18 @@ import shutil
 import subprocess
 import sys
 import time
-from contextlib import ExitStack
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from _cost_model import Cluster, Network
-from _networks import (
-    NETWORKS,
-    TIMED,
-    Shape,
-    bare_network,
-    random_windows,
-    train_bare,
-)
+from _networks import NETWORKS, TIMED, Shape, random_windows, trainer
 from _parallel_page import BATCHES, draw, measured_page, model_page, simulate
 from _table import Rows, named, parser, report
 
 from nplm import NeuralLM
 from nplm.datasets import fetch_brown
-from nplm.parallel.threads import blas_threads
 
 # So small that a mini-batch is nothing but Python and the calls of MPI.
 TINY = Shape(64, 2, 2, 2, False)
@@ -53,21 +43,17 @@ THREADS = [("rows", 1), ("rows", 2), ("async", 2), ("locked", 2)]
 class Training:
     """One network in training; `seconds` of a call are the best of several."""
 
-    def __init__(
-        self, shape: Shape, K: int, options: Any = None, **settings: Any
-    ) -> None:
-        self.X, self.y = random_windows(8192, shape)
-        lm = shape.estimator(**settings)
-        self.network = bare_network(lm, self.X, self.y, **(options or {}))
-        self.K, self.seconds = K, np.inf
+    def __init__(self, shape: Shape, K: int, **settings: Any) -> None:
+        data = random_windows(8192, shape)
+        self.trainer = trainer(shape, data, batch_size=K, **settings)
+        self.seconds = np.inf
         self.best: dict[str, float] = {}
 
     def run(self, n: int) -> None:
-        with blas_threads(1):
-            started = time.perf_counter()
-            train_bare(self.network, self.X, self.y, np.arange(n), self.K)
-            seconds = (time.perf_counter() - started) / n
-        costs = self.network.costs()
+        started = time.perf_counter()
+        self.trainer.train(np.arange(n))
+        seconds = (time.perf_counter() - started) / n
+        costs = self.trainer.costs()
         if seconds < self.seconds:
             self.seconds = seconds
             self.best = {name: cost / n for name, cost in costs.items()}
@@ -91,13 +77,11 @@ def threads(names: list[str], seconds: float, rounds: int) -> Rows:
                 )
                 for parallel, jobs in THREADS
             }
-            with ExitStack() as stack:
+            for training in runs.values():
+                training.run(2 * K)
+            for _ in range(rounds):
                 for training in runs.values():
-                    stack.enter_context(training.network.threads)
-                    training.run(2 * K)
-                for _ in range(rounds):
-                    for training in runs.values():
-                        training.run(n)
+                    training.run(n)
             one = runs["rows", 1].seconds
             row = {"network": name, "K": K, "1 thread ex/s": 1 / one}
             rows.append(row | {f"{k[0]} 2": one / runs[k].seconds for k in THREADS[1:]})
@@ -145,12 +129,11 @@ def worker(names: list[str], seconds: float, rounds: int) -> dict[str, Any]:
     """Run in every rank; rank 0 prints what this returns."""
     from mpi4py import MPI
 
-    from nplm.mpi import ShardedNetwork
+    from nplm import mpi
 
-    options = {"build": partial(ShardedNetwork, comm=MPI.COMM_WORLD, keep="all")}
     found: dict[str, Any] = {}
     if MPI.COMM_WORLD.size == 1:
-        tiny = Training(TINY, 1, options)
+        tiny = Training(TINY, 1, make=mpi.trainer)
         for _ in range(5):
             tiny.run(2000)
         found["overhead"] = tiny.seconds
@@ -158,7 +141,7 @@ def worker(names: list[str], seconds: float, rounds: int) -> dict[str, Any]:
         weights = NETWORKS[name].weights(MPI.COMM_WORLD.size)
         found[f"{name} messages"] = messages(MPI, weights)
         for K in BATCHES:
-            training = Training(NETWORKS[name], K, options)
+            training = Training(NETWORKS[name], K, make=mpi.trainer)
             training.run(2 * K)
             for _ in range(rounds):
                 training.run(examples(name, K, seconds))

@@ -21,7 +21,6 @@ from sklearn.frozen import FrozenEstimator
 
 from nplm import InterpolatedTrigram, KneserNeyLM, MixtureLM
 from nplm.datasets import fetch_brown, fetch_ptb
-from nplm.datasets.corpus import CorpusWindows
 
 BACK_OFF = {"interpolate": False, "min_counts": (1, 1, 2)}  # SRILM's default cutoffs
 
@@ -67,7 +66,7 @@ def main() -> None:
     rows: list[dict[str, Any]] = []
 
     def measure(
-        model: Any, name: str, order: int, data: CorpusWindows, precision: str = ""
+        model: Any, name: str, order: int, data: Any, precision: str = ""
     ) -> Any:
         train, valid, test = data
         started = time.process_time()

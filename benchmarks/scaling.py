@@ -23,14 +23,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from _networks import NETWORKS, Shape, bare_network, random_windows, train_bare
+from _networks import NETWORKS, Shape, random_windows, trainer
 from _process import fresh, resident, serve
 from _table import Rows, named, parser, report
 from _wiki import N_TRAIN, wiki
-from nplm._kernels.neural._loops import row_stride
 
 from nplm import windows
-from nplm.parallel.threads import Threads, blas_threads
 
 MEGA = 1e6
 
@@ -53,14 +51,19 @@ VOCABULARIES = (10_000, 30_000, 100_000, 300_000, 1_000_000)
 # -- memory ----------------------------------------------------------------------
 
 
+def padded(n: int) -> int:
+    """Numbers of a row of n, which fills whole vectors."""
+    return -(-n // 16) * 16
+
+
 def predicted(
     shape: Shape, K: int, n_jobs: int = 1, parallel: str = "rows",
     held_out: bool = False,
 ) -> tuple[float, float]:  # fmt: skip
     """Bytes of the weights, a second time with held-out data, and of the scratch."""
-    outputs = shape.n_words * row_stride(shape.width)
+    outputs = shape.n_words * padded(shape.width)
     weights = 4 * (outputs + shape.n_words * shape.m + shape.h * (shape.inputs + 1))
-    scratch = 4 * shape.n_words * (1 if K == 1 else row_stride(K))
+    scratch = 4 * shape.n_words * (1 if K == 1 else padded(K))
     # Threads that share the output units share the scratch too.
     return weights * (1 + held_out), scratch * (n_jobs if parallel == "async" else 1)
 
@@ -104,17 +107,11 @@ def memory() -> Rows:
 # -- time ------------------------------------------------------------------------
 
 
-def bare_loop(shape: Shape, **settings: Any) -> Callable[[int], None]:
-    """What neural.py times: the kernels alone, on random windows."""
-    lm = shape.estimator(**settings)
-    X, y = random_windows(64 * lm.batch_size, shape)
-    network = bare_network(lm, X, y)
-
-    def train(n: int) -> None:
-        with blas_threads(1):
-            train_bare(network, X, y, np.arange(n) % len(y), lm.batch_size)
-
-    return train
+def bare_loop(shape: Shape, batch_size: int, **settings: Any) -> Callable[[int], float]:
+    """What neural.py times: training by hand, on random windows."""
+    data = random_windows(64 * batch_size, shape)
+    begun = trainer(shape, data, batch_size=batch_size, **settings)
+    return lambda n: begun.train(np.arange(n) % len(data[1]))
 
 
 def times(batch: int, seconds: float, rounds: int) -> Rows:
@@ -159,19 +156,15 @@ def threads() -> Rows:
     tiny = Shape(64, 2, 2, 2, False)
     rows = []
     for n in (1, 2):
-
-        def together(pool: Threads, n: int = n) -> None:
-            pool.together(lambda i: None, n, give_up=lambda: None)
-
-        warm = Threads(n)
-        together(warm)
-        train = bare_loop(tiny, batch_size=1, n_jobs=n)
-        a_batch = best_of(lambda train=train: train(2000), 20) / 2000
+        loops = [bare_loop(tiny, batch_size=1, n_jobs=n) for _ in range(50)]
+        calls = iter(loops)
+        first = best_of(lambda calls=calls: next(calls)(1), len(loops))
+        train = loops[0]
         rows.append({
             "threads": n,
-            "start of all, us": 1e6 * best_of(lambda n=n: together(Threads(n), n)),
-            "a kernel call, us": 1e6 * best_of(lambda warm=warm: together(warm)),
-            "a mini-batch, us": 1e6 * a_batch,
+            "first call, us": 1e6 * first,
+            "a call, us": 1e6 * best_of(lambda train=train: train(1)),
+            "a mini-batch, us": 500 * best_of(lambda train=train: train(2000), 20),
         })  # fmt: skip
     return rows
 

@@ -157,7 +157,8 @@ def trainer(
     Returns
     -------
     trainer : Trainer
-        As `NeuralLM.trainer` makes one. Its ``keep`` gives every rank the whole model.
+        As ``NeuralLM.trainer`` makes one; its ``keep`` gives every rank the whole
+        model.
 
     Examples
     --------

@@ -122,6 +122,16 @@ def test_only_warnings_warns():
     assert users_of("warnings.warn(") == {"_warnings.py"}
 
 
+BENCHMARKS = sorted((ROOT.parent / "benchmarks").glob("*.py"))
+PUBLIC = r"nplm(\.(datasets|experiments|formats|inspection|mpi))?"
+
+
+@pytest.mark.parametrize("path", BENCHMARKS, ids=lambda p: p.name)
+def test_benchmarks_import_public_modules_only(path):
+    found = re.findall(r"^\s*(?:from|import) (nplm[\w.]*)", path.read_text(), re.M)
+    assert [name for name in found if not re.fullmatch(PUBLIC, name)] == []
+
+
 def test_folders_of_tests_are_those_of_the_package():
     folders = {path.parent.name for path in Path(__file__).parent.glob("*/*.py")}
     assert folders <= {room_of(path) for path in SOURCES}

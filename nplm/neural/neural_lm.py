@@ -127,7 +127,8 @@ class NeuralLM(LanguageModel):
     C_ : ndarray, shape (n_words_, embedding_dim)
         Feature vectors of the words.
     H_ : ndarray, shape (n_hidden, (order_ - 1) * embedding_dim)
-        Hidden weights; the first `embedding_dim` columns meet the nearest word.
+        Hidden weights; the first `embedding_dim` columns meet the nearest word. With
+        `n_distant`, H_ and W_ have `embedding_dim` columns more for each average.
     d_ : ndarray, shape (n_hidden,)
         Hidden biases.
     U_ : ndarray, shape (n_words_, n_hidden)
@@ -140,7 +141,7 @@ class NeuralLM(LanguageModel):
         Weights of distant words by position, the nearest first; None without them.
     n_parameters_ : int
         Free parameters: ``|V|(1 + nm + h) + h(1 + (n-1)m)`` with direct
-        connections.
+        connections and without `n_distant`.
     n_iter_ : int
         Epochs run since the weights were drawn: a `partial_fit` or a fit with
         `warm_start` adds its own. Early stopping may keep an earlier one's weights.
