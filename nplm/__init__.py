@@ -12,6 +12,7 @@ from nplm.mixtures.mixture_lm import MixtureLM
 from nplm.mixtures.uniform_lm import UniformLM
 from nplm.neural.neural_lm import NeuralLM
 from nplm.neural.tiers import available_tiers, use_tier
+from nplm.neural.trainer import Trainer
 from nplm.ngrams.backoff_lm import BackoffLM
 from nplm.ngrams.interpolated_trigram import InterpolatedTrigram
 from nplm.ngrams.kneser_ney import KneserNeyLM
@@ -33,6 +34,7 @@ __all__ = [
     "NeuralLM",
     "TextLM",
     "Tokenizer",
+    "Trainer",
     "UniformLM",
     "Vocabulary",
     "WordClasses",

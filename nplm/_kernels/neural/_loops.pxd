@@ -62,7 +62,7 @@ cdef extern from "loops.h" nogil:
         void (*outer)(const void *left, Py_ssize_t rows, const void *right,
                       Py_ssize_t columns, double rate, void *to,
                       Py_ssize_t stride) noexcept nogil
-        # C = alpha op(A) op(B) + beta C, of BLAS (see _blas.pxd)
+        # C = alpha op(A) op(B) + beta C,, by BLAS
         void (*product)(bint transpose_a, bint transpose_b, Py_ssize_t m,
                         Py_ssize_t n, Py_ssize_t k, double alpha, const void *a,
                         Py_ssize_t lda, const void *b, Py_ssize_t ldb, double beta,

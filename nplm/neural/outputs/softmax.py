@@ -19,9 +19,6 @@ class Softmax:
 
     direct: bool
 
-    # Whether members of a team, threads or processes, can hold some rows each.
-    shareable = True
-
     def initialise(self, b: NDArray[Any], y: NDArray[np.int32]) -> None:
         """Set the biases to the (add-one) unigrams; the other numbers stay zero.
 
