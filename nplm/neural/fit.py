@@ -11,20 +11,21 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 
 from nplm._base import unchanged_by_errors
 from nplm.neural.epochs import Epochs, Windows
 from nplm.neural.network import Network
 from nplm.neural.sharded import ShardedNetwork, rows_of
+from nplm.neural.solvers import State
 from nplm.parallel.processes import ALONE, Alone, Processes
 from nplm.parallel.threads import blas_threads
 from nplm.training.checkpoint import Checkpoint, fingerprint
 from nplm.training.held_out import HeldOut
 from nplm.training.loop import OnProgress, run_passes
 
-__all__ = ["Door", "fit", "goes_on", "hand_over", "make_network", "past"]
+__all__ = ["Door", "fit", "goes_on", "hand_over", "joined", "make_network", "past"]
 
 
 @dataclass(frozen=True)
@@ -155,6 +156,18 @@ def past(lm: Any, door: Door) -> dict[str, list[float]]:
     return history | {name: list(values) for name, values in before.items()}
 
 
+def joined(
+    network: ShardedNetwork, state: State, *, everywhere: bool
+) -> tuple[NDArray[Any] | None, State]:
+    """Give all output rows, where they are kept, and the solver's state of all."""
+    E = network.whole_rows(network.parameters.E, everywhere=everywhere)
+    for name in [name for name in state if name.endswith("_E")]:
+        rows = network.whole_rows(state[name], everywhere=everywhere)
+        if rows is not None:
+            state = state | {name: rows}
+    return E, state
+
+
 def hand_over(
     lm: Any, network: Network, history: dict[str, list[float]], door: Door
 ) -> None:
@@ -162,12 +175,7 @@ def hand_over(
     parameters = network.parameters
     state = network.solver.kept(network.solver_state)
     if isinstance(network, ShardedNetwork) and door.keep != "shards":
-        everywhere = door.keep == "all"
-        E = network.whole_rows(parameters.E, everywhere=everywhere)
-        for name in [name for name in state if name.endswith("_E")]:
-            rows = network.whole_rows(state[name], everywhere=everywhere)
-            if rows is not None:
-                state = state | {name: rows}
+        E, state = joined(network, state, everywhere=door.keep == "all")
         if E is None:
             return
         parameters = parameters.with_rows(E)

@@ -24,7 +24,7 @@ from nplm.neural.network import Parts
 from nplm.training import checkpoint, pace
 
 comm = MPI.COMM_WORLD
-PARAMETERS = ["C_", "H_", "d_", "U_", "W_", "b_"]
+PARAMETERS = ["C_", "H_", "d_", "U_", "W_", "b_", "P_"]
 SETTINGS = dict(n_hidden=6, embedding_dim=4, learning_rate_init=0.02, random_state=0)
 
 
@@ -53,6 +53,9 @@ def equals_serial():
             dict(batch_size=16, precision="float64", direct=True),
             dict(batch_size=7, precision="float32", direct=True),
             dict(batch_size=1, precision="float32"),
+            dict(
+                batch_size=7, precision="float64", solver="adam", order=2, n_distant=2
+            ),
         ):
             lm = NeuralLM(n_words=n_words, max_iter=2, **SETTINGS, **settings)
             serial = clone(lm).fit(X, y, X_val=X[:50], y_val=y[:50])
@@ -121,6 +124,14 @@ def keeps():
         assert np.isclose(one.perplexity(X, y), whole.perplexity(X, y))
         assert max(differences(one.gather(), whole)) == 0
         assert (one.gather(keep="root") is None) == (comm.rank > 0)
+    # A solver's state goes with its rows.
+    lm.set_params(solver="adam")
+    whole_adam = mpi.fit(clone(lm), X, y)
+    parts = mpi.fit(clone(lm), X, y, keep="shards"), mpi.shard(whole_adam)
+    gathered = [one.gather() for one in parts]
+    whole_adam.partial_fit(X, y)
+    for one in gathered:
+        assert max(differences(one.partial_fit(X, y), whole_adam)) == 0
     # Windows and models must be the same in all.
     odd = comm.rank == 1
     raises_in_all("X is int32", sharded.score, X[: 100 + odd], y[: 100 + odd])
