@@ -103,17 +103,19 @@ def make_network(lm: Any, windows: Windows, door: Door) -> Network:
         lm._rng = door.processes.generator(check_random_state(lm.random_state))
     if go_on:
         parameters, state = lm._trained_before(rows)
+        # New moments begin with the first update.
+        clock = (lm.n_seen_, 0 if state is None else lm._n_updates)
     else:
         dtype = np.dtype(np.float64 if asked.precision == "float64" else np.float32)
         parameters = parts.initial(lm.n_words_, windows.y, lm._rng, dtype, rows)
-        state = None
+        state, clock = None, (0, 0)
     options: dict[str, Any] = {
         "precision": lm._precision() if go_on else asked.precision,
         "threads": lm._threads(),
         "parallel": asked.parallel,
         "solver": lm._solver(),
         "state": state,
-        "clock": (lm.n_seen_, lm._n_updates) if go_on else (0, 0),
+        "clock": clock,
     }
     if alone:
         return Network(parts, parameters, **options)
