@@ -67,7 +67,7 @@ def test_an_interrupted_network(pipeline, monkeypatch):
 @pytest.mark.parametrize("pipeline", [False, True])
 def test_interrupted_classes(pipeline, monkeypatch):
     classes = WordClasses(2, random_state=0)
-    monkeypatch.setattr(WordClasses, "_report", interrupt)
+    monkeypatch.setattr("nplm.classes.annealing.Annealing.figure", interrupt)
     model = make_pipeline(classes, "passthrough") if pipeline else classes
     with (
         pytest.warns(RuntimeWarning, match="WordClasses: interrupted") as caught,

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,8 +10,6 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from nplm._checks import MAX_N_WORDS
-from nplm._kernels.classes import _exchange
-from nplm.training.pace import SECONDS_A_CALL
 
 __all__ = ["Bigrams", "Partition"]
 
@@ -90,8 +87,9 @@ class Partition:
         The class of each word.
     counts : ndarray of int32, shape (2, n_classes, n_classes)
         Class bigrams, ``counts[0, g, h]`` of g before h, and the transpose.
-    tally : ndarray of float64, shape (2,)
-        Gain in log-likelihood since the start; moves in the pass.
+    tally : ndarray of float64, shape (3,)
+        Gain in log-likelihood since the start; moves in the pass; words visited since
+        the start.
     """
 
     def __init__(self, bigrams: Bigrams, n_classes: int, boundary: int | None) -> None:
@@ -123,7 +121,7 @@ class Partition:
         bits = np.zeros((2, C, -(-C // 64) * 64), dtype=np.uint8)
         bits[:, :, :C] = self.counts > 0
         self.nonzero = np.packbits(bits, axis=2, bitorder="little").view(np.uint64)
-        self.tally = np.zeros(2)
+        self.tally = np.zeros(3)
         n = len(bigrams.after)
         cells = counts[counts > 0]
         sums = self.totals[self.totals > 0]
@@ -150,34 +148,6 @@ class Partition:
     def n_moves(self) -> int:
         """Words that changed class in the pass."""
         return int(self.tally[1])
-
-    def passes(self, temperature: float, rng: np.random.RandomState) -> Iterator[float]:
-        """Visit every word once, in calls of about equal time.
-
-        Yields the fraction of the words visited. Where the calls cut depends on
-        the clock, but what is computed does not.
-        """
-        neighbours = self.bigrams.arrays(_exchange.Neighbours)
-        classes = self.arrays(_exchange.Classes)
-        n = len(self.words)
-        uniforms = rng.random_sample(n)
-        temperatures = temperature * self.heat
-        self.tally[1] = 0
-        done, size = 0, 1
-        while done < n:
-            started = time.perf_counter()
-            rows = slice(done, done + size)
-            _exchange.exchange(
-                self.words[rows],
-                uniforms[rows],
-                temperatures[rows],
-                neighbours,
-                classes,
-            )
-            done = min(done + size, n)
-            seconds = time.perf_counter() - started
-            size = max(1, round(size * min(4.0, SECONDS_A_CALL / max(seconds, 1e-9))))
-            yield done / n
 
     def labels_by_size(self) -> NDArray[np.int32]:
         """Return the class of each word, classes numbered by falling tokens."""

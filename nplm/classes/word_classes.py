@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import time
+import os
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -13,22 +14,18 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from nplm._checks import COMMON, Whole, check_boundary, check_ids
-from nplm._warnings import warn
+from nplm.classes.annealing import Annealing
 from nplm.classes.partition import Bigrams, Partition
+from nplm.parallel.processes import ALONE
 from nplm.text.windows import windows
+from nplm.training.checkpoint import Checkpoint, fingerprint
+from nplm.training.loop import OnProgress, run_passes
 
 __all__ = ["WordClasses"]
 
 # Called a few times a second with (passes done, passes in all, mutual
 # information in nats).
 ReportPass = Callable[[float, int, float], None]
-
-# Temperatures of the first and the last cooling pass, in nats for a word with
-# one neighbour on each side. The gains of a word that occurs n times differ by
-# chance by about sqrt(n), so its temperature is that much higher and frequent
-# and rare words settle together; with one temperature for all, the frequent
-# words are frozen while the rare ones still move.
-HOTTEST, COOLEST = 1.5, 0.1
 
 
 class WordClasses(TransformerMixin, BaseEstimator):
@@ -143,7 +140,12 @@ class WordClasses(TransformerMixin, BaseEstimator):
         self.verbose = verbose
 
     def fit(
-        self, ids: ArrayLike, y: Any = None, *, progress: ReportPass | None = None
+        self,
+        ids: ArrayLike,
+        y: Any = None,
+        *,
+        progress: ReportPass | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
     ) -> Self:
         """Find the classes.
 
@@ -156,6 +158,11 @@ class WordClasses(TransformerMixin, BaseEstimator):
             Called a few times a second as ``progress(done, total, information)``:
             passes done (with a fraction), passes in all (at least), and the
             mutual information now. An exception it raises ends the fit.
+        checkpoint : path-like, optional
+            Folder, of this fit alone, to save its state to: every minute, after
+            every pass, and on an interrupt. A fit killed at any moment goes on from
+            the last save when it is called again with the same parameters and text,
+            and ends with the classes it would have had.
 
         Returns
         -------
@@ -169,13 +176,14 @@ class WordClasses(TransformerMixin, BaseEstimator):
         self._validate_params()
         stream = check_ids(ids, "ids", ndim=1, n_words=self.n_words)
         X, after = windows(stream, 1, boundary=self.boundary)
-        return self._fit_pairs(X[:, 0], after, progress)
+        return self._fit_pairs(X[:, 0], after, progress, checkpoint)
 
     def _fit_pairs(
         self,
         before: NDArray[np.int32],
         after: NDArray[np.int32],
         progress: ReportPass | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
     ) -> Self:
         """Find the classes of words that stand side by side."""
         self._validate_params()
@@ -187,46 +195,32 @@ class WordClasses(TransformerMixin, BaseEstimator):
         largest = int(max(before.max(), after.max()))
         n_words = largest + 1 if self.n_words is None else int(self.n_words)
         check_boundary(self.boundary, n_words)
-        started = time.perf_counter()
         bigrams = Bigrams(before, after, n_words)
         state = Partition(bigrams, min(int(self.n_classes), n_words), self.boundary)
-        rng = check_random_state(self.random_state)
-        cooling = [0.0] * self.max_iter
-        if self.max_iter:
-            cooling = list(np.geomspace(HOTTEST, COOLEST, self.max_iter))
-        history: dict[str, list[float]] = {
-            name: [] for name in ("mutual_information", "n_moves", "seconds")
-        }
-        n_done = 0
-        interrupt = None
-        try:
-            while True:
-                temperature = cooling[n_done] if n_done < self.max_iter else 0.0
-                for visited in state.passes(temperature, rng):
-                    if progress is not None:
-                        total = max(self.max_iter, n_done) + 1
-                        progress(n_done + visited, total, state.mutual_information)
-                n_done += 1
-                history["mutual_information"].append(state.mutual_information)
-                history["n_moves"].append(state.n_moves)
-                history["seconds"].append(time.perf_counter() - started)
-                started = time.perf_counter()
-                self._report(temperature, history)
-                if temperature == 0 and state.n_moves == 0:
-                    break
-        except KeyboardInterrupt as raised:
-            interrupt = raised
-            warn(
-                f"WordClasses: interrupted in pass {n_done + 1}; the classes reached "
-                f"are kept (mutual information {state.mutual_information:.4f} nats).",
-                RuntimeWarning,
-            )
+        rng, n_cooling = check_random_state(self.random_state), int(self.max_iter)
+        job = Annealing(state, n_cooling, int(self.verbose), type(self).__name__)
+        report: OnProgress | None = None
+        if progress is not None:
+            n, told = job.n_steps, progress
+
+            def report(done: float, total: float, information: float) -> None:
+                told(done / n, round(total / n), information)
+
+        saves = None
+        if checkpoint is not None:
+            parameters = self.get_params() | {"cooling": n_cooling}
+            if isinstance(self.random_state, np.random.RandomState):
+                del parameters["random_state"]
+            marks = fingerprint(parameters, {"before": before, "after": after})
+            saves = Checkpoint(checkpoint, marks, ALONE)
+        with saves or nullcontext():
+            interrupt = run_passes(job, rng, ALONE, progress=report, checkpoint=saves)
         self.n_words_ = n_words
         self.n_classes_ = state.n_classes
-        self.history_ = history
+        self.history_ = job.history
         self.labels_ = state.labels_by_size()
         self.mutual_information_ = state.mutual_information
-        self.n_iter_ = n_done
+        self.n_iter_ = job.n_ended
         try:
             if interrupt is not None:
                 raise interrupt
@@ -248,16 +242,6 @@ class WordClasses(TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         return self.labels_[check_ids(ids, "ids", ndim=1, n_words=self.n_words_)]
-
-    def _report(self, temperature: float, history: dict[str, list[float]]) -> None:
-        if not self.verbose:
-            return
-        information, n_moves, seconds = (values[-1] for values in history.values())
-        print(
-            f"[WordClasses] pass {len(history['seconds'])}, temperature "
-            f"{temperature:.2f}: mutual information {information:.4f} nats, "
-            f"{n_moves:.0f} moves, {seconds:.1f} s"
-        )
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

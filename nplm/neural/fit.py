@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from nplm.neural.epochs import Epochs, Windows
 from nplm.neural.network import Network
 from nplm.neural.sharded import ShardedNetwork, rows_of
 from nplm.neural.solvers import State
-from nplm.parallel.processes import ALONE, Alone, Processes
+from nplm.parallel.processes import ALONE, Alone, Sharers
 from nplm.parallel.threads import blas_threads
 from nplm.training.checkpoint import Checkpoint, fingerprint
 from nplm.training.held_out import HeldOut
@@ -35,7 +35,7 @@ class Door:
     partial: bool = False  # one epoch more, with what random numbers come next
     progress: OnProgress | None = None
     checkpoint: str | os.PathLike[str] | None = None
-    processes: Processes = field(default=ALONE)  # type: ignore[assignment]
+    processes: Alone | Sharers = ALONE
     keep: str = "all"  # of several processes, those that have the result
 
 
@@ -117,7 +117,7 @@ def make_network(lm: Any, windows: Windows, door: Door) -> Network:
         "state": state,
         "clock": clock,
     }
-    if alone:
+    if isinstance(door.processes, Alone):
         return Network(parts, parameters, **options)
     return ShardedNetwork(parts, parameters, processes=door.processes, **options)
 

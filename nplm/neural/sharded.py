@@ -15,7 +15,7 @@ from nplm._kernels.neural._network import BACKWARD, FORWARD, UPDATE
 from nplm._kernels.neural._team import block_starts
 from nplm.neural.network import Network, Parts
 from nplm.neural.parameters import Parameters, aligned_zeros
-from nplm.parallel.processes import Processes
+from nplm.parallel.processes import Processes, Sharers
 
 __all__ = ["ShardedNetwork", "gathers_totals", "rows_of"]
 
@@ -59,7 +59,7 @@ class ShardedNetwork(Network):
         parts: Parts,
         parameters: Parameters,
         *,
-        processes: Processes,
+        processes: Sharers,
         **options: Any,
     ) -> None:
         super().__init__(parts, parameters, **options)

@@ -9,13 +9,13 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["ALONE", "Alone", "Processes"]
+__all__ = ["ALONE", "Alone", "Processes", "Sharers"]
 
 T = TypeVar("T")
 
 
 class Processes(Protocol):
-    """Several processes that do the same work, each on its part of the output units."""
+    """Processes that do the same work: what a fit asks of them."""
 
     rank: int
     size: int
@@ -38,7 +38,9 @@ class Processes(Protocol):
     def generator(self, rng: np.random.RandomState) -> np.random.RandomState:
         """Give the first process's random generator in all."""
 
-    # -- of arrays, in place -----------------------------------------------------
+
+class Sharers(Processes, Protocol):
+    """Processes of which each has some of the output units: arrays of all, in place."""
 
     def sum(self, array: NDArray[Any]) -> None:
         """Add up everyone's."""

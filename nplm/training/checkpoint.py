@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import re
 import secrets
 import tempfile
 import time
@@ -237,16 +238,21 @@ class Checkpoint:
                 raise
             raise self._damaged(path, error) from error
 
-    def _file(self, number: int | str) -> Path:
+    def _file(self, number: int) -> Path:
         return self.folder / f"save-{number}.{self.rank}-of-{self.n_ranks}.npz"
 
     def _remove_others(self, number: int) -> None:
         """Remove this process's files of other saves, finished or not."""
-        kept = self._file(number)
-        for path in self.folder.glob(f"{self._file('*').name}*"):
-            if path != kept:
+        own = re.compile(
+            rf"save-\d+\.{self.rank}-of-{self.n_ranks}\.npz(\.\w+\.part)?"
+            + (r"|latest\.json\.\w+\.part" if self.rank == 0 else "")
+        )
+        kept = self._file(number).name
+        # Names at once: an interrupt would leave a folder open that is gone through.
+        for name in os.listdir(self.folder):
+            if name != kept and own.fullmatch(name):
                 with suppress(OSError):
-                    path.unlink()
+                    (self.folder / name).unlink()
 
     def _check_same_fit(self, marks: dict[str, str]) -> None:
         for name in sorted(self.marks.keys() | marks.keys()):

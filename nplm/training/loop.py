@@ -160,7 +160,7 @@ def run_passes(
 
 
 def _warn_of_more(job: Job, at: _Position) -> None:
-    n, most = at.passes + (at.steps > 0), job.n_passes(0)
+    n, most = at.passes + (at.steps > 0), job.n_passes(at.passes)
     if n > most:
         warn(
             f"{job.name}: the checkpoint is of {job.pass_name} {n} already, beyond "

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 
-from nplm import WordClasses, windows
+from nplm import CheckpointError, WordClasses, windows
 from nplm._kernels.classes import _exchange
 from nplm._kernels.reference import classes as reference
 from nplm.classes.partition import Bigrams, Partition
@@ -172,12 +172,61 @@ def test_interrupt_keeps_the_classes_reached():
     ids = text(2000)
     model = WordClasses(5, random_state=0)
     with (
-        pytest.warns(RuntimeWarning, match="interrupted in pass 3; the classes"),
+        pytest.warns(RuntimeWarning, match="in pass 3 of at most 81; it keeps"),
         pytest.raises(KeyboardInterrupt),
     ):
         model.fit(ids, progress=interrupt)
     assert model.mutual_information_ == pytest.approx(information(ids, model.labels_))
     assert model.n_iter_ == 2
+
+
+class Killed(BaseException):
+    """Stops a fit on the spot: nothing after it is saved."""
+
+
+@pytest.mark.parametrize("n_words", [1, 700, 2500])
+@pytest.mark.parametrize("boundary", [None, 3])
+def test_the_same_classes_as_without_a_kill(n_words, boundary, tmp_path, monkeypatch):
+    monkeypatch.setattr("nplm.training.pace.SECONDS_A_CALL", 0.0)
+    monkeypatch.setattr("nplm.training.checkpoint.SECONDS_A_SAVE", 0)
+    ids = text(4000, n_words=150)
+    model = WordClasses(9, random_state=0, boundary=boundary, max_iter=15)
+    whole = clone(model).fit(ids)
+
+    def kill(done, total, found):
+        if done * 150 >= n_words:
+            raise Killed
+
+    with pytest.raises(Killed):
+        clone(model).fit(ids, progress=kill, checkpoint=tmp_path)
+    began = []
+    model.fit(ids, checkpoint=tmp_path, progress=lambda done, *_: began.append(done))
+    assert began[0] * 150 > 0.8 * n_words  # it did go on, not start anew
+    np.testing.assert_array_equal(model.labels_, whole.labels_)
+    for name in ("mutual_information", "n_moves"):
+        assert model.history_[name] == whole.history_[name]
+
+
+def test_an_interrupt_is_gone_on_from(tmp_path):
+    ids = text(3000, n_words=100)
+    model = WordClasses(9, random_state=0, max_iter=10)
+    whole = clone(model).fit(ids)
+
+    def interrupt(done, total, found):
+        if done >= 4.5:
+            raise KeyboardInterrupt
+
+    with (
+        pytest.warns(RuntimeWarning, match="interrupted"),
+        pytest.raises(KeyboardInterrupt),
+    ):
+        clone(model).fit(ids, progress=interrupt, checkpoint=tmp_path)
+    with pytest.raises(CheckpointError, match="n_classes was 9, this one's is 8"):
+        clone(model).set_params(n_classes=8).fit(ids, checkpoint=tmp_path)
+    with pytest.raises(CheckpointError, match="cooling was 10, this one's is 11"):
+        clone(model).set_params(max_iter=11).fit(ids, checkpoint=tmp_path)
+    model.fit(ids, checkpoint=tmp_path)
+    np.testing.assert_array_equal(model.labels_, whole.labels_)
 
 
 def test_an_error_leaves_an_earlier_fit_alone():

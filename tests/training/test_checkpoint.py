@@ -64,11 +64,16 @@ def fit_and_kill(lm, data, folder, at):
         lm.fit(**data, checkpoint=folder, progress=progress)
 
 
+OTHER_PARTS = dict(solver="adam", order=2, n_distant=2)
+
+
+@pytest.mark.parametrize("parts", [{}, OTHER_PARTS], ids=["sgd", "adam, distant"])
 @pytest.mark.parametrize(
     ("n_jobs", "at"), [(1, 1), (1, 1000), (1, 1800), (1, 2500), (1, 6000), (2, 2500)]
 )
-def test_the_same_bits_as_without_a_kill(data, tmp_path, n_jobs, at):
+def test_the_same_bits_as_without_a_kill(data, tmp_path, n_jobs, at, parts):
     lm = NeuralLM(max_iter=5, learning_rate_init=0.02, n_jobs=n_jobs, **SETTINGS)
+    lm.set_params(**parts)
     whole = clone(lm).fit(**data)
     fit_and_kill(clone(lm), data, tmp_path, at)
     began_at = []
@@ -80,6 +85,12 @@ def test_the_same_bits_as_without_a_kill(data, tmp_path, n_jobs, at):
     for name in ("loss", "val_loss"):
         assert lm.history_[name] == whole.history_[name]
     assert (lm.n_iter_, lm.n_seen_) == (whole.n_iter_, whole.n_seen_)
+    if parts:
+        np.testing.assert_array_equal(lm.P_, whole.P_)
+        np.testing.assert_array_equal(
+            lm.partial_fit(data["X"], data["y"]).U_,
+            whole.partial_fit(data["X"], data["y"]).U_,
+        )
     # Only the last save is left.
     assert len(list(tmp_path.iterdir())) == 3  # with latest.json and lock
 
@@ -375,7 +386,8 @@ def test_one_fit_at_a_time_in_a_folder(data, tmp_path):
 def test_what_a_kill_left_is_removed(data, tmp_path):
     lm = NeuralLM(max_iter=1, **SETTINGS).fit(**data, checkpoint=tmp_path)
     (saved,) = tmp_path.glob("*.npz")
-    for name in ("save-0.0-of-1.npz", "save-99.0-of-1.npz.part"):
+    left = ["save-0.0-of-1.npz", "save-99.0-of-1.npz.ab12.part", "latest.json.cd.part"]
+    for name in left:
         (tmp_path / name).write_bytes(b"left over")
     clone(lm).fit(**data, checkpoint=tmp_path)
     assert {p.name for p in tmp_path.iterdir()} == {saved.name, "latest.json", "lock"}

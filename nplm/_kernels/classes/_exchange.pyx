@@ -75,8 +75,9 @@ cdef class Classes:
         Bits that say where `counts` are not 0.
     totals : ndarray of int64, shape (2, n_classes)
         ``totals[side, h]`` sums `counts` over the neighbours of h.
-    tally : ndarray of float64, shape (2,)
-        What is gained in log-likelihood, and the number of moves, are added to it.
+    tally : ndarray of float64, shape (3,)
+        What is gained in log-likelihood, and the numbers of moves and of words
+        visited, are added to it.
     """
 
     cdef int n_open
@@ -284,6 +285,7 @@ def exchange(
             classes.labels[w] = h
             classes.tally[0] += classes.gains[h] - classes.gains[g]
             classes.tally[1] += h != g
+            classes.tally[2] += 1
             for side in range(2):
                 for k in range(classes.n_seen[side]):
                     classes.sums[side, classes.seen[side, k]] = 0

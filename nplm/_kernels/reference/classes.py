@@ -72,7 +72,7 @@ def exchange(
             labels[w] = np.searchsorted(p.cumsum(), uniform * p.sum(), side="right")
         else:
             labels[w] = gain.argmax() if gain[g] < -1e-6 else g
-        classes.tally += (gains[labels[w]] - gains[g], labels[w] != g)
+        classes.tally += (gains[labels[w]] - gains[g], labels[w] != g, 1)
     count_classes()
     bits = np.zeros((2, n_classes, 64 * classes.nonzero.shape[2]), dtype=np.uint8)
     bits[:, :, :n_classes] = counts > 0
