@@ -14,14 +14,14 @@ Run a script under it with::
 
 from __future__ import annotations
 
-from copy import copy
+from copy import copy, deepcopy
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from nplm.neural.fit import Door
+from nplm.neural.fit import Door, joined
 from nplm.neural.fit import fit as fit_network
 from nplm.neural.neural_lm import NeuralLM
 from nplm.neural.sharded import ShardedNetwork, rows_of
@@ -221,6 +221,10 @@ def shard(estimator: NeuralLM, comm: MPI.Comm | None = None) -> ShardedLM:
         part = copy(estimator)
         rows = rows_of(estimator.n_words_, ranks)
         part._parameters = estimator._parameters.copy(rows)
+        part._solver_state = {
+            name: (array[rows] if name.endswith("_E") else array).copy()
+            for name, array in estimator._solver_state.items()
+        }
     return ShardedLM(part, ranks)
 
 
@@ -315,12 +319,14 @@ class ShardedLM:
         with self._ranks.guard():
             self._ranks.check_same({"keep": keep})
             whole = copy(self._part)
-            E = self._network().whole_rows(
-                self._part._parameters.E, everywhere=keep == "all"
+            E, state = joined(
+                self._network(), self._part._solver_state, everywhere=keep == "all"
             )
         if E is None:
             return None
         whole._parameters = self._part._parameters.with_rows(E).copy()
+        whole._solver_state = {name: array.copy() for name, array in state.items()}
+        whole._rng = deepcopy(self._part._rng)  # no two models draw from one
         return whole
 
     def _network(self) -> ShardedNetwork:

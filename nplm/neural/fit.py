@@ -11,20 +11,21 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 
 from nplm._base import unchanged_by_errors
 from nplm.neural.epochs import Epochs, Windows
 from nplm.neural.network import Network
 from nplm.neural.sharded import ShardedNetwork, rows_of
+from nplm.neural.solvers import State
 from nplm.parallel.processes import ALONE, Alone, Sharers
 from nplm.parallel.threads import blas_threads
 from nplm.training.checkpoint import Checkpoint, fingerprint
 from nplm.training.held_out import HeldOut
 from nplm.training.loop import OnProgress, run_passes
 
-__all__ = ["Door", "fit", "goes_on", "hand_over", "make_network", "past"]
+__all__ = ["Door", "fit", "goes_on", "hand_over", "joined", "make_network", "past"]
 
 
 @dataclass(frozen=True)
@@ -102,17 +103,19 @@ def make_network(lm: Any, windows: Windows, door: Door) -> Network:
         lm._rng = door.processes.generator(check_random_state(lm.random_state))
     if go_on:
         parameters, state = lm._trained_before(rows)
+        # New moments begin with the first update.
+        clock = (lm.n_seen_, 0 if state is None else lm._n_updates)
     else:
         dtype = np.dtype(np.float64 if asked.precision == "float64" else np.float32)
         parameters = parts.initial(lm.n_words_, windows.y, lm._rng, dtype, rows)
-        state = None
+        state, clock = None, (0, 0)
     options: dict[str, Any] = {
         "precision": lm._precision() if go_on else asked.precision,
         "threads": lm._threads(),
         "parallel": asked.parallel,
         "solver": lm._solver(),
         "state": state,
-        "clock": (lm.n_seen_, lm._n_updates) if go_on else (0, 0),
+        "clock": clock,
     }
     if isinstance(door.processes, Alone):
         return Network(parts, parameters, **options)
@@ -155,6 +158,18 @@ def past(lm: Any, door: Door) -> dict[str, list[float]]:
     return history | {name: list(values) for name, values in before.items()}
 
 
+def joined(
+    network: ShardedNetwork, state: State, *, everywhere: bool
+) -> tuple[NDArray[Any] | None, State]:
+    """Give all output rows, where they are kept, and the solver's state of all."""
+    E = network.whole_rows(network.parameters.E, everywhere=everywhere)
+    for name in [name for name in state if name.endswith("_E")]:
+        rows = network.whole_rows(state[name], everywhere=everywhere)
+        if rows is not None:
+            state = state | {name: rows}
+    return E, state
+
+
 def hand_over(
     lm: Any, network: Network, history: dict[str, list[float]], door: Door
 ) -> None:
@@ -162,12 +177,7 @@ def hand_over(
     parameters = network.parameters
     state = network.solver.kept(network.solver_state)
     if isinstance(network, ShardedNetwork) and door.keep != "shards":
-        everywhere = door.keep == "all"
-        E = network.whole_rows(parameters.E, everywhere=everywhere)
-        for name in [name for name in state if name.endswith("_E")]:
-            rows = network.whole_rows(state[name], everywhere=everywhere)
-            if rows is not None:
-                state = state | {name: rows}
+        E, state = joined(network, state, everywhere=door.keep == "all")
         if E is None:
             return
         parameters = parameters.with_rows(E)

@@ -326,9 +326,17 @@ class NeuralLM(LanguageModel):
         """All checks of a fit, before anything is changed or computed."""
         self._check_parameters()
         go_on = goes_on(self, door)
+        if not go_on:
+            self._n_distant = plain(self.n_distant)
         X, y = self._start_fit(X, y, reset=not go_on)
         if go_on:
             self._check_shape()
+        elif self._n_distant > self.n_features_in_:
+            raise ValueError(
+                f"n_distant={self._n_distant} needs contexts of so many words, but X "
+                f"has fewer columns (n_features={self.n_features_in_}); make wider "
+                f"windows (n_context={self._n_distant}) or lower n_distant."
+            )
         held_out = self._check_held_out(X_val, y_val)
         if held_out is None and self.early_stopping is True and not door.partial:
             n_val = max(1, round(plain(self.validation_fraction) * len(y)))
@@ -490,8 +498,8 @@ class NeuralLM(LanguageModel):
         )  # fmt: skip
 
     def _nearest(self, X: NDArray[np.int32]) -> NDArray[np.int32]:
-        """Keep the columns that the network looks at."""
-        return X[:, X.shape[1] - max(self.order_ - 1, plain(self.n_distant)) :]
+        """Keep the columns that the network looks at, the fitted one."""
+        return X[:, X.shape[1] - max(self.order_ - 1, self._n_distant) :]
 
     def _precision(self) -> str:
         """`precision`, unless the parameters were fitted in one that is not it."""

@@ -42,8 +42,13 @@ class Trainer:
             self._windows = lm._check_fit(X, y, None, None, door)
             self._network = make_network(lm, self._windows, door)
             self._history = past(lm, door)
-            # What the checks learnt of the windows; `keep` makes it the model's.
-            self._learnt = dict(vars(lm))
+            # What the checks learnt of the windows; `keep` makes it the model's. Not
+            # the parameters, which may be set to others before that.
+            self._learnt = {
+                name: value
+                for name, value in vars(lm).items()
+                if name not in before or value is not before[name]
+            }
             lm.__dict__ = before
             keep()
         self._batch_size = min(lm._asked().batch_size, len(self._windows.y))

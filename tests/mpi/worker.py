@@ -127,6 +127,14 @@ def keeps():
         assert np.isclose(one.perplexity(X, y), whole.perplexity(X, y))
         assert max(differences(one.gather(), whole)) == 0
         assert (one.gather(keep="root") is None) == (comm.rank > 0)
+    # A solver's state goes with its rows.
+    lm.set_params(solver="adam")
+    whole_adam = mpi.fit(clone(lm), X, y)
+    parts = mpi.fit(clone(lm), X, y, keep="shards"), mpi.shard(whole_adam)
+    gathered = [one.gather() for one in parts]
+    whole_adam.partial_fit(X, y)
+    for one in gathered:
+        assert max(differences(one.partial_fit(X, y), whole_adam)) == 0
     # Windows and models must be the same in all.
     odd = comm.rank == 1
     raises_in_all("X is int32", sharded.score, X[: 100 + odd], y[: 100 + odd])

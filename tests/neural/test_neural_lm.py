@@ -256,6 +256,34 @@ def test_partial_fit_goes_on(data):
         lm.partial_fit(X[:1], [20])
 
 
+def test_moments_begin_with_their_first_update(data):
+    # Adam's first step is its rate for every number, however long another solver
+    # went before: moments of no update are not to be taken for those of many.
+    X, y, *_ = data
+    lm = NeuralLM(n_words=20, max_iter=1, batch_size=8, alpha=0, **SMALL).fit(X, y)
+    lm.set_params(solver="adam", learning_rate_init=1e-3)
+    before = lm.b_.copy()
+    trainer = lm.trainer(X, y)
+    trainer.train(range(8))
+    np.testing.assert_allclose(np.abs(trainer.keep().b_ - before), 1e-3, rtol=0.02)
+
+
+def test_distant_words_need_wide_windows(data):
+    X, y, *_ = data
+    lm = NeuralLM(order=2, n_words=20, n_distant=3, **SMALL)
+    with pytest.raises(ValueError, match=r"n_distant=3 needs .*n_features=2"):
+        lm.fit(X, y)
+    assert vars(lm) == vars(clone(lm))
+
+
+def test_a_fitted_network_scores_as_it_was_fitted(data):
+    X, y, *_ = data
+    lm = NeuralLM(order=2, n_words=20, n_distant=2, max_iter=1, **SMALL).fit(X, y)
+    before = lm.score(X, y)
+    for other in dict(n_distant=0), dict(n_distant=9), dict(order=3):
+        assert lm.set_params(**other).score(X, y) == before
+
+
 def test_partial_fit_in_one_call_is_one_epoch(data):
     X, y, *_ = data
     one = NeuralLM(n_words=20, max_iter=1, **SMALL)
@@ -411,6 +439,7 @@ def test_a_divergence_in_the_last_update_is_named(data):
         dict(n_hidden=7),
         dict(embedding_dim=3),
         dict(direct=True),
+        dict(order=3, n_distant=2),
     ],
 )
 def test_going_on_with_another_shape_is_refused(data, change):

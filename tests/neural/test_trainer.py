@@ -60,3 +60,13 @@ def test_bad_windows_leave_the_model_alone(data):
     with pytest.raises(ValueError, match="12 at"):
         lm.trainer(X, np.where(y == y[0], 12, y))
     assert vars(lm) == vars(clone(LM))
+
+
+def test_parameters_set_meanwhile_stay_set(data):
+    lm = clone(LM)
+    trainer = lm.trainer(*data)
+    lm.set_params(learning_rate_init=0.5, n_jobs=2)
+    trainer.train([0, 1, 2])
+    trainer.keep()
+    assert (lm.learning_rate_init, lm.n_jobs) == (0.5, 2)
+    assert lm.n_seen_ == 3
