@@ -90,7 +90,8 @@ def _marks(lm: Any, windows: Windows, door: Door) -> dict[str, str]:
     if go_on:
         own = lm._parameters.named()
         arrays |= {f"{name}_": array for name, array in own.items()}
-        parameters["n_seen_"] = lm.n_seen_
+        arrays |= lm._solver_state
+        parameters |= {"n_seen_": lm.n_seen_, "n_updates": lm._n_updates}
     return fingerprint(parameters, arrays)
 
 

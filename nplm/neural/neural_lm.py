@@ -427,6 +427,12 @@ class NeuralLM(LanguageModel):
                 f"n_distant={self.n_distant} averages the features of so many words "
                 "beside those of a window: set order to the window's words plus one."
             )
+        least = np.finfo("float64" if self.precision == "float64" else "float32").tiny
+        if self.epsilon < least:
+            raise ValueError(
+                f"epsilon={self.epsilon!r} is 0 in {self.precision}, and Adam would "
+                f"divide by it: set it to {least:.0e} at least, as 1e-8."
+            )
         self._solver().check(plain(self.batch_size))
 
     def _asked(self) -> SimpleNamespace:

@@ -37,6 +37,7 @@ class Trainer:
         self, lm: Any, X: ArrayLike, y: ArrayLike, door: Door = PARTIAL
     ) -> None:
         self._lm, self._door = lm, door
+        self._begun_with = vars(lm).get("_parameters")
         with unchanged_by_errors(lm) as keep:
             before = dict(vars(lm))
             self._windows = lm._check_fit(X, y, None, None, door)
@@ -103,7 +104,17 @@ class Trainer:
         Returns
         -------
         lm : NeuralLM
+
+        Raises
+        ------
+        ValueError
+            If the model was fitted by other means since: one of both would be lost.
         """
+        if vars(self._lm).get("_parameters") is not self._begun_with:
+            raise ValueError(
+                "The model was fitted by other means since this trainer was made (or "
+                "kept it last): make a new trainer, which goes on from that fit."
+            )
         self._network.settle()
         vars(self._lm).update(self._learnt)
         hand_over(self._lm, self._network, self._history, self._door)
@@ -112,4 +123,5 @@ class Trainer:
         self._lm._solver_state = {
             k: v.copy() for k, v in self._lm._solver_state.items()
         }
+        self._begun_with = self._lm._parameters
         return self._lm

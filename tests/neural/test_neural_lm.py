@@ -489,6 +489,7 @@ def test_an_interrupt_keeps_what_was_trained(data, held_out, parallel):
         (dict(max_iter=0), "max_iter"),
         (dict(learning_rate_init=0), "learning_rate_init"),
         (dict(precision="float16"), "precision"),
+        (dict(epsilon=1e-46), "epsilon=1e-46 is 0 in float32"),
         (dict(early_stopping="never"), "early_stopping"),
         (dict(n_words=0), "'n_words' .* Got 0"),
     ],

@@ -70,3 +70,18 @@ def test_parameters_set_meanwhile_stay_set(data):
     trainer.keep()
     assert (lm.learning_rate_init, lm.n_jobs) == (0.5, 2)
     assert lm.n_seen_ == 3
+
+
+def test_what_was_fitted_meanwhile_is_not_lost(data):
+    X, y = data
+    lm = clone(LM)
+    trainer = lm.trainer(X, y)
+    trainer.train([0, 1, 2])
+    trainer.keep()
+    trainer.train([3])
+    trainer.keep()  # its own doing
+    lm.partial_fit(X, y)
+    seen = lm.n_seen_
+    with pytest.raises(ValueError, match="fitted by other means"):
+        trainer.keep()
+    assert lm.n_seen_ == seen

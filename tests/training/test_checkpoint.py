@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from copy import deepcopy
 from pathlib import Path
 from threading import Timer
 
@@ -409,3 +410,12 @@ def test_damage_anywhere_is_named(tmp_path):
         # A byte that means nothing, such as one of a date.
         np.testing.assert_array_equal(arrays["C"], np.arange(12.0))
         assert state == {"epoch": 1}
+
+
+def test_other_moments_are_another_fit(data, tmp_path):
+    lm = NeuralLM(max_iter=1, solver="adam", warm_start=True, **SETTINGS).fit(**data)
+    other = deepcopy(lm)
+    other._solver_state["first_E"][:] = 1
+    other.fit(**data, checkpoint=tmp_path)
+    with pytest.raises(CheckpointError, match="first_E"):
+        lm.fit(**data, checkpoint=tmp_path)
