@@ -80,7 +80,7 @@ class Annealing:
         self._temperature = self.cooling[done] if done < self.n_cooling else 0.0
         self._uniforms = rng.random_sample(self.n_steps)
         if anew:
-            self.partition.tally[1] = 0
+            self.partition.tally[_exchange.MOVES] = 0
 
     def work(self, start: int, stop: int) -> None:
         """Move these words, by falling frequency, to a better class each."""
@@ -92,7 +92,7 @@ class Annealing:
 
     def steps_done(self, passes: int) -> int:
         """Words visited in the pass after so many."""
-        return int(self.partition.tally[2]) - passes * self.n_steps
+        return int(self.partition.tally[_exchange.VISITED]) - passes * self.n_steps
 
     def figure(self, done: int) -> float:
         """Mutual information of neighbouring classes, in nats."""

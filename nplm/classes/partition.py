@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from nplm._checks import MAX_N_WORDS
+from nplm._kernels.classes._exchange import GAIN, MOVES
 
 __all__ = ["Bigrams", "Partition"]
 
@@ -142,12 +143,12 @@ class Partition:
     @property
     def mutual_information(self) -> float:
         """Of neighbouring classes, in nats."""
-        return self._information + float(self.tally[0]) / len(self.bigrams.after)
+        return self._information + float(self.tally[GAIN]) / len(self.bigrams.after)
 
     @property
     def n_moves(self) -> int:
         """Words that changed class in the pass."""
-        return int(self.tally[1])
+        return int(self.tally[MOVES])
 
     def labels_by_size(self) -> NDArray[np.int32]:
         """Return the class of each word, classes numbered by falling tokens."""

@@ -23,6 +23,13 @@ cdef double LEAST_GAIN = 1e-6
 cdef double NEGLIGIBLE = -30.0
 
 
+# What a tally counts, by place.
+cpdef enum:
+    GAIN = 0     # in log-likelihood
+    MOVES = 1    # of words to another class
+    VISITED = 2  # words
+
+
 cdef class Neighbours:
     """What stands beside each word of a text, and how often.
 
@@ -76,8 +83,7 @@ cdef class Classes:
     totals : ndarray of int64, shape (2, n_classes)
         ``totals[side, h]`` sums `counts` over the neighbours of h.
     tally : ndarray of float64, shape (3,)
-        What is gained in log-likelihood, and the numbers of moves and of words
-        visited, are added to it.
+        Its GAIN, MOVES and VISITED grow.
     """
 
     cdef int n_open
@@ -283,9 +289,9 @@ def exchange(
             h = choose(classes, g, temperatures[i], uniforms[i])
             place(classes, neighbours, itself, w, h, 1)
             classes.labels[w] = h
-            classes.tally[0] += classes.gains[h] - classes.gains[g]
-            classes.tally[1] += h != g
-            classes.tally[2] += 1
+            classes.tally[GAIN] += classes.gains[h] - classes.gains[g]
+            classes.tally[MOVES] += h != g
+            classes.tally[VISITED] += 1
             for side in range(2):
                 for k in range(classes.n_seen[side]):
                     classes.sums[side, classes.seen[side, k]] = 0
