@@ -25,9 +25,9 @@ extensions = [
         path.removesuffix(".pyx").replace(os.sep, "."),
         [path],
         extra_compile_args=COMPILE_ARGS,
-        depends=glob("nplm/_kernels/*.h") + glob("nplm/_kernels/*.pxd"),
+        depends=glob("nplm/_kernels/*/*.h") + glob("nplm/_kernels/*/*.pxd"),
     )
-    for path in sorted(glob("nplm/_kernels/*.pyx"))
+    for path in sorted(glob("nplm/_kernels/*/*.pyx"))
 ]
 
 setup(

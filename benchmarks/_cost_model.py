@@ -14,40 +14,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import ceil, log2
 
+from _networks import Shape
+
 LARGE = 4096  # bytes, from which Open MPI 5 scatters and gathers, about
-
-
-@dataclass(frozen=True)
-class Shape:
-    n_words: int
-    n: int
-    h: int
-    m: int
-    direct: bool
-
-    @property
-    def width(self) -> int:
-        """Parameters of an output unit, 1 + (n - 1) m + h."""
-        return 1 + self.direct * (self.n - 1) * self.m + self.h
-
-    @property
-    def below(self) -> int:
-        """Operations of the hidden and feature layers, which ranks duplicate."""
-        inputs = (self.n - 1) * self.m
-        return self.h * (1 + inputs) + inputs
-
-    def output_share(self) -> float:
-        """Share of the output units in all operations: 99.7% in section 3.2."""
-        outputs = self.n_words * self.width
-        return outputs / (outputs + self.below)
-
-    def gradients(self, K: int, itemsize: int = 4) -> int:
-        """Bytes of those on z = [a | x] of K examples."""
-        return itemsize * K * (self.width - 1)
-
-    def weights(self, ranks: int) -> int:
-        """Weights that one rank goes through for an example."""
-        return ceil(self.n_words / ranks) * self.width + self.below
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,7 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
-
-from nplm.network import aligned_zeros
+from numpy.typing import NDArray
 
 SECONDS = 0.05  # of a measurement, of which the best of several counts
 REPEATS = 8
@@ -57,10 +56,7 @@ def bandwidth(n_bytes: int, threads: int = 1) -> tuple[float, float]:
     The threads share the array, a part each.
     """
     library = _library()
-    parts = [
-        aligned_zeros((1, max(1024, n_bytes // 4 // threads)), np.float32)
-        for _ in range(threads)
-    ]
+    parts = [aligned_zeros(max(1024, n_bytes // 4 // threads)) for _ in range(threads)]
     for part in parts:
         part += 1  # in memory of its own
 
@@ -75,6 +71,13 @@ def bandwidth(n_bytes: int, threads: int = 1) -> tuple[float, float]:
         return _best(work, threads)
 
     return repeatedly(library.read_all, 1), repeatedly(library.change_all, 2)
+
+
+def aligned_zeros(size: int) -> NDArray[np.float32]:
+    """Float32 zeros that begin with a cache line, so that no vector straddles two."""
+    memory = np.zeros(size + 16, np.float32)
+    start = -memory.ctypes.data % 64 // 4
+    return memory[start : start + size]
 
 
 def _best(work: Callable[[int], float], threads: int) -> float:

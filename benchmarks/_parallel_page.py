@@ -1,4 +1,4 @@
-"""What the user guide's page on training in parallel shows, from one run.
+"""What docs/measured shows of threads, processes and clusters, from one run.
 
 The tables and the picture are of benchmarks/parallel.py's rows; the clusters that
 are not at hand are asked about here.
@@ -7,15 +7,13 @@ are not at hand are asked about here.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from _cost_model import Cluster, Network, Shape
-from _table import machine
-from neural import NETWORKS
+from _cost_model import Cluster, Network
+from _networks import NETWORKS, Shape
+from _table import Rows, machine
 
 BATCHES = (1, 16, 128)
-Rows = list[dict[str, Any]]
 
 # -- the simulation ----------------------------------------------------------------
 
@@ -25,7 +23,7 @@ def clusters(slope: dict[int, float], overhead: float) -> list[Cluster]:
     # The paper's AP network: 5 epochs of 14 million words in three weeks on 40
     # CPUs (section 4.2), of which 1/15 was communication.
     example = 3 * 7 * 86_400 * 40 / (5 * 13_994_528) * 14 / 15
-    athlon = example / Shape(**NETWORKS["AP"]).weights(1)
+    athlon = example / NETWORKS["AP"].weights(1)
     return [
         # Myrinet 2000 under MPI: about 10 us and 200 MB/s.
         Cluster("Athlon, Myrinet", dict.fromkeys(slope, athlon), 1e-5,
@@ -38,7 +36,7 @@ def clusters(slope: dict[int, float], overhead: float) -> list[Cluster]:
 
 def simulate(slope: dict[int, float], overhead: float) -> Rows:
     rows = []
-    shapes = {"AP": Shape(**NETWORKS["AP"])}
+    shapes = {"AP": NETWORKS["AP"]}
     for n_words in (100_000, 1_000_000, 10_000_000):
         shapes[f"AP, |V| = {n_words:,}"] = Shape(n_words, 6, 60, 100, True)
     for cluster in clusters(slope, overhead):
@@ -134,7 +132,7 @@ def draw(path: Path, slope: dict[int, float], overhead: float, rows: Rows) -> No
         axes[0].plot(M, [r["model"] for r in same], color=colour, label=f"K = {K}")
         axes[0].plot(M, [r["speed-up"] for r in same], "o", color=colour)
     axes[0].set(title="MLP9 here: measured (dots), model", xticks=M, ylim=(0, None))
-    shape = Shape(**NETWORKS["AP"])
+    shape = NETWORKS["AP"]
     for cluster, colour in zip(clusters(slope, overhead), ("C3", "C0", "C1", "C2")):
         for K, style in ((1, ":"), (128, "-")):
             speed = [cluster.speed_up(shape, M, K) for M in ranks]

@@ -13,6 +13,8 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+Rows = list[dict[str, Any]]
+
 
 def parser(description: str) -> argparse.ArgumentParser:
     """Argument parser with the options that every benchmark has."""
@@ -38,7 +40,7 @@ def machine() -> dict[str, Any]:
     }
 
 
-def report(title: str, rows: list[dict[str, Any]], path: Path | None = None) -> None:
+def report(title: str, rows: Rows, path: Path | None = None) -> None:
     """Print rows of equal keys as a table; write them to `path` as JSON."""
     table = Table(title=title)
     for name in rows[0]:
@@ -51,6 +53,11 @@ def report(title: str, rows: list[dict[str, Any]], path: Path | None = None) -> 
     if path is not None:
         data = {"title": title, "machine": machine(), "rows": rows}
         path.write_text(json.dumps(data, indent=1) + "\n")
+
+
+def named(path: Path | None, part: str) -> Path | None:
+    """The file of one of several tables: result-time.json."""
+    return path and path.with_stem(f"{path.stem}-{part}")
 
 
 def _shown(value: Any) -> str:

@@ -15,8 +15,8 @@ from typing import Any
 from _table import parser, report
 from sklearn.frozen import FrozenEstimator
 
-from nplm import ClassLM, KneserNeyLM, MixtureLM, UniformLM, WordClasses, windows
-from nplm.datasets import fetch_brown, fetch_ptb
+from nplm import ClassLM, KneserNeyLM, MixtureLM, UniformLM, WordClasses
+from nplm.datasets import Corpus, fetch_brown, fetch_ptb
 
 # Test perplexities by corpus and model.
 RECORDED = {
@@ -41,23 +41,13 @@ PAPER = {
 }
 
 
-class Corpus:
+class Comparison:
     """Windows of the three parts, and the models fitted so far, by name."""
 
-    def __init__(self, name: str, data: Any) -> None:
+    def __init__(self, name: str, data: Corpus) -> None:
         self.name = name
         self.common = {"n_words": data.n_words, "boundary": data.boundary}
-        before = {"valid": data.train, "test": data.valid}
-        self.parts = {
-            part: windows(
-                data[part],
-                4,
-                boundary=data.boundary,
-                # One stream goes on; sentences begin anew.
-                history=before.get(part) if data.boundary is None else None,
-            )
-            for part in ("train", "valid", "test")
-        }
+        self.parts = data.windows(4)
         self.stream = data.train
         self.fitted: dict[str, Any] = {}
         self.rows: list[dict[str, Any]] = []
@@ -65,14 +55,14 @@ class Corpus:
     def add(self, name: str, model: Any, seconds: float = 0.0) -> None:
         """Fit, score, and note a row; `seconds` were spent on it before."""
         started = time.process_time()
-        X_val, y_val = self.parts["valid"]
-        model.fit(*self.parts["train"], X_val=X_val, y_val=y_val)
+        X_val, y_val = self.parts.valid
+        model.fit(*self.parts.train, X_val=X_val, y_val=y_val)
         self.rows.append(
             {
                 "corpus": self.name,
                 "model": name,
                 "valid": f"{model.perplexity(X_val, y_val):.2f}",
-                "test": f"{model.perplexity(*self.parts['test']):.2f}",
+                "test": f"{model.perplexity(*self.parts.test):.2f}",
                 "recorded": RECORDED.get((self.name, name)),
                 "paper": PAPER.get((self.name, name)),
                 "fit, CPU s": seconds + time.process_time() - started,
@@ -103,8 +93,11 @@ def main() -> None:
         "--max-classes", type=int, default=2000, help="leave out more classes than this"
     )
     given = options.parse_args()
+    if given.max_classes < 150:
+        options.error("--max-classes must be 150 or more: the least that is mixed.")
     rows = []
-    for corpus in (Corpus("Brown", fetch_brown()), Corpus("PTB", fetch_ptb())):
+    for name, data in (("Brown", fetch_brown()), ("PTB", fetch_ptb())):
+        corpus = Comparison(name, data)
         counts = (150, 200, 500, 1000, 2000) if corpus.name == "Brown" else (150, 500)
         counts = tuple(n for n in counts if n <= given.max_classes)
         corpus.add("KN5", KneserNeyLM(5, **corpus.common))

@@ -10,7 +10,8 @@ PyTorch is up to twice as slow.
 The share is that of what this machine was measured to do: of its arithmetic, or,
 one example at a time, of its memory. GB/s are those of the output units' weights,
 once a mini-batch for the logits and twice for the update. nplm scores in
-mini-batches of its own, whichever K stands beside it.
+mini-batches of its own, whichever K stands beside it. --tier names other kernels than
+the processor's fastest.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from itertools import groupby, product
 from operator import itemgetter
 from typing import Any
@@ -31,89 +33,60 @@ if __name__ == "__main__" and os.environ.get("MALLOC_MMAP_MAX_") != "0":
 
 import numpy as np
 from _limits import bandwidth, gflops
+from _networks import NETWORKS, TIMED, Shape, Windows, random_windows, trainer
 from _table import parser, report
-from numpy.typing import NDArray
 
-from nplm import NeuralLM, windows
-from nplm.network import Network, kernel_tier
-from nplm.parallel import blas_threads
+from nplm import available_tiers, use_tier
 
 try:
     import torch
 except ImportError:
     torch = None
 
-NETWORKS = {
-    "MLP1": dict(n_words=17_907, n=5, h=50, m=60, direct=True),
-    "MLP9": dict(n_words=17_907, n=5, h=100, m=30, direct=False),
-    "AP": dict(n_words=17_964, n=6, h=60, m=100, direct=True),
-}
-Windows = tuple[NDArray[np.int32], NDArray[np.int32]]
+
+N_WINDOWS = 200_000
 
 
-def flops(n_words: int, n: int, h: int, m: int, direct: bool, part: str) -> int:
+def flops(shape: Shape, part: str) -> int:
     """Multiplications and additions an example: the output units, three times
     (logits, gradient, update) in training, once in scoring."""
-    inputs = (n - 1) * m
-    below = h * inputs
-    units = n_words * (h + direct * inputs + 1)
-    return 2 * (units + below) * (3 if part == "train" else 1)
-
-
-def weight_bytes(n_words: int, n: int, h: int, m: int, direct: bool) -> int:
-    """Size of the output units' weights, one row a word."""
-    return 4 * n_words * (h + direct * (n - 1) * m + 1)
-
-
-def random_windows(n_examples: int, n_words: int, n_context: int) -> Windows:
-    """Words as frequent as in text (Zipf): what is visited often is in cache."""
-    rng = np.random.default_rng(0)
-    p = 1 / np.arange(1, n_words + 1)
-    ids = rng.choice(n_words, n_examples + n_context, p=p / p.sum()).astype(np.int32)
-    return windows(ids, n_context)
+    units = shape.n_words * shape.width
+    return 2 * (units + shape.h * shape.inputs) * (3 if part == "train" else 1)
 
 
 class Nplm:
     name = "nplm"
 
     def __init__(
-        self, shape: dict[str, Any], precision: str, threads: int, batch: int
+        self, shape: Shape, data: Windows, precision: str, threads: int, batch: int
     ) -> None:
-        lm = NeuralLM(
-            n_words=shape["n_words"], n_hidden=shape["h"], embedding_dim=shape["m"],
-            direct=shape["direct"], precision=precision, n_jobs=threads, random_state=0,
-        )  # fmt: skip
-        self.X, self.y = random_windows(1000, shape["n_words"], shape["n"] - 1)
-        lm._start_fit(self.X, self.y)
-        self.network: Network = lm._initialise(self.y, np.random.RandomState(0))
-        self.batch = batch
+        self.data = data
+        self.trainer = trainer(
+            shape, data, precision=precision, n_jobs=threads, batch_size=batch
+        )
+        self.lm = self.trainer.keep()
 
-    def train(self, X: NDArray[np.int32], y: NDArray[np.int32]) -> None:
-        with blas_threads(1):
-            self.network.train(
-                X, y, np.arange(len(y)), batch_size=self.batch,
-                learning_rate_init=1e-3, learning_rate_decay=1e-8, alpha=1e-4,
-            )  # fmt: skip
+    def train(self, n: int) -> None:
+        self.trainer.train(np.arange(n))
 
-    def score(self, X: NDArray[np.int32], y: NDArray[np.int32]) -> None:
-        with blas_threads(1):
-            self.network.log_prob(X, y)
+    def score(self, n: int) -> None:
+        X, y = self.data
+        self.lm.log_prob(X[:n], y[:n])
 
 
 class Torch:
     name = "PyTorch"
 
     def __init__(
-        self, shape: dict[str, Any], precision: str, threads: int, batch: int
+        self, shape: Shape, data: Windows, precision: str, threads: int, batch: int
     ) -> None:
+        self.data = data
         torch.set_num_threads(threads)
         torch.manual_seed(0)
-        inputs = (shape["n"] - 1) * shape["m"]
-        width = shape["h"] + (inputs if shape["direct"] else 0)
-        self.C = torch.nn.Embedding(shape["n_words"], shape["m"], sparse=True)
-        self.H = torch.nn.Linear(inputs, shape["h"])
-        self.out = torch.nn.Linear(width, shape["n_words"])
-        self.direct, self.batch = shape["direct"], batch
+        self.C = torch.nn.Embedding(shape.n_words, shape.m, sparse=True)
+        self.H = torch.nn.Linear(shape.inputs, shape.h)
+        self.out = torch.nn.Linear(shape.width - 1, shape.n_words)
+        self.direct, self.batch = shape.direct, batch
         self.mixed = precision == "bfloat16"
         self.sgd = torch.optim.SGD(
             [*self.C.parameters(), *self.H.parameters(), *self.out.parameters()],
@@ -127,80 +100,76 @@ class Torch:
             z = torch.cat([a, x], dim=1) if self.direct else a
             return torch.nn.functional.cross_entropy(self.out(z), y, reduction="sum")
 
-    def _batches(self, X: NDArray[np.int32], y: NDArray[np.int32]) -> Any:
-        X, y = (
-            torch.from_numpy(X.astype(np.int64)),
-            torch.from_numpy(y.astype(np.int64)),
-        )
+    def _batches(self, n: int) -> Any:
+        X, y = (torch.from_numpy(own[:n].astype(np.int64)) for own in self.data)
         return zip(X.split(self.batch), y.split(self.batch), strict=True)
 
-    def train(self, X: NDArray[np.int32], y: NDArray[np.int32]) -> None:
-        for Xb, yb in self._batches(X, y):
+    def train(self, n: int) -> None:
+        for Xb, yb in self._batches(n):
             self.sgd.zero_grad(set_to_none=True)
             self.loss(Xb, yb).backward()
             self.sgd.step()
 
-    def score(self, X: NDArray[np.int32], y: NDArray[np.int32]) -> None:
+    def score(self, n: int) -> None:
         with torch.inference_mode():
-            for Xb, yb in self._batches(X, y):
+            for Xb, yb in self._batches(n):
                 self.loss(Xb, yb)
 
 
-def rate(run: Callable[..., None], data: Windows, batch: int, seconds: float) -> float:
+def rate(run: Callable[[int], None], most: int, batch: int, seconds: float) -> float:
     """Examples a second of the best of several runs that last about `seconds`.
 
     Of whole mini-batches: nplm computes a part of one as if it were full.
     """
-    X, y = data
     n = max(64 // batch, 1) * batch
     started = time.perf_counter()
-    run(X[:n], y[:n])
+    run(n)
     guess = n / (time.perf_counter() - started)
-    n = max(n, int(min(len(y), guess * seconds / 4)) // batch * batch)
+    n = max(n, int(min(most, guess * seconds / 4)) // batch * batch)
     best = 0.0
     for _ in range(4):
         started = time.perf_counter()
-        run(X[:n], y[:n])
+        run(n)
         best = max(best, n / (time.perf_counter() - started))
     return best
 
 
-def share(mine: float, shape: dict[str, Any], part: str, row: dict[str, Any]) -> float:
+def share(mine: float, shape: Shape, part: str, row: dict[str, Any]) -> float:
     """Of this machine's limit: memory's one example at a time, else arithmetic's."""
-    threads, size = row["threads"], weight_bytes(**shape)
+    threads, size = row["threads"], shape.output_bytes()
     if row["K"] == 1 and part == "train":
         read, change = bandwidth(size, threads)
         return mine * (size / read + 2 * size / change) / 1e9
     limit = gflops(row["precision"], threads)
-    return mine * flops(**shape, part=part) / 1e9 / limit
+    return mine * flops(shape, part) / 1e9 / limit
 
 
 def measure(args: argparse.Namespace) -> Iterator[dict[str, Any]]:
     for name in args.networks:
         shape = NETWORKS[name]
-        data = random_windows(200_000, shape["n_words"], shape["n"] - 1)
+        data = random_windows(N_WINDOWS, shape)
         for precision, threads, batch in product(
             args.precision, args.threads, args.batch
         ):
             if precision == "bfloat16" and batch == 1:
                 continue  # both wait for the float32 weights
-            ours = Nplm(shape, precision, threads, batch)
-            theirs = Torch(shape, precision, threads, batch) if torch else None
+            what = (shape, data, precision, threads, batch)
+            ours, theirs = Nplm(*what), Torch(*what) if torch else None
             for part in ("train", "score"):
                 row: dict[str, Any] = {
                     "network": name, "part": part, "precision": precision,
                     "threads": threads, "K": batch,
                 }  # fmt: skip
-                mine = rate(getattr(ours, part), data, batch, args.seconds)
+                mine = rate(getattr(ours, part), N_WINDOWS, batch, args.seconds)
                 other = None
                 if theirs:
-                    other = rate(getattr(theirs, part), data, batch, args.seconds)
+                    other = rate(getattr(theirs, part), N_WINDOWS, batch, args.seconds)
                 passes = 3 if part == "train" else 1
                 # Scoring has its own mini-batches.
-                moved = weight_bytes(**shape) * passes / batch if passes == 3 else None
+                moved = shape.output_bytes() * passes / batch if passes == 3 else None
                 row |= {
                     "nplm ex/s": mine,
-                    "GFLOP/s": mine * flops(**shape, part=part) / 1e9,
+                    "GFLOP/s": mine * flops(shape, part) / 1e9,
                     "GB/s": mine * moved / 1e9 if moved else None,
                     "share": share(mine, shape, part, row),
                     "PyTorch ex/s": other,
@@ -210,7 +179,7 @@ def measure(args: argparse.Namespace) -> Iterator[dict[str, Any]]:
                 yield row
 
 
-def best_of(rows: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+def at_best_batch(rows: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     """Each side at its own best K."""
     key = itemgetter("network", "part", "precision", "threads")
     for _, group in groupby(sorted(rows, key=key), key):
@@ -233,7 +202,7 @@ def best_of(rows: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
 def limits(args: argparse.Namespace) -> Iterator[dict[str, Any]]:
     for threads in args.threads:
         for name in args.networks:
-            size = weight_bytes(**NETWORKS[name])
+            size = NETWORKS[name].output_bytes()
             read, change = bandwidth(size, threads)
             yield {
                 "threads": threads, "float32 GFLOP/s": gflops("float32", threads),
@@ -245,21 +214,29 @@ def limits(args: argparse.Namespace) -> Iterator[dict[str, Any]]:
 
 def main() -> None:
     options = parser(__doc__)
-    options.add_argument("--networks", nargs="+", default=list(NETWORKS))
+    options.add_argument("--networks", nargs="+", default=TIMED)
     options.add_argument("--threads", nargs="+", type=int, default=[1, 2])
     options.add_argument("--batch", nargs="+", type=int, default=[1, 16, 128, 512])
-    options.add_argument("--precision", nargs="+", default=["float32", "bfloat16"])
+    precisions = ["float32", "bfloat16"]
+    options.add_argument(
+        "--precision", nargs="+", default=precisions, choices=precisions
+    )
     options.add_argument("--seconds", type=float, default=4.0, help="a measurement")
+    options.add_argument("--tier", help="kernels of nplm; by default the fastest")
     args = options.parse_args()
     if "bfloat16" in args.precision and not gflops("bfloat16"):
         args.precision.remove("bfloat16")
         print("This processor does not multiply bfloat16: float32 only.")
 
-    rows = list(measure(args))
-    kernels = ", ".join(f"{name} on {kernel_tier(name)}" for name in args.precision)
+    with use_tier(args.tier) if args.tier else nullcontext():
+        rows = list(measure(args))
+    asked = args.tier or os.environ.get("NPLM_TIER")
+    kernels = ", ".join(
+        f"{name} on {asked or available_tiers(name)[0]}" for name in args.precision
+    )
     report("What this machine can do", list(limits(args)))
     report(f"{kernels}: at equal K", rows, args.json)
-    report(f"{kernels}: each at its best K", list(best_of(rows)))
+    report(f"{kernels}: each at its best K", list(at_best_batch(rows)))
 
 
 if __name__ == "__main__":

@@ -8,10 +8,6 @@ file that nplm writes; both score in turn. About 10 GB of memory and 3 GB of dis
 
 from __future__ import annotations
 
-import json
-import resource
-import subprocess
-import sys
 import tempfile
 import time
 from argparse import SUPPRESS
@@ -21,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from _process import fresh, resident, serve
 from _table import parser, report
 from _wiki import wiki
 
@@ -75,23 +72,22 @@ def best_of(function: Callable[[], object], repeats: int = 5) -> float:
     return min(seconds)
 
 
-def estimate(path: str, n_words: int) -> None:
-    """Fit in this process alone, and print its CPU time and peak memory."""
+def estimate(*, path: str, n_words: int) -> dict[str, float]:
+    """CPU time and peak memory of a fit, in this process alone."""
     X, y = windows(np.load(path), ORDER - 1)
     start = time.process_time()
     KneserNeyLM(n_words=n_words).fit(X, y)
     seconds = time.process_time() - start
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
-    print(json.dumps({"seconds": seconds, "peak_gb": peak}))
+    return {"seconds": seconds, "peak_gb": resident("VmHWM") / 1e9}
 
 
 def main() -> None:
     options = parser(__doc__)
     options.add_argument("--repeats", type=int, default=7)
-    options.add_argument("--estimate", nargs=2, help=SUPPRESS)
+    options.add_argument("--child", help=SUPPRESS)
     arguments = options.parse_args()
-    if arguments.estimate:
-        estimate(arguments.estimate[0], int(arguments.estimate[1]))
+    if arguments.child:
+        serve(arguments.child, {"estimate": estimate})
         return
     with tempfile.TemporaryDirectory() as folder:
         rows = measure(Path(folder), arguments.repeats)
@@ -102,11 +98,9 @@ def main() -> None:
 def measure(folder: Path, repeats: int) -> list[Row]:
     train, valid, _, words = wiki()
     np.save(folder / "train.npy", train)
-    child = [sys.executable, __file__, "--estimate"]
-    child += [str(folder / "train.npy"), str(len(words))]
+    path = str(folder / "train.npy")
     runs = [
-        json.loads(subprocess.run(child, check=True, capture_output=True).stdout)
-        for _ in range(2)
+        fresh(__file__, "estimate", path=path, n_words=len(words)) for _ in range(2)
     ]
     speed = len(train) / min(run["seconds"] for run in runs)
     peak = min(run["peak_gb"] for run in runs)

@@ -6,7 +6,7 @@ _cost_model.py to one rank and to bare messages, checks it against 2 to 4 ranks,
 and asks it about clusters that are not at hand. MPI runs in processes that this
 script starts under mpiexec; --tcp makes them talk over TCP, as machines of a
 cluster do, rather than through shared memory. --docs writes the tables and the
-picture of the user guide's page.
+picture that docs/measured shows.
 
 --losses 1 16 compares what is learned instead: MLP9 on Brown, serial and with
 asynchronous threads.
@@ -20,24 +20,21 @@ import shutil
 import subprocess
 import sys
 import time
-from contextlib import ExitStack
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _cost_model import Cluster, Network, Shape
-from _parallel_page import BATCHES, Rows, draw, measured_page, model_page, simulate
-from _table import parser, report
-from neural import NETWORKS, random_windows
+from _cost_model import Cluster, Network
+from _networks import NETWORKS, TIMED, Shape, random_windows, trainer
+from _parallel_page import BATCHES, draw, measured_page, model_page, simulate
+from _table import Rows, named, parser, report
 
-from nplm import NeuralLM, windows
+from nplm import NeuralLM
 from nplm.datasets import fetch_brown
-from nplm.parallel import blas_threads
 
 # So small that a mini-batch is nothing but Python and the calls of MPI.
-TINY = dict(n_words=64, n=2, h=2, m=2, direct=False)
+TINY = Shape(64, 2, 2, 2, False)
 THREADS = [("rows", 1), ("rows", 2), ("async", 2), ("locked", 2)]
 
 # -- measuring -------------------------------------------------------------------
@@ -46,30 +43,17 @@ THREADS = [("rows", 1), ("rows", 2), ("async", 2), ("locked", 2)]
 class Training:
     """One network in training; `seconds` of a call are the best of several."""
 
-    def __init__(
-        self, shape: dict[str, Any], K: int, build: Any = None, **settings: Any
-    ) -> None:
-        lm = NeuralLM(
-            n_words=shape["n_words"], n_hidden=shape["h"], embedding_dim=shape["m"],
-            direct=shape["direct"], **settings,
-        )  # fmt: skip
-        self.X, self.y = random_windows(8192, shape["n_words"], shape["n"] - 1)
-        lm._start_fit(self.X, self.y)
-        rng = np.random.RandomState(0)
-        options = {} if build is None else {"build": build}
-        self.network = lm._initialise(self.y, rng, **options)
-        self.K, self.seconds = K, np.inf
+    def __init__(self, shape: Shape, K: int, **settings: Any) -> None:
+        data = random_windows(8192, shape)
+        self.trainer = trainer(shape, data, batch_size=K, **settings)
+        self.seconds = np.inf
         self.best: dict[str, float] = {}
 
     def run(self, n: int) -> None:
-        with blas_threads(1):
-            started = time.perf_counter()
-            self.network.train(
-                self.X, self.y, np.arange(n), batch_size=self.K,
-                learning_rate_init=1e-3, learning_rate_decay=1e-8, alpha=1e-4,
-            )  # fmt: skip
-            seconds = (time.perf_counter() - started) / n
-        costs = self.network.costs()
+        started = time.perf_counter()
+        self.trainer.train(np.arange(n))
+        seconds = (time.perf_counter() - started) / n
+        costs = self.trainer.costs()
         if seconds < self.seconds:
             self.seconds = seconds
             self.best = {name: cost / n for name, cost in costs.items()}
@@ -77,7 +61,7 @@ class Training:
 
 def examples(name: str, K: int, seconds: float) -> int:
     """Whole mini-batches that take about `seconds` on a core of today."""
-    shape = Shape(**NETWORKS[name])
+    shape = NETWORKS[name]
     rate = {1: 1, 16: 3, 128: 4}.get(K, 4) * 2000 * 1.8e6 / shape.weights(1)
     return min(8192, max(2, int(rate * seconds) // K) * K)
 
@@ -93,13 +77,11 @@ def threads(names: list[str], seconds: float, rounds: int) -> Rows:
                 )
                 for parallel, jobs in THREADS
             }
-            with ExitStack() as stack:
+            for training in runs.values():
+                training.run(2 * K)
+            for _ in range(rounds):
                 for training in runs.values():
-                    stack.enter_context(training.network.threads)
-                    training.run(2 * K)
-                for _ in range(rounds):
-                    for training in runs.values():
-                        training.run(n)
+                    training.run(n)
             one = runs["rows", 1].seconds
             row = {"network": name, "K": K, "1 thread ex/s": 1 / one}
             rows.append(row | {f"{k[0]} 2": one / runs[k].seconds for k in THREADS[1:]})
@@ -147,20 +129,19 @@ def worker(names: list[str], seconds: float, rounds: int) -> dict[str, Any]:
     """Run in every rank; rank 0 prints what this returns."""
     from mpi4py import MPI
 
-    from nplm.mpi import ShardedNetwork
+    from nplm import mpi
 
-    build = partial(ShardedNetwork, comm=MPI.COMM_WORLD, keep="all")
     found: dict[str, Any] = {}
     if MPI.COMM_WORLD.size == 1:
-        tiny = Training(TINY, 1, build)
+        tiny = Training(TINY, 1, make=mpi.trainer)
         for _ in range(5):
             tiny.run(2000)
         found["overhead"] = tiny.seconds
     for name in names:
-        weights = Shape(**NETWORKS[name]).weights(MPI.COMM_WORLD.size)
+        weights = NETWORKS[name].weights(MPI.COMM_WORLD.size)
         found[f"{name} messages"] = messages(MPI, weights)
         for K in BATCHES:
-            training = Training(NETWORKS[name], K, build)
+            training = Training(NETWORKS[name], K, make=mpi.trainer)
             training.run(2 * K)
             for _ in range(rounds):
                 training.run(examples(name, K, seconds))
@@ -196,7 +177,7 @@ def messages(MPI: Any, n_weights: int) -> list[tuple[int, float]]:
 def losses(batches: list[int], ways: list[str], epochs: int) -> Rows:
     """Held-out loss on Brown after each epoch, by the way two threads share it."""
     corpus = fetch_brown()
-    train, valid = (windows(ids, 4) for ids in (corpus.train, corpus.valid))
+    train, valid, _ = corpus.windows(4)
     rows: Rows = []
     for K in batches:
         serial = None
@@ -230,7 +211,7 @@ def fit_cluster(measured: dict[int, dict[str, Any]], names: list[str]) -> Cluste
     slope = {}
     overhead = measured[1]["overhead"]
     for K in BATCHES:
-        weights = np.array([Shape(**NETWORKS[name]).weights(1) for name in names])
+        weights = np.array([NETWORKS[name].weights(1) for name in names])
         runs = [measured[1][f"{name} {K}"]["seconds"] for name in names]
         slope[K] = float(((np.array(runs) - overhead / K) / weights).mean())
     return Cluster(
@@ -251,7 +232,7 @@ def mpi_rows(measured: dict[int, dict[str, Any]], names: list[str]) -> Rows:
         here = fit_cluster(measured, names)
         here = replace(here, network=fit_network(measured, name))
         for K in BATCHES:
-            shape = Shape(**NETWORKS[name])
+            shape = NETWORKS[name]
             for ranks, found in measured.items():
                 run, one = found[f"{name} {K}"], measured[1][f"{name} {K}"]
                 rows.append({
@@ -284,7 +265,7 @@ def main() -> None:
         choices=["serial", "rows", "async", "locked"], help="to train for --losses",
     )  # fmt: skip
     options.add_argument("--epochs", type=int, default=5, help="of --losses")
-    options.add_argument("--docs", type=Path, help="docs/user_guide, to write to")
+    options.add_argument("--docs", type=Path, help="docs/measured, to write to")
     options.add_argument("--worker", help="of the script itself, under mpiexec")
     args = options.parse_args()
     if args.worker:
@@ -300,15 +281,14 @@ def main() -> None:
     if args.docs and (args.skip_threads or args.skip_mpi):
         options.error("--docs needs all figures")
     shares: Rows = [
-        {"network": n, "output units' share": Shape(**NETWORKS[n]).output_share()}
-        for n in NETWORKS
+        {"network": n, "output units' share": NETWORKS[n].output_share()} for n in TIMED
     ]
     report("Section 3.2's share of the output units (the paper: AP 99.7%)", shares)
     by_threads: Rows = []
     if not args.skip_threads:
         by_threads = threads(args.networks, args.seconds, args.rounds)
         title = "Two threads, as a ratio to one"
-        report(title, by_threads, _named(args.json, "threads"))
+        report(title, by_threads, named(args.json, "threads"))
     if args.skip_mpi:
         return
     measured: dict[int, dict[str, Any]] = {}
@@ -318,7 +298,7 @@ def main() -> None:
             found = under_mpi(ranks, args.tcp, **what)
             measured[ranks] = _better(found, measured.get(ranks))
     rows = mpi_rows(measured, args.networks)
-    report("Processes, as a ratio to one", rows, _named(args.json, "mpi"))
+    report("Processes, as a ratio to one", rows, named(args.json, "mpi"))
     here = fit_cluster(measured, args.networks)
     print(
         f"Fitted: {', '.join(f'K = {K}: {s:.3g}' for K, s in here.slope.items())} s a "
@@ -326,13 +306,11 @@ def main() -> None:
         f"message, {here.network.bandwidth:.3g} bytes/s."
     )
     simulated = simulate(here.slope, here.overhead)
-    report("Simulated", simulated, _named(args.json, "simulated"))
+    report("Simulated", simulated, named(args.json, "simulated"))
     if args.docs:
-        (args.docs / "parallel_measured.inc").write_text(
-            measured_page(by_threads, rows)
-        )
-        (args.docs / "parallel_model.inc").write_text(model_page(rows, simulated))
-        draw(args.docs / "parallel.svg", here.slope, here.overhead, rows)
+        (args.docs / "parallel.inc").write_text(measured_page(by_threads, rows))
+        (args.docs / "clusters.inc").write_text(model_page(rows, simulated))
+        draw(args.docs / "clusters.svg", here.slope, here.overhead, rows)
 
 
 def _better(found: dict[str, Any], before: dict[str, Any] | None) -> dict[str, Any]:
@@ -346,10 +324,6 @@ def _better(found: dict[str, Any], before: dict[str, Any] | None) -> dict[str, A
         else:
             best[name] = min(found[name], was, key=lambda run: run["seconds"])
     return best
-
-
-def _named(path: Path | None, part: str) -> Path | None:
-    return path and path.with_stem(f"{path.stem}-{part}")
 
 
 if __name__ == "__main__":

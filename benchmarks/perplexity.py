@@ -11,13 +11,15 @@ paper's Table 1 for the networks. CPU seconds are of all threads, fit only.
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
+from _networks import NETWORKS
 from _table import parser, report
 from sklearn.frozen import FrozenEstimator
 
-from nplm import InterpolatedTrigram, KneserNeyLM, MixtureLM, NeuralLM, windows
+from nplm import InterpolatedTrigram, KneserNeyLM, MixtureLM
 from nplm.datasets import fetch_brown, fetch_ptb
 
 BACK_OFF = {"interpolate": False, "min_counts": (1, 1, 2)}  # SRILM's default cutoffs
@@ -47,13 +49,6 @@ RECORDED = {
     ("brown", "MLP7 + trigram", 3): (284, 270),
     ("brown", "MLP9 + trigram", 5): (265, 252),
 }
-NETWORKS = {
-    "MLP1": dict(order=5, n_hidden=50, embedding_dim=60, direct=True),
-    "MLP3": dict(order=5, n_hidden=0, embedding_dim=60, direct=True),
-    "MLP5": dict(order=5, n_hidden=50, embedding_dim=30, direct=True),
-    "MLP7": dict(order=3, n_hidden=50, embedding_dim=30, direct=True),
-    "MLP9": dict(order=5, n_hidden=100, embedding_dim=30, direct=False),
-}
 
 
 def main() -> None:
@@ -65,19 +60,13 @@ def main() -> None:
     args = options.parse_args()
     corpus = fetch_brown() if args.corpus == "brown" else fetch_ptb()
 
-    def parts(boundary: int | None) -> list[Any]:
-        before = [None, corpus.train, corpus.valid]
-        ids = [corpus.train, corpus.valid, corpus.test]
-        if boundary is not None:
-            return [windows(part, 4, boundary=boundary) for part in ids]
-        return [windows(part, 4, history=h) for part, h in zip(ids, before)]
-
     # The trigram's and the networks' figures are for one stream, sentences and all.
-    stream, sentences = parts(None), parts(corpus.boundary)
+    sentences = corpus.windows(4)
+    stream = replace(corpus, boundary=None).windows(4)
     rows: list[dict[str, Any]] = []
 
     def measure(
-        model: Any, name: str, order: int, data: list[Any], precision: str = ""
+        model: Any, name: str, order: int, data: Any, precision: str = ""
     ) -> Any:
         train, valid, test = data
         started = time.process_time()
@@ -101,18 +90,15 @@ def main() -> None:
             kn = KneserNeyLM(order, n_words=V, boundary=boundary, **kind)
             measure(kn, name, order, sentences)
     for name, precision in product(args.networks, args.precision):
-        shape = NETWORKS[name]
-        lm = NeuralLM(
-            n_words=V, precision=precision, n_jobs=args.jobs, random_state=0,
-            verbose=1, **shape,
-        )  # fmt: skip
-        measure(lm, name, shape["order"], stream, precision)
+        shape = replace(NETWORKS[name], n_words=V)
+        lm = shape.estimator(precision=precision, n_jobs=args.jobs, verbose=1)
+        measure(lm, name, shape.n, stream, precision)
         members = [
             ("network", FrozenEstimator(lm)),
             ("trigram", FrozenEstimator(trigram)),
         ]
         mixture = MixtureLM(members)
-        measure(mixture, f"{name} + trigram", shape["order"], stream, precision)
+        measure(mixture, f"{name} + trigram", shape.n, stream, precision)
     report(f"Perplexity on {args.corpus}", rows, args.json)
 
 

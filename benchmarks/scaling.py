@@ -12,31 +12,28 @@ of neural.py. --max-examples ends it early: the memory is that of a whole epoch.
 from __future__ import annotations
 
 import contextlib
-import json
-import subprocess
 import sys
 import tempfile
 import time
 import warnings
 from collections.abc import Callable
+from dataclasses import asdict, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from _table import parser, report
+from _networks import NETWORKS, Shape, random_windows, trainer
+from _process import fresh, resident, serve
+from _table import Rows, named, parser, report
 from _wiki import N_TRAIN, wiki
-from neural import NETWORKS, random_windows
-from nplm._kernels._workspace import row_stride
 
-from nplm import NeuralLM, windows
-from nplm.parallel import Threads, blas_threads
+from nplm import windows
 
-Rows = list[dict[str, Any]]
 MEGA = 1e6
 
 # MLP9 of Table 1 with a vocabulary of 100,000, and what is changed of it.
-BASE = dict(n_words=100_000, n=5, h=100, m=30, direct=False, K=32)
+BASE, BATCH = replace(NETWORKS["MLP9"], n_words=100_000), 32
 CHANGES: list[dict[str, Any]] = [
     {},
     *({"n_words": v} for v in (10_000, 30_000, 300_000, 1_000_000)),
@@ -51,70 +48,52 @@ CHANGES: list[dict[str, Any]] = [
 VOCABULARIES = (10_000, 30_000, 100_000, 300_000, 1_000_000)
 
 
-def fresh(work: str, **options: Any) -> dict[str, Any]:
-    """What a function of this file returns in a process of its own."""
-    done = subprocess.run(
-        [sys.executable, __file__, "--child", json.dumps([work, options])],
-        stdout=subprocess.PIPE, check=True,
-    )  # fmt: skip
-    return json.loads(done.stdout.splitlines()[-1])
-
-
-def resident(which: str) -> float:
-    """Memory of this process in bytes, now ("VmRSS") or at most ("VmHWM").
-
-    Not getrusage: its maximum begins with that of the process that started this.
-    """
-    lines = Path("/proc/self/status").read_text().splitlines()
-    line = next(line for line in lines if line.startswith(which))
-    return 1024.0 * int(line.split()[1])
-
-
-def estimator(shape: dict[str, Any], batch: int, **settings: Any) -> NeuralLM:
-    return NeuralLM(
-        shape["n"], n_words=shape["n_words"], n_hidden=shape["h"],
-        embedding_dim=shape["m"], direct=shape["direct"], batch_size=batch,
-        random_state=0, **settings,
-    )  # fmt: skip
-
-
 # -- memory ----------------------------------------------------------------------
 
 
+def padded(n: int) -> int:
+    """Numbers of a row of n, which fills whole vectors."""
+    return -(-n // 16) * 16
+
+
 def predicted(
-    n_words: int, n: int, h: int, m: int, direct: bool, K: int,
-    n_jobs: int = 1, parallel: str = "rows", held_out: bool = False,
+    shape: Shape, K: int, n_jobs: int = 1, parallel: str = "rows",
+    held_out: bool = False,
 ) -> tuple[float, float]:  # fmt: skip
     """Bytes of the weights, a second time with held-out data, and of the scratch."""
-    inputs = (n - 1) * m
-    outputs = n_words * row_stride(h + 1 + (inputs if direct else 0))
-    weights = 4 * (outputs + n_words * m + h * inputs + h)
-    scratch = 4 * n_words * (1 if K == 1 else row_stride(K))
+    outputs = shape.n_words * padded(shape.width)
+    weights = 4 * (outputs + shape.n_words * shape.m + shape.h * (shape.inputs + 1))
+    scratch = 4 * shape.n_words * (1 if K == 1 else padded(K))
     # Threads that share the output units share the scratch too.
     return weights * (1 + held_out), scratch * (n_jobs if parallel == "async" else 1)
 
 
 def peak_of_a_fit(
-    *, n_words: int, n: int, h: int, m: int, direct: bool, K: int,
-    n_jobs: int = 1, parallel: str = "rows", held_out: bool = False,
+    shape: dict[str, Any], K: int, n_jobs: int = 1, parallel: str = "rows",
+    held_out: bool = False,
 ) -> dict[str, Any]:  # fmt: skip
-    X, y = random_windows(2 * K * n_jobs, 1000, n - 1)
+    large = Shape(**shape)
+    small = replace(large, n_words=1000)
+    X, y = random_windows(2 * K * n_jobs, small)
     val = dict(X_val=X[:50], y_val=y[:50]) if held_out else {}
-    shape = dict(n=n, h=h, m=m, direct=direct)
-    settings = dict(n_jobs=n_jobs, parallel=parallel, max_iter=3 if held_out else 1)
+    settings = dict(
+        batch_size=K, n_jobs=n_jobs, parallel=parallel, max_iter=3 if held_out else 1
+    )
     # What only the first fit of a process loads is not the second's.
-    estimator(dict(shape, n_words=1000), K, **settings).fit(X, y, **val)
+    small.estimator(**settings).fit(X, y, **val)
     before = resident("VmRSS")
-    estimator(dict(shape, n_words=n_words), K, **settings).fit(X, y, **val)
+    large.estimator(**settings).fit(X, y, **val)
     return {"peak": resident("VmHWM") - before}
 
 
 def memory() -> Rows:
     rows = []
     for change in CHANGES:
-        shape = BASE | change
-        weights, scratch = predicted(**shape)
-        peak = fresh("peak_of_a_fit", **shape)["peak"]
+        shape = {k: change.get(k, v) for k, v in asdict(BASE).items()}
+        settings = {k: v for k, v in change.items() if k not in shape}
+        settings = {"K": BATCH} | settings
+        weights, scratch = predicted(Shape(**shape), **settings)
+        peak = fresh(__file__, "peak_of_a_fit", shape=shape, **settings)["peak"]
         rows.append({
             "changed": ", ".join(f"{k}={v:,}" if type(v) is int else f"{k}={v}"
                                  for k, v in change.items()) or "(MLP9)",
@@ -128,20 +107,11 @@ def memory() -> Rows:
 # -- time ------------------------------------------------------------------------
 
 
-def bare_loop(lm: NeuralLM) -> Callable[[int], None]:
-    """What neural.py times: the kernels alone, on random windows."""
-    X, y = random_windows(64 * lm.batch_size, lm.n_words, lm.order - 1)
-    lm._start_fit(X, y)
-    network = lm._initialise(y, np.random.RandomState(0))
-
-    def train(n: int) -> None:
-        with blas_threads(1):
-            network.train(
-                X, y, np.arange(n) % len(y), batch_size=lm.batch_size,
-                learning_rate_init=1e-3, learning_rate_decay=1e-8, alpha=1e-4,
-            )  # fmt: skip
-
-    return train
+def bare_loop(shape: Shape, batch_size: int, **settings: Any) -> Callable[[int], float]:
+    """What neural.py times: training by hand, on random windows."""
+    data = random_windows(64 * batch_size, shape)
+    begun = trainer(shape, data, batch_size=batch_size, **settings)
+    return lambda n: begun.train(np.arange(n) % len(data[1]))
 
 
 def times(batch: int, seconds: float, rounds: int) -> Rows:
@@ -149,7 +119,7 @@ def times(batch: int, seconds: float, rounds: int) -> Rows:
     best: dict[int, float] = {}
     for _ in range(rounds):
         for n_words in VOCABULARIES:
-            train = bare_loop(estimator(dict(NETWORKS["MLP9"], n_words=n_words), batch))
+            train = bare_loop(replace(BASE, n_words=n_words), batch_size=batch)
             train(batch)
             before = time.perf_counter()
             while time.perf_counter() - before < seconds:
@@ -183,22 +153,18 @@ def best_of(work: Any, times: int = 200) -> float:
 
 def threads() -> Rows:
     """What n_jobs costs where there is nothing to gain."""
-    tiny = dict(n_words=64, n=2, h=2, m=2, direct=False)
+    tiny = Shape(64, 2, 2, 2, False)
     rows = []
     for n in (1, 2):
-
-        def together(pool: Threads, n: int = n) -> None:
-            pool.together(lambda i: None, n, give_up=lambda: None)
-
-        warm = Threads(n)
-        together(warm)
-        train = bare_loop(estimator(tiny, 1, n_jobs=n))
-        a_batch = best_of(lambda train=train: train(2000), 20) / 2000
+        loops = [bare_loop(tiny, batch_size=1, n_jobs=n) for _ in range(50)]
+        calls = iter(loops)
+        first = best_of(lambda calls=calls: next(calls)(1), len(loops))
+        train = loops[0]
         rows.append({
             "threads": n,
-            "start of all, us": 1e6 * best_of(lambda n=n: together(Threads(n), n)),
-            "a kernel call, us": 1e6 * best_of(lambda warm=warm: together(warm)),
-            "a mini-batch, us": 1e6 * a_batch,
+            "first call, us": 1e6 * first,
+            "a call, us": 1e6 * best_of(lambda train=train: train(1)),
+            "a mini-batch, us": 500 * best_of(lambda train=train: train(2000), 20),
         })  # fmt: skip
     return rows
 
@@ -222,11 +188,11 @@ def fit_wiki(
 ) -> dict[str, Any]:
     """One epoch of the AP network, or its beginning, beside the bare loop."""
     shape = NETWORKS["AP"]
-    settings = dict(n_jobs=n_jobs, precision=precision, max_iter=1)
-    train = bare_loop(estimator(shape, batch, **settings))
+    settings = dict(batch_size=batch, n_jobs=n_jobs, precision=precision, max_iter=1)
+    train = bare_loop(shape, **settings)
     train(batch)
     before = resident("VmRSS")
-    lm = estimator(shape, batch, **settings)
+    lm = shape.estimator(**settings)
     calls = [Call(0, 0.0, None, 0.0)]
     resumed = time.perf_counter()
 
@@ -244,7 +210,7 @@ def fit_wiki(
         resumed = time.perf_counter()
 
     tokens = np.load(path, mmap_mode="r")
-    X, y = windows(tokens[:N_TRAIN], shape["n"] - 1)
+    X, y = windows(tokens[:N_TRAIN], shape.n - 1)
     with contextlib.suppress(KeyboardInterrupt), warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # that it was interrupted
         lm.fit(X, y, progress=progress)
@@ -255,7 +221,7 @@ def fit_wiki(
     speed = (last.done - first.done) / sum(call.seconds for call in later)
     paired = [call for call in later if call.bare is not None]
     bare = sum(call.bare for call in paired)
-    weights, scratch = predicted(**shape, K=batch, n_jobs=n_jobs)
+    weights, scratch = predicted(shape, batch, n_jobs)
     return {
         "threads": n_jobs, "K": batch, "precision": precision,
         "token file": tokens.dtype.name, "examples": last.done,
@@ -279,7 +245,7 @@ def wiki_rows(args: Any) -> Rows:
             np.save(path, np.concatenate([train, valid, test]).astype(np.uint16))
         return [
             fresh(
-                "fit_wiki", path=str(path), n_jobs=n_jobs, batch=args.batch,
+                __file__, "fit_wiki", path=str(path), n_jobs=n_jobs, batch=args.batch,
                 max_examples=args.max_examples, precision=args.precision,
             )
             for n_jobs in args.threads
@@ -301,8 +267,7 @@ def main() -> None:
     options.add_argument("--child", help="of the script itself")
     args = options.parse_args()
     if args.child:
-        work, given = json.loads(args.child)
-        print(json.dumps(globals()[work](**given)))
+        serve(args.child, {f.__name__: f for f in (peak_of_a_fit, fit_wiki)})
         return
     if args.wiki:
         rows = wiki_rows(args)
@@ -314,17 +279,13 @@ def main() -> None:
         return
     if "memory" not in args.skip:
         report("Memory of a fit beyond the process's own", memory(),
-               _named(args.json, "memory"))  # fmt: skip
+               named(args.json, "memory"))  # fmt: skip
     if "time" not in args.skip:
         rows = times(args.batch, args.seconds, args.rounds)
         report(f"Training MLP9, K = {args.batch}, one thread", rows,
-               _named(args.json, "time"))  # fmt: skip
+               named(args.json, "time"))  # fmt: skip
     if "threads" not in args.skip:
-        report("What threads cost", threads(), _named(args.json, "threads"))
-
-
-def _named(path: Path | None, part: str) -> Path | None:
-    return path and path.with_stem(f"{path.stem}-{part}")
+        report("What threads cost", threads(), named(args.json, "threads"))
 
 
 if __name__ == "__main__":

@@ -30,9 +30,8 @@ from dataclasses import replace
 from typing import Any
 
 import parallel
-from _cost_model import Shape
+from _networks import NETWORKS
 from _table import parser, report
-from neural import NETWORKS
 
 ENDS = {"nplm-slow-a": "10.77.0.1", "nplm-slow-b": "10.77.0.2"}
 MTU = 65_000  # a message in few packets: the relay is to be late, not slow
@@ -109,7 +108,7 @@ def slow_wire(ends: dict[str, str], delay: float) -> Iterator[None]:
         os.waitpid(relay, 0)
 
 
-def machine(namespace: str, command: str) -> list[str]:
+def on_machine(namespace: str, command: str) -> list[str]:
     """A shell command as on a machine of its own: another network and host name."""
     named = f"hostname {namespace}; {command}"
     return ["ip", "netns", "exec", namespace, "unshare", "--uts", "sh", "-c", named]
@@ -120,7 +119,7 @@ def two_ranks(delay: float, **options: Any) -> dict[str, Any]:
     (here, there), addresses = ENDS, ",".join(f"{a}:1" for a in ENDS.values())
     with tempfile.NamedTemporaryFile("w", suffix=".sh", delete=False) as agent:
         # mpiexec calls this with a host and a command, as it would call ssh.
-        agent.write(f'#!/bin/sh\nshift\nexec {shlex.join(machine(there, ""))}"$*"\n')
+        agent.write(f'#!/bin/sh\nshift\nexec {shlex.join(on_machine(there, ""))}"$*"\n')
     try:
         os.chmod(agent.name, 0o700)
         mpiexec = [
@@ -132,7 +131,7 @@ def two_ranks(delay: float, **options: Any) -> dict[str, Any]:
             "OMPI_MCA_mpi_yield_when_idle": "1",  # the relay needs a core, too
         }
         with namespaces(list(ENDS)), slow_wire(ENDS, delay):
-            start = machine(here, 'exec "$0" "$@"')
+            start = on_machine(here, 'exec "$0" "$@"')
             return parallel.start([*start, *mpiexec], environment, **options)
     finally:
         os.unlink(agent.name)
@@ -153,7 +152,7 @@ def main() -> None:
 
     what = dict(names=[args.network], seconds=args.seconds, rounds=args.rounds)
     measured = {1: parallel.under_mpi(1, tcp=True, **what)}
-    shape, rows, sizes = Shape(**NETWORKS[args.network]), [], []
+    shape, rows, sizes = NETWORKS[args.network], [], []
     for delay in args.delays:
         found = two_ranks(delay / 1000, **what)
         if 2 not in measured:

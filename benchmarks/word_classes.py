@@ -13,7 +13,7 @@ import time
 from typing import Any
 
 import numpy as np
-from _table import parser, report
+from _table import named, parser, report
 from numpy.typing import NDArray
 
 from nplm import WordClasses
@@ -125,8 +125,8 @@ def main() -> None:
     stream = fetch_brown().train
     rows = quality(stream, given.max_classes)
     report("Word classes on Brown", rows, given.json)
-    path = given.json and given.json.with_stem(f"{given.json.stem}-cost")
-    report("Cost of a pass", cost(stream, given.max_classes), path)
+    costs = cost(stream, given.max_classes)
+    report("Cost of a pass", costs, named(given.json, "cost"))
 
 
 if __name__ == "__main__":

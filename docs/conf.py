@@ -4,17 +4,22 @@ The tutorials run while the pages are built, on the corpus that needs no
 download; a page that fails, or a link that leads nowhere, fails the build.
 """
 
+import builtins
 import re
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from inspect import isfunction, signature
 from pathlib import Path
+from pkgutil import resolve_name
 from urllib.request import Request, urlopen
 
 from sphinx.util import logging
 
 # The sources beside these pages are documented, built in place or not: unbuilt
 # ones say what to run.
-sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parent)]
+import _api
+
 import nplm
 
 logger = logging.getLogger(__name__)
@@ -34,25 +39,56 @@ extensions = [
 ]
 templates_path = ["_templates"]
 exclude_patterns = ["_build", "tutorials", "sg_execution_times.rst"]
+nitpicky = True  # a name in a reference that leads nowhere fails the build
 smartquotes = False  # "auto" in a docstring is typed as it is shown
-default_role = "py:obj"  # `name` in a docstring links where it can
+default_role = "py:obj"  # `name` is a parameter, or a link
 
 # -- API pages ----------------------------------------------------------------
 
 autosummary_generate = True
+autosummary_context = {  # for the template of a module
+    "groups": {module: _api.groups(module) for module in _api.modules()}
+}
 numpydoc_show_class_members = False  # the class template lists them
 autodoc_typehints = "none"  # the docstrings have the types
-autodoc_default_options = {
-    "members": True,
-    # Down to nplm's own base class: what scikit-learn's add is in its manual.
-    "inherited-members": "BaseEstimator, DensityMixin, TransformerMixin, "
-    "_BaseComposition, _MetadataRequester, _SetOutputMixin",
-}
 
 
 def skip_member(app, what, name, obj, skip, options):
     """Leave out what scikit-learn adds to each class for metadata routing."""
     return True if re.fullmatch(r"set_\w+_request", name) else None
+
+
+def parameters(kind, name, obj):
+    """Give the names of parameters that a docstring may speak of.
+
+    Its own; in a class those of the methods, and in a method the class's too.
+    """
+    if kind == "class":
+        found = [obj.__init__, *vars(obj).values()]
+    elif kind in ("method", "property"):
+        found = [obj, resolve_name(name.rpartition(".")[0]).__init__]
+    else:
+        found = [obj]
+    written = [function for function in found if isfunction(function)]
+    return {name for function in written for name in signature(function).parameters}
+
+
+def mark_names(app, what, name, obj, options, lines):
+    """Set apart what `name` in a docstring may be.
+
+    A parameter is no link, and a class of nplm is one from every module. All else has
+    to lead somewhere.
+    """
+    own = parameters(what, name, obj)
+
+    def marked(match):
+        if match[1] in own:
+            return f"``{match[1]}``"
+        return f":py:obj:`~nplm.{match[1]}`" if match[1] in nplm.__all__ else match[0]
+
+    for i, line in enumerate(lines):
+        if not line.lstrip().startswith((">>>", "...")):
+            lines[i] = re.sub(r"(?<![`:\w])`(\w+)`(?!`)", marked, line)
 
 
 def escape_underscores(app, what, name, obj, options, lines):
@@ -113,6 +149,16 @@ with ThreadPoolExecutor() as pool:
 # build without a network: such a manual's names stay plain text instead.
 intersphinx_mapping = {name: (MANUALS[name], None) for name in MANUALS if there[name]}
 intersphinx_timeout = 3 * SECONDS_TO_ANSWER
+# Nor does nitpicky then miss them.
+packages = {name: [name] for name in MANUALS} | {
+    "python": [*dir(builtins), *sys.stdlib_module_names]
+}
+nitpick_ignore_regex = [
+    ("py:.*", rf"{package}(\..*)?")
+    for name, found in there.items()
+    for package in packages[name]
+    if not found
+]
 
 # -- Appearance ---------------------------------------------------------------
 
@@ -121,9 +167,10 @@ html_title = f"nplm {release}"
 html_show_sourcelink = False
 html_static_path = ["_static"]
 html_css_files = ["nplm.css"]
-html_sidebars = {"index": [], "install": []}  # pages of a section of their own
+html_sidebars = {"index": []}  # it has no section
 html_theme_options = {
     "show_prev_next": False,
+    "header_links_before_dropdown": 7,
     "show_toc_level": 2,
     "footer_start": ["copyright"],
     "footer_end": [],
@@ -134,6 +181,7 @@ def setup(app):
     """Connect the hooks, and say which manuals are out of reach."""
     app.connect("autodoc-skip-member", skip_member)
     # After numpydoc (500), which turns the sections into what is escaped here.
+    app.connect("autodoc-process-docstring", mark_names, priority=550)
     app.connect("autodoc-process-docstring", escape_underscores, priority=600)
     absent = [name for name, found in there.items() if not found]
     if absent:

@@ -5,19 +5,21 @@ Probabilistic Language Model*, Journal of Machine Learning Research 3.
 """
 
 import nplm._kernels  # noqa: F401 (first: unbuilt sources say what to run)
-from nplm.backoff_lm import BackoffLM
-from nplm.checkpoint import CheckpointError
-from nplm.class_lm import ClassLM
-from nplm.kneser_ney import KneserNeyLM
-from nplm.mixture import MixtureLM
-from nplm.neural import NeuralLM
-from nplm.ngram import InterpolatedTrigram
-from nplm.text import Tokenizer, Vocabulary
-from nplm.text_lm import TextLM
-from nplm.training import DivergenceError
-from nplm.uniform import UniformLM
-from nplm.windows import contiguous_split, windows
-from nplm.word_classes import WordClasses
+from nplm.classes.class_lm import ClassLM
+from nplm.classes.word_classes import WordClasses
+from nplm.exceptions import CheckpointError, DivergenceError
+from nplm.mixtures.mixture_lm import MixtureLM
+from nplm.mixtures.uniform_lm import UniformLM
+from nplm.neural.neural_lm import NeuralLM
+from nplm.neural.tiers import available_tiers, use_tier
+from nplm.neural.trainer import Trainer
+from nplm.ngrams.backoff_lm import BackoffLM
+from nplm.ngrams.interpolated_trigram import InterpolatedTrigram
+from nplm.ngrams.kneser_ney import KneserNeyLM
+from nplm.text.documents import TextLM
+from nplm.text.tokenizer import Tokenizer
+from nplm.text.vocabulary import Vocabulary
+from nplm.text.windows import contiguous_split, windows
 
 __version__ = "0.1.0.dev0"
 
@@ -32,9 +34,12 @@ __all__ = [
     "NeuralLM",
     "TextLM",
     "Tokenizer",
+    "Trainer",
     "UniformLM",
     "Vocabulary",
     "WordClasses",
+    "available_tiers",
     "contiguous_split",
+    "use_tier",
     "windows",
 ]

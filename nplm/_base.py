@@ -1,147 +1,22 @@
-"""What every language model shares: id checks, scores, scikit-learn tags."""
+"""What every language model shares: checks, scores, scikit-learn tags."""
 
 from __future__ import annotations
 
 import contextlib
-import numbers
 from collections.abc import Callable, Iterator
 from functools import wraps
-from typing import Any, Self, TypeVar, cast
+from typing import Any, ClassVar, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, DensityMixin
+from sklearn.utils._param_validation import validate_parameter_constraints
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
-__all__ = [
-    "LanguageModel",
-    "all_or_nothing",
-    "check_ids",
-    "plain",
-    "unchanged_by_errors",
-]
+from nplm._blocks import blocks_of_rows
+from nplm._checks import COMMON, check_ids, plain, plain_ids
 
-MAX_N_WORDS = np.iinfo(np.int32).max
-# A block of probabilities holds at most this many numbers (32 MB of float64).
-BLOCK_SIZE = 1 << 22
-# Windows whose next words a kernel looks up at once: an interrupt waits for no more.
-BLOCK_WINDOWS = 1 << 15
-UNSIGNED = {np.dtype(np.int32): np.uint32, np.dtype(np.int64): np.uint64}
-
-
-def check_ids(
-    values: ArrayLike, name: str, *, ndim: int, n_words: int | None = None
-) -> NDArray[np.int32]:
-    """Word ids as int32, or an error that names the offending value.
-
-    Whole numbers of any type pass; int32 input is returned without a copy.
-    """
-    ids = np.asarray(values)
-    if ids.ndim != ndim:
-        raise ValueError(
-            f"{name} must have {ndim} dimension{'s' if ndim > 1 else ''}, "
-            f"got an array of shape {ids.shape}."
-        )
-    if ids.size == 0:
-        return ids.astype(np.int32)
-    if ids.dtype == object:
-        # Numbers in Python objects pass; words do not, and are refused below.
-        with contextlib.suppress(ValueError):
-            ids = ids.astype(np.float64)
-    if ids.dtype.kind not in "iufb":
-        raise ValueError(
-            f"{name} must hold word ids, whole numbers from 0, got values of type "
-            f"{ids.dtype}; map words to ids with nplm.Vocabulary first."
-        )
-    if ids.dtype.kind == "f":
-        with np.errstate(invalid="ignore"):
-            _refuse(ids, ids != np.floor(ids), name, "which is not a whole number")
-            _refuse(ids, ~np.isfinite(ids), name, "which is not a word id")
-    low, high = ids.min(), ids.max()
-    if low < 0:
-        why = "but word ids start at 0: Negative values in data are no ids"
-        _refuse(ids, ids < 0, name, why)
-    limit = MAX_N_WORDS if n_words is None else n_words
-    if high >= limit:
-        why = f"but n_words={limit}: ids must be below it"
-        if n_words is None:
-            why = f"but ids must be below {MAX_N_WORDS}"
-        _refuse(ids, ids >= limit, name, why)
-    return ids.astype(np.int32, copy=False)
-
-
-def plain_ids(values: Any, *, ndim: int, n_words: int) -> NDArray[np.int32] | None:
-    """Word ids as int32 where they are an array in which all is well, else None.
-
-    For a sentence of 20 words `check_ids` and scikit-learn's checks take longer
-    than an n-gram model: here they take two microseconds.
-    """
-    if type(values) is not np.ndarray or values.ndim != ndim or values.size == 0:
-        return None
-    unsigned = UNSIGNED.get(values.dtype)
-    # As unsigned numbers negative ones are beyond all ids: one pass for both ends.
-    if unsigned is None or values.view(unsigned).max() >= n_words:
-        return None
-    return values.astype(np.int32, copy=False)
-
-
-def blocks(n: int, size: int) -> Iterator[slice]:
-    """Cut range(n) into slices of `size`: between two of them an interrupt is heard."""
-    for start in range(0, n, size):
-        yield slice(start, min(start + size, n))
-
-
-def blocks_of_rows(n: int, n_columns: int) -> Iterator[slice]:
-    """Cut range(n) into slices whose rows, of `n_columns` each, fit in one block."""
-    return blocks(n, max(1, BLOCK_SIZE // n_columns))
-
-
-def _refuse(ids: NDArray[Any], bad: NDArray[np.bool_], name: str, why: str) -> None:
-    if bad.any():
-        where = tuple(int(i) for i in np.argwhere(bad)[0])
-        position = f"row {where[0]}, column {where[1]}" if len(where) == 2 else where[0]
-        raise ValueError(f"{name} has {ids[where]} at {position}, {why}.")
-
-
-def check_n_words(n_words: int | None) -> None:
-    """Raise unless `n_words` is None or a possible vocabulary size."""
-    if n_words is None:
-        return
-    if not isinstance(n_words, numbers.Integral) or isinstance(n_words, bool):
-        raise TypeError(
-            f"n_words must be a whole number, the size of the vocabulary, "
-            f"got {n_words!r}."
-        )
-    if not 1 <= n_words <= MAX_N_WORDS:
-        raise ValueError(f"n_words must be between 1 and {MAX_N_WORDS}, got {n_words}.")
-
-
-def plain(value: Any) -> Any:
-    """Give Python's number for one of NumPy's, anything else as it is.
-
-    Arithmetic on a NumPy scalar stays in its type: int8's ends at 127.
-    """
-    return value.item() if isinstance(value, np.generic) else value
-
-
-def check_order(order: Any) -> None:
-    """Raise unless `order` is a whole number from 1."""
-    whole = isinstance(order, numbers.Integral) and not isinstance(order, bool)
-    if not whole or order < 1:
-        raise ValueError(f"order must be None or a whole number from 1, got {order!r}.")
-
-
-def check_boundary(boundary: Any, n_words: int) -> None:
-    """Raise unless `boundary` is None or a word id below `n_words`."""
-    if boundary is None:
-        return
-    whole = isinstance(boundary, numbers.Integral) and not isinstance(boundary, bool)
-    if not whole or not 0 <= boundary < n_words:
-        raise ValueError(
-            f"boundary must be None or a word id from 0 to {n_words - 1} "
-            f"(n_words={n_words}), got {boundary!r}."
-        )
-
+__all__ = ["LanguageModel", "all_or_nothing", "unchanged_by_errors"]
 
 Fit = TypeVar("Fit", bound=Callable[..., Any])
 
@@ -193,19 +68,9 @@ class LanguageModel(DensityMixin, BaseEstimator):
 
     order: int | None
     n_words: int | None
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {}
 
     # -- what a subclass implements -------------------------------------------
-
-    def fit(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        *,
-        X_val: ArrayLike | None = None,
-        y_val: ArrayLike | None = None,
-    ) -> Self:
-        """Fit the model to windows; see the subclass."""
-        raise NotImplementedError
 
     def _predict_proba(self, X: NDArray[np.int32]) -> NDArray[Any]:
         raise NotImplementedError
@@ -332,15 +197,23 @@ class LanguageModel(DensityMixin, BaseEstimator):
 
     # -- checks ---------------------------------------------------------------
 
+    def _validate_params(self) -> None:
+        """Check types and ranges; relations between parameters are for the fit."""
+        validate_parameter_constraints(
+            COMMON | self._parameter_constraints,
+            self.get_params(deep=False),
+            caller_name=type(self).__name__,
+        )
+
     def _start_fit(
         self, X: ArrayLike, y: ArrayLike, *, reset: bool = True
     ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """Check training windows; set ``order_``, ``n_words_`` and ``classes_``.
+        """Check parameters and windows; set ``order_``, ``n_words_``, ``classes_``.
 
         With ``reset=False`` (a further ``partial_fit``) those stay as they are,
         and the windows must agree with them.
         """
-        check_n_words(self.n_words)
+        self._validate_params()
         contexts, target = validate_data(
             self, X, y, reset=reset, dtype=None, order=None
         )
@@ -349,7 +222,6 @@ class LanguageModel(DensityMixin, BaseEstimator):
             return self._check_ids(contexts, target)
         n_context = contexts.shape[1]
         order = n_context + 1 if self.order is None else plain(self.order)
-        check_order(order)
         if order - 1 > n_context:
             raise ValueError(
                 f"order={order} needs contexts of {order - 1} words, but X has "

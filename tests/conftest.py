@@ -1,7 +1,7 @@
 """Kernels of every kind for the tests that ask for them."""
 
 import pytest
-from nplm._kernels._workspace import available_tiers
+from nplm._kernels.neural._loops import available_tiers
 
 
 @pytest.fixture(params=available_tiers())

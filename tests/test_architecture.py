@@ -1,6 +1,7 @@
-"""Imports go one way: applications -> models -> shared parts -> kernels."""
+"""The floors of the house: who may import whom, types included; tests likewise."""
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -9,55 +10,88 @@ import nplm
 
 ROOT = Path(nplm.__file__).parent
 
-# Each layer may import itself and those after it.
-LAYERS = [
-    {"cli", "__main__", "compare", "datasets", "formats", "text", "text_lm", "mpi"}
-    | {"mpi_agreement"},
-    {"neural", "ngram", "mixture", "class_lm", "word_classes", "uniform"}
-    | {"backoff_lm", "kneser_ney"},
-    {"fitting", "network", "training", "checkpoint", "parallel", "windows", "_base"}
-    | {"counts", "tree", "backoff", "hashed", "discounts", "frequencies"}
-    | {"pruning", "exchange", "_em", "_warnings"},
+# From top to bottom. A file imports its own folder and lower floors, never a sister
+# on its own floor.
+FLOORS = [
+    {"__main__"},
+    {"cli"},
+    {"experiments"},
+    {"inspection"},
+    {"formats", "datasets", "mpi"},
+    {"mixtures"},
+    {"classes", "ngrams", "neural"},
+    {"training"},
+    {"parallel", "text"},
+    {"_base"},
+    {"_blocks", "_checks", "_files", "_warnings", "exceptions"},
     {"_kernels"},
 ]
+# Class-based models are n-gram models of classes.
+SISTERS = {("classes", "ngrams")}
+
+SOURCES = [p for p in ROOT.rglob("*.py") if p.name != "__init__.py" or p.parent != ROOT]
+KERNELS = sorted((ROOT / "_kernels").rglob("*.pyx"))
 
 
 def imported(path):
-    """Modules of nplm that a file imports, at any depth."""
+    """Modules of nplm that a file imports, at any depth, if only for their types."""
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.level == 0:
             names = [f"{node.module}.{alias.name}" for alias in node.names]
+            names.append(node.module)
         else:
             continue
-        # `from nplm import X` is the public surface: of no module in particular.
-        modules = (name.split(".")[1] for name in names if name.startswith("nplm."))
-        yield from (
-            name
-            for name in modules
-            if (ROOT / name).exists() or (ROOT / f"{name}.py").exists()
-        )
+        for name in names:
+            parts = name.split(".")
+            # `from nplm import X` is the public surface: of no module in particular.
+            if parts[0] == "nplm" and len(parts) > 1 and file_of(parts[1:]):
+                yield parts[1:]
 
 
-def module_of(path):
+def file_of(parts):
+    """The file of a module, or None if that is no module."""
+    path = ROOT.joinpath(*parts)
+    for file in (path.with_suffix(".py"), path / "__init__.py"):
+        if file.exists():
+            return file
+    return None
+
+
+def room_of(path):
+    """The folder, or the file that has no folder."""
     return path.relative_to(ROOT).parts[0].removesuffix(".py")
 
 
-SOURCES = [p for p in ROOT.rglob("*.py") if p.name != "__init__.py" or p.parent != ROOT]
-KERNELS = sorted((ROOT / "_kernels").glob("*.pyx"))
+def floor_of(room):
+    return next(i for i, floor in enumerate(FLOORS) if room in floor)
 
 
-def test_every_module_has_a_layer():
-    known = set().union(*LAYERS)
-    assert {module_of(path) for path in SOURCES} <= known
+def test_every_room_has_a_floor():
+    assert {room_of(path) for path in SOURCES} == set().union(*FLOORS)
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda p: str(p.relative_to(ROOT)))
-def test_imports_go_one_way(path):
-    depth = next(i for i, layer in enumerate(LAYERS) if module_of(path) in layer)
-    allowed = set().union(*LAYERS[depth:])
-    assert set(imported(path)) <= allowed
+def test_imports_go_down(path):
+    room = room_of(path)
+    for parts in imported(path):
+        other = parts[0]
+        assert (
+            other == room
+            or floor_of(other) > floor_of(room)
+            or (room, other) in SISTERS
+        ), f"{path.relative_to(ROOT)} imports {'.'.join(parts)}"
+
+
+def test_no_files_import_each_other_in_a_circle():
+    arrows = {
+        path: {file_of(parts) for parts in imported(path)} - {path} for path in SOURCES
+    }
+    while arrows:
+        free = {path for path, needed in arrows.items() if not needed & arrows.keys()}
+        assert free, f"in a circle: {sorted(map(str, arrows))}"
+        arrows = {path: needed for path, needed in arrows.items() if path not in free}
 
 
 @pytest.mark.parametrize("path", KERNELS, ids=lambda p: p.name)
@@ -66,20 +100,53 @@ def test_kernels_import_libc_blas_and_each_other_only(path):
         words = line.split()
         if words[:1] == ["from"] and ("import" in words or "cimport" in words):
             package = words[1].split(".")[0]
-            assert package in {"libc", "cython", "cpython", "nplm"}, line
+            assert package in {"libc", "cython", "cpython", "scipy", "nplm"}, line
             assert package != "nplm" or words[1].startswith("nplm._kernels"), line
+            assert package != "scipy" or words[1] == "scipy.linalg.cython_blas", line
 
 
-def test_only_parallel_limits_threads():
-    users = {p.name for p in SOURCES if "threadpoolctl" in p.read_text()}
-    assert users == {"parallel.py"}
+def users_of(text):
+    return {str(p.relative_to(ROOT)) for p in SOURCES if text in p.read_text()}
 
 
-def test_only_mpi_imports_mpi4py():
-    users = {p.name for p in SOURCES if "mpi4py import" in p.read_text()}
-    assert users == {"mpi_agreement.py"}
+def test_only_threads_limits_threads():
+    assert users_of("threadpoolctl") == {"parallel/threads.py"}
 
 
-def test_warnings_point_at_the_users_line():
-    users = {p.name for p in SOURCES if "warnings.warn(" in p.read_text()}
-    assert users == {"_warnings.py"}
+def test_only_agreement_imports_mpi4py():
+    assert users_of("mpi4py import") == {"parallel/agreement.py"}
+
+
+def test_only_warnings_warns():
+    # Who warns otherwise points at a line of nplm, not at the user's.
+    assert users_of("warnings.warn(") == {"_warnings.py"}
+
+
+BENCHMARKS = sorted((ROOT.parent / "benchmarks").glob("*.py"))
+PUBLIC = r"nplm(\.(datasets|experiments|formats|inspection|mpi))?"
+
+
+@pytest.mark.parametrize("path", BENCHMARKS, ids=lambda p: p.name)
+def test_benchmarks_import_public_modules_only(path):
+    found = re.findall(r"^\s*(?:from|import) (nplm[\w.]*)", path.read_text(), re.M)
+    assert [name for name in found if not re.fullmatch(PUBLIC, name)] == []
+
+
+def test_folders_of_tests_are_those_of_the_package():
+    folders = {path.parent.name for path in Path(__file__).parent.glob("*/*.py")}
+    assert folders <= {room_of(path) for path in SOURCES}
+
+
+# Until the network's tests are taken apart.
+FROM_A_TEST = set()
+
+
+def test_no_test_imports_another():
+    tests = Path(__file__).parent
+    found = {
+        str(path.relative_to(tests))
+        for path in tests.rglob("*.py")
+        if re.search(r"^\s*(from|import) tests\b(?!\.helpers| import helpers)",
+                     path.read_text(), re.MULTILINE)
+    }  # fmt: skip
+    assert found == FROM_A_TEST, "what two tests share lives in tests/helpers.py"

@@ -18,11 +18,10 @@ from nplm import (
     NeuralLM,
     UniformLM,
     _base,
-    backoff,
-    frequencies,
-    hashed,
+    _blocks,
     windows,
 )
+from nplm.ngrams import backoff, frequencies, hashed
 
 N_WORDS = 12
 
@@ -308,7 +307,7 @@ def test_long_calls_are_made_in_blocks(fitted, stream, name, monkeypatch):
         monkeypatch.setattr(module, kernel, noted(getattr(module, kernel)))
     for module in (backoff, hashed, frequencies):
         monkeypatch.setattr(module, "BLOCK_WINDOWS", 100)
-    monkeypatch.setattr(_base, "BLOCK_SIZE", 100 * N_WORDS)
+    monkeypatch.setattr(_blocks, "BLOCK_SIZE", 100 * N_WORDS)
     found = [lm.predict_proba(X), lm.predict_log_proba(X), lm.log_prob(X, y)]
     for a, b in zip(found, wanted):
         np.testing.assert_array_equal(a, b)

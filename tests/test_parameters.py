@@ -13,6 +13,7 @@ from nplm import (
     MixtureLM,
     NeuralLM,
     TextLM,
+    Tokenizer,
     UniformLM,
     Vocabulary,
     WordClasses,
@@ -29,7 +30,7 @@ ESTIMATORS = {
     "NeuralLM": NeuralLM(
         3, n_words=N_WORDS, n_hidden=100, embedding_dim=100, direct=True, max_iter=2,
         batch_size=2, early_stopping=True, n_iter_no_change=1, n_jobs=1, random_state=0,
-        verbose=0,
+        verbose=0, solver="adam", learning_rate_init=1e-3, epsilon=1e-3,
     ),
     "InterpolatedTrigram": InterpolatedTrigram(3, n_words=N_WORDS),
     "KneserNeyLM": KneserNeyLM(3, n_words=N_WORDS, boundary=7),
@@ -95,6 +96,24 @@ def test_a_whole_number_of_numpys(name, parameter, kind):
 @pytest.mark.parametrize(("name", "parameter"), list(numeric(numbers.Real)))
 def test_a_float_of_numpys(name, parameter, kind):
     check_same(name, parameter, kind(getattr(ESTIMATORS[name], parameter)))
+
+
+# Of these more is asked than a type and a range: the estimators' own tests ask it.
+BY_HAND = {"classes", "estimator", "estimators", "min_counts", "weights"}
+
+
+@pytest.mark.parametrize("name", [*ESTIMATORS, "Tokenizer"])
+def test_every_parameter_is_checked(name):
+    model = ESTIMATORS.get(name, Tokenizer())
+    for parameter in model.get_params(deep=False).keys() - BY_HAND:
+        bad = clone(model).set_params(**{parameter: nothing_that_fits})
+        said = rf"'{parameter}' parameter of {name} must be .* Got <function nothing"
+        with pytest.raises(ValueError, match=said):
+            bad.transform(["a"]) if name == "Tokenizer" else fitted(bad)
+
+
+def nothing_that_fits():
+    pass
 
 
 @pytest.mark.parametrize("kind", [np.int8, np.uint8])

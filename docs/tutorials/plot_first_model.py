@@ -15,12 +15,15 @@ the whole corpus; here a part is enough.
 # streams of word ids, for training, validation and test, and the words that the
 # ids stand for.
 
+from dataclasses import replace
+
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.frozen import FrozenEstimator
 
-from nplm import InterpolatedTrigram, KneserNeyLM, MixtureLM, NeuralLM, windows
+from nplm import InterpolatedTrigram, KneserNeyLM, MixtureLM, NeuralLM
 from nplm.datasets import load_python_docs
+from nplm.inspection import nearest_words
 
 corpus = load_python_docs()
 print(corpus.DESCR)
@@ -30,14 +33,13 @@ print(corpus.DESCR)
 # ``X``, the nearest in the last column. The documents of this corpus are
 # independent, each closed by ``</s>``, so no window looks past the nearest one.
 
-
-def cut(ids):
-    return windows(ids, 4, boundary=corpus.boundary)
-
-
-X, y = cut(corpus.train[:120_000])
-X_val, y_val = cut(corpus.valid[:20_000])
-X_test, y_test = cut(corpus.test[:20_000])
+small = replace(
+    corpus,
+    train=corpus.train[:120_000],
+    valid=corpus.valid[:20_000],
+    test=corpus.test[:20_000],
+)
+(X, y), (X_val, y_val), (X_test, y_test) = small.windows(4)
 
 for context, word in zip(corpus.words[X[:4]], corpus.words[y[:4]]):
     print(" ".join(context), "->", word)
@@ -149,13 +151,9 @@ for text in ["True if the object", "Return a list of", "raised when the file"]:
 # ---------------------------
 # The rows of ``C_`` are the learned feature vectors of the words. Words that are
 # used alike come to lie in one direction, which is how what was learnt of one
-# serves another (section 1.1). The nearest, by cosine, among the 1,000 most
+# serves another (section 1.1). The nearest, by cosine, among the 2,000 most
 # frequent words:
 
-C = network.C_ / np.linalg.norm(network.C_, axis=1, keepdims=True)
-frequent = np.argsort(-np.bincount(y, minlength=n_words))[:1000]
-for word in ["can", "list", "returns", "is", "file", "("]:
-    i = corpus.vocabulary.ids_[word]
-    others = frequent[frequent != i]
-    nearest = others[np.argsort(-(C[others] @ C[i]))[:6]]
-    print(f"{word:<10}{', '.join(corpus.words[nearest])}")
+chosen = ["can", "list", "returns", "is", "file", "("]
+for word, nearest in nearest_words(network.C_, corpus.words, of=chosen, k=6).items():
+    print(f"{word:<10}{', '.join(nearest)}")

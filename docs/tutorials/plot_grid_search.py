@@ -78,7 +78,7 @@ for word, p in zip(vocabulary.words_[words], probabilities):
 # -------
 # The same on windows of one stream of ids: the vocabulary is made once, so
 # ``n_words`` is known, and folds are contiguous pieces of the text, for models
-# are density estimators (see :doc:`/user_guide/contracts`).
+# are density estimators (see :doc:`/guide/contracts`).
 
 tokens = Tokenizer(lowercase=True).transform(documents)
 vocabulary = Vocabulary(min_count=2)

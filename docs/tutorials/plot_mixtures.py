@@ -15,6 +15,7 @@ the mixture, and uses its perplexity to find the documents that do not belong.
 # reach past the end of a document, and the same vocabulary.
 
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import joblib
@@ -26,10 +27,13 @@ from nplm import ClassLM, KneserNeyLM, MixtureLM, NeuralLM, WordClasses, windows
 from nplm.datasets import load_python_docs
 
 corpus = load_python_docs()
-ids = corpus.train[:120_000]
-X, y = windows(ids, 4, boundary=corpus.boundary)
-X_val, y_val = windows(corpus.valid[:20_000], 4, boundary=corpus.boundary)
-X_test, y_test = windows(corpus.test[:20_000], 4, boundary=corpus.boundary)
+small = replace(
+    corpus,
+    train=corpus.train[:120_000],
+    valid=corpus.valid[:20_000],
+    test=corpus.test[:20_000],
+)
+(X, y), (X_val, y_val), (X_test, y_test) = small.windows(4)
 held_out = {"X_val": X_val, "y_val": y_val}
 common = {"n_words": corpus.n_words}
 
@@ -39,11 +43,11 @@ common = {"n_words": corpus.n_words}
 
 classes = WordClasses(
     50, boundary=corpus.boundary, max_iter=30, random_state=0, **common
-).fit(ids)
+).fit(small.train)
 for word in ("is", "returned", "list"):
     label = classes.labels_[corpus.vocabulary.ids_[word]]
     in_class = np.flatnonzero(classes.labels_ == label)
-    most_frequent = in_class[np.argsort(-np.bincount(ids)[in_class])][:8]
+    most_frequent = in_class[np.argsort(-np.bincount(small.train)[in_class])][:8]
     print(f"{word:>9}:", *corpus.words[most_frequent])
 
 # %%

@@ -1,7 +1,7 @@
 """Corpora: one that is on every machine, the paper's, and texts of your own.
 
-Each function returns a ``Bunch`` with the ids of a training, a validation and a
-test part in text order, and the words they stand for.
+Each function returns a `Corpus`: the ids of a training, a validation and a test
+part in text order, the windows over them, and the words they stand for.
 """
 
 from nplm.datasets._corpora import (
@@ -10,5 +10,6 @@ from nplm.datasets._corpora import (
     load_python_docs,
     load_text,
 )
+from nplm.datasets.corpus import Corpus
 
-__all__ = ["fetch_brown", "fetch_ptb", "load_python_docs", "load_text"]
+__all__ = ["Corpus", "fetch_brown", "fetch_ptb", "load_python_docs", "load_text"]

@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
-from sklearn.utils import Bunch
 
 from nplm.datasets._files import RemoteFile, read_file
 from nplm.datasets._python_docs import python_documents
-from nplm.text import Tokenizer, Vocabulary
-from nplm.windows import contiguous_split
+from nplm.datasets.corpus import Corpus
+from nplm.text.tokenizer import Tokenizer
+from nplm.text.vocabulary import Vocabulary
+from nplm.text.windows import contiguous_split
 
 __all__ = ["fetch_brown", "fetch_ptb", "load_python_docs", "load_text"]
 
@@ -43,7 +44,7 @@ PTB = [
 PAPER_MIN_COUNT = 4
 
 
-def load_python_docs() -> Bunch:
+def load_python_docs() -> Corpus:
     """Load the documentation inside Python's standard library: no download.
 
     The language reference that ``help("booleans")`` shows (79 topics or so) and
@@ -54,20 +55,9 @@ def load_python_docs() -> Bunch:
 
     Returns
     -------
-    corpus : Bunch
-        train, valid, test : ndarray of int32, shape (n_tokens,)
-            Word ids in text order: 80, 10 and 10% of the tokens.
-        words : ndarray of object (str), shape (n_words,)
-            The word of each id.
-        n_words : int
-            Size of the vocabulary, with ``<unk>`` and ``</s>``.
-        boundary : int
-            Id of ``</s>``; documents are independent.
-        vocabulary : Vocabulary
-            Maps more tokens to ids; words seen fewer than 4 times in the whole
-            corpus are ``<unk>``.
-        DESCR : str
-            Description, with the figures of this Python version.
+    corpus : Corpus
+        80, 10 and 10% of the tokens. Documents are independent, each closed by
+        ``</s>``; words seen fewer than 4 times in the whole corpus are ``<unk>``.
 
     Notes
     -----
@@ -86,6 +76,7 @@ def load_python_docs() -> Bunch:
     documents = Tokenizer().transform(python_documents())
     version = ".".join(map(str, sys.version_info[:3]))
     return _corpus(
+        "python-docs",
         _closed(documents),
         Vocabulary(min_count=PAPER_MIN_COUNT),
         valid=0.1,
@@ -100,7 +91,7 @@ def fetch_brown(
     *,
     data_home: str | os.PathLike[str] | None = None,
     download_if_missing: bool = True,
-) -> Bunch:
+) -> Corpus:
     """Load the Brown corpus as the paper reads it, in NLTK's edition.
 
     One stream of 1,177,359 tokens from 500 texts of American English of 1961
@@ -119,21 +110,10 @@ def fetch_brown(
 
     Returns
     -------
-    corpus : Bunch
-        train, valid, test : ndarray of int32, shape (n_tokens,)
-            Word ids in text order: 800,000, 200,000 and 177,359 tokens.
-        words : ndarray of object (str), shape (17907,)
-            The word of each id.
-        n_words : int
-            17,907 with ``<unk>`` (the paper's edition gave 16,383).
-        boundary : None
-            One stream: windows cross paragraphs and texts, and the validation
-            part follows the training part
-            (``windows(valid, n_context, history=train)``).
-        vocabulary : Vocabulary
-            Maps more tokens to ids.
-        DESCR : str
-            Description, with figures.
+    corpus : Corpus
+        800,000, 200,000 and 177,359 tokens of 17,907 words with ``<unk>`` (the
+        paper's edition gave 16,383). One stream: windows cross paragraphs, texts
+        and the parts.
 
     Raises
     ------
@@ -152,10 +132,9 @@ def fetch_brown(
 
     Examples
     --------
-    >>> from nplm import windows
     >>> from nplm.datasets import fetch_brown
     >>> brown = fetch_brown()                                   # doctest: +SKIP
-    >>> X, y = windows(brown.train, 4)                          # doctest: +SKIP
+    >>> train, valid, test = brown.windows(4)                   # doctest: +SKIP
     """
     data = read_file(BROWN, data_home, download_if_missing)
     tokens = []
@@ -164,6 +143,7 @@ def fetch_brown(
             if re.fullmatch(r"brown/c[a-r]\d\d", name):
                 tokens += _brown_tokens(archive.read(name).decode("ascii"))
     return _corpus(
+        "brown",
         tokens,
         Vocabulary(min_count=PAPER_MIN_COUNT, boundary=None),
         valid=200_000,
@@ -188,7 +168,7 @@ def fetch_ptb(
     *,
     data_home: str | os.PathLike[str] | None = None,
     download_if_missing: bool = True,
-) -> Bunch:
+) -> Corpus:
     """Load the Penn Treebank in Mikolov's edition for language models.
 
     Wall Street Journal text of 1989, a line a sentence and ``</s>`` after each;
@@ -206,20 +186,9 @@ def fetch_ptb(
 
     Returns
     -------
-    corpus : Bunch
-        train, valid, test : ndarray of int32, shape (n_tokens,)
-            Word ids: 929,589, 73,760 and 82,430 tokens, ``</s>`` included.
-        words : ndarray of object (str), shape (10000,)
-            The word of each id.
-        n_words : int
-            10,000 with ``<unk>`` and ``</s>``.
-        boundary : int
-            Id of ``</s>``: sentences are independent
-            (``windows(train, n_context, boundary=boundary)``).
-        vocabulary : Vocabulary
-            Maps more tokens to ids.
-        DESCR : str
-            Description, with figures.
+    corpus : Corpus
+        929,589, 73,760 and 82,430 tokens, ``</s>`` included, of 10,000 words with
+        ``<unk>`` and ``</s>``. Sentences are independent.
 
     Raises
     ------
@@ -238,10 +207,9 @@ def fetch_ptb(
 
     Examples
     --------
-    >>> from nplm import windows
     >>> from nplm.datasets import fetch_ptb
     >>> ptb = fetch_ptb()                                       # doctest: +SKIP
-    >>> X, y = windows(ptb.train, 4, boundary=ptb.boundary)     # doctest: +SKIP
+    >>> train, valid, test = ptb.windows(4)                     # doctest: +SKIP
     """
     parts = []
     for file in PTB:
@@ -249,6 +217,7 @@ def fetch_ptb(
         parts.append(_closed([line.split() for line in text.splitlines()]))
     train, valid, test = parts
     return _corpus(
+        "ptb",
         train + valid + test,
         Vocabulary(),
         valid=len(valid),
@@ -269,7 +238,7 @@ def load_text(
     vocabulary_from: Literal["stream", "train"] = "stream",
     lines: bool = False,
     pattern: str = "*.txt",
-) -> Bunch:
+) -> Corpus:
     r"""Load a text file, or a folder of them, as a corpus.
 
     Parameters
@@ -301,19 +270,8 @@ def load_text(
 
     Returns
     -------
-    corpus : Bunch
-        train, valid, test : ndarray of int32, shape (n_tokens,)
-            Word ids in text order.
-        words : ndarray of object (str), shape (n_words,)
-            The word of each id.
-        n_words : int
-            Size of the vocabulary, special symbols included.
-        boundary : int or None
-            Id of ``</s>`` with ``lines=True``, else None.
-        vocabulary : Vocabulary
-            Maps more tokens to ids.
-        DESCR : str
-            Description, with figures.
+    corpus : Corpus
+        Its ``boundary`` is ``</s>`` with ``lines=True``, else it is one stream.
 
     Raises
     ------
@@ -348,6 +306,7 @@ def load_text(
     else:
         tokens = [token for text in tokenizer.transform(texts) for token in text]
     return _corpus(
+        path.resolve().name,
         tokens,
         Vocabulary(min_count, max_words, boundary="</s>" if lines else None),
         valid=valid,
@@ -394,6 +353,7 @@ def _closed(documents: Sequence[Sequence[str]]) -> list[str]:
 
 
 def _corpus(
+    name: str,
     tokens: list[str],
     vocabulary: Vocabulary,
     *,
@@ -401,7 +361,7 @@ def _corpus(
     test: float | int,
     descr: str,
     vocabulary_from: Literal["stream", "train"] = "stream",
-) -> Bunch:
+) -> Corpus:
     """Build the vocabulary, map the stream to ids and split it."""
     # The parts of the positions, before anything slow: sizes may be wrong.
     n_train = len(contiguous_split(np.arange(len(tokens)), valid=valid, test=test)[0])
@@ -411,17 +371,16 @@ def _corpus(
     unknown = [np.count_nonzero(part == vocabulary.unknown_id_) for part in parts]
     unseen = vocabulary.n_words_ - len(np.unique(parts[0]))
     figures = "\n".join(
-        f"{name:<11}{len(part):>10,} tokens, {count:>7,} of them <unk>"
-        for name, part, count in zip(("training", "validation", "test"), parts, unknown)
+        f"{title:<11}{len(part):>10,} tokens, {count:>7,} of them <unk>"
+        for title, part, count in zip(
+            ("training", "validation", "test"), parts, unknown
+        )
     )
-    return Bunch(
-        train=parts[0],
-        valid=parts[1],
-        test=parts[2],
-        words=vocabulary.words_,
-        n_words=vocabulary.n_words_,
-        boundary=vocabulary.boundary_id_,
-        vocabulary=vocabulary,
-        DESCR=f"{descr}\n\n{figures}\nvocabulary {vocabulary.n_words_:>10,} words, "
+    return Corpus(
+        name,
+        *parts,
+        vocabulary,
+        vocabulary.boundary_id_,
+        f"{descr}\n\n{figures}\nvocabulary {vocabulary.n_words_:>10,} words, "
         f"{unseen:>7,} of them not in the training part\n",
     )

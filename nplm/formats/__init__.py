@@ -1,14 +1,17 @@
-"""Files of n-gram models and counts: of SRILM and KenLM, and of nplm itself."""
+"""Files of n-gram models, counts and word classes: the toolkits' and nplm's own."""
 
 from nplm.formats.arpa import read_arpa, write_arpa
 from nplm.formats.binary import load_binary, save_binary
+from nplm.formats.classes import read_classes, write_classes
 from nplm.formats.counts import read_counts, write_counts
 
 __all__ = [
     "load_binary",
     "read_arpa",
+    "read_classes",
     "read_counts",
     "save_binary",
     "write_arpa",
+    "write_classes",
     "write_counts",
 ]

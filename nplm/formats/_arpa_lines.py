@@ -7,13 +7,13 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from nplm._kernels import _ngram_format
-from nplm.backoff import BackoffTree
-from nplm.formats._words import BEGIN, END, WordText
+from nplm._kernels.files import _ngram_format
+from nplm.formats._ngram_text import NgramText
+from nplm.formats._words import BEGIN, END
+from nplm.ngrams.backoff import BackoffTree
 
 __all__ = ["NgramLines"]
 
-BUFFER_BYTES = 1 << 24
 # What the toolkits write for the logarithm of zero.
 LOG_ZERO = -99
 
@@ -35,9 +35,8 @@ class NgramLines:
         self, tree: BackoffTree, words: list[str], boundary: int | None
     ) -> None:
         self.tree, self.words, self.boundary = tree, words, boundary
-        self.parent = tree.parents()
         self.made = tree.contexts_made()
-        self.text = WordText(words)
+        self.text = NgramText(tree, words, boundary)
         self.unpredicted = self._unpredicted()
 
     def n_lines(self, level: int) -> int:
@@ -50,33 +49,15 @@ class NgramLines:
         if level == 0:
             yield from self._marks()
         yield from self._unpredicted_lines(level)
-        tree = self.tree
-        context, last = map(int, tree.level_start[level : level + 2])
-        most = int(np.diff(tree.start[context : last + 1]).max(initial=0))
-        longest = int(np.diff(self.text.start).max()) + len(BEGIN) + 1
-        line = 2 * _ngram_format.NUMBER_BYTES + (level + 1) * longest
-        buffer = np.empty(max(BUFFER_BYTES, most * line), dtype=np.uint8)
-        has_weights = level + 1 < tree.order
-        while context < last:
-            context, n = _ngram_format.format_ngrams(
-                context,
-                last,
-                level,
-                line,
-                self.parent,
-                tree.context_word,
-                tree.start,
-                tree.words,
-                tree.prob,
-                tree.bow,
-                self.made if has_weights else self.made[:0],
-                self.text.text,
-                self.text.start,
-                np.frombuffer(BEGIN.encode(), dtype=np.uint8),
-                -1 if self.boundary is None else self.boundary,
-                buffer,
-            )
-            yield buffer[:n].data
+        has_weights = level + 1 < self.tree.order
+        yield from self.text.parts(
+            level,
+            2,
+            _ngram_format.format_ngrams,
+            self.tree.prob,
+            self.tree.bow,
+            self.made if has_weights else self.made[:0],
+        )
 
     def _marks(self) -> list[bytes]:
         """<s>, and </s> where the model has none: KenLM reads no file without."""

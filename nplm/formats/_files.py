@@ -1,19 +1,23 @@
-"""Text files, gzipped by their name; output that appears whole or not at all."""
+"""Files of models, gzipped by their name; written whole or not at all."""
 
 from __future__ import annotations
 
 import gzip
 import os
-import tempfile
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, cast
 
-__all__ = ["check_writable", "reading", "writing"]
+from nplm._files import replacing
+
+__all__ = ["UNPACKING_ERRORS", "check_writable", "reading", "writing"]
 
 # Level 9, gzip's own default, takes thrice the time of 6 and saves a hundredth.
 GZIP_LEVEL = 6
+# What reading a damaged gzip file raises.
+UNPACKING_ERRORS = (EOFError, zlib.error, gzip.BadGzipFile)
 
 
 def check_writable(path: str | os.PathLike[str]) -> Path:
@@ -40,28 +44,15 @@ def writing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     Gzipped if the name ends in ``.gz``. After an error `path` is as it was.
     """
     path = check_writable(path)
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    temporary = Path(name)
-    try:
-        with os.fdopen(handle, "wb") as raw:
-            if path.suffix == ".gz":
-                # No name and no time in the header: equal models, equal files.
-                with gzip.GzipFile(
-                    "", "wb", compresslevel=GZIP_LEVEL, fileobj=raw, mtime=0
-                ) as packed:
-                    yield cast(BinaryIO, packed)
-            else:
-                yield raw
-            raw.flush()
-            os.fsync(raw.fileno())
-        # mkstemp's file is the user's alone; give it a new file's permissions.
-        umask = os.umask(0)
-        os.umask(umask)
-        temporary.chmod(0o666 & ~umask)
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+    with replacing(path) as raw:
+        if path.suffix == ".gz":
+            # No name and no time in the header: equal models, equal files.
+            with gzip.GzipFile(
+                "", "wb", compresslevel=GZIP_LEVEL, fileobj=raw, mtime=0
+            ) as packed:
+                yield cast(BinaryIO, packed)
+        else:
+            yield raw
 
 
 @contextmanager

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import gzip
 import os
 import re
-import zlib
 from typing import BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nplm._kernels import _ngram_parse
+from nplm._kernels.files import _ngram_parse
+from nplm.formats._files import UNPACKING_ERRORS
 from nplm.formats._words import WordText
 
 __all__ = ["Lines", "shown"]
@@ -117,8 +116,7 @@ class Lines:
             reason, at, n_lines, row = _ngram_parse.parse_ngrams(
                 np.frombuffer(self._buffer, dtype=np.uint8),
                 self._at,
-                text.text,
-                text.start,
+                text.words,
                 text.slots,
                 weights,
                 highest,
@@ -182,7 +180,7 @@ class Lines:
             )
         try:
             more = self._file.read(CHUNK_BYTES)
-        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        except UNPACKING_ERRORS as error:
             raise self.error(f"cannot be unpacked ({error})", ended=True) from error
         self._buffer = self._buffer[self._at :] + more
         self._at = 0

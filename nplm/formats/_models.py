@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from nplm.backoff_lm import BackoffLM
-from nplm.kneser_ney import KneserNeyLM
+from nplm.ngrams.backoff_model import BackoffModel
+from nplm.ngrams.kneser_ney import KneserNeyLM
 
 if TYPE_CHECKING:
-    from nplm.backoff import BackoffTree
-    from nplm.counts import NgramCounts
+    from nplm.ngrams.backoff import BackoffTree
+    from nplm.ngrams.counts import NgramCounts
 
 __all__ = ["counts_of", "multiplies", "tree_of"]
 
@@ -22,7 +22,7 @@ MOST = 300.0
 
 def tree_of(model: Any) -> BackoffTree:
     """Return the n-grams of a fitted back-off model, or raise."""
-    if not isinstance(model, BackoffLM):
+    if not isinstance(model, BackoffModel):
         raise TypeError(
             f"{_name(model)} is not made of n-grams with back-off weights, which is "
             "what the file holds; give a KneserNeyLM or a BackoffLM."

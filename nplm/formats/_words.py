@@ -8,7 +8,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from nplm._kernels import _ngram_parse
+from nplm._kernels.files import _ngram_parse
+from nplm._kernels.files._words import Words
 
 __all__ = ["BEGIN", "END", "WordText", "check_marks", "check_words"]
 
@@ -58,7 +59,7 @@ def check_marks(words: Sequence[str], boundary: int | None) -> None:
 
 
 class WordText:
-    """All words in one run of bytes, for the kernels: word w is text[at[w]:at[w+1]].
+    """All words in one run of bytes, for the kernels.
 
     Parameters
     ----------
@@ -68,17 +69,18 @@ class WordText:
 
     def __init__(self, words: Sequence[str]) -> None:
         encoded = [word.encode() for word in words]
-        self.text: NDArray[np.uint8] = np.frombuffer(b"".join(encoded), dtype=np.uint8)
+        text = np.frombuffer(b"".join(encoded), dtype=np.uint8)
         self.start = np.zeros(len(encoded) + 1, dtype=np.int64)
         np.cumsum([len(word) for word in encoded], out=self.start[1:])
-        self._words = frozenset(words)
+        self.words = Words(text, self.start)
+        self._known = frozenset(words)
 
     @cached_property
     def slots(self) -> NDArray[np.int32]:
         """Ids by the hash of the words."""
-        slots = np.full(2 << len(self._words).bit_length(), -1, dtype=np.int32)
-        _ngram_parse.hash_words(self.text, self.start, slots)
+        slots = np.full(2 << len(self._known).bit_length(), -1, dtype=np.int32)
+        _ngram_parse.hash_words(self.words, slots)
         return slots
 
     def __contains__(self, word: str) -> bool:
-        return word in self._words
+        return word in self._known

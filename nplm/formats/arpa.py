@@ -10,14 +10,15 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from nplm.backoff import BackoffTree, DuplicateNgramError
-from nplm.backoff_lm import BackoffLM
 from nplm.formats._arpa_lines import NgramLines
 from nplm.formats._files import check_writable, reading, writing
 from nplm.formats._lines import Lines, shown
 from nplm.formats._models import multiplies, tree_of
 from nplm.formats._words import BEGIN, END, WordText, check_marks, check_words
-from nplm.tree import MAX_NGRAMS
+from nplm.ngrams.backoff import BackoffTree, DuplicateNgramError
+from nplm.ngrams.backoff_lm import BackoffLM
+from nplm.ngrams.backoff_model import BackoffModel
+from nplm.ngrams.tree import MAX_NGRAMS
 
 __all__ = ["read_arpa", "write_arpa"]
 
@@ -32,7 +33,7 @@ MAX_ORDER = 255
 
 
 def write_arpa(
-    model: BackoffLM, path: str | os.PathLike[str], words: Sequence[str]
+    model: BackoffModel, path: str | os.PathLike[str], words: Sequence[str]
 ) -> None:
     """Write an n-gram model as an ARPA file, for SRILM, KenLM and others.
 
@@ -60,7 +61,7 @@ def write_arpa(
 
     Notes
     -----
-    A model with a `boundary` has it written as ``</s>`` where it is predicted and
+    A model with a ``boundary`` has it written as ``</s>`` where it is predicted and
     as ``<s>`` where it is a context, whatever its name. Without a boundary a text
     is one stream, and ``<s>`` and ``</s>`` are there with no probability, because
     KenLM reads no file that lacks them: score with ``bos=False, eos=False``.
@@ -128,7 +129,7 @@ def read_arpa(path: str | os.PathLike[str]) -> tuple[BackoffLM, list[str]]:
     Notes
     -----
     ``<s>``, the context that begins a sentence, and ``</s>``, which is predicted
-    at its end, become one id, the model's `boundary`; its word is ``</s>``. If
+    at its end, become one id, the model's ``boundary``; its word is ``</s>``. If
     they have no probability and no n-grams, as in a model of a stream, both are
     left out. A lone ``<s>``, or ``<s>`` beside a ``</s>`` that is a context as
     well, stays a word of its own that is never predicted.

@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nplm._base import MAX_N_WORDS
-from nplm.backoff import BackoffTree
-from nplm.backoff_lm import BackoffLM
+from nplm._checks import MAX_N_WORDS
 from nplm.formats._files import check_writable, writing
 from nplm.formats._models import multiplies, tree_of
 from nplm.formats._words import check_words
+from nplm.ngrams.backoff import BackoffTree
+from nplm.ngrams.backoff_lm import BackoffLM
+from nplm.ngrams.backoff_model import BackoffModel
 
 __all__ = ["load_binary", "save_binary"]
 
@@ -34,7 +35,7 @@ ROUNDING = 1e-3
 
 
 def save_binary(
-    model: BackoffLM,
+    model: BackoffModel,
     path: str | os.PathLike[str],
     words: Sequence[str],
     *,

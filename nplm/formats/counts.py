@@ -11,14 +11,14 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from nplm._kernels import _ngram_format, _ngram_parse
-from nplm.counts import MAX_TOTAL
-from nplm.formats._arpa_lines import BUFFER_BYTES
+from nplm._kernels.files import _ngram_format, _ngram_parse
 from nplm.formats._files import check_writable, reading, writing
 from nplm.formats._lines import shown
 from nplm.formats._models import counts_of
+from nplm.formats._ngram_text import NgramText
 from nplm.formats._words import BEGIN, END, WordText, check_marks, check_words
-from nplm.kneser_ney import KneserNeyLM
+from nplm.ngrams.counts import MAX_TOTAL
+from nplm.ngrams.kneser_ney import KneserNeyLM
 
 __all__ = ["read_counts", "write_counts"]
 
@@ -37,7 +37,7 @@ def write_counts(
     path : path-like
         The file to write; gzipped if its name ends in ``.gz``.
     words : sequence of str, shape (n_words_,)
-        The word of each id. A `boundary` is written as ``</s>`` where it comes
+        The word of each id. A ``boundary`` is written as ``</s>`` where it comes
         last and as ``<s>`` elsewhere.
 
     Raises
@@ -57,33 +57,12 @@ def write_counts(
     check_marks(words, boundary)
     if boundary is not None:
         words[boundary] = END
-    text = WordText(words)
-    longest = int(np.diff(text.start).max()) + len(BEGIN) + 1
-    parent = tree.parents()
+    text = NgramText(tree, words, boundary)
     with writing(path) as file:
         for level in range(tree.order):
-            context, last = map(int, tree.level_start[level : level + 2])
-            most = int(np.diff(tree.start[context : last + 1]).max(initial=0))
-            line = _ngram_format.NUMBER_BYTES + (level + 1) * longest
-            buffer = np.empty(max(BUFFER_BYTES, most * line), dtype=np.uint8)
-            while context < last:
-                context, n = _ngram_format.format_counts(
-                    context,
-                    last,
-                    level,
-                    line,
-                    parent,
-                    tree.context_word,
-                    tree.start,
-                    tree.words,
-                    tree.counts,
-                    text.text,
-                    text.start,
-                    np.frombuffer(BEGIN.encode(), dtype=np.uint8),
-                    -1 if boundary is None else boundary,
-                    buffer,
-                )
-                file.write(buffer[:n].data)
+            put = _ngram_format.format_counts
+            for part in text.parts(level, 1, put, tree.counts):
+                file.write(part)
 
 
 def read_counts(
@@ -119,7 +98,7 @@ def read_counts(
     Notes
     -----
     Where ``<s>`` and ``</s>`` are both there they become one id, with the word
-    ``</s>``: give it to the model as its `boundary`. The count of ``<s>`` itself is
+    ``</s>``: give it to the model as its ``boundary``. The count of ``<s>`` itself is
     left out, since it is never predicted.
 
     Examples
@@ -198,8 +177,7 @@ def _parse(
     length, counts = np.empty(n, dtype=np.int32), np.empty(n, dtype=np.int64)
     reason, n_lines, begin, rows = _ngram_parse.parse_counts(
         np.frombuffer(data, dtype=np.uint8),
-        text.text,
-        text.start,
+        text.words,
         text.slots,
         ids,
         length,

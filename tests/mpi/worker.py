@@ -1,4 +1,4 @@
-"""What the ranks do in tests/test_mpi.py: ``worker.py CASE [FOLDER]`` under mpiexec.
+"""What the ranks do in test_mpi.py: ``worker.py CASE [FOLDER]`` under mpiexec.
 
 Each case ends with a line of rank 0 that the test looks for, or dies.
 """
@@ -16,11 +16,16 @@ import numpy as np
 from mpi4py import MPI
 from sklearn.base import clone
 
-from nplm import NeuralLM, checkpoint, cli, mpi, training, windows
-from nplm._kernels import _network
+from nplm import DivergenceError, NeuralLM, mpi, windows
+from nplm._kernels.neural import _network
+from nplm.cli import main
+from nplm.neural import sharded
+from nplm.neural.network import Parts
+from nplm.training import checkpoint, pace
 
 comm = MPI.COMM_WORLD
-PARAMETERS = ["C_", "H_", "d_", "U_", "W_", "b_"]
+PARAMETERS = ["C_", "H_", "d_", "U_", "W_", "b_", "P_"]
+OTHER_PARTS = dict(solver="adam", epsilon=1e-3, order=2, n_distant=2)
 SETTINGS = dict(n_hidden=6, embedding_dim=4, learning_rate_init=0.02, random_state=0)
 
 
@@ -49,6 +54,8 @@ def equals_serial():
             dict(batch_size=16, precision="float64", direct=True),
             dict(batch_size=7, precision="float32", direct=True),
             dict(batch_size=1, precision="float32"),
+            dict(batch_size=7, precision="float64", **OTHER_PARTS),
+            dict(batch_size=1, precision="float64", direct=True, **OTHER_PARTS),
         ):
             lm = NeuralLM(n_words=n_words, max_iter=2, **SETTINGS, **settings)
             serial = clone(lm).fit(X, y, X_val=X[:50], y_val=y[:50])
@@ -63,15 +70,18 @@ def equals_serial():
             if comm.size == 1:
                 assert max(differences(lm, serial)) == 0
             # A sum of two has one order, and the kernels' exp is not NumPy's.
-            if comm.size == 2 and mpi.gathers_totals(2, 1):
+            if comm.size == 2 and sharded.gathers_totals(2, 1):
                 threads = clone(lm).set_params(n_jobs=2)
                 threads.fit(X, y, X_val=X[:50], y_val=y[:50])
                 assert max(differences(lm, threads)) == 0
+            # What a solver keeps is whole in every rank too.
+            lm.partial_fit(X, y)
+            assert max(differences(lm, serial.partial_fit(X, y))) < 2 * tolerance
 
 
 def equals_serial_by_allreduce():
-    mpi.BYTES_A_STEP = -1  # no Allgather, as among many ranks
-    assert mpi.gathers_totals(comm.size, 1) == (comm.size == 1)
+    sharded.BYTES_A_STEP = -1  # no Allgather, as among many ranks
+    assert sharded.gathers_totals(comm.size, 1) == (comm.size == 1)
     equals_serial()
 
 
@@ -117,6 +127,14 @@ def keeps():
         assert np.isclose(one.perplexity(X, y), whole.perplexity(X, y))
         assert max(differences(one.gather(), whole)) == 0
         assert (one.gather(keep="root") is None) == (comm.rank > 0)
+    # A solver's state goes with its rows.
+    lm.set_params(solver="adam")
+    whole_adam = mpi.fit(clone(lm), X, y)
+    parts = mpi.fit(clone(lm), X, y, keep="shards"), mpi.shard(whole_adam)
+    gathered = [one.gather() for one in parts]
+    whole_adam.partial_fit(X, y)
+    for one in gathered:
+        assert max(differences(one.partial_fit(X, y), whole_adam)) == 0
     # Windows and models must be the same in all.
     odd = comm.rank == 1
     raises_in_all("X is int32", sharded.score, X[: 100 + odd], y[: 100 + odd])
@@ -254,7 +272,7 @@ def cannot_begin():
         raise MemoryError("no room")
 
     if comm.rank == 1:
-        NeuralLM._initialise = initialise
+        Parts.initial = initialise
     X, y = data(20)
     mpi.fit(NeuralLM(n_words=20, **SETTINGS), X, y)
 
@@ -272,7 +290,7 @@ def diverges():
     lm = NeuralLM(n_words=20, alpha=0, **SETTINGS).set_params(learning_rate_init=1e6)
     try:
         mpi.fit(lm, X, y)
-    except training.DivergenceError as error:
+    except DivergenceError as error:
         assert "lower learning_rate_init" in str(error)
         assert not hasattr(lm, "C_")
     else:
@@ -282,17 +300,17 @@ def diverges():
 def compare_in(*arguments):
     """``nplm compare``, in a folder of each rank's own."""
     os.chdir(arguments[comm.rank])
-    cli.main(["compare", *arguments[comm.size :]])
+    main(["compare", *arguments[comm.size :]])
 
 
 def checkpoints(folder):
-    checkpoint.SECONDS_A_SAVE, training.SECONDS_A_CALL = 0, 0.002
+    checkpoint.SECONDS_A_SAVE, pace.SECONDS_A_CALL = 0, 0.002
     X, y = data(20)
     lm = NeuralLM(n_words=20, batch_size=4, max_iter=5, **SETTINGS)
     path = Path(folder)
     lm = mpi.fit(lm, X, y, X_val=X[:50], y_val=y[:50], checkpoint=path / "saves")
     if comm.rank == 0:
-        arrays = {name: getattr(lm, name) for name in PARAMETERS if name != "W_"}
+        arrays = {name: getattr(lm, name) for name in [*PARAMETERS[:4], "b_"]}
         np.savez(path / "result.npz", val_loss=lm.history_["val_loss"], **arrays)
 
 

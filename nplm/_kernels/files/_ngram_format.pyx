@@ -1,0 +1,208 @@
+"""Lines of n-grams, written from a tree: ARPA files and count files."""
+
+from libc.math cimport fabs, log10
+from libc.stdint cimport int64_t, uint64_t
+from libc.string cimport memcpy
+
+from nplm._kernels.files._words cimport Words
+from nplm._kernels.ngrams._tree cimport Tree
+
+# A number and its tab take less: sign, digits, point, 7 decimals.
+NUMBER_BYTES = 32
+
+cdef enum:
+    DECIMALS = 10000000
+
+
+cdef inline Py_ssize_t put_integer(char* out, uint64_t value) noexcept nogil:
+    cdef char digits[20]
+    cdef int n = 0
+    cdef Py_ssize_t at = 0
+    while True:
+        digits[n] = <char> (48 + value % 10)
+        value = value // 10
+        n += 1
+        if value == 0:
+            break
+    while n > 0:
+        n -= 1
+        out[at] = digits[n]
+        at += 1
+    return at
+
+
+cdef inline Py_ssize_t put_log10(char* out, double probability) noexcept nogil:
+    """Write log10 with seven decimals; 0 as -99, the toolkits' log of zero."""
+    cdef double value = log10(probability) if probability > 0 else -99.0
+    cdef uint64_t scaled = <uint64_t> (fabs(value) * DECIMALS + 0.5)
+    cdef uint64_t decimals = scaled % DECIMALS
+    cdef uint64_t unit = DECIMALS // 10
+    cdef Py_ssize_t at = 0
+    if value < 0 and scaled > 0:
+        out[at] = 45  # -
+        at += 1
+    at += put_integer(out + at, scaled // DECIMALS)
+    if decimals > 0:
+        out[at] = 46  # .
+        at += 1
+        while decimals > 0:
+            out[at] = <char> (48 + decimals // unit)
+            decimals = decimals % unit
+            unit = unit // 10
+            at += 1
+    return at
+
+
+cdef class Spelling:
+    """How the n-grams of a tree are spelled.
+
+    Parameters
+    ----------
+    tree : Tree
+        The n-grams.
+    parent : ndarray of int32, shape (n_contexts,)
+        The context one word shorter of each.
+    words : Words
+        The words of their ids.
+    boundary_text : ndarray of uint8
+        What a context begins with where its oldest word is the boundary.
+    boundary : int
+        Id of the boundary, -1 for none.
+    """
+
+    cdef Tree tree
+    cdef const int[::1] parent
+    cdef Words words
+    cdef const unsigned char[::1] boundary_text
+    cdef int boundary
+
+    def __cinit__(
+        self,
+        Tree tree not None,
+        const int[::1] parent,
+        Words words not None,
+        const unsigned char[::1] boundary_text,
+        int boundary,
+    ):
+        self.tree = tree
+        self.parent = parent
+        self.words = words
+        self.boundary_text = boundary_text
+        self.boundary = boundary
+
+
+cdef inline Py_ssize_t put_word(char* out, Words words, int word) noexcept nogil:
+    cdef int64_t begin = words.start[word]
+    cdef Py_ssize_t n = words.start[word + 1] - begin
+    memcpy(out, <const char*> &words.text[0] + begin, n)
+    return n
+
+
+cdef inline Py_ssize_t put_ngram(
+    char* out, Spelling spelling, int context, int n_context_words, int word
+) noexcept nogil:
+    cdef Py_ssize_t at = 0
+    cdef int k, oldest
+    for k in range(n_context_words):
+        oldest = spelling.tree.context_word[context]
+        if oldest == spelling.boundary:
+            memcpy(out + at, &spelling.boundary_text[0], spelling.boundary_text.shape[0])
+            at += spelling.boundary_text.shape[0]
+        else:
+            at += put_word(out + at, spelling.words, oldest)
+        out[at] = 32  # space
+        at += 1
+        context = spelling.parent[context]
+    return at + put_word(out + at, spelling.words, word)
+
+
+def format_ngrams(
+    Spelling spelling,
+    const float[::1] prob,
+    const float[::1] bow,
+    const int[::1] made,
+    int first,
+    int last,
+    int n_context_words,
+    Py_ssize_t longest,
+    unsigned char[::1] out,
+):
+    """Write the ARPA lines of the followers of contexts ``first <= c < last``.
+
+    They are of `n_context_words` words. Stops before a context whose lines, of at
+    most `longest` bytes each, might not fit in `out`; returns the next context and
+    the bytes written.
+
+    No twin: what is written is read again by ``_ngram_parse``, by KenLM, and as
+    text by the tests.
+    """
+    cdef Tree tree = spelling.tree
+    cdef int boundary = spelling.boundary
+    cdef int context = first
+    cdef int i, n
+    cdef Py_ssize_t at = 0
+    cdef Py_ssize_t capacity = out.shape[0]
+    cdef bint has_weights = made.shape[0] > 0
+    cdef char* line = <char*> &out[0]
+    with nogil:
+        while context < last:
+            n = tree.start[context + 1] - tree.start[context]
+            if at + n * longest > capacity:
+                break
+            for i in range(tree.start[context], tree.start[context + 1]):
+                at += put_log10(line + at, prob[i])
+                line[at] = 9  # tab
+                at += 1
+                at += put_ngram(
+                    line + at, spelling, context, n_context_words, tree.words[i]
+                )
+                if has_weights and made[i] >= 0 and not (
+                    boundary >= 0 and tree.words[i] == boundary
+                ):
+                    line[at] = 9
+                    at += 1
+                    at += put_log10(line + at, bow[made[i]])
+                line[at] = 10  # newline
+                at += 1
+            context += 1
+    return context, at
+
+
+def format_counts(
+    Spelling spelling,
+    const int64_t[::1] counts,
+    int first,
+    int last,
+    int n_context_words,
+    Py_ssize_t longest,
+    unsigned char[::1] out,
+):
+    """Write the lines of a count file for the followers of contexts.
+
+    As ``format_ngrams``, n-grams that occur only.
+
+    No twin: see ``format_ngrams``.
+    """
+    cdef Tree tree = spelling.tree
+    cdef int context = first
+    cdef int i, n
+    cdef Py_ssize_t at = 0
+    cdef char* line = <char*> &out[0]
+    with nogil:
+        while context < last:
+            n = tree.start[context + 1] - tree.start[context]
+            if at + n * longest > out.shape[0]:
+                break
+            for i in range(tree.start[context], tree.start[context + 1]):
+                if counts[i] == 0:
+                    continue
+                at += put_ngram(
+                    line + at, spelling, context, n_context_words, tree.words[i]
+                )
+                line[at] = 9
+                at += 1
+                at += put_integer(line + at, counts[i])
+                line[at] = 10
+                at += 1
+            context += 1
+    return context, at

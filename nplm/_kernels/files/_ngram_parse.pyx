@@ -1,0 +1,288 @@
+"""Lines of n-grams, read into columns of word ids: ARPA files and count files."""
+
+from libc.math cimport pow
+from libc.stdint cimport int64_t, uint64_t
+from libc.string cimport memcmp
+
+from nplm._kernels.files._words cimport Words
+
+# What stops the reading before the end of its lines.
+(
+    MORE, SECTION, BAD_LENGTH, BAD_NUMBER, OUT_OF_RANGE, UNKNOWN_WORD, TOO_HEAVY
+) = range(7)
+
+cdef enum:
+    # Counts are whole numbers that float64 holds exactly.
+    MOST = 9007199254740992
+
+
+cdef inline uint64_t hash_text(const unsigned char* text, Py_ssize_t n) noexcept nogil:
+    """FNV-1a, with the high bits brought down."""
+    cdef uint64_t h = <uint64_t> 14695981039346656037U
+    cdef Py_ssize_t i
+    for i in range(n):
+        h = (h ^ text[i]) * <uint64_t> 1099511628211U
+    return h ^ (h >> 32)
+
+
+def hash_words(Words words, int[::1] slots):
+    """Fill a table of word ids by the hash of the words.
+
+    `slots` has a power of two of entries, all -1, more than there are words.
+
+    No twin: where a word is looked for is nobody's concern but this module's.
+    """
+    cdef int word
+    cdef Py_ssize_t begin, at
+    cdef Py_ssize_t mask = slots.shape[0] - 1
+    with nogil:
+        for word in range(<int> words.start.shape[0] - 1):
+            begin = words.start[word]
+            at = hash_text(&words.text[begin], words.start[word + 1] - begin) & mask
+            while slots[at] >= 0:
+                at = (at + 1) & mask
+            slots[at] = word
+
+
+cdef inline int find_word(
+    const unsigned char* token, Py_ssize_t n, Words words, const int[::1] slots
+) noexcept nogil:
+    """Return the id of a word, -1 if it is none."""
+    cdef Py_ssize_t mask = slots.shape[0] - 1
+    cdef Py_ssize_t at = hash_text(token, n) & mask
+    cdef int word = slots[at]
+    cdef int64_t begin
+    while word >= 0:
+        begin = words.start[word]
+        if words.start[word + 1] - begin == n and memcmp(
+            &words.text[begin], token, n
+        ) == 0:
+            return word
+        at = (at + 1) & mask
+        word = slots[at]
+    return -1
+
+
+cdef inline bint is_blank(unsigned char c) noexcept nogil:
+    """Whether ASCII calls it white space; the end of a line is looked for before."""
+    return c == 32 or 9 <= c <= 13
+
+
+cdef inline bint read_number(
+    const unsigned char* at, const unsigned char* end, double* value
+) noexcept nogil:
+    """Read a decimal number that fills its token; no nan and no infinity."""
+    cdef bint negative = False
+    cdef bint negative_exponent = False
+    cdef uint64_t digits = 0
+    cdef int n_digits = 0
+    cdef int scale = 0
+    cdef int exponent = 0
+    cdef bint point = False
+    if at < end and (at[0] == 45 or at[0] == 43):  # - +
+        negative = at[0] == 45
+        at += 1
+    while at < end and (48 <= at[0] <= 57 or (at[0] == 46 and not point)):
+        if at[0] == 46:
+            point = True
+        else:
+            n_digits += 1
+            # 18 digits fit in 64 bits; those after them tell nothing to a double.
+            if digits < 100000000000000000U:
+                digits = 10 * digits + (at[0] - 48)
+                scale -= point
+            else:
+                scale += not point
+        at += 1
+    if n_digits == 0:
+        return False
+    if at < end and (at[0] == 101 or at[0] == 69):  # e E
+        at += 1
+        if at < end and (at[0] == 45 or at[0] == 43):
+            negative_exponent = at[0] == 45
+            at += 1
+        if at == end:
+            return False
+        while at < end and 48 <= at[0] <= 57 and exponent < 1000:
+            exponent = 10 * exponent + (at[0] - 48)
+            at += 1
+        scale += -exponent if negative_exponent else exponent
+    # A power of ten below 10**22 is exact, and so is the quotient's rounding.
+    if scale < 0:
+        value[0] = digits / pow(10, -scale)
+    else:
+        value[0] = digits * pow(10, scale)
+    if negative:
+        value[0] = -value[0]
+    return at == end and value[0] - value[0] == 0
+
+
+def parse_ngrams(
+    const unsigned char[::1] lines,
+    Py_ssize_t begin,
+    Words words,
+    const int[::1] slots,
+    bint weights,
+    double highest,
+    double heaviest,
+    Py_ssize_t row,
+    int[:, ::1] ids,
+    double[::1] numbers,
+    double[::1] weight,
+):
+    """Read lines of n-grams, from the row `row` of `ids` on.
+
+    A line of an ARPA file is a number, the words, and with `weights` a number
+    that may be missing (then nan). The first number is at most `highest`, the
+    weight at most `heaviest`. Reads the whole lines of `lines` from `begin` on,
+    until all rows are filled, and stops before a line that begins with a backslash
+    or is wrong. Returns why (a constant of this module), where, the lines read and
+    the next row.
+
+    No twin: the tests read what ``_ngram_format`` and other tools wrote, and lines
+    that are wrong in every way.
+    """
+    cdef const unsigned char* data = &lines[0]
+    cdef Py_ssize_t at = begin
+    cdef Py_ssize_t size = lines.shape[0]
+    cdef Py_ssize_t end, here, token
+    cdef Py_ssize_t n_lines = 0
+    cdef Py_ssize_t n_rows = ids.shape[0]
+    cdef int n_words = <int> ids.shape[1]
+    cdef int n_tokens, word
+    cdef int reason = 0
+    cdef double number
+    cdef double nan = float("nan")
+    with nogil:
+        while row < n_rows and reason == 0:
+            end = at
+            while end < size and data[end] != 10:
+                end += 1
+            if end == size:
+                break
+            here = at
+            n_tokens = 0
+            if here < end and data[here] == 92:  # a backslash
+                reason = 1
+                break
+            weight[row] = nan
+            while True:
+                while here < end and is_blank(data[here]):
+                    here += 1
+                if here == end:
+                    break
+                token = here
+                while here < end and not is_blank(data[here]):
+                    here += 1
+                word = n_tokens - 1
+                if 0 <= word < n_words:
+                    ids[row, word] = find_word(
+                        data + token, here - token, words, slots
+                    )
+                    if ids[row, word] < 0:
+                        reason = 5
+                        break
+                elif word > n_words or (word == n_words and not weights):
+                    reason = 2
+                    break
+                elif not read_number(data + token, data + here, &number):
+                    reason = 3
+                    break
+                elif n_tokens == 0:
+                    numbers[row] = number
+                    if number > highest:
+                        reason = 4
+                        break
+                else:
+                    weight[row] = number
+                    if number > heaviest:
+                        reason = 6
+                        break
+                n_tokens += 1
+            if reason == 0 and 0 < n_tokens < n_words + 1:
+                reason = 2
+            if reason == 0:
+                at = end + 1
+                n_lines += 1
+                row += n_tokens > 0
+    return reason, at, n_lines, row
+
+
+def parse_counts(
+    const unsigned char[::1] lines,
+    Words words,
+    const int[::1] slots,
+    int[:, ::1] ids,
+    int[::1] length,
+    int64_t[::1] counts,
+):
+    """Read the lines of a count file: one word or more, and a whole number.
+
+    Row i of `ids` gets the words of the i-th line that is not blank, `length[i]`
+    of them, at its end, after as many -1 as fill it. Returns why it stopped before
+    the end (a constant of this module, MORE if it did not), the line it stopped at,
+    where that line begins and the rows filled.
+
+    No twin: see ``parse_ngrams``.
+    """
+    cdef const unsigned char* data = &lines[0]
+    cdef Py_ssize_t size = lines.shape[0]
+    cdef Py_ssize_t at = 0
+    cdef Py_ssize_t end, token, i
+    cdef Py_ssize_t begin = 0
+    cdef Py_ssize_t row = 0
+    cdef Py_ssize_t n_lines = 0
+    cdef int most = <int> ids.shape[1]
+    cdef int n_tokens, word
+    cdef int reason = 0
+    cdef int64_t number
+    with nogil:
+        while at < size and reason == 0:
+            n_lines += 1
+            begin = at
+            end = at
+            while end < size and data[end] != 10:
+                end += 1
+            n_tokens = 0
+            while True:
+                while at < end and is_blank(data[at]):
+                    at += 1
+                if at == end:
+                    break
+                if n_tokens > most:
+                    reason = 2
+                    break
+                if n_tokens > 0:
+                    # The token before was a word, not the count.
+                    word = find_word(data + token, i - token, words, slots)
+                    if word < 0:
+                        reason = 5
+                        break
+                    ids[row, n_tokens - 1] = word
+                token = at
+                while at < end and not is_blank(data[at]):
+                    at += 1
+                i = at
+                n_tokens += 1
+            if reason == 0 and n_tokens == 1:
+                reason = 2
+            if reason == 0 and n_tokens > 0:
+                number = 0
+                for at in range(token, i):
+                    if not 48 <= data[at] <= 57:
+                        reason = 3
+                        break
+                    number = 10 * number + (data[at] - 48)
+                    if number >= MOST:
+                        reason = 4
+                        break
+            if reason == 0 and n_tokens > 0:
+                counts[row] = number
+                length[row] = n_tokens - 1
+                for i in range(length[row]):
+                    ids[row, most - 1 - i] = ids[row, length[row] - 1 - i]
+                for i in range(most - length[row]):
+                    ids[row, i] = -1
+                row += 1
+            at = end + 1
+    return reason, n_lines, begin, row

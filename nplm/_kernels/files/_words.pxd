@@ -1,0 +1,8 @@
+"""Words in one run of bytes."""
+
+from libc.stdint cimport int64_t
+
+
+cdef class Words:
+    cdef const unsigned char[::1] text
+    cdef const int64_t[::1] start

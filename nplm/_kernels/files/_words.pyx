@@ -1,0 +1,19 @@
+"""Words in one run of bytes, as kernels take them."""
+
+from libc.stdint cimport int64_t
+
+
+cdef class Words:
+    """The words of a vocabulary.
+
+    Parameters
+    ----------
+    text : ndarray of uint8
+        All words, one after another.
+    start : ndarray of int64, shape (n_words + 1,)
+        The word of id w is ``text[start[w]:start[w + 1]]``.
+    """
+
+    def __cinit__(self, const unsigned char[::1] text, const int64_t[::1] start):
+        self.text = text
+        self.start = start

@@ -1,0 +1,18 @@
+from nplm._kernels.neural._inputs cimport Activations
+from nplm._kernels.neural._solvers cimport Parameter, Solver, Step
+
+
+cdef class Hidden:
+    """From x to a; this one, of a network without hidden units, has nothing to do."""
+
+    cdef void forward(self, Activations at, Py_ssize_t K) noexcept nogil
+    cdef void backward(
+        self, Activations at, Py_ssize_t K, Solver solver,
+        const Step *step) noexcept nogil
+
+
+cdef class Tanh(Hidden):
+    cdef Parameter H, d
+    cdef void *xt             # (n_inputs, columns)
+    cdef void *sums           # (n_hidden, columns)
+    cdef void *dd

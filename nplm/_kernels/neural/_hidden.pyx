@@ -1,0 +1,77 @@
+"""From x to a, the activations of the hidden units.
+
+Step 1(b) of section 3.2, and 2(c) on the way back, for K examples at once.
+"""
+
+from libc.string cimport memset
+
+from nplm._kernels.neural._inputs cimport Activations
+from nplm._kernels.neural._loops cimport Scratch
+from nplm._kernels.neural._solvers cimport Parameter, Solver, Step
+
+
+cdef class Hidden:
+    """From x to a; this one, of a network without hidden units, has nothing to do.
+
+    Equivalent to ``reference.neural.tanh_layer`` with empty weights.
+    """
+
+    cdef void forward(self, Activations at, Py_ssize_t K) noexcept nogil:
+        """Fill a from x."""
+
+    cdef void backward(
+        self, Activations at, Py_ssize_t K, Solver solver, const Step *step,
+    ) noexcept nogil:
+        """Add to dL/dx what comes through dL/da, and let the weights follow it."""
+
+
+cdef class Tanh(Hidden):
+    """The paper's a = tanh(d + Hx).
+
+    Equivalent to ``reference.neural.tanh_layer``.
+
+    Parameters
+    ----------
+    H : Parameter
+        Weights, (n_hidden, n_inputs).
+    d : Parameter
+        Biases, (n_hidden,).
+    at : Activations
+        What it will be given.
+    scratch : Scratch
+        Where memory is taken.
+    """
+
+    def __cinit__(self, Parameter H, Parameter d, Activations at, Scratch scratch):
+        self.H, self.d = H, d
+        if at.columns > 1:
+            self.xt = scratch.numbers(at.n_inputs * at.columns)
+            self.sums = scratch.numbers(at.n_hidden * at.columns)
+        self.dd = scratch.numbers(d.columns)
+
+    cdef void forward(self, Activations at, Py_ssize_t K) noexcept nogil:
+        cdef Py_ssize_t h = at.n_hidden, n = at.n_inputs, size = h * at.itemsize, k
+        if at.columns == 1:
+            memset(at.a, 0, size)
+            if n > 0:
+                at.loops.forward_column(self.H.values, h, n, n, at.x, at.a)
+        else:
+            at.loops.transpose(at.x, n, K, n, self.xt, at.columns)
+            if n > 0:  # else the sums stay zero
+                at.loops.forward_tile(
+                    self.H.values, h, n, n, self.xt, at.columns, self.sums)
+            at.loops.transpose(self.sums, at.columns, h, K, at.a, h)
+        for k in range(K):
+            at.loops.add(<char *>at.a + k * size, self.d.values, h, 1)
+        at.loops.tanh(at.a, K * h)
+
+    cdef void backward(
+        self, Activations at, Py_ssize_t K, Solver solver, const Step *step,
+    ) noexcept nogil:
+        cdef Py_ssize_t h = at.n_hidden, n = at.n_inputs
+        at.loops.tanh_slopes(at.a, at.da, K, h, self.dd)
+        solver.vector(step, self.d, self.dd)
+        if n > 0:
+            at.loops.product(
+                False, False, K, n, h, 1, at.da, h, self.H.values, n, 1, at.dx, n)
+            solver.product(step, self.H, at.da, at.x)

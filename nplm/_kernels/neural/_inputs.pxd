@@ -1,0 +1,38 @@
+from nplm._kernels.neural._loops cimport Loops, Scratch
+from nplm._kernels.neural._solvers cimport Parameter, Solver, Step
+
+
+cdef class Activations:
+    """What the parts of a network hand each other, for K examples."""
+
+    cdef Scratch scratch      # whose memory all parts of a team have
+    cdef const Loops *loops
+    cdef readonly bint scoring
+    cdef readonly Py_ssize_t batch_size, columns, itemsize
+    cdef readonly Py_ssize_t n_context, n_inputs, n_hidden
+    cdef int *contexts        # (K, n_context), nearest word first
+    cdef int *words           # (K,) next words
+    cdef void *x              # (K, n_inputs) word features
+    cdef void *a              # (K, n_hidden) hidden activations
+    cdef void *dx             # their gradients
+    cdef void *da
+
+
+cdef class Inputs:
+    """From the words of a context to x."""
+
+    cdef Parameter C
+    cdef void forward(self, Activations at, Py_ssize_t K) noexcept nogil
+    cdef void backward(
+        self, Activations at, Py_ssize_t K, Solver solver,
+        const Step *step) noexcept nogil
+
+
+cdef class Concatenation(Inputs):
+    cdef Py_ssize_t n_window
+
+
+cdef class DistantAverages(Concatenation):
+    cdef Parameter P
+    cdef void *dP
+    cdef void *dC

@@ -1,0 +1,110 @@
+cdef extern from "loops.h" nogil:
+    ctypedef struct Moments:
+        double beta_1, beta_2, epsilon, rate
+
+    ctypedef struct Loops:
+        void (*forward_tile)(const void *E, Py_ssize_t rows, Py_ssize_t stride,
+                             Py_ssize_t n_outputs, const void *zt,
+                             Py_ssize_t columns, void *logits) noexcept nogil
+        void (*backward_tile)(const void *E, Py_ssize_t rows, Py_ssize_t stride,
+                              Py_ssize_t n_outputs, const void *g,
+                              Py_ssize_t columns, void *dzt) noexcept nogil
+        void (*update_tile)(void *E, Py_ssize_t rows, Py_ssize_t stride,
+                            const void *g, Py_ssize_t columns, Py_ssize_t depth,
+                            const void *z, double rate, const void *keep) noexcept nogil
+        void (*exp_columns)(void *logits, Py_ssize_t rows, Py_ssize_t columns,
+                            void *maximum, void *total) noexcept nogil
+        void (*scale_columns)(void *values, Py_ssize_t rows, Py_ssize_t columns,
+                              const void *factor) noexcept nogil
+        double (*exp_row)(void *values, Py_ssize_t n, double *maximum) noexcept nogil
+        void (*tanh)(void *values, Py_ssize_t n) noexcept nogil
+        void (*row_dots)(const void *E, Py_ssize_t rows, Py_ssize_t stride,
+                         const void *z, void *logits) noexcept nogil
+        void (*row_updates)(void *E, Py_ssize_t rows, Py_ssize_t stride,
+                            const void *z, const void *g, double rate,
+                            const void *keep, void *dz) noexcept nogil
+        void (*transpose)(const void *source, Py_ssize_t stride, Py_ssize_t rows,
+                          Py_ssize_t columns, void *to,
+                          Py_ssize_t to_stride) noexcept nogil
+        void (*exp_differences)(const void *high, const double *maximum,
+                                Py_ssize_t columns, void *factor) noexcept nogil
+        void (*adam)(void *values, const void *gradient, void *first, void *second,
+                     Py_ssize_t n, const void *keep, bint keep_each,
+                     const Moments *by) noexcept nogil
+        void (*forward_column)(const void *E, Py_ssize_t rows, Py_ssize_t stride,
+                               Py_ssize_t n_outputs, const void *z,
+                               void *logits) noexcept nogil
+        void (*exp_column)(void *logits, Py_ssize_t rows, void *maximum,
+                           void *total) noexcept nogil
+        void (*choose)(const void *logits, Py_ssize_t first, Py_ssize_t rows,
+                       const int *targets, Py_ssize_t K, Py_ssize_t columns,
+                       double *chosen) noexcept nogil
+        void (*add_targets)(void *slopes, Py_ssize_t first, Py_ssize_t rows,
+                            const int *targets, Py_ssize_t K,
+                            Py_ssize_t columns) noexcept nogil
+        void (*raise_maxima "raise")(const void *high, Py_ssize_t n,
+                                     double *maxima) noexcept nogil
+        void (*add_scaled)(const void *part, const void *factor, Py_ssize_t n,
+                           double *totals) noexcept nogil
+        void (*share)(void *factor, const double *totals, Py_ssize_t n,
+                      Py_ssize_t columns) noexcept nogil
+        void (*fill)(void *values, Py_ssize_t n, Py_ssize_t stride,
+                     double value) noexcept nogil
+        void (*scale)(void *values, Py_ssize_t n, double factor) noexcept nogil
+        void (*fade)(void *values, Py_ssize_t n, double factor) noexcept nogil
+        void (*subtract)(void *values, Py_ssize_t n, double amount) noexcept nogil
+        void (*add)(void *values, const void *more, Py_ssize_t n,
+                    double rate) noexcept nogil
+        double (*dot)(const void *values, const void *others,
+                      Py_ssize_t n) noexcept nogil
+        void (*tanh_slopes)(const void *a, void *slopes, Py_ssize_t n,
+                            Py_ssize_t columns, void *sums) noexcept nogil
+        void (*outer)(const void *left, Py_ssize_t rows, const void *right,
+                      Py_ssize_t columns, double rate, void *to,
+                      Py_ssize_t stride) noexcept nogil
+        # C = alpha op(A) op(B) + beta C,, by BLAS
+        void (*product)(bint transpose_a, bint transpose_b, Py_ssize_t m,
+                        Py_ssize_t n, Py_ssize_t k, double alpha, const void *a,
+                        Py_ssize_t lda, const void *b, Py_ssize_t ldb, double beta,
+                        void *c, Py_ssize_t ldc) noexcept nogil
+
+    enum:
+        PANEL  # columns of a packed right side, and what others fill up to
+    ctypedef unsigned short bf16
+    ctypedef struct Bfloat16:
+        void (*pack_rows)(const float *source, Py_ssize_t stride, Py_ssize_t rows,
+                          Py_ssize_t columns, bf16 *to, Py_ssize_t to_stride) noexcept nogil
+        void (*pack_columns)(const float *source, Py_ssize_t stride, Py_ssize_t rows,
+                             Py_ssize_t columns, bf16 *to, Py_ssize_t to_stride) noexcept nogil
+        void (*pack_pairs)(const float *source, Py_ssize_t stride, Py_ssize_t rows,
+                           Py_ssize_t columns, bf16 *to, Py_ssize_t panel) noexcept nogil
+        void (*pack_scaled)(const float *source, Py_ssize_t rows, Py_ssize_t columns,
+                            const float *factor, bf16 *left, Py_ssize_t left_stride,
+                            bf16 *right, Py_ssize_t panel) noexcept nogil
+        void (*product)(const bf16 *A, Py_ssize_t A_stride, const bf16 *B,
+                        Py_ssize_t panel, Py_ssize_t rows, Py_ssize_t columns,
+                        Py_ssize_t depth, float *C, Py_ssize_t C_stride,
+                        const float *keep, float rate) noexcept nogil
+    bf16 round_bf16(float) noexcept nogil
+    Py_ssize_t pair_place(Py_ssize_t r, Py_ssize_t c, Py_ssize_t panel) noexcept nogil
+
+
+cdef class Tier:
+    """The kernels of one tier for one precision: chosen once, never asked about."""
+
+    cdef readonly str name, precision
+    cdef readonly Py_ssize_t itemsize
+    cdef const Loops *loops
+    cdef const Bfloat16 *bfloat16   # NULL: products in full precision
+
+
+cdef class Scratch:
+    """Memory of one thread, taken by name: ``self.x = scratch.numbers(K * n)``."""
+
+    cdef list arrays
+    cdef readonly Py_ssize_t itemsize
+    cdef void *numbers(self, Py_ssize_t n) except NULL
+    cdef void *bytes(self, Py_ssize_t n) except NULL
+
+
+cdef Py_ssize_t round_up(Py_ssize_t n, Py_ssize_t whole) noexcept nogil

@@ -1,0 +1,265 @@
+"""Which kernels a processor has, and the memory they work in."""
+
+from libc.stdint cimport uintptr_t
+from scipy.linalg.cython_blas cimport dgemm, dgemv, sgemm, sgemv
+
+import numpy as np
+
+cdef extern from "bfloat16.h" nogil:
+    const Loops *find_loops(const char *tier, bint is_double)
+    const Bfloat16 *find_bfloat16(const char *tier)
+
+cdef Py_ssize_t ALIGNMENT = 64  # bytes: a cache line, and an AVX-512 vector
+cdef Py_ssize_t LANES = 16      # rows of E and columns of examples fill up to these
+
+
+# -- BLAS ---------------------------------------------------------------------------
+#
+# Row-major matrix products over SciPy's BLAS, column-major by convention: a row-major
+# matrix is its own transpose to it, hence the operands in reverse.
+
+cdef void product_float(
+    bint transpose_a, bint transpose_b, Py_ssize_t m, Py_ssize_t n, Py_ssize_t k,
+    double alpha, const void *a, Py_ssize_t lda, const void *b, Py_ssize_t ldb,
+    double beta, void *c, Py_ssize_t ldc,
+) noexcept nogil:
+    """c = alpha op(a) op(b) + beta c, with op(a) (m, k), op(b) (k, n), c (m, n)."""
+    cdef char ta = b'T' if transpose_a else b'N'
+    cdef char tb = b'T' if transpose_b else b'N'
+    cdef int mm = <int>m, nn = <int>n, kk = <int>k
+    cdef int la = <int>lda, lb = <int>ldb, lc = <int>ldc, one = 1
+    cdef int rows = kk if transpose_b else nn, columns = nn if transpose_b else kk
+    cdef float by = <float>alpha, keep = <float>beta
+    if m == 1 and not transpose_a:
+        # A vector times a matrix, several times faster as what it is.
+        sgemv(&tb, &rows, &columns, &by, <float *>b, &lb, <float *>a, &one, &keep,
+              <float *>c, &one)
+    else:
+        sgemm(&tb, &ta, &nn, &mm, &kk, &by, <float *>b, &lb, <float *>a, &la, &keep,
+              <float *>c, &lc)
+
+
+cdef void product_double(
+    bint transpose_a, bint transpose_b, Py_ssize_t m, Py_ssize_t n, Py_ssize_t k,
+    double alpha, const void *a, Py_ssize_t lda, const void *b, Py_ssize_t ldb,
+    double beta, void *c, Py_ssize_t ldc,
+) noexcept nogil:
+    """`product_float` for double."""
+    cdef char ta = b'T' if transpose_a else b'N'
+    cdef char tb = b'T' if transpose_b else b'N'
+    cdef int mm = <int>m, nn = <int>n, kk = <int>k
+    cdef int la = <int>lda, lb = <int>ldb, lc = <int>ldc, one = 1
+    cdef int rows = kk if transpose_b else nn, columns = nn if transpose_b else kk
+    if m == 1 and not transpose_a:
+        dgemv(&tb, &rows, &columns, &alpha, <double *>b, &lb, <double *>a, &one, &beta,
+              <double *>c, &one)
+    else:
+        dgemm(&tb, &ta, &nn, &mm, &kk, &alpha, <double *>b, &lb, <double *>a, &la, &beta,
+              <double *>c, &lc)
+
+
+# The tier "blas": products of tiles by BLAS, the oracle of the tests.
+
+cdef void forward_float(
+    const void *E, Py_ssize_t rows, Py_ssize_t stride, Py_ssize_t n_outputs,
+    const void *zt, Py_ssize_t columns, void *logits,
+) noexcept nogil:
+    # A column at a time: what BLAS makes of one must not depend on its neighbours.
+    cdef char t = b'T'
+    cdef int n = <int>n_outputs, m = <int>rows, stride_ = <int>stride
+    cdef int step = <int>columns, k
+    cdef float alpha = 1, beta = 0
+    for k in range(step if m else 0):
+        sgemv(&t, &n, &m, &alpha, <float *>E, &stride_, <float *>zt + k, &step, &beta,
+              <float *>logits + k, &step)
+
+
+cdef void backward_float(
+    const void *E, Py_ssize_t rows, Py_ssize_t stride, Py_ssize_t n_outputs,
+    const void *g, Py_ssize_t columns, void *dzt,
+) noexcept nogil:
+    product_float(True, False, n_outputs, columns, rows, 1, E, stride, g, columns, 1,
+                  dzt, columns)
+
+
+cdef void update_float(
+    void *E, Py_ssize_t rows, Py_ssize_t stride, const void *g, Py_ssize_t columns,
+    Py_ssize_t depth, const void *z, double rate, const void *keep,
+) noexcept nogil:
+    cdef Py_ssize_t i, j
+    for j in range(rows):
+        for i in range(stride):
+            (<float *>E)[j * stride + i] *= (<float *>keep)[i]
+    product_float(False, False, rows, stride, depth, rate, g, columns, z, stride, 1, E,
+                  stride)
+
+
+cdef void forward_double(
+    const void *E, Py_ssize_t rows, Py_ssize_t stride, Py_ssize_t n_outputs,
+    const void *zt, Py_ssize_t columns, void *logits,
+) noexcept nogil:
+    # A column at a time: what BLAS makes of one must not depend on its neighbours.
+    cdef char t = b'T'
+    cdef int n = <int>n_outputs, m = <int>rows, stride_ = <int>stride
+    cdef int step = <int>columns, k
+    cdef double alpha = 1, beta = 0
+    for k in range(step if m else 0):
+        dgemv(&t, &n, &m, &alpha, <double *>E, &stride_, <double *>zt + k, &step, &beta,
+              <double *>logits + k, &step)
+
+
+cdef void backward_double(
+    const void *E, Py_ssize_t rows, Py_ssize_t stride, Py_ssize_t n_outputs,
+    const void *g, Py_ssize_t columns, void *dzt,
+) noexcept nogil:
+    product_double(True, False, n_outputs, columns, rows, 1, E, stride, g, columns, 1,
+                   dzt, columns)
+
+
+cdef void update_double(
+    void *E, Py_ssize_t rows, Py_ssize_t stride, const void *g, Py_ssize_t columns,
+    Py_ssize_t depth, const void *z, double rate, const void *keep,
+) noexcept nogil:
+    cdef Py_ssize_t i, j
+    for j in range(rows):
+        for i in range(stride):
+            (<double *>E)[j * stride + i] *= (<double *>keep)[i]
+    product_double(False, False, rows, stride, depth, rate, g, columns, z, stride, 1, E,
+                   stride)
+
+
+cdef void forward_column_float(
+    const void *E, Py_ssize_t rows, Py_ssize_t stride, Py_ssize_t n_outputs,
+    const void *z, void *logits,
+) noexcept nogil:
+    forward_float(E, rows, stride, n_outputs, z, 1, logits)
+
+
+cdef void forward_column_double(
+    const void *E, Py_ssize_t rows, Py_ssize_t stride, Py_ssize_t n_outputs,
+    const void *z, void *logits,
+) noexcept nogil:
+    forward_double(E, rows, stride, n_outputs, z, 1, logits)
+
+
+# -- tiers --------------------------------------------------------------------------
+
+cdef Loops tables[4][2]
+cdef list NAMES = ["avx512", "avx2", "plain", "blas"]  # fastest first
+
+
+cdef void make_tables() noexcept:
+    cdef const Loops *found
+    cdef int tier, is_double
+    for is_double in range(2):
+        for tier in range(4):
+            name = (NAMES[tier] if tier < 3 else "plain").encode()
+            found = find_loops(name, is_double)
+            if found == NULL:
+                continue
+            tables[tier][is_double] = found[0]
+            tables[tier][is_double].product = (
+                product_double if is_double else product_float)
+    tables[3][0].forward_tile = forward_float
+    tables[3][0].forward_column = forward_column_float
+    tables[3][0].backward_tile = backward_float
+    tables[3][0].update_tile = update_float
+    tables[3][1].forward_tile = forward_double
+    tables[3][1].forward_column = forward_column_double
+    tables[3][1].backward_tile = backward_double
+    tables[3][1].update_tile = update_double
+
+
+make_tables()
+
+
+def available_tiers(str precision="float32"):
+    """Names of the kernel tiers that this processor can run, fastest first.
+
+    No twin: NumPy has none.
+
+    "blas" has SciPy's matrix products. For "bfloat16", "plain" does in C what a
+    processor would do: for tests.
+    """
+    if precision == "bfloat16":
+        return [tier for tier in ("amx", "avx512", "plain")
+                if find_bfloat16(tier.encode()) != NULL]
+    cdef int is_double = precision == "float64"
+    cdef int i
+    return [NAMES[i] for i in range(4) if tables[i][is_double].tanh != NULL]
+
+
+cdef class Tier:
+    """The kernels of one tier for one precision: chosen once, never asked about.
+
+    No twin: NumPy has one tier.
+
+    Parameters
+    ----------
+    name : str
+        One of ``available_tiers(precision)``.
+    precision : str
+        "float32", "float64", or "bfloat16" for products of float32 parameters
+        rounded to that.
+    """
+
+    def __cinit__(self, str name, str precision):
+        if name not in available_tiers(precision):
+            raise ValueError(
+                f"kernel tier {name!r} is not one this processor has for {precision}: "
+                f"choose among {', '.join(available_tiers(precision))}"
+            )
+        self.name, self.precision = name, precision
+        self.itemsize = 8 if precision == "float64" else 4
+        self.bfloat16 = NULL
+        if precision == "bfloat16":
+            self.bfloat16 = find_bfloat16(name.encode())
+            name = "plain" if name == "plain" else "avx512"
+        self.loops = &tables[<int>NAMES.index(name)][<int>(precision == "float64")]
+
+
+# -- memory -------------------------------------------------------------------------
+
+cdef Py_ssize_t round_up(Py_ssize_t n, Py_ssize_t whole) noexcept nogil:
+    return (n + whole - 1) // whole * whole
+
+
+def row_stride(Py_ssize_t n_outputs):
+    """Length of a row of E: its parameters, then zeros to fill whole vectors.
+
+    No twin: NumPy's rows are as long as they are.
+    """
+    return round_up(n_outputs, LANES)
+
+
+cdef class Scratch:
+    """Memory of one thread, taken by name: ``self.x = scratch.numbers(K * n)``.
+
+    No twin: NumPy takes its own.
+
+    Zeros, aligned to cache lines. Taken once a fit: large buffers given back to the
+    system and asked for again at every batch would cost a page fault for every 4 KB.
+    """
+
+    def __cinit__(self, Tier tier):
+        self.itemsize = tier.itemsize
+        self.arrays = []
+
+    cdef void *numbers(self, Py_ssize_t n) except NULL:
+        """Room for n numbers of the network's type."""
+        return self.bytes(n * self.itemsize)
+
+    cdef void *bytes(self, Py_ssize_t n) except NULL:
+        """Room for n bytes."""
+        cdef unsigned char[::1] memory
+        try:
+            # NumPy asks for huge pages, without which large strides are slow.
+            memory = np.zeros(n + ALIGNMENT, dtype=np.uint8)
+        except MemoryError as error:
+            raise MemoryError(
+                f"a mini-batch needs {n / 1e6:.0f} MB more of scratch memory than there "
+                "is; lower batch_size"
+            ) from error
+        self.arrays.append(memory)
+        return <void *>(
+            (<uintptr_t>&memory[0] + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT)

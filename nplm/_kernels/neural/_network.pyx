@@ -1,0 +1,176 @@
+"""Training and scoring of a network: section 3.2's algorithm over many examples.
+
+The network's parts are objects (inputs, hidden units, output, solver); the loop here
+puts them together, whichever they are. Serial training is a team of one, whose block
+is every output unit. Threads that train asynchronously are teams of one that share
+the parameters.
+"""
+
+from libc.math cimport log
+
+from nplm._kernels.neural._inputs cimport Activations
+from nplm._kernels.neural._softmax cimport Output
+from nplm._kernels.neural._solvers cimport Solver, Step, lock_acquire, lock_release
+from nplm._kernels.neural._team cimport Team, barrier_broken, barrier_wait
+
+
+cdef void take_windows(
+    Activations at, const int[:, :] X, const int[:] y, const Py_ssize_t[::1] index,
+    Py_ssize_t start, Py_ssize_t K,
+) noexcept nogil:
+    """Contexts, nearest word first, and next words of K examples, if y has them."""
+    cdef Py_ssize_t n = at.n_context, i, k, row
+    for k in range(K):
+        row = index[start + k]
+        at.words[k] = y[row] if y is not None else -1
+        for i in range(n):
+            at.contexts[k * n + i] = X[row, n - 1 - i]
+
+
+# The phases of a mini-batch. Between them members share their totals and their
+# gradients: threads at a barrier, processes by a backend that runs them singly.
+cpdef enum:
+    FORWARD = 1
+    BACKWARD = 2
+    UPDATE = 4
+    ALL = 7
+
+
+def check_windows(Team team, const int[:, :] X, const Py_ssize_t[::1] index):
+    """Raise unless the windows are as wide as the network's contexts.
+
+    No twin: NumPy looks for itself.
+    """
+    if X.shape[1] != team.at.n_context:
+        raise ValueError(
+            f"windows of {X.shape[1]} words for a network that sees {team.at.n_context}")
+
+
+def train(
+    Team team, int member, const int[:, :] X, const int[:] y,
+    const Py_ssize_t[::1] index, *, int phases=ALL,
+):
+    """Stochastic gradient ascent over the examples ``index``, in mini-batches.
+
+    Each mini-batch of at most ``team.batch_size`` examples makes the parameters
+    follow the sum of their gradients. Every thread of the team must call this at
+    once: each has a block of the output units, and the first does the rest. With
+    fewer ``phases``, ``index`` is one mini-batch, phase by phase. A team that gives
+    up stops between mini-batches.
+
+    ``team.loss`` grows by the negative log-likelihood of each example just before
+    its update.
+
+    Equivalent to ``reference.neural.train``.
+    """
+    cdef Output output = team.outputs[member - team.here]
+    cdef Output first = team.outputs[0]
+    cdef Solver solver = team.solver
+    cdef Activations at = team.at
+    cdef bint leads = member == team.here
+    cdef Py_ssize_t n = len(index), start = 0, K
+    cdef Step step
+    check_windows(team, X, index)
+    with nogil:
+        while start < n and not barrier_broken(&team.barrier):
+            K = min(at.batch_size, n - start)
+            if phases & FORWARD:
+                if leads:
+                    take_windows(at, X, y, index, start, K)
+                    solver.visit(at.contexts, K * at.n_context)
+                    team.inputs.forward(at, K)
+                    team.hidden.forward(at, K)
+                    first.begin(K)
+                if barrier_wait(&team.barrier):
+                    break
+                output.forward(K, NULL)
+                team.publish(output)
+            if barrier_wait(&team.barrier):
+                break
+            # As after the examples before this mini-batch: the leader moves it later.
+            step = solver.step(K)
+            if phases & BACKWARD:
+                output.combine(team.totals, team.n_totals, K)
+                lock_acquire(team.lock)
+                output.backward(K, solver, &step)
+            if barrier_wait(&team.barrier):
+                break
+            if phases & UPDATE and leads:
+                team.add_slopes()
+                first.end(K)
+                team.hidden.backward(at, K, solver, &step)
+                team.inputs.backward(at, K, solver, &step)
+                solver.end_features(&step)
+                lock_release(team.lock)
+                team.loss += first.loss(team.totals, team.n_totals, K)
+                solver.advance(&step)
+            start += K
+
+
+def score(
+    Team team, const int[:, :] X, const int[:] y, const Py_ssize_t[::1] index,
+    double[:, :] totals,
+):
+    """Fill ``totals[:, i]`` for the window ``index[i]`` and the words of the team.
+
+    The maximum of their logits, the sum of their exponentials relative to it,
+    and the logit of the next word, -inf if it is not among these words. With all
+    words, ``log P = totals[2] - totals[0] - log(totals[1])``.
+
+    Equivalent to ``reference.neural.score``.
+    """
+    cdef Output output = team.outputs[0]
+    cdef Activations at = team.at
+    cdef Py_ssize_t n = len(index), start = 0, K, k
+    check_windows(team, X, index)
+    with nogil:
+        while start < n:
+            K = min(at.batch_size, n - start)
+            take_windows(at, X, y, index, start, K)
+            team.inputs.forward(at, K)
+            team.hidden.forward(at, K)
+            output.begin(K)
+            output.forward(K, NULL)
+            for k in range(K):
+                totals[0, start + k] = output.own.high[k]
+                totals[1, start + k] = output.own.sum[k]
+                totals[2, start + k] = output.own.target[k]
+            start += K
+
+
+def probabilities(
+    Team team, const int[:, :] X, const Py_ssize_t[::1] index,
+    unsigned char[:, ::1] out, *, bint logarithm,
+):
+    """Fill ``out[i]`` with the probabilities of all words after window ``index[i]``.
+
+    Or with their natural logarithms. `out` is the memory of an array of the
+    network's type, (len(index), n_words).
+
+    Equivalent to ``reference.neural.probabilities``.
+    """
+    cdef Output output = team.outputs[0]
+    cdef Activations at = team.at
+    cdef Py_ssize_t n = len(index), n_words = output.n_words, start = 0, K, k
+    cdef void *row
+    cdef double high
+    check_windows(team, X, index)
+    if out.shape[1] != n_words * at.itemsize or out.shape[0] != n:
+        raise ValueError(f"no room for {n} rows of {n_words} probabilities")
+    with nogil:
+        while start < n:
+            K = min(at.batch_size, n - start)
+            take_windows(at, X, None, index, start, K)
+            team.inputs.forward(at, K)
+            team.hidden.forward(at, K)
+            output.begin(K)
+            output.forward(K, &out[start, 0])
+            for k in range(K):
+                row = &out[start + k, 0]
+                if logarithm:
+                    team.loops.subtract(
+                        row, n_words, output.own.high[k] + log(output.own.sum[k]))
+                else:
+                    team.loops.scale(
+                        row, n_words, 1 / team.loops.exp_row(row, n_words, &high))
+            start += K

@@ -1,0 +1,29 @@
+from nplm._kernels.neural._loops cimport Bfloat16, Loops, bf16
+
+
+cdef class Products:
+    cdef const Loops *loops
+    cdef Py_ssize_t columns, stride, n_outputs
+    cdef void *z                  # (K, stride) [a | x | 1 | 0 ...]
+    cdef void *zt                 # (stride, columns)
+    cdef void begin(self, void *z, void *zt, Py_ssize_t K) noexcept nogil
+    cdef void logits(self, void *E, Py_ssize_t rows, void *logits) noexcept nogil
+    cdef void slopes(
+        self, void *p, void *factor, Py_ssize_t first, Py_ssize_t rows,
+        const int *targets, Py_ssize_t K) noexcept nogil
+    cdef void gradient(self, void *E, Py_ssize_t rows, void *g, void *dzt) noexcept nogil
+    cdef void update(
+        self, void *E, Py_ssize_t rows, void *g, Py_ssize_t K, double rate,
+        void *keep) noexcept nogil
+
+
+cdef class Bfloat16Products(Products):
+    cdef const Bfloat16 *bfloat16
+    # a tile's matrices, as bfloat16.h packs them
+    cdef Py_ssize_t R, D, N       # rows, stride, columns to whole panels
+    cdef bf16 *left_E             # (R, D), then (D, R)
+    cdef bf16 *left_g             # (R, N)
+    cdef bf16 *right_zt           # N / 32 panels of depth D
+    cdef bf16 *right_g            # N / 32 panels of depth R
+    cdef bf16 *right_z            # D / 32 panels of depth N
+    cdef float *ones              # (N,)

@@ -1,0 +1,82 @@
+from nplm._kernels.neural._loops cimport Loops, Moments, Scratch
+from nplm._kernels.neural._products cimport Products
+
+cdef extern from "lock.h" nogil:
+    ctypedef struct Lock:
+        int taken
+    void lock_acquire(Lock *)
+    void lock_release(Lock *)
+    double atomic_read(const double *)
+    void atomic_add(double *, double)
+
+
+cdef class Clock:
+    """The time of a fit, shared by all threads that train its parameters."""
+
+    cdef double examples      # seen, the t of the paper's schedule
+    cdef double updates       # of the parameters
+    cdef double log_decay     # logarithm of what the weight decay has left so far
+
+
+cdef class Parameter:
+    """One array that is trained, and what a solver keeps beside it."""
+
+    cdef void *values
+    cdef void *first          # Adam's moments, or NULL
+    cdef void *second
+    cdef readonly Py_ssize_t rows, columns
+    cdef tuple arrays
+
+
+cdef struct Step:
+    double rate               # of the gradient of one example
+    double decay              # share of the weights that this update takes
+    double examples           # of this mini-batch
+    Moments moments
+
+
+cdef class Solver:
+    """How parameters follow their gradients: the step at the clock's time."""
+
+    cdef const Loops *loops
+    cdef Py_ssize_t itemsize
+    cdef Clock clock
+    cdef double learning_rate_init, learning_rate_decay, alpha
+    cdef Parameter C
+    cdef Step step(self, Py_ssize_t K) noexcept nogil
+    cdef void advance(self, const Step *step) noexcept nogil
+    # the features, of which an update meets few
+    cdef void visit(self, const int *words, Py_ssize_t n) noexcept nogil
+    cdef void feature(
+        self, const Step *step, int word, const void *gradient) noexcept nogil
+    cdef void end_features(self, const Step *step) noexcept nogil
+    # whole arrays
+    cdef void product(
+        self, const Step *step, Parameter p, const void *left,
+        const void *right) noexcept nogil
+    cdef void vector(
+        self, const Step *step, Parameter p, const void *gradient) noexcept nogil
+    # rows of the output units
+    cdef void begin_rows(
+        self, const Step *step, void *keep, Py_ssize_t n_outputs,
+        Py_ssize_t stride) noexcept nogil
+    cdef void tile(
+        self, const Step *step, Parameter E, Py_ssize_t first, Py_ssize_t rows, void *g,
+        Products products, void *keep, void *memory) noexcept nogil
+    cdef void rows(
+        self, const Step *step, Parameter E, Py_ssize_t first, Py_ssize_t rows,
+        void *z, void *g, void *keep, void *dz, void *memory) noexcept nogil
+    cdef Py_ssize_t room(self, Py_ssize_t tile_rows, Py_ssize_t stride) noexcept nogil
+
+
+cdef class SGD(Solver):
+    cdef double[::1] decayed  # where the clock stood at each row of C's last visit
+
+
+cdef class Adam(Solver):
+    cdef double beta_1, beta_2, epsilon
+    cdef void *gradient_C
+    cdef void *gradient       # of the largest whole array
+    cdef void follow(
+        self, const Step *step, Parameter E, Py_ssize_t first, Py_ssize_t rows,
+        void *keep, void *gradient) noexcept nogil

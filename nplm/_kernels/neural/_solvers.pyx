@@ -1,0 +1,342 @@
+"""How the parameters follow their gradients: the step and the decay at a time.
+
+A gradient comes as its factors where it is a product of them, so that a solver which
+needs no gradient of its own can update in one pass over the parameters, and one that
+does makes it a tile at a time. Gradients are summed over a mini-batch of K examples.
+"""
+
+from libc.math cimport exp, log1p, sqrt
+from libc.stdint cimport uintptr_t
+from libc.string cimport memcpy, memset
+
+from nplm._kernels.neural._loops cimport Loops, Moments, Scratch, Tier
+from nplm._kernels.neural._products cimport Products
+
+
+cdef class Clock:
+    """The time of a fit, shared by all threads that train its parameters.
+
+    No twin: the twins of the solvers count for themselves.
+
+    Parameters
+    ----------
+    examples, updates : float
+        Seen, and made, so far.
+    log_decay : float, default=0
+        Logarithm of what the weight decay has left of a weight.
+    """
+
+    def __cinit__(self, double examples=0, double updates=0, double log_decay=0):
+        self.examples, self.updates, self.log_decay = examples, updates, log_decay
+
+    @property
+    def n_examples(self):
+        """Examples seen."""
+        return int(atomic_read(&self.examples))
+
+    def read(self):
+        """Give examples, updates and the logarithm of the decay."""
+        return self.examples, self.updates, self.log_decay
+
+    def set(self, double examples, double updates, double log_decay):
+        """Set all that `read` gives."""
+        self.examples, self.updates, self.log_decay = examples, updates, log_decay
+
+
+cdef class Parameter:
+    """One array that is trained, and what a solver keeps beside it.
+
+    No twin: it is an array.
+
+    Parameters
+    ----------
+    values : ndarray, shape (rows, columns) or (columns,)
+        C-contiguous.
+    first, second : ndarray, optional
+        Adam's moments, of the same shape.
+    """
+
+    def __cinit__(self, values, first=None, second=None):
+        for array in (values, first, second):
+            if array is not None and not array.flags.c_contiguous:
+                raise ValueError("a parameter must be C-contiguous")
+            if array is not None and array.shape != values.shape:
+                raise ValueError(
+                    f"moments of shape {array.shape} for a parameter of {values.shape}")
+        self.arrays = values, first, second
+        self.rows = values.shape[0] if values.ndim == 2 else 1
+        self.columns = values.shape[values.ndim - 1]
+        self.values = <void *><uintptr_t>values.ctypes.data
+        self.first = NULL if first is None else <void *><uintptr_t>first.ctypes.data
+        self.second = NULL if second is None else <void *><uintptr_t>second.ctypes.data
+
+
+cdef class Solver:
+    """Base of the solvers: the paper's schedule, e_t = e_0 / (1 + r t).
+
+    Equivalent to ``reference.neural.Solver``.
+
+    Parameters
+    ----------
+    tier : Tier
+        Whose loops.
+    clock : Clock
+        Of all threads that train.
+    C : Parameter
+        The features, of which an update meets few.
+    learning_rate_init, learning_rate_decay, alpha : float
+        e_0, r, and the weight decay.
+    """
+
+    def __cinit__(
+        self, Tier tier, Clock clock, Parameter C, *args, double learning_rate_init,
+        double learning_rate_decay, double alpha, **kwargs,
+    ):
+        self.loops, self.itemsize = tier.loops, tier.itemsize
+        self.clock, self.C = clock, C
+        self.learning_rate_init = learning_rate_init
+        self.learning_rate_decay = learning_rate_decay
+        self.alpha = alpha
+
+    cdef Step step(self, Py_ssize_t K) noexcept nogil:
+        """The step of a mini-batch of K examples, as the clock stands."""
+        cdef Step step
+        step.rate = self.learning_rate_init / (
+            1 + self.learning_rate_decay * atomic_read(&self.clock.examples))
+        step.decay = step.rate * self.alpha * K
+        step.examples = K
+        step.moments = Moments(0, 0, 0, 0)
+        return step
+
+    cdef void advance(self, const Step *step) noexcept nogil:
+        """The clock goes on by one mini-batch."""
+        atomic_add(&self.clock.examples, step.examples)
+        atomic_add(&self.clock.updates, 1)
+        atomic_add(&self.clock.log_decay, log1p(-step.decay))
+
+    cdef void visit(self, const int *words, Py_ssize_t n) noexcept nogil:
+        """Bring the features of these words up to date, before they are read."""
+
+    cdef void feature(
+        self, const Step *step, int word, const void *gradient,
+    ) noexcept nogil:
+        """Follow the gradient of a word's features, (m,); a word may come often."""
+
+    cdef void end_features(self, const Step *step) noexcept nogil:
+        """All features of the mini-batch have come."""
+
+    cdef void product(
+        self, const Step *step, Parameter p, const void *left, const void *right,
+    ) noexcept nogil:
+        """Follow the gradient ``left.T @ right`` of weights, from K rows of each."""
+
+    cdef void vector(
+        self, const Step *step, Parameter p, const void *gradient,
+    ) noexcept nogil:
+        """Follow the gradient of an array that does not decay, such as a bias."""
+
+    cdef void begin_rows(
+        self, const Step *step, void *keep, Py_ssize_t n_outputs, Py_ssize_t stride,
+    ) noexcept nogil:
+        """Fill what the decay leaves of each number of an output row, (stride,)."""
+        self.loops.fill(keep, stride, 1, 1)
+        self.loops.fill(keep, n_outputs - 1, 1, 1 - step.decay)  # all but the bias
+
+    cdef void tile(
+        self, const Step *step, Parameter E, Py_ssize_t first, Py_ssize_t rows, void *g,
+        Products products, void *keep, void *memory,
+    ) noexcept nogil:
+        """Follow the gradient ``g @ z`` of a tile of output rows."""
+
+    cdef void rows(
+        self, const Step *step, Parameter E, Py_ssize_t first, Py_ssize_t rows, void *z,
+        void *g, void *keep, void *dz, void *memory,
+    ) noexcept nogil:
+        """One example: ``dz += g @ E``, then follow the gradient ``outer(g, z)``."""
+
+    cdef Py_ssize_t room(self, Py_ssize_t tile_rows, Py_ssize_t stride) noexcept nogil:
+        """Numbers of `memory` that updates of output rows need."""
+        return 0
+
+
+cdef class SGD(Solver):
+    """Stochastic gradient ascent, as the paper has it (sections 2 and 3.2).
+
+    The step is one example's: gradients are summed. Each example takes
+    ``rate * alpha`` of every weight away; of the features lazily, for those of most
+    words are not in a window.
+
+    Equivalent to ``reference.neural.SGD``.
+
+    Parameters
+    ----------
+    *args, **kwargs
+        Of `Solver`.
+    decayed : ndarray of float64, shape (n_words,)
+        Where the clock's ``log_decay`` stood when each row of C was last brought up
+        to date.
+    """
+
+    def __cinit__(self, *args, double[::1] decayed, **kwargs):
+        self.decayed = decayed
+
+    cdef void visit(self, const int *words, Py_ssize_t n) noexcept nogil:
+        cdef double now = atomic_read(&self.clock.log_decay)
+        cdef Py_ssize_t i, m = self.C.columns
+        cdef int word
+        if self.alpha == 0:
+            return
+        for i in range(n):
+            word = words[i]
+            if self.decayed[word] != now:
+                self.loops.fade(
+                    <char *>self.C.values + word * m * self.itemsize, m,
+                    exp(now - self.decayed[word]))
+                self.decayed[word] = now
+
+    cdef void feature(
+        self, const Step *step, int word, const void *gradient,
+    ) noexcept nogil:
+        # The decay still due to the rows of C falls on this gradient too.
+        cdef Py_ssize_t m = self.C.columns
+        self.loops.add(<char *>self.C.values + word * m * self.itemsize, gradient, m,
+                       step.rate / (1 - step.decay))
+
+    cdef void product(
+        self, const Step *step, Parameter p, const void *left, const void *right,
+    ) noexcept nogil:
+        self.loops.product(
+            True, False, p.rows, p.columns, <Py_ssize_t>step.examples, step.rate, left,
+            p.rows, right, p.columns, 1 - step.decay, p.values, p.columns)
+
+    cdef void vector(
+        self, const Step *step, Parameter p, const void *gradient,
+    ) noexcept nogil:
+        self.loops.add(p.values, gradient, p.rows * p.columns, step.rate)
+
+    cdef void tile(
+        self, const Step *step, Parameter E, Py_ssize_t first, Py_ssize_t rows, void *g,
+        Products products, void *keep, void *memory,
+    ) noexcept nogil:
+        products.update(<char *>E.values + first * E.columns * self.itemsize, rows, g,
+                        <Py_ssize_t>step.examples, step.rate, keep)
+
+    cdef void rows(
+        self, const Step *step, Parameter E, Py_ssize_t first, Py_ssize_t rows, void *z,
+        void *g, void *keep, void *dz, void *memory,
+    ) noexcept nogil:
+        self.loops.row_updates(<char *>E.values + first * E.columns * self.itemsize, rows,
+                               E.columns, z, g, step.rate, keep, dz)
+
+
+cdef class Adam(Solver):
+    """Adam (Kingma and Ba, 2015), as scikit-learn's networks have it.
+
+    It follows the mean gradient of a mini-batch, and each update takes
+    ``rate * alpha`` of every weight away, whatever the size of the gradient
+    (Loshchilov and Hutter, 2019).
+
+    Equivalent to ``reference.neural.Adam``.
+
+    Parameters
+    ----------
+    *args, **kwargs
+        Of `Solver`.
+    scratch : Scratch
+        Where memory is taken.
+    largest : int
+        Numbers of the largest array but C and the output rows.
+    beta_1, beta_2, epsilon : float
+        Decay of the moments, and what keeps the step finite.
+    """
+
+    def __cinit__(
+        self, *args, Scratch scratch, Py_ssize_t largest, double beta_1, double beta_2,
+        double epsilon, **kwargs,
+    ):
+        self.beta_1, self.beta_2, self.epsilon = beta_1, beta_2, epsilon
+        self.gradient_C = scratch.numbers(self.C.rows * self.C.columns)
+        self.gradient = scratch.numbers(largest)
+
+    cdef Step step(self, Py_ssize_t K) noexcept nogil:
+        cdef Step step = Solver.step(self, K)
+        cdef double t = atomic_read(&self.clock.updates) + 1
+        step.decay = step.rate * self.alpha
+        step.moments.beta_1, step.moments.beta_2 = self.beta_1, self.beta_2
+        step.moments.epsilon = self.epsilon
+        step.moments.rate = (
+            step.rate * sqrt(1 - self.beta_2 ** t) / (1 - self.beta_1 ** t))
+        return step
+
+    cdef void feature(
+        self, const Step *step, int word, const void *gradient,
+    ) noexcept nogil:
+        cdef Py_ssize_t m = self.C.columns
+        self.loops.add(<char *>self.gradient_C + word * m * self.itemsize, gradient, m,
+                       1 / step.examples)
+
+    cdef void end_features(self, const Step *step) noexcept nogil:
+        cdef Py_ssize_t n = self.C.rows * self.C.columns
+        cdef double[2] memory
+        self.loops.fill(memory, 1, 1, 1 - step.decay)
+        self.loops.adam(self.C.values, self.gradient_C, self.C.first, self.C.second, n,
+                        memory, False, &step.moments)
+        memset(self.gradient_C, 0, n * self.itemsize)
+
+    cdef void product(
+        self, const Step *step, Parameter p, const void *left, const void *right,
+    ) noexcept nogil:
+        cdef double[2] memory
+        self.loops.fill(memory, 1, 1, 1 - step.decay)
+        self.loops.product(
+            True, False, p.rows, p.columns, <Py_ssize_t>step.examples,
+            1 / step.examples, left, p.rows, right, p.columns, 0, self.gradient,
+            p.columns)
+        self.loops.adam(p.values, self.gradient, p.first, p.second, p.rows * p.columns,
+                        memory, False, &step.moments)
+
+    cdef void vector(
+        self, const Step *step, Parameter p, const void *gradient,
+    ) noexcept nogil:
+        cdef Py_ssize_t n = p.rows * p.columns
+        cdef double[2] memory
+        self.loops.fill(memory, 1, 1, 1)
+        memcpy(self.gradient, gradient, n * self.itemsize)
+        self.loops.scale(self.gradient, n, 1 / step.examples)
+        self.loops.adam(p.values, self.gradient, p.first, p.second, n, memory, False,
+                        &step.moments)
+
+    cdef void tile(
+        self, const Step *step, Parameter E, Py_ssize_t first, Py_ssize_t rows, void *g,
+        Products products, void *keep, void *memory,
+    ) noexcept nogil:
+        memset(memory, 0, rows * E.columns * self.itemsize)
+        products.update(memory, rows, g, <Py_ssize_t>step.examples, 1 / step.examples,
+                        keep)
+        self.follow(step, E, first, rows, keep, memory)
+
+    cdef void rows(
+        self, const Step *step, Parameter E, Py_ssize_t first, Py_ssize_t rows, void *z,
+        void *g, void *keep, void *dz, void *memory,
+    ) noexcept nogil:
+        cdef Py_ssize_t stride = E.columns
+        self.loops.fill(memory, stride, 1, 1)
+        self.loops.row_updates(<char *>E.values + first * stride * self.itemsize, rows,
+                               stride, z, g, 0, memory, dz)
+        self.loops.outer(g, rows, z, stride, 1, memory, stride)
+        self.follow(step, E, first, rows, keep, memory)
+
+    cdef void follow(
+        self, const Step *step, Parameter E, Py_ssize_t first, Py_ssize_t rows,
+        void *keep, void *gradient,
+    ) noexcept nogil:
+        """Follow the gradient of some output rows."""
+        cdef Py_ssize_t size = E.columns * self.itemsize, r
+        for r in range(rows):
+            self.loops.adam(
+                <char *>E.values + (first + r) * size, <char *>gradient + r * size,
+                <char *>E.first + (first + r) * size, <char *>E.second + (first + r) * size,
+                E.columns, keep, True, &step.moments)
+
+    cdef Py_ssize_t room(self, Py_ssize_t tile_rows, Py_ssize_t stride) noexcept nogil:
+        return max(1, tile_rows) * stride

@@ -1,0 +1,107 @@
+/* What kernels there are, in tables of functions: tiers.h and bfloat16.h have them. */
+#ifndef NPLM_LOOPS_H
+#define NPLM_LOOPS_H
+
+#include <stdint.h>
+#include <string.h>
+
+/* Adam's step at one time. */
+typedef struct {
+  double beta_1, beta_2, epsilon, rate;
+} Moments;
+
+/* All of one type, float or double, which whoever has the table knows. */
+typedef struct {
+  /* of an instruction set: tier.h */
+  void (*forward_tile)(const void *E, int64_t rows, int64_t stride,
+                       int64_t n_outputs, const void *zt, int64_t columns,
+                       void *logits);
+  void (*backward_tile)(const void *E, int64_t rows, int64_t stride,
+                        int64_t n_outputs, const void *g, int64_t columns,
+                        void *dzt);
+  void (*update_tile)(void *E, int64_t rows, int64_t stride, const void *g,
+                      int64_t columns, int64_t depth, const void *z, double rate,
+                      const void *keep);
+  void (*exp_columns)(void *logits, int64_t rows, int64_t columns, void *maximum,
+                      void *total);
+  void (*scale_columns)(void *values, int64_t rows, int64_t columns,
+                        const void *factor);
+  double (*exp_row)(void *values, int64_t n, double *maximum);
+  void (*tanh)(void *values, int64_t n);
+  void (*row_dots)(const void *E, int64_t rows, int64_t stride, const void *z,
+                   void *logits);
+  void (*row_updates)(void *E, int64_t rows, int64_t stride, const void *z,
+                      const void *g, double rate, const void *keep, void *dz);
+  void (*transpose)(const void *from, int64_t stride, int64_t rows,
+                    int64_t columns, void *to, int64_t to_stride);
+  void (*exp_differences)(const void *high, const double *maximum, int64_t columns,
+                          void *factor);
+  void (*adam)(void *values, const void *gradient, void *first, void *second,
+               int64_t n, const void *keep, int keep_each, const Moments *by);
+  void (*forward_column)(const void *E, int64_t rows, int64_t stride,
+                         int64_t n_outputs, const void *z, void *logits);
+  void (*exp_column)(void *logits, int64_t rows, void *maximum, void *total);
+  /* of any: small.h */
+  void (*choose)(const void *logits, int64_t first, int64_t rows,
+                 const int *targets, int64_t K, int64_t columns, double *chosen);
+  void (*add_targets)(void *slopes, int64_t first, int64_t rows,
+                      const int *targets, int64_t K, int64_t columns);
+  void (*raise)(const void *high, int64_t n, double *maxima);
+  void (*add_scaled)(const void *part, const void *factor, int64_t n,
+                     double *totals);
+  void (*share)(void *factor, const double *totals, int64_t n, int64_t columns);
+  void (*fill)(void *values, int64_t n, int64_t stride, double value);
+  void (*scale)(void *values, int64_t n, double factor);
+  void (*fade)(void *values, int64_t n, double factor);
+  void (*subtract)(void *values, int64_t n, double amount);
+  void (*add)(void *values, const void *more, int64_t n, double rate);
+  double (*dot)(const void *values, const void *others, int64_t n);
+  void (*tanh_slopes)(const void *a, void *slopes, int64_t n, int64_t columns,
+                      void *sums);
+  void (*outer)(const void *left, int64_t rows, const void *right, int64_t columns,
+                double rate, void *to, int64_t stride);
+  /* of BLAS: C = alpha op(A) op(B) + beta C (_loops.pyx) */
+  void (*product)(int transpose_a, int transpose_b, int64_t m, int64_t n, int64_t k,
+                  double alpha, const void *a, int64_t lda, const void *b, int64_t ldb,
+                  double beta, void *c, int64_t ldc);
+} Loops;
+
+/* ---- bfloat16: see bfloat16.h ---- */
+
+#define PANEL 32
+
+typedef uint16_t bf16;
+
+typedef struct {
+  /* to[r, c] = from[r, c] */
+  void (*pack_rows)(const float *from, int64_t stride, int64_t rows,
+                    int64_t columns, bf16 *to, int64_t to_stride);
+  /* to[c, r] = from[r, c] */
+  void (*pack_columns)(const float *from, int64_t stride, int64_t rows,
+                       int64_t columns, bf16 *to, int64_t to_stride);
+  /* The panels begin `panel` numbers apart; zeros fill up their depth. */
+  void (*pack_pairs)(const float *from, int64_t stride, int64_t rows,
+                     int64_t columns, bf16 *to, int64_t panel);
+  /* left = right = from * factor[c]; rows, and pairs */
+  void (*pack_scaled)(const float *from, int64_t rows, int64_t columns,
+                      const float *factor, bf16 *left, int64_t left_stride,
+                      bf16 *right, int64_t panel);
+  /* C = A B, or with `keep` C[:, c] = keep[c] C[:, c] + rate A B */
+  void (*product)(const bf16 *A, int64_t A_stride, const bf16 *B, int64_t panel,
+                  int64_t rows, int64_t columns, int64_t depth, float *C,
+                  int64_t C_stride, const float *keep, float rate);
+} Bfloat16;
+
+static inline bf16 round_bf16(float value) {
+  uint32_t bits;
+  memcpy(&bits, &value, 4);
+  if ((bits & 0x7fffffff) > 0x7f800000) return (bf16)(bits >> 16 | 64); /* NaN */
+  return (bf16)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+/* Where row r and column c of a right side are. */
+static inline int64_t pair_place(int64_t r, int64_t c, int64_t panel) {
+  return c / PANEL * panel + (r / 2 * PANEL + c % PANEL) * 2 + r % 2;
+}
+
+#endif

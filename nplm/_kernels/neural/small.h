@@ -1,0 +1,113 @@
+/* Loops over few numbers, for both types: compiled once, for any processor.
+ *
+ * tiers.h includes this file with SMALL(name), the function's name for a type, and
+ * REAL, float or double.
+ */
+
+/* chosen[k] = logits[targets[k] - first, k], where that row is here */
+static void SMALL(choose)(const void *logits_, int64_t first, int64_t rows,
+                          const int *targets, int64_t K, int64_t columns,
+                          double *chosen) {
+  const REAL *logits = logits_;
+  for (int64_t k = 0; k < K; k++) {
+    int64_t row = targets[k] - first;
+    if (row >= 0 && row < rows) chosen[k] = logits[row * columns + k];
+  }
+}
+
+/* slopes[targets[k] - first, k] += 1, where that row is here */
+static void SMALL(add_targets)(void *slopes_, int64_t first, int64_t rows,
+                               const int *targets, int64_t K, int64_t columns) {
+  REAL *slopes = slopes_;
+  for (int64_t k = 0; k < K; k++) {
+    int64_t row = targets[k] - first;
+    if (row >= 0 && row < rows) slopes[row * columns + k] += 1;
+  }
+}
+
+/* maxima = max(maxima, high) */
+static void SMALL(raise)(const void *high_, int64_t n, double *maxima) {
+  const REAL *high = high_;
+  for (int64_t k = 0; k < n; k++)
+    maxima[k] = maxima[k] < high[k] ? high[k] : maxima[k];
+}
+
+/* totals += part * factor */
+static void SMALL(add_scaled)(const void *part_, const void *factor_, int64_t n,
+                              double *totals) {
+  const REAL *part = part_, *factor = factor_;
+  for (int64_t k = 0; k < n; k++) totals[k] += part[k] * (double)factor[k];
+}
+
+/* factor = -factor / totals; 0 in the columns that only fill up a vector */
+static void SMALL(share)(void *factor_, const double *totals, int64_t n,
+                         int64_t columns) {
+  REAL *factor = factor_;
+  for (int64_t k = 0; k < n; k++) factor[k] = (REAL)(-factor[k] / totals[k]);
+  for (int64_t k = n; k < columns; k++) factor[k] = 0;
+}
+
+/* values[i * stride] = value */
+static void SMALL(fill)(void *values_, int64_t n, int64_t stride, double value) {
+  REAL *values = values_;
+  for (int64_t i = 0; i < n; i++) values[i * stride] = (REAL)value;
+}
+
+/* values *= factor */
+static void SMALL(scale)(void *values_, int64_t n, double factor) {
+  REAL *values = values_, by = (REAL)factor;
+  for (int64_t i = 0; i < n; i++) values[i] *= by;
+}
+
+/* values *= factor, one so near to 1 that a float would not tell them apart */
+static void SMALL(fade)(void *values_, int64_t n, double factor) {
+  REAL *values = values_;
+  for (int64_t i = 0; i < n; i++) values[i] = (REAL)(values[i] * factor);
+}
+
+/* values -= amount */
+static void SMALL(subtract)(void *values_, int64_t n, double amount) {
+  REAL *values = values_, less = (REAL)amount;
+  for (int64_t i = 0; i < n; i++) values[i] -= less;
+}
+
+/* values += rate * more */
+static void SMALL(add)(void *values_, const void *more_, int64_t n, double rate) {
+  REAL *values = values_, by = (REAL)rate;
+  const REAL *more = more_;
+  for (int64_t i = 0; i < n; i++) values[i] += by * more[i];
+}
+
+/* values . others */
+static double SMALL(dot)(const void *values_, const void *others_, int64_t n) {
+  const REAL *values = values_, *others = others_;
+  REAL sum = 0;
+  for (int64_t i = 0; i < n; i++) sum += values[i] * others[i];
+  return sum;
+}
+
+/* Through tanh: slopes = (1 - a^2) slopes, (n, columns), and sums of its columns */
+static void SMALL(tanh_slopes)(const void *a_, void *slopes_, int64_t n,
+                               int64_t columns, void *sums_) {
+  const REAL *a = a_;
+  REAL *slopes = slopes_, *sums = sums_;
+  for (int64_t j = 0; j < columns; j++) sums[j] = 0;
+  for (int64_t i = 0; i < n; i++)
+    for (int64_t j = 0; j < columns; j++) {
+      REAL act = a[i * columns + j];
+      slopes[i * columns + j] *= 1 - act * act;
+      sums[j] += slopes[i * columns + j];
+    }
+}
+
+/* to = outer(left, right), its rows `stride` apart */
+static void SMALL(outer)(const void *left_, int64_t rows, const void *right_,
+                         int64_t columns, double rate, void *to_, int64_t stride) {
+  const REAL *left = left_, *right = right_;
+  REAL *to = to_, by = (REAL)rate;
+  for (int64_t r = 0; r < rows; r++)
+    for (int64_t c = 0; c < columns; c++)
+      to[r * stride + c] = by * left[r] * right[c];
+}
+
+#undef SMALL

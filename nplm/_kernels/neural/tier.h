@@ -1,0 +1,562 @@
+/* The network's inner loops, written once for every vector width and both types.
+ *
+ * tiers.h includes this file once per instruction set and type, with
+ *   TIER(name)   the function's name in this instruction set and type
+ *   REAL, INT    float and int32_t, or double and int64_t
+ *   WIDTH        numbers in a vector
+ *   ROWS         rows of a register block: ROWS x 2 accumulators, the two
+ *                vectors that meet them and a broadcast fill the registers
+ *   ABREAST      rows updated at once when there is one example
+ *
+ * All matrices are row-major. Rows of E and columns of examples are padded to a
+ * multiple of 16 numbers, so that no loop over vectors has a remainder. Every
+ * loop over accumulators is unrolled by hand of the compiler, their
+ * initialisation too: otherwise they live in memory, at a tenth of the speed.
+ */
+
+typedef REAL TIER(vec) __attribute__((vector_size(sizeof(REAL) * WIDTH)));
+typedef INT TIER(ivec) __attribute__((vector_size(sizeof(REAL) * WIDTH)));
+typedef REAL TIER(uvec) __attribute__((vector_size(sizeof(REAL) * WIDTH),
+                                       aligned(sizeof(REAL)), may_alias));
+#define VEC TIER(vec)
+#define IVEC TIER(ivec)
+#define LOAD(p) ((VEC) * (const TIER(uvec) *)(p))
+#define STORE(p, v) (*(TIER(uvec) *)(p) = (TIER(uvec))(v))
+#define SPLAT(x) ((REAL)(x) - (VEC){})
+#define UNROLL _Pragma("GCC unroll 16")
+
+INLINE VEC TIER(max)(VEC a, VEC b) {
+  IVEC mask = a > b;
+  return (VEC)(((IVEC)a & mask) | ((IVEC)b & ~mask));
+}
+
+#ifdef REAL_IS_FLOAT
+/* exp(x) for x <= 0, where every softmax and tanh needs it. x = n ln 2 + r with
+ * |r| <= ln 2 / 2, a polynomial for exp(r), and 2^n through the exponent's bits.
+ * Relative error below 3e-7; below exp(-87) the result stays at exp(-87). */
+INLINE VEC TIER(exp_negative)(VEC x) {
+  x = TIER(max)(SPLAT(-87.0f), x); /* in this order a NaN stays one */
+  IVEC n = __builtin_convertvector(x * 1.44269504f - 0.5f, IVEC);
+  VEC fn = __builtin_convertvector(n, VEC);
+  VEC r = x - fn * 0.693359375f;
+  r = r + fn * 2.12194440e-4f;
+  VEC p = r * 1.98756915e-4f + 1.39819995e-3f;
+  p = p * r + 8.33345191e-3f;
+  p = p * r + 4.16657959e-2f;
+  p = p * r + 1.66666665e-1f;
+  p = p * r + 5.00000012e-1f;
+  p = p * (r * r) + (r + 1.0f);
+  return p * (VEC)((n + 127) << 23);
+}
+#else
+/* Double precision is for checking, not for speed: the C library's. */
+INLINE VEC TIER(exp_negative)(VEC x) {
+  for (int lane = 0; lane < WIDTH; lane++) x[lane] = exp(x[lane]);
+  return x;
+}
+#endif
+
+/* ---- register blocks: ROWS x 2 (or fewer) vectors of sums ---- */
+
+#define ZERO_BLOCK                                \
+  VEC sum[ROWS][2];                               \
+  UNROLL for (int r = 0; r < rows; r++) {         \
+    UNROLL for (int v = 0; v < vectors; v++) {    \
+      sum[r][v] = (VEC){};                        \
+    }                                             \
+  }
+#define ADD_PRODUCT(left, right)                              \
+  do {                                                        \
+    VEC x[2];                                                 \
+    UNROLL for (int v = 0; v < vectors; v++) {                \
+      x[v] = LOAD((right) + v * WIDTH);                       \
+    }                                                         \
+    UNROLL for (int r = 0; r < rows; r++) {                   \
+      VEC e = SPLAT(left);                                    \
+      UNROLL for (int v = 0; v < vectors; v++) {              \
+        sum[r][v] += e * x[v];                                \
+      }                                                       \
+    }                                                         \
+  } while (0)
+
+/* logits[r, k] = sum_d E[r, d] zt[d, k] */
+INLINE void TIER(forward_block)(const int rows, const int vectors,
+                                const REAL *E, int64_t stride, int64_t depth,
+                                const REAL *zt, int64_t columns,
+                                REAL *logits) {
+  ZERO_BLOCK
+  for (int64_t d = 0; d < depth; d++) {
+    ADD_PRODUCT(E[r * stride + d], zt + d * columns);
+  }
+  UNROLL for (int r = 0; r < rows; r++) {
+    UNROLL for (int v = 0; v < vectors; v++) {
+      STORE(logits + r * columns + v * WIDTH, sum[r][v]);
+    }
+  }
+}
+
+/* dzt[r, k] += sum_j E[j, r] g[j, k] */
+INLINE void TIER(backward_block)(const int rows, const int vectors,
+                                 const REAL *E, int64_t stride, int64_t depth,
+                                 const REAL *g, int64_t columns, REAL *dzt) {
+  ZERO_BLOCK
+  for (int64_t j = 0; j < depth; j++) {
+    ADD_PRODUCT(E[j * stride + r], g + j * columns);
+  }
+  UNROLL for (int r = 0; r < rows; r++) {
+    UNROLL for (int v = 0; v < vectors; v++) {
+      REAL *at = dzt + r * columns + v * WIDTH;
+      STORE(at, LOAD(at) + sum[r][v]);
+    }
+  }
+}
+
+/* E[r, i] = keep[i] E[r, i] + rate sum_k g[r, k] z[k, i] */
+INLINE void TIER(update_block)(const int rows, const int vectors,
+                               const REAL *g, int64_t columns, int64_t depth,
+                               const REAL *z, int64_t stride, REAL rate,
+                               const REAL *keep, REAL *E) {
+  ZERO_BLOCK
+  for (int64_t k = 0; k < depth; k++) {
+    ADD_PRODUCT(g[r * columns + k], z + k * stride);
+  }
+  UNROLL for (int r = 0; r < rows; r++) {
+    UNROLL for (int v = 0; v < vectors; v++) {
+      REAL *at = E + r * stride + v * WIDTH;
+      STORE(at, LOAD(at) * LOAD(keep + v * WIDTH) + rate * sum[r][v]);
+    }
+  }
+}
+
+/* Cover n_rows x n_vectors with blocks: full ones, then 4 rows, then 1. */
+#define COVER(n_rows, n_vectors, CALL)                          \
+  do {                                                          \
+    for (int64_t v0 = 0; v0 < (n_vectors); v0 += 2) {           \
+      int64_t r0 = 0;                                           \
+      if (v0 + 2 <= (n_vectors)) {                              \
+        for (; r0 + ROWS <= (n_rows); r0 += ROWS) CALL(ROWS, 2); \
+        for (; r0 + 4 <= (n_rows); r0 += 4) CALL(4, 2);         \
+        for (; r0 < (n_rows); r0++) CALL(1, 2);                 \
+      } else {                                                  \
+        for (; r0 + ROWS <= (n_rows); r0 += ROWS) CALL(ROWS, 1); \
+        for (; r0 + 4 <= (n_rows); r0 += 4) CALL(4, 1);         \
+        for (; r0 < (n_rows); r0++) CALL(1, 1);                 \
+      }                                                         \
+    }                                                           \
+  } while (0)
+
+static void TIER(forward_tile)(const void *E_, int64_t rows, int64_t stride,
+                               int64_t n_outputs, const void *zt_, int64_t columns,
+                               void *logits_) {
+  const REAL *E = E_;
+  const REAL *zt = zt_;
+  REAL *logits = logits_;
+#define CALL(R, N)                                                       \
+  TIER(forward_block)(R, N, E + r0 * stride, stride, n_outputs,          \
+                      zt + v0 * WIDTH, columns, logits + r0 * columns + v0 * WIDTH)
+  COVER(rows, columns / WIDTH, CALL);
+#undef CALL
+}
+
+static void TIER(backward_tile)(const void *E_, int64_t rows, int64_t stride,
+                                int64_t n_outputs, const void *g_, int64_t columns,
+                                void *dzt_) {
+  const REAL *E = E_;
+  const REAL *g = g_;
+  REAL *dzt = dzt_;
+#define CALL(R, N)                                                    \
+  TIER(backward_block)(R, N, E + r0, stride, rows, g + v0 * WIDTH,    \
+                       columns, dzt + r0 * columns + v0 * WIDTH)
+  COVER(n_outputs, columns / WIDTH, CALL);
+#undef CALL
+}
+
+static void TIER(update_tile)(void *E_, int64_t rows, int64_t stride, const void *g_,
+                              int64_t columns, int64_t depth, const void *z_,
+                              double rate_, const void *keep_) {
+  REAL *E = E_;
+  const REAL *g = g_;
+  const REAL *z = z_;
+  REAL rate = (REAL)rate_;
+  const REAL *keep = keep_;
+#define CALL(R, N)                                                            \
+  TIER(update_block)(R, N, g + r0 * columns, columns, depth, z + v0 * WIDTH,  \
+                     stride, rate, keep + v0 * WIDTH,                         \
+                     E + r0 * stride + v0 * WIDTH)
+  COVER(rows, stride / WIDTH, CALL);
+#undef CALL
+}
+
+/* ---- elementwise ---- */
+
+/* A few vectors of columns at once, so that a row's cache lines are used whole. */
+INLINE void TIER(exp_some_columns)(const int vectors, REAL *logits, int64_t rows,
+                                   int64_t columns, REAL *maximum, REAL *total) {
+  VEC high[4], sum[4];
+  UNROLL for (int v = 0; v < vectors; v++) {
+    high[v] = SPLAT(-REAL_MAX); /* that all are -inf is no NaN */
+    sum[v] = (VEC){};
+  }
+  for (int64_t r = 0; r < rows; r++) {
+    UNROLL for (int v = 0; v < vectors; v++) {
+      high[v] = TIER(max)(high[v], LOAD(logits + r * columns + v * WIDTH));
+    }
+  }
+  for (int64_t r = 0; r < rows; r++) {
+    UNROLL for (int v = 0; v < vectors; v++) {
+      REAL *at = logits + r * columns + v * WIDTH;
+      VEC e = TIER(exp_negative)(LOAD(at) - high[v]);
+      STORE(at, e);
+      sum[v] += e;
+    }
+  }
+  UNROLL for (int v = 0; v < vectors; v++) {
+    STORE(maximum + v * WIDTH, high[v]);
+    STORE(total + v * WIDTH, sum[v]);
+  }
+}
+
+/* Column by column of rows x columns logits: maximum[k]; logits[r, k] =
+ * exp(logits[r, k] - maximum[k]); total[k] = their sum. */
+static void TIER(exp_columns)(void *logits_, int64_t rows, int64_t columns,
+                              void *maximum_, void *total_) {
+  REAL *logits = logits_;
+  REAL *maximum = maximum_;
+  REAL *total = total_;
+  int64_t k = 0;
+  for (; k + 4 * WIDTH <= columns; k += 4 * WIDTH)
+    TIER(exp_some_columns)(4, logits + k, rows, columns, maximum + k, total + k);
+  for (; k < columns; k += WIDTH)
+    TIER(exp_some_columns)(1, logits + k, rows, columns, maximum + k, total + k);
+}
+
+/* factor[k] = exp(high[k] - maximum[k]) */
+static void TIER(exp_differences)(const void *high_, const double *maximum,
+                                  int64_t columns, void *factor_) {
+  const REAL *high = high_;
+  REAL *factor = factor_;
+  for (int64_t k = 0; k < columns; k += WIDTH) {
+    REAL least[WIDTH];
+    for (int lane = 0; lane < WIDTH; lane++) least[lane] = (REAL)maximum[k + lane];
+    STORE(factor + k, TIER(exp_negative)(LOAD(high + k) - LOAD(least)));
+  }
+}
+
+#if WIDTH > 4
+#define TRANSPOSES
+/* v[i][j] = v[j][i] */
+INLINE void TIER(exchange)(VEC *v) {
+  const IVEC lane = LANES_FROM_0;
+  /* Exchange the halves of blocks of 2, then 4, ... rows and columns. */
+  UNROLL for (int size = 1; size < WIDTH; size *= 2) {
+    IVEC second = (lane & size) != 0; /* -1 in the second half of a block */
+    IVEC to_upper = lane ^ (second & (size | WIDTH));
+    IVEC to_lower = lane ^ (second & WIDTH) ^ (~second & size);
+    UNROLL for (int i = 0; i < WIDTH; i++) {
+      if (i & size) continue;
+      VEC upper = v[i], lower = v[i + size];
+      v[i] = __builtin_shuffle(upper, lower, to_upper);
+      v[i + size] = __builtin_shuffle(upper, lower, to_lower);
+    }
+  }
+}
+#endif
+
+/* to[k, r] = from[r, k] */
+static void TIER(transpose)(const void *from_, int64_t stride, int64_t rows,
+                            int64_t columns, void *to_, int64_t to_stride) {
+  const REAL *from = from_;
+  REAL *to = to_;
+  int64_t r = 0;
+#ifdef TRANSPOSES
+  for (; r + WIDTH <= rows; r += WIDTH) {
+    int64_t k = 0;
+    for (; k + WIDTH <= columns; k += WIDTH) {
+      VEC v[WIDTH];
+      UNROLL for (int i = 0; i < WIDTH; i++) {
+        v[i] = LOAD(from + (r + i) * stride + k);
+      }
+      TIER(exchange)(v);
+      UNROLL for (int i = 0; i < WIDTH; i++) {
+        STORE(to + (k + i) * to_stride + r, v[i]);
+      }
+    }
+    for (; k < columns; k++)
+      for (int i = 0; i < WIDTH; i++)
+        to[k * to_stride + r + i] = from[(r + i) * stride + k];
+  }
+#endif
+  for (; r < rows; r++)
+    for (int64_t k = 0; k < columns; k++)
+      to[k * to_stride + r] = from[r * stride + k];
+}
+
+/* values[r, k] *= factor[k] */
+static void TIER(scale_columns)(void *values_, int64_t rows, int64_t columns,
+                                const void *factor_) {
+  REAL *values = values_;
+  const REAL *factor = factor_;
+  for (int64_t r = 0; r < rows; r++)
+    for (int64_t k = 0; k < columns; k += WIDTH) {
+      REAL *at = values + r * columns + k;
+      STORE(at, LOAD(at) * LOAD(factor + k));
+    }
+}
+
+/* values[i] = exp(values[i] - maximum); returns their sum. */
+static double TIER(exp_row)(void *values_, int64_t n, double *maximum) {
+  REAL *values = values_;
+  REAL high = values[0];
+  int64_t i = 0;
+  if (n >= WIDTH) {
+    VEC highs = LOAD(values);
+    for (; i + WIDTH <= n; i += WIDTH) highs = TIER(max)(highs, LOAD(values + i));
+    for (int lane = 0; lane < WIDTH; lane++)
+      high = highs[lane] > high ? highs[lane] : high;
+  }
+  for (; i < n; i++) high = values[i] > high ? values[i] : high;
+  double total = 0;
+  i = 0;
+  while (i + WIDTH <= n) {
+    /* Short sums in float32, added up in float64. */
+    int64_t stop = i + 64 * WIDTH < n ? i + 64 * WIDTH : n;
+    VEC part = (VEC){};
+    for (; i + WIDTH <= stop; i += WIDTH) {
+      VEC e = TIER(exp_negative)(LOAD(values + i) - high);
+      STORE(values + i, e);
+      part += e;
+    }
+    for (int lane = 0; lane < WIDTH; lane++) total += part[lane];
+  }
+  for (; i < n; i++) {
+    VEC e = TIER(exp_negative)(SPLAT(values[i] - high));
+    values[i] = e[0];
+    total += e[0];
+  }
+  *maximum = high;
+  return total;
+}
+
+/* values = tanh(values); tanh(v) = sign(v) (1 - e) / (1 + e), e = exp(-2 |v|) */
+static void TIER(tanh)(void *values_, int64_t n) {
+  REAL *values = values_;
+#ifdef REAL_IS_FLOAT
+  for (int64_t i = 0; i < n; i += WIDTH) {
+    VEC v = (VEC){};
+    int64_t count = n - i < WIDTH ? n - i : WIDTH;
+    memcpy(&v, values + i, count * sizeof(REAL));
+    IVEC sign = (IVEC)v & INT32_MIN;
+    VEC e = TIER(exp_negative)((VEC)((IVEC)v | INT32_MIN) * 2.0f);
+    v = (VEC)((IVEC)((1.0f - e) / (1.0f + e)) | sign);
+    memcpy(values + i, &v, count * sizeof(REAL));
+  }
+#else
+  for (int64_t i = 0; i < n; i++) values[i] = tanh(values[i]);
+#endif
+}
+
+/* ---- one example at a time: each output row is read or written once ---- */
+
+INLINE REAL TIER(total)(VEC v) {
+#ifdef REAL_IS_FLOAT
+  typedef float quad __attribute__((vector_size(16)));
+  union {
+    VEC v;
+    quad q[WIDTH / 4];
+  } parts = {v};
+  quad sum = parts.q[0];
+  for (int i = 1; i < WIDTH / 4; i++) sum += parts.q[i];
+  return (sum[0] + sum[1]) + (sum[2] + sum[3]);
+#else
+  REAL sum = v[0];
+  for (int lane = 1; lane < WIDTH; lane++) sum += v[lane];
+  return sum;
+#endif
+}
+
+/* logits[r] = sum_d E[r, d] z[d], to the bits of `forward_tile` for a column z: the
+ * terms of a row are added up in their order, so rows go side by side. */
+static void TIER(forward_column)(const void *E_, int64_t rows, int64_t stride,
+                                 int64_t n_outputs, const void *z_,
+                                 void *logits_) {
+  const REAL *E = E_, *z = z_;
+  REAL *logits = logits_;
+#ifdef TRANSPOSES
+  for (int64_t r = 0; r < rows; r += WIDTH) {
+    const REAL *row = E + r * stride;
+    int64_t n_rows = rows - r < WIDTH ? rows - r : WIDTH;
+    VEC sum = (VEC){};
+    for (int64_t d = 0; d < n_outputs; d += WIDTH) {
+      int64_t depth = n_outputs - d < WIDTH ? n_outputs - d : WIDTH;
+      VEC v[WIDTH];
+      if (n_rows == WIDTH && depth == WIDTH) {
+        UNROLL for (int i = 0; i < WIDTH; i++) {
+          __builtin_prefetch(row + (WIDTH + i) * stride + d);
+          v[i] = LOAD(row + i * stride + d);
+        }
+        TIER(exchange)(v);
+        UNROLL for (int i = 0; i < WIDTH; i++) sum += v[i] * SPLAT(z[d + i]);
+      } else {
+        for (int i = 0; i < WIDTH; i++) {
+          v[i] = (VEC){};
+          if (i < n_rows) memcpy(&v[i], row + i * stride + d, depth * sizeof(REAL));
+        }
+        TIER(exchange)(v);
+        for (int i = 0; i < depth; i++) sum += v[i] * SPLAT(z[d + i]);
+      }
+    }
+    memcpy(logits + r, &sum, n_rows * sizeof(REAL));
+  }
+#else
+  for (int64_t r = 0; r < rows; r += 8) {
+    int64_t n_rows = rows - r < 8 ? rows - r : 8;
+    REAL sum[8] = {0};
+    for (int64_t d = 0; d < n_outputs; d++)
+      for (int64_t i = 0; i < n_rows; i++) sum[i] += E[(r + i) * stride + d] * z[d];
+    memcpy(logits + r, sum, n_rows * sizeof(REAL));
+  }
+#endif
+}
+
+/* `exp_columns` for one column, to the bits. */
+static void TIER(exp_column)(void *logits_, int64_t rows, void *maximum_,
+                             void *total_) {
+  REAL *logits = logits_, *maximum = maximum_, *total = total_;
+  VEC highs = SPLAT(-REAL_MAX);
+  int64_t r = 0;
+  for (; r + WIDTH <= rows; r += WIDTH) highs = TIER(max)(highs, LOAD(logits + r));
+  REAL high = highs[0], sum = 0;
+  for (int lane = 1; lane < WIDTH; lane++)
+    high = high > highs[lane] ? high : highs[lane];
+  for (; r < rows; r++) high = high > logits[r] ? high : logits[r];
+  for (r = 0; r + WIDTH <= rows; r += WIDTH)
+    STORE(logits + r, TIER(exp_negative)(LOAD(logits + r) - SPLAT(high)));
+  for (; r < rows; r++) {
+    VEC e = TIER(exp_negative)(SPLAT(logits[r] - high));
+    logits[r] = e[0];
+  }
+  for (r = 0; r < rows; r++) sum += logits[r];
+  *maximum = high;
+  *total = sum;
+}
+
+/* logits[r] = E[r] . z */
+static void TIER(row_dots)(const void *E_, int64_t rows, int64_t stride, const void *z_,
+                           void *logits_) {
+  const REAL *E = E_;
+  const REAL *z = z_;
+  REAL *logits = logits_;
+  /* The processor foresees one stream from its cache well enough, but not from
+   * memory; asked for too early, lines of a small matrix drive each other out. */
+  int64_t ahead = rows * stride * (int64_t)sizeof(REAL) > LARGEST_IN_CACHE ? 8 * stride : 0;
+  for (int64_t r = 0; r < rows; r++) {
+    const REAL *row = E + r * stride;
+    VEC sum = (VEC){};
+    for (int64_t i = 0; i < stride; i += WIDTH) {
+      __builtin_prefetch(row + ahead + i);
+      sum += LOAD(row + i) * LOAD(z + i);
+    }
+    logits[r] = TIER(total)(sum);
+  }
+}
+
+/* Section 3.2, step 2(a), in one pass over the rows:
+ *   dz += g[r] E[r];  E[r] = keep * E[r] + rate g[r] z */
+static void TIER(row_updates)(void *E_, int64_t rows, int64_t stride, const void *z_,
+                              const void *g_, double rate_, const void *keep_,
+                              void *dz_) {
+  REAL *E = E_;
+  const REAL *z = z_;
+  const REAL *g = g_;
+  REAL rate = (REAL)rate_;
+  const REAL *keep = keep_;
+  REAL *dz = dz_;
+  int64_t r = 0;
+  for (; r + ABREAST <= rows; r += ABREAST) {
+    REAL *row = E + r * stride;
+    VEC slope[ABREAST];
+    UNROLL for (int q = 0; q < ABREAST; q++) slope[q] = SPLAT(g[r + q]);
+    for (int64_t i = 0; i < stride; i += WIDTH) {
+      VEC x = LOAD(z + i) * rate, k = LOAD(keep + i), down = LOAD(dz + i);
+      UNROLL for (int q = 0; q < ABREAST; q++) {
+        REAL *at = row + q * stride + i;
+        __builtin_prefetch(at + ABREAST * stride, 1);
+        VEC w = LOAD(at);
+        down += slope[q] * w;
+        STORE(at, k * w + slope[q] * x);
+      }
+      STORE(dz + i, down);
+    }
+  }
+  for (; r < rows; r++)
+    for (int64_t i = 0; i < stride; i += WIDTH) {
+      VEC w = LOAD(E + r * stride + i);
+      STORE(dz + i, LOAD(dz + i) + g[r] * w);
+      STORE(E + r * stride + i, LOAD(keep + i) * w + rate * g[r] * LOAD(z + i));
+    }
+}
+
+/* ---- Adam ---- */
+
+/* For each number: first = b1 first + (1 - b1) g; second = b2 second + (1 - b2) g^2;
+ * values = keep * values - rate * first / (sqrt(second) + epsilon). `keep` has one
+ * number for all, or one for each if `keep_each`. */
+static void TIER(adam)(void *values_, const void *gradient_, void *first_,
+                       void *second_, int64_t n, const void *keep_, int keep_each,
+                       const Moments *by) {
+  REAL *values = values_, *first = first_, *second = second_;
+  const REAL *gradient = gradient_, *keep = keep_;
+  for (int64_t i = 0; i < n; i += WIDTH) {
+    int64_t count = n - i < WIDTH ? n - i : WIDTH;
+    VEC v = (VEC){}, g = (VEC){}, m = (VEC){}, s = (VEC){}, k = SPLAT(keep[0]), root;
+    if (count == WIDTH) {
+      v = LOAD(values + i), g = LOAD(gradient + i);
+      m = LOAD(first + i), s = LOAD(second + i);
+      if (keep_each) k = LOAD(keep + i);
+    } else {
+      memcpy(&v, values + i, count * sizeof(REAL));
+      memcpy(&g, gradient + i, count * sizeof(REAL));
+      memcpy(&m, first + i, count * sizeof(REAL));
+      memcpy(&s, second + i, count * sizeof(REAL));
+      if (keep_each) memcpy(&k, keep + i, count * sizeof(REAL));
+    }
+    m = m * (REAL)by->beta_1 + g * (REAL)(1 - by->beta_1);
+    s = s * (REAL)by->beta_2 + g * g * (REAL)(1 - by->beta_2);
+    for (int lane = 0; lane < WIDTH; lane++) root[lane] = SQUARE_ROOT(s[lane]);
+    v = v * k + m * (REAL)by->rate / (root + (REAL)by->epsilon);
+    if (count == WIDTH) {
+      STORE(values + i, v);
+      STORE(first + i, m);
+      STORE(second + i, s);
+    } else {
+      memcpy(values + i, &v, count * sizeof(REAL));
+      memcpy(first + i, &m, count * sizeof(REAL));
+      memcpy(second + i, &s, count * sizeof(REAL));
+    }
+  }
+}
+
+static const Loops TIER(loops) = {
+    TIER(forward_tile), TIER(backward_tile), TIER(update_tile),
+    TIER(exp_columns),  TIER(scale_columns), TIER(exp_row),
+    TIER(tanh),         TIER(row_dots),      TIER(row_updates),
+    TIER(transpose),    TIER(exp_differences), TIER(adam),
+    TIER(forward_column), TIER(exp_column),
+    SMALL_LOOPS,
+};
+
+#undef VEC
+#undef IVEC
+#undef LOAD
+#undef STORE
+#undef SPLAT
+#undef UNROLL
+#undef ZERO_BLOCK
+#undef ADD_PRODUCT
+#undef COVER
+#undef TIER
+#undef WIDTH
+#undef ROWS
+#undef ABREAST
+#undef LANES_FROM_0
+#undef TRANSPOSES

@@ -1,0 +1,132 @@
+/* The loops of the network for each instruction set, and the choice among them. */
+#ifndef NPLM_TIERS_H
+#define NPLM_TIERS_H
+
+#include <float.h>
+#include <math.h>
+
+#include "loops.h"
+
+#define INLINE static inline __attribute__((always_inline))
+
+/* Bytes of a matrix that a processor's last cache is likely to hold. */
+#define LARGEST_IN_CACHE (1 << 25)
+
+/* Vectors never cross a function that is not inlined: no ABI to warn about. */
+#pragma GCC diagnostic ignored "-Wpsabi"
+
+/* ---- float ---- */
+
+#define REAL float
+#define INT int32_t
+#define REAL_IS_FLOAT
+#define REAL_MAX FLT_MAX
+#define SQUARE_ROOT sqrtf
+#define SMALL(name) name##_float
+#include "small.h"
+#define SMALL_LOOPS                                                             \
+  choose_float, add_targets_float, raise_float, add_scaled_float, share_float,  \
+      fill_float, scale_float, fade_float, subtract_float, add_float, dot_float,    \
+      tanh_slopes_float, outer_float
+
+#define TIER(name) name##_plain
+#define WIDTH 4
+#define ROWS 4
+#define ABREAST 4
+#include "tier.h"
+
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+#define NPLM_X86_TIERS
+
+#pragma GCC push_options
+#pragma GCC target("avx2,fma")
+#define TIER(name) name##_avx2
+#define WIDTH 8
+#define LANES_FROM_0 {0, 1, 2, 3, 4, 5, 6, 7}
+#define ROWS 6
+#define ABREAST 4
+#include "tier.h"
+#pragma GCC pop_options
+
+#pragma GCC push_options
+#pragma GCC target("avx512f,avx512dq,avx512bw,avx512vl,avx2,fma")
+#define TIER(name) name##_avx512
+#define WIDTH 16
+#define LANES_FROM_0 {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}
+#define ROWS 12
+#define ABREAST 8
+#include "tier.h"
+#pragma GCC pop_options
+#endif
+
+#undef REAL
+#undef INT
+#undef REAL_IS_FLOAT
+#undef REAL_MAX
+#undef SQUARE_ROOT
+#undef SMALL_LOOPS
+
+/* ---- double ---- */
+
+#define REAL double
+#define INT int64_t
+#define REAL_MAX DBL_MAX
+#define SQUARE_ROOT sqrt
+#define SMALL(name) name##_double
+#include "small.h"
+#define SMALL_LOOPS                                                                \
+  choose_double, add_targets_double, raise_double, add_scaled_double,              \
+      share_double, fill_double, scale_double, fade_double, subtract_double,       \
+      add_double, dot_double, tanh_slopes_double, outer_double
+
+#define TIER(name) name##_double_plain
+#define WIDTH 2
+#define ROWS 4
+#define ABREAST 4
+#include "tier.h"
+
+#ifdef NPLM_X86_TIERS
+#pragma GCC push_options
+#pragma GCC target("avx2,fma")
+#define TIER(name) name##_double_avx2
+#define WIDTH 4
+#define ROWS 6
+#define ABREAST 4
+#include "tier.h"
+#pragma GCC pop_options
+
+#pragma GCC push_options
+#pragma GCC target("avx512f,avx512dq,avx512bw,avx512vl,avx2,fma")
+#define TIER(name) name##_double_avx512
+#define WIDTH 8
+#define LANES_FROM_0 {0, 1, 2, 3, 4, 5, 6, 7}
+#define ROWS 12
+#define ABREAST 8
+#include "tier.h"
+#pragma GCC pop_options
+#endif
+
+#undef REAL
+#undef INT
+#undef REAL_MAX
+#undef SQUARE_ROOT
+#undef SMALL_LOOPS
+
+/* The loops of a tier by name, NULL where this processor lacks it. */
+static const Loops *find_loops(const char *tier, int is_double) {
+  if (strcmp(tier, "plain") == 0)
+    return is_double ? &loops_double_plain : &loops_plain;
+#ifdef NPLM_X86_TIERS
+  __builtin_cpu_init();
+  if (strcmp(tier, "avx2") == 0 && __builtin_cpu_supports("avx2") &&
+      __builtin_cpu_supports("fma"))
+    return is_double ? &loops_double_avx2 : &loops_avx2;
+  if (strcmp(tier, "avx512") == 0 && __builtin_cpu_supports("avx512f") &&
+      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") &&
+      __builtin_cpu_supports("avx512vl"))
+    return is_double ? &loops_double_avx512 : &loops_avx512;
+#endif
+  return NULL;
+}
+
+#endif

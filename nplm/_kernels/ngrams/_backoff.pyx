@@ -1,0 +1,158 @@
+"""Look-ups in a back-off model: one word of many contexts, or all words of each."""
+
+from nplm._kernels.ngrams._tree cimport Tree, descend, find_child, find_follower
+
+
+def backoff_prob(
+    Tree tree,
+    const float[::1] prob,
+    const float[::1] bow,
+    const int[:, :] X,
+    const int[:] y,
+    int[::1] path,
+    double[::1] out,
+):
+    """Probability of each next word: the longest context that knows it decides.
+
+    The weights of the longer contexts multiply it. `path` is scratch of
+    ``X.shape[1] + 1`` entries.
+
+    Equivalent to ``backoff_distribution(...); out[:] = rows[np.arange(len(y)), y]``.
+    """
+    cdef Py_ssize_t row
+    cdef int depth, context, i
+    cdef double scale
+    with nogil:
+        for row in range(X.shape[0]):
+            depth = descend(tree, X, row, path)
+            scale = 1
+            i = -1
+            while depth > 0:
+                context = path[depth]
+                i = find_follower(tree, context, y[row])
+                if i >= 0:
+                    break
+                scale *= bow[context]
+                depth -= 1
+            # The root knows every word: the follower y is at index y.
+            out[row] = scale * prob[i if depth > 0 else y[row]]
+
+
+def backoff_distribution(
+    Tree tree,
+    const float[::1] prob,
+    const float[::1] bow,
+    const int[:, :] X,
+    int[::1] path,
+    double[:, ::1] out,
+):
+    """Probability of every word after each context, a row of `out` each.
+
+    `path` is scratch of ``X.shape[1] + 1`` entries.
+
+    Equivalent to, for each row, ``p = prob[:n_words].copy()`` and then for each
+    context c of the row in the tree, shortest first, ``p *= bow[c];
+    p[words[start[c]:start[c + 1]]] = prob[start[c]:start[c + 1]]``.
+    """
+    cdef Py_ssize_t row
+    cdef int depth, level, context, i
+    cdef double scale
+    with nogil:
+        for row in range(X.shape[0]):
+            depth = descend(tree, X, row, path)
+            # Shortest context first, so that longer ones overwrite; the weights
+            # still to come multiply once instead of at every level.
+            for level in range(depth + 1):
+                scale = 1
+                for i in range(depth, level, -1):
+                    scale *= bow[path[i]]
+                context = path[level]
+                for i in range(tree.start[context], tree.start[context + 1]):
+                    out[row, tree.words[i]] = scale * prob[i]
+
+
+def find_contexts(Tree tree, const int[:, :] X, int[::1] path, int[::1] out):
+    """Number of each whole context, or -1.
+
+    `path` is scratch of ``X.shape[1] + 1`` entries.
+
+    Equivalent to looking each row of X up in a dictionary of contexts.
+    """
+    cdef Py_ssize_t row
+    cdef int depth
+    with nogil:
+        for row in range(X.shape[0]):
+            depth = descend(tree, X, row, path)
+            out[row] = path[depth] if depth == X.shape[1] else -1
+
+
+def find_ngrams(Tree tree, const int[::1] contexts, const int[:] y, int[::1] out):
+    """Index of each n-gram ``(contexts[i], y[i])`` in `words`, or -1.
+
+    Equivalent to ``out[i] = -1`` where ``contexts[i] < 0`` or the word is not
+    among ``words[start[c]:start[c + 1]]``, else its place there.
+    """
+    cdef Py_ssize_t i
+    cdef int c
+    with nogil:
+        for i in range(contexts.shape[0]):
+            c = contexts[i]
+            out[i] = -1 if c < 0 else find_follower(tree, c, y[i])
+
+
+cdef int context_after(
+    Tree tree, const int[::1] parent, int context, int word, int[::1] path
+) noexcept nogil:
+    """Number of the context made of the words of `context` and then `word`, or -1."""
+    cdef int n = 0
+    cdef int found = 1 + word
+    while context > 0:
+        path[n] = context  # the longest first
+        n += 1
+        context = parent[context]
+    while n > 0 and found >= 0:
+        n -= 1
+        found = find_child(tree, found, tree.context_word[path[n]])
+    return found
+
+
+def contexts_made(
+    Tree tree,
+    const int[::1] parent,
+    int[::1] slot,
+    int[::1] path,
+    int[::1] made,
+):
+    """For each n-gram (c, w), the number of the context c w, or -1.
+
+    `made` has an entry for each n-gram of less than the highest order; `slot` and
+    `path` are scratch of ``n_words`` entries and of one for each order.
+
+    Equivalent to looking up ``(*words_of(c), w)`` from the root for each n-gram.
+    """
+    cdef int level, above, context, first, last, i, word, below
+    with nogil:
+        for i in range(tree.start[1] if made.shape[0] > 0 else 0):
+            made[i] = 1 + tree.words[i]
+        for level in range(1, <int> tree.level_start.shape[0] - 2):
+            for above in range(tree.level_start[level - 1], tree.level_start[level]):
+                first = tree.start[above]
+                last = tree.start[above + 1]
+                for i in range(first, last):
+                    slot[tree.words[i]] = i
+                for context in range(
+                    tree.child_start[above], tree.child_start[above + 1]
+                ):
+                    for i in range(tree.start[context], tree.start[context + 1]):
+                        # c w is c' w and one older word. A pruned model may lack
+                        # c' w among its n-grams: then what is in the slot is not
+                        # its, and it is looked up from the root.
+                        word = tree.words[i]
+                        below = slot[word]
+                        if first <= below < last and tree.words[below] == word:
+                            below = made[below]
+                        else:
+                            below = context_after(tree, parent, above, word, path)
+                        made[i] = -1 if below < 0 else find_child(
+                            tree, below, tree.context_word[context]
+                        )

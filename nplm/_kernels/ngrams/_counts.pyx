@@ -1,0 +1,219 @@
+"""Counting: pairs of numbers ranked and counted by radix sort."""
+
+from libc.stdint cimport int64_t, uint64_t
+from libc.stdlib cimport free, malloc
+from libc.string cimport memset
+
+from nplm._kernels.ngrams._tree cimport Tree
+
+# A digit of 11 bits: its 2048 write positions stay in the cache.
+cdef enum:
+    MAX_DIGIT_BITS = 11
+    MAX_DIGITS = 1 << MAX_DIGIT_BITS
+
+
+cdef int bit_length(uint64_t value) noexcept nogil:
+    cdef int bits = 0
+    while value:
+        value >>= 1
+        bits += 1
+    return bits
+
+
+cdef struct Pairs:
+    # Pairs packed in keys, and (where wanted) the row each came from.
+    uint64_t* keys
+    int* rows
+    uint64_t* spare_keys
+    int* spare_rows
+    Py_ssize_t n
+    int right_bits
+    int bits
+
+
+cdef bint allocate(Pairs* pairs, Py_ssize_t n, bint with_rows) noexcept nogil:
+    """Whether memory was found; `release` in either case."""
+    pairs.n = n
+    pairs.keys = <uint64_t*> malloc(n * sizeof(uint64_t))
+    pairs.spare_keys = <uint64_t*> malloc(n * sizeof(uint64_t))
+    pairs.rows = <int*> malloc(n * sizeof(int)) if with_rows else NULL
+    pairs.spare_rows = <int*> malloc(n * sizeof(int)) if with_rows else NULL
+    if pairs.keys == NULL or pairs.spare_keys == NULL:
+        return False
+    return not with_rows or (pairs.rows != NULL and pairs.spare_rows != NULL)
+
+
+cdef void release(Pairs* pairs) noexcept nogil:
+    free(pairs.keys)
+    free(pairs.spare_keys)
+    free(pairs.rows)
+    free(pairs.spare_rows)
+
+
+cdef void pack(
+    Pairs* pairs, const int[:] left, const int[:] right, int n_left, int n_right
+) noexcept nogil:
+    cdef Py_ssize_t i
+    pairs.right_bits = bit_length(n_right - 1)
+    pairs.bits = pairs.right_bits + bit_length(n_left - 1)
+    for i in range(pairs.n):
+        pairs.keys[i] = (<uint64_t> left[i] << pairs.right_bits) | <uint64_t> right[i]
+    if pairs.rows != NULL:
+        for i in range(pairs.n):
+            pairs.rows[i] = <int> i
+
+
+cdef void radix_sort(Pairs* pairs) noexcept nogil:
+    """Sort by key, least significant digit first; equal keys keep their order."""
+    cdef Py_ssize_t place[MAX_DIGITS]
+    cdef Py_ssize_t i, total, size, to
+    cdef uint64_t digit, mask
+    cdef int n_passes = (pairs.bits + MAX_DIGIT_BITS - 1) // MAX_DIGIT_BITS
+    cdef int digit_bits, shift
+    cdef int step
+    if n_passes == 0:
+        return
+    digit_bits = (pairs.bits + n_passes - 1) // n_passes
+    mask = (1 << digit_bits) - 1
+    for step in range(n_passes):
+        shift = step * digit_bits
+        memset(place, 0, sizeof(place))
+        for i in range(pairs.n):
+            place[(pairs.keys[i] >> shift) & mask] += 1
+        total = 0
+        for digit in range(mask + 1):
+            size = place[digit]
+            place[digit] = total
+            total += size
+        for i in range(pairs.n):
+            digit = (pairs.keys[i] >> shift) & mask
+            to = place[digit]
+            place[digit] = to + 1
+            pairs.spare_keys[to] = pairs.keys[i]
+            if pairs.rows != NULL:
+                pairs.spare_rows[to] = pairs.rows[i]
+        pairs.keys, pairs.spare_keys = pairs.spare_keys, pairs.keys
+        pairs.rows, pairs.spare_rows = pairs.spare_rows, pairs.rows
+
+
+cdef int number_pairs(
+    const int[:] left,
+    const int[:] right,
+    int n_right,
+    int[::1] start,
+    int[::1] words,
+    int[::1] rank,
+    int64_t[::1] counts,
+) except -1:
+    """Number the distinct pairs, with their `rank` or their `counts` (else None)."""
+    cdef Pairs pairs
+    cdef Py_ssize_t i
+    cdef int n_left = <int> start.shape[0] - 1
+    cdef int n_distinct = 0
+    cdef int left_done = 0
+    cdef int row_left
+    cdef uint64_t mask
+    cdef bint with_rows = rank is not None
+    cdef bint enough
+    with nogil:
+        enough = allocate(&pairs, left.shape[0], with_rows)
+        if enough:
+            pack(&pairs, left, right, n_left, n_right)
+            radix_sort(&pairs)
+            mask = (<uint64_t> 1 << pairs.right_bits) - 1
+            for i in range(pairs.n):
+                if i == 0 or pairs.keys[i] != pairs.keys[i - 1]:
+                    row_left = <int> (pairs.keys[i] >> pairs.right_bits)
+                    while left_done <= row_left:
+                        start[left_done] = n_distinct
+                        left_done += 1
+                    words[n_distinct] = <int> (pairs.keys[i] & mask)
+                    if not with_rows:
+                        counts[n_distinct] = 0
+                    n_distinct += 1
+                if with_rows:
+                    rank[pairs.rows[i]] = n_distinct - 1
+                else:
+                    counts[n_distinct - 1] += 1
+            while left_done <= n_left:
+                start[left_done] = n_distinct
+                left_done += 1
+        release(&pairs)
+    if not enough:
+        raise MemoryError(f"no memory to sort {left.shape[0]} pairs")
+    return n_distinct
+
+
+def rank_pairs(
+    const int[:] left,
+    const int[:] right,
+    int n_right,
+    int[::1] start,
+    int[::1] words,
+    int[::1] rank,
+):
+    """Number the distinct pairs (left, right) in sorted order.
+
+    ``words[start[l]:start[l + 1]]`` become the distinct values of `right` beside
+    ``left == l``, sorted; ``rank[i]`` the index in `words` of row i's pair.
+    Returns the number of distinct pairs.
+
+    Equivalent to ``pairs, rank[:] = np.unique(left * n_right + right,
+    return_inverse=True); words[:len(pairs)] = pairs % n_right;
+    start[:] = np.searchsorted(pairs // n_right, np.arange(len(start)))``.
+    """
+    return number_pairs(left, right, n_right, start, words, rank, None)
+
+
+def count_pairs(
+    const int[:] left,
+    const int[:] right,
+    int n_right,
+    int[::1] start,
+    int[::1] words,
+    int64_t[::1] counts,
+):
+    """Count the distinct pairs (left, right).
+
+    ``words[start[l]:start[l + 1]]`` become the distinct values of `right` beside
+    ``left == l``, sorted, and `counts` how often each occurs. Returns the number
+    of distinct pairs.
+
+    Equivalent to ``pairs, counts[:len(pairs)] = np.unique(left * n_right + right,
+    return_counts=True); words[:len(pairs)] = pairs % n_right;
+    start[:] = np.searchsorted(pairs // n_right, np.arange(len(start)))``.
+    """
+    return number_pairs(left, right, n_right, start, words, None, counts)
+
+
+def continuation_counts(
+    Tree tree, const int64_t[::1] counts, int[::1] slot, int64_t[::1] out
+):
+    """Distinct words before each n-gram, N1+(. c w) of Chen and Goodman (1999).
+
+    The children of a context c are its extensions by an older word, so the
+    count of a follower w is the number of children that w follows too. An
+    n-gram whose context is never extended (the longest order, or a context
+    that begins at a boundary; in a text of single words, all) keeps its raw
+    count. `slot` is scratch of ``n_words`` entries.
+
+    Equivalent to, for each context c with children that anything follows,
+    ``out[start[c]:start[c + 1]] = np.bincount(words[start[child_start[c]]:
+    start[child_start[c + 1]]], minlength=n_words)[words[start[c]:start[c + 1]]]``.
+    """
+    cdef int context, first, last, i
+    with nogil:
+        for context in range(<int> tree.child_start.shape[0] - 1):
+            # Children are contiguous, hence so are their followers.
+            first = tree.start[tree.child_start[context]]
+            last = tree.start[tree.child_start[context + 1]]
+            # The root has every word as a child, whether anything follows or not.
+            if first == last:
+                for i in range(tree.start[context], tree.start[context + 1]):
+                    out[i] = counts[i]
+                continue
+            for i in range(tree.start[context], tree.start[context + 1]):
+                out[i] = 0
+                slot[tree.words[i]] = i
+            for i in range(first, last):
+                out[slot[tree.words[i]]] += 1

@@ -1,0 +1,101 @@
+"""Relative frequencies of all orders, side by side or mixed (section 4.1)."""
+
+from libc.stdint cimport int64_t
+
+from nplm._kernels.ngrams._tree cimport Tree, descend, find_follower
+
+
+def relative_frequencies(
+    Tree tree,
+    const int64_t[::1] counts,
+    const int64_t[::1] totals,
+    const int[:, :] X,
+    const int[:] y,
+    int[::1] path,
+    double[:, ::1] out,
+):
+    """Fill ``out[i, k]`` with p_k(y[i]) of the paper's mixture.
+
+    p_0 is uniform and p_k the relative frequency after the nearest k - 1 words,
+    or p_{k-1} where these were never seen as a context. `path` is scratch of
+    ``X.shape[1] + 1`` entries.
+
+    Equivalent to, for a row and each of its contexts c seen,
+    ``out[i, k] = counts[c, y] / totals[c]``.
+    """
+    cdef Py_ssize_t row
+    cdef int depth, level, context, i
+    cdef double p
+    with nogil:
+        for row in range(X.shape[0]):
+            depth = descend(tree, X, row, path)
+            out[row, 0] = 1.0 / tree.start[1]
+            p = <double> counts[y[row]] / totals[0]
+            out[row, 1] = p
+            for level in range(1, <int> X.shape[1] + 1):
+                if level <= depth and totals[path[level]] > 0:
+                    context = path[level]
+                    i = find_follower(tree, context, y[row])
+                    p = <double> counts[i] / totals[context] if i >= 0 else 0.0
+                out[row, level + 1] = p
+
+
+def context_frequencies(
+    Tree tree,
+    const int64_t[::1] totals,
+    const int[:, :] X,
+    int[::1] path,
+    int64_t[::1] out,
+):
+    """Fill `out` with how often each whole context was seen, 0 if never.
+
+    `path` is scratch of ``X.shape[1] + 1`` entries.
+
+    Equivalent to ``out[i] = totals[c]`` for the context c that is row i of X.
+    """
+    cdef Py_ssize_t row
+    cdef int depth
+    with nogil:
+        for row in range(X.shape[0]):
+            depth = descend(tree, X, row, path)
+            out[row] = totals[path[depth]] if depth == X.shape[1] else 0
+
+
+def mixed_frequencies(
+    Tree tree,
+    const int64_t[::1] counts,
+    const int64_t[::1] totals,
+    const double[:, ::1] weights,
+    const int[:, :] X,
+    int[::1] path,
+    double[:, ::1] out,
+):
+    """Fill each row of `out` with the mixture of all orders for every word.
+
+    ``weights[i]`` are the weights of row i. `path` is scratch of
+    ``X.shape[1] + 1`` entries.
+
+    Equivalent to ``out[i, w] = weights[i] @ p`` with p the row that
+    ``relative_frequencies`` gives for the next word w.
+    """
+    cdef Py_ssize_t row, word
+    cdef int depth, level, context, i
+    cdef double scale, weight
+    with nogil:
+        for row in range(X.shape[0]):
+            depth = descend(tree, X, row, path)
+            # An order whose context is unseen falls back on the one below, so
+            # that order takes its weight.
+            while depth > 0 and totals[path[depth]] == 0:
+                depth -= 1
+            for word in range(out.shape[1]):
+                out[row, word] = weights[row, 0] / out.shape[1]
+            for level in range(depth + 1):
+                weight = weights[row, level + 1]
+                if level == depth:
+                    for i in range(depth + 2, <int> weights.shape[1]):
+                        weight += weights[row, i]
+                context = path[level]
+                scale = weight / totals[context]
+                for i in range(tree.start[context], tree.start[context + 1]):
+                    out[row, tree.words[i]] += scale * counts[i]

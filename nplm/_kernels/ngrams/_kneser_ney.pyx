@@ -1,0 +1,125 @@
+"""Kneser-Ney probabilities and back-off weights in one sweep of the tree."""
+
+from libc.stdint cimport int64_t
+
+from nplm._kernels.ngrams._tree cimport Tree
+
+
+cdef inline int discount_class(int64_t count) noexcept nogil:
+    """0, 1 or 2: the discount of n-grams seen once, twice, more often."""
+    return <int> (count - 1) if count < 3 else 2
+
+
+cdef void estimate(
+    Tree tree,
+    int context,
+    const int64_t[::1] counts,
+    const double[::1] discounts,
+    int64_t min_count,
+    bint interpolate,
+    const double[::1] lower,
+    double[::1] prob,
+    double[::1] bow,
+) noexcept nogil:
+    """Estimate the followers and the weight of one context.
+
+    ``lower[w]`` is the probability of w one order below.
+    """
+    cdef int begin = tree.start[context]
+    cdef int end = tree.start[context + 1]
+    cdef int i
+    cdef int n_seen = 0
+    cdef int n_kept = 0
+    cdef int64_t total = 0
+    cdef double discounted = 0
+    cdef double sum_kept = 0
+    cdef double sum_lower = 0
+    cdef double gamma, p
+    for i in range(begin, end):
+        if counts[i] > 0:
+            n_seen += 1
+            total += counts[i]
+            discounted += discounts[discount_class(counts[i])]
+    if total == 0:
+        bow[context] = 1
+        for i in range(begin, end):
+            prob[i] = lower[tree.words[i]]
+        return
+    # The mass taken off, (D1 N1 + D2 N2 + D3+ N3+) / total: equation (27) of
+    # Chen and Goodman (1999).
+    gamma = discounted / total
+    for i in range(begin, end):
+        if counts[i] > 0 and counts[i] >= min_count:
+            p = (counts[i] - discounts[discount_class(counts[i])]) / total
+            if interpolate:
+                p += gamma * lower[tree.words[i]]
+            prob[i] = p
+            n_kept += 1
+            sum_kept += p
+            sum_lower += lower[tree.words[i]]
+    if n_kept == lower.shape[0]:
+        # Every word follows: no word is left to back off to, and the mass taken
+        # off goes back to all, as interpolation gives it.
+        bow[context] = gamma
+        if not interpolate:
+            for i in range(begin, end):
+                prob[i] += gamma * lower[tree.words[i]]
+        return
+    if interpolate and n_kept == n_seen:
+        bow[context] = gamma
+    else:
+        # The mass of the n-grams cut falls to the lower order too.
+        bow[context] = (1 - sum_kept) / (1 - sum_lower)
+    for i in range(begin, end):
+        if counts[i] == 0 or counts[i] < min_count:
+            prob[i] = bow[context] * lower[tree.words[i]]
+
+
+def kneser_ney(
+    Tree tree,
+    int level,
+    int first,
+    int last,
+    const int64_t[::1] counts,
+    const double[:, ::1] discounts,
+    const int64_t[::1] min_counts,
+    bint interpolate,
+    double[::1] lower,
+    double[::1] prob,
+    double[::1] bow,
+):
+    """Fill the probability of n-grams and the weight of their contexts.
+
+    Those of `level`: its contexts are the children of ``first <= parent < last``,
+    which are done; at level 0 it is the root alone.
+
+    `counts` are the modified counts a(c, w) (``continuation_counts``). Below the
+    unigrams stands the uniform distribution 1 / ``n_words``. A follower w of a
+    context c that has fewer than the minimum count of its level gets the
+    probability that backing off gives, ``bow[c] * lower[w]``. `lower` is scratch
+    of ``n_words`` entries.
+
+    Equivalent to, for a context of level k with all its followers kept,
+    ``D = discounts[k, np.minimum(a, 3) - 1]; bow = D.sum() / a.sum();
+    prob = (a - D) / a.sum() + bow * lower[w]``.
+    """
+    cdef int parent, context, i
+    with nogil:
+        if level == 0:
+            lower[:] = 1.0 / lower.shape[0]
+            estimate(
+                tree, 0, counts, discounts[0], min_counts[0], interpolate, lower, prob,
+                bow,
+            )
+        for parent in range(first, last if level > 0 else first):
+            # Followers of a child follow its parent too: no other entry of
+            # `lower` is read.
+            for i in range(tree.start[parent], tree.start[parent + 1]):
+                lower[tree.words[i]] = prob[i]
+            for context in range(
+                tree.child_start[parent], tree.child_start[parent + 1]
+            ):
+                estimate(
+                    tree, context, counts, discounts[level], min_counts[level],
+                    interpolate, lower, prob, bow,
+                )

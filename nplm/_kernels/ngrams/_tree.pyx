@@ -1,0 +1,25 @@
+"""The arrays of a context tree, as kernels take them."""
+
+
+cdef class Tree:
+    """What ``nplm.ngrams.tree.ContextTree`` is made of, in one argument.
+
+    Parameters
+    ----------
+    level_start, context_word, child_start, start, words : ndarray of int32
+        As there.
+    """
+
+    def __cinit__(
+        self,
+        const int[::1] level_start,
+        const int[::1] context_word,
+        const int[::1] child_start,
+        const int[::1] start,
+        const int[::1] words,
+    ):
+        self.level_start = level_start
+        self.context_word = context_word
+        self.child_start = child_start
+        self.start = start
+        self.words = words

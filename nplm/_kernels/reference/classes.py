@@ -1,0 +1,80 @@
+"""Word classes (_exchange)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass
+class Neighbours:
+    """What stands beside each word of a text, and how often."""
+
+    start: NDArray[np.int32]
+    neighbour: NDArray[np.int32]
+    count: NDArray[np.int32]
+    totals: NDArray[np.int64]
+    table: NDArray[np.float64]
+
+
+@dataclass
+class Classes:
+    """A class for each word, and the counts of the class bigrams."""
+
+    n_open: int
+    labels: NDArray[np.int32]
+    counts: NDArray[np.int32]
+    nonzero: NDArray[np.uint64]
+    totals: NDArray[np.int64]
+    tally: NDArray[np.float64]
+
+
+def bigram_objective(counts: NDArray[np.int32], totals: NDArray[np.int64]) -> float:
+    """Log-likelihood of the class bigrams, but for what no class can change.
+
+    N times the mutual information of neighbouring classes, less ``N log N``.
+    """
+    cells, sums = counts[counts > 0], totals[totals > 0]
+    return float((cells * np.log(cells)).sum() - (sums * np.log(sums)).sum())
+
+
+def exchange(
+    words: NDArray[np.int32],
+    uniforms: NDArray[np.float64],
+    temperatures: NDArray[np.float64],
+    neighbours: Neighbours,
+    classes: Classes,
+) -> None:
+    """Move each word in turn to its best class, or draw one: all counted anew."""
+    labels, counts, totals = classes.labels, classes.counts, classes.totals
+    n_words, n_classes = len(labels), len(counts[0])
+    before = np.repeat(np.arange(n_words), np.diff(neighbours.start[1]))
+    after, n = neighbours.neighbour[1], neighbours.count[1]
+
+    def count_classes() -> float:
+        counts[:] = 0
+        np.add.at(counts[0], (labels[before], labels[after]), n)
+        counts[1] = counts[0].T
+        totals[:] = counts.sum(axis=1)
+        return bigram_objective(counts[0], totals)
+
+    for w, uniform, temperature in zip(words, uniforms, temperatures):
+        g = labels[w]
+        gains = np.empty(classes.n_open)
+        for h in range(classes.n_open):
+            labels[w] = h
+            gains[h] = count_classes()
+        gain = gains - gains.max()
+        if temperature > 0:
+            p = np.where(gain / temperature > -30, np.exp(gain / temperature), 0.0)
+            labels[w] = np.searchsorted(p.cumsum(), uniform * p.sum(), side="right")
+        else:
+            labels[w] = gain.argmax() if gain[g] < -1e-6 else g
+        classes.tally += (gains[labels[w]] - gains[g], labels[w] != g, 1)
+    count_classes()
+    bits = np.zeros((2, n_classes, 64 * classes.nonzero.shape[2]), dtype=np.uint8)
+    bits[:, :, :n_classes] = counts > 0
+    packed = np.packbits(bits, axis=2, bitorder="little")
+    classes.nonzero[:] = packed.view(np.uint64)

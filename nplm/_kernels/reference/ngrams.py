@@ -1,0 +1,261 @@
+"""n-grams: counts, estimation, look-ups, relative frequencies."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass
+class Tree:
+    """The arrays of a context tree (see ``nplm.ngrams.tree``)."""
+
+    level_start: NDArray[np.int32]
+    context_word: NDArray[np.int32]
+    child_start: NDArray[np.int32]
+    start: NDArray[np.int32]
+    words: NDArray[np.int32]
+
+    @classmethod
+    def of(cls, tree: Any) -> Self:
+        """Take them from a tree that has more besides."""
+        return cls(*(getattr(tree, field.name) for field in fields(cls)))
+
+    def own(self, context: int) -> slice:
+        """Where the followers of a context stand."""
+        return slice(*self.start[context : context + 2])
+
+    def contexts(self, x: NDArray[np.int32]) -> list[int]:
+        """Return the contexts of the tree that end the row x, shortest first."""
+        path = [0]
+        for word in x[::-1]:
+            children = np.arange(*self.child_start[path[-1] : path[-1] + 2])
+            found = children[self.context_word[children] == word]
+            if len(found) == 0:
+                break
+            path.append(int(found[0]))
+        return path
+
+
+def rank_pairs(
+    left: NDArray[np.int32],
+    right: NDArray[np.int32],
+    n_right: int,
+    start: NDArray[np.int32],
+    words: NDArray[np.int32],
+    rank: NDArray[np.int32],
+) -> int:
+    """Give each distinct pair (left, right) its number in sorted order."""
+    key = left.astype(np.int64) * n_right + right
+    pairs, rank[:] = np.unique(key, return_inverse=True)
+    words[: len(pairs)] = pairs % n_right
+    start[:] = np.searchsorted(pairs // n_right, np.arange(len(start)))
+    return len(pairs)
+
+
+def count_pairs(
+    left: NDArray[np.int32],
+    right: NDArray[np.int32],
+    n_right: int,
+    start: NDArray[np.int32],
+    words: NDArray[np.int32],
+    counts: NDArray[np.int64],
+) -> int:
+    """Count the distinct pairs (left, right)."""
+    key = left.astype(np.int64) * n_right + right
+    pairs, n = np.unique(key, return_counts=True)
+    words[: len(pairs)] = pairs % n_right
+    counts[: len(pairs)] = n
+    start[:] = np.searchsorted(pairs // n_right, np.arange(len(start)))
+    return len(pairs)
+
+
+def continuation_counts(
+    tree: Tree,
+    counts: NDArray[np.int64],
+    slot: NDArray[np.int32],
+    out: NDArray[np.int64],
+) -> None:
+    """Count the distinct words before each n-gram, N1+(. c w)."""
+    out[:] = counts
+    for c in range(len(tree.child_start) - 1):
+        longer = slice(*tree.start[tree.child_start[c : c + 2]])
+        if longer.start < longer.stop:
+            own = tree.own(c)
+            before = np.bincount(tree.words[longer], minlength=len(slot))
+            out[own] = before[tree.words[own]]
+
+
+def kneser_ney(
+    tree: Tree,
+    level: int,
+    first: int,
+    last: int,
+    counts: NDArray[np.int64],
+    discounts: NDArray[np.float64],
+    min_counts: NDArray[np.int64],
+    interpolate: bool,
+    lower: NDArray[np.float64],
+    prob: NDArray[np.float64],
+    bow: NDArray[np.float64],
+) -> None:
+    """Fill the probability of n-grams and the weight of their contexts."""
+    n_words = len(lower)
+
+    def estimate(c: int, lower: NDArray[np.float64]) -> None:
+        own = tree.own(c)
+        a, low = counts[own], lower[tree.words[own]]
+        D = np.where(a > 0, discounts[level, np.clip(a, 1, 3) - 1], 0.0)
+        if a.sum() == 0:
+            bow[c], prob[own] = 1, low
+            return
+        kept = (a > 0) & (a >= min_counts[level])
+        gamma = D.sum() / a.sum()
+        p = (a - D) / a.sum()
+        if interpolate or kept.sum() == n_words:
+            p = p + gamma * low
+        if kept.sum() == n_words:
+            bow[c] = gamma
+        else:
+            bow[c] = (1 - p[kept].sum()) / (1 - low[kept].sum())
+        prob[own] = np.where(kept, p, bow[c] * low)
+
+    if level == 0:
+        estimate(0, np.full(n_words, 1 / n_words))
+        return
+    for parent in range(first, last):
+        own = tree.own(parent)
+        p_lower = np.zeros(n_words)
+        p_lower[tree.words[own]] = prob[own]
+        for c in range(tree.child_start[parent], tree.child_start[parent + 1]):
+            estimate(c, p_lower)
+
+
+def backoff_distribution(
+    tree: Tree,
+    prob: NDArray[np.float32],
+    bow: NDArray[np.float32],
+    X: NDArray[np.int32],
+    path: NDArray[np.int32],
+    out: NDArray[np.float64],
+) -> None:
+    """Probability of every word after each context."""
+    for row, x in enumerate(X):
+        out[row] = prob[: out.shape[1]]
+        for c in tree.contexts(x)[1:]:
+            own = tree.own(c)
+            out[row] *= bow[c]
+            out[row, tree.words[own]] = prob[own]
+
+
+def backoff_prob(
+    tree: Tree,
+    prob: NDArray[np.float32],
+    bow: NDArray[np.float32],
+    X: NDArray[np.int32],
+    y: NDArray[np.int32],
+    path: NDArray[np.int32],
+    out: NDArray[np.float64],
+) -> None:
+    """Probability of each next word given its context."""
+    rows = np.empty((len(X), tree.start[1]))
+    backoff_distribution(tree, prob, bow, X, path, rows)
+    out[:] = rows[np.arange(len(y)), y]
+
+
+def relative_frequencies(
+    tree: Tree,
+    counts: NDArray[np.int64],
+    totals: NDArray[np.int64],
+    X: NDArray[np.int32],
+    y: NDArray[np.int32],
+    path: NDArray[np.int32],
+    out: NDArray[np.float64],
+) -> None:
+    """Fill ``out[i, k]`` with p_k(y[i]) of the paper's mixture."""
+    n_words = tree.start[1]
+    out[:, 0] = 1 / n_words
+    for row, x in enumerate(X):
+        seen = tree.contexts(x)
+        seen = [c for c in seen if totals[c] > 0]
+        for k, c in enumerate(seen):
+            own = tree.own(c)
+            out[row, k + 1] = counts[own][tree.words[own] == y[row]].sum() / totals[c]
+        out[row, len(seen) + 1 :] = out[row, len(seen)]
+
+
+def context_frequencies(
+    tree: Tree,
+    totals: NDArray[np.int64],
+    X: NDArray[np.int32],
+    path: NDArray[np.int32],
+    out: NDArray[np.int64],
+) -> None:
+    """Fill `out` with how often each whole context was seen, 0 if never."""
+    for row, x in enumerate(X):
+        seen = tree.contexts(x)
+        out[row] = totals[seen[-1]] if len(seen) == len(x) + 1 else 0
+
+
+def mixed_frequencies(
+    tree: Tree,
+    counts: NDArray[np.int64],
+    totals: NDArray[np.int64],
+    weights: NDArray[np.float64],
+    X: NDArray[np.int32],
+    path: NDArray[np.int32],
+    out: NDArray[np.float64],
+) -> None:
+    """Fill each row of `out` with the mixture of all orders for every word."""
+    members = np.empty((len(X), weights.shape[1]))
+    for word in range(out.shape[1]):
+        y = np.full(len(X), word, dtype=np.int32)
+        relative_frequencies(tree, counts, totals, X, y, path, members)
+        out[:, word] = (weights * members).sum(axis=1)
+
+
+def contexts_made(
+    tree: Tree,
+    parent: NDArray[np.int32],
+    slot: NDArray[np.int32],
+    path: NDArray[np.int32],
+    made: NDArray[np.int32],
+) -> None:
+    """For each n-gram (c, w), the number of the context c w, or -1."""
+    spelled: list[tuple[int, ...]] = [()]
+    for c in range(1, len(tree.context_word)):
+        spelled.append((int(tree.context_word[c]), *spelled[parent[c]]))
+    number = {gram: c for c, gram in enumerate(spelled)}
+    for c, gram in enumerate(spelled):
+        for i in range(tree.start[c], min(tree.start[c + 1], len(made))):
+            made[i] = number.get((*gram, int(tree.words[i])), -1)
+
+
+def find_contexts(
+    tree: Tree,
+    X: NDArray[np.int32],
+    path: NDArray[np.int32],
+    out: NDArray[np.int32],
+) -> None:
+    """Find the number of each whole context, or -1."""
+    for row, x in enumerate(X):
+        contexts = tree.contexts(x)
+        out[row] = contexts[-1] if len(contexts) == len(x) + 1 else -1
+
+
+def find_ngrams(
+    tree: Tree,
+    contexts: NDArray[np.int32],
+    y: NDArray[np.int32],
+    out: NDArray[np.int32],
+) -> None:
+    """Index of each n-gram ``(contexts[i], y[i])`` in `words`, or -1."""
+    out[:] = -1
+    for i in np.flatnonzero(contexts >= 0):
+        own = tree.own(contexts[i])
+        place = np.flatnonzero(tree.words[own] == y[i])
+        if len(place):
+            out[i] = own.start + place[0]

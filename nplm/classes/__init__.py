@@ -1,0 +1,1 @@
+"""Word classes and the class-based model."""

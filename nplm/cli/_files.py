@@ -1,0 +1,46 @@
+"""Options that name what is written: checked before hours of training."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import click
+
+__all__ = ["writable_file", "writable_folder"]
+
+
+def writable_file(_ctx: Any, _param: Any, path: Path | None) -> Path | None:
+    """Refuse a file that cannot be written."""
+    if path is not None:
+        if path.is_dir():
+            raise click.BadParameter(f"{path} is a folder; name a file.")
+        if path.exists() and not os.access(path, os.W_OK):
+            raise click.BadParameter(f"{path} cannot be written to.")
+        _probe(path.absolute().parent)
+    return path
+
+
+def writable_folder(_ctx: Any, _param: Any, path: Path | None) -> Path | None:
+    """Make a folder, or refuse one that cannot be written to."""
+    if path is not None:
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise click.BadParameter(
+                f"the folder {path} cannot be made: {error.strerror}."
+            ) from error
+        _probe(path)
+    return path
+
+
+def _probe(folder: Path) -> None:
+    # Only writing tells: permissions say yes on a read-only file system.
+    try:
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError as error:
+        raise click.BadParameter(
+            f"the folder {folder} cannot be written to: {error.strerror}."
+        ) from error

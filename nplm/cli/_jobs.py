@@ -1,0 +1,37 @@
+"""One process, or those that mpiexec started."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, NamedTuple
+
+import click
+
+from nplm import NeuralLM
+
+__all__ = ["Job", "mpi_job"]
+
+
+class Job(NamedTuple):
+    """How the processes of mpiexec do things together; or this one alone."""
+
+    fit_network: Callable[..., Any] = NeuralLM.fit
+    quiet: bool = False  # another process reports
+    together: Callable[[Callable[[], Any]], Any] = lambda work: work()
+    guard: Callable[[], AbstractContextManager[Any]] = nullcontext
+
+
+def mpi_job(n_jobs: int | None) -> Job:
+    """Do it over the processes of mpiexec, each on one thread."""
+    try:
+        from nplm import mpi
+        from nplm.parallel.agreement import Ranks
+    except ImportError as error:
+        raise click.ClickException(str(error)) from error
+    if n_jobs not in (None, 1):
+        raise click.UsageError(
+            "--mpi trains on one thread a process: leave --jobs out."
+        )
+    ranks = Ranks()
+    return Job(mpi.fit, ranks.rank > 0, ranks.all_or_none, ranks.guard)

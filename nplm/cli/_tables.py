@@ -1,0 +1,63 @@
+"""What is shown of a comparison."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+
+from nplm.datasets import Corpus
+from nplm.experiments import Row
+
+__all__ = ["one_line", "print_corpus", "print_examples", "print_table"]
+
+
+def print_corpus(console: Console, name: str, corpus: Corpus) -> None:
+    console.print(f"[bold]{name}[/bold]", highlight=False)
+    console.print(corpus.DESCR, markup=False, highlight=False)
+
+
+def one_line(row: Row) -> str:
+    return (
+        f"{row.model}: perplexity {row.train:.1f} (training), {row.valid:.1f} "
+        f"(validation), {row.test:.1f} (test), {row.seconds:.1f} s"
+    )
+
+
+def print_table(console: Console, rows: list[Row]) -> None:
+    # Without frames and padding it fits a terminal of 80 columns.
+    table = Table(title="Perplexity", box=SIMPLE_HEAD, padding=0, show_edge=False)
+    table.add_column("model", no_wrap=True)
+    for column in ("n", "h", "m", "direct", "train", "valid", "test"):
+        table.add_column(column, justify="right")
+    table.add_column("parameters", justify="right")
+    table.add_column("seconds", justify="right")
+    for row in rows:
+        table.add_row(
+            row.model,
+            str(row.n),
+            *("" if value is None else str(value) for value in (row.h, row.m)),
+            {None: "", True: "yes", False: "no"}[row.direct],
+            *(f"{perplexity:.1f}" for perplexity in (row.train, row.valid, row.test)),
+            f"{row.parameters:,}",
+            f"{row.seconds:.1f}",
+        )
+    console.print(table)
+
+
+def print_examples(console: Console, report: dict[str, Any]) -> None:
+    rates = (f"{rate:.2%} of {part}" for part, rate in report["oov_rate"].items())
+    console.print(f"\nOut of vocabulary (<unk>): {', '.join(rates)}.", markup=False)
+    if not report["nearest_words"]:
+        return
+    console.print("\n[bold]Next words[/bold], by the neural model")
+    for example in report["next_words"]:
+        words = ", ".join(f"{word} {p:.2f}" for word, p in example["suggestions"])
+        line = f"  {' '.join(example['context'])} ({example['next']}): {words}"
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
+    console.print("\n[bold]Nearest words[/bold], by the cosine of their features")
+    for word, nearest in report["nearest_words"].items():
+        line = f"  {word}: {', '.join(nearest)}"
+        console.print(line, markup=False, highlight=False, soft_wrap=True)

@@ -1,0 +1,297 @@
+"""``nplm compare``: the paper's models on a corpus, side by side."""
+
+from __future__ import annotations
+
+import json
+import math
+import warnings
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import click
+import joblib
+from rich.console import Console
+
+import nplm
+from nplm import DivergenceError, NeuralLM
+from nplm._base import LanguageModel
+from nplm.cli._bars import StageBars
+from nplm.cli._corpora import load_corpus
+from nplm.cli._files import writable_file, writable_folder
+from nplm.cli._jobs import Job, mpi_job
+from nplm.cli._options import POSITIVE, network_options
+from nplm.cli._tables import one_line, print_corpus, print_examples, print_table
+from nplm.datasets import Corpus
+from nplm.experiments import Row, compare
+from nplm.inspection import nearest_words, suggestions
+
+__all__ = ["compare_command"]
+
+REPETITIVE = (
+    "Docstrings repeat one another, across the parts too: that favours the n-gram "
+    "models, which remember phrases. On running text (--corpus brown) the order turns."
+)
+# What a corpus, a parameter or a full disk may raise: told without a traceback.
+EXPECTED = (OSError, ImportError, ValueError)
+# The exit code of a program that SIGINT ended, as shells have it.
+INTERRUPTED = 130
+
+
+@click.command("compare", context_settings={"show_default": True})
+@click.option(
+    "--corpus",
+    "corpus_name",
+    default="python-docs",
+    metavar="[python-docs|brown|ptb|PATH]",
+    help="What to train on: python-docs is on every machine, brown and ptb are "
+    "downloaded once (or found in the folder that NPLM_DATA names), PATH is a UTF-8 "
+    "text file or a folder of .txt files.",
+)
+@click.option(
+    "--lines", is_flag=True, help="Each line of PATH is a document of its own."
+)
+@click.option(
+    "--min-count",
+    type=POSITIVE,
+    default=4,
+    help="Rarer words of PATH are <unk>. Perplexities of different vocabularies do "
+    "not compare.",
+)
+@network_options
+@click.option(
+    "--ngram-order", type=click.IntRange(min=2), default=5, help="Kneser-Ney's n."
+)
+@click.option(
+    "--mpi",
+    is_flag=True,
+    help="Train the network over the processes of mpiexec (see nplm.mpi).",
+)
+@click.option(
+    "--json",
+    "json_path",
+    type=click.Path(path_type=Path),
+    callback=writable_file,
+    help="Also write the results as data to this file.",
+)
+@click.option(
+    "--output",
+    "folder",
+    type=click.Path(path_type=Path),
+    callback=writable_folder,
+    help="Save the trained models (joblib) and the words to this folder.",
+)
+@click.pass_context
+def compare_command(
+    ctx: click.Context,
+    corpus_name: str,
+    lines: bool,
+    min_count: int,
+    ngram_order: int,
+    mpi: bool,
+    json_path: Path | None,
+    folder: Path | None,
+    **parameters: Any,
+) -> None:
+    """Train the paper's models on a corpus and set them side by side.
+
+    An interpolated trigram, modified Kneser-Ney, the neural model, and the neural
+    model mixed with the trigram at 0.5 see the same windows of text. The table
+    that ends it is like the paper's Table 1: perplexity of the training,
+    validation and test parts (all tokens count, <unk> too), parameters, and
+    seconds of training. The network's defaults are the paper's MLP9.
+
+    Ctrl-C ends it, and keeps and reports what was trained. With --mpi it cannot,
+    for mpiexec then kills all processes: each model is reported, and the files
+    are written, as soon as it is trained.
+
+    \b
+    Examples:
+      nplm compare
+      nplm compare --corpus brown --hidden 50 --embedding 60 --direct --jobs -1
+      nplm compare --corpus novels/ --epochs 5 --json result.json --output models
+      mpiexec -n 4 python -m mpi4py -m nplm compare --corpus brown --mpi
+    """  # noqa: D301  (click reads the control character)
+    network = _network(parameters)
+    job = mpi_job(parameters["n_jobs"]) if mpi else Job()
+    files = _Files() if job.quiet else _Files(json_path, folder)
+    console = Console(quiet=job.quiet)
+    status = Console(stderr=True, quiet=job.quiet)
+    with warnings.catch_warnings(record=True) as notes:
+        warnings.simplefilter("always")
+        load = partial(load_corpus, ctx, corpus_name, lines, min_count)
+        corpus = _load(load, job, status)
+        print_corpus(console, corpus_name, corpus)
+        run = _Run(corpus_name, corpus, parameters, network)
+        # Under mpiexec an interrupt kills: what is trained is kept at once.
+        keep = partial(_keep, files, status) if mpi else None
+        _train(run, job, status, ngram_order, keep)
+
+    report = run.report(run.failure)
+    print_table(console, [row for row, _ in run.results])
+    if corpus_name == "python-docs":
+        console.print(REPETITIVE)
+    print_examples(console, report)
+    for note in dict.fromkeys(str(note.message) for note in notes):
+        status.print(f"Note: {note}", style="yellow", markup=False)
+    if run.failure:
+        status.print(run.failure, style="red", markup=False)
+    if files.write(run, report, status):
+        files.name_them(run, status)
+    else:
+        run.exit_code = run.exit_code or 1
+    ctx.exit(0 if job.quiet else run.exit_code)
+
+
+@dataclass
+class _Run:
+    """A comparison on its way: what it has trained, and how it ended."""
+
+    corpus_name: str
+    corpus: Corpus
+    parameters: dict[str, Any]
+    network: NeuralLM
+    results: list[tuple[Row, LanguageModel]] = field(default_factory=list)
+    exit_code: int = 0
+    failure: str | None = None
+
+    def end(self, exit_code: int, failure: str) -> None:
+        self.exit_code, self.failure = exit_code, failure
+
+    def models(self) -> dict[str, LanguageModel]:
+        """Name what is trained; with it a network whose training was interrupted."""
+        done = {row.model: model for row, model in self.results}
+        if self.exit_code == INTERRUPTED and hasattr(self.network, "C_"):
+            done["NeuralLM"] = self.network
+        return done
+
+    def report(self, failure: str | None) -> dict[str, Any]:
+        """All that is shown, as data that JSON can hold."""
+        corpus, network = self.corpus, self.models().get("NeuralLM")
+        return {
+            "corpus": self.corpus_name,
+            "n_words": corpus.n_words,
+            "tokens": {part: len(corpus[part]) for part in ("train", "valid", "test")},
+            "oov_rate": corpus.oov_rates(),
+            "rows": [_finite(asdict(row)) for row, _ in self.results],
+            "parameters": self.parameters,
+            "next_words": [] if network is None else suggestions(network, corpus),
+            "nearest_words": (
+                {} if network is None else nearest_words(network.C_, corpus.words)
+            ),
+            "nplm": nplm.__version__,
+            "failure": failure,
+        }
+
+
+class _Files(NamedTuple):
+    """Where the results are written, if anywhere."""
+
+    json_path: Path | None = None
+    folder: Path | None = None
+
+    def write(self, run: _Run, report: dict[str, Any], status: Console) -> bool:
+        """Write all; say so and return False where that fails."""
+        try:
+            if self.folder:
+                self._save_models(run, self.folder)
+            if self.json_path:
+                text = json.dumps(report, indent=2) + "\n"
+                self.json_path.write_text(text, encoding="utf-8")
+        except OSError as error:
+            status.print(f"Not all was written: {error}.", style="red", markup=False)
+            return False
+        return True
+
+    def _save_models(self, run: _Run, folder: Path) -> None:
+        for name, model in run.models().items():
+            joblib.dump(model, folder / f"{name}.joblib")
+        joblib.dump(run.corpus.vocabulary, folder / "vocabulary.joblib")
+        # The word of id i is on line i + 1.
+        words = "".join(f"{word}\n" for word in run.corpus.words)
+        (folder / "words.txt").write_text(words, encoding="utf-8")
+
+    def name_them(self, run: _Run, status: Console) -> None:
+        if self.folder:
+            names = ", ".join(run.models())
+            status.print(f"Saved to {self.folder}: {names}", markup=False)
+        if self.json_path:
+            status.print(f"Results: {self.json_path}", markup=False)
+
+
+def _network(parameters: dict[str, Any]) -> NeuralLM:
+    """Make the network to train, its parameters checked."""
+    if parameters["n_hidden"] == 0 and not parameters["direct"]:
+        raise click.UsageError(
+            "--hidden 0 leaves no path from the context to the output: add --direct."
+        )
+    network = NeuralLM(**parameters)
+    try:
+        network._check_parameters()
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
+    return network
+
+
+def _load(load: Callable[[], Corpus], job: Job, status: Console) -> Corpus:
+    try:
+        with job.guard():
+            return job.together(load)
+    except KeyboardInterrupt:
+        status.print("Interrupted before anything was trained.", style="red")
+        raise click.exceptions.Exit(INTERRUPTED) from None
+    except EXPECTED as error:
+        raise _refusal(job, error) from error
+
+
+def _train(
+    run: _Run,
+    job: Job,
+    status: Console,
+    ngram_order: int,
+    keep: Callable[[_Run], None] | None,
+) -> None:
+    """Train the models one by one; note in `run` what ended that too early."""
+
+    def train() -> None:
+        with StageBars(status) as bars:
+            for result in compare(
+                run.corpus, run.network, ngram_order=ngram_order,
+                progress=bars.show, fit_network=job.fit_network,
+            ):  # fmt: skip
+                run.results.append(result)
+                if keep is not None:
+                    keep(run)
+
+    try:
+        with job.guard():
+            job.together(train)
+    except DivergenceError as error:
+        run.end(1, f"The training of the network diverged. {error}")
+    except KeyboardInterrupt:
+        run.end(INTERRUPTED, "Interrupted.")
+    except EXPECTED as error:
+        if job.quiet or not run.results:
+            raise _refusal(job, error) from error
+        run.end(1, str(error))
+
+
+def _refusal(job: Job, error: Exception) -> Exception:
+    """Return what ends the command; the first process alone says why."""
+    return click.exceptions.Exit(0) if job.quiet else click.ClickException(str(error))
+
+
+def _keep(files: _Files, status: Console, run: _Run) -> None:
+    """Report the latest model, and write the files."""
+    status.print(one_line(run.results[-1][0]), markup=False)
+    files.write(run, run.report("The comparison did not end."), status)
+
+
+def _finite(row: dict[str, Any]) -> dict[str, Any]:
+    """JSON has no infinity: a perplexity of that size is null."""
+    return {
+        key: None if isinstance(value, float) and not math.isfinite(value) else value
+        for key, value in row.items()
+    }

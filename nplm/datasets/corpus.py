@@ -1,0 +1,166 @@
+"""A corpus: three parts of a text as word ids, and the windows over them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nplm.text.vocabulary import Vocabulary
+from nplm.text.windows import windows
+
+__all__ = ["Corpus", "CorpusWindows"]
+
+PARTS = ("train", "valid", "test")
+KEYS = (*PARTS, "words", "n_words", "boundary", "vocabulary", "DESCR")
+Windows = tuple[NDArray[np.int32], NDArray[np.int32]]
+
+
+class CorpusWindows(NamedTuple):
+    """Windows of the three parts of a corpus, each ``(X, y)`` as of `nplm.windows`."""
+
+    train: Windows
+    valid: Windows
+    test: Windows
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Corpus(Mapping[str, Any]):
+    """A text as word ids: a training, a validation and a test part.
+
+    The functions of `nplm.datasets` return it. What it has can be had by name or
+    by key: ``corpus.train`` is ``corpus["train"]``.
+
+    Parameters
+    ----------
+    name : str
+        What it is called.
+    train, valid, test : ndarray of int32, shape (n_tokens,)
+        Word ids of each part in text order; one part follows the other.
+    vocabulary : Vocabulary
+        The fitted vocabulary, which maps more tokens to ids.
+    boundary : int or None
+        The id of the mark that ends each document or sentence; None for one
+        stream of text.
+    DESCR : str, default=""
+        Description, with figures.
+
+    Attributes
+    ----------
+    words : ndarray of object (str), shape (n_words,)
+        The word of each id.
+    n_words : int
+        Size of the vocabulary, special symbols included.
+
+    Notes
+    -----
+    It does not change: ``dataclasses.replace(corpus, boundary=None)`` is the same
+    text read as one stream, and ``replace(corpus, train=corpus.train[:100_000])``
+    one with a shorter training part.
+
+    Examples
+    --------
+    >>> from nplm import Vocabulary
+    >>> from nplm.datasets import Corpus
+    >>> text = "a rose is a rose is a rose".split()
+    >>> vocabulary = Vocabulary(boundary=None).fit([text])
+    >>> [ids] = vocabulary.transform([text])
+    >>> corpus = Corpus("roses", ids[:4], ids[4:6], ids[6:], vocabulary, None)
+    >>> corpus
+    <Corpus roses: 4 + 2 + 2 tokens, |V| = 4, one stream>
+    >>> X, y = corpus.windows(2).test
+    >>> corpus.words[X].tolist(), corpus.words[y].tolist()
+    ([['rose', 'is'], ['is', 'a']], ['a', 'rose'])
+    """
+
+    name: str
+    train: NDArray[np.int32]
+    valid: NDArray[np.int32]
+    test: NDArray[np.int32]
+    vocabulary: Vocabulary
+    boundary: int | None
+    DESCR: str = ""
+
+    @property
+    def words(self) -> NDArray[np.object_]:
+        """The word of each id."""
+        return self.vocabulary.words_
+
+    @property
+    def n_words(self) -> int:
+        """Size of the vocabulary, special symbols included."""
+        return self.vocabulary.n_words_
+
+    def windows(self, n_context: int) -> CorpusWindows:
+        """Cut each part into contexts and next words.
+
+        Every token has a window but the first few of a stream. Where there is a
+        boundary no context reaches past it. In one stream the words before a part
+        are the context of its first ones.
+
+        Parameters
+        ----------
+        n_context : int
+            Words of context in each window, the order of a model minus one.
+
+        Returns
+        -------
+        train, valid, test : tuple of (X, y)
+            Windows of each part as `nplm.windows` gives them, none of an empty
+            part; also by name, as ``corpus.windows(4).test``.
+        """
+        train = self._cut(self.train, n_context, None)
+        before_test = np.concatenate([self.train[-n_context:], self.valid])
+        return CorpusWindows(
+            train,
+            self._cut(self.valid, n_context, self.train),
+            self._cut(self.test, n_context, before_test),
+        )
+
+    def _cut(
+        self, ids: NDArray[np.int32], n_context: int, before: NDArray[np.int32] | None
+    ) -> Windows:
+        if len(ids) == 0:
+            return np.empty((0, n_context), np.int32), np.empty(0, np.int32)
+        if self.boundary is not None:
+            return windows(ids, n_context, boundary=self.boundary)
+        return windows(ids, n_context, history=before)
+
+    def oov_rates(self) -> dict[str, float]:
+        """Fraction of the tokens of each part that are outside the vocabulary.
+
+        Returns
+        -------
+        rates : dict of str to float
+            Of "train", "valid" and "test"; 0 of an empty part.
+        """
+        unknown = self.vocabulary.unknown_id_
+        return {
+            part: np.count_nonzero(self[part] == unknown) / max(len(self[part]), 1)
+            for part in PARTS
+        }
+
+    def __getitem__(self, key: str) -> Any:
+        if key not in KEYS:
+            raise KeyError(key)
+        return getattr(self, key)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(KEYS)
+
+    def __len__(self) -> int:
+        return len(KEYS)
+
+    # The same object or another: arrays have no one answer, and no hash.
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__
+
+    def __repr__(self) -> str:
+        tokens = " + ".join(f"{len(self[part]):,}" for part in PARTS)
+        ends = "one stream"
+        if self.boundary is not None:
+            ends = f"documents end with {self.words[self.boundary]}"
+        return f"<Corpus {self.name}: {tokens} tokens, |V| = {self.n_words:,}, {ends}>"

@@ -1,0 +1,144 @@
+"""Words that a network takes for similar, and those that a model expects."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nplm._base import LanguageModel
+from nplm.datasets import Corpus
+
+__all__ = ["nearest_words", "suggestions"]
+
+# Words whose neighbours are worth showing were seen often: ids go by frequency.
+FREQUENT = 2_000
+
+
+def suggestions(
+    model: LanguageModel, corpus: Corpus, *, n_contexts: int = 8, k: int = 5
+) -> list[dict[str, Any]]:
+    """Most probable next words after some contexts of the test part.
+
+    Parameters
+    ----------
+    model : LanguageModel
+        A fitted model.
+    corpus : Corpus
+        Its corpus.
+    n_contexts : int, default=8
+        Contexts, spread evenly over those without an unknown word or a boundary.
+    k : int, default=5
+        Words for each.
+
+    Returns
+    -------
+    suggestions : list of dict
+        ``context`` (list of str), ``next`` (str, what the text has) and
+        ``suggestions`` (list of (str, float), word and probability).
+
+    Examples
+    --------
+    >>> from nplm import InterpolatedTrigram, Vocabulary
+    >>> from nplm.datasets import Corpus
+    >>> from nplm.inspection import suggestions
+    >>> text = "a rose is".split() * 20
+    >>> vocabulary = Vocabulary(boundary=None).fit([text])
+    >>> [ids] = vocabulary.transform([text])
+    >>> corpus = Corpus("roses", ids[:48], ids[48:54], ids[54:], vocabulary, None)
+    >>> (X, y), (X_val, y_val), _ = corpus.windows(2)
+    >>> model = InterpolatedTrigram(n_words=corpus.n_words)
+    >>> [shown] = suggestions(
+    ...     model.fit(X, y, X_val=X_val, y_val=y_val), corpus, n_contexts=1, k=1
+    ... )
+    >>> shown["context"], [word for word, probability in shown["suggestions"]]
+    (['rose', 'is'], ['a'])
+    """
+    X, y = corpus.windows(model.n_features_in_).test
+    special = [corpus.vocabulary.unknown_id_]
+    if corpus.boundary is not None:
+        special.append(corpus.boundary)
+    clear = np.flatnonzero(~np.isin(np.column_stack([X, y]), special).any(axis=1))
+    chosen = clear[_spread(len(clear), n_contexts)]
+    shown = []
+    for context, word in zip(X[chosen], y[chosen]):
+        proba = model.predict_proba([context])[0]
+        best = np.argsort(-proba, kind="stable")[:k]
+        shown.append(
+            {
+                "context": corpus.words[context].tolist(),
+                "next": corpus.words[word],
+                "suggestions": [(corpus.words[i], float(proba[i])) for i in best],
+            }
+        )
+    return shown
+
+
+def nearest_words(
+    C: NDArray[Any],
+    words: Sequence[str] | NDArray[np.object_],
+    *,
+    of: Sequence[str] | None = None,
+    n_words: int = 8,
+    k: int = 5,
+) -> dict[str, list[str]]:
+    """Words with the most similar features.
+
+    Parameters
+    ----------
+    C : ndarray, shape (n_words, embedding_dim)
+        Features of each word, the ``C_`` of `NeuralLM` (section 2).
+    words : sequence of str
+        The word of each id, by falling frequency.
+    of : sequence of str, optional
+        Words to show the neighbours of; by default some frequent ones.
+    n_words : int, default=8
+        How many frequent words, where `of` names none: of the first 500, spread
+        evenly over those of more than three letters.
+    k : int, default=5
+        Neighbours of each, by the cosine, among the 2,000 most frequent words.
+
+    Returns
+    -------
+    neighbours : dict of str to list of str
+        Nearest first.
+
+    Raises
+    ------
+    ValueError
+        If `C` has not a row for each word, or a word of `of` is not in `words`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nplm.inspection import nearest_words
+    >>> C = np.array([[1.0, 0.1], [0.0, 2.0], [3.0, 0.0], [0.1, 1.0]])
+    >>> nearest_words(C, ["king", "apple", "queen", "pear"], of=["king", "pear"], k=1)
+    {'king': ['queen'], 'pear': ['apple']}
+    """
+    if len(C) != len(words):
+        raise ValueError(f"C has {len(C)} rows, and words {len(words)} words.")
+    if of is None:
+        # Long enough to mean something.
+        meant = [w for w in words[:500] if w.isalpha() and len(w) > 3]
+        of = [meant[i] for i in _spread(len(meant), n_words)]
+    id_of = {word: i for i, word in enumerate(words)}
+    absent = [word for word in of if word not in id_of]
+    if absent:
+        raise ValueError(f"of has {absent[0]!r}, which is not among the words.")
+    lengths = np.linalg.norm(C, axis=1, keepdims=True)
+    unit = C / np.maximum(lengths, np.finfo(C.dtype).tiny)
+    neighbours = {}
+    for word in of:
+        i = id_of[word]
+        cosine = unit[:FREQUENT] @ unit[i]
+        nearest = np.argsort(-cosine, kind="stable")
+        neighbours[word] = [words[j] for j in nearest[nearest != i][:k]]
+    return neighbours
+
+
+def _spread(size: int, n: int) -> NDArray[np.intp]:
+    """At most n positions, evenly spread over range(size)."""
+    return np.unique(np.linspace(0, size - 1, min(n, size)).astype(np.intp))

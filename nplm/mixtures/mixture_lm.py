@@ -1,0 +1,369 @@
+"""MixtureLM: the probabilities of several models, averaged."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import logsumexp
+from sklearn.base import clone
+from sklearn.utils import Bunch
+from sklearn.utils.metaestimators import _BaseComposition
+from sklearn.utils.validation import check_is_fitted
+
+from nplm._base import LanguageModel, all_or_nothing
+from nplm._checks import Whole, non_negative
+from nplm.mixtures.uniform_lm import UniformLM
+from nplm.ngrams.counts import NgramCounts
+from nplm.ngrams.frequencies import RelativeFrequencies
+from nplm.training.em import BIN_PRIOR, FrequencyBins, fit_mixture_weights
+
+__all__ = ["MixtureLM"]
+
+
+class MixtureLM(_BaseComposition, LanguageModel):
+    r"""Mixture of language models (section 2, "Mixture of models").
+
+    .. math:: P(w | c) = \sum_i \alpha_i P_i(w | c)
+
+    The paper's MLP2, 4, 6, 8 and 10 mix a network with the interpolated
+    trigram: the two make their errors in different places. Its three weightings
+    are all here: fixed weights, weights learned by maximum likelihood on held-out
+    windows, and weights :math:`\alpha_i(q)` learned for each bin of the context's
+    frequency, "using the same procedure that combines trigram, bigram, and
+    unigram in the interpolated trigram" (see `InterpolatedTrigram`).
+
+    Parameters
+    ----------
+    estimators : list of (str, language model)
+        Names and members, mixtures among them. `fit` fits a clone of each; a
+        member wrapped in ``sklearn.frozen.FrozenEstimator`` is taken as it was
+        fitted, on the same columns or on fewer (it then sees the nearest ones).
+    weights : {"uniform", "learned", "context"} or array-like, default="uniform"
+        Weight of each member: equal, or given (0 or more, summing to 1), or
+        learned by EM on the held-out windows of `fit`: "learned" one set of
+        weights, "context" one for each bin of the frequency in training of the
+        two words before.
+    n_words : int or None, default=None
+        Size of the vocabulary, passed on to members that have none of their
+        own; None leaves each to infer it, and then all must agree.
+    include_uniform : bool, default=False
+        Whether the uniform distribution 1 / n_words is one more member, the last,
+        named "uniform".
+    max_iter : int, default=100
+        The most EM steps.
+    tol : float, default=1e-5
+        EM stops when a step gains less than this, in nats a token.
+
+    Attributes
+    ----------
+    estimators_ : list of language models
+        Fitted members.
+    named_estimators_ : Bunch
+        The same, by name.
+    weights_ : ndarray of float64, shape (n_members,) or (n_bins, n_members)
+        Weights in use; with "context" a row for each bin. A bin without held-out
+        windows has the weights of the nearest bin with some.
+    bins_ : ndarray of int64, shape (n_bins,)
+        With "context", the :math:`q = \lceil -\log((1 + freq) / T) \rceil` of each
+        row, from the most frequent contexts to those never seen.
+    n_iter_ : int
+        EM steps made; 0 where nothing is learned.
+    n_parameters_ : int
+        Sum over the members, and the free weights learned.
+    n_words_, classes_, n_features_in_
+        The vocabulary size, the word ids, the columns of X.
+
+    References
+    ----------
+    Bengio et al. (2003), section 2 ("Mixture of models") and Table 1.
+
+    F. Jelinek and R. L. Mercer (1980). Interpolated estimation of Markov source
+    parameters from sparse data. Pattern Recognition in Practice.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nplm import InterpolatedTrigram, MixtureLM, windows
+    >>> X, y = windows(np.random.default_rng(0).integers(0, 5, 200), 2)
+    >>> members = [("trigram", InterpolatedTrigram()),
+    ...            ("bigram", InterpolatedTrigram(order=2))]
+    >>> mix = MixtureLM(members, n_words=5).fit(X, y)
+    >>> mix.weights_.tolist()
+    [0.5, 0.5]
+
+    Weights for each bin of the context's frequency, learned on held-out windows:
+
+    >>> mix = MixtureLM(members, "context", n_words=5, include_uniform=True)
+    >>> mix = mix.fit(X[:150], y[:150], X_val=X[150:], y_val=y[150:])
+    >>> mix.bins_.tolist(), mix.weights_.shape
+    ([3, 4, 5, 6], (4, 3))
+    """
+
+    weights_: NDArray[np.float64]
+    order = None  # a mixture has no order of its own: its members have
+    # Members and weights must agree: `_check_estimators` and `_check_weights`.
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "include_uniform": ["boolean"],
+        "max_iter": [Whole(0)],
+        "tol": [non_negative()],
+    }
+
+    def __init__(
+        self,
+        estimators: list[tuple[str, Any]],
+        weights: str | ArrayLike = "uniform",
+        *,
+        n_words: int | None = None,
+        include_uniform: bool = False,
+        max_iter: int = 100,
+        tol: float = 1e-5,
+    ) -> None:
+        self.estimators = estimators
+        self.weights = weights
+        self.n_words = n_words
+        self.include_uniform = include_uniform
+        self.max_iter = max_iter
+        self.tol = tol
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Parameters of the mixture and, as ``name__parameter``, its members'.
+
+        Parameters
+        ----------
+        deep : bool, default=True
+            Whether to include the members and their parameters.
+
+        Returns
+        -------
+        params : dict
+        """
+        return self._get_params("estimators", deep=deep)
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters of the mixture, a member by name, or ``name__parameter``.
+
+        Parameters
+        ----------
+        **params : dict
+            Names and values.
+
+        Returns
+        -------
+        self : MixtureLM
+        """
+        self._set_params("estimators", **params)
+        return self
+
+    @all_or_nothing
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        X_val: ArrayLike | None = None,
+        y_val: ArrayLike | None = None,
+    ) -> Self:
+        """Fit every member that is not frozen, and the weights.
+
+        Parameters
+        ----------
+        X : array-like of int, shape (n_samples, n_context)
+            Contexts, the nearest word in the last column. With "context" weights
+            they are counted, also where every member is frozen.
+        y : array-like of int, shape (n_samples,)
+            Next words.
+        X_val, y_val : array-like of int, optional
+            Held-out windows, for the weights and handed to the members (early
+            stopping, EM). A mixture that learns its weights needs them: on the
+            training windows the member that overfits most would win.
+
+        Returns
+        -------
+        self : MixtureLM
+
+        Raises
+        ------
+        ValueError
+            If the weights, the members or the ids are out of range or disagree; if
+            weights are to be learned and there are no held-out windows, or no
+            member gives any of them a probability.
+        """
+        names = self._check_estimators()
+        weights = self._check_weights(len(names))
+        n_given = self.n_words
+        X, y = self._start_fit(X, y)
+        if weights is None and X_val is None and y_val is None:
+            raise ValueError(
+                f"weights={self.weights!r} are learned on held-out windows: give X_val "
+                "and y_val to fit, or fixed weights to the mixture."
+            )
+        members = []
+        for name, estimator in self.estimators:
+            member = clone(estimator)
+            if n_given is not None and _param(member, "n_words") is None:
+                member.set_params(n_words=n_given)
+            member.fit(X, y, X_val=X_val, y_val=y_val)
+            self._check_member(name, member)
+            members.append(member)
+        sizes = {name: m.n_words_ for name, m in zip(names, members)}
+        if len(set(sizes.values())) > 1 or sizes[names[0]] < self.n_words_:
+            raise ValueError(
+                f"the members and the windows disagree on the vocabulary: n_words is "
+                f"{sizes} and at least {self.n_words_} in X and y; give all members "
+                "the same n_words, or set it on the mixture."
+            )
+        self.n_words_ = members[0].n_words_
+        self.classes_ = np.arange(self.n_words_)
+        held_out = self._check_held_out(X_val, y_val)
+        if self.include_uniform:
+            members.append(UniformLM(n_words=self.n_words_).fit(X, y))
+        self.estimators_ = members
+        self.named_estimators_ = Bunch(**dict(zip(names, members)))
+        self._contexts = self._count_contexts(X, y)
+        self.n_iter_ = 0
+        if weights is not None:
+            self.weights_ = weights
+        elif held_out is not None:
+            self.weights_ = self._learn_weights(*held_out)
+        return self
+
+    def _count_contexts(
+        self, X: NDArray[np.int32], y: NDArray[np.int32]
+    ) -> RelativeFrequencies | None:
+        """Count the contexts that decide the weights, those of the trigram."""
+        if not self._by_context():
+            return None
+        counts = NgramCounts.from_windows(X[:, -2:], y, n_words=self.n_words_)
+        contexts = RelativeFrequencies(counts)
+        self._bins = FrequencyBins.of_training(
+            contexts.max_frequency, contexts.n_tokens
+        )
+        self.bins_ = np.arange(self._bins.first, self._bins.last + 1)
+        return contexts
+
+    def _learn_weights(
+        self, X: NDArray[np.int32], y: NDArray[np.int32]
+    ) -> NDArray[np.float64]:
+        fit = fit_mixture_weights(
+            np.exp(self._member_log_probs(X, y)),
+            self._rows(X),
+            1 if self._contexts is None else self._bins.n_bins,
+            max_iter=self.max_iter,
+            tol=self.tol,
+            prior=0.0 if self._contexts is None else BIN_PRIOR,
+        )
+        self.n_iter_ = fit.n_iter
+        return fit.weights[0] if self._contexts is None else fit.weights
+
+    def _check_estimators(self) -> list[str]:
+        """Return the names of the members."""
+        if not self.estimators:
+            raise ValueError("estimators is empty: give at least one (name, model).")
+        try:
+            names = [name for name, _ in self.estimators]
+        except (TypeError, ValueError):
+            names = []
+        # The keys of a dict may be pairs too, of two letters.
+        if not names or isinstance(self.estimators, Mapping):
+            raise ValueError(
+                f"estimators must be a list of (name, model) pairs, got "
+                f"{self.estimators!r}."
+            )
+        if self.include_uniform:
+            names.append("uniform")
+        self._validate_names(names)
+        return names
+
+    def _by_context(self) -> bool:
+        return isinstance(self.weights, str) and self.weights == "context"
+
+    def _check_weights(self, n: int) -> NDArray[np.float64] | None:
+        """Return the weights of the `n` members, None where they are learned."""
+        if isinstance(self.weights, str):
+            if self.weights == "uniform":
+                return np.full(n, 1 / n)
+            if self.weights in ("learned", "context"):
+                return None
+            raise ValueError(
+                'weights must be "uniform", "learned", "context" or numbers, got '
+                f"{self.weights!r}."
+            )
+        weights = np.asarray(self.weights, dtype=np.float64)
+        if weights.shape != (n,):
+            raise ValueError(
+                f"weights must be one number for each of the {n} members, "
+                f"got an array of shape {weights.shape}."
+            )
+        if not (weights >= 0).all() or not np.isclose(weights.sum(), 1):
+            raise ValueError(
+                f"weights must be 0 or more and sum to 1, got {weights.tolist()} "
+                f"(sum {weights.sum():g})."
+            )
+        return weights / weights.sum()
+
+    def _check_member(self, name: str, member: Any) -> None:
+        if member.n_features_in_ > self.n_features_in_:
+            raise ValueError(
+                f"member {name!r} was fitted on {member.n_features_in_} words of "
+                f"context, but X has {self.n_features_in_} columns; give wider windows."
+            )
+
+    @property
+    def n_parameters_(self) -> int:
+        """Parameters of all members, and the free weights learned."""
+        check_is_fitted(self)
+        n = sum(member.n_parameters_ for member in self.estimators_)
+        if isinstance(self.weights, str) and self.weights != "uniform":
+            n += self.weights_.size - self.weights_.size // len(self.estimators_)
+        return n
+
+    # -- probabilities --------------------------------------------------------
+
+    def _rows(self, X: NDArray[np.int32]) -> NDArray[np.intp]:
+        """Which row of weights each context has; one row serves all but "context"."""
+        if self._contexts is None:
+            return np.zeros(len(X), dtype=np.intp)
+        frequency = self._contexts.frequency(X[:, -2:])
+        return self._bins.row(frequency, self._contexts.n_tokens)
+
+    def _row_weights(self, X: NDArray[np.int32]) -> NDArray[np.float64]:
+        """Weights of each context, shape (n_samples, n_members)."""
+        return np.atleast_2d(self.weights_)[self._rows(X)]
+
+    def _nearest_of(self, member: Any, X: NDArray[np.int32]) -> NDArray[np.int32]:
+        """Keep the columns that a member was fitted on."""
+        return X[:, X.shape[1] - member.n_features_in_ :]
+
+    def _predict_proba(self, X: NDArray[np.int32]) -> NDArray[Any]:
+        weights = self._row_weights(X)
+        proba = np.zeros((len(X), self.n_words_))
+        for i, member in enumerate(self.estimators_):
+            part = member.predict_proba(self._nearest_of(member, X))
+            proba += weights[:, i : i + 1] * part
+        return proba
+
+    def _member_log_probs(
+        self, X: NDArray[np.int32], y: NDArray[np.int32]
+    ) -> NDArray[np.float64]:
+        """Score each next word by each member, shape (n_samples, n_members)."""
+        out = np.empty((len(y), len(self.estimators_)))
+        for i, member in enumerate(self.estimators_):
+            out[:, i] = member.log_prob(self._nearest_of(member, X), y)
+        return out
+
+    def _log_prob(
+        self, X: NDArray[np.int32], y: NDArray[np.int32]
+    ) -> NDArray[np.float64]:
+        log_probs = self._member_log_probs(X, y)
+        return logsumexp(log_probs, axis=1, b=self._row_weights(X))
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "estimators_")
+
+
+def _param(estimator: Any, name: str) -> Any:
+    """Return a constructor parameter, or "absent" where there is none of that name."""
+    return estimator.get_params(deep=False).get(name, "absent")

@@ -1,0 +1,1 @@
+"""The network of the paper and its estimator."""

@@ -1,0 +1,187 @@
+"""The one door into a fit: checks, a network, the loop, and what is kept of it.
+
+`NeuralLM.fit`, ``partial_fit``, warm starts and `nplm.mpi.fit` all come through here.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_random_state
+
+from nplm._base import unchanged_by_errors
+from nplm.neural.epochs import Epochs, Windows
+from nplm.neural.network import Network
+from nplm.neural.sharded import ShardedNetwork, rows_of
+from nplm.neural.solvers import State
+from nplm.parallel.processes import ALONE, Alone, Sharers
+from nplm.parallel.threads import blas_threads
+from nplm.training.checkpoint import Checkpoint, fingerprint
+from nplm.training.held_out import HeldOut
+from nplm.training.loop import OnProgress, run_passes
+
+__all__ = ["Door", "fit", "goes_on", "hand_over", "joined", "make_network", "past"]
+
+
+@dataclass(frozen=True)
+class Door:
+    """How a fit is entered: what the callers differ in."""
+
+    partial: bool = False  # one epoch more, with what random numbers come next
+    progress: OnProgress | None = None
+    checkpoint: str | os.PathLike[str] | None = None
+    processes: Alone | Sharers = ALONE
+    keep: str = "all"  # of several processes, those that have the result
+
+
+def fit(
+    lm: Any,
+    X: ArrayLike,
+    y: ArrayLike,
+    X_val: ArrayLike | None,
+    y_val: ArrayLike | None,
+    door: Door,
+) -> None:
+    """Fit the network of `lm`, an estimator that is left as it was by errors."""
+    processes = door.processes
+    with unchanged_by_errors(lm) as keep:
+
+        def checked() -> tuple[Windows, dict[str, str]]:
+            windows = lm._check_fit(X, y, X_val, y_val, door)
+            return windows, _marks(lm, windows, door)
+
+        windows, marks = processes.all_or_none(checked)
+        others = {"keep": door.keep, "checkpoint": str(door.checkpoint), "verbose": ""}
+        processes.check_same(marks | others)
+        network = make_network(lm, windows, door)
+        interrupt, history = _train(lm, network, windows, marks, door)
+        hand_over(lm, network, history, door)
+        keep()
+        try:
+            if interrupt is not None:
+                raise interrupt
+        finally:
+            del interrupt  # else it would hold this frame, and its arrays, in a cycle
+
+
+def goes_on(lm: Any, door: Door) -> bool:
+    """Whether training goes on from the weights of an earlier fit."""
+    return hasattr(lm, "_parameters") and (door.partial or lm.warm_start)
+
+
+def _marks(lm: Any, windows: Windows, door: Door) -> dict[str, str]:
+    """Tell this fit from another: equal ones give the same bits."""
+    if door.checkpoint is None and isinstance(door.processes, Alone):
+        return {}  # nobody asks
+    X_val, y_val = windows.held_out or (None, None)
+    arrays: dict[str, Any] = {
+        "X": windows.X,
+        "y": windows.y,
+        "X_val": X_val,
+        "y_val": y_val,
+    }
+    go_on = goes_on(lm, door)
+    parameters = lm._fingerprint() | {"fitted": go_on}
+    if go_on:
+        own = lm._parameters.named()
+        arrays |= {f"{name}_": array for name, array in own.items()}
+        arrays |= lm._solver_state
+        parameters |= {"n_seen_": lm.n_seen_, "n_updates": lm._n_updates}
+    return fingerprint(parameters, arrays)
+
+
+def make_network(lm: Any, windows: Windows, door: Door) -> Network:
+    """Make the network to be trained, whole or this process's part of it."""
+    asked, parts, go_on = lm._asked(), lm._parts(), goes_on(lm, door)
+    alone = isinstance(door.processes, Alone)
+    rows = slice(None) if alone else rows_of(lm.n_words_, door.processes)
+    if not (go_on and door.partial):
+        lm._rng = door.processes.generator(check_random_state(lm.random_state))
+    if go_on:
+        parameters, state = lm._trained_before(rows)
+        # New moments begin with the first update.
+        clock = (lm.n_seen_, 0 if state is None else lm._n_updates)
+    else:
+        dtype = np.dtype(np.float64 if asked.precision == "float64" else np.float32)
+        parameters = parts.initial(lm.n_words_, windows.y, lm._rng, dtype, rows)
+        state, clock = None, (0, 0)
+    options: dict[str, Any] = {
+        "precision": lm._precision() if go_on else asked.precision,
+        "threads": lm._threads(),
+        "parallel": asked.parallel,
+        "solver": lm._solver(),
+        "state": state,
+        "clock": clock,
+    }
+    if isinstance(door.processes, Alone):
+        return Network(parts, parameters, **options)
+    return ShardedNetwork(parts, parameters, processes=door.processes, **options)
+
+
+def _train(
+    lm: Any, network: Network, windows: Windows, marks: dict[str, str], door: Door
+) -> tuple[KeyboardInterrupt | None, dict[str, list[float]]]:
+    asked, processes = lm._asked(), door.processes
+    history = past(lm, door)
+    stop_early = windows.held_out is not None and asked.early_stopping is not False
+    job = Epochs(
+        network, windows, processes,
+        max_iter=1 if door.partial else asked.max_iter,
+        batch_size=min(asked.batch_size, len(windows.y)),
+        shuffle=asked.shuffle,
+        held_out=HeldOut(asked.n_iter_no_change if stop_early else None, asked.tol),
+        learning_rate_init=asked.learning_rate_init,
+        history=history,
+        verbose=int(asked.verbose) if processes.rank == 0 else 0,
+        name=type(lm).__name__,
+    )  # fmt: skip
+    saves = None
+    if door.checkpoint is not None:
+        saves = Checkpoint(door.checkpoint, marks, processes)
+    # The threads are the kernels' own.
+    with saves or nullcontext(), blas_threads(1), network.threads:
+        interrupt = run_passes(
+            job, lm._rng, processes, checkpoint=saves,
+            progress=door.progress if processes.rank == 0 else None,
+        )  # fmt: skip
+    return interrupt, history
+
+
+def past(lm: Any, door: Door) -> dict[str, list[float]]:
+    """Give a copy of the history that training goes on with."""
+    history: dict[str, list[float]] = {"loss": [], "val_loss": [], "seconds": []}
+    before = lm.history_ if goes_on(lm, door) else {}
+    return history | {name: list(values) for name, values in before.items()}
+
+
+def joined(
+    network: ShardedNetwork, state: State, *, everywhere: bool
+) -> tuple[NDArray[Any] | None, State]:
+    """Give all output rows, where they are kept, and the solver's state of all."""
+    E = network.whole_rows(network.parameters.E, everywhere=everywhere)
+    for name in [name for name in state if name.endswith("_E")]:
+        rows = network.whole_rows(state[name], everywhere=everywhere)
+        if rows is not None:
+            state = state | {name: rows}
+    return E, state
+
+
+def hand_over(
+    lm: Any, network: Network, history: dict[str, list[float]], door: Door
+) -> None:
+    """Make what was trained the estimator's, where this process keeps it."""
+    parameters = network.parameters
+    state = network.solver.kept(network.solver_state)
+    if isinstance(network, ShardedNetwork) and door.keep != "shards":
+        E, state = joined(network, state, everywhere=door.keep == "all")
+        if E is None:
+            return
+        parameters = parameters.with_rows(E)
+    lm._parameters, lm._solver_state = parameters, state
+    lm.history_, lm.n_iter_ = history, len(history["loss"])
+    lm.n_seen_, lm._n_updates = network.n_seen, network.clock.read()[1]

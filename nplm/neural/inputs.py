@@ -1,0 +1,89 @@
+"""Inputs: from the words of a context to x, the features that the network sees."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from nplm._kernels.neural import _inputs
+from nplm.neural.parameters import random_normal
+
+__all__ = ["Concatenation", "DistantAverages"]
+
+# Half-lives, in words, of the averages when training begins; those within reach.
+HALF_LIVES = (2, 8, 32, 128, 512)
+
+
+@dataclass(frozen=True)
+class Concatenation:
+    """The paper's x: the features of the window's words, nearest first."""
+
+    n_window: int  # n - 1
+    n_features: int  # m
+
+    @property
+    def n_context(self) -> int:
+        """Words of a context that are looked at."""
+        return self.n_window
+
+    @property
+    def n_inputs(self) -> int:
+        """Length of x."""
+        return self.n_window * self.n_features
+
+    def initial_features(
+        self, n_words: int, rng: np.random.RandomState, dtype: DTypeLike
+    ) -> NDArray[Any]:
+        """Draw C."""
+        return random_normal(rng, 0.1, (n_words, self.n_features), dtype)
+
+    def initial_weights(self, dtype: DTypeLike) -> NDArray[Any] | None:
+        """Give P, which only distant words have."""
+        return None
+
+    def kernel(self, trained: dict[str, Any], scratch: Any) -> Any:
+        """Give the kernel, which works on `trained` parameters."""
+        return _inputs.Concatenation(trained["C"], self.n_window)
+
+
+@dataclass(frozen=True)
+class DistantAverages(Concatenation):
+    """The window's features, then averages of those of words near and far.
+
+    Average j is the sum over the nearest `n_distant` words of ``P[j, i] C(w)``,
+    where i counts words back from the nearest. The weights P are learned; they
+    begin with a half-life each.
+    """
+
+    n_distant: int
+
+    @property
+    def half_lives(self) -> list[int]:
+        """Those of the averages, at first."""
+        return [n for n in HALF_LIVES if n <= max(2, self.n_distant)]
+
+    @property
+    def n_context(self) -> int:
+        """Words of a context that are looked at."""
+        return max(self.n_window, self.n_distant)
+
+    @property
+    def n_inputs(self) -> int:
+        """Length of x."""
+        return (self.n_window + len(self.half_lives)) * self.n_features
+
+    def initial_weights(self, dtype: DTypeLike) -> NDArray[Any] | None:
+        """Give P: each row sums to 1 and halves every half-life."""
+        age = np.arange(self.n_distant) / np.array(self.half_lives)[:, None]
+        weights = 0.5**age
+        weights /= weights.sum(axis=1, keepdims=True)
+        return weights.astype(dtype)
+
+    def kernel(self, trained: dict[str, Any], scratch: Any) -> Any:
+        """Give the kernel, which works on `trained` parameters."""
+        return _inputs.DistantAverages(
+            trained["C"], self.n_window, trained["P"], scratch
+        )

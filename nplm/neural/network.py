@@ -1,0 +1,342 @@
+"""A network: its four parts put together, trained and scored by threads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from nplm._kernels.neural import _network
+from nplm._kernels.neural._inputs import Activations
+from nplm._kernels.neural._loops import Scratch, Tier
+from nplm._kernels.neural._solvers import Clock
+from nplm._kernels.neural._team import Team, UpdateLock, block_starts
+from nplm.neural.hidden import NoHidden, Tanh
+from nplm.neural.inputs import Concatenation, DistantAverages
+from nplm.neural.outputs.softmax import Softmax
+from nplm.neural.parameters import Parameters
+from nplm.neural.solvers import SGD, Schedule, Solver, State
+from nplm.neural.tiers import kernel_tier
+from nplm.parallel.threads import Threads
+from nplm.training import pace
+
+__all__ = ["Network", "Parts"]
+
+# Examples of a mini-batch when scoring: large enough for the matrix products,
+# small enough for a tile of their exponentials to stay in cache.
+SCORING_BATCH = 512
+# Mini-batches that a thread scores at a time, at most.
+SCORING_PART = 4
+# A network that only scores has no use for one.
+NO_STEPS = SGD(Schedule(0.0, 0.0, 0.0))
+
+
+class Parts(NamedTuple):
+    """What a network is made of, beside its solver; sizes and no numbers."""
+
+    inputs: Concatenation
+    hidden: Tanh
+    output: Softmax
+
+    @classmethod
+    def of(
+        cls, n_window: int, n_features: int, n_hidden: int, direct: bool, n_distant: int
+    ) -> Parts:
+        """Choose the kinds."""
+        return cls(
+            DistantAverages(n_window, n_features, n_distant)
+            if n_distant
+            else Concatenation(n_window, n_features),
+            Tanh(n_hidden) if n_hidden else NoHidden(),
+            Softmax(direct),
+        )
+
+    def initial(
+        self,
+        n_words: int,
+        y: NDArray[np.int32],
+        rng: np.random.RandomState,
+        dtype: DTypeLike,
+        rows: slice = slice(None),
+    ) -> Parameters:
+        """Draw parameters; of the output units only some `rows`."""
+        H, d = self.hidden.initial(self.inputs.n_inputs, rng, dtype)
+        C = self.inputs.initial_features(n_words, rng, dtype)
+        E = Parameters.output_rows(
+            len(range(*rows.indices(n_words))), len(d), self.inputs.n_inputs,
+            self.output.direct, dtype,
+        )  # fmt: skip
+        P = self.inputs.initial_weights(dtype)
+        made = Parameters(C, H, d, E, direct=self.output.direct, P=P)
+        b = np.zeros(n_words)
+        self.output.initialise(b, y)
+        made.b[:] = b[rows]
+        return made
+
+
+class Network:
+    """Parts, their parameters, and the state of their training.
+
+    Threads that train in `parallel` share the output units of each example
+    ("rows": one team), or each train on examples of their own (section 3.1):
+    "async" without a lock, so that part of an update is now and then lost; "locked"
+    with one around each update.
+
+    Parameters
+    ----------
+    parts : Parts
+        Inputs, hidden units and output.
+    parameters : Parameters
+        Changed in place by `train`.
+    precision : {"float32", "float64", "bfloat16"}
+        Of the arithmetic.
+    threads : Threads, optional
+        One by default.
+    parallel : {"rows", "async", "locked"}
+        See above.
+    solver : Solver, optional
+        For training.
+    state : dict of ndarray, optional
+        The solver's; new by default.
+    clock : tuple of float
+        Examples seen and updates made before.
+    """
+
+    def __init__(
+        self,
+        parts: Parts,
+        parameters: Parameters,
+        *,
+        precision: str,
+        threads: Threads | None = None,
+        parallel: str = "rows",
+        solver: Solver = NO_STEPS,
+        state: State | None = None,
+        clock: tuple[float, float] = (0, 0),
+    ) -> None:
+        self.parts, self.parameters = parts, parameters
+        self.tier = Tier(kernel_tier(precision), precision)
+        self.parallel = parallel
+        self.threads = Threads(1) if threads is None else threads
+        self.solver = solver
+        self.solver_state = state or solver.initial_state(parameters)
+        self.clock = Clock(*clock)
+        self._teams: list[Any] = []
+        self._loss = 0.0  # of no team
+
+    # Words of the output rows; a network spread over processes has some.
+    first = 0
+
+    @property
+    def n_words(self) -> int:
+        """Size of the vocabulary."""
+        return len(self.parameters.C)
+
+    # -- training -------------------------------------------------------------
+
+    def train(
+        self,
+        X: NDArray[np.int32],
+        y: NDArray[np.int32],
+        index: NDArray[np.intp],
+        batch_size: int,
+    ) -> None:
+        """One pass over the examples `index`, adding to `loss`."""
+        teams = self._teams_of(batch_size)
+
+        def give_up() -> None:
+            for team in teams:
+                team.give_up()
+
+        def train(team: Any, member: int, examples: NDArray[np.intp]) -> None:
+            _network.train(team, member, X, y, examples)
+
+        try:
+            if self.parallel == "rows":
+                (team,) = teams
+                self.threads.abreast(
+                    lambda member: train(team, member, index),
+                    len(team.outputs), give_up=give_up,
+                )  # fmt: skip
+            else:
+                own = self.threads.split(len(index), batch_size)
+                self.threads.map(
+                    lambda part: train(part[0], 0, index[part[1]]),
+                    list(zip(teams, own)), give_up=give_up,
+                )  # fmt: skip
+        except BaseException:
+            self._dismiss()  # a team that gave up is of no more use
+            raise
+
+    @property
+    def loss(self) -> float:
+        """Summed negative log-likelihood since it was last set."""
+        return self._loss + sum(team.loss for team in self._teams)
+
+    @loss.setter
+    def loss(self, value: float) -> None:
+        self._loss = value
+        for team in self._teams:
+            # All of it is one team's to add to: a sum has the bits of its order.
+            team.loss, self._loss = self._loss, 0.0
+
+    @property
+    def n_seen(self) -> int:
+        """Examples that the parameters were trained on."""
+        return int(self.clock.n_examples)
+
+    @property
+    def seconds_a_call(self) -> float:
+        """How long a call of `train` should last, about.
+
+        The main thread sees an interrupt between calls. It sees it at once while
+        joblib's threads work, but sees the end of their call up to 10 ms late.
+        """
+        in_joblib = self.parallel != "rows" and self.threads.n > 1
+        return pace.SECONDS_A_CALL * (5 if in_joblib else 1)
+
+    def settle(self) -> None:
+        """Bring all parameters up to date."""
+        self.solver.settle(self.parameters, self.solver_state, self.clock)
+
+    def copy(self) -> list[NDArray[Any]]:
+        """Snapshot of the (settled) parameters, for `restore`."""
+        return [array.copy() for array in self.parameters.trained().values()]
+
+    def restore(self, snapshot: list[NDArray[Any]]) -> None:
+        """Set the parameters back to a snapshot."""
+        arrays = self.parameters.trained().values()
+        for array, kept in zip(arrays, snapshot, strict=True):
+            array[:] = kept
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """Give all that training changes, settled or not."""
+        moving = np.array([*self.clock.read(), self.loss])
+        return self.parameters.trained() | self.solver_state | {"moving": moving}
+
+    def set_state(self, state: dict[str, NDArray[Any]]) -> None:
+        """Set what `state` gives."""
+        for name, array in (self.parameters.trained() | self.solver_state).items():
+            array[...] = state[name]
+        *clock, self.loss = map(float, state["moving"])
+        self.clock.set(*clock)
+
+    def costs(self) -> dict[str, float]:
+        """More figures of the epoch for the history."""
+        return {}
+
+    # -- scoring --------------------------------------------------------------
+
+    def log_prob(
+        self, X: NDArray[np.int32], y: NDArray[np.int32]
+    ) -> NDArray[np.float64]:
+        """Natural-log probability of each next word, block by block."""
+        high, total, target = self._totals(X, y)
+        return target - high - np.log(total)
+
+    def _totals(
+        self, X: NDArray[np.int32], y: NDArray[np.int32]
+    ) -> NDArray[np.float64]:
+        """Give what the output rows here know of each probability."""
+        totals = np.empty((3, len(y)))
+
+        def score(team: Any, part: slice) -> None:
+            index = np.arange(part.start, part.stop)
+            _network.score(team, X, y, index, totals[:, part])
+
+        self._map(score, len(X))
+        return totals
+
+    def predict_proba(
+        self, X: NDArray[np.int32], *, logarithm: bool = False
+    ) -> NDArray[Any]:
+        """Probabilities of all words, or their natural logarithms."""
+        out = np.empty((len(X), self.n_words), dtype=self.parameters.dtype)
+        memory = out.view(np.uint8).reshape(len(X), -1)
+
+        def fill(team: Any, part: slice) -> None:
+            index = np.arange(part.start, part.stop)
+            _network.probabilities(team, X, index, memory[part], logarithm=logarithm)
+
+        self._map(fill, len(X))
+        return out
+
+    def _map(self, work: Callable[[Any, slice], None], n: int) -> None:
+        """Do it for parts of n windows, each with a team of its own.
+
+        The parts are short, so that an interrupt need not wait for all.
+        """
+        batch = max(1, min(SCORING_BATCH, -(-n // self.threads.n)))
+        trained = self.solver.held(self.parameters, self.solver_state)
+
+        def own(part: slice) -> None:
+            work(self._team(batch, trained, solver=None), part)
+
+        self.threads.map(own, self.threads.split(n, batch, SCORING_PART))
+
+    # -- teams ------------------------------------------------------------------
+
+    def _teams_of(self, batch_size: int) -> list[Any]:
+        """Give the teams that train, new ones if need be: one a worker."""
+        if self._teams and self._teams[0].batch_size == batch_size:
+            return self._teams
+        self._dismiss()
+        trained = self.solver.held(self.parameters, self.solver_state)
+        if self.parallel == "rows":
+            return self._employ([self._team(batch_size, trained, self.threads.n)])
+        lock = UpdateLock() if self.parallel == "locked" else None
+        teams = []
+        for i in range(self.threads.n):
+            team = self._team(batch_size, trained, lock=lock)
+            # Apart from each other, so that they do not write the same lines.
+            team.outputs[0].start_row = i * self.n_words // self.threads.n // 4 * 4
+            teams.append(team)
+        return self._employ(teams)
+
+    def _employ(self, teams: list[Any]) -> list[Any]:
+        teams[0].loss, self._loss = self._loss, 0.0
+        self._teams = teams
+        return teams
+
+    def _dismiss(self) -> None:
+        """Let the teams and their memory go; what they did counts."""
+        self._loss, self._teams = self.loss, []
+
+    def _team(
+        self,
+        batch_size: int,
+        trained: dict[str, Any],
+        n_members: int = 1,
+        *,
+        solver: Solver | None = NO_STEPS,
+        **options: Any,
+    ) -> Any:
+        """Make the kernels' objects for so many threads; with no solver, to score."""
+        tier, scratch = self.tier, Scratch(self.tier)
+        inputs, hidden, output = self.parts
+        at = Activations(
+            tier, scratch, batch_size=batch_size, scoring=solver is None,
+            n_context=inputs.n_context, n_inputs=inputs.n_inputs,
+            n_hidden=hidden.n_hidden,
+        )  # fmt: skip
+        steps = None
+        if solver is not None:
+            steps = self.solver.kernel(
+                tier, self.clock, trained, self.solver_state, scratch
+            )
+        outputs: list[Any] = []
+        for start, stop in pairwise(block_starts(len(self.parameters.E), n_members)):
+            if start == stop and outputs:
+                break  # threads without a row are left out
+            one = output.kernel(
+                tier, scratch, at, trained, first=self.first + start, row=start,
+                n_words=stop - start, leader=outputs[0] if outputs else None,
+                solver=steps,
+            )  # fmt: skip
+            outputs.append(one)
+        below = inputs.kernel(trained, scratch), hidden.kernel(trained, at, scratch)
+        options = {"size": len(outputs)} | options
+        return Team(tier, at, *below, tuple(outputs), steps, **options)

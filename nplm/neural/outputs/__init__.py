@@ -1,0 +1,1 @@
+"""Output units: from a and x to probabilities."""

@@ -1,0 +1,183 @@
+"""Who owns the numbers of a network: all that is saved, shared out and trained."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from nplm._kernels.neural._loops import row_stride
+
+__all__ = ["Parameters", "aligned_zeros", "random_normal"]
+
+CACHE_LINE = 64  # bytes
+
+
+def aligned_zeros(shape: tuple[int, int], dtype: DTypeLike) -> NDArray[Any]:
+    """Zeros that begin with a cache line, so that no vector straddles two.
+
+    NumPy's own arrays begin 16 bytes into one.
+    """
+    size, itemsize = shape[0] * shape[1], np.dtype(dtype).itemsize
+    memory = np.zeros(size + CACHE_LINE // itemsize, dtype=dtype)
+    start = -memory.ctypes.data % CACHE_LINE // itemsize
+    return memory[start : start + size].reshape(shape)
+
+
+def random_normal(
+    rng: np.random.RandomState, scale: float, shape: tuple[int, int], dtype: DTypeLike
+) -> NDArray[Any]:
+    """Draw normal numbers, a few rows at a time, for they come in float64."""
+    drawn = np.empty(shape, dtype)
+    for start in range(0, len(drawn), 4096):
+        rows = drawn[start : start + 4096]
+        rows[...] = rng.normal(0.0, scale, rows.shape)
+    return drawn
+
+
+class Parameters:
+    """The parameters of a network, under the paper's names.
+
+    The output units are kept as one matrix E with a row a word, ``[U | W | b]`` (or
+    ``[U | b]`` without direct connections), filled up with zeros to whole vectors of
+    the processor: one word's parameters lie together. U, W and b are views of it.
+
+    Parameters
+    ----------
+    C : ndarray, shape (n_words, m)
+        Features of the words.
+    H : ndarray, shape (n_hidden, n_inputs)
+        Hidden weights.
+    d : ndarray, shape (n_hidden,)
+        Hidden biases.
+    E : ndarray, shape (rows, stride)
+        Output units, of all words or of a part of them. `output_rows` makes one.
+    direct : bool
+        Whether E has a W.
+    P : ndarray, shape (n_averages, n_distant), optional
+        Weights of distant words by position.
+    """
+
+    def __init__(
+        self,
+        C: NDArray[Any],
+        H: NDArray[Any],
+        d: NDArray[Any],
+        E: NDArray[Any],
+        *,
+        direct: bool,
+        P: NDArray[Any] | None = None,
+    ) -> None:
+        self.C, self.H, self.d, self.E, self.P = C, H, d, E, P
+        self.direct = direct
+
+    @staticmethod
+    def output_rows(
+        n_words: int, n_hidden: int, n_inputs: int, direct: bool, dtype: DTypeLike
+    ) -> NDArray[Any]:
+        """Make an E of zeros."""
+        n_outputs = n_hidden + (n_inputs if direct else 0) + 1
+        return aligned_zeros((n_words, row_stride(n_outputs)), dtype)
+
+    @classmethod
+    def of(
+        cls,
+        C: NDArray[Any],
+        H: NDArray[Any],
+        d: NDArray[Any],
+        U: NDArray[Any],
+        W: NDArray[Any] | None,
+        b: NDArray[Any],
+        P: NDArray[Any] | None = None,
+    ) -> Self:
+        """Copy arrays under the paper's names, of any strides."""
+        E = cls.output_rows(len(b), len(d), H.shape[1], W is not None, C.dtype)
+        C, H, d = (np.array(array, C.dtype, order="C") for array in (C, H, d))
+        P = None if P is None else np.array(P, C.dtype, order="C")
+        made = cls(C, H, d, E, direct=W is not None, P=P)
+        made.U[:], made.b[:] = U, b
+        if made.W is not None:
+            made.W[:] = W
+        return made
+
+    @property
+    def U(self) -> NDArray[Any]:
+        """Hidden-to-output weights, (rows, n_hidden)."""
+        return self.E[:, : len(self.d)]
+
+    @property
+    def W(self) -> NDArray[Any] | None:
+        """Direct connections, (rows, n_inputs), or None."""
+        h, n_inputs = self.H.shape
+        return self.E[:, h : h + n_inputs] if self.direct else None
+
+    @property
+    def b(self) -> NDArray[Any]:
+        """Output biases, (rows,)."""
+        return self.E[:, self.n_outputs - 1]
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The type of all of them."""
+        return self.C.dtype
+
+    def named(self) -> dict[str, NDArray[Any] | None]:
+        """Give them under the paper's names; views."""
+        names = ("C", "H", "d", "U", "W", "b", "P")
+        return {name: getattr(self, name) for name in names}
+
+    def trained(self) -> dict[str, NDArray[Any]]:
+        """Give the arrays as the kernels have them."""
+        arrays = {"C": self.C, "H": self.H, "d": self.d, "E": self.E}
+        return arrays if self.P is None else arrays | {"P": self.P}
+
+    def size(self) -> int:
+        """Free parameters: the padding of E is none."""
+        return sum(a.size for a in self.named().values() if a is not None)
+
+    def set(self, name: str, values: Any) -> None:
+        """Copy values into one of the arrays, by the paper's name."""
+        array: NDArray[Any] | None = getattr(self, name)
+        values = np.asarray(values)
+        if array is None or values.shape != array.shape:
+            raise ValueError(
+                f"{name}_ has shape {None if array is None else array.shape} in this "
+                f"network, and cannot be set to an array of shape {values.shape}."
+            )
+        array[...] = values
+
+    def with_rows(self, E: NDArray[Any]) -> Self:
+        """Give the same with other output rows."""
+        return type(self)(self.C, self.H, self.d, E, direct=self.direct, P=self.P)
+
+    def copy(self, rows: slice = slice(None)) -> Self:
+        """Copy them all, or with some of the output rows only."""
+        own = self.E[rows]
+        E = aligned_zeros((len(own), own.shape[1]), self.dtype)
+        E[:] = own
+        P = None if self.P is None else self.P.copy()
+        return type(self)(
+            self.C.copy(), self.H.copy(), self.d.copy(), E, direct=self.direct, P=P
+        )
+
+    @property
+    def n_outputs(self) -> int:
+        """Parameters of an output row."""
+        h, n_inputs = self.H.shape
+        return h + (n_inputs if self.direct else 0) + 1
+
+    def __getstate__(self) -> dict[str, Any]:
+        # What fills up the rows, and where they begin, is no matter of a pickle's.
+        return vars(self) | {"E": np.ascontiguousarray(self.E[:, : self.n_outputs])}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        own = self.E
+        self.E = aligned_zeros((len(own), row_stride(self.n_outputs)), own.dtype)
+        self.E[:, : self.n_outputs] = own
+        # A mapped file may be read-only: what is trained or set must not be.
+        for name in ("C", "H", "d", "P"):
+            array = getattr(self, name)
+            if array is not None and not array.flags.writeable:
+                setattr(self, name, array.copy())

@@ -1,0 +1,160 @@
+"""Solvers: how the parameters follow their gradients, and what that takes."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nplm._kernels.neural import _solvers
+from nplm.neural.parameters import Parameters, aligned_zeros
+
+__all__ = ["SGD", "Adam", "Schedule", "Solver"]
+
+State = dict[str, NDArray[Any]]
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """The paper's e_t = e_0 / (1 + r t), and the weight decay that goes with it.
+
+    t counts the examples seen.
+    """
+
+    learning_rate_init: float
+    learning_rate_decay: float
+    alpha: float
+
+
+@dataclass(frozen=True)
+class Solver:
+    """What the solvers share."""
+
+    schedule: Schedule
+
+    def check(self, batch_size: int) -> None:
+        """Raise when an update would take more than all of a weight away."""
+        raise NotImplementedError
+
+    def initial_state(self, parameters: Parameters) -> State:
+        """Make what the solver keeps beside the parameters."""
+        raise NotImplementedError
+
+    def kept(self, state: State) -> State:
+        """Give what a fitted model keeps of it, to be trained further."""
+        return {}
+
+    def held(self, parameters: Parameters, state: State) -> dict[str, Any]:
+        """Give the parameters as the kernels take them."""
+        raise NotImplementedError
+
+    def settle(self, parameters: Parameters, state: State, clock: Any) -> None:
+        """Bring all parameters up to date."""
+
+    def kernel(
+        self, tier: Any, clock: Any, held: dict[str, Any], state: State, scratch: Any
+    ) -> Any:
+        """Give the kernel of one thread, or team of threads."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class SGD(Solver):
+    """Stochastic gradient ascent, the paper's; its weight decay of C is lazy."""
+
+    def check(self, batch_size: int) -> None:
+        """Raise when an update would take more than all of a weight away."""
+        schedule = self.schedule
+        lost = schedule.learning_rate_init * schedule.alpha * batch_size
+        if lost >= 1:
+            raise ValueError(
+                f"learning_rate_init * alpha * batch_size = {lost:g} would take more "
+                "than all of every weight away at each update; it must be below 1: "
+                "lower one of them."
+            )
+
+    def initial_state(self, parameters: Parameters) -> State:
+        """Where the decay stood when each row of C was last brought up to date."""
+        return {"decayed": np.zeros(len(parameters.C))}
+
+    def held(self, parameters: Parameters, state: State) -> dict[str, Any]:
+        """Give the parameters as the kernels take them."""
+        arrays = parameters.trained()
+        return {name: _solvers.Parameter(array) for name, array in arrays.items()}
+
+    def settle(self, parameters: Parameters, state: State, clock: Any) -> None:
+        """Apply the weight decay still due to rows of C that were not visited."""
+        examples, updates, log_decay = clock.read()
+        faded = np.exp(log_decay - state["decayed"])
+        parameters.C *= faded[:, None].astype(parameters.dtype)
+        state["decayed"][:] = 0
+        clock.set(examples, updates, 0.0)
+
+    def kernel(
+        self, tier: Any, clock: Any, held: dict[str, Any], state: State, scratch: Any
+    ) -> Any:
+        """Give the kernel of one thread, or team of threads."""
+        return _solvers.SGD(
+            tier, clock, held["C"], decayed=state["decayed"], **asdict(self.schedule)
+        )
+
+
+@dataclass(frozen=True)
+class Adam(Solver):
+    """Adam, as scikit-learn's networks have it, with decoupled weight decay."""
+
+    beta_1: float
+    beta_2: float
+    epsilon: float
+
+    def check(self, batch_size: int) -> None:
+        """Raise when an update would take more than all of a weight away."""
+        lost = self.schedule.learning_rate_init * self.schedule.alpha
+        if lost >= 1:
+            raise ValueError(
+                f"learning_rate_init * alpha = {lost:g} would take more than all of "
+                "every weight away at each update; it must be below 1: lower one of "
+                "them."
+            )
+
+    def initial_state(self, parameters: Parameters) -> State:
+        """Both moments of every parameter."""
+        state = {}
+        for name, array in parameters.trained().items():
+            for moment in ("first", "second"):
+                zeros = np.zeros_like(array) if array.ndim == 1 else None
+                if zeros is None:
+                    zeros = aligned_zeros((array.shape[0], array.shape[1]), array.dtype)
+                state[f"{moment}_{name}"] = zeros
+        return state
+
+    def kept(self, state: State) -> State:
+        """Give the moments: scikit-learn's networks keep them too."""
+        return state
+
+    def held(self, parameters: Parameters, state: State) -> dict[str, Any]:
+        """Give the parameters as the kernels take them."""
+        return {
+            name: _solvers.Parameter(
+                array, state[f"first_{name}"], state[f"second_{name}"]
+            )
+            for name, array in parameters.trained().items()
+        }
+
+    def kernel(
+        self, tier: Any, clock: Any, held: dict[str, Any], state: State, scratch: Any
+    ) -> Any:
+        """Give the kernel of one thread, or team of threads."""
+        own = {field.name: getattr(self, field.name) for field in fields(self)}
+        del own["schedule"]
+        largest = max(
+            parameter.rows * parameter.columns
+            for name, parameter in held.items()
+            if name not in ("C", "E")
+        )
+        return _solvers.Adam(
+            tier, clock, held["C"], scratch=scratch, largest=max(1, largest),
+            **asdict(self.schedule), **own,
+        )  # fmt: skip

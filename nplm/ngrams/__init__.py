@@ -1,0 +1,1 @@
+"""Counts, back-off models, and the n-gram estimators."""

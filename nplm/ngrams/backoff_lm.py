@@ -1,0 +1,109 @@
+"""BackoffLM: an n-gram model that was estimated elsewhere."""
+
+from __future__ import annotations
+
+from typing import Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from nplm.ngrams.backoff import BackoffTree
+from nplm.ngrams.backoff_model import BackoffModel
+
+__all__ = ["BackoffLM"]
+
+
+class BackoffLM(BackoffModel):
+    """An n-gram model that backs off, as read from a file.
+
+    Scores, and gives the distribution of the next word, like any other model; it
+    cannot be fitted. ``KneserNeyLM`` estimates one.
+
+    Parameters
+    ----------
+    order : int, optional
+        Words in the longest n-gram.
+    n_words : int, optional
+        Size of the vocabulary.
+    boundary : int, optional
+        Id of the mark between sentences, for windows made with this `boundary`.
+
+    Attributes
+    ----------
+    tree_ : BackoffTree
+        The probabilities and back-off weights.
+    n_ngrams_ : ndarray of int64, shape (order_,)
+        n-grams stored of each order; every word of the vocabulary is a unigram.
+    n_parameters_ : int
+        Probabilities and back-off weights stored.
+    order_, n_words_ : int
+        The order and vocabulary size in use.
+
+    Notes
+    -----
+    Once one window for every 4 n-grams has been scored, `log_prob` puts the n-grams
+    into a hash table, and that one call takes longer; ``tree_.hashed`` makes it at
+    once. The probabilities are the same bit for bit.
+
+    See Also
+    --------
+    nplm.formats.read_arpa : Read one from a file of SRILM, KenLM or nplm.
+
+    References
+    ----------
+    A. Stolcke (1998). Entropy-based pruning of backoff language models. DARPA
+    Broadcast News Transcription and Understanding Workshop.
+    """
+
+    def __init__(
+        self,
+        order: int | None = None,
+        *,
+        n_words: int | None = None,
+        boundary: int | None = None,
+    ) -> None:
+        self.order = order
+        self.n_words = n_words
+        self.boundary = boundary
+
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        X_val: ArrayLike | None = None,
+        y_val: ArrayLike | None = None,
+    ) -> Self:
+        """Raise an error: there is nothing to estimate.
+
+        Raises
+        ------
+        TypeError
+            Always.
+        """
+        raise TypeError(
+            f"{type(self).__name__} is read from a file (nplm.formats.read_arpa) and "
+            "not fitted; to estimate a model from windows, use KneserNeyLM."
+        )
+
+    @classmethod
+    def from_tree(cls, tree: BackoffTree, *, boundary: int | None = None) -> Self:
+        """Make a fitted model of a tree.
+
+        Parameters
+        ----------
+        tree : BackoffTree
+            The n-grams.
+        boundary : int, optional
+            Id of the mark between sentences.
+
+        Returns
+        -------
+        model : BackoffLM
+        """
+        model = cls(tree.order, n_words=tree.n_words, boundary=boundary)
+        model.order_, model.n_words_ = tree.order, tree.n_words
+        model.classes_ = np.arange(tree.n_words)
+        model.n_features_in_ = max(tree.order - 1, 1)
+        model._set_tree(tree)
+        return model

@@ -1,0 +1,84 @@
+"""Models of a back-off tree: what estimation and ARPA files end in."""
+
+from __future__ import annotations
+
+import numbers
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nplm._base import LanguageModel
+from nplm.ngrams.backoff import BackoffTree
+from nplm.ngrams.pruning import pruned_by_entropy
+
+__all__ = ["BackoffModel"]
+
+
+class BackoffModel(LanguageModel):
+    """Look-ups in a back-off tree, and its pruning.
+
+    A subclass makes the tree, and hands it to ``_set_tree``.
+
+    Attributes
+    ----------
+    tree_ : BackoffTree
+        The probabilities and back-off weights.
+    n_ngrams_ : ndarray of int64, shape (order_,)
+        n-grams stored of each order; every word of the vocabulary is a unigram.
+    """
+
+    tree_: BackoffTree
+    n_ngrams_: NDArray[np.int64]
+
+    def prune(self, threshold: float) -> Self:
+        r"""Drop the n-grams whose loss raises perplexity the least (Stolcke 1998).
+
+        An n-gram (c, w) is dropped, and its context's back-off weight recomputed,
+        if that alone changes the model's own perplexity by less than the fraction
+        `threshold`: with P the model and P' the model without it,
+
+        .. math:: \exp D(P \| P') - 1 < threshold,
+            \quad D(P \| P') = -P(c) \sum_v P(v|c) [\log P'(v|c) - \log P(v|c)].
+
+        Longer n-grams go first; one that longer ones still begin with stays, and
+        so does every unigram. P(c) is the product of the model's own
+        probabilities of the words of c.
+
+        Parameters
+        ----------
+        threshold : float
+            0 or more; 1e-8 to 1e-6 are usual. 0 changes nothing.
+
+        Returns
+        -------
+        self : BackoffModel
+            The same model, with fewer n-grams.
+        """
+        if not isinstance(threshold, numbers.Real) or not 0 <= threshold < np.inf:
+            raise ValueError(f"threshold must be 0 or more, got {threshold!r}.")
+        if threshold > 0:
+            self._set_tree(pruned_by_entropy(self.tree_, float(threshold)))
+        return self
+
+    @property
+    def n_parameters_(self) -> int:
+        """Probabilities and back-off weights stored."""
+        # Counted when asked for: a file mapped into memory is not read to load it.
+        n_contexts = int(np.count_nonzero(np.diff(self.tree_.start)))
+        return int(self.n_ngrams_.sum()) + n_contexts
+
+    def _set_tree(self, tree: BackoffTree) -> None:
+        self.tree_ = tree
+        self.n_ngrams_ = tree.n_ngrams
+
+    def _predict_proba(self, X: NDArray[np.int32]) -> NDArray[np.float64]:
+        return self.tree_.distribution(X)
+
+    def _log_prob(
+        self, X: NDArray[np.int32], y: NDArray[np.int32]
+    ) -> NDArray[np.float64]:
+        prob = self.tree_.next_word_prob(X, y)
+        # A file may give a word no probability at all.
+        with np.errstate(divide="ignore"):
+            return np.log(prob, out=prob)

@@ -1,0 +1,185 @@
+"""Threads: how many, how they are run, and BLAS's own (the only limit on those)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed, wait
+from contextlib import contextmanager
+from functools import cache
+from threading import Lock
+from typing import Any, Self, TypeVar
+
+import scipy.linalg.cython_blas  # noqa: F401 (loads the BLAS that the kernels call)
+from joblib import Parallel, delayed, effective_n_jobs
+from joblib.parallel import get_active_backend
+from threadpoolctl import ThreadpoolController
+
+__all__ = ["Threads", "blas_threads", "n_threads"]
+
+T = TypeVar("T")
+MAX_THREADS = 256  # as many members as a Team has room for
+
+
+def n_threads(n_jobs: int | None) -> int:
+    """Threads meant by `n_jobs`, as joblib counts them: None is 1, -1 all cores.
+
+    Inside a worker of joblib, such as one of a parallel grid search, no more
+    than the worker's share of the cores: the search would otherwise run threads
+    by the square of `n_jobs`. A worker that is a thread has one.
+    """
+    n = int(effective_n_jobs(1 if n_jobs is None else n_jobs))
+    if n > MAX_THREADS:
+        raise ValueError(
+            f"n_jobs={n_jobs}: one fit uses at most {MAX_THREADS} threads."
+        )
+    backend, _ = get_active_backend()
+    if backend.nesting_level:
+        n = min(n, joblibs_limit(backend.MAX_NUM_THREADS_VARS))
+    return n
+
+
+def joblibs_limit(variables: Sequence[str]) -> int:
+    """Threads that joblib lets a worker run, from the environment it made for it.
+
+    In a worker process it sets all of these variables: to the share, but where the
+    user has set one already. In a worker thread nothing tells the share.
+    """
+    limits = []
+    for name in variables:
+        # OMP_NUM_THREADS may be a list, from the outermost level inwards.
+        outermost = os.environ.get(name, "1").split(",")[0].strip()
+        if outermost.isdecimal():
+            limits.append(max(1, int(outermost)))
+    return min(limits, default=1)
+
+
+@cache
+def _controller() -> ThreadpoolController:
+    # NumPy's and SciPy's wheels each carry a BLAS: the controller finds both.
+    # Made once, for a search of the loaded libraries takes milliseconds.
+    return ThreadpoolController()
+
+
+class _Inside:
+    """Who is inside of `blas_threads`."""
+
+    lock = Lock()
+    number = 0
+    limit: Any = None
+
+
+@contextmanager
+def blas_threads(n: int) -> Iterator[None]:
+    """Context in which every BLAS library uses `n` threads.
+
+    The number is the whole process's: while several threads are inside, it is the
+    first one's, and the last one out puts back what was there before.
+    """
+    with _Inside.lock:
+        if _Inside.number == 0:
+            _Inside.limit = _controller().limit(limits=n, user_api="blas")
+        _Inside.number += 1
+    try:
+        yield
+    finally:
+        with _Inside.lock:
+            _Inside.number -= 1
+            if _Inside.number == 0:
+                _Inside.limit.restore_original_limits()
+
+
+class Threads:
+    """A few threads that run kernels at once; these give the GIL away.
+
+    No OpenMP: nothing to clash with the run-time library of another package,
+    with a fork, or with joblib's workers. As a context it keeps joblib's threads
+    from call to call.
+    """
+
+    def __init__(self, n: int) -> None:
+        self.n = n
+        self._joblib = Parallel(n_jobs=n, require="sharedmem")
+        self._pool: ThreadPoolExecutor | None = None
+
+    def __enter__(self) -> Self:
+        self._joblib.__enter__()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._joblib.__exit__(*error)
+
+    def map(
+        self,
+        work: Callable[[T], None],
+        parts: Sequence[T],
+        *,
+        give_up: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Run ``work(part)`` for every part, at once or in turn, and wait for all.
+
+        On an error or an interrupt `give_up` must make those at work return. None
+        runs any more when this raises, and none begins later.
+        """
+        if len(parts) == 1:
+            work(parts[0])
+            return
+        # joblib raises without waiting for the other threads: whoever works on a
+        # part holds its lock, and after an error all are held for good.
+        locks = [Lock() for _ in parts]
+
+        def run(part: T, lock: Lock) -> None:
+            if lock.acquire(blocking=False):
+                try:
+                    work(part)
+                finally:
+                    lock.release()
+
+        try:
+            self._joblib(delayed(run)(part, lock) for part, lock in zip(parts, locks))
+        except BaseException:
+            give_up()
+            for lock in locks:
+                lock.acquire()
+            raise
+
+    def abreast(
+        self, work: Callable[[int], None], n: int, *, give_up: Callable[[], None]
+    ) -> None:
+        """Run ``work(0)`` to ``work(n - 1)``, which wait for each other, at once.
+
+        `give_up` must make them return when one of them will never come. None
+        runs any more when this returns or raises: the first error, if any did.
+
+        A pool of our own, for joblib may run fewer threads than asked for, one
+        after the other: they would wait for ever.
+        """
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(self.n, thread_name_prefix="nplm")
+        futures: list[Future[None]] = []
+
+        def run(i: int) -> None:
+            try:
+                work(i)
+            except BaseException:
+                give_up()
+                raise
+
+        try:
+            futures += [self._pool.submit(run, i) for i in range(1, n)]
+            run(0)
+            for future in as_completed(futures):
+                future.result()
+        except BaseException:
+            give_up()
+            wait(futures)
+            raise
+
+    def split(self, n: int, block: int, most: int | None = None) -> list[slice]:
+        """Cut range(n) into a part a thread, or more if `most` blocks are one's limit.
+
+        Blocks are whole, but for the last.
+        """
+        blocks = -(-n // block)
+        size = min(-(-blocks // self.n), most or blocks) * block
+        return [slice(i, min(n, i + size)) for i in range(0, n, size)]

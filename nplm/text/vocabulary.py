@@ -1,0 +1,252 @@
+"""From tokens to word ids, a document a sample."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from nplm._checks import Whole, check_ids
+from nplm.text.documents import check_document, check_documents
+
+__all__ = ["Vocabulary"]
+
+
+class Vocabulary(TransformerMixin, BaseEstimator):
+    """Map tokens to word ids, rare ones to one symbol.
+
+    Ids are given in this order: the boundary, the unknown symbol, then words by
+    falling frequency, alphabetically where frequencies are equal. A token that
+    spells a special symbol (the ``<unk>`` of Penn Treebank files) is that symbol.
+
+    Parameters
+    ----------
+    min_count : int, default=1
+        Words seen fewer times become `unknown`. The paper's "frequency <= 3"
+        (section 4) is ``min_count=4``.
+    max_words : int or None, default=None
+        Keep only the most frequent words, so that ``n_words_``, special symbols
+        included, is at most this.
+    unknown : str, default="<unk>"
+        Symbol for every word outside the vocabulary.
+    boundary : str or None, default="</s>"
+        Symbol that ends a document, for `TextLM`; it has an id even where the
+        tokens do not contain it. None for one stream of text without any.
+
+    Attributes
+    ----------
+    words_ : ndarray of object (str), shape (n_words_,)
+        The word of each id.
+    ids_ : dict of str to int
+        The id of each word.
+    n_words_ : int
+        Size of the vocabulary, the paper's ``|V|``, special symbols included.
+    boundary_id_ : int or None
+        0, or None without a boundary.
+    unknown_id_ : int
+        1, or 0 without a boundary.
+
+    Notes
+    -----
+    **Perplexities of different vocabularies do not compare.** ``<unk>`` is easy
+    to predict, so the smaller the vocabulary, the better the score; at
+    ``min_count=60`` most of a small text is ``<unk>`` and the score is almost
+    perfect. Never put ``min_count`` or ``max_words`` in a grid search, and
+    compare models on one vocabulary. Inside a grid search, where each fold
+    fits its own vocabulary, folds differ a little for the same reason. Report
+    `count_unknown` with a perplexity, and the perplexity without unknown words
+    (``TextLM.perplexity(X, skip=vocabulary.unknown_id_)``).
+
+    Examples
+    --------
+    >>> from nplm import Vocabulary
+    >>> vocabulary = Vocabulary(min_count=2)
+    >>> documents = [["a", "rose", "is", "a", "rose"], ["is", "it"]]
+    >>> [ids.tolist() for ids in vocabulary.fit_transform(documents)]
+    [[2, 4, 3, 2, 4], [3, 1]]
+    >>> vocabulary.words_.tolist()
+    ['</s>', '<unk>', 'a', 'is', 'rose']
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "min_count": [Whole(1)],
+        "max_words": [Whole(1), None],
+        "unknown": [str],
+        "boundary": [str, None],
+    }
+
+    def __init__(
+        self,
+        min_count: int = 1,
+        max_words: int | None = None,
+        *,
+        unknown: str = "<unk>",
+        boundary: str | None = "</s>",
+    ) -> None:
+        self.min_count = min_count
+        self.max_words = max_words
+        self.unknown = unknown
+        self.boundary = boundary
+
+    def fit(self, X: Iterable[Sequence[str]], y: Any = None) -> Self:
+        """Choose the words.
+
+        Parameters
+        ----------
+        X : sequence of sequence of str
+            The tokens of each document. One stream of text is ``[tokens]``.
+        y : ignored
+
+        Returns
+        -------
+        self : Vocabulary
+
+        Raises
+        ------
+        TypeError
+            If `X` is no sequence of documents, a document is a string, or a token
+            is not one.
+        ValueError
+            If a parameter is out of range.
+        """
+        self._validate_params()
+        specials = self._specials()
+        counts: Counter[str] = Counter()
+        for document in self._documents(X):
+            counts.update(document)
+        _check_tokens(counts)
+        words = [
+            word
+            for word, count in sorted(
+                counts.items(), key=lambda item: (-item[1], item[0])
+            )
+            if count >= self.min_count and word not in specials
+        ]
+        if self.max_words is not None:
+            words = words[: self.max_words - len(specials)]
+        self.words_ = np.array(specials + words, dtype=object)
+        self.ids_ = {word: i for i, word in enumerate(self.words_)}
+        self.n_words_ = len(self.words_)
+        self.unknown_id_ = self.ids_[self.unknown]
+        self.boundary_id_ = None if self.boundary is None else self.ids_[self.boundary]
+        return self
+
+    def transform(self, X: Iterable[Sequence[str]]) -> list[NDArray[np.int32]]:
+        """Word ids of each document.
+
+        Parameters
+        ----------
+        X : sequence of sequence of str
+            The tokens of each document.
+
+        Returns
+        -------
+        documents : list of ndarray of int32, each of shape (n_tokens,)
+            No boundary is added: `TextLM` does that.
+        """
+        check_is_fitted(self)
+        get, unknown = self.ids_.get, self.unknown_id_
+        documents = []
+        for document in self._documents(X):
+            ids = np.fromiter((get(token, unknown) for token in document), np.int32)
+            if (ids == unknown).any():
+                _check_tokens(document)
+            documents.append(ids)
+        return documents
+
+    def inverse_transform(self, X: Iterable[ArrayLike]) -> list[list[str]]:
+        """Words of each document's ids; what was unknown comes back as `unknown`.
+
+        Parameters
+        ----------
+        X : sequence of array-like of int, each of shape (n_tokens,)
+            Word ids of each document.
+
+        Returns
+        -------
+        documents : list of list of str
+        """
+        check_is_fitted(self)
+        return [
+            self.words_[
+                check_ids(ids, f"X[{i}]", ndim=1, n_words=self.n_words_)
+            ].tolist()
+            for i, ids in enumerate(check_documents(X, "an array of word ids"))
+        ]
+
+    def count_unknown(self, X: Iterable[Sequence[str]]) -> NDArray[np.int64]:
+        """Tokens of each document that are outside the vocabulary (OOV).
+
+        Parameters
+        ----------
+        X : sequence of sequence of str
+            The tokens of each document.
+
+        Returns
+        -------
+        counts : ndarray of int64, shape (n_documents,)
+
+        Examples
+        --------
+        >>> from nplm import Vocabulary
+        >>> vocabulary = Vocabulary().fit([["a", "b"]])
+        >>> vocabulary.count_unknown([["a", "c", "d"], ["b"]])
+        array([2, 0])
+        """
+        documents = self.transform(X)
+        return np.array(
+            [np.count_nonzero(ids == self.unknown_id_) for ids in documents],
+            dtype=np.int64,
+        )
+
+    def _specials(self) -> list[str]:
+        """Return the special symbols, in the order of their ids."""
+        if self.unknown == self.boundary:
+            raise ValueError(
+                f"unknown={self.unknown!r} must be another string than "
+                f"boundary={self.boundary!r}."
+            )
+        specials = [s for s in (self.boundary, self.unknown) if s is not None]
+        if self.max_words is not None and self.max_words <= len(specials):
+            raise ValueError(
+                f"max_words must be None or a whole number above {len(specials)}, "
+                f"the number of special symbols, got {self.max_words!r}."
+            )
+        return specials
+
+    def _documents(self, X: Iterable[Sequence[str]]) -> Iterable[Sequence[str]]:
+        advice = "Put a Tokenizer before the Vocabulary."
+        item = "a list of tokens"
+        for i, document in enumerate(check_documents(X, item, advice)):
+            if isinstance(document, (str, bytes)):
+                raise TypeError(
+                    f"X[{i}] is a string, {document[:30]!r}: a document must be "
+                    f"{item}. {advice}"
+                )
+            check_document(document, f"X[{i}]", item, advice)
+            if not hasattr(document, "__iter__"):
+                raise TypeError(
+                    f"X[{i}] is {document!r}: a document must be {item}; a single "
+                    "document is a list of one."
+                )
+            yield document
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.no_validation = True
+        tags.input_tags.two_d_array = False
+        return tags
+
+
+def _check_tokens(tokens: Iterable[Any]) -> None:
+    for token in tokens:
+        if not isinstance(token, str):
+            raise TypeError(
+                f"tokens must be strings, got {token!r} of type "
+                f"{type(token).__name__}; ids need no Vocabulary."
+            )

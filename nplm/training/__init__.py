@@ -1,0 +1,1 @@
+"""Whatever trains in passes: the loop, its saves, EM."""

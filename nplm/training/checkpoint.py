@@ -1,0 +1,278 @@
+"""Checkpoints of a fit: written whole or not at all, read without running code."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import re
+import secrets
+import tempfile
+import time
+import zipfile
+import zlib
+from collections.abc import Callable
+from contextlib import suppress
+from errno import EINVAL, ENOENT
+from pathlib import Path
+from typing import IO, Any, Self, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nplm._files import replacing
+from nplm._warnings import warn
+from nplm.exceptions import CheckpointError
+from nplm.parallel.processes import Processes
+
+__all__ = ["Checkpoint", "fingerprint"]
+
+T = TypeVar("T")
+
+# Between two saves within an epoch; the end of an epoch is always saved.
+SECONDS_A_SAVE = 60.0
+FORMAT = 2
+STATE = "state.json"  # the name of all that is not an array, among the arrays
+ROWS_A_PIECE = 4096
+
+# Parameters that may differ when a fit goes on: none changes what is computed.
+FREE = ("max_iter", "verbose")
+
+
+def fingerprint(
+    parameters: dict[str, Any], data: dict[str, NDArray[Any] | None]
+) -> dict[str, str]:
+    """Tell one fit from another: parameters, and shapes and checksums of the data."""
+    marks = {name: str(value) for name, value in parameters.items()}
+    for name, array in data.items():
+        if array is None:
+            marks[name] = "None"
+        else:
+            marks[name] = f"{array.dtype} {array.shape}, checksum {_crc(array):08x}"
+    return marks
+
+
+def _crc(array: NDArray[Any]) -> int:
+    """CRC-32 of an array; a piece at a time, for windows share their memory."""
+    crc = 0
+    for start in range(0, len(array), ROWS_A_PIECE):
+        piece = np.ascontiguousarray(array[start : start + ROWS_A_PIECE])
+        crc = zlib.crc32(piece.data, crc)
+    return crc
+
+
+class Checkpoint:
+    """The last saved state of one fit, in a folder of its own.
+
+    ``latest.json`` says which save is whole; each process of the fit has a file
+    in it. All files of a save are on disk before ``latest.json`` is replaced, in
+    one step, and those of the save before are removed after it: whenever the fit
+    is killed, one whole save is there. As a context, it has the folder to itself.
+
+    Parameters
+    ----------
+    folder : path-like
+        Made if need be.
+    marks : dict of str to str
+        The `fingerprint` of the fit.
+    processes : Processes
+        Those that share the fit.
+    """
+
+    def __init__(
+        self,
+        folder: str | os.PathLike[str],
+        marks: dict[str, str],
+        processes: Processes,
+    ) -> None:
+        self._given, self.folder = folder, Path(folder)
+        self.marks = {k: v for k, v in marks.items() if k not in FREE}
+        self.marks["processes"] = str(processes.size)
+        self.rank, self.n_ranks = processes.rank, processes.size
+        self._processes = processes
+        self._lock: IO[str] | None = None
+        self._number = 0
+        self._saved_at = time.monotonic()
+
+    def __enter__(self) -> Self:
+        processes, token = self._processes, secrets.token_hex()
+        try:
+            processes.all_or_none(lambda: self._take(token))
+            token = processes.everyones(token)[0]
+            processes.all_or_none(lambda: self._check_shared(token))
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._lock is not None:
+            self._lock.close()
+
+    def _take(self, token: str) -> None:
+        """Take the folder for this fit, for as long as this process lives."""
+        if not os.fspath(self._given):
+            raise ValueError("checkpoint='' names no folder.")
+        self.folder.mkdir(parents=True, exist_ok=True)
+        # Only writing tells: permissions say yes on a read-only file system.
+        tempfile.TemporaryFile(dir=self.folder).close()
+        if self.rank > 0:
+            return
+        self._lock = open(self.folder / "lock", "a")  # noqa: SIM115 (until __exit__)
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise CheckpointError(
+                f"Another fit is at work in {self.folder}: wait for its end, or give "
+                "this one a folder of its own."
+            ) from error
+        except OSError:
+            pass  # a file system without locks
+        self._lock.truncate(0)
+        self._lock.write(token)
+        self._lock.flush()
+        os.fsync(self._lock.fileno())
+
+    def _check_shared(self, token: str) -> None:
+        """Raise when the first process's folder is not this one's."""
+        lock = self.folder / "lock"
+        if not lock.exists() or lock.read_text() != token:
+            raise CheckpointError(
+                f"Process {self.rank} does not find in {self.folder} what process 0 "
+                "writes there: the processes of a fit need one folder for all."
+            )
+
+    def due(self) -> bool:
+        """Whether the last save is long ago."""
+        return time.monotonic() - self._saved_at >= SECONDS_A_SAVE
+
+    def save(self, arrays: dict[str, NDArray[Any]], state: dict[str, Any]) -> None:
+        """Replace the last save by this one; when it cannot be written, warn."""
+        self._number += 1
+        number, path = self._number, self._file(self._number)
+        text = np.frombuffer(json.dumps(state).encode(), np.uint8)
+
+        def write() -> None:
+            with replacing(path) as file:
+                _savez(file, arrays | {STATE: text})
+
+        failure = self._try(write)
+        if failure is not None:
+            path.unlink(missing_ok=True)
+        else:
+            failure = self._try(lambda: self._point_to(number))
+        if failure is None:
+            self._remove_others(number)
+        elif self.rank == 0:
+            warn(
+                f"The fit goes on, but could not be saved to {self.folder}: {failure}.",
+                RuntimeWarning,
+            )
+        self._saved_at = time.monotonic()
+
+    def load(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]] | None:
+        """Arrays and state of the last save; None if there is none."""
+        processes = self._processes
+        number = processes.everyones(processes.all_or_none(self._latest))[0]
+        if number is None:
+            return None
+        self._number = number
+        arrays, state = processes.all_or_none(lambda: self._read(number))
+        self._remove_others(number)
+        return arrays, state
+
+    def _try(self, work: Callable[[], Any]) -> str | None:
+        """Do it in every process; give what a disk said against it in one."""
+        failure = None
+        try:
+            work()
+        except OSError as error:
+            failure = str(error)
+        return next(filter(None, self._processes.everyones(failure)), None)
+
+    def _point_to(self, number: int) -> None:
+        """Make it the last save; the first process does."""
+        if self.rank == 0:
+            latest = {"format": FORMAT, "save": number, "fit": self.marks}
+            text = json.dumps(latest).encode()
+            with replacing(self.folder / "latest.json") as file:
+                file.write(text)
+
+    def _latest(self) -> int | None:
+        """Give the number of the last save, if any; the first process does."""
+        path = self.folder / "latest.json"
+        if self.rank > 0 or not path.exists():
+            return None
+        try:
+            latest = json.loads(path.read_bytes())
+            version, number, marks = latest["format"], latest["save"], latest["fit"]
+            number, marks = int(number), dict(marks)
+        except (
+            ValueError,
+            KeyError,
+            TypeError,
+            OverflowError,
+            RecursionError,
+        ) as error:
+            raise self._damaged(path, error) from error
+        if version != FORMAT:
+            raise CheckpointError(
+                f"{path} is a checkpoint of format {version}, and this nplm "
+                f"reads format {FORMAT}: finish the fit with the nplm that began it."
+            )
+        self._check_same_fit(marks)
+        return number
+
+    def _read(self, number: int) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+        path = self._file(number)
+        try:
+            with open(path, "rb") as file, np.load(file, allow_pickle=False) as saved:
+                arrays = {name: saved[name] for name in saved.files}
+            return arrays, json.loads(arrays.pop(STATE).tobytes())
+        except MemoryError:
+            raise
+        except Exception as error:  # a flipped bit makes zipfile raise any kind
+            # No file, or a place in it that is none. With another OSError it may be
+            # whole, and only out of reach.
+            if isinstance(error, OSError) and error.errno not in (ENOENT, EINVAL):
+                raise
+            raise self._damaged(path, error) from error
+
+    def _file(self, number: int) -> Path:
+        return self.folder / f"save-{number}.{self.rank}-of-{self.n_ranks}.npz"
+
+    def _remove_others(self, number: int) -> None:
+        """Remove this process's files of other saves, finished or not."""
+        own = re.compile(
+            rf"save-\d+\.{self.rank}-of-{self.n_ranks}\.npz(\.\w+\.part)?"
+            + (r"|latest\.json\.\w+\.part" if self.rank == 0 else "")
+        )
+        kept = self._file(number).name
+        # Names at once: an interrupt would leave a folder open that is gone through.
+        for name in os.listdir(self.folder):
+            if name != kept and own.fullmatch(name):
+                with suppress(OSError):
+                    (self.folder / name).unlink()
+
+    def _check_same_fit(self, marks: dict[str, str]) -> None:
+        for name in sorted(self.marks.keys() | marks.keys()):
+            was, now = marks.get(name), self.marks.get(name)
+            if was != now:
+                raise CheckpointError(
+                    f"The checkpoint in {self.folder} is of another fit: its {name} "
+                    f"was {was}, this one's is {now}. Give the same again to go on, or "
+                    "another folder to start anew."
+                )
+
+    def _damaged(self, path: Path, error: Exception) -> CheckpointError:
+        return CheckpointError(
+            f"{path} is damaged ({type(error).__name__}: {error}); the fit cannot go "
+            f"on from it. Remove {self.folder} to start anew."
+        )
+
+
+def _savez(file: IO[bytes], arrays: dict[str, NDArray[Any]]) -> None:
+    with zipfile.ZipFile(file, "w") as archive:
+        for name, array in arrays.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, array, allow_pickle=False)

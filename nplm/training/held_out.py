@@ -1,0 +1,60 @@
+"""Early stopping: what held-out data says of each epoch."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from numpy.typing import NDArray
+
+__all__ = ["HeldOut"]
+
+
+@dataclass
+class HeldOut:
+    """The best epoch so far by its held-out loss, and its weights.
+
+    Parameters
+    ----------
+    patience : int or None
+        Epochs without improvement after which training stops. None never stops and
+        keeps no weights.
+    tol : float
+        Improvement that counts, in nats a token.
+    """
+
+    patience: int | None
+    tol: float
+    best_loss: float = math.inf
+    best_epoch: int = 0
+    stale: int = 0  # epochs without improvement
+
+    def __post_init__(self) -> None:
+        self.best: list[NDArray[Any]] | None = None
+
+    @property
+    def out_of_patience(self) -> bool:
+        """Whether training should stop."""
+        return self.patience is not None and self.stale >= self.patience
+
+    def improves(self, loss: float, epoch: int) -> bool:
+        """Take an epoch's loss; whether its weights are to be kept, in `best`."""
+        if self.patience is None:
+            return False
+        self.stale = 0 if loss < self.best_loss - self.tol else self.stale + 1
+        if not loss < self.best_loss:
+            return False
+        self.best_loss, self.best_epoch = loss, epoch
+        self.best = None  # before there is another: one copy of the weights at a time
+        return True
+
+    def facts(self) -> dict[str, Any]:
+        """All that changes but the weights, for JSON."""
+        facts = asdict(self)
+        return {name: facts[name] for name in ("best_loss", "best_epoch", "stale")}
+
+    def resume(self, facts: dict[str, Any]) -> None:
+        """Set what `facts` gave."""
+        self.best_loss, self.best_epoch = facts["best_loss"], facts["best_epoch"]
+        self.stale = facts["stale"]

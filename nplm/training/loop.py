@@ -1,0 +1,191 @@
+"""The loop of whatever trains in passes: time, saves, progress, interrupts."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nplm._warnings import warn
+from nplm.parallel.processes import Processes
+from nplm.training.checkpoint import Checkpoint
+from nplm.training.pace import calls
+
+__all__ = ["Job", "OnProgress", "run_passes"]
+
+# Called a few times a second with (steps done, steps in all if every pass is run, the
+# figure that is made better).
+OnProgress = Callable[[float, float, float], None]
+
+
+class Job(Protocol):
+    """What is trained in passes, each of so many steps.
+
+    A pass begins with what it draws from the random generator and goes on in calls
+    of `work`: given the generator's state when it began, and `arrays` and `facts` at
+    any moment between calls, it can be gone on with to the same bits.
+    """
+
+    name: str  # for messages
+    pass_name: str  # "epoch", or what its field calls a pass
+    n_steps: int  # of a pass
+    least: int  # steps of a call, or multiples of it
+    seconds_a_call: float
+
+    @property
+    def n_ended(self) -> int:
+        """Passes closed by `end`."""
+
+    def n_passes(self, done: int) -> int:
+        """How many passes there are at most, after so many."""
+
+    def more(self, done: int) -> bool:
+        """Whether there is another pass, after so many."""
+
+    def begin(self, rng: np.random.RandomState, *, anew: bool) -> None:
+        """Draw what a pass needs; not `anew`, one that is gone on with."""
+
+    def work(self, start: int, stop: int) -> None:
+        """Do these steps of the pass."""
+
+    def steps_done(self, passes: int) -> int:
+        """Say how far the pass after so many is, if a call was interrupted."""
+
+    def figure(self, done: int) -> float:
+        """Give the figure for progress after so many steps, agreed on; may raise."""
+
+    def end(self, number: int, seconds: float) -> None:
+        """Close a pass: what it reached goes to the history."""
+
+    def close(self) -> None:
+        """Leave what is to be kept, after the last pass or an interrupt."""
+
+    def kept(self) -> str:
+        """Say what is kept after an interrupt."""
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """All arrays that passes change."""
+
+    def facts(self) -> dict[str, Any]:
+        """All else that passes change, for JSON."""
+
+    def resume(self, arrays: dict[str, NDArray[Any]], facts: dict[str, Any]) -> None:
+        """Set what `arrays` and `facts` gave."""
+
+
+@dataclass
+class _Position:
+    """Where a fit stands, beside its job."""
+
+    passes: int = 0  # done
+    steps: int = 0  # done of the next
+    seconds: float = 0.0  # spent on it
+
+
+def run_passes(
+    job: Job,
+    rng: np.random.RandomState,
+    processes: Processes,
+    *,
+    progress: OnProgress | None,
+    checkpoint: Checkpoint | None = None,
+) -> KeyboardInterrupt | None:
+    """Run a job to its end.
+
+    A `checkpoint` is gone on from, if it has a save, and saved to, on an interrupt
+    too.
+
+    Returns
+    -------
+    interrupt : KeyboardInterrupt or None
+        What ended the job early: to be raised once the result is kept.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        In one of several processes, or before the job began: nothing is to keep.
+    """
+    at = _Position()
+    if checkpoint is not None:
+        saved = checkpoint.load()
+        if saved is not None:
+            at = _resume(*saved, job, rng)
+            _warn_of_more(job, at)
+        del saved
+    order = rng.get_state(legacy=False)  # at the start of the pass
+    try:
+        while job.more(at.passes):
+            started = time.perf_counter() - at.seconds
+            job.begin(rng, anew=at.steps == 0)
+            before = at.passes * job.n_steps
+            for done in calls(
+                job.work, job.n_steps, at.steps,
+                least=job.least, seconds_a_call=job.seconds_a_call,
+                agree=processes.agree,
+            ):  # fmt: skip
+                at.steps, at.seconds = done, time.perf_counter() - started
+                figure = job.figure(done)
+                if progress is not None:
+                    total = job.n_passes(at.passes) * job.n_steps
+                    progress(before + done, total, figure)
+                if checkpoint is None or done == job.n_steps:
+                    continue
+                if processes.agree(checkpoint.due()):
+                    _save(checkpoint, job, at, order)
+            job.end(at.passes + 1, time.perf_counter() - started)
+            order = rng.get_state(legacy=False)
+            at = _Position(at.passes + 1)
+            if checkpoint is not None:
+                _save(checkpoint, job, at, order)
+    except KeyboardInterrupt as interrupt:
+        if processes.size > 1:
+            raise  # the others may not know of it
+        warn(
+            f"{job.name}: interrupted in {job.pass_name} {at.passes + 1} of at most "
+            f"{job.n_passes(at.passes)}; it keeps {job.kept()}.",
+            RuntimeWarning,
+        )
+        # Not between two passes, where it is saved anyway.
+        if checkpoint is not None and job.n_ended == at.passes:
+            at.steps = job.steps_done(at.passes)
+            _save(checkpoint, job, at, order)
+        return interrupt
+    finally:
+        job.close()
+    return None
+
+
+def _warn_of_more(job: Job, at: _Position) -> None:
+    n, most = at.passes + (at.steps > 0), job.n_passes(at.passes)
+    if n > most:
+        warn(
+            f"{job.name}: the checkpoint is of {job.pass_name} {n} already, beyond "
+            f"max_iter={most}; the model is that of the checkpoint.",
+            RuntimeWarning,
+        )
+
+
+def _save(
+    checkpoint: Checkpoint, job: Job, at: _Position, order: dict[str, Any]
+) -> None:
+    """Save a fit as it stands; `order` is the generator at the pass's start."""
+    key = order["state"]["key"].tolist()
+    order = {**order, "state": {**order["state"], "key": key}}
+    facts = {"at": asdict(at), "job": job.facts(), "order": order}
+    checkpoint.save(job.arrays(), facts)
+
+
+def _resume(
+    arrays: dict[str, NDArray[Any]],
+    facts: dict[str, Any],
+    job: Job,
+    rng: np.random.RandomState,
+) -> _Position:
+    """Put a fit where `_save` left it."""
+    job.resume(arrays, facts["job"])
+    rng.set_state(facts["order"])
+    return _Position(**facts["at"])

@@ -1,0 +1,112 @@
+"""The compiled n-gram kernels against their NumPy twins."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from nplm import windows
+from nplm._kernels.ngrams import _backoff, _interpolation, _kneser_ney
+from nplm._kernels.reference import ngrams as reference
+from nplm.ngrams.counts import NgramCounts
+from tests.helpers import text
+
+N_WORDS = 12
+
+
+@pytest.fixture(params=[None, 1], ids=["stream", "boundary"])
+def counted(request):
+    X, y = windows(text(600), 3, boundary=request.param)
+    tree = NgramCounts.from_windows(X, y, n_words=N_WORDS, boundary=request.param)
+    contexts = np.random.default_rng(0).permuted(X, axis=0)[:50]
+    return tree, np.concatenate([X[:50], contexts]), y[:100]
+
+
+def arrays_of(module, tree):
+    return reference.Tree.of(tree) if module is reference else tree.arrays
+
+
+def estimated(module, tree, interpolate, min_counts):
+    prob, bow = np.empty(len(tree.words)), np.empty(len(tree.context_word))
+    calls = [(0, 0, 1)]
+    for level in range(1, tree.order):
+        first, last = map(int, tree.level_start[level - 1 : level + 1])
+        middle = (first + last) // 2
+        calls += [(level, first, middle), (level, middle, last)]
+    for call in calls:
+        module.kneser_ney(
+            arrays_of(module, tree),
+            *call,
+            tree.continuation_counts(),
+            np.array([[0.4, 0.9, 1.3]] * 4),
+            np.array(min_counts),
+            interpolate,
+            np.empty(tree.n_words),
+            prob,
+            bow,
+        )
+    return prob, bow
+
+
+@pytest.mark.parametrize("interpolate", [True, False])
+@pytest.mark.parametrize("min_counts", [[1] * 4, [1, 1, 2, 3]])
+def test_kneser_ney_kernel(counted, interpolate, min_counts):
+    tree = counted[0]
+    fast = estimated(_kneser_ney, tree, interpolate, min_counts)
+    naive = estimated(reference, tree, interpolate, min_counts)
+    assert_allclose(fast[0], naive[0], rtol=1e-12)
+    # A weight that no word is left to use is not specified by the sums alone.
+    used = np.diff(tree.start) < tree.n_words
+    assert_allclose(fast[1][used], naive[1][used], rtol=1e-9)
+
+
+def test_lookup_kernels(counted):
+    tree, X, y = counted
+    prob, bow = (
+        a.astype(np.float32) for a in estimated(_kneser_ney, tree, True, [1] * 4)
+    )
+    rows = [np.empty((len(X), N_WORDS)) for _ in range(2)]
+    words = [np.empty(len(X)) for _ in range(2)]
+    for module, row, word in zip((_backoff, reference), rows, words):
+        arrays = arrays_of(module, tree)
+        module.backoff_distribution(arrays, prob, bow, X, tree.path(), row)
+        module.backoff_prob(arrays, prob, bow, X, y, tree.path(), word)
+    assert_allclose(*rows, rtol=1e-12)
+    assert_allclose(*words, rtol=1e-12)
+    assert_allclose(rows[0][np.arange(len(y)), y], words[0], rtol=1e-12)
+
+
+def test_frequency_kernels(counted):
+    tree, X, y = counted
+    totals = tree.totals()
+    weights = np.random.default_rng(0).dirichlet(np.ones(5), size=len(X))
+    results = []
+    for module in (_interpolation, reference):
+        arrays = arrays_of(module, tree)
+        counts = (tree.counts, totals)
+        members = np.empty((len(X), 5))
+        frequency = np.empty(len(X), dtype=np.int64)
+        mixed = np.empty((len(X), N_WORDS))
+        module.relative_frequencies(arrays, *counts, X, y, tree.path(), members)
+        module.context_frequencies(arrays, totals, X, tree.path(), frequency)
+        module.mixed_frequencies(arrays, *counts, weights, X, tree.path(), mixed)
+        results.append((members, frequency, mixed))
+    for fast, naive in zip(*results):
+        assert_allclose(fast, naive, rtol=1e-12)
+
+
+@pytest.mark.parametrize("level", [0, 1, 2, 3])
+def test_find_kernels(counted, level):
+    tree, X, y = counted
+    X = X[:, 3 - level :]
+    results = []
+    for module in (_backoff, reference):
+        contexts, index = np.empty((2, len(X)), dtype=np.int32)
+        arrays = arrays_of(module, tree)
+        module.find_contexts(arrays, X, tree.path(), contexts)
+        module.find_ngrams(arrays, contexts, y, index)
+        results.append((contexts, index))
+    assert_array_equal(*(contexts for contexts, _ in results))
+    assert_array_equal(*(index for _, index in results))
+    found = results[0][1] >= 0
+    assert found[:50].any()
+    assert_array_equal(tree.words[results[0][1][found]], y[found])

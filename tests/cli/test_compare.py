@@ -1,0 +1,173 @@
+"""``nplm compare``: its options, its output, and how it ends."""
+
+import json
+
+import joblib
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from nplm.cli import _corpora, main
+from nplm.cli import compare as command
+from nplm.cli._bars import StageBars
+
+MODELS = ["InterpolatedTrigram", "KneserNeyLM", "NeuralLM", "MixtureLM"]
+SMALL = ["--epochs", "2", "--hidden", "8", "--embedding", "4", "--min-count", "1"]
+
+
+@pytest.fixture
+def text(tmp_path):
+    """A file of 3,000 random sentences of a small grammar."""
+    random = np.random.default_rng(0)
+    parts = [["the", "a"], ["cat", "dog"], ["sees", "bites"], ["them", "everything"]]
+    path = tmp_path / "text.txt"
+    lines = [" ".join(random.choice(part) for part in parts) for _ in range(3000)]
+    path.write_text(" .\n".join(lines) + " .\n", encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def run(text):
+    def run(*arguments):
+        arguments = ["compare", "--corpus", str(text), *SMALL, *map(str, arguments)]
+        return CliRunner().invoke(main, arguments)
+
+    return run
+
+
+@pytest.mark.parametrize("options", [[], ["--lines"]])
+def test_compare_reports_and_saves(run, tmp_path, options):
+    json_path, folder = tmp_path / "result.json", tmp_path / "new" / "models"
+    result = run("--json", json_path, "--output", folder, *options)
+    assert result.exit_code == 0, result.output
+    for heading in ("Perplexity", "Out of vocabulary", "Next words", "Nearest words"):
+        assert heading in result.stdout
+
+    report = json.loads(json_path.read_text(encoding="utf-8"))
+    assert [row["model"] for row in report["rows"]] == MODELS
+    for row in report["rows"]:
+        assert 1 < row["test"] < 5, row
+        assert row["parameters"] > 0
+        assert row["model"] in result.stdout
+        assert f"{row['test']:.1f}" in result.stdout
+        model = joblib.load(folder / f"{row['model']}.joblib")
+        assert model.n_words_ == report["n_words"]
+    words = (folder / "words.txt").read_text(encoding="utf-8").splitlines()
+    assert words == joblib.load(folder / "vocabulary.joblib").words_.tolist()
+    assert len(words) == report["n_words"]
+
+
+def test_options_reach_the_network(run, tmp_path):
+    options = "--order 3 --hidden 0 --direct --learning-rate 0.01 --decay 0 --alpha 0"
+    more = "--patience 1 --batch-size 16 --precision float64 --seed 7 --ngram-order 2"
+    result = run(*options.split(), *more.split(), "--output", tmp_path)
+    assert result.exit_code == 0, result.output
+    network = joblib.load(tmp_path / "NeuralLM.joblib")
+    expected = {
+        "order": 3,
+        "n_hidden": 0,
+        "embedding_dim": 4,
+        "direct": True,
+        "learning_rate_init": 0.01,
+        "learning_rate_decay": 0.0,
+        "alpha": 0.0,
+        "max_iter": 2,
+        "n_iter_no_change": 1,
+        "batch_size": 16,
+        "precision": "float64",
+        "random_state": 7,
+    }
+    assert expected.items() <= network.get_params().items()
+    assert joblib.load(tmp_path / "KneserNeyLM.joblib").order_ == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--json", "{tmp}/absent/x.json"], "cannot be written to"),
+        (["--json", "{tmp}"], "is a folder"),
+        (["--output", "{tmp}/text.txt"], "cannot be made"),
+        (["--output", "{tmp}/text.txt/inner"], "cannot be made"),
+        (["--corpus", "python-docs"], "--min-count is for --corpus PATH"),
+        (["--hidden", "0"], "add --direct"),
+        (["--learning-rate", "0"], "--learning-rate"),
+    ],
+)
+def test_wrong_options_are_refused_before_training(
+    run, tmp_path, monkeypatch, options, message
+):
+    monkeypatch.setattr(command, "compare", None)
+    result = run(*(option.format(tmp=tmp_path) for option in options))
+    assert result.exit_code == 2, result.output
+    assert message in result.output
+
+
+def test_an_absent_corpus_is_named(run):
+    result = run("--corpus", "brwon")
+    assert result.exit_code == 1
+    assert "brwon: there is no such file or folder" in result.output
+    assert "python-docs, brown, ptb" in result.output
+
+
+def test_a_text_too_short_for_its_parts(run, tmp_path):
+    path = tmp_path / "short.txt"
+    path.write_text("too short", encoding="utf-8")
+    result = run("--corpus", path)
+    assert result.exit_code == 1
+    assert "too small for its splits" in result.output
+
+
+def test_divergence_is_told_in_words(run, tmp_path):
+    result = run("--learning-rate", 50, "--json", tmp_path / "result.json")
+    assert result.exit_code == 1
+    assert "diverged" in result.output
+    assert "Traceback" not in result.output
+    report = json.loads((tmp_path / "result.json").read_text(encoding="utf-8"))
+    assert [row["model"] for row in report["rows"]] == MODELS[:2]
+    assert "diverged" in report["failure"]
+
+
+@pytest.mark.parametrize(
+    ("stage", "rows", "saved"),
+    [
+        ("KneserNeyLM: training", MODELS[:1], MODELS[:1]),
+        ("NeuralLM: training", MODELS[:2], MODELS[:3]),
+        ("MixtureLM: scoring", MODELS[:3], MODELS[:3]),
+    ],
+)
+def test_an_interrupt_keeps_what_was_trained(
+    run, tmp_path, monkeypatch, stage, rows, saved
+):
+    def interrupt(bars, now, done, total, note):
+        if now.startswith(stage) and (done or stage != "NeuralLM: training"):
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(StageBars, "show", interrupt)
+    result = run("--output", tmp_path / "models", "--json", tmp_path / "result.json")
+    assert result.exit_code == 130, result.output
+    assert "Interrupted" in result.output
+    report = json.loads((tmp_path / "result.json").read_text(encoding="utf-8"))
+    assert [row["model"] for row in report["rows"]] == rows
+    files = {path.stem for path in (tmp_path / "models").glob("*LM.joblib")}
+    assert files == {name for name in saved if name.endswith("LM")}
+
+
+def test_an_interrupt_while_the_corpus_loads(run, monkeypatch):
+    def interrupt(*args, **kwargs):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(_corpora, "load_text", interrupt)
+    assert run().exit_code == 130
+
+
+def test_help_shows_the_defaults():
+    result = CliRunner().invoke(main, ["compare", "--help"])
+    assert result.exit_code == 0
+    assert "python-docs|brown|ptb|PATH" in result.output
+    words = " ".join(result.output.split())
+    for default in (
+        "Hidden units, h. [default: 100;",
+        "Features of a word, m. [default: 30;",
+        "Threads; -1 is all cores. [default: 1]",
+    ):
+        assert default in words

@@ -1,0 +1,353 @@
+"""Corpora: the embedded one, the downloaded ones, and text files."""
+
+import hashlib
+import http.server
+import os
+import sys
+import threading
+import zipfile
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+import pytest
+
+from nplm import Tokenizer
+from nplm.datasets import (
+    _corpora,
+    _files,
+    fetch_brown,
+    fetch_ptb,
+    load_python_docs,
+    load_text,
+)
+from tests.helpers import published_corpus
+
+PARTS = ("train", "valid", "test")
+
+
+def assert_is_corpus(corpus):
+    for part in (corpus[part] for part in PARTS):
+        assert part.dtype == np.int32
+        assert part.ndim == 1
+        assert 0 <= part.min() <= part.max() < corpus.n_words
+    assert len(corpus.words) == corpus.n_words
+    assert f"{len(corpus.train):,}" in corpus.DESCR
+    if corpus.boundary is not None:
+        assert corpus.words[corpus.boundary] == "</s>"
+
+
+def sizes(corpus):
+    return tuple(len(corpus[part]) for part in PARTS)
+
+
+def unknown(corpus):
+    mark = corpus.vocabulary.unknown_id_
+    return tuple(int((corpus[part] == mark).sum()) for part in PARTS)
+
+
+# -- the embedded corpus ------------------------------------------------------
+
+
+def test_python_docs():
+    corpus = load_python_docs()
+    assert_is_corpus(corpus)
+    assert 300_000 < sum(sizes(corpus)) < 500_000
+    assert 4_000 < corpus.n_words < 7_000
+    text = " ".join(corpus.words[corpus.train])
+    assert "</s> Return a list of" in text
+    assert "Boolean operations" in text
+    for part, again in zip(corpus.values(), load_python_docs().values()):
+        if isinstance(part, np.ndarray):
+            np.testing.assert_array_equal(part, again)
+
+
+def test_python_docs_import_nothing():
+    before = set(sys.modules)
+    load_python_docs()
+    assert set(sys.modules) == before
+
+
+# -- the protocols of the published corpora -----------------------------------
+
+
+@pytest.mark.corpora
+def test_brown_follows_the_papers_protocol():
+    corpus = published_corpus("brown")
+    assert_is_corpus(corpus)
+    assert sizes(corpus) == (800_000, 200_000, 177_359)
+    assert corpus.n_words == 17_907
+    assert corpus.boundary is None
+    assert unknown(corpus) == (39_062, 8_478, 7_642)
+    stream = np.concatenate([corpus.train, corpus.valid, corpus.test])
+    for mark, count in (("<p>", 15_667), ("<text>", 500)):
+        assert (stream == corpus.vocabulary.ids_[mark]).sum() == count
+    seen = np.isin(np.arange(corpus.n_words), corpus.train)
+    assert (~seen).sum() == 794
+    assert (~seen[corpus.valid]).sum() == 3_210
+    assert (~seen[corpus.test]).sum() == 2_645
+    assert (
+        " ".join(corpus.words[corpus.train[:6]]) == "The Fulton County Grand Jury said"
+    )
+
+
+@pytest.mark.corpora
+def test_ptb_follows_mikolovs_protocol():
+    corpus = published_corpus("ptb")
+    assert_is_corpus(corpus)
+    assert sizes(corpus) == (929_589, 73_760, 82_430)
+    assert corpus.n_words == 10_000
+    assert corpus.boundary == 0
+    assert unknown(corpus) == (45_020, 3_485, 4_794)
+    ends = [int((corpus[part] == 0).sum()) for part in PARTS]
+    assert ends == [42_068, 3_370, 3_761]
+    assert (
+        " ".join(corpus.words[corpus.test[:8]]) == "no it was n't black monday </s> but"
+    )
+
+
+# -- files: found, checked, downloaded ----------------------------------------
+
+
+class QuietHandler(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *args):
+        pass
+
+
+class TruncatingHandler(QuietHandler):
+    """Promises more bytes than it sends, as a connection that is cut does."""
+
+    def send_header(self, keyword, value):
+        if keyword == "Content-Length":
+            value = str(int(value) + 10)
+        super().send_header(keyword, value)
+
+
+@pytest.fixture
+def serve(tmp_path, monkeypatch):
+    """Serve a folder on 127.0.0.1; gives the folder and its address."""
+    folder = tmp_path / "www"
+    folder.mkdir()
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    servers = []
+
+    def start(handler=QuietHandler):
+        address = ("127.0.0.1", 0)
+        server = http.server.HTTPServer(address, partial(handler, directory=folder))
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        servers.append((server, thread))
+        return folder, f"http://127.0.0.1:{server.server_port}"
+
+    yield start
+    for server, thread in servers:
+        server.shutdown()
+        thread.join(timeout=10)
+        server.server_close()
+
+
+@pytest.fixture
+def remote(monkeypatch):
+    """A small remote file, and no NPLM_DATA."""
+    monkeypatch.delenv("NPLM_DATA", raising=False)
+    # Port 9 (discard) is closed here: a test that downloads says where from.
+    return _files.RemoteFile(
+        "corpus.txt",
+        "http://127.0.0.1:9/corpus.txt",
+        hashlib.sha256(b"a text").hexdigest(),
+        archive="corpus.zip",
+    )
+
+
+def test_download_is_kept_in_the_cache(serve, remote, tmp_path):
+    folder, address = serve()
+    (folder / "corpus.txt").write_bytes(b"a text")
+    cache = tmp_path / "cache"
+    there = replace(remote, url=f"{address}/corpus.txt")
+    assert _files.read_file(there, cache, True) == b"a text"
+    assert [path.name for path in cache.iterdir()] == ["corpus.txt"]
+    # Now without the server.
+    assert _files.read_file(remote, cache, True) == b"a text"
+
+
+@pytest.mark.parametrize(
+    ("handler", "content", "message"),
+    [
+        (QuietHandler, b"a test", "damaged and was not kept.*Try again"),
+        (TruncatingHandler, b"a text", "could not be downloaded"),
+        (QuietHandler, None, "could not be downloaded.*404.*NPLM_DATA"),
+    ],
+)
+def test_nothing_of_a_failed_download_stays(
+    serve, remote, tmp_path, handler, content, message
+):
+    folder, address = serve(handler)
+    if content is not None:
+        (folder / "corpus.txt").write_bytes(content)
+    there = replace(remote, url=f"{address}/corpus.txt")
+    cache = tmp_path / "cache"
+    with pytest.raises(OSError, match=f"(?s){message}"):
+        _files.read_file(there, cache, True)
+    assert list(cache.iterdir()) == []
+
+
+def test_without_a_network_the_error_says_where_to_put_the_file(
+    remote, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    with pytest.raises(OSError, match="could not be downloaded") as info:
+        _files.read_file(remote, tmp_path, True)
+    for part in (remote.url, remote.sha256, str(tmp_path), "NPLM_DATA"):
+        assert part in str(info.value)
+
+
+@pytest.mark.parametrize("fetch", [fetch_brown, fetch_ptb])
+def test_absent_and_not_to_be_downloaded(fetch, tmp_path, monkeypatch):
+    monkeypatch.delenv("NPLM_DATA", raising=False)
+    with pytest.raises(FileNotFoundError, match="download_if_missing=False") as info:
+        fetch(data_home=tmp_path, download_if_missing=False)
+    assert "https://" in str(info.value)
+    assert str(tmp_path) in str(info.value)
+
+
+def test_without_pooch_the_error_says_what_to_install(remote, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pooch", None)
+    with pytest.raises(ImportError, match=r'pip install "nplm\[datasets\]"'):
+        _files.read_file(remote, tmp_path, True)
+
+
+def test_local_files_come_first_and_are_checked(remote, tmp_path, monkeypatch):
+    first, second, cache = (tmp_path / name for name in ("first", "second", "cache"))
+    for folder in (first, second, cache):
+        folder.mkdir()
+    monkeypatch.setenv("NPLM_DATA", f"{first}{os.pathsep}{second}")
+    (cache / "corpus.txt").write_bytes(b"damaged")
+    with zipfile.ZipFile(second / "corpus.zip", "w") as archive:
+        archive.writestr("corpus.txt", "a text")
+    assert _files.read_file(remote, cache, False) == b"a text"
+
+    (first / "corpus.txt").write_bytes(b"a test")
+    with pytest.raises(OSError, match="is damaged") as info:
+        _files.read_file(remote, cache, False)
+    actual = hashlib.sha256(b"a test").hexdigest()
+    for part in (str(first / "corpus.txt"), actual, remote.sha256, "Delete it"):
+        assert part in str(info.value)
+
+
+@pytest.mark.parametrize("content", [b"no zip file", b""])
+def test_a_damaged_archive(remote, tmp_path, content):
+    (tmp_path / "corpus.zip").write_bytes(content)
+    with pytest.raises(OSError, match=r"corpus\.zip is damaged.*Delete it"):
+        _files.read_file(remote, tmp_path, False)
+
+
+def test_nplm_data_must_name_folders(remote, tmp_path, monkeypatch):
+    monkeypatch.setenv("NPLM_DATA", str(tmp_path / "absent"))
+    with pytest.raises(FileNotFoundError, match=r"NPLM_DATA names .*absent"):
+        _files.read_file(remote, tmp_path, False)
+
+
+@pytest.mark.parametrize("empty", ["", os.pathsep])
+def test_an_empty_nplm_data_is_unset(remote, tmp_path, monkeypatch, empty):
+    monkeypatch.setenv("NPLM_DATA", empty)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "corpus.txt").write_bytes(b"of the folder one happens to be in")
+    with pytest.raises(FileNotFoundError, match="is not there"):
+        _files.read_file(remote, tmp_path / "cache", False)
+
+
+def test_cache_folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert _files.cache_folder() == tmp_path / "nplm"
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert _files.cache_folder() == tmp_path / ".cache" / "nplm"
+    assert _files.cache_folder("~/corpora") == tmp_path / "corpora"
+
+
+def test_brown_tokens_and_marks():
+    text = "\n\n\tThe/at 1/2/cd ./.\n\n\nYes/rb ,/,\nno/rb\n \n\n"
+    expected = ["The", "1/2", ".", "<p>", "Yes", ",", "no", "<p>", "<text>"]
+    assert _corpora._brown_tokens(text) == expected
+
+
+# -- text files ---------------------------------------------------------------
+
+
+def test_a_text_file_is_one_stream(tmp_path):
+    path = tmp_path / "text.md"
+    # With a byte order mark, as Windows editors write it.
+    path.write_text("The cat, the mat.\nThe hat.\n" * 10, encoding="utf-8-sig")
+    corpus = load_text(path, valid=8, test=0.25, min_count=1)
+    assert_is_corpus(corpus)
+    assert sizes(corpus) == (60, 8, 22)
+    assert corpus.boundary is None
+    assert corpus.words[corpus.train[:5]].tolist() == ["The", "cat", ",", "the", "mat"]
+
+
+def test_lines_are_documents_of_their_own(tmp_path):
+    path = tmp_path / "text.txt"
+    path.write_bytes(b"a b\r\n\r\n  \r\nb c\x0cd\r\n")
+    corpus = load_text(path, valid=1, test=2, min_count=1, lines=True)
+    stream = np.concatenate([corpus.train, corpus.valid, corpus.test])
+    assert " ".join(corpus.words[stream]) == "a b </s> b c d </s>"
+    assert corpus.boundary == 0
+
+
+def test_a_folder_is_read_in_sorted_order(tmp_path):
+    (tmp_path / "inner").mkdir()
+    for name in ("b.txt", "a.txt", "inner/c.txt", "notes.md"):
+        (tmp_path / name).write_text(f"{name[-5]} x x", encoding="utf-8")
+    corpus = load_text(tmp_path, valid=3, test=3, min_count=1)
+    stream = np.concatenate([corpus.train, corpus.valid, corpus.test])
+    assert " ".join(corpus.words[stream]) == "a x x b x x c x x"
+    with pytest.raises(FileNotFoundError, match=r"matches pattern='\*\.rst'"):
+        load_text(tmp_path, pattern="*.rst")
+
+
+def test_vocabulary_of_the_stream_or_of_the_training_part(tmp_path):
+    path = tmp_path / "text.txt"
+    path.write_text("a a b b c c", encoding="utf-8")
+    kwargs = {"valid": 2, "test": 2, "min_count": 2}
+    assert load_text(path, **kwargs).words.tolist() == ["<unk>", "a", "b", "c"]
+    corpus = load_text(path, vocabulary_from="train", **kwargs)
+    assert corpus.words.tolist() == ["<unk>", "a"]
+    assert unknown(corpus) == (0, 2, 2)
+    with pytest.raises(ValueError, match="got 'test'"):
+        load_text(path, vocabulary_from="test")
+
+
+def test_preprocessing_of_ap_news(tmp_path):
+    path = tmp_path / "text.txt"
+    path.write_text("He met Ann in 1995 . " * 5, encoding="utf-8")
+    tokenizer = Tokenizer(lowercase=True, number="<num>", proper_noun="<name>")
+    corpus = load_text(path, tokenizer=tokenizer, max_words=6)
+    assert " ".join(corpus.words[corpus.train[:6]]) == "he <unk> <name> in <num> ."
+
+
+@pytest.mark.parametrize(
+    ("content", "error", "message"),
+    [
+        (None, FileNotFoundError, r"text\.txt cannot be read: No such file"),
+        (b"", ValueError, r"text\.txt is empty"),
+        (b" \n", ValueError, r"text\.txt is empty"),
+        (b"caf\xe9 au lait", ValueError, "not UTF-8: byte 0xe9 at offset 3"),
+        (b"two words", ValueError, "too small for its splits"),
+    ],
+)
+def test_bad_files(tmp_path, content, error, message):
+    path = tmp_path / "text.txt"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(error, match=message):
+        load_text(path)
+
+
+def test_an_unreadable_file(tmp_path, monkeypatch):
+    # Root reads everything, so the refusal is simulated.
+    def refuse(path):
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(type(tmp_path), "read_bytes", refuse)
+    with pytest.raises(PermissionError, match=r"text\.txt cannot be read: Permission"):
+        load_text(tmp_path / "text.txt")

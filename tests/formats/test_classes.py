@@ -1,0 +1,77 @@
+"""Class files: what is written is read, and what is wrong is named."""
+
+import gzip
+
+import numpy as np
+import pytest
+
+from nplm.formats import read_classes, write_classes
+
+
+def test_class_files(tmp_path):
+    path = tmp_path / "classes.tsv"
+    words = ["</s>", "<unk>", "naïve", "’", "a b"]
+    write_classes(path, words, np.array([3, 0, 0, 1, 12]))
+    assert path.read_bytes().startswith(b"</s>\t3\n<unk>\t0\n")
+    found, labels = read_classes(path)
+    assert found == words
+    assert labels.tolist() == [3, 0, 0, 1, 12]
+    assert labels.dtype == np.int32
+
+
+def test_packed_class_files(tmp_path):
+    path = tmp_path / "classes.tsv.gz"
+    write_classes(path, ["a", "b"], [1, 0])
+    assert gzip.decompress(path.read_bytes()) == b"a\t1\nb\t0\n"
+    assert read_classes(path)[0] == ["a", "b"]
+    path.write_bytes(path.read_bytes()[:-9])
+    with pytest.raises(ValueError, match=r"classes\.tsv\.gz cannot be unpacked"):
+        read_classes(path)
+
+
+def test_a_class_file_is_replaced_when_all_is_written(tmp_path):
+    path = tmp_path / "classes.tsv"
+    path.write_text("old")
+    with pytest.raises(UnicodeEncodeError):
+        write_classes(path, ["a", "\ud800"], [0, 1])
+    assert path.read_text() == "old"
+    with pytest.raises(FileNotFoundError, match="there is no folder"):
+        write_classes(tmp_path / "absent" / "classes.tsv", ["a"], [0])
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"a\t1\nb 2\n", "line 2: expected word<TAB>class.* got 'b 2'"),
+        (b"a\t1\nb\t-2\n", "line 2: expected word<TAB>class"),
+        (b"a\t1\n\nb\t2\n", "line 2: expected"),
+        (b"\t1\n", "line 1: expected"),
+        (b"a\t1\tx\n", "line 1: expected"),
+        (b"a\t99999999999\n", "line 1: class 99999999999 must be below"),
+        (b"a\t" + b"9" * 5000, "line 1: class 9+ must be below"),
+        (b"a\t1\nb\t2\na\t1\n", "line 3: 'a' has a class already, on line 1"),
+        (b"a\t1\n\xff\t2\n", "line 2: not UTF-8"),
+    ],
+)
+def test_bad_class_files(tmp_path, content, message):
+    path = tmp_path / "classes.tsv"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=message):
+        read_classes(path)
+
+
+@pytest.mark.parametrize(
+    ("words", "labels", "message"),
+    [
+        (["a", "b"], [1], "2 words but 1 labels"),
+        (["a", "a"], [1, 2], r"words\[1\] is 'a'"),
+        (["a\tb"], [1], "hold no tab"),
+        (["a\nb"], [1], "hold no tab and no end of a line"),
+        ([""], [1], r"words\[0\] is ''"),
+        (["a"], [-1], "labels has -1"),
+    ],
+)
+def test_classes_that_no_file_can_hold(tmp_path, words, labels, message):
+    with pytest.raises(ValueError, match=message):
+        write_classes(tmp_path / "classes.tsv", words, labels)
+    assert not (tmp_path / "classes.tsv").exists()

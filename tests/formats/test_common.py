@@ -1,0 +1,48 @@
+"""What all writers of n-gram files refuse alike."""
+
+import numpy as np
+import pytest
+from sklearn.exceptions import NotFittedError
+
+from nplm import (
+    ClassLM,
+    InterpolatedTrigram,
+    KneserNeyLM,
+    MixtureLM,
+    NeuralLM,
+    UniformLM,
+)
+from nplm.formats import save_binary, write_arpa, write_counts
+from nplm.ngrams.backoff import BackoffTree
+from nplm.ngrams.backoff_lm import BackoffLM
+
+WRITERS = [write_arpa, save_binary, write_counts]
+
+
+@pytest.mark.parametrize("write", WRITERS)
+@pytest.mark.parametrize(
+    "kind", [ClassLM, InterpolatedTrigram, MixtureLM, NeuralLM, UniformLM]
+)
+def test_models_without_ngrams(tmp_path, write, kind):
+    model = kind([]) if kind is MixtureLM else kind()
+    with pytest.raises(TypeError, match=f"{kind.__name__} .* give a KneserNeyLM"):
+        write(model, tmp_path / "model", ["a", "b"])
+    with pytest.raises(TypeError, match=r"int .* give a KneserNeyLM"):
+        write(3, tmp_path / "model", ["a", "b"])
+    assert not any(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("write", WRITERS)
+def test_models_not_fitted(tmp_path, write):
+    with pytest.raises(NotFittedError, match="This KneserNeyLM instance is not fitted"):
+        write(KneserNeyLM(), tmp_path / "model", ["a", "b"])
+    if write is not write_counts:
+        with pytest.raises(NotFittedError, match="BackoffLM instance is not fitted"):
+            write(BackoffLM(), tmp_path / "model", ["a", "b"])
+
+
+def test_a_model_read_from_a_file_has_no_counts(tmp_path):
+    one = np.zeros((1, 1), dtype=np.int32)
+    read = BackoffLM.from_tree(BackoffTree.from_tables([one], [one[0]], [], n_words=1))
+    with pytest.raises(TypeError, match="BackoffLM keeps no n-gram counts"):
+        write_counts(read, tmp_path / "counts", ["a"])

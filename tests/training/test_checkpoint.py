@@ -1,0 +1,421 @@
+"""Checkpoints: the same bits after a kill, and what cannot be gone on from."""
+
+import json
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import time
+from copy import deepcopy
+from pathlib import Path
+from threading import Timer
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+import nplm
+from nplm import CheckpointError, NeuralLM, windows
+from nplm.neural.network import Network
+from nplm.parallel.processes import ALONE
+from nplm.training import checkpoint as checkpoints
+from nplm.training.checkpoint import Checkpoint
+
+PARAMETERS = ["C_", "H_", "d_", "U_", "b_"]
+SETTINGS = dict(n_words=20, n_hidden=6, embedding_dim=4, batch_size=4, random_state=0)
+FIT = """
+import sys
+import numpy as np
+from nplm.training import checkpoint
+from nplm.training import pace
+from nplm import NeuralLM
+checkpoint.SECONDS_A_SAVE, pace.SECONDS_A_CALL = 0, 0.002
+data = np.load(sys.argv[1])
+NeuralLM(**eval(sys.argv[3])).fit(data["X"], data["y"], checkpoint=sys.argv[2])
+"""
+
+
+class Killed(BaseException):
+    """Stops a fit on the spot: nothing after it is saved."""
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(0)
+    ids = np.cumsum(rng.choice([1, 2, 5], 2000, p=[0.7, 0.2, 0.1])) % 20
+    X, y = windows(ids.astype(np.int32), 2)
+    return dict(X=X[200:], y=y[200:], X_val=X[:200], y_val=y[:200])
+
+
+@pytest.fixture(autouse=True)
+def many_saves(monkeypatch):
+    monkeypatch.setattr(checkpoints, "SECONDS_A_SAVE", 0)
+    monkeypatch.setattr("nplm.training.pace.SECONDS_A_CALL", 0.002)
+
+
+def fit_and_kill(lm, data, folder, at):
+    """Fit until `at` examples were done and saved."""
+
+    def progress(done, total, loss):
+        if done >= at:
+            raise Killed
+
+    with pytest.raises(Killed):
+        lm.fit(**data, checkpoint=folder, progress=progress)
+
+
+OTHER_PARTS = dict(solver="adam", order=2, n_distant=2)
+
+
+@pytest.mark.parametrize("parts", [{}, OTHER_PARTS], ids=["sgd", "adam, distant"])
+@pytest.mark.parametrize(
+    ("n_jobs", "at"), [(1, 1), (1, 1000), (1, 1800), (1, 2500), (1, 6000), (2, 2500)]
+)
+def test_the_same_bits_as_without_a_kill(data, tmp_path, n_jobs, at, parts):
+    lm = NeuralLM(max_iter=5, learning_rate_init=0.02, n_jobs=n_jobs, **SETTINGS)
+    lm.set_params(**parts)
+    whole = clone(lm).fit(**data)
+    fit_and_kill(clone(lm), data, tmp_path, at)
+    began_at = []
+    lm.fit(**data, checkpoint=tmp_path, progress=lambda done, *_: began_at.append(done))
+    if at > 1000:
+        assert began_at[0] > 0.3 * at  # it did go on, not start anew
+    for name in PARAMETERS:
+        np.testing.assert_array_equal(getattr(lm, name), getattr(whole, name))
+    for name in ("loss", "val_loss"):
+        assert lm.history_[name] == whole.history_[name]
+    assert (lm.n_iter_, lm.n_seen_) == (whole.n_iter_, whole.n_seen_)
+    if parts:
+        np.testing.assert_array_equal(lm.P_, whole.P_)
+        np.testing.assert_array_equal(
+            lm.partial_fit(data["X"], data["y"]).U_,
+            whole.partial_fit(data["X"], data["y"]).U_,
+        )
+    # Only the last save is left.
+    assert len(list(tmp_path.iterdir())) == 3  # with latest.json and lock
+
+
+def test_early_stopping_goes_on_too(data, tmp_path):
+    lm = NeuralLM(max_iter=60, learning_rate_init=0.1, alpha=0, direct=True, **SETTINGS)
+    whole = clone(lm).fit(**data)
+    assert whole.n_iter_ < 60
+    # Killed when the best epoch is behind it.
+    fit_and_kill(clone(lm), data, tmp_path, (whole.n_iter_ - 0.5) * len(data["y"]))
+    for _ in range(2):  # the second time there is nothing left to do
+        again = clone(lm).fit(**data, checkpoint=tmp_path)
+        np.testing.assert_array_equal(again.U_, whole.U_)
+        assert again.history_["val_loss"] == whole.history_["val_loss"]
+
+
+def test_more_epochs_may_be_asked_for(data, tmp_path):
+    lm = NeuralLM(max_iter=2, early_stopping=False, **SETTINGS)
+    clone(lm).fit(**data, checkpoint=tmp_path)
+    more = clone(lm).set_params(max_iter=4, verbose=0)
+    np.testing.assert_array_equal(
+        clone(more).fit(**data, checkpoint=tmp_path).U_, clone(more).fit(**data).U_
+    )
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_killed_by_the_system(data, tmp_path, n_jobs):
+    settings = SETTINGS | dict(max_iter=40 // n_jobs**2, batch_size=16, n_jobs=n_jobs)
+    X, y = data["X"], data["y"]
+    np.savez(tmp_path / "data.npz", X=X, y=y)
+    folder = tmp_path / "saves"
+    for saves in (2, 7):  # killed twice
+        job = subprocess.Popen(
+            [sys.executable, "-c", FIT, tmp_path / "data.npz", folder, repr(settings)],
+            env={**os.environ, "PYTHONPATH": str(Path(nplm.__file__).parents[1])},
+        )
+        deadline = time.monotonic() + 60
+        while n_saves(folder) < saves and time.monotonic() < deadline:
+            time.sleep(0.0005)
+        job.send_signal(signal.SIGKILL)
+        assert job.wait() == -signal.SIGKILL
+        assert n_saves(folder) >= saves
+    went_on = NeuralLM(**settings).fit(X, y, checkpoint=folder)
+    whole = NeuralLM(**settings).fit(X, y)
+    for name in PARAMETERS:
+        np.testing.assert_array_equal(getattr(went_on, name), getattr(whole, name))
+    assert went_on.history_["loss"] == whole.history_["loss"]
+
+
+def n_saves(folder):
+    latest = folder / "latest.json"
+    return json.loads(latest.read_text())["save"] if latest.exists() else 0
+
+
+@pytest.mark.parametrize(
+    "change",
+    [dict(learning_rate_init=0.1), dict(n_hidden=7), dict(n_jobs=2), dict(alpha=0)],
+)
+def test_another_fit_is_refused(data, tmp_path, change):
+    lm = NeuralLM(max_iter=1, **SETTINGS).fit(**data, checkpoint=tmp_path)
+    (name,) = change
+    with pytest.raises(CheckpointError, match=f"another fit: its {name} was"):
+        clone(lm).set_params(**change).fit(**data, checkpoint=tmp_path)
+    with pytest.raises(CheckpointError, match="another fit: its y was int32"):
+        clone(lm).fit(**data | {"y": (data["y"] + 1) % 20}, checkpoint=tmp_path)
+
+
+@pytest.mark.parametrize("damage", ["cut", "bit", "missing", "json", "empty", "newer"])
+def test_a_damaged_checkpoint_is_named(data, tmp_path, damage):
+    lm = NeuralLM(max_iter=1, **SETTINGS).fit(**data, checkpoint=tmp_path)
+    (arrays,) = tmp_path.glob("*.npz")
+    latest = tmp_path / "latest.json"
+    content = bytearray(arrays.read_bytes())
+    message = "is damaged .*Remove .* to start anew"
+    if damage == "cut":
+        arrays.write_bytes(content[: len(content) // 2])
+    elif damage == "bit":
+        content[300] ^= 4
+        arrays.write_bytes(content)
+    elif damage == "missing":
+        arrays.unlink()
+    elif damage == "json":
+        latest.write_text(latest.read_text()[:-9])
+    elif damage == "empty":
+        latest.write_text("")
+    else:
+        latest.write_text(latest.read_text().replace('"format": 2', '"format": 9'))
+        message = "of format 9, and this nplm reads format 2"
+    before = vars(lm).copy()
+    with pytest.raises(CheckpointError, match=message):
+        lm.fit(**data, checkpoint=tmp_path)
+    assert vars(lm).keys() == before.keys()
+    assert lm._parameters is before["_parameters"]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "[" * 10**5,
+        "[]",
+        '"a"',
+        "{}",
+        '{"format": 2, "save": Infinity, "fit": {}}',
+        '{"format": 2, "save": 1, "fit": 3}',
+        '{"format": 2, "save": [], "fit": {}}',
+    ],
+    ids=["deep", "list", "text", "empty", "infinite", "fit", "save"],
+)
+def test_what_says_which_save_is_whole_is_something_else(tmp_path, content):
+    (tmp_path / "latest.json").write_text(content)
+    with pytest.raises(CheckpointError, match=r"latest\.json is damaged"):
+        Checkpoint(tmp_path, {}, ALONE).load()
+
+
+def test_a_checkpoint_runs_no_code(tmp_path, data):
+    lm = NeuralLM(max_iter=1, **SETTINGS).fit(**data, checkpoint=tmp_path)
+    (arrays,) = tmp_path.glob("*.npz")
+    np.savez(arrays, C=np.array([Killed()], dtype=object))
+    with pytest.raises(CheckpointError, match="damaged"):
+        lm.fit(**data, checkpoint=tmp_path)
+
+
+@pytest.mark.parametrize(
+    "error", [PermissionError(13, "no"), OSError(24, "Too many open files")]
+)
+def test_a_save_out_of_reach_is_not_called_damaged(data, tmp_path, monkeypatch, error):
+    lm = NeuralLM(max_iter=1, **SETTINGS).fit(**data, checkpoint=tmp_path)
+    opened = open
+
+    def refuse(path, *args):
+        if str(path).endswith(".npz"):
+            raise error
+        return opened(path, *args)
+
+    monkeypatch.setattr(checkpoints, "open", refuse, raising=False)
+    with pytest.raises(type(error), match=error.strerror):
+        clone(lm).fit(**data, checkpoint=tmp_path)
+
+
+@pytest.mark.parametrize("folder", ["", "a file", "a file/below"])
+def test_a_bad_folder_is_refused_at_once(data, tmp_path, monkeypatch, folder):
+    monkeypatch.chdir(tmp_path)
+    Path("a file").touch()
+    done = []
+    with pytest.raises((ValueError, OSError), match=r"names no folder|a file"):
+        NeuralLM(**SETTINGS).fit(
+            **data, checkpoint=folder, progress=lambda *a: done.append(a)
+        )
+    assert not done
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+@pytest.mark.parametrize("times", [1, 10**9])
+def test_a_full_disk_ends_no_fit(data, tmp_path, monkeypatch, times):
+    lm = NeuralLM(max_iter=3, **SETTINGS)
+    whole = clone(lm).fit(**data)
+    write, calls = checkpoints._savez, []
+
+    def full(file, arrays):
+        calls.append(1)
+        if 3 <= len(calls) < 3 + times:
+            file.write(b"some")
+            raise OSError(28, "No space left on device")
+        write(file, arrays)
+
+    monkeypatch.setattr(checkpoints, "_savez", full)
+    with pytest.warns(RuntimeWarning, match="could not be saved .*No space left"):
+        lm.fit(**data, checkpoint=tmp_path)
+    np.testing.assert_array_equal(lm.U_, whole.U_)
+    # What was saved before the disk was full, or after, is good to go on from.
+    monkeypatch.setattr(checkpoints, "_savez", write)
+    np.testing.assert_array_equal(
+        clone(lm).fit(**data, checkpoint=tmp_path).U_, whole.U_
+    )
+    assert len(list(tmp_path.iterdir())) == 3
+
+
+def test_an_interrupted_score_is_saved_too(data, tmp_path, monkeypatch):
+    monkeypatch.setattr(checkpoints, "SECONDS_A_SAVE", 1000)
+    lm = NeuralLM(max_iter=3, **SETTINGS)
+    whole = clone(lm).fit(**data)
+    log_prob, calls = Network.log_prob, []
+
+    def interrupt(*args):
+        calls.append(1)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return log_prob(*args)
+
+    monkeypatch.setattr(Network, "log_prob", interrupt)
+    interrupted = clone(lm)
+    with (
+        pytest.warns(RuntimeWarning, match="interrupted"),
+        pytest.raises(KeyboardInterrupt),
+    ):
+        interrupted.fit(**data, checkpoint=tmp_path)
+    assert {len(values) for values in interrupted.history_.values()} == {1}
+    monkeypatch.undo()
+    began_at = []
+    lm.fit(**data, checkpoint=tmp_path, progress=lambda done, *_: began_at.append(done))
+    assert_same_fit(lm, whole)
+    assert began_at[0] > 2 * len(data["y"])
+
+
+def test_an_interrupted_warm_start_goes_on(data, tmp_path):
+    lm = NeuralLM(max_iter=2, warm_start=True, **SETTINGS).fit(**data)
+    state = pickle.dumps(lm)
+    whole, again = pickle.loads(state).fit(**data), pickle.loads(state)
+
+    def interrupt(done, total, loss):
+        if done > 1.5 * len(data["y"]):
+            raise KeyboardInterrupt
+
+    with (
+        pytest.warns(RuntimeWarning, match="interrupted"),
+        pytest.raises(KeyboardInterrupt),
+    ):
+        lm.fit(**data, checkpoint=tmp_path, progress=interrupt)
+    assert lm.n_iter_ == len(lm.history_["loss"]) == 3
+    began_at = []
+    again.fit(
+        **data, checkpoint=tmp_path, progress=lambda done, *_: began_at.append(done)
+    )
+    assert_same_fit(again, whole)
+    assert again.n_iter_ == len(again.history_["loss"]) == 4
+    assert began_at[0] > 1.5 * len(data["y"])  # the interrupt saved it
+
+
+def assert_same_fit(one, other):
+    for name in PARAMETERS:
+        np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
+    assert one.history_["loss"] == other.history_["loss"]
+
+
+# The interrupt may come between open() and the context that closes the file.
+@pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")
+@pytest.mark.filterwarnings("ignore:Exception ignored in.*_io:pytest.PytestWarning")
+@pytest.mark.parametrize(
+    ("n_jobs", "parallel"), [(1, "rows"), (2, "rows"), (2, "async")]
+)
+def test_an_interrupt_saves(data, tmp_path, monkeypatch, n_jobs, parallel):
+    monkeypatch.setattr(checkpoints, "SECONDS_A_SAVE", 1000)
+    monkeypatch.setattr("nplm.training.pace.SECONDS_A_CALL", 0.05)
+    X, y = np.tile(data["X"], (5, 1)), np.tile(data["y"], 5)
+    lm = NeuralLM(max_iter=10**6, n_jobs=n_jobs, parallel=parallel, **SETTINGS)
+    lm.set_params(batch_size=64)  # threads meet seldom, which is slow under load
+    interrupted = clone(lm)
+    Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+    with (
+        pytest.warns(RuntimeWarning, match="interrupted"),
+        pytest.raises(KeyboardInterrupt),
+    ):
+        interrupted.fit(X, y, checkpoint=tmp_path)
+    lm.set_params(max_iter=interrupted.n_iter_ + 2)
+    whole = clone(lm).fit(X, y)
+    began_at = []
+    lm.fit(X, y, checkpoint=tmp_path, progress=lambda done, *_: began_at.append(done))
+    assert began_at[0] > interrupted.n_seen_
+    assert lm.n_seen_ == lm.n_iter_ * len(y)
+    if parallel == "rows":
+        assert_same_fit(lm, whole)
+    np.testing.assert_allclose(lm.history_["loss"], whole.history_["loss"], rtol=0.05)
+
+
+def test_fewer_epochs_than_saved_are_warned_of(data, tmp_path):
+    lm = NeuralLM(max_iter=3, **SETTINGS).fit(**data, checkpoint=tmp_path)
+    fewer = clone(lm).set_params(max_iter=2)
+    with pytest.warns(RuntimeWarning, match="epoch 3 already, beyond max_iter=2"):
+        fewer.fit(**data, checkpoint=tmp_path)
+    np.testing.assert_array_equal(fewer.U_, lm.U_)
+
+
+def test_equal_numbers_of_threads_are_the_same_fit(data, tmp_path):
+    lm = NeuralLM(max_iter=1, n_jobs=None, **SETTINGS)
+    lm.fit(**data, checkpoint=tmp_path / "one")
+    lm.set_params(n_jobs=1).fit(**data, checkpoint=tmp_path / "one")
+    all_cores = len(os.sched_getaffinity(0))
+    lm.set_params(n_jobs=-1).fit(**data, checkpoint=tmp_path / "all")
+    lm.set_params(n_jobs=all_cores).fit(**data, checkpoint=tmp_path / "all")
+
+
+def test_one_fit_at_a_time_in_a_folder(data, tmp_path):
+    lm = NeuralLM(max_iter=1, **SETTINGS)
+
+    def another(*args):
+        with pytest.raises(CheckpointError, match="Another fit is at work in"):
+            clone(lm).fit(**data, checkpoint=tmp_path)
+
+    lm.fit(**data, checkpoint=tmp_path, progress=another)
+    clone(lm).fit(**data, checkpoint=tmp_path)  # after it
+
+
+def test_what_a_kill_left_is_removed(data, tmp_path):
+    lm = NeuralLM(max_iter=1, **SETTINGS).fit(**data, checkpoint=tmp_path)
+    (saved,) = tmp_path.glob("*.npz")
+    left = ["save-0.0-of-1.npz", "save-99.0-of-1.npz.ab12.part", "latest.json.cd.part"]
+    for name in left:
+        (tmp_path / name).write_bytes(b"left over")
+    clone(lm).fit(**data, checkpoint=tmp_path)
+    assert {p.name for p in tmp_path.iterdir()} == {saved.name, "latest.json", "lock"}
+
+
+def test_damage_anywhere_is_named(tmp_path):
+    saves = Checkpoint(tmp_path, {}, ALONE)
+    saves.save({"C": np.arange(12.0)}, {"epoch": 1})
+    (path,) = tmp_path.glob("*.npz")
+    good, rng = path.read_bytes(), np.random.default_rng(0)
+    for i in range(len(good)):
+        bad = bytearray(good)
+        bad[i] ^= 1 << rng.integers(8)
+        path.write_bytes(bad)
+        try:
+            arrays, state = saves.load()
+        except CheckpointError:
+            continue
+        # A byte that means nothing, such as one of a date.
+        np.testing.assert_array_equal(arrays["C"], np.arange(12.0))
+        assert state == {"epoch": 1}
+
+
+def test_other_moments_are_another_fit(data, tmp_path):
+    lm = NeuralLM(max_iter=1, solver="adam", warm_start=True, **SETTINGS).fit(**data)
+    other = deepcopy(lm)
+    other._solver_state["first_E"][:] = 1
+    other.fit(**data, checkpoint=tmp_path)
+    with pytest.raises(CheckpointError, match="first_E"):
+        lm.fit(**data, checkpoint=tmp_path)
