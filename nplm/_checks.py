@@ -32,7 +32,13 @@ def check_ids(
 
     Whole numbers of any type pass; int32 input is returned without a copy.
     """
-    ids = np.asarray(values)
+    try:
+        ids = np.asarray(values)
+    except ValueError as error:  # no array: its rows are of different lengths
+        raise ValueError(
+            f"{name} must have {ndim} dimension{'s' if ndim > 1 else ''}, got "
+            f"sequences that make no array ({error})."
+        ) from None
     if ids.ndim != ndim:
         raise ValueError(
             f"{name} must have {ndim} dimension{'s' if ndim > 1 else ''}, "

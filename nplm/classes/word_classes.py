@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from nplm._base import unchanged_by_errors
 from nplm._checks import COMMON, Whole, check_boundary, check_ids
 from nplm.classes.annealing import Annealing
 from nplm.classes.partition import Bigrams, Partition
@@ -215,12 +216,14 @@ class WordClasses(TransformerMixin, BaseEstimator):
             saves = Checkpoint(checkpoint, marks, ALONE)
         with saves or nullcontext():
             interrupt = run_passes(job, rng, ALONE, progress=report, checkpoint=saves)
-        self.n_words_ = n_words
-        self.n_classes_ = state.n_classes
-        self.history_ = job.history
-        self.labels_ = state.labels_by_size()
-        self.mutual_information_ = state.mutual_information
-        self.n_iter_ = job.n_ended
+        # A second interrupt may come before all is set.
+        with unchanged_by_errors(self):
+            self.n_words_ = n_words
+            self.n_classes_ = state.n_classes
+            self.history_ = job.history
+            self.labels_ = state.labels_by_size()
+            self.mutual_information_ = state.mutual_information
+            self.n_iter_ = job.n_ended
         try:
             if interrupt is not None:
                 raise interrupt

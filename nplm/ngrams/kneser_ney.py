@@ -331,6 +331,12 @@ class KneserNeyLM(BackoffModel):
                 wide[row : row + len(table), -k:] = table
                 row += len(table)
             widest = wide
+        longest = len(columns) if is_list else columns[0].shape[1]
+        if longest == 1 and self.order != 1:
+            raise ValueError(
+                f"ngrams are single words, but order is {self.order!r}: for a model of "
+                "unigrams set order=1; for a longer one give longer n-grams as well."
+            )
         self._start_fit(widest[:, :-1], widest[:, -1])
         self._check_relations()
         if is_list:

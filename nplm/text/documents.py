@@ -204,7 +204,9 @@ class TextLM(DensityMixin, BaseEstimator):
         estimator.set_params(**unset)
         held_out = {}
         if X_val is not None:
-            held_out["X_val"], held_out["y_val"], _ = self._windows(X_val, "X_val")
+            held_out["X_val"], held_out["y_val"], _ = self._windows(
+                X_val, "X_val", n_known=n_words
+            )
         self.estimator_ = estimator.fit(contexts, targets, **held_out)
         self.n_words_ = self.estimator_.n_words_
         return self
@@ -370,34 +372,43 @@ class TextLM(DensityMixin, BaseEstimator):
     def _check_document(self, ids: ArrayLike, name: str) -> NDArray[np.int32]:
         check_is_fitted(self)
         document = _checked_ids(ids, name, self.n_words_)
-        self._refuse_marks([document], [name])
+        self._refuse_marks([document], [name], self.n_words_)
         return document
 
     def _refuse_marks(
-        self, documents: list[NDArray[np.int32]], names: list[str]
+        self, documents: list[NDArray[np.int32]], names: list[str], n_known: int
     ) -> None:
-        """Raise where a document has the id 0 and nobody said that it is a mark."""
+        """Raise where a document has the id 0 and nobody said that it is a mark.
+
+        Ids below `n_known` may be words of other documents.
+        """
         if self.boundary != "auto":
             return
         for ids, name in zip(documents, names):
             if not ids.all():
                 largest = max(int(ids.max(initial=0)) for ids in documents)
+                largest = max(largest, n_known - 1)
                 raise ValueError(
                     f"{name} has the id 0 at {int(ids.argmin())}, and TextLM takes 0 "
                     "for the boundary unless it is told which id that is. Where 0 is "
                     "a word, set boundary to an id that no word has (here the largest "
                     f"is {largest}: boundary={largest + 1}); where it ends a sentence "
-                    "inside a document, set boundary=0."
+                    "inside a document, set boundary=0. Then fit."
                 )
 
     def _windows(
-        self, X: Sequence[ArrayLike], name: str, n_words: int | None = None
+        self,
+        X: Sequence[ArrayLike],
+        name: str,
+        n_words: int | None = None,
+        *,
+        n_known: int = 0,
     ) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.intp]]:
         """Contexts, next words, and the document of each."""
         X = check_documents(X, ITEM, IDS_ADVICE, name)
         names = [f"{name}[{i}]" for i in range(len(X))]
         documents = [_checked_ids(ids, where, n_words) for ids, where in zip(X, names)]
-        self._refuse_marks(documents, names)
+        self._refuse_marks(documents, names, n_words or n_known)
         lengths = np.array([len(ids) + 1 for ids in documents], dtype=np.intp)
         if lengths.sum() == (0 if self.predict_boundary else len(documents)):
             raise ValueError(
@@ -428,13 +439,15 @@ def _checked_ids(ids: ArrayLike, name: str, n_words: int | None) -> NDArray[np.i
             f"ids. {IDS_ADVICE}"
         )
     check_document(ids, name, ITEM, IDS_ADVICE)
-    if np.ndim(ids) == 0:
+    if not isinstance(ids, Sequence) and np.ndim(ids) == 0:
         raise TypeError(
             f"{name} is {ids!r}: a document must be an array of word ids; a single "
             "document is a list of one."
         )
     try:
         return check_ids(ids, name, ndim=1, n_words=n_words)
+    except TypeError as error:  # items of which no number can be made
+        raise TypeError(f"{name} must hold word ids, whole numbers: {error}.") from None
     except ValueError as error:
         if n_words is None or f"n_words={n_words}" not in str(error):
             raise

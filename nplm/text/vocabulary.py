@@ -118,7 +118,11 @@ class Vocabulary(TransformerMixin, BaseEstimator):
         specials = self._specials()
         counts: Counter[str] = Counter()
         for document in self._documents(X):
-            counts.update(document)
+            try:
+                counts.update(document)
+            except TypeError:  # a token that cannot be counted
+                _check_tokens(document)
+                raise
         _check_tokens(counts)
         words = [
             word
@@ -153,7 +157,11 @@ class Vocabulary(TransformerMixin, BaseEstimator):
         get, unknown = self.ids_.get, self.unknown_id_
         documents = []
         for document in self._documents(X):
-            ids = np.fromiter((get(token, unknown) for token in document), np.int32)
+            try:
+                ids = np.fromiter((get(token, unknown) for token in document), np.int32)
+            except TypeError:  # a token that cannot be looked up
+                _check_tokens(document)
+                raise
             if (ids == unknown).any():
                 _check_tokens(document)
             documents.append(ids)

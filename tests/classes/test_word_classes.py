@@ -207,6 +207,19 @@ def test_the_same_classes_as_without_a_kill(n_words, boundary, tmp_path, monkeyp
         assert model.history_[name] == whole.history_[name]
 
 
+def test_a_second_interrupt_leaves_the_old_classes(monkeypatch):
+    model = WordClasses(2, random_state=0).fit(np.arange(40) % 4)
+    old = vars(model).copy()
+
+    def interrupt(state):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Partition, "labels_by_size", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(np.arange(60) % 6)
+    assert vars(model) == old
+
+
 def test_an_interrupt_is_gone_on_from(tmp_path):
     ids = text(3000, n_words=100)
     model = WordClasses(9, random_state=0, max_iter=10)

@@ -366,6 +366,16 @@ def test_a_table_without_counts(empty):
         KneserNeyLM().fit_counts(empty, [])
 
 
+@pytest.mark.parametrize(
+    ("ngrams", "counts"), [([[0], [1]], [1, 2]), ([np.array([[0], [1]])], [[1, 2]])]
+)
+def test_single_words_are_for_order_1(ngrams, counts):
+    for order in (None, 2):
+        with pytest.raises(ValueError, match=f"order is {order}: .* set order=1"):
+            KneserNeyLM(order).fit_counts(ngrams, counts)
+    assert KneserNeyLM(1).fit_counts(ngrams, counts).n_ngrams_.tolist() == [2]
+
+
 @pytest.mark.parametrize("min_counts", [None, (1, 2, 2)])
 @pytest.mark.parametrize("order", [1, 2, 4])
 def test_partial_fit_is_one_fit(order, min_counts):

@@ -238,6 +238,25 @@ def test_the_id_0_inside_a_document_needs_a_choice():
             use([1, 0])
 
 
+def test_the_boundary_advised_is_no_word_of_the_training_documents():
+    with pytest.raises(ValueError, match=r"X_val\[0\] has the id 0.* boundary=4\)"):
+        TextLM(AddOneBigram()).fit([[1, 2, 3]], X_val=[[0]])
+    lm = TextLM(AddOneBigram()).fit([[1, 2, 3]])
+    for use in (lm.score, lambda ids: lm.next_words(ids[0])):
+        with pytest.raises(ValueError, match=r"has the id 0.* boundary=4\).*Then fit"):
+            use([[0, 1]])
+
+
+@pytest.mark.parametrize("document", [[[1, 2], [3]], [{}], [[1], None]])
+def test_a_document_that_is_no_array_of_ids_is_named(document):
+    lm = TextLM(AddOneBigram()).fit([[1, 2, 3]])
+    for use in (TextLM(AddOneBigram()).fit, lm.score):
+        with pytest.raises((TypeError, ValueError), match=r"^X\[1\] must h"):
+            use([[1], document])
+    with pytest.raises((TypeError, ValueError), match=r"^context must h"):
+        lm.next_words(document)
+
+
 @pytest.mark.parametrize("boundary", [0, 3])
 def test_with_another_boundary_the_id_0_is_a_word_of_the_context(boundary):
     """Order 3: what stands before the 0 tells what comes after it."""

@@ -82,6 +82,9 @@ def test_tokens_that_are_no_strings_are_not_unknown_words():
     for token in (3, None, float("nan")):
         with pytest.raises(TypeError, match="tokens must be strings"):
             vocabulary.transform([["a", token]])
+    for use in (Vocabulary().fit, vocabulary.transform):
+        with pytest.raises(TypeError, match=r"tokens must be strings, got \['a'\]"):
+            use([[["a"], ["b"]]])
     for document in ({"a": 1}, {"a"}):
         with pytest.raises(TypeError, match=r"X\[0\] is a"):
             vocabulary.transform([document])
