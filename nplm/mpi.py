@@ -114,15 +114,9 @@ def fit(
     keeps_it = keep == "all" or (keep == "root" and ranks.rank == 0)
 
     def chosen() -> NeuralLM:
-        if not isinstance(estimator, NeuralLM):
-            raise TypeError(f"nplm.mpi.fit fits a NeuralLM, not {estimator!r}.")
+        _check_estimator(estimator)
         if keep not in KEEP:
             raise ValueError(f"keep must be one of {KEEP}, not {keep!r}.")
-        if estimator.n_jobs not in (None, 1):
-            raise ValueError(
-                f"n_jobs={estimator.n_jobs}: a rank trains on one thread; leave n_jobs "
-                "at 1 and give mpiexec as many processes as there are cores."
-            )
         return estimator if keeps_it else copy(estimator)
 
     with ranks.guard():
@@ -160,6 +154,12 @@ def trainer(
         As ``NeuralLM.trainer`` makes one; its ``keep`` gives every rank the whole
         model.
 
+    Raises
+    ------
+    ValueError
+        In every rank, when the ranks disagree on parameters, data or what was fitted
+        before, or one of them refuses its own.
+
     Examples
     --------
     One process is a cluster too:
@@ -175,8 +175,17 @@ def trainer(
     """
     ranks = Ranks(comm)
     with ranks.guard():
-        return ranks.all_or_none(
-            lambda: Trainer(estimator, X, y, Door(partial=True, processes=ranks))
+        ranks.all_or_none(lambda: _check_estimator(estimator))
+        return Trainer(estimator, X, y, Door(partial=True, processes=ranks))
+
+
+def _check_estimator(estimator: Any) -> None:
+    if not isinstance(estimator, NeuralLM):
+        raise TypeError(f"nplm.mpi trains a NeuralLM, not {estimator!r}.")
+    if estimator.n_jobs not in (None, 1):
+        raise ValueError(
+            f"n_jobs={estimator.n_jobs}: a rank trains on one thread; leave n_jobs "
+            "at 1 and give mpiexec as many processes as there are cores."
         )
 
 

@@ -25,7 +25,7 @@ from nplm.training.checkpoint import Checkpoint, fingerprint
 from nplm.training.held_out import HeldOut
 from nplm.training.loop import OnProgress, run_passes
 
-__all__ = ["Door", "fit", "goes_on", "hand_over", "joined", "make_network", "past"]
+__all__ = ["Door", "begin", "fit", "goes_on", "hand_over", "joined", "past"]
 
 
 @dataclass(frozen=True)
@@ -48,17 +48,8 @@ def fit(
     door: Door,
 ) -> None:
     """Fit the network of `lm`, an estimator that is left as it was by errors."""
-    processes = door.processes
     with unchanged_by_errors(lm) as keep:
-
-        def checked() -> tuple[Windows, dict[str, str]]:
-            windows = lm._check_fit(X, y, X_val, y_val, door)
-            return windows, _marks(lm, windows, door)
-
-        windows, marks = processes.all_or_none(checked)
-        others = {"keep": door.keep, "checkpoint": str(door.checkpoint), "verbose": ""}
-        processes.check_same(marks | others)
-        network = make_network(lm, windows, door)
+        network, windows, marks = begin(lm, X, y, X_val, y_val, door)
         interrupt, history = _train(lm, network, windows, marks, door)
         hand_over(lm, network, history, door)
         keep()
@@ -67,6 +58,26 @@ def fit(
                 raise interrupt
         finally:
             del interrupt  # else it would hold this frame, and its arrays, in a cycle
+
+
+def begin(
+    lm: Any,
+    X: ArrayLike,
+    y: ArrayLike,
+    X_val: ArrayLike | None,
+    y_val: ArrayLike | None,
+    door: Door,
+) -> tuple[Network, Windows, dict[str, str]]:
+    """Check all, in all processes, and make the network to be trained."""
+
+    def checked() -> tuple[Windows, dict[str, str]]:
+        windows = lm._check_fit(X, y, X_val, y_val, door)
+        return windows, _marks(lm, windows, door)
+
+    windows, marks = door.processes.all_or_none(checked)
+    others = {"keep": door.keep, "checkpoint": str(door.checkpoint), "verbose": ""}
+    door.processes.check_same(marks | others)
+    return _network(lm, windows, door), windows, marks
 
 
 def goes_on(lm: Any, door: Door) -> bool:
@@ -95,11 +106,12 @@ def _marks(lm: Any, windows: Windows, door: Door) -> dict[str, str]:
     return fingerprint(parameters, arrays)
 
 
-def make_network(lm: Any, windows: Windows, door: Door) -> Network:
+def _network(lm: Any, windows: Windows, door: Door) -> Network:
     """Make the network to be trained, whole or this process's part of it."""
     asked, parts, go_on = lm._asked(), lm._parts(), goes_on(lm, door)
-    alone = isinstance(door.processes, Alone)
-    rows = slice(None) if alone else rows_of(lm.n_words_, door.processes)
+    rows = slice(None)
+    if not isinstance(door.processes, Alone):
+        rows = rows_of(lm.n_words_, door.processes)
     if not (go_on and door.partial):
         lm._rng = door.processes.generator(check_random_state(lm.random_state))
     if go_on:

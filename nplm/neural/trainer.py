@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from nplm._base import unchanged_by_errors
-from nplm.neural.fit import Door, hand_over, make_network, past
+from nplm.neural.fit import Door, begin, hand_over, past
 from nplm.parallel.threads import blas_threads
 
 __all__ = ["Trainer"]
@@ -40,8 +40,7 @@ class Trainer:
         self._begun_with = vars(lm).get("_parameters")
         with unchanged_by_errors(lm) as keep:
             before = dict(vars(lm))
-            self._windows = lm._check_fit(X, y, None, None, door)
-            self._network = make_network(lm, self._windows, door)
+            self._network, self._windows, _ = begin(lm, X, y, None, None, door)
             self._history = past(lm, door)
             # What the checks learnt of the windows; `keep` makes it the model's. Not
             # the parameters, which may be set to others before that.
@@ -73,17 +72,11 @@ class Trainer:
         ValueError
             If there is none, or one is no row.
         """
-        index = np.array(examples, dtype=np.intp).reshape(-1)
-        n = len(self._windows.y)
-        if not len(index):
-            raise ValueError("examples is empty: give rows of the windows.")
-        if index.min() < 0 or index.max() >= n:
-            bad = index[(index < 0) | (index >= n)][0]
-            raise ValueError(f"examples has {bad}, but there are rows 0 to {n - 1}.")
-        network = self._network
-        network.loss = 0.0
-        with blas_threads(1), network.threads:
-            X, y = self._windows.X, self._windows.y
+        network, processes = self._network, self._door.processes
+        X, y = self._windows.X, self._windows.y
+        with processes.guard(), blas_threads(1), network.threads:
+            index = processes.all_or_none(lambda: _checked(examples, len(y)))
+            network.loss = 0.0
             network.train(X, y, index, self._batch_size)
         return network.loss / len(index)
 
@@ -125,3 +118,14 @@ class Trainer:
         }
         self._begun_with = self._lm._parameters
         return self._lm
+
+
+def _checked(examples: ArrayLike, n: int) -> NDArray[np.intp]:
+    """Give rows of n windows, or raise with one that is none."""
+    index = np.array(examples, dtype=np.intp).reshape(-1)
+    if not len(index):
+        raise ValueError("examples is empty: give rows of the windows.")
+    if index.min() < 0 or index.max() >= n:
+        bad = index[(index < 0) | (index >= n)][0]
+        raise ValueError(f"examples has {bad}, but there are rows 0 to {n - 1}.")
+    return index

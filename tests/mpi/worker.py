@@ -191,6 +191,14 @@ def disagreements():
         fitted.fit(X, y)
     refused("fitted is True in rank 1 and False in rank 0", fitted, X, y)
     raises_in_all("a NeuralLM, not None", mpi.fit, None if odd else lm, X, y)
+    # By hand, no less.
+    by_hand = partial(mpi.trainer, clone(lm))
+    raises_in_all("20 at 0" if odd else "Rank 1 of", by_hand, X, beyond)
+    raises_in_all("y is int32", by_hand, X, other)
+    raises_in_all("n_jobs=2", mpi.trainer, clone(lm).set_params(n_jobs=2), X, y)
+    trainer = by_hand(X, y)
+    raises_in_all("has -1" if odd else "Rank 1 of", trainer.train, [-1 if odd else 0])
+    assert trainer.train(range(40)) > 0
     mpi.fit(lm, X, y)  # and all is well after it
 
 
