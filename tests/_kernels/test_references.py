@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 import nplm._kernels
-from nplm._kernels import reference
-from nplm._kernels.reference import neural  # noqa: F401
+from nplm._kernels.reference import neural
 
 ROOT = Path(nplm._kernels.__file__).parent
 
@@ -51,4 +50,4 @@ def test_a_part_of_the_network_names_its_twin(kernel):
     if twin is None:
         assert "No twin: " in kernel.__doc__
     else:
-        assert callable(getattr(reference.neural, twin[1]))
+        assert callable(getattr(neural, twin[1]))
