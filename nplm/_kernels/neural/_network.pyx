@@ -9,7 +9,7 @@ the parameters.
 from libc.math cimport log
 
 from nplm._kernels.neural._inputs cimport Activations
-from nplm._kernels.neural._softmax cimport Output
+from nplm._kernels.neural._output cimport Output
 from nplm._kernels.neural._solvers cimport Solver, Step, lock_acquire, lock_release
 from nplm._kernels.neural._team cimport Team, barrier_broken, barrier_wait
 
