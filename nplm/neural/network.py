@@ -80,7 +80,8 @@ class Parts(NamedTuple):
         E = Parameters.output_rows(
             len(b), len(d), inputs.n_inputs, output.direct, dtype
         )
-        made = Parameters(C, H, d, E, direct=output.direct, **more)
+        visited = ("C", "E") if output.rows_are_visited else ("C",)
+        made = Parameters(C, H, d, E, direct=output.direct, visited=visited, **more)
         made.b[:] = b
         return made
 

@@ -327,10 +327,11 @@ class NetworkLM(LanguageModel):
     def _trained_before(self, rows: slice) -> tuple[Parameters, State | None]:
         """Copy the fitted parameters, and what the solver kept beside them."""
         parameters = self._parameters.copy(rows)
-        fresh = self._solver().initial_state(parameters)
-        if not self._solver_state.keys() >= fresh.keys():
+        solver = self._solver()
+        fresh = solver.initial_state(parameters)
+        if not self._solver_state.keys() >= solver.kept(fresh).keys():
             return parameters, None
-        for name, array in fresh.items():
+        for name, array in solver.kept(fresh).items():
             kept = self._solver_state[name]
             array[...] = kept[rows] if name.endswith("_E") else kept
         return parameters, fresh

@@ -55,6 +55,8 @@ class Parameters:
         Output units, of all words or of a part of them. `output_rows` makes one.
     direct : bool
         Whether E has a W.
+    visited : tuple of str
+        The arrays of which an update visits few rows.
     **more : ndarray
         What only some kinds of parts have, by name: P, shape (n_averages, n_distant),
         the weights of distant words by position.
@@ -68,10 +70,11 @@ class Parameters:
         E: NDArray[Any],
         *,
         direct: bool,
+        visited: tuple[str, ...] = ("C",),
         **more: NDArray[Any],
     ) -> None:
         self.C, self.H, self.d, self.E, self.more = C, H, d, E, more
-        self.direct = direct
+        self.direct, self.visited = direct, visited
 
     @staticmethod
     def output_rows(
@@ -90,7 +93,7 @@ class Parameters:
         U: NDArray[Any],
         W: NDArray[Any] | None,
         b: NDArray[Any],
-        **more: NDArray[Any],
+        **more: Any,
     ) -> Self:
         """Copy arrays under the paper's names, of any strides."""
         E = cls.output_rows(len(b), len(d), H.shape[1], W is not None, C.dtype)
@@ -154,7 +157,10 @@ class Parameters:
 
     def with_rows(self, E: NDArray[Any]) -> Self:
         """Give the same with other output rows."""
-        return type(self)(self.C, self.H, self.d, E, direct=self.direct, **self.more)
+        return type(self)(
+            self.C, self.H, self.d, E, direct=self.direct, visited=self.visited,
+            **self.more,
+        )  # fmt: skip
 
     def copy(self, rows: slice = slice(None)) -> Self:
         """Copy them all, or with some of the output rows only."""
@@ -163,7 +169,12 @@ class Parameters:
         E[:] = own
         more = {name: array.copy() for name, array in self.more.items()}
         C, H, d = self.C.copy(), self.H.copy(), self.d.copy()
-        return type(self)(C, H, d, E, direct=self.direct, **more)
+        return type(self)(C, H, d, E, direct=self.direct, visited=self.visited, **more)
+
+    def n_decaying(self, name: str) -> int:
+        """Numbers of a row of an array that the weight decay falls on: no biases."""
+        array: NDArray[Any] = self.trained()[name]
+        return self.n_outputs - 1 if name == "E" else array.shape[-1]
 
     @property
     def n_outputs(self) -> int:

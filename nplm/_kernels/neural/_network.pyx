@@ -77,7 +77,7 @@ def train(
             if phases & FORWARD:
                 if leads:
                     take_windows(at, X, y, index, start, K)
-                    solver.visit(at.contexts, K * at.n_context)
+                    solver.visit(solver.C, at.contexts, K * at.n_context)
                     team.inputs.forward(at, K)
                     team.hidden.forward(at, K)
                     first.begin(K)
