@@ -53,6 +53,7 @@ class Output:
         tier: Any,
         scratch: Any,
         at: Any,
+        features: Any,
         trained: dict[str, Any],
         state: State,
         *,
@@ -68,6 +69,8 @@ class Output:
         ----------
         tier, scratch, at : Tier, Scratch, Activations
             The team's.
+        features : Features
+            Kernel of who owns those of the words.
         trained : dict of Parameter
             All parameters, by name.
         state : dict of ndarray
