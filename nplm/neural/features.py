@@ -83,7 +83,9 @@ class Features:
         matrix: csr_array,
         G: Any,
     ) -> Any:
-        nothing = np.zeros((0, self.m), np.float64 if tier.itemsize == 8 else np.float32)
+        nothing = np.zeros(
+            (0, self.m), np.float64 if tier.itemsize == 8 else np.float32
+        )
         return _features.Shared(
             tier, E, self.m, own, Parameter(nothing) if G is None else G,
             *_parts_of(matrix), scratch, most=E.rows,
@@ -131,11 +133,10 @@ class Composed(Features):
         """Draw G. When tied, each word's own has a column of its bias too."""
         assert self.matrix is not None
         G = random_normal(rng, SCALE, (self.matrix.shape[1], self.m), own.dtype)
-        if self.tied:
-            rows = aligned_zeros((len(own), row_stride(self.m + 1)), own.dtype)
-            rows[:, : self.m] = own
-            own = rows
-        return {"own": own, "G": G}
+        stride = row_stride(self.m + 1) if self.tied else self.m
+        rows = aligned_zeros((len(own), stride), own.dtype)
+        rows[:, : self.m] = own
+        return {"own": rows, "G": G}
 
     @property
     def visited(self) -> tuple[str, ...]:

@@ -40,9 +40,7 @@ class Tanh:
         """Make what they train beside H and d, by name."""
         return {}
 
-    def kernel(
-        self, tier: Any, trained: dict[str, Any], at: Any, scratch: Any
-    ) -> Any:
+    def kernel(self, tier: Any, trained: dict[str, Any], at: Any, scratch: Any) -> Any:
         """Give the kernel, which works on `trained` parameters."""
         return _hidden.Tanh(trained["H"], trained["d"], at, scratch)
 
@@ -53,9 +51,7 @@ class NoHidden(Tanh):
 
     n_hidden: int = 0
 
-    def kernel(
-        self, tier: Any, trained: dict[str, Any], at: Any, scratch: Any
-    ) -> Any:
+    def kernel(self, tier: Any, trained: dict[str, Any], at: Any, scratch: Any) -> Any:
         """Give the kernel."""
         return _hidden.Hidden()
 
@@ -89,9 +85,7 @@ class Projected(Tanh):
         n = self.n_hidden + (n_inputs if self.direct else 0)
         return {"R": np.zeros((self.m, n), dtype)}
 
-    def kernel(
-        self, tier: Any, trained: dict[str, Any], at: Any, scratch: Any
-    ) -> Any:
+    def kernel(self, tier: Any, trained: dict[str, Any], at: Any, scratch: Any) -> Any:
         """Give the kernel, which works on `trained` parameters."""
         inner = Activations(
             tier, scratch, batch_size=at.batch_size, scoring=at.scoring,

@@ -77,6 +77,4 @@ class DistantAverages(Concatenation):
 
     def kernel(self, features: Any, trained: dict[str, Any], scratch: Any) -> Any:
         """Give the kernel, which works on `trained` parameters."""
-        return _inputs.DistantAverages(
-            features, self.n_window, trained["P"], scratch
-        )
+        return _inputs.DistantAverages(features, self.n_window, trained["P"], scratch)

@@ -364,9 +364,7 @@ class Network:
             steps = self.solver.kernel(
                 tier, self.clock, trained, self.solver_state, scratch
             )
-        table = features.kernel(
-            tier, trained, scratch, batch_size * inputs.n_context
-        )
+        table = features.kernel(tier, trained, scratch, batch_size * inputs.n_context)
         outputs = output.kernels(
             tier, scratch, at, table, trained, self.output_state, first=self.first,
             n_members=n_members, worker=worker, n_workers=n_workers, solver=steps,

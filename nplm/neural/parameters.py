@@ -66,7 +66,7 @@ class Parameters:
         What only some kinds of parts have, by name: P, shape (n_averages, n_distant),
         the weights of distant words by position; R, shape (m, n_hidden) or (m,
         n_hidden + n_inputs), a projection; G, shape (n_parts, m), the features of what
-        words are made of, and own, shape (n_words, m or more), what each word has alone.
+        words are made of, and own, shape (n_words, m or more), what each has alone.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class Parameters:
         visited: tuple[str, ...] = ("C",),
         derived: tuple[str, ...] = (),
         tied: bool = False,
-        **more: NDArray[Any],
+        **more: Any,
     ) -> None:
         self.C = E[:, : C.shape[1]] if tied else C
         self.H, self.d, self.E, self.more = H, d, E, more
@@ -190,16 +190,16 @@ class Parameters:
 
     def with_rows(self, E: NDArray[Any]) -> Self:
         """Give the same with other output rows."""
-        return type(self)(self.C, self.H, self.d, E, **self._kinds(), **self.more)
+        return type(self)(self.C, self.H, self.d, E, **(self._kinds() | self.more))
 
     def copy(self, rows: slice = slice(None)) -> Self:
         """Copy them all, or with some of the output rows only."""
         own = self.E[rows]
         E = aligned_zeros((len(own), own.shape[1]), self.dtype)
         E[:] = own
-        more = {name: array.copy() for name, array in self.more.items()}
+        more: dict[str, Any] = {k: array.copy() for k, array in self.more.items()}
         C, H, d = self.C.copy(), self.H.copy(), self.d.copy()
-        return type(self)(C, H, d, E, **self._kinds(), **more)
+        return type(self)(C, H, d, E, **(self._kinds() | more))
 
     def _kinds(self) -> dict[str, Any]:
         names = ("direct", "visited", "derived", "tied")
