@@ -9,7 +9,7 @@ import pytest
 from nplm import Vocabulary
 from nplm._kernels.reference import neural as reference
 from nplm.datasets import Corpus, fetch_brown, fetch_ptb
-from nplm.neural.features import Fixed
+from nplm.neural.features import Features, Fixed
 from nplm.neural.network import Network, Parts
 from nplm.neural.outputs.softmax import Softmax
 from nplm.neural.parameters import Parameters
@@ -124,7 +124,8 @@ def random_network(
     n_words, n_context, n_hidden, embedding_dim, direct, precision, rng, n_threads=1,
     *, n_distant=0, solver=None, **options,
 ):  # fmt: skip
-    parts = Parts.of(n_context, embedding_dim, n_hidden, Softmax(direct), n_distant)
+    features = Features(embedding_dim)
+    parts = Parts.of(n_context, features, n_hidden, Softmax(direct), n_distant)
     n_inputs = parts.inputs.n_inputs
     dtype = np.float64 if precision == "float64" else np.float32
     more = parts.inputs.initial_arrays(dtype)

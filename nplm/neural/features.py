@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 from scipy.sparse import csr_array
 
 from nplm._kernels.neural import _features
@@ -14,7 +14,14 @@ from nplm._kernels.neural._loops import row_stride
 from nplm._kernels.neural._solvers import Clock, Parameter
 from nplm.neural.parameters import Parameters, aligned_zeros, random_normal
 
-__all__ = ["Composed", "Features", "Fixed", "gatherer_of"]
+__all__ = [
+    "Composed",
+    "Features",
+    "Fixed",
+    "checked_embeddings",
+    "checked_parts",
+    "gatherer_of",
+]
 
 SCALE = 0.1  # deviation of what is drawn
 
@@ -64,6 +71,10 @@ class Features:
 
     def settle(self, parameters: Parameters) -> None:
         """Make the derived arrays what the trained ones say."""
+
+    def reader(self, tier: Any, trained: dict[str, Any]) -> Any:
+        """Give the kernel of a team that scores."""
+        return _features.Features(tier, trained["E" if self.tied else "C"], self.m)
 
     def kernel(
         self, tier: Any, trained: dict[str, Any], scratch: Any, most: int
@@ -184,3 +195,65 @@ def _parts_of(matrix: csr_array) -> tuple[NDArray[Any], NDArray[Any], NDArray[An
         matrix.indices.astype(np.int32),
         matrix.data.astype(np.float64),
     )
+
+
+# -- checks ------------------------------------------------------------------------
+
+
+def checked_embeddings(values: ArrayLike, n_words: int, m: int) -> NDArray[Any]:
+    """Give a start of the features, or raise."""
+    try:
+        start = np.asarray(values, dtype=np.float64)
+    except ValueError as error:
+        raise ValueError(
+            f"embeddings must be numbers, a row a word ({error})."
+        ) from None
+    if start.ndim != 2 or len(start) != n_words:
+        raise ValueError(
+            f"embeddings has shape {start.shape}, but there are {n_words} words: give "
+            "a row for each, and set n_words if training lacks some of them."
+        )
+    if start.shape[1] != m:
+        raise ValueError(
+            f"embeddings has {start.shape[1]} columns, but embedding_dim={m}: set "
+            f"embedding_dim={start.shape[1]}."
+        )
+    bad = np.argwhere(~np.isfinite(start))
+    if len(bad):
+        row, column = bad[0].tolist()
+        raise ValueError(
+            f"embeddings has {start[row, column]} at row {row}, column {column}."
+        )
+    return start
+
+
+def checked_parts(values: Any, n_words: int) -> csr_array:
+    """Give what words are made of, or raise."""
+    try:
+        matrix = csr_array(values, dtype=np.float64)
+        # Of arrays that were put together by hand nothing is known.
+        matrix.check_format(full_check=True)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"word_features must be a matrix, dense or sparse ({error})."
+        ) from None
+    if matrix.shape[0] != n_words:
+        raise ValueError(
+            f"word_features has {matrix.shape[0]} rows, but there are {n_words} words: "
+            "give a row for each, and set n_words if training lacks some of them."
+        )
+    matrix.sum_duplicates()
+    bad = np.flatnonzero(~np.isfinite(matrix.data))
+    if len(bad):
+        row = np.searchsorted(matrix.indptr, bad[0], side="right") - 1
+        raise ValueError(
+            f"word_features has {matrix.data[bad[0]]} at row {row}, column "
+            f"{matrix.indices[bad[0]]}."
+        )
+    matrix.eliminate_zeros()
+    if not matrix.nnz:
+        raise ValueError(
+            f"word_features of shape {matrix.shape} has no entry: set it to None, or "
+            "make the features again."
+        )
+    return matrix

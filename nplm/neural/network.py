@@ -14,7 +14,7 @@ from nplm._kernels.neural._loops import Scratch, Tier
 from nplm._kernels.neural._solvers import Clock
 from nplm._kernels.neural._team import Team, UpdateLock
 from nplm.neural.features import Features
-from nplm.neural.hidden import NoHidden, Projected, Tanh
+from nplm.neural.hidden import NoHidden, Tanh
 from nplm.neural.inputs import Concatenation, DistantAverages
 from nplm.neural.outputs.base import Output
 from nplm.neural.parameters import Parameters
@@ -46,26 +46,17 @@ class Parts(NamedTuple):
     def of(
         cls,
         n_window: int,
-        n_features: int | Features,
+        features: Features,
         n_hidden: int,
         output: Output,
         n_distant: int = 0,
-        *,
-        direct: bool = False,
     ) -> Parts:
-        """Choose the kinds of inputs and hidden units.
-
-        With features that are tied, `direct` has x projected too.
-        """
-        features = n_features
-        if not isinstance(features, Features):
-            features = Features(features)
-        hidden = Tanh(n_hidden) if n_hidden else NoHidden()
+        """Choose the kinds of inputs and hidden units."""
         return cls(
             DistantAverages(n_window, features.m, n_distant)
             if n_distant
             else Concatenation(n_window, features.m),
-            Projected(n_hidden, features.m, direct) if features.tied else hidden,
+            Tanh(n_hidden) if n_hidden else NoHidden(),
             output,
             features,
         )
@@ -364,7 +355,12 @@ class Network:
             steps = self.solver.kernel(
                 tier, self.clock, trained, self.solver_state, scratch
             )
-        table = features.kernel(tier, trained, scratch, batch_size * inputs.n_context)
+        most = batch_size * inputs.n_context
+        table = (
+            features.reader(tier, trained)
+            if scoring
+            else features.kernel(tier, trained, scratch, most)
+        )
         outputs = output.kernels(
             tier, scratch, at, table, trained, self.output_state, first=self.first,
             n_members=n_members, worker=worker, n_workers=n_workers, solver=steps,

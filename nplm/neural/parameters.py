@@ -111,7 +111,7 @@ class Parameters:
         C, H, d = (np.array(array, C.dtype, order="C") for array in (C, H, d))
         more = {k: np.array(a, C.dtype, order="C") for k, a in more.items()}
         made = cls(C, H, d, E, direct=W is not None, **more)
-        made.U[:], made.b[:] = U, b
+        made.E[:, : len(d)], made.b[:] = U, b
         if made.W is not None:
             made.W[:] = W
         return made

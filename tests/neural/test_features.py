@@ -7,6 +7,7 @@ from scipy.sparse import csr_array
 from nplm import available_tiers
 from nplm._kernels.reference import neural as reference
 from nplm.neural.features import Composed, Features, Fixed
+from nplm.neural.hidden import Projected
 from nplm.neural.network import Network, Parts
 from nplm.neural.outputs.softmax import Softmax, TiedSoftmax
 from nplm.parallel.threads import Threads
@@ -43,7 +44,9 @@ def network_of(shape, kind, precision, rng, n_threads=1, *, n_distant=0, **optio
     else:
         features = Features(m, tied=tied)
     output = TiedSoftmax(False) if tied else Softmax(direct)
-    parts = Parts.of(n_context, features, n_hidden, output, n_distant, direct=direct)
+    parts = Parts.of(n_context, features, n_hidden, output, n_distant)
+    if tied:
+        parts = parts._replace(hidden=Projected(n_hidden, m, direct))
     dtype = np.float64 if precision == "float64" else np.float32
     _, y = random_windows(10, n_words, 1, rng)
     parameters = parts.initial(n_words, y, np.random.RandomState(0), dtype)

@@ -70,12 +70,9 @@ class Softmax(Output):
 
 @dataclass(frozen=True)
 class TiedSoftmax(Softmax):
-    """A softmax of y = b + Cs: the features of the words are its weights.
+    """A softmax of y = b + Cs: the features of the words are its weights."""
 
-    Processes cannot have some of its rows each, for inputs need them all.
-    """
-
-    rows_are_shared: ClassVar[bool] = True
+    rows_are_features: ClassVar[bool] = True
     kind: ClassVar[Any] = _softmax.TiedSoftmax
 
     def _options(self, tier: Any, features: Any, solver: Any) -> dict[str, Any]:
