@@ -144,30 +144,34 @@ cdef void forward_column_double(
 
 # -- tiers --------------------------------------------------------------------------
 
-cdef Loops tables[4][2]
-cdef list NAMES = ["avx512", "avx2", "plain", "blas"]  # fastest first
+# Of all processors, fastest first; which of them this one has, find_loops knows.
+cdef enum:
+    BLAS = 4
+    N_TIERS = 5
+cdef list NAMES = ["avx512", "avx2", "neon", "plain", "blas"]
+cdef Loops tables[N_TIERS][2]
 
 
 cdef void make_tables() noexcept:
     cdef const Loops *found
     cdef int tier, is_double
     for is_double in range(2):
-        for tier in range(4):
-            name = (NAMES[tier] if tier < 3 else "plain").encode()
+        for tier in range(N_TIERS):
+            name = NAMES[tier].encode() if tier != BLAS else b"plain"
             found = find_loops(name, is_double)
             if found == NULL:
                 continue
             tables[tier][is_double] = found[0]
             tables[tier][is_double].product = (
                 product_double if is_double else product_float)
-    tables[3][0].forward_tile = forward_float
-    tables[3][0].forward_column = forward_column_float
-    tables[3][0].backward_tile = backward_float
-    tables[3][0].update_tile = update_float
-    tables[3][1].forward_tile = forward_double
-    tables[3][1].forward_column = forward_column_double
-    tables[3][1].backward_tile = backward_double
-    tables[3][1].update_tile = update_double
+    tables[BLAS][0].forward_tile = forward_float
+    tables[BLAS][0].forward_column = forward_column_float
+    tables[BLAS][0].backward_tile = backward_float
+    tables[BLAS][0].update_tile = update_float
+    tables[BLAS][1].forward_tile = forward_double
+    tables[BLAS][1].forward_column = forward_column_double
+    tables[BLAS][1].backward_tile = backward_double
+    tables[BLAS][1].update_tile = update_double
 
 
 make_tables()
@@ -186,7 +190,7 @@ def available_tiers(str precision="float32"):
                 if find_bfloat16(tier.encode()) != NULL]
     cdef int is_double = precision == "float64"
     cdef int i
-    return [NAMES[i] for i in range(4) if tables[i][is_double].tanh != NULL]
+    return [NAMES[i] for i in range(N_TIERS) if tables[i][is_double].tanh != NULL]
 
 
 cdef class Tier:

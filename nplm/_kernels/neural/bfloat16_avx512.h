@@ -98,7 +98,11 @@ INLINE void block_bf16(const int rows, const int vectors, const bf16 *A,
     UNROLL for (int r = 0; r < rows; r++) {
       int32_t pair;
       memcpy(&pair, A + r * A_stride + d, 4);
-      __m512bh e = (__m512bh)_mm512_set1_epi32(pair);
+      __m512i pairs = _mm512_set1_epi32(pair);
+#ifdef __clang__
+      __asm__("" : "+v"(pairs)); /* else clang 16 crashes, simplifying this for ever */
+#endif
+      __m512bh e = (__m512bh)pairs;
       UNROLL for (int v = 0; v < vectors; v++) {
         sum[r][v] = _mm512_dpbf16_ps(sum[r][v], e, x[v]);
       }

@@ -257,8 +257,6 @@ static void TIER(exp_differences)(const void *high_, const double *maximum,
   }
 }
 
-#if WIDTH > 4
-#define TRANSPOSES
 #define TO_UPPER(lane, size) ((lane) & (size) ? ((lane) ^ (size)) + WIDTH : (lane))
 #define TO_LOWER(lane, size) ((lane) & (size) ? (lane) + WIDTH : (lane) ^ (size))
 #define EXCHANGE_HALVES(size)                                     \
@@ -271,13 +269,16 @@ static void TIER(exp_differences)(const void *high_, const double *maximum,
 /* v[i][j] = v[j][i]: exchange the halves of blocks of 2, 4, ... rows and columns. */
 INLINE void TIER(exchange)(VEC *v) {
   EXCHANGE_HALVES(1)
+#if WIDTH > 2
   EXCHANGE_HALVES(2)
+#endif
+#if WIDTH > 4
   EXCHANGE_HALVES(4)
+#endif
 #if WIDTH > 8
   EXCHANGE_HALVES(8)
 #endif
 }
-#endif
 
 /* to[k, r] = from[r, k] */
 static void TIER(transpose)(const void *from_, int64_t stride, int64_t rows,
@@ -285,7 +286,6 @@ static void TIER(transpose)(const void *from_, int64_t stride, int64_t rows,
   const REAL *from = from_;
   REAL *to = to_;
   int64_t r = 0;
-#ifdef TRANSPOSES
   for (; r + WIDTH <= rows; r += WIDTH) {
     int64_t k = 0;
     for (; k + WIDTH <= columns; k += WIDTH) {
@@ -302,7 +302,6 @@ static void TIER(transpose)(const void *from_, int64_t stride, int64_t rows,
       for (int i = 0; i < WIDTH; i++)
         to[k * to_stride + r + i] = from[(r + i) * stride + k];
   }
-#endif
   for (; r < rows; r++)
     for (int64_t k = 0; k < columns; k++)
       to[k * to_stride + r] = from[r * stride + k];
@@ -396,7 +395,6 @@ static void TIER(forward_column)(const void *E_, int64_t rows, int64_t stride,
                                  void *logits_) {
   const REAL *E = E_, *z = z_;
   REAL *logits = logits_;
-#ifdef TRANSPOSES
   REAL corner[WIDTH * WIDTH] = {0}; /* what is left of E, to read it as a whole block */
   for (int64_t r = 0; r < rows; r += WIDTH) {
     const REAL *row = E + r * stride;
@@ -427,15 +425,6 @@ static void TIER(forward_column)(const void *E_, int64_t rows, int64_t stride,
     }
     TIER(store_some)(logits + r, sum, n_rows);
   }
-#else
-  for (int64_t r = 0; r < rows; r += 8) {
-    int64_t n_rows = rows - r < 8 ? rows - r : 8;
-    REAL sum[8] = {0};
-    for (int64_t d = 0; d < n_outputs; d++)
-      for (int64_t i = 0; i < n_rows; i++) sum[i] += E[(r + i) * stride + d] * z[d];
-    memcpy(logits + r, sum, n_rows * sizeof(REAL));
-  }
-#endif
 }
 
 /* `exp_columns` for one column, to the bits. */
@@ -565,7 +554,6 @@ static const Loops TIER(loops) = {
 #undef ROWS
 #undef ABREAST
 #undef LANES
-#undef TRANSPOSES
 #undef TO_UPPER
 #undef TO_LOWER
 #undef EXCHANGE_HALVES
