@@ -39,6 +39,8 @@ class Softmax(Output):
 
     def of_few(self, n_outputs: int) -> Self:
         """Give the same of `n_outputs` outcomes."""
+        if type(self) is not Softmax:  # the rows of other kinds may be all words'
+            return super().of_few(n_outputs)
         return replace(self, n_outputs=n_outputs)
 
     def initial_biases(self, n_words: int, y: NDArray[np.int32]) -> NDArray[Any]:
