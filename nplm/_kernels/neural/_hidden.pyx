@@ -56,11 +56,11 @@ cdef class Tanh(Hidden):
             if n > 0:
                 at.loops.forward_column(self.H.values, h, n, n, at.x, at.a)
         else:
-            at.loops.transpose(at.x, n, K, n, self.xt, at.columns)
+            at.loops.into_panels(at.x, n, K, n, self.xt, at.columns)
             if n > 0:  # else the sums stay zero
                 at.loops.forward_tile(
                     self.H.values, h, n, n, self.xt, at.columns, self.sums)
-            at.loops.transpose(self.sums, at.columns, h, K, at.a, h)
+            at.loops.out_of_panels(self.sums, h, K, at.a, h)
         for k in range(K):
             at.loops.add(<char *>at.a + k * size, self.d.values, h, 1)
         at.loops.tanh(at.a, K * h)

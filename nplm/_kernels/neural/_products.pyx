@@ -1,11 +1,15 @@
 """The matrix products of a tile of words: logits, gradient, update.
 
-Each multiplies by what `begin` was given, the z = [a | x | 1] of K examples, both
-ways round. The slopes g are dL/dy of a tile, (rows, columns).
+Each multiplies by what `begin` was given, the z = [a | x | 1] of K examples. The
+logits of a tile, and the slopes g = dL/dy in their place, are (rows, columns) in
+panels: 16 columns lie together, row after row. What a product reads again and again
+is then one stretch of memory, whatever the length of a row.
 """
 
+from libc.string cimport memset
+
 from nplm._kernels.neural._loops cimport (
-    PANEL, Scratch, Tier, bf16, pair_place, round_bf16, round_up,
+    LANES, PANEL, Scratch, Tier, bf16, pair_place, round_bf16, round_up,
 )
 
 
@@ -32,15 +36,22 @@ cdef class Products:
         self, Tier tier, Scratch scratch, *, Py_ssize_t columns, Py_ssize_t n_outputs,
         Py_ssize_t stride, Py_ssize_t tile_rows,
     ):
-        self.loops = tier.loops
+        self.loops, self.itemsize = tier.loops, tier.itemsize
         self.columns, self.n_outputs, self.stride = columns, n_outputs, stride
+        if columns > 1:
+            self.z = scratch.numbers(stride * columns)
+            self.zt = scratch.numbers(round_up(n_outputs, LANES) * columns)
 
-    cdef void begin(self, void *z, void *zt, Py_ssize_t K) noexcept nogil:
-        """What all tiles of a mini-batch multiply."""
-        self.z, self.zt = z, zt
+    cdef void begin(self, void *z, Py_ssize_t K) noexcept nogil:
+        """Take z, (K, stride), which all tiles of a mini-batch multiply."""
+        if self.columns == 1:
+            self.z = z
+            return
+        self.loops.pack(z, self.stride, K, self.stride, self.z, self.columns)
+        self.loops.into_panels(z, self.stride, K, self.n_outputs, self.zt, self.columns)
 
     cdef void logits(self, void *E, Py_ssize_t rows, void *logits) noexcept nogil:
-        """``logits[:] = E @ z.T``."""
+        """``logits[:] = E @ z.T``, in panels."""
         if self.columns == 1:
             self.loops.forward_column(
                 E, rows, self.stride, self.n_outputs, self.z, logits)
@@ -49,24 +60,38 @@ cdef class Products:
                 E, rows, self.stride, self.n_outputs, self.zt, self.columns, logits)
 
     cdef void slopes(
-        self, void *p, void *factor, Py_ssize_t first, Py_ssize_t rows,
-        const int *targets, Py_ssize_t K,
+        self, void *p, void *factors, Py_ssize_t chunk, Py_ssize_t first,
+        Py_ssize_t rows, const int *targets, Py_ssize_t K,
     ) noexcept nogil:
-        """``g = factor * p``, in its place, and 1 more for each target."""
-        self.loops.scale_columns(p, rows, self.columns, factor)
+        """``g = factor * p``, in its place, and 1 more for each target.
+
+        Each chunk of rows has factors of its own, (columns,).
+        """
+        cdef Py_ssize_t size = self.itemsize, i
+        for i in range((rows + chunk - 1) // chunk):
+            self.loops.scale_columns(
+                <char *>p + i * chunk * LANES * size, min(chunk, rows - i * chunk), rows,
+                self.columns, <char *>factors + i * self.columns * size)
         self.loops.add_targets(p, first, rows, targets, K, self.columns)
 
-    cdef void gradient(self, void *E, Py_ssize_t rows, void *g, void *dzt) noexcept nogil:
-        """``dzt += E.T @ g``."""
-        # dL/dz of the constant 1, the last of z, is of no use: one row less.
+    cdef void gradient(self, void *E, Py_ssize_t rows, void *g, void *dz) noexcept nogil:
+        """``dz += g.T @ E``, in panels."""
+        # dL/dz of the constant 1, the last of z, is of no use: one column less.
         self.loops.backward_tile(
-            E, rows, self.stride, self.n_outputs - 1, g, self.columns, dzt)
+            E, rows, self.stride, self.n_outputs - 1, g, self.columns, dz)
 
     cdef void update(
         self, void *E, Py_ssize_t rows, void *g, Py_ssize_t K, double rate, void *keep,
     ) noexcept nogil:
         """``E[:] = keep * E + rate * g @ z``."""
-        self.loops.update_tile(E, rows, self.stride, g, self.columns, K, self.z, rate, keep)
+        self.loops.update_tile(E, rows, self.stride, self.n_outputs, g, self.columns, K,
+                               self.z, rate, keep)
+
+    cdef void end(
+        self, void *dz, Py_ssize_t first, Py_ssize_t n, Py_ssize_t K, void *to,
+    ) noexcept nogil:
+        """``to[:K] = dz[:K, first:first + n]``, row-major."""
+        self.loops.unpack(dz, self.columns, first, K, n, to, n)
 
 
 cdef class Bfloat16Products(Products):
@@ -83,6 +108,7 @@ cdef class Bfloat16Products(Products):
         cdef Py_ssize_t D = round_up(stride, PANEL)
         cdef Py_ssize_t N = round_up(columns, PANEL)
         self.bfloat16 = tier.bfloat16
+        self.row_major_zt = scratch.numbers(n_outputs * columns)
         self.R, self.D, self.N = R, D, N
         self.left_E = <bf16 *>scratch.bytes(2 * R * D)
         self.left_g = <bf16 *>scratch.bytes(2 * R * N)
@@ -92,9 +118,13 @@ cdef class Bfloat16Products(Products):
         self.ones = <float *>scratch.numbers(N)
         tier.loops.fill(self.ones, N, 1, 1)
 
-    cdef void begin(self, void *z, void *zt, Py_ssize_t K) noexcept nogil:
+    cdef void begin(self, void *z, Py_ssize_t K) noexcept nogil:
+        cdef float *zt = <float *>self.row_major_zt
+        if K < self.columns:
+            memset(zt, 0, self.n_outputs * self.columns * sizeof(float))
+        self.loops.transpose(z, self.stride, K, self.n_outputs, zt, self.columns)
         self.bfloat16.pack_pairs(
-            <float *>zt, self.columns, self.n_outputs, self.columns, self.right_zt,
+            zt, self.columns, self.n_outputs, self.columns, self.right_zt,
             self.D * PANEL)
         self.bfloat16.pack_pairs(
             <float *>z, self.stride, K, self.stride, self.right_z, self.N * PANEL)
@@ -104,36 +134,45 @@ cdef class Bfloat16Products(Products):
             <float *>E, self.stride, rows, self.stride, self.left_E, self.D)
         self.bfloat16.product(
             self.left_E, self.D, self.right_zt, self.D * PANEL, rows, self.columns,
-            self.n_outputs, <float *>logits, self.columns, NULL, 0)
+            self.n_outputs, <float *>logits, LANES, rows * LANES, NULL, 0)
 
     cdef void slopes(
-        self, void *p, void *factor, Py_ssize_t first, Py_ssize_t rows,
-        const int *targets, Py_ssize_t K,
+        self, void *p, void *factors, Py_ssize_t chunk, Py_ssize_t first,
+        Py_ssize_t rows, const int *targets, Py_ssize_t K,
     ) noexcept nogil:
+        """Of a tile that is one chunk."""
         cdef float *rounded_of = <float *>p
         cdef Py_ssize_t k, row
         cdef bf16 slope
         self.bfloat16.pack_scaled(
-            rounded_of, rows, self.columns, <float *>factor, self.left_g, self.N,
+            rounded_of, rows, self.columns, <float *>factors, self.left_g, self.N,
             self.right_g, self.R * PANEL)
         for k in range(K):
             row = targets[k] - first
             if 0 <= row < rows:
                 slope = round_bf16(
-                    rounded_of[row * self.columns + k] * (<float *>factor)[k] + 1)
+                    rounded_of[(k // LANES * rows + row) * LANES + k % LANES]
+                    * (<float *>factors)[k] + 1)
                 self.left_g[row * self.N + k] = slope
                 self.right_g[pair_place(row, k, self.R * PANEL)] = slope
 
-    cdef void gradient(self, void *E, Py_ssize_t rows, void *g, void *dzt) noexcept nogil:
+    cdef void gradient(self, void *E, Py_ssize_t rows, void *g, void *dz) noexcept nogil:
+        """``dz.T += E.T @ g``, row-major."""
         self.bfloat16.pack_columns(
             <float *>E, self.stride, rows, self.stride, self.left_E, self.R)
         self.bfloat16.product(
             self.left_E, self.R, self.right_g, self.R * PANEL, self.n_outputs - 1,
-            self.columns, rows, <float *>dzt, self.columns, self.ones, 1)
+            self.columns, rows, <float *>dz, self.columns, LANES, self.ones, 1)
 
     cdef void update(
         self, void *E, Py_ssize_t rows, void *g, Py_ssize_t K, double rate, void *keep,
     ) noexcept nogil:
         self.bfloat16.product(
             self.left_g, self.N, self.right_z, self.N * PANEL, rows, self.stride,
-            self.columns, <float *>E, self.stride, <float *>keep, <float>rate)
+            self.columns, <float *>E, self.stride, LANES, <float *>keep, <float>rate)
+
+    cdef void end(
+        self, void *dz, Py_ssize_t first, Py_ssize_t n, Py_ssize_t K, void *to,
+    ) noexcept nogil:
+        self.loops.transpose(
+            <char *>dz + first * self.columns * self.itemsize, self.columns, n, K, to, n)

@@ -36,19 +36,22 @@ cdef class Softmax(Output):
     cdef Parameter E
     cdef Py_ssize_t row       # of E, that of the first word
     cdef bint direct
-    cdef Py_ssize_t columns, wide, stride, itemsize, tile_rows, n_tiles, piece
+    cdef Py_ssize_t columns, wide, stride, itemsize, piece
+    cdef Py_ssize_t tile_rows, n_tiles, chunk, n_chunks, rows_ahead
     cdef public Py_ssize_t start_row  # where one example's update begins
     cdef int *targets         # (K,) rows of the next words, counted from the first
     cdef void *z              # (K, stride) [a | x | 1 | 0 ...]
-    cdef void *zt             # (stride, columns)
     cdef void *p              # (n_words, columns), or one tile
-    cdef void *tile_max       # (n_tiles, columns)
-    cdef void *tile_sum       # (n_tiles, columns)
-    cdef void *factor         # (columns,)
+    cdef void *highs          # (n_chunks, columns) maxima of the logits
+    cdef void *sums           # (n_chunks, columns) of their exponentials
+    cdef void *factors        # (chunks of a tile, columns)
     cdef void *keep           # (stride,)
     cdef void *memory         # the solver's
     cdef double row_max       # of one example
     cdef Totals all           # of all words
     cdef void *tile_of(self, Py_ssize_t first) noexcept nogil
+    cdef void exponentials(
+        self, char *p, Py_ssize_t first, Py_ssize_t start, Py_ssize_t rows,
+        Py_ssize_t K) noexcept nogil
     cdef void forward_one(self) noexcept nogil
     cdef void backward_one(self, Solver solver, const Step *step) noexcept nogil
