@@ -114,10 +114,12 @@ INLINE void TIER(backward_block)(const int rows, const int vectors, const REAL *
   EACH_SUM { STORE(dz + r * LANES + place[v], sum[r][v]); }
 }
 
-/* E[r, i] = keep[i] E[r, i] + rate sum_k g[r, k] z[k, i]; `more` of it keeps all */
+/* E[r, i] = keep[i] E[r, i] + rate sum_k g[r, k] z[k, i]; `more` of it keeps all. The
+ * rate is volatile so that it is not held in a register, which sums need. */
 INLINE void TIER(update_block)(const int rows, const int vectors, const int more,
                                const REAL *g, int64_t g_panel, int64_t depth,
-                               const REAL *z, const int64_t *place, REAL rate,
+                               const REAL *z, const int64_t *place,
+                               const volatile REAL *rate,
                                const REAL *keep, REAL *E, int64_t stride,
                                int64_t ahead) {
   VEC sum[ROWS][3];
@@ -133,11 +135,12 @@ INLINE void TIER(update_block)(const int rows, const int vectors, const int more
       ADD_PRODUCT(g[r * LANES + q], z + (k + q) * LANES + place[v]);
     }
   }
+  VEC by = SPLAT(*rate);
   EACH_SUM {
     REAL *at = E + r * stride + v * WIDTH;
     VEC old = LOAD(at);
     if (!more) old *= LOAD(keep + v * WIDTH);
-    STORE(at, old + rate * sum[r][v]);
+    STORE(at, old + by * sum[r][v]);
   }
 }
 
@@ -215,13 +218,13 @@ static void TIER(update_tile)(void *E_, int64_t rows, int64_t stride,
   REAL *E = E_;
   const REAL *g = g_;
   const REAL *z = z_;
-  REAL rate = (REAL)rate_;
+  volatile REAL rate = (REAL)rate_;
   const REAL *keep = keep_;
 #define CALL(R, N)                                                              \
   do {                                                                          \
     PLACES(place, columns);                                                     \
     TIER(update_block)(R, N, k0 > 0, g + k0 * rows + r0 * LANES, rows * LANES, depth, \
-                       z + k0 * LANES, place, rate, keep + v0 * WIDTH,          \
+                       z + k0 * LANES, place, &rate, keep + v0 * WIDTH,          \
                        E + r0 * stride + v0 * WIDTH, stride, rows * stride);    \
   } while (0)
   for (int64_t k0 = 0; k0 < K; k0 += BREADTH) {
