@@ -103,7 +103,7 @@ cdef extern from "loops.h" nogil:
 
 
 cdef enum:
-    LANES = 16  # columns of a panel; rows of E and columns of examples fill up to it
+    LINE = 16  # columns of a panel; rows of E and columns of examples fill up to it
 
 
 cdef class Tier:

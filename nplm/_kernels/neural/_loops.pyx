@@ -66,13 +66,13 @@ cdef void forward_float(
     # A column at a time: what BLAS makes of one must not depend on its neighbours.
     cdef char t = b'T'
     cdef int n = <int>n_outputs, m = <int>rows, stride_ = <int>stride
-    cdef int step = <int>min(columns, <Py_ssize_t>LANES)
+    cdef int step = <int>min(columns, <Py_ssize_t>LINE)
     cdef Py_ssize_t k
     cdef float alpha = 1, beta = 0
     for k in range(columns if m else 0):
         sgemv(&t, &n, &m, &alpha, <float *>E, &stride_,
-              <float *>zt + k // LANES * n_outputs * LANES + k % LANES, &step, &beta,
-              <float *>logits + k // LANES * rows * LANES + k % LANES, &step)
+              <float *>zt + k // LINE * n_outputs * LINE + k % LINE, &step, &beta,
+              <float *>logits + k // LINE * rows * LINE + k % LINE, &step)
 
 
 cdef void backward_float(
@@ -83,9 +83,9 @@ cdef void backward_float(
     for i in range(0, n_outputs, 16):
         for k in range(0, columns, 16):
             product_float(
-                True, False, LANES, min(<Py_ssize_t>LANES, n_outputs - i), rows, 1,
-                <float *>g + k * rows, LANES, <float *>E + i, stride, 1,
-                <float *>dz + i * columns + k * LANES, LANES)
+                True, False, LINE, min(<Py_ssize_t>LINE, n_outputs - i), rows, 1,
+                <float *>g + k * rows, LINE, <float *>E + i, stride, 1,
+                <float *>dz + i * columns + k * LINE, LINE)
 
 
 cdef void update_float(
@@ -99,9 +99,9 @@ cdef void update_float(
     for i in range(0, n_outputs, 16):
         for k in range(0, K, 16):
             product_float(
-                False, False, rows, min(<Py_ssize_t>LANES, n_outputs - i),
-                min(<Py_ssize_t>LANES, K - k), rate, <float *>g + k * rows, LANES,
-                <float *>z + i * columns + k * LANES, LANES, 1, <float *>E + i, stride)
+                False, False, rows, min(<Py_ssize_t>LINE, n_outputs - i),
+                min(<Py_ssize_t>LINE, K - k), rate, <float *>g + k * rows, LINE,
+                <float *>z + i * columns + k * LINE, LINE, 1, <float *>E + i, stride)
 
 
 cdef void forward_double(
@@ -111,13 +111,13 @@ cdef void forward_double(
     # A column at a time: what BLAS makes of one must not depend on its neighbours.
     cdef char t = b'T'
     cdef int n = <int>n_outputs, m = <int>rows, stride_ = <int>stride
-    cdef int step = <int>min(columns, <Py_ssize_t>LANES)
+    cdef int step = <int>min(columns, <Py_ssize_t>LINE)
     cdef Py_ssize_t k
     cdef double alpha = 1, beta = 0
     for k in range(columns if m else 0):
         dgemv(&t, &n, &m, &alpha, <double *>E, &stride_,
-              <double *>zt + k // LANES * n_outputs * LANES + k % LANES, &step, &beta,
-              <double *>logits + k // LANES * rows * LANES + k % LANES, &step)
+              <double *>zt + k // LINE * n_outputs * LINE + k % LINE, &step, &beta,
+              <double *>logits + k // LINE * rows * LINE + k % LINE, &step)
 
 
 cdef void backward_double(
@@ -128,9 +128,9 @@ cdef void backward_double(
     for i in range(0, n_outputs, 16):
         for k in range(0, columns, 16):
             product_double(
-                True, False, LANES, min(<Py_ssize_t>LANES, n_outputs - i), rows, 1,
-                <double *>g + k * rows, LANES, <double *>E + i, stride, 1,
-                <double *>dz + i * columns + k * LANES, LANES)
+                True, False, LINE, min(<Py_ssize_t>LINE, n_outputs - i), rows, 1,
+                <double *>g + k * rows, LINE, <double *>E + i, stride, 1,
+                <double *>dz + i * columns + k * LINE, LINE)
 
 
 cdef void update_double(
@@ -144,9 +144,9 @@ cdef void update_double(
     for i in range(0, n_outputs, 16):
         for k in range(0, K, 16):
             product_double(
-                False, False, rows, min(<Py_ssize_t>LANES, n_outputs - i),
-                min(<Py_ssize_t>LANES, K - k), rate, <double *>g + k * rows, LANES,
-                <double *>z + i * columns + k * LANES, LANES, 1, <double *>E + i, stride)
+                False, False, rows, min(<Py_ssize_t>LINE, n_outputs - i),
+                min(<Py_ssize_t>LINE, K - k), rate, <double *>g + k * rows, LINE,
+                <double *>z + i * columns + k * LINE, LINE, 1, <double *>E + i, stride)
 
 
 cdef void forward_column_float(
@@ -250,7 +250,7 @@ def row_stride(Py_ssize_t n_outputs):
 
     No twin: NumPy's rows are as long as they are.
     """
-    return round_up(n_outputs, LANES)
+    return round_up(n_outputs, LINE)
 
 
 cdef class Scratch:

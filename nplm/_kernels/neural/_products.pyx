@@ -9,7 +9,7 @@ is then one stretch of memory, whatever the length of a row.
 from libc.string cimport memset
 
 from nplm._kernels.neural._loops cimport (
-    LANES, PANEL, Scratch, Tier, bf16, pair_place, round_bf16, round_up,
+    LINE, PANEL, Scratch, Tier, bf16, pair_place, round_bf16, round_up,
 )
 
 
@@ -40,7 +40,7 @@ cdef class Products:
         self.columns, self.n_outputs, self.stride = columns, n_outputs, stride
         if columns > 1:
             self.z = scratch.numbers(stride * columns)
-            self.zt = scratch.numbers(round_up(n_outputs, LANES) * columns)
+            self.zt = scratch.numbers(round_up(n_outputs, LINE) * columns)
 
     cdef void begin(self, void *z, Py_ssize_t K) noexcept nogil:
         """Take z, (K, stride), which all tiles of a mini-batch multiply."""
@@ -70,7 +70,7 @@ cdef class Products:
         cdef Py_ssize_t size = self.itemsize, i
         for i in range((rows + chunk - 1) // chunk):
             self.loops.scale_columns(
-                <char *>p + i * chunk * LANES * size, min(chunk, rows - i * chunk), rows,
+                <char *>p + i * chunk * LINE * size, min(chunk, rows - i * chunk), rows,
                 self.columns, <char *>factors + i * self.columns * size)
         self.loops.add_targets(p, first, rows, targets, K, self.columns)
 
@@ -134,7 +134,7 @@ cdef class Bfloat16Products(Products):
             <float *>E, self.stride, rows, self.stride, self.left_E, self.D)
         self.bfloat16.product(
             self.left_E, self.D, self.right_zt, self.D * PANEL, rows, self.columns,
-            self.n_outputs, <float *>logits, LANES, rows * LANES, NULL, 0)
+            self.n_outputs, <float *>logits, LINE, rows * LINE, NULL, 0)
 
     cdef void slopes(
         self, void *p, void *factors, Py_ssize_t chunk, Py_ssize_t first,
@@ -151,7 +151,7 @@ cdef class Bfloat16Products(Products):
             row = targets[k] - first
             if 0 <= row < rows:
                 slope = round_bf16(
-                    rounded_of[(k // LANES * rows + row) * LANES + k % LANES]
+                    rounded_of[(k // LINE * rows + row) * LINE + k % LINE]
                     * (<float *>factors)[k] + 1)
                 self.left_g[row * self.N + k] = slope
                 self.right_g[pair_place(row, k, self.R * PANEL)] = slope
@@ -162,14 +162,14 @@ cdef class Bfloat16Products(Products):
             <float *>E, self.stride, rows, self.stride, self.left_E, self.R)
         self.bfloat16.product(
             self.left_E, self.R, self.right_g, self.R * PANEL, self.n_outputs - 1,
-            self.columns, rows, <float *>dz, self.columns, LANES, self.ones, 1)
+            self.columns, rows, <float *>dz, self.columns, LINE, self.ones, 1)
 
     cdef void update(
         self, void *E, Py_ssize_t rows, void *g, Py_ssize_t K, double rate, void *keep,
     ) noexcept nogil:
         self.bfloat16.product(
             self.left_g, self.N, self.right_z, self.N * PANEL, rows, self.stride,
-            self.columns, <float *>E, self.stride, LANES, <float *>keep, <float>rate)
+            self.columns, <float *>E, self.stride, LINE, <float *>keep, <float>rate)
 
     cdef void end(
         self, void *dz, Py_ssize_t first, Py_ssize_t n, Py_ssize_t K, void *to,

@@ -16,7 +16,7 @@ from libc.math cimport INFINITY, exp, log
 from libc.string cimport memcpy, memset
 
 from nplm._kernels.neural._inputs cimport Activations
-from nplm._kernels.neural._loops cimport LANES, Scratch, Tier, round_up
+from nplm._kernels.neural._loops cimport LINE, Scratch, Tier, round_up
 from nplm._kernels.neural._products cimport Bfloat16Products, Products
 from nplm._kernels.neural._solvers cimport Parameter, Solver, Step
 
@@ -231,7 +231,7 @@ cdef class Softmax(Output):
             self.loops.exp_column(p + start * size, some, high, total)
         else:
             self.loops.exp_columns(
-                p + start * LANES * size, some, rows, self.columns, high, total)
+                p + start * LINE * size, some, rows, self.columns, high, total)
         self.loops.raise_maxima(high, K, self.own.high)
 
     cdef void forward_one(self) noexcept nogil:

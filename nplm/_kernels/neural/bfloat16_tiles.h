@@ -37,7 +37,7 @@ static void AMX(product)(const bf16 *A, int64_t A_stride, const bf16 *B,
           if (wide) TILE_PRODUCT(3, 5, 7);
         }
       }
-      float *at = C + r0 * C_stride + c0 / LANES * C_panel;
+      float *at = C + r0 * C_stride + c0 / LINE * C_panel;
       if (keep == NULL && n_rows == 32 && n_columns == 32) {
         TILE_STORE(0, at, C_stride * 4);
         TILE_STORE(1, at + C_panel, C_stride * 4);
@@ -51,7 +51,7 @@ static void AMX(product)(const bf16 *A, int64_t A_stride, const bf16 *B,
       TILE_STORE(3, block[16] + 16, 128);
       for (int64_t r = 0; r < n_rows; r++)
         for (int64_t c = 0; c < n_columns; c++) {
-          float *sum = at + r * C_stride + c / LANES * C_panel + c % LANES;
+          float *sum = at + r * C_stride + c / LINE * C_panel + c % LINE;
           *sum = keep == NULL ? block[r][c] : *sum * keep[c0 + c] + rate * block[r][c];
         }
     }

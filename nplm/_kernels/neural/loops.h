@@ -6,7 +6,7 @@
 #include <string.h>
 
 /* Columns of a panel: a cache line of float. */
-#define LANES 16
+#define LINE 16
 
 /* Adam's step at one time. */
 typedef struct {

@@ -6,7 +6,7 @@
 
 /* Where number (r, c) of a matrix in panels is; one column is no panel. */
 static int64_t SMALL(place)(int64_t r, int64_t c, int64_t rows, int64_t columns) {
-  return columns == 1 ? r : c / LANES * rows * LANES + r * LANES + c % LANES;
+  return columns == 1 ? r : c / LINE * rows * LINE + r * LINE + c % LINE;
 }
 
 /* chosen[k] = logits[targets[k] - first, k], where that row is here */
@@ -36,10 +36,10 @@ static void SMALL(pack)(const void *from_, int64_t stride, int64_t rows,
                         int64_t columns, void *to_, int64_t panel_rows) {
   const REAL *from = from_;
   REAL *to = to_;
-  for (int64_t c = 0; c < columns; c += LANES) {
-    size_t bytes = (columns - c < LANES ? columns - c : LANES) * sizeof(REAL);
+  for (int64_t c = 0; c < columns; c += LINE) {
+    size_t bytes = (columns - c < LINE ? columns - c : LINE) * sizeof(REAL);
     for (int64_t r = 0; r < rows; r++)
-      memcpy(to + c * panel_rows + r * LANES, from + r * stride + c, bytes);
+      memcpy(to + c * panel_rows + r * LINE, from + r * stride + c, bytes);
   }
 }
 
@@ -49,10 +49,10 @@ static void SMALL(unpack)(const void *from_, int64_t panel_rows, int64_t first,
   const REAL *from = from_;
   REAL *to = to_;
   for (int64_t c = first, more; c < first + n; c += more) {
-    more = LANES - c % LANES < first + n - c ? LANES - c % LANES : first + n - c;
-    const REAL *panel = from + c / LANES * panel_rows * LANES + c % LANES;
+    more = LINE - c % LINE < first + n - c ? LINE - c % LINE : first + n - c;
+    const REAL *panel = from + c / LINE * panel_rows * LINE + c % LINE;
     for (int64_t r = 0; r < rows; r++)
-      memcpy(to + r * stride + c - first, panel + r * LANES, more * sizeof(REAL));
+      memcpy(to + r * stride + c - first, panel + r * LINE, more * sizeof(REAL));
   }
 }
 

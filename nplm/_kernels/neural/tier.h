@@ -4,6 +4,7 @@
  *   TIER(name)   the function's name in this instruction set and type
  *   REAL, INT    float and int32_t, or double and int64_t
  *   WIDTH        numbers in a vector
+ *   LANES(f, x)  f(0, x), f(1, x), ... for the numbers of a vector
  *   ROWS         rows of a register block: ROWS x 2 accumulators, the two
  *                vectors that meet them and a broadcast fill the registers
  *   ABREAST      rows updated at once when there is one example
@@ -23,7 +24,21 @@ typedef REAL TIER(uvec) __attribute__((vector_size(sizeof(REAL) * WIDTH),
 #define LOAD(p) ((VEC) * (const TIER(uvec) *)(p))
 #define STORE(p, v) (*(TIER(uvec) *)(p) = (TIER(uvec))(v))
 #define SPLAT(x) ((REAL)(x) - (VEC){})
-#define UNROLL _Pragma("GCC unroll 16")
+
+/* `count` numbers, where a whole vector may be too many; zeros fill it up. */
+INLINE VEC TIER(load_some)(const REAL *from, int64_t count) {
+  if (count >= WIDTH) return LOAD(from);
+  VEC v = (VEC){};
+  memcpy(&v, from, count * sizeof(REAL));
+  return v;
+}
+
+INLINE void TIER(store_some)(REAL *to, VEC v, int64_t count) {
+  if (count >= WIDTH)
+    STORE(to, v);
+  else
+    memcpy(to, &v, count * sizeof(REAL));
+}
 
 INLINE VEC TIER(max)(VEC a, VEC b) {
   IVEC mask = a > b;
@@ -59,11 +74,11 @@ INLINE VEC TIER(exp_negative)(VEC x) {
 
 /* ---- matrix products ----
  *
- * Number (r, c) of a matrix in panels is at PLACE(c, its rows) + r * LANES: 16
+ * Number (r, c) of a matrix in panels is at PLACE(c, its rows) + r * LINE: 16
  * columns lie together, row after row, so that what a block reads again and again is
  * one stretch of the nearest cache. */
 
-#define PLACE(c, rows) ((c) / LANES * (rows) * LANES + (c) % LANES)
+#define PLACE(c, rows) ((c) / LINE * (rows) * LINE + (c) % LINE)
 
 /* A block: ROWS x 2 (or 2 / 3 ROWS x 3, or fewer) vectors of sums. */
 #define EACH_SUM                          \
@@ -89,17 +104,17 @@ INLINE void TIER(forward_block)(const int rows, const int vectors, const int mor
                                 const REAL *zt, const int64_t *right, REAL *logits,
                                 const int64_t *place) {
   VEC sum[ROWS][3];
-  EACH_SUM { sum[r][v] = more ? LOAD(logits + r * LANES + place[v]) : (VEC){}; }
-  for (int64_t d = 0; d < depth; d += LANES) {
-    int64_t stop = depth - d < LANES ? depth - d : LANES;
+  EACH_SUM { sum[r][v] = more ? LOAD(logits + r * LINE + place[v]) : (VEC){}; }
+  for (int64_t d = 0; d < depth; d += LINE) {
+    int64_t stop = depth - d < LINE ? depth - d : LINE;
     UNROLL for (int r = 0; r < rows; r++) {
       __builtin_prefetch(E + (rows + r) * stride + d);
     }
     for (int64_t q = 0; q < stop; q++) {
-      ADD_PRODUCT(E[r * stride + d + q], zt + (d + q) * LANES + right[v]);
+      ADD_PRODUCT(E[r * stride + d + q], zt + (d + q) * LINE + right[v]);
     }
   }
-  EACH_SUM { STORE(logits + r * LANES + place[v], sum[r][v]); }
+  EACH_SUM { STORE(logits + r * LINE + place[v], sum[r][v]); }
 }
 
 /* dz[k, i] += sum_j g[j, k] E[j, i] */
@@ -107,11 +122,11 @@ INLINE void TIER(backward_block)(const int rows, const int vectors, const REAL *
                                  int64_t depth, const REAL *E, int64_t stride,
                                  REAL *dz, const int64_t *place) {
   VEC sum[ROWS][3];
-  EACH_SUM { sum[r][v] = LOAD(dz + r * LANES + place[v]); }
+  EACH_SUM { sum[r][v] = LOAD(dz + r * LINE + place[v]); }
   for (int64_t j = 0; j < depth; j++) {
-    ADD_PRODUCT(g[j * LANES + r], E + j * stride + v * WIDTH);
+    ADD_PRODUCT(g[j * LINE + r], E + j * stride + v * WIDTH);
   }
-  EACH_SUM { STORE(dz + r * LANES + place[v], sum[r][v]); }
+  EACH_SUM { STORE(dz + r * LINE + place[v], sum[r][v]); }
 }
 
 /* E[r, i] = keep[i] E[r, i] + rate sum_k g[r, k] z[k, i]; `more` of it keeps all. The
@@ -129,10 +144,10 @@ INLINE void TIER(update_block)(const int rows, const int vectors, const int more
       __builtin_prefetch(E + r * stride + ahead, 1, 2);
     }
   }
-  for (int64_t k = 0; k < depth; k += LANES, g += g_panel) {
-    int64_t stop = depth - k < LANES ? depth - k : LANES;
+  for (int64_t k = 0; k < depth; k += LINE, g += g_panel) {
+    int64_t stop = depth - k < LINE ? depth - k : LINE;
     for (int64_t q = 0; q < stop; q++) {
-      ADD_PRODUCT(g[r * LANES + q], z + (k + q) * LANES + place[v]);
+      ADD_PRODUCT(g[r * LINE + q], z + (k + q) * LINE + place[v]);
     }
   }
   VEC by = SPLAT(*rate);
@@ -183,7 +198,7 @@ static void TIER(forward_tile)(const void *E_, int64_t rows, int64_t stride,
     PLACES(right, n_outputs);                                                  \
     PLACES(place, rows);                                                       \
     TIER(forward_block)(R, N, d0 > 0, E + r0 * stride + d0, stride, depth,        \
-                      zt + d0 * LANES, right, logits + r0 * LANES, place);     \
+                      zt + d0 * LINE, right, logits + r0 * LINE, place);     \
   } while (0)
   for (int64_t d0 = 0; d0 < n_outputs; d0 += DEPTH) {
     int64_t depth = n_outputs - d0 < DEPTH ? n_outputs - d0 : DEPTH;
@@ -202,11 +217,11 @@ static void TIER(backward_tile)(const void *E_, int64_t rows, int64_t stride,
   do {                                                                          \
     PLACES(place, columns);                                                     \
     TIER(backward_block)(R, N, panel + r0, rows, E + v0 * WIDTH, stride,        \
-                         dz + (k0 + r0) * LANES, place);                        \
+                         dz + (k0 + r0) * LINE, place);                        \
   } while (0)
-  for (int64_t k0 = 0; k0 < columns; k0 += LANES) {
+  for (int64_t k0 = 0; k0 < columns; k0 += LINE) {
     const REAL *panel = g + k0 * rows;
-    COVER(LANES, (n_outputs + WIDTH - 1) / WIDTH, CALL);
+    COVER(LINE, (n_outputs + WIDTH - 1) / WIDTH, CALL);
   }
 #undef CALL
 }
@@ -223,8 +238,8 @@ static void TIER(update_tile)(void *E_, int64_t rows, int64_t stride,
 #define CALL(R, N)                                                              \
   do {                                                                          \
     PLACES(place, columns);                                                     \
-    TIER(update_block)(R, N, k0 > 0, g + k0 * rows + r0 * LANES, rows * LANES, depth, \
-                       z + k0 * LANES, place, &rate, keep + v0 * WIDTH,          \
+    TIER(update_block)(R, N, k0 > 0, g + k0 * rows + r0 * LINE, rows * LINE, depth, \
+                       z + k0 * LINE, place, &rate, keep + v0 * WIDTH,          \
                        E + r0 * stride + v0 * WIDTH, stride, rows * stride);    \
   } while (0)
   for (int64_t k0 = 0; k0 < K; k0 += BREADTH) {
@@ -240,7 +255,7 @@ static void TIER(update_tile)(void *E_, int64_t rows, int64_t stride,
  * logits[r, k] = exp(logits[r, k] - maximum[k]); total[k] = their sum. */
 static void TIER(exp_columns)(void *logits_, int64_t rows, int64_t panel_rows,
                               int64_t columns, void *maximum_, void *total_) {
-  enum { VECTORS = LANES / WIDTH, AT_ONCE = VECTORS > 4 ? 4 : VECTORS };
+  enum { VECTORS = LINE / WIDTH, AT_ONCE = VECTORS > 4 ? 4 : VECTORS };
   REAL *maximum = maximum_, *total = total_;
   for (int64_t k = 0; k < columns; k += AT_ONCE * WIDTH) {
     REAL *logits = (REAL *)logits_ + PLACE(k, panel_rows);
@@ -251,7 +266,7 @@ static void TIER(exp_columns)(void *logits_, int64_t rows, int64_t panel_rows,
     }
     /* Every other row, or each maximum would wait for the last. */
     for (int64_t r = 0; r < rows; r += 2) {
-      const REAL *at = logits + r * LANES, *next = r + 1 < rows ? at + LANES : at;
+      const REAL *at = logits + r * LINE, *next = r + 1 < rows ? at + LINE : at;
       UNROLL for (int v = 0; v < AT_ONCE; v++) {
         high[v] = TIER(max)(high[v], LOAD(at + v * WIDTH));
         other[v] = TIER(max)(other[v], LOAD(next + v * WIDTH));
@@ -262,7 +277,7 @@ static void TIER(exp_columns)(void *logits_, int64_t rows, int64_t panel_rows,
     }
     for (int64_t r = 0; r < rows; r++) {
       UNROLL for (int v = 0; v < AT_ONCE; v++) {
-        REAL *at = logits + r * LANES + v * WIDTH;
+        REAL *at = logits + r * LINE + v * WIDTH;
         VEC e = TIER(exp_negative)(LOAD(at) - high[v]);
         STORE(at, e);
         sum[v] += e;
@@ -289,21 +304,23 @@ static void TIER(exp_differences)(const void *high_, const double *maximum,
 
 #if WIDTH > 4
 #define TRANSPOSES
-/* v[i][j] = v[j][i] */
-INLINE void TIER(exchange)(VEC *v) {
-  const IVEC lane = LANES_FROM_0;
-  /* Exchange the halves of blocks of 2, then 4, ... rows and columns. */
-  UNROLL for (int size = 1; size < WIDTH; size *= 2) {
-    IVEC second = (lane & size) != 0; /* -1 in the second half of a block */
-    IVEC to_upper = lane ^ (second & (size | WIDTH));
-    IVEC to_lower = lane ^ (second & WIDTH) ^ (~second & size);
-    UNROLL for (int i = 0; i < WIDTH; i++) {
-      if (i & size) continue;
-      VEC upper = v[i], lower = v[i + size];
-      v[i] = __builtin_shuffle(upper, lower, to_upper);
-      v[i + size] = __builtin_shuffle(upper, lower, to_lower);
-    }
+#define TO_UPPER(lane, size) ((lane) & (size) ? ((lane) ^ (size)) + WIDTH : (lane))
+#define TO_LOWER(lane, size) ((lane) & (size) ? (lane) + WIDTH : (lane) ^ (size))
+#define EXCHANGE_HALVES(size)                                     \
+  UNROLL for (int i = 0; i < WIDTH; i++) {                        \
+    if (i & (size)) continue;                                     \
+    VEC upper = v[i], lower = v[i + (size)];                      \
+    v[i] = SHUFFLE(IVEC, upper, lower, LANES(TO_UPPER, size));          \
+    v[i + (size)] = SHUFFLE(IVEC, upper, lower, LANES(TO_LOWER, size)); \
   }
+/* v[i][j] = v[j][i]: exchange the halves of blocks of 2, 4, ... rows and columns. */
+INLINE void TIER(exchange)(VEC *v) {
+  EXCHANGE_HALVES(1)
+  EXCHANGE_HALVES(2)
+  EXCHANGE_HALVES(4)
+#if WIDTH > 8
+  EXCHANGE_HALVES(8)
+#endif
 }
 #endif
 
@@ -340,22 +357,22 @@ static void TIER(transpose)(const void *from_, int64_t stride, int64_t rows,
  * = from[r, c] */
 static void TIER(into_panels)(const void *from_, int64_t stride, int64_t rows,
                               int64_t columns, void *to_, int64_t to_columns) {
-  for (int64_t r = 0; r < to_columns; r += LANES) {
+  for (int64_t r = 0; r < to_columns; r += LINE) {
     REAL *panel = (REAL *)to_ + r * columns;
-    int64_t some = rows - r < LANES ? rows - r : LANES;
-    if (some < LANES) memset(panel, 0, columns * LANES * sizeof(REAL));
+    int64_t some = rows - r < LINE ? rows - r : LINE;
+    if (some < LINE) memset(panel, 0, columns * LINE * sizeof(REAL));
     if (some > 0)
       TIER(transpose)((const REAL *)from_ + r * stride, stride, some, columns, panel,
-                      LANES);
+                      LINE);
   }
 }
 
 /* And back: to[c, r] = from[r, c] for the first columns of a matrix in panels. */
 static void TIER(out_of_panels)(const void *from_, int64_t rows, int64_t columns,
                                 void *to_, int64_t to_stride) {
-  for (int64_t c = 0; c < columns; c += LANES)
-    TIER(transpose)((const REAL *)from_ + c * rows, LANES, rows,
-                    columns - c < LANES ? columns - c : LANES,
+  for (int64_t c = 0; c < columns; c += LINE)
+    TIER(transpose)((const REAL *)from_ + c * rows, LINE, rows,
+                    columns - c < LINE ? columns - c : LINE,
                     (REAL *)to_ + c * to_stride, to_stride);
 }
 
@@ -367,7 +384,7 @@ static void TIER(scale_columns)(void *values_, int64_t rows, int64_t panel_rows,
   for (int64_t k = 0; k < columns; k += WIDTH) {
     VEC by = LOAD(factor + k);
     REAL *at = values + PLACE(k, panel_rows);
-    for (int64_t r = 0; r < rows; r++, at += LANES) STORE(at, LOAD(at) * by);
+    for (int64_t r = 0; r < rows; r++, at += LINE) STORE(at, LOAD(at) * by);
   }
 }
 
@@ -410,13 +427,11 @@ static void TIER(tanh)(void *values_, int64_t n) {
   REAL *values = values_;
 #ifdef REAL_IS_FLOAT
   for (int64_t i = 0; i < n; i += WIDTH) {
-    VEC v = (VEC){};
-    int64_t count = n - i < WIDTH ? n - i : WIDTH;
-    memcpy(&v, values + i, count * sizeof(REAL));
+    VEC v = TIER(load_some)(values + i, n - i);
     IVEC sign = (IVEC)v & INT32_MIN;
     VEC e = TIER(exp_negative)((VEC)((IVEC)v | INT32_MIN) * 2.0f);
     v = (VEC)((IVEC)((1.0f - e) / (1.0f + e)) | sign);
-    memcpy(values + i, &v, count * sizeof(REAL));
+    TIER(store_some)(values + i, v, n - i);
   }
 #else
   for (int64_t i = 0; i < n; i++) values[i] = tanh(values[i]);
@@ -450,30 +465,35 @@ static void TIER(forward_column)(const void *E_, int64_t rows, int64_t stride,
   const REAL *E = E_, *z = z_;
   REAL *logits = logits_;
 #ifdef TRANSPOSES
+  REAL corner[WIDTH * WIDTH] = {0}; /* what is left of E, to read it as a whole block */
   for (int64_t r = 0; r < rows; r += WIDTH) {
     const REAL *row = E + r * stride;
     int64_t n_rows = rows - r < WIDTH ? rows - r : WIDTH;
     VEC sum = (VEC){};
     for (int64_t d = 0; d < n_outputs; d += WIDTH) {
       int64_t depth = n_outputs - d < WIDTH ? n_outputs - d : WIDTH;
+      const REAL *from = row + d;
+      int64_t step = stride;
+      if (n_rows < WIDTH || depth < WIDTH) {
+        for (int i = 0; i < n_rows; i++)
+          memcpy(corner + i * WIDTH, from + i * stride, depth * sizeof(REAL));
+        from = corner, step = WIDTH;
+      }
       VEC v[WIDTH];
-      if (n_rows == WIDTH && depth == WIDTH) {
-        UNROLL for (int i = 0; i < WIDTH; i++) {
-          __builtin_prefetch(row + (WIDTH + i) * stride + d);
-          v[i] = LOAD(row + i * stride + d);
-        }
-        TIER(exchange)(v);
+      UNROLL for (int i = 0; i < WIDTH; i++) {
+        __builtin_prefetch(row + (WIDTH + i) * stride + d);
+        v[i] = LOAD(from + i * step);
+      }
+      TIER(exchange)(v);
+      if (depth == WIDTH) {
         UNROLL for (int i = 0; i < WIDTH; i++) sum += v[i] * SPLAT(z[d + i]);
       } else {
-        for (int i = 0; i < WIDTH; i++) {
-          v[i] = (VEC){};
-          if (i < n_rows) memcpy(&v[i], row + i * stride + d, depth * sizeof(REAL));
+        UNROLL for (int i = 0; i < WIDTH; i++) {
+          if (i < depth) sum += v[i] * SPLAT(z[d + i]);
         }
-        TIER(exchange)(v);
-        for (int i = 0; i < depth; i++) sum += v[i] * SPLAT(z[d + i]);
       }
     }
-    memcpy(logits + r, &sum, n_rows * sizeof(REAL));
+    TIER(store_some)(logits + r, sum, n_rows);
   }
 #else
   for (int64_t r = 0; r < rows; r += 8) {
@@ -573,32 +593,19 @@ static void TIER(adam)(void *values_, const void *gradient_, void *first_,
   REAL *values = values_, *first = first_, *second = second_;
   const REAL *gradient = gradient_, *keep = keep_;
   for (int64_t i = 0; i < n; i += WIDTH) {
-    int64_t count = n - i < WIDTH ? n - i : WIDTH;
-    VEC v = (VEC){}, g = (VEC){}, m = (VEC){}, s = (VEC){}, k = SPLAT(keep[0]), root;
-    if (count == WIDTH) {
-      v = LOAD(values + i), g = LOAD(gradient + i);
-      m = LOAD(first + i), s = LOAD(second + i);
-      if (keep_each) k = LOAD(keep + i);
-    } else {
-      memcpy(&v, values + i, count * sizeof(REAL));
-      memcpy(&g, gradient + i, count * sizeof(REAL));
-      memcpy(&m, first + i, count * sizeof(REAL));
-      memcpy(&s, second + i, count * sizeof(REAL));
-      if (keep_each) memcpy(&k, keep + i, count * sizeof(REAL));
-    }
+    VEC v = TIER(load_some)(values + i, n - i);
+    VEC g = TIER(load_some)(gradient + i, n - i);
+    VEC m = TIER(load_some)(first + i, n - i);
+    VEC s = TIER(load_some)(second + i, n - i);
+    VEC k = keep_each ? TIER(load_some)(keep + i, n - i) : SPLAT(keep[0]);
+    VEC root = (VEC){};
     m = m * (REAL)by->beta_1 + g * (REAL)(1 - by->beta_1);
     s = s * (REAL)by->beta_2 + g * g * (REAL)(1 - by->beta_2);
     for (int lane = 0; lane < WIDTH; lane++) root[lane] = SQUARE_ROOT(s[lane]);
     v = v * k + m * (REAL)by->rate / (root + (REAL)by->epsilon);
-    if (count == WIDTH) {
-      STORE(values + i, v);
-      STORE(first + i, m);
-      STORE(second + i, s);
-    } else {
-      memcpy(values + i, &v, count * sizeof(REAL));
-      memcpy(first + i, &m, count * sizeof(REAL));
-      memcpy(second + i, &s, count * sizeof(REAL));
-    }
+    TIER(store_some)(values + i, v, n - i);
+    TIER(store_some)(first + i, m, n - i);
+    TIER(store_some)(second + i, s, n - i);
   }
 }
 
@@ -617,7 +624,6 @@ static const Loops TIER(loops) = {
 #undef LOAD
 #undef STORE
 #undef SPLAT
-#undef UNROLL
 #undef EACH_SUM
 #undef PLACES
 #undef PLACE
@@ -627,5 +633,8 @@ static const Loops TIER(loops) = {
 #undef WIDTH
 #undef ROWS
 #undef ABREAST
-#undef LANES_FROM_0
+#undef LANES
 #undef TRANSPOSES
+#undef TO_UPPER
+#undef TO_LOWER
+#undef EXCHANGE_HALVES
