@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from nplm.neural.fit import Door, joined
+from nplm.neural.fit import Door, check_shared, joined
 from nplm.neural.fit import fit as fit_network
 from nplm.neural.neural_lm import NeuralLM
 from nplm.neural.sharded import ShardedNetwork, rows_of
@@ -217,6 +217,7 @@ def shard(estimator: NeuralLM, comm: MPI.Comm | None = None) -> ShardedLM:
 
     def marks() -> dict[str, str]:
         check_is_fitted(estimator)
+        check_shared(estimator)
         parameters = {
             "n_words_": estimator.n_words_,
             "kernels": kernel_tier(estimator.precision),

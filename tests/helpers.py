@@ -10,6 +10,7 @@ from nplm import Vocabulary
 from nplm._kernels.reference import neural as reference
 from nplm.datasets import Corpus, fetch_brown, fetch_ptb
 from nplm.neural.network import Network, Parts
+from nplm.neural.outputs.softmax import Softmax
 from nplm.neural.parameters import Parameters
 from nplm.neural.solvers import SGD, Adam, Schedule
 from nplm.parallel.threads import Threads
@@ -122,10 +123,10 @@ def random_network(
     n_words, n_context, n_hidden, embedding_dim, direct, precision, rng, n_threads=1,
     *, n_distant=0, solver=None, **options,
 ):  # fmt: skip
-    parts = Parts.of(n_context, embedding_dim, n_hidden, direct, n_distant)
+    parts = Parts.of(n_context, embedding_dim, n_hidden, Softmax(direct), n_distant)
     n_inputs = parts.inputs.n_inputs
     dtype = np.float64 if precision == "float64" else np.float32
-    P = parts.inputs.initial_weights(dtype)
+    more = parts.inputs.initial_arrays(dtype)
     weights = Parameters.of(
         C=rng.normal(size=(n_words, embedding_dim)).astype(dtype),
         H=rng.normal(size=(n_hidden, n_inputs)),
@@ -133,7 +134,7 @@ def random_network(
         U=rng.normal(size=(n_words, n_hidden)),
         W=rng.normal(size=(n_words, n_inputs)) if direct else None,
         b=rng.normal(size=n_words),
-        P=None if P is None else P + rng.normal(size=P.shape) / P.size,
+        **{k: a + rng.normal(size=a.shape) / a.size for k, a in more.items()},
     )
     return Network(
         parts, weights, precision=precision, threads=Threads(n_threads),

@@ -25,7 +25,16 @@ from nplm.training.checkpoint import Checkpoint, fingerprint
 from nplm.training.held_out import HeldOut
 from nplm.training.loop import OnProgress, run_passes
 
-__all__ = ["Door", "begin", "fit", "goes_on", "hand_over", "joined", "past"]
+__all__ = [
+    "Door",
+    "begin",
+    "check_shared",
+    "fit",
+    "goes_on",
+    "hand_over",
+    "joined",
+    "past",
+]
 
 
 @dataclass(frozen=True)
@@ -72,12 +81,23 @@ def begin(
 
     def checked() -> tuple[Windows, dict[str, str]]:
         windows = lm._check_fit(X, y, X_val, y_val, door)
+        if not isinstance(door.processes, Alone):
+            check_shared(lm)
         return windows, _marks(lm, windows, door)
 
     windows, marks = door.processes.all_or_none(checked)
     others = {"keep": door.keep, "checkpoint": str(door.checkpoint), "verbose": ""}
     door.processes.check_same(marks | others)
     return _network(lm, windows, door), windows, marks
+
+
+def check_shared(lm: Any) -> None:
+    """Raise unless the output units of `lm` can be spread over processes."""
+    if not lm._output().rows_are_shared:
+        raise ValueError(
+            "processes share the output units of a full softmax (section 3.2), and "
+            f"{lm!r} ends in another output: fit it in one process, with threads."
+        )
 
 
 def goes_on(lm: Any, door: Door) -> bool:
@@ -111,7 +131,7 @@ def _network(lm: Any, windows: Windows, door: Door) -> Network:
     asked, parts, go_on = lm._asked(), lm._parts(), goes_on(lm, door)
     rows = slice(None)
     if not isinstance(door.processes, Alone):
-        rows = rows_of(lm.n_words_, door.processes)
+        rows = rows_of(parts.n_rows(lm.n_words_), door.processes)
     if not (go_on and door.partial):
         lm._rng = door.processes.generator(check_random_state(lm.random_state))
     if go_on:
@@ -128,6 +148,7 @@ def _network(lm: Any, windows: Windows, door: Door) -> Network:
         "parallel": asked.parallel,
         "solver": lm._solver(),
         "state": state,
+        "output_state": parts.output.initial_state(lm.n_words_, windows.y, lm._rng),
         "clock": clock,
     }
     if isinstance(door.processes, Alone):
@@ -195,5 +216,6 @@ def hand_over(
             return
         parameters = parameters.with_rows(E)
     lm._parameters, lm._solver_state = parameters, state
+    lm._made_of = network.parts
     lm.history_, lm.n_iter_ = history, len(history["loss"])
     lm.n_seen_, lm._n_updates = network.n_seen, network.clock.read()[1]

@@ -40,9 +40,9 @@ class Concatenation:
         """Draw C."""
         return random_normal(rng, 0.1, (n_words, self.n_features), dtype)
 
-    def initial_weights(self, dtype: DTypeLike) -> NDArray[Any] | None:
-        """Give P, which only distant words have."""
-        return None
+    def initial_arrays(self, dtype: DTypeLike) -> dict[str, NDArray[Any]]:
+        """Make what they train beside C, by name."""
+        return {}
 
     def kernel(self, trained: dict[str, Any], scratch: Any) -> Any:
         """Give the kernel, which works on `trained` parameters."""
@@ -75,12 +75,12 @@ class DistantAverages(Concatenation):
         """Length of x."""
         return (self.n_window + len(self.half_lives)) * self.n_features
 
-    def initial_weights(self, dtype: DTypeLike) -> NDArray[Any] | None:
-        """Give P: each row sums to 1 and halves every half-life."""
+    def initial_arrays(self, dtype: DTypeLike) -> dict[str, NDArray[Any]]:
+        """Make P: each row sums to 1 and halves every half-life."""
         age = np.arange(self.n_distant) / np.array(self.half_lives)[:, None]
         weights = 0.5**age
         weights /= weights.sum(axis=1, keepdims=True)
-        return weights.astype(dtype)
+        return {"P": weights.astype(dtype)}
 
     def kernel(self, trained: dict[str, Any], scratch: Any) -> Any:
         """Give the kernel, which works on `trained` parameters."""

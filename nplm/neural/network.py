@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,10 +12,10 @@ from nplm._kernels.neural import _network
 from nplm._kernels.neural._inputs import Activations
 from nplm._kernels.neural._loops import Scratch, Tier
 from nplm._kernels.neural._solvers import Clock
-from nplm._kernels.neural._team import Team, UpdateLock, block_starts
+from nplm._kernels.neural._team import Team, UpdateLock
 from nplm.neural.hidden import NoHidden, Tanh
 from nplm.neural.inputs import Concatenation, DistantAverages
-from nplm.neural.outputs.softmax import Softmax
+from nplm.neural.outputs.base import Output
 from nplm.neural.parameters import Parameters
 from nplm.neural.solvers import SGD, Schedule, Solver, State
 from nplm.neural.tiers import kernel_tier
@@ -39,20 +38,29 @@ class Parts(NamedTuple):
 
     inputs: Concatenation
     hidden: Tanh
-    output: Softmax
+    output: Output
 
     @classmethod
     def of(
-        cls, n_window: int, n_features: int, n_hidden: int, direct: bool, n_distant: int
+        cls,
+        n_window: int,
+        n_features: int,
+        n_hidden: int,
+        output: Output,
+        n_distant: int = 0,
     ) -> Parts:
-        """Choose the kinds."""
+        """Choose the kinds of inputs and hidden units."""
         return cls(
             DistantAverages(n_window, n_features, n_distant)
             if n_distant
             else Concatenation(n_window, n_features),
             Tanh(n_hidden) if n_hidden else NoHidden(),
-            Softmax(direct),
+            output,
         )
+
+    def n_rows(self, n_words: int) -> int:
+        """Rows of the output units, for so many words."""
+        return self.output.n_rows(n_words)
 
     def initial(
         self,
@@ -63,17 +71,18 @@ class Parts(NamedTuple):
         rows: slice = slice(None),
     ) -> Parameters:
         """Draw parameters; of the output units only some `rows`."""
-        H, d = self.hidden.initial(self.inputs.n_inputs, rng, dtype)
-        C = self.inputs.initial_features(n_words, rng, dtype)
+        inputs, hidden, output = self
+        H, d = hidden.initial(inputs.n_inputs, rng, dtype)
+        C = inputs.initial_features(n_words, rng, dtype)
+        more = inputs.initial_arrays(dtype)
+        more |= output.initial_arrays(n_words, C.shape[1], len(d), rng, dtype)
+        b = output.initial_biases(n_words, y)[rows]
         E = Parameters.output_rows(
-            len(range(*rows.indices(n_words))), len(d), self.inputs.n_inputs,
-            self.output.direct, dtype,
-        )  # fmt: skip
-        P = self.inputs.initial_weights(dtype)
-        made = Parameters(C, H, d, E, direct=self.output.direct, P=P)
-        b = np.zeros(n_words)
-        self.output.initialise(b, y)
-        made.b[:] = b[rows]
+            len(b), len(d), inputs.n_inputs, output.direct, dtype
+        )
+        visited = ("C", "E") if output.rows_are_visited else ("C",)
+        made = Parameters(C, H, d, E, direct=output.direct, visited=visited, **more)
+        made.b[:] = b
         return made
 
 
@@ -101,6 +110,8 @@ class Network:
         For training.
     state : dict of ndarray, optional
         The solver's; new by default.
+    output_state : dict of ndarray, optional
+        The output's, to train.
     clock : tuple of float
         Examples seen and updates made before.
     """
@@ -115,6 +126,7 @@ class Network:
         parallel: str = "rows",
         solver: Solver = NO_STEPS,
         state: State | None = None,
+        output_state: State | None = None,
         clock: tuple[float, float] = (0, 0),
     ) -> None:
         self.parts, self.parameters = parts, parameters
@@ -123,6 +135,7 @@ class Network:
         self.threads = Threads(1) if threads is None else threads
         self.solver = solver
         self.solver_state = state or solver.initial_state(parameters)
+        self.output_state = output_state or {}
         self.clock = Clock(*clock)
         self._teams: list[Any] = []
         self._loss = 0.0  # of no team
@@ -215,14 +228,17 @@ class Network:
     def state(self) -> dict[str, NDArray[Any]]:
         """Give all that training changes, settled or not."""
         moving = np.array([*self.clock.read(), self.loss])
-        return self.parameters.trained() | self.solver_state | {"moving": moving}
+        return self._arrays() | {"moving": moving}
 
     def set_state(self, state: dict[str, NDArray[Any]]) -> None:
         """Set what `state` gives."""
-        for name, array in (self.parameters.trained() | self.solver_state).items():
+        for name, array in self._arrays().items():
             array[...] = state[name]
         *clock, self.loss = map(float, state["moving"])
         self.clock.set(*clock)
+
+    def _arrays(self) -> State:
+        return self.parameters.trained() | self.solver_state | self.output_state
 
     def costs(self) -> dict[str, float]:
         """More figures of the epoch for the history."""
@@ -273,7 +289,7 @@ class Network:
         trained = self.solver.held(self.parameters, self.solver_state)
 
         def own(part: slice) -> None:
-            work(self._team(batch, trained, solver=None), part)
+            work(self._team(batch, trained, scoring=True), part)
 
         self.threads.map(own, self.threads.split(n, batch, SCORING_PART))
 
@@ -286,15 +302,14 @@ class Network:
         self._dismiss()
         trained = self.solver.held(self.parameters, self.solver_state)
         if self.parallel == "rows":
-            return self._employ([self._team(batch_size, trained, self.threads.n)])
+            n_members = self.threads.n
+            return self._employ([self._team(batch_size, trained, n_members=n_members)])
         lock = UpdateLock() if self.parallel == "locked" else None
-        teams = []
-        for i in range(self.threads.n):
-            team = self._team(batch_size, trained, lock=lock)
-            # Apart from each other, so that they do not write the same lines.
-            team.outputs[0].start_row = i * self.n_words // self.threads.n // 4 * 4
-            teams.append(team)
-        return self._employ(teams)
+        n = self.threads.n
+        return self._employ([
+            self._team(batch_size, trained, worker=i, n_workers=n, lock=lock)
+            for i in range(n)
+        ])  # fmt: skip
 
     def _employ(self, teams: list[Any]) -> list[Any]:
         teams[0].loss, self._loss = self._loss, 0.0
@@ -309,34 +324,30 @@ class Network:
         self,
         batch_size: int,
         trained: dict[str, Any],
-        n_members: int = 1,
         *,
-        solver: Solver | None = NO_STEPS,
+        scoring: bool = False,
+        n_members: int = 1,
+        worker: int = 0,
+        n_workers: int = 1,
         **options: Any,
     ) -> Any:
-        """Make the kernels' objects for so many threads; with no solver, to score."""
+        """Make the kernels' objects of one team, for `n_members` threads."""
         tier, scratch = self.tier, Scratch(self.tier)
         inputs, hidden, output = self.parts
         at = Activations(
-            tier, scratch, batch_size=batch_size, scoring=solver is None,
+            tier, scratch, batch_size=batch_size, scoring=scoring,
             n_context=inputs.n_context, n_inputs=inputs.n_inputs,
             n_hidden=hidden.n_hidden,
         )  # fmt: skip
         steps = None
-        if solver is not None:
+        if not scoring:
             steps = self.solver.kernel(
                 tier, self.clock, trained, self.solver_state, scratch
             )
-        outputs: list[Any] = []
-        for start, stop in pairwise(block_starts(len(self.parameters.E), n_members)):
-            if start == stop and outputs:
-                break  # threads without a row are left out
-            one = output.kernel(
-                tier, scratch, at, trained, first=self.first + start, row=start,
-                n_words=stop - start, leader=outputs[0] if outputs else None,
-                solver=steps,
-            )  # fmt: skip
-            outputs.append(one)
+        outputs = output.kernels(
+            tier, scratch, at, trained, self.output_state, first=self.first,
+            n_members=n_members, worker=worker, n_workers=n_workers, solver=steps,
+        )  # fmt: skip
         below = inputs.kernel(trained, scratch), hidden.kernel(trained, at, scratch)
         options = {"size": len(outputs)} | options
         return Team(tier, at, *below, tuple(outputs), steps, **options)

@@ -55,8 +55,11 @@ class Parameters:
         Output units, of all words or of a part of them. `output_rows` makes one.
     direct : bool
         Whether E has a W.
-    P : ndarray, shape (n_averages, n_distant), optional
-        Weights of distant words by position.
+    visited : tuple of str
+        The arrays of which an update visits few rows.
+    **more : ndarray
+        What only some kinds of parts have, by name: P, shape (n_averages, n_distant),
+        the weights of distant words by position.
     """
 
     def __init__(
@@ -67,10 +70,11 @@ class Parameters:
         E: NDArray[Any],
         *,
         direct: bool,
-        P: NDArray[Any] | None = None,
+        visited: tuple[str, ...] = ("C",),
+        **more: NDArray[Any],
     ) -> None:
-        self.C, self.H, self.d, self.E, self.P = C, H, d, E, P
-        self.direct = direct
+        self.C, self.H, self.d, self.E, self.more = C, H, d, E, more
+        self.direct, self.visited = direct, visited
 
     @staticmethod
     def output_rows(
@@ -89,13 +93,13 @@ class Parameters:
         U: NDArray[Any],
         W: NDArray[Any] | None,
         b: NDArray[Any],
-        P: NDArray[Any] | None = None,
+        **more: Any,
     ) -> Self:
         """Copy arrays under the paper's names, of any strides."""
         E = cls.output_rows(len(b), len(d), H.shape[1], W is not None, C.dtype)
         C, H, d = (np.array(array, C.dtype, order="C") for array in (C, H, d))
-        P = None if P is None else np.array(P, C.dtype, order="C")
-        made = cls(C, H, d, E, direct=W is not None, P=P)
+        more = {k: np.array(a, C.dtype, order="C") for k, a in more.items()}
+        made = cls(C, H, d, E, direct=W is not None, **more)
         made.U[:], made.b[:] = U, b
         if made.W is not None:
             made.W[:] = W
@@ -118,19 +122,23 @@ class Parameters:
         return self.E[:, self.n_outputs - 1]
 
     @property
+    def P(self) -> NDArray[Any] | None:
+        """Weights of distant words by position, (n_averages, n_distant), or None."""
+        return self.more.get("P")
+
+    @property
     def dtype(self) -> np.dtype[Any]:
         """The type of all of them."""
         return self.C.dtype
 
     def named(self) -> dict[str, NDArray[Any] | None]:
         """Give them under the paper's names; views."""
-        names = ("C", "H", "d", "U", "W", "b", "P")
-        return {name: getattr(self, name) for name in names}
+        names = ("C", "H", "d", "U", "W", "b")
+        return {name: getattr(self, name) for name in names} | self.more
 
     def trained(self) -> dict[str, NDArray[Any]]:
         """Give the arrays as the kernels have them."""
-        arrays = {"C": self.C, "H": self.H, "d": self.d, "E": self.E}
-        return arrays if self.P is None else arrays | {"P": self.P}
+        return {"C": self.C, "H": self.H, "d": self.d, "E": self.E} | self.more
 
     def size(self) -> int:
         """Free parameters: the padding of E is none."""
@@ -138,7 +146,7 @@ class Parameters:
 
     def set(self, name: str, values: Any) -> None:
         """Copy values into one of the arrays, by the paper's name."""
-        array: NDArray[Any] | None = getattr(self, name)
+        array = self.named().get(name)
         values = np.asarray(values)
         if array is None or values.shape != array.shape:
             raise ValueError(
@@ -149,17 +157,24 @@ class Parameters:
 
     def with_rows(self, E: NDArray[Any]) -> Self:
         """Give the same with other output rows."""
-        return type(self)(self.C, self.H, self.d, E, direct=self.direct, P=self.P)
+        return type(self)(
+            self.C, self.H, self.d, E, direct=self.direct, visited=self.visited,
+            **self.more,
+        )  # fmt: skip
 
     def copy(self, rows: slice = slice(None)) -> Self:
         """Copy them all, or with some of the output rows only."""
         own = self.E[rows]
         E = aligned_zeros((len(own), own.shape[1]), self.dtype)
         E[:] = own
-        P = None if self.P is None else self.P.copy()
-        return type(self)(
-            self.C.copy(), self.H.copy(), self.d.copy(), E, direct=self.direct, P=P
-        )
+        more = {name: array.copy() for name, array in self.more.items()}
+        C, H, d = self.C.copy(), self.H.copy(), self.d.copy()
+        return type(self)(C, H, d, E, direct=self.direct, visited=self.visited, **more)
+
+    def n_decaying(self, name: str) -> int:
+        """Numbers of a row of an array that the weight decay falls on: no biases."""
+        array: NDArray[Any] = self.trained()[name]
+        return self.n_outputs - 1 if name == "E" else array.shape[-1]
 
     @property
     def n_outputs(self) -> int:
@@ -177,7 +192,7 @@ class Parameters:
         self.E = aligned_zeros((len(own), row_stride(self.n_outputs)), own.dtype)
         self.E[:, : self.n_outputs] = own
         # A mapped file may be read-only: what is trained or set must not be.
-        for name in ("C", "H", "d", "P"):
-            array = getattr(self, name)
-            if array is not None and not array.flags.writeable:
-                setattr(self, name, array.copy())
+        for own_arrays in (vars(self), self.more):
+            for name, array in own_arrays.items():
+                if isinstance(array, np.ndarray) and not array.flags.writeable:
+                    own_arrays[name] = array.copy()

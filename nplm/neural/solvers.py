@@ -48,10 +48,27 @@ class Solver:
 
     def held(self, parameters: Parameters, state: State) -> dict[str, Any]:
         """Give the parameters as the kernels take them."""
-        raise NotImplementedError
+        return {
+            name: _solvers.Parameter(
+                array,
+                state.get(f"first_{name}"),
+                state.get(f"second_{name}"),
+                decayed=state.get(f"decayed_{name}"),
+                n_decaying=parameters.n_decaying(name),
+            )
+            for name, array in parameters.trained().items()
+        }
 
     def settle(self, parameters: Parameters, state: State, clock: Any) -> None:
-        """Bring all parameters up to date."""
+        """Apply the weight decay still due to rows that were not visited."""
+        examples, updates, log_decay = clock.read()
+        for name, array in parameters.trained().items():
+            decayed = state.get(f"decayed_{name}")
+            if decayed is not None:
+                faded = np.exp(log_decay - decayed).astype(parameters.dtype)
+                array[:, : parameters.n_decaying(name)] *= faded[:, None]
+                decayed[:] = 0
+        clock.set(examples, updates, 0.0)
 
     def kernel(
         self, tier: Any, clock: Any, held: dict[str, Any], state: State, scratch: Any
@@ -76,29 +93,18 @@ class SGD(Solver):
             )
 
     def initial_state(self, parameters: Parameters) -> State:
-        """Where the decay stood when each row of C was last brought up to date."""
-        return {"decayed": np.zeros(len(parameters.C))}
-
-    def held(self, parameters: Parameters, state: State) -> dict[str, Any]:
-        """Give the parameters as the kernels take them."""
+        """Where the decay stood when each visited row was last brought up to date."""
         arrays = parameters.trained()
-        return {name: _solvers.Parameter(array) for name, array in arrays.items()}
-
-    def settle(self, parameters: Parameters, state: State, clock: Any) -> None:
-        """Apply the weight decay still due to rows of C that were not visited."""
-        examples, updates, log_decay = clock.read()
-        faded = np.exp(log_decay - state["decayed"])
-        parameters.C *= faded[:, None].astype(parameters.dtype)
-        state["decayed"][:] = 0
-        clock.set(examples, updates, 0.0)
+        return {
+            f"decayed_{name}": np.zeros(len(arrays[name]))
+            for name in parameters.visited
+        }
 
     def kernel(
         self, tier: Any, clock: Any, held: dict[str, Any], state: State, scratch: Any
     ) -> Any:
         """Give the kernel of one thread, or team of threads."""
-        return _solvers.SGD(
-            tier, clock, held["C"], decayed=state["decayed"], **asdict(self.schedule)
-        )
+        return _solvers.SGD(tier, clock, held["C"], **asdict(self.schedule))
 
 
 @dataclass(frozen=True)
@@ -120,8 +126,13 @@ class Adam(Solver):
             )
 
     def initial_state(self, parameters: Parameters) -> State:
-        """Both moments of every parameter."""
-        state = {}
+        """Both moments of every parameter; where the decay of visited rows stood."""
+        # The moments make a dense step of C, and its decay one with it.
+        state = {
+            f"decayed_{name}": np.zeros(len(parameters.trained()[name]))
+            for name in parameters.visited
+            if name != "C"
+        }
         for name, array in parameters.trained().items():
             for moment in ("first", "second"):
                 zeros = np.zeros_like(array) if array.ndim == 1 else None
@@ -132,16 +143,7 @@ class Adam(Solver):
 
     def kept(self, state: State) -> State:
         """Give the moments: scikit-learn's networks keep them too."""
-        return state
-
-    def held(self, parameters: Parameters, state: State) -> dict[str, Any]:
-        """Give the parameters as the kernels take them."""
-        return {
-            name: _solvers.Parameter(
-                array, state[f"first_{name}"], state[f"second_{name}"]
-            )
-            for name, array in parameters.trained().items()
-        }
+        return {k: a for k, a in state.items() if not k.startswith("decayed_")}
 
     def kernel(
         self, tier: Any, clock: Any, held: dict[str, Any], state: State, scratch: Any

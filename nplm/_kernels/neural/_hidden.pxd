@@ -1,4 +1,5 @@
 from nplm._kernels.neural._inputs cimport Activations
+from nplm._kernels.neural._products cimport Products
 from nplm._kernels.neural._solvers cimport Parameter, Solver, Step
 
 
@@ -13,6 +14,8 @@ cdef class Hidden:
 
 cdef class Tanh(Hidden):
     cdef Parameter H, d
-    cdef void *xt             # (n_inputs, columns)
-    cdef void *sums           # (n_hidden, columns)
+    cdef Products products    # by H
+    cdef void *sums           # (n_hidden, columns), in panels; then their slopes
     cdef void *dd
+    cdef void *keep           # (n_inputs,) what the decay leaves of a row of H
+    cdef void *memory         # the solver's, (n_hidden, n_inputs)

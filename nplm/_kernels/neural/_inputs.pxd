@@ -1,4 +1,4 @@
-from nplm._kernels.neural._loops cimport Loops, Scratch
+from nplm._kernels.neural._loops cimport Loops, Scratch, Tier
 from nplm._kernels.neural._solvers cimport Parameter, Solver, Step
 
 
@@ -6,6 +6,7 @@ cdef class Activations:
     """What the parts of a network hand each other, for K examples."""
 
     cdef Scratch scratch      # whose memory all parts of a team have
+    cdef Tier tier
     cdef const Loops *loops
     cdef readonly bint scoring
     cdef readonly Py_ssize_t batch_size, columns, itemsize

@@ -52,9 +52,8 @@ cdef extern from "loops.h" nogil:
                             Py_ssize_t columns) noexcept nogil
         void (*pack)(const void *source, Py_ssize_t stride, Py_ssize_t rows,
                      Py_ssize_t columns, void *to, Py_ssize_t panel_rows) noexcept nogil
-        void (*unpack)(const void *source, Py_ssize_t panel_rows, Py_ssize_t first,
-                       Py_ssize_t rows, Py_ssize_t n, void *to,
-                       Py_ssize_t stride) noexcept nogil
+        void (*unpack)(const void *source, Py_ssize_t panel_rows, Py_ssize_t rows,
+                       Py_ssize_t columns, void *to, Py_ssize_t stride) noexcept nogil
         void (*raise_maxima "raise")(const void *high, Py_ssize_t n,
                                      double *maxima) noexcept nogil
         void (*add_scaled)(const void *part, const void *factor, Py_ssize_t n,

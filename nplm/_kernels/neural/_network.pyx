@@ -9,7 +9,7 @@ the parameters.
 from libc.math cimport log
 
 from nplm._kernels.neural._inputs cimport Activations
-from nplm._kernels.neural._softmax cimport Output
+from nplm._kernels.neural._output cimport Output
 from nplm._kernels.neural._solvers cimport Solver, Step, lock_acquire, lock_release
 from nplm._kernels.neural._team cimport Team, barrier_broken, barrier_wait
 
@@ -77,7 +77,7 @@ def train(
             if phases & FORWARD:
                 if leads:
                     take_windows(at, X, y, index, start, K)
-                    solver.visit(at.contexts, K * at.n_context)
+                    solver.visit(solver.C, at.contexts, K * at.n_context)
                     team.inputs.forward(at, K)
                     team.hidden.forward(at, K)
                     first.begin(K)

@@ -3,26 +3,26 @@ from nplm._kernels.neural._loops cimport Bfloat16, Loops, bf16
 
 cdef class Products:
     cdef const Loops *loops
-    cdef Py_ssize_t columns, stride, n_outputs, itemsize
+    cdef Py_ssize_t columns, stride, n_outputs, n_slopes, itemsize
+    cdef Py_ssize_t n_whole       # numbers of a row before those copied to `rest`
+    cdef void *rest               # (tile_rows, LINE)
     cdef void *z                  # (columns, stride), in panels
     cdef void *zt                 # (n_outputs, columns), in panels
-    cdef void begin(self, void *z, Py_ssize_t K) noexcept nogil
+    cdef void *dz                 # (columns, stride), in panels
+    cdef void begin(self, void *z, void *zt, Py_ssize_t K) noexcept nogil
     cdef void logits(self, void *E, Py_ssize_t rows, void *logits) noexcept nogil
     cdef void slopes(
         self, void *p, void *factors, Py_ssize_t chunk, Py_ssize_t first,
         Py_ssize_t rows, const int *targets, Py_ssize_t K) noexcept nogil
-    cdef void gradient(self, void *E, Py_ssize_t rows, void *g, void *dz) noexcept nogil
+    cdef void gradient(self, void *E, Py_ssize_t rows, void *g) noexcept nogil
     cdef void update(
         self, void *E, Py_ssize_t rows, void *g, Py_ssize_t K, double rate,
         void *keep) noexcept nogil
-    cdef void end(
-        self, void *dz, Py_ssize_t first, Py_ssize_t n, Py_ssize_t K,
-        void *to) noexcept nogil
+    cdef void end(self, void *dzt) noexcept nogil
 
 
 cdef class Bfloat16Products(Products):
     cdef const Bfloat16 *bfloat16
-    cdef void *row_major_zt
     # a tile's matrices, as bfloat16.h packs them
     cdef Py_ssize_t R, D, N       # rows, stride, columns to whole panels
     cdef bf16 *left_E             # (R, D), then (D, R)

@@ -6,7 +6,7 @@ panels: 16 columns lie together, row after row. What a product reads again and a
 is then one stretch of memory, whatever the length of a row.
 """
 
-from libc.string cimport memset
+from libc.string cimport memcpy, memset
 
 from nplm._kernels.neural._loops cimport (
     LINE, PANEL, Scratch, Tier, bf16, pair_place, round_bf16, round_up,
@@ -27,23 +27,35 @@ cdef class Products:
     columns : int
         K rounded up to whole vectors.
     n_outputs, stride : int
-        Parameters of an output row, and the same rounded up.
+        Parameters of a row of E, and where the next begins: a multiple of 16 further
+        on, or else what is left of the rows is copied to and fro.
     tile_rows : int
-        Words of a tile.
+        Rows of a tile at most.
+    n_slopes : int, optional
+        Numbers of z whose slopes are of use: all but the constant 1 by default.
     """
 
     def __cinit__(
         self, Tier tier, Scratch scratch, *, Py_ssize_t columns, Py_ssize_t n_outputs,
-        Py_ssize_t stride, Py_ssize_t tile_rows,
+        Py_ssize_t stride, Py_ssize_t tile_rows, Py_ssize_t n_slopes=-1,
     ):
+        cdef Py_ssize_t rows = round_up(stride, LINE)
         self.loops, self.itemsize = tier.loops, tier.itemsize
         self.columns, self.n_outputs, self.stride = columns, n_outputs, stride
+        self.n_slopes = n_outputs - 1 if n_slopes < 0 else n_slopes
+        self.n_whole = n_outputs if rows == stride else rows - LINE
         if columns > 1:
-            self.z = scratch.numbers(stride * columns)
-            self.zt = scratch.numbers(round_up(n_outputs, LINE) * columns)
+            self.z = scratch.numbers(rows * columns)
+            self.zt = scratch.numbers(n_outputs * columns)
+            self.dz = scratch.numbers(rows * columns)
+        if rows > stride:
+            self.rest = scratch.numbers(tile_rows * LINE)
 
-    cdef void begin(self, void *z, Py_ssize_t K) noexcept nogil:
-        """Take z, (K, stride), which all tiles of a mini-batch multiply."""
+    cdef void begin(self, void *z, void *zt, Py_ssize_t K) noexcept nogil:
+        """Take z, (K, stride), which all tiles of a mini-batch multiply.
+
+        And the same transposed, which only some products need.
+        """
         if self.columns == 1:
             self.z = z
             return
@@ -74,24 +86,41 @@ cdef class Products:
                 self.columns, <char *>factors + i * self.columns * size)
         self.loops.add_targets(p, first, rows, targets, K, self.columns)
 
-    cdef void gradient(self, void *E, Py_ssize_t rows, void *g, void *dz) noexcept nogil:
-        """``dz += g.T @ E``, in panels."""
-        # dL/dz of the constant 1, the last of z, is of no use: one column less.
+    cdef void gradient(self, void *E, Py_ssize_t rows, void *g) noexcept nogil:
+        """``dz += g.T @ E``, for `end` to give."""
+        cdef Py_ssize_t whole = self.n_whole, size = self.itemsize
         self.loops.backward_tile(
-            E, rows, self.stride, self.n_outputs - 1, g, self.columns, dz)
+            E, rows, self.stride, min(whole, self.n_slopes), g, self.columns, self.dz)
+        if whole < self.n_outputs:
+            self.loops.pack(<char *>E + whole * size, self.stride, rows,
+                            self.n_outputs - whole, self.rest, rows)
+            self.loops.backward_tile(
+                self.rest, rows, LINE, self.n_slopes - whole, g, self.columns,
+                <char *>self.dz + whole * self.columns * size)
 
     cdef void update(
         self, void *E, Py_ssize_t rows, void *g, Py_ssize_t K, double rate, void *keep,
     ) noexcept nogil:
         """``E[:] = keep * E + rate * g @ z``."""
-        self.loops.update_tile(E, rows, self.stride, self.n_outputs, g, self.columns, K,
-                               self.z, rate, keep)
+        cdef Py_ssize_t whole = self.n_whole, size = self.itemsize
+        cdef char *rest = <char *>E + whole * size
+        self.loops.update_tile(
+            E, rows, self.stride, whole, g, self.columns, K, self.z, rate, keep)
+        if whole < self.n_outputs:
+            self.loops.pack(
+                rest, self.stride, rows, self.n_outputs - whole, self.rest, rows)
+            self.loops.update_tile(
+                self.rest, rows, LINE, self.n_outputs - whole, g, self.columns, K,
+                <char *>self.z + whole * self.columns * size, rate,
+                <char *>keep + whole * size)
+            self.loops.unpack(
+                self.rest, rows, rows, self.n_outputs - whole, rest, self.stride)
 
-    cdef void end(
-        self, void *dz, Py_ssize_t first, Py_ssize_t n, Py_ssize_t K, void *to,
-    ) noexcept nogil:
-        """``to[:K] = dz[:K, first:first + n]``, row-major."""
-        self.loops.unpack(dz, self.columns, first, K, n, to, n)
+    cdef void end(self, void *dzt) noexcept nogil:
+        """``dzt[:] = dz.T``, the sum of all gradients, row-major."""
+        self.loops.out_of_panels(
+            self.dz, self.columns, self.stride, dzt, self.columns)
+        memset(self.dz, 0, self.stride * self.columns * self.itemsize)
 
 
 cdef class Bfloat16Products(Products):
@@ -102,13 +131,12 @@ cdef class Bfloat16Products(Products):
 
     def __cinit__(
         self, Tier tier, Scratch scratch, *, Py_ssize_t columns, Py_ssize_t n_outputs,
-        Py_ssize_t stride, Py_ssize_t tile_rows,
+        Py_ssize_t stride, Py_ssize_t tile_rows, **options,
     ):
         cdef Py_ssize_t R = round_up(tile_rows, PANEL)
         cdef Py_ssize_t D = round_up(stride, PANEL)
         cdef Py_ssize_t N = round_up(columns, PANEL)
         self.bfloat16 = tier.bfloat16
-        self.row_major_zt = scratch.numbers(n_outputs * columns)
         self.R, self.D, self.N = R, D, N
         self.left_E = <bf16 *>scratch.bytes(2 * R * D)
         self.left_g = <bf16 *>scratch.bytes(2 * R * N)
@@ -118,13 +146,9 @@ cdef class Bfloat16Products(Products):
         self.ones = <float *>scratch.numbers(N)
         tier.loops.fill(self.ones, N, 1, 1)
 
-    cdef void begin(self, void *z, Py_ssize_t K) noexcept nogil:
-        cdef float *zt = <float *>self.row_major_zt
-        if K < self.columns:
-            memset(zt, 0, self.n_outputs * self.columns * sizeof(float))
-        self.loops.transpose(z, self.stride, K, self.n_outputs, zt, self.columns)
+    cdef void begin(self, void *z, void *zt, Py_ssize_t K) noexcept nogil:
         self.bfloat16.pack_pairs(
-            zt, self.columns, self.n_outputs, self.columns, self.right_zt,
+            <float *>zt, self.columns, self.n_outputs, self.columns, self.right_zt,
             self.D * PANEL)
         self.bfloat16.pack_pairs(
             <float *>z, self.stride, K, self.stride, self.right_z, self.N * PANEL)
@@ -156,13 +180,13 @@ cdef class Bfloat16Products(Products):
                 self.left_g[row * self.N + k] = slope
                 self.right_g[pair_place(row, k, self.R * PANEL)] = slope
 
-    cdef void gradient(self, void *E, Py_ssize_t rows, void *g, void *dz) noexcept nogil:
-        """``dz.T += E.T @ g``, row-major."""
+    cdef void gradient(self, void *E, Py_ssize_t rows, void *g) noexcept nogil:
+        """``dz.T += E.T @ g``, row-major as it is given."""
         self.bfloat16.pack_columns(
             <float *>E, self.stride, rows, self.stride, self.left_E, self.R)
         self.bfloat16.product(
             self.left_E, self.R, self.right_g, self.R * PANEL, self.n_outputs - 1,
-            self.columns, rows, <float *>dz, self.columns, LINE, self.ones, 1)
+            self.columns, rows, <float *>self.dz, self.columns, LINE, self.ones, 1)
 
     cdef void update(
         self, void *E, Py_ssize_t rows, void *g, Py_ssize_t K, double rate, void *keep,
@@ -171,8 +195,7 @@ cdef class Bfloat16Products(Products):
             self.left_g, self.N, self.right_z, self.N * PANEL, rows, self.stride,
             self.columns, <float *>E, self.stride, LINE, <float *>keep, <float>rate)
 
-    cdef void end(
-        self, void *dz, Py_ssize_t first, Py_ssize_t n, Py_ssize_t K, void *to,
-    ) noexcept nogil:
-        self.loops.transpose(
-            <char *>dz + first * self.columns * self.itemsize, self.columns, n, K, to, n)
+    cdef void end(self, void *dzt) noexcept nogil:
+        cdef Py_ssize_t n_bytes = self.stride * self.columns * self.itemsize
+        memcpy(dzt, self.dz, n_bytes)
+        memset(self.dz, 0, n_bytes)

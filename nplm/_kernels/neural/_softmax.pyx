@@ -12,16 +12,16 @@ make a tile depends on the processor's caches; so that no bit of a result does, 
 maximum and the sum are those of a chunk of words, of which a tile has some.
 """
 
-from libc.math cimport INFINITY, exp, log
+from libc.math cimport INFINITY, exp
 from libc.string cimport memcpy, memset
 
 from nplm._kernels.neural._inputs cimport Activations
-from nplm._kernels.neural._loops cimport LINE, Scratch, Tier, round_up
+from nplm._kernels.neural._loops cimport LINE, Scratch, Tier
+from nplm._kernels.neural._output cimport Rows
 from nplm._kernels.neural._products cimport Bfloat16Products, Products
-from nplm._kernels.neural._solvers cimport Parameter, Solver, Step
+from nplm._kernels.neural._solvers cimport Solver, Step
 
 from nplm._kernels.neural import _caches
-from nplm._kernels.neural._loops import row_stride
 
 cdef enum:
     PIECE = 1 << 18          # bytes of E
@@ -29,45 +29,7 @@ cdef enum:
     AHEAD = 8                # rows, when they come from memory
 
 
-cdef class Output:
-    """One member's output units.
-
-    No twin: its kinds have theirs.
-
-    The verbs of a mini-batch, in their order: `begin` and `end` are the first
-    member's, the others every member's.
-    """
-
-    cdef void begin(self, Py_ssize_t K) noexcept nogil:
-        """Take a and x of K examples."""
-
-    cdef void forward(self, Py_ssize_t K, void *logits) noexcept nogil:
-        """Find the totals of this member's words, and keep what `backward` needs.
-
-        In scoring `logits`, (K, n_words), is filled with them unless it is NULL.
-        """
-
-    cdef void combine(
-        self, const Totals *parts, int n_parts, Py_ssize_t K,
-    ) noexcept nogil:
-        """Learn the totals of all words from those of all members."""
-
-    cdef void backward(
-        self, Py_ssize_t K, Solver solver, const Step *step,
-    ) noexcept nogil:
-        """Find dL/dz of this member's words, and let their parameters follow."""
-
-    cdef void end(self, Py_ssize_t K) noexcept nogil:
-        """Give dL/da and dL/dx, from the sum of all members' dL/dz."""
-
-    cdef double loss(
-        self, const Totals *parts, int n_parts, Py_ssize_t K,
-    ) noexcept nogil:
-        """Negative log-likelihood of K examples, after `combine`."""
-        return 0
-
-
-cdef class Softmax(Output):
+cdef class Softmax(Rows):
     """The paper's softmax over all words.
 
     Equivalent to ``reference.neural.softmax``.
@@ -76,40 +38,29 @@ cdef class Softmax(Output):
     ----------
     tier : Tier
         Whose loops and products.
-    scratch : Scratch
-        Where memory is taken.
-    at : Activations
-        What comes from below.
-    E : Parameter
-        Rows of output units, (any, stride).
-    direct : bool
-        Whether x feeds the output units too.
-    first, n_words : int
-        This member's words.
-    row : int
-        The row of E that is the first word's.
-    leader : Softmax or None
-        The team's first member, whose z is everyone's.
+    scratch, at : Scratch, Activations
+        See `Output`.
+    n_words : int
+        This member's words: its rows of E.
     solver : Solver or None
         Who trains. Scoring, which has none, needs one tile of exponentials instead of
         all words'.
+    start_row : int
+        Where the update of one example begins: threads that share the rows begin far
+        apart, for two that write to the same cache lines at the same time are no
+        faster than one.
+    **options
+        Of `Rows`.
     """
 
     def __cinit__(
-        self, Tier tier, Scratch scratch, Activations at, Parameter E, *, bint direct,
-        Py_ssize_t first, Py_ssize_t n_words, Py_ssize_t row, Softmax leader,
-        Solver solver,
+        self, Tier tier, Scratch scratch, Activations at, *args, Py_ssize_t n_words,
+        Solver solver, Py_ssize_t start_row=0, **options,
     ):
-        cdef Py_ssize_t K = at.batch_size, columns = at.columns
-        self.at, self.E, self.direct = at, E, direct
-        self.loops, self.itemsize = tier.loops, tier.itemsize
-        self.first, self.n_words, self.row = first, n_words, row
-        self.n_outputs = at.n_hidden + (at.n_inputs if direct else 0) + 1
-        self.columns, self.stride = columns, row_stride(self.n_outputs)
-        if row < 0 or row + n_words > E.rows or E.columns != self.stride:
-            raise ValueError(
-                f"E of shape {E.rows, E.columns} lacks the {n_words} rows of "
-                f"{self.stride} numbers from {row} on")
+        cdef Py_ssize_t columns = at.columns
+        if not 0 <= start_row <= n_words:
+            raise ValueError(f"start_row={start_row} is none of {n_words} rows")
+        self.start_row = start_row
         caches = _caches.found()
         row_bytes = self.stride * self.itemsize
         # The processor foresees one stream from its cache well enough, but not from
@@ -133,46 +84,16 @@ cdef class Softmax(Output):
         self.products = kind(
             tier, scratch, columns=columns, n_outputs=self.n_outputs, stride=self.stride,
             tile_rows=self.tile_rows)
-        if leader is None:
-            self.z = scratch.numbers(K * self.stride)
-        else:
-            self.z = leader.z
-        self.n_slopes = self.stride * columns
-        self.slopes = scratch.numbers(self.n_slopes)
         self.p = scratch.numbers(
             columns * (min(self.tile_rows, max(1, n_words)) if at.scoring
                        else max(1, n_words)))
-        # Loops over columns go on to whole vectors.
-        self.wide = round_up(columns, 16)
         self.highs = scratch.numbers(self.n_chunks * self.wide)
         self.sums = scratch.numbers(self.n_chunks * self.wide)
         self.factors = scratch.numbers(self.tile_rows // self.chunk * self.wide)
-        self.keep = scratch.numbers(self.stride)
-        self.targets = <int *>scratch.bytes(K * sizeof(int))
-        for totals in range(2):
-            high = <double *>scratch.bytes(3 * self.wide * sizeof(double))
-            if totals == 0:
-                self.own = Totals(high, high + self.wide, high + 2 * self.wide)
-            else:
-                self.all = Totals(high, high + self.wide, high + 2 * self.wide)
+        self.targets = <int *>scratch.bytes(at.batch_size * sizeof(int))
         if solver is not None:
             most = self.piece if alone else self.tile_rows
             self.memory = scratch.numbers(solver.room(most, self.stride))
-
-    cdef void *tile_of(self, Py_ssize_t first) noexcept nogil:
-        """The row of E of word `first`, counted from this member's first."""
-        return <char *>self.E.values + (self.row + first) * self.stride * self.itemsize
-
-    cdef void begin(self, Py_ssize_t K) noexcept nogil:
-        """z = [a | x | 1]."""
-        cdef Py_ssize_t h = self.at.n_hidden, n = self.at.n_inputs if self.direct else 0
-        cdef Py_ssize_t size = self.itemsize, k
-        cdef char *z
-        for k in range(K):
-            z = <char *>self.z + k * self.stride * size
-            memcpy(z, <char *>self.at.a + k * h * size, h * size)
-            memcpy(z + h * size, <char *>self.at.x + k * n * size, n * size)
-        self.loops.fill(<char *>self.z + (self.n_outputs - 1) * size, K, self.stride, 1)
 
     cdef void forward(self, Py_ssize_t K, void *logits) noexcept nogil:
         """Logits of K examples, and their maximum and sum of exponentials.
@@ -196,12 +117,12 @@ cdef class Softmax(Output):
         if columns == 1 and not self.at.scoring:
             self.forward_one()
             return
-        self.products.begin(self.z, K)
+        self.products.begin(self.z, self.zt, K)
         for tile in range(self.n_tiles):
             first = tile * self.tile_rows
             rows = min(self.tile_rows, self.n_words - first)
             p = <char *>self.p + (0 if self.at.scoring else first * columns * size)
-            self.products.logits(self.tile_of(first), rows, p)
+            self.products.logits(self.row_of(first), rows, p)
             if logits != NULL:
                 if columns == 1:
                     memcpy(<char *>logits + first * size, p, rows * size)
@@ -239,38 +160,15 @@ cdef class Softmax(Output):
         cdef Py_ssize_t start = self.start_row, size = self.itemsize
         if self.n_words == 0:  # the member beyond the last word
             return
-        # Threads that share the rows begin far apart: two that write to the same cache
-        # lines at the same time are no faster than one.
         self.loops.row_dots(
-            self.tile_of(start), self.n_words - start, self.stride, self.z,
+            self.row_of(start), self.n_words - start, self.stride, self.z,
             self.rows_ahead, <char *>self.p + start * size)
         self.loops.row_dots(
-            self.tile_of(0), start, self.stride, self.z, self.rows_ahead, self.p)
+            self.row_of(0), start, self.stride, self.z, self.rows_ahead, self.p)
         self.loops.choose(
             self.p, 0, self.n_words, self.targets, 1, 1, self.own.target)
         self.own.sum[0] = self.loops.exp_row(self.p, self.n_words, &self.row_max)
         self.own.high[0] = self.row_max
-
-    cdef void combine(
-        self, const Totals *parts, int n_parts, Py_ssize_t K,
-    ) noexcept nogil:
-        """The softmax's maximum and sum over all members' words.
-
-        Equivalent to ``Q = max(q_i); S = sum(s_i exp(q_i - Q))`` (section 3.2).
-        Every member computes it for itself, in the same order.
-        """
-        cdef Py_ssize_t k
-        cdef int i
-        cdef double high, total
-        for k in range(K):
-            high = parts[0].high[k]
-            for i in range(1, n_parts):
-                high = max(high, parts[i].high[k])
-            total = 0
-            for i in range(n_parts):
-                total += parts[i].sum[k] * exp(parts[i].high[k] - high)
-            self.all.high[k] = high
-            self.all.sum[k] = total
 
     cdef void backward(
         self, Py_ssize_t K, Solver solver, const Step *step,
@@ -305,9 +203,10 @@ cdef class Softmax(Output):
                 self.loops.share(factor, self.all.sum, K, columns)
             self.products.slopes(
                 p, self.factors, self.chunk, first, rows, self.targets, K)
-            self.products.gradient(self.tile_of(first), rows, p, self.slopes)
+            self.products.gradient(self.row_of(first), rows, p)
             solver.tile(step, self.E, self.row + first, rows, p, self.products,
                         self.keep, self.memory)
+        self.products.end(self.slopes)
 
     cdef void backward_one(self, Solver solver, const Step *step) noexcept nogil:
         """`backward` for one example: each row of E is read and written once.
@@ -330,24 +229,3 @@ cdef class Softmax(Output):
                     step, self.E, self.row + start, stop - start, self.z,
                     <char *>self.p + start * size, self.keep, self.slopes, self.memory)
                 stop = start
-
-    cdef void end(self, Py_ssize_t K) noexcept nogil:
-        cdef Py_ssize_t h = self.at.n_hidden, n = self.at.n_inputs, size = self.itemsize
-        self.products.end(self.slopes, 0, h, K, self.at.da)
-        if self.direct:
-            self.products.end(self.slopes, h, n, K, self.at.dx)
-        else:
-            memset(self.at.dx, 0, K * n * size)
-
-    cdef double loss(
-        self, const Totals *parts, int n_parts, Py_ssize_t K,
-    ) noexcept nogil:
-        cdef double total = 0, logit
-        cdef Py_ssize_t k
-        cdef int i
-        for k in range(K):
-            logit = parts[0].target[k]  # -inf for all but the target's member
-            for i in range(1, n_parts):
-                logit = max(logit, parts[i].target[k])
-            total += self.all.high[k] + log(self.all.sum[k]) - logit
-        return total

@@ -24,7 +24,9 @@ cdef class Parameter:
     cdef void *values
     cdef void *first          # Adam's moments, or NULL
     cdef void *second
+    cdef double *decayed      # where the clock stood at a row's last visit, or NULL
     cdef readonly Py_ssize_t rows, columns
+    cdef Py_ssize_t n_decaying  # numbers of a row that decay, before those that do not
     cdef tuple arrays
 
 
@@ -45,8 +47,12 @@ cdef class Solver:
     cdef Parameter C
     cdef Step step(self, Py_ssize_t K) noexcept nogil
     cdef void advance(self, const Step *step) noexcept nogil
-    # the features, of which an update meets few
-    cdef void visit(self, const int *words, Py_ssize_t n) noexcept nogil
+    # arrays of which an update meets few rows
+    cdef void visit(self, Parameter p, const int *rows, Py_ssize_t n) noexcept nogil
+    cdef void scattered(
+        self, const Step *step, Parameter p, const int *rows, Py_ssize_t n,
+        void *gradients) noexcept nogil
+    # the features
     cdef void feature(
         self, const Step *step, int word, const void *gradient) noexcept nogil
     cdef void end_features(self, const Step *step) noexcept nogil
@@ -70,7 +76,7 @@ cdef class Solver:
 
 
 cdef class SGD(Solver):
-    cdef double[::1] decayed  # where the clock stood at each row of C's last visit
+    pass
 
 
 cdef class Adam(Solver):

@@ -54,18 +54,32 @@ cdef class Parameter:
         C-contiguous.
     first, second : ndarray, optional
         Adam's moments, of the same shape.
+    decayed : ndarray of float64, shape (rows,), optional
+        Where the clock's ``log_decay`` stood when each row was last brought up to
+        date, if the weight decay comes to it when it is visited.
+    n_decaying : int, optional
+        Numbers of a row that decay, before those that do not; all by default.
     """
 
-    def __cinit__(self, values, first=None, second=None):
+    def __cinit__(
+        self, values, first=None, second=None, *, double[::1] decayed=None,
+        n_decaying=None,
+    ):
         for array in (values, first, second):
             if array is not None and not array.flags.c_contiguous:
                 raise ValueError("a parameter must be C-contiguous")
             if array is not None and array.shape != values.shape:
                 raise ValueError(
                     f"moments of shape {array.shape} for a parameter of {values.shape}")
-        self.arrays = values, first, second
+        self.arrays = values, first, second, decayed
         self.rows = values.shape[0] if values.ndim == 2 else 1
         self.columns = values.shape[values.ndim - 1]
+        self.n_decaying = self.columns if n_decaying is None else n_decaying
+        if not 0 <= self.n_decaying <= self.columns:
+            raise ValueError(f"n_decaying={n_decaying} of {self.columns} numbers")
+        if decayed is not None and len(decayed) != self.rows:
+            raise ValueError(f"{len(decayed)} decays for {self.rows} rows")
+        self.decayed = NULL if decayed is None else &decayed[0]
         self.values = <void *><uintptr_t>values.ctypes.data
         self.first = NULL if first is None else <void *><uintptr_t>first.ctypes.data
         self.second = NULL if second is None else <void *><uintptr_t>second.ctypes.data
@@ -114,8 +128,30 @@ cdef class Solver:
         atomic_add(&self.clock.updates, 1)
         atomic_add(&self.clock.log_decay, log1p(-step.decay))
 
-    cdef void visit(self, const int *words, Py_ssize_t n) noexcept nogil:
-        """Bring the features of these words up to date, before they are read."""
+    cdef void visit(self, Parameter p, const int *rows, Py_ssize_t n) noexcept nogil:
+        """Bring these rows up to date, before they are read: their decay may be due."""
+        cdef double now = atomic_read(&self.clock.log_decay)
+        cdef Py_ssize_t i
+        cdef int row
+        if self.alpha == 0 or p.decayed == NULL:
+            return
+        for i in range(n):
+            row = rows[i]
+            if p.decayed[row] != now:
+                self.loops.fade(
+                    <char *>p.values + row * p.columns * self.itemsize, p.n_decaying,
+                    exp(now - p.decayed[row]))
+                p.decayed[row] = now
+
+    cdef void scattered(
+        self, const Step *step, Parameter p, const int *rows, Py_ssize_t n,
+        void *gradients,
+    ) noexcept nogil:
+        """Follow the gradients (n, columns) of rows that were visited, each once.
+
+        The gradients are lost. Of rows that do not come nothing changes but by the
+        decay, which comes to them later.
+        """
 
     cdef void feature(
         self, const Step *step, int word, const void *gradient,
@@ -167,32 +203,23 @@ cdef class SGD(Solver):
     words are not in a window.
 
     Equivalent to ``reference.neural.SGD``.
-
-    Parameters
-    ----------
-    *args, **kwargs
-        Of `Solver`.
-    decayed : ndarray of float64, shape (n_words,)
-        Where the clock's ``log_decay`` stood when each row of C was last brought up
-        to date.
     """
 
-    def __cinit__(self, *args, double[::1] decayed, **kwargs):
-        self.decayed = decayed
-
-    cdef void visit(self, const int *words, Py_ssize_t n) noexcept nogil:
-        cdef double now = atomic_read(&self.clock.log_decay)
-        cdef Py_ssize_t i, m = self.C.columns
-        cdef int word
-        if self.alpha == 0:
-            return
+    cdef void scattered(
+        self, const Step *step, Parameter p, const int *rows, Py_ssize_t n,
+        void *gradients,
+    ) noexcept nogil:
+        cdef Py_ssize_t size = p.columns * self.itemsize, i
+        cdef Py_ssize_t fixed = p.n_decaying * self.itemsize
+        cdef char *row
+        cdef char *gradient
         for i in range(n):
-            word = words[i]
-            if self.decayed[word] != now:
-                self.loops.fade(
-                    <char *>self.C.values + word * m * self.itemsize, m,
-                    exp(now - self.decayed[word]))
-                self.decayed[word] = now
+            row = <char *>p.values + rows[i] * size
+            gradient = <char *>gradients + i * size
+            # The decay still due falls on this gradient too.
+            self.loops.add(row, gradient, p.n_decaying, step.rate / (1 - step.decay))
+            self.loops.add(row + fixed, gradient + fixed, p.columns - p.n_decaying,
+                           step.rate)
 
     cdef void feature(
         self, const Step *step, int word, const void *gradient,
@@ -274,6 +301,31 @@ cdef class Adam(Solver):
         cdef Py_ssize_t m = self.C.columns
         self.loops.add(<char *>self.gradient_C + word * m * self.itemsize, gradient, m,
                        1 / step.examples)
+
+    cdef void scattered(
+        self, const Step *step, Parameter p, const int *rows, Py_ssize_t n,
+        void *gradients,
+    ) noexcept nogil:
+        # The moments of rows that do not come stay as they are.
+        cdef Py_ssize_t size = p.columns * self.itemsize, i, at
+        cdef Py_ssize_t fixed = p.n_decaying * self.itemsize
+        cdef Moments decaying = step.moments
+        cdef char *gradient
+        cdef double[2] memory
+        self.loops.fill(memory, 1, 1, 1)
+        decaying.rate /= 1 - step.decay  # the decay still due falls on it
+        for i in range(n):
+            at = rows[i] * size
+            gradient = <char *>gradients + i * size
+            self.loops.scale(gradient, p.columns, 1 / step.examples)
+            self.loops.adam(
+                <char *>p.values + at, gradient, <char *>p.first + at,
+                <char *>p.second + at, p.n_decaying, memory, False, &decaying)
+            at += fixed
+            self.loops.adam(
+                <char *>p.values + at, gradient + fixed, <char *>p.first + at,
+                <char *>p.second + at, p.columns - p.n_decaying, memory, False,
+                &step.moments)
 
     cdef void end_features(self, const Step *step) noexcept nogil:
         cdef Py_ssize_t n = self.C.rows * self.C.columns

@@ -1,7 +1,7 @@
 from nplm._kernels.neural._hidden cimport Hidden
 from nplm._kernels.neural._inputs cimport Activations, Inputs
 from nplm._kernels.neural._loops cimport Loops
-from nplm._kernels.neural._softmax cimport Output, Totals
+from nplm._kernels.neural._output cimport Output, Totals
 from nplm._kernels.neural._solvers cimport Clock, Lock, Solver
 
 cdef extern from "barrier.h" nogil:

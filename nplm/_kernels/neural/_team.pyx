@@ -12,7 +12,7 @@ from libc.string cimport memcpy
 from nplm._kernels.neural._hidden cimport Hidden
 from nplm._kernels.neural._inputs cimport Activations, Inputs
 from nplm._kernels.neural._loops cimport Tier
-from nplm._kernels.neural._softmax cimport Output, Totals
+from nplm._kernels.neural._output cimport Output, Totals
 from nplm._kernels.neural._solvers cimport Solver
 
 

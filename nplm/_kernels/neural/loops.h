@@ -55,8 +55,8 @@ typedef struct {
                       const int *targets, int64_t K, int64_t columns);
   void (*pack)(const void *from, int64_t stride, int64_t rows, int64_t columns,
                void *to, int64_t panel_rows);
-  void (*unpack)(const void *from, int64_t panel_rows, int64_t first, int64_t rows,
-                 int64_t n, void *to, int64_t stride);
+  void (*unpack)(const void *from, int64_t panel_rows, int64_t rows, int64_t columns,
+                 void *to, int64_t stride);
   void (*raise)(const void *high, int64_t n, double *maxima);
   void (*add_scaled)(const void *part, const void *factor, int64_t n,
                      double *totals);

@@ -43,16 +43,15 @@ static void SMALL(pack)(const void *from_, int64_t stride, int64_t rows,
   }
 }
 
-/* And n columns of one back, from column `first` on. */
-static void SMALL(unpack)(const void *from_, int64_t panel_rows, int64_t first,
-                          int64_t rows, int64_t n, void *to_, int64_t stride) {
+/* And back. */
+static void SMALL(unpack)(const void *from_, int64_t panel_rows, int64_t rows,
+                          int64_t columns, void *to_, int64_t stride) {
   const REAL *from = from_;
   REAL *to = to_;
-  for (int64_t c = first, more; c < first + n; c += more) {
-    more = LINE - c % LINE < first + n - c ? LINE - c % LINE : first + n - c;
-    const REAL *panel = from + c / LINE * panel_rows * LINE + c % LINE;
+  for (int64_t c = 0; c < columns; c += LINE) {
+    size_t bytes = (columns - c < LINE ? columns - c : LINE) * sizeof(REAL);
     for (int64_t r = 0; r < rows; r++)
-      memcpy(to + r * stride + c - first, panel + r * LINE, more * sizeof(REAL));
+      memcpy(to + r * stride + c, from + c * panel_rows + r * LINE, bytes);
   }
 }
 

@@ -538,11 +538,13 @@ static void TIER(row_dots)(const void *E_, int64_t rows, int64_t stride, const v
   for (int64_t r = 0; r < rows; r++) {
     const REAL *row = E + r * stride;
     VEC sum = (VEC){};
-    for (int64_t i = 0; i < stride; i += WIDTH) {
+    int64_t i = 0;
+    for (; i + WIDTH <= stride; i += WIDTH) {
       __builtin_prefetch(row + ahead + i);
       sum += LOAD(row + i) * LOAD(z + i);
     }
     logits[r] = TIER(total)(sum);
+    for (; i < stride; i++) logits[r] += row[i] * z[i];
   }
 }
 
@@ -562,7 +564,8 @@ static void TIER(row_updates)(void *E_, int64_t rows, int64_t stride, const void
     REAL *row = E + r * stride;
     VEC slope[ABREAST];
     UNROLL for (int q = 0; q < ABREAST; q++) slope[q] = SPLAT(g[r + q]);
-    for (int64_t i = 0; i < stride; i += WIDTH) {
+    int64_t i = 0;
+    for (; i + WIDTH <= stride; i += WIDTH) {
       VEC x = LOAD(z + i) * rate, k = LOAD(keep + i), down = LOAD(dz + i);
       UNROLL for (int q = 0; q < ABREAST; q++) {
         REAL *at = row + q * stride + i;
@@ -573,12 +576,18 @@ static void TIER(row_updates)(void *E_, int64_t rows, int64_t stride, const void
       }
       STORE(dz + i, down);
     }
+    for (; i < stride; i++)
+      for (int q = 0; q < ABREAST; q++) {
+        REAL *at = row + q * stride + i;
+        dz[i] += g[r + q] * *at;
+        *at = keep[i] * *at + rate * g[r + q] * z[i];
+      }
   }
   for (; r < rows; r++)
-    for (int64_t i = 0; i < stride; i += WIDTH) {
-      VEC w = LOAD(E + r * stride + i);
-      STORE(dz + i, LOAD(dz + i) + g[r] * w);
-      STORE(E + r * stride + i, LOAD(keep + i) * w + rate * g[r] * LOAD(z + i));
+    for (int64_t i = 0; i < stride; i++) {
+      REAL *at = E + r * stride + i;
+      dz[i] += g[r] * *at;
+      *at = keep[i] * *at + rate * g[r] * z[i];
     }
 }
 

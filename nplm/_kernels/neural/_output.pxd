@@ -1,0 +1,49 @@
+from nplm._kernels.neural._inputs cimport Activations
+from nplm._kernels.neural._loops cimport Loops
+from nplm._kernels.neural._solvers cimport Parameter, Solver, Step
+
+
+cdef struct Totals:
+    # Of some words: all that their members need to share before the backward pass.
+    double *high              # (columns,) maximum of the logits
+    double *sum               # (columns,) of the exponentials relative to it
+    double *target            # (columns,) the next word's logit, -inf if not here
+
+
+cdef class Output:
+    """One member's output units."""
+
+    cdef readonly Py_ssize_t first, n_words  # this member's words
+    cdef readonly Py_ssize_t n_slopes
+    cdef Activations at
+    cdef const Loops *loops
+    cdef Py_ssize_t itemsize
+    cdef Py_ssize_t columns   # of the examples' arrays: K, or more
+    cdef Py_ssize_t wide      # the same in whole vectors
+    cdef Totals own           # of this member's words
+    cdef Totals all           # of all words
+    cdef void *slopes         # dL/dz of these words, to be added up over members
+    cdef void begin(self, Py_ssize_t K) noexcept nogil
+    cdef void forward(self, Py_ssize_t K, void *logits) noexcept nogil
+    cdef void combine(
+        self, const Totals *parts, int n_parts, Py_ssize_t K) noexcept nogil
+    cdef void backward(
+        self, Py_ssize_t K, Solver solver, const Step *step) noexcept nogil
+    cdef void end(self, Py_ssize_t K) noexcept nogil
+    cdef double loss(
+        self, const Totals *parts, int n_parts, Py_ssize_t K) noexcept nogil
+
+
+cdef class Rows(Output):
+    """Outputs that are rows of E, times z."""
+
+    cdef Parameter E
+    cdef Py_ssize_t row       # of E, this member's first
+    cdef Py_ssize_t n_rows    # of E, this member's
+    cdef bint direct
+    cdef readonly Py_ssize_t n_outputs
+    cdef Py_ssize_t stride
+    cdef void *z              # (K, stride) [a | x | 1 | 0 ...]
+    cdef void *zt             # (stride, columns)
+    cdef void *keep           # (stride,) what the decay leaves of each number of a row
+    cdef void *row_of(self, Py_ssize_t row) noexcept nogil

@@ -1,0 +1,385 @@
+"""NetworkLM: what the neural models share: fits, checks, the way to the kernels."""
+
+from __future__ import annotations
+
+import os
+from numbers import Integral, Real
+from types import SimpleNamespace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from nplm._base import LanguageModel, plain
+from nplm.neural.epochs import Windows
+from nplm.neural.fit import Door, fit, goes_on
+from nplm.neural.network import Network, Parts
+from nplm.neural.outputs.base import Output
+from nplm.neural.parameters import Parameters
+from nplm.neural.solvers import SGD, Adam, Schedule, Solver, State
+from nplm.neural.tiers import kernel_tier
+from nplm.neural.trainer import Trainer
+from nplm.parallel.threads import Threads, blas_threads, n_threads
+from nplm.training.loop import OnProgress
+
+__all__ = ["NetworkLM", "view"]
+
+
+def view(name: str, doc: str) -> property:
+    """Declare an attribute that is a view of the parameters, and sets their values."""
+
+    def get(self: Any) -> NDArray[Any] | None:
+        parameters = vars(self).get("_parameters")
+        if parameters is None:
+            raise AttributeError(
+                f"{type(self).__name__} has no {name}_ before it is fitted."
+            )
+        return parameters.named().get(name)
+
+    def set_(self: Any, values: Any) -> None:
+        check_is_fitted(self)
+        self._parameters.set(name, values)
+
+    return property(get, set_, doc=doc)
+
+
+class NetworkLM(LanguageModel):
+    """Base of the models whose probabilities a network gives.
+
+    A subclass has their hyper-parameters, and says by `_output` which output its
+    network ends in.
+    """
+
+    n_hidden: int
+    embedding_dim: int
+    n_distant: int
+    solver: str
+    epsilon: float
+    batch_size: int
+    early_stopping: bool | str
+    validation_fraction: float
+    n_jobs: int | None
+    parallel: str
+    precision: str
+    warm_start: bool
+    random_state: int | np.random.RandomState | None
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_hidden": [Interval(Integral, 0, None, closed="left")],
+        "embedding_dim": [Interval(Integral, 1, None, closed="left")],
+        "n_distant": [Interval(Integral, 0, None, closed="left")],
+        "solver": [StrOptions({"sgd", "adam"})],
+        "learning_rate_init": [Interval(Real, 0, None, closed="neither")],
+        "learning_rate_decay": [Interval(Real, 0, None, closed="left")],
+        "alpha": [Interval(Real, 0, None, closed="left")],
+        "beta_1": [Interval(Real, 0, 1, closed="left")],
+        "beta_2": [Interval(Real, 0, 1, closed="left")],
+        "epsilon": [Interval(Real, 0, None, closed="neither")],
+        "batch_size": [Interval(Integral, 1, None, closed="left")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "early_stopping": ["boolean", StrOptions({"auto"})],
+        "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
+        "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "shuffle": ["boolean"],
+        "n_jobs": [Integral, None],
+        "parallel": [StrOptions({"rows", "async", "locked"})],
+        "precision": [StrOptions({"float32", "float64", "bfloat16"})],
+        "warm_start": ["boolean"],
+        "random_state": ["random_state"],
+        "verbose": ["verbose"],
+    }
+
+    # -- fitting --------------------------------------------------------------
+
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        X_val: ArrayLike | None = None,
+        y_val: ArrayLike | None = None,
+        progress: OnProgress | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+    ) -> Self:
+        """Train on windows.
+
+        Parameters
+        ----------
+        X : array-like of int, shape (n_samples, n_context)
+            Contexts, the nearest word in the last column (see `windows`).
+        y : array-like of int, shape (n_samples,)
+            Next words.
+        X_val, y_val : array-like of int, optional
+            Held-out windows for early stopping.
+        progress : callable, optional
+            Called a few times a second as ``progress(done, total, loss)``:
+            examples done, examples in all if no epoch is saved, and the mean
+            loss of the epoch so far in nats a token.
+        checkpoint : path-like, optional
+            Folder, of this fit alone, to save its state to: every minute, at the
+            end of every epoch, and on an interrupt. A fit killed at any moment
+            goes on from the last save when it is called again with the same
+            parameters and data (but for `max_iter`), and ends with the bits it
+            would have had. When a save fails, as on a full disk, a warning says
+            so and the fit goes on.
+
+        Returns
+        -------
+        self : NetworkLM
+
+        Raises
+        ------
+        CheckpointError
+            When the checkpoint is damaged, or is another fit's, or another fit
+            is at work in its folder.
+        DivergenceError
+            When the loss grows beyond reason; the message says what to lower. As
+            after any other error, the model stays as it was before the fit.
+        KeyboardInterrupt
+            On an interrupt, promptly; the model is then fitted with what was
+            trained, and a warning says with which weights.
+        """
+        door = Door(progress=progress, checkpoint=checkpoint)
+        fit(self, X, y, X_val, y_val, door)
+        return self
+
+    def _check_fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        X_val: ArrayLike | None,
+        y_val: ArrayLike | None,
+        door: Door,
+    ) -> Windows:
+        """All checks of a fit, before anything is changed or computed."""
+        self._check_parameters()
+        go_on = goes_on(self, door)
+        if not go_on:
+            self._n_distant = plain(self.n_distant)
+        X, y = self._start_fit(X, y, reset=not go_on)
+        if go_on:
+            self._check_shape()
+        elif self._n_distant > self.n_features_in_:
+            raise ValueError(
+                f"n_distant={self._n_distant} needs contexts of so many words, but X "
+                f"has fewer columns (n_features={self.n_features_in_}); make wider "
+                f"windows (n_context={self._n_distant}) or lower n_distant."
+            )
+        held_out = self._check_held_out(X_val, y_val)
+        if held_out is None and self.early_stopping is True and not door.partial:
+            n_val = max(1, round(plain(self.validation_fraction) * len(y)))
+            if n_val >= len(y):
+                raise ValueError(
+                    f"early_stopping=True holds out {n_val} of {len(y)} windows and "
+                    "leaves none to train on; give more windows, or X_val and y_val."
+                )
+            held_out = X[-n_val:], y[-n_val:]
+            X, y = X[:-n_val], y[:-n_val]
+        return Windows(X, y, held_out)
+
+    def _fingerprint(self) -> dict[str, Any]:
+        """Tell what is asked for from all that gives other bits."""
+        parameters: dict[str, Any] = vars(self._asked()) | {
+            "kernels": kernel_tier(self.precision),
+            "n_jobs": n_threads(self.n_jobs),
+        }
+        if isinstance(self.random_state, np.random.RandomState):
+            del parameters["random_state"]
+        return parameters
+
+    def partial_fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+        """Train one more epoch, on these windows.
+
+        The first call initialises the model (set `n_words` if these windows
+        lack some of the vocabulary); the step goes on falling from call to call.
+
+        Parameters
+        ----------
+        X : array-like of int, shape (n_samples, n_context)
+            Contexts, the nearest word in the last column.
+        y : array-like of int, shape (n_samples,)
+            Next words.
+
+        Returns
+        -------
+        self : NetworkLM
+        """
+        fit(self, X, y, None, None, Door(partial=True))
+        return self
+
+    def trainer(self, X: ArrayLike, y: ArrayLike) -> Trainer:
+        """Train by hand, some examples at a time.
+
+        Parameters
+        ----------
+        X : array-like of int, shape (n_samples, n_context)
+            Contexts, the nearest word in the last column.
+        y : array-like of int, shape (n_samples,)
+            Next words.
+
+        Returns
+        -------
+        trainer : Trainer
+            It begins where `partial_fit` would: with new weights, or those fitted
+            so far. This model changes when its ``keep`` is called.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from nplm import NeuralLM, windows
+        >>> X, y = windows(np.tile([0, 1, 2, 3], 50), 2)
+        >>> lm = NeuralLM(n_words=4, n_hidden=8, batch_size=16, random_state=0)
+        >>> trainer = lm.trainer(X, y)
+        >>> first = trainer.train(range(16))
+        >>> for _ in range(50):
+        ...     loss = trainer.train(range(16))
+        >>> loss < first
+        True
+        >>> trainer.keep().n_seen_
+        816
+        """
+        return Trainer(self, X, y)
+
+    def _check_parameters(self) -> None:
+        self._validate_params()
+        check_random_state(self.random_state)
+        n_threads(self.n_jobs)
+        kernel_tier(self.precision)
+        if self.n_distant and self.order is None:
+            raise ValueError(
+                f"n_distant={self.n_distant} averages the features of so many words "
+                "beside those of a window: set order to the window's words plus one."
+            )
+        least = np.finfo("float64" if self.precision == "float64" else "float32").tiny
+        if self.epsilon < least:
+            raise ValueError(
+                f"epsilon={self.epsilon!r} is 0 in {self.precision}, and Adam would "
+                f"divide by it: set it to {least:.0e} at least, as 1e-8."
+            )
+        self._solver().check(plain(self.batch_size))
+        if not self._output().rows_are_shared and self.parallel == "rows":
+            self._refuse_threads()
+
+    def _refuse_threads(self) -> None:
+        if n_threads(self.n_jobs) > 1:
+            raise ValueError(
+                f"n_jobs={self.n_jobs} with parallel='rows' shares out the output "
+                "units of a full softmax, and this network has another output: set "
+                "parallel='async', or n_jobs=1."
+            )
+
+    def _asked(self) -> SimpleNamespace:
+        """Parameters as a fit computes with them: Python's own numbers."""
+        parameters = self.get_params(deep=False)
+        return SimpleNamespace(**{name: plain(v) for name, v in parameters.items()})
+
+    def _shape(self) -> dict[str, Any]:
+        """Give the parameters that make the network that was fitted."""
+        return {
+            "order": self.order if self.order is None else self.order_,
+            "n_words": self.n_words if self.n_words is None else self.n_words_,
+            "n_hidden": len(self.d_),
+            "embedding_dim": self.C_.shape[1],
+            "n_distant": 0 if self.P_ is None else self.P_.shape[1],
+            "precision": self._precision(),
+        }
+
+    def _check_shape(self) -> None:
+        """Raise when the parameters ask for another network than was fitted."""
+        for name, value in self._shape().items():
+            if getattr(self, name) != value:
+                raise ValueError(
+                    f"{name}={getattr(self, name)!r} is not that of the network fitted "
+                    f"so far ({value!r}), which cannot change while training goes on; "
+                    "set it back, or fit a new model (clone this one)."
+                )
+
+    # -- what it is made of ---------------------------------------------------
+
+    def _output(self) -> Output:
+        """Give the kind of output that the parameters ask for."""
+        raise NotImplementedError
+
+    def _parts(self) -> Parts:
+        """Give the network's parts, as the parameters ask for them."""
+        asked = self._asked()
+        return Parts.of(
+            self.order_ - 1, asked.embedding_dim, asked.n_hidden, self._output(),
+            asked.n_distant,
+        )  # fmt: skip
+
+    def _solver(self) -> Solver:
+        asked = self._asked()
+        schedule = Schedule(
+            asked.learning_rate_init, asked.learning_rate_decay, asked.alpha
+        )
+        if asked.solver == "adam":
+            return Adam(schedule, asked.beta_1, asked.beta_2, asked.epsilon)
+        return SGD(schedule)
+
+    def _threads(self) -> Threads:
+        return Threads(n_threads(self.n_jobs))
+
+    def _trained_before(self, rows: slice) -> tuple[Parameters, State | None]:
+        """Copy the fitted parameters, and what the solver kept beside them."""
+        parameters = self._parameters.copy(rows)
+        solver = self._solver()
+        fresh = solver.initial_state(parameters)
+        if not self._solver_state.keys() >= solver.kept(fresh).keys():
+            return parameters, None
+        for name, array in solver.kept(fresh).items():
+            kept = self._solver_state[name]
+            array[...] = kept[rows] if name.endswith("_E") else kept
+        return parameters, fresh
+
+    def _network(self) -> Network:
+        """Hand the fitted parameters to the kernels, to score."""
+        return Network(
+            self._made_of, self._parameters,
+            precision=self._precision(), threads=self._threads(),
+        )  # fmt: skip
+
+    def _nearest(self, X: NDArray[np.int32]) -> NDArray[np.int32]:
+        """Keep the columns that the network looks at, the fitted one."""
+        return X[:, X.shape[1] - max(self.order_ - 1, self._n_distant) :]
+
+    def _precision(self) -> str:
+        """`precision`, unless the parameters were fitted in one that is not it."""
+        fitted: str = self.C_.dtype.name
+        mixed = self.precision == "bfloat16" and fitted == "float32"
+        return self.precision if mixed else fitted
+
+    @property
+    def n_parameters_(self) -> int:
+        """Free parameters, the paper's section 2 count."""
+        check_is_fitted(self)
+        return self._parameters.size()
+
+    # -- probabilities --------------------------------------------------------
+
+    def _predict_proba(self, X: NDArray[np.int32]) -> NDArray[Any]:
+        with blas_threads(1):
+            return self._network().predict_proba(X)
+
+    def _predict_log_proba(self, X: NDArray[np.int32]) -> NDArray[Any]:
+        with blas_threads(1):
+            return self._network().predict_proba(X, logarithm=True)
+
+    def _log_prob(
+        self, X: NDArray[np.int32], y: NDArray[np.int32]
+    ) -> NDArray[np.float64]:
+        with blas_threads(1):
+            return self._network().log_prob(X, y)
+
+    C_ = view("C", "Features of the words.")
+    H_ = view("H", "Hidden weights.")
+    d_ = view("d", "Hidden biases.")
+    b_ = view("b", "Output biases.")
+    P_ = view("P", "Weights of distant words by position, or None.")
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_parameters")

@@ -1,0 +1,84 @@
+"""What every kind of output says of itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+__all__ = ["Output", "State"]
+
+State = dict[str, NDArray[Any]]
+
+
+@dataclass(frozen=True)
+class Output:
+    """Rows of E times z = [a | x | 1], or z = [a | 1] if not `direct`."""
+
+    direct: bool
+    # Whether threads and processes can have some of the rows each (section 3.2).
+    rows_are_shared: ClassVar[bool] = False
+    # Whether an update visits few rows: the weight decay then comes to them lazily.
+    rows_are_visited: ClassVar[bool] = False
+
+    def n_rows(self, n_words: int) -> int:
+        """Rows of E, for so many words."""
+        return n_words
+
+    def initial_biases(self, n_words: int, y: NDArray[np.int32]) -> NDArray[Any]:
+        """Give the biases of all rows before training on next words `y`."""
+        raise NotImplementedError
+
+    def initial_arrays(
+        self,
+        n_words: int,
+        n_features: int,
+        n_hidden: int,
+        rng: np.random.RandomState,
+        dtype: DTypeLike,
+    ) -> State:
+        """Draw what it trains beside E, by name."""
+        return {}
+
+    def initial_state(
+        self, n_words: int, y: NDArray[np.int32], rng: np.random.RandomState
+    ) -> State:
+        """Make what training changes that is no parameter; saved with a fit."""
+        return {}
+
+    def kernels(
+        self,
+        tier: Any,
+        scratch: Any,
+        at: Any,
+        trained: dict[str, Any],
+        state: State,
+        *,
+        first: int,
+        n_members: int,
+        worker: int,
+        n_workers: int,
+        solver: Any,
+    ) -> list[Any]:
+        """Give the kernels of a team, one a member.
+
+        Parameters
+        ----------
+        tier, scratch, at : Tier, Scratch, Activations
+            The team's.
+        trained : dict of Parameter
+            All parameters, by name.
+        state : dict of ndarray
+            See `initial_state`; empty to score.
+        first : int
+            The word whose row is the first here.
+        n_members : int
+            Threads that share the rows: 1 unless `rows_are_shared`.
+        worker, n_workers : int
+            Which team this is, of those that train the same parameters.
+        solver : Solver or None
+            Kernel of who trains; None to score.
+        """
+        raise NotImplementedError
