@@ -10,7 +10,6 @@ cdef extern from "bfloat16.h" nogil:
     const Bfloat16 *find_bfloat16(const char *tier)
 
 cdef Py_ssize_t ALIGNMENT = 64  # bytes: a cache line, and an AVX-512 vector
-cdef Py_ssize_t LANES = 16      # rows of E and columns of examples fill up to these
 
 
 # -- BLAS ---------------------------------------------------------------------------
@@ -58,7 +57,7 @@ cdef void product_double(
               <double *>c, &lc)
 
 
-# The tier "blas": products of tiles by BLAS, the oracle of the tests.
+# The tier "blas": products of tiles by BLAS, panel by panel, the oracle of the tests.
 
 cdef void forward_float(
     const void *E, Py_ssize_t rows, Py_ssize_t stride, Py_ssize_t n_outputs,
@@ -67,31 +66,42 @@ cdef void forward_float(
     # A column at a time: what BLAS makes of one must not depend on its neighbours.
     cdef char t = b'T'
     cdef int n = <int>n_outputs, m = <int>rows, stride_ = <int>stride
-    cdef int step = <int>columns, k
+    cdef int step = <int>min(columns, <Py_ssize_t>LINE)
+    cdef Py_ssize_t k
     cdef float alpha = 1, beta = 0
-    for k in range(step if m else 0):
-        sgemv(&t, &n, &m, &alpha, <float *>E, &stride_, <float *>zt + k, &step, &beta,
-              <float *>logits + k, &step)
+    for k in range(columns if m else 0):
+        sgemv(&t, &n, &m, &alpha, <float *>E, &stride_,
+              <float *>zt + k // LINE * n_outputs * LINE + k % LINE, &step, &beta,
+              <float *>logits + k // LINE * rows * LINE + k % LINE, &step)
 
 
 cdef void backward_float(
     const void *E, Py_ssize_t rows, Py_ssize_t stride, Py_ssize_t n_outputs,
-    const void *g, Py_ssize_t columns, void *dzt,
+    const void *g, Py_ssize_t columns, void *dz,
 ) noexcept nogil:
-    product_float(True, False, n_outputs, columns, rows, 1, E, stride, g, columns, 1,
-                  dzt, columns)
+    cdef Py_ssize_t i, k
+    for i in range(0, n_outputs, 16):
+        for k in range(0, columns, 16):
+            product_float(
+                True, False, LINE, min(<Py_ssize_t>LINE, n_outputs - i), rows, 1,
+                <float *>g + k * rows, LINE, <float *>E + i, stride, 1,
+                <float *>dz + i * columns + k * LINE, LINE)
 
 
 cdef void update_float(
-    void *E, Py_ssize_t rows, Py_ssize_t stride, const void *g, Py_ssize_t columns,
-    Py_ssize_t depth, const void *z, double rate, const void *keep,
+    void *E, Py_ssize_t rows, Py_ssize_t stride, Py_ssize_t n_outputs, const void *g,
+    Py_ssize_t columns, Py_ssize_t K, const void *z, double rate, const void *keep,
 ) noexcept nogil:
-    cdef Py_ssize_t i, j
+    cdef Py_ssize_t i, j, k
     for j in range(rows):
-        for i in range(stride):
+        for i in range(n_outputs):
             (<float *>E)[j * stride + i] *= (<float *>keep)[i]
-    product_float(False, False, rows, stride, depth, rate, g, columns, z, stride, 1, E,
-                  stride)
+    for i in range(0, n_outputs, 16):
+        for k in range(0, K, 16):
+            product_float(
+                False, False, rows, min(<Py_ssize_t>LINE, n_outputs - i),
+                min(<Py_ssize_t>LINE, K - k), rate, <float *>g + k * rows, LINE,
+                <float *>z + i * columns + k * LINE, LINE, 1, <float *>E + i, stride)
 
 
 cdef void forward_double(
@@ -101,31 +111,42 @@ cdef void forward_double(
     # A column at a time: what BLAS makes of one must not depend on its neighbours.
     cdef char t = b'T'
     cdef int n = <int>n_outputs, m = <int>rows, stride_ = <int>stride
-    cdef int step = <int>columns, k
+    cdef int step = <int>min(columns, <Py_ssize_t>LINE)
+    cdef Py_ssize_t k
     cdef double alpha = 1, beta = 0
-    for k in range(step if m else 0):
-        dgemv(&t, &n, &m, &alpha, <double *>E, &stride_, <double *>zt + k, &step, &beta,
-              <double *>logits + k, &step)
+    for k in range(columns if m else 0):
+        dgemv(&t, &n, &m, &alpha, <double *>E, &stride_,
+              <double *>zt + k // LINE * n_outputs * LINE + k % LINE, &step, &beta,
+              <double *>logits + k // LINE * rows * LINE + k % LINE, &step)
 
 
 cdef void backward_double(
     const void *E, Py_ssize_t rows, Py_ssize_t stride, Py_ssize_t n_outputs,
-    const void *g, Py_ssize_t columns, void *dzt,
+    const void *g, Py_ssize_t columns, void *dz,
 ) noexcept nogil:
-    product_double(True, False, n_outputs, columns, rows, 1, E, stride, g, columns, 1,
-                   dzt, columns)
+    cdef Py_ssize_t i, k
+    for i in range(0, n_outputs, 16):
+        for k in range(0, columns, 16):
+            product_double(
+                True, False, LINE, min(<Py_ssize_t>LINE, n_outputs - i), rows, 1,
+                <double *>g + k * rows, LINE, <double *>E + i, stride, 1,
+                <double *>dz + i * columns + k * LINE, LINE)
 
 
 cdef void update_double(
-    void *E, Py_ssize_t rows, Py_ssize_t stride, const void *g, Py_ssize_t columns,
-    Py_ssize_t depth, const void *z, double rate, const void *keep,
+    void *E, Py_ssize_t rows, Py_ssize_t stride, Py_ssize_t n_outputs, const void *g,
+    Py_ssize_t columns, Py_ssize_t K, const void *z, double rate, const void *keep,
 ) noexcept nogil:
-    cdef Py_ssize_t i, j
+    cdef Py_ssize_t i, j, k
     for j in range(rows):
-        for i in range(stride):
+        for i in range(n_outputs):
             (<double *>E)[j * stride + i] *= (<double *>keep)[i]
-    product_double(False, False, rows, stride, depth, rate, g, columns, z, stride, 1, E,
-                   stride)
+    for i in range(0, n_outputs, 16):
+        for k in range(0, K, 16):
+            product_double(
+                False, False, rows, min(<Py_ssize_t>LINE, n_outputs - i),
+                min(<Py_ssize_t>LINE, K - k), rate, <double *>g + k * rows, LINE,
+                <double *>z + i * columns + k * LINE, LINE, 1, <double *>E + i, stride)
 
 
 cdef void forward_column_float(
@@ -233,7 +254,7 @@ def row_stride(Py_ssize_t n_outputs):
 
     No twin: NumPy's rows are as long as they are.
     """
-    return round_up(n_outputs, LANES)
+    return round_up(n_outputs, LINE)
 
 
 cdef class Scratch:

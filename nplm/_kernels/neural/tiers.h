@@ -8,8 +8,10 @@
 #include "compilers.h"
 #include "loops.h"
 
-/* Bytes of a matrix that a processor's last cache is likely to hold. */
-#define LARGEST_IN_CACHE (1 << 25)
+/* So deep a panel takes half of the smallest first cache there is, 32 KB. */
+#define DEPTH 256
+/* Examples whose updates of a weight are added up before it changes. */
+#define BREADTH 128
 
 #define LANES_2(f, x) f(0, x), f(1, x)
 #define LANES_4(f, x) LANES_2(f, x), f(2, x), f(3, x)
@@ -31,7 +33,7 @@
 #define SMALL(name) name##_float
 #include "small.h"
 #define SMALL_LOOPS                                                             \
-  choose_float, add_targets_float, raise_float, add_scaled_float, share_float,  \
+  choose_float, add_targets_float, pack_float, unpack_float, raise_float, add_scaled_float, share_float,  \
       fill_float, scale_float, fade_float, subtract_float, add_float, dot_float,    \
       tanh_slopes_float, outer_float
 
@@ -90,7 +92,7 @@ END_TARGET
 #define SMALL(name) name##_double
 #include "small.h"
 #define SMALL_LOOPS                                                                \
-  choose_double, add_targets_double, raise_double, add_scaled_double,              \
+  choose_double, add_targets_double, pack_double, unpack_double, raise_double, add_scaled_double,              \
       share_double, fill_double, scale_double, fade_double, subtract_double,       \
       add_double, dot_double, tanh_slopes_double, outer_double
 
