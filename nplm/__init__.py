@@ -18,6 +18,7 @@ from nplm.ngrams.backoff_lm import BackoffLM
 from nplm.ngrams.interpolated_trigram import InterpolatedTrigram
 from nplm.ngrams.kneser_ney import KneserNeyLM
 from nplm.text.documents import TextLM
+from nplm.text.embeddings import cooccurrence_embeddings
 from nplm.text.tokenizer import Tokenizer
 from nplm.text.vocabulary import Vocabulary
 from nplm.text.windows import contiguous_split, windows
@@ -42,6 +43,7 @@ __all__ = [
     "WordClasses",
     "available_tiers",
     "contiguous_split",
+    "cooccurrence_embeddings",
     "use_tier",
     "windows",
 ]

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from nplm._base import LanguageModel, plain
 from nplm.neural.epochs import Windows
+from nplm.neural.features import Features
 from nplm.neural.fit import Door, fit, goes_on
 from nplm.neural.network import Network, Parts
 from nplm.neural.outputs.base import Output
@@ -308,13 +309,17 @@ class NetworkLM(LanguageModel):
         """Give the kind of output that the parameters ask for."""
         raise NotImplementedError
 
+    def _features(self) -> Features:
+        """Give the kind of features that the parameters ask for, of words checked."""
+        return Features(int(self.embedding_dim))
+
     def _parts(self) -> Parts:
         """Give the network's parts, as the parameters ask for them."""
         asked, output = self._asked(), self._output()
         if self._n_outputs is not None:
             output = output.of_few(self._n_outputs)
         return Parts.of(
-            self.order_ - 1, asked.embedding_dim, asked.n_hidden, output,
+            self.order_ - 1, self._features(), asked.n_hidden, output,
             asked.n_distant,
         )  # fmt: skip
 

@@ -77,7 +77,8 @@ def train(
             if phases & FORWARD:
                 if leads:
                     take_windows(at, X, y, index, start, K)
-                    solver.visit(solver.C, at.contexts, K * at.n_context)
+                    team.inputs.features.visit(
+                        solver, at.contexts, K * at.n_context)
                     team.inputs.forward(at, K)
                     team.hidden.forward(at, K)
                     first.begin(K)
@@ -100,7 +101,7 @@ def train(
                 first.end(K)
                 team.hidden.backward(at, K, solver, &step)
                 team.inputs.backward(at, K, solver, &step)
-                solver.end_features(&step)
+                team.inputs.features.end(solver, &step)
                 lock_release(team.lock)
                 team.loss += first.loss(team.totals, team.n_totals, K)
                 solver.advance(&step)

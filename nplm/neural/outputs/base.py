@@ -20,6 +20,8 @@ class Output:
     direct: bool
     # Whether threads and processes can have some of the rows each (section 3.2).
     rows_are_shared: ClassVar[bool] = False
+    # Whether its rows are the features of the words too: processes cannot share them.
+    rows_are_features: ClassVar[bool] = False
     # Whether an update visits few rows: the weight decay then comes to them lazily.
     rows_are_visited: ClassVar[bool] = False
     # Whether its kernel gives the logit of any one word.
@@ -67,6 +69,7 @@ class Output:
         tier: Any,
         scratch: Any,
         at: Any,
+        features: Any,
         trained: dict[str, Any],
         state: State,
         *,
@@ -82,6 +85,8 @@ class Output:
         ----------
         tier, scratch, at : Tier, Scratch, Activations
             The team's.
+        features : Features
+            Kernel of who owns those of the words.
         trained : dict of Parameter
             All parameters, by name.
         state : dict of ndarray

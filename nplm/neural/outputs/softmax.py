@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 
 from nplm._kernels.neural import _softmax
 from nplm._kernels.neural._team import block_starts
+from nplm.neural.features import gatherer_of
 from nplm.neural.outputs.base import Output, State
 
-__all__ = ["Softmax"]
+__all__ = ["Softmax", "TiedSoftmax"]
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,7 @@ class Softmax(Output):
 
     n_outputs: int | None = None
     rows_are_shared: ClassVar[bool] = True
+    kind: ClassVar[Any] = _softmax.Softmax
     logits_are_single: ClassVar[bool] = True
 
     def n_rows(self, n_words: int) -> int:
@@ -54,6 +56,7 @@ class Softmax(Output):
         tier: Any,
         scratch: Any,
         at: Any,
+        features: Any,
         trained: dict[str, Any],
         state: State,
         *,
@@ -69,12 +72,32 @@ class Softmax(Output):
             if start == stop and outputs:
                 break  # members without a row are left out
             n = stop - start
-            one = _softmax.Softmax(
+            one = self.kind(
                 tier, scratch, at, trained["E"], direct=self.direct,
                 first=first + start, n_words=n, row=start, n_rows=n,
-                leader=outputs[0] if outputs else None, solver=solver,
+                leader=outputs[0] if outputs else None,
                 # Apart from each other, so that they do not write the same lines.
                 start_row=worker * n // n_workers // 4 * 4,
+                **self._options(tier, features, solver),
             )  # fmt: skip
             outputs.append(one)
         return outputs
+
+    def _options(self, tier: Any, features: Any, solver: Any) -> dict[str, Any]:
+        return {"solver": solver}
+
+
+@dataclass(frozen=True)
+class TiedSoftmax(Softmax):
+    """A softmax of y = b + Cs: the features of the words are its weights."""
+
+    rows_are_features: ClassVar[bool] = True
+    kind: ClassVar[Any] = _softmax.TiedSoftmax
+
+    def of_few(self, n_outputs: int) -> Self:
+        """Raise: a row is a word's features."""
+        return Output.of_few(self, n_outputs)
+
+    def _options(self, tier: Any, features: Any, solver: Any) -> dict[str, Any]:
+        gatherer = None if solver is None else gatherer_of(features, tier)
+        return {"solver": gatherer, "gatherer": gatherer}
