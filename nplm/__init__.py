@@ -9,6 +9,7 @@ from nplm.classes.class_lm import ClassLM
 from nplm.classes.word_classes import WordClasses
 from nplm.exceptions import CheckpointError, DivergenceError
 from nplm.mixtures.mixture_lm import MixtureLM
+from nplm.mixtures.shortlist_lm import ShortlistLM
 from nplm.mixtures.uniform_lm import UniformLM
 from nplm.neural.neural_lm import NeuralLM
 from nplm.neural.tiers import available_tiers, use_tier
@@ -33,6 +34,7 @@ __all__ = [
     "KneserNeyLM",
     "MixtureLM",
     "NeuralLM",
+    "ShortlistLM",
     "TextLM",
     "Tokenizer",
     "Trainer",

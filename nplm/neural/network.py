@@ -281,12 +281,28 @@ class Network:
         self, X: NDArray[np.int32], *, logarithm: bool = False
     ) -> NDArray[Any]:
         """Probabilities of all words, or their natural logarithms."""
-        out = np.empty((len(X), self.n_words), dtype=self.parameters.dtype)
+        n_outcomes = self.parts.output.n_outcomes(self.n_words)
+        out = np.empty((len(X), n_outcomes), dtype=self.parameters.dtype)
         memory = out.view(np.uint8).reshape(len(X), -1)
 
         def fill(team: Any, part: slice) -> None:
             index = np.arange(part.start, part.stop)
             _network.probabilities(team, X, index, memory[part], logarithm=logarithm)
+
+        self._map(fill, len(X))
+        return out
+
+    def candidates(
+        self, X: NDArray[np.int32], words: NDArray[np.int32], *, normalize: bool
+    ) -> NDArray[np.float64]:
+        """Natural-log probabilities of some words of each window, or their logits."""
+        out = np.empty(words.shape)
+
+        def fill(team: Any, part: slice) -> None:
+            index = np.arange(part.start, part.stop)
+            _network.candidates(
+                team, X, index, words[part], out[part], normalize=normalize
+            )
 
         self._map(fill, len(X))
         return out

@@ -68,6 +68,10 @@ class NetworkLM(LanguageModel):
     warm_start: bool
     random_state: int | np.random.RandomState | None
 
+    # Outcomes that it predicts where they are not the contexts' words: the places in
+    # a short-list, whose model sets it before a fit.
+    _n_outputs: int | None = None
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_hidden": [Interval(Integral, 0, None, closed="left")],
         "embedding_dim": [Interval(Integral, 1, None, closed="left")],
@@ -311,9 +315,11 @@ class NetworkLM(LanguageModel):
 
     def _parts(self) -> Parts:
         """Give the network's parts, as the parameters ask for them."""
-        asked = self._asked()
+        asked, output = self._asked(), self._output()
+        if self._n_outputs is not None:
+            output = output.of_few(self._n_outputs)
         return Parts.of(
-            self.order_ - 1, self._features(), asked.n_hidden, self._output(),
+            self.order_ - 1, self._features(), asked.n_hidden, output,
             asked.n_distant,
         )  # fmt: skip
 
@@ -379,6 +385,16 @@ class NetworkLM(LanguageModel):
     ) -> NDArray[np.float64]:
         with blas_threads(1):
             return self._network().log_prob(X, y)
+
+    def _candidate_log_prob(
+        self, X: NDArray[np.int32], candidates: NDArray[np.int32], normalize: bool
+    ) -> NDArray[np.float64]:
+        # In full precision they would not agree with a normaliser of bfloat16.
+        rounds = normalize and self._precision() == "bfloat16"
+        if rounds or not self._made_of.output.logits_are_single:
+            return super()._candidate_log_prob(X, candidates, normalize)
+        with blas_threads(1):
+            return self._network().candidates(X, candidates, normalize=normalize)
 
     C_ = view("C", "Features of the words.")
     H_ = view("H", "Hidden weights.")

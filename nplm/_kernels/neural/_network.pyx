@@ -175,3 +175,37 @@ def probabilities(
                     team.loops.scale(
                         row, n_words, 1 / team.loops.exp_row(row, n_words, &high))
             start += K
+
+
+def candidates(
+    Team team, const int[:, :] X, const Py_ssize_t[::1] index, const int[:, :] words,
+    double[:, ::1] out, *, bint normalize,
+):
+    """Fill ``out[i]`` with log-probabilities of ``words[i]`` after window ``index[i]``.
+
+    Without `normalize` with their logits, at a cost that does not depend on the size
+    of the vocabulary: the output rows of other words are not read.
+
+    Equivalent to ``reference.neural.candidates``.
+    """
+    cdef Output output = team.outputs[0]
+    cdef Activations at = team.at
+    cdef Py_ssize_t n = len(index), start = 0, K, j, k
+    cdef double total
+    check_windows(team, X, index)
+    if words.shape[0] != n or out.shape[0] != n or out.shape[1] != words.shape[1]:
+        raise ValueError(f"no room for {words.shape[1]} candidates of {n} windows")
+    with nogil:
+        while start < n:
+            K = min(at.batch_size, n - start)
+            take_windows(at, X, None, index, start, K)
+            team.inputs.forward(at, K)
+            team.hidden.forward(at, K)
+            output.begin(K)
+            if normalize:
+                output.forward(K, NULL)
+            for k in range(K):
+                total = output.own.high[k] + log(output.own.sum[k]) if normalize else 0
+                for j in range(words.shape[1]):
+                    out[start + k, j] = output.logit(k, words[start + k, j]) - total
+            start += K

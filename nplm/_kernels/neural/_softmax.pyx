@@ -129,6 +129,18 @@ cdef class Softmax(Rows):
                 <char *>self.tile_sum + tile * self.wide * size, self.factor, K,
                 self.own.sum)
 
+    cdef double logit(self, Py_ssize_t k, int word) noexcept nogil:
+        """Equivalent to ``E[word - first] @ z[k]``; never of bfloat16."""
+        cdef void *row = self.row_of(word - self.first)
+        cdef void *z = <char *>self.z + k * self.stride * self.itemsize
+        cdef double wide
+        cdef float narrow
+        if self.itemsize == sizeof(double):
+            self.loops.row_dots(row, 1, self.stride, z, &wide)
+            return wide
+        self.loops.row_dots(row, 1, self.stride, z, &narrow)
+        return narrow
+
     cdef void forward_one(self) noexcept nogil:
         """`forward` to train on one example: each row of E is read once."""
         cdef Py_ssize_t start = self.start_row, size = self.itemsize
