@@ -1,4 +1,4 @@
-"""A network: its four parts put together, trained and scored by threads."""
+"""A network: its parts put together, trained and scored by threads."""
 
 from __future__ import annotations
 
