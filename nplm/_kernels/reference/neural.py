@@ -1,7 +1,7 @@
 """The network in plain NumPy: the same names as the kernels', and easy to read.
 
 This is the specification that the compiled kernels are tested against: the parts
-(`_inputs`, `_hidden`, `_softmax`, `_solvers`) and what puts them together
+(`_features`, `_inputs`, `_hidden`, `_softmax`, `_solvers`) and what puts them together
 (`_network`). `_products`, `_loops` and `_team` hold how it is done fast: what they
 compute is here within these.
 """
@@ -17,21 +17,37 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.floating]
 Rounding = Callable[[Array], Array]
+Rows = list[NDArray[np.intp] | slice]
 
 
 class Weights(NamedTuple):
-    """Parameters, or their gradients: E = [U | W | b], W without direct connections."""
+    """Parameters, or their gradients: E = [U | W | b], W without direct connections.
 
-    C: Array
+    When tied, which an R says, E = [C | b] and there is no other C. Where words are
+    made of parts, C is what each has alone, and G the features of the parts.
+    """
+
+    C: Array | None
     H: Array
     d: Array
     E: Array
     P: Array | None = None  # weights of distant words by position
+    R: Array | None = None  # projection to the features
+    G: Array | None = None
     n_window: int = 0  # words of the window, n - 1
+    parts: Array | None = None  # (n_words, rows of G), what each word is made of
+    fixed: bool = False  # whether C stays as it is
 
     def arrays(self) -> list[Array]:
-        """Give those that are there."""
-        every = (self.C, self.H, self.d, self.E, self.P)
+        """Give those that are there and learned."""
+        C = None if self.fixed else self.C
+        every = (C, self.H, self.d, self.E, self.P, self.R, self.G)
+        return [array for array in every if array is not None]
+
+    def decaying(self) -> list[Array]:
+        """Give those that the weight decay falls on: no bias, and no P."""
+        C = None if self.fixed else self.C
+        every = (C, self.H, self.E[:, :-1], self.R, self.G)
         return [array for array in every if array is not None]
 
 
@@ -45,6 +61,35 @@ def bfloat16(values: Array) -> Array:
     bits = values.astype(np.float32).view(np.uint32)
     kept = (bits + np.uint32(0x7FFF) + (bits >> 16 & 1)) & np.uint32(0xFFFF0000)
     return kept.view(np.float32).astype(values.dtype)
+
+
+# -- features (_features) ----------------------------------------------------------
+
+
+def composed(own: Array, parts: Array, G: Array) -> Array:
+    """Features of words: what each has alone, and those of its parts, weighted."""
+    return own + parts @ G
+
+
+def features(weights: Weights) -> Array:
+    """Give C, by whichever kind the weights are of."""
+    own = weights.E[:, :-1] if weights.C is None else weights.C
+    if weights.parts is None or weights.G is None:
+        return own
+    return composed(own, weights.parts, weights.G)
+
+
+def rows_met(weights: Weights, X: NDArray[np.int32]) -> Rows:
+    """Give the rows of each array that an update meets.
+
+    All of them, but of composed features only those of words that it has, and of
+    their parts: Adam's moments of others wait.
+    """
+    rows: Rows = [slice(None)] * len(weights.arrays())
+    if weights.parts is not None and weights.C is not None:
+        words = np.unique(X).astype(np.intp)
+        rows[0], rows[-1] = words, np.unique(np.nonzero(weights.parts[words])[1])
+    return rows
 
 
 # -- inputs (_inputs) ------------------------------------------------------------
@@ -65,16 +110,17 @@ def distant_averages(C: Array, P: Array, X: NDArray[np.int32], n_window: int) ->
 
 def inputs(weights: Weights, X: NDArray[np.int32]) -> Array:
     """Give x, by whichever kind the weights are of."""
+    C = features(weights)
     if weights.P is None:
-        return concatenation(weights.C, X, weights.n_window)
-    return distant_averages(weights.C, weights.P, X, weights.n_window)
+        return concatenation(C, X, weights.n_window)
+    return distant_averages(C, weights.P, X, weights.n_window)
 
 
 def inputs_gradient(
     weights: Weights, X: NDArray[np.int32], dx: Array
 ) -> tuple[Array, Array | None]:
     """Carry dL/dx to C and P."""
-    C, P, n_window = weights.C, weights.P, weights.n_window
+    C, P, n_window = features(weights), weights.P, weights.n_window
     K, m = len(X), C.shape[1]
     dC, words = np.zeros_like(C), X[:, ::-1]
     np.add.at(dC, words[:, :n_window], dx[:, : n_window * m].reshape(K, n_window, m))
@@ -92,6 +138,11 @@ def inputs_gradient(
 def tanh_layer(H: Array, d: Array, x: Array) -> Array:
     """Activations a of the hidden units."""
     return np.tanh(d + x @ H.T)
+
+
+def projection(R: Array, v: Array) -> Array:
+    """Give s, as many numbers as a word has features, from v = [a | x] or a."""
+    return v @ R.T
 
 
 # -- output units (_softmax) -------------------------------------------------------
@@ -129,13 +180,15 @@ class Solver:
         """Give the step now."""
         return self.learning_rate_init / (1 + self.learning_rate_decay * self.n_seen)
 
-    def update(self, weights: Weights, gradients: Weights, K: int) -> None:
-        """Follow the gradients, summed over K examples."""
+    def update(
+        self, weights: Weights, gradients: Weights, K: int, met: Rows | None = None
+    ) -> None:
+        """Follow the gradients, summed over K examples, of rows that they met."""
         raise NotImplementedError
 
     def decayed(self, weights: Weights, by: float) -> None:
         """Take this share of all weights away: not of biases, nor of P."""
-        for array in (weights.C, weights.H, weights.E[:, :-1]):
+        for array in weights.decaying():
             array -= by * array
 
 
@@ -143,8 +196,10 @@ class Solver:
 class SGD(Solver):
     """Gradients and weight decay are summed, so that the step is one example's."""
 
-    def update(self, weights: Weights, gradients: Weights, K: int) -> None:
-        """Follow the gradients, summed over K examples."""
+    def update(
+        self, weights: Weights, gradients: Weights, K: int, met: Rows | None = None
+    ) -> None:
+        """Follow the gradients, summed over K examples; elsewhere they are zeros."""
         rate = self.rate()
         self.decayed(weights, rate * self.alpha * K)
         for array, gradient in zip(weights.arrays(), gradients.arrays(), strict=True):
@@ -162,8 +217,10 @@ class Adam(Solver):
     n_updates: int = 0
     moments: list[tuple[Array, Array]] = field(default_factory=list)
 
-    def update(self, weights: Weights, gradients: Weights, K: int) -> None:
-        """Follow the gradients, summed over K examples."""
+    def update(
+        self, weights: Weights, gradients: Weights, K: int, met: Rows | None = None
+    ) -> None:
+        """Follow the gradients, summed over K examples, of rows that they met."""
         arrays, rate = weights.arrays(), self.rate()
         if not self.moments:
             self.moments = [(np.zeros_like(a), np.zeros_like(a)) for a in arrays]
@@ -171,13 +228,14 @@ class Adam(Solver):
         t = self.n_updates
         step = rate * np.sqrt(1 - self.beta_2**t) / (1 - self.beta_1**t)
         self.decayed(weights, rate * self.alpha)
-        for array, summed, (first, second) in zip(
-            arrays, gradients.arrays(), self.moments, strict=True
-        ):
-            gradient = summed / K
-            first += (1 - self.beta_1) * (gradient - first)
-            second += (1 - self.beta_2) * (gradient**2 - second)
-            array += step * first / (np.sqrt(second) + self.epsilon)
+        for array, summed, (first, second), rows in zip(
+            arrays, gradients.arrays(), self.moments,
+            met or [slice(None)] * len(arrays), strict=True,
+        ):  # fmt: skip
+            gradient = summed[rows] / K
+            first[rows] += (1 - self.beta_1) * (gradient - first[rows])
+            second[rows] += (1 - self.beta_2) * (gradient**2 - second[rows])
+            array[rows] += step * first[rows] / (np.sqrt(second[rows]) + self.epsilon)
         self.n_seen += K
 
 
@@ -190,7 +248,17 @@ def forward(
     """Features x, hidden activations a, z and logits: equation (1) for K examples."""
     x = inputs(weights, X)
     a = tanh_layer(weights.H, weights.d, x)
-    return x, a, *softmax(weights.E, a, x, rounded)
+    if weights.R is None:
+        return x, a, *softmax(weights.E, a, x, rounded)
+    s = projection(weights.R, projected(weights, a, x))
+    E = np.hstack([features(weights), weights.E[:, -1:]])
+    return x, a, *softmax(E, s, x, rounded)
+
+
+def projected(weights: Weights, a: Array, x: Array) -> Array:
+    """Give what is projected: a, or [a | x] with direct connections."""
+    assert weights.R is not None
+    return np.hstack([a, x]) if weights.R.shape[1] > a.shape[1] else a
 
 
 def gradients(
@@ -206,15 +274,27 @@ def gradients(
     g = -np.exp(log_p)
     g[np.arange(K), y] += 1
     g = rounded(g)
-    dz = g @ rounded(weights.E)
-    do = (1 - a**2) * dz[:, :h]
+    dE, dR, dG = g.T @ rounded(z), None, None
+    if weights.R is None:
+        dv = (g @ rounded(weights.E))[:, :-1]
+    else:
+        ds = g @ rounded(features(weights))
+        dR, dv = ds.T @ projected(weights, a, x), ds @ weights.R
+    do = (1 - a**2) * dv[:, :h]
     dx = do @ weights.H
-    if weights.E.shape[1] > h + 1:
-        dx += dz[:, h:-1]
+    if dv.shape[1] > h:
+        dx += dv[:, h:]
     dC, dP = inputs_gradient(weights, X, dx)
+    if weights.R is not None:
+        dE[:, :-1] += dC
+        dC = dE[:, :-1]
+    if weights.parts is not None:
+        dG = weights.parts.T @ dC
     total = float(log_p[np.arange(K), y].sum())
-    dE = g.T @ rounded(z)
-    return total, Weights(dC, do.T @ x, do.sum(axis=0), dE, dP, weights.n_window)
+    return total, weights._replace(
+        C=None if weights.C is None else dC, H=do.T @ x, d=do.sum(axis=0), E=dE, P=dP,
+        R=dR, G=dG,
+    )  # fmt: skip
 
 
 def train(
@@ -231,7 +311,7 @@ def train(
     for start in range(0, len(index), batch_size):
         rows = index[start : start + batch_size]
         total, slopes = gradients(weights, X[rows], y[rows], rounded)
-        solver.update(weights, slopes, len(rows))
+        solver.update(weights, slopes, len(rows), rows_met(weights, X[rows]))
         loss -= total
     return loss
 
@@ -276,3 +356,16 @@ def probabilities(
     """Probabilities of all words after each context, or their natural logarithms."""
     log_p = log_softmax(forward(weights, X, rounded)[-1])
     return log_p if logarithm else np.exp(log_p)
+
+
+def candidates(
+    weights: Weights,
+    X: NDArray[np.int32],
+    words: NDArray[np.int32],
+    *,
+    normalize: bool,
+) -> Array:
+    """Natural-log probabilities of some words after each context, or their logits."""
+    logits = forward(weights, X)[-1]
+    scores = log_softmax(logits) if normalize else logits
+    return np.take_along_axis(scores, words, axis=1)
