@@ -146,7 +146,9 @@ def share(mine: float, shape: Shape, part: str, row: dict[str, Any]) -> float:
     return mine * flops(shape, part) / 1e9 / limit
 
 
-def measure(args: argparse.Namespace, tier: str | None) -> Iterator[dict[str, Any]]:
+def measure(
+    args: argparse.Namespace, tier: str | None, beside: bool = torch is not None
+) -> Iterator[dict[str, Any]]:
     for name in args.networks:
         shape = NETWORKS[name]
         data = random_windows(N_WINDOWS, shape)
@@ -156,7 +158,7 @@ def measure(args: argparse.Namespace, tier: str | None) -> Iterator[dict[str, An
             if precision == "bfloat16" and batch == 1:
                 continue  # both wait for the float32 weights
             what = (shape, data, precision, threads, batch)
-            ours, theirs = Nplm(*what), Torch(*what) if torch else None
+            ours, theirs = Nplm(*what), Torch(*what) if beside else None
             for part in ("train", "score"):
                 row: dict[str, Any] = {
                     "network": name, "part": part, "precision": precision,
@@ -219,12 +221,14 @@ def every_tier(args: argparse.Namespace) -> None:
     args.threads = [1]
     rows: Rows = []
     for precision in wanted:
+        beside = torch is not None
         for tier in available_tiers(precision):
             if tier == "blas" or (precision, tier) == ("bfloat16", "plain"):
                 continue  # for tests
             args.precision = [precision]
             with use_tier(tier):
-                rows += measure(args, tier)
+                rows += measure(args, tier, beside)
+            beside = False  # it does not depend on our kernels
     report("Every tier", rows, named(args.json, "tiers"))
     (args.docs / "tiers.inc").write_text(tiers_page(rows))
     draw(args.docs / "tiers.svg", rows)

@@ -3,8 +3,6 @@
 What is chosen here changes the speed and not one bit of any result.
 """
 
-from functools import cache
-
 from libc.stdint cimport int64_t
 
 cdef extern from "caches.h" nogil:
@@ -45,11 +43,13 @@ class Caches:
         return n_bytes <= max(self.level_2, self.level_3)
 
 
-@cache
+cdef object FOUND = Caches(
+    *[cache_bytes(level + 1) or UNKNOWN[level] for level in range(3)])
+
+
 def found():
-    """Give the caches of this processor; the system is asked once.
+    """Give the caches of this processor; the system was asked once.
 
     No twin: NumPy takes no notice of them.
     """
-    sizes = [cache_bytes(level + 1) or UNKNOWN[level] for level in range(3)]
-    return Caches(*sizes)
+    return FOUND

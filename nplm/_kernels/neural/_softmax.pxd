@@ -7,7 +7,7 @@ from nplm._kernels.neural._solvers cimport Solver, Step
 cdef class Softmax(Rows):
     cdef Products products
     cdef Py_ssize_t tile_rows, n_tiles, chunk, n_chunks, piece
-    cdef Py_ssize_t start_row  # where one example's update begins
+    cdef Py_ssize_t start_row, start_tile  # where an update begins
     cdef Py_ssize_t rows_ahead  # that it asks memory for
     cdef int *targets         # (K,) rows of the next words, counted from the first
     cdef void *p              # (n_words, columns), or one tile

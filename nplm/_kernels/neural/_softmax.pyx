@@ -47,7 +47,7 @@ cdef class Softmax(Rows):
         Who trains. Scoring, which has none, needs one tile of exponentials instead of
         all words'.
     start_row : int
-        Where the update of one example begins: threads that share the rows begin far
+        Where an update begins: threads that share the rows begin far
         apart, for two that write to the same cache lines at the same time are no
         faster than one.
     **options
@@ -79,6 +79,7 @@ cdef class Softmax(Rows):
         self.tile_rows, self.chunk = tile_rows, chunk
         self.n_tiles = (n_words + self.tile_rows - 1) // self.tile_rows
         self.n_chunks = (n_words + self.chunk - 1) // self.chunk
+        self.start_tile = start_row // self.tile_rows
         self.piece = max(1, PIECE // (self.stride * self.itemsize * 8)) * 8
         # One example at a time waits for the weights: bfloat16 has nothing to gain.
         kind = Bfloat16Products if rounded else Products
@@ -120,7 +121,7 @@ cdef class Softmax(Rows):
             return
         self.products.begin(self.z, self.zt, K)
         for tile in range(self.n_tiles):
-            first = tile * self.tile_rows
+            first = (self.start_tile + tile) % self.n_tiles * self.tile_rows
             rows = min(self.tile_rows, self.n_words - first)
             p = <char *>self.p + (0 if self.at.scoring else first * columns * size)
             self.products.logits(self.row_of(first), rows, p)
@@ -204,7 +205,7 @@ cdef class Softmax(Rows):
             self.backward_one(solver, step)
             return
         for tile in range(self.n_tiles):
-            first = tile * self.tile_rows
+            first = (self.start_tile + tile) % self.n_tiles * self.tile_rows
             rows = min(self.tile_rows, self.n_words - first)
             p = <char *>self.p + first * columns * size
             for i in range((rows + self.chunk - 1) // self.chunk):
