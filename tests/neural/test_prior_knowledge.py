@@ -7,7 +7,7 @@ import pytest
 from scipy.sparse import csr_array, csr_matrix, hstack
 from sklearn.base import clone
 
-from nplm import NeuralLM, windows
+from nplm import CheckpointError, NeuralLM, windows
 from nplm.neural.fit import check_shared
 
 N_WORDS, M = 20, 4
@@ -242,6 +242,23 @@ def test_going_on_as_another_network_is_refused(data, before, change):
     lm = NeuralLM(**SMALL, **before).fit(*data).set_params(**change)
     with pytest.raises(ValueError, match=r"not (that|those) of the network fitted"):
         lm.partial_fit(*data)
+
+
+@pytest.mark.parametrize("other", [dict(word_features=PARTS * 2), dict(tied=True)])
+def test_a_checkpoint_of_other_features_is_refused(data, tmp_path, other):
+    lm = NeuralLM(**SMALL, word_features=PARTS, embeddings=START)
+    lm.fit(*data, checkpoint=tmp_path)
+    with pytest.raises(CheckpointError, match=next(iter(other))):
+        clone(lm).set_params(**other).fit(*data, checkpoint=tmp_path)
+    with pytest.raises(CheckpointError, match="embeddings"):
+        clone(lm).set_params(embeddings=-START).fit(*data, checkpoint=tmp_path)
+
+
+def test_candidates_of_a_tied_network(data):
+    X, y = data
+    lm = NeuralLM(**SMALL, tied=True, word_features=PARTS).fit(X, y)
+    found = lm.candidate_log_prob(X, y[:, None])[:, 0]
+    np.testing.assert_allclose(found, lm.log_prob(X, y), atol=1e-5)
 
 
 def test_processes_cannot_share_features_that_are_the_output():
