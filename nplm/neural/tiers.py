@@ -26,8 +26,8 @@ def available_tiers(precision: str = "float32") -> list[str]:
     -------
     tiers : list of str
         "avx512", "avx2", "neon" and "plain" are nplm's own kernels, "blas" has
-        SciPy's matrix products. In bfloat16 there are "amx" and "avx512"; "plain" does in C
-        what a processor would do, slowly.
+        SciPy's matrix products. In bfloat16 there are "amx" and "avx512"; "plain" does
+        in C what a processor would do, slowly.
 
     Examples
     --------
