@@ -8,6 +8,7 @@ import numpy as np
 cdef extern from "bfloat16.h" nogil:
     const Loops *find_loops(const char *tier, bint is_double)
     const Bfloat16 *find_bfloat16(const char *tier)
+    const char *COMPILER
 
 cdef Py_ssize_t ALIGNMENT = 64  # bytes: a cache line, and an AVX-512 vector
 
@@ -212,6 +213,14 @@ def available_tiers(str precision="float32"):
     cdef int is_double = precision == "float64"
     cdef int i
     return [NAMES[i] for i in range(N_TIERS) if tables[i][is_double].tanh != NULL]
+
+
+def compiler():
+    """Name and version of the compiler that built these kernels.
+
+    No twin: NumPy's is another.
+    """
+    return COMPILER.decode()
 
 
 cdef class Tier:
