@@ -11,7 +11,8 @@ The share is that of what this machine was measured to do: of its arithmetic, or
 one example at a time, of its memory. GB/s are those of the output units' weights,
 once a mini-batch for the logits and twice for the update. nplm scores in
 mini-batches of its own, whichever K stands beside it. --tier names other kernels than
-the processor's fastest.
+the processor's fastest; --docs goes through all tiers and writes the table and the
+picture that docs/measured shows. One thread is timed by the processor time it takes.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from itertools import groupby, product
 from operator import itemgetter
+from pathlib import Path
 from typing import Any
 
 # Before anything allocates: start again with malloc told to keep its memory.
@@ -32,9 +33,10 @@ if __name__ == "__main__" and os.environ.get("MALLOC_MMAP_MAX_") != "0":
     os.execve(sys.executable, [sys.executable, *sys.argv], {**os.environ, **TUNED})
 
 import numpy as np
-from _limits import bandwidth, gflops
+from _limits import bandwidth, clock, gflops
 from _networks import NETWORKS, TIMED, Shape, Windows, random_windows, trainer
-from _table import parser, report
+from _speed_page import draw, tiers_page
+from _table import Rows, named, parser, report
 
 from nplm import available_tiers, use_tier
 
@@ -116,21 +118,21 @@ class Torch:
                 self.loss(Xb, yb)
 
 
-def rate(run: Callable[[int], None], most: int, batch: int, seconds: float) -> float:
-    """Examples a second of the best of several runs that last about `seconds`.
+def rate(run: Callable[[int], None], batch: int, args: argparse.Namespace) -> float:
+    """Examples a second of the best of several runs that last about `args.seconds`.
 
     Of whole mini-batches: nplm computes a part of one as if it were full.
     """
-    n = max(64 // batch, 1) * batch
-    started = time.perf_counter()
+    n, now = max(64 // batch, 1) * batch, clock(max(args.threads))
+    started = now()
     run(n)
-    guess = n / (time.perf_counter() - started)
-    n = max(n, int(min(most, guess * seconds / 4)) // batch * batch)
+    guess = n / (now() - started)
+    n = max(n, int(min(N_WINDOWS, guess * args.seconds / 4)) // batch * batch)
     best = 0.0
     for _ in range(4):
-        started = time.perf_counter()
+        started = now()
         run(n)
-        best = max(best, n / (time.perf_counter() - started))
+        best = max(best, n / (now() - started))
     return best
 
 
@@ -140,11 +142,13 @@ def share(mine: float, shape: Shape, part: str, row: dict[str, Any]) -> float:
     if row["K"] == 1 and part == "train":
         read, change = bandwidth(size, threads)
         return mine * (size / read + 2 * size / change) / 1e9
-    limit = gflops(row["precision"], threads)
+    limit = gflops(row["precision"], threads, row["tier"])
     return mine * flops(shape, part) / 1e9 / limit
 
 
-def measure(args: argparse.Namespace) -> Iterator[dict[str, Any]]:
+def measure(
+    args: argparse.Namespace, tier: str | None, beside: bool = torch is not None
+) -> Iterator[dict[str, Any]]:
     for name in args.networks:
         shape = NETWORKS[name]
         data = random_windows(N_WINDOWS, shape)
@@ -154,16 +158,15 @@ def measure(args: argparse.Namespace) -> Iterator[dict[str, Any]]:
             if precision == "bfloat16" and batch == 1:
                 continue  # both wait for the float32 weights
             what = (shape, data, precision, threads, batch)
-            ours, theirs = Nplm(*what), Torch(*what) if torch else None
+            ours, theirs = Nplm(*what), Torch(*what) if beside else None
             for part in ("train", "score"):
                 row: dict[str, Any] = {
                     "network": name, "part": part, "precision": precision,
+                    "tier": tier or available_tiers(precision)[0],
                     "threads": threads, "K": batch,
                 }  # fmt: skip
-                mine = rate(getattr(ours, part), N_WINDOWS, batch, args.seconds)
-                other = None
-                if theirs:
-                    other = rate(getattr(theirs, part), N_WINDOWS, batch, args.seconds)
+                mine = rate(getattr(ours, part), batch, args)
+                other = rate(getattr(theirs, part), batch, args) if theirs else None
                 passes = 3 if part == "train" else 1
                 # Scoring has its own mini-batches.
                 moved = shape.output_bytes() * passes / batch if passes == 3 else None
@@ -212,6 +215,25 @@ def limits(args: argparse.Namespace) -> Iterator[dict[str, Any]]:
             }  # fmt: skip
 
 
+def every_tier(args: argparse.Namespace) -> None:
+    """All tiers and precisions of this processor on one thread: what docs show."""
+    wanted = args.precision
+    args.threads = [1]
+    rows: Rows = []
+    for precision in wanted:
+        beside = torch is not None
+        for tier in available_tiers(precision):
+            if tier == "blas" or (precision, tier) == ("bfloat16", "plain"):
+                continue  # for tests
+            args.precision = [precision]
+            with use_tier(tier):
+                rows += measure(args, tier, beside)
+            beside = False  # it does not depend on our kernels
+    report("Every tier", rows, named(args.json, "tiers"))
+    (args.docs / "tiers.inc").write_text(tiers_page(rows))
+    draw(args.docs / "tiers.svg", rows)
+
+
 def main() -> None:
     options = parser(__doc__)
     options.add_argument("--networks", nargs="+", default=TIMED)
@@ -223,14 +245,18 @@ def main() -> None:
     )
     options.add_argument("--seconds", type=float, default=4.0, help="a measurement")
     options.add_argument("--tier", help="kernels of nplm; by default the fastest")
+    options.add_argument("--docs", type=Path, help="write docs/measured's files here")
     args = options.parse_args()
     if "bfloat16" in args.precision and not gflops("bfloat16"):
         args.precision.remove("bfloat16")
         print("This processor does not multiply bfloat16: float32 only.")
+    if args.docs:
+        every_tier(args)
+        return
 
-    with use_tier(args.tier) if args.tier else nullcontext():
-        rows = list(measure(args))
     asked = args.tier or os.environ.get("NPLM_TIER")
+    with use_tier(args.tier) if args.tier else nullcontext():
+        rows = list(measure(args, asked))
     kernels = ", ".join(
         f"{name} on {asked or available_tiers(name)[0]}" for name in args.precision
     )

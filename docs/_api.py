@@ -14,6 +14,7 @@ FAMILIES = {
     "mixtures": "Mixtures",
     "text": "Text and windows",
     "exceptions": "Errors",
+    "_versions": "The installation",
 }
 
 

@@ -5,6 +5,7 @@ Probabilistic Language Model*, Journal of Machine Learning Research 3.
 """
 
 import nplm._kernels  # noqa: F401 (first: unbuilt sources say what to run)
+from nplm._versions import show_versions
 from nplm.classes.class_lm import ClassLM
 from nplm.classes.word_classes import WordClasses
 from nplm.exceptions import CheckpointError, DivergenceError
@@ -44,6 +45,7 @@ __all__ = [
     "available_tiers",
     "contiguous_split",
     "cooccurrence_embeddings",
+    "show_versions",
     "use_tier",
     "windows",
 ]

@@ -187,7 +187,9 @@ class LanguageModel(DensityMixin, BaseEstimator):
         For the arcs of a recogniser's lattice, n-best lists, choices to be ranked:
         n-gram models look up the candidates alone. A network computes its hidden
         units once a context; its normaliser costs all words, unless `normalize` is
-        False.
+        False: "if the language model is coupled to a speech recognizer, then only the
+        scores (unnormalized probabilities) of the acoustically ambiguous words need to
+        be computed" (Bengio et al. 2003, section 5.2, item 3).
 
         Parameters
         ----------

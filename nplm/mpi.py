@@ -343,5 +343,5 @@ class ShardedLM:
         whole = self._part._network()
         return ShardedNetwork(
             whole.parts, whole.parameters, precision=self._part._precision(),
-            processes=self._ranks,
+            processes=self._ranks, state={},
         )  # fmt: skip

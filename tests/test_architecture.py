@@ -17,7 +17,7 @@ FLOORS = [
     {"cli"},
     {"experiments"},
     {"inspection"},
-    {"formats", "datasets", "mpi"},
+    {"formats", "datasets", "mpi", "_versions"},
     {"mixtures"},
     {"classes", "ngrams", "neural"},
     {"training"},

@@ -38,6 +38,9 @@ def models():
         "neural, no hidden units": NeuralLM(
             **{**neural, "n_hidden": 0}, direct=True, batch_size=1, **size
         ),
+        "neural, tied, of parts": NeuralLM(
+            **neural, **size, tied=True, word_features=np.eye(N_WORDS)[:, :5]
+        ),
         "trigram": trigram,
         "Kneser-Ney": KneserNeyLM(**size),
         "Kneser-Ney, back-off": KneserNeyLM(interpolate=False, **size),
@@ -53,6 +56,7 @@ def models():
     [
         NeuralLM(n_hidden=4, embedding_dim=3, max_iter=2),
         NeuralLM(n_hidden=4, embedding_dim=3, max_iter=2, direct=True, batch_size=1),
+        NeuralLM(n_hidden=4, embedding_dim=3, max_iter=2, tied=True),
         InterpolatedTrigram(order=2),
         KneserNeyLM(),
         KneserNeyLM(interpolate=False),

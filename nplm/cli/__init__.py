@@ -14,4 +14,10 @@ def main() -> None:
     """Language models of Bengio et al. (2003) beside their n-gram baselines."""
 
 
+@main.command("show-versions")
+def versions_command() -> None:
+    """Versions, processor and kernels: for reports of faults."""
+    nplm.show_versions()
+
+
 main.add_command(compare_command)

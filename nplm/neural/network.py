@@ -1,4 +1,4 @@
-"""A network: its four parts put together, trained and scored by threads."""
+"""A network: its parts put together, trained and scored by threads."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ class Network:
     solver : Solver, optional
         For training.
     state : dict of ndarray, optional
-        The solver's; new by default.
+        The solver's; new by default. To score, none is of use.
     output_state : dict of ndarray, optional
         The output's, to train.
     clock : tuple of float
@@ -144,7 +144,9 @@ class Network:
         self.parallel = parallel
         self.threads = Threads(1) if threads is None else threads
         self.solver = solver
-        self.solver_state = state or solver.initial_state(parameters)
+        if state is None:
+            state = solver.initial_state(parameters)
+        self.solver_state = state
         self.output_state = output_state or {}
         self.clock = Clock(*clock)
         self._teams: list[Any] = []

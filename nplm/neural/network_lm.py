@@ -351,7 +351,7 @@ class NetworkLM(LanguageModel):
         """Hand the fitted parameters to the kernels, to score."""
         return Network(
             self._made_of, self._parameters,
-            precision=self._precision(), threads=self._threads(),
+            precision=self._precision(), threads=self._threads(), state={},
         )  # fmt: skip
 
     def _nearest(self, X: NDArray[np.int32]) -> NDArray[np.int32]:

@@ -360,8 +360,8 @@ class NeuralLM(NetworkLM):
             given["embeddings"] = np.asarray(self.embeddings)
         if self.word_features is not None:
             matrix = checked_parts(self.word_features, self.n_words_)
-            named = {"starts": matrix.indptr, "entries": matrix.data}
-            given |= named | {"word_features": matrix.indices}
+            for name in ("data", "indices", "indptr"):
+                given[f"word_features.{name}"] = getattr(matrix, name)
         return super()._fingerprint() | fingerprint({}, given)
 
     U_ = view("U", "Hidden-to-output weights, or None.")

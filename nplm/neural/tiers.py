@@ -25,9 +25,9 @@ def available_tiers(precision: str = "float32") -> list[str]:
     Returns
     -------
     tiers : list of str
-        "avx512", "avx2" and "plain" are nplm's own kernels, "blas" has SciPy's
-        matrix products. In bfloat16 there are "amx" and "avx512"; "plain" does in C
-        what a processor would do, slowly.
+        "avx512", "avx2", "neon" and "plain" are nplm's own kernels, "blas" has
+        SciPy's matrix products. In bfloat16 there are "amx" and "avx512"; "plain" does
+        in C what a processor would do, slowly.
 
     Examples
     --------

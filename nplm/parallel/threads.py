@@ -15,7 +15,7 @@ from joblib import Parallel, delayed, effective_n_jobs
 from joblib.parallel import get_active_backend
 from threadpoolctl import ThreadpoolController
 
-__all__ = ["Threads", "blas_threads", "n_threads"]
+__all__ = ["Threads", "blas_libraries", "blas_threads", "n_threads"]
 
 T = TypeVar("T")
 MAX_THREADS = 256  # as many members as a Team has room for
@@ -59,6 +59,16 @@ def _controller() -> ThreadpoolController:
     # NumPy's and SciPy's wheels each carry a BLAS: the controller finds both.
     # Made once, for a search of the loaded libraries takes milliseconds.
     return ThreadpoolController()
+
+
+def blas_libraries() -> list[str]:
+    """Name and version of every BLAS that is loaded, and the threads it may run."""
+    return [
+        f"{library['internal_api']} {library['version']} "
+        f"({library.get('architecture', 'any processor')}, "
+        f"threads: {library['num_threads']})"
+        for library in _controller().select(user_api="blas").info()
+    ]
 
 
 class _Inside:

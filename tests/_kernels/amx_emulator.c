@@ -146,8 +146,8 @@ static int agree(int rows, int columns, int depth, int keeps) {
   pack_rows_plain(a, stride, rows, stride, A, A_stride);
   pack_pairs_plain(b, columns, depth, columns, B, panel);
   const float *kept = keeps ? keep : NULL;
-  product_plain(A, A_stride, B, panel, rows, columns, depth, plain, columns, kept, .3f);
-  product_amx(A, A_stride, B, panel, rows, columns, depth, amx, columns, kept, .3f);
+  product_plain(A, A_stride, B, panel, rows, columns, depth, plain, columns, 16, kept, .3f);
+  product_amx(A, A_stride, B, panel, rows, columns, depth, amx, columns, 16, kept, .3f);
   int same = !configured;
   for (int i = 0; i < rows * columns; i++) same &= fabsf(plain[i] - amx[i]) < 1e-5f;
   free(a), free(b), free(plain), free(amx), free(keep), free(A), free(B);

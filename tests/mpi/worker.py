@@ -24,7 +24,7 @@ from nplm.neural.network import Parts
 from nplm.training import checkpoint, pace
 
 comm = MPI.COMM_WORLD
-PARAMETERS = ["C_", "H_", "d_", "U_", "W_", "b_", "P_"]
+PARAMETERS = ["C_", "H_", "d_", "U_", "W_", "b_", "P_", "G_"]
 OTHER_PARTS = dict(solver="adam", epsilon=1e-3, order=2, n_distant=2)
 SETTINGS = dict(n_hidden=6, embedding_dim=4, learning_rate_init=0.02, random_state=0)
 
@@ -56,6 +56,9 @@ def equals_serial():
             dict(batch_size=1, precision="float32"),
             dict(batch_size=7, precision="float64", **OTHER_PARTS),
             dict(batch_size=1, precision="float64", direct=True, **OTHER_PARTS),
+            dict(
+                batch_size=7, precision="float64", word_features=np.eye(n_words)[::-1]
+            ),
         ):
             lm = NeuralLM(n_words=n_words, max_iter=2, **SETTINGS, **settings)
             serial = clone(lm).fit(X, y, X_val=X[:50], y_val=y[:50])

@@ -114,20 +114,21 @@ def check_training(shape, kind, precision, batch_size, n_threads=1, **options):
 
 @each_shape
 @each_kind
-@pytest.mark.parametrize("batch_size", [1, 5, 48])
+# 48 leaves a last mini-batch of 12.
+@pytest.mark.parametrize("batch_size", [1, 48])
 @pytest.mark.parametrize("solver", ["sgd", "adam"])
 def test_train_equals_reference(shape, kind, precision, solver, batch_size):
     check_training(shape, kind, precision, batch_size, solver=solver)
 
 
-@each_shape
 @each_kind
 @pytest.mark.parametrize("solver", ["sgd", "adam"])
-def test_train_with_distant_words_equals_reference(shape, kind, tier, solver):
-    check_training(shape, kind, "float32", 16, solver=solver, n_distant=9)
+def test_train_with_distant_words_equals_reference(kind, tier, solver):
+    shape = SHAPES["hidden+direct, two tiles"]
+    check_training(shape, kind, "float32", 5, solver=solver, n_distant=9)
 
 
-@each_shape
+@pytest.mark.parametrize("shape", [SHAPES["hidden"], SHAPES["direct"]], ids=str)
 @each_kind
 @pytest.mark.parametrize("batch_size", [1, 5])
 @pytest.mark.parametrize("n_threads", [2, 7])

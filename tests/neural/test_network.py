@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from nplm import available_tiers
-from nplm._kernels.neural import _network
+from nplm._kernels.neural import _caches, _network
 from nplm._kernels.reference import neural as reference
 from nplm.neural.sharded import ShardedNetwork
 from nplm.parallel.threads import Threads
@@ -88,6 +88,14 @@ def test_every_kind_of_part_equals_its_reference(
     check_training(shape, precision, batch_size, solver=solver, n_distant=n_distant)
 
 
+@pytest.mark.parametrize("solver", ["sgd", "adam"])
+def test_products_in_many_blocks(precision, solver, monkeypatch):
+    # Deeper than a block (256), more examples than are added up at once (128), tiles
+    # of one chunk, and rows of H that are no whole vectors.
+    monkeypatch.setattr(_caches, "found", lambda: _caches.Caches(1, 1, 1))
+    check_training((200, 3, 37, 91, True), precision, 150, n=200, solver=solver)
+
+
 @pytest.mark.parametrize("n_threads", [2, 3, 7])
 @pytest.mark.parametrize("batch_size", [1, 5])
 @pytest.mark.parametrize("name", ["float32", "float64", "bfloat16"])
@@ -109,16 +117,17 @@ def test_threads_share_the_output_units(
 
 
 def check_training(
-    shape, precision, batch_size, n_threads=1, *, solver="sgd", n_distant=0, **schedule
-):
+    shape, precision, batch_size, n_threads=1, *, n=60, solver="sgd", n_distant=0,
+    **schedule,
+):  # fmt: skip
     rng = np.random.default_rng(1)
     solver = solver_of(solver, **schedule)
     network = random_network(
         *shape, precision, rng, n_threads, n_distant=n_distant, solver=solver,
         clock=(7, 0),
     )  # fmt: skip
-    X, y = random_windows(60, shape[0], network.parts.inputs.n_context, rng)
-    index = rng.permutation(60)
+    X, y = random_windows(n, shape[0], network.parts.inputs.n_context, rng)
+    index = rng.permutation(n)
     expected = wide(weights_of(network))
     # One example alone is not rounded.
     rounded = reference.as_it_is if batch_size == 1 else ROUNDED.get(precision)
@@ -135,7 +144,7 @@ def check_training(
 
     tolerance = TOLERANCE[precision]
     assert network.loss == pytest.approx(loss, rel=tolerance)
-    assert network.n_seen == 67
+    assert network.n_seen == 7 + n
     for got, want in zip(weights_of(network).arrays(), expected.arrays(), strict=True):
         np.testing.assert_allclose(got, want, rtol=tolerance, atol=tolerance)
     return network

@@ -66,9 +66,16 @@ def fit_and_kill(lm, data, folder, at):
 
 
 OTHER_PARTS = dict(solver="adam", order=2, n_distant=2)
+COMPOSED = dict(word_features=np.arange(20)[:, None] % [3, 4, 5] == 0)
+EACH_PARTS = {
+    "sgd": {},
+    "adam, distant": OTHER_PARTS,
+    "composed": COMPOSED,
+    "tied, composed, adam": COMPOSED | dict(tied=True, solver="adam"),
+}
 
 
-@pytest.mark.parametrize("parts", [{}, OTHER_PARTS], ids=["sgd", "adam, distant"])
+@pytest.mark.parametrize("parts", EACH_PARTS.values(), ids=EACH_PARTS)
 @pytest.mark.parametrize(
     ("n_jobs", "at"), [(1, 1), (1, 1000), (1, 1800), (1, 2500), (1, 6000), (2, 2500)]
 )

@@ -1,5 +1,24 @@
 from nplm._kernels.neural._inputs cimport Activations
+from nplm._kernels.neural._loops cimport Loops, Scratch
+from nplm._kernels.neural._products cimport Products
 from nplm._kernels.neural._solvers cimport Parameter, Solver, Step
+
+
+cdef class Weighted:
+    """Products of K vectors and weights, and their gradients."""
+
+    cdef Parameter weights
+    cdef const Loops *loops
+    cdef Py_ssize_t itemsize, columns
+    cdef bint scoring
+    cdef Products products
+    cdef void *sums           # (rows of the weights, columns), in panels; their slopes
+    cdef void *keep           # (n,) what the decay leaves of a row of the weights
+    cdef void *memory         # the solver's, (rows, n)
+    cdef void forward(self, void *v, void *out, Py_ssize_t K) noexcept nogil
+    cdef void backward(
+        self, void *v, void *slopes, void *dv, Py_ssize_t K, Solver solver,
+        const Step *step) noexcept nogil
 
 
 cdef class Hidden:
@@ -12,18 +31,15 @@ cdef class Hidden:
 
 
 cdef class Tanh(Hidden):
-    cdef Parameter H, d
-    cdef void *xt             # (n_inputs, columns)
-    cdef void *sums           # (n_hidden, columns)
+    cdef Parameter d
+    cdef Weighted by_H
     cdef void *dd
 
 
 cdef class Projected(Hidden):
     cdef Hidden hidden
-    cdef Parameter R
+    cdef Weighted by_R
     cdef Activations inner    # what `hidden` is given; its x and dx are all units'
     cdef Py_ssize_t width     # of v
     cdef void *v              # (K, width) [a | x] or a
-    cdef void *vt             # (width, columns)
-    cdef void *sums           # (m, columns)
     cdef void *dv

@@ -7,7 +7,74 @@ from libc.string cimport memcpy, memset
 
 from nplm._kernels.neural._inputs cimport Activations
 from nplm._kernels.neural._loops cimport Scratch
+from nplm._kernels.neural._products cimport Products
 from nplm._kernels.neural._solvers cimport Parameter, Solver, Step
+
+
+cdef class Weighted:
+    """Products of K vectors and weights by the kernels of the output units.
+
+    No twin: each verb's docstring is its line of NumPy.
+
+    Parameters
+    ----------
+    weights : Parameter
+        (any, n).
+    at : Activations
+        Of the vectors.
+    scratch : Scratch
+        Where memory is taken.
+    """
+
+    def __cinit__(self, Parameter weights, Activations at, Scratch scratch):
+        cdef Py_ssize_t n = weights.columns
+        self.weights, self.columns, self.scoring = weights, at.columns, at.scoring
+        self.loops, self.itemsize = at.loops, at.itemsize
+        self.products = Products(
+            at.tier, scratch, columns=at.columns, n_outputs=n, stride=n,
+            tile_rows=weights.rows, n_slopes=n)
+        self.sums = scratch.numbers(weights.rows * at.columns)
+        self.keep = scratch.numbers(n)
+        if not at.scoring:
+            self.memory = scratch.numbers(weights.rows * n)
+
+    cdef void forward(self, void *v, void *out, Py_ssize_t K) noexcept nogil:
+        """``out = v @ weights.T``"""
+        cdef Py_ssize_t h = self.weights.rows, n = self.weights.columns
+        if n == 0:
+            memset(out, 0, K * h * self.itemsize)
+        elif self.columns == 1 and not self.scoring:
+            self.loops.row_dots(self.weights.values, h, n, v, 0, out)
+        else:
+            self.products.begin(v, NULL, K)
+            self.products.logits(self.weights.values, h, self.sums)
+            if self.columns == 1:
+                memcpy(out, self.sums, h * self.itemsize)
+            else:
+                self.loops.out_of_panels(self.sums, h, K, out, h)
+
+    cdef void backward(
+        self, void *v, void *slopes, void *dv, Py_ssize_t K, Solver solver,
+        const Step *step,
+    ) noexcept nogil:
+        """``dv += slopes @ weights``; then they follow ``slopes.T @ v``.
+
+        v is what `forward` was given last.
+        """
+        cdef Py_ssize_t h = self.weights.rows, n = self.weights.columns
+        if n == 0:
+            return
+        solver.begin_rows(step, self.keep, n + 1, n)  # no bias among them
+        if self.columns == 1:
+            solver.rows(
+                step, self.weights, 0, h, v, slopes, self.keep, dv, self.memory)
+            return
+        self.loops.pack(dv, n, K, n, self.products.dz, self.columns)
+        self.loops.into_panels(slopes, h, K, h, self.sums, self.columns)
+        self.products.gradient(self.weights.values, h, self.sums)
+        self.loops.unpack(self.products.dz, self.columns, K, n, dv, n)
+        solver.tile(
+            step, self.weights, 0, h, self.sums, self.products, self.keep, self.memory)
 
 
 cdef class Hidden:
@@ -43,38 +110,23 @@ cdef class Tanh(Hidden):
     """
 
     def __cinit__(self, Parameter H, Parameter d, Activations at, Scratch scratch):
-        self.H, self.d = H, d
-        if at.columns > 1:
-            self.xt = scratch.numbers(at.n_inputs * at.columns)
-            self.sums = scratch.numbers(at.n_hidden * at.columns)
+        self.d, self.by_H = d, Weighted(H, at, scratch)
         self.dd = scratch.numbers(d.columns)
 
     cdef void forward(self, Activations at, Py_ssize_t K) noexcept nogil:
-        cdef Py_ssize_t h = at.n_hidden, n = at.n_inputs, size = h * at.itemsize, k
-        if at.columns == 1:
-            memset(at.a, 0, size)
-            if n > 0:
-                at.loops.forward_column(self.H.values, h, n, n, at.x, at.a)
-        else:
-            at.loops.transpose(at.x, n, K, n, self.xt, at.columns)
-            if n > 0:  # else the sums stay zero
-                at.loops.forward_tile(
-                    self.H.values, h, n, n, self.xt, at.columns, self.sums)
-            at.loops.transpose(self.sums, at.columns, h, K, at.a, h)
+        cdef Py_ssize_t h = at.n_hidden, k
+        self.by_H.forward(at.x, at.a, K)
         for k in range(K):
-            at.loops.add(<char *>at.a + k * size, self.d.values, h, 1)
+            at.loops.add(<char *>at.a + k * h * at.itemsize, self.d.values, h, 1)
         at.loops.tanh(at.a, K * h)
 
     cdef void backward(
         self, Activations at, Py_ssize_t K, Solver solver, const Step *step,
     ) noexcept nogil:
-        cdef Py_ssize_t h = at.n_hidden, n = at.n_inputs
-        at.loops.tanh_slopes(at.a, at.da, K, h, self.dd)
+        at.loops.tanh_slopes(at.a, at.da, K, at.n_hidden, self.dd)
         solver.vector(step, self.d, self.dd)
-        if n > 0:
-            at.loops.product(
-                False, False, K, n, h, 1, at.da, h, self.H.values, n, 1, at.dx, n)
-            solver.product(step, self.H, at.da, at.x)
+        # To what came past the hidden units.
+        self.by_H.backward(at.x, at.da, at.dx, K, solver, step)
 
 
 cdef class Projected(Hidden):
@@ -102,20 +154,18 @@ cdef class Projected(Hidden):
         self, Hidden hidden, Parameter R, Activations inner, Activations at,
         Scratch scratch,
     ):
-        self.hidden, self.R, self.inner, self.width = hidden, R, inner, R.columns
         if R.rows != at.n_hidden or R.columns not in (
             inner.n_hidden, inner.n_hidden + at.n_inputs,
         ):
             raise ValueError(f"R of shape {R.rows, R.columns}")
+        self.hidden, self.inner, self.width = hidden, inner, R.columns
+        self.by_R = Weighted(R, at, scratch)
         inner.x, inner.dx = at.x, at.dx
         self.v = scratch.numbers(at.batch_size * self.width)
         self.dv = scratch.numbers(at.batch_size * self.width)
-        if at.columns > 1:
-            self.vt = scratch.numbers(self.width * at.columns)
-            self.sums = scratch.numbers(at.n_hidden * at.columns)
 
     cdef void forward(self, Activations at, Py_ssize_t K) noexcept nogil:
-        cdef Py_ssize_t h = self.inner.n_hidden, n = self.width - h, m = at.n_hidden
+        cdef Py_ssize_t h = self.inner.n_hidden, n = self.width - h
         cdef Py_ssize_t size = at.itemsize, k
         cdef char *v = <char *>self.v
         self.hidden.forward(self.inner, K)
@@ -123,25 +173,16 @@ cdef class Projected(Hidden):
             memcpy(v + k * self.width * size, <char *>self.inner.a + k * h * size,
                    h * size)
             memcpy(v + (k * self.width + h) * size, <char *>at.x + k * n * size, n * size)
-        if at.columns == 1:
-            memset(at.a, 0, m * size)
-            at.loops.forward_column(
-                self.R.values, m, self.width, self.width, self.v, at.a)
-        else:
-            at.loops.transpose(self.v, self.width, K, self.width, self.vt, at.columns)
-            at.loops.forward_tile(
-                self.R.values, m, self.width, self.width, self.vt, at.columns, self.sums)
-            at.loops.transpose(self.sums, at.columns, m, K, at.a, m)
+        self.by_R.forward(self.v, at.a, K)
 
     cdef void backward(
         self, Activations at, Py_ssize_t K, Solver solver, const Step *step,
     ) noexcept nogil:
-        cdef Py_ssize_t h = self.inner.n_hidden, n = self.width - h, m = at.n_hidden
+        cdef Py_ssize_t h = self.inner.n_hidden, n = self.width - h
         cdef Py_ssize_t size = at.itemsize, k
         cdef char *dv = <char *>self.dv
-        at.loops.product(False, False, K, self.width, m, 1, at.da, m, self.R.values,
-                         self.width, 0, self.dv, self.width)
-        solver.product(step, self.R, at.da, self.v)
+        memset(dv, 0, K * self.width * size)
+        self.by_R.backward(self.v, at.da, dv, K, solver, step)
         for k in range(K):
             memcpy(<char *>self.inner.da + k * h * size, dv + k * self.width * size,
                    h * size)

@@ -1,5 +1,5 @@
 from nplm._kernels.neural._features cimport Features
-from nplm._kernels.neural._loops cimport Loops, Scratch
+from nplm._kernels.neural._loops cimport Loops, Scratch, Tier
 from nplm._kernels.neural._solvers cimport Parameter, Solver, Step
 
 
@@ -7,6 +7,7 @@ cdef class Activations:
     """What the parts of a network hand each other, for K examples."""
 
     cdef Scratch scratch      # whose memory all parts of a team have
+    cdef Tier tier
     cdef const Loops *loops
     cdef readonly bint scoring
     cdef readonly Py_ssize_t batch_size, columns, itemsize

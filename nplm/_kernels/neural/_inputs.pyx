@@ -38,7 +38,7 @@ cdef class Activations:
     ):
         cdef Py_ssize_t K = batch_size
         self.scratch = scratch
-        self.loops, self.itemsize = tier.loops, tier.itemsize
+        self.tier, self.loops, self.itemsize = tier, tier.loops, tier.itemsize
         self.batch_size = K
         self.scoring = scoring
         # Loops of their own for one example, but with products of bfloat16.

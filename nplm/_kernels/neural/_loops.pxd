@@ -10,16 +10,19 @@ cdef extern from "loops.h" nogil:
                               Py_ssize_t n_outputs, const void *g,
                               Py_ssize_t columns, void *dzt) noexcept nogil
         void (*update_tile)(void *E, Py_ssize_t rows, Py_ssize_t stride,
-                            const void *g, Py_ssize_t columns, Py_ssize_t depth,
-                            const void *z, double rate, const void *keep) noexcept nogil
-        void (*exp_columns)(void *logits, Py_ssize_t rows, Py_ssize_t columns,
-                            void *maximum, void *total) noexcept nogil
-        void (*scale_columns)(void *values, Py_ssize_t rows, Py_ssize_t columns,
-                              const void *factor) noexcept nogil
+                            Py_ssize_t n_outputs, const void *g, Py_ssize_t columns,
+                            Py_ssize_t K, const void *z, double rate,
+                            const void *keep) noexcept nogil
+        void (*exp_columns)(void *logits, Py_ssize_t rows, Py_ssize_t panel_rows,
+                            Py_ssize_t columns, void *maximum,
+                            void *total) noexcept nogil
+        void (*scale_columns)(void *values, Py_ssize_t rows, Py_ssize_t panel_rows,
+                              Py_ssize_t columns, const void *factor) noexcept nogil
         double (*exp_row)(void *values, Py_ssize_t n, double *maximum) noexcept nogil
         void (*tanh)(void *values, Py_ssize_t n) noexcept nogil
         void (*row_dots)(const void *E, Py_ssize_t rows, Py_ssize_t stride,
-                         const void *z, void *logits) noexcept nogil
+                         const void *z, Py_ssize_t rows_ahead,
+                         void *logits) noexcept nogil
         void (*row_updates)(void *E, Py_ssize_t rows, Py_ssize_t stride,
                             const void *z, const void *g, double rate,
                             const void *keep, void *dz) noexcept nogil
@@ -31,6 +34,11 @@ cdef extern from "loops.h" nogil:
         void (*adam)(void *values, const void *gradient, void *first, void *second,
                      Py_ssize_t n, const void *keep, bint keep_each,
                      const Moments *by) noexcept nogil
+        void (*into_panels)(const void *source, Py_ssize_t stride, Py_ssize_t rows,
+                            Py_ssize_t columns, void *to,
+                            Py_ssize_t to_columns) noexcept nogil
+        void (*out_of_panels)(const void *source, Py_ssize_t rows, Py_ssize_t columns,
+                              void *to, Py_ssize_t to_stride) noexcept nogil
         void (*forward_column)(const void *E, Py_ssize_t rows, Py_ssize_t stride,
                                Py_ssize_t n_outputs, const void *z,
                                void *logits) noexcept nogil
@@ -42,6 +50,10 @@ cdef extern from "loops.h" nogil:
         void (*add_targets)(void *slopes, Py_ssize_t first, Py_ssize_t rows,
                             const int *targets, Py_ssize_t K,
                             Py_ssize_t columns) noexcept nogil
+        void (*pack)(const void *source, Py_ssize_t stride, Py_ssize_t rows,
+                     Py_ssize_t columns, void *to, Py_ssize_t panel_rows) noexcept nogil
+        void (*unpack)(const void *source, Py_ssize_t panel_rows, Py_ssize_t rows,
+                       Py_ssize_t columns, void *to, Py_ssize_t stride) noexcept nogil
         void (*raise_maxima "raise")(const void *high, Py_ssize_t n,
                                      double *maxima) noexcept nogil
         void (*add_scaled)(const void *part, const void *factor, Py_ssize_t n,
@@ -84,9 +96,13 @@ cdef extern from "loops.h" nogil:
         void (*product)(const bf16 *A, Py_ssize_t A_stride, const bf16 *B,
                         Py_ssize_t panel, Py_ssize_t rows, Py_ssize_t columns,
                         Py_ssize_t depth, float *C, Py_ssize_t C_stride,
-                        const float *keep, float rate) noexcept nogil
+                        Py_ssize_t C_panel, const float *keep, float rate) noexcept nogil
     bf16 round_bf16(float) noexcept nogil
     Py_ssize_t pair_place(Py_ssize_t r, Py_ssize_t c, Py_ssize_t panel) noexcept nogil
+
+
+cdef enum:
+    LINE = 16  # columns of a panel; rows of E and columns of examples fill up to it
 
 
 cdef class Tier:

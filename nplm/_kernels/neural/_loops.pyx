@@ -8,9 +8,9 @@ import numpy as np
 cdef extern from "bfloat16.h" nogil:
     const Loops *find_loops(const char *tier, bint is_double)
     const Bfloat16 *find_bfloat16(const char *tier)
+    const char *COMPILER
 
 cdef Py_ssize_t ALIGNMENT = 64  # bytes: a cache line, and an AVX-512 vector
-cdef Py_ssize_t LANES = 16      # rows of E and columns of examples fill up to these
 
 
 # -- BLAS ---------------------------------------------------------------------------
@@ -58,7 +58,7 @@ cdef void product_double(
               <double *>c, &lc)
 
 
-# The tier "blas": products of tiles by BLAS, the oracle of the tests.
+# The tier "blas": products of tiles by BLAS, panel by panel, the oracle of the tests.
 
 cdef void forward_float(
     const void *E, Py_ssize_t rows, Py_ssize_t stride, Py_ssize_t n_outputs,
@@ -67,31 +67,42 @@ cdef void forward_float(
     # A column at a time: what BLAS makes of one must not depend on its neighbours.
     cdef char t = b'T'
     cdef int n = <int>n_outputs, m = <int>rows, stride_ = <int>stride
-    cdef int step = <int>columns, k
+    cdef int step = <int>min(columns, <Py_ssize_t>LINE)
+    cdef Py_ssize_t k
     cdef float alpha = 1, beta = 0
-    for k in range(step if m else 0):
-        sgemv(&t, &n, &m, &alpha, <float *>E, &stride_, <float *>zt + k, &step, &beta,
-              <float *>logits + k, &step)
+    for k in range(columns if m else 0):
+        sgemv(&t, &n, &m, &alpha, <float *>E, &stride_,
+              <float *>zt + k // LINE * n_outputs * LINE + k % LINE, &step, &beta,
+              <float *>logits + k // LINE * rows * LINE + k % LINE, &step)
 
 
 cdef void backward_float(
     const void *E, Py_ssize_t rows, Py_ssize_t stride, Py_ssize_t n_outputs,
-    const void *g, Py_ssize_t columns, void *dzt,
+    const void *g, Py_ssize_t columns, void *dz,
 ) noexcept nogil:
-    product_float(True, False, n_outputs, columns, rows, 1, E, stride, g, columns, 1,
-                  dzt, columns)
+    cdef Py_ssize_t i, k
+    for i in range(0, n_outputs, 16):
+        for k in range(0, columns, 16):
+            product_float(
+                True, False, LINE, min(<Py_ssize_t>LINE, n_outputs - i), rows, 1,
+                <float *>g + k * rows, LINE, <float *>E + i, stride, 1,
+                <float *>dz + i * columns + k * LINE, LINE)
 
 
 cdef void update_float(
-    void *E, Py_ssize_t rows, Py_ssize_t stride, const void *g, Py_ssize_t columns,
-    Py_ssize_t depth, const void *z, double rate, const void *keep,
+    void *E, Py_ssize_t rows, Py_ssize_t stride, Py_ssize_t n_outputs, const void *g,
+    Py_ssize_t columns, Py_ssize_t K, const void *z, double rate, const void *keep,
 ) noexcept nogil:
-    cdef Py_ssize_t i, j
+    cdef Py_ssize_t i, j, k
     for j in range(rows):
-        for i in range(stride):
+        for i in range(n_outputs):
             (<float *>E)[j * stride + i] *= (<float *>keep)[i]
-    product_float(False, False, rows, stride, depth, rate, g, columns, z, stride, 1, E,
-                  stride)
+    for i in range(0, n_outputs, 16):
+        for k in range(0, K, 16):
+            product_float(
+                False, False, rows, min(<Py_ssize_t>LINE, n_outputs - i),
+                min(<Py_ssize_t>LINE, K - k), rate, <float *>g + k * rows, LINE,
+                <float *>z + i * columns + k * LINE, LINE, 1, <float *>E + i, stride)
 
 
 cdef void forward_double(
@@ -101,31 +112,42 @@ cdef void forward_double(
     # A column at a time: what BLAS makes of one must not depend on its neighbours.
     cdef char t = b'T'
     cdef int n = <int>n_outputs, m = <int>rows, stride_ = <int>stride
-    cdef int step = <int>columns, k
+    cdef int step = <int>min(columns, <Py_ssize_t>LINE)
+    cdef Py_ssize_t k
     cdef double alpha = 1, beta = 0
-    for k in range(step if m else 0):
-        dgemv(&t, &n, &m, &alpha, <double *>E, &stride_, <double *>zt + k, &step, &beta,
-              <double *>logits + k, &step)
+    for k in range(columns if m else 0):
+        dgemv(&t, &n, &m, &alpha, <double *>E, &stride_,
+              <double *>zt + k // LINE * n_outputs * LINE + k % LINE, &step, &beta,
+              <double *>logits + k // LINE * rows * LINE + k % LINE, &step)
 
 
 cdef void backward_double(
     const void *E, Py_ssize_t rows, Py_ssize_t stride, Py_ssize_t n_outputs,
-    const void *g, Py_ssize_t columns, void *dzt,
+    const void *g, Py_ssize_t columns, void *dz,
 ) noexcept nogil:
-    product_double(True, False, n_outputs, columns, rows, 1, E, stride, g, columns, 1,
-                   dzt, columns)
+    cdef Py_ssize_t i, k
+    for i in range(0, n_outputs, 16):
+        for k in range(0, columns, 16):
+            product_double(
+                True, False, LINE, min(<Py_ssize_t>LINE, n_outputs - i), rows, 1,
+                <double *>g + k * rows, LINE, <double *>E + i, stride, 1,
+                <double *>dz + i * columns + k * LINE, LINE)
 
 
 cdef void update_double(
-    void *E, Py_ssize_t rows, Py_ssize_t stride, const void *g, Py_ssize_t columns,
-    Py_ssize_t depth, const void *z, double rate, const void *keep,
+    void *E, Py_ssize_t rows, Py_ssize_t stride, Py_ssize_t n_outputs, const void *g,
+    Py_ssize_t columns, Py_ssize_t K, const void *z, double rate, const void *keep,
 ) noexcept nogil:
-    cdef Py_ssize_t i, j
+    cdef Py_ssize_t i, j, k
     for j in range(rows):
-        for i in range(stride):
+        for i in range(n_outputs):
             (<double *>E)[j * stride + i] *= (<double *>keep)[i]
-    product_double(False, False, rows, stride, depth, rate, g, columns, z, stride, 1, E,
-                   stride)
+    for i in range(0, n_outputs, 16):
+        for k in range(0, K, 16):
+            product_double(
+                False, False, rows, min(<Py_ssize_t>LINE, n_outputs - i),
+                min(<Py_ssize_t>LINE, K - k), rate, <double *>g + k * rows, LINE,
+                <double *>z + i * columns + k * LINE, LINE, 1, <double *>E + i, stride)
 
 
 cdef void forward_column_float(
@@ -144,30 +166,34 @@ cdef void forward_column_double(
 
 # -- tiers --------------------------------------------------------------------------
 
-cdef Loops tables[4][2]
-cdef list NAMES = ["avx512", "avx2", "plain", "blas"]  # fastest first
+# Of all processors, fastest first; which of them this one has, find_loops knows.
+cdef enum:
+    BLAS = 4
+    N_TIERS = 5
+cdef list NAMES = ["avx512", "avx2", "neon", "plain", "blas"]
+cdef Loops tables[N_TIERS][2]
 
 
 cdef void make_tables() noexcept:
     cdef const Loops *found
     cdef int tier, is_double
     for is_double in range(2):
-        for tier in range(4):
-            name = (NAMES[tier] if tier < 3 else "plain").encode()
+        for tier in range(N_TIERS):
+            name = NAMES[tier].encode() if tier != BLAS else b"plain"
             found = find_loops(name, is_double)
             if found == NULL:
                 continue
             tables[tier][is_double] = found[0]
             tables[tier][is_double].product = (
                 product_double if is_double else product_float)
-    tables[3][0].forward_tile = forward_float
-    tables[3][0].forward_column = forward_column_float
-    tables[3][0].backward_tile = backward_float
-    tables[3][0].update_tile = update_float
-    tables[3][1].forward_tile = forward_double
-    tables[3][1].forward_column = forward_column_double
-    tables[3][1].backward_tile = backward_double
-    tables[3][1].update_tile = update_double
+    tables[BLAS][0].forward_tile = forward_float
+    tables[BLAS][0].forward_column = forward_column_float
+    tables[BLAS][0].backward_tile = backward_float
+    tables[BLAS][0].update_tile = update_float
+    tables[BLAS][1].forward_tile = forward_double
+    tables[BLAS][1].forward_column = forward_column_double
+    tables[BLAS][1].backward_tile = backward_double
+    tables[BLAS][1].update_tile = update_double
 
 
 make_tables()
@@ -186,7 +212,15 @@ def available_tiers(str precision="float32"):
                 if find_bfloat16(tier.encode()) != NULL]
     cdef int is_double = precision == "float64"
     cdef int i
-    return [NAMES[i] for i in range(4) if tables[i][is_double].tanh != NULL]
+    return [NAMES[i] for i in range(N_TIERS) if tables[i][is_double].tanh != NULL]
+
+
+def compiler():
+    """Name and version of the compiler that built these kernels.
+
+    No twin: NumPy's is another.
+    """
+    return COMPILER.decode()
 
 
 cdef class Tier:
@@ -229,7 +263,7 @@ def row_stride(Py_ssize_t n_outputs):
 
     No twin: NumPy's rows are as long as they are.
     """
-    return round_up(n_outputs, LANES)
+    return round_up(n_outputs, LINE)
 
 
 cdef class Scratch:

@@ -3,18 +3,22 @@ from nplm._kernels.neural._loops cimport Bfloat16, Loops, bf16
 
 cdef class Products:
     cdef const Loops *loops
-    cdef Py_ssize_t columns, stride, n_outputs
-    cdef void *z                  # (K, stride) [a | x | 1 | 0 ...]
-    cdef void *zt                 # (stride, columns)
+    cdef Py_ssize_t columns, stride, n_outputs, n_slopes, itemsize
+    cdef Py_ssize_t n_whole       # numbers of a row before those copied to `rest`
+    cdef void *rest               # (tile_rows, LINE)
+    cdef void *z                  # (columns, stride), in panels
+    cdef void *zt                 # (n_outputs, columns), in panels
+    cdef void *dz                 # (columns, stride), in panels
     cdef void begin(self, void *z, void *zt, Py_ssize_t K) noexcept nogil
     cdef void logits(self, void *E, Py_ssize_t rows, void *logits) noexcept nogil
     cdef void slopes(
-        self, void *p, void *factor, Py_ssize_t first, Py_ssize_t rows,
-        const int *targets, Py_ssize_t K) noexcept nogil
-    cdef void gradient(self, void *E, Py_ssize_t rows, void *g, void *dzt) noexcept nogil
+        self, void *p, void *factors, Py_ssize_t chunk, Py_ssize_t first,
+        Py_ssize_t rows, const int *targets, Py_ssize_t K) noexcept nogil
+    cdef void gradient(self, void *E, Py_ssize_t rows, void *g) noexcept nogil
     cdef void update(
         self, void *E, Py_ssize_t rows, void *g, Py_ssize_t K, double rate,
         void *keep) noexcept nogil
+    cdef void end(self, void *dzt) noexcept nogil
 
 
 cdef class Bfloat16Products(Products):

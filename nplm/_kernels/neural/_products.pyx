@@ -1,11 +1,15 @@
 """The matrix products of a tile of words: logits, gradient, update.
 
-Each multiplies by what `begin` was given, the z = [a | x | 1] of K examples, both
-ways round. The slopes g are dL/dy of a tile, (rows, columns).
+Each multiplies by what `begin` was given, the z = [a | x | 1] of K examples. The
+logits of a tile, and the slopes g = dL/dy in their place, are (rows, columns) in
+panels: 16 columns lie together, row after row. What a product reads again and again
+is then one stretch of memory, whatever the length of a row.
 """
 
+from libc.string cimport memcpy, memset
+
 from nplm._kernels.neural._loops cimport (
-    PANEL, Scratch, Tier, bf16, pair_place, round_bf16, round_up,
+    LINE, PANEL, Scratch, Tier, bf16, pair_place, round_bf16, round_up,
 )
 
 
@@ -23,24 +27,43 @@ cdef class Products:
     columns : int
         K rounded up to whole vectors.
     n_outputs, stride : int
-        Parameters of an output row, and the same rounded up.
+        Parameters of a row of E, and where the next begins: a multiple of 16 further
+        on, or else what is left of the rows is copied to and fro.
     tile_rows : int
-        Words of a tile.
+        Rows of a tile at most.
+    n_slopes : int, optional
+        Numbers of z whose slopes are of use: all but the constant 1 by default.
     """
 
     def __cinit__(
         self, Tier tier, Scratch scratch, *, Py_ssize_t columns, Py_ssize_t n_outputs,
-        Py_ssize_t stride, Py_ssize_t tile_rows,
+        Py_ssize_t stride, Py_ssize_t tile_rows, Py_ssize_t n_slopes=-1,
     ):
-        self.loops = tier.loops
+        cdef Py_ssize_t rows = round_up(stride, LINE)
+        self.loops, self.itemsize = tier.loops, tier.itemsize
         self.columns, self.n_outputs, self.stride = columns, n_outputs, stride
+        self.n_slopes = n_outputs - 1 if n_slopes < 0 else n_slopes
+        self.n_whole = n_outputs if rows == stride else rows - LINE
+        if columns > 1:
+            self.z = scratch.numbers(rows * columns)
+            self.zt = scratch.numbers(n_outputs * columns)
+            self.dz = scratch.numbers(rows * columns)
+        if rows > stride:
+            self.rest = scratch.numbers(tile_rows * LINE)
 
     cdef void begin(self, void *z, void *zt, Py_ssize_t K) noexcept nogil:
-        """What all tiles of a mini-batch multiply."""
-        self.z, self.zt = z, zt
+        """Take z, (K, stride), which all tiles of a mini-batch multiply.
+
+        And the same transposed, which only some products need.
+        """
+        if self.columns == 1:
+            self.z = z
+            return
+        self.loops.pack(z, self.stride, K, self.stride, self.z, self.columns)
+        self.loops.into_panels(z, self.stride, K, self.n_outputs, self.zt, self.columns)
 
     cdef void logits(self, void *E, Py_ssize_t rows, void *logits) noexcept nogil:
-        """``logits[:] = E @ z.T``."""
+        """``logits[:] = E @ z.T``, in panels."""
         if self.columns == 1:
             self.loops.forward_column(
                 E, rows, self.stride, self.n_outputs, self.z, logits)
@@ -49,24 +72,55 @@ cdef class Products:
                 E, rows, self.stride, self.n_outputs, self.zt, self.columns, logits)
 
     cdef void slopes(
-        self, void *p, void *factor, Py_ssize_t first, Py_ssize_t rows,
-        const int *targets, Py_ssize_t K,
+        self, void *p, void *factors, Py_ssize_t chunk, Py_ssize_t first,
+        Py_ssize_t rows, const int *targets, Py_ssize_t K,
     ) noexcept nogil:
-        """``g = factor * p``, in its place, and 1 more for each target."""
-        self.loops.scale_columns(p, rows, self.columns, factor)
+        """``g = factor * p``, in its place, and 1 more for each target.
+
+        Each chunk of rows has factors of its own, (columns,).
+        """
+        cdef Py_ssize_t size = self.itemsize, i
+        for i in range((rows + chunk - 1) // chunk):
+            self.loops.scale_columns(
+                <char *>p + i * chunk * LINE * size, min(chunk, rows - i * chunk), rows,
+                self.columns, <char *>factors + i * self.columns * size)
         self.loops.add_targets(p, first, rows, targets, K, self.columns)
 
-    cdef void gradient(self, void *E, Py_ssize_t rows, void *g, void *dzt) noexcept nogil:
-        """``dzt += E.T @ g``."""
-        # dL/dz of the constant 1, the last of z, is of no use: one row less.
+    cdef void gradient(self, void *E, Py_ssize_t rows, void *g) noexcept nogil:
+        """``dz += g.T @ E``, for `end` to give."""
+        cdef Py_ssize_t whole = self.n_whole, size = self.itemsize
         self.loops.backward_tile(
-            E, rows, self.stride, self.n_outputs - 1, g, self.columns, dzt)
+            E, rows, self.stride, min(whole, self.n_slopes), g, self.columns, self.dz)
+        if whole < self.n_outputs:
+            self.loops.pack(<char *>E + whole * size, self.stride, rows,
+                            self.n_outputs - whole, self.rest, rows)
+            self.loops.backward_tile(
+                self.rest, rows, LINE, self.n_slopes - whole, g, self.columns,
+                <char *>self.dz + whole * self.columns * size)
 
     cdef void update(
         self, void *E, Py_ssize_t rows, void *g, Py_ssize_t K, double rate, void *keep,
     ) noexcept nogil:
         """``E[:] = keep * E + rate * g @ z``."""
-        self.loops.update_tile(E, rows, self.stride, g, self.columns, K, self.z, rate, keep)
+        cdef Py_ssize_t whole = self.n_whole, size = self.itemsize
+        cdef char *rest = <char *>E + whole * size
+        self.loops.update_tile(
+            E, rows, self.stride, whole, g, self.columns, K, self.z, rate, keep)
+        if whole < self.n_outputs:
+            self.loops.pack(
+                rest, self.stride, rows, self.n_outputs - whole, self.rest, rows)
+            self.loops.update_tile(
+                self.rest, rows, LINE, self.n_outputs - whole, g, self.columns, K,
+                <char *>self.z + whole * self.columns * size, rate,
+                <char *>keep + whole * size)
+            self.loops.unpack(
+                self.rest, rows, rows, self.n_outputs - whole, rest, self.stride)
+
+    cdef void end(self, void *dzt) noexcept nogil:
+        """``dzt[:] = dz.T``, the sum of all gradients, row-major."""
+        self.loops.out_of_panels(
+            self.dz, self.columns, self.stride, dzt, self.columns)
+        memset(self.dz, 0, self.stride * self.columns * self.itemsize)
 
 
 cdef class Bfloat16Products(Products):
@@ -77,7 +131,7 @@ cdef class Bfloat16Products(Products):
 
     def __cinit__(
         self, Tier tier, Scratch scratch, *, Py_ssize_t columns, Py_ssize_t n_outputs,
-        Py_ssize_t stride, Py_ssize_t tile_rows,
+        Py_ssize_t stride, Py_ssize_t tile_rows, **options,
     ):
         cdef Py_ssize_t R = round_up(tile_rows, PANEL)
         cdef Py_ssize_t D = round_up(stride, PANEL)
@@ -104,36 +158,44 @@ cdef class Bfloat16Products(Products):
             <float *>E, self.stride, rows, self.stride, self.left_E, self.D)
         self.bfloat16.product(
             self.left_E, self.D, self.right_zt, self.D * PANEL, rows, self.columns,
-            self.n_outputs, <float *>logits, self.columns, NULL, 0)
+            self.n_outputs, <float *>logits, LINE, rows * LINE, NULL, 0)
 
     cdef void slopes(
-        self, void *p, void *factor, Py_ssize_t first, Py_ssize_t rows,
-        const int *targets, Py_ssize_t K,
+        self, void *p, void *factors, Py_ssize_t chunk, Py_ssize_t first,
+        Py_ssize_t rows, const int *targets, Py_ssize_t K,
     ) noexcept nogil:
+        """Of a tile that is one chunk."""
         cdef float *rounded_of = <float *>p
         cdef Py_ssize_t k, row
         cdef bf16 slope
         self.bfloat16.pack_scaled(
-            rounded_of, rows, self.columns, <float *>factor, self.left_g, self.N,
+            rounded_of, rows, self.columns, <float *>factors, self.left_g, self.N,
             self.right_g, self.R * PANEL)
         for k in range(K):
             row = targets[k] - first
             if 0 <= row < rows:
                 slope = round_bf16(
-                    rounded_of[row * self.columns + k] * (<float *>factor)[k] + 1)
+                    rounded_of[(k // LINE * rows + row) * LINE + k % LINE]
+                    * (<float *>factors)[k] + 1)
                 self.left_g[row * self.N + k] = slope
                 self.right_g[pair_place(row, k, self.R * PANEL)] = slope
 
-    cdef void gradient(self, void *E, Py_ssize_t rows, void *g, void *dzt) noexcept nogil:
+    cdef void gradient(self, void *E, Py_ssize_t rows, void *g) noexcept nogil:
+        """``dz.T += E.T @ g``, row-major as it is given."""
         self.bfloat16.pack_columns(
             <float *>E, self.stride, rows, self.stride, self.left_E, self.R)
         self.bfloat16.product(
             self.left_E, self.R, self.right_g, self.R * PANEL, self.n_outputs - 1,
-            self.columns, rows, <float *>dzt, self.columns, self.ones, 1)
+            self.columns, rows, <float *>self.dz, self.columns, LINE, self.ones, 1)
 
     cdef void update(
         self, void *E, Py_ssize_t rows, void *g, Py_ssize_t K, double rate, void *keep,
     ) noexcept nogil:
         self.bfloat16.product(
             self.left_g, self.N, self.right_z, self.N * PANEL, rows, self.stride,
-            self.columns, <float *>E, self.stride, <float *>keep, <float>rate)
+            self.columns, <float *>E, self.stride, LINE, <float *>keep, <float>rate)
+
+    cdef void end(self, void *dzt) noexcept nogil:
+        cdef Py_ssize_t n_bytes = self.stride * self.columns * self.itemsize
+        memcpy(dzt, self.dz, n_bytes)
+        memset(self.dz, 0, n_bytes)

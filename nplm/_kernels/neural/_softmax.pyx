@@ -7,21 +7,27 @@ need to share before the backward pass, and dL/dz all they need to add up after 
 
 Words are taken a tile at a time: logits, their maximum and exponentials are
 computed while the tile is in cache, and the exponentials are kept for the
-backward pass (to compute them again would cost a third of the time).
+backward pass (to compute them again would cost a third of the time). How many words
+make a tile depends on the processor's caches; so that no bit of a result does, the
+maximum and the sum are those of a chunk of words, of which a tile has some.
 """
 
 from libc.math cimport INFINITY, exp
-from libc.string cimport memset
+from libc.string cimport memcpy, memset
 
 from nplm._kernels.neural._inputs cimport Activations
 from nplm._kernels.neural._features cimport Gatherer
-from nplm._kernels.neural._loops cimport Scratch, Tier
+from nplm._kernels.neural._loops cimport LINE, Scratch, Tier
 from nplm._kernels.neural._output cimport Rows
 from nplm._kernels.neural._products cimport Bfloat16Products, Products
 from nplm._kernels.neural._solvers cimport Solver, Step
 
+from nplm._kernels.neural import _caches
+
 cdef enum:
-    PIECE = 1 << 18  # bytes of E
+    PIECE = 1 << 18          # bytes of E
+    BFLOAT16_TILE = 192      # whose processors have large caches
+    AHEAD = 8                # rows, when they come from memory
 
 
 cdef class Softmax(Rows):
@@ -41,39 +47,51 @@ cdef class Softmax(Rows):
         Who trains. Scoring, which has none, needs one tile of exponentials instead of
         all words'.
     start_row : int
-        Where the update of one example begins: threads that share the rows begin far
+        Where an update begins: threads that share the rows begin far
         apart, for two that write to the same cache lines at the same time are no
         faster than one.
-    tile_rows : int
-        Words of a tile, so that its rows and exponentials stay in cache.
     **options
         Of `Rows`.
     """
 
     def __cinit__(
         self, Tier tier, Scratch scratch, Activations at, *args, Py_ssize_t n_words,
-        Solver solver, Py_ssize_t start_row=0, Py_ssize_t tile_rows=192, **options,
+        Solver solver, Py_ssize_t start_row=0, **options,
     ):
         cdef Py_ssize_t columns = at.columns
         if not 0 <= start_row <= n_words:
             raise ValueError(f"start_row={start_row} is none of {n_words} rows")
         self.start_row = start_row
+        caches = _caches.found()
+        row_bytes = self.stride * self.itemsize
+        # The processor foresees one stream from its cache well enough, but not from
+        # memory; asked for too early, lines of a small matrix drive each other out.
+        self.rows_ahead = 0 if caches.holds(n_words * row_bytes) else AHEAD
+        rounded = tier.bfloat16 != NULL and columns > 1
         # One example at a time trains in one pass over all rows: one tile.
         alone = columns == 1 and not at.scoring
-        self.tile_rows = max(1, n_words if alone else min(tile_rows, n_words))
+        if alone:
+            tile_rows = chunk = max(1, n_words)
+        elif rounded:  # a tile's gradient is a sum of its own: its bits are too
+            tile_rows = chunk = BFLOAT16_TILE
+        else:
+            tile_rows, chunk = caches.tile_rows(row_bytes), _caches.CHUNK
+        self.tile_rows, self.chunk = tile_rows, chunk
         self.n_tiles = (n_words + self.tile_rows - 1) // self.tile_rows
+        self.n_chunks = (n_words + self.chunk - 1) // self.chunk
+        self.start_tile = start_row // self.tile_rows
         self.piece = max(1, PIECE // (self.stride * self.itemsize * 8)) * 8
         # One example at a time waits for the weights: bfloat16 has nothing to gain.
-        rounded = tier.bfloat16 != NULL and columns > 1
         kind = Bfloat16Products if rounded else Products
         self.products = kind(
             tier, scratch, columns=columns, n_outputs=self.n_outputs, stride=self.stride,
             tile_rows=self.tile_rows)
         self.p = scratch.numbers(
-            columns * (self.tile_rows if at.scoring else max(1, n_words)))
-        self.tile_max = scratch.numbers(self.n_tiles * self.wide)
-        self.tile_sum = scratch.numbers(self.n_tiles * self.wide)
-        self.factor = scratch.numbers(self.wide)
+            columns * (min(self.tile_rows, max(1, n_words)) if at.scoring
+                       else max(1, n_words)))
+        self.highs = scratch.numbers(self.n_chunks * self.wide)
+        self.sums = scratch.numbers(self.n_chunks * self.wide)
+        self.factors = scratch.numbers(self.tile_rows // self.chunk * self.wide)
         self.targets = <int *>scratch.bytes(at.batch_size * sizeof(int))
         if solver is not None:
             most = self.piece if alone else self.tile_rows
@@ -88,13 +106,11 @@ cdef class Softmax(Rows):
             sum = np.exp(y - high[:, None]).sum(axis=1)
             target = y[np.arange(K), words - first]
 
-        In training the exponentials (relative to their tile's maximum) stay in p.
+        In training the exponentials (relative to their chunk's maximum) stay in p.
         """
         cdef Py_ssize_t columns = self.columns, size = self.itemsize
-        cdef Py_ssize_t tile, first, rows, k
+        cdef Py_ssize_t tile, first, rows, i, k
         cdef char *p
-        cdef char *high
-        cdef char *total
         for k in range(K):
             self.targets[k] = self.at.words[k] - <int>self.first
             self.own.target[k] = -INFINITY
@@ -105,29 +121,41 @@ cdef class Softmax(Rows):
             return
         self.products.begin(self.z, self.zt, K)
         for tile in range(self.n_tiles):
-            first = tile * self.tile_rows
+            first = (self.start_tile + tile) % self.n_tiles * self.tile_rows
             rows = min(self.tile_rows, self.n_words - first)
             p = <char *>self.p + (0 if self.at.scoring else first * columns * size)
-            high = <char *>self.tile_max + tile * self.wide * size
-            total = <char *>self.tile_sum + tile * self.wide * size
             self.products.logits(self.row_of(first), rows, p)
             if logits != NULL:
-                self.loops.transpose(
-                    p, columns, rows, K, <char *>logits + first * size, self.n_words)
+                if columns == 1:
+                    memcpy(<char *>logits + first * size, p, rows * size)
+                else:
+                    self.loops.out_of_panels(
+                        p, rows, K, <char *>logits + first * size, self.n_words)
             self.loops.choose(
                 p, first, rows, self.targets, K, columns, self.own.target)
-            if columns == 1:
-                self.loops.exp_column(p, rows, high, total)
-            else:
-                self.loops.exp_columns(p, rows, columns, high, total)
-            self.loops.raise_maxima(high, K, self.own.high)
-        for tile in range(self.n_tiles):
+            for i in range((rows + self.chunk - 1) // self.chunk):
+                self.exponentials(p, first, i * self.chunk, rows, K)
+        for i in range(self.n_chunks):
             self.loops.exp_differences(
-                <char *>self.tile_max + tile * self.wide * size, self.own.high, self.wide,
-                self.factor)
+                <char *>self.highs + i * self.wide * size, self.own.high, self.wide,
+                self.factors)
             self.loops.add_scaled(
-                <char *>self.tile_sum + tile * self.wide * size, self.factor, K,
-                self.own.sum)
+                <char *>self.sums + i * self.wide * size, self.factors, K, self.own.sum)
+
+    cdef void exponentials(
+        self, char *p, Py_ssize_t first, Py_ssize_t start, Py_ssize_t rows, Py_ssize_t K,
+    ) noexcept nogil:
+        """Those of the chunk that starts so far into the tile p, and their totals."""
+        cdef Py_ssize_t size = self.itemsize, some = min(self.chunk, rows - start)
+        cdef Py_ssize_t at = (first + start) // self.chunk * self.wide * size
+        cdef char *high = <char *>self.highs + at
+        cdef char *total = <char *>self.sums + at
+        if self.columns == 1:
+            self.loops.exp_column(p + start * size, some, high, total)
+        else:
+            self.loops.exp_columns(
+                p + start * LINE * size, some, rows, self.columns, high, total)
+        self.loops.raise_maxima(high, K, self.own.high)
 
     cdef double logit(self, Py_ssize_t k, int word) noexcept nogil:
         """Equivalent to ``E[word - first] @ z[k]``; never of bfloat16."""
@@ -136,9 +164,9 @@ cdef class Softmax(Rows):
         cdef double wide
         cdef float narrow
         if self.itemsize == sizeof(double):
-            self.loops.row_dots(row, 1, self.stride, z, &wide)
+            self.loops.row_dots(row, 1, self.stride, z, 0, &wide)
             return wide
-        self.loops.row_dots(row, 1, self.stride, z, &narrow)
+        self.loops.row_dots(row, 1, self.stride, z, 0, &narrow)
         return narrow
 
     cdef void forward_one(self) noexcept nogil:
@@ -148,8 +176,9 @@ cdef class Softmax(Rows):
             return
         self.loops.row_dots(
             self.row_of(start), self.n_words - start, self.stride, self.z,
-            <char *>self.p + start * size)
-        self.loops.row_dots(self.row_of(0), start, self.stride, self.z, self.p)
+            self.rows_ahead, <char *>self.p + start * size)
+        self.loops.row_dots(
+            self.row_of(0), start, self.stride, self.z, self.rows_ahead, self.p)
         self.loops.choose(
             self.p, 0, self.n_words, self.targets, 1, 1, self.own.target)
         self.own.sum[0] = self.loops.exp_row(self.p, self.n_words, &self.row_max)
@@ -166,25 +195,32 @@ cdef class Softmax(Rows):
             dz = g @ E
             E[:] = E + rate * g.T @ z - decay * E (but for the bias)
         """
-        cdef Py_ssize_t columns = self.columns, size = self.itemsize, tile, first, rows
+        cdef Py_ssize_t columns = self.columns, size = self.itemsize
+        cdef Py_ssize_t tile, first, rows, i
         cdef char *p
+        cdef char *factor
         solver.begin_rows(step, self.keep, self.n_outputs, self.stride)
         memset(self.slopes, 0, self.n_slopes * size)
         if columns == 1:
             self.backward_one(solver, step)
             return
         for tile in range(self.n_tiles):
-            first = tile * self.tile_rows
+            first = (self.start_tile + tile) % self.n_tiles * self.tile_rows
             rows = min(self.tile_rows, self.n_words - first)
             p = <char *>self.p + first * columns * size
-            self.loops.exp_differences(
-                <char *>self.tile_max + tile * self.wide * size, self.all.high, columns,
-                self.factor)
-            self.loops.share(self.factor, self.all.sum, K, columns)
-            self.products.slopes(p, self.factor, first, rows, self.targets, K)
-            self.products.gradient(self.row_of(first), rows, p, self.slopes)
+            for i in range((rows + self.chunk - 1) // self.chunk):
+                factor = <char *>self.factors + i * columns * size
+                self.loops.exp_differences(
+                    <char *>self.highs
+                    + (first // self.chunk + i) * self.wide * size,
+                    self.all.high, columns, factor)
+                self.loops.share(factor, self.all.sum, K, columns)
+            self.products.slopes(
+                p, self.factors, self.chunk, first, rows, self.targets, K)
+            self.products.gradient(self.row_of(first), rows, p)
             solver.tile(step, self.E, self.row + first, rows, p, self.products,
                         self.keep, self.memory)
+        self.products.end(self.slopes)
 
     cdef void backward_one(self, Solver solver, const Step *step) noexcept nogil:
         """`backward` for one example: each row of E is read and written once.

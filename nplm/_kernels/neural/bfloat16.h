@@ -54,7 +54,8 @@ static void pack_scaled_plain(const float *from, int64_t rows, int64_t columns,
                               bf16 *right, int64_t panel) {
   for (int64_t r = 0; r < (rows + PANEL - 1) / PANEL * PANEL; r++)
     for (int64_t c = 0; c < columns; c++) {
-      bf16 value = r < rows ? round_bf16(from[r * columns + c] * factor[c]) : 0;
+      bf16 value = r < rows ? round_bf16(from[c / LINE * rows * LINE + r * LINE + c % LINE] *
+                                       factor[c]) : 0;
       right[pair_place(r, c, panel)] = value;
       if (r < rows) left[r * left_stride + c] = value;
     }

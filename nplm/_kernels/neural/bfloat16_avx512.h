@@ -45,14 +45,14 @@ static void pack_scaled_avx512(const float *from, int64_t rows, int64_t columns,
       __m512 low = _mm512_setzero_ps(), high = low;
       __m512 scale = _mm512_loadu_ps(factor + c);
       bf16 *at = left + r * left_stride + c;
-      __builtin_prefetch(from + r * columns + c + AHEAD);
-      __builtin_prefetch(from + (r + 1) * columns + c + AHEAD);
+      __builtin_prefetch(from + c * rows + r * LINE + AHEAD);
+      __builtin_prefetch(from + c * rows + (r + 1) * LINE + AHEAD);
       if (r < rows) {
-        low = _mm512_loadu_ps(from + r * columns + c) * scale;
+        low = _mm512_loadu_ps(from + c * rows + r * LINE) * scale;
         _mm256_storeu_si256((__m256i *)at, (__m256i)_mm512_cvtneps_pbh(low));
       }
       if (r + 1 < rows) {
-        high = _mm512_loadu_ps(from + (r + 1) * columns + c) * scale;
+        high = _mm512_loadu_ps(from + c * rows + (r + 1) * LINE) * scale;
         _mm256_storeu_si256((__m256i *)(at + left_stride),
                             (__m256i)_mm512_cvtneps_pbh(high));
       }
@@ -83,7 +83,8 @@ static void pack_columns_avx512(const float *from, int64_t stride, int64_t rows,
 
 INLINE void block_bf16(const int rows, const int vectors, const bf16 *A,
                        int64_t A_stride, const bf16 *B, int64_t depth, float *C,
-                       int64_t C_stride, const float *keep, float rate) {
+                       int64_t C_stride, int64_t C_panel, const float *keep,
+                       float rate) {
   __m512 sum[12][2];
   UNROLL for (int r = 0; r < rows; r++) {
     UNROLL for (int v = 0; v < vectors; v++) {
@@ -98,7 +99,11 @@ INLINE void block_bf16(const int rows, const int vectors, const bf16 *A,
     UNROLL for (int r = 0; r < rows; r++) {
       int32_t pair;
       memcpy(&pair, A + r * A_stride + d, 4);
-      __m512bh e = (__m512bh)_mm512_set1_epi32(pair);
+      __m512i pairs = _mm512_set1_epi32(pair);
+#ifdef __clang__
+      __asm__("" : "+v"(pairs)); /* else clang 16 crashes, simplifying this for ever */
+#endif
+      __m512bh e = (__m512bh)pairs;
       UNROLL for (int v = 0; v < vectors; v++) {
         sum[r][v] = _mm512_dpbf16_ps(sum[r][v], e, x[v]);
       }
@@ -106,7 +111,7 @@ INLINE void block_bf16(const int rows, const int vectors, const bf16 *A,
   }
   UNROLL for (int r = 0; r < rows; r++) {
     UNROLL for (int v = 0; v < vectors; v++) {
-      float *at = C + r * C_stride + v * 16;
+      float *at = C + r * C_stride + v * C_panel;
       __m512 value = sum[r][v];
       if (keep != NULL)
         value = _mm512_loadu_ps(at) * _mm512_loadu_ps(keep + v * 16) + rate * value;
@@ -118,10 +123,11 @@ INLINE void block_bf16(const int rows, const int vectors, const bf16 *A,
 static void product_avx512(const bf16 *A, int64_t A_stride, const bf16 *B,
                            int64_t panel, int64_t rows, int64_t columns,
                            int64_t depth, float *C, int64_t C_stride,
-                           const float *keep, float rate) {
+                           int64_t C_panel, const float *keep, float rate) {
 #define CALL(R, N)                                                             \
   block_bf16(R, N, A + r * A_stride, A_stride, B + c / PANEL * panel, depth,   \
-             C + r * C_stride + c, C_stride, keep == NULL ? NULL : keep + c, rate)
+             C + r * C_stride + c / LINE * C_panel, C_stride, C_panel,            \
+             keep == NULL ? NULL : keep + c, rate)
   for (int64_t c = 0; c < columns; c += PANEL) {
     int64_t r = 0;
     if (c + PANEL <= columns) {

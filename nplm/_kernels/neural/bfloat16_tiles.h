@@ -8,7 +8,7 @@
 static void AMX(product)(const bf16 *A, int64_t A_stride, const bf16 *B,
                          int64_t panel, int64_t rows, int64_t columns,
                          int64_t depth, float *C, int64_t C_stride,
-                         const float *keep, float rate) {
+                         int64_t C_panel, const float *keep, float rate) {
   float block[32][32] __attribute__((aligned(64)));
   TILES_BEGIN
   for (int64_t c0 = 0; c0 < columns; c0 += 32) {
@@ -37,12 +37,12 @@ static void AMX(product)(const bf16 *A, int64_t A_stride, const bf16 *B,
           if (wide) TILE_PRODUCT(3, 5, 7);
         }
       }
-      float *at = C + r0 * C_stride + c0;
+      float *at = C + r0 * C_stride + c0 / LINE * C_panel;
       if (keep == NULL && n_rows == 32 && n_columns == 32) {
         TILE_STORE(0, at, C_stride * 4);
-        TILE_STORE(1, at + 16, C_stride * 4);
+        TILE_STORE(1, at + C_panel, C_stride * 4);
         TILE_STORE(2, at + 16 * C_stride, C_stride * 4);
-        TILE_STORE(3, at + 16 * C_stride + 16, C_stride * 4);
+        TILE_STORE(3, at + 16 * C_stride + C_panel, C_stride * 4);
         continue;
       }
       TILE_STORE(0, block[0], 128);
@@ -50,13 +50,10 @@ static void AMX(product)(const bf16 *A, int64_t A_stride, const bf16 *B,
       TILE_STORE(2, block[16], 128);
       TILE_STORE(3, block[16] + 16, 128);
       for (int64_t r = 0; r < n_rows; r++)
-        if (keep == NULL)
-          memcpy(at + r * C_stride, block[r], n_columns * sizeof(float));
-        else
-          for (int64_t c = 0; c < n_columns; c++) {
-            float *sum = at + r * C_stride + c;
-            *sum = *sum * keep[c0 + c] + rate * block[r][c];
-          }
+        for (int64_t c = 0; c < n_columns; c++) {
+          float *sum = at + r * C_stride + c / LINE * C_panel + c % LINE;
+          *sum = keep == NULL ? block[r][c] : *sum * keep[c0 + c] + rate * block[r][c];
+        }
     }
   }
   TILES_END

@@ -5,6 +5,9 @@
 #include <stdint.h>
 #include <string.h>
 
+/* Columns of a panel: a cache line of float. */
+#define LINE 16
+
 /* Adam's step at one time. */
 typedef struct {
   double beta_1, beta_2, epsilon, rate;
@@ -19,17 +22,17 @@ typedef struct {
   void (*backward_tile)(const void *E, int64_t rows, int64_t stride,
                         int64_t n_outputs, const void *g, int64_t columns,
                         void *dzt);
-  void (*update_tile)(void *E, int64_t rows, int64_t stride, const void *g,
-                      int64_t columns, int64_t depth, const void *z, double rate,
+  void (*update_tile)(void *E, int64_t rows, int64_t stride, int64_t n_outputs,
+                      const void *g, int64_t columns, int64_t depth, const void *z, double rate,
                       const void *keep);
-  void (*exp_columns)(void *logits, int64_t rows, int64_t columns, void *maximum,
-                      void *total);
-  void (*scale_columns)(void *values, int64_t rows, int64_t columns,
-                        const void *factor);
+  void (*exp_columns)(void *logits, int64_t rows, int64_t panel_rows,
+                      int64_t columns, void *maximum, void *total);
+  void (*scale_columns)(void *values, int64_t rows, int64_t panel_rows,
+                        int64_t columns, const void *factor);
   double (*exp_row)(void *values, int64_t n, double *maximum);
   void (*tanh)(void *values, int64_t n);
   void (*row_dots)(const void *E, int64_t rows, int64_t stride, const void *z,
-                   void *logits);
+                   int64_t rows_ahead, void *logits);
   void (*row_updates)(void *E, int64_t rows, int64_t stride, const void *z,
                       const void *g, double rate, const void *keep, void *dz);
   void (*transpose)(const void *from, int64_t stride, int64_t rows,
@@ -38,6 +41,10 @@ typedef struct {
                           void *factor);
   void (*adam)(void *values, const void *gradient, void *first, void *second,
                int64_t n, const void *keep, int keep_each, const Moments *by);
+  void (*into_panels)(const void *from, int64_t stride, int64_t rows,
+                      int64_t columns, void *to, int64_t to_columns);
+  void (*out_of_panels)(const void *from, int64_t rows, int64_t columns, void *to,
+                        int64_t to_stride);
   void (*forward_column)(const void *E, int64_t rows, int64_t stride,
                          int64_t n_outputs, const void *z, void *logits);
   void (*exp_column)(void *logits, int64_t rows, void *maximum, void *total);
@@ -46,6 +53,10 @@ typedef struct {
                  const int *targets, int64_t K, int64_t columns, double *chosen);
   void (*add_targets)(void *slopes, int64_t first, int64_t rows,
                       const int *targets, int64_t K, int64_t columns);
+  void (*pack)(const void *from, int64_t stride, int64_t rows, int64_t columns,
+               void *to, int64_t panel_rows);
+  void (*unpack)(const void *from, int64_t panel_rows, int64_t rows, int64_t columns,
+                 void *to, int64_t stride);
   void (*raise)(const void *high, int64_t n, double *maxima);
   void (*add_scaled)(const void *part, const void *factor, int64_t n,
                      double *totals);
@@ -82,14 +93,15 @@ typedef struct {
   /* The panels begin `panel` numbers apart; zeros fill up their depth. */
   void (*pack_pairs)(const float *from, int64_t stride, int64_t rows,
                      int64_t columns, bf16 *to, int64_t panel);
-  /* left = right = from * factor[c]; rows, and pairs */
+  /* left = right = from * factor[c]; rows, and pairs, of what is in panels */
   void (*pack_scaled)(const float *from, int64_t rows, int64_t columns,
                       const float *factor, bf16 *left, int64_t left_stride,
                       bf16 *right, int64_t panel);
   /* C = A B, or with `keep` C[:, c] = keep[c] C[:, c] + rate A B */
+  /* 16 columns of C lie together, the next C_panel further on. */
   void (*product)(const bf16 *A, int64_t A_stride, const bf16 *B, int64_t panel,
                   int64_t rows, int64_t columns, int64_t depth, float *C,
-                  int64_t C_stride, const float *keep, float rate);
+                  int64_t C_stride, int64_t C_panel, const float *keep, float rate);
 } Bfloat16;
 
 static inline bf16 round_bf16(float value) {

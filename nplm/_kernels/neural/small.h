@@ -4,6 +4,11 @@
  * REAL, float or double.
  */
 
+/* Where number (r, c) of a matrix in panels is; one column is no panel. */
+static int64_t SMALL(place)(int64_t r, int64_t c, int64_t rows, int64_t columns) {
+  return columns == 1 ? r : c / LINE * rows * LINE + r * LINE + c % LINE;
+}
+
 /* chosen[k] = logits[targets[k] - first, k], where that row is here */
 static void SMALL(choose)(const void *logits_, int64_t first, int64_t rows,
                           const int *targets, int64_t K, int64_t columns,
@@ -11,7 +16,8 @@ static void SMALL(choose)(const void *logits_, int64_t first, int64_t rows,
   const REAL *logits = logits_;
   for (int64_t k = 0; k < K; k++) {
     int64_t row = targets[k] - first;
-    if (row >= 0 && row < rows) chosen[k] = logits[row * columns + k];
+    if (row >= 0 && row < rows)
+      chosen[k] = logits[SMALL(place)(row, k, rows, columns)];
   }
 }
 
@@ -21,7 +27,31 @@ static void SMALL(add_targets)(void *slopes_, int64_t first, int64_t rows,
   REAL *slopes = slopes_;
   for (int64_t k = 0; k < K; k++) {
     int64_t row = targets[k] - first;
-    if (row >= 0 && row < rows) slopes[row * columns + k] += 1;
+    if (row >= 0 && row < rows) slopes[SMALL(place)(row, k, rows, columns)] += 1;
+  }
+}
+
+/* A row-major matrix into panels of more rows. */
+static void SMALL(pack)(const void *from_, int64_t stride, int64_t rows,
+                        int64_t columns, void *to_, int64_t panel_rows) {
+  const REAL *from = from_;
+  REAL *to = to_;
+  for (int64_t c = 0; c < columns; c += LINE) {
+    size_t bytes = (columns - c < LINE ? columns - c : LINE) * sizeof(REAL);
+    for (int64_t r = 0; r < rows; r++)
+      memcpy(to + c * panel_rows + r * LINE, from + r * stride + c, bytes);
+  }
+}
+
+/* And back. */
+static void SMALL(unpack)(const void *from_, int64_t panel_rows, int64_t rows,
+                          int64_t columns, void *to_, int64_t stride) {
+  const REAL *from = from_;
+  REAL *to = to_;
+  for (int64_t c = 0; c < columns; c += LINE) {
+    size_t bytes = (columns - c < LINE ? columns - c : LINE) * sizeof(REAL);
+    for (int64_t r = 0; r < rows; r++)
+      memcpy(to + r * stride + c, from + c * panel_rows + r * LINE, bytes);
   }
 }
 

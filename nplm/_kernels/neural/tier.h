@@ -47,21 +47,22 @@ INLINE VEC TIER(max)(VEC a, VEC b) {
 
 #ifdef REAL_IS_FLOAT
 /* exp(x) for x <= 0, where every softmax and tanh needs it. x = n ln 2 + r with
- * |r| <= ln 2 / 2, a polynomial for exp(r), and 2^n through the exponent's bits.
- * Relative error below 3e-7; below exp(-87) the result stays at exp(-87). */
+ * |r| <= ln 2 / 2, a polynomial for exp(r) (of least relative error, 1e-7, with 1 + r
+ * as it begins), and n added to the exponent's bits. Where 1.5 * 2^23 is added, a
+ * float's last bits are a whole number. Relative error below 3e-7; below exp(-87) the
+ * result stays at exp(-87). */
 INLINE VEC TIER(exp_negative)(VEC x) {
   x = TIER(max)(SPLAT(-87.0f), x); /* in this order a NaN stays one */
-  IVEC n = __builtin_convertvector(x * 1.44269504f - 0.5f, IVEC);
-  VEC fn = __builtin_convertvector(n, VEC);
+  VEC n = x * 1.44269504f + 12582912.0f;
+  VEC fn = n - 12582912.0f;
   VEC r = x - fn * 0.693359375f;
   r = r + fn * 2.12194440e-4f;
-  VEC p = r * 1.98756915e-4f + 1.39819995e-3f;
-  p = p * r + 8.33345191e-3f;
-  p = p * r + 4.16657959e-2f;
-  p = p * r + 1.66666665e-1f;
-  p = p * r + 5.00000012e-1f;
-  p = p * (r * r) + (r + 1.0f);
-  return p * (VEC)((n + 127) << 23);
+  VEC p = r * 8.312525e-3f + 4.1890115e-2f;
+  p = p * r + 1.6667114e-1f;
+  p = p * r + 4.999923e-1f;
+  p = p * r + 1.0f;
+  p = p * r + 1.0f;
+  return (VEC)((IVEC)p + ((IVEC)n << 23));
 }
 #else
 /* Double precision is for checking, not for speed: the C library's. */
@@ -71,20 +72,23 @@ INLINE VEC TIER(exp_negative)(VEC x) {
 }
 #endif
 
-/* ---- register blocks: ROWS x 2 (or fewer) vectors of sums ---- */
+/* ---- matrix products ----
+ *
+ * Number (r, c) of a matrix in panels is at PLACE(c, its rows) + r * LINE: 16
+ * columns lie together, row after row, so that what a block reads again and again is
+ * one stretch of the nearest cache. */
 
-#define ZERO_BLOCK                                \
-  VEC sum[ROWS][2];                               \
-  UNROLL for (int r = 0; r < rows; r++) {         \
-    UNROLL for (int v = 0; v < vectors; v++) {    \
-      sum[r][v] = (VEC){};                        \
-    }                                             \
-  }
+#define PLACE(c, rows) ((c) / LINE * (rows) * LINE + (c) % LINE)
+
+/* A block: ROWS x 2 (or 2 / 3 ROWS x 3, or fewer) vectors of sums. */
+#define EACH_SUM                          \
+  UNROLL for (int r = 0; r < rows; r++)   \
+    UNROLL for (int v = 0; v < vectors; v++)
 #define ADD_PRODUCT(left, right)                              \
   do {                                                        \
-    VEC x[2];                                                 \
+    VEC x[3];                                                 \
     UNROLL for (int v = 0; v < vectors; v++) {                \
-      x[v] = LOAD((right) + v * WIDTH);                       \
+      x[v] = LOAD(right);                                     \
     }                                                         \
     UNROLL for (int r = 0; r < rows; r++) {                   \
       VEC e = SPLAT(left);                                    \
@@ -94,71 +98,93 @@ INLINE VEC TIER(exp_negative)(VEC x) {
     }                                                         \
   } while (0)
 
-/* logits[r, k] = sum_d E[r, d] zt[d, k] */
-INLINE void TIER(forward_block)(const int rows, const int vectors,
+/* logits[r, k] = sum_d E[r, d] zt[d, k], or `more` of it */
+INLINE void TIER(forward_block)(const int rows, const int vectors, const int more,
                                 const REAL *E, int64_t stride, int64_t depth,
-                                const REAL *zt, int64_t columns,
-                                REAL *logits) {
-  ZERO_BLOCK
-  for (int64_t d = 0; d < depth; d++) {
-    ADD_PRODUCT(E[r * stride + d], zt + d * columns);
-  }
-  UNROLL for (int r = 0; r < rows; r++) {
-    UNROLL for (int v = 0; v < vectors; v++) {
-      STORE(logits + r * columns + v * WIDTH, sum[r][v]);
+                                const REAL *zt, const int64_t *right, REAL *logits,
+                                const int64_t *place) {
+  VEC sum[ROWS][3];
+  EACH_SUM { sum[r][v] = more ? LOAD(logits + r * LINE + place[v]) : (VEC){}; }
+  for (int64_t d = 0; d < depth; d += LINE) {
+    int64_t stop = depth - d < LINE ? depth - d : LINE;
+    UNROLL for (int r = 0; r < rows; r++) {
+      __builtin_prefetch(E + (rows + r) * stride + d);
+    }
+    for (int64_t q = 0; q < stop; q++) {
+      ADD_PRODUCT(E[r * stride + d + q], zt + (d + q) * LINE + right[v]);
     }
   }
+  EACH_SUM { STORE(logits + r * LINE + place[v], sum[r][v]); }
 }
 
-/* dzt[r, k] += sum_j E[j, r] g[j, k] */
-INLINE void TIER(backward_block)(const int rows, const int vectors,
-                                 const REAL *E, int64_t stride, int64_t depth,
-                                 const REAL *g, int64_t columns, REAL *dzt) {
-  ZERO_BLOCK
+/* dz[k, i] += sum_j g[j, k] E[j, i] */
+INLINE void TIER(backward_block)(const int rows, const int vectors, const REAL *g,
+                                 int64_t depth, const REAL *E, int64_t stride,
+                                 REAL *dz, const int64_t *place) {
+  VEC sum[ROWS][3];
+  EACH_SUM { sum[r][v] = LOAD(dz + r * LINE + place[v]); }
   for (int64_t j = 0; j < depth; j++) {
-    ADD_PRODUCT(E[j * stride + r], g + j * columns);
+    ADD_PRODUCT(g[j * LINE + r], E + j * stride + v * WIDTH);
   }
-  UNROLL for (int r = 0; r < rows; r++) {
-    UNROLL for (int v = 0; v < vectors; v++) {
-      REAL *at = dzt + r * columns + v * WIDTH;
-      STORE(at, LOAD(at) + sum[r][v]);
+  EACH_SUM { STORE(dz + r * LINE + place[v], sum[r][v]); }
+}
+
+/* E[r, i] = keep[i] E[r, i] + rate sum_k g[r, k] z[k, i]; `more` of it keeps all. The
+ * rate is volatile so that it is not held in a register, which sums need. */
+INLINE void TIER(update_block)(const int rows, const int vectors, const int more,
+                               const REAL *g, int64_t g_panel, int64_t depth,
+                               const REAL *z, const int64_t *place,
+                               const volatile REAL *rate,
+                               const REAL *keep, REAL *E, int64_t stride,
+                               int64_t ahead) {
+  VEC sum[ROWS][3];
+  EACH_SUM { sum[r][v] = (VEC){}; }
+  if (!more) {
+    UNROLL for (int r = 0; r < rows; r++) {
+      __builtin_prefetch(E + r * stride + ahead, 1, 2);
     }
+  }
+  for (int64_t k = 0; k < depth; k += LINE, g += g_panel) {
+    int64_t stop = depth - k < LINE ? depth - k : LINE;
+    for (int64_t q = 0; q < stop; q++) {
+      ADD_PRODUCT(g[r * LINE + q], z + (k + q) * LINE + place[v]);
+    }
+  }
+  VEC by = SPLAT(*rate);
+  EACH_SUM {
+    REAL *at = E + r * stride + v * WIDTH;
+    VEC old = LOAD(at);
+    if (!more) old *= LOAD(keep + v * WIDTH);
+    STORE(at, old + by * sum[r][v]);
   }
 }
 
-/* E[r, i] = keep[i] E[r, i] + rate sum_k g[r, k] z[k, i] */
-INLINE void TIER(update_block)(const int rows, const int vectors,
-                               const REAL *g, int64_t columns, int64_t depth,
-                               const REAL *z, int64_t stride, REAL rate,
-                               const REAL *keep, REAL *E) {
-  ZERO_BLOCK
-  for (int64_t k = 0; k < depth; k++) {
-    ADD_PRODUCT(g[r * columns + k], z + k * stride);
-  }
-  UNROLL for (int r = 0; r < rows; r++) {
-    UNROLL for (int v = 0; v < vectors; v++) {
-      REAL *at = E + r * stride + v * WIDTH;
-      STORE(at, LOAD(at) * LOAD(keep + v * WIDTH) + rate * sum[r][v]);
-    }
-  }
-}
-
-/* Cover n_rows x n_vectors with blocks: full ones, then 4 rows, then 1. */
-#define COVER(n_rows, n_vectors, CALL)                          \
-  do {                                                          \
-    for (int64_t v0 = 0; v0 < (n_vectors); v0 += 2) {           \
-      int64_t r0 = 0;                                           \
-      if (v0 + 2 <= (n_vectors)) {                              \
-        for (; r0 + ROWS <= (n_rows); r0 += ROWS) CALL(ROWS, 2); \
-        for (; r0 + 4 <= (n_rows); r0 += 4) CALL(4, 2);         \
-        for (; r0 < (n_rows); r0++) CALL(1, 2);                 \
-      } else {                                                  \
-        for (; r0 + ROWS <= (n_rows); r0 += ROWS) CALL(ROWS, 1); \
-        for (; r0 + 4 <= (n_rows); r0 += 4) CALL(4, 1);         \
-        for (; r0 < (n_rows); r0++) CALL(1, 1);                 \
-      }                                                         \
-    }                                                           \
+/* Cover n_rows by n vectors with blocks: of two vectors, the last three if n is odd;
+ * of all the rows that the registers hold, then 4 rows, then 1. */
+#define COVER(n_rows, n, CALL)                                              \
+  do {                                                                      \
+    for (int64_t v0 = 0, left = (n); left > 0; v0 += 2, left -= 2) {        \
+      int64_t r0 = 0;                                                       \
+      if (left == 3) {                                                      \
+        for (; r0 + ROWS * 2 / 3 <= (n_rows); r0 += ROWS * 2 / 3)           \
+          CALL(ROWS * 2 / 3, 3);                                            \
+        for (; r0 < (n_rows); r0++) CALL(1, 3);                             \
+        break;                                                              \
+      }                                                                     \
+      if (left == 1) {                                                      \
+        for (; r0 + ROWS <= (n_rows); r0 += ROWS) CALL(ROWS, 1);            \
+        for (; r0 < (n_rows); r0++) CALL(1, 1);                             \
+        break;                                                              \
+      }                                                                     \
+      for (; r0 + ROWS <= (n_rows); r0 += ROWS) CALL(ROWS, 2);              \
+      for (; r0 + 4 <= (n_rows); r0 += 4) CALL(4, 2);                       \
+      for (; r0 < (n_rows); r0++) CALL(1, 2);                               \
+    }                                                                       \
   } while (0)
+/* Where the three vectors from v0 on are in a matrix in panels. */
+#define PLACES(name, rows)                                                   \
+  const int64_t name[3] = {PLACE(v0 * WIDTH, rows), PLACE((v0 + 1) * WIDTH, rows), \
+                           PLACE((v0 + 2) * WIDTH, rows)}
 
 static void TIER(forward_tile)(const void *E_, int64_t rows, int64_t stride,
                                int64_t n_outputs, const void *zt_, int64_t columns,
@@ -166,83 +192,102 @@ static void TIER(forward_tile)(const void *E_, int64_t rows, int64_t stride,
   const REAL *E = E_;
   const REAL *zt = zt_;
   REAL *logits = logits_;
-#define CALL(R, N)                                                       \
-  TIER(forward_block)(R, N, E + r0 * stride, stride, n_outputs,          \
-                      zt + v0 * WIDTH, columns, logits + r0 * columns + v0 * WIDTH)
-  COVER(rows, columns / WIDTH, CALL);
+  /* All columns of some depth before the rest, as much as the nearest cache holds. */
+#define CALL(R, N)                                                             \
+  do {                                                                         \
+    PLACES(right, n_outputs);                                                  \
+    PLACES(place, rows);                                                       \
+    TIER(forward_block)(R, N, d0 > 0, E + r0 * stride + d0, stride, depth,        \
+                      zt + d0 * LINE, right, logits + r0 * LINE, place);     \
+  } while (0)
+  for (int64_t d0 = 0; d0 < n_outputs; d0 += DEPTH) {
+    int64_t depth = n_outputs - d0 < DEPTH ? n_outputs - d0 : DEPTH;
+    COVER(rows, columns / WIDTH, CALL);
+  }
 #undef CALL
 }
 
 static void TIER(backward_tile)(const void *E_, int64_t rows, int64_t stride,
                                 int64_t n_outputs, const void *g_, int64_t columns,
-                                void *dzt_) {
+                                void *dz_) {
   const REAL *E = E_;
   const REAL *g = g_;
-  REAL *dzt = dzt_;
-#define CALL(R, N)                                                    \
-  TIER(backward_block)(R, N, E + r0, stride, rows, g + v0 * WIDTH,    \
-                       columns, dzt + r0 * columns + v0 * WIDTH)
-  COVER(n_outputs, columns / WIDTH, CALL);
+  REAL *dz = dz_;
+#define CALL(R, N)                                                              \
+  do {                                                                          \
+    PLACES(place, columns);                                                     \
+    TIER(backward_block)(R, N, panel + r0, rows, E + v0 * WIDTH, stride,        \
+                         dz + (k0 + r0) * LINE, place);                        \
+  } while (0)
+  for (int64_t k0 = 0; k0 < columns; k0 += LINE) {
+    const REAL *panel = g + k0 * rows;
+    COVER(LINE, (n_outputs + WIDTH - 1) / WIDTH, CALL);
+  }
 #undef CALL
 }
 
-static void TIER(update_tile)(void *E_, int64_t rows, int64_t stride, const void *g_,
-                              int64_t columns, int64_t depth, const void *z_,
-                              double rate_, const void *keep_) {
+static void TIER(update_tile)(void *E_, int64_t rows, int64_t stride,
+                              int64_t n_outputs, const void *g_, int64_t columns,
+                              int64_t K, const void *z_, double rate_,
+                              const void *keep_) {
   REAL *E = E_;
   const REAL *g = g_;
   const REAL *z = z_;
-  REAL rate = (REAL)rate_;
+  volatile REAL rate = (REAL)rate_;
   const REAL *keep = keep_;
-#define CALL(R, N)                                                            \
-  TIER(update_block)(R, N, g + r0 * columns, columns, depth, z + v0 * WIDTH,  \
-                     stride, rate, keep + v0 * WIDTH,                         \
-                     E + r0 * stride + v0 * WIDTH)
-  COVER(rows, stride / WIDTH, CALL);
+#define CALL(R, N)                                                              \
+  do {                                                                          \
+    PLACES(place, columns);                                                     \
+    TIER(update_block)(R, N, k0 > 0, g + k0 * rows + r0 * LINE, rows * LINE, depth, \
+                       z + k0 * LINE, place, &rate, keep + v0 * WIDTH,          \
+                       E + r0 * stride + v0 * WIDTH, stride, rows * stride);    \
+  } while (0)
+  for (int64_t k0 = 0; k0 < K; k0 += BREADTH) {
+    int64_t depth = K - k0 < BREADTH ? K - k0 : BREADTH;
+    COVER(rows, (n_outputs + WIDTH - 1) / WIDTH, CALL);
+  }
 #undef CALL
 }
 
 /* ---- elementwise ---- */
 
-/* A few vectors of columns at once, so that a row's cache lines are used whole. */
-INLINE void TIER(exp_some_columns)(const int vectors, REAL *logits, int64_t rows,
-                                   int64_t columns, REAL *maximum, REAL *total) {
-  VEC high[4], sum[4];
-  UNROLL for (int v = 0; v < vectors; v++) {
-    high[v] = SPLAT(-REAL_MAX); /* that all are -inf is no NaN */
-    sum[v] = (VEC){};
-  }
-  for (int64_t r = 0; r < rows; r++) {
-    UNROLL for (int v = 0; v < vectors; v++) {
-      high[v] = TIER(max)(high[v], LOAD(logits + r * columns + v * WIDTH));
+/* Column by column of `rows` of a matrix in panels of more: maximum[k];
+ * logits[r, k] = exp(logits[r, k] - maximum[k]); total[k] = their sum. */
+static void TIER(exp_columns)(void *logits_, int64_t rows, int64_t panel_rows,
+                              int64_t columns, void *maximum_, void *total_) {
+  enum { VECTORS = LINE / WIDTH, AT_ONCE = VECTORS > 4 ? 4 : VECTORS };
+  REAL *maximum = maximum_, *total = total_;
+  for (int64_t k = 0; k < columns; k += AT_ONCE * WIDTH) {
+    REAL *logits = (REAL *)logits_ + PLACE(k, panel_rows);
+    VEC high[AT_ONCE], other[AT_ONCE], sum[AT_ONCE];
+    UNROLL for (int v = 0; v < AT_ONCE; v++) {
+      high[v] = other[v] = SPLAT(-REAL_MAX); /* that all are -inf is no NaN */
+      sum[v] = (VEC){};
+    }
+    /* Every other row, or each maximum would wait for the last. */
+    for (int64_t r = 0; r < rows; r += 2) {
+      const REAL *at = logits + r * LINE, *next = r + 1 < rows ? at + LINE : at;
+      UNROLL for (int v = 0; v < AT_ONCE; v++) {
+        high[v] = TIER(max)(high[v], LOAD(at + v * WIDTH));
+        other[v] = TIER(max)(other[v], LOAD(next + v * WIDTH));
+      }
+    }
+    UNROLL for (int v = 0; v < AT_ONCE; v++) {
+      high[v] = TIER(max)(high[v], other[v]);
+    }
+    for (int64_t r = 0; r < rows; r++) {
+      UNROLL for (int v = 0; v < AT_ONCE; v++) {
+        REAL *at = logits + r * LINE + v * WIDTH;
+        VEC e = TIER(exp_negative)(LOAD(at) - high[v]);
+        STORE(at, e);
+        sum[v] += e;
+      }
+    }
+    UNROLL for (int v = 0; v < AT_ONCE; v++) {
+      STORE(maximum + k + v * WIDTH, high[v]);
+      STORE(total + k + v * WIDTH, sum[v]);
     }
   }
-  for (int64_t r = 0; r < rows; r++) {
-    UNROLL for (int v = 0; v < vectors; v++) {
-      REAL *at = logits + r * columns + v * WIDTH;
-      VEC e = TIER(exp_negative)(LOAD(at) - high[v]);
-      STORE(at, e);
-      sum[v] += e;
-    }
-  }
-  UNROLL for (int v = 0; v < vectors; v++) {
-    STORE(maximum + v * WIDTH, high[v]);
-    STORE(total + v * WIDTH, sum[v]);
-  }
-}
-
-/* Column by column of rows x columns logits: maximum[k]; logits[r, k] =
- * exp(logits[r, k] - maximum[k]); total[k] = their sum. */
-static void TIER(exp_columns)(void *logits_, int64_t rows, int64_t columns,
-                              void *maximum_, void *total_) {
-  REAL *logits = logits_;
-  REAL *maximum = maximum_;
-  REAL *total = total_;
-  int64_t k = 0;
-  for (; k + 4 * WIDTH <= columns; k += 4 * WIDTH)
-    TIER(exp_some_columns)(4, logits + k, rows, columns, maximum + k, total + k);
-  for (; k < columns; k += WIDTH)
-    TIER(exp_some_columns)(1, logits + k, rows, columns, maximum + k, total + k);
 }
 
 /* factor[k] = exp(high[k] - maximum[k]) */
@@ -257,8 +302,6 @@ static void TIER(exp_differences)(const void *high_, const double *maximum,
   }
 }
 
-#if WIDTH > 4
-#define TRANSPOSES
 #define TO_UPPER(lane, size) ((lane) & (size) ? ((lane) ^ (size)) + WIDTH : (lane))
 #define TO_LOWER(lane, size) ((lane) & (size) ? (lane) + WIDTH : (lane) ^ (size))
 #define EXCHANGE_HALVES(size)                                     \
@@ -271,13 +314,16 @@ static void TIER(exp_differences)(const void *high_, const double *maximum,
 /* v[i][j] = v[j][i]: exchange the halves of blocks of 2, 4, ... rows and columns. */
 INLINE void TIER(exchange)(VEC *v) {
   EXCHANGE_HALVES(1)
+#if WIDTH > 2
   EXCHANGE_HALVES(2)
+#endif
+#if WIDTH > 4
   EXCHANGE_HALVES(4)
+#endif
 #if WIDTH > 8
   EXCHANGE_HALVES(8)
 #endif
 }
-#endif
 
 /* to[k, r] = from[r, k] */
 static void TIER(transpose)(const void *from_, int64_t stride, int64_t rows,
@@ -285,7 +331,6 @@ static void TIER(transpose)(const void *from_, int64_t stride, int64_t rows,
   const REAL *from = from_;
   REAL *to = to_;
   int64_t r = 0;
-#ifdef TRANSPOSES
   for (; r + WIDTH <= rows; r += WIDTH) {
     int64_t k = 0;
     for (; k + WIDTH <= columns; k += WIDTH) {
@@ -302,22 +347,44 @@ static void TIER(transpose)(const void *from_, int64_t stride, int64_t rows,
       for (int i = 0; i < WIDTH; i++)
         to[k * to_stride + r + i] = from[(r + i) * stride + k];
   }
-#endif
   for (; r < rows; r++)
     for (int64_t k = 0; k < columns; k++)
       to[k * to_stride + r] = from[r * stride + k];
 }
 
-/* values[r, k] *= factor[k] */
-static void TIER(scale_columns)(void *values_, int64_t rows, int64_t columns,
-                                const void *factor_) {
+/* A row-major matrix transposed into panels, its columns filled up with zeros: to[c, r]
+ * = from[r, c] */
+static void TIER(into_panels)(const void *from_, int64_t stride, int64_t rows,
+                              int64_t columns, void *to_, int64_t to_columns) {
+  for (int64_t r = 0; r < to_columns; r += LINE) {
+    REAL *panel = (REAL *)to_ + r * columns;
+    int64_t some = rows - r < LINE ? rows - r : LINE;
+    if (some < LINE) memset(panel, 0, columns * LINE * sizeof(REAL));
+    if (some > 0)
+      TIER(transpose)((const REAL *)from_ + r * stride, stride, some, columns, panel,
+                      LINE);
+  }
+}
+
+/* And back: to[c, r] = from[r, c] for the first columns of a matrix in panels. */
+static void TIER(out_of_panels)(const void *from_, int64_t rows, int64_t columns,
+                                void *to_, int64_t to_stride) {
+  for (int64_t c = 0; c < columns; c += LINE)
+    TIER(transpose)((const REAL *)from_ + c * rows, LINE, rows,
+                    columns - c < LINE ? columns - c : LINE,
+                    (REAL *)to_ + c * to_stride, to_stride);
+}
+
+/* values[r, k] *= factor[k], for `rows` of a matrix in panels of more */
+static void TIER(scale_columns)(void *values_, int64_t rows, int64_t panel_rows,
+                                int64_t columns, const void *factor_) {
   REAL *values = values_;
   const REAL *factor = factor_;
-  for (int64_t r = 0; r < rows; r++)
-    for (int64_t k = 0; k < columns; k += WIDTH) {
-      REAL *at = values + r * columns + k;
-      STORE(at, LOAD(at) * LOAD(factor + k));
-    }
+  for (int64_t k = 0; k < columns; k += WIDTH) {
+    VEC by = LOAD(factor + k);
+    REAL *at = values + PLACE(k, panel_rows);
+    for (int64_t r = 0; r < rows; r++, at += LINE) STORE(at, LOAD(at) * by);
+  }
 }
 
 /* values[i] = exp(values[i] - maximum); returns their sum. */
@@ -396,7 +463,6 @@ static void TIER(forward_column)(const void *E_, int64_t rows, int64_t stride,
                                  void *logits_) {
   const REAL *E = E_, *z = z_;
   REAL *logits = logits_;
-#ifdef TRANSPOSES
   REAL corner[WIDTH * WIDTH] = {0}; /* what is left of E, to read it as a whole block */
   for (int64_t r = 0; r < rows; r += WIDTH) {
     const REAL *row = E + r * stride;
@@ -427,15 +493,6 @@ static void TIER(forward_column)(const void *E_, int64_t rows, int64_t stride,
     }
     TIER(store_some)(logits + r, sum, n_rows);
   }
-#else
-  for (int64_t r = 0; r < rows; r += 8) {
-    int64_t n_rows = rows - r < 8 ? rows - r : 8;
-    REAL sum[8] = {0};
-    for (int64_t d = 0; d < n_outputs; d++)
-      for (int64_t i = 0; i < n_rows; i++) sum[i] += E[(r + i) * stride + d] * z[d];
-    memcpy(logits + r, sum, n_rows * sizeof(REAL));
-  }
-#endif
 }
 
 /* `exp_columns` for one column, to the bits. */
@@ -460,23 +517,23 @@ static void TIER(exp_column)(void *logits_, int64_t rows, void *maximum_,
   *total = sum;
 }
 
-/* logits[r] = E[r] . z */
+/* logits[r] = E[r] . z, fetching rows so far ahead from memory */
 static void TIER(row_dots)(const void *E_, int64_t rows, int64_t stride, const void *z_,
-                           void *logits_) {
+                           int64_t rows_ahead, void *logits_) {
   const REAL *E = E_;
   const REAL *z = z_;
   REAL *logits = logits_;
-  /* The processor foresees one stream from its cache well enough, but not from
-   * memory; asked for too early, lines of a small matrix drive each other out. */
-  int64_t ahead = rows * stride * (int64_t)sizeof(REAL) > LARGEST_IN_CACHE ? 8 * stride : 0;
+  int64_t ahead = rows_ahead * stride;
   for (int64_t r = 0; r < rows; r++) {
     const REAL *row = E + r * stride;
     VEC sum = (VEC){};
-    for (int64_t i = 0; i < stride; i += WIDTH) {
+    int64_t i = 0;
+    for (; i + WIDTH <= stride; i += WIDTH) {
       __builtin_prefetch(row + ahead + i);
       sum += LOAD(row + i) * LOAD(z + i);
     }
     logits[r] = TIER(total)(sum);
+    for (; i < stride; i++) logits[r] += row[i] * z[i];
   }
 }
 
@@ -496,7 +553,8 @@ static void TIER(row_updates)(void *E_, int64_t rows, int64_t stride, const void
     REAL *row = E + r * stride;
     VEC slope[ABREAST];
     UNROLL for (int q = 0; q < ABREAST; q++) slope[q] = SPLAT(g[r + q]);
-    for (int64_t i = 0; i < stride; i += WIDTH) {
+    int64_t i = 0;
+    for (; i + WIDTH <= stride; i += WIDTH) {
       VEC x = LOAD(z + i) * rate, k = LOAD(keep + i), down = LOAD(dz + i);
       UNROLL for (int q = 0; q < ABREAST; q++) {
         REAL *at = row + q * stride + i;
@@ -507,12 +565,18 @@ static void TIER(row_updates)(void *E_, int64_t rows, int64_t stride, const void
       }
       STORE(dz + i, down);
     }
+    for (; i < stride; i++)
+      for (int q = 0; q < ABREAST; q++) {
+        REAL *at = row + q * stride + i;
+        dz[i] += g[r + q] * *at;
+        *at = keep[i] * *at + rate * g[r + q] * z[i];
+      }
   }
   for (; r < rows; r++)
-    for (int64_t i = 0; i < stride; i += WIDTH) {
-      VEC w = LOAD(E + r * stride + i);
-      STORE(dz + i, LOAD(dz + i) + g[r] * w);
-      STORE(E + r * stride + i, LOAD(keep + i) * w + rate * g[r] * LOAD(z + i));
+    for (int64_t i = 0; i < stride; i++) {
+      REAL *at = E + r * stride + i;
+      dz[i] += g[r] * *at;
+      *at = keep[i] * *at + rate * g[r] * z[i];
     }
 }
 
@@ -548,6 +612,7 @@ static const Loops TIER(loops) = {
     TIER(exp_columns),  TIER(scale_columns), TIER(exp_row),
     TIER(tanh),         TIER(row_dots),      TIER(row_updates),
     TIER(transpose),    TIER(exp_differences), TIER(adam),
+    TIER(into_panels),  TIER(out_of_panels),
     TIER(forward_column), TIER(exp_column),
     SMALL_LOOPS,
 };
@@ -557,7 +622,9 @@ static const Loops TIER(loops) = {
 #undef LOAD
 #undef STORE
 #undef SPLAT
-#undef ZERO_BLOCK
+#undef EACH_SUM
+#undef PLACES
+#undef PLACE
 #undef ADD_PRODUCT
 #undef COVER
 #undef TIER
@@ -565,7 +632,6 @@ static const Loops TIER(loops) = {
 #undef ROWS
 #undef ABREAST
 #undef LANES
-#undef TRANSPOSES
 #undef TO_UPPER
 #undef TO_LOWER
 #undef EXCHANGE_HALVES

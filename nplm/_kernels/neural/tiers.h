@@ -8,10 +8,13 @@
 #include "compilers.h"
 #include "loops.h"
 
-/* Bytes of a matrix that a processor's last cache is likely to hold. */
-#define LARGEST_IN_CACHE (1 << 25)
+/* So deep a panel takes half of the smallest first cache there is, 32 KB. */
+#define DEPTH 256
+/* Examples whose updates of a weight are added up before it changes. */
+#define BREADTH 128
 
-#define LANES_4(f, x) f(0, x), f(1, x), f(2, x), f(3, x)
+#define LANES_2(f, x) f(0, x), f(1, x)
+#define LANES_4(f, x) LANES_2(f, x), f(2, x), f(3, x)
 #define LANES_8(f, x) LANES_4(f, x), f(4, x), f(5, x), f(6, x), f(7, x)
 #define LANES_16(f, x)                                                       \
   LANES_8(f, x), f(8, x), f(9, x), f(10, x), f(11, x), f(12, x), f(13, x),   \
@@ -30,12 +33,13 @@
 #define SMALL(name) name##_float
 #include "small.h"
 #define SMALL_LOOPS                                                             \
-  choose_float, add_targets_float, raise_float, add_scaled_float, share_float,  \
+  choose_float, add_targets_float, pack_float, unpack_float, raise_float, add_scaled_float, share_float,  \
       fill_float, scale_float, fade_float, subtract_float, add_float, dot_float,    \
       tanh_slopes_float, outer_float
 
 #define TIER(name) name##_plain
 #define WIDTH 4
+#define LANES LANES_4
 #define ROWS 4
 #define ABREAST 4
 #include "tier.h"
@@ -62,6 +66,16 @@ FOR_TARGET("avx512f,avx512dq,avx512bw,avx512vl,avx2,fma")
 END_TARGET
 #endif
 
+#ifdef __aarch64__
+#define NPLM_NEON_TIER /* which every such processor has */
+#define TIER(name) name##_neon
+#define WIDTH 4
+#define LANES LANES_4
+#define ROWS 12
+#define ABREAST 8
+#include "tier.h"
+#endif
+
 #undef REAL
 #undef INT
 #undef REAL_IS_FLOAT
@@ -78,12 +92,13 @@ END_TARGET
 #define SMALL(name) name##_double
 #include "small.h"
 #define SMALL_LOOPS                                                                \
-  choose_double, add_targets_double, raise_double, add_scaled_double,              \
+  choose_double, add_targets_double, pack_double, unpack_double, raise_double, add_scaled_double,              \
       share_double, fill_double, scale_double, fade_double, subtract_double,       \
       add_double, dot_double, tanh_slopes_double, outer_double
 
 #define TIER(name) name##_double_plain
 #define WIDTH 2
+#define LANES LANES_2
 #define ROWS 4
 #define ABREAST 4
 #include "tier.h"
@@ -92,6 +107,7 @@ END_TARGET
 FOR_TARGET("avx2,fma")
 #define TIER(name) name##_double_avx2
 #define WIDTH 4
+#define LANES LANES_4
 #define ROWS 6
 #define ABREAST 4
 #include "tier.h"
@@ -105,6 +121,15 @@ FOR_TARGET("avx512f,avx512dq,avx512bw,avx512vl,avx2,fma")
 #define ABREAST 8
 #include "tier.h"
 END_TARGET
+#endif
+
+#ifdef NPLM_NEON_TIER
+#define TIER(name) name##_double_neon
+#define WIDTH 2
+#define LANES LANES_2
+#define ROWS 12
+#define ABREAST 8
+#include "tier.h"
 #endif
 
 #undef REAL
@@ -126,6 +151,9 @@ static const Loops *find_loops(const char *tier, int is_double) {
       __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") &&
       __builtin_cpu_supports("avx512vl"))
     return is_double ? &loops_double_avx512 : &loops_avx512;
+#endif
+#ifdef NPLM_NEON_TIER
+  if (strcmp(tier, "neon") == 0) return is_double ? &loops_double_neon : &loops_neon;
 #endif
   return NULL;
 }

@@ -39,6 +39,8 @@ class Softmax(Output):
 
     def of_few(self, n_outputs: int) -> Self:
         """Give the same of `n_outputs` outcomes."""
+        if type(self) is not Softmax:  # other kinds take rows for words
+            return super().of_few(n_outputs)
         return replace(self, n_outputs=n_outputs)
 
     def initial_biases(self, n_words: int, y: NDArray[np.int32]) -> NDArray[Any]:
@@ -91,10 +93,6 @@ class TiedSoftmax(Softmax):
 
     rows_are_features: ClassVar[bool] = True
     kind: ClassVar[Any] = _softmax.TiedSoftmax
-
-    def of_few(self, n_outputs: int) -> Self:
-        """Raise: a row is a word's features."""
-        return Output.of_few(self, n_outputs)
 
     def _options(self, tier: Any, features: Any, solver: Any) -> dict[str, Any]:
         gatherer = None if solver is None else gatherer_of(features, tier)

@@ -1,0 +1,80 @@
+"""Tiles follow the caches of the processor; no bit of any result does."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from nplm._kernels.neural._caches import CHUNK, MOST_ROWS, Caches
+
+from nplm._kernels.neural import _caches
+from tests.helpers import random_network, random_windows, solver_of, weights_of
+
+KB, MB = 1 << 10, 1 << 20
+SMALLEST = Caches(16 * KB, 1, 1)
+LARGEST = Caches(64 * KB, 64 * MB, 512 * MB)
+
+
+@pytest.mark.parametrize("level_2", [256 * KB, 512 * KB, MB, 2 * MB])
+@pytest.mark.parametrize("row_bytes", [64, 448, 1216, 2304, 40_000])
+def test_a_tile_takes_a_quarter_of_the_second_cache(level_2, row_bytes):
+    rows = Caches(32 * KB, level_2, 8 * MB).tile_rows(row_bytes)
+    assert rows % CHUNK == 0 and CHUNK <= rows <= MOST_ROWS
+    assert rows == CHUNK or rows * row_bytes <= level_2 / 4
+    more = (rows + CHUNK) * row_bytes
+    assert rows == MOST_ROWS or more > level_2 / 4
+
+
+def test_a_matrix_stays_in_the_last_cache_that_there_is():
+    assert Caches(32 * KB, MB, 32 * MB).holds(32 * MB)
+    assert not Caches(32 * KB, MB, 32 * MB).holds(32 * MB + 1)
+    assert Caches(32 * KB, 12 * MB, 0).holds(12 * MB)  # no third level
+
+
+def test_the_caches_of_this_processor():
+    found = _caches.found()
+    assert 4 * KB <= found.level_1 <= found.level_2 < found.level_3 * 64
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="asks Linux")
+def test_they_are_what_the_system_says():
+    for level, mine in ((1, "level_1"), (2, "level_2")):
+        folder = "/sys/devices/system/cpu/cpu0/cache"
+        command = (
+            f"for i in {folder}/index*; do [ $(cat $i/level) = {level} ] && "
+            "[ $(cat $i/type) != Instruction ] && cat $i/size; done"
+        )
+        if not os.path.isdir(folder):
+            pytest.skip("no sysfs")
+        said = subprocess.run(command, shell=True, capture_output=True, text=True)
+        sizes = {"K": KB, "M": MB}
+        first = said.stdout.split()[0]
+        assert getattr(_caches.found(), mine) == int(first[:-1]) * sizes[first[-1]]
+
+
+def results(caches, precision, batch_size, monkeypatch):
+    """All that a network learns and says on a processor with such caches."""
+    monkeypatch.setattr(_caches, "found", lambda: caches)
+    rng = np.random.default_rng(3)
+    network = random_network(
+        *(937, 3, 19, 23, True), precision, rng, solver=solver_of(alpha=1e-3)
+    )
+    X, y = random_windows(90, 937, 3, rng)
+    network.train(X, y, np.arange(90), batch_size)
+    network.settle()
+    learned = [array.tobytes() for array in weights_of(network).arrays()]
+    said = network.log_prob(X, y).tobytes(), network.predict_proba(X[:7]).tobytes()
+    return network.loss, learned, said
+
+
+@pytest.mark.parametrize("batch_size", [1, 32])
+def test_no_bit_depends_on_the_caches(batch_size, precision, monkeypatch):
+    if os.environ["NPLM_TIER"] == "blas":
+        pytest.skip("in which order BLAS adds is its own business")
+    assert SMALLEST.tile_rows(384) == CHUNK and LARGEST.tile_rows(384) == MOST_ROWS
+    small, large = (
+        results(caches, precision, batch_size, monkeypatch)
+        for caches in (SMALLEST, LARGEST)
+    )
+    assert small == large
