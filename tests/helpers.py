@@ -10,7 +10,9 @@ from nplm import Vocabulary
 from nplm._kernels.reference import neural as reference
 from nplm.datasets import Corpus, fetch_brown, fetch_ptb
 from nplm.neural.network import Network, Parts
+from nplm.neural.outputs.classes import Classes
 from nplm.neural.outputs.softmax import Softmax
+from nplm.neural.outputs.tree import Tree
 from nplm.neural.parameters import Parameters
 from nplm.neural.solvers import SGD, Adam, Schedule
 from nplm.parallel.threads import Threads
@@ -119,27 +121,50 @@ def reference_of(solver, n_seen=0):
     return reference.SGD(**schedule)
 
 
+def random_output(name, direct, n_words, rng):
+    """An output that has learnt from words as frequent as in text, or of that kind."""
+    y = (rng.zipf(1.3, size=5 * n_words) % n_words).astype(np.int32)
+    if name == "softmax":
+        return Softmax(direct)
+    if name == "classes":
+        labels = rng.integers(0, max(1, n_words // 5), n_words)
+        return Classes(direct, np.unique(labels, return_inverse=True)[1]).learn(
+            n_words, y
+        )
+    return Tree(direct).learn(n_words, y)
+
+
 def random_network(
     n_words, n_context, n_hidden, embedding_dim, direct, precision, rng, n_threads=1,
-    *, n_distant=0, solver=None, **options,
+    *, n_distant=0, solver=None, output="softmax", **options,
 ):  # fmt: skip
-    parts = Parts.of(n_context, embedding_dim, n_hidden, Softmax(direct), n_distant)
+    output = random_output(output, direct, n_words, rng)
+    parts = Parts.of(n_context, embedding_dim, n_hidden, output, n_distant)
     n_inputs = parts.inputs.n_inputs
     dtype = np.float64 if precision == "float64" else np.float32
     more = parts.inputs.initial_arrays(dtype)
+    n_rows = output.n_rows(n_words)
     weights = Parameters.of(
         C=rng.normal(size=(n_words, embedding_dim)).astype(dtype),
         H=rng.normal(size=(n_hidden, n_inputs)),
         d=rng.normal(size=n_hidden),
-        U=rng.normal(size=(n_words, n_hidden)),
-        W=rng.normal(size=(n_words, n_inputs)) if direct else None,
-        b=rng.normal(size=n_words),
+        U=rng.normal(size=(n_rows, n_hidden)),
+        W=rng.normal(size=(n_rows, n_inputs)) if direct else None,
+        b=rng.normal(size=n_rows),
+        visited=("C", "E") if output.rows_are_visited else ("C",),
         **{k: a + rng.normal(size=a.shape) / a.size for k, a in more.items()},
     )
     return Network(
         parts, weights, precision=precision, threads=Threads(n_threads),
         solver=solver_of() if solver is None else solver, **options,
     )  # fmt: skip
+
+
+TWINS = {
+    "softmax": lambda output: reference.Softmax(),
+    "classes": lambda output: reference.Classes(output.labels),
+    "tree": lambda output: reference.Tree(output.children),
+}
 
 
 def random_windows(n, n_words, n_context, rng):
@@ -151,13 +176,14 @@ def weights_of(network):
     """Views: what fills up the rows of E to whole vectors is left out."""
     own = network.parameters
     n_outputs = own.U.shape[1] + (0 if own.W is None else own.W.shape[1]) + 1
-    inputs = network.parts.inputs
+    inputs, output = network.parts.inputs, network.parts.output
     return reference.Weights(
-        own.C, own.H, own.d, own.E[:, :n_outputs], own.P, inputs.n_window
-    )
+        own.C, own.H, own.d, own.E[:, :n_outputs], own.P, inputs.n_window,
+        TWINS[output.name](output),
+    )  # fmt: skip
 
 
 def wide(weights):
     """A copy in float64."""
     arrays = [None if a is None else a.astype(np.float64) for a in weights[:5]]
-    return reference.Weights(*arrays, weights.n_window)
+    return reference.Weights(*arrays, *weights[5:])

@@ -5,10 +5,14 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils._param_validation import StrOptions
 
 from nplm.neural.network_lm import NetworkLM, view
 from nplm.neural.outputs.base import Output
+from nplm.neural.outputs.classes import Classes
 from nplm.neural.outputs.softmax import Softmax
+from nplm.neural.outputs.tree import Tree
 
 __all__ = ["NeuralLM"]
 
@@ -166,6 +170,8 @@ class NeuralLM(NetworkLM):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **NetworkLM._parameter_constraints,
         "direct": ["boolean"],
+        "output": [StrOptions({"softmax", "classes", "tree"})],
+        "word_tree": ["array-like", None],
     }
 
     def __init__(
@@ -177,6 +183,9 @@ class NeuralLM(NetworkLM):
         embedding_dim: int = 30,
         direct: bool = False,
         n_distant: int = 0,
+        output: str = "softmax",
+        word_classes: Any = None,
+        word_tree: ArrayLike | None = None,
         solver: str = "sgd",
         learning_rate_init: float = 4e-3,
         learning_rate_decay: float = 1e-8,
@@ -204,6 +213,9 @@ class NeuralLM(NetworkLM):
         self.embedding_dim = embedding_dim
         self.direct = direct
         self.n_distant = n_distant
+        self.output = output
+        self.word_classes = word_classes
+        self.word_tree = word_tree
         self.solver = solver
         self.learning_rate_init = learning_rate_init
         self.learning_rate_decay = learning_rate_decay
@@ -226,6 +238,10 @@ class NeuralLM(NetworkLM):
         self.verbose = verbose
 
     def _output(self) -> Output:
+        if self.output == "classes":
+            return Classes(bool(self.direct), self.word_classes)
+        if self.output == "tree":
+            return Tree(bool(self.direct), self.word_tree)
         return Softmax(bool(self.direct))
 
     def _check_parameters(self) -> None:
@@ -237,7 +253,10 @@ class NeuralLM(NetworkLM):
             )
 
     def _shape(self) -> dict[str, Any]:
-        return super()._shape() | {"direct": self.W_ is not None}
+        return super()._shape() | {
+            "direct": self.W_ is not None,
+            "output": self._made_of.output.name,
+        }
 
     U_ = view("U", "Hidden-to-output weights.")
     W_ = view("W", "Direct connections, or None.")

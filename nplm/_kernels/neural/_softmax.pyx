@@ -95,7 +95,7 @@ cdef class Softmax(Rows):
         cdef char *high
         cdef char *total
         for k in range(K):
-            self.targets[k] = self.at.words[k] - <int>self.first
+            self.targets[k] = self.words[k] - <int>self.first
             self.own.target[k] = -INFINITY
             self.own.high[k] = -INFINITY
             self.own.sum[k] = 0

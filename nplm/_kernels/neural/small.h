@@ -71,6 +71,14 @@ static void SMALL(subtract)(void *values_, int64_t n, double amount) {
   for (int64_t i = 0; i < n; i++) values[i] -= less;
 }
 
+/* to[where[i]] = values[i] + more */
+static void SMALL(place)(const void *values_, int64_t n, double more_, const int *where,
+                         void *to_) {
+  const REAL *values = values_;
+  REAL *to = to_, more = (REAL)more_;
+  for (int64_t i = 0; i < n; i++) to[where[i]] = values[i] + more;
+}
+
 /* values += rate * more */
 static void SMALL(add)(void *values_, const void *more_, int64_t n, double rate) {
   REAL *values = values_, by = (REAL)rate;

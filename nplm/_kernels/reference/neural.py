@@ -19,6 +19,112 @@ Array = NDArray[np.floating]
 Rounding = Callable[[Array], Array]
 
 
+@dataclass
+class Softmax:
+    """What the rows of E are for: words, each its own."""
+
+    def log_p(self, logits: Array) -> Array:
+        """Logarithms of the probabilities of all words, from those of all rows."""
+        return log_softmax(logits)
+
+    def slopes(self, logits: Array, y: NDArray[np.integer]) -> Array:
+        """Give d log P(y) / d logits."""
+        g = -np.exp(log_softmax(logits))
+        g[np.arange(len(y)), y] += 1
+        return g
+
+    def met(self, y: NDArray[np.int32], n_rows: int) -> NDArray[np.bool_]:
+        """Which rows an update of these examples visits."""
+        return np.full(n_rows, True)
+
+
+@dataclass
+class Classes(Softmax):
+    """Rows are classes, then the words of each (section 5.2).
+
+    P(w) = P(class of w) P(w | class of w).
+    """
+
+    labels: NDArray[np.int32]
+
+    def blocks(self) -> list[tuple[NDArray[np.intp], slice]]:
+        """Words of each class, and their rows."""
+        n_classes = self.labels.max() + 1
+        words = [np.flatnonzero(self.labels == c) for c in range(n_classes)]
+        starts = n_classes + np.cumsum([0, *map(len, words)])
+        return [(w, slice(s, s + len(w))) for w, s in zip(words, starts, strict=False)]
+
+    def log_p(self, logits: Array) -> Array:
+        """Logarithms of the probabilities of all words."""
+        blocks = self.blocks()
+        log_class = log_softmax(logits[:, : len(blocks)])
+        log_p = np.empty((len(logits), len(self.labels)))
+        for c, (words, rows) in enumerate(blocks):
+            log_p[:, words] = log_class[:, [c]] + log_softmax(logits[:, rows])
+        return log_p
+
+    def slopes(self, logits: Array, y: NDArray[np.integer]) -> Array:
+        """Give d log P(y) / d logits: of the classes, and within that of y."""
+        blocks, g = self.blocks(), np.zeros_like(logits)
+        n_classes, flat = len(blocks), Softmax()
+        g[:, :n_classes] = flat.slopes(logits[:, :n_classes], self.labels[y])
+        for k, word in enumerate(y):
+            words, rows = blocks[self.labels[word]]
+            own = np.flatnonzero(words == word)
+            g[k, rows] = flat.slopes(logits[[k], rows], own)[0]
+        return g
+
+    def met(self, y: NDArray[np.int32], n_rows: int) -> NDArray[np.bool_]:
+        """Which rows: of all classes, and of the words in those of y."""
+        blocks, met = self.blocks(), np.full(n_rows, False)
+        met[: len(blocks)] = True
+        for label in self.labels[y]:
+            met[blocks[label][1]] = True
+        return met
+
+
+@dataclass
+class Tree(Softmax):
+    """Rows are the inner nodes of a tree, each a choice between its two children.
+
+    A child is a word, or n_words plus a row; the first is chosen with the probability
+    sigmoid(logit), the second with sigmoid(-logit) (Morin and Bengio, 2005).
+    """
+
+    children: NDArray[np.int32]
+
+    def __post_init__(self) -> None:
+        """Note the rows and signs of the choices that lead to each word or node."""
+        n_words = len(self.children) + 1
+        self.paths: list[list[tuple[int, int]]] = [[] for _ in range(2 * n_words - 1)]
+        for row, pair in enumerate(self.children):  # parents come first
+            for child, sign in zip(pair, (1, -1), strict=True):
+                self.paths[child] = [*self.paths[n_words + row], (row, sign)]
+
+    def log_p(self, logits: Array) -> Array:
+        """Logarithms of the probabilities of all words."""
+        log_p = np.zeros((len(logits), len(self.children) + 1))
+        for word in range(log_p.shape[1]):
+            for row, sign in self.paths[word]:
+                log_p[:, word] -= np.logaddexp(0, -sign * logits[:, row])
+        return log_p
+
+    def slopes(self, logits: Array, y: NDArray[np.integer]) -> Array:
+        """Give d log P(y) / d logits: 0 but for the choices that lead to y."""
+        g = np.zeros_like(logits)
+        for k, word in enumerate(y):
+            for row, sign in self.paths[word]:
+                g[k, row] = sign / (1 + np.exp(sign * logits[k, row]))
+        return g
+
+    def met(self, y: NDArray[np.int32], n_rows: int) -> NDArray[np.bool_]:
+        """Which rows: those above a word of y."""
+        met = np.full(n_rows, False)
+        for word in y:
+            met[[row for row, _ in self.paths[word]]] = True
+        return met
+
+
 class Weights(NamedTuple):
     """Parameters, or their gradients: E = [U | W | b], W without direct connections."""
 
@@ -28,6 +134,7 @@ class Weights(NamedTuple):
     E: Array
     P: Array | None = None  # weights of distant words by position
     n_window: int = 0  # words of the window, n - 1
+    output: Softmax = Softmax()
 
     def arrays(self) -> list[Array]:
         """Give those that are there."""
@@ -129,8 +236,10 @@ class Solver:
         """Give the step now."""
         return self.learning_rate_init / (1 + self.learning_rate_decay * self.n_seen)
 
-    def update(self, weights: Weights, gradients: Weights, K: int) -> None:
-        """Follow the gradients, summed over K examples."""
+    def update(
+        self, weights: Weights, gradients: Weights, K: int, met: NDArray[np.bool_]
+    ) -> None:
+        """Follow the gradients, summed over K examples that visit some rows of E."""
         raise NotImplementedError
 
     def decayed(self, weights: Weights, by: float) -> None:
@@ -143,8 +252,10 @@ class Solver:
 class SGD(Solver):
     """Gradients and weight decay are summed, so that the step is one example's."""
 
-    def update(self, weights: Weights, gradients: Weights, K: int) -> None:
-        """Follow the gradients, summed over K examples."""
+    def update(
+        self, weights: Weights, gradients: Weights, K: int, met: NDArray[np.bool_]
+    ) -> None:
+        """Follow the gradients, summed over K examples that visit some rows of E."""
         rate = self.rate()
         self.decayed(weights, rate * self.alpha * K)
         for array, gradient in zip(weights.arrays(), gradients.arrays(), strict=True):
@@ -162,8 +273,10 @@ class Adam(Solver):
     n_updates: int = 0
     moments: list[tuple[Array, Array]] = field(default_factory=list)
 
-    def update(self, weights: Weights, gradients: Weights, K: int) -> None:
-        """Follow the gradients, summed over K examples."""
+    def update(
+        self, weights: Weights, gradients: Weights, K: int, met: NDArray[np.bool_]
+    ) -> None:
+        """Follow the gradients; of rows that do not come, moments and values stay."""
         arrays, rate = weights.arrays(), self.rate()
         if not self.moments:
             self.moments = [(np.zeros_like(a), np.zeros_like(a)) for a in arrays]
@@ -174,10 +287,11 @@ class Adam(Solver):
         for array, summed, (first, second) in zip(
             arrays, gradients.arrays(), self.moments, strict=True
         ):
-            gradient = summed / K
-            first += (1 - self.beta_1) * (gradient - first)
-            second += (1 - self.beta_2) * (gradient**2 - second)
-            array += step * first / (np.sqrt(second) + self.epsilon)
+            rows = met if array is weights.E else np.full(len(array), True)
+            gradient = summed[rows] / K
+            first[rows] += (1 - self.beta_1) * (gradient - first[rows])
+            second[rows] += (1 - self.beta_2) * (gradient**2 - second[rows])
+            array[rows] += step * first[rows] / (np.sqrt(second[rows]) + self.epsilon)
         self.n_seen += K
 
 
@@ -202,19 +316,16 @@ def gradients(
     """Log-likelihood of the examples, and its gradient."""
     K, h = len(X), len(weights.H)
     x, a, z, logits = forward(weights, X, rounded)
-    log_p = log_softmax(logits)
-    g = -np.exp(log_p)
-    g[np.arange(K), y] += 1
-    g = rounded(g)
+    g = rounded(weights.output.slopes(logits, y))
     dz = g @ rounded(weights.E)
     do = (1 - a**2) * dz[:, :h]
     dx = do @ weights.H
     if weights.E.shape[1] > h + 1:
         dx += dz[:, h:-1]
     dC, dP = inputs_gradient(weights, X, dx)
-    total = float(log_p[np.arange(K), y].sum())
+    total = float(weights.output.log_p(logits)[np.arange(K), y].sum())
     dE = g.T @ rounded(z)
-    return total, Weights(dC, do.T @ x, do.sum(axis=0), dE, dP, weights.n_window)
+    return total, Weights(dC, do.T @ x, do.sum(axis=0), dE, dP, *weights[5:])
 
 
 def train(
@@ -231,7 +342,8 @@ def train(
     for start in range(0, len(index), batch_size):
         rows = index[start : start + batch_size]
         total, slopes = gradients(weights, X[rows], y[rows], rounded)
-        solver.update(weights, slopes, len(rows))
+        met = weights.output.met(y[rows], len(weights.E))
+        solver.update(weights, slopes, len(rows), met)
         loss -= total
     return loss
 
@@ -244,7 +356,7 @@ def score(
     first: int = 0,
     rounded: Rounding = as_it_is,
 ) -> Array:
-    """Maximum, sum of exponentials and target's logit over the words of E's rows."""
+    """Maximum, sum of exponentials and target's logit of the words of E's rows."""
     logits = forward(weights, X, rounded)[-1]
     high = logits.max(axis=1)
     total = np.exp(logits - high[:, None]).sum(axis=1)
@@ -262,8 +374,8 @@ def log_prob(
     rounded: Rounding = as_it_is,
 ) -> Array:
     """Natural-log probability of each y after its context."""
-    high, total, target = score(weights, X, y, rounded=rounded)
-    return target - high - np.log(total)
+    log_p = probabilities(weights, X, logarithm=True, rounded=rounded)
+    return log_p[np.arange(len(y)), y]
 
 
 def probabilities(
@@ -274,5 +386,5 @@ def probabilities(
     rounded: Rounding = as_it_is,
 ) -> Array:
     """Probabilities of all words after each context, or their natural logarithms."""
-    log_p = log_softmax(forward(weights, X, rounded)[-1])
+    log_p = weights.output.log_p(forward(weights, X, rounded)[-1])
     return log_p if logarithm else np.exp(log_p)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -18,10 +18,21 @@ class Output:
     """Rows of E times z = [a | x | 1], or z = [a | 1] if not `direct`."""
 
     direct: bool
+    name: ClassVar[str]  # the estimator's `output`
     # Whether threads and processes can have some of the rows each (section 3.2).
     rows_are_shared: ClassVar[bool] = False
     # Whether an update visits few rows: the weight decay then comes to them lazily.
     rows_are_visited: ClassVar[bool] = False
+    # Whether it has products that precision="bfloat16" rounds.
+    rounds: ClassVar[bool] = False
+
+    def learn(self, n_words: int, y: NDArray[np.int32]) -> Self:
+        """Give the same with all that it needs to know of the next words `y`."""
+        return self
+
+    def go_on(self, fitted: Output) -> Output:
+        """Give what trains `fitted` further, or raise where that is another network."""
+        return self
 
     def n_rows(self, n_words: int) -> int:
         """Rows of E, for so many words."""

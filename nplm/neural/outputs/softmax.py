@@ -20,7 +20,9 @@ __all__ = ["Softmax"]
 class Softmax(Output):
     """Output units y = b + Wx + Ua, normalised over all words: a row of E a word."""
 
+    name: ClassVar[str] = "softmax"
     rows_are_shared: ClassVar[bool] = True
+    rounds: ClassVar[bool] = True
 
     def initial_biases(self, n_words: int, y: NDArray[np.int32]) -> NDArray[Any]:
         """Give the logarithms of the (add-one) unigrams.
