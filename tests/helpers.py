@@ -9,6 +9,7 @@ import pytest
 from nplm import Vocabulary
 from nplm._kernels.reference import neural as reference
 from nplm.datasets import Corpus, fetch_brown, fetch_ptb
+from nplm.neural.features import Features, Fixed
 from nplm.neural.network import Network, Parts
 from nplm.neural.outputs.classes import Classes
 from nplm.neural.outputs.softmax import Softmax
@@ -139,7 +140,8 @@ def random_network(
     *, n_distant=0, solver=None, output="softmax", **options,
 ):  # fmt: skip
     output = random_output(output, direct, n_words, rng)
-    parts = Parts.of(n_context, embedding_dim, n_hidden, output, n_distant)
+    features = Features(embedding_dim)
+    parts = Parts.of(n_context, features, n_hidden, output, n_distant)
     n_inputs = parts.inputs.n_inputs
     dtype = np.float64 if precision == "float64" else np.float32
     more = parts.inputs.initial_arrays(dtype)
@@ -174,16 +176,28 @@ def random_windows(n, n_words, n_context, rng):
 
 def weights_of(network):
     """Views: what fills up the rows of E to whole vectors is left out."""
-    own = network.parameters
-    n_outputs = own.U.shape[1] + (0 if own.W is None else own.W.shape[1]) + 1
-    inputs, output = network.parts.inputs, network.parts.output
+    own, parts = network.parameters, network.parts
+    alone = own.more.get("own", own.E if own.tied else own.C)
+    m, matrix = own.C.shape[1], getattr(parts.features, "matrix", None)
     return reference.Weights(
-        own.C, own.H, own.d, own.E[:, :n_outputs], own.P, inputs.n_window,
-        TWINS[output.name](output),
-    )  # fmt: skip
+        None if own.tied else alone[:, :m],
+        own.H,
+        own.d,
+        (alone if own.tied else own.E)[:, : own.n_outputs],
+        own.P,
+        own.more.get("R"),
+        own.more.get("G"),
+        parts.inputs.n_window,
+        None if matrix is None else matrix.toarray(),
+        isinstance(parts.features, Fixed),
+        TWINS[parts.output.name](parts.output),
+    )
 
 
 def wide(weights):
     """A copy in float64."""
-    arrays = [None if a is None else a.astype(np.float64) for a in weights[:5]]
-    return reference.Weights(*arrays, *weights[5:])
+    return weights._replace(**{
+        name: array.astype(np.float64)
+        for name, array in weights._asdict().items()
+        if isinstance(array, np.ndarray)
+    })  # fmt: skip

@@ -57,9 +57,16 @@ class Parameters:
         Whether E has a W.
     visited : tuple of str
         The arrays of which an update visits few rows.
+    derived : tuple of str
+        Those that are given, or made of others: no gradient changes them.
+    tied : bool
+        Whether C is columns of E, ``[C | b]``, and there is no U. E then has to have
+        C's values.
     **more : ndarray
         What only some kinds of parts have, by name: P, shape (n_averages, n_distant),
-        the weights of distant words by position.
+        the weights of distant words by position; R, shape (m, n_hidden) or (m,
+        n_hidden + n_inputs), a projection; G, shape (n_parts, m), the features of what
+        words are made of, and own, shape (n_words, m or more), what each has alone.
     """
 
     def __init__(
@@ -71,10 +78,14 @@ class Parameters:
         *,
         direct: bool,
         visited: tuple[str, ...] = ("C",),
-        **more: NDArray[Any],
+        derived: tuple[str, ...] = (),
+        tied: bool = False,
+        **more: Any,
     ) -> None:
-        self.C, self.H, self.d, self.E, self.more = C, H, d, E, more
-        self.direct, self.visited = direct, visited
+        self.C = E[:, : C.shape[1]] if tied else C
+        self.H, self.d, self.E, self.more = H, d, E, more
+        self.direct, self.visited, self.derived = direct, visited, derived
+        self.tied = tied
 
     @staticmethod
     def output_rows(
@@ -102,15 +113,15 @@ class Parameters:
         C, H, d = (np.array(array, C.dtype, order="C") for array in (C, H, d))
         more = {k: np.array(a, C.dtype, order="C") for k, a in more.items()}
         made = cls(C, H, d, E, direct=W is not None, visited=visited, **more)
-        made.U[:], made.b[:] = U, b
+        made.E[:, : len(d)], made.b[:] = U, b
         if made.W is not None:
             made.W[:] = W
         return made
 
     @property
-    def U(self) -> NDArray[Any]:
-        """Hidden-to-output weights, (rows, n_hidden)."""
-        return self.E[:, : len(self.d)]
+    def U(self) -> NDArray[Any] | None:
+        """Hidden-to-output weights, (rows, n_hidden), or None when tied."""
+        return None if self.tied else self.E[:, : len(self.d)]
 
     @property
     def W(self) -> NDArray[Any] | None:
@@ -136,51 +147,78 @@ class Parameters:
     def named(self) -> dict[str, NDArray[Any] | None]:
         """Give them under the paper's names; views."""
         names = ("C", "H", "d", "U", "W", "b")
-        return {name: getattr(self, name) for name in names} | self.more
+        found = {name: getattr(self, name) for name in names} | self.more
+        if "own" in self.more:
+            found["own"] = self.more["own"][:, : self.C.shape[1]]
+            # What is written into these would not be trained on.
+            for name in ("C", "b") if self.tied else ("C",):
+                found[name] = found[name][:]
+                found[name].flags.writeable = False
+        return found
 
     def trained(self) -> dict[str, NDArray[Any]]:
         """Give the arrays as the kernels have them."""
-        return {"C": self.C, "H": self.H, "d": self.d, "E": self.E} | self.more
+        C = {} if self.tied else {"C": self.C}
+        return C | {"H": self.H, "d": self.d, "E": self.E} | self.more
+
+    def learned(self) -> dict[str, NDArray[Any]]:
+        """Give those that gradients change."""
+        return {k: a for k, a in self.trained().items() if k not in self.derived}
 
     def size(self) -> int:
         """Free parameters: the padding of E is none."""
-        return sum(a.size for a in self.named().values() if a is not None)
+        return sum(
+            array.size
+            for name, array in self.named().items()
+            if array is not None and not (name == "C" and "C" in self.derived)
+        ) - (self.C.size if self.derived == ("E",) else 0)
 
     def set(self, name: str, values: Any) -> None:
         """Copy values into one of the arrays, by the paper's name."""
-        array = self.named().get(name)
+        array = (self.named() | {"C": self.C, "b": self.b}).get(name)
         values = np.asarray(values)
         if array is None or values.shape != array.shape:
             raise ValueError(
                 f"{name}_ has shape {None if array is None else array.shape} in this "
                 f"network, and cannot be set to an array of shape {values.shape}."
             )
+        if "own" in self.more:  # what they are made of follows
+            m = self.C.shape[1]
+            if name == "C":
+                self.more["own"][:, :m] += values - self.C
+            elif name == "b" and self.tied:
+                self.more["own"][:, m] = values
         array[...] = values
 
     def with_rows(self, E: NDArray[Any]) -> Self:
         """Give the same with other output rows."""
-        return type(self)(
-            self.C, self.H, self.d, E, direct=self.direct, visited=self.visited,
-            **self.more,
-        )  # fmt: skip
+        return type(self)(self.C, self.H, self.d, E, **(self._kinds() | self.more))
 
     def copy(self, rows: slice = slice(None)) -> Self:
         """Copy them all, or with some of the output rows only."""
         own = self.E[rows]
         E = aligned_zeros((len(own), own.shape[1]), self.dtype)
         E[:] = own
-        more = {name: array.copy() for name, array in self.more.items()}
+        more: dict[str, Any] = {k: array.copy() for k, array in self.more.items()}
         C, H, d = self.C.copy(), self.H.copy(), self.d.copy()
-        return type(self)(C, H, d, E, direct=self.direct, visited=self.visited, **more)
+        return type(self)(C, H, d, E, **(self._kinds() | more))
+
+    def _kinds(self) -> dict[str, Any]:
+        names = ("direct", "visited", "derived", "tied")
+        return {name: getattr(self, name) for name in names}
 
     def n_decaying(self, name: str) -> int:
         """Numbers of a row of an array that the weight decay falls on: no biases."""
         array: NDArray[Any] = self.trained()[name]
+        if name == "own":
+            return self.C.shape[1]
         return self.n_outputs - 1 if name == "E" else array.shape[-1]
 
     @property
     def n_outputs(self) -> int:
         """Parameters of an output row."""
+        if self.tied:
+            return self.C.shape[1] + 1
         h, n_inputs = self.H.shape
         return h + (n_inputs if self.direct else 0) + 1
 
@@ -198,3 +236,5 @@ class Parameters:
             for name, array in own_arrays.items():
                 if isinstance(array, np.ndarray) and not array.flags.writeable:
                     own_arrays[name] = array.copy()
+        if self.tied:
+            self.C = self.E[:, : self.C.shape[1]]

@@ -16,3 +16,14 @@ cdef class Tanh(Hidden):
     cdef void *xt             # (n_inputs, columns)
     cdef void *sums           # (n_hidden, columns)
     cdef void *dd
+
+
+cdef class Projected(Hidden):
+    cdef Hidden hidden
+    cdef Parameter R
+    cdef Activations inner    # what `hidden` is given; its x and dx are all units'
+    cdef Py_ssize_t width     # of v
+    cdef void *v              # (K, width) [a | x] or a
+    cdef void *vt             # (width, columns)
+    cdef void *sums           # (m, columns)
+    cdef void *dv

@@ -1,7 +1,7 @@
 """The network in plain NumPy: the same names as the kernels', and easy to read.
 
 This is the specification that the compiled kernels are tested against: the parts
-(`_inputs`, `_hidden`, `_softmax`, `_solvers`) and what puts them together
+(`_features`, `_inputs`, `_hidden`, `_softmax`, `_solvers`) and what puts them together
 (`_network`). `_products`, `_loops` and `_team` hold how it is done fast: what they
 compute is here within these.
 """
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.floating]
 Rounding = Callable[[Array], Array]
+Rows = list[NDArray[np.intp] | slice]
 
 
 @dataclass
@@ -33,9 +34,9 @@ class Softmax:
         g[np.arange(len(y)), y] += 1
         return g
 
-    def met(self, y: NDArray[np.int32], n_rows: int) -> NDArray[np.bool_]:
+    def met(self, y: NDArray[np.int32], n_rows: int) -> NDArray[np.intp]:
         """Which rows an update of these examples visits."""
-        return np.full(n_rows, True)
+        return np.arange(n_rows)
 
 
 @dataclass
@@ -74,13 +75,11 @@ class Classes(Softmax):
             g[k, rows] = flat.slopes(logits[[k], rows], own)[0]
         return g
 
-    def met(self, y: NDArray[np.int32], n_rows: int) -> NDArray[np.bool_]:
+    def met(self, y: NDArray[np.int32], n_rows: int) -> NDArray[np.intp]:
         """Which rows: of all classes, and of the words in those of y."""
-        blocks, met = self.blocks(), np.full(n_rows, False)
-        met[: len(blocks)] = True
-        for label in self.labels[y]:
-            met[blocks[label][1]] = True
-        return met
+        blocks, rows = self.blocks(), np.arange(n_rows)
+        own = [rows[blocks[label][1]] for label in np.unique(self.labels[y])]
+        return np.concatenate([rows[: len(blocks)], *own])
 
 
 @dataclass
@@ -117,28 +116,41 @@ class Tree(Softmax):
                 g[k, row] = sign / (1 + np.exp(sign * logits[k, row]))
         return g
 
-    def met(self, y: NDArray[np.int32], n_rows: int) -> NDArray[np.bool_]:
+    def met(self, y: NDArray[np.int32], n_rows: int) -> NDArray[np.intp]:
         """Which rows: those above a word of y."""
-        met = np.full(n_rows, False)
-        for word in y:
-            met[[row for row, _ in self.paths[word]]] = True
-        return met
+        rows = {row for word in y for row, _ in self.paths[word]}
+        return np.array(sorted(rows), np.intp)
 
 
 class Weights(NamedTuple):
-    """Parameters, or their gradients: E = [U | W | b], W without direct connections."""
+    """Parameters, or their gradients: E = [U | W | b], W without direct connections.
 
-    C: Array
+    When tied, which an R says, E = [C | b] and there is no other C. Where words are
+    made of parts, C is what each has alone, and G the features of the parts.
+    """
+
+    C: Array | None
     H: Array
     d: Array
     E: Array
     P: Array | None = None  # weights of distant words by position
+    R: Array | None = None  # projection to the features
+    G: Array | None = None
     n_window: int = 0  # words of the window, n - 1
+    parts: Array | None = None  # (n_words, rows of G), what each word is made of
+    fixed: bool = False  # whether C stays as it is
     output: Softmax = Softmax()
 
     def arrays(self) -> list[Array]:
-        """Give those that are there."""
-        every = (self.C, self.H, self.d, self.E, self.P)
+        """Give those that are there and learned."""
+        C = None if self.fixed else self.C
+        every = (C, self.H, self.d, self.E, self.P, self.R, self.G)
+        return [array for array in every if array is not None]
+
+    def decaying(self) -> list[Array]:
+        """Give those that the weight decay falls on: no bias, and no P."""
+        C = None if self.fixed else self.C
+        every = (C, self.H, self.E[:, :-1], self.R, self.G)
         return [array for array in every if array is not None]
 
 
@@ -152,6 +164,39 @@ def bfloat16(values: Array) -> Array:
     bits = values.astype(np.float32).view(np.uint32)
     kept = (bits + np.uint32(0x7FFF) + (bits >> 16 & 1)) & np.uint32(0xFFFF0000)
     return kept.view(np.float32).astype(values.dtype)
+
+
+# -- features (_features) ----------------------------------------------------------
+
+
+def composed(own: Array, parts: Array, G: Array) -> Array:
+    """Features of words: what each has alone, and those of its parts, weighted."""
+    return own + parts @ G
+
+
+def features(weights: Weights) -> Array:
+    """Give C, by whichever kind the weights are of."""
+    own = weights.E[:, :-1] if weights.C is None else weights.C
+    if weights.parts is None or weights.G is None:
+        return own
+    return composed(own, weights.parts, weights.G)
+
+
+def rows_met(weights: Weights, X: NDArray[np.int32], y: NDArray[np.int32]) -> Rows:
+    """Give the rows of each array that an update meets.
+
+    All of them, but of composed features only those of words that it has, and of
+    their parts, and of output rows those of the next words: Adam's moments of others
+    wait.
+    """
+    arrays = weights.arrays()
+    rows: Rows = [slice(None)] * len(arrays)
+    (E,) = (i for i, array in enumerate(arrays) if array is weights.E)
+    rows[E] = weights.output.met(y, len(weights.E))
+    if weights.parts is not None and weights.C is not None:
+        words = np.unique(X).astype(np.intp)
+        rows[0], rows[-1] = words, np.unique(np.nonzero(weights.parts[words])[1])
+    return rows
 
 
 # -- inputs (_inputs) ------------------------------------------------------------
@@ -172,16 +217,17 @@ def distant_averages(C: Array, P: Array, X: NDArray[np.int32], n_window: int) ->
 
 def inputs(weights: Weights, X: NDArray[np.int32]) -> Array:
     """Give x, by whichever kind the weights are of."""
+    C = features(weights)
     if weights.P is None:
-        return concatenation(weights.C, X, weights.n_window)
-    return distant_averages(weights.C, weights.P, X, weights.n_window)
+        return concatenation(C, X, weights.n_window)
+    return distant_averages(C, weights.P, X, weights.n_window)
 
 
 def inputs_gradient(
     weights: Weights, X: NDArray[np.int32], dx: Array
 ) -> tuple[Array, Array | None]:
     """Carry dL/dx to C and P."""
-    C, P, n_window = weights.C, weights.P, weights.n_window
+    C, P, n_window = features(weights), weights.P, weights.n_window
     K, m = len(X), C.shape[1]
     dC, words = np.zeros_like(C), X[:, ::-1]
     np.add.at(dC, words[:, :n_window], dx[:, : n_window * m].reshape(K, n_window, m))
@@ -199,6 +245,11 @@ def inputs_gradient(
 def tanh_layer(H: Array, d: Array, x: Array) -> Array:
     """Activations a of the hidden units."""
     return np.tanh(d + x @ H.T)
+
+
+def projection(R: Array, v: Array) -> Array:
+    """Give s, as many numbers as a word has features, from v = [a | x] or a."""
+    return v @ R.T
 
 
 # -- output units (_softmax) -------------------------------------------------------
@@ -237,14 +288,14 @@ class Solver:
         return self.learning_rate_init / (1 + self.learning_rate_decay * self.n_seen)
 
     def update(
-        self, weights: Weights, gradients: Weights, K: int, met: NDArray[np.bool_]
+        self, weights: Weights, gradients: Weights, K: int, met: Rows | None = None
     ) -> None:
-        """Follow the gradients, summed over K examples that visit some rows of E."""
+        """Follow the gradients, summed over K examples, of rows that they met."""
         raise NotImplementedError
 
     def decayed(self, weights: Weights, by: float) -> None:
         """Take this share of all weights away: not of biases, nor of P."""
-        for array in (weights.C, weights.H, weights.E[:, :-1]):
+        for array in weights.decaying():
             array -= by * array
 
 
@@ -253,9 +304,9 @@ class SGD(Solver):
     """Gradients and weight decay are summed, so that the step is one example's."""
 
     def update(
-        self, weights: Weights, gradients: Weights, K: int, met: NDArray[np.bool_]
+        self, weights: Weights, gradients: Weights, K: int, met: Rows | None = None
     ) -> None:
-        """Follow the gradients, summed over K examples that visit some rows of E."""
+        """Follow the gradients, summed over K examples; elsewhere they are zeros."""
         rate = self.rate()
         self.decayed(weights, rate * self.alpha * K)
         for array, gradient in zip(weights.arrays(), gradients.arrays(), strict=True):
@@ -274,9 +325,9 @@ class Adam(Solver):
     moments: list[tuple[Array, Array]] = field(default_factory=list)
 
     def update(
-        self, weights: Weights, gradients: Weights, K: int, met: NDArray[np.bool_]
+        self, weights: Weights, gradients: Weights, K: int, met: Rows | None = None
     ) -> None:
-        """Follow the gradients; of rows that do not come, moments and values stay."""
+        """Follow the gradients, summed over K examples, of rows that they met."""
         arrays, rate = weights.arrays(), self.rate()
         if not self.moments:
             self.moments = [(np.zeros_like(a), np.zeros_like(a)) for a in arrays]
@@ -284,10 +335,10 @@ class Adam(Solver):
         t = self.n_updates
         step = rate * np.sqrt(1 - self.beta_2**t) / (1 - self.beta_1**t)
         self.decayed(weights, rate * self.alpha)
-        for array, summed, (first, second) in zip(
-            arrays, gradients.arrays(), self.moments, strict=True
-        ):
-            rows = met if array is weights.E else np.full(len(array), True)
+        for array, summed, (first, second), rows in zip(
+            arrays, gradients.arrays(), self.moments,
+            met or [slice(None)] * len(arrays), strict=True,
+        ):  # fmt: skip
             gradient = summed[rows] / K
             first[rows] += (1 - self.beta_1) * (gradient - first[rows])
             second[rows] += (1 - self.beta_2) * (gradient**2 - second[rows])
@@ -304,7 +355,17 @@ def forward(
     """Features x, hidden activations a, z and logits: equation (1) for K examples."""
     x = inputs(weights, X)
     a = tanh_layer(weights.H, weights.d, x)
-    return x, a, *softmax(weights.E, a, x, rounded)
+    if weights.R is None:
+        return x, a, *softmax(weights.E, a, x, rounded)
+    s = projection(weights.R, projected(weights, a, x))
+    E = np.hstack([features(weights), weights.E[:, -1:]])
+    return x, a, *softmax(E, s, x, rounded)
+
+
+def projected(weights: Weights, a: Array, x: Array) -> Array:
+    """Give what is projected: a, or [a | x] with direct connections."""
+    assert weights.R is not None
+    return np.hstack([a, x]) if weights.R.shape[1] > a.shape[1] else a
 
 
 def gradients(
@@ -317,15 +378,27 @@ def gradients(
     K, h = len(X), len(weights.H)
     x, a, z, logits = forward(weights, X, rounded)
     g = rounded(weights.output.slopes(logits, y))
-    dz = g @ rounded(weights.E)
-    do = (1 - a**2) * dz[:, :h]
+    dE, dR, dG = g.T @ rounded(z), None, None
+    if weights.R is None:
+        dv = (g @ rounded(weights.E))[:, :-1]
+    else:
+        ds = g @ rounded(features(weights))
+        dR, dv = ds.T @ projected(weights, a, x), ds @ weights.R
+    do = (1 - a**2) * dv[:, :h]
     dx = do @ weights.H
-    if weights.E.shape[1] > h + 1:
-        dx += dz[:, h:-1]
+    if dv.shape[1] > h:
+        dx += dv[:, h:]
     dC, dP = inputs_gradient(weights, X, dx)
+    if weights.R is not None:
+        dE[:, :-1] += dC
+        dC = dE[:, :-1]
+    if weights.parts is not None:
+        dG = weights.parts.T @ dC
     total = float(weights.output.log_p(logits)[np.arange(K), y].sum())
-    dE = g.T @ rounded(z)
-    return total, Weights(dC, do.T @ x, do.sum(axis=0), dE, dP, *weights[5:])
+    return total, weights._replace(
+        C=None if weights.C is None else dC, H=do.T @ x, d=do.sum(axis=0), E=dE, P=dP,
+        R=dR, G=dG,
+    )  # fmt: skip
 
 
 def train(
@@ -342,7 +415,7 @@ def train(
     for start in range(0, len(index), batch_size):
         rows = index[start : start + batch_size]
         total, slopes = gradients(weights, X[rows], y[rows], rounded)
-        met = weights.output.met(y[rows], len(weights.E))
+        met = rows_met(weights, X[rows], y[rows])
         solver.update(weights, slopes, len(rows), met)
         loss -= total
     return loss
@@ -388,3 +461,16 @@ def probabilities(
     """Probabilities of all words after each context, or their natural logarithms."""
     log_p = weights.output.log_p(forward(weights, X, rounded)[-1])
     return log_p if logarithm else np.exp(log_p)
+
+
+def candidates(
+    weights: Weights,
+    X: NDArray[np.int32],
+    words: NDArray[np.int32],
+    *,
+    normalize: bool,
+) -> Array:
+    """Natural-log probabilities of some words after each context, or their logits."""
+    logits = forward(weights, X)[-1]
+    scores = log_softmax(logits) if normalize else logits
+    return np.take_along_axis(scores, words, axis=1)

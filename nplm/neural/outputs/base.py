@@ -21,8 +21,12 @@ class Output:
     name: ClassVar[str]  # the estimator's `output`
     # Whether threads and processes can have some of the rows each (section 3.2).
     rows_are_shared: ClassVar[bool] = False
+    # Whether its rows are the features of the words too: processes cannot share them.
+    rows_are_features: ClassVar[bool] = False
     # Whether an update visits few rows: the weight decay then comes to them lazily.
     rows_are_visited: ClassVar[bool] = False
+    # Whether its kernel gives the logit of any one word.
+    logits_are_single: ClassVar[bool] = False
     # Whether it has products that precision="bfloat16" rounds.
     rounds: ClassVar[bool] = False
 
@@ -37,6 +41,18 @@ class Output:
     def n_rows(self, n_words: int) -> int:
         """Rows of E, for so many words."""
         return n_words
+
+    def n_outcomes(self, n_words: int) -> int:
+        """Columns of its probabilities, for so many words in the contexts."""
+        return n_words
+
+    def of_few(self, n_outputs: int) -> Self:
+        """Give the same of `n_outputs` outcomes, others than the contexts' words."""
+        raise ValueError(
+            f"a short-list needs the plain softmax, which predicts as many words as "
+            f"it has rows, and {type(self).__name__} predicts all words: leave the "
+            "network's output at its default."
+        )
 
     def initial_biases(self, n_words: int, y: NDArray[np.int32]) -> NDArray[Any]:
         """Give the biases of all rows before training on next words `y`."""
@@ -64,6 +80,7 @@ class Output:
         tier: Any,
         scratch: Any,
         at: Any,
+        features: Any,
         trained: dict[str, Any],
         state: State,
         *,
@@ -79,6 +96,8 @@ class Output:
         ----------
         tier, scratch, at : Tier, Scratch, Activations
             The team's.
+        features : Features
+            Kernel of who owns those of the words.
         trained : dict of Parameter
             All parameters, by name.
         state : dict of ndarray

@@ -76,6 +76,7 @@ class Classes(Output):
         tier: Any,
         scratch: Any,
         at: Any,
+        features: Any,
         trained: dict[str, Any],
         state: State,
         *,

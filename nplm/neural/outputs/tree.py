@@ -76,6 +76,7 @@ class Tree(Output):
         tier: Any,
         scratch: Any,
         at: Any,
+        features: Any,
         trained: dict[str, Any],
         state: State,
         *,
