@@ -7,6 +7,7 @@ Probabilistic Language Model*, Journal of Machine Learning Research 3.
 import nplm._kernels  # noqa: F401 (first: unbuilt sources say what to run)
 from nplm.classes.class_lm import ClassLM
 from nplm.classes.word_classes import WordClasses
+from nplm.classes.word_tree import word_tree
 from nplm.exceptions import CheckpointError, DivergenceError
 from nplm.mixtures.mixture_lm import MixtureLM
 from nplm.mixtures.shortlist_lm import ShortlistLM
@@ -46,4 +47,5 @@ __all__ = [
     "cooccurrence_embeddings",
     "use_tier",
     "windows",
+    "word_tree",
 ]

@@ -38,6 +38,8 @@ def models():
         "neural, no hidden units": NeuralLM(
             **{**neural, "n_hidden": 0}, direct=True, batch_size=1, **size
         ),
+        "neural, classes": NeuralLM(**neural, output="classes", **size),
+        "neural, tree": NeuralLM(**neural, output="tree", direct=True, **size),
         "trigram": trigram,
         "Kneser-Ney": KneserNeyLM(**size),
         "Kneser-Ney, back-off": KneserNeyLM(interpolate=False, **size),
@@ -53,6 +55,8 @@ def models():
     [
         NeuralLM(n_hidden=4, embedding_dim=3, max_iter=2),
         NeuralLM(n_hidden=4, embedding_dim=3, max_iter=2, direct=True, batch_size=1),
+        NeuralLM(n_hidden=4, embedding_dim=3, max_iter=2, output="classes"),
+        NeuralLM(n_hidden=4, embedding_dim=3, max_iter=2, output="tree"),
         InterpolatedTrigram(order=2),
         KneserNeyLM(),
         KneserNeyLM(interpolate=False),

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
-from sklearn.utils._param_validation import StrOptions
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils._param_validation import HasMethods, StrOptions
+from sklearn.utils.validation import check_is_fitted
 
 from nplm.neural.epochs import Windows
 from nplm.neural.features import (
@@ -79,6 +80,23 @@ class NeuralLM(NetworkLM):
         average has learned weights by position (``P_``), which begin with half-lives
         of 2, 8, 32, ... words. X then needs so many columns, and `order` must be set.
         0 is the paper's network.
+    output : {"softmax", "classes", "tree"}, default="softmax"
+        How probabilities are made (section 5.2). "softmax" is equation (1): to train or
+        score a word takes the rows of all. "classes" multiplies P(class | context) by
+        P(word | class, context), two softmaxes over about sqrt(|V|) rows each. "tree"
+        makes the words the leaves of a binary tree, whose inner nodes are logistic
+        units that choose a branch: about log2 |V| rows for a word. Either sums to 1 by
+        itself, and its threads need ``parallel="async"``.
+    word_classes : WordClasses or array-like of int, shape (n_words,), optional
+        For "classes": the class of each word, or a fitted `WordClasses`; numbers that
+        no word has are skipped. By default about sqrt(|V|) classes with the same share
+        of the tokens of `y` each, by falling frequency: found at once, but alike in a
+        class is then how frequent its words are and no more.
+    word_tree : array-like of int, shape (n_words - 1, 2), optional
+        For "tree": a row an inner node, with its two children: a word, or `n_words`
+        plus the row of another node. `nplm.word_tree` makes one from classes, and
+        scikit-learn's clusterings from anything (``children_``). By default the Huffman
+        tree of the words' frequencies in `y`, which visits the fewest nodes.
     solver : {"sgd", "adam"}, default="sgd"
         How parameters follow their gradients. "sgd" is the paper's stochastic gradient
         ascent. "adam" is that of scikit-learn's networks (Kingma and Ba, 2015), with
@@ -159,6 +177,14 @@ class NeuralLM(NetworkLM):
         Direct connections; None without them, and with `tied`.
     b_ : ndarray, shape (n_words_,)
         Output biases.
+    word_classes_ : ndarray of int32, shape (n_words_,), or None
+        The class of each word, numbered without gaps, with ``output="classes"``. The
+        rows of U_, W_ and b_ are then the classes, followed by the words in the order
+        of ``np.argsort(word_classes_, kind="stable")``.
+    word_tree_ : ndarray of int32, shape (n_words_ - 1, 2), or None
+        The tree, with ``output="tree"``: the children of the inner node of each row of
+        U_, W_ and b_, the root first. The first child has the probability
+        ``sigmoid(y)``, the second ``sigmoid(-y)``.
     P_ : ndarray, shape (n_averages, n_distant), or None
         Weights of distant words by position, the nearest first; None without them.
     R_ : ndarray, shape (embedding_dim, n_hidden), or None
@@ -190,6 +216,11 @@ class NeuralLM(NetworkLM):
     Bengio, Ducharme, Vincent and Jauvin (2003), A Neural Probabilistic Language
     Model, JMLR 3:1137-1155: sections 2 and 3.2, equation (1).
 
+    Goodman (2001), Classes for fast maximum entropy training, ICASSP.
+
+    Morin and Bengio (2005), Hierarchical probabilistic neural network language model,
+    AISTATS.
+
     Examples
     --------
     >>> import numpy as np
@@ -211,6 +242,7 @@ class NeuralLM(NetworkLM):
         "train_embeddings": ["boolean"],
         "word_features": ["array-like", "sparse matrix", None],
         "output": [StrOptions({"softmax", "classes", "tree"})],
+        "word_classes": ["array-like", HasMethods("transform"), None],
         "word_tree": ["array-like", None],
     }
 
@@ -389,6 +421,20 @@ class NeuralLM(NetworkLM):
         if self.word_tree is not None:
             given["word_tree"] = np.asarray(self.word_tree)
         return super()._fingerprint() | fingerprint({}, given)
+
+    @property
+    def word_classes_(self) -> NDArray[np.int32] | None:
+        """The class of each word, or None without classes."""
+        check_is_fitted(self)
+        labels: NDArray[np.int32] | None = getattr(self._made_of.output, "labels", None)
+        return labels
+
+    @property
+    def word_tree_(self) -> NDArray[np.int32] | None:
+        """The children of each inner node, or None without a tree."""
+        check_is_fitted(self)
+        tree: NDArray[np.int32] | None = getattr(self._made_of.output, "children", None)
+        return tree
 
     U_ = view("U", "Hidden-to-output weights, or None.")
     W_ = view("W", "Direct connections, or None.")
