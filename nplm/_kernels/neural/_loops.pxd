@@ -61,7 +61,7 @@ cdef extern from "loops.h" nogil:
         void (*fill)(void *values, Py_ssize_t n, Py_ssize_t stride,
                      double value) noexcept nogil
         void (*scale)(void *values, Py_ssize_t n, double factor) noexcept nogil
-        void (*fade)(void *values, Py_ssize_t n, double factor) noexcept nogil
+        void (*fade)(void *values, Py_ssize_t n, double share) noexcept nogil
         void (*subtract)(void *values, Py_ssize_t n, double amount) noexcept nogil
         void (*place)(const void *values, Py_ssize_t n, double more,
                       const int *where, void *to) noexcept nogil

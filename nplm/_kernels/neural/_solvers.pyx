@@ -5,7 +5,7 @@ needs no gradient of its own can update in one pass over the parameters, and one
 does makes it a tile at a time. Gradients are summed over a mini-batch of K examples.
 """
 
-from libc.math cimport exp, log1p, sqrt
+from libc.math cimport expm1, log1p, sqrt
 from libc.stdint cimport uintptr_t
 from libc.string cimport memcpy, memset
 
@@ -90,7 +90,7 @@ cdef void catch_up(
 ) noexcept nogil:
     """Take the decay still due from a row."""
     loops.fade(<char *>p.values + row * p.columns * itemsize, p.n_decaying,
-               exp(now - p.decayed[row]))
+               -expm1(now - p.decayed[row]))
     p.decayed[row] = now
 
 

@@ -370,6 +370,25 @@ static void TIER(tanh)(void *values_, int64_t n) {
 #endif
 }
 
+/* values += rate * more */
+static void TIER(add)(void *values_, const void *more_, int64_t n, double rate) {
+  REAL *values = values_, by = (REAL)rate;
+  const REAL *more = more_;
+  int64_t i = 0;
+  for (; i + WIDTH <= n; i += WIDTH)
+    STORE(values + i, LOAD(values + i) + LOAD(more + i) * by);
+  for (; i < n; i++) values[i] += by * more[i];
+}
+
+/* values -= share * values, a share so small that 1 - share may be 1 to a float */
+static void TIER(fade)(void *values_, int64_t n, double share) {
+  REAL *values = values_, by = (REAL)share;
+  int64_t i = 0;
+  for (; i + WIDTH <= n; i += WIDTH)
+    STORE(values + i, LOAD(values + i) - LOAD(values + i) * by);
+  for (; i < n; i++) values[i] -= by * values[i];
+}
+
 /* ---- one example at a time: each output row is read or written once ---- */
 
 INLINE REAL TIER(total)(VEC v) {
@@ -642,6 +661,7 @@ static const Loops TIER(loops) = {
     TIER(transpose),    TIER(exp_differences), TIER(adam),
     TIER(forward_column), TIER(exp_column),  TIER(path_margins),
     TIER(path_gradients), TIER(log_sigmoids), TIER(descend),
+    TIER(add),          TIER(fade),
     SMALL_LOOPS,
 };
 

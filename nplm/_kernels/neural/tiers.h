@@ -31,8 +31,8 @@
 #include "small.h"
 #define SMALL_LOOPS                                                             \
   choose_float, add_targets_float, raise_float, add_scaled_float, share_float,  \
-      fill_float, scale_float, fade_float, subtract_float, place_float,         \
-      add_float, dot_float, tanh_slopes_float, outer_float
+      fill_float, scale_float, subtract_float, place_float, dot_float,          \
+      tanh_slopes_float, outer_float
 
 #define TIER(name) name##_plain
 #define WIDTH 4
@@ -79,8 +79,8 @@ END_TARGET
 #include "small.h"
 #define SMALL_LOOPS                                                                \
   choose_double, add_targets_double, raise_double, add_scaled_double,              \
-      share_double, fill_double, scale_double, fade_double, subtract_double,       \
-      place_double, add_double, dot_double, tanh_slopes_double, outer_double
+      share_double, fill_double, scale_double, subtract_double, place_double,      \
+      dot_double, tanh_slopes_double, outer_double
 
 #define TIER(name) name##_double_plain
 #define WIDTH 2
