@@ -266,8 +266,14 @@ class NetworkLM(LanguageModel):
                 f"divide by it: set it to {least:.0e} at least, as 1e-8."
             )
         self._solver().check(plain(self.batch_size))
-        if not self._output().rows_are_shared and self.parallel == "rows":
+        output = self._output()
+        if not output.rows_are_shared and self.parallel == "rows":
             self._refuse_threads()
+        if not output.rounds and self.precision == "bfloat16":
+            raise ValueError(
+                "precision='bfloat16' rounds the products of a full softmax, and this "
+                "network has another output: set precision='float32'."
+            )
 
     def _refuse_threads(self) -> None:
         if n_threads(self.n_jobs) > 1:
@@ -361,7 +367,8 @@ class NetworkLM(LanguageModel):
     def _precision(self) -> str:
         """`precision`, unless the parameters were fitted in one that is not it."""
         fitted: str = self.C_.dtype.name
-        mixed = self.precision == "bfloat16" and fitted == "float32"
+        rounds = self._made_of.output.rounds and fitted == "float32"
+        mixed = self.precision == "bfloat16" and rounds
         return self.precision if mixed else fitted
 
     @property

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils._param_validation import HasMethods, StrOptions
+from sklearn.utils.validation import check_is_fitted
 
 from nplm.neural.epochs import Windows
 from nplm.neural.features import (
@@ -19,7 +21,9 @@ from nplm.neural.hidden import Projected
 from nplm.neural.network import Parts
 from nplm.neural.network_lm import NetworkLM, view
 from nplm.neural.outputs.base import Output
+from nplm.neural.outputs.classes import Classes
 from nplm.neural.outputs.softmax import Softmax, TiedSoftmax
+from nplm.neural.outputs.tree import Tree
 from nplm.training.checkpoint import fingerprint
 
 __all__ = ["NeuralLM"]
@@ -76,6 +80,23 @@ class NeuralLM(NetworkLM):
         average has learned weights by position (``P_``), which begin with half-lives
         of 2, 8, 32, ... words. X then needs so many columns, and `order` must be set.
         0 is the paper's network.
+    output : {"softmax", "classes", "tree"}, default="softmax"
+        How probabilities are made (section 5.2). "softmax" is equation (1): to train or
+        score a word takes the rows of all. "classes" multiplies P(class | context) by
+        P(word | class, context), two softmaxes over about sqrt(|V|) rows each. "tree"
+        makes the words the leaves of a binary tree, whose inner nodes are logistic
+        units that choose a branch: about log2 |V| rows for a word. Either sums to 1 by
+        itself, and its threads need ``parallel="async"``.
+    word_classes : WordClasses or array-like of int, shape (n_words,), optional
+        For "classes": the class of each word, or a fitted `WordClasses`; numbers that
+        no word has are skipped. By default about sqrt(|V|) classes with the same share
+        of the tokens of `y` each, by falling frequency: found at once, but alike in a
+        class is then how frequent its words are and no more.
+    word_tree : array-like of int, shape (n_words - 1, 2), optional
+        For "tree": a row an inner node, with its two children: a word, or `n_words`
+        plus the row of another node. `nplm.word_tree` makes one from classes, and
+        scikit-learn's clusterings from anything (``children_``). By default the Huffman
+        tree of the words' frequencies in `y`, which visits the fewest nodes.
     solver : {"sgd", "adam"}, default="sgd"
         How parameters follow their gradients. "sgd" is the paper's stochastic gradient
         ascent. "adam" is that of scikit-learn's networks (Kingma and Ba, 2015), with
@@ -156,6 +177,14 @@ class NeuralLM(NetworkLM):
         Direct connections; None without them, and with `tied`.
     b_ : ndarray, shape (n_words_,)
         Output biases.
+    word_classes_ : ndarray of int32, shape (n_words_,), or None
+        The class of each word, numbered without gaps, with ``output="classes"``. The
+        rows of U_, W_ and b_ are then the classes, followed by the words in the order
+        of ``np.argsort(word_classes_, kind="stable")``.
+    word_tree_ : ndarray of int32, shape (n_words_ - 1, 2), or None
+        The tree, with ``output="tree"``: the children of the inner node of each row of
+        U_, W_ and b_, the root first. The first child has the probability
+        ``sigmoid(y)``, the second ``sigmoid(-y)``.
     P_ : ndarray, shape (n_averages, n_distant), or None
         Weights of distant words by position, the nearest first; None without them.
     R_ : ndarray, shape (embedding_dim, n_hidden), or None
@@ -187,6 +216,11 @@ class NeuralLM(NetworkLM):
     Bengio, Ducharme, Vincent and Jauvin (2003), A Neural Probabilistic Language
     Model, JMLR 3:1137-1155: sections 2 and 3.2, equation (1).
 
+    Goodman (2001), Classes for fast maximum entropy training, ICASSP.
+
+    Morin and Bengio (2005), Hierarchical probabilistic neural network language model,
+    AISTATS.
+
     Examples
     --------
     >>> import numpy as np
@@ -207,6 +241,9 @@ class NeuralLM(NetworkLM):
         "embeddings": ["array-like", None],
         "train_embeddings": ["boolean"],
         "word_features": ["array-like", "sparse matrix", None],
+        "output": [StrOptions({"softmax", "classes", "tree"})],
+        "word_classes": ["array-like", HasMethods("transform"), None],
+        "word_tree": ["array-like", None],
     }
 
     def __init__(
@@ -222,6 +259,9 @@ class NeuralLM(NetworkLM):
         train_embeddings: bool = True,
         word_features: Any = None,
         n_distant: int = 0,
+        output: str = "softmax",
+        word_classes: Any = None,
+        word_tree: ArrayLike | None = None,
         solver: str = "sgd",
         learning_rate_init: float = 4e-3,
         learning_rate_decay: float = 1e-8,
@@ -253,6 +293,9 @@ class NeuralLM(NetworkLM):
         self.train_embeddings = train_embeddings
         self.word_features = word_features
         self.n_distant = n_distant
+        self.output = output
+        self.word_classes = word_classes
+        self.word_tree = word_tree
         self.solver = solver
         self.learning_rate_init = learning_rate_init
         self.learning_rate_decay = learning_rate_decay
@@ -275,6 +318,10 @@ class NeuralLM(NetworkLM):
         self.verbose = verbose
 
     def _output(self) -> Output:
+        if self.output == "classes":
+            return Classes(bool(self.direct), self.word_classes)
+        if self.output == "tree":
+            return Tree(bool(self.direct), self.word_tree)
         return TiedSoftmax(False) if self.tied else Softmax(bool(self.direct))
 
     def _parts(self) -> Parts:
@@ -299,6 +346,11 @@ class NeuralLM(NetworkLM):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
+        if self.tied and self.output != "softmax":
+            raise ValueError(
+                f"tied=True makes the words' features the output weights of a softmax, "
+                f"and output={self.output!r} has no row a word: drop one of both."
+            )
         if self.n_hidden == 0 and not self.direct:
             raise ValueError(
                 "n_hidden=0 without direct connections leaves no path from the "
@@ -335,6 +387,7 @@ class NeuralLM(NetworkLM):
             direct = self.R_.shape[1] > len(self.d_)
         return super()._shape() | {
             "direct": direct,
+            "output": self._made_of.output.name,
             "tied": parameters.tied,
             "train_embeddings": parameters.derived != ("C",) or self.G_ is not None,
         }
@@ -362,7 +415,26 @@ class NeuralLM(NetworkLM):
             matrix = checked_parts(self.word_features, self.n_words_)
             for name in ("data", "indices", "indptr"):
                 given[f"word_features.{name}"] = getattr(matrix, name)
+        if self.word_classes is not None:
+            labels = getattr(self.word_classes, "labels_", self.word_classes)
+            given["word_classes"] = np.asarray(labels)
+        if self.word_tree is not None:
+            given["word_tree"] = np.asarray(self.word_tree)
         return super()._fingerprint() | fingerprint({}, given)
+
+    @property
+    def word_classes_(self) -> NDArray[np.int32] | None:
+        """The class of each word, or None without classes."""
+        check_is_fitted(self)
+        labels: NDArray[np.int32] | None = getattr(self._made_of.output, "labels", None)
+        return labels
+
+    @property
+    def word_tree_(self) -> NDArray[np.int32] | None:
+        """The children of each inner node, or None without a tree."""
+        check_is_fitted(self)
+        tree: NDArray[np.int32] | None = getattr(self._made_of.output, "children", None)
+        return tree
 
     U_ = view("U", "Hidden-to-output weights, or None.")
     W_ = view("W", "Direct connections, or None.")

@@ -20,6 +20,108 @@ Rounding = Callable[[Array], Array]
 Rows = list[NDArray[np.intp] | slice]
 
 
+@dataclass
+class Softmax:
+    """What the rows of E are for: words, each its own."""
+
+    def log_p(self, logits: Array) -> Array:
+        """Logarithms of the probabilities of all words, from those of all rows."""
+        return log_softmax(logits)
+
+    def slopes(self, logits: Array, y: NDArray[np.integer]) -> Array:
+        """Give d log P(y) / d logits."""
+        g = -np.exp(log_softmax(logits))
+        g[np.arange(len(y)), y] += 1
+        return g
+
+    def met(self, y: NDArray[np.int32], n_rows: int) -> NDArray[np.intp]:
+        """Which rows an update of these examples visits."""
+        return np.arange(n_rows)
+
+
+@dataclass
+class Classes(Softmax):
+    """Rows are classes, then the words of each (section 5.2).
+
+    P(w) = P(class of w) P(w | class of w).
+    """
+
+    labels: NDArray[np.int32]
+
+    def blocks(self) -> list[tuple[NDArray[np.intp], slice]]:
+        """Words of each class, and their rows."""
+        n_classes = self.labels.max() + 1
+        words = [np.flatnonzero(self.labels == c) for c in range(n_classes)]
+        starts = n_classes + np.cumsum([0, *map(len, words)])
+        return [(w, slice(s, s + len(w))) for w, s in zip(words, starts, strict=False)]
+
+    def log_p(self, logits: Array) -> Array:
+        """Logarithms of the probabilities of all words."""
+        blocks = self.blocks()
+        log_class = log_softmax(logits[:, : len(blocks)])
+        log_p = np.empty((len(logits), len(self.labels)))
+        for c, (words, rows) in enumerate(blocks):
+            log_p[:, words] = log_class[:, [c]] + log_softmax(logits[:, rows])
+        return log_p
+
+    def slopes(self, logits: Array, y: NDArray[np.integer]) -> Array:
+        """Give d log P(y) / d logits: of the classes, and within that of y."""
+        blocks, g = self.blocks(), np.zeros_like(logits)
+        n_classes, flat = len(blocks), Softmax()
+        g[:, :n_classes] = flat.slopes(logits[:, :n_classes], self.labels[y])
+        for k, word in enumerate(y):
+            words, rows = blocks[self.labels[word]]
+            own = np.flatnonzero(words == word)
+            g[k, rows] = flat.slopes(logits[[k], rows], own)[0]
+        return g
+
+    def met(self, y: NDArray[np.int32], n_rows: int) -> NDArray[np.intp]:
+        """Which rows: of all classes, and of the words in those of y."""
+        blocks, rows = self.blocks(), np.arange(n_rows)
+        own = [rows[blocks[label][1]] for label in np.unique(self.labels[y])]
+        return np.concatenate([rows[: len(blocks)], *own])
+
+
+@dataclass
+class Tree(Softmax):
+    """Rows are the inner nodes of a tree, each a choice between its two children.
+
+    A child is a word, or n_words plus a row; the first is chosen with the probability
+    sigmoid(logit), the second with sigmoid(-logit) (Morin and Bengio, 2005).
+    """
+
+    children: NDArray[np.int32]
+
+    def __post_init__(self) -> None:
+        """Note the rows and signs of the choices that lead to each word or node."""
+        n_words = len(self.children) + 1
+        self.paths: list[list[tuple[int, int]]] = [[] for _ in range(2 * n_words - 1)]
+        for row, pair in enumerate(self.children):  # parents come first
+            for child, sign in zip(pair, (1, -1), strict=True):
+                self.paths[child] = [*self.paths[n_words + row], (row, sign)]
+
+    def log_p(self, logits: Array) -> Array:
+        """Logarithms of the probabilities of all words."""
+        log_p = np.zeros((len(logits), len(self.children) + 1))
+        for word in range(log_p.shape[1]):
+            for row, sign in self.paths[word]:
+                log_p[:, word] -= np.logaddexp(0, -sign * logits[:, row])
+        return log_p
+
+    def slopes(self, logits: Array, y: NDArray[np.integer]) -> Array:
+        """Give d log P(y) / d logits: 0 but for the choices that lead to y."""
+        g = np.zeros_like(logits)
+        for k, word in enumerate(y):
+            for row, sign in self.paths[word]:
+                g[k, row] = sign / (1 + np.exp(sign * logits[k, row]))
+        return g
+
+    def met(self, y: NDArray[np.int32], n_rows: int) -> NDArray[np.intp]:
+        """Which rows: those above a word of y."""
+        rows = {row for word in y for row, _ in self.paths[word]}
+        return np.array(sorted(rows), np.intp)
+
+
 class Weights(NamedTuple):
     """Parameters, or their gradients: E = [U | W | b], W without direct connections.
 
@@ -37,6 +139,7 @@ class Weights(NamedTuple):
     n_window: int = 0  # words of the window, n - 1
     parts: Array | None = None  # (n_words, rows of G), what each word is made of
     fixed: bool = False  # whether C stays as it is
+    output: Softmax = Softmax()
 
     def arrays(self) -> list[Array]:
         """Give those that are there and learned."""
@@ -79,13 +182,17 @@ def features(weights: Weights) -> Array:
     return composed(own, weights.parts, weights.G)
 
 
-def rows_met(weights: Weights, X: NDArray[np.int32]) -> Rows:
+def rows_met(weights: Weights, X: NDArray[np.int32], y: NDArray[np.int32]) -> Rows:
     """Give the rows of each array that an update meets.
 
     All of them, but of composed features only those of words that it has, and of
-    their parts: Adam's moments of others wait.
+    their parts, and of output rows those of the next words: Adam's moments of others
+    wait.
     """
-    rows: Rows = [slice(None)] * len(weights.arrays())
+    arrays = weights.arrays()
+    rows: Rows = [slice(None)] * len(arrays)
+    (E,) = (i for i, array in enumerate(arrays) if array is weights.E)
+    rows[E] = weights.output.met(y, len(weights.E))
     if weights.parts is not None and weights.C is not None:
         words = np.unique(X).astype(np.intp)
         rows[0], rows[-1] = words, np.unique(np.nonzero(weights.parts[words])[1])
@@ -270,10 +377,7 @@ def gradients(
     """Log-likelihood of the examples, and its gradient."""
     K, h = len(X), len(weights.H)
     x, a, z, logits = forward(weights, X, rounded)
-    log_p = log_softmax(logits)
-    g = -np.exp(log_p)
-    g[np.arange(K), y] += 1
-    g = rounded(g)
+    g = rounded(weights.output.slopes(logits, y))
     dE, dR, dG = g.T @ rounded(z), None, None
     if weights.R is None:
         dv = (g @ rounded(weights.E))[:, :-1]
@@ -290,7 +394,7 @@ def gradients(
         dC = dE[:, :-1]
     if weights.parts is not None:
         dG = weights.parts.T @ dC
-    total = float(log_p[np.arange(K), y].sum())
+    total = float(weights.output.log_p(logits)[np.arange(K), y].sum())
     return total, weights._replace(
         C=None if weights.C is None else dC, H=do.T @ x, d=do.sum(axis=0), E=dE, P=dP,
         R=dR, G=dG,
@@ -311,7 +415,8 @@ def train(
     for start in range(0, len(index), batch_size):
         rows = index[start : start + batch_size]
         total, slopes = gradients(weights, X[rows], y[rows], rounded)
-        solver.update(weights, slopes, len(rows), rows_met(weights, X[rows]))
+        met = rows_met(weights, X[rows], y[rows])
+        solver.update(weights, slopes, len(rows), met)
         loss -= total
     return loss
 
@@ -324,7 +429,7 @@ def score(
     first: int = 0,
     rounded: Rounding = as_it_is,
 ) -> Array:
-    """Maximum, sum of exponentials and target's logit over the words of E's rows."""
+    """Maximum, sum of exponentials and target's logit of the words of E's rows."""
     logits = forward(weights, X, rounded)[-1]
     high = logits.max(axis=1)
     total = np.exp(logits - high[:, None]).sum(axis=1)
@@ -342,8 +447,8 @@ def log_prob(
     rounded: Rounding = as_it_is,
 ) -> Array:
     """Natural-log probability of each y after its context."""
-    high, total, target = score(weights, X, y, rounded=rounded)
-    return target - high - np.log(total)
+    log_p = probabilities(weights, X, logarithm=True, rounded=rounded)
+    return log_p[np.arange(len(y)), y]
 
 
 def probabilities(
@@ -354,7 +459,7 @@ def probabilities(
     rounded: Rounding = as_it_is,
 ) -> Array:
     """Probabilities of all words after each context, or their natural logarithms."""
-    log_p = log_softmax(forward(weights, X, rounded)[-1])
+    log_p = weights.output.log_p(forward(weights, X, rounded)[-1])
     return log_p if logarithm else np.exp(log_p)
 
 

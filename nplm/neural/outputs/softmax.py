@@ -24,8 +24,10 @@ class Softmax(Output):
     Or over `n_outputs` other outcomes, such as the places in a short-list.
     """
 
+    name: ClassVar[str] = "softmax"
     n_outputs: int | None = None
     rows_are_shared: ClassVar[bool] = True
+    rounds: ClassVar[bool] = True
     kind: ClassVar[Any] = _softmax.Softmax
     logits_are_single: ClassVar[bool] = True
 
