@@ -121,9 +121,10 @@ def reference_of(solver, n_seen=0):
 
 def random_network(
     n_words, n_context, n_hidden, embedding_dim, direct, precision, rng, n_threads=1,
-    *, n_distant=0, solver=None, **options,
+    *, n_distant=0, solver=None, output=None, **options,
 ):  # fmt: skip
-    parts = Parts.of(n_context, embedding_dim, n_hidden, Softmax(direct), n_distant)
+    output = output or Softmax(direct)
+    parts = Parts.of(n_context, embedding_dim, n_hidden, output, n_distant)
     n_inputs = parts.inputs.n_inputs
     dtype = np.float64 if precision == "float64" else np.float32
     more = parts.inputs.initial_arrays(dtype)
@@ -134,6 +135,7 @@ def random_network(
         U=rng.normal(size=(n_words, n_hidden)),
         W=rng.normal(size=(n_words, n_inputs)) if direct else None,
         b=rng.normal(size=n_words),
+        visited=parts.visited,
         **{k: a + rng.normal(size=a.shape) / a.size for k, a in more.items()},
     )
     return Network(

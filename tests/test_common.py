@@ -37,6 +37,10 @@ def models():
         "neural, no hidden units": NeuralLM(
             **{**neural, "n_hidden": 0}, direct=True, batch_size=1, **size
         ),
+        "neural, importance": NeuralLM(
+            **neural, loss="importance", n_samples=5, **size
+        ),
+        "neural, nce": NeuralLM(**neural, loss="nce", direct=True, **size),
         "trigram": trigram,
         "Kneser-Ney": KneserNeyLM(**size),
         "Kneser-Ney, back-off": KneserNeyLM(interpolate=False, **size),
@@ -49,6 +53,8 @@ def models():
     [
         NeuralLM(n_hidden=4, embedding_dim=3, max_iter=2),
         NeuralLM(n_hidden=4, embedding_dim=3, max_iter=2, direct=True, batch_size=1),
+        NeuralLM(n_hidden=4, embedding_dim=3, max_iter=2, loss="importance"),
+        NeuralLM(n_hidden=4, embedding_dim=3, max_iter=2, loss="nce", batch_size=1),
         InterpolatedTrigram(order=2),
         KneserNeyLM(),
         KneserNeyLM(interpolate=False),

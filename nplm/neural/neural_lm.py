@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+from numbers import Integral, Real
 from typing import Any, ClassVar
+from zlib import crc32
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils._param_validation import Interval, StrOptions
 
+from nplm._checks import plain
+from nplm.neural.epochs import Windows
 from nplm.neural.network_lm import NetworkLM, view
 from nplm.neural.outputs.base import Output
+from nplm.neural.outputs.sampled import (
+    Importance,
+    NoiseContrastive,
+    Proposal,
+    Unnormalised,
+)
 from nplm.neural.outputs.softmax import Softmax
 
 __all__ = ["NeuralLM"]
@@ -45,6 +57,29 @@ class NeuralLM(NetworkLM):
         average has learned weights by position (``P_``), which begin with half-lives
         of 2, 8, 32, ... words. X then needs so many columns, and `order` must be set.
         0 is the paper's network.
+    loss : {"exact", "importance", "nce"}, default="exact"
+        What training follows. "exact" is the paper's log-likelihood, of all words.
+        "importance" estimates its gradient from `n_samples` drawn words, which all
+        examples of a mini-batch share (section 5.1; Bengio and Senecal, 2003): many
+        times as fast where the vocabulary is large. "nce", noise-contrastive
+        estimation (Mnih and Teh, 2012), learns to tell next words from drawn ones;
+        scores then come to be log-probabilities by themselves, and
+        ``log_prob(X, y, normalize=False)`` need not look at other words. All are the
+        same network: its probabilities are the softmax's, and held-out losses exact.
+    n_samples : int, default=512
+        Words that are drawn for each mini-batch, none of them twice, or all words
+        where there are no more; the noise words of an example for "nce". Not for
+        "exact".
+    proposal : {"unigram"} or array-like of float, shape (n_words,), default="unigram"
+        What words are drawn from: how often each is a next word, plus one; or a
+        positive number for each word, in proportion.
+    proposal_power : float, default=1
+        Power that `proposal` is raised to: 0 is uniform, and below 1 rare words are
+        drawn more often than they occur.
+    min_effective_samples : float, default=0
+        Of "importance": where the effective sample size is less, in the mean over
+        some mini-batches, `n_samples` is doubled, up to 16 times. 0 leaves it as
+        it is. `history_` tells both.
     solver : {"sgd", "adam"}, default="sgd"
         How parameters follow their gradients. "sgd" is the paper's stochastic gradient
         ascent. "adam" is that of scikit-learn's networks (Kingma and Ba, 2015), with
@@ -136,7 +171,11 @@ class NeuralLM(NetworkLM):
     history_ : dict of list
         ``n_iter_`` entries, one an epoch: ``loss`` (mean negative log-likelihood
         of each training example just before its update), ``val_loss`` (nan without
-        held-out data), both in nats a token, and ``seconds``.
+        held-out data), both in nats a token, and ``seconds``. The probabilities of
+        ``loss`` are, of "importance", their estimates from the drawn words, which tend
+        to be too large; of "nce", not normalised. ``val_loss`` is always exact. Of
+        "importance" also ``n_samples`` and ``effective_samples``, as they are at the
+        end of the epoch.
     order_, n_words_, classes_, n_features_in_
         The order in use, the vocabulary size, the word ids, the columns of X.
 
@@ -148,7 +187,15 @@ class NeuralLM(NetworkLM):
     References
     ----------
     Bengio, Ducharme, Vincent and Jauvin (2003), A Neural Probabilistic Language
-    Model, JMLR 3:1137-1155: sections 2 and 3.2, equation (1).
+    Model, JMLR 3:1137-1155: sections 2, 3.2 and 5.1, equation (1).
+
+    Bengio and Senecal (2003), Quick training of probabilistic neural nets by
+    importance sampling, AISTATS; and (2008), Adaptive importance sampling to
+    accelerate training of a neural probabilistic language model, IEEE Transactions
+    on Neural Networks 19(4).
+
+    Mnih and Teh (2012), A fast and simple algorithm for training neural probabilistic
+    language models, ICML.
 
     Examples
     --------
@@ -166,6 +213,11 @@ class NeuralLM(NetworkLM):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **NetworkLM._parameter_constraints,
         "direct": ["boolean"],
+        "loss": [StrOptions({"exact", "importance", "nce"})],
+        "n_samples": [Interval(Integral, 1, None, closed="left")],
+        "proposal": [StrOptions({"unigram"}), "array-like"],
+        "proposal_power": [Interval(Real, 0, 1, closed="both")],
+        "min_effective_samples": [Interval(Real, 0, None, closed="left")],
     }
 
     def __init__(
@@ -177,6 +229,11 @@ class NeuralLM(NetworkLM):
         embedding_dim: int = 30,
         direct: bool = False,
         n_distant: int = 0,
+        loss: str = "exact",
+        n_samples: int = 512,
+        proposal: str | ArrayLike = "unigram",
+        proposal_power: float = 1.0,
+        min_effective_samples: float = 0,
         solver: str = "sgd",
         learning_rate_init: float = 4e-3,
         learning_rate_decay: float = 1e-8,
@@ -204,6 +261,11 @@ class NeuralLM(NetworkLM):
         self.embedding_dim = embedding_dim
         self.direct = direct
         self.n_distant = n_distant
+        self.loss = loss
+        self.n_samples = n_samples
+        self.proposal = proposal
+        self.proposal_power = proposal_power
+        self.min_effective_samples = min_effective_samples
         self.solver = solver
         self.learning_rate_init = learning_rate_init
         self.learning_rate_decay = learning_rate_decay
@@ -225,8 +287,18 @@ class NeuralLM(NetworkLM):
         self.random_state = random_state
         self.verbose = verbose
 
+    def _proposal(self) -> Proposal:
+        weights = None if isinstance(self.proposal, str) else self.proposal
+        return Proposal(weights, plain(self.proposal_power))
+
     def _output(self) -> Output:
-        return Softmax(bool(self.direct))
+        direct, n_samples = bool(self.direct), plain(self.n_samples)
+        if self.loss == "importance":
+            least = plain(self.min_effective_samples)
+            return Importance(direct, n_samples, self._proposal(), least)
+        if self.loss == "nce":
+            return NoiseContrastive(direct, n_samples, self._proposal())
+        return Softmax(direct)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -235,6 +307,75 @@ class NeuralLM(NetworkLM):
                 "n_hidden=0 without direct connections leaves no path from the "
                 "context to the output units; set direct=True or n_hidden above 0."
             )
+
+    def _check_fit(self, *args: Any, **kwargs: Any) -> Windows:
+        windows = super()._check_fit(*args, **kwargs)
+        if self.loss != "exact":
+            self._proposal().check(self.n_words_)
+        return windows
+
+    def _fingerprint(self) -> dict[str, Any]:
+        marks = super()._fingerprint()
+        if not isinstance(self.proposal, str):  # in print, most of it is left out
+            marks["proposal"] = crc32(np.asarray(self.proposal, np.float64).tobytes())
+        return marks
+
+    def log_prob(
+        self, X: ArrayLike, y: ArrayLike, *, normalize: bool = True
+    ) -> NDArray[np.float64]:
+        """Log-probability of each next word given its context.
+
+        Computed block by block: memory does not grow with
+        ``n_samples * n_words_``.
+
+        Parameters
+        ----------
+        X : array-like of int, shape (n_samples, n_context)
+            Contexts, the nearest word in the last column.
+        y : array-like of int, shape (n_samples,)
+            Next words.
+        normalize : bool, default=True
+            False takes the scores as they are for logarithms of probabilities, in a
+            time that does not grow with the vocabulary. Only of a model trained with
+            ``loss="nce"``, whose scores come near to that: they are
+            ``normalizers(X)`` above the logarithms of the probabilities.
+
+        Returns
+        -------
+        log_prob : ndarray of float64, shape (n_samples,)
+            Natural logarithms.
+
+        Raises
+        ------
+        ValueError
+            If ``normalize=False`` and the model was trained with another loss, whose
+            scores know no normaliser.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from nplm import NeuralLM, windows
+        >>> X, y = windows(np.tile([0, 1, 2, 3], 50), 2)
+        >>> lm = NeuralLM(n_words=4, n_hidden=8, embedding_dim=2, max_iter=50,
+        ...               learning_rate_init=0.05, loss="nce", random_state=0).fit(X, y)
+        >>> scores = lm.log_prob(X, y, normalize=False)
+        >>> normalized = scores - lm.normalizers(X)
+        >>> bool(np.allclose(normalized, lm.log_prob(X, y), atol=1e-5))
+        True
+        """
+        if normalize:
+            return super().log_prob(X, y)
+        X, y = self._check_Xy(X, y)
+        made_of = self._made_of
+        if not isinstance(made_of.output, NoiseContrastive):
+            raise ValueError(
+                "normalize=False takes scores for log-probabilities, and this model "
+                "was not trained to make them so: fit it with loss='nce', or let "
+                "normalize=True."
+            )
+        return self._scored(
+            made_of._replace(output=Unnormalised(made_of.output.direct)), X, y
+        )
 
     def _shape(self) -> dict[str, Any]:
         return super()._shape() | {"direct": self.W_ is not None}
