@@ -139,7 +139,8 @@ def random_network(
     n_words, n_context, n_hidden, embedding_dim, direct, precision, rng, n_threads=1,
     *, n_distant=0, solver=None, output="softmax", **options,
 ):  # fmt: skip
-    output = random_output(output, direct, n_words, rng)
+    if isinstance(output, str):
+        output = random_output(output, direct, n_words, rng)
     features = Features(embedding_dim)
     parts = Parts.of(n_context, features, n_hidden, output, n_distant)
     n_inputs = parts.inputs.n_inputs
@@ -153,7 +154,7 @@ def random_network(
         U=rng.normal(size=(n_rows, n_hidden)),
         W=rng.normal(size=(n_rows, n_inputs)) if direct else None,
         b=rng.normal(size=n_rows),
-        visited=("C", "E") if output.rows_are_visited else ("C",),
+        visited=parts.visited,
         **{k: a + rng.normal(size=a.shape) / a.size for k, a in more.items()},
     )
     return Network(

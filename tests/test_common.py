@@ -43,6 +43,10 @@ def models():
         ),
         "neural, classes": NeuralLM(**neural, output="classes", **size),
         "neural, tree": NeuralLM(**neural, output="tree", direct=True, **size),
+        "neural, importance": NeuralLM(
+            **neural, loss="importance", n_samples=5, **size
+        ),
+        "neural, nce": NeuralLM(**neural, loss="nce", direct=True, **size),
         "trigram": trigram,
         "Kneser-Ney": KneserNeyLM(**size),
         "Kneser-Ney, back-off": KneserNeyLM(interpolate=False, **size),
@@ -61,6 +65,8 @@ def models():
         NeuralLM(n_hidden=4, embedding_dim=3, max_iter=2, tied=True),
         NeuralLM(n_hidden=4, embedding_dim=3, max_iter=2, output="classes"),
         NeuralLM(n_hidden=4, embedding_dim=3, max_iter=2, output="tree"),
+        NeuralLM(n_hidden=4, embedding_dim=3, max_iter=2, loss="importance"),
+        NeuralLM(n_hidden=4, embedding_dim=3, max_iter=2, loss="nce", batch_size=1),
         InterpolatedTrigram(order=2),
         KneserNeyLM(),
         KneserNeyLM(interpolate=False),

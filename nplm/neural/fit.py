@@ -156,7 +156,9 @@ def _network(lm: Any, windows: Windows, door: Door) -> Network:
         "parallel": asked.parallel,
         "solver": lm._solver(),
         "state": state,
-        "output_state": parts.output.initial_state(lm.n_words_, windows.y, lm._rng),
+        "output_state": parts.output.initial_state(
+            lm.n_words_, windows.y, lm._rng, lm._n_workers()
+        ),
         "clock": clock,
     }
     if isinstance(door.processes, Alone):

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils._param_validation import HasMethods, StrOptions
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from nplm._checks import plain
 from nplm.neural.epochs import Windows
 from nplm.neural.features import (
     Composed,
@@ -22,6 +24,12 @@ from nplm.neural.network import Parts
 from nplm.neural.network_lm import NetworkLM, view
 from nplm.neural.outputs.base import Output
 from nplm.neural.outputs.classes import Classes
+from nplm.neural.outputs.sampled import (
+    Importance,
+    NoiseContrastive,
+    Proposal,
+    Unnormalised,
+)
 from nplm.neural.outputs.softmax import Softmax, TiedSoftmax
 from nplm.neural.outputs.tree import Tree
 from nplm.training.checkpoint import fingerprint
@@ -97,6 +105,29 @@ class NeuralLM(NetworkLM):
         plus the row of another node. `nplm.word_tree` makes one from classes, and
         scikit-learn's clusterings from anything (``children_``). By default the Huffman
         tree of the words' frequencies in `y`, which visits the fewest nodes.
+    loss : {"exact", "importance", "nce"}, default="exact"
+        What training follows. "exact" is the paper's log-likelihood, of all words.
+        "importance" estimates its gradient from `n_samples` drawn words, which all
+        examples of a mini-batch share (section 5.1; Bengio and Senecal, 2003): many
+        times as fast where the vocabulary is large. "nce", noise-contrastive
+        estimation (Mnih and Teh, 2012), learns to tell next words from drawn ones;
+        scores then come to be log-probabilities by themselves, and
+        ``log_prob(X, y, normalize=False)`` need not look at other words. All are the
+        same network: its probabilities are the softmax's, and held-out losses exact.
+    n_samples : int, default=512
+        Words that are drawn for each mini-batch, none of them twice, or all words
+        where there are no more; the noise words of an example for "nce". Not for
+        "exact".
+    proposal : {"unigram"} or array-like of float, shape (n_words,), default="unigram"
+        What words are drawn from: how often each is a next word, plus one; or a
+        positive number for each word, in proportion.
+    proposal_power : float, default=1
+        Power that `proposal` is raised to: 0 is uniform, and below 1 rare words are
+        drawn more often than they occur.
+    min_effective_samples : float, default=0
+        Of "importance": where the effective sample size is less, in the mean over
+        some mini-batches, `n_samples` is doubled, up to 16 times. 0 leaves it as
+        it is. `history_` tells both.
     solver : {"sgd", "adam"}, default="sgd"
         How parameters follow their gradients. "sgd" is the paper's stochastic gradient
         ascent. "adam" is that of scikit-learn's networks (Kingma and Ba, 2015), with
@@ -202,7 +233,11 @@ class NeuralLM(NetworkLM):
     history_ : dict of list
         ``n_iter_`` entries, one an epoch: ``loss`` (mean negative log-likelihood
         of each training example just before its update), ``val_loss`` (nan without
-        held-out data), both in nats a token, and ``seconds``.
+        held-out data), both in nats a token, and ``seconds``. The probabilities of
+        ``loss`` are, of "importance", their estimates from the drawn words, which tend
+        to be too large; of "nce", not normalised. ``val_loss`` is always exact. Of
+        "importance" also ``n_samples`` and ``effective_samples``, as they are at the
+        end of the epoch.
     order_, n_words_, classes_, n_features_in_
         The order in use, the vocabulary size, the word ids, the columns of X.
 
@@ -214,7 +249,15 @@ class NeuralLM(NetworkLM):
     References
     ----------
     Bengio, Ducharme, Vincent and Jauvin (2003), A Neural Probabilistic Language
-    Model, JMLR 3:1137-1155: sections 2 and 3.2, equation (1).
+    Model, JMLR 3:1137-1155: sections 2, 3.2 and 5.1, equation (1).
+
+    Bengio and Senecal (2003), Quick training of probabilistic neural nets by
+    importance sampling, AISTATS; and (2008), Adaptive importance sampling to
+    accelerate training of a neural probabilistic language model, IEEE Transactions
+    on Neural Networks 19(4).
+
+    Mnih and Teh (2012), A fast and simple algorithm for training neural probabilistic
+    language models, ICML.
 
     Goodman (2001), Classes for fast maximum entropy training, ICASSP.
 
@@ -244,6 +287,11 @@ class NeuralLM(NetworkLM):
         "output": [StrOptions({"softmax", "classes", "tree"})],
         "word_classes": ["array-like", HasMethods("transform"), None],
         "word_tree": ["array-like", None],
+        "loss": [StrOptions({"exact", "importance", "nce"})],
+        "n_samples": [Interval(Integral, 1, None, closed="left")],
+        "proposal": [StrOptions({"unigram"}), "array-like"],
+        "proposal_power": [Interval(Real, 0, 1, closed="both")],
+        "min_effective_samples": [Interval(Real, 0, None, closed="left")],
     }
 
     def __init__(
@@ -262,6 +310,11 @@ class NeuralLM(NetworkLM):
         output: str = "softmax",
         word_classes: Any = None,
         word_tree: ArrayLike | None = None,
+        loss: str = "exact",
+        n_samples: int = 512,
+        proposal: str | ArrayLike = "unigram",
+        proposal_power: float = 1.0,
+        min_effective_samples: float = 0,
         solver: str = "sgd",
         learning_rate_init: float = 4e-3,
         learning_rate_decay: float = 1e-8,
@@ -296,6 +349,11 @@ class NeuralLM(NetworkLM):
         self.output = output
         self.word_classes = word_classes
         self.word_tree = word_tree
+        self.loss = loss
+        self.n_samples = n_samples
+        self.proposal = proposal
+        self.proposal_power = proposal_power
+        self.min_effective_samples = min_effective_samples
         self.solver = solver
         self.learning_rate_init = learning_rate_init
         self.learning_rate_decay = learning_rate_decay
@@ -317,12 +375,22 @@ class NeuralLM(NetworkLM):
         self.random_state = random_state
         self.verbose = verbose
 
+    def _proposal(self) -> Proposal:
+        weights = None if isinstance(self.proposal, str) else self.proposal
+        return Proposal(weights, plain(self.proposal_power))
+
     def _output(self) -> Output:
+        direct, n_samples = bool(self.direct), plain(self.n_samples)
+        if self.loss == "importance":
+            least = plain(self.min_effective_samples)
+            return Importance(direct, n_samples, self._proposal(), least)
+        if self.loss == "nce":
+            return NoiseContrastive(direct, n_samples, self._proposal())
         if self.output == "classes":
-            return Classes(bool(self.direct), self.word_classes)
+            return Classes(direct, self.word_classes)
         if self.output == "tree":
-            return Tree(bool(self.direct), self.word_tree)
-        return TiedSoftmax(False) if self.tied else Softmax(bool(self.direct))
+            return Tree(direct, self.word_tree)
+        return TiedSoftmax(False) if self.tied else Softmax(direct)
 
     def _parts(self) -> Parts:
         parts = super()._parts()
@@ -361,6 +429,12 @@ class NeuralLM(NetworkLM):
                 f"tied=True with parallel={self.parallel!r}: each update changes all "
                 "features; set parallel='rows'."
             )
+        if self.loss != "exact" and (self.tied or self.output != "softmax"):
+            name = "tied=True" if self.tied else f"output={self.output!r}"
+            raise ValueError(
+                f"loss={self.loss!r} draws words instead of a softmax over all, and "
+                f"{name} has another output: drop one of both."
+            )
         if self.train_embeddings:
             return
         if self.embeddings is None:
@@ -378,7 +452,66 @@ class NeuralLM(NetworkLM):
     def _check_fit(self, *args: Any) -> Windows:
         windows = super()._check_fit(*args)
         self._features()  # raises where they are none of these words
+        if self.loss != "exact":
+            self._proposal().check(self.n_words_)
         return windows
+
+    def log_prob(
+        self, X: ArrayLike, y: ArrayLike, *, normalize: bool = True
+    ) -> NDArray[np.float64]:
+        """Log-probability of each next word given its context.
+
+        Computed block by block: memory does not grow with
+        ``n_samples * n_words_``.
+
+        Parameters
+        ----------
+        X : array-like of int, shape (n_samples, n_context)
+            Contexts, the nearest word in the last column.
+        y : array-like of int, shape (n_samples,)
+            Next words.
+        normalize : bool, default=True
+            False takes the scores as they are for logarithms of probabilities, in a
+            time that does not grow with the vocabulary. Only of a model trained with
+            ``loss="nce"``, whose scores come near to that: they are
+            ``normalizers(X)`` above the logarithms of the probabilities.
+
+        Returns
+        -------
+        log_prob : ndarray of float64, shape (n_samples,)
+            Natural logarithms.
+
+        Raises
+        ------
+        ValueError
+            If ``normalize=False`` and the model was trained with another loss, whose
+            scores know no normaliser.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from nplm import NeuralLM, windows
+        >>> X, y = windows(np.tile([0, 1, 2, 3], 50), 2)
+        >>> lm = NeuralLM(n_words=4, n_hidden=8, embedding_dim=2, max_iter=50,
+        ...               learning_rate_init=0.05, loss="nce", random_state=0).fit(X, y)
+        >>> scores = lm.log_prob(X, y, normalize=False)
+        >>> normalized = scores - lm.normalizers(X)
+        >>> bool(np.allclose(normalized, lm.log_prob(X, y), atol=1e-5))
+        True
+        """
+        if normalize:
+            return super().log_prob(X, y)
+        X, y = self._check_Xy(X, y)
+        made_of = self._made_of
+        if not isinstance(made_of.output, NoiseContrastive):
+            raise ValueError(
+                "normalize=False takes scores for log-probabilities, and this model "
+                "was not trained to make them so: fit it with loss='nce', or let "
+                "normalize=True."
+            )
+        return self._scored(
+            made_of._replace(output=Unnormalised(made_of.output.direct)), X, y
+        )
 
     def _shape(self) -> dict[str, Any]:
         parameters = self._parameters
@@ -420,6 +553,8 @@ class NeuralLM(NetworkLM):
             given["word_classes"] = np.asarray(labels)
         if self.word_tree is not None:
             given["word_tree"] = np.asarray(self.word_tree)
+        if not isinstance(self.proposal, str):
+            given["proposal"] = np.asarray(self.proposal, np.float64)
         return super()._fingerprint() | fingerprint({}, given)
 
     @property

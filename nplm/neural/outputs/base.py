@@ -70,9 +70,20 @@ class Output:
         return {}
 
     def initial_state(
-        self, n_words: int, y: NDArray[np.int32], rng: np.random.RandomState
+        self,
+        n_words: int,
+        y: NDArray[np.int32],
+        rng: np.random.RandomState,
+        n_workers: int,
     ) -> State:
-        """Make what training changes that is no parameter; saved with a fit."""
+        """Make what training changes that is no parameter; saved with a fit.
+
+        `n_workers` is the number of teams that train the same parameters.
+        """
+        return {}
+
+    def figures(self, state: State) -> dict[str, float]:
+        """Give more figures of an epoch, for the history."""
         return {}
 
     def kernels(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any, ClassVar, Self
 
@@ -25,7 +25,7 @@ class Softmax(Output):
     """
 
     name: ClassVar[str] = "softmax"
-    n_outputs: int | None = None
+    n_outputs: int | None = field(default=None, kw_only=True)
     rows_are_shared: ClassVar[bool] = True
     rounds: ClassVar[bool] = True
     kind: ClassVar[Any] = _softmax.Softmax
