@@ -17,8 +17,10 @@ N_WORDS = 17_964
 NUMBER, RARE, NAME = "<num>", "<unk>", "<name>"
 
 
-def wiki() -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32], list[str]]:
-    """Ids of the training, validation and test part, and the words.
+def wiki(
+    n_words: int = N_WORDS,
+) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32], list[str]]:
+    """Ids of the training, validation and test part, and the `n_words` words.
 
     Section 4 of the paper: lower case, numbers to one symbol, rare words and
     (rare) proper nouns to symbols. Here a proper noun is a word that mostly
@@ -45,7 +47,7 @@ def wiki() -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32], lis
         lower[word] += count
         capitals[word] += count * token[0].isupper()
     kept = [word for word, _ in lower.most_common() if word != NUMBER]
-    words = [RARE, NAME, NUMBER, *kept[: N_WORDS - 3]]
+    words = [RARE, NAME, NUMBER, *kept[: n_words - 3]]
     place = {word: i for i, word in enumerate(words)}
     new_id = np.zeros(len(number), dtype=np.int32)
     for i, token in enumerate(number):

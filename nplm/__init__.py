@@ -8,6 +8,7 @@ import nplm._kernels  # noqa: F401 (first: unbuilt sources say what to run)
 from nplm._versions import show_versions
 from nplm.classes.class_lm import ClassLM
 from nplm.classes.word_classes import WordClasses
+from nplm.classes.word_tree import word_tree
 from nplm.exceptions import CheckpointError, DivergenceError
 from nplm.mixtures.mixture_lm import MixtureLM
 from nplm.mixtures.shortlist_lm import ShortlistLM
@@ -48,4 +49,5 @@ __all__ = [
     "show_versions",
     "use_tier",
     "windows",
+    "word_tree",
 ]

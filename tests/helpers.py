@@ -11,7 +11,9 @@ from nplm._kernels.reference import neural as reference
 from nplm.datasets import Corpus, fetch_brown, fetch_ptb
 from nplm.neural.features import Features, Fixed
 from nplm.neural.network import Network, Parts
+from nplm.neural.outputs.classes import Classes
 from nplm.neural.outputs.softmax import Softmax
+from nplm.neural.outputs.tree import Tree
 from nplm.neural.parameters import Parameters
 from nplm.neural.solvers import SGD, Adam, Schedule
 from nplm.parallel.threads import Threads
@@ -120,28 +122,52 @@ def reference_of(solver, n_seen=0):
     return reference.SGD(**schedule)
 
 
+def random_output(name, direct, n_words, rng):
+    """An output that has learnt from words as frequent as in text, or of that kind."""
+    y = (rng.zipf(1.3, size=5 * n_words) % n_words).astype(np.int32)
+    if name == "softmax":
+        return Softmax(direct)
+    if name == "classes":
+        labels = rng.integers(0, max(1, n_words // 5), n_words)
+        return Classes(direct, np.unique(labels, return_inverse=True)[1]).learn(
+            n_words, y
+        )
+    return Tree(direct).learn(n_words, y)
+
+
 def random_network(
     n_words, n_context, n_hidden, embedding_dim, direct, precision, rng, n_threads=1,
-    *, n_distant=0, solver=None, **options,
+    *, n_distant=0, solver=None, output="softmax", **options,
 ):  # fmt: skip
+    if isinstance(output, str):
+        output = random_output(output, direct, n_words, rng)
     features = Features(embedding_dim)
-    parts = Parts.of(n_context, features, n_hidden, Softmax(direct), n_distant)
+    parts = Parts.of(n_context, features, n_hidden, output, n_distant)
     n_inputs = parts.inputs.n_inputs
     dtype = np.float64 if precision == "float64" else np.float32
     more = parts.inputs.initial_arrays(dtype)
+    n_rows = output.n_rows(n_words)
     weights = Parameters.of(
         C=rng.normal(size=(n_words, embedding_dim)).astype(dtype),
         H=rng.normal(size=(n_hidden, n_inputs)),
         d=rng.normal(size=n_hidden),
-        U=rng.normal(size=(n_words, n_hidden)),
-        W=rng.normal(size=(n_words, n_inputs)) if direct else None,
-        b=rng.normal(size=n_words),
+        U=rng.normal(size=(n_rows, n_hidden)),
+        W=rng.normal(size=(n_rows, n_inputs)) if direct else None,
+        b=rng.normal(size=n_rows),
+        visited=parts.visited,
         **{k: a + rng.normal(size=a.shape) / a.size for k, a in more.items()},
     )
     return Network(
         parts, weights, precision=precision, threads=Threads(n_threads),
         solver=solver_of() if solver is None else solver, **options,
     )  # fmt: skip
+
+
+TWINS = {
+    "softmax": lambda output: reference.Softmax(),
+    "classes": lambda output: reference.Classes(output.labels),
+    "tree": lambda output: reference.Tree(output.children),
+}
 
 
 def random_windows(n, n_words, n_context, rng):
@@ -165,6 +191,7 @@ def weights_of(network):
         parts.inputs.n_window,
         None if matrix is None else matrix.toarray(),
         isinstance(parts.features, Fixed),
+        TWINS[parts.output.name](parts.output),
     )
 
 

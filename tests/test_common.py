@@ -41,6 +41,12 @@ def models():
         "neural, tied, of parts": NeuralLM(
             **neural, **size, tied=True, word_features=np.eye(N_WORDS)[:, :5]
         ),
+        "neural, classes": NeuralLM(**neural, output="classes", **size),
+        "neural, tree": NeuralLM(**neural, output="tree", direct=True, **size),
+        "neural, importance": NeuralLM(
+            **neural, loss="importance", n_samples=5, **size
+        ),
+        "neural, nce": NeuralLM(**neural, loss="nce", direct=True, **size),
         "trigram": trigram,
         "Kneser-Ney": KneserNeyLM(**size),
         "Kneser-Ney, back-off": KneserNeyLM(interpolate=False, **size),
@@ -57,6 +63,10 @@ def models():
         NeuralLM(n_hidden=4, embedding_dim=3, max_iter=2),
         NeuralLM(n_hidden=4, embedding_dim=3, max_iter=2, direct=True, batch_size=1),
         NeuralLM(n_hidden=4, embedding_dim=3, max_iter=2, tied=True),
+        NeuralLM(n_hidden=4, embedding_dim=3, max_iter=2, output="classes"),
+        NeuralLM(n_hidden=4, embedding_dim=3, max_iter=2, output="tree"),
+        NeuralLM(n_hidden=4, embedding_dim=3, max_iter=2, loss="importance"),
+        NeuralLM(n_hidden=4, embedding_dim=3, max_iter=2, loss="nce", batch_size=1),
         InterpolatedTrigram(order=2),
         KneserNeyLM(),
         KneserNeyLM(interpolate=False),

@@ -130,6 +130,11 @@ def _marks(lm: Any, windows: Windows, door: Door) -> dict[str, str]:
 def _network(lm: Any, windows: Windows, door: Door) -> Network:
     """Make the network to be trained, whole or this process's part of it."""
     asked, parts, go_on = lm._asked(), lm._parts(), goes_on(lm, door)
+    if go_on:
+        output = parts.output.go_on(lm._made_of.output)
+    else:
+        output = parts.output.learn(lm.n_words_, windows.y)
+    parts = parts._replace(output=output)
     rows = slice(None)
     if not isinstance(door.processes, Alone):
         rows = rows_of(parts.n_rows(lm.n_words_), door.processes)
@@ -151,7 +156,9 @@ def _network(lm: Any, windows: Windows, door: Door) -> Network:
         "parallel": asked.parallel,
         "solver": lm._solver(),
         "state": state,
-        "output_state": parts.output.initial_state(lm.n_words_, windows.y, lm._rng),
+        "output_state": parts.output.initial_state(
+            lm.n_words_, windows.y, lm._rng, lm._n_workers()
+        ),
         "clock": clock,
     }
     if isinstance(door.processes, Alone):

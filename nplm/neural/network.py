@@ -65,6 +65,11 @@ class Parts(NamedTuple):
         """Rows of the output units, for so many words."""
         return self.output.n_rows(n_words)
 
+    @property
+    def visited(self) -> tuple[str, ...]:
+        """The arrays of which an update visits few rows."""
+        return self.features.visited + (("E",) if self.output.rows_are_visited else ())
+
     def initial(
         self,
         n_words: int,
@@ -85,9 +90,8 @@ class Parts(NamedTuple):
         E = Parameters.output_rows(
             len(b), hidden.n_activations, inputs.n_inputs, output.direct, dtype
         )
-        visited = features.visited + (("E",) if output.rows_are_visited else ())
         made = Parameters(
-            C, H, d, E, direct=output.direct, visited=visited,
+            C, H, d, E, direct=output.direct, visited=self.visited,
             derived=features.derived, tied=features.tied, **more,
         )  # fmt: skip
         made.C[...] = C
@@ -255,7 +259,7 @@ class Network:
 
     def costs(self) -> dict[str, float]:
         """More figures of the epoch for the history."""
-        return {}
+        return self.parts.output.figures(self.output_state)
 
     # -- scoring --------------------------------------------------------------
 
@@ -265,6 +269,11 @@ class Network:
         """Natural-log probability of each next word, block by block."""
         high, total, target = self._totals(X, y)
         return target - high - np.log(total)
+
+    def normalizers(self, X: NDArray[np.int32]) -> NDArray[np.float64]:
+        """Natural logarithm of the sum of exponentials after each context."""
+        high, total, _ = self._totals(X, np.zeros(len(X), dtype=np.int32))
+        return high + np.log(total)
 
     def _totals(
         self, X: NDArray[np.int32], y: NDArray[np.int32]

@@ -266,8 +266,14 @@ class NetworkLM(LanguageModel):
                 f"divide by it: set it to {least:.0e} at least, as 1e-8."
             )
         self._solver().check(plain(self.batch_size))
-        if not self._output().rows_are_shared and self.parallel == "rows":
+        output = self._output()
+        if not output.rows_are_shared and self.parallel == "rows":
             self._refuse_threads()
+        if not output.rounds and self.precision == "bfloat16":
+            raise ValueError(
+                "precision='bfloat16' rounds the products of a full softmax, and this "
+                "network has another output: set precision='float32'."
+            )
 
     def _refuse_threads(self) -> None:
         if n_threads(self.n_jobs) > 1:
@@ -335,9 +341,14 @@ class NetworkLM(LanguageModel):
     def _threads(self) -> Threads:
         return Threads(n_threads(self.n_jobs))
 
+    def _n_workers(self) -> int:
+        """Give how many teams of threads train the same parameters."""
+        return 1 if self.parallel == "rows" else n_threads(self.n_jobs)
+
     def _trained_before(self, rows: slice) -> tuple[Parameters, State | None]:
         """Copy the fitted parameters, and what the solver kept beside them."""
         parameters = self._parameters.copy(rows)
+        parameters.visited = self._parts().visited
         solver = self._solver()
         fresh = solver.initial_state(parameters)
         if not self._solver_state.keys() >= solver.kept(fresh).keys():
@@ -347,10 +358,10 @@ class NetworkLM(LanguageModel):
             array[...] = kept[rows] if name.endswith("_E") else kept
         return parameters, fresh
 
-    def _network(self) -> Network:
+    def _network(self, parts: Parts | None = None) -> Network:
         """Hand the fitted parameters to the kernels, to score."""
         return Network(
-            self._made_of, self._parameters,
+            parts or self._made_of, self._parameters,
             precision=self._precision(), threads=self._threads(), state={},
         )  # fmt: skip
 
@@ -361,7 +372,8 @@ class NetworkLM(LanguageModel):
     def _precision(self) -> str:
         """`precision`, unless the parameters were fitted in one that is not it."""
         fitted: str = self.C_.dtype.name
-        mixed = self.precision == "bfloat16" and fitted == "float32"
+        rounds = self._made_of.output.rounds and fitted == "float32"
+        mixed = self.precision == "bfloat16" and rounds
         return self.precision if mixed else fitted
 
     @property
@@ -383,8 +395,33 @@ class NetworkLM(LanguageModel):
     def _log_prob(
         self, X: NDArray[np.int32], y: NDArray[np.int32]
     ) -> NDArray[np.float64]:
+        return self._scored(self._made_of, X, y)
+
+    def _scored(
+        self, parts: Parts, X: NDArray[np.int32], y: NDArray[np.int32]
+    ) -> NDArray[np.float64]:
         with blas_threads(1):
-            return self._network().log_prob(X, y)
+            return self._network(parts).log_prob(X, y)
+
+    def normalizers(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Natural logarithm of what the scores of all words sum to, exponentiated.
+
+        Probabilities are the exponentials of the scores, over this sum. A model
+        trained with ``loss="nce"`` has sums near 1: where these logarithms are near
+        0, ``log_prob(X, y, normalize=False)`` may leave them out.
+
+        Parameters
+        ----------
+        X : array-like of int, shape (n_samples, n_context)
+            Contexts, the nearest word in the last column.
+
+        Returns
+        -------
+        normalizers : ndarray of float64, shape (n_samples,)
+        """
+        X = self._check_X(X)
+        with blas_threads(1):
+            return self._network().normalizers(X)
 
     def _candidate_log_prob(
         self, X: NDArray[np.int32], candidates: NDArray[np.int32], normalize: bool

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
 
+from nplm._checks import plain
 from nplm.neural.epochs import Windows
 from nplm.neural.features import (
     Composed,
@@ -19,7 +23,15 @@ from nplm.neural.hidden import Projected
 from nplm.neural.network import Parts
 from nplm.neural.network_lm import NetworkLM, view
 from nplm.neural.outputs.base import Output
+from nplm.neural.outputs.classes import Classes
+from nplm.neural.outputs.sampled import (
+    Importance,
+    NoiseContrastive,
+    Proposal,
+    Unnormalised,
+)
 from nplm.neural.outputs.softmax import Softmax, TiedSoftmax
+from nplm.neural.outputs.tree import Tree
 from nplm.training.checkpoint import fingerprint
 
 __all__ = ["NeuralLM"]
@@ -76,6 +88,46 @@ class NeuralLM(NetworkLM):
         average has learned weights by position (``P_``), which begin with half-lives
         of 2, 8, 32, ... words. X then needs so many columns, and `order` must be set.
         0 is the paper's network.
+    output : {"softmax", "classes", "tree"}, default="softmax"
+        How probabilities are made (section 5.2). "softmax" is equation (1): to train or
+        score a word takes the rows of all. "classes" multiplies P(class | context) by
+        P(word | class, context), two softmaxes over about sqrt(|V|) rows each. "tree"
+        makes the words the leaves of a binary tree, whose inner nodes are logistic
+        units that choose a branch: about log2 |V| rows for a word. Either sums to 1 by
+        itself, and its threads need ``parallel="async"``.
+    word_classes : WordClasses or array-like of int, shape (n_words,), optional
+        For "classes": the class of each word, or a fitted `WordClasses`; numbers that
+        no word has are skipped. By default about sqrt(|V|) classes with the same share
+        of the tokens of `y` each, by falling frequency: found at once, but alike in a
+        class is then how frequent its words are and no more.
+    word_tree : array-like of int, shape (n_words - 1, 2), optional
+        For "tree": a row an inner node, with its two children: a word, or `n_words`
+        plus the row of another node. `nplm.word_tree` makes one from classes, and
+        scikit-learn's clusterings from anything (``children_``). By default the Huffman
+        tree of the words' frequencies in `y`, which visits the fewest nodes.
+    loss : {"exact", "importance", "nce"}, default="exact"
+        What training follows. "exact" is the paper's log-likelihood, of all words.
+        "importance" estimates its gradient from `n_samples` drawn words, which all
+        examples of a mini-batch share (section 5.1; Bengio and Senecal, 2003): many
+        times as fast where the vocabulary is large. "nce", noise-contrastive
+        estimation (Mnih and Teh, 2012), learns to tell next words from drawn ones;
+        scores then come to be log-probabilities by themselves, and
+        ``log_prob(X, y, normalize=False)`` need not look at other words. All are the
+        same network: its probabilities are the softmax's, and held-out losses exact.
+    n_samples : int, default=512
+        Words that are drawn for each mini-batch, none of them twice, or all words
+        where there are no more; the noise words of an example for "nce". Not for
+        "exact".
+    proposal : {"unigram"} or array-like of float, shape (n_words,), default="unigram"
+        What words are drawn from: how often each is a next word, plus one; or a
+        positive number for each word, in proportion.
+    proposal_power : float, default=1
+        Power that `proposal` is raised to: 0 is uniform, and below 1 rare words are
+        drawn more often than they occur.
+    min_effective_samples : float, default=0
+        Of "importance": where the effective sample size is less, in the mean over
+        some mini-batches, `n_samples` is doubled, up to 16 times. 0 leaves it as
+        it is. `history_` tells both.
     solver : {"sgd", "adam"}, default="sgd"
         How parameters follow their gradients. "sgd" is the paper's stochastic gradient
         ascent. "adam" is that of scikit-learn's networks (Kingma and Ba, 2015), with
@@ -156,6 +208,14 @@ class NeuralLM(NetworkLM):
         Direct connections; None without them, and with `tied`.
     b_ : ndarray, shape (n_words_,)
         Output biases.
+    word_classes_ : ndarray of int32, shape (n_words_,), or None
+        The class of each word, numbered without gaps, with ``output="classes"``. The
+        rows of U_, W_ and b_ are then the classes, followed by the words in the order
+        of ``np.argsort(word_classes_, kind="stable")``.
+    word_tree_ : ndarray of int32, shape (n_words_ - 1, 2), or None
+        The tree, with ``output="tree"``: the children of the inner node of each row of
+        U_, W_ and b_, the root first. The first child has the probability
+        ``sigmoid(y)``, the second ``sigmoid(-y)``.
     P_ : ndarray, shape (n_averages, n_distant), or None
         Weights of distant words by position, the nearest first; None without them.
     R_ : ndarray, shape (embedding_dim, n_hidden), or None
@@ -173,7 +233,11 @@ class NeuralLM(NetworkLM):
     history_ : dict of list
         ``n_iter_`` entries, one an epoch: ``loss`` (mean negative log-likelihood
         of each training example just before its update), ``val_loss`` (nan without
-        held-out data), both in nats a token, and ``seconds``.
+        held-out data), both in nats a token, and ``seconds``. The probabilities of
+        ``loss`` are, of "importance", their estimates from the drawn words, which tend
+        to be too large; of "nce", not normalised. ``val_loss`` is always exact. Of
+        "importance" also ``n_samples`` and ``effective_samples``, as they are at the
+        end of the epoch.
     order_, n_words_, classes_, n_features_in_
         The order in use, the vocabulary size, the word ids, the columns of X.
 
@@ -185,7 +249,20 @@ class NeuralLM(NetworkLM):
     References
     ----------
     Bengio, Ducharme, Vincent and Jauvin (2003), A Neural Probabilistic Language
-    Model, JMLR 3:1137-1155: sections 2 and 3.2, equation (1).
+    Model, JMLR 3:1137-1155: sections 2, 3.2 and 5.1, equation (1).
+
+    Bengio and Senecal (2003), Quick training of probabilistic neural nets by
+    importance sampling, AISTATS; and (2008), Adaptive importance sampling to
+    accelerate training of a neural probabilistic language model, IEEE Transactions
+    on Neural Networks 19(4).
+
+    Mnih and Teh (2012), A fast and simple algorithm for training neural probabilistic
+    language models, ICML.
+
+    Goodman (2001), Classes for fast maximum entropy training, ICASSP.
+
+    Morin and Bengio (2005), Hierarchical probabilistic neural network language model,
+    AISTATS.
 
     Examples
     --------
@@ -207,6 +284,14 @@ class NeuralLM(NetworkLM):
         "embeddings": ["array-like", None],
         "train_embeddings": ["boolean"],
         "word_features": ["array-like", "sparse matrix", None],
+        "output": [StrOptions({"softmax", "classes", "tree"})],
+        "word_classes": ["array-like", HasMethods("transform"), None],
+        "word_tree": ["array-like", None],
+        "loss": [StrOptions({"exact", "importance", "nce"})],
+        "n_samples": [Interval(Integral, 1, None, closed="left")],
+        "proposal": [StrOptions({"unigram"}), "array-like"],
+        "proposal_power": [Interval(Real, 0, 1, closed="both")],
+        "min_effective_samples": [Interval(Real, 0, None, closed="left")],
     }
 
     def __init__(
@@ -222,6 +307,14 @@ class NeuralLM(NetworkLM):
         train_embeddings: bool = True,
         word_features: Any = None,
         n_distant: int = 0,
+        output: str = "softmax",
+        word_classes: Any = None,
+        word_tree: ArrayLike | None = None,
+        loss: str = "exact",
+        n_samples: int = 512,
+        proposal: str | ArrayLike = "unigram",
+        proposal_power: float = 1.0,
+        min_effective_samples: float = 0,
         solver: str = "sgd",
         learning_rate_init: float = 4e-3,
         learning_rate_decay: float = 1e-8,
@@ -253,6 +346,14 @@ class NeuralLM(NetworkLM):
         self.train_embeddings = train_embeddings
         self.word_features = word_features
         self.n_distant = n_distant
+        self.output = output
+        self.word_classes = word_classes
+        self.word_tree = word_tree
+        self.loss = loss
+        self.n_samples = n_samples
+        self.proposal = proposal
+        self.proposal_power = proposal_power
+        self.min_effective_samples = min_effective_samples
         self.solver = solver
         self.learning_rate_init = learning_rate_init
         self.learning_rate_decay = learning_rate_decay
@@ -274,8 +375,22 @@ class NeuralLM(NetworkLM):
         self.random_state = random_state
         self.verbose = verbose
 
+    def _proposal(self) -> Proposal:
+        weights = None if isinstance(self.proposal, str) else self.proposal
+        return Proposal(weights, plain(self.proposal_power))
+
     def _output(self) -> Output:
-        return TiedSoftmax(False) if self.tied else Softmax(bool(self.direct))
+        direct, n_samples = bool(self.direct), plain(self.n_samples)
+        if self.loss == "importance":
+            least = plain(self.min_effective_samples)
+            return Importance(direct, n_samples, self._proposal(), least)
+        if self.loss == "nce":
+            return NoiseContrastive(direct, n_samples, self._proposal())
+        if self.output == "classes":
+            return Classes(direct, self.word_classes)
+        if self.output == "tree":
+            return Tree(direct, self.word_tree)
+        return TiedSoftmax(False) if self.tied else Softmax(direct)
 
     def _parts(self) -> Parts:
         parts = super()._parts()
@@ -299,6 +414,11 @@ class NeuralLM(NetworkLM):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
+        if self.tied and self.output != "softmax":
+            raise ValueError(
+                f"tied=True makes the words' features the output weights of a softmax, "
+                f"and output={self.output!r} has no row a word: drop one of both."
+            )
         if self.n_hidden == 0 and not self.direct:
             raise ValueError(
                 "n_hidden=0 without direct connections leaves no path from the "
@@ -308,6 +428,12 @@ class NeuralLM(NetworkLM):
             raise ValueError(
                 f"tied=True with parallel={self.parallel!r}: each update changes all "
                 "features; set parallel='rows'."
+            )
+        if self.loss != "exact" and (self.tied or self.output != "softmax"):
+            name = "tied=True" if self.tied else f"output={self.output!r}"
+            raise ValueError(
+                f"loss={self.loss!r} draws words instead of a softmax over all, and "
+                f"{name} has another output: drop one of both."
             )
         if self.train_embeddings:
             return
@@ -326,7 +452,66 @@ class NeuralLM(NetworkLM):
     def _check_fit(self, *args: Any) -> Windows:
         windows = super()._check_fit(*args)
         self._features()  # raises where they are none of these words
+        if self.loss != "exact":
+            self._proposal().check(self.n_words_)
         return windows
+
+    def log_prob(
+        self, X: ArrayLike, y: ArrayLike, *, normalize: bool = True
+    ) -> NDArray[np.float64]:
+        """Log-probability of each next word given its context.
+
+        Computed block by block: memory does not grow with
+        ``n_samples * n_words_``.
+
+        Parameters
+        ----------
+        X : array-like of int, shape (n_samples, n_context)
+            Contexts, the nearest word in the last column.
+        y : array-like of int, shape (n_samples,)
+            Next words.
+        normalize : bool, default=True
+            False takes the scores as they are for logarithms of probabilities, in a
+            time that does not grow with the vocabulary. Only of a model trained with
+            ``loss="nce"``, whose scores come near to that: they are
+            ``normalizers(X)`` above the logarithms of the probabilities.
+
+        Returns
+        -------
+        log_prob : ndarray of float64, shape (n_samples,)
+            Natural logarithms.
+
+        Raises
+        ------
+        ValueError
+            If ``normalize=False`` and the model was trained with another loss, whose
+            scores know no normaliser.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from nplm import NeuralLM, windows
+        >>> X, y = windows(np.tile([0, 1, 2, 3], 50), 2)
+        >>> lm = NeuralLM(n_words=4, n_hidden=8, embedding_dim=2, max_iter=50,
+        ...               learning_rate_init=0.05, loss="nce", random_state=0).fit(X, y)
+        >>> scores = lm.log_prob(X, y, normalize=False)
+        >>> normalized = scores - lm.normalizers(X)
+        >>> bool(np.allclose(normalized, lm.log_prob(X, y), atol=1e-5))
+        True
+        """
+        if normalize:
+            return super().log_prob(X, y)
+        X, y = self._check_Xy(X, y)
+        made_of = self._made_of
+        if not isinstance(made_of.output, NoiseContrastive):
+            raise ValueError(
+                "normalize=False takes scores for log-probabilities, and this model "
+                "was not trained to make them so: fit it with loss='nce', or let "
+                "normalize=True."
+            )
+        return self._scored(
+            made_of._replace(output=Unnormalised(made_of.output.direct)), X, y
+        )
 
     def _shape(self) -> dict[str, Any]:
         parameters = self._parameters
@@ -335,6 +520,7 @@ class NeuralLM(NetworkLM):
             direct = self.R_.shape[1] > len(self.d_)
         return super()._shape() | {
             "direct": direct,
+            "output": self._made_of.output.name,
             "tied": parameters.tied,
             "train_embeddings": parameters.derived != ("C",) or self.G_ is not None,
         }
@@ -362,7 +548,28 @@ class NeuralLM(NetworkLM):
             matrix = checked_parts(self.word_features, self.n_words_)
             for name in ("data", "indices", "indptr"):
                 given[f"word_features.{name}"] = getattr(matrix, name)
+        if self.word_classes is not None:
+            labels = getattr(self.word_classes, "labels_", self.word_classes)
+            given["word_classes"] = np.asarray(labels)
+        if self.word_tree is not None:
+            given["word_tree"] = np.asarray(self.word_tree)
+        if not isinstance(self.proposal, str):
+            given["proposal"] = np.asarray(self.proposal, np.float64)
         return super()._fingerprint() | fingerprint({}, given)
+
+    @property
+    def word_classes_(self) -> NDArray[np.int32] | None:
+        """The class of each word, or None without classes."""
+        check_is_fitted(self)
+        labels: NDArray[np.int32] | None = getattr(self._made_of.output, "labels", None)
+        return labels
+
+    @property
+    def word_tree_(self) -> NDArray[np.int32] | None:
+        """The children of each inner node, or None without a tree."""
+        check_is_fitted(self)
+        tree: NDArray[np.int32] | None = getattr(self._made_of.output, "children", None)
+        return tree
 
     U_ = view("U", "Hidden-to-output weights, or None.")
     W_ = view("W", "Direct connections, or None.")

@@ -104,13 +104,15 @@ class Parameters:
         U: NDArray[Any],
         W: NDArray[Any] | None,
         b: NDArray[Any],
+        *,
+        visited: tuple[str, ...] = ("C",),
         **more: Any,
     ) -> Self:
         """Copy arrays under the paper's names, of any strides."""
         E = cls.output_rows(len(b), len(d), H.shape[1], W is not None, C.dtype)
         C, H, d = (np.array(array, C.dtype, order="C") for array in (C, H, d))
         more = {k: np.array(a, C.dtype, order="C") for k, a in more.items()}
-        made = cls(C, H, d, E, direct=W is not None, **more)
+        made = cls(C, H, d, E, direct=W is not None, visited=visited, **more)
         made.E[:, : len(d)], made.b[:] = U, b
         if made.W is not None:
             made.W[:] = W

@@ -67,11 +67,16 @@ def fit_and_kill(lm, data, folder, at):
 
 OTHER_PARTS = dict(solver="adam", order=2, n_distant=2)
 COMPOSED = dict(word_features=np.arange(20)[:, None] % [3, 4, 5] == 0)
+# Draws that grow while it trains.
+SAMPLED = dict(loss="importance", n_samples=2, min_effective_samples=10, alpha=0.1)
 EACH_PARTS = {
     "sgd": {},
     "adam, distant": OTHER_PARTS,
     "composed": COMPOSED,
     "tied, composed, adam": COMPOSED | dict(tied=True, solver="adam"),
+    "importance": SAMPLED,
+    "importance, adam": dict(SAMPLED, solver="adam"),
+    "nce": dict(loss="nce"),
 }
 
 
@@ -82,6 +87,8 @@ EACH_PARTS = {
 def test_the_same_bits_as_without_a_kill(data, tmp_path, n_jobs, at, parts):
     lm = NeuralLM(max_iter=5, learning_rate_init=0.02, n_jobs=n_jobs, **SETTINGS)
     lm.set_params(**parts)
+    if n_jobs > 1 and "loss" in parts:
+        pytest.skip("rows of which few are visited are not shared out")
     whole = clone(lm).fit(**data)
     fit_and_kill(clone(lm), data, tmp_path, at)
     began_at = []
@@ -93,7 +100,7 @@ def test_the_same_bits_as_without_a_kill(data, tmp_path, n_jobs, at, parts):
     for name in ("loss", "val_loss"):
         assert lm.history_[name] == whole.history_[name]
     assert (lm.n_iter_, lm.n_seen_) == (whole.n_iter_, whole.n_seen_)
-    if parts:
+    if "n_distant" in parts:
         np.testing.assert_array_equal(lm.P_, whole.P_)
         np.testing.assert_array_equal(
             lm.partial_fit(data["X"], data["y"]).U_,

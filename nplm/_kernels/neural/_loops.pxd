@@ -44,6 +44,16 @@ cdef extern from "loops.h" nogil:
                                void *logits) noexcept nogil
         void (*exp_column)(void *logits, Py_ssize_t rows, void *maximum,
                            void *total) noexcept nogil
+        void (*path_margins)(const void *E, Py_ssize_t stride, const int *path,
+                             Py_ssize_t n, const void *z, void *margins) noexcept nogil
+        void (*path_gradients)(const void *E, Py_ssize_t stride, const int *path,
+                               Py_ssize_t n, const void *slopes, const void *z,
+                               const int *slots, void *gradients,
+                               void *dz) noexcept nogil
+        void (*log_sigmoids)(void *margins, Py_ssize_t n, void *slopes) noexcept nogil
+        void (*descend)(const int *children, Py_ssize_t n_inner, Py_ssize_t n_words,
+                        const void *logits, Py_ssize_t columns,
+                        void *log_p) noexcept nogil
         void (*choose)(const void *logits, Py_ssize_t first, Py_ssize_t rows,
                        const int *targets, Py_ssize_t K, Py_ssize_t columns,
                        double *chosen) noexcept nogil
@@ -63,8 +73,10 @@ cdef extern from "loops.h" nogil:
         void (*fill)(void *values, Py_ssize_t n, Py_ssize_t stride,
                      double value) noexcept nogil
         void (*scale)(void *values, Py_ssize_t n, double factor) noexcept nogil
-        void (*fade)(void *values, Py_ssize_t n, double factor) noexcept nogil
+        void (*fade)(void *values, Py_ssize_t n, double share) noexcept nogil
         void (*subtract)(void *values, Py_ssize_t n, double amount) noexcept nogil
+        void (*scatter)(const void *values, Py_ssize_t n, double more,
+                      const int *where, void *to) noexcept nogil
         void (*add)(void *values, const void *more, Py_ssize_t n,
                     double rate) noexcept nogil
         double (*dot)(const void *values, const void *others,

@@ -16,6 +16,7 @@ cdef class Output:
     cdef readonly Py_ssize_t first, n_words  # this member's words
     cdef readonly Py_ssize_t n_slopes
     cdef Activations at
+    cdef const int *words     # (K,) the next words, or what stands for them
     cdef const Loops *loops
     cdef Py_ssize_t itemsize
     cdef Py_ssize_t columns   # of the examples' arrays: K, or more

@@ -45,6 +45,7 @@ cdef class Output:
         cdef double *totals
         self.at, self.loops, self.itemsize = at, tier.loops, tier.itemsize
         self.first, self.n_words = first, n_words
+        self.words = at.words
         # Loops over columns go on to whole vectors.
         self.columns, self.wide = at.columns, round_up(at.columns, 16)
         totals = <double *>scratch.bytes(6 * self.wide * sizeof(double))

@@ -112,7 +112,7 @@ cdef class Softmax(Rows):
         cdef Py_ssize_t tile, first, rows, i, k
         cdef char *p
         for k in range(K):
-            self.targets[k] = self.at.words[k] - <int>self.first
+            self.targets[k] = self.words[k] - <int>self.first
             self.own.target[k] = -INFINITY
             self.own.high[k] = -INFINITY
             self.own.sum[k] = 0

@@ -49,9 +49,21 @@ cdef class Solver:
     cdef void advance(self, const Step *step) noexcept nogil
     # arrays of which an update meets few rows
     cdef void visit(self, Parameter p, const int *rows, Py_ssize_t n) noexcept nogil
+    cdef void visit_block(
+        self, Parameter p, Py_ssize_t first, Py_ssize_t n) noexcept nogil
+    cdef void decayed(
+        self, const Step *step, Parameter p, Py_ssize_t first,
+        Py_ssize_t n) noexcept nogil
     cdef void scattered(
         self, const Step *step, Parameter p, const int *rows, Py_ssize_t n,
         void *gradients) noexcept nogil
+    cdef void block(
+        self, const Step *step, Parameter p, Py_ssize_t first, Py_ssize_t rows,
+        const void *g, Py_ssize_t g_stride, const void *z, Py_ssize_t n,
+        void *memory) noexcept nogil
+    cdef void visited(
+        self, const Step *step, Parameter p, Py_ssize_t row,
+        void *gradient) noexcept nogil
     # the features
     cdef void feature(
         self, const Step *step, int word, const void *gradient) noexcept nogil

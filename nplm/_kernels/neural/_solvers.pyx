@@ -5,7 +5,7 @@ needs no gradient of its own can update in one pass over the parameters, and one
 does makes it a tile at a time. Gradients are summed over a mini-batch of K examples.
 """
 
-from libc.math cimport exp, log1p, sqrt
+from libc.math cimport expm1, log1p, sqrt
 from libc.stdint cimport uintptr_t
 from libc.string cimport memcpy, memset
 
@@ -85,6 +85,15 @@ cdef class Parameter:
         self.second = NULL if second is None else <void *><uintptr_t>second.ctypes.data
 
 
+cdef void catch_up(
+    const Loops *loops, Parameter p, Py_ssize_t row, double now, Py_ssize_t itemsize,
+) noexcept nogil:
+    """Take the decay still due from a row."""
+    loops.fade(<char *>p.values + row * p.columns * itemsize, p.n_decaying,
+               -expm1(now - p.decayed[row]))
+    p.decayed[row] = now
+
+
 cdef class Solver:
     """Base of the solvers: the paper's schedule, e_t = e_0 / (1 + r t).
 
@@ -132,16 +141,34 @@ cdef class Solver:
         """Bring these rows up to date, before they are read: their decay may be due."""
         cdef double now = atomic_read(&self.clock.log_decay)
         cdef Py_ssize_t i
-        cdef int row
         if self.alpha == 0 or p.decayed == NULL:
             return
         for i in range(n):
-            row = rows[i]
+            if p.decayed[rows[i]] != now:
+                catch_up(self.loops, p, rows[i], now, self.itemsize)
+
+    cdef void visit_block(
+        self, Parameter p, Py_ssize_t first, Py_ssize_t n,
+    ) noexcept nogil:
+        """`visit` rows that follow each other."""
+        cdef double now = atomic_read(&self.clock.log_decay)
+        cdef Py_ssize_t row
+        if self.alpha == 0 or p.decayed == NULL:
+            return
+        for row in range(first, first + n):
             if p.decayed[row] != now:
-                self.loops.fade(
-                    <char *>p.values + row * p.columns * self.itemsize, p.n_decaying,
-                    exp(now - p.decayed[row]))
-                p.decayed[row] = now
+                catch_up(self.loops, p, row, now, self.itemsize)
+
+    cdef void decayed(
+        self, const Step *step, Parameter p, Py_ssize_t first, Py_ssize_t n,
+    ) noexcept nogil:
+        """Note that `tile` or `rows` took this step's decay from visited rows."""
+        cdef double by = log1p(-step.decay)
+        cdef Py_ssize_t row
+        if p.decayed == NULL:
+            return
+        for row in range(first, first + n):
+            p.decayed[row] += by
 
     cdef void scattered(
         self, const Step *step, Parameter p, const int *rows, Py_ssize_t n,
@@ -152,6 +179,31 @@ cdef class Solver:
         The gradients are lost. Of rows that do not come nothing changes but by the
         decay, which comes to them later.
         """
+        cdef Py_ssize_t i
+        for i in range(n):
+            self.visited(step, p, rows[i],
+                         <char *>gradients + i * p.columns * self.itemsize)
+
+    cdef void block(
+        self, const Step *step, Parameter p, Py_ssize_t first, Py_ssize_t rows,
+        const void *g, Py_ssize_t g_stride, const void *z, Py_ssize_t n, void *memory,
+    ) noexcept nogil:
+        """Follow the gradient ``g.T @ z`` of visited rows that follow each other.
+
+        From n rows of g, `g_stride` apart, and of z; `memory` has room for the gradient.
+        """
+        cdef Py_ssize_t i
+        self.loops.product(
+            True, False, rows, p.columns, n, 1, g, g_stride, z, p.columns, 0, memory,
+            p.columns)
+        for i in range(rows):
+            self.visited(step, p, first + i,
+                         <char *>memory + i * p.columns * self.itemsize)
+
+    cdef void visited(
+        self, const Step *step, Parameter p, Py_ssize_t row, void *gradient,
+    ) noexcept nogil:
+        """Follow the gradient of one visited row; it is lost."""
 
     cdef void feature(
         self, const Step *step, int word, const void *gradient,
@@ -188,7 +240,7 @@ cdef class Solver:
         self, const Step *step, Parameter E, Py_ssize_t first, Py_ssize_t rows, void *z,
         void *g, void *keep, void *dz, void *memory,
     ) noexcept nogil:
-        """One example: ``dz += g @ E``, then follow the gradient ``outer(g, z)``."""
+        """Of one example: ``dz += g @ E``, then follow the gradient ``outer(g, z)``."""
 
     cdef Py_ssize_t room(self, Py_ssize_t tile_rows, Py_ssize_t stride) noexcept nogil:
         """Numbers of `memory` that updates of output rows need."""
@@ -205,21 +257,15 @@ cdef class SGD(Solver):
     Equivalent to ``reference.neural.SGD``.
     """
 
-    cdef void scattered(
-        self, const Step *step, Parameter p, const int *rows, Py_ssize_t n,
-        void *gradients,
+    cdef void visited(
+        self, const Step *step, Parameter p, Py_ssize_t row, void *gradient,
     ) noexcept nogil:
-        cdef Py_ssize_t size = p.columns * self.itemsize, i
         cdef Py_ssize_t fixed = p.n_decaying * self.itemsize
-        cdef char *row
-        cdef char *gradient
-        for i in range(n):
-            row = <char *>p.values + rows[i] * size
-            gradient = <char *>gradients + i * size
-            # The decay still due falls on this gradient too.
-            self.loops.add(row, gradient, p.n_decaying, step.rate / (1 - step.decay))
-            self.loops.add(row + fixed, gradient + fixed, p.columns - p.n_decaying,
-                           step.rate)
+        cdef char *values = <char *>p.values + row * p.columns * self.itemsize
+        # The decay still due falls on this gradient too.
+        self.loops.add(values, gradient, p.n_decaying, step.rate / (1 - step.decay))
+        self.loops.add(values + fixed, <char *>gradient + fixed,
+                       p.columns - p.n_decaying, step.rate)
 
     cdef void feature(
         self, const Step *step, int word, const void *gradient,
@@ -303,30 +349,25 @@ cdef class Adam(Solver):
         self.loops.add(<char *>self.gradient_C + word * m * self.itemsize, gradient, m,
                        1 / step.examples)
 
-    cdef void scattered(
-        self, const Step *step, Parameter p, const int *rows, Py_ssize_t n,
-        void *gradients,
+    cdef void visited(
+        self, const Step *step, Parameter p, Py_ssize_t row, void *gradient,
     ) noexcept nogil:
         # The moments of rows that do not come stay as they are.
-        cdef Py_ssize_t size = p.columns * self.itemsize, i, at
+        cdef Py_ssize_t at = row * p.columns * self.itemsize
         cdef Py_ssize_t fixed = p.n_decaying * self.itemsize
         cdef Moments decaying = step.moments
-        cdef char *gradient
         cdef double[2] memory
         self.loops.fill(memory, 1, 1, 1)
         decaying.rate /= 1 - step.decay  # the decay still due falls on it
-        for i in range(n):
-            at = rows[i] * size
-            gradient = <char *>gradients + i * size
-            self.loops.scale(gradient, p.columns, 1 / step.examples)
-            self.loops.adam(
-                <char *>p.values + at, gradient, <char *>p.first + at,
-                <char *>p.second + at, p.n_decaying, memory, False, &decaying)
-            at += fixed
-            self.loops.adam(
-                <char *>p.values + at, gradient + fixed, <char *>p.first + at,
-                <char *>p.second + at, p.columns - p.n_decaying, memory, False,
-                &step.moments)
+        self.loops.scale(gradient, p.columns, 1 / step.examples)
+        self.loops.adam(
+            <char *>p.values + at, gradient, <char *>p.first + at, <char *>p.second + at,
+            p.n_decaying, memory, False, &decaying)
+        at += fixed
+        self.loops.adam(
+            <char *>p.values + at, <char *>gradient + fixed, <char *>p.first + at,
+            <char *>p.second + at, p.columns - p.n_decaying, memory, False,
+            &step.moments)
 
     cdef void end_features(self, const Step *step) noexcept nogil:
         cdef Py_ssize_t n = self.C.rows * self.C.columns
@@ -376,7 +417,7 @@ cdef class Adam(Solver):
         self.loops.fill(memory, stride, 1, 1)
         self.loops.row_updates(<char *>E.values + first * stride * self.itemsize, rows,
                                stride, z, g, 0, memory, dz)
-        self.loops.outer(g, rows, z, stride, 1, memory, stride)
+        self.loops.outer(g, rows, z, stride, 1 / step.examples, memory, stride)
         self.follow(step, E, first, rows, keep, memory)
 
     cdef void follow(

@@ -48,6 +48,16 @@ typedef struct {
   void (*forward_column)(const void *E, int64_t rows, int64_t stride,
                          int64_t n_outputs, const void *z, void *logits);
   void (*exp_column)(void *logits, int64_t rows, void *maximum, void *total);
+  void (*path_margins)(const void *E, int64_t stride, const int *path, int64_t n,
+                       const void *z, void *margins);
+  void (*path_gradients)(const void *E, int64_t stride, const int *path, int64_t n,
+                         const void *slopes, const void *z, const int *slots,
+                         void *gradients, void *dz);
+  void (*log_sigmoids)(void *margins, int64_t n, void *slopes);
+  void (*descend)(const int *children, int64_t n_inner, int64_t n_words,
+                  const void *logits, int64_t columns, void *log_p);
+  void (*add)(void *values, const void *more, int64_t n, double rate);
+  void (*fade)(void *values, int64_t n, double share);
   /* of any: small.h */
   void (*choose)(const void *logits, int64_t first, int64_t rows,
                  const int *targets, int64_t K, int64_t columns, double *chosen);
@@ -63,9 +73,9 @@ typedef struct {
   void (*share)(void *factor, const double *totals, int64_t n, int64_t columns);
   void (*fill)(void *values, int64_t n, int64_t stride, double value);
   void (*scale)(void *values, int64_t n, double factor);
-  void (*fade)(void *values, int64_t n, double factor);
   void (*subtract)(void *values, int64_t n, double amount);
-  void (*add)(void *values, const void *more, int64_t n, double rate);
+  void (*scatter)(const void *values, int64_t n, double more, const int *where,
+                void *to);
   double (*dot)(const void *values, const void *others, int64_t n);
   void (*tanh_slopes)(const void *a, void *slopes, int64_t n, int64_t columns,
                       void *sums);

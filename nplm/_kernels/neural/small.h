@@ -89,23 +89,18 @@ static void SMALL(scale)(void *values_, int64_t n, double factor) {
   for (int64_t i = 0; i < n; i++) values[i] *= by;
 }
 
-/* values *= factor, one so near to 1 that a float would not tell them apart */
-static void SMALL(fade)(void *values_, int64_t n, double factor) {
-  REAL *values = values_;
-  for (int64_t i = 0; i < n; i++) values[i] = (REAL)(values[i] * factor);
-}
-
 /* values -= amount */
 static void SMALL(subtract)(void *values_, int64_t n, double amount) {
   REAL *values = values_, less = (REAL)amount;
   for (int64_t i = 0; i < n; i++) values[i] -= less;
 }
 
-/* values += rate * more */
-static void SMALL(add)(void *values_, const void *more_, int64_t n, double rate) {
-  REAL *values = values_, by = (REAL)rate;
-  const REAL *more = more_;
-  for (int64_t i = 0; i < n; i++) values[i] += by * more[i];
+/* to[where[i]] = values[i] + more */
+static void SMALL(scatter)(const void *values_, int64_t n, double more_, const int *where,
+                         void *to_) {
+  const REAL *values = values_;
+  REAL *to = to_, more = (REAL)more_;
+  for (int64_t i = 0; i < n; i++) to[where[i]] = values[i] + more;
 }
 
 /* values . others */

@@ -33,8 +33,9 @@
 #define SMALL(name) name##_float
 #include "small.h"
 #define SMALL_LOOPS                                                             \
-  choose_float, add_targets_float, pack_float, unpack_float, raise_float, add_scaled_float, share_float,  \
-      fill_float, scale_float, fade_float, subtract_float, add_float, dot_float,    \
+  choose_float, add_targets_float, pack_float, unpack_float, raise_float,       \
+      add_scaled_float, share_float, fill_float, scale_float, subtract_float,   \
+      scatter_float, dot_float,                                                   \
       tanh_slopes_float, outer_float
 
 #define TIER(name) name##_plain
@@ -92,9 +93,9 @@ END_TARGET
 #define SMALL(name) name##_double
 #include "small.h"
 #define SMALL_LOOPS                                                                \
-  choose_double, add_targets_double, pack_double, unpack_double, raise_double, add_scaled_double,              \
-      share_double, fill_double, scale_double, fade_double, subtract_double,       \
-      add_double, dot_double, tanh_slopes_double, outer_double
+  choose_double, add_targets_double, pack_double, unpack_double, raise_double,     \
+      add_scaled_double, share_double, fill_double, scale_double, subtract_double, \
+      scatter_double, dot_double, tanh_slopes_double, outer_double
 
 #define TIER(name) name##_double_plain
 #define WIDTH 2

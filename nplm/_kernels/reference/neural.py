@@ -1,9 +1,9 @@
 """The network in plain NumPy: the same names as the kernels', and easy to read.
 
 This is the specification that the compiled kernels are tested against: the parts
-(`_features`, `_inputs`, `_hidden`, `_softmax`, `_solvers`) and what puts them together
-(`_network`). `_products`, `_loops` and `_team` hold how it is done fast: what they
-compute is here within these.
+(`_features`, `_inputs`, `_hidden`, `_softmax`, `_sampled`, `_solvers`) and what puts
+them together (`_network`). `_products`, `_loops` and `_team` hold how it is done fast:
+what they compute is here within these.
 """
 
 from __future__ import annotations
@@ -18,6 +18,116 @@ from numpy.typing import NDArray
 Array = NDArray[np.floating]
 Rounding = Callable[[Array], Array]
 Rows = list[NDArray[np.intp] | slice]
+
+
+@dataclass
+class Softmax:
+    """What the rows of E are for: words, each its own."""
+
+    def log_p(self, logits: Array) -> Array:
+        """Logarithms of the probabilities of all words, from those of all rows."""
+        return log_softmax(logits)
+
+    def slopes(self, logits: Array, y: NDArray[np.integer]) -> Array:
+        """Give d log P(y) / d logits."""
+        g = -np.exp(log_softmax(logits))
+        g[np.arange(len(y)), y] += 1
+        return g
+
+    def met(self, y: NDArray[np.int32], n_rows: int) -> NDArray[np.intp]:
+        """Which rows an update of these examples visits."""
+        return np.arange(n_rows)
+
+
+@dataclass
+class Classes(Softmax):
+    """Rows are classes, then the words of each (section 5.2).
+
+    P(w) = P(class of w) P(w | class of w).
+    """
+
+    labels: NDArray[np.int32]
+
+    def blocks(self) -> list[tuple[NDArray[np.intp], slice]]:
+        """Words of each class, and their rows."""
+        n_classes = self.labels.max() + 1
+        words = [np.flatnonzero(self.labels == c) for c in range(n_classes)]
+        starts = n_classes + np.cumsum([0, *map(len, words)])
+        return [(w, slice(s, s + len(w))) for w, s in zip(words, starts, strict=False)]
+
+    def log_p(self, logits: Array) -> Array:
+        """Logarithms of the probabilities of all words."""
+        blocks = self.blocks()
+        log_class = log_softmax(logits[:, : len(blocks)])
+        log_p = np.empty((len(logits), len(self.labels)))
+        for c, (words, rows) in enumerate(blocks):
+            log_p[:, words] = log_class[:, [c]] + log_softmax(logits[:, rows])
+        return log_p
+
+    def slopes(self, logits: Array, y: NDArray[np.integer]) -> Array:
+        """Give d log P(y) / d logits: of the classes, and within that of y."""
+        blocks, g = self.blocks(), np.zeros_like(logits)
+        n_classes, flat = len(blocks), Softmax()
+        g[:, :n_classes] = flat.slopes(logits[:, :n_classes], self.labels[y])
+        for k, word in enumerate(y):
+            words, rows = blocks[self.labels[word]]
+            own = np.flatnonzero(words == word)
+            g[k, rows] = flat.slopes(logits[[k], rows], own)[0]
+        return g
+
+    def met(self, y: NDArray[np.int32], n_rows: int) -> NDArray[np.intp]:
+        """Which rows: of all classes, and of the words in those of y."""
+        blocks, rows = self.blocks(), np.arange(n_rows)
+        own = [rows[blocks[label][1]] for label in np.unique(self.labels[y])]
+        return np.concatenate([rows[: len(blocks)], *own])
+
+
+@dataclass
+class Tree(Softmax):
+    """Rows are the inner nodes of a tree, each a choice between its two children.
+
+    A child is a word, or n_words plus a row; the first is chosen with the probability
+    sigmoid(logit), the second with sigmoid(-logit) (Morin and Bengio, 2005).
+    """
+
+    children: NDArray[np.int32]
+
+    def __post_init__(self) -> None:
+        """Note the rows and signs of the choices that lead to each word or node."""
+        n_words = len(self.children) + 1
+        self.paths: list[list[tuple[int, int]]] = [[] for _ in range(2 * n_words - 1)]
+        for row, pair in enumerate(self.children):  # parents come first
+            for child, sign in zip(pair, (1, -1), strict=True):
+                self.paths[child] = [*self.paths[n_words + row], (row, sign)]
+
+    def log_p(self, logits: Array) -> Array:
+        """Logarithms of the probabilities of all words."""
+        log_p = np.zeros((len(logits), len(self.children) + 1))
+        for word in range(log_p.shape[1]):
+            for row, sign in self.paths[word]:
+                log_p[:, word] -= np.logaddexp(0, -sign * logits[:, row])
+        return log_p
+
+    def slopes(self, logits: Array, y: NDArray[np.integer]) -> Array:
+        """Give d log P(y) / d logits: 0 but for the choices that lead to y."""
+        g = np.zeros_like(logits)
+        for k, word in enumerate(y):
+            for row, sign in self.paths[word]:
+                g[k, row] = sign / (1 + np.exp(sign * logits[k, row]))
+        return g
+
+    def met(self, y: NDArray[np.int32], n_rows: int) -> NDArray[np.intp]:
+        """Which rows: those above a word of y."""
+        rows = {row for word in y for row, _ in self.paths[word]}
+        return np.array(sorted(rows), np.intp)
+
+
+Visited = NDArray[np.intp] | slice
+# From E, z, the next words and what rounds the factors of products: log-likelihood,
+# its gradients for z and E, and the rows of E that were visited.
+Loss = Callable[
+    [Array, Array, NDArray[np.int32], Rounding], tuple[float, Array, Array, Visited]
+]
 
 
 class Weights(NamedTuple):
@@ -37,6 +147,7 @@ class Weights(NamedTuple):
     n_window: int = 0  # words of the window, n - 1
     parts: Array | None = None  # (n_words, rows of G), what each word is made of
     fixed: bool = False  # whether C stays as it is
+    output: Softmax = Softmax()
 
     def arrays(self) -> list[Array]:
         """Give those that are there and learned."""
@@ -79,13 +190,22 @@ def features(weights: Weights) -> Array:
     return composed(own, weights.parts, weights.G)
 
 
-def rows_met(weights: Weights, X: NDArray[np.int32]) -> Rows:
+def place_of(weights: Weights, array: Array) -> int:
+    """Give the place of an array among those that are learned."""
+    (place,) = (i for i, other in enumerate(weights.arrays()) if other is array)
+    return place
+
+
+def rows_met(weights: Weights, X: NDArray[np.int32], y: NDArray[np.int32]) -> Rows:
     """Give the rows of each array that an update meets.
 
     All of them, but of composed features only those of words that it has, and of
-    their parts: Adam's moments of others wait.
+    their parts, and of output rows those of the next words: Adam's moments of others
+    wait.
     """
-    rows: Rows = [slice(None)] * len(weights.arrays())
+    arrays = weights.arrays()
+    rows: Rows = [slice(None)] * len(arrays)
+    rows[place_of(weights, weights.E)] = weights.output.met(y, len(weights.E))
     if weights.parts is not None and weights.C is not None:
         words = np.unique(X).astype(np.intp)
         rows[0], rows[-1] = words, np.unique(np.nonzero(weights.parts[words])[1])
@@ -162,6 +282,241 @@ def log_softmax(logits: Array) -> Array:
     """Logarithm of the softmax of each row."""
     shifted = logits - logits.max(axis=1, keepdims=True)
     return shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
+
+
+def exact(
+    E: Array, z: Array, y: NDArray[np.int32], rounded: Rounding = as_it_is
+) -> tuple[float, Array, Array, Visited]:
+    """Log-likelihood by the softmax over all words, its gradients, and all rows."""
+    log_p = log_softmax(rounded(z) @ rounded(E).T)
+    rows = np.arange(len(y))
+    g = -np.exp(log_p)
+    g[rows, y] += 1
+    g = rounded(g)
+    total = float(log_p[rows, y].sum())
+    return total, g @ rounded(E), g.T @ rounded(z), slice(None)
+
+
+# -- output units trained on sampled words (_sampler, _sampled) ------------------------
+
+
+@dataclass
+class Sampler:
+    """Words drawn from a proposal q, each at most once: n, or all words.
+
+    Word j is drawn with chance ``pi_j = min(1, c q_j)``, where c makes the chances add
+    up to n. With the words by falling q, their chances are intervals that fill
+    [0, n]; a point in each stratum [k, k + 1], at random, picks the word it lies in.
+    Let a word lie in two strata, p of its chance in the first and r in the second. If
+    it was picked in the first, the point in the second is from the other words' part;
+    if not, it is picked with chance ``r / (1 - p)``, p + r in all. The other words of
+    the second stratum keep their chances (ordered pivotal sampling: Deville and Tille,
+    1998; Chauvet, 2012).
+    """
+
+    proposal: NDArray[np.float64]
+    state: list[int]  # 4 numbers of 64 bits
+    n: int
+
+    def uniform(self) -> float:
+        """Draw from [0, 1): xoshiro256** (Blackman and Vigna, 2018)."""
+        mask, s = 2**64 - 1, self.state
+
+        def rotated(x: int, by: int) -> int:
+            return (x << by | x >> 64 - by) & mask
+
+        drawn = rotated(s[1] * 5 & mask, 7) * 9 & mask
+        t = s[1] << 17 & mask
+        s[2] ^= s[0]
+        s[3] ^= s[1]
+        s[1] ^= s[2]
+        s[0] ^= s[3]
+        s[2] ^= t
+        s[3] = rotated(s[3], 45)
+        return (drawn >> 11) / 2**53
+
+    def chances(self) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+        """Give the words by falling q, and the chances of each."""
+        order = np.argsort(-self.proposal, kind="stable")
+        falling = self.proposal[order]
+        rest = falling[::-1].cumsum()[::-1]
+        pi = np.ones(len(order))
+        if self.n >= len(order):
+            return order, pi
+        c = 0
+        while c < self.n and (self.n - c) * falling[c] >= rest[c]:
+            c += 1
+        pi[c:] = (self.n - c) / rest[c] * falling[c:]
+        return order, pi
+
+    def draw(self) -> tuple[NDArray[np.int32], Array, Array]:
+        """Draw words; they, 1 over their chances, and 1 - their chances."""
+        order, pi = self.chances()
+        certain = int((pi == 1).sum())
+        upto = pi[certain:].cumsum()
+
+        def place(at: float) -> int:
+            found = int(np.searchsorted(upto, at, side="right"))
+            return min(found, len(upto) - 1)
+
+        picked: list[int] = []
+        for k in range(min(self.n, len(order)) - certain):
+            u, first = self.uniform(), place(k)
+            r = upto[first] - k
+            p = pi[certain + first] - r
+            if p > 0:
+                share = 0 if first in picked[-1:] else r / (1 - p)
+                if u < share:
+                    picked.append(first)
+                    continue
+                u = r + (u - share) / (1 - share) * (1 - r)
+            if place(k + u) not in picked[-1:]:  # but for rounding
+                picked.append(place(k + u))
+        places = np.array([*range(certain), *(certain + i for i in picked)])
+        return order[places].astype(np.int32), 1 / pi[places], 1 - pi[places]
+
+
+@dataclass
+class Sampled:
+    """Base of the losses that visit drawn words and next words."""
+
+    sampler: Sampler
+
+    def followed(
+        self,
+        E: Array,
+        z: Array,
+        y: NDArray[np.int32],
+        drawn: tuple[NDArray[np.int32], Array, Array],
+        slope: Array,
+        rounded: Rounding,
+    ) -> tuple[Array, Array, Visited]:
+        """Gradients for z and E, and the visited rows.
+
+        `drawn` are the words, their rows and their dL/dy; `slope` is that of the next
+        words.
+        """
+        words, tile, slopes = drawn
+        slopes = rounded(slopes)
+        dz = slopes @ rounded(tile) + slope[:, None] * E[y]
+        dE = np.zeros_like(E)
+        dE[words] = slopes.T @ rounded(z)
+        np.add.at(dE, y, slope[:, None] * z)
+        return dz, dE, np.union1d(words, y).astype(np.intp)
+
+
+@dataclass
+class Importance(Sampled):
+    """The softmax's gradient by importance sampling (section 5.1).
+
+    The gradient of ``log P(t) = s_t - log Z`` is that of s_t less the mean of those of
+    all scores under P, which Bengio and Senecal (2003) estimate from words drawn from a
+    proposal, weighted by ``exp(s_w) / q_w`` and normalised by the sum of the weights.
+    Here
+
+    - words are drawn without replacement, with chances pi, and the next word is never
+      left to chance: ``Z = exp(s_t) + sum over w != t of exp(s_w)``, and
+
+          Z' = exp(s_t) + sum over the drawn w != t of exp(s_w) / pi_w
+
+      has the mean Z, for a word is drawn with chance pi_w. A next word that is drawn
+      too, an accidental hit, is in the first term and left out of the second, else
+      ``exp(s_t)`` would count twice.
+    - What is followed is the gradient of ``s_t - log Z'``: the ratio of two estimates
+      without bias. Its own bias is of the order of the relative variance of Z', and is
+      0 where all words are drawn (pi = 1), which is the exact gradient.
+    - The next word's slope is ``1 - exp(s_t) / Z'``, between 0 and 1. With the next
+      word left to chance, as in plain importance sampling, it would be 1 whenever that
+      is not drawn, however probable it is already, and the scores grow without end.
+
+    ``-log(exp(s_t) / Z')`` is the loss that is told. As the logarithm is concave, its
+    mean is below the true loss.
+
+    The effective sample size of an example is ``Z'^2 / sum (1 - pi_w) (exp(s_w) /
+    pi_w)^2``, the inverse of the relative variance of Z' if words were drawn
+    independently. Where pi is small it is the usual ``(sum w)^2 / sum w^2``; words that
+    are in every draw add no variance. `watched` has the words of a draw, the mean
+    relative variance over the last mini-batches, and their number; where that is more
+    than ``1 / least``, draws get twice as many words, up to `most`.
+    """
+
+    watched: Array
+    least: float
+    most: int
+
+    def __call__(
+        self, E: Array, z: Array, y: NDArray[np.int32], rounded: Rounding = as_it_is
+    ) -> tuple[float, Array, Array, Visited]:
+        """Give the estimated log-likelihood, its gradients and the visited rows."""
+        self.sampler.n = int(self.watched[0])
+        words, weights, noise = self.sampler.draw()
+        tile = E[words]
+        tile[:, -1] += np.log(weights)
+        target = np.einsum("kd,kd->k", z, E[y])
+        logits = rounded(z) @ rounded(tile).T
+        logits[y[:, None] == words] = -np.inf
+        log_p = log_softmax(np.hstack([target[:, None], logits]))
+        p = np.exp(log_p[:, 1:])
+        self.watch(float((p**2 @ noise).mean()))
+        followed = self.followed(
+            E, z, y, (words, tile, -p), 1 - np.exp(log_p[:, 0]), rounded
+        )
+        return float(log_p[:, 0].sum()), *followed
+
+    def watch(self, variance: float) -> None:
+        """Take note of the relative variance of a mini-batch's Z'."""
+        n, mean, count = self.watched
+        count += 1
+        mean += (variance - mean) / min(count, 64)
+        if count >= 64 and self.least * mean > 1 and n < self.most:
+            n, mean, count = min(2 * n, self.most), 0, 0
+        self.watched[:] = n, mean, count
+
+
+@dataclass
+class NoiseContrastive(Sampled):
+    """A logistic regression that tells next words from drawn ones.
+
+    Mnih and Teh (2012): an example is one word of the text and k words of noise. That w
+    is of the text has the probability ``sigma(s_w - log(k q_w))``, if s_w is log P(w).
+    What is followed is the gradient of
+
+        log sigma(s_t - log(k q_t)) + k E_q[log sigma(log(k q_w) - s_w)]
+
+    whose maximum, as k grows, is that of the likelihood, and has ``sum exp(s_w) = 1``:
+    the normaliser is no parameter, it is 1. The expectation is a sum over all words of
+    ``k q_w (...)``, estimated without bias by that over the drawn words with
+    ``k q_w / pi_w``, the same for all examples of a mini-batch. A next word that is
+    drawn is a word of noise as well: that belongs to the objective.
+
+    The loss that is told is the mean of -s_t.
+    """
+
+    n_noise: int
+
+    def __call__(
+        self, E: Array, z: Array, y: NDArray[np.int32], rounded: Rounding = as_it_is
+    ) -> tuple[float, Array, Array, Visited]:
+        """Give the sum of s_t, the objective's gradients and the visited rows."""
+        words, weights, _ = self.sampler.draw()
+        expected = self.n_noise * self.sampler.proposal
+        tile = E[words]
+        tile[:, -1] -= np.log(expected[words])
+        target = np.einsum("kd,kd->k", z, E[y])
+        slopes = -expected[words] * weights * logistic(rounded(z) @ rounded(tile).T)
+        slope = 1 - logistic(target - np.log(expected[y]))
+        followed = self.followed(E, z, y, (words, tile, slopes), slope, rounded)
+        return float(target.sum()), *followed
+
+
+def logistic(y: Array) -> Array:
+    """1 / (1 + exp(-y))."""
+    return (1 + np.tanh(y / 2)) / 2
+
+
+def unnormalised(E: Array, z: Array, y: NDArray[np.int32]) -> Array:
+    """Scores of the next words, for their log-probabilities."""
+    return np.einsum("kd,kd->k", z, E[y])
 
 
 # -- solvers (_solvers) --------------------------------------------------------------
@@ -266,20 +621,37 @@ def gradients(
     X: NDArray[np.int32],
     y: NDArray[np.int32],
     rounded: Rounding = as_it_is,
+    loss: Loss | None = None,
 ) -> tuple[float, Weights]:
-    """Log-likelihood of the examples, and its gradient."""
+    """Log-likelihood of the examples, or another `loss`, and its gradient."""
+    return gradients_met(weights, X, y, rounded, loss)[:2]
+
+
+def gradients_met(
+    weights: Weights,
+    X: NDArray[np.int32],
+    y: NDArray[np.int32],
+    rounded: Rounding = as_it_is,
+    loss: Loss | None = None,
+) -> tuple[float, Weights, Rows]:
+    """Give the rows of each array that the examples meet, too."""
     K, h = len(X), len(weights.H)
     x, a, z, logits = forward(weights, X, rounded)
-    log_p = log_softmax(logits)
-    g = -np.exp(log_p)
-    g[np.arange(K), y] += 1
-    g = rounded(g)
-    dE, dR, dG = g.T @ rounded(z), None, None
-    if weights.R is None:
-        dv = (g @ rounded(weights.E))[:, :-1]
+    met, dR, dG = rows_met(weights, X, y), None, None
+    if loss is not None:
+        total, dz, dE, met[place_of(weights, weights.E)] = loss(
+            weights.E, z, y, rounded
+        )
+        dv = dz[:, :-1]
     else:
-        ds = g @ rounded(features(weights))
-        dR, dv = ds.T @ projected(weights, a, x), ds @ weights.R
+        g = rounded(weights.output.slopes(logits, y))
+        total = float(weights.output.log_p(logits)[np.arange(K), y].sum())
+        dE = g.T @ rounded(z)
+        if weights.R is None:
+            dv = (g @ rounded(weights.E))[:, :-1]
+        else:
+            ds = g @ rounded(features(weights))
+            dR, dv = ds.T @ projected(weights, a, x), ds @ weights.R
     do = (1 - a**2) * dv[:, :h]
     dx = do @ weights.H
     if dv.shape[1] > h:
@@ -290,11 +662,11 @@ def gradients(
         dC = dE[:, :-1]
     if weights.parts is not None:
         dG = weights.parts.T @ dC
-    total = float(log_p[np.arange(K), y].sum())
-    return total, weights._replace(
+    slopes = weights._replace(
         C=None if weights.C is None else dC, H=do.T @ x, d=do.sum(axis=0), E=dE, P=dP,
         R=dR, G=dG,
     )  # fmt: skip
+    return total, slopes, met
 
 
 def train(
@@ -305,15 +677,16 @@ def train(
     batch_size: int,
     solver: Solver,
     rounded: Rounding = as_it_is,
+    loss: Loss | None = None,
 ) -> float:
     """Change the weights, mini-batch by mini-batch; returns the summed loss."""
-    loss = 0.0
+    summed = 0.0
     for start in range(0, len(index), batch_size):
         rows = index[start : start + batch_size]
-        total, slopes = gradients(weights, X[rows], y[rows], rounded)
-        solver.update(weights, slopes, len(rows), rows_met(weights, X[rows]))
-        loss -= total
-    return loss
+        total, slopes, met = gradients_met(weights, X[rows], y[rows], rounded, loss)
+        solver.update(weights, slopes, len(rows), met)
+        summed -= total
+    return summed
 
 
 def score(
@@ -324,7 +697,7 @@ def score(
     first: int = 0,
     rounded: Rounding = as_it_is,
 ) -> Array:
-    """Maximum, sum of exponentials and target's logit over the words of E's rows."""
+    """Maximum, sum of exponentials and target's logit of the words of E's rows."""
     logits = forward(weights, X, rounded)[-1]
     high = logits.max(axis=1)
     total = np.exp(logits - high[:, None]).sum(axis=1)
@@ -342,8 +715,8 @@ def log_prob(
     rounded: Rounding = as_it_is,
 ) -> Array:
     """Natural-log probability of each y after its context."""
-    high, total, target = score(weights, X, y, rounded=rounded)
-    return target - high - np.log(total)
+    log_p = probabilities(weights, X, logarithm=True, rounded=rounded)
+    return log_p[np.arange(len(y)), y]
 
 
 def probabilities(
@@ -354,7 +727,7 @@ def probabilities(
     rounded: Rounding = as_it_is,
 ) -> Array:
     """Probabilities of all words after each context, or their natural logarithms."""
-    log_p = log_softmax(forward(weights, X, rounded)[-1])
+    log_p = weights.output.log_p(forward(weights, X, rounded)[-1])
     return log_p if logarithm else np.exp(log_p)
 
 

@@ -18,6 +18,7 @@ class Output:
     """Rows of E times z = [a | x | 1], or z = [a | 1] if not `direct`."""
 
     direct: bool
+    name: ClassVar[str]  # the estimator's `output`
     # Whether threads and processes can have some of the rows each (section 3.2).
     rows_are_shared: ClassVar[bool] = False
     # Whether its rows are the features of the words too: processes cannot share them.
@@ -26,6 +27,16 @@ class Output:
     rows_are_visited: ClassVar[bool] = False
     # Whether its kernel gives the logit of any one word.
     logits_are_single: ClassVar[bool] = False
+    # Whether it has products that precision="bfloat16" rounds.
+    rounds: ClassVar[bool] = False
+
+    def learn(self, n_words: int, y: NDArray[np.int32]) -> Self:
+        """Give the same with all that it needs to know of the next words `y`."""
+        return self
+
+    def go_on(self, fitted: Output) -> Output:
+        """Give what trains `fitted` further, or raise where that is another network."""
+        return self
 
     def n_rows(self, n_words: int) -> int:
         """Rows of E, for so many words."""
@@ -59,9 +70,20 @@ class Output:
         return {}
 
     def initial_state(
-        self, n_words: int, y: NDArray[np.int32], rng: np.random.RandomState
+        self,
+        n_words: int,
+        y: NDArray[np.int32],
+        rng: np.random.RandomState,
+        n_workers: int,
     ) -> State:
-        """Make what training changes that is no parameter; saved with a fit."""
+        """Make what training changes that is no parameter; saved with a fit.
+
+        `n_workers` is the number of teams that train the same parameters.
+        """
+        return {}
+
+    def figures(self, state: State) -> dict[str, float]:
+        """Give more figures of an epoch, for the history."""
         return {}
 
     def kernels(

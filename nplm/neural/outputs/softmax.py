@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any, ClassVar, Self
 
@@ -24,8 +24,10 @@ class Softmax(Output):
     Or over `n_outputs` other outcomes, such as the places in a short-list.
     """
 
-    n_outputs: int | None = None
+    name: ClassVar[str] = "softmax"
+    n_outputs: int | None = field(default=None, kw_only=True)
     rows_are_shared: ClassVar[bool] = True
+    rounds: ClassVar[bool] = True
     kind: ClassVar[Any] = _softmax.Softmax
     logits_are_single: ClassVar[bool] = True
 

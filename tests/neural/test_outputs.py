@@ -1,0 +1,351 @@
+"""Outputs beside the full softmax: classes and trees."""
+
+import pickle
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.cluster import AgglomerativeClustering
+
+from nplm import NeuralLM, WordClasses, available_tiers, windows
+from nplm._kernels.reference import neural as reference
+from tests.helpers import (
+    random_network,
+    random_windows,
+    reference_of,
+    solver_of,
+    weights_of,
+    wide,
+)
+
+SHAPES = [  # n_words, n_context, n_hidden, embedding_dim, direct
+    pytest.param((50, 3, 7, 4, False), id="hidden"),
+    pytest.param((130, 2, 5, 3, True), id="hidden+direct"),
+    pytest.param((23, 4, 0, 5, True), id="direct"),
+    pytest.param((3, 1, 20, 1, True), id="three words"),
+    pytest.param((2, 1, 1, 1, True), id="two words"),
+    pytest.param((1, 2, 3, 2, False), id="one word"),
+    pytest.param((9, 0, 3, 2, True), id="no context"),
+]
+OUTPUTS = ["classes", "tree"]
+TOLERANCE = {"float64": 1e-12, "float32": 3e-5}
+each_shape = pytest.mark.parametrize("shape", SHAPES)
+each_output = pytest.mark.parametrize("output", OUTPUTS)
+
+
+@pytest.fixture
+def full_precision(precision):
+    if precision == "bfloat16":
+        pytest.skip("only the products of a full softmax are rounded")
+    return precision
+
+
+@each_shape
+@each_output
+def test_gradients_numerically(shape, output):
+    rng = np.random.default_rng(0)
+    network = random_network(*shape, "float64", rng, output=output)
+    X, y = random_windows(6, shape[0], shape[1], rng)
+    weights = weights_of(network)
+    _, analytic = reference.gradients(weights, X, y)
+    step = 1e-5
+    for array, gradient in zip(weights.arrays(), analytic.arrays(), strict=True):
+        flat = array.flat  # E is a view: reshape would copy
+        chosen = rng.choice(array.size, size=min(array.size, 30), replace=False)
+        for i in chosen:
+            kept = flat[i]
+            flat[i] = kept + step
+            above = reference.log_prob(weights, X, y).sum()
+            flat[i] = kept - step
+            below = reference.log_prob(weights, X, y).sum()
+            flat[i] = kept
+            numeric = (above - below) / (2 * step)
+            assert gradient.reshape(-1)[i] == pytest.approx(numeric, abs=2e-8, rel=1e-6)
+
+
+# 48 leaves a last mini-batch of 12: what it does not fill is from the one before.
+@pytest.mark.parametrize("batch_size", [1, 2, 16, 48])
+@pytest.mark.parametrize(
+    ("solver", "alpha"), [("sgd", 0), ("sgd", 0.05), ("adam", 0.05)]
+)
+@each_shape
+@each_output
+def test_train_equals_reference(
+    shape, output, full_precision, solver, alpha, batch_size
+):
+    rng = np.random.default_rng(1)
+    solver = solver_of(solver, alpha=alpha)
+    network = random_network(
+        *shape, full_precision, rng, solver=solver, clock=(7, 0), output=output
+    )
+    X, y = random_windows(60, shape[0], shape[1], rng)
+    index = rng.permutation(60)
+    expected = wide(weights_of(network))
+    loss = reference.train(
+        expected, X, y, index, batch_size, reference_of(solver, n_seen=7)
+    )
+    cut = batch_size * max(1, 20 // batch_size)
+    network.train(X, y, index[:cut], batch_size)
+    network.train(X, y, index[cut:], batch_size)
+    network.settle()
+    tolerance = TOLERANCE[full_precision]
+    assert network.loss == pytest.approx(loss, rel=tolerance, abs=tolerance)
+    assert network.n_seen == 67
+    for got, want in zip(weights_of(network).arrays(), expected.arrays(), strict=True):
+        np.testing.assert_allclose(got, want, rtol=tolerance, atol=tolerance)
+
+
+@each_shape
+@each_output
+def test_scoring_equals_reference(shape, output, full_precision):
+    rng = np.random.default_rng(3)
+    network = random_network(*shape, full_precision, rng, output=output)
+    X, y = random_windows(60, shape[0], shape[1], rng)
+    weights = wide(weights_of(network))
+    tolerance = dict.fromkeys(("rtol", "atol"), 3 * TOLERANCE[full_precision])
+    want = reference.log_prob(weights, X, y)
+    np.testing.assert_allclose(network.log_prob(X, y), want, **tolerance)
+    for rows in (X, X[:1], X[:19]):
+        for logarithm in (False, True):
+            want = reference.probabilities(weights, rows, logarithm=logarithm)
+            got = network.predict_proba(rows, logarithm=logarithm)
+            np.testing.assert_allclose(got, want, **tolerance)
+
+
+@pytest.mark.parametrize("size", [1.0, 30.0, 1e4, 1e30])
+@each_output
+def test_logits_of_any_size(output, full_precision, size):
+    rng = np.random.default_rng(4)
+    network = random_network(200, 2, 3, 2, False, full_precision, rng, output=output)
+    biases = network.parameters.b
+    biases[:] = rng.uniform(-1, 1, len(biases)) * size
+    X, y = random_windows(5, 200, 2, rng)
+    weights = wide(weights_of(network))
+    tolerance = TOLERANCE[full_precision]
+    for logarithm in (False, True):
+        want = reference.probabilities(weights, X, logarithm=logarithm)
+        got = network.predict_proba(X, logarithm=logarithm)
+        assert np.isfinite(got).all()
+        np.testing.assert_allclose(
+            got, want, rtol=tolerance, atol=tolerance * (size if logarithm else 1)
+        )
+    np.testing.assert_allclose(
+        network.log_prob(X, y), reference.log_prob(weights, X, y), rtol=tolerance,
+        atol=tolerance * size,
+    )  # fmt: skip
+
+
+# -- estimators ------------------------------------------------------------------------
+
+SMALL = dict(n_hidden=5, embedding_dim=3, max_iter=2, batch_size=8, random_state=0)
+
+
+def text_windows(n=600, n_words=20, seed=0):
+    return windows(np.random.default_rng(seed).zipf(1.3, n) % n_words, 2)
+
+
+@each_output
+@pytest.mark.parametrize("batch_size", [1, 8, 64])
+@pytest.mark.parametrize("solver", ["sgd", "adam"])
+def test_it_learns(output, solver, batch_size):
+    X, y = windows(np.tile([0, 1, 2, 3, 4, 5, 6], 80), 2)
+    lm = NeuralLM(
+        n_hidden=16, embedding_dim=4, output=output, solver=solver, max_iter=60,
+        batch_size=batch_size, learning_rate_init=0.05 if solver == "sgd" else 0.01,
+        random_state=0,
+    ).fit(X, y)  # fmt: skip
+    assert lm.perplexity(X, y) < 1.2
+
+
+@each_output
+def test_training_begins_with_the_unigrams(output):
+    X, y = text_windows()
+    lm = NeuralLM(n_words=20, output=output, learning_rate_init=1e-12, **SMALL)
+    proba = lm.fit(X, y).predict_proba(X[:3])
+    counts = np.bincount(y, minlength=20) + 1
+    np.testing.assert_allclose(proba, [counts / counts.sum()] * 3, rtol=1e-5)
+
+
+@each_output
+@pytest.mark.parametrize("parallel", ["async", "locked"])
+def test_threads_have_examples_of_their_own(output, parallel):
+    X, y = text_windows()
+    lm = NeuralLM(n_words=20, output=output, parallel=parallel, n_jobs=2, **SMALL)
+    flat = NeuralLM(n_words=20, output=output, **SMALL).fit(X, y)
+    assert lm.fit(X, y).perplexity(X, y) == pytest.approx(
+        flat.perplexity(X, y), rel=0.05
+    )
+    one = clone(lm).set_params(n_jobs=1).fit(X, y)
+    np.testing.assert_array_equal(one.U_, flat.U_)
+    with pytest.raises(ValueError, match="parallel='async', or n_jobs=1"):
+        clone(lm).set_params(parallel="rows").fit(X, y)
+
+
+@each_output
+def test_going_on_keeps_classes_and_trees(output, tmp_path):
+    X, y = text_windows()
+    whole = NeuralLM(n_words=20, output=output, **SMALL).fit(X, y)
+    steps = NeuralLM(n_words=20, output=output, **SMALL)
+    steps.partial_fit(X, y).partial_fit(X, y)
+    np.testing.assert_array_equal(steps.U_, whole.U_)
+    given = {"classes": "word_classes", "tree": "word_tree"}[output]
+    fitted = getattr(whole, f"{given}_")
+    again = pickle.loads(pickle.dumps(whole)).set_params(**{given: fitted})
+    rare = np.full((30, 2), 19), np.full(30, 19)  # other frequencies
+    np.testing.assert_array_equal(
+        getattr(again.partial_fit(*rare), f"{given}_"), fitted
+    )
+    other = np.roll(fitted, 1) if output == "classes" else fitted[:, ::-1]
+    with pytest.raises(ValueError, match=rf"{given} (is|are) not th.* of the network"):
+        again.set_params(**{given: other}).partial_fit(X, y)
+    with pytest.raises(ValueError, match="output='softmax' is not that"):
+        again.set_params(output="softmax").partial_fit(X, y)
+    # A tree, or classes, of one's own are part of what a checkpoint is of.
+    lm = NeuralLM(n_words=20, output=output, **SMALL).set_params(**{given: fitted})
+    lm.fit(X, y, checkpoint=tmp_path)
+    np.testing.assert_array_equal(lm.U_, whole.U_)
+    with pytest.raises(ValueError, match="checkpoint"):
+        clone(lm).set_params(**{given: other}).fit(X, y, checkpoint=tmp_path)
+
+
+@each_output
+def test_bfloat16_and_ties_are_of_a_full_softmax(output):
+    X, y = text_windows()
+    lm = NeuralLM(n_words=20, output=output, **SMALL)
+    if available_tiers("bfloat16"):
+        with pytest.raises(ValueError, match="rounds the products of a full softmax"):
+            clone(lm).set_params(precision="bfloat16").fit(X, y)
+        lm.fit(X, y)
+        before = lm.log_prob(X, y)
+        lm.set_params(precision="bfloat16")
+        np.testing.assert_array_equal(lm.log_prob(X, y), before)
+    with pytest.raises(ValueError, match="tied=True makes"):
+        NeuralLM(n_words=20, output=output, tied=True, **SMALL).fit(X, y)
+
+
+def test_classes_as_they_are_given():
+    X, y = text_windows()
+    labels = np.arange(20) % 3
+    found = WordClasses(4, n_words=20, random_state=0).fit(y)
+    for given, want in (
+        (labels.tolist(), labels),
+        (labels * 5 + 2, labels),  # gaps
+        (np.arange(20), np.arange(20)),  # each word alone
+        (np.zeros(20, int), np.zeros(20, int)),
+        (found, found.labels_),
+    ):
+        lm = NeuralLM(n_words=20, output="classes", word_classes=given, **SMALL)
+        lm.fit(X, y)
+        np.testing.assert_array_equal(lm.word_classes_, want)
+        assert lm.word_tree_ is None
+        assert len(lm.b_) == 20 + len(np.unique(want))
+        np.testing.assert_allclose(lm.predict_proba(X).sum(axis=1), 1, atol=1e-5)
+
+
+def test_frequency_bins_weigh_about_the_same():
+    X, y = text_windows(5000, 400)
+    lm = NeuralLM(n_words=400, output="classes", **SMALL | {"max_iter": 1}).fit(X, y)
+    counts = np.bincount(y, minlength=400) + 1
+    assert len(np.unique(lm.word_classes_)) <= 20
+    mass = np.bincount(lm.word_classes_, counts) / counts.sum()
+    assert mass[1:].max() < 0.06 or mass.max() == counts.max() / counts.sum()
+    by_class = [counts[lm.word_classes_ == c] for c in range(len(mass))]
+    for more, fewer in pairwise(by_class):
+        assert more.min() >= fewer.max()
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (np.zeros(19, int), "a class for 19 words, but n_words=20"),
+        (-np.arange(20), r"word_classes has -1 at 1, but word ids start at 0"),
+        (np.full(20, 0.5), "word_classes has 0.5 at 0, which is not a whole"),
+        (WordClasses(3), "is not fitted: fit it to the training text"),
+        (np.zeros((20, 1)), "word_classes must have 1 dimension"),
+    ],
+)
+def test_classes_that_are_refused(given, message):
+    lm = NeuralLM(n_words=20, output="classes", word_classes=given, **SMALL)
+    with pytest.raises(ValueError, match=message):
+        lm.fit(*text_windows())
+
+
+def mean_depth(tree, weights):
+    """Of the leaves, by their weights; parents come first."""
+    depth = np.zeros(2 * len(tree) + 1)
+    for row, pair in enumerate(tree):
+        depth[pair] = depth[len(tree) + 1 + row] + 1
+    return np.average(depth[: len(weights)], weights=weights)
+
+
+def test_the_huffman_tree_has_the_least_mean_depth():
+    X, y = text_windows()
+    lm = NeuralLM(n_words=20, output="tree", **SMALL).fit(X, y)
+    weights = np.bincount(y, minlength=20) + 1
+    p = weights / weights.sum()
+    depth, bits = mean_depth(lm.word_tree_, weights), -(p * np.log2(p)).sum()
+    assert bits <= depth < bits + 1
+    merges, total = sorted(weights.tolist()), 0
+    while len(merges) > 1:
+        total += merges[0] + merges[1]
+        merges = sorted([merges[0] + merges[1], *merges[2:]])
+    assert depth == pytest.approx(total / weights.sum())
+
+
+def test_a_tree_of_scikit_learns():
+    X, y = text_windows()
+    features = np.random.default_rng(0).normal(size=(20, 3))
+    children = AgglomerativeClustering().fit(features).children_
+    lm = NeuralLM(n_words=20, output="tree", word_tree=children, **SMALL).fit(X, y)
+    P = lm.predict_proba(X[:5])
+    np.testing.assert_allclose(P.sum(axis=1), 1, atol=1e-5)
+
+    def words_below(tree):
+        below = [{i} for i in range(20)] + [set()] * 19
+        for _ in range(19):
+            for row, pair in enumerate(tree):
+                below[20 + row] = below[pair[0]] | below[pair[1]]
+        return {frozenset(words) for words in below}
+
+    assert words_below(lm.word_tree_) == words_below(children)
+    # The attribute given back is the same network.
+    again = clone(lm).set_params(word_tree=lm.word_tree_).fit(X, y)
+    np.testing.assert_array_equal(again.predict_proba(X[:5]), P)
+
+
+CHAIN = [[0, 5], [1, 6], [2, 7], [3, 4]]  # of five words: nodes 5 to 8
+
+
+@pytest.mark.parametrize(
+    ("tree", "message"),
+    [
+        (CHAIN[:3], r"shape \(3, 2\), but a tree of n_words=5 words has 4 inner"),
+        (
+            [[0, 6], [1, 1], [2, 7], [3, 4]],
+            "row 1 of word_tree has one child, 1, twice",
+        ),
+        ([[0, 6], [1, 7], [2, 8], [3, 9]], "word_tree has 9 at row 3, column 1: words"),
+        ([[0, 6], [1, 7], [2, 8], [3, 0]], "word_tree has word 0 2 times"),
+        ([[0, 6], [1, 7], [6, 8], [3, 4]], "has the node of row 1 2 times"),
+        ([[0, 6], [1, 7], [5, 8], [3, 4]], "word_tree lacks word 2"),
+        ([[0, 5], [1, 7], [2, 8], [3, 4]], "1 nodes of word_tree are below each other"),
+        ([[0, 6], [1, -1], [2, 8], [3, 4]], "word_tree has -1 at row 1, column 1"),
+    ],
+)
+def test_trees_that_are_refused(tree, message):
+    lm = NeuralLM(n_words=5, output="tree", word_tree=tree, **SMALL)
+    with pytest.raises(ValueError, match=message):
+        lm.fit(*text_windows(n_words=5))
+
+
+@pytest.mark.parametrize("n_words", [1, 2, 3])
+@each_output
+def test_few_words(output, n_words):
+    X, y = text_windows(n_words=n_words)
+    lm = NeuralLM(n_words=n_words, output=output, **SMALL).fit(X, y)
+    P = lm.predict_proba(X)
+    np.testing.assert_allclose(P.sum(axis=1), 1, atol=1e-6)
+    np.testing.assert_allclose(
+        lm.log_prob(X, y), np.log(P[np.arange(len(y)), y]), atol=1e-5
+    )
