@@ -10,6 +10,7 @@ from nplm.classes.word_classes import WordClasses
 from nplm.exceptions import CheckpointError, DivergenceError
 from nplm.mixtures.mixture_lm import MixtureLM
 from nplm.mixtures.uniform_lm import UniformLM
+from nplm.neural.energy_lm import EnergyLM
 from nplm.neural.neural_lm import NeuralLM
 from nplm.neural.tiers import available_tiers, use_tier
 from nplm.neural.trainer import Trainer
@@ -28,6 +29,7 @@ __all__ = [
     "CheckpointError",
     "ClassLM",
     "DivergenceError",
+    "EnergyLM",
     "InterpolatedTrigram",
     "KneserNeyLM",
     "MixtureLM",

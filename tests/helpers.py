@@ -121,19 +121,22 @@ def reference_of(solver, n_seen=0):
 
 def random_network(
     n_words, n_context, n_hidden, embedding_dim, direct, precision, rng, n_threads=1,
-    *, n_distant=0, solver=None, **options,
+    *, n_distant=0, solver=None, output=None, **options,
 ):  # fmt: skip
-    parts = Parts.of(n_context, embedding_dim, n_hidden, Softmax(direct), n_distant)
+    output = output or Softmax(direct)
+    parts = Parts.of(n_context, embedding_dim, n_hidden, output, n_distant)
     n_inputs = parts.inputs.n_inputs
     dtype = np.float64 if precision == "float64" else np.float32
     more = parts.inputs.initial_arrays(dtype)
+    more |= output.initial_arrays(n_words, embedding_dim, n_hidden, rng, dtype)
     weights = Parameters.of(
         C=rng.normal(size=(n_words, embedding_dim)).astype(dtype),
         H=rng.normal(size=(n_hidden, n_inputs)),
         d=rng.normal(size=n_hidden),
-        U=rng.normal(size=(n_words, n_hidden)),
+        U=rng.normal(size=(n_words, n_hidden)) if output.weighted else None,
         W=rng.normal(size=(n_words, n_inputs)) if direct else None,
         b=rng.normal(size=n_words),
+        visited=("C",) if output.features_are_visited else (),
         **{k: a + rng.normal(size=a.shape) / a.size for k, a in more.items()},
     )
     return Network(
@@ -150,14 +153,22 @@ def random_windows(n, n_words, n_context, rng):
 def weights_of(network):
     """Views: what fills up the rows of E to whole vectors is left out."""
     own = network.parameters
-    n_outputs = own.U.shape[1] + (0 if own.W is None else own.W.shape[1]) + 1
-    inputs = network.parts.inputs
     return reference.Weights(
-        own.C, own.H, own.d, own.E[:, :n_outputs], own.P, inputs.n_window
+        own.C,
+        own.H,
+        own.d,
+        own.E[:, : own.n_outputs],
+        own.P,
+        own.more.get("H_next"),
+        own.more.get("v"),
+        network.parts.inputs.n_window,
     )
 
 
 def wide(weights):
     """A copy in float64."""
-    arrays = [None if a is None else a.astype(np.float64) for a in weights[:5]]
-    return reference.Weights(*arrays, weights.n_window)
+    return weights._replace(**{
+        name: array.astype(np.float64)
+        for name, array in weights._asdict().items()
+        if isinstance(array, np.ndarray)
+    })  # fmt: skip

@@ -93,7 +93,7 @@ def begin(
 
 def check_shared(lm: Any) -> None:
     """Raise unless the output units of `lm` can be spread over processes."""
-    if not lm._output().rows_are_shared:
+    if not lm._output().rows_are_spread:
         raise ValueError(
             "processes share the output units of a full softmax (section 3.2), and "
             f"{lm!r} ends in another output: fit it in one process, with threads."

@@ -11,7 +11,7 @@ from numpy.typing import DTypeLike, NDArray
 from nplm._kernels.neural import _hidden
 from nplm.neural.parameters import random_normal
 
-__all__ = ["NoHidden", "Tanh"]
+__all__ = ["Linear", "NoHidden", "Tanh"]
 
 
 @dataclass(frozen=True)
@@ -42,3 +42,12 @@ class NoHidden(Tanh):
     def kernel(self, trained: dict[str, Any], at: Any, scratch: Any) -> Any:
         """Give the kernel."""
         return _hidden.Hidden()
+
+
+@dataclass(frozen=True)
+class Linear(Tanh):
+    """Sums d + Hx, to which the output adds before the tanh."""
+
+    def kernel(self, trained: dict[str, Any], at: Any, scratch: Any) -> Any:
+        """Give the kernel, which works on `trained` parameters."""
+        return _hidden.Linear(trained["H"], trained["d"], at, scratch)

@@ -13,7 +13,7 @@ from nplm._kernels.neural._inputs import Activations
 from nplm._kernels.neural._loops import Scratch, Tier
 from nplm._kernels.neural._solvers import Clock
 from nplm._kernels.neural._team import Team, UpdateLock
-from nplm.neural.hidden import NoHidden, Tanh
+from nplm.neural.hidden import Tanh
 from nplm.neural.inputs import Concatenation, DistantAverages
 from nplm.neural.outputs.base import Output
 from nplm.neural.parameters import Parameters
@@ -54,7 +54,7 @@ class Parts(NamedTuple):
             DistantAverages(n_window, n_features, n_distant)
             if n_distant
             else Concatenation(n_window, n_features),
-            Tanh(n_hidden) if n_hidden else NoHidden(),
+            output.hidden(n_hidden),
             output,
         )
 
@@ -77,11 +77,18 @@ class Parts(NamedTuple):
         more = inputs.initial_arrays(dtype)
         more |= output.initial_arrays(n_words, C.shape[1], len(d), rng, dtype)
         b = output.initial_biases(n_words, y)[rows]
+        n_weights = len(d) if output.weighted else 0
         E = Parameters.output_rows(
-            len(b), len(d), inputs.n_inputs, output.direct, dtype
+            len(b), n_weights, inputs.n_inputs, output.direct, dtype
         )
-        visited = ("C", "E") if output.rows_are_visited else ("C",)
-        made = Parameters(C, H, d, E, direct=output.direct, visited=visited, **more)
+        visited = (
+            *(["C"] if output.features_are_visited else []),
+            *(["E"] if output.rows_are_visited else []),
+        )
+        made = Parameters(
+            C, H, d, E, direct=output.direct, weighted=output.weighted,
+            visited=visited, **more,
+        )  # fmt: skip
         made.b[:] = b
         return made
 

@@ -55,11 +55,14 @@ class Parameters:
         Output units, of all words or of a part of them. `output_rows` makes one.
     direct : bool
         Whether E has a W.
+    weighted : bool
+        Whether E has a U.
     visited : tuple of str
         The arrays of which an update visits few rows.
     **more : ndarray
         What only some kinds of parts have, by name: P, shape (n_averages, n_distant),
-        the weights of distant words by position.
+        the weights of distant words by position; H_next, shape (n_hidden, m), and v,
+        shape (n_hidden,), of an energy.
     """
 
     def __init__(
@@ -70,11 +73,12 @@ class Parameters:
         E: NDArray[Any],
         *,
         direct: bool,
+        weighted: bool = True,
         visited: tuple[str, ...] = ("C",),
-        **more: NDArray[Any],
+        **more: Any,
     ) -> None:
         self.C, self.H, self.d, self.E, self.more = C, H, d, E, more
-        self.direct, self.visited = direct, visited
+        self.direct, self.weighted, self.visited = direct, weighted, visited
 
     @staticmethod
     def output_rows(
@@ -90,31 +94,40 @@ class Parameters:
         C: NDArray[Any],
         H: NDArray[Any],
         d: NDArray[Any],
-        U: NDArray[Any],
+        U: NDArray[Any] | None,
         W: NDArray[Any] | None,
         b: NDArray[Any],
+        *,
+        visited: tuple[str, ...] = ("C",),
         **more: Any,
     ) -> Self:
         """Copy arrays under the paper's names, of any strides."""
-        E = cls.output_rows(len(b), len(d), H.shape[1], W is not None, C.dtype)
+        n_weights = 0 if U is None else len(d)
+        E = cls.output_rows(len(b), n_weights, H.shape[1], W is not None, C.dtype)
         C, H, d = (np.array(array, C.dtype, order="C") for array in (C, H, d))
         more = {k: np.array(a, C.dtype, order="C") for k, a in more.items()}
-        made = cls(C, H, d, E, direct=W is not None, **more)
-        made.U[:], made.b[:] = U, b
+        made = cls(
+            C, H, d, E, direct=W is not None, weighted=U is not None, visited=visited,
+            **more,
+        )  # fmt: skip
+        made.b[:] = b
+        if made.U is not None:
+            made.U[:] = U
         if made.W is not None:
             made.W[:] = W
         return made
 
     @property
-    def U(self) -> NDArray[Any]:
-        """Hidden-to-output weights, (rows, n_hidden)."""
-        return self.E[:, : len(self.d)]
+    def U(self) -> NDArray[Any] | None:
+        """Hidden-to-output weights, (rows, n_hidden), or None."""
+        return self.E[:, : len(self.d)] if self.weighted else None
 
     @property
     def W(self) -> NDArray[Any] | None:
         """Direct connections, (rows, n_inputs), or None."""
         h, n_inputs = self.H.shape
-        return self.E[:, h : h + n_inputs] if self.direct else None
+        start = h if self.weighted else 0
+        return self.E[:, start : start + n_inputs] if self.direct else None
 
     @property
     def b(self) -> NDArray[Any]:
@@ -157,19 +170,33 @@ class Parameters:
 
     def with_rows(self, E: NDArray[Any]) -> Self:
         """Give the same with other output rows."""
-        return type(self)(
-            self.C, self.H, self.d, E, direct=self.direct, visited=self.visited,
-            **self.more,
-        )  # fmt: skip
+        return type(self)(self.C, self.H, self.d, E, **self._kinds(), **self.more)
+
+    def with_words(
+        self, C: NDArray[Any], U: NDArray[Any] | None, b: NDArray[Any]
+    ) -> Self:
+        """Give the same with more words, of these features, weights and biases."""
+        E = aligned_zeros((len(self.E) + len(b), self.E.shape[1]), self.dtype)
+        E[: len(self.E)] = self.E
+        C = np.vstack([self.C, C.astype(self.dtype)])
+        made = type(self)(C, self.H, self.d, E, **self._kinds(), **self.more)
+        made.b[len(self.E) :] = b
+        if made.U is not None:
+            made.U[len(self.E) :] = U
+        return made
 
     def copy(self, rows: slice = slice(None)) -> Self:
         """Copy them all, or with some of the output rows only."""
         own = self.E[rows]
         E = aligned_zeros((len(own), own.shape[1]), self.dtype)
         E[:] = own
-        more = {name: array.copy() for name, array in self.more.items()}
+        more: dict[str, Any] = {k: array.copy() for k, array in self.more.items()}
         C, H, d = self.C.copy(), self.H.copy(), self.d.copy()
-        return type(self)(C, H, d, E, direct=self.direct, visited=self.visited, **more)
+        return type(self)(C, H, d, E, **self._kinds(), **more)
+
+    def _kinds(self) -> dict[str, Any]:
+        names = ("direct", "weighted", "visited")
+        return {name: getattr(self, name) for name in names}
 
     def n_decaying(self, name: str) -> int:
         """Numbers of a row of an array that the weight decay falls on: no biases."""
@@ -180,7 +207,7 @@ class Parameters:
     def n_outputs(self) -> int:
         """Parameters of an output row."""
         h, n_inputs = self.H.shape
-        return h + (n_inputs if self.direct else 0) + 1
+        return (h if self.weighted else 0) + (n_inputs if self.direct else 0) + 1
 
     def __getstate__(self) -> dict[str, Any]:
         # What fills up the rows, and where they begin, is no matter of a pickle's.

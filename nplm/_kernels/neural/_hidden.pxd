@@ -11,8 +11,15 @@ cdef class Hidden:
         const Step *step) noexcept nogil
 
 
-cdef class Tanh(Hidden):
+cdef class Linear(Hidden):
     cdef Parameter H, d
     cdef void *xt             # (n_inputs, columns)
     cdef void *sums           # (n_hidden, columns)
     cdef void *dd
+    cdef void follow(
+        self, Activations at, Py_ssize_t K, Solver solver,
+        const Step *step) noexcept nogil
+
+
+cdef class Tanh(Linear):
+    pass

@@ -27,7 +27,7 @@
 #define SMALL_LOOPS                                                             \
   choose_float, add_targets_float, raise_float, add_scaled_float, share_float,  \
       fill_float, scale_float, fade_float, subtract_float, add_float, dot_float,    \
-      tanh_slopes_float, outer_float
+      tanh_slopes_float, outer_float, energy_weights_float
 
 #define TIER(name) name##_plain
 #define WIDTH 4
@@ -77,7 +77,8 @@
 #define SMALL_LOOPS                                                                \
   choose_double, add_targets_double, raise_double, add_scaled_double,              \
       share_double, fill_double, scale_double, fade_double, subtract_double,       \
-      add_double, dot_double, tanh_slopes_double, outer_double
+      add_double, dot_double, tanh_slopes_double, outer_double,                    \
+      energy_weights_double
 
 #define TIER(name) name##_double_plain
 #define WIDTH 2

@@ -1,7 +1,7 @@
 """The network in plain NumPy: the same names as the kernels', and easy to read.
 
 This is the specification that the compiled kernels are tested against: the parts
-(`_inputs`, `_hidden`, `_softmax`, `_solvers`) and what puts them together
+(`_inputs`, `_hidden`, `_softmax`, `_energy`, `_solvers`) and what puts them together
 (`_network`). `_products`, `_loops` and `_team` hold how it is done fast: what they
 compute is here within these.
 """
@@ -20,18 +20,28 @@ Rounding = Callable[[Array], Array]
 
 
 class Weights(NamedTuple):
-    """Parameters, or their gradients: E = [U | W | b], W without direct connections."""
+    """Parameters, or their gradients: E = [U | W | b], W without direct connections.
+
+    With an H_next they are those of an energy: E = [v | b], or [b] and a v apart.
+    """
 
     C: Array
     H: Array
     d: Array
     E: Array
     P: Array | None = None  # weights of distant words by position
+    H_next: Array | None = None  # hidden weights of the next word's features
+    v: Array | None = None  # weights of an energy that all words share
     n_window: int = 0  # words of the window, n - 1
 
     def arrays(self) -> list[Array]:
         """Give those that are there."""
-        every = (self.C, self.H, self.d, self.E, self.P)
+        every = (self.C, self.H, self.d, self.E, self.P, self.H_next, self.v)
+        return [array for array in every if array is not None]
+
+    def decaying(self) -> list[Array]:
+        """Give those that the weight decay falls on: no bias, and no P."""
+        every = (self.C, self.H, self.E[:, :-1], self.H_next, self.v)
         return [array for array in every if array is not None]
 
 
@@ -94,6 +104,11 @@ def tanh_layer(H: Array, d: Array, x: Array) -> Array:
     return np.tanh(d + x @ H.T)
 
 
+def linear_layer(H: Array, d: Array, x: Array) -> Array:
+    """Give the sums of an energy's context: those of the next word come on top."""
+    return d + x @ H.T
+
+
 # -- output units (_softmax) -------------------------------------------------------
 
 
@@ -111,6 +126,36 @@ def log_softmax(logits: Array) -> Array:
     """Logarithm of the softmax of each row."""
     shifted = logits - logits.max(axis=1, keepdims=True)
     return shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
+
+
+# -- output units (_energy) --------------------------------------------------------
+
+
+def energies(weights: Weights, z: Array) -> tuple[Array, Array, Array]:
+    """Give E = v . tanh(z + H_next C(w)) + b of all words w, the tanhs and each v.
+
+    A row of z is d + Hx of a context, and one of v a word's.
+    """
+    assert weights.H_next is not None
+    a = np.tanh(z[:, None] + weights.C @ weights.H_next.T)
+    own, b = weights.E[:, :-1], weights.E[:, -1]
+    v = own if weights.v is None else np.tile(weights.v, (len(b), 1))
+    return np.einsum("kji,ji->kj", a, v) + b, a, v
+
+
+def energy_gradients(weights: Weights, z: Array, g: Array) -> tuple[Weights, Array]:
+    """Carry dL/dlogits, K rows of g, to what makes an energy; and to z."""
+    assert weights.H_next is not None
+    _, a, v = energies(weights, z)
+    ds = -g[:, :, None] * v * (1 - a**2)
+    dG = ds.sum(axis=0)
+    dv, db = -np.einsum("kj,kji->ji", g, a), -g.sum(axis=0)[:, None]
+    shared = weights.v is not None
+    slopes = weights._replace(
+        C=dG @ weights.H_next, H_next=dG.T @ weights.C,
+        E=db if shared else np.hstack([dv, db]), v=dv.sum(axis=0) if shared else None,
+    )  # fmt: skip
+    return slopes, ds.sum(axis=1)
 
 
 # -- solvers (_solvers) --------------------------------------------------------------
@@ -135,7 +180,7 @@ class Solver:
 
     def decayed(self, weights: Weights, by: float) -> None:
         """Take this share of all weights away: not of biases, nor of P."""
-        for array in (weights.C, weights.H, weights.E[:, :-1]):
+        for array in weights.decaying():
             array -= by * array
 
 
@@ -187,8 +232,14 @@ class Adam(Solver):
 def forward(
     weights: Weights, X: NDArray[np.int32], rounded: Rounding = as_it_is
 ) -> tuple[Array, Array, Array, Array]:
-    """Features x, hidden activations a, z and logits: equation (1) for K examples."""
+    """Features x, hidden activations a, z and logits: equation (1) for K examples.
+
+    Of an energy, a and z are the sums of the context.
+    """
     x = inputs(weights, X)
+    if weights.H_next is not None:
+        z = linear_layer(weights.H, weights.d, x)
+        return x, z, z, -energies(weights, z)[0]
     a = tanh_layer(weights.H, weights.d, x)
     return x, a, *softmax(weights.E, a, x, rounded)
 
@@ -205,6 +256,13 @@ def gradients(
     log_p = log_softmax(logits)
     g = -np.exp(log_p)
     g[np.arange(K), y] += 1
+    total = float(log_p[np.arange(K), y].sum())
+    if weights.H_next is not None:
+        slopes, do = energy_gradients(weights, z, g)
+        dC, dP = inputs_gradient(weights, X, do @ weights.H)
+        return total, slopes._replace(
+            C=slopes.C + dC, H=do.T @ x, d=do.sum(axis=0), P=dP
+        )
     g = rounded(g)
     dz = g @ rounded(weights.E)
     do = (1 - a**2) * dz[:, :h]
@@ -212,9 +270,8 @@ def gradients(
     if weights.E.shape[1] > h + 1:
         dx += dz[:, h:-1]
     dC, dP = inputs_gradient(weights, X, dx)
-    total = float(log_p[np.arange(K), y].sum())
     dE = g.T @ rounded(z)
-    return total, Weights(dC, do.T @ x, do.sum(axis=0), dE, dP, weights.n_window)
+    return total, weights._replace(C=dC, H=do.T @ x, d=do.sum(axis=0), E=dE, P=dP)
 
 
 def train(

@@ -8,6 +8,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from nplm.neural.hidden import NoHidden, Tanh
+
 __all__ = ["Output", "State"]
 
 State = dict[str, NDArray[Any]]
@@ -18,10 +20,22 @@ class Output:
     """Rows of E times z = [a | x | 1], or z = [a | 1] if not `direct`."""
 
     direct: bool
-    # Whether threads and processes can have some of the rows each (section 3.2).
+    # Whether threads can have some of the rows each (section 3.2), and processes.
     rows_are_shared: ClassVar[bool] = False
+    rows_are_spread: ClassVar[bool] = False
     # Whether an update visits few rows: the weight decay then comes to them lazily.
     rows_are_visited: ClassVar[bool] = False
+    # Whether an update visits few features, those of its contexts.
+    features_are_visited: ClassVar[bool] = True
+
+    @property
+    def weighted(self) -> bool:
+        """Whether the rows of E have weights of the hidden units."""
+        return True
+
+    def hidden(self, n_hidden: int) -> Tanh:
+        """Give the hidden units that it takes."""
+        return Tanh(n_hidden) if n_hidden else NoHidden()
 
     def n_rows(self, n_words: int) -> int:
         """Rows of E, for so many words."""

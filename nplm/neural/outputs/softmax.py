@@ -21,6 +21,7 @@ class Softmax(Output):
     """Output units y = b + Wx + Ua, normalised over all words: a row of E a word."""
 
     rows_are_shared: ClassVar[bool] = True
+    rows_are_spread: ClassVar[bool] = True
 
     def initial_biases(self, n_words: int, y: NDArray[np.int32]) -> NDArray[Any]:
         """Give the logarithms of the (add-one) unigrams.
