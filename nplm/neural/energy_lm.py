@@ -174,7 +174,7 @@ class EnergyLM(NetworkLM):
     >>> from nplm import EnergyLM, windows
     >>> X, y = windows(np.tile([0, 1, 2, 3], 50), 2)
     >>> lm = EnergyLM(n_hidden=8, embedding_dim=2, max_iter=50,
-    ...               learning_rate_init=0.1, random_state=0).fit(X, y)
+    ...               learning_rate_init=0.03, random_state=0).fit(X, y)
     >>> lm.predict([[0, 1], [2, 3]]).tolist()
     [2, 0]
     >>> bool(lm.perplexity(X, y) < 1.5)
