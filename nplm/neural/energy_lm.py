@@ -67,7 +67,7 @@ class EnergyLM(NetworkLM):
         ascent. "adam" is that of scikit-learn's networks (Kingma and Ba, 2015), with
         weight decay apart from the gradient (Loshchilov and Hutter, 2019): at a large
         `batch_size`, such as 512, try ``learning_rate_init=1e-3``.
-    learning_rate_init : float, default=4e-3
+    learning_rate_init : float, default=1e-2
         Step at the start: for "sgd" that of one example's gradient. The paper's 1e-3
         comes to about the same perplexity in several times the epochs.
     learning_rate_decay : float, default=1e-8
@@ -205,7 +205,7 @@ class EnergyLM(NetworkLM):
         target_weights: bool = False,
         n_distant: int = 0,
         solver: str = "sgd",
-        learning_rate_init: float = 4e-3,
+        learning_rate_init: float = 1e-2,
         learning_rate_decay: float = 1e-8,
         alpha: float = 1e-4,
         beta_1: float = 0.9,

@@ -21,7 +21,7 @@ SHAPES = [  # n_words, n_context, n_hidden, embedding_dim: no multiples of any
     pytest.param((2, 1, 1, 1), id="smallest"),
     pytest.param((9, 0, 16, 2), id="no context"),
 ]
-TOLERANCE = {"float64": 1e-12, "float32": 3e-5, "bfloat16": 3e-5}
+TOLERANCE = {"float64": 1e-12, "float32": 3e-5}
 each_shape = pytest.mark.parametrize("shape", SHAPES)
 each_kind = pytest.mark.parametrize("own", [False, True], ids=["one v", "v of words"])
 
@@ -103,23 +103,26 @@ def check_training(
     return network
 
 
-@pytest.mark.parametrize("batch_size", [1, 5, 48, 100])
-@pytest.mark.parametrize(
-    ("solver", "n_distant", "alpha"),
-    [("sgd", 0, 0.0), ("sgd", 0, 0.05), ("sgd", 9, 0.05), ("adam", 9, 0.05)],
-)
+# 48 leaves a last mini-batch of 12: what it does not fill is from the one before.
+@pytest.mark.parametrize("batch_size", [1, 5, 48])
+@pytest.mark.parametrize(("solver", "n_distant"), [("sgd", 0), ("adam", 9)])
 @each_shape
 @each_kind
 def test_train_equals_reference(
-    shape, own, precision, solver, n_distant, alpha, batch_size
+    shape, own, full_precision, solver, n_distant, batch_size
 ):
     check_training(
-        shape, own, precision, batch_size, solver=solver, n_distant=n_distant,
-        alpha=alpha,
-    )  # fmt: skip
+        shape, own, full_precision, batch_size, solver=solver, n_distant=n_distant
+    )
 
 
-@pytest.mark.parametrize("n_threads", [2, 7])
+@pytest.mark.parametrize("solver", ["sgd", "adam"])
+@pytest.mark.parametrize("alpha", [0.0, 0.3])
+def test_weight_decay_equals_reference(solver, alpha):
+    check_training((50, 3, 7, 4), True, "float64", 5, solver=solver, alpha=alpha)
+
+
+@pytest.mark.parametrize("n_threads", [3, 7])
 @pytest.mark.parametrize("batch_size", [1, 5])
 @pytest.mark.parametrize(("solver", "n_distant"), [("sgd", 0), ("adam", 9)])
 @each_shape
@@ -138,12 +141,12 @@ def test_threads_share_the_words(shape, own, solver, n_distant, batch_size, n_th
 
 @each_shape
 @each_kind
-def test_scoring_equals_reference(shape, own, precision):
+def test_scoring_equals_reference(shape, own, full_precision):
     rng = np.random.default_rng(3)
-    network = random_energies(shape, own, precision, rng)
+    network = random_energies(shape, own, full_precision, rng)
     X, y = random_windows(300, shape[0], shape[1], rng)
     weights = wide(weights_of(network))
-    tolerance = dict.fromkeys(("rtol", "atol"), 3 * TOLERANCE[precision])
+    tolerance = dict.fromkeys(("rtol", "atol"), 3 * TOLERANCE[full_precision])
     want = reference.log_prob(weights, X, y)
     np.testing.assert_allclose(network.log_prob(X, y), want, **tolerance)
     for rows in (X, X[:1], X[:19]):
@@ -155,9 +158,9 @@ def test_scoring_equals_reference(shape, own, precision):
 
 @each_shape
 @each_kind
-def test_a_row_depends_on_itself_only(shape, own, precision):
+def test_a_row_depends_on_itself_only(shape, own, full_precision):
     rng = np.random.default_rng(5)
-    network = random_energies(shape, own, precision, rng)
+    network = random_energies(shape, own, full_precision, rng)
     X, y = random_windows(543, shape[0], shape[1], rng)
     proba, log_prob = network.predict_proba(X), network.log_prob(X, y)
     for n in (1, 2, 15, 17, 41, 531):
@@ -171,12 +174,12 @@ def test_a_row_depends_on_itself_only(shape, own, precision):
         np.testing.assert_array_equal(network.predict_proba(X), proba)
 
 
-@pytest.mark.parametrize("size", [1e-3, 1.0, 10.0, 40.0])
+@pytest.mark.parametrize("size", [1e-3, 1.0, 10.0, 20.0])
 @each_kind
-def test_sums_of_any_size(size, own, precision):
-    """As long as no part of one is beyond 43: its tanh is made of two powers of e."""
+def test_sums_of_any_size(size, own, full_precision):
+    """As long as no part of one is beyond 21: its tanh is made of two powers of e."""
     rng = np.random.default_rng(6)
-    network = random_energies((30, 2, 9, 5), own, precision, rng)
+    network = random_energies((30, 2, 9, 5), own, full_precision, rng)
     named = network.parameters.named()
     X, y = random_windows(40, 30, 2, rng)
     for name, sums in (("H_next", named["C"] @ named["H_next"].T), ("H", None)):
@@ -187,14 +190,14 @@ def test_sums_of_any_size(size, own, precision):
     named["d"][:] = 0
     weights = wide(weights_of(network))
     want = reference.log_prob(weights, X, y)
-    tolerance = 1e-4 if precision != "float64" else 1e-10
+    tolerance = 1e-4 if full_precision != "float64" else 1e-10
     np.testing.assert_allclose(network.log_prob(X, y), want, atol=tolerance)
 
 
 @pytest.mark.parametrize("name", ["C", "H_next", "v", "b"])
-def test_a_nan_among_the_weights_is_one_in_the_scores(name, precision):
+def test_a_nan_among_the_weights_is_one_in_the_scores(name, full_precision):
     rng = np.random.default_rng(7)
-    network = random_energies((30, 2, 9, 5), False, precision, rng)
+    network = random_energies((30, 2, 9, 5), False, full_precision, rng)
     network.parameters.named()[name][0] = np.nan
     X, y = random_windows(20, 30, 2, rng)
     for n in (1, 20):

@@ -498,15 +498,26 @@ static void TIER(row_updates)(void *E_, int64_t rows, int64_t stride, const void
 
 /* ---- energies (section 5.1) ---- */
 
+/* 1 / d, for d from 1 to 2^125; within 3e-7 of it */
+INLINE VEC TIER(reciprocal)(VEC d) {
+#ifdef RECIPROCAL
+  VEC r = RECIPROCAL(d);
+  return r * (2 - d * r); /* a step of Newton's doubles the bits that are right */
+#else
+  return 1 / d;
+#endif
+}
+
 /* values = exp(-2 values). With q of s the tanh of s is 2 / (1 + q) - 1, and q of a
- * sum is the product of the q: a sum costs a division where a tanh costs an
- * exponential. Beyond +-43 (double: 350) a term counts as that, lest q overflow. */
+ * sum is the product of the q: a sum costs a reciprocal where a tanh costs an
+ * exponential. Beyond +-21 (double: 350) a term counts as that, lest q overflow. */
 static void TIER(tanh_factors)(void *values_, int64_t n) {
   REAL *values = values_;
   for (int64_t i = 0; i < n; i += WIDTH) {
     VEC v = LOAD(values + i);
 #ifdef REAL_IS_FLOAT
-    VEC e = TIER(exp_negative)((VEC)((IVEC)v | INT32_MIN) * 2.0f);
+    VEC x = (VEC)((IVEC)v | INT32_MIN) * 2.0f; /* -2 |v| */
+    VEC e = TIER(exp_negative)(TIER(max)(SPLAT(-42.0f), x));
     IVEC mask = v < 0.0f;
     v = (VEC)(((IVEC)(1.0f / e) & mask) | ((IVEC)e & ~mask));
 #else
@@ -530,7 +541,8 @@ INLINE void TIER(some_energies)(const int words, const REAL *G, const REAL *w,
     for (int64_t i = 0; i < lanes; i += WIDTH) {
       VEC q = LOAD(z + k * lanes + i);
       UNROLL for (int r = 0; r < words; r++) {
-        sum[r] += LOAD(w + r * w_stride + i) / (q * LOAD(G + r * lanes + i) + 1);
+        VEC p = TIER(reciprocal)(q * LOAD(G + r * lanes + i) + 1);
+        sum[r] += LOAD(w + r * w_stride + i) * p;
       }
     }
     UNROLL for (int r = 0; r < words; r++) {
@@ -576,11 +588,12 @@ INLINE void TIER(some_energy_slopes)(const int words, const REAL *G, const REAL 
     for (int64_t k = 0; k < K; k++) {
       VEC q = LOAD(z + k * lanes + i), up = LOAD(dz + k * lanes + i);
       UNROLL for (int r = 0; r < words; r++) {
-        VEC p = 1 / (q * G_[r] + 1), slope = SPLAT(g[r * columns + k]);
-        VEC u = slope * (p - p * p);
-        along[r] += slope * p;
-        down[r] += u;
-        up += u * twice_w[r];
+        VEC p = TIER(reciprocal)(q * G_[r] + 1);
+        VEC slope = p * SPLAT(g[r * columns + k]);
+        along[r] += slope;
+        slope -= slope * p;
+        down[r] += slope;
+        up += slope * twice_w[r];
       }
       STORE(dz + k * lanes + i, up);
     }
@@ -674,3 +687,4 @@ static const Loops TIER(loops) = {
 #undef ABREAST
 #undef LANES_FROM_0
 #undef TRANSPOSES
+#undef RECIPROCAL

@@ -41,6 +41,7 @@
 #pragma GCC push_options
 #pragma GCC target("avx2,fma")
 #define TIER(name) name##_avx2
+#define RECIPROCAL(d) __builtin_ia32_rcpps256(d)
 #define WIDTH 8
 #define LANES_FROM_0 {0, 1, 2, 3, 4, 5, 6, 7}
 #define ROWS 6
@@ -51,6 +52,7 @@
 #pragma GCC push_options
 #pragma GCC target("avx512f,avx512dq,avx512bw,avx512vl,avx2,fma")
 #define TIER(name) name##_avx512
+#define RECIPROCAL(d) __builtin_ia32_rcp14ps512_mask(d, d, 0xffff)
 #define WIDTH 16
 #define LANES_FROM_0 {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}
 #define ROWS 12
