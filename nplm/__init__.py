@@ -9,6 +9,7 @@ from nplm.classes.class_lm import ClassLM
 from nplm.classes.word_classes import WordClasses
 from nplm.exceptions import CheckpointError, DivergenceError
 from nplm.mixtures.mixture_lm import MixtureLM
+from nplm.mixtures.shortlist_lm import ShortlistLM
 from nplm.mixtures.uniform_lm import UniformLM
 from nplm.neural.energy_lm import EnergyLM
 from nplm.neural.neural_lm import NeuralLM
@@ -18,6 +19,7 @@ from nplm.ngrams.backoff_lm import BackoffLM
 from nplm.ngrams.interpolated_trigram import InterpolatedTrigram
 from nplm.ngrams.kneser_ney import KneserNeyLM
 from nplm.text.documents import TextLM
+from nplm.text.embeddings import cooccurrence_embeddings
 from nplm.text.tokenizer import Tokenizer
 from nplm.text.vocabulary import Vocabulary
 from nplm.text.windows import contiguous_split, windows
@@ -34,6 +36,7 @@ __all__ = [
     "KneserNeyLM",
     "MixtureLM",
     "NeuralLM",
+    "ShortlistLM",
     "TextLM",
     "Tokenizer",
     "Trainer",
@@ -42,6 +45,7 @@ __all__ = [
     "WordClasses",
     "available_tiers",
     "contiguous_split",
+    "cooccurrence_embeddings",
     "use_tier",
     "windows",
 ]

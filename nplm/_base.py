@@ -16,7 +16,13 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 from nplm._blocks import blocks_of_rows
 from nplm._checks import COMMON, check_ids, plain, plain_ids
 
-__all__ = ["LanguageModel", "all_or_nothing", "unchanged_by_errors"]
+__all__ = [
+    "CheapWords",
+    "LanguageModel",
+    "WordsMass",
+    "all_or_nothing",
+    "unchanged_by_errors",
+]
 
 Fit = TypeVar("Fit", bound=Callable[..., Any])
 
@@ -91,6 +97,19 @@ class LanguageModel(DensityMixin, BaseEstimator):
             out[rows] = log_proba[np.arange(len(log_proba)), y[rows]]
         return out
 
+    def _candidate_log_prob(
+        self, X: NDArray[np.int32], candidates: NDArray[np.int32], normalize: bool
+    ) -> NDArray[np.float64]:
+        out = np.empty(candidates.shape)
+        for rows in self._blocks(len(X)):
+            log_proba = self._predict_log_proba(X[rows])
+            out[rows] = np.take_along_axis(log_proba, candidates[rows], axis=1)
+        return out
+
+    def _words_mass(self, words: NDArray[np.int32]) -> WordsMass:
+        """Give what knows the probability of these words together."""
+        return WordsMass(self, words)
+
     # -- probabilities --------------------------------------------------------
 
     def predict_proba(self, X: ArrayLike) -> NDArray[Any]:
@@ -159,6 +178,53 @@ class LanguageModel(DensityMixin, BaseEstimator):
             Natural logarithms.
         """
         return self._log_prob(*self._check_Xy(X, y))
+
+    def candidate_log_prob(
+        self, X: ArrayLike, candidates: ArrayLike, *, normalize: bool = True
+    ) -> NDArray[np.float64]:
+        """Log-probability of some words after each context, and of no others.
+
+        For the arcs of a recogniser's lattice, n-best lists, choices to be ranked:
+        n-gram models look up the candidates alone. A network computes its hidden
+        units once a context; its normaliser costs all words, unless `normalize` is
+        False.
+
+        Parameters
+        ----------
+        X : array-like of int, shape (n_samples, n_context)
+            Contexts, the nearest word in the last column.
+        candidates : array-like of int, shape (n_samples, n_candidates) or \
+(n_candidates,)
+            Ids of the words to score after each context, or after every one; a word
+            may be there more than once, to fill up a row.
+        normalize : bool, default=True
+            False gives scores that compare within a row only: log-probabilities less
+            a number of the row's own, which is not computed. With a softmax they are
+            the logits, at a cost that does not depend on the size of the vocabulary;
+            of models that know no such thing they are the log-probabilities.
+
+        Returns
+        -------
+        log_prob : ndarray of float64, shape (n_samples, n_candidates)
+            Natural logarithms: columns of `predict_log_proba`, up to rounding.
+
+        Raises
+        ------
+        ValueError
+            If a candidate is no id of the vocabulary, or there are not as many rows
+            of candidates as of X.
+
+        Examples
+        --------
+        >>> from nplm import InterpolatedTrigram, windows
+        >>> X, y = windows([0, 1, 2, 0, 1, 3] * 20, 2)
+        >>> lm = InterpolatedTrigram().fit(X, y)
+        >>> lm.candidate_log_prob([[0, 1]], [2, 3]).round(2)
+        array([[-0.7, -0.7]])
+        """
+        X = self._check_X(X)
+        words = self._check_candidates(candidates, len(X))
+        return self._candidate_log_prob(X, words, normalize)
 
     def score(self, X: ArrayLike, y: ArrayLike) -> float:
         """Mean natural-log probability a token: what a grid search maximises.
@@ -300,10 +366,17 @@ class LanguageModel(DensityMixin, BaseEstimator):
     def _check_ids(
         self, X: NDArray[Any], y: NDArray[Any] | None = None
     ) -> tuple[NDArray[np.int32], Any]:
-        try:
+        with self._inferred_n_words():
             X = check_ids(X, "X", ndim=2, n_words=self.n_words_)
             if y is not None:
                 y = check_ids(y, "y", ndim=1, n_words=self.n_words_)
+        return self._nearest(X), y
+
+    @contextlib.contextmanager
+    def _inferred_n_words(self) -> Iterator[None]:
+        """Say of an id that is refused what to do where `n_words` was not given."""
+        try:
+            yield
         except ValueError as error:
             if self.n_words is None and "n_words=" in str(error):
                 raise ValueError(
@@ -312,7 +385,28 @@ class LanguageModel(DensityMixin, BaseEstimator):
                     f"{type(self).__name__}(n_words=...)."
                 ) from None
             raise
-        return self._nearest(X), y
+
+    def _check_candidates(
+        self, candidates: ArrayLike, n_samples: int
+    ) -> NDArray[np.int32]:
+        """Give candidates checked, a row for each of `n_samples` contexts."""
+        with contextlib.suppress(ValueError):  # ragged: told in words below
+            candidates = np.asarray(candidates)
+        ndim = 1 if getattr(candidates, "ndim", 2) == 1 else 2
+        ids = plain_ids(candidates, ndim=ndim, n_words=self.n_words_)
+        if ids is None:
+            with self._inferred_n_words():
+                ids = check_ids(
+                    candidates, "candidates", ndim=ndim, n_words=self.n_words_
+                )
+        if ndim == 1:
+            return np.broadcast_to(ids, (n_samples, len(ids)))
+        if len(ids) != n_samples:
+            raise ValueError(
+                f"candidates has {len(ids)} rows, but X has {n_samples}: give each "
+                "context its row of candidates, or one list (1-dimensional) for all."
+            )
+        return ids
 
     def _nearest(self, X: NDArray[np.int32]) -> NDArray[np.int32]:
         """Keep the columns of the nearest ``order_ - 1`` words."""
@@ -330,3 +424,51 @@ class LanguageModel(DensityMixin, BaseEstimator):
         tags.input_tags.positive_only = True
         tags.target_tags.required = True
         return tags
+
+
+class CheapWords:
+    """For models whose cost of one word does not depend on how many there are."""
+
+    def _candidate_log_prob(
+        self: Any, X: NDArray[np.int32], candidates: NDArray[np.int32], normalize: bool
+    ) -> NDArray[np.float64]:
+        out = np.empty(candidates.shape)
+        n = candidates.shape[1]
+        for rows in blocks_of_rows(len(X), n) if n else ():
+            words = candidates[rows]
+            each = self._log_prob(np.repeat(X[rows], n, axis=0), words.ravel())
+            out[rows] = each.reshape(words.shape)
+        return out
+
+
+class WordsMass:
+    """How probable some words are together, after each context.
+
+    Parameters
+    ----------
+    model : LanguageModel
+        Whose probabilities.
+    words : ndarray of int32, shape (n,)
+        Ids, each once.
+    """
+
+    def __init__(self, model: Any, words: NDArray[np.int32]) -> None:
+        self.model, self.words = model, words
+
+    def after(self, X: NDArray[np.int32]) -> NDArray[np.float64]:
+        """Sum of the words' probabilities after each context.
+
+        Parameters
+        ----------
+        X : ndarray of int32, shape (n_samples, n_context)
+            As wide as the model's windows.
+
+        Returns
+        -------
+        mass : ndarray of float64, shape (n_samples,)
+        """
+        mass = np.empty(len(X))
+        for rows in blocks_of_rows(len(X), self.model.n_words_):
+            proba = self.model.predict_proba(X[rows])
+            mass[rows] = proba[:, self.words].sum(axis=1, dtype=np.float64)
+        return mass

@@ -229,7 +229,7 @@ def shard(estimator: NeuralLM, comm: MPI.Comm | None = None) -> ShardedLM:
     with ranks.guard():
         ranks.check_same(ranks.all_or_none(marks))
         part = copy(estimator)
-        rows = rows_of(estimator.n_words_, ranks)
+        rows = rows_of(len(estimator._parameters.E), ranks)
         part._parameters = estimator._parameters.copy(rows)
         part._solver_state = {
             name: (array[rows] if name.endswith("_E") else array).copy()

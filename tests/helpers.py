@@ -9,7 +9,10 @@ import pytest
 from nplm import Vocabulary
 from nplm._kernels.reference import neural as reference
 from nplm.datasets import Corpus, fetch_brown, fetch_ptb
+from nplm.neural.features import Features, Fixed, Met
+from nplm.neural.hidden import Linear
 from nplm.neural.network import Network, Parts
+from nplm.neural.outputs.energy import Energy
 from nplm.neural.outputs.softmax import Softmax
 from nplm.neural.parameters import Parameters
 from nplm.neural.solvers import SGD, Adam, Schedule
@@ -123,8 +126,10 @@ def random_network(
     n_words, n_context, n_hidden, embedding_dim, direct, precision, rng, n_threads=1,
     *, n_distant=0, solver=None, output=None, **options,
 ):  # fmt: skip
-    output = output or Softmax(direct)
-    parts = Parts.of(n_context, embedding_dim, n_hidden, output, n_distant)
+    output, features = output or Softmax(direct), Features(embedding_dim)
+    parts = Parts.of(n_context, features, n_hidden, output, n_distant)
+    if isinstance(output, Energy):
+        parts = parts._replace(hidden=Linear(n_hidden), features=Met(embedding_dim))
     n_inputs = parts.inputs.n_inputs
     dtype = np.float64 if precision == "float64" else np.float32
     more = parts.inputs.initial_arrays(dtype)
@@ -136,7 +141,7 @@ def random_network(
         U=rng.normal(size=(n_words, n_hidden)) if output.weighted else None,
         W=rng.normal(size=(n_words, n_inputs)) if direct else None,
         b=rng.normal(size=n_words),
-        visited=("C",) if output.features_are_visited else (),
+        visited=parts.features.visited,
         **{k: a + rng.normal(size=a.shape) / a.size for k, a in more.items()},
     )
     return Network(
@@ -152,16 +157,22 @@ def random_windows(n, n_words, n_context, rng):
 
 def weights_of(network):
     """Views: what fills up the rows of E to whole vectors is left out."""
-    own = network.parameters
+    own, parts = network.parameters, network.parts
+    alone = own.more.get("own", own.E if own.tied else own.C)
+    m, matrix = own.C.shape[1], getattr(parts.features, "matrix", None)
     return reference.Weights(
-        own.C,
+        None if own.tied else alone[:, :m],
         own.H,
         own.d,
-        own.E[:, : own.n_outputs],
+        (alone if own.tied else own.E)[:, : own.n_outputs],
         own.P,
+        own.more.get("R"),
+        own.more.get("G"),
         own.more.get("H_next"),
         own.more.get("v"),
-        network.parts.inputs.n_window,
+        parts.inputs.n_window,
+        None if matrix is None else matrix.toarray(),
+        isinstance(parts.features, Fixed),
     )
 
 

@@ -17,6 +17,7 @@ from nplm import (
     KneserNeyLM,
     MixtureLM,
     NeuralLM,
+    ShortlistLM,
     UniformLM,
     _base,
     _blocks,
@@ -47,6 +48,9 @@ def models():
         "Kneser-Ney, back-off": KneserNeyLM(interpolate=False, **size),
         "classes": ClassLM(n_classes=4, random_state=0, **size),
         "mixture": MixtureLM([("nn", NeuralLM(**neural)), ("tri", trigram)], **size),
+        "short-list": ShortlistLM(
+            NeuralLM(**neural), KneserNeyLM(), n_shortlist=5, **size
+        ),
     }
 
 
@@ -62,6 +66,11 @@ def models():
         UniformLM(),
         UniformLM("unseen"),
         MixtureLM([("bigram", InterpolatedTrigram(order=2)), ("kn", KneserNeyLM())]),
+        ShortlistLM(
+            NeuralLM(n_hidden=4, embedding_dim=3, max_iter=2, random_state=0),
+            KneserNeyLM(),
+            n_shortlist=2,
+        ),
     ]
 )
 @pytest.mark.filterwarnings("ignore:Kneser-Ney cannot estimate:UserWarning")
@@ -96,7 +105,7 @@ def fitted(stream):
 )
 def test_a_distribution_for_every_context(fitted, name, context, word):
     lm = fitted[name]
-    tolerance = 1e-5 if name.startswith(("neural", "mixture")) else 1e-6
+    tolerance = 1e-5 if name.startswith(("neural", "mixture", "short-list")) else 1e-6
     proba = lm.predict_proba([context])
     assert proba.shape == (1, N_WORDS)
     assert (proba > 0).all()
@@ -123,6 +132,50 @@ def test_scores_agree(fitted, stream, name):
         log_prob, np.log(lm.predict_proba(X)[rows, y]), atol=2e-6
     )
     assert lm.n_parameters_ > 0
+
+
+@pytest.mark.parametrize("name", models())
+@settings(max_examples=25, deadline=None)
+@given(data=st.data(), n=st.integers(1, 4), n_candidates=st.integers(0, 5))
+def test_candidates_are_columns_of_all_words(fitted, name, data, n, n_candidates):
+    lm, word = fitted[name], st.integers(0, N_WORDS - 1)
+
+    def ids(*shape):
+        size = int(np.prod(shape))
+        drawn = data.draw(st.lists(word, min_size=size, max_size=size))
+        return np.array(drawn, dtype=np.int64).reshape(shape)
+
+    X, own, shared = ids(n, 3), ids(n, n_candidates), ids(n_candidates)
+    log_proba = lm.predict_log_proba(X)
+    scored = lm.candidate_log_prob(X, own)
+    assert scored.shape == (n, n_candidates)
+    assert scored.dtype == np.float64
+    want = np.take_along_axis(log_proba, own, axis=1)
+    np.testing.assert_allclose(scored, want, atol=3e-6)
+    np.testing.assert_allclose(
+        lm.candidate_log_prob(X, shared.tolist()), log_proba[:, shared], atol=3e-6
+    )
+    # Without the normaliser each row is off by a number of its own.
+    off = lm.candidate_log_prob(X, own, normalize=False) - scored
+    np.testing.assert_allclose(off, np.broadcast_to(off[:, :1], off.shape), atol=3e-6)
+
+
+@pytest.mark.parametrize("name", models())
+def test_candidates_that_are_none(fitted, stream, name):
+    lm, (X, _) = fitted[name], windows(stream[:9], 3)
+    for candidates, message in [
+        ([[3, 12]] * 6, "candidates has 12 at row 0, column 1, but n_words=12"),
+        ([3, -1], "candidates has -1 at 1, but word ids start at 0"),
+        (np.array([3, 40]), "candidates has 40 at 1, but n_words=12"),
+        ([[3]] * 5, "candidates has 5 rows, but X has 6: give each context its row"),
+        ([[3], [4, 5]] * 3, "candidates must have 2 dimensions, got sequences"),
+        (3, r"candidates must have 2 dimensions, got an array of shape \(\)"),
+        (["a"], "candidates must hold word ids"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            lm.candidate_log_prob(X, candidates)
+    with pytest.raises(NotFittedError):
+        models()[name].candidate_log_prob(X, [1])
 
 
 @pytest.mark.parametrize("name", models())

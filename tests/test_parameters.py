@@ -12,6 +12,7 @@ from nplm import (
     KneserNeyLM,
     MixtureLM,
     NeuralLM,
+    ShortlistLM,
     TextLM,
     Tokenizer,
     UniformLM,
@@ -44,6 +45,10 @@ ESTIMATORS = {
     "MixtureLM": MixtureLM(
         [("one", UniformLM()), ("two", InterpolatedTrigram(2))], n_words=N_WORDS,
         max_iter=100,
+    ),
+    "ShortlistLM": ShortlistLM(
+        NeuralLM(n_hidden=2, embedding_dim=2, max_iter=1, random_state=0),
+        InterpolatedTrigram(3), n_words=N_WORDS, n_shortlist=20,
     ),
     "TextLM": TextLM(InterpolatedTrigram(3), 2, boundary=0),
     "Vocabulary": Vocabulary(2, 50),

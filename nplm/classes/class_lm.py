@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.utils._param_validation import Interval
 
-from nplm._base import LanguageModel, all_or_nothing
+from nplm._base import CheapWords, LanguageModel, all_or_nothing
 from nplm._checks import Whole, check_boundary, check_ids
 from nplm.classes.word_classes import WordClasses
 from nplm.ngrams.kneser_ney import KneserNeyLM
@@ -20,7 +20,7 @@ from nplm.training.em import fit_mixture_weights
 __all__ = ["ClassLM"]
 
 
-class ClassLM(LanguageModel):
+class ClassLM(CheapWords, LanguageModel):
     r"""Class-based n-gram model: the next class, then the word within it.
 
     .. math:: P(w | c) = (1 - \epsilon)\, P(g(w) | g(c_1), \dots, g(c_{n-1}))\,

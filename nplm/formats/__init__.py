@@ -1,17 +1,20 @@
-"""Files of n-gram models, counts and word classes: the toolkits' and nplm's own."""
+"""Files of n-gram models, counts, classes and vectors: the toolkits' and nplm's own."""
 
 from nplm.formats.arpa import read_arpa, write_arpa
 from nplm.formats.binary import load_binary, save_binary
 from nplm.formats.classes import read_classes, write_classes
 from nplm.formats.counts import read_counts, write_counts
+from nplm.formats.vectors import read_vectors, write_vectors
 
 __all__ = [
     "load_binary",
     "read_arpa",
     "read_classes",
     "read_counts",
+    "read_vectors",
     "save_binary",
     "write_arpa",
     "write_classes",
     "write_counts",
+    "write_vectors",
 ]

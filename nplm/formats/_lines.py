@@ -16,7 +16,8 @@ from nplm.formats._words import WordText
 __all__ = ["Lines", "shown"]
 
 CHUNK_BYTES = 1 << 24
-# No line of a model or of counts comes near it; a file without lines does.
+# No line of a model, of counts or of vectors comes near it; a file without lines
+# does.
 MAX_LINE_BYTES = 1 << 24
 # Rows to begin a table with, whatever the file says of its size; more as they come.
 # Memory is only taken by those that are filled.
@@ -176,7 +177,7 @@ class Lines:
         if len(self._buffer) - self._at > MAX_LINE_BYTES:
             self._n_read += 1
             raise self.error(
-                f"longer than {MAX_LINE_BYTES} bytes: this is no file of n-grams"
+                f"longer than {MAX_LINE_BYTES} bytes: no line of such a file is"
             )
         try:
             more = self._file.read(CHUNK_BYTES)

@@ -19,13 +19,15 @@ BEGIN, END = "<s>", "</s>"
 BLANKS = frozenset(" \t\n\r\v\f\0")
 
 
-def check_words(words: Sequence[str], n_words: int) -> list[str]:
-    """Return the words as a list, or raise: one a model's id, distinct, no blanks."""
+def check_words(
+    words: Sequence[str], n_words: int, of: str = "the model has n_words_"
+) -> list[str]:
+    """Return the words as a list, or raise: one an id, distinct, no blanks."""
     found = [str(word) for word in words]
     if len(found) != n_words:
         raise ValueError(
-            f"words has {len(found)} entries, but the model has n_words_={n_words}; "
-            "give the word of each id, in order."
+            f"words has {len(found)} entries, but {of}={n_words}; give the word of "
+            "each id, in order."
         )
     seen: dict[str, int] = {}
     for i, word in enumerate(found):

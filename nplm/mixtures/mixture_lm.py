@@ -360,6 +360,16 @@ class MixtureLM(_BaseComposition, LanguageModel):
         log_probs = self._member_log_probs(X, y)
         return logsumexp(log_probs, axis=1, b=self._row_weights(X))
 
+    def _candidate_log_prob(
+        self, X: NDArray[np.int32], candidates: NDArray[np.int32], normalize: bool
+    ) -> NDArray[np.float64]:
+        # Sums of the members' probabilities: they must be normalised.
+        parts = [
+            member.candidate_log_prob(self._nearest_of(member, X), candidates)
+            for member in self.estimators_
+        ]
+        return logsumexp(parts, axis=0, b=self._row_weights(X).T[:, :, None])
+
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "estimators_")
 

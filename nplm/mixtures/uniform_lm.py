@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils._param_validation import StrOptions
 
-from nplm._base import LanguageModel, all_or_nothing
+from nplm._base import CheapWords, LanguageModel, all_or_nothing
 
 __all__ = ["UniformLM"]
 
 
-class UniformLM(LanguageModel):
+class UniformLM(CheapWords, LanguageModel):
     """The same probability for each word, whatever the context.
 
     A member for mixtures. Over all words it is the p_0 of the interpolated

@@ -13,7 +13,10 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from nplm._checks import check_ids
 from nplm.neural.epochs import Windows
+from nplm.neural.features import Features, Met
 from nplm.neural.fit import Door, goes_on
+from nplm.neural.hidden import Linear
+from nplm.neural.network import Parts
 from nplm.neural.network_lm import NetworkLM, view
 from nplm.neural.outputs.base import Output
 from nplm.neural.outputs.energy import Energy
@@ -257,6 +260,13 @@ class EnergyLM(NetworkLM):
 
     def _output(self) -> Output:
         return Energy(target_weights=bool(self.target_weights))
+
+    def _features(self) -> Features:
+        return Met(int(self.embedding_dim))
+
+    def _parts(self) -> Parts:
+        parts = super()._parts()
+        return parts._replace(hidden=Linear(parts.hidden.n_hidden))
 
     def _check_fit(
         self,

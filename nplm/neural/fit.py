@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -93,7 +93,8 @@ def begin(
 
 def check_shared(lm: Any) -> None:
     """Raise unless the output units of `lm` can be spread over processes."""
-    if not lm._output().rows_are_spread:
+    output = lm._output()
+    if not output.rows_are_shared or output.rows_are_features:
         raise ValueError(
             "processes share the output units of a full softmax (section 3.2), and "
             f"{lm!r} ends in another output: fit it in one process, with threads."
@@ -141,6 +142,8 @@ def _network(lm: Any, windows: Windows, door: Door) -> Network:
     else:
         dtype = np.dtype(np.float64 if asked.precision == "float64" else np.float32)
         parameters = parts.initial(lm.n_words_, windows.y, lm._rng, dtype, rows)
+        # Where they began is no matter any more.
+        parts = parts._replace(features=replace(parts.features, start=None))
         state, clock = None, (0, 0)
     options: dict[str, Any] = {
         "precision": lm._precision() if go_on else asked.precision,

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from nplm._kernels.neural import _inputs
-from nplm.neural.parameters import random_normal
 
 __all__ = ["Concatenation", "DistantAverages"]
 
@@ -34,19 +33,13 @@ class Concatenation:
         """Length of x."""
         return self.n_window * self.n_features
 
-    def initial_features(
-        self, n_words: int, rng: np.random.RandomState, dtype: DTypeLike
-    ) -> NDArray[Any]:
-        """Draw C."""
-        return random_normal(rng, 0.1, (n_words, self.n_features), dtype)
-
     def initial_arrays(self, dtype: DTypeLike) -> dict[str, NDArray[Any]]:
         """Make what they train beside C, by name."""
         return {}
 
-    def kernel(self, trained: dict[str, Any], scratch: Any) -> Any:
+    def kernel(self, features: Any, trained: dict[str, Any], scratch: Any) -> Any:
         """Give the kernel, which works on `trained` parameters."""
-        return _inputs.Concatenation(trained["C"], self.n_window)
+        return _inputs.Concatenation(features, self.n_window)
 
 
 @dataclass(frozen=True)
@@ -82,8 +75,6 @@ class DistantAverages(Concatenation):
         weights /= weights.sum(axis=1, keepdims=True)
         return {"P": weights.astype(dtype)}
 
-    def kernel(self, trained: dict[str, Any], scratch: Any) -> Any:
+    def kernel(self, features: Any, trained: dict[str, Any], scratch: Any) -> Any:
         """Give the kernel, which works on `trained` parameters."""
-        return _inputs.DistantAverages(
-            trained["C"], self.n_window, trained["P"], scratch
-        )
+        return _inputs.DistantAverages(features, self.n_window, trained["P"], scratch)

@@ -13,7 +13,8 @@ from nplm._kernels.neural._inputs import Activations
 from nplm._kernels.neural._loops import Scratch, Tier
 from nplm._kernels.neural._solvers import Clock
 from nplm._kernels.neural._team import Team, UpdateLock
-from nplm.neural.hidden import Tanh
+from nplm.neural.features import Features
+from nplm.neural.hidden import NoHidden, Tanh
 from nplm.neural.inputs import Concatenation, DistantAverages
 from nplm.neural.outputs.base import Output
 from nplm.neural.parameters import Parameters
@@ -39,23 +40,25 @@ class Parts(NamedTuple):
     inputs: Concatenation
     hidden: Tanh
     output: Output
+    features: Features
 
     @classmethod
     def of(
         cls,
         n_window: int,
-        n_features: int,
+        features: Features,
         n_hidden: int,
         output: Output,
         n_distant: int = 0,
     ) -> Parts:
         """Choose the kinds of inputs and hidden units."""
         return cls(
-            DistantAverages(n_window, n_features, n_distant)
+            DistantAverages(n_window, features.m, n_distant)
             if n_distant
-            else Concatenation(n_window, n_features),
-            output.hidden(n_hidden),
+            else Concatenation(n_window, features.m),
+            Tanh(n_hidden) if n_hidden else NoHidden(),
             output,
+            features,
         )
 
     def n_rows(self, n_words: int) -> int:
@@ -71,25 +74,26 @@ class Parts(NamedTuple):
         rows: slice = slice(None),
     ) -> Parameters:
         """Draw parameters; of the output units only some `rows`."""
-        inputs, hidden, output = self
+        inputs, hidden, output, features = self
         H, d = hidden.initial(inputs.n_inputs, rng, dtype)
-        C = inputs.initial_features(n_words, rng, dtype)
+        C = features.initial(n_words, rng, dtype)
         more = inputs.initial_arrays(dtype)
+        more |= hidden.initial_arrays(inputs.n_inputs, dtype)
+        more |= features.initial_arrays(C, rng)
         more |= output.initial_arrays(n_words, C.shape[1], len(d), rng, dtype)
         b = output.initial_biases(n_words, y)[rows]
-        n_weights = len(d) if output.weighted else 0
+        n_weights = hidden.n_activations if output.weighted else 0
         E = Parameters.output_rows(
             len(b), n_weights, inputs.n_inputs, output.direct, dtype
         )
-        visited = (
-            *(["C"] if output.features_are_visited else []),
-            *(["E"] if output.rows_are_visited else []),
-        )
+        visited = features.visited + (("E",) if output.rows_are_visited else ())
         made = Parameters(
             C, H, d, E, direct=output.direct, weighted=output.weighted,
-            visited=visited, **more,
+            visited=visited, derived=features.derived, tied=features.tied, **more,
         )  # fmt: skip
-        made.b[:] = b
+        made.C[...] = C
+        made.set("b", b)
+        features.settle(made)
         return made
 
 
@@ -221,6 +225,7 @@ class Network:
     def settle(self) -> None:
         """Bring all parameters up to date."""
         self.solver.settle(self.parameters, self.solver_state, self.clock)
+        self.parts.features.settle(self.parameters)
 
     def copy(self) -> list[NDArray[Any]]:
         """Snapshot of the (settled) parameters, for `restore`."""
@@ -277,12 +282,28 @@ class Network:
         self, X: NDArray[np.int32], *, logarithm: bool = False
     ) -> NDArray[Any]:
         """Probabilities of all words, or their natural logarithms."""
-        out = np.empty((len(X), self.n_words), dtype=self.parameters.dtype)
+        n_outcomes = self.parts.output.n_outcomes(self.n_words)
+        out = np.empty((len(X), n_outcomes), dtype=self.parameters.dtype)
         memory = out.view(np.uint8).reshape(len(X), -1)
 
         def fill(team: Any, part: slice) -> None:
             index = np.arange(part.start, part.stop)
             _network.probabilities(team, X, index, memory[part], logarithm=logarithm)
+
+        self._map(fill, len(X))
+        return out
+
+    def candidates(
+        self, X: NDArray[np.int32], words: NDArray[np.int32], *, normalize: bool
+    ) -> NDArray[np.float64]:
+        """Natural-log probabilities of some words of each window, or their logits."""
+        out = np.empty(words.shape)
+
+        def fill(team: Any, part: slice) -> None:
+            index = np.arange(part.start, part.stop)
+            _network.candidates(
+                team, X, index, words[part], out[part], normalize=normalize
+            )
 
         self._map(fill, len(X))
         return out
@@ -340,21 +361,30 @@ class Network:
     ) -> Any:
         """Make the kernels' objects of one team, for `n_members` threads."""
         tier, scratch = self.tier, Scratch(self.tier)
-        inputs, hidden, output = self.parts
+        inputs, hidden, output, features = self.parts
         at = Activations(
             tier, scratch, batch_size=batch_size, scoring=scoring,
             n_context=inputs.n_context, n_inputs=inputs.n_inputs,
-            n_hidden=hidden.n_hidden,
+            n_hidden=hidden.n_activations,
         )  # fmt: skip
         steps = None
         if not scoring:
             steps = self.solver.kernel(
                 tier, self.clock, trained, self.solver_state, scratch
             )
+        most = batch_size * inputs.n_context
+        table = (
+            features.reader(tier, trained)
+            if scoring
+            else features.kernel(tier, trained, scratch, most)
+        )
         outputs = output.kernels(
-            tier, scratch, at, trained, self.output_state, first=self.first,
+            tier, scratch, at, table, trained, self.output_state, first=self.first,
             n_members=n_members, worker=worker, n_workers=n_workers, solver=steps,
         )  # fmt: skip
-        below = inputs.kernel(trained, scratch), hidden.kernel(trained, at, scratch)
+        below = (
+            inputs.kernel(table, trained, scratch),
+            hidden.kernel(tier, trained, at, scratch),
+        )
         options = {"size": len(outputs)} | options
         return Team(tier, at, *below, tuple(outputs), steps, **options)

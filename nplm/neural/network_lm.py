@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from nplm._base import LanguageModel, plain
 from nplm.neural.epochs import Windows
+from nplm.neural.features import Features
 from nplm.neural.fit import Door, fit, goes_on
 from nplm.neural.network import Network, Parts
 from nplm.neural.outputs.base import Output
@@ -66,6 +67,10 @@ class NetworkLM(LanguageModel):
     precision: str
     warm_start: bool
     random_state: int | np.random.RandomState | None
+
+    # Outcomes that it predicts where they are not the contexts' words: the places in
+    # a short-list, whose model sets it before a fit.
+    _n_outputs: int | None = None
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_hidden": [Interval(Integral, 0, None, closed="left")],
@@ -304,11 +309,17 @@ class NetworkLM(LanguageModel):
         """Give the kind of output that the parameters ask for."""
         raise NotImplementedError
 
+    def _features(self) -> Features:
+        """Give the kind of features that the parameters ask for, of words checked."""
+        return Features(int(self.embedding_dim))
+
     def _parts(self) -> Parts:
         """Give the network's parts, as the parameters ask for them."""
-        asked = self._asked()
+        asked, output = self._asked(), self._output()
+        if self._n_outputs is not None:
+            output = output.of_few(self._n_outputs)
         return Parts.of(
-            self.order_ - 1, asked.embedding_dim, asked.n_hidden, self._output(),
+            self.order_ - 1, self._features(), asked.n_hidden, output,
             asked.n_distant,
         )  # fmt: skip
 
@@ -374,6 +385,16 @@ class NetworkLM(LanguageModel):
     ) -> NDArray[np.float64]:
         with blas_threads(1):
             return self._network().log_prob(X, y)
+
+    def _candidate_log_prob(
+        self, X: NDArray[np.int32], candidates: NDArray[np.int32], normalize: bool
+    ) -> NDArray[np.float64]:
+        # In full precision they would not agree with a normaliser of bfloat16.
+        rounds = normalize and self._precision() == "bfloat16"
+        if rounds or not self._made_of.output.logits_are_single:
+            return super()._candidate_log_prob(X, candidates, normalize)
+        with blas_threads(1):
+            return self._network().candidates(X, candidates, normalize=normalize)
 
     C_ = view("C", "Features of the words.")
     H_ = view("H", "Hidden weights.")

@@ -5,10 +5,22 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from nplm.neural.epochs import Windows
+from nplm.neural.features import (
+    Composed,
+    Features,
+    Fixed,
+    checked_embeddings,
+    checked_parts,
+)
+from nplm.neural.hidden import Projected
+from nplm.neural.network import Parts
 from nplm.neural.network_lm import NetworkLM, view
 from nplm.neural.outputs.base import Output
-from nplm.neural.outputs.softmax import Softmax
+from nplm.neural.outputs.softmax import Softmax, TiedSoftmax
+from nplm.training.checkpoint import fingerprint
 
 __all__ = ["NeuralLM"]
 
@@ -40,6 +52,25 @@ class NeuralLM(NetworkLM):
         Features of a word, m.
     direct : bool, default=False
         Direct connections W from the features to the output units.
+    tied : bool, default=False
+        Let the features of the words be the weights of their output units too::
+
+            y = b + C R tanh(d + H x)
+
+        with a learned projection R (``R_``) to `embedding_dim` numbers; direct
+        connections have it project x too, beside the hidden units. Far fewer
+        parameters; best with a large `embedding_dim` and `batch_size` and "adam".
+    embeddings : array-like of float, shape (n_words, embedding_dim), or None
+        Where the features C begin, such as `cooccurrence_embeddings` or
+        ``Vocabulary.embeddings``; with `word_features`, what each word has alone. None
+        draws them. Not looked at where training goes on.
+    train_embeddings : bool, default=True
+        False leaves C as `embeddings` has it. (The paper found such fixed features
+        "unsuccessful"; :doc:`/measured/features` has figures.)
+    word_features : sparse matrix or array-like, shape (n_words, n_features), or None
+        What the words are made of, such as ``Vocabulary.spelling_features`` or parts
+        of speech: the features of word w are its own, and for each feature f of it
+        learned ones G(f) (``G_``) times the entry at (w, f) of the matrix.
     n_distant : int, default=0
         Words, nearest first, whose features are averaged into more inputs: each
         average has learned weights by position (``P_``), which begin with half-lives
@@ -57,8 +88,9 @@ class NeuralLM(NetworkLM):
         r of the paper's schedule: after t examples the step is
         ``learning_rate_init / (1 + r t)``.
     alpha : float, default=1e-4
-        Weight decay on C, H, U and W, not on the biases d and b nor on P: each example
-        ("adam": each update) takes ``step * alpha`` of every weight away.
+        Weight decay on C, H, U and W (and on R, G and what words have alone), not on
+        the biases d and b nor on P: each example ("adam": each update) takes
+        ``step * alpha`` of every weight away.
     beta_1, beta_2 : float, default=0.9, 0.999
         Decay of the means of gradients and of their squares; only for "adam".
     epsilon : float, default=1e-8
@@ -111,20 +143,25 @@ class NeuralLM(NetworkLM):
     Attributes
     ----------
     C_ : ndarray, shape (n_words_, embedding_dim)
-        Feature vectors of the words.
+        Feature vectors of the words. With `word_features` it can be set, but not
+        written into.
     H_ : ndarray, shape (n_hidden, (order_ - 1) * embedding_dim)
         Hidden weights; the first `embedding_dim` columns meet the nearest word. With
         `n_distant`, H_ and W_ have `embedding_dim` columns more for each average.
     d_ : ndarray, shape (n_hidden,)
         Hidden biases.
-    U_ : ndarray, shape (n_words_, n_hidden)
-        Hidden-to-output weights.
+    U_ : ndarray, shape (n_words_, n_hidden), or None
+        Hidden-to-output weights; None with `tied`.
     W_ : ndarray, shape (n_words_, (order_ - 1) * embedding_dim), or None
-        Direct connections; None without them.
+        Direct connections; None without them, and with `tied`.
     b_ : ndarray, shape (n_words_,)
         Output biases.
     P_ : ndarray, shape (n_averages, n_distant), or None
         Weights of distant words by position, the nearest first; None without them.
+    R_ : ndarray, shape (embedding_dim, n_hidden), or None
+        The projection of `tied`; direct connections are more columns.
+    G_ : ndarray, shape (n_features, embedding_dim), or None
+        Features of what words are made of; None without `word_features`.
     n_parameters_ : int
         Free parameters: ``|V|(1 + nm + h) + h(1 + (n-1)m)`` with direct
         connections and without `n_distant`.
@@ -166,6 +203,10 @@ class NeuralLM(NetworkLM):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **NetworkLM._parameter_constraints,
         "direct": ["boolean"],
+        "tied": ["boolean"],
+        "embeddings": ["array-like", None],
+        "train_embeddings": ["boolean"],
+        "word_features": ["array-like", "sparse matrix", None],
     }
 
     def __init__(
@@ -176,6 +217,10 @@ class NeuralLM(NetworkLM):
         n_hidden: int = 100,
         embedding_dim: int = 30,
         direct: bool = False,
+        tied: bool = False,
+        embeddings: ArrayLike | None = None,
+        train_embeddings: bool = True,
+        word_features: Any = None,
         n_distant: int = 0,
         solver: str = "sgd",
         learning_rate_init: float = 4e-3,
@@ -203,6 +248,10 @@ class NeuralLM(NetworkLM):
         self.n_hidden = n_hidden
         self.embedding_dim = embedding_dim
         self.direct = direct
+        self.tied = tied
+        self.embeddings = embeddings
+        self.train_embeddings = train_embeddings
+        self.word_features = word_features
         self.n_distant = n_distant
         self.solver = solver
         self.learning_rate_init = learning_rate_init
@@ -226,7 +275,27 @@ class NeuralLM(NetworkLM):
         self.verbose = verbose
 
     def _output(self) -> Output:
-        return Softmax(bool(self.direct))
+        return TiedSoftmax(False) if self.tied else Softmax(bool(self.direct))
+
+    def _parts(self) -> Parts:
+        parts = super()._parts()
+        if not self.tied:
+            return parts
+        m, direct = parts.features.m, bool(self.direct)
+        return parts._replace(hidden=Projected(parts.hidden.n_hidden, m, direct))
+
+    def _features(self) -> Features:
+        m, start = int(self.embedding_dim), None
+        if self.embeddings is not None:
+            start = checked_embeddings(self.embeddings, self.n_words_, m)
+        if self.word_features is not None:
+            matrix = checked_parts(self.word_features, self.n_words_)
+            return Composed(m, start, bool(self.tied), matrix)
+        return (
+            Features(m, start, bool(self.tied))
+            if self.train_embeddings
+            else Fixed(m, start)
+        )
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -235,9 +304,67 @@ class NeuralLM(NetworkLM):
                 "n_hidden=0 without direct connections leaves no path from the "
                 "context to the output units; set direct=True or n_hidden above 0."
             )
+        if self.tied and self.parallel != "rows":
+            raise ValueError(
+                f"tied=True with parallel={self.parallel!r}: each update changes all "
+                "features; set parallel='rows'."
+            )
+        if self.train_embeddings:
+            return
+        if self.embeddings is None:
+            raise ValueError(
+                "train_embeddings=False without embeddings would leave features as "
+                "they are drawn; give embeddings."
+            )
+        if self.tied or self.word_features is not None:
+            name = "tied" if self.tied else "word_features"
+            raise ValueError(
+                f"train_embeddings=False leaves features as they are, and {name} has "
+                "them learned: drop one of both."
+            )
+
+    def _check_fit(self, *args: Any) -> Windows:
+        windows = super()._check_fit(*args)
+        self._features()  # raises where they are none of these words
+        return windows
 
     def _shape(self) -> dict[str, Any]:
-        return super()._shape() | {"direct": self.W_ is not None}
+        parameters = self._parameters
+        direct = self.W_ is not None
+        if parameters.tied:
+            direct = self.R_.shape[1] > len(self.d_)
+        return super()._shape() | {
+            "direct": direct,
+            "tied": parameters.tied,
+            "train_embeddings": parameters.derived != ("C",) or self.G_ is not None,
+        }
 
-    U_ = view("U", "Hidden-to-output weights.")
+    def _check_shape(self) -> None:
+        super()._check_shape()
+        fitted = getattr(self._made_of.features, "matrix", None)
+        asked = self.word_features
+        if asked is not None and fitted is not None:
+            asked = checked_parts(asked, self.n_words_)
+            if asked.shape == fitted.shape and not (asked != fitted).nnz:
+                return
+        if asked is not None or fitted is not None:
+            raise ValueError(
+                "word_features are not those of the network fitted so far, which "
+                "cannot change while training goes on; set them back, or fit a new "
+                "model (clone this one)."
+            )
+
+    def _fingerprint(self) -> dict[str, Any]:
+        given: dict[str, Any] = {"embeddings": None, "word_features": None}
+        if self.embeddings is not None:
+            given["embeddings"] = np.asarray(self.embeddings)
+        if self.word_features is not None:
+            matrix = checked_parts(self.word_features, self.n_words_)
+            named = {"starts": matrix.indptr, "entries": matrix.data}
+            given |= named | {"word_features": matrix.indices}
+        return super()._fingerprint() | fingerprint({}, given)
+
+    U_ = view("U", "Hidden-to-output weights, or None.")
     W_ = view("W", "Direct connections, or None.")
+    R_ = view("R", "Projection to the features, or None.")
+    G_ = view("G", "Features of what words are made of, or None.")

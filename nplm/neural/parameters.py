@@ -56,13 +56,20 @@ class Parameters:
     direct : bool
         Whether E has a W.
     weighted : bool
-        Whether E has a U.
+        Whether E has a U, or the C of `tied`.
     visited : tuple of str
         The arrays of which an update visits few rows.
+    derived : tuple of str
+        Those that are given, or made of others: no gradient changes them.
+    tied : bool
+        Whether C is columns of E, ``[C | b]``, and there is no U. E then has to have
+        C's values.
     **more : ndarray
         What only some kinds of parts have, by name: P, shape (n_averages, n_distant),
-        the weights of distant words by position; H_next, shape (n_hidden, m), and v,
-        shape (n_hidden,), of an energy.
+        the weights of distant words by position; R, shape (m, n_hidden) or (m,
+        n_hidden + n_inputs), a projection; G, shape (n_parts, m), the features of what
+        words are made of, and own, shape (n_words, m or more), what each has alone;
+        H_next, shape (n_hidden, m), and v, shape (n_hidden,), of an energy.
     """
 
     def __init__(
@@ -75,10 +82,14 @@ class Parameters:
         direct: bool,
         weighted: bool = True,
         visited: tuple[str, ...] = ("C",),
+        derived: tuple[str, ...] = (),
+        tied: bool = False,
         **more: Any,
     ) -> None:
-        self.C, self.H, self.d, self.E, self.more = C, H, d, E, more
-        self.direct, self.weighted, self.visited = direct, weighted, visited
+        self.C = E[:, : C.shape[1]] if tied else C
+        self.H, self.d, self.E, self.more = H, d, E, more
+        self.direct, self.weighted, self.tied = direct, weighted, tied
+        self.visited, self.derived = visited, derived
 
     @staticmethod
     def output_rows(
@@ -111,8 +122,8 @@ class Parameters:
             **more,
         )  # fmt: skip
         made.b[:] = b
-        if made.U is not None:
-            made.U[:] = U
+        if U is not None:
+            made.E[:, : len(d)] = U
         if made.W is not None:
             made.W[:] = W
         return made
@@ -120,14 +131,14 @@ class Parameters:
     @property
     def U(self) -> NDArray[Any] | None:
         """Hidden-to-output weights, (rows, n_hidden), or None."""
-        return self.E[:, : len(self.d)] if self.weighted else None
+        has_it = self.weighted and not self.tied
+        return self.E[:, : len(self.d)] if has_it else None
 
     @property
     def W(self) -> NDArray[Any] | None:
         """Direct connections, (rows, n_inputs), or None."""
         h, n_inputs = self.H.shape
-        start = h if self.weighted else 0
-        return self.E[:, start : start + n_inputs] if self.direct else None
+        return self.E[:, h : h + n_inputs] if self.direct else None
 
     @property
     def b(self) -> NDArray[Any]:
@@ -147,30 +158,52 @@ class Parameters:
     def named(self) -> dict[str, NDArray[Any] | None]:
         """Give them under the paper's names; views."""
         names = ("C", "H", "d", "U", "W", "b")
-        return {name: getattr(self, name) for name in names} | self.more
+        found = {name: getattr(self, name) for name in names} | self.more
+        if "own" in self.more:
+            found["own"] = self.more["own"][:, : self.C.shape[1]]
+            # What is written into these would not be trained on.
+            for name in ("C", "b") if self.tied else ("C",):
+                found[name] = found[name][:]
+                found[name].flags.writeable = False
+        return found
 
     def trained(self) -> dict[str, NDArray[Any]]:
         """Give the arrays as the kernels have them."""
-        return {"C": self.C, "H": self.H, "d": self.d, "E": self.E} | self.more
+        C = {} if self.tied else {"C": self.C}
+        return C | {"H": self.H, "d": self.d, "E": self.E} | self.more
+
+    def learned(self) -> dict[str, NDArray[Any]]:
+        """Give those that gradients change."""
+        return {k: a for k, a in self.trained().items() if k not in self.derived}
 
     def size(self) -> int:
         """Free parameters: the padding of E is none."""
-        return sum(a.size for a in self.named().values() if a is not None)
+        return sum(
+            array.size
+            for name, array in self.named().items()
+            if array is not None and not (name == "C" and "C" in self.derived)
+        ) - (self.C.size if self.derived == ("E",) else 0)
 
     def set(self, name: str, values: Any) -> None:
         """Copy values into one of the arrays, by the paper's name."""
-        array = self.named().get(name)
+        array = (self.named() | {"C": self.C, "b": self.b}).get(name)
         values = np.asarray(values)
         if array is None or values.shape != array.shape:
             raise ValueError(
                 f"{name}_ has shape {None if array is None else array.shape} in this "
                 f"network, and cannot be set to an array of shape {values.shape}."
             )
+        if "own" in self.more:  # what they are made of follows
+            m = self.C.shape[1]
+            if name == "C":
+                self.more["own"][:, :m] += values - self.C
+            elif name == "b" and self.tied:
+                self.more["own"][:, m] = values
         array[...] = values
 
     def with_rows(self, E: NDArray[Any]) -> Self:
         """Give the same with other output rows."""
-        return type(self)(self.C, self.H, self.d, E, **self._kinds(), **self.more)
+        return type(self)(self.C, self.H, self.d, E, **(self._kinds() | self.more))
 
     def with_words(
         self, C: NDArray[Any], U: NDArray[Any] | None, b: NDArray[Any]
@@ -179,7 +212,7 @@ class Parameters:
         E = aligned_zeros((len(self.E) + len(b), self.E.shape[1]), self.dtype)
         E[: len(self.E)] = self.E
         C = np.vstack([self.C, C.astype(self.dtype)])
-        made = type(self)(C, self.H, self.d, E, **self._kinds(), **self.more)
+        made = type(self)(C, self.H, self.d, E, **(self._kinds() | self.more))
         made.b[len(self.E) :] = b
         if made.U is not None:
             made.U[len(self.E) :] = U
@@ -192,20 +225,24 @@ class Parameters:
         E[:] = own
         more: dict[str, Any] = {k: array.copy() for k, array in self.more.items()}
         C, H, d = self.C.copy(), self.H.copy(), self.d.copy()
-        return type(self)(C, H, d, E, **self._kinds(), **more)
+        return type(self)(C, H, d, E, **(self._kinds() | more))
 
     def _kinds(self) -> dict[str, Any]:
-        names = ("direct", "weighted", "visited")
+        names = ("direct", "weighted", "visited", "derived", "tied")
         return {name: getattr(self, name) for name in names}
 
     def n_decaying(self, name: str) -> int:
         """Numbers of a row of an array that the weight decay falls on: no biases."""
         array: NDArray[Any] = self.trained()[name]
+        if name == "own":
+            return self.C.shape[1]
         return self.n_outputs - 1 if name == "E" else array.shape[-1]
 
     @property
     def n_outputs(self) -> int:
         """Parameters of an output row."""
+        if self.tied:
+            return self.C.shape[1] + 1
         h, n_inputs = self.H.shape
         return (h if self.weighted else 0) + (n_inputs if self.direct else 0) + 1
 
@@ -223,3 +260,5 @@ class Parameters:
             for name, array in own_arrays.items():
                 if isinstance(array, np.ndarray) and not array.flags.writeable:
                     own_arrays[name] = array.copy()
+        if self.tied:
+            self.C = self.E[:, : self.C.shape[1]]

@@ -64,7 +64,7 @@ class ShardedNetwork(Network):
     ) -> None:
         super().__init__(parts, parameters, **options)
         self.processes = processes
-        self.first = rows_of(self.n_words, processes).start
+        self.first = rows_of(parts.n_rows(self.n_words), processes).start
         self._seconds = np.zeros((3, 1))
         names = ("computing", "communicating", "waiting")
         self._costs = dict(zip(names, self._seconds))  # views, to add to
@@ -175,9 +175,10 @@ class ShardedNetwork(Network):
 
     def whole_rows(self, own: NDArray[Any], *, everywhere: bool) -> NDArray[Any] | None:
         """Put everyone's rows below each other, in all processes or the first."""
-        starts = block_starts(self.n_words, self.processes.size)
+        n_rows = self.parts.n_rows(self.n_words)
+        starts = block_starts(n_rows, self.processes.size)
         whole = None
         if everywhere or self.processes.rank == 0:
-            whole = aligned_zeros((self.n_words, own.shape[1]), own.dtype)
+            whole = aligned_zeros((n_rows, own.shape[1]), own.dtype)
         self.processes.join(own, starts, whole, everywhere=everywhere)
         return whole

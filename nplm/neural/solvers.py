@@ -104,7 +104,7 @@ class SGD(Solver):
         self, tier: Any, clock: Any, held: dict[str, Any], state: State, scratch: Any
     ) -> Any:
         """Give the kernel of one thread, or team of threads."""
-        return _solvers.SGD(tier, clock, held["C"], **asdict(self.schedule))
+        return _solvers.SGD(tier, clock, held.get("C"), **asdict(self.schedule))
 
 
 @dataclass(frozen=True)
@@ -126,14 +126,14 @@ class Adam(Solver):
             )
 
     def initial_state(self, parameters: Parameters) -> State:
-        """Both moments of every parameter; where the decay of visited rows stood."""
+        """Both moments of what is learned; where the decay of visited rows stood."""
         # The moments make a dense step of C, and its decay one with it.
         state = {
             f"decayed_{name}": np.zeros(len(parameters.trained()[name]))
             for name in parameters.visited
             if name != "C"
         }
-        for name, array in parameters.trained().items():
+        for name, array in parameters.learned().items():
             for moment in ("first", "second"):
                 zeros = np.zeros_like(array) if array.ndim == 1 else None
                 if zeros is None:
@@ -151,12 +151,13 @@ class Adam(Solver):
         """Give the kernel of one thread, or team of threads."""
         own = {field.name: getattr(self, field.name) for field in fields(self)}
         del own["schedule"]
-        largest = max(
+        whole = [
             parameter.rows * parameter.columns
             for name, parameter in held.items()
-            if name not in ("C", "E")
-        )
+            if name not in ("C", "E") and f"decayed_{name}" not in state
+        ]
+        C = held["C"] if "first_C" in state else None
         return _solvers.Adam(
-            tier, clock, held["C"], scratch=scratch, largest=max(1, largest),
+            tier, clock, C, scratch=scratch, largest=max(1, *whole),
             **asdict(self.schedule), **own,
         )  # fmt: skip

@@ -76,7 +76,7 @@ def kernel_tier(precision: str = "float32") -> str:
     if precision == "bfloat16" and tiers == ["plain"] and asked != "plain":
         raise ValueError(
             "precision='bfloat16' needs a processor that multiplies bfloat16 (AMX or "
-            "AVX512_BF16) and kernels built for it (by GCC 11 or newer on x86-64), and "
+            "AVX512_BF16) and kernels built for it (by GCC 11, clang 14 or newer), and "
             "one of them is missing here: set precision='float32'."
         )
     tier = asked or tiers[0]

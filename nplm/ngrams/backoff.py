@@ -114,7 +114,69 @@ class BackoffTree(WeightedTree):
         out = np.empty(len(y))
         arrays, path = (self.arrays, self.prob, self.bow), self.path()
         for rows in blocks(len(y), BLOCK_WINDOWS):
-            _backoff.backoff_prob(*arrays, X[rows], y[rows], path, out[rows])
+            own = X[rows], y[rows, None], path, out[rows, None]
+            _backoff.backoff_prob(*arrays, *own)
+        return out
+
+    def words_prob(
+        self, X: NDArray[np.int32], words: NDArray[np.int32]
+    ) -> NDArray[np.float64]:
+        """Probability of some words after each context.
+
+        A context is looked for once, whatever the number of words.
+
+        Parameters
+        ----------
+        X : ndarray of int32, shape (n_samples, order - 1)
+            Contexts, the nearest word in the last column; ids are unchecked.
+        words : ndarray of int32, shape (n_samples, n_candidates)
+            The words.
+
+        Returns
+        -------
+        prob : ndarray of float64, shape (n_samples, n_candidates)
+        """
+        out = np.empty(words.shape)
+        arrays, path = (self.arrays, self.prob, self.bow), self.path()
+        for rows in blocks(len(X), max(1, BLOCK_WINDOWS // max(1, words.shape[1]))):
+            _backoff.backoff_prob(*arrays, X[rows], words[rows], path, out[rows])
+        return out
+
+    def masses(self, words: NDArray[np.int32]) -> NDArray[np.float64]:
+        """Probability of these words together, after each context of the tree.
+
+        Parameters
+        ----------
+        words : ndarray of int32, shape (n,)
+            Each once.
+
+        Returns
+        -------
+        mass : ndarray of float64, shape (n_contexts,)
+        """
+        chosen = np.zeros(self.n_words, dtype=np.uint8)
+        chosen[words] = 1
+        mass = np.empty(len(self.context_word))
+        arrays = self.arrays, self.prob, self.bow, self.parents(), chosen
+        for part in blocks(len(mass), BLOCK_WINDOWS):
+            _backoff.backoff_masses(*arrays, part.start, part.stop, mass)
+        return mass
+
+    def longest_contexts(self, X: NDArray[np.int32]) -> NDArray[np.int32]:
+        """Find the number of the longest context of the tree that ends each row.
+
+        Parameters
+        ----------
+        X : ndarray of int32, shape (n_samples, order - 1)
+            Contexts, the nearest word in the last column; ids are unchecked.
+
+        Returns
+        -------
+        contexts : ndarray of int32, shape (n_samples,)
+        """
+        out = np.empty(len(X), dtype=np.int32)
+        for rows in blocks(len(X), BLOCK_WINDOWS):
+            _backoff.longest_contexts(self.arrays, X[rows], self.path(), out[rows])
         return out
 
     @property

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import numbers
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nplm._base import LanguageModel
+from nplm._base import LanguageModel, WordsMass
 from nplm.ngrams.backoff import BackoffTree
 from nplm.ngrams.pruning import pruned_by_entropy
 
@@ -82,3 +82,44 @@ class BackoffModel(LanguageModel):
         # A file may give a word no probability at all.
         with np.errstate(divide="ignore"):
             return np.log(prob, out=prob)
+
+    def _candidate_log_prob(
+        self, X: NDArray[np.int32], candidates: NDArray[np.int32], normalize: bool
+    ) -> NDArray[np.float64]:
+        prob = self.tree_.words_prob(X, candidates)
+        with np.errstate(divide="ignore"):
+            return np.log(prob, out=prob)
+
+    def _words_mass(self, words: NDArray[np.int32]) -> WordsMass:
+        return TreeMass(self, words)
+
+
+class TreeMass(WordsMass):
+    """The same in a tree, where the mass of each context is known beforehand.
+
+    Of a context that is not in the tree it is that of the longest one that is.
+    """
+
+    _tree: BackoffTree | None = None
+    _mass: NDArray[np.float64]
+
+    def after(self, X: NDArray[np.int32]) -> NDArray[np.float64]:
+        """Sum of the words' probabilities after each context.
+
+        Parameters
+        ----------
+        X : ndarray of int32, shape (n_samples, n_context)
+            As wide as the model's windows.
+
+        Returns
+        -------
+        mass : ndarray of float64, shape (n_samples,)
+        """
+        tree = self.model.tree_
+        if self._tree is not tree:  # new, or pruned since
+            self._tree, self._mass = tree, tree.masses(self.words)
+        return self._mass[tree.longest_contexts(self.model._check_X(X))]
+
+    def __getstate__(self) -> dict[str, Any]:
+        # What the tree gives is quickly made again.
+        return {"model": self.model, "words": self.words}

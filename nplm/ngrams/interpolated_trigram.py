@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils._param_validation import Interval
 
-from nplm._base import LanguageModel, all_or_nothing
+from nplm._base import CheapWords, LanguageModel, all_or_nothing
 from nplm._checks import Whole, non_negative
 from nplm.ngrams.counts import NgramCounts
 from nplm.ngrams.frequencies import RelativeFrequencies
@@ -18,7 +18,7 @@ from nplm.training.em import BIN_PRIOR, FrequencyBins, fit_mixture_weights
 __all__ = ["InterpolatedTrigram"]
 
 
-class InterpolatedTrigram(LanguageModel):
+class InterpolatedTrigram(CheapWords, LanguageModel):
     r"""Relative frequencies of all orders, mixed by the context's frequency.
 
     The first baseline of Bengio et al. (2003), section 4.1, after Jelinek and

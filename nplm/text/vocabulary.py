@@ -8,11 +8,16 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import validate_parameter_constraints
 from sklearn.utils.validation import check_is_fitted
 
 from nplm._checks import Whole, check_ids
 from nplm.text.documents import check_document, check_documents
+from nplm.text.embeddings import aligned
+from nplm.text.spelling import spelling_features
 
 __all__ = ["Vocabulary"]
 
@@ -262,6 +267,112 @@ class Vocabulary(TransformerMixin, BaseEstimator):
             [np.count_nonzero(ids == self.unknown_id_) for ids in documents],
             dtype=np.int64,
         )
+
+    def embeddings(
+        self,
+        words: Sequence[str],
+        vectors: ArrayLike,
+        *,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> NDArray[np.float32]:
+        """Line word vectors up with the ids, to begin a `NeuralLM` with them.
+
+        Parameters
+        ----------
+        words : sequence of str, shape (n,)
+            Any words, as `nplm.formats.read_vectors` gives them.
+        vectors : array-like of float, shape (n, m)
+            The vector of each.
+        random_state : int, RandomState instance or None, default=None
+            For the words of this vocabulary that are not among `words`: each of
+            their features is drawn from a normal distribution with the mean and the
+            deviation that it has among those that are.
+
+        Returns
+        -------
+        embeddings : ndarray of float32, shape (n_words_, m)
+            The vector of each id, for ``NeuralLM(embeddings=...)``.
+
+        Raises
+        ------
+        ValueError
+            If `vectors` are not one a word, hold numbers that are not finite, or a
+            word occurs twice, or none is in the vocabulary.
+
+        Examples
+        --------
+        >>> from nplm import Vocabulary
+        >>> vocabulary = Vocabulary().fit([["a", "rose"]])
+        >>> vocabulary.words_.tolist()
+        ['</s>', '<unk>', 'a', 'rose']
+        >>> start = vocabulary.embeddings(["rose", "is", "a"], [[1.0], [2.0], [3.0]])
+        >>> start[2:].tolist()
+        [[3.0], [1.0]]
+        """
+        check_is_fitted(self)
+        return aligned(self.words_, words, vectors, check_random_state(random_state))
+
+    def spelling_features(
+        self, *, ngrams: tuple[int, int] = (2, 5), min_words: int = 3
+    ) -> tuple[csr_array, list[str]]:
+        """Tell what the words are made of: pieces, shape and length of their spelling.
+
+        With ``NeuralLM(word_features=...)`` words that are spelt alike share what is
+        learnt of them, rare ones most of all.
+
+        Parameters
+        ----------
+        ngrams : tuple of (int, int), default=(2, 5)
+            Letters of the shortest and the longest pieces. ``<`` and ``>`` stand at
+            the ends of a word: of "rose" come "<r", "ose>" and others.
+        min_words : int, default=3
+            Leave out what fewer words have.
+
+        Returns
+        -------
+        features : csr_array of float32, shape (n_words_, n_features)
+            A word with k features has 1 / sqrt(k) at each: the sum of its features
+            then varies as much as one of them. `unknown` and `boundary` have none.
+        names : list of str
+            Of the features: ``ngram:<r``, ``shape:capital``, ``shape:digit``,
+            ``length:4``.
+
+        Raises
+        ------
+        ValueError
+            If a parameter is out of range, or no feature is left.
+
+        Examples
+        --------
+        >>> from nplm import Vocabulary
+        >>> vocabulary = Vocabulary().fit([["rose", "roses", "is", "a", "Rose"]])
+        >>> features, names = vocabulary.spelling_features(ngrams=(3, 4), min_words=2)
+        >>> names
+        ['length:4', 'ngram:<ro', 'ngram:<ros', 'ngram:ose', 'ngram:ose>', ...]
+        >>> features.shape == (vocabulary.n_words_, len(names))
+        True
+        """
+        check_is_fitted(self)
+        try:
+            least, most = ngrams
+        except (TypeError, ValueError):
+            raise ValueError(
+                f"ngrams must be the least and the most letters, got {ngrams!r}."
+            ) from None
+        given = {"ngrams[0]": least, "ngrams[1]": most, "min_words": min_words}
+        allowed: dict[str, list[Any]] = {name: [Whole(1)] for name in given}
+        validate_parameter_constraints(allowed, given, "spelling_features")
+        if least > most:
+            raise ValueError(f"ngrams={ngrams!r} ends before it begins: swap them.")
+        specials = self._specials()
+        words = ["" if word in specials else word for word in self.words_]
+        features, names = spelling_features(words, least, most, min_words)
+        if not names:
+            raise ValueError(
+                f"no feature is in {min_words} words or more of the {self.n_words_} of "
+                "this vocabulary: lower min_words."
+            )
+        return features, names
 
     def _specials(self) -> list[str]:
         """Return the special symbols, in the order of their ids."""

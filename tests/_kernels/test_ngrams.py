@@ -65,14 +65,43 @@ def test_lookup_kernels(counted):
         a.astype(np.float32) for a in estimated(_kneser_ney, tree, True, [1] * 4)
     )
     rows = [np.empty((len(X), N_WORDS)) for _ in range(2)]
-    words = [np.empty(len(X)) for _ in range(2)]
+    words = [np.empty((len(X), 3)) for _ in range(2)]
+    chosen = np.stack([y, y[::-1], np.roll(y, 1)], axis=1)
     for module, row, word in zip((_backoff, reference), rows, words):
         arrays = arrays_of(module, tree)
         module.backoff_distribution(arrays, prob, bow, X, tree.path(), row)
-        module.backoff_prob(arrays, prob, bow, X, y, tree.path(), word)
+        module.backoff_prob(arrays, prob, bow, X, chosen, tree.path(), word)
     assert_allclose(*rows, rtol=1e-12)
     assert_allclose(*words, rtol=1e-12)
-    assert_allclose(rows[0][np.arange(len(y)), y], words[0], rtol=1e-12)
+    assert_allclose(np.take_along_axis(rows[0], chosen, 1), words[0], rtol=1e-12)
+
+
+@pytest.mark.parametrize("interpolate", [True, False])
+def test_mass_kernels(counted, interpolate):
+    tree, X, _ = counted
+    prob, bow = (
+        a.astype(np.float32) for a in estimated(_kneser_ney, tree, interpolate, [1] * 4)
+    )
+    chosen = np.random.default_rng(0).integers(0, 2, N_WORDS).astype(np.uint8)
+    n = len(tree.context_word)
+    mass, found = np.empty((2, n)), np.empty((2, len(X)), np.int32)
+    for module, own, context in zip((_backoff, reference), mass, found):
+        arrays = arrays_of(module, tree)
+        for part in (slice(0, n // 3), slice(n // 3, n)):
+            module.backoff_masses(
+                arrays, prob, bow, tree.parents(), chosen, part.start, part.stop, own
+            )
+        module.longest_contexts(arrays, X, tree.path(), context)
+    assert_array_equal(*found)
+    assert (found > 0).all()
+    assert_allclose(*mass, rtol=1e-6, atol=1e-6)
+    rows = np.empty((len(X), N_WORDS))
+    _backoff.backoff_distribution(
+        arrays_of(_backoff, tree), prob, bow, X, tree.path(), rows
+    )
+    assert_allclose(
+        mass[0][found[0]], rows[:, chosen.astype(bool)].sum(1), rtol=1e-6, atol=1e-6
+    )
 
 
 def test_frequency_kernels(counted):

@@ -154,6 +154,11 @@ def test_scoring_equals_reference(shape, own, full_precision):
             want = reference.probabilities(weights, rows, logarithm=logarithm)
             got = network.predict_proba(rows, logarithm=logarithm)
             np.testing.assert_allclose(got, want, **tolerance)
+        for normalize in (False, True):
+            words = rng.integers(0, shape[0], (len(rows), 5)).astype(np.int32)
+            want = reference.candidates(weights, rows, words, normalize=normalize)
+            got = network.candidates(rows, words, normalize=normalize)
+            np.testing.assert_allclose(got, want, **tolerance)
 
 
 @each_shape

@@ -206,6 +206,13 @@ def test_scoring_equals_reference(shape, n_distant, precision):
             want = reference.probabilities(weights, rows, rounded=rounded, **options)
             got = network.predict_proba(rows, **options)
             np.testing.assert_allclose(got, want, **tolerance)
+        # In full precision always: its normaliser is not made of bfloat16's logits.
+        for normalize in (False,) if precision == "bfloat16" else (False, True):
+            words = rng.integers(0, shape[0], (len(rows), 5)).astype(np.int32)
+            options = dict(normalize=normalize)
+            want = reference.candidates(weights, rows, words, **options)
+            got = network.candidates(rows, words, **options)
+            np.testing.assert_allclose(got, want, **tolerance)
 
 
 @pytest.mark.parametrize("size", [1.0, 30.0, 1e4, 1e37])

@@ -189,6 +189,9 @@ def test_bfloat16_has_parameters_in_float32(data, monkeypatch):
     rows = np.arange(50)
     np.testing.assert_allclose(lm.log_prob(X[:50], y[:50]), np.log(p[rows, y[:50]]),
                                rtol=1e-4, atol=1e-4)  # fmt: skip
+    words = [3, 0, 19]
+    of_all = lm.predict_log_proba(X[:50])[:, words]
+    np.testing.assert_array_equal(lm.candidate_log_prob(X[:50], words), of_all)
     # The same parameters serve float32, and training goes on in either.
     coarse = lm.score(X, y)
     monkeypatch.delenv("NPLM_TIER")
@@ -230,6 +233,23 @@ def test_words_may_be_masked(data):
     assert p[:, 100:].max() < 1e-30
     want = np.log(p[np.arange(20), y[:20]])
     np.testing.assert_allclose(lm.log_prob(X[:20], y[:20]), want, rtol=1e-4)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 3])
+def test_scores_of_candidates_need_no_other_word(data, n_jobs):
+    X, y, *_ = data
+    lm = NeuralLM(n_words=600, max_iter=1, direct=True, n_jobs=n_jobs, **SMALL)
+    lm.fit(X, y)
+    words = np.array([[599, 3, 3], [0, 17, 599]] * 40)
+    rows, few = np.arange(80)[:, None], [599, 3, 0, 17]
+    x = lm.C_[X[:80, ::-1]].reshape(80, -1)
+    a = np.tanh(lm.d_ + x @ lm.H_.T)
+    logits = lm.b_ + x @ lm.W_.T + a @ lm.U_.T
+    others = np.setdiff1d(np.arange(600), few)
+    lm.U_[others] = lm.W_[others] = lm.b_[others] = np.nan
+    scored = lm.candidate_log_prob(X[:80], words, normalize=False)
+    np.testing.assert_allclose(scored, logits[rows, words], rtol=1e-5, atol=1e-5)
+    assert np.isnan(lm.candidate_log_prob(X[:80], words)).all()
 
 
 def test_bfloat16_is_refused_where_the_processor_has_none(data, monkeypatch):

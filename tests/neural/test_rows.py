@@ -22,6 +22,8 @@ def scores(network, X, y):
         network.predict_proba(X),
         network.predict_proba(X, logarithm=True),
         network.log_prob(X, y),
+        network.candidates(X, y[:, None], normalize=True),
+        network.candidates(X, y[:, None], normalize=False),
     )
 
 

@@ -72,10 +72,10 @@ def test_grouping_does_not_change_a_bit():
 def test_hashed_against_the_reference():
     model, X, y = fitted(4, min_counts=(1, 2, 2))
     tree = without_suffixes(model.tree_)
-    expected = np.empty(len(y))
+    expected = np.empty((len(y), 1))
     arrays = reference.Tree.of(tree)
-    reference.backoff_prob(arrays, tree.prob, tree.bow, X, y, None, expected)
-    assert_allclose(HashedNgrams(tree).next_word_prob(X, y), expected, rtol=1e-12)
+    reference.backoff_prob(arrays, tree.prob, tree.bow, X, y[:, None], None, expected)
+    assert_allclose(HashedNgrams(tree).next_word_prob(X, y), expected[:, 0], rtol=1e-12)
 
 
 @pytest.fixture

@@ -19,6 +19,7 @@ cdef class Energy(Output):
     cdef void *dC             # (n_words, m) of all words
     # of this member's words
     cdef void *G              # (n_words, lanes) exp(-2 H_next C)
+    cdef void *one            # (lanes,) of G, of one word
     cdef void *p              # (n_words, columns) exponentials of the logits, or a tile
     cdef void *tile_max       # (n_tiles, columns)
     cdef void *tile_sum       # (n_tiles, columns)

@@ -73,6 +73,7 @@ cdef class Energy(Output):
             self.Ht = scratch.numbers(m * self.lanes)
         else:
             self.z, self.Ht = leader.z, leader.Ht
+        self.one = scratch.numbers(self.lanes)
         self.G = scratch.numbers(max(1, n_words) * self.lanes)
         self.p = scratch.numbers(
             self.wide * (self.tile_rows if at.scoring else max(1, n_words)))
@@ -184,6 +185,17 @@ cdef class Energy(Output):
             self.loops.add_scaled(
                 <char *>self.tile_sum + tile * columns * size, self.factor, K,
                 self.own.sum)
+
+    cdef double logit(self, Py_ssize_t k, int word) noexcept nogil:
+        cdef Py_ssize_t size = self.itemsize
+        cdef char *z = <char *>self.z + k * self.lanes * size
+        self.loops.forward_tile(
+            self.rows_of(self.C, word), 1, self.m, self.m, self.Ht, self.lanes, self.one)
+        self.loops.tanh_factors(self.one, self.lanes)
+        self.weigh(word - self.first, 1)
+        self.loops.energies(self.one, self.w, self.w_stride, self.bias, 1, self.lanes, z,
+                            1, self.p, 1)
+        return (<float *>self.p)[0] if size == 4 else (<double *>self.p)[0]
 
     cdef void backward(
         self, Py_ssize_t K, Solver solver, const Step *step,

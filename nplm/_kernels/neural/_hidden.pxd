@@ -23,3 +23,14 @@ cdef class Linear(Hidden):
 
 cdef class Tanh(Linear):
     pass
+
+
+cdef class Projected(Hidden):
+    cdef Hidden hidden
+    cdef Parameter R
+    cdef Activations inner    # what `hidden` is given; its x and dx are all units'
+    cdef Py_ssize_t width     # of v
+    cdef void *v              # (K, width) [a | x] or a
+    cdef void *vt             # (width, columns)
+    cdef void *sums           # (m, columns)
+    cdef void *dv

@@ -1,3 +1,4 @@
+from nplm._kernels.neural._features cimport Features
 from nplm._kernels.neural._loops cimport Loops, Scratch
 from nplm._kernels.neural._solvers cimport Parameter, Solver, Step
 
@@ -21,7 +22,7 @@ cdef class Activations:
 cdef class Inputs:
     """From the words of a context to x."""
 
-    cdef Parameter C
+    cdef Features features
     cdef void forward(self, Activations at, Py_ssize_t K) noexcept nogil
     cdef void backward(
         self, Activations at, Py_ssize_t K, Solver solver,

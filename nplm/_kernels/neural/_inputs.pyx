@@ -5,6 +5,7 @@ Step 1(a) of section 3.2, and 2(d) on the way back.
 
 from libc.string cimport memcpy, memset
 
+from nplm._kernels.neural._features cimport Features
 from nplm._kernels.neural._loops cimport Scratch, Tier, round_up
 from nplm._kernels.neural._solvers cimport Parameter, Solver, Step
 
@@ -59,12 +60,12 @@ cdef class Inputs:
 
     Parameters
     ----------
-    C : Parameter
-        Features of all words, (n_words, m).
+    features : Features
+        Those of all words.
     """
 
-    def __cinit__(self, Parameter C, *args, **kwargs):
-        self.C = C
+    def __cinit__(self, Features features, *args, **kwargs):
+        self.features = features
 
     cdef void forward(self, Activations at, Py_ssize_t K) noexcept nogil:
         """Fill x for the contexts of K examples."""
@@ -82,36 +83,37 @@ cdef class Concatenation(Inputs):
 
     Parameters
     ----------
-    C : Parameter
-        Features of all words, (n_words, m).
+    features : Features
+        Those of all words.
     n_window : int
         Words of the window, n - 1.
     """
 
-    def __cinit__(self, Parameter C, Py_ssize_t n_window, *args, **kwargs):
+    def __cinit__(self, Features features, Py_ssize_t n_window, *args, **kwargs):
         self.n_window = n_window
 
     cdef void forward(self, Activations at, Py_ssize_t K) noexcept nogil:
-        cdef Py_ssize_t size = self.C.columns * at.itemsize, i, k
+        cdef Py_ssize_t size = self.features.m * at.itemsize, i, k
         cdef char *x = <char *>at.x
         cdef const int *words
         for k in range(K):
             words = at.contexts + k * at.n_context
             for i in range(self.n_window):
                 memcpy(x + k * at.n_inputs * at.itemsize + i * size,
-                       <char *>self.C.values + words[i] * size, size)
+                       self.features.of(words[i]), size)
 
     cdef void backward(
         self, Activations at, Py_ssize_t K, Solver solver, const Step *step,
     ) noexcept nogil:
-        cdef Py_ssize_t size = self.C.columns * at.itemsize, i, k
+        cdef Py_ssize_t size = self.features.m * at.itemsize, i, k
         cdef char *dx = <char *>at.dx
         cdef const int *words
         for k in range(K):
             words = at.contexts + k * at.n_context
             for i in range(self.n_window):
-                solver.feature(
-                    step, words[i], dx + k * at.n_inputs * at.itemsize + i * size)
+                self.features.follow(
+                    solver, step, words[i],
+                    dx + k * at.n_inputs * at.itemsize + i * size)
 
 
 cdef inline double number(void *numbers, Py_ssize_t i, Py_ssize_t itemsize) noexcept nogil:
@@ -128,8 +130,8 @@ cdef class DistantAverages(Concatenation):
 
     Parameters
     ----------
-    C : Parameter
-        Features of all words, (n_words, m).
+    features : Features
+        Those of all words.
     n_window : int
         Words of the window, n - 1.
     P : Parameter
@@ -139,14 +141,15 @@ cdef class DistantAverages(Concatenation):
     """
 
     def __cinit__(
-        self, Parameter C, Py_ssize_t n_window, Parameter P, Scratch scratch, *args,
+        self, Features features, Py_ssize_t n_window, Parameter P, Scratch scratch,
+        *args,
     ):
         self.P = P
         self.dP = scratch.numbers(P.rows * P.columns)
-        self.dC = scratch.numbers(C.columns)
+        self.dC = scratch.numbers(features.m)
 
     cdef void forward(self, Activations at, Py_ssize_t K) noexcept nogil:
-        cdef Py_ssize_t m = self.C.columns, size = m * at.itemsize, i, j, k
+        cdef Py_ssize_t m = self.features.m, size = m * at.itemsize, i, j, k
         cdef Py_ssize_t n_distant = self.P.columns
         cdef const int *words
         cdef char *average
@@ -159,13 +162,13 @@ cdef class DistantAverages(Concatenation):
                     + (self.n_window + j) * size)
                 memset(average, 0, size)
                 for i in range(n_distant):
-                    at.loops.add(average, <char *>self.C.values + words[i] * size, m,
+                    at.loops.add(average, self.features.of(words[i]), m,
                                  number(self.P.values, j * n_distant + i, at.itemsize))
 
     cdef void backward(
         self, Activations at, Py_ssize_t K, Solver solver, const Step *step,
     ) noexcept nogil:
-        cdef Py_ssize_t m = self.C.columns, size = m * at.itemsize, i, j, k
+        cdef Py_ssize_t m = self.features.m, size = m * at.itemsize, i, j, k
         cdef Py_ssize_t n_averages = self.P.rows, n_distant = self.P.columns
         cdef const int *words
         cdef char *slopes
@@ -179,8 +182,7 @@ cdef class DistantAverages(Concatenation):
                     <char *>at.dx + k * at.n_inputs * at.itemsize
                     + (self.n_window + j) * size)
                 for i in range(n_distant):
-                    slope = at.loops.dot(
-                        slopes, <char *>self.C.values + words[i] * size, m)
+                    slope = at.loops.dot(slopes, self.features.of(words[i]), m)
                     if at.itemsize == 4:
                         (<float *>self.dP)[j * n_distant + i] += <float>slope
                     else:
@@ -195,5 +197,5 @@ cdef class DistantAverages(Concatenation):
                 for j in range(n_averages):
                     at.loops.add(self.dC, slopes + j * size, m,
                                  number(self.P.values, j * n_distant + i, at.itemsize))
-                solver.feature(step, words[i], self.dC)
+                self.features.follow(solver, step, words[i], self.dC)
         solver.vector(step, self.P, self.dP)

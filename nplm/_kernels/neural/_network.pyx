@@ -77,7 +77,8 @@ def train(
             if phases & FORWARD:
                 if leads:
                     take_windows(at, X, y, index, start, K)
-                    solver.visit(solver.C, at.contexts, K * at.n_context)
+                    team.inputs.features.visit(
+                        solver, at.contexts, K * at.n_context)
                     team.inputs.forward(at, K)
                     team.hidden.forward(at, K)
                     first.begin(K)
@@ -100,7 +101,7 @@ def train(
                 first.end(K)
                 team.hidden.backward(at, K, solver, &step)
                 team.inputs.backward(at, K, solver, &step)
-                solver.end_features(&step)
+                team.inputs.features.end(solver, &step)
                 lock_release(team.lock)
                 team.loss += first.loss(team.totals, team.n_totals, K)
                 solver.advance(&step)
@@ -173,4 +174,38 @@ def probabilities(
                 else:
                     team.loops.scale(
                         row, n_words, 1 / team.loops.exp_row(row, n_words, &high))
+            start += K
+
+
+def candidates(
+    Team team, const int[:, :] X, const Py_ssize_t[::1] index, const int[:, :] words,
+    double[:, ::1] out, *, bint normalize,
+):
+    """Fill ``out[i]`` with log-probabilities of ``words[i]`` after window ``index[i]``.
+
+    Without `normalize` with their logits, at a cost that does not depend on the size
+    of the vocabulary: the output rows of other words are not read.
+
+    Equivalent to ``reference.neural.candidates``.
+    """
+    cdef Output output = team.outputs[0]
+    cdef Activations at = team.at
+    cdef Py_ssize_t n = len(index), start = 0, K, j, k
+    cdef double total
+    check_windows(team, X, index)
+    if words.shape[0] != n or out.shape[0] != n or out.shape[1] != words.shape[1]:
+        raise ValueError(f"no room for {words.shape[1]} candidates of {n} windows")
+    with nogil:
+        while start < n:
+            K = min(at.batch_size, n - start)
+            take_windows(at, X, None, index, start, K)
+            team.inputs.forward(at, K)
+            team.hidden.forward(at, K)
+            output.begin(K)
+            if normalize:
+                output.forward(K, NULL)
+            for k in range(K):
+                total = output.own.high[k] + log(output.own.sum[k]) if normalize else 0
+                for j in range(words.shape[1]):
+                    out[start + k, j] = output.logit(k, words[start + k, j]) - total
             start += K

@@ -25,6 +25,7 @@ cdef class Output:
     cdef void *slopes         # dL/dz of these words, to be added up over members
     cdef void begin(self, Py_ssize_t K) noexcept nogil
     cdef void forward(self, Py_ssize_t K, void *logits) noexcept nogil
+    cdef double logit(self, Py_ssize_t k, int word) noexcept nogil
     cdef void combine(
         self, const Totals *parts, int n_parts, Py_ssize_t K) noexcept nogil
     cdef void backward(

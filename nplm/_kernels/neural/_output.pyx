@@ -5,7 +5,7 @@ rows are shared out, each member of a team has some of them; the totals of its w
 and dL/dz are all that members need to bring together.
 """
 
-from libc.math cimport exp, log
+from libc.math cimport NAN, exp, log
 from libc.string cimport memcpy, memset
 
 from nplm._kernels.neural._inputs cimport Activations
@@ -60,6 +60,13 @@ cdef class Output:
 
         In scoring `logits`, (K, n_words), is filled with them unless it is NULL.
         """
+
+    cdef double logit(self, Py_ssize_t k, int word) noexcept nogil:
+        """Logit of one word after example k, in scoring, once `begin` is done.
+
+        Kinds that cannot say leave it: nobody asks them (``logits_are_single``).
+        """
+        return NAN
 
     cdef void combine(
         self, const Totals *parts, int n_parts, Py_ssize_t K,

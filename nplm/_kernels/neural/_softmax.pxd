@@ -1,3 +1,4 @@
+from nplm._kernels.neural._features cimport Gatherer
 from nplm._kernels.neural._output cimport Rows
 from nplm._kernels.neural._products cimport Products
 from nplm._kernels.neural._solvers cimport Solver, Step
@@ -16,3 +17,7 @@ cdef class Softmax(Rows):
     cdef double row_max       # of one example
     cdef void forward_one(self) noexcept nogil
     cdef void backward_one(self, Solver solver, const Step *step) noexcept nogil
+
+
+cdef class TiedSoftmax(Softmax):
+    cdef Gatherer gatherer

@@ -14,6 +14,7 @@ from libc.math cimport INFINITY, exp
 from libc.string cimport memset
 
 from nplm._kernels.neural._inputs cimport Activations
+from nplm._kernels.neural._features cimport Gatherer
 from nplm._kernels.neural._loops cimport Scratch, Tier
 from nplm._kernels.neural._output cimport Rows
 from nplm._kernels.neural._products cimport Bfloat16Products, Products
@@ -128,6 +129,18 @@ cdef class Softmax(Rows):
                 <char *>self.tile_sum + tile * self.wide * size, self.factor, K,
                 self.own.sum)
 
+    cdef double logit(self, Py_ssize_t k, int word) noexcept nogil:
+        """Equivalent to ``E[word - first] @ z[k]``; never of bfloat16."""
+        cdef void *row = self.row_of(word - self.first)
+        cdef void *z = <char *>self.z + k * self.stride * self.itemsize
+        cdef double wide
+        cdef float narrow
+        if self.itemsize == sizeof(double):
+            self.loops.row_dots(row, 1, self.stride, z, &wide)
+            return wide
+        self.loops.row_dots(row, 1, self.stride, z, &narrow)
+        return narrow
+
     cdef void forward_one(self) noexcept nogil:
         """`forward` to train on one example: each row of E is read once."""
         cdef Py_ssize_t start = self.start_row, size = self.itemsize
@@ -194,3 +207,25 @@ cdef class Softmax(Rows):
                     step, self.E, self.row + start, stop - start, self.z,
                     <char *>self.p + start * size, self.keep, self.slopes, self.memory)
                 stop = start
+
+
+cdef class TiedSoftmax(Softmax):
+    """A softmax whose weights are the features of the words: y = b + C s.
+
+    Equivalent to ``reference.neural.softmax`` with E = [C | b].
+
+    Parameters
+    ----------
+    *args, **options
+        Of `Softmax`.
+    gatherer : Gatherer or None
+        Who takes the gradients of C and b; None to score.
+    """
+
+    def __cinit__(self, *args, Gatherer gatherer, **options):
+        self.gatherer = gatherer
+
+    cdef void backward(
+        self, Py_ssize_t K, Solver solver, const Step *step,
+    ) noexcept nogil:
+        Softmax.backward(self, K, self.gatherer, step)

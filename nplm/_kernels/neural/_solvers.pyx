@@ -96,8 +96,8 @@ cdef class Solver:
         Whose loops.
     clock : Clock
         Of all threads that train.
-    C : Parameter
-        The features, of which an update meets few.
+    C : Parameter or None
+        The features, where each word's are learned by themselves.
     learning_rate_init, learning_rate_decay, alpha : float
         e_0, r, and the weight decay.
     """
@@ -314,7 +314,8 @@ cdef class Adam(Solver):
         double epsilon, **kwargs,
     ):
         self.beta_1, self.beta_2, self.epsilon = beta_1, beta_2, epsilon
-        self.gradient_C = scratch.numbers(self.C.rows * self.C.columns)
+        if self.C is not None:
+            self.gradient_C = scratch.numbers(self.C.rows * self.C.columns)
         self.gradient = scratch.numbers(largest)
 
     cdef Step step(self, Py_ssize_t K) noexcept nogil:

@@ -97,7 +97,8 @@ static const Bfloat16 bfloat16_plain = {
     pack_rows_plain, pack_columns_plain, pack_pairs_plain, pack_scaled_plain,
     product_plain};
 
-#if defined(NPLM_X86_TIERS) && __GNUC__ >= 11 /* the first that knows AMX */
+/* The first GCC that knows AMX is 11. */
+#if defined(NPLM_X86_TIERS) && (defined(__clang__) || __GNUC__ >= 11)
 #define NPLM_X86_BFLOAT16
 #include <cpuid.h>
 #include <immintrin.h>
@@ -106,13 +107,11 @@ static const Bfloat16 bfloat16_plain = {
 #include <unistd.h>
 #endif
 
-#pragma GCC push_options
-#pragma GCC target("avx512f,avx512dq,avx512bw,avx512vl,avx512bf16,avx2,fma")
+FOR_TARGET("avx512f,avx512dq,avx512bw,avx512vl,avx512bf16,avx2,fma")
 #include "bfloat16_avx512.h"
-#pragma GCC pop_options
+END_TARGET
 
-#pragma GCC push_options
-#pragma GCC target("amx-tile,amx-bf16,avx512f,avx512dq,avx512bw,avx512vl,avx2,fma")
+FOR_TARGET("amx-tile,amx-bf16,avx512f,avx512dq,avx512bw,avx512vl,avx2,fma")
 typedef struct {
   uint8_t palette, start_row, reserved[14];
   uint16_t bytes_a_row[16];
@@ -130,7 +129,7 @@ static const TileConfiguration whole_tiles = {
 #define TILE_PRODUCT(c, a, b) _tile_dpbf16ps(c, a, b)
 #define TILES_END _tile_release();
 #include "bfloat16_tiles.h"
-#pragma GCC pop_options
+END_TARGET
 
 static const Bfloat16 bfloat16_amx = {
     pack_rows_avx512, pack_columns_avx512, pack_pairs_avx512, pack_scaled_avx512,

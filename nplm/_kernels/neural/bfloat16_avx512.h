@@ -4,7 +4,6 @@
  * arithmetic of float32's. Blocks of 12 x 2 vectors, as there.
  */
 
-#define UNROLL _Pragma("GCC unroll 16")
 #define AHEAD 1024 /* floats: what is packed comes from memory, or far caches */
 
 /* (low, high) interleaved */
@@ -61,28 +60,11 @@ static void pack_scaled_avx512(const float *from, int64_t rows, int64_t columns,
     }
 }
 
-/* Transpose 16 vectors of 16 pairs: exchange halves of blocks of 2, 4, 8, 16. */
-INLINE void transpose_pairs(__m512i v[16]) {
-  typedef int32_t vector __attribute__((vector_size(64)));
-  const vector lane = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
-  UNROLL for (int size = 1; size < 16; size *= 2) {
-    vector second = (lane & size) != 0;  /* -1 in the second half of a block */
-    vector to_upper = lane ^ (second & (size | 16));
-    vector to_lower = lane ^ (second & 16) ^ (~second & size);
-    UNROLL for (int i = 0; i < 16; i++) {
-      if (i & size) continue;
-      vector upper = (vector)v[i], lower = (vector)v[i + size];
-      v[i] = (__m512i)__builtin_shuffle(upper, lower, to_upper);
-      v[i + size] = (__m512i)__builtin_shuffle(upper, lower, to_lower);
-    }
-  }
-}
-
 static void pack_columns_avx512(const float *from, int64_t stride, int64_t rows,
                                 int64_t columns, bf16 *to, int64_t to_stride) {
   for (int64_t r = 0; r < rows; r += 32)
     for (int64_t c = 0; c < columns; c += 16) {
-      __m512i v[16];
+      vec_avx512 v[16]; /* of 16 pairs */
       UNROLL for (int i = 0; i < 16; i++) {
         int64_t at = r + 2 * i;
         __m512 low = _mm512_setzero_ps(), high = low;
@@ -90,11 +72,11 @@ static void pack_columns_avx512(const float *from, int64_t stride, int64_t rows,
         __builtin_prefetch(from + (at + 33) * stride + c);
         if (at < rows) low = _mm512_loadu_ps(from + at * stride + c);
         if (at + 1 < rows) high = _mm512_loadu_ps(from + (at + 1) * stride + c);
-        v[i] = pair_bf16(low, high);
+        v[i] = (vec_avx512)pair_bf16(low, high);
       }
-      transpose_pairs(v);
+      exchange_avx512(v);
       UNROLL for (int i = 0; i < 16; i++) {
-        _mm512_storeu_si512(to + (c + i) * to_stride + r, v[i]);
+        _mm512_storeu_ps(to + (c + i) * to_stride + r, v[i]);
       }
     }
 }
@@ -159,5 +141,4 @@ static const Bfloat16 bfloat16_avx512 = {
     pack_rows_avx512, pack_columns_avx512, pack_pairs_avx512, pack_scaled_avx512,
     product_avx512};
 
-#undef UNROLL
 #undef AHEAD

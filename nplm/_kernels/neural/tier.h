@@ -4,6 +4,7 @@
  *   TIER(name)   the function's name in this instruction set and type
  *   REAL, INT    float and int32_t, or double and int64_t
  *   WIDTH        numbers in a vector
+ *   LANES(f, x)  f(0, x), f(1, x), ... for the numbers of a vector
  *   ROWS         rows of a register block: ROWS x 2 accumulators, the two
  *                vectors that meet them and a broadcast fill the registers
  *   ABREAST      rows updated at once when there is one example
@@ -23,7 +24,21 @@ typedef REAL TIER(uvec) __attribute__((vector_size(sizeof(REAL) * WIDTH),
 #define LOAD(p) ((VEC) * (const TIER(uvec) *)(p))
 #define STORE(p, v) (*(TIER(uvec) *)(p) = (TIER(uvec))(v))
 #define SPLAT(x) ((REAL)(x) - (VEC){})
-#define UNROLL _Pragma("GCC unroll 16")
+
+/* `count` numbers, where a whole vector may be too many; zeros fill it up. */
+INLINE VEC TIER(load_some)(const REAL *from, int64_t count) {
+  if (count >= WIDTH) return LOAD(from);
+  VEC v = (VEC){};
+  memcpy(&v, from, count * sizeof(REAL));
+  return v;
+}
+
+INLINE void TIER(store_some)(REAL *to, VEC v, int64_t count) {
+  if (count >= WIDTH)
+    STORE(to, v);
+  else
+    memcpy(to, &v, count * sizeof(REAL));
+}
 
 INLINE VEC TIER(max)(VEC a, VEC b) {
   IVEC mask = a > b;
@@ -244,21 +259,23 @@ static void TIER(exp_differences)(const void *high_, const double *maximum,
 
 #if WIDTH > 4
 #define TRANSPOSES
-/* v[i][j] = v[j][i] */
-INLINE void TIER(exchange)(VEC *v) {
-  const IVEC lane = LANES_FROM_0;
-  /* Exchange the halves of blocks of 2, then 4, ... rows and columns. */
-  UNROLL for (int size = 1; size < WIDTH; size *= 2) {
-    IVEC second = (lane & size) != 0; /* -1 in the second half of a block */
-    IVEC to_upper = lane ^ (second & (size | WIDTH));
-    IVEC to_lower = lane ^ (second & WIDTH) ^ (~second & size);
-    UNROLL for (int i = 0; i < WIDTH; i++) {
-      if (i & size) continue;
-      VEC upper = v[i], lower = v[i + size];
-      v[i] = __builtin_shuffle(upper, lower, to_upper);
-      v[i + size] = __builtin_shuffle(upper, lower, to_lower);
-    }
+#define TO_UPPER(lane, size) ((lane) & (size) ? ((lane) ^ (size)) + WIDTH : (lane))
+#define TO_LOWER(lane, size) ((lane) & (size) ? (lane) + WIDTH : (lane) ^ (size))
+#define EXCHANGE_HALVES(size)                                     \
+  UNROLL for (int i = 0; i < WIDTH; i++) {                        \
+    if (i & (size)) continue;                                     \
+    VEC upper = v[i], lower = v[i + (size)];                      \
+    v[i] = SHUFFLE(IVEC, upper, lower, LANES(TO_UPPER, size));          \
+    v[i + (size)] = SHUFFLE(IVEC, upper, lower, LANES(TO_LOWER, size)); \
   }
+/* v[i][j] = v[j][i]: exchange the halves of blocks of 2, 4, ... rows and columns. */
+INLINE void TIER(exchange)(VEC *v) {
+  EXCHANGE_HALVES(1)
+  EXCHANGE_HALVES(2)
+  EXCHANGE_HALVES(4)
+#if WIDTH > 8
+  EXCHANGE_HALVES(8)
+#endif
 }
 #endif
 
@@ -342,13 +359,11 @@ static void TIER(tanh)(void *values_, int64_t n) {
   REAL *values = values_;
 #ifdef REAL_IS_FLOAT
   for (int64_t i = 0; i < n; i += WIDTH) {
-    VEC v = (VEC){};
-    int64_t count = n - i < WIDTH ? n - i : WIDTH;
-    memcpy(&v, values + i, count * sizeof(REAL));
+    VEC v = TIER(load_some)(values + i, n - i);
     IVEC sign = (IVEC)v & INT32_MIN;
     VEC e = TIER(exp_negative)((VEC)((IVEC)v | INT32_MIN) * 2.0f);
     v = (VEC)((IVEC)((1.0f - e) / (1.0f + e)) | sign);
-    memcpy(values + i, &v, count * sizeof(REAL));
+    TIER(store_some)(values + i, v, n - i);
   }
 #else
   for (int64_t i = 0; i < n; i++) values[i] = tanh(values[i]);
@@ -382,30 +397,35 @@ static void TIER(forward_column)(const void *E_, int64_t rows, int64_t stride,
   const REAL *E = E_, *z = z_;
   REAL *logits = logits_;
 #ifdef TRANSPOSES
+  REAL corner[WIDTH * WIDTH] = {0}; /* what is left of E, to read it as a whole block */
   for (int64_t r = 0; r < rows; r += WIDTH) {
     const REAL *row = E + r * stride;
     int64_t n_rows = rows - r < WIDTH ? rows - r : WIDTH;
     VEC sum = (VEC){};
     for (int64_t d = 0; d < n_outputs; d += WIDTH) {
       int64_t depth = n_outputs - d < WIDTH ? n_outputs - d : WIDTH;
+      const REAL *from = row + d;
+      int64_t step = stride;
+      if (n_rows < WIDTH || depth < WIDTH) {
+        for (int i = 0; i < n_rows; i++)
+          memcpy(corner + i * WIDTH, from + i * stride, depth * sizeof(REAL));
+        from = corner, step = WIDTH;
+      }
       VEC v[WIDTH];
-      if (n_rows == WIDTH && depth == WIDTH) {
-        UNROLL for (int i = 0; i < WIDTH; i++) {
-          __builtin_prefetch(row + (WIDTH + i) * stride + d);
-          v[i] = LOAD(row + i * stride + d);
-        }
-        TIER(exchange)(v);
+      UNROLL for (int i = 0; i < WIDTH; i++) {
+        __builtin_prefetch(row + (WIDTH + i) * stride + d);
+        v[i] = LOAD(from + i * step);
+      }
+      TIER(exchange)(v);
+      if (depth == WIDTH) {
         UNROLL for (int i = 0; i < WIDTH; i++) sum += v[i] * SPLAT(z[d + i]);
       } else {
-        for (int i = 0; i < WIDTH; i++) {
-          v[i] = (VEC){};
-          if (i < n_rows) memcpy(&v[i], row + i * stride + d, depth * sizeof(REAL));
+        UNROLL for (int i = 0; i < WIDTH; i++) {
+          if (i < depth) sum += v[i] * SPLAT(z[d + i]);
         }
-        TIER(exchange)(v);
-        for (int i = 0; i < depth; i++) sum += v[i] * SPLAT(z[d + i]);
       }
     }
-    memcpy(logits + r, &sum, n_rows * sizeof(REAL));
+    TIER(store_some)(logits + r, sum, n_rows);
   }
 #else
   for (int64_t r = 0; r < rows; r += 8) {
@@ -518,7 +538,7 @@ static void TIER(tanh_factors)(void *values_, int64_t n) {
 #ifdef REAL_IS_FLOAT
     VEC x = (VEC)((IVEC)v | INT32_MIN) * 2.0f; /* -2 |v| */
     VEC e = TIER(exp_negative)(TIER(max)(SPLAT(-42.0f), x));
-    IVEC mask = v < 0.0f;
+    IVEC mask = v < SPLAT(0);
     v = (VEC)(((IVEC)(1.0f / e) & mask) | ((IVEC)e & ~mask));
 #else
     for (int lane = 0; lane < WIDTH; lane++) {
@@ -633,32 +653,19 @@ static void TIER(adam)(void *values_, const void *gradient_, void *first_,
   REAL *values = values_, *first = first_, *second = second_;
   const REAL *gradient = gradient_, *keep = keep_;
   for (int64_t i = 0; i < n; i += WIDTH) {
-    int64_t count = n - i < WIDTH ? n - i : WIDTH;
-    VEC v = (VEC){}, g = (VEC){}, m = (VEC){}, s = (VEC){}, k = SPLAT(keep[0]), root;
-    if (count == WIDTH) {
-      v = LOAD(values + i), g = LOAD(gradient + i);
-      m = LOAD(first + i), s = LOAD(second + i);
-      if (keep_each) k = LOAD(keep + i);
-    } else {
-      memcpy(&v, values + i, count * sizeof(REAL));
-      memcpy(&g, gradient + i, count * sizeof(REAL));
-      memcpy(&m, first + i, count * sizeof(REAL));
-      memcpy(&s, second + i, count * sizeof(REAL));
-      if (keep_each) memcpy(&k, keep + i, count * sizeof(REAL));
-    }
+    VEC v = TIER(load_some)(values + i, n - i);
+    VEC g = TIER(load_some)(gradient + i, n - i);
+    VEC m = TIER(load_some)(first + i, n - i);
+    VEC s = TIER(load_some)(second + i, n - i);
+    VEC k = keep_each ? TIER(load_some)(keep + i, n - i) : SPLAT(keep[0]);
+    VEC root = (VEC){};
     m = m * (REAL)by->beta_1 + g * (REAL)(1 - by->beta_1);
     s = s * (REAL)by->beta_2 + g * g * (REAL)(1 - by->beta_2);
     for (int lane = 0; lane < WIDTH; lane++) root[lane] = SQUARE_ROOT(s[lane]);
     v = v * k + m * (REAL)by->rate / (root + (REAL)by->epsilon);
-    if (count == WIDTH) {
-      STORE(values + i, v);
-      STORE(first + i, m);
-      STORE(second + i, s);
-    } else {
-      memcpy(values + i, &v, count * sizeof(REAL));
-      memcpy(first + i, &m, count * sizeof(REAL));
-      memcpy(second + i, &s, count * sizeof(REAL));
-    }
+    TIER(store_some)(values + i, v, n - i);
+    TIER(store_some)(first + i, m, n - i);
+    TIER(store_some)(second + i, s, n - i);
   }
 }
 
@@ -677,7 +684,6 @@ static const Loops TIER(loops) = {
 #undef LOAD
 #undef STORE
 #undef SPLAT
-#undef UNROLL
 #undef ZERO_BLOCK
 #undef ADD_PRODUCT
 #undef COVER
@@ -685,6 +691,9 @@ static const Loops TIER(loops) = {
 #undef WIDTH
 #undef ROWS
 #undef ABREAST
-#undef LANES_FROM_0
+#undef LANES
 #undef TRANSPOSES
 #undef RECIPROCAL
+#undef TO_UPPER
+#undef TO_LOWER
+#undef EXCHANGE_HALVES

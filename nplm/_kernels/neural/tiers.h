@@ -5,12 +5,17 @@
 #include <float.h>
 #include <math.h>
 
+#include "compilers.h"
 #include "loops.h"
-
-#define INLINE static inline __attribute__((always_inline))
 
 /* Bytes of a matrix that a processor's last cache is likely to hold. */
 #define LARGEST_IN_CACHE (1 << 25)
+
+#define LANES_4(f, x) f(0, x), f(1, x), f(2, x), f(3, x)
+#define LANES_8(f, x) LANES_4(f, x), f(4, x), f(5, x), f(6, x), f(7, x)
+#define LANES_16(f, x)                                                       \
+  LANES_8(f, x), f(8, x), f(9, x), f(10, x), f(11, x), f(12, x), f(13, x),   \
+      f(14, x), f(15, x)
 
 /* Vectors never cross a function that is not inlined: no ABI to warn about. */
 #pragma GCC diagnostic ignored "-Wpsabi"
@@ -35,30 +40,28 @@
 #define ABREAST 4
 #include "tier.h"
 
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+#ifdef __x86_64__
 #define NPLM_X86_TIERS
 
-#pragma GCC push_options
-#pragma GCC target("avx2,fma")
+FOR_TARGET("avx2,fma")
 #define TIER(name) name##_avx2
 #define RECIPROCAL(d) __builtin_ia32_rcpps256(d)
 #define WIDTH 8
-#define LANES_FROM_0 {0, 1, 2, 3, 4, 5, 6, 7}
+#define LANES LANES_8
 #define ROWS 6
 #define ABREAST 4
 #include "tier.h"
-#pragma GCC pop_options
+END_TARGET
 
-#pragma GCC push_options
-#pragma GCC target("avx512f,avx512dq,avx512bw,avx512vl,avx2,fma")
+FOR_TARGET("avx512f,avx512dq,avx512bw,avx512vl,avx2,fma")
 #define TIER(name) name##_avx512
 #define RECIPROCAL(d) __builtin_ia32_rcp14ps512_mask(d, d, 0xffff)
 #define WIDTH 16
-#define LANES_FROM_0 {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}
+#define LANES LANES_16
 #define ROWS 12
 #define ABREAST 8
 #include "tier.h"
-#pragma GCC pop_options
+END_TARGET
 #endif
 
 #undef REAL
@@ -89,24 +92,22 @@
 #include "tier.h"
 
 #ifdef NPLM_X86_TIERS
-#pragma GCC push_options
-#pragma GCC target("avx2,fma")
+FOR_TARGET("avx2,fma")
 #define TIER(name) name##_double_avx2
 #define WIDTH 4
 #define ROWS 6
 #define ABREAST 4
 #include "tier.h"
-#pragma GCC pop_options
+END_TARGET
 
-#pragma GCC push_options
-#pragma GCC target("avx512f,avx512dq,avx512bw,avx512vl,avx2,fma")
+FOR_TARGET("avx512f,avx512dq,avx512bw,avx512vl,avx2,fma")
 #define TIER(name) name##_double_avx512
 #define WIDTH 8
-#define LANES_FROM_0 {0, 1, 2, 3, 4, 5, 6, 7}
+#define LANES LANES_8
 #define ROWS 12
 #define ABREAST 8
 #include "tier.h"
-#pragma GCC pop_options
+END_TARGET
 #endif
 
 #undef REAL

@@ -8,34 +8,37 @@ def backoff_prob(
     const float[::1] prob,
     const float[::1] bow,
     const int[:, :] X,
-    const int[:] y,
+    const int[:, :] words,
     int[::1] path,
-    double[::1] out,
+    double[:, :] out,
 ):
-    """Probability of each next word: the longest context that knows it decides.
+    """Probability of some words after each context: the longest that knows decides.
 
     The weights of the longer contexts multiply it. `path` is scratch of
     ``X.shape[1] + 1`` entries.
 
-    Equivalent to ``backoff_distribution(...); out[:] = rows[np.arange(len(y)), y]``.
+    Equivalent to ``backoff_distribution(...); out[:] = np.take_along_axis(rows,
+    words, axis=1)``.
     """
-    cdef Py_ssize_t row
-    cdef int depth, context, i
+    cdef Py_ssize_t row, j
+    cdef int longest, depth, context, i
     cdef double scale
     with nogil:
         for row in range(X.shape[0]):
-            depth = descend(tree, X, row, path)
-            scale = 1
-            i = -1
-            while depth > 0:
-                context = path[depth]
-                i = find_follower(tree, context, y[row])
-                if i >= 0:
-                    break
-                scale *= bow[context]
-                depth -= 1
-            # The root knows every word: the follower y is at index y.
-            out[row] = scale * prob[i if depth > 0 else y[row]]
+            longest = descend(tree, X, row, path)
+            for j in range(words.shape[1]):
+                depth = longest
+                scale = 1
+                i = -1
+                while depth > 0:
+                    context = path[depth]
+                    i = find_follower(tree, context, words[row, j])
+                    if i >= 0:
+                        break
+                    scale *= bow[context]
+                    depth -= 1
+                # The root knows every word: the follower w is at index w.
+                out[row, j] = scale * prob[i if depth > 0 else words[row, j]]
 
 
 def backoff_distribution(
@@ -69,6 +72,70 @@ def backoff_distribution(
                 context = path[level]
                 for i in range(tree.start[context], tree.start[context + 1]):
                     out[row, tree.words[i]] = scale * prob[i]
+
+
+def backoff_masses(
+    Tree tree,
+    const float[::1] prob,
+    const float[::1] bow,
+    const int[::1] parent,
+    const unsigned char[::1] chosen,
+    int first,
+    int last,
+    double[::1] mass,
+):
+    """Probability of all chosen words together, after contexts `first` to `last`.
+
+    Those that follow a context have probabilities of their own, and the others have
+    the shorter context's times the weight,
+
+        mass(c) = sum of P(w | c) over the chosen w that follow c
+                  + bow(c) (mass(c') - sum of P(w | c') over the same w).
+
+    `mass` has an entry for each context; those before `first` are filled already.
+
+    Equivalent to ``mass[first:last] = rows[:, chosen].sum(axis=1)``, where `rows` is
+    what ``backoff_distribution`` gives of these contexts.
+    """
+    cdef int c, i, j, shorter, word
+    cdef double own, below, scale
+    with nogil:
+        for c in range(first, last):
+            own = below = 0
+            for i in range(tree.start[c], tree.start[c + 1]):
+                word = tree.words[i]
+                if not chosen[word]:
+                    continue
+                own += prob[i]
+                # P(w | c'), up the tree to the root, which knows every word.
+                scale = 1
+                j = word
+                shorter = parent[c]
+                while shorter > 0:
+                    j = find_follower(tree, shorter, word)
+                    if j >= 0:
+                        break
+                    scale *= bow[shorter]
+                    shorter = parent[shorter]
+                    j = word
+                below += scale * prob[j]
+            # Rounding may leave less than nothing where all chosen words follow.
+            mass[c] = own if c == 0 else own + bow[c] * max(0.0, mass[parent[c]] - below)
+
+
+def longest_contexts(Tree tree, const int[:, :] X, int[::1] path, int[::1] out):
+    """Number of the longest context of the tree that ends each row.
+
+    `path` is scratch of ``X.shape[1] + 1`` entries.
+
+    Equivalent to ``find_contexts`` of ever fewer columns, until one is there.
+    """
+    cdef Py_ssize_t row
+    cdef int depth
+    with nogil:
+        for row in range(X.shape[0]):
+            depth = descend(tree, X, row, path)
+            out[row] = path[depth]
 
 
 def find_contexts(Tree tree, const int[:, :] X, int[::1] path, int[::1] out):

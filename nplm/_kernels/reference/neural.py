@@ -1,9 +1,9 @@
 """The network in plain NumPy: the same names as the kernels', and easy to read.
 
 This is the specification that the compiled kernels are tested against: the parts
-(`_inputs`, `_hidden`, `_softmax`, `_energy`, `_solvers`) and what puts them together
-(`_network`). `_products`, `_loops` and `_team` hold how it is done fast: what they
-compute is here within these.
+(`_features`, `_inputs`, `_hidden`, `_softmax`, `_energy`, `_solvers`) and what puts
+them together (`_network`). `_products`, `_loops` and `_team` hold how it is done fast:
+what they compute is here within these.
 """
 
 from __future__ import annotations
@@ -17,31 +17,42 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.floating]
 Rounding = Callable[[Array], Array]
+Rows = list[NDArray[np.intp] | slice]
 
 
 class Weights(NamedTuple):
     """Parameters, or their gradients: E = [U | W | b], W without direct connections.
 
-    With an H_next they are those of an energy: E = [v | b], or [b] and a v apart.
+    When tied, which an R says, E = [C | b] and there is no other C. Where words are
+    made of parts, C is what each has alone, and G the features of the parts. With an
+    H_next they are those of an energy: E = [v | b], or [b] and a v apart.
     """
 
-    C: Array
+    C: Array | None
     H: Array
     d: Array
     E: Array
     P: Array | None = None  # weights of distant words by position
+    R: Array | None = None  # projection to the features
+    G: Array | None = None
     H_next: Array | None = None  # hidden weights of the next word's features
     v: Array | None = None  # weights of an energy that all words share
     n_window: int = 0  # words of the window, n - 1
+    parts: Array | None = None  # (n_words, rows of G), what each word is made of
+    fixed: bool = False  # whether C stays as it is
 
     def arrays(self) -> list[Array]:
-        """Give those that are there."""
-        every = (self.C, self.H, self.d, self.E, self.P, self.H_next, self.v)
+        """Give those that are there and learned."""
+        C = None if self.fixed else self.C
+        every = (
+            C, self.H, self.d, self.E, self.P, self.R, self.G, self.H_next, self.v,
+        )  # fmt: skip
         return [array for array in every if array is not None]
 
     def decaying(self) -> list[Array]:
         """Give those that the weight decay falls on: no bias, and no P."""
-        every = (self.C, self.H, self.E[:, :-1], self.H_next, self.v)
+        C = None if self.fixed else self.C
+        every = (C, self.H, self.E[:, :-1], self.R, self.G, self.H_next, self.v)
         return [array for array in every if array is not None]
 
 
@@ -55,6 +66,35 @@ def bfloat16(values: Array) -> Array:
     bits = values.astype(np.float32).view(np.uint32)
     kept = (bits + np.uint32(0x7FFF) + (bits >> 16 & 1)) & np.uint32(0xFFFF0000)
     return kept.view(np.float32).astype(values.dtype)
+
+
+# -- features (_features) ----------------------------------------------------------
+
+
+def composed(own: Array, parts: Array, G: Array) -> Array:
+    """Features of words: what each has alone, and those of its parts, weighted."""
+    return own + parts @ G
+
+
+def features(weights: Weights) -> Array:
+    """Give C, by whichever kind the weights are of."""
+    own = weights.E[:, :-1] if weights.C is None else weights.C
+    if weights.parts is None or weights.G is None:
+        return own
+    return composed(own, weights.parts, weights.G)
+
+
+def rows_met(weights: Weights, X: NDArray[np.int32]) -> Rows:
+    """Give the rows of each array that an update meets.
+
+    All of them, but of composed features only those of words that it has, and of
+    their parts: Adam's moments of others wait.
+    """
+    rows: Rows = [slice(None)] * len(weights.arrays())
+    if weights.parts is not None and weights.C is not None:
+        words = np.unique(X).astype(np.intp)
+        rows[0], rows[-1] = words, np.unique(np.nonzero(weights.parts[words])[1])
+    return rows
 
 
 # -- inputs (_inputs) ------------------------------------------------------------
@@ -75,16 +115,17 @@ def distant_averages(C: Array, P: Array, X: NDArray[np.int32], n_window: int) ->
 
 def inputs(weights: Weights, X: NDArray[np.int32]) -> Array:
     """Give x, by whichever kind the weights are of."""
+    C = features(weights)
     if weights.P is None:
-        return concatenation(weights.C, X, weights.n_window)
-    return distant_averages(weights.C, weights.P, X, weights.n_window)
+        return concatenation(C, X, weights.n_window)
+    return distant_averages(C, weights.P, X, weights.n_window)
 
 
 def inputs_gradient(
     weights: Weights, X: NDArray[np.int32], dx: Array
 ) -> tuple[Array, Array | None]:
     """Carry dL/dx to C and P."""
-    C, P, n_window = weights.C, weights.P, weights.n_window
+    C, P, n_window = features(weights), weights.P, weights.n_window
     K, m = len(X), C.shape[1]
     dC, words = np.zeros_like(C), X[:, ::-1]
     np.add.at(dC, words[:, :n_window], dx[:, : n_window * m].reshape(K, n_window, m))
@@ -107,6 +148,11 @@ def tanh_layer(H: Array, d: Array, x: Array) -> Array:
 def linear_layer(H: Array, d: Array, x: Array) -> Array:
     """Give the sums of an energy's context: those of the next word come on top."""
     return d + x @ H.T
+
+
+def projection(R: Array, v: Array) -> Array:
+    """Give s, as many numbers as a word has features, from v = [a | x] or a."""
+    return v @ R.T
 
 
 # -- output units (_softmax) -------------------------------------------------------
@@ -136,7 +182,7 @@ def energies(weights: Weights, z: Array) -> tuple[Array, Array, Array]:
 
     A row of z is d + Hx of a context, and one of v a word's.
     """
-    assert weights.H_next is not None
+    assert weights.C is not None and weights.H_next is not None
     a = np.tanh(z[:, None] + weights.C @ weights.H_next.T)
     own, b = weights.E[:, :-1], weights.E[:, -1]
     v = own if weights.v is None else np.tile(weights.v, (len(b), 1))
@@ -145,7 +191,7 @@ def energies(weights: Weights, z: Array) -> tuple[Array, Array, Array]:
 
 def energy_gradients(weights: Weights, z: Array, g: Array) -> tuple[Weights, Array]:
     """Carry dL/dlogits, K rows of g, to what makes an energy; and to z."""
-    assert weights.H_next is not None
+    assert weights.C is not None and weights.H_next is not None
     _, a, v = energies(weights, z)
     ds = -g[:, :, None] * v * (1 - a**2)
     dG = ds.sum(axis=0)
@@ -174,8 +220,10 @@ class Solver:
         """Give the step now."""
         return self.learning_rate_init / (1 + self.learning_rate_decay * self.n_seen)
 
-    def update(self, weights: Weights, gradients: Weights, K: int) -> None:
-        """Follow the gradients, summed over K examples."""
+    def update(
+        self, weights: Weights, gradients: Weights, K: int, met: Rows | None = None
+    ) -> None:
+        """Follow the gradients, summed over K examples, of rows that they met."""
         raise NotImplementedError
 
     def decayed(self, weights: Weights, by: float) -> None:
@@ -188,8 +236,10 @@ class Solver:
 class SGD(Solver):
     """Gradients and weight decay are summed, so that the step is one example's."""
 
-    def update(self, weights: Weights, gradients: Weights, K: int) -> None:
-        """Follow the gradients, summed over K examples."""
+    def update(
+        self, weights: Weights, gradients: Weights, K: int, met: Rows | None = None
+    ) -> None:
+        """Follow the gradients, summed over K examples; elsewhere they are zeros."""
         rate = self.rate()
         self.decayed(weights, rate * self.alpha * K)
         for array, gradient in zip(weights.arrays(), gradients.arrays(), strict=True):
@@ -207,8 +257,10 @@ class Adam(Solver):
     n_updates: int = 0
     moments: list[tuple[Array, Array]] = field(default_factory=list)
 
-    def update(self, weights: Weights, gradients: Weights, K: int) -> None:
-        """Follow the gradients, summed over K examples."""
+    def update(
+        self, weights: Weights, gradients: Weights, K: int, met: Rows | None = None
+    ) -> None:
+        """Follow the gradients, summed over K examples, of rows that they met."""
         arrays, rate = weights.arrays(), self.rate()
         if not self.moments:
             self.moments = [(np.zeros_like(a), np.zeros_like(a)) for a in arrays]
@@ -216,13 +268,14 @@ class Adam(Solver):
         t = self.n_updates
         step = rate * np.sqrt(1 - self.beta_2**t) / (1 - self.beta_1**t)
         self.decayed(weights, rate * self.alpha)
-        for array, summed, (first, second) in zip(
-            arrays, gradients.arrays(), self.moments, strict=True
-        ):
-            gradient = summed / K
-            first += (1 - self.beta_1) * (gradient - first)
-            second += (1 - self.beta_2) * (gradient**2 - second)
-            array += step * first / (np.sqrt(second) + self.epsilon)
+        for array, summed, (first, second), rows in zip(
+            arrays, gradients.arrays(), self.moments,
+            met or [slice(None)] * len(arrays), strict=True,
+        ):  # fmt: skip
+            gradient = summed[rows] / K
+            first[rows] += (1 - self.beta_1) * (gradient - first[rows])
+            second[rows] += (1 - self.beta_2) * (gradient**2 - second[rows])
+            array[rows] += step * first[rows] / (np.sqrt(second[rows]) + self.epsilon)
         self.n_seen += K
 
 
@@ -241,7 +294,17 @@ def forward(
         z = linear_layer(weights.H, weights.d, x)
         return x, z, z, -energies(weights, z)[0]
     a = tanh_layer(weights.H, weights.d, x)
-    return x, a, *softmax(weights.E, a, x, rounded)
+    if weights.R is None:
+        return x, a, *softmax(weights.E, a, x, rounded)
+    s = projection(weights.R, projected(weights, a, x))
+    E = np.hstack([features(weights), weights.E[:, -1:]])
+    return x, a, *softmax(E, s, x, rounded)
+
+
+def projected(weights: Weights, a: Array, x: Array) -> Array:
+    """Give what is projected: a, or [a | x] with direct connections."""
+    assert weights.R is not None
+    return np.hstack([a, x]) if weights.R.shape[1] > a.shape[1] else a
 
 
 def gradients(
@@ -260,18 +323,30 @@ def gradients(
     if weights.H_next is not None:
         slopes, do = energy_gradients(weights, z, g)
         dC, dP = inputs_gradient(weights, X, do @ weights.H)
-        return total, slopes._replace(
-            C=slopes.C + dC, H=do.T @ x, d=do.sum(axis=0), P=dP
-        )
+        assert slopes.C is not None
+        dC += slopes.C
+        return total, slopes._replace(C=dC, H=do.T @ x, d=do.sum(axis=0), P=dP)
     g = rounded(g)
-    dz = g @ rounded(weights.E)
-    do = (1 - a**2) * dz[:, :h]
+    dE, dR, dG = g.T @ rounded(z), None, None
+    if weights.R is None:
+        dv = (g @ rounded(weights.E))[:, :-1]
+    else:
+        ds = g @ rounded(features(weights))
+        dR, dv = ds.T @ projected(weights, a, x), ds @ weights.R
+    do = (1 - a**2) * dv[:, :h]
     dx = do @ weights.H
-    if weights.E.shape[1] > h + 1:
-        dx += dz[:, h:-1]
+    if dv.shape[1] > h:
+        dx += dv[:, h:]
     dC, dP = inputs_gradient(weights, X, dx)
-    dE = g.T @ rounded(z)
-    return total, weights._replace(C=dC, H=do.T @ x, d=do.sum(axis=0), E=dE, P=dP)
+    if weights.R is not None:
+        dE[:, :-1] += dC
+        dC = dE[:, :-1]
+    if weights.parts is not None:
+        dG = weights.parts.T @ dC
+    return total, weights._replace(
+        C=None if weights.C is None else dC, H=do.T @ x, d=do.sum(axis=0), E=dE, P=dP,
+        R=dR, G=dG,
+    )  # fmt: skip
 
 
 def train(
@@ -288,7 +363,7 @@ def train(
     for start in range(0, len(index), batch_size):
         rows = index[start : start + batch_size]
         total, slopes = gradients(weights, X[rows], y[rows], rounded)
-        solver.update(weights, slopes, len(rows))
+        solver.update(weights, slopes, len(rows), rows_met(weights, X[rows]))
         loss -= total
     return loss
 
@@ -333,3 +408,16 @@ def probabilities(
     """Probabilities of all words after each context, or their natural logarithms."""
     log_p = log_softmax(forward(weights, X, rounded)[-1])
     return log_p if logarithm else np.exp(log_p)
+
+
+def candidates(
+    weights: Weights,
+    X: NDArray[np.int32],
+    words: NDArray[np.int32],
+    *,
+    normalize: bool,
+) -> Array:
+    """Natural-log probabilities of some words after each context, or their logits."""
+    logits = forward(weights, X)[-1]
+    scores = log_softmax(logits) if normalize else logits
+    return np.take_along_axis(scores, words, axis=1)

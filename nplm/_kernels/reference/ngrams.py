@@ -156,14 +156,43 @@ def backoff_prob(
     prob: NDArray[np.float32],
     bow: NDArray[np.float32],
     X: NDArray[np.int32],
-    y: NDArray[np.int32],
+    words: NDArray[np.int32],
     path: NDArray[np.int32],
     out: NDArray[np.float64],
 ) -> None:
-    """Probability of each next word given its context."""
+    """Probability of some words after each context."""
     rows = np.empty((len(X), tree.start[1]))
     backoff_distribution(tree, prob, bow, X, path, rows)
-    out[:] = rows[np.arange(len(y)), y]
+    out[:] = np.take_along_axis(rows, words, axis=1)
+
+
+def backoff_masses(
+    tree: Tree,
+    prob: NDArray[np.float32],
+    bow: NDArray[np.float32],
+    parent: NDArray[np.int32],
+    chosen: NDArray[np.uint8],
+    first: int,
+    last: int,
+    mass: NDArray[np.float64],
+) -> None:
+    """Probability of all chosen words together, after contexts `first` to `last`."""
+
+    def distribution(c: int) -> NDArray[np.float64]:
+        own = tree.own(c)
+        p = prob[own].astype(np.float64) if c == 0 else bow[c] * distribution(parent[c])
+        p[tree.words[own]] = prob[own]
+        return p
+
+    for c in range(first, last):
+        mass[c] = distribution(c)[chosen.astype(bool)].sum()
+
+
+def longest_contexts(
+    tree: Tree, X: NDArray[np.int32], path: NDArray[np.int32], out: NDArray[np.int32]
+) -> None:
+    """Find the longest context of the tree that ends each row."""
+    out[:] = [tree.contexts(x)[-1] for x in X]
 
 
 def relative_frequencies(

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
-
-from nplm.neural.hidden import NoHidden, Tanh
 
 __all__ = ["Output", "State"]
 
@@ -20,26 +18,35 @@ class Output:
     """Rows of E times z = [a | x | 1], or z = [a | 1] if not `direct`."""
 
     direct: bool
-    # Whether threads can have some of the rows each (section 3.2), and processes.
+    # Whether threads and processes can have some of the rows each (section 3.2).
     rows_are_shared: ClassVar[bool] = False
-    rows_are_spread: ClassVar[bool] = False
+    # Whether it learns the features of its words too: processes cannot share them.
+    rows_are_features: ClassVar[bool] = False
     # Whether an update visits few rows: the weight decay then comes to them lazily.
     rows_are_visited: ClassVar[bool] = False
-    # Whether an update visits few features, those of its contexts.
-    features_are_visited: ClassVar[bool] = True
+    # Whether its kernel gives the logit of any one word.
+    logits_are_single: ClassVar[bool] = False
 
     @property
     def weighted(self) -> bool:
-        """Whether the rows of E have weights of the hidden units."""
+        """Whether a row of E has weights of what comes from below, beside its bias."""
         return True
-
-    def hidden(self, n_hidden: int) -> Tanh:
-        """Give the hidden units that it takes."""
-        return Tanh(n_hidden) if n_hidden else NoHidden()
 
     def n_rows(self, n_words: int) -> int:
         """Rows of E, for so many words."""
         return n_words
+
+    def n_outcomes(self, n_words: int) -> int:
+        """Columns of its probabilities, for so many words in the contexts."""
+        return n_words
+
+    def of_few(self, n_outputs: int) -> Self:
+        """Give the same of `n_outputs` outcomes, others than the contexts' words."""
+        raise ValueError(
+            f"a short-list needs the plain softmax, which predicts as many words as "
+            f"it has rows, and {type(self).__name__} predicts all words: leave the "
+            "network's output at its default."
+        )
 
     def initial_biases(self, n_words: int, y: NDArray[np.int32]) -> NDArray[Any]:
         """Give the biases of all rows before training on next words `y`."""
@@ -67,6 +74,7 @@ class Output:
         tier: Any,
         scratch: Any,
         at: Any,
+        features: Any,
         trained: dict[str, Any],
         state: State,
         *,
@@ -82,6 +90,8 @@ class Output:
         ----------
         tier, scratch, at : Tier, Scratch, Activations
             The team's.
+        features : Features
+            Kernel of who owns those of the words.
         trained : dict of Parameter
             All parameters, by name.
         state : dict of ndarray

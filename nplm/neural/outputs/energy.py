@@ -11,7 +11,6 @@ from numpy.typing import DTypeLike, NDArray
 
 from nplm._kernels.neural import _energy
 from nplm._kernels.neural._team import block_starts
-from nplm.neural.hidden import Linear, Tanh
 from nplm.neural.outputs.base import Output, State
 from nplm.neural.parameters import random_normal
 
@@ -22,23 +21,19 @@ __all__ = ["Energy"]
 class Energy(Output):
     """Output units y = -(b + v . tanh(d + Hx)), x with the next word's features.
 
-    A row of E is [v | b] of a word with `target_weights`, else [b]. Processes cannot
-    have some of the rows each: each word's features are inputs too.
+    A row of E is [v | b] of a word with `target_weights`, else [b].
     """
 
     direct: bool = False
     target_weights: bool = False
     rows_are_shared: ClassVar[bool] = True
-    features_are_visited: ClassVar[bool] = False
+    rows_are_features: ClassVar[bool] = True
+    logits_are_single: ClassVar[bool] = True
 
     @property
     def weighted(self) -> bool:
         """Whether each word has a v of its own."""
         return self.target_weights
-
-    def hidden(self, n_hidden: int) -> Tanh:
-        """Give the sums of the context's part."""
-        return Linear(n_hidden)
 
     def initial_biases(self, n_words: int, y: NDArray[np.int32]) -> NDArray[Any]:
         """Give the energies of the (add-one) unigrams: with v = 0 they are all."""
@@ -65,6 +60,7 @@ class Energy(Output):
         tier: Any,
         scratch: Any,
         at: Any,
+        features: Any,
         trained: dict[str, Any],
         state: State,
         *,

@@ -1,0 +1,249 @@
+"""The features of the words, C: read by whoever needs them, learned in one place.
+
+Of each mini-batch, `visit` makes the rows that will be read what they are now, `follow`
+takes a gradient of one of them, and `end` lets what they are made of follow all.
+"""
+
+from libc.string cimport memcpy, memset
+
+from nplm._kernels.neural._loops cimport Scratch, Tier
+from nplm._kernels.neural._products cimport Products
+from nplm._kernels.neural._solvers cimport Parameter, Solver, Step
+
+
+cdef class Features:
+    """Each word's by itself, as the paper has them.
+
+    No twin: it is an array.
+
+    Parameters
+    ----------
+    tier : Tier
+        Whose loops.
+    C : Parameter
+        Features of all words, (n_words, m); more columns are not looked at.
+    m : int
+        Features of a word.
+    """
+
+    def __cinit__(self, Tier tier, Parameter C, Py_ssize_t m, *args, **kwargs):
+        self.loops, self.itemsize = tier.loops, tier.itemsize
+        self.C, self.m, self.size = C, m, C.columns * tier.itemsize
+
+    cdef void visit(self, Solver solver, const int *words, Py_ssize_t n) noexcept nogil:
+        """Bring these words up to date, before they are read; they may come often."""
+        solver.visit(self.C, words, n)
+
+    cdef void follow(
+        self, Solver solver, const Step *step, int word, const void *gradient,
+    ) noexcept nogil:
+        """Follow the gradient of a word that was visited; it may come often."""
+        solver.feature(step, word, gradient)
+
+    cdef void end(self, Solver solver, const Step *step) noexcept nogil:
+        """All gradients of the mini-batch have come."""
+        solver.end_features(step)
+
+
+cdef class Fixed(Features):
+    """Those that were given, whatever the examples say.
+
+    No twin: nothing happens.
+    """
+
+    cdef void visit(self, Solver solver, const int *words, Py_ssize_t n) noexcept nogil:
+        """They are as they were."""
+
+    cdef void follow(
+        self, Solver solver, const Step *step, int word, const void *gradient,
+    ) noexcept nogil:
+        """They stay as they are."""
+
+    cdef void end(self, Solver solver, const Step *step) noexcept nogil:
+        """Nothing has changed."""
+
+
+cdef class Composed(Features):
+    """A word's own, and those of what it is made of (section 5.2, item 4).
+
+    C(w) = own(w) + the sum over the parts f of w of weight(w, f) G(f). Of a mini-batch
+    the words that it has are made and change, and the parts of these.
+
+    Equivalent to ``reference.neural.composed``.
+
+    Parameters
+    ----------
+    tier, C, m
+        Of `Features`; C is written.
+    own : Parameter
+        What each word has alone, (n_words, columns of C).
+    G : Parameter
+        Features of the parts, (n_parts, m).
+    start : ndarray of intp, shape (n_words + 1,)
+        Where the parts of each word begin in the next two.
+    parts : ndarray of int32
+        Rows of G.
+    weights : ndarray of float64
+        What each counts.
+    scratch : Scratch
+        Where memory is taken.
+    most : int
+        Words of a mini-batch at most.
+    """
+
+    def __cinit__(
+        self, Tier tier, Parameter C, Py_ssize_t m, Parameter own, Parameter G,
+        const Py_ssize_t[::1] start, const int[::1] parts, const double[::1] weights,
+        Scratch scratch, *, Py_ssize_t most,
+    ):
+        cdef Py_ssize_t n_words = C.rows, n_parts = G.rows
+        self.own, self.G, self.arrays = own, G, (start, parts, weights)
+        if own.rows != n_words or own.columns != C.columns or G.columns != m:
+            raise ValueError("features of other shapes than those of their words")
+        if len(start) != n_words + 1 or len(parts) != len(weights):
+            raise ValueError(f"{len(start)} starts for {n_words} words")
+        self.start = &start[0]
+        self.parts = &parts[0] if len(parts) else NULL
+        self.weights = &weights[0] if len(parts) else NULL
+        most = min(most, n_words)
+        self.slot = <int *>scratch.bytes(n_words * sizeof(int))
+        self.slot_of_part = <int *>scratch.bytes(n_parts * sizeof(int))
+        self.words = <int *>scratch.bytes(most * sizeof(int))
+        self.parts_here = <int *>scratch.bytes(n_parts * sizeof(int))
+        memset(self.slot, 0xff, n_words * sizeof(int))
+        memset(self.slot_of_part, 0xff, n_parts * sizeof(int))
+        self.d_own = scratch.numbers(most * C.columns)
+        self.dG = scratch.numbers(n_parts * m)
+
+    cdef void note(self, int word) noexcept nogil:
+        """Give a word and its parts places in this mini-batch, once."""
+        cdef Py_ssize_t i
+        cdef int part
+        if self.slot[word] >= 0:
+            return
+        self.slot[word] = <int>self.n_words
+        self.words[self.n_words] = word
+        self.n_words += 1
+        for i in range(self.start[word], self.start[word + 1]):
+            part = self.parts[i]
+            if self.slot_of_part[part] < 0:
+                self.slot_of_part[part] = <int>self.n_parts
+                self.parts_here[self.n_parts] = part
+                self.n_parts += 1
+
+    cdef void forget(self) noexcept nogil:
+        """Take all places back."""
+        cdef Py_ssize_t i
+        for i in range(self.n_words):
+            self.slot[self.words[i]] = -1
+        for i in range(self.n_parts):
+            self.slot_of_part[self.parts_here[i]] = -1
+        self.n_words = self.n_parts = 0
+
+    cdef void make(self, Solver solver) noexcept nogil:
+        """Make C of the words that have places."""
+        cdef Py_ssize_t i, j, size = self.m * self.itemsize
+        cdef int word
+        cdef char *made
+        solver.visit(self.own, self.words, self.n_words)
+        solver.visit(self.G, self.parts_here, self.n_parts)
+        if self.C.values == self.own.values:  # they have no parts
+            return
+        for i in range(self.n_words):
+            word = self.words[i]
+            made = <char *>self.C.values + word * self.size
+            memcpy(made, <char *>self.own.values + word * self.size, self.size)
+            for j in range(self.start[word], self.start[word + 1]):
+                self.loops.add(made, <char *>self.G.values + self.parts[j] * size,
+                               self.m, self.weights[j])
+
+    cdef void visit(self, Solver solver, const int *words, Py_ssize_t n) noexcept nogil:
+        cdef Py_ssize_t i
+        self.forget()
+        for i in range(n):
+            self.note(words[i])
+        self.make(solver)
+
+    cdef void follow(
+        self, Solver solver, const Step *step, int word, const void *gradient,
+    ) noexcept nogil:
+        self.loops.add(<char *>self.d_own + self.slot[word] * self.size, gradient,
+                       self.m, 1)
+
+    cdef void end(self, Solver solver, const Step *step) noexcept nogil:
+        cdef Py_ssize_t i, j, size = self.m * self.itemsize
+        cdef int word
+        for i in range(self.n_words):
+            word = self.words[i]
+            for j in range(self.start[word], self.start[word + 1]):
+                self.loops.add(
+                    <char *>self.dG + self.slot_of_part[self.parts[j]] * size,
+                    <char *>self.d_own + i * self.size, self.m, self.weights[j])
+        solver.scattered(step, self.own, self.words, self.n_words, self.d_own)
+        solver.scattered(step, self.G, self.parts_here, self.n_parts, self.dG)
+        memset(self.d_own, 0, self.n_words * self.size)
+        memset(self.dG, 0, self.n_parts * size)
+
+
+cdef class Shared(Composed):
+    """Features that are the output's weights too: each update meets every word.
+
+    A row is [C | b | 0 ...]: the output's bias has a column of `own`, and no part.
+
+    Equivalent to ``reference.neural.composed``.
+
+    Parameters
+    ----------
+    *args, **kwargs
+        Of `Composed`, with ``most`` the number of words.
+    """
+
+    def __init__(self, *args, **kwargs):
+        cdef Py_ssize_t word
+        for word in range(self.C.rows):
+            self.note(<int>word)
+
+    cdef void visit(self, Solver solver, const int *words, Py_ssize_t n) noexcept nogil:
+        self.make(solver)
+
+
+cdef class Gatherer(Solver):
+    """Not a solver: it gathers the gradients of the output's rows for `Shared`.
+
+    Those of the inputs come later, and all are followed together.
+
+    No twin: functions hand each other gradients.
+
+    Parameters
+    ----------
+    *args, **kwargs
+        Of `Solver`.
+    features : Shared
+        Whose gradients they are.
+    """
+
+    def __cinit__(self, *args, Shared features, **kwargs):
+        self.features = features
+
+    cdef void begin_rows(
+        self, const Step *step, void *keep, Py_ssize_t n_outputs, Py_ssize_t stride,
+    ) noexcept nogil:
+        self.loops.fill(keep, stride, 1, 1)
+
+    cdef void tile(
+        self, const Step *step, Parameter E, Py_ssize_t first, Py_ssize_t rows, void *g,
+        Products products, void *keep, void *memory,
+    ) noexcept nogil:
+        products.update(
+            <char *>self.features.d_own + first * self.features.size, rows, g,
+            <Py_ssize_t>step.examples, 1, keep)
+
+    cdef void rows(
+        self, const Step *step, Parameter E, Py_ssize_t first, Py_ssize_t rows, void *z,
+        void *g, void *keep, void *dz, void *memory,
+    ) noexcept nogil:
+        cdef Py_ssize_t size = self.features.size
+        self.loops.row_updates(
+            <char *>E.values + first * size, rows, E.columns, z, g, 0, keep, dz)
+        self.loops.outer(g, rows, z, E.columns, 1,
+                         <char *>self.features.d_own + first * size, E.columns)

@@ -1,0 +1,25 @@
+/* What GCC (10 and newer) and clang (14 and newer) have under different names. */
+#ifndef NPLM_COMPILERS_H
+#define NPLM_COMPILERS_H
+
+#define INLINE static inline __attribute__((always_inline))
+#define NPLM_PRAGMA(text) _Pragma(#text)
+
+/* FOR_TARGET("avx2") ... END_TARGET: functions that may use those instructions.
+ * UNROLL for (...): no loop is left, and arrays that it goes over are registers.
+ * SHUFFLE(ivec, a, b, i, j, ...): numbers i, j, ... of a, then b, all of them constants;
+ * ivec is a vector of as many integers. */
+#ifdef __clang__
+#define FOR_TARGET(name) \
+  NPLM_PRAGMA(clang attribute push(__attribute__((target(name))), apply_to = function))
+#define END_TARGET NPLM_PRAGMA(clang attribute pop)
+#define UNROLL NPLM_PRAGMA(clang loop unroll(full))
+#define SHUFFLE(ivec, a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
+#else
+#define FOR_TARGET(name) NPLM_PRAGMA(GCC push_options) NPLM_PRAGMA(GCC target(name))
+#define END_TARGET NPLM_PRAGMA(GCC pop_options)
+#define UNROLL NPLM_PRAGMA(GCC unroll 16)
+#define SHUFFLE(ivec, a, b, ...) __builtin_shuffle(a, b, (ivec){__VA_ARGS__})
+#endif
+
+#endif

@@ -1,0 +1,155 @@
+"""Features of words that are known before a network learns its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import coo_array, csr_array, hstack
+from sklearn.utils._param_validation import validate_parameter_constraints
+from sklearn.utils.extmath import randomized_svd
+
+from nplm._checks import Whole, check_ids
+
+__all__ = ["aligned", "cooccurrence_embeddings"]
+
+SCALE = 0.1  # root of the mean square
+
+
+def aligned(
+    vocabulary: NDArray[Any],
+    words: Sequence[str],
+    vectors: ArrayLike,
+    rng: np.random.RandomState,
+) -> NDArray[np.float32]:
+    """Give the vector of each word of a vocabulary, drawn where there is none.
+
+    See `Vocabulary.embeddings`.
+    """
+    given = np.asarray(vectors, dtype=np.float64)
+    if given.ndim != 2 or len(given) != len(words):
+        raise ValueError(
+            f"vectors must have a row for each of the {len(words)} words, got shape "
+            f"{given.shape}."
+        )
+    bad = np.argwhere(~np.isfinite(given))
+    if len(bad):
+        row, column = bad[0].tolist()
+        raise ValueError(
+            f"vectors has {given[row, column]} at row {row}, column {column} (of "
+            f"{words[row]!r})."
+        )
+    rows = {word: i for i, word in enumerate(words)}
+    if len(rows) != len(words):
+        twice = next(word for i, word in enumerate(words) if rows[word] != i)
+        raise ValueError(f"words has {twice!r} twice: leave one of them out.")
+    found = np.array([rows.get(word, -1) for word in vocabulary])
+    here = found >= 0
+    if not here.any():
+        raise ValueError(
+            f"none of the words is in the vocabulary: compare {list(words[:3])} with "
+            f"{vocabulary[-3:].tolist()}; upper and lower case differ."
+        )
+    made = np.empty((len(vocabulary), given.shape[1]))
+    made[here] = given[found[here]]
+    mean, deviation = made[here].mean(axis=0), made[here].std(axis=0)
+    made[~here] = mean + deviation * rng.normal(size=(int(np.sum(~here)), len(mean)))
+    return made.astype(np.float32)
+
+
+def cooccurrence_embeddings(
+    ids: ArrayLike,
+    n_words: int,
+    embedding_dim: int,
+    *,
+    window: int = 2,
+    random_state: int | np.random.RandomState | None = None,
+) -> NDArray[np.float32]:
+    """Features of words from how often others stand around them.
+
+    Words that occur in the same surroundings get features that are alike: the first
+    principal components of co-occurrence counts, which the paper tried "as fixed word
+    features" (section 1.2), as Latent Semantic Indexing does with documents.
+
+    Parameters
+    ----------
+    ids : array-like of int, shape (n_tokens,)
+        Word ids in text order, of the training part only.
+    n_words : int
+        Size of the vocabulary.
+    embedding_dim : int
+        Features of a word, m; at most `n_words`.
+    window : int, default=2
+        Words that count on either side; those before a word and those after it are
+        told apart.
+    random_state : int, RandomState instance or None, default=None
+        Seeds the randomised decomposition (Halko, Martinsson and Tropp, 2011).
+
+    Returns
+    -------
+    embeddings : ndarray of float32, shape (n_words, embedding_dim)
+        For ``NeuralLM(embeddings=...)``, and as large as the features with which it
+        begins on its own (a mean square of 0.01). A word that does not occur has zeros.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of range, or no two words stand within `window`.
+
+    Notes
+    -----
+    Of the counts N(w, c) of word w with neighbours c the square roots of the relative
+    frequencies, (N(w, c) / N(w))^(1/2), are decomposed into U S V': without the root
+    a few frequent neighbours would be all that counts. The features are U S^(1/2), to a
+    scale. As a start on Brown this did better than logarithms of the counts or their
+    positive mutual information (:doc:`/measured/features`).
+
+    References
+    ----------
+    Deerwester, Dumais, Furnas, Landauer and Harshman (1990), Indexing by Latent
+    Semantic Analysis. Lebret and Collobert (2014), Word Embeddings through Hellinger
+    PCA.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nplm import cooccurrence_embeddings
+    >>> text = "a red rose and a red wine , the red rose and the red wine ,".split()
+    >>> words, ids = np.unique(text * 20, return_inverse=True)
+    >>> C = cooccurrence_embeddings(ids, len(words), 3, random_state=0)
+    >>> distance = np.linalg.norm(C - C[words == "rose"], axis=1)
+    >>> words[np.argsort(distance)[:2]].tolist()
+    ['rose', 'wine']
+    """
+    whole = {"n_words": n_words, "embedding_dim": embedding_dim, "window": window}
+    allowed: dict[str, list[Any]] = {name: [Whole(1)] for name in whole}
+    validate_parameter_constraints(allowed, whole, "cooccurrence_embeddings")
+    if embedding_dim > n_words:
+        raise ValueError(
+            f"embedding_dim={embedding_dim} is more than n_words={n_words}: there are "
+            "no more components than words."
+        )
+    tokens = check_ids(ids, "ids", ndim=1, n_words=n_words)
+    counts = _cooccurrences(tokens, n_words, window)
+    if not counts.nnz:
+        raise ValueError(
+            f"ids has {len(tokens)} tokens: give a text of two words or more."
+        )
+    frequency = np.repeat(counts.sum(axis=1), np.diff(counts.indptr))
+    counts.data = np.sqrt(counts.data / frequency)
+    U, S, _ = randomized_svd(counts, embedding_dim, random_state=random_state)
+    made = U * np.sqrt(S)
+    made *= SCALE / np.sqrt(np.mean(made**2))
+    return made.astype(np.float32)
+
+
+def _cooccurrences(tokens: NDArray[np.int32], n_words: int, window: int) -> csr_array:
+    """Count neighbours: those before in the left half of the columns."""
+    before = csr_array((n_words, n_words), dtype=np.float64)
+    for distance in range(1, min(window, len(tokens) - 1) + 1):
+        pairs = tokens[distance:], tokens[:-distance]
+        ones = np.ones(len(pairs[0]))
+        before += coo_array((ones, pairs), shape=before.shape).tocsr()
+    return csr_array(hstack([before, before.T]))

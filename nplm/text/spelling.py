@@ -1,0 +1,46 @@
+"""What words are made of, as far as their spelling shows it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from scipy.sparse import csr_array
+
+__all__ = ["spelling_features"]
+
+# Marks at the ends of a word in its n-grams: "<un" begins one.
+BEGIN, END = "<", ">"
+
+
+def spelling_features(
+    words: Sequence[str], least: int, most: int, min_words: int
+) -> tuple[csr_array, list[str]]:
+    """Give the features of `Vocabulary.spelling_features`; an empty word has none."""
+    own = [sorted(set(_features_of(word, least, most))) for word in words]
+    n_words = Counter(name for names in own for name in names)
+    names = sorted(name for name, n in n_words.items() if n >= min_words)
+    column = {name: j for j, name in enumerate(names)}
+    rows = [[column[name] for name in found if name in column] for found in own]
+    indptr = np.cumsum([0, *map(len, rows)])
+    indices = [j for row in rows for j in row]
+    # The sum of a word's features then varies as much as one of them, however many.
+    values = [1 / np.sqrt(len(row)) for row in rows for _ in row]
+    data = np.array(values, np.float32), np.array(indices, np.int32), indptr
+    return csr_array(data, shape=(len(words), len(names))), names
+
+
+def _features_of(word: str, least: int, most: int) -> Iterator[str]:
+    """Name the features of a word, by their kinds."""
+    if not word:
+        return
+    marked = BEGIN + word + END
+    for n in range(least, most + 1):
+        for i in range(len(marked) - n + 1):
+            yield f"ngram:{marked[i : i + n]}"
+    if word[0].isupper():
+        yield "shape:capital"
+    if any(letter.isdigit() for letter in word):
+        yield "shape:digit"
+    yield f"length:{len(word)}"
