@@ -293,7 +293,10 @@ class EnergyLM(NetworkLM):
 
         A new word j gets as features a guess from the words that could have been in
         its place (section 5.1), ``C(j) = sum over i of C(i) P(i | context)``; with
-        `target_weights` its weights v are guessed alike. Its bias is TODO.
+        `target_weights` its weights v are guessed alike. The paper says nothing of its
+        bias, which stands for how frequent it is: it gets that of the rarest known
+        word, the largest of ``b_``, for those that could have been in its place were
+        seen more often than it. Where more is known of it, set ``b_`` afterwards.
 
         The new words are part of the vocabulary from then on: they have probabilities,
         may stand in contexts, and `partial_fit` trains them with the others.
@@ -342,7 +345,7 @@ class EnergyLM(NetworkLM):
             for array, sums in zip(known, guessed):
                 np.add.at(sums, new[rows], proba @ array)
         C, *U = (sums / n_rows[:, None] for sums in guessed)
-        b = self._bias(n_rows)
+        b = np.full(n_new, own.b.max())
         self._parameters = own.with_words(C, U[0] if U else None, b)
         self._solver_state = {
             name: np.concatenate([array, np.zeros_like(array[:1]).repeat(n_new, 0)])
@@ -353,9 +356,6 @@ class EnergyLM(NetworkLM):
         self.n_added_ += n_new
         self.classes_ = np.arange(self.n_words_)
         return self
-
-    def _bias(self, n_rows: NDArray[np.int64]) -> NDArray[Any]:
-        return np.full(len(n_rows), self.b_.max())
 
     def _check_new(self, y: ArrayLike) -> NDArray[np.int32]:
         """Ids of words to add, or an error that names what is wrong with them."""
