@@ -37,6 +37,7 @@ ESTIMATORS = {
     "EnergyLM": EnergyLM(
         3, n_words=N_WORDS, n_hidden=30, embedding_dim=20, max_iter=2, batch_size=2,
         early_stopping=True, n_iter_no_change=1, n_jobs=1, random_state=0, verbose=0,
+        epsilon=1e-3,
     ),
     "InterpolatedTrigram": InterpolatedTrigram(3, n_words=N_WORDS),
     "KneserNeyLM": KneserNeyLM(3, n_words=N_WORDS, boundary=7),

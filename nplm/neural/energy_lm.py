@@ -11,6 +11,7 @@ from sklearn.utils import check_consistent_length
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
+from nplm._base import all_or_nothing
 from nplm._checks import check_ids
 from nplm.neural.epochs import Windows
 from nplm.neural.features import Features, Met
@@ -288,6 +289,7 @@ class EnergyLM(NetworkLM):
 
     # -- new words ------------------------------------------------------------
 
+    @all_or_nothing
     def add_words(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Add words that training never saw, from contexts in which they were met.
 
