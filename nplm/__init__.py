@@ -13,6 +13,7 @@ from nplm.exceptions import CheckpointError, DivergenceError
 from nplm.mixtures.mixture_lm import MixtureLM
 from nplm.mixtures.shortlist_lm import ShortlistLM
 from nplm.mixtures.uniform_lm import UniformLM
+from nplm.neural.energy_lm import EnergyLM
 from nplm.neural.neural_lm import NeuralLM
 from nplm.neural.tiers import available_tiers, use_tier
 from nplm.neural.trainer import Trainer
@@ -32,6 +33,7 @@ __all__ = [
     "CheckpointError",
     "ClassLM",
     "DivergenceError",
+    "EnergyLM",
     "InterpolatedTrigram",
     "KneserNeyLM",
     "MixtureLM",

@@ -11,13 +11,19 @@ def tier(request, monkeypatch):
     return request.param
 
 
-@pytest.fixture(
-    params=[
-        f"{precision}, {tier}"
-        for precision in ("float32", "float64", "bfloat16")
-        for tier in available_tiers(precision)
-    ]
-)
+def on_every_tier(*precisions):
+    return [f"{name}, {tier}" for name in precisions for tier in available_tiers(name)]
+
+
+@pytest.fixture(params=on_every_tier("float32", "float64"))
+def full_precision(request, monkeypatch):
+    """Every precision but bfloat16, on every tier."""
+    name, tier = request.param.split(", ")
+    monkeypatch.setenv("NPLM_TIER", tier)
+    return name
+
+
+@pytest.fixture(params=on_every_tier("float32", "float64", "bfloat16"))
 def precision(request, monkeypatch):
     """Every precision on every tier of kernels that this processor can run."""
     name, tier = request.param.split(", ")

@@ -9,9 +9,11 @@ import pytest
 from nplm import Vocabulary
 from nplm._kernels.reference import neural as reference
 from nplm.datasets import Corpus, fetch_brown, fetch_ptb
-from nplm.neural.features import Features, Fixed
+from nplm.neural.features import Features, Fixed, Met
+from nplm.neural.hidden import Linear
 from nplm.neural.network import Network, Parts
 from nplm.neural.outputs.classes import Classes
+from nplm.neural.outputs.energy import Energy
 from nplm.neural.outputs.softmax import Softmax
 from nplm.neural.outputs.tree import Tree
 from nplm.neural.parameters import Parameters
@@ -143,15 +145,18 @@ def random_network(
         output = random_output(output, direct, n_words, rng)
     features = Features(embedding_dim)
     parts = Parts.of(n_context, features, n_hidden, output, n_distant)
+    if isinstance(output, Energy):
+        parts = parts._replace(hidden=Linear(n_hidden), features=Met(embedding_dim))
     n_inputs = parts.inputs.n_inputs
     dtype = np.float64 if precision == "float64" else np.float32
     more = parts.inputs.initial_arrays(dtype)
+    more |= output.initial_arrays(n_words, embedding_dim, n_hidden, rng, dtype)
     n_rows = output.n_rows(n_words)
     weights = Parameters.of(
         C=rng.normal(size=(n_words, embedding_dim)).astype(dtype),
         H=rng.normal(size=(n_hidden, n_inputs)),
         d=rng.normal(size=n_hidden),
-        U=rng.normal(size=(n_rows, n_hidden)),
+        U=rng.normal(size=(n_rows, n_hidden)) if output.weighted else None,
         W=rng.normal(size=(n_rows, n_inputs)) if direct else None,
         b=rng.normal(size=n_rows),
         visited=parts.visited,
@@ -167,6 +172,7 @@ TWINS = {
     "softmax": lambda output: reference.Softmax(),
     "classes": lambda output: reference.Classes(output.labels),
     "tree": lambda output: reference.Tree(output.children),
+    "energy": lambda output: reference.Softmax(),
 }
 
 
@@ -188,6 +194,8 @@ def weights_of(network):
         own.P,
         own.more.get("R"),
         own.more.get("G"),
+        own.more.get("H_next"),
+        own.more.get("v"),
         parts.inputs.n_window,
         None if matrix is None else matrix.toarray(),
         isinstance(parts.features, Fixed),

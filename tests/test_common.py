@@ -12,6 +12,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from nplm import (
     ClassLM,
+    EnergyLM,
     InterpolatedTrigram,
     KneserNeyLM,
     MixtureLM,
@@ -47,6 +48,10 @@ def models():
             **neural, loss="importance", n_samples=5, **size
         ),
         "neural, nce": NeuralLM(**neural, loss="nce", direct=True, **size),
+        "neural, energy": EnergyLM(**neural, **size),
+        "neural, energy, target weights": EnergyLM(
+            **neural, target_weights=True, batch_size=1, **size
+        ),
         "trigram": trigram,
         "Kneser-Ney": KneserNeyLM(**size),
         "Kneser-Ney, back-off": KneserNeyLM(interpolate=False, **size),
@@ -67,6 +72,7 @@ def models():
         NeuralLM(n_hidden=4, embedding_dim=3, max_iter=2, output="tree"),
         NeuralLM(n_hidden=4, embedding_dim=3, max_iter=2, loss="importance"),
         NeuralLM(n_hidden=4, embedding_dim=3, max_iter=2, loss="nce", batch_size=1),
+        EnergyLM(n_hidden=4, embedding_dim=3, max_iter=2),
         InterpolatedTrigram(order=2),
         KneserNeyLM(),
         KneserNeyLM(interpolate=False),
@@ -258,7 +264,8 @@ def test_a_refused_fit_changes_nothing(stream, name):
 
 
 @pytest.mark.parametrize(
-    "model", [NeuralLM(max_iter=1), KneserNeyLM(), InterpolatedTrigram()]
+    "model",
+    [NeuralLM(max_iter=1), EnergyLM(max_iter=1), KneserNeyLM(), InterpolatedTrigram()],
 )
 @pytest.mark.filterwarnings("ignore:Kneser-Ney cannot estimate:UserWarning")
 def test_an_unseen_id_says_to_set_n_words(model, stream):
@@ -277,7 +284,7 @@ def test_contexts_too_short_for_the_order(model):
         model.fit([[1, 2]] * 20, [1] * 20)
 
 
-@pytest.mark.parametrize("name", ["neural", "trigram", "Kneser-Ney"])
+@pytest.mark.parametrize("name", ["neural", "neural, energy", "trigram", "Kneser-Ney"])
 @pytest.mark.filterwarnings("ignore:Kneser-Ney cannot estimate:UserWarning")
 def test_a_smaller_order_sees_the_nearest_words(stream, name):
     X, y = windows(stream, 4)

@@ -8,6 +8,7 @@ from sklearn.base import clone
 
 from nplm import (
     ClassLM,
+    EnergyLM,
     InterpolatedTrigram,
     KneserNeyLM,
     MixtureLM,
@@ -32,6 +33,11 @@ ESTIMATORS = {
         3, n_words=N_WORDS, n_hidden=100, embedding_dim=100, direct=True, max_iter=2,
         batch_size=2, early_stopping=True, n_iter_no_change=1, n_jobs=1, random_state=0,
         verbose=0, solver="adam", learning_rate_init=1e-3, epsilon=1e-3,
+    ),
+    "EnergyLM": EnergyLM(
+        3, n_words=N_WORDS, n_hidden=30, embedding_dim=20, max_iter=2, batch_size=2,
+        early_stopping=True, n_iter_no_change=1, n_jobs=1, random_state=0, verbose=0,
+        epsilon=1e-3,
     ),
     "InterpolatedTrigram": InterpolatedTrigram(3, n_words=N_WORDS),
     "KneserNeyLM": KneserNeyLM(3, n_words=N_WORDS, boundary=7),

@@ -18,6 +18,7 @@ __all__ = [
     "Composed",
     "Features",
     "Fixed",
+    "Met",
     "checked_embeddings",
     "checked_parts",
     "gatherer_of",
@@ -101,6 +102,16 @@ class Features:
             tier, E, self.m, own, Parameter(nothing) if G is None else G,
             *_parts_of(matrix), scratch, most=E.rows,
         )  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Met(Features):
+    """Those that every update meets, for the output looks at all of them (`Energy`)."""
+
+    @property
+    def visited(self) -> tuple[str, ...]:
+        """None: weight decay comes to all at once."""
+        return ()
 
 
 @dataclass(frozen=True, eq=False)

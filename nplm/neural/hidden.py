@@ -12,7 +12,7 @@ from nplm._kernels.neural import _hidden
 from nplm._kernels.neural._inputs import Activations
 from nplm.neural.parameters import random_normal
 
-__all__ = ["NoHidden", "Projected", "Tanh"]
+__all__ = ["Linear", "NoHidden", "Projected", "Tanh"]
 
 
 @dataclass(frozen=True)
@@ -54,6 +54,15 @@ class NoHidden(Tanh):
     def kernel(self, tier: Any, trained: dict[str, Any], at: Any, scratch: Any) -> Any:
         """Give the kernel."""
         return _hidden.Hidden()
+
+
+@dataclass(frozen=True)
+class Linear(Tanh):
+    """Sums d + Hx, to which the output adds before the tanh."""
+
+    def kernel(self, tier: Any, trained: dict[str, Any], at: Any, scratch: Any) -> Any:
+        """Give the kernel, which works on `trained` parameters."""
+        return _hidden.Linear(trained["H"], trained["d"], at, scratch)
 
 
 @dataclass(frozen=True)

@@ -87,12 +87,13 @@ class Parts(NamedTuple):
         more |= features.initial_arrays(C, rng)
         more |= output.initial_arrays(n_words, C.shape[1], len(d), rng, dtype)
         b = output.initial_biases(n_words, y)[rows]
+        n_weights = hidden.n_activations if output.weighted else 0
         E = Parameters.output_rows(
-            len(b), hidden.n_activations, inputs.n_inputs, output.direct, dtype
+            len(b), n_weights, inputs.n_inputs, output.direct, dtype
         )
         made = Parameters(
-            C, H, d, E, direct=output.direct, visited=self.visited,
-            derived=features.derived, tied=features.tied, **more,
+            C, H, d, E, direct=output.direct, weighted=output.weighted,
+            visited=self.visited, derived=features.derived, tied=features.tied, **more,
         )  # fmt: skip
         made.C[...] = C
         made.set("b", b)

@@ -55,6 +55,8 @@ class Parameters:
         Output units, of all words or of a part of them. `output_rows` makes one.
     direct : bool
         Whether E has a W.
+    weighted : bool
+        Whether E has a U, or the C of `tied`.
     visited : tuple of str
         The arrays of which an update visits few rows.
     derived : tuple of str
@@ -66,7 +68,8 @@ class Parameters:
         What only some kinds of parts have, by name: P, shape (n_averages, n_distant),
         the weights of distant words by position; R, shape (m, n_hidden) or (m,
         n_hidden + n_inputs), a projection; G, shape (n_parts, m), the features of what
-        words are made of, and own, shape (n_words, m or more), what each has alone.
+        words are made of, and own, shape (n_words, m or more), what each has alone;
+        H_next, shape (n_hidden, m), and v, shape (n_hidden,), of an energy.
     """
 
     def __init__(
@@ -77,6 +80,7 @@ class Parameters:
         E: NDArray[Any],
         *,
         direct: bool,
+        weighted: bool = True,
         visited: tuple[str, ...] = ("C",),
         derived: tuple[str, ...] = (),
         tied: bool = False,
@@ -84,8 +88,8 @@ class Parameters:
     ) -> None:
         self.C = E[:, : C.shape[1]] if tied else C
         self.H, self.d, self.E, self.more = H, d, E, more
-        self.direct, self.visited, self.derived = direct, visited, derived
-        self.tied = tied
+        self.direct, self.weighted, self.tied = direct, weighted, tied
+        self.visited, self.derived = visited, derived
 
     @staticmethod
     def output_rows(
@@ -101,7 +105,7 @@ class Parameters:
         C: NDArray[Any],
         H: NDArray[Any],
         d: NDArray[Any],
-        U: NDArray[Any],
+        U: NDArray[Any] | None,
         W: NDArray[Any] | None,
         b: NDArray[Any],
         *,
@@ -109,19 +113,26 @@ class Parameters:
         **more: Any,
     ) -> Self:
         """Copy arrays under the paper's names, of any strides."""
-        E = cls.output_rows(len(b), len(d), H.shape[1], W is not None, C.dtype)
+        n_weights = 0 if U is None else len(d)
+        E = cls.output_rows(len(b), n_weights, H.shape[1], W is not None, C.dtype)
         C, H, d = (np.array(array, C.dtype, order="C") for array in (C, H, d))
         more = {k: np.array(a, C.dtype, order="C") for k, a in more.items()}
-        made = cls(C, H, d, E, direct=W is not None, visited=visited, **more)
-        made.E[:, : len(d)], made.b[:] = U, b
+        made = cls(
+            C, H, d, E, direct=W is not None, weighted=U is not None, visited=visited,
+            **more,
+        )  # fmt: skip
+        made.b[:] = b
+        if U is not None:
+            made.E[:, : len(d)] = U
         if made.W is not None:
             made.W[:] = W
         return made
 
     @property
     def U(self) -> NDArray[Any] | None:
-        """Hidden-to-output weights, (rows, n_hidden), or None when tied."""
-        return None if self.tied else self.E[:, : len(self.d)]
+        """Hidden-to-output weights, (rows, n_hidden), or None."""
+        has_it = self.weighted and not self.tied
+        return self.E[:, : len(self.d)] if has_it else None
 
     @property
     def W(self) -> NDArray[Any] | None:
@@ -194,6 +205,19 @@ class Parameters:
         """Give the same with other output rows."""
         return type(self)(self.C, self.H, self.d, E, **(self._kinds() | self.more))
 
+    def with_words(
+        self, C: NDArray[Any], U: NDArray[Any] | None, b: NDArray[Any]
+    ) -> Self:
+        """Give the same with more words, of these features, weights and biases."""
+        E = aligned_zeros((len(self.E) + len(b), self.E.shape[1]), self.dtype)
+        E[: len(self.E)] = self.E
+        C = np.vstack([self.C, C.astype(self.dtype)])
+        made = type(self)(C, self.H, self.d, E, **(self._kinds() | self.more))
+        made.b[len(self.E) :] = b
+        if made.U is not None:
+            made.U[len(self.E) :] = U
+        return made
+
     def copy(self, rows: slice = slice(None)) -> Self:
         """Copy them all, or with some of the output rows only."""
         own = self.E[rows]
@@ -204,7 +228,7 @@ class Parameters:
         return type(self)(C, H, d, E, **(self._kinds() | more))
 
     def _kinds(self) -> dict[str, Any]:
-        names = ("direct", "visited", "derived", "tied")
+        names = ("direct", "weighted", "visited", "derived", "tied")
         return {name: getattr(self, name) for name in names}
 
     def n_decaying(self, name: str) -> int:
@@ -220,7 +244,7 @@ class Parameters:
         if self.tied:
             return self.C.shape[1] + 1
         h, n_inputs = self.H.shape
-        return h + (n_inputs if self.direct else 0) + 1
+        return (h if self.weighted else 0) + (n_inputs if self.direct else 0) + 1
 
     def __getstate__(self) -> dict[str, Any]:
         # What fills up the rows, and where they begin, is no matter of a pickle's.

@@ -211,6 +211,66 @@ class TextLM(DensityMixin, BaseEstimator):
         self.n_words_ = self.estimator_.n_words_
         return self
 
+    def add_words(self, X: Sequence[ArrayLike]) -> Self:
+        """Add words that training never saw, where the estimator can take them.
+
+        Parameters
+        ----------
+        X : sequence of array-like of int, each of shape (n_tokens,)
+            Documents in which they occur, by ids that follow on from ``n_words_``: a
+            `Vocabulary`'s after its ``add_words``. Contexts that have the word itself,
+            or one with a larger id, do not count.
+
+        Returns
+        -------
+        self : TextLM
+
+        Raises
+        ------
+        TypeError
+            If the estimator has no ``add_words``, as `EnergyLM` has.
+        ValueError
+            If an id leaves a gap, or a new word has no context of words before it. The
+            model then stays as it was.
+
+        Examples
+        --------
+        >>> from nplm import EnergyLM, TextLM, Vocabulary
+        >>> texts = [["a", "rose", "is", "a", "rose"]] * 20
+        >>> vocabulary = Vocabulary().fit(texts)
+        >>> lm = TextLM(EnergyLM(random_state=0), n_context=2)
+        >>> lm = lm.fit(vocabulary.transform(texts))
+        >>> new = [["is", "a", "tulip"]]
+        >>> ids = vocabulary.add_words(["tulip"])
+        >>> lm.add_words(vocabulary.transform(new)).n_words_ == vocabulary.n_words_
+        True
+        """
+        check_is_fitted(self)
+        if not hasattr(self.estimator_, "add_words"):
+            raise TypeError(
+                f"{type(self.estimator_).__name__} cannot take new words: fit a "
+                "TextLM(EnergyLM()), which can."
+            )
+        contexts, targets, _ = self._windows(X, "X", n_known=self.n_words_)
+        known = contexts.max(axis=1, initial=-1) < targets
+        new = np.flatnonzero(known & (targets >= self.n_words_))
+        new = new[np.argsort(targets[new], kind="stable")]
+        wanted = np.arange(self.n_words_, targets.max() + 1)
+        missing = np.setdiff1d(wanted, targets[new])
+        if len(missing):
+            raise ValueError(
+                f"X has the id {wanted[-1]}, but {missing[0]} is nowhere after words "
+                f"with smaller ids only: ids of new words follow on from "
+                f"n_words_={self.n_words_}, in the order in which they are met."
+            )
+        # As many at once as have no other new word in their contexts.
+        while len(new):
+            together = contexts[new].max(axis=1, initial=-1) < self.n_words_
+            whole = targets[new] < targets[new][~together].min(initial=wanted[-1] + 1)
+            self.estimator_.add_words(contexts[new[whole]], targets[new[whole]])
+            self.n_words_, new = self.estimator_.n_words_, new[~whole]
+        return self
+
     def score_samples(self, X: Sequence[ArrayLike]) -> NDArray[np.float64]:
         """Log-probability of each document.
 

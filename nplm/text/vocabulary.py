@@ -145,6 +145,57 @@ class Vocabulary(TransformerMixin, BaseEstimator):
         self.boundary_id_ = None if self.boundary is None else self.ids_[self.boundary]
         return self
 
+    def add_words(self, words: Sequence[str]) -> NDArray[np.int32]:
+        """Give new words ids, after those that are there.
+
+        For a model that can take them, as `EnergyLM` and `TextLM` do by their
+        ``add_words``. `min_count` and `max_words` are no matter here: they choose
+        words in `fit`, which begins anew.
+
+        Parameters
+        ----------
+        words : sequence of str
+            Each once, in the order of their ids.
+
+        Returns
+        -------
+        ids : ndarray of int32, shape (n_new,)
+            Theirs, from the ``n_words_`` of before on.
+
+        Raises
+        ------
+        TypeError
+            If `words` is one string, or a word is no string.
+        ValueError
+            If a word is in the vocabulary, or comes twice. It then stays as it was.
+
+        Examples
+        --------
+        >>> from nplm import Vocabulary
+        >>> vocabulary = Vocabulary().fit([["a", "rose", "is", "a", "rose"]])
+        >>> vocabulary.add_words(["tulip"])
+        array([5], dtype=int32)
+        >>> vocabulary.transform([["a", "tulip"]])[0].tolist()
+        [2, 5]
+        """
+        check_is_fitted(self)
+        if isinstance(words, (str, bytes)):
+            raise TypeError(f"words is a string, {words!r}: a single word is a list.")
+        words = list(words)
+        _check_tokens(words)
+        ids_ = dict(self.ids_)
+        for word in words:
+            if word in ids_:
+                twice = "" if word in self.ids_ else " of words before it"
+                raise ValueError(
+                    f"{word!r} has the id {ids_[word]} already{twice}: add each new "
+                    "word once."
+                )
+            ids_[word] = len(ids_)
+        self.ids_, self.n_words_ = ids_, len(ids_)
+        self.words_ = np.append(self.words_, np.array(words, dtype=object))
+        return np.arange(len(ids_) - len(words), len(ids_), dtype=np.int32)
+
     def transform(self, X: Iterable[Sequence[str]]) -> list[NDArray[np.int32]]:
         """Word ids of each document.
 

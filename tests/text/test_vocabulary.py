@@ -31,6 +31,29 @@ def test_rare_words_are_unknown():
     assert by_count.count_unknown([*documents, ["d", "a", "d"]]).tolist() == [1, 2]
 
 
+def test_words_that_come_later_follow_on():
+    vocabulary = Vocabulary(min_count=2, max_words=4).fit([["a"] * 3 + ["b"] * 2])
+    assert vocabulary.add_words(["c", "d"]).tolist() == [4, 5]
+    assert vocabulary.words_.tolist() == ["</s>", "<unk>", "a", "b", "c", "d"]
+    assert vocabulary.n_words_ == 6
+    ids = vocabulary.transform([["c", "zoo", "a"]])
+    assert ids[0].tolist() == [4, 1, 2]
+    assert vocabulary.inverse_transform(ids) == [["c", "<unk>", "a"]]
+    assert vocabulary.add_words([]).tolist() == []
+    for words, message in [
+        (["e", "a"], "'a' has the id 2 already: add"),
+        (["<unk>"], "'<unk>' has the id 1 already"),
+        (["e", "e"], "'e' has the id 6 already of words before it"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            vocabulary.add_words(words)
+    for words in ("word", [1]):
+        with pytest.raises(TypeError):
+            vocabulary.add_words(words)
+    assert vocabulary.n_words_ == len(vocabulary.words_) == 6
+    assert vocabulary.fit([["a", "a"]]).n_words_ == 3
+
+
 @given(st.lists(st.lists(st.text(min_size=1), max_size=6), min_size=1, max_size=4))
 def test_known_tokens_come_back(documents):
     vocabulary = Vocabulary()

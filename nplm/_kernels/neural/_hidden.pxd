@@ -30,10 +30,17 @@ cdef class Hidden:
         const Step *step) noexcept nogil
 
 
-cdef class Tanh(Hidden):
+cdef class Linear(Hidden):
     cdef Parameter d
     cdef Weighted by_H
     cdef void *dd
+    cdef void follow(
+        self, Activations at, Py_ssize_t K, Solver solver,
+        const Step *step) noexcept nogil
+
+
+cdef class Tanh(Linear):
+    pass
 
 
 cdef class Projected(Hidden):

@@ -92,10 +92,10 @@ cdef class Hidden:
         """Add to dL/dx what comes through dL/da, and let the weights follow it."""
 
 
-cdef class Tanh(Hidden):
-    """The paper's a = tanh(d + Hx).
+cdef class Linear(Hidden):
+    """The sums d + Hx, of an output that has more to add before the tanh.
 
-    Equivalent to ``reference.neural.tanh_layer``.
+    Equivalent to ``reference.neural.linear_layer``.
 
     Parameters
     ----------
@@ -118,15 +118,40 @@ cdef class Tanh(Hidden):
         self.by_H.forward(at.x, at.a, K)
         for k in range(K):
             at.loops.add(<char *>at.a + k * h * at.itemsize, self.d.values, h, 1)
-        at.loops.tanh(at.a, K * h)
+
+    cdef void backward(
+        self, Activations at, Py_ssize_t K, Solver solver, const Step *step,
+    ) noexcept nogil:
+        cdef Py_ssize_t size = at.n_hidden * at.itemsize, k
+        memset(self.dd, 0, size)
+        for k in range(K):
+            at.loops.add(self.dd, <char *>at.da + k * size, at.n_hidden, 1)
+        self.follow(at, K, solver, step)
+
+    cdef void follow(
+        self, Activations at, Py_ssize_t K, Solver solver, const Step *step,
+    ) noexcept nogil:
+        """Follow the gradient of the sums, dL/da by now, and that of d."""
+        solver.vector(step, self.d, self.dd)
+        # To what came past the hidden units.
+        self.by_H.backward(at.x, at.da, at.dx, K, solver, step)
+
+
+cdef class Tanh(Linear):
+    """The paper's a = tanh(d + Hx).
+
+    Equivalent to ``reference.neural.tanh_layer``.
+    """
+
+    cdef void forward(self, Activations at, Py_ssize_t K) noexcept nogil:
+        Linear.forward(self, at, K)
+        at.loops.tanh(at.a, K * at.n_hidden)
 
     cdef void backward(
         self, Activations at, Py_ssize_t K, Solver solver, const Step *step,
     ) noexcept nogil:
         at.loops.tanh_slopes(at.a, at.da, K, at.n_hidden, self.dd)
-        solver.vector(step, self.d, self.dd)
-        # To what came past the hidden units.
-        self.by_H.backward(at.x, at.da, at.dx, K, solver, step)
+        self.follow(at, K, solver, step)
 
 
 cdef class Projected(Hidden):

@@ -54,6 +54,15 @@ cdef extern from "loops.h" nogil:
         void (*descend)(const int *children, Py_ssize_t n_inner, Py_ssize_t n_words,
                         const void *logits, Py_ssize_t columns,
                         void *log_p) noexcept nogil
+        void (*tanh_factors)(void *values, Py_ssize_t n) noexcept nogil
+        void (*energies)(const void *G, const void *w, Py_ssize_t w_stride,
+                         const void *bias, Py_ssize_t rows, Py_ssize_t lanes,
+                         const void *z, Py_ssize_t K,
+                         void *logits) noexcept nogil
+        void (*energy_slopes)(const void *G, const void *w, Py_ssize_t w_stride,
+                              Py_ssize_t rows, Py_ssize_t lanes, const void *z,
+                              const void *g, Py_ssize_t K, void *dz, void *dG,
+                              void *dv, void *sums) noexcept nogil
         void (*choose)(const void *logits, Py_ssize_t first, Py_ssize_t rows,
                        const int *targets, Py_ssize_t K, Py_ssize_t columns,
                        double *chosen) noexcept nogil
@@ -86,6 +95,10 @@ cdef extern from "loops.h" nogil:
         void (*outer)(const void *left, Py_ssize_t rows, const void *right,
                       Py_ssize_t columns, double rate, void *to,
                       Py_ssize_t stride) noexcept nogil
+        void (*energy_weights)(const void *v, Py_ssize_t v_stride, const void *b,
+                               Py_ssize_t b_stride, Py_ssize_t rows, Py_ssize_t h,
+                               void *w, Py_ssize_t w_stride,
+                               void *bias) noexcept nogil
         # C = alpha op(A) op(B) + beta C,, by BLAS
         void (*product)(bint transpose_a, bint transpose_b, Py_ssize_t m,
                         Py_ssize_t n, Py_ssize_t k, double alpha, const void *a,

@@ -64,9 +64,13 @@ cdef class Solver:
     cdef void visited(
         self, const Step *step, Parameter p, Py_ssize_t row,
         void *gradient) noexcept nogil
+    cdef void dense(
+        self, const Step *step, Parameter p, Py_ssize_t first, Py_ssize_t rows,
+        void *gradients) noexcept nogil
     # the features
     cdef void feature(
         self, const Step *step, int word, const void *gradient) noexcept nogil
+    cdef void features(self, const Step *step, void *gradients) noexcept nogil
     cdef void end_features(self, const Step *step) noexcept nogil
     # whole arrays
     cdef void product(
@@ -88,13 +92,16 @@ cdef class Solver:
 
 
 cdef class SGD(Solver):
-    pass
+    cdef void *gradient_C     # of all features, or NULL
 
 
 cdef class Adam(Solver):
     cdef double beta_1, beta_2, epsilon
     cdef void *gradient_C
     cdef void *gradient       # of the largest whole array
+    cdef void row(
+        self, const Step *step, const Moments *decaying, Parameter p, Py_ssize_t row,
+        char *gradient) noexcept nogil
     cdef void follow(
         self, const Step *step, Parameter E, Py_ssize_t first, Py_ssize_t rows,
         void *keep, void *gradient) noexcept nogil

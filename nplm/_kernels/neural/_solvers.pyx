@@ -205,10 +205,25 @@ cdef class Solver:
     ) noexcept nogil:
         """Follow the gradient of one visited row; it is lost."""
 
+    cdef void dense(
+        self, const Step *step, Parameter p, Py_ssize_t first, Py_ssize_t rows,
+        void *gradients,
+    ) noexcept nogil:
+        """Follow the gradients (rows, columns) of rows that every update meets.
+
+        The gradients are lost.
+        """
+
     cdef void feature(
         self, const Step *step, int word, const void *gradient,
     ) noexcept nogil:
         """Follow the gradient of a word's features, (m,); a word may come often."""
+
+    cdef void features(self, const Step *step, void *gradients) noexcept nogil:
+        """Take the gradients (n_words, m) that all features have as outputs.
+
+        `end_features` follows them: the inputs may still look at C.
+        """
 
     cdef void end_features(self, const Step *step) noexcept nogil:
         """All features of the mini-batch have come."""
@@ -266,6 +281,23 @@ cdef class SGD(Solver):
         self.loops.add(values, gradient, p.n_decaying, step.rate / (1 - step.decay))
         self.loops.add(values + fixed, <char *>gradient + fixed,
                        p.columns - p.n_decaying, step.rate)
+
+    cdef void dense(
+        self, const Step *step, Parameter p, Py_ssize_t first, Py_ssize_t rows,
+        void *gradients,
+    ) noexcept nogil:
+        cdef Py_ssize_t size = p.columns * self.itemsize, r
+        cdef char *values = <char *>p.values + first * size
+        for r in range(rows):
+            self.loops.scale(values + r * size, p.n_decaying, 1 - step.decay)
+        self.loops.add(values, gradients, rows * p.columns, step.rate)
+
+    cdef void features(self, const Step *step, void *gradients) noexcept nogil:
+        self.gradient_C = gradients
+
+    cdef void end_features(self, const Step *step) noexcept nogil:
+        if self.gradient_C != NULL:
+            self.dense(step, self.C, 0, self.C.rows, self.gradient_C)
 
     cdef void feature(
         self, const Step *step, int word, const void *gradient,
@@ -353,21 +385,42 @@ cdef class Adam(Solver):
         self, const Step *step, Parameter p, Py_ssize_t row, void *gradient,
     ) noexcept nogil:
         # The moments of rows that do not come stay as they are.
+        cdef Moments decaying = step.moments
+        decaying.rate /= 1 - step.decay  # the decay still due falls on it
+        self.row(step, &decaying, p, row, <char *>gradient)
+
+    cdef void dense(
+        self, const Step *step, Parameter p, Py_ssize_t first, Py_ssize_t rows,
+        void *gradients,
+    ) noexcept nogil:
+        cdef Py_ssize_t size = p.columns * self.itemsize, r
+        for r in range(rows):
+            self.loops.scale(<char *>p.values + (first + r) * size, p.n_decaying,
+                             1 - step.decay)
+            self.row(step, &step.moments, p, first + r, <char *>gradients + r * size)
+
+    cdef void row(
+        self, const Step *step, const Moments *decaying, Parameter p, Py_ssize_t row,
+        char *gradient,
+    ) noexcept nogil:
+        """Follow the gradient of a row, whose decay is seen to elsewhere."""
         cdef Py_ssize_t at = row * p.columns * self.itemsize
         cdef Py_ssize_t fixed = p.n_decaying * self.itemsize
-        cdef Moments decaying = step.moments
         cdef double[2] memory
         self.loops.fill(memory, 1, 1, 1)
-        decaying.rate /= 1 - step.decay  # the decay still due falls on it
         self.loops.scale(gradient, p.columns, 1 / step.examples)
         self.loops.adam(
             <char *>p.values + at, gradient, <char *>p.first + at, <char *>p.second + at,
-            p.n_decaying, memory, False, &decaying)
+            p.n_decaying, memory, False, decaying)
         at += fixed
         self.loops.adam(
-            <char *>p.values + at, <char *>gradient + fixed, <char *>p.first + at,
+            <char *>p.values + at, gradient + fixed, <char *>p.first + at,
             <char *>p.second + at, p.columns - p.n_decaying, memory, False,
             &step.moments)
+
+    cdef void features(self, const Step *step, void *gradients) noexcept nogil:
+        self.loops.add(self.gradient_C, gradients, self.C.rows * self.C.columns,
+                       1 / step.examples)
 
     cdef void end_features(self, const Step *step) noexcept nogil:
         cdef Py_ssize_t n = self.C.rows * self.C.columns

@@ -58,6 +58,13 @@ typedef struct {
                   const void *logits, int64_t columns, void *log_p);
   void (*add)(void *values, const void *more, int64_t n, double rate);
   void (*fade)(void *values, int64_t n, double share);
+  void (*tanh_factors)(void *values, int64_t n);
+  void (*energies)(const void *G, const void *w, int64_t w_stride, const void *bias,
+                   int64_t rows, int64_t lanes, const void *z, int64_t K,
+                   void *logits);
+  void (*energy_slopes)(const void *G, const void *w, int64_t w_stride, int64_t rows,
+                        int64_t lanes, const void *z, const void *g, int64_t K,
+                        void *dz, void *dG, void *dv, void *sums);
   /* of any: small.h */
   void (*choose)(const void *logits, int64_t first, int64_t rows,
                  const int *targets, int64_t K, int64_t columns, double *chosen);
@@ -81,6 +88,9 @@ typedef struct {
                       void *sums);
   void (*outer)(const void *left, int64_t rows, const void *right, int64_t columns,
                 double rate, void *to, int64_t stride);
+  void (*energy_weights)(const void *v, int64_t v_stride, const void *b,
+                         int64_t b_stride, int64_t rows, int64_t h, void *w,
+                         int64_t w_stride, void *bias);
   /* of BLAS: C = alpha op(A) op(B) + beta C (_loops.pyx) */
   void (*product)(int transpose_a, int transpose_b, int64_t m, int64_t n, int64_t k,
                   double alpha, const void *a, int64_t lda, const void *b, int64_t ldb,

@@ -135,4 +135,20 @@ static void SMALL(outer)(const void *left_, int64_t rows, const void *right_,
       to[r * stride + c] = by * left[r] * right[c];
 }
 
+/* w = -2 v, bias = sum v - b: then bias + w . p = -(v . a + b), where a = 2 p - 1 */
+static void SMALL(energy_weights)(const void *v_, int64_t v_stride, const void *b_,
+                                  int64_t b_stride, int64_t rows, int64_t h,
+                                  void *w_, int64_t w_stride, void *bias_) {
+  const REAL *v = v_, *b = b_;
+  REAL *w = w_, *bias = bias_;
+  for (int64_t r = 0; r < rows; r++) {
+    REAL sum = 0;
+    for (int64_t i = 0; i < h; i++) {
+      sum += v[r * v_stride + i];
+      w[r * w_stride + i] = -2 * v[r * v_stride + i];
+    }
+    bias[r] = sum - b[r * b_stride];
+  }
+}
+
 #undef SMALL

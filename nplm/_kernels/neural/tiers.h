@@ -36,7 +36,7 @@
   choose_float, add_targets_float, pack_float, unpack_float, raise_float,       \
       add_scaled_float, share_float, fill_float, scale_float, subtract_float,   \
       scatter_float, dot_float,                                                   \
-      tanh_slopes_float, outer_float
+      tanh_slopes_float, outer_float, energy_weights_float
 
 #define TIER(name) name##_plain
 #define WIDTH 4
@@ -50,6 +50,7 @@
 
 FOR_TARGET("avx2,fma")
 #define TIER(name) name##_avx2
+#define RECIPROCAL(d) __builtin_ia32_rcpps256(d)
 #define WIDTH 8
 #define LANES LANES_8
 #define ROWS 6
@@ -59,6 +60,7 @@ END_TARGET
 
 FOR_TARGET("avx512f,avx512dq,avx512bw,avx512vl,avx2,fma")
 #define TIER(name) name##_avx512
+#define RECIPROCAL(d) __builtin_ia32_rcp14ps512_mask(d, d, 0xffff)
 #define WIDTH 16
 #define LANES LANES_16
 #define ROWS 12
@@ -95,7 +97,8 @@ END_TARGET
 #define SMALL_LOOPS                                                                \
   choose_double, add_targets_double, pack_double, unpack_double, raise_double,     \
       add_scaled_double, share_double, fill_double, scale_double, subtract_double, \
-      scatter_double, dot_double, tanh_slopes_double, outer_double
+      scatter_double, dot_double, tanh_slopes_double, outer_double,                \
+      energy_weights_double
 
 #define TIER(name) name##_double_plain
 #define WIDTH 2

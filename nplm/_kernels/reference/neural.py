@@ -1,9 +1,9 @@
 """The network in plain NumPy: the same names as the kernels', and easy to read.
 
 This is the specification that the compiled kernels are tested against: the parts
-(`_features`, `_inputs`, `_hidden`, `_softmax`, `_sampled`, `_solvers`) and what puts
-them together (`_network`). `_products`, `_loops` and `_team` hold how it is done fast:
-what they compute is here within these.
+(`_features`, `_inputs`, `_hidden`, `_softmax`, `_energy`, `_sampled`, `_solvers`) and
+what puts them together (`_network`). `_products`, `_loops` and `_team` hold how it is
+done fast: what they compute is here within these.
 """
 
 from __future__ import annotations
@@ -134,7 +134,8 @@ class Weights(NamedTuple):
     """Parameters, or their gradients: E = [U | W | b], W without direct connections.
 
     When tied, which an R says, E = [C | b] and there is no other C. Where words are
-    made of parts, C is what each has alone, and G the features of the parts.
+    made of parts, C is what each has alone, and G the features of the parts. With an
+    H_next they are those of an energy: E = [v | b], or [b] and a v apart.
     """
 
     C: Array | None
@@ -144,6 +145,8 @@ class Weights(NamedTuple):
     P: Array | None = None  # weights of distant words by position
     R: Array | None = None  # projection to the features
     G: Array | None = None
+    H_next: Array | None = None  # hidden weights of the next word's features
+    v: Array | None = None  # weights of an energy that all words share
     n_window: int = 0  # words of the window, n - 1
     parts: Array | None = None  # (n_words, rows of G), what each word is made of
     fixed: bool = False  # whether C stays as it is
@@ -152,13 +155,15 @@ class Weights(NamedTuple):
     def arrays(self) -> list[Array]:
         """Give those that are there and learned."""
         C = None if self.fixed else self.C
-        every = (C, self.H, self.d, self.E, self.P, self.R, self.G)
+        every = (
+            C, self.H, self.d, self.E, self.P, self.R, self.G, self.H_next, self.v,
+        )  # fmt: skip
         return [array for array in every if array is not None]
 
     def decaying(self) -> list[Array]:
         """Give those that the weight decay falls on: no bias, and no P."""
         C = None if self.fixed else self.C
-        every = (C, self.H, self.E[:, :-1], self.R, self.G)
+        every = (C, self.H, self.E[:, :-1], self.R, self.G, self.H_next, self.v)
         return [array for array in every if array is not None]
 
 
@@ -258,6 +263,11 @@ def inputs_gradient(
 def tanh_layer(H: Array, d: Array, x: Array) -> Array:
     """Activations a of the hidden units."""
     return np.tanh(d + x @ H.T)
+
+
+def linear_layer(H: Array, d: Array, x: Array) -> Array:
+    """Give the sums of an energy's context: those of the next word come on top."""
+    return d + x @ H.T
 
 
 def projection(R: Array, v: Array) -> Array:
@@ -519,6 +529,36 @@ def unnormalised(E: Array, z: Array, y: NDArray[np.int32]) -> Array:
     return np.einsum("kd,kd->k", z, E[y])
 
 
+# -- output units (_energy) --------------------------------------------------------
+
+
+def energies(weights: Weights, z: Array) -> tuple[Array, Array, Array]:
+    """Give E = v . tanh(z + H_next C(w)) + b of all words w, the tanhs and each v.
+
+    A row of z is d + Hx of a context, and one of v a word's.
+    """
+    assert weights.C is not None and weights.H_next is not None
+    a = np.tanh(z[:, None] + weights.C @ weights.H_next.T)
+    own, b = weights.E[:, :-1], weights.E[:, -1]
+    v = own if weights.v is None else np.tile(weights.v, (len(b), 1))
+    return np.einsum("kji,ji->kj", a, v) + b, a, v
+
+
+def energy_gradients(weights: Weights, z: Array, g: Array) -> tuple[Weights, Array]:
+    """Carry dL/dlogits, K rows of g, to what makes an energy; and to z."""
+    assert weights.C is not None and weights.H_next is not None
+    _, a, v = energies(weights, z)
+    ds = -g[:, :, None] * v * (1 - a**2)
+    dG = ds.sum(axis=0)
+    dv, db = -np.einsum("kj,kji->ji", g, a), -g.sum(axis=0)[:, None]
+    shared = weights.v is not None
+    slopes = weights._replace(
+        C=dG @ weights.H_next, H_next=dG.T @ weights.C,
+        E=db if shared else np.hstack([dv, db]), v=dv.sum(axis=0) if shared else None,
+    )  # fmt: skip
+    return slopes, ds.sum(axis=1)
+
+
 # -- solvers (_solvers) --------------------------------------------------------------
 
 
@@ -600,8 +640,14 @@ class Adam(Solver):
 def forward(
     weights: Weights, X: NDArray[np.int32], rounded: Rounding = as_it_is
 ) -> tuple[Array, Array, Array, Array]:
-    """Features x, hidden activations a, z and logits: equation (1) for K examples."""
+    """Features x, hidden activations a, z and logits: equation (1) for K examples.
+
+    Of an energy, a and z are the sums of the context.
+    """
     x = inputs(weights, X)
+    if weights.H_next is not None:
+        z = linear_layer(weights.H, weights.d, x)
+        return x, z, z, -energies(weights, z)[0]
     a = tanh_layer(weights.H, weights.d, x)
     if weights.R is None:
         return x, a, *softmax(weights.E, a, x, rounded)
@@ -643,6 +689,15 @@ def gradients_met(
             weights.E, z, y, rounded
         )
         dv = dz[:, :-1]
+    elif weights.H_next is not None:
+        g = weights.output.slopes(logits, y)
+        total = float(weights.output.log_p(logits)[np.arange(K), y].sum())
+        slopes, do = energy_gradients(weights, z, g)
+        dC, dP = inputs_gradient(weights, X, do @ weights.H)
+        assert slopes.C is not None
+        dC += slopes.C
+        slopes = slopes._replace(C=dC, H=do.T @ x, d=do.sum(axis=0), P=dP)
+        return total, slopes, met
     else:
         g = rounded(weights.output.slopes(logits, y))
         total = float(weights.output.log_p(logits)[np.arange(K), y].sum())

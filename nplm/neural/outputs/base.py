@@ -21,7 +21,7 @@ class Output:
     name: ClassVar[str]  # the estimator's `output`
     # Whether threads and processes can have some of the rows each (section 3.2).
     rows_are_shared: ClassVar[bool] = False
-    # Whether its rows are the features of the words too: processes cannot share them.
+    # Whether it learns the features of its words too: processes cannot share them.
     rows_are_features: ClassVar[bool] = False
     # Whether an update visits few rows: the weight decay then comes to them lazily.
     rows_are_visited: ClassVar[bool] = False
@@ -37,6 +37,11 @@ class Output:
     def go_on(self, fitted: Output) -> Output:
         """Give what trains `fitted` further, or raise where that is another network."""
         return self
+
+    @property
+    def weighted(self) -> bool:
+        """Whether a row of E has weights of what comes from below, beside its bias."""
+        return True
 
     def n_rows(self, n_words: int) -> int:
         """Rows of E, for so many words."""

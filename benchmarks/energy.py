@@ -1,0 +1,98 @@
+"""How does `EnergyLM` compare with `NeuralLM`: speed, and perplexity for CPU time?
+
+Speed is that of training and scoring on Brown with all its words, in mini-batches of
+32. Perplexities are on its first tokens, with only the most frequent words: each model
+is trained epoch by epoch until its CPU time is spent, and the test perplexity is that
+of the epoch with the best validation perplexity.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from _table import named, parser, report
+
+from nplm import EnergyLM, NeuralLM, windows
+from nplm.datasets import Corpus, fetch_brown
+
+
+def cpu(work: Callable[..., Any], *args: Any) -> float:
+    started = time.process_time()
+    work(*args)
+    return time.process_time() - started
+
+
+def speed(corpus: Corpus, n: int) -> list[dict[str, Any]]:
+    """Examples a second."""
+    X, y = windows(corpus.train[: n + 100], 3)
+    size = {"n_words": corpus.n_words, "random_state": 0}
+    rows = []
+    for lm in (NeuralLM(**size), EnergyLM(**size)):
+        trainer = lm.trainer(X, y)
+        trainer.train(range(64))
+        trained = cpu(trainer.train, range(n))
+        scored = cpu(trainer.keep().log_prob, X[:n], y[:n])
+        rows.append({
+            "": type(lm).__name__,
+            "trained/s": f"{n / trained:.0f}",
+            "scored/s": f"{n / scored:.0f}",
+        })  # fmt: skip
+    return rows
+
+
+def quality(corpus: Corpus, args: Any) -> list[dict[str, Any]]:
+    """Perplexity after `args.seconds` of CPU time."""
+
+    def cut(part: Any, n: int) -> Any:
+        return windows(np.where(part[:n] < args.words, part[:n], 1), 3)
+
+    train = cut(corpus.train, args.tokens)
+    valid, test = (cut(part, args.tokens // 5) for part in (corpus.valid, corpus.test))
+    size = {"n_words": args.words, "random_state": 0}
+    models = [
+        NeuralLM(n_hidden=40, learning_rate_init=1e-2, **size),
+        EnergyLM(n_hidden=40, target_weights=True, **size),
+        EnergyLM(
+            n_hidden=24, embedding_dim=48, target_weights=True,
+            learning_rate_init=1.5e-2, **size,
+        ),
+        EnergyLM(n_hidden=32, embedding_dim=65, learning_rate_init=1.5e-2, **size),
+    ]  # fmt: skip
+    rows = []
+    for lm in models:
+        spent, best, tested = 0.0, np.inf, np.inf
+        while spent < args.seconds:
+            spent += cpu(lm.partial_fit, *train)
+            reached = lm.perplexity(*valid)
+            if reached < best:
+                best, tested = reached, lm.perplexity(*test)
+        rows.append({
+            "": f"{type(lm).__name__}, h={lm.n_hidden}, m={lm.embedding_dim}",
+            "parameters": lm.n_parameters_,
+            "epochs": lm.n_iter_,
+            "CPU s": f"{spent:.1f}",
+            "valid": f"{best:.2f}",
+            "test": f"{tested:.2f}",
+        })  # fmt: skip
+    return rows
+
+
+def main() -> None:
+    options = parser(__doc__ or "")
+    options.add_argument("--words", type=int, default=1000)
+    options.add_argument("--tokens", type=int, default=100_000)
+    options.add_argument("--seconds", type=float, default=6.0)
+    options.add_argument("--examples", type=int, default=2048, help="to time")
+    args = options.parse_args()
+    corpus = fetch_brown()
+    rows = speed(corpus, args.examples)
+    report("Examples a second of CPU time", rows, named(args.json, "speed"))
+    rows = quality(corpus, args)
+    report("Perplexity for CPU time", rows, named(args.json, "quality"))
+
+
+if __name__ == "__main__":
+    main()
