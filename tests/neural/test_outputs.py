@@ -34,13 +34,6 @@ each_shape = pytest.mark.parametrize("shape", SHAPES)
 each_output = pytest.mark.parametrize("output", OUTPUTS)
 
 
-@pytest.fixture
-def full_precision(precision):
-    if precision == "bfloat16":
-        pytest.skip("only the products of a full softmax are rounded")
-    return precision
-
-
 @each_shape
 @each_output
 def test_gradients_numerically(shape, output):
