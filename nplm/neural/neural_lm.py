@@ -96,10 +96,11 @@ class NeuralLM(NetworkLM):
         units that choose a branch: about log2 |V| rows for a word. Either sums to 1 by
         itself, and its threads need ``parallel="async"``.
     word_classes : WordClasses or array-like of int, shape (n_words,), optional
-        For "classes": the class of each word, or a fitted `WordClasses`; numbers that
-        no word has are skipped. By default about sqrt(|V|) classes with the same share
-        of the tokens of `y` each, by falling frequency: found at once, but alike in a
-        class is then how frequent its words are and no more.
+        For "classes": the class of each word, or a fitted `WordClasses` (for a grid
+        search or a `TextLM`, which clone it, its ``labels_``); numbers that no word has
+        are skipped. By default about sqrt(|V|) classes with the same share of the
+        tokens of `y` each, by falling frequency: found at once, but alike in a class
+        is then how frequent its words are and no more.
     word_tree : array-like of int, shape (n_words - 1, 2), optional
         For "tree": a row an inner node, with its two children: a word, or `n_words`
         plus the row of another node. `nplm.word_tree` makes one from classes, and
