@@ -52,7 +52,7 @@ class EnergyLM(NetworkLM):
     n_words : int or None, default=None
         Size of the vocabulary that training begins with; None takes the largest id of
         the training windows plus one, and then refuses ids beyond it. Words added
-        later come on top: `n_words_` then is larger, and a clone begins anew with
+        later come on top: ``n_words_`` then is larger, and a clone begins anew with
         ``n_words``.
     n_hidden : int, default=100
         Hidden units, h.
@@ -308,7 +308,7 @@ class EnergyLM(NetworkLM):
         X : array-like of int, shape (n_samples, n_context)
             Contexts of known words, the nearest in the last column.
         y : array-like of int, shape (n_samples,)
-            The new word met after each, by ids that follow on from `n_words_`. What
+            The new word met after each, by ids that follow on from ``n_words_``. What
             several rows say of a word is averaged.
 
         Returns
