@@ -92,9 +92,9 @@ class NeuralLM(NetworkLM):
         How probabilities are made (section 5.2). "softmax" is equation (1): to train or
         score a word takes the rows of all. "classes" multiplies P(class | context) by
         P(word | class, context), two softmaxes over about ``sqrt(|V|)`` rows each.
-        "tree" makes the words the leaves of a binary tree, whose inner nodes are logistic
-        units that choose a branch: about ``log2 |V|`` rows for a word. Either sums to 1
-        by itself, and its threads need ``parallel="async"``.
+        "tree" makes the words the leaves of a binary tree, whose inner nodes are
+        logistic units that choose a branch: about ``log2 |V|`` rows for a word. Either
+        sums to 1 by itself, and its threads need ``parallel="async"``.
     word_classes : WordClasses or array-like of int, shape (n_words,), optional
         For "classes": the class of each word, or a fitted `WordClasses` (for a grid
         search or a `TextLM`, which clone it, its ``labels_``); numbers that no word has
