@@ -62,9 +62,10 @@ def write_vectors(
     """
     with np.errstate(over="ignore"):
         numbers = np.asarray(vectors).astype(BINARY)
-    if numbers.ndim != 2 or not numbers.shape[1]:
+    if numbers.ndim != 2 or not numbers.size:
         raise ValueError(
-            f"vectors must have 2 dimensions, a row a word, got shape {numbers.shape}."
+            "vectors must have 2 dimensions, a row a word, one at least, got shape "
+            f"{numbers.shape}."
         )
     _check_finite(numbers, "vectors")
     found = check_words(words, len(numbers), of="len(vectors)")

@@ -52,7 +52,7 @@ class EnergyLM(NetworkLM):
     n_words : int or None, default=None
         Size of the vocabulary that training begins with; None takes the largest id of
         the training windows plus one, and then refuses ids beyond it. Words added
-        later come on top: `n_words_` then is larger, and a clone begins anew with
+        later come on top: ``n_words_`` then is larger, and a clone begins anew with
         ``n_words``.
     n_hidden : int, default=100
         Hidden units, h.
@@ -308,7 +308,7 @@ class EnergyLM(NetworkLM):
         X : array-like of int, shape (n_samples, n_context)
             Contexts of known words, the nearest in the last column.
         y : array-like of int, shape (n_samples,)
-            The new word met after each, by ids that follow on from `n_words_`. What
+            The new word met after each, by ids that follow on from ``n_words_``. What
             several rows say of a word is averaged.
 
         Returns
@@ -368,11 +368,13 @@ class EnergyLM(NetworkLM):
                 f"y has {ids[known[0]]} at {known[0]}, a word that is known already: "
                 f"ids of new words begin at n_words_={self.n_words_}."
             )
-        missing = np.setdiff1d(np.arange(self.n_words_, ids.max(initial=0)), ids)
-        if len(missing):
+        # No array of all ids up to the largest: that may be any number.
+        new = np.unique(ids)
+        gap = np.flatnonzero(new != self.n_words_ + np.arange(len(new)))
+        if len(gap):
             raise ValueError(
-                f"y has {ids.max()}, but no context of {missing[0]}: ids of new words "
-                f"follow on from n_words_={self.n_words_} without a gap."
+                f"y has {new[gap[0]]}, but no context of {self.n_words_ + gap[0]}: ids "
+                f"of new words follow on from n_words_={self.n_words_} without a gap."
             )
         return ids
 

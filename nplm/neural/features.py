@@ -248,6 +248,11 @@ def checked_parts(values: Any, n_words: int) -> csr_array:
         raise ValueError(
             f"word_features must be a matrix, dense or sparse ({error})."
         ) from None
+    if matrix.ndim != 2:
+        raise ValueError(
+            f"word_features has shape {matrix.shape}: give a row for each word, and a "
+            "column for each feature, if it is one."
+        )
     if matrix.shape[0] != n_words:
         raise ValueError(
             f"word_features has {matrix.shape[0]} rows, but there are {n_words} words: "

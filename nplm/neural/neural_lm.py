@@ -91,15 +91,16 @@ class NeuralLM(NetworkLM):
     output : {"softmax", "classes", "tree"}, default="softmax"
         How probabilities are made (section 5.2). "softmax" is equation (1): to train or
         score a word takes the rows of all. "classes" multiplies P(class | context) by
-        P(word | class, context), two softmaxes over about sqrt(|V|) rows each. "tree"
-        makes the words the leaves of a binary tree, whose inner nodes are logistic
-        units that choose a branch: about log2 |V| rows for a word. Either sums to 1 by
-        itself, and its threads need ``parallel="async"``.
+        P(word | class, context), two softmaxes over about ``sqrt(|V|)`` rows each.
+        "tree" makes the words the leaves of a binary tree, whose inner nodes are
+        logistic units that choose a branch: about ``log2 |V|`` rows for a word. Either
+        sums to 1 by itself, and its threads need ``parallel="async"``.
     word_classes : WordClasses or array-like of int, shape (n_words,), optional
-        For "classes": the class of each word, or a fitted `WordClasses`; numbers that
-        no word has are skipped. By default about sqrt(|V|) classes with the same share
-        of the tokens of `y` each, by falling frequency: found at once, but alike in a
-        class is then how frequent its words are and no more.
+        For "classes": the class of each word, or a fitted `WordClasses` (for a grid
+        search or a `TextLM`, which clone it, its ``labels_``); numbers that no word has
+        are skipped. By default about ``sqrt(|V|)`` classes with the same share of the
+        tokens of `y` each, by falling frequency: found at once, but alike in a class
+        is then how frequent its words are and no more.
     word_tree : array-like of int, shape (n_words - 1, 2), optional
         For "tree": a row an inner node, with its two children: a word, or `n_words`
         plus the row of another node. `nplm.word_tree` makes one from classes, and
@@ -127,7 +128,7 @@ class NeuralLM(NetworkLM):
     min_effective_samples : float, default=0
         Of "importance": where the effective sample size is less, in the mean over
         some mini-batches, `n_samples` is doubled, up to 16 times. 0 leaves it as
-        it is. `history_` tells both.
+        it is. ``history_`` tells both.
     solver : {"sgd", "adam"}, default="sgd"
         How parameters follow their gradients. "sgd" is the paper's stochastic gradient
         ascent. "adam" is that of scikit-learn's networks (Kingma and Ba, 2015), with
@@ -155,7 +156,7 @@ class NeuralLM(NetworkLM):
         Epochs, passes over the training windows.
     early_stopping : {"auto"} or bool, default="auto"
         Stop when the held-out loss stops improving, and keep the weights of the
-        best epoch. "auto" does when `X_val` is given to `fit`; True without it
+        best epoch. "auto" does when ``X_val`` is given to `fit`; True without it
         holds out the last `validation_fraction` of the windows; False trains
         `max_iter` epochs and keeps the last weights.
     validation_fraction : float, default=0.1

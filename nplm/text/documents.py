@@ -255,18 +255,20 @@ class TextLM(DensityMixin, BaseEstimator):
         known = contexts.max(axis=1, initial=-1) < targets
         new = np.flatnonzero(known & (targets >= self.n_words_))
         new = new[np.argsort(targets[new], kind="stable")]
-        wanted = np.arange(self.n_words_, targets.max() + 1)
-        missing = np.setdiff1d(wanted, targets[new])
-        if len(missing):
+        # No array of all ids up to the largest: that may be any number.
+        last, found = targets.max(), np.unique(targets[new])
+        n_met = int((found == self.n_words_ + np.arange(len(found))).sum())
+        missing = self.n_words_ + n_met
+        if missing <= last:
             raise ValueError(
-                f"X has the id {wanted[-1]}, but {missing[0]} is nowhere after words "
+                f"X has the id {last}, but {missing} is nowhere after words "
                 f"with smaller ids only: ids of new words follow on from "
                 f"n_words_={self.n_words_}, in the order in which they are met."
             )
         # As many at once as have no other new word in their contexts.
         while len(new):
             together = contexts[new].max(axis=1, initial=-1) < self.n_words_
-            whole = targets[new] < targets[new][~together].min(initial=wanted[-1] + 1)
+            whole = targets[new] < targets[new][~together].min(initial=missing)
             self.estimator_.add_words(contexts[new[whole]], targets[new[whole]])
             self.n_words_, new = self.estimator_.n_words_, new[~whole]
         return self

@@ -34,12 +34,13 @@ def aligned(
             f"vectors must have a row for each of the {len(words)} words, got shape "
             f"{given.shape}."
         )
-    bad = np.argwhere(~np.isfinite(given))
+    # Nor beyond what the result can hold.
+    bad = np.argwhere(~(np.abs(given) <= np.finfo(np.float32).max))
     if len(bad):
         row, column = bad[0].tolist()
         raise ValueError(
             f"vectors has {given[row, column]} at row {row}, column {column} (of "
-            f"{words[row]!r})."
+            f"{words[row]!r}), which is no finite float32."
         )
     rows = {word: i for i, word in enumerate(words)}
     if len(rows) != len(words):

@@ -219,7 +219,7 @@ def test_threads_score_the_same_bits(parts):
         ({"network__warm_start": True}, "warm_start=True of the network"),
         ({"network__n_words": 40}, "network has n_words=40, but the back-off model 30"),
         ({"backoff__n_words": 40}, "back-off model has n_words=40, but .* 30"),
-        ({"network__tied": True}, "short-list needs the plain softmax"),
+        ({"network__tied": True}, "plain softmax, .* output, loss and tied at their"),
         ({"network__order": 9}, "order=9 needs contexts of 8 words"),
     ],
 )

@@ -171,6 +171,7 @@ def test_a_grown_model_is_pickled_whole(lm, data):
     [
         ([[1, 2, 3]], [V - 1], "y has 11 at 0, a word that is known already.*12"),
         ([[1, 2, 3]], [V + 1], "y has 13, but no context of 12: .*without a gap"),
+        ([[1, 2, 3]], [2**31 - 2], "y has 2147483646, but no context of 12"),
         ([[1, 2, V]], [V], "X has 12 at row 0, column 2, but n_words=12"),
         ([[1, 2, 3]] * 2, [V], "inconsistent"),
         ([[1, 2]], [V], "features"),
@@ -228,6 +229,8 @@ def test_text_that_cannot_add_words():
     before = lm.estimator_.C_.copy()
     with pytest.raises(ValueError, match=f"{n} is nowhere after words with smaller"):
         lm.add_words([[2, n + 1, n]])
+    with pytest.raises(ValueError, match=f"2147483646, but {n + 1} is nowhere"):
+        lm.add_words([[2, n, 2**31 - 2]])
     assert lm.n_words_ == n
     np.testing.assert_array_equal(lm.estimator_.C_, before)
     other = TextLM(NeuralLM(max_iter=1), n_context=2).fit([[1, 2, 3]])

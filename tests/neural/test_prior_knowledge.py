@@ -206,6 +206,7 @@ def with_nan():
         (dict(embeddings=START, train_embeddings=False, tied=True), "tied has them"),
         (dict(embeddings=START, train_embeddings=False, word_features=PARTS),
          "word_features has them learned"),
+        (dict(word_features=np.ones(N_WORDS)), r"word_features has shape \(20,\)"),
         (dict(word_features=PARTS[:-1]), "19 rows, but there are 20 words"),
         (dict(word_features=with_nan()), "word_features has nan at row 4, column"),
         (dict(word_features=with_bad_index()), "must be a matrix.*(index|indices)"),

@@ -343,6 +343,13 @@ def test_it_learns_what_there_is(data, loss, settings):
 
 
 @pytest.mark.parametrize("loss", LOSSES)
+def test_however_many_samples_are_asked_for_there_are_no_more_than_words(data, loss):
+    options = dict(loss=loss, max_iter=1, min_effective_samples=1)
+    lm = NeuralLM(**SMALL | options | {"n_samples": 2**63}).fit(**data)
+    assert_same(lm, NeuralLM(**SMALL | options | {"n_samples": 20}).fit(**data))
+
+
+@pytest.mark.parametrize("loss", LOSSES)
 def test_the_same_seed_gives_the_same_bits(data, loss):
     lm = NeuralLM(loss=loss, max_iter=2, **SMALL)
     one, other = (clone(lm).fit(**data) for _ in range(2))

@@ -40,6 +40,7 @@ def test_words_without_a_vector_are_drawn_as_the_others_are():
         (["a"], [1.0], r"got shape \(1,\)"),
         (["a", "b", "a"], [[1.0]] * 3, "words has 'a' twice"),
         (["A", "Rose"], [[1.0]] * 2, r"none of the words .*\['A', 'Rose'\] with"),
+        (["a", "b"], [[1.0], [1e99]], r"vectors has 1e\+99 at row 1, .* float32"),
         (["a", "b"], [[1.0], [np.nan]], "vectors has nan at row 1, column 0 .of 'b'"),
     ],
 )

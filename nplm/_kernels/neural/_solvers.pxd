@@ -73,9 +73,6 @@ cdef class Solver:
     cdef void features(self, const Step *step, void *gradients) noexcept nogil
     cdef void end_features(self, const Step *step) noexcept nogil
     # whole arrays
-    cdef void product(
-        self, const Step *step, Parameter p, const void *left,
-        const void *right) noexcept nogil
     cdef void vector(
         self, const Step *step, Parameter p, const void *gradient) noexcept nogil
     # rows of the output units

@@ -228,11 +228,6 @@ cdef class Solver:
     cdef void end_features(self, const Step *step) noexcept nogil:
         """All features of the mini-batch have come."""
 
-    cdef void product(
-        self, const Step *step, Parameter p, const void *left, const void *right,
-    ) noexcept nogil:
-        """Follow the gradient ``left.T @ right`` of weights, from K rows of each."""
-
     cdef void vector(
         self, const Step *step, Parameter p, const void *gradient,
     ) noexcept nogil:
@@ -306,13 +301,6 @@ cdef class SGD(Solver):
         cdef Py_ssize_t m = self.C.columns
         self.loops.add(<char *>self.C.values + word * m * self.itemsize, gradient, m,
                        step.rate / (1 - step.decay))
-
-    cdef void product(
-        self, const Step *step, Parameter p, const void *left, const void *right,
-    ) noexcept nogil:
-        self.loops.product(
-            True, False, p.rows, p.columns, <Py_ssize_t>step.examples, step.rate, left,
-            p.rows, right, p.columns, 1 - step.decay, p.values, p.columns)
 
     cdef void vector(
         self, const Step *step, Parameter p, const void *gradient,
@@ -429,18 +417,6 @@ cdef class Adam(Solver):
         self.loops.adam(self.C.values, self.gradient_C, self.C.first, self.C.second, n,
                         memory, False, &step.moments)
         memset(self.gradient_C, 0, n * self.itemsize)
-
-    cdef void product(
-        self, const Step *step, Parameter p, const void *left, const void *right,
-    ) noexcept nogil:
-        cdef double[2] memory
-        self.loops.fill(memory, 1, 1, 1 - step.decay)
-        self.loops.product(
-            True, False, p.rows, p.columns, <Py_ssize_t>step.examples,
-            1 / step.examples, left, p.rows, right, p.columns, 0, self.gradient,
-            p.columns)
-        self.loops.adam(p.values, self.gradient, p.first, p.second, p.rows * p.columns,
-                        memory, False, &step.moments)
 
     cdef void vector(
         self, const Step *step, Parameter p, const void *gradient,

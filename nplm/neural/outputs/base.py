@@ -56,7 +56,7 @@ class Output:
         raise ValueError(
             f"a short-list needs the plain softmax, which predicts as many words as "
             f"it has rows, and {type(self).__name__} predicts all words: leave the "
-            "network's output at its default."
+            "network's output, loss and tied at their defaults."
         )
 
     def initial_biases(self, n_words: int, y: NDArray[np.int32]) -> NDArray[Any]:

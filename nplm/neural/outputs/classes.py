@@ -126,7 +126,8 @@ def checked_classes(given: Any, n_words: int) -> NDArray[np.int32]:
     if hasattr(labels, "fit"):
         raise ValueError(
             f"word_classes={given!r} is not fitted: fit it to the training text first, "
-            "or give an array with the class of each word."
+            "and give its labels_: clones, which grid searches and TextLM fit, would "
+            "have it unfitted again."
         )
     labels = check_ids(labels, "word_classes", ndim=1)
     if len(labels) != n_words:

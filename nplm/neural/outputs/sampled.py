@@ -110,7 +110,7 @@ class Sampled(Softmax):
     ) -> dict[str, Any]:
         n = trained["E"].rows
         sampler = Sampler(
-            scratch, state["proposal"], state["generators"][worker], most=most
+            scratch, state["proposal"], state["generators"][worker], most=min(most, n)
         )
         return {
             "direct": self.direct, "first": 0, "n_words": n, "row": 0, "n_rows": n,
