@@ -128,7 +128,8 @@ class NeuralLM(NetworkLM):
     min_effective_samples : float, default=0
         Of "importance": where the effective sample size is less, in the mean over
         some mini-batches, `n_samples` is doubled, up to 16 times. 0 leaves it as
-        it is. ``history_`` tells both.
+        it is. ``history_`` tells both. Each `fit` and `partial_fit` begins
+        with `n_samples` again, and with the unigrams of its own `y`.
     solver : {"sgd", "adam"}, default="sgd"
         How parameters follow their gradients. "sgd" is the paper's stochastic gradient
         ascent. "adam" is that of scikit-learn's networks (Kingma and Ba, 2015), with
