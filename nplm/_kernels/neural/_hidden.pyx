@@ -46,7 +46,7 @@ cdef class Weighted:
         elif self.columns == 1 and not self.scoring:
             self.loops.row_dots(self.weights.values, h, n, v, 0, out)
         else:
-            self.products.begin(v, NULL, K)
+            self.products.begin(v, K)
             self.products.logits(self.weights.values, h, self.sums)
             if self.columns == 1:
                 memcpy(out, self.sums, h * self.itemsize)

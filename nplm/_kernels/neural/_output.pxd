@@ -46,6 +46,5 @@ cdef class Rows(Output):
     cdef readonly Py_ssize_t n_outputs
     cdef Py_ssize_t stride
     cdef void *z              # (K, stride) [a | x | 1 | 0 ...]
-    cdef void *zt             # (stride, columns)
     cdef void *keep           # (stride,) what the decay leaves of each number of a row
     cdef void *row_of(self, Py_ssize_t row) noexcept nogil

@@ -145,9 +145,8 @@ cdef class Rows(Output):
                 f"{self.stride} numbers from {row} on")
         if leader is None:
             self.z = scratch.numbers(at.batch_size * self.stride)
-            self.zt = scratch.numbers(self.stride * at.columns)
         else:
-            self.z, self.zt = leader.z, leader.zt
+            self.z = leader.z
         self.n_slopes = self.stride * at.columns
         self.slopes = scratch.numbers(self.n_slopes)
         self.keep = scratch.numbers(self.stride)
@@ -157,23 +156,15 @@ cdef class Rows(Output):
         return <char *>self.E.values + (self.row + row) * self.stride * self.itemsize
 
     cdef void begin(self, Py_ssize_t K) noexcept nogil:
-        """z = [a | x | 1] both ways round."""
+        """z = [a | x | 1]."""
         cdef Py_ssize_t h = self.at.n_hidden, n = self.at.n_inputs if self.direct else 0
-        cdef Py_ssize_t size = self.itemsize, j, k
+        cdef Py_ssize_t size = self.itemsize, k
         cdef char *z
         for k in range(K):
             z = <char *>self.z + k * self.stride * size
             memcpy(z, <char *>self.at.a + k * h * size, h * size)
             memcpy(z + h * size, <char *>self.at.x + k * n * size, n * size)
         self.loops.fill(<char *>self.z + (self.n_outputs - 1) * size, K, self.stride, 1)
-        if self.columns == 1:
-            return
-        self.loops.transpose(
-            self.z, self.stride, K, self.n_outputs, self.zt, self.columns)
-        if K < self.columns:
-            for j in range(self.n_outputs):
-                memset(<char *>self.zt + (j * self.columns + K) * size, 0,
-                       (self.columns - K) * size)
 
     cdef void end(self, Py_ssize_t K) noexcept nogil:
         cdef Py_ssize_t h = self.at.n_hidden, n = self.at.n_inputs, size = self.itemsize

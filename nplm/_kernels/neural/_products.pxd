@@ -9,7 +9,7 @@ cdef class Products:
     cdef void *z                  # (columns, stride), in panels
     cdef void *zt                 # (n_outputs, columns), in panels
     cdef void *dz                 # (columns, stride), in panels
-    cdef void begin(self, void *z, void *zt, Py_ssize_t K) noexcept nogil
+    cdef void begin(self, void *z, Py_ssize_t K) noexcept nogil
     cdef void logits(self, void *E, Py_ssize_t rows, void *logits) noexcept nogil
     cdef void slopes(
         self, void *p, void *factors, Py_ssize_t chunk, Py_ssize_t first,

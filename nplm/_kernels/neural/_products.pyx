@@ -51,11 +51,8 @@ cdef class Products:
         if rows > stride:
             self.rest = scratch.numbers(tile_rows * LINE)
 
-    cdef void begin(self, void *z, void *zt, Py_ssize_t K) noexcept nogil:
-        """Take z, (K, stride), which all tiles of a mini-batch multiply.
-
-        And the same transposed, which only some products need.
-        """
+    cdef void begin(self, void *z, Py_ssize_t K) noexcept nogil:
+        """Take z, (K, stride), which all tiles of a mini-batch multiply."""
         if self.columns == 1:
             self.z = z
             return
@@ -146,9 +143,15 @@ cdef class Bfloat16Products(Products):
         self.ones = <float *>scratch.numbers(N)
         tier.loops.fill(self.ones, N, 1, 1)
 
-    cdef void begin(self, void *z, void *zt, Py_ssize_t K) noexcept nogil:
+    cdef void begin(self, void *z, Py_ssize_t K) noexcept nogil:
+        cdef Py_ssize_t j
+        self.loops.transpose(
+            z, self.stride, K, self.n_outputs, self.zt, self.columns)
+        for j in range(self.n_outputs if K < self.columns else 0):
+            memset(<float *>self.zt + j * self.columns + K, 0,
+                   (self.columns - K) * sizeof(float))
         self.bfloat16.pack_pairs(
-            <float *>zt, self.columns, self.n_outputs, self.columns, self.right_zt,
+            <float *>self.zt, self.columns, self.n_outputs, self.columns, self.right_zt,
             self.D * PANEL)
         self.bfloat16.pack_pairs(
             <float *>z, self.stride, K, self.stride, self.right_z, self.N * PANEL)

@@ -152,7 +152,7 @@ cdef class Sampled(Rows):
             self.loops.row_dots(
                 self.tile, self.n_drawn, self.stride, self.z, 0, self.p)
         else:
-            self.products.begin(self.z, self.zt, K)
+            self.products.begin(self.z, K)
             self.products.logits(self.tile, self.n_drawn, self.p)
         self.total(K)
 

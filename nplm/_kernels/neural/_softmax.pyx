@@ -119,7 +119,7 @@ cdef class Softmax(Rows):
         if columns == 1 and not self.at.scoring:
             self.forward_one()
             return
-        self.products.begin(self.z, self.zt, K)
+        self.products.begin(self.z, K)
         for tile in range(self.n_tiles):
             first = (self.start_tile + tile) % self.n_tiles * self.tile_rows
             rows = min(self.tile_rows, self.n_words - first)
