@@ -92,11 +92,13 @@ class Tree(Softmax):
 
     def log_p(self, logits: Array) -> Array:
         """Logarithms of the probabilities of all words."""
-        log_p = np.zeros((len(logits), len(self.children) + 1))
-        for word in range(log_p.shape[1]):
-            for row, sign in self.paths[word]:
-                log_p[:, word] -= np.logaddexp(0, -sign * logits[:, row])
-        return log_p
+        n_words = len(self.children) + 1
+        log_p = np.zeros((len(logits), 2 * n_words - 1))
+        for row, pair in enumerate(self.children):  # parents come first
+            for child, sign in zip(pair, (1, -1), strict=True):
+                choice = -np.logaddexp(0, -sign * logits[:, row])
+                log_p[:, child] = log_p[:, n_words + row] + choice
+        return log_p[:, :n_words]
 
     def slopes(self, logits: Array, y: NDArray[np.integer]) -> Array:
         """Give d log P(y) / d logits: 0 but for the choices that lead to y."""
