@@ -257,6 +257,54 @@ def inputs_gradient(
     return dC, np.einsum("kjm,kim->ji", slopes, C[words[:, :n_distant]])
 
 
+# -- dropout (_dropout) ------------------------------------------------------------
+
+
+def mask(seed: int, t: int, K: int, n: int, rate: float) -> Array:
+    """Give the factors of n numbers of the examples t, ..., t + K - 1.
+
+    Each is 0 with a chance of `rate`, to the next of 65,536 steps, and else as much
+    above 1 as gives it the mean 1. Four are made of each of splitmix64's numbers
+    (Steele, Lea and Flood, 2014), of which every example has as many as it needs.
+    """
+    threshold, of_each = min(int(rate * 65536 + 0.5), 65535), (n + 3) // 4
+    first = np.arange(t, t + K, dtype=np.uint64)[:, None] * np.uint64(of_each)
+    count: NDArray[np.uint64] = first + np.arange(1, of_each + 1, dtype=np.uint64)
+    z: NDArray[np.uint64] = np.uint64(seed) + count * np.uint64(0x9E3779B97F4A7C15)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    z ^= z >> np.uint64(31)
+    parts = z[:, :, None] >> np.arange(0, 64, 16, dtype=np.uint64)
+    kept = (parts & np.uint64(0xFFFF)) >= threshold
+    return kept.reshape(K, 4 * of_each)[:, :n] * (65536 / (65536 - threshold))
+
+
+class Masks(NamedTuple):
+    """Factors of x, of a and, where that is projected, of s; 1 without dropout."""
+
+    x: Array | float = 1.0
+    a: Array | float = 1.0
+    s: Array | float = 1.0
+
+
+NOTHING_LEFT_OUT = Masks()
+
+
+@dataclass
+class Dropout:
+    """Shares of x, a and s that are left out, and the seed of each."""
+
+    rates: tuple[float, float, float]
+    seeds: NDArray[np.uint64]
+
+    def masks(self, weights: Weights, t: int, K: int) -> Masks:
+        """Give those of K examples, before which t were seen."""
+        h, n_inputs = weights.H.shape
+        m = 0 if weights.R is None else len(weights.R)
+        sizes = zip(self.seeds, (n_inputs, h, m), self.rates, strict=True)
+        return Masks(*(mask(int(seed), t, K, n, rate) for seed, n, rate in sizes))
+
+
 # -- hidden units (_hidden) --------------------------------------------------------
 
 
@@ -564,16 +612,23 @@ def energy_gradients(weights: Weights, z: Array, g: Array) -> tuple[Weights, Arr
 
 @dataclass
 class Solver:
-    """The paper's schedule: the step after `n_seen` examples."""
+    """The paper's schedule: the step after `n_seen` examples.
+
+    Or one that falls in a line to 0, from `begun` on over `span` examples.
+    """
 
     learning_rate_init: float
     learning_rate_decay: float
     alpha: float
+    begun: float = 0.0
+    span: float = np.inf
     n_seen: int = 0
 
     def rate(self) -> float:
         """Give the step now."""
-        return self.learning_rate_init / (1 + self.learning_rate_decay * self.n_seen)
+        left = max(0.0, 1 - (self.n_seen - self.begun) / self.span)
+        rate = self.learning_rate_init / (1 + self.learning_rate_decay * self.n_seen)
+        return rate * left
 
     def update(
         self, weights: Weights, gradients: Weights, K: int, met: Rows | None = None
@@ -638,20 +693,24 @@ class Adam(Solver):
 
 
 def forward(
-    weights: Weights, X: NDArray[np.int32], rounded: Rounding = as_it_is
+    weights: Weights,
+    X: NDArray[np.int32],
+    rounded: Rounding = as_it_is,
+    masks: Masks = NOTHING_LEFT_OUT,
 ) -> tuple[Array, Array, Array, Array]:
     """Features x, hidden activations a, z and logits: equation (1) for K examples.
 
-    Of an energy, a and z are the sums of the context.
+    Of what `masks` leave out x and z know nothing; a has all. Of an energy, a and z are
+    the sums of the context.
     """
-    x = inputs(weights, X)
+    x = inputs(weights, X) * masks.x
     if weights.H_next is not None:
         z = linear_layer(weights.H, weights.d, x)
         return x, z, z, -energies(weights, z)[0]
     a = tanh_layer(weights.H, weights.d, x)
     if weights.R is None:
-        return x, a, *softmax(weights.E, a, x, rounded)
-    s = projection(weights.R, projected(weights, a, x))
+        return x, a, *softmax(weights.E, a * masks.a, x, rounded)
+    s = projection(weights.R, projected(weights, a * masks.a, x)) * masks.s
     E = np.hstack([features(weights), weights.E[:, -1:]])
     return x, a, *softmax(E, s, x, rounded)
 
@@ -668,9 +727,10 @@ def gradients(
     y: NDArray[np.int32],
     rounded: Rounding = as_it_is,
     loss: Loss | None = None,
+    masks: Masks = NOTHING_LEFT_OUT,
 ) -> tuple[float, Weights]:
     """Log-likelihood of the examples, or another `loss`, and its gradient."""
-    return gradients_met(weights, X, y, rounded, loss)[:2]
+    return gradients_met(weights, X, y, rounded, loss, masks)[:2]
 
 
 def gradients_met(
@@ -679,10 +739,11 @@ def gradients_met(
     y: NDArray[np.int32],
     rounded: Rounding = as_it_is,
     loss: Loss | None = None,
+    masks: Masks = NOTHING_LEFT_OUT,
 ) -> tuple[float, Weights, Rows]:
     """Give the rows of each array that the examples meet, too."""
     K, h = len(X), len(weights.H)
-    x, a, z, logits = forward(weights, X, rounded)
+    x, a, z, logits = forward(weights, X, rounded, masks)
     met, dR, dG = rows_met(weights, X, y), None, None
     if loss is not None:
         total, dz, dE, met[place_of(weights, weights.E)] = loss(
@@ -705,12 +766,14 @@ def gradients_met(
         if weights.R is None:
             dv = (g @ rounded(weights.E))[:, :-1]
         else:
-            ds = g @ rounded(features(weights))
-            dR, dv = ds.T @ projected(weights, a, x), ds @ weights.R
-    do = (1 - a**2) * dv[:, :h]
+            ds = g @ rounded(features(weights)) * masks.s
+            dR = ds.T @ projected(weights, a * masks.a, x)
+            dv = ds @ weights.R
+    do = (1 - a**2) * dv[:, :h] * masks.a
     dx = do @ weights.H
     if dv.shape[1] > h:
         dx += dv[:, h:]
+    dx *= masks.x
     dC, dP = inputs_gradient(weights, X, dx)
     if weights.R is not None:
         dE[:, :-1] += dC
@@ -733,12 +796,17 @@ def train(
     solver: Solver,
     rounded: Rounding = as_it_is,
     loss: Loss | None = None,
+    dropout: Dropout | None = None,
 ) -> float:
     """Change the weights, mini-batch by mini-batch; returns the summed loss."""
-    summed = 0.0
+    summed, masks = 0.0, NOTHING_LEFT_OUT
     for start in range(0, len(index), batch_size):
         rows = index[start : start + batch_size]
-        total, slopes, met = gradients_met(weights, X[rows], y[rows], rounded, loss)
+        if dropout is not None:
+            masks = dropout.masks(weights, solver.n_seen, len(rows))
+        total, slopes, met = gradients_met(
+            weights, X[rows], y[rows], rounded, loss, masks
+        )
         solver.update(weights, slopes, len(rows), met)
         summed -= total
     return summed
