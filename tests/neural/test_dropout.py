@@ -7,53 +7,13 @@ from sklearn.base import clone
 from nplm import NeuralLM, windows
 from nplm._kernels.reference import neural as reference
 from nplm.neural.dropout import Dropout
-from nplm.neural.features import Features
-from nplm.neural.hidden import Projected
-from nplm.neural.network import Network, Parts
-from nplm.neural.outputs.softmax import Softmax, TiedSoftmax
-from nplm.parallel.threads import Threads
 from tests.helpers import (
+    dropout_of,
+    random_network,
     random_windows,
-    reference_of,
-    solver_of,
     text,
     weights_of,
-    wide,
 )
-
-RATES = (0.3, 0.5, 0.2)
-SHAPES = {  # n_words, n_context, n_hidden, m, direct
-    "hidden": (50, 3, 7, 4, False),
-    "hidden+direct": (300, 2, 5, 3, True),
-    "direct": (23, 4, 0, 5, True),
-    "no context": (9, 0, 3, 2, True),
-}
-TOLERANCE = {"float64": 1e-12, "float32": 5e-5, "bfloat16": 2e-3}
-each_shape = pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
-each_output = pytest.mark.parametrize("tied", [False, True], ids=["own", "tied"])
-
-
-def dropout_of(rates=RATES, n_workers=1):
-    return Dropout.of(rates).begun(np.random.RandomState(3), n_workers)
-
-
-def network_of(shape, tied, precision, rng, n_threads=1, *, n_distant=0, **options):
-    n_words, n_context, n_hidden, m, direct = shape
-    output = TiedSoftmax(False) if tied else Softmax(direct)
-    parts = Parts.of(n_context, Features(m, None, tied), n_hidden, output, n_distant)
-    if tied:
-        parts = parts._replace(hidden=Projected(n_hidden, m, direct))
-    dtype = np.float64 if precision == "float64" else np.float32
-    _, y = random_windows(10, n_words, 1, rng)
-    parameters = parts.initial(n_words, y, np.random.RandomState(0), dtype)
-    options = {"solver": solver_of(), "dropout": dropout_of()} | options
-    network = Network(
-        parts, parameters, precision=precision, threads=Threads(n_threads), **options
-    )
-    for array in weights_of(network).arrays():
-        array += rng.normal(size=array.shape) / 2
-    return network
-
 
 # -- masks --------------------------------------------------------------------------
 
@@ -92,98 +52,35 @@ def test_an_example_has_its_mask_in_any_mini_batch():
     np.testing.assert_array_equal(whole[4:], reference.mask(7, 24, 5, 5, 0.4))
 
 
-# -- the network -----------------------------------------------------------------------
+# -- threads -----------------------------------------------------------------------
 
 
-@each_shape
-@each_output
-@pytest.mark.parametrize("n_distant", [0, 9])
-def test_gradients_numerically(shape, tied, n_distant):
-    rng = np.random.default_rng(0)
-    network = network_of(shape, tied, "float64", rng, n_distant=n_distant)
-    X, y = random_windows(6, shape[0], network.parts.inputs.n_context, rng)
-    weights = weights_of(network)
-    rates = reference.Dropout(RATES, dropout_of().seeds[0])
-    masks = rates.masks(weights, 11, len(y))
-    _, analytic = reference.gradients(weights, X, y, masks=masks)
-
-    def likelihood():
-        logits = reference.forward(weights, X, masks=masks)[-1]
-        return reference.log_softmax(logits)[np.arange(len(y)), y].sum()
-
-    step = 1e-5
-    for array, gradient in zip(weights.arrays(), analytic.arrays(), strict=True):
-        flat = array.flat
-        for i in rng.choice(array.size, size=min(array.size, 30), replace=False):
-            kept = flat[i]
-            flat[i] = kept + step
-            above = likelihood()
-            flat[i] = kept - step
-            below = likelihood()
-            flat[i] = kept
-            numeric = (above - below) / (2 * step)
-            assert gradient.reshape(-1)[i] == pytest.approx(numeric, abs=2e-8, rel=1e-6)
-
-
-def check_training(shape, tied, precision, batch_size, n_threads=1, **options):
-    rng = np.random.default_rng(1)
-    solver, rates = solver_of(options.pop("solver", "sgd")), options.pop("rates", RATES)
-    options = {
-        "clock": (7, 0),
-        "solver": solver,
-        "dropout": dropout_of(rates),
-    } | options
-    network = network_of(shape, tied, precision, rng, n_threads, **options)
-    X, y = random_windows(60, shape[0], network.parts.inputs.n_context, rng)
-    index = rng.permutation(60)
-    expected = wide(weights_of(network))
-    rounds = precision == "bfloat16" and batch_size > 1
-    loss = reference.train(
-        expected, X, y, index, batch_size, reference_of(solver, n_seen=7),
-        reference.bfloat16 if rounds else reference.as_it_is,
-        dropout=reference.Dropout(rates, network.dropout.seeds[0]),
-    )  # fmt: skip
-    cut = batch_size * max(1, 20 // batch_size)
-    network.train(X, y, index[:cut], batch_size)
-    network.train(X, y, index[cut:], batch_size)
-    network.settle()
-
-    tolerance = TOLERANCE[precision]
-    assert network.loss == pytest.approx(loss, rel=tolerance)
-    for got, want in zip(weights_of(network).arrays(), expected.arrays(), strict=True):
-        np.testing.assert_allclose(got, want, rtol=tolerance, atol=tolerance)
-    return network
-
-
-@each_shape
-@each_output
-@pytest.mark.parametrize(("batch_size", "solver"), [(1, "sgd"), (48, "adam")])
-def test_train_equals_reference(shape, tied, precision, solver, batch_size):
-    check_training(shape, tied, precision, batch_size, solver=solver)
-
-
-@each_output
-@pytest.mark.parametrize("rates", [(0.9, 0, 0), (0, 0.9, 0), (0, 0, 0.9)], ids=str)
-def test_each_place_by_itself(tied, rates):
-    shape = SHAPES["hidden+direct"]
-    check_training(shape, tied, "float64", 7, rates=rates, n_distant=9)
-
-
-@each_output
-def test_threads_that_share_the_rows_have_one_mask(tied):
-    check_training(SHAPES["hidden+direct"], tied, "float64", 7, n_threads=3)
+@pytest.mark.parametrize("kind", ["softmax", "tied"])
+def test_threads_that_share_the_rows_have_one_mask(kind):
+    networks = []
+    for n_threads in (1, 3):
+        rng = np.random.default_rng(2)
+        network = random_network(
+            300, 2, 5, 3, True, "float64", rng, n_threads, kind=kind,
+            dropout=dropout_of((0.3, 0.5, 0.2)),
+        )  # fmt: skip
+        X, y = random_windows(60, 300, 2, rng)
+        network.train(X, y, np.arange(60), 7)
+        networks.append(network)
+    for got, want in zip(*(weights_of(n).arrays() for n in networks), strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("batch_size", [1, 5])
 def test_threads_with_examples_of_their_own(batch_size):
-    rng = np.random.default_rng(2)
-    X, y = random_windows(60, 50, 3, rng)
     networks = []
     for parallel, n_threads in (("rows", 1), ("async", 1), ("async", 3)):
-        network = network_of(
-            SHAPES["hidden"], False, "float64", np.random.default_rng(7), n_threads,
-            parallel=parallel, dropout=dropout_of(n_workers=n_threads),
+        rng = np.random.default_rng(2)
+        network = random_network(
+            50, 3, 7, 4, False, "float64", rng, n_threads, parallel=parallel,
+            dropout=dropout_of((0.3, 0.5, 0), n_threads),
         )  # fmt: skip
+        X, y = random_windows(60, 50, 3, rng)
         network.train(X, y, np.arange(60), batch_size)
         network.settle()
         networks.append(network)
@@ -191,8 +88,13 @@ def test_threads_with_examples_of_their_own(batch_size):
     for got, want in zip(weights_of(alone).arrays(), weights_of(one).arrays()):
         np.testing.assert_array_equal(got, want)
     assert several.n_seen == 60
-    assert len(np.unique(several.dropout.seeds)) == 9
     assert all(np.isfinite(array).all() for array in weights_of(several).arrays())
+
+
+def test_each_team_leaves_out_others():
+    seeds = Dropout(0.5).begun(np.random.RandomState(0), 4).seeds
+    assert seeds.shape == (4, 3)
+    assert len(np.unique(seeds)) == 12
 
 
 # -- the estimator ---------------------------------------------------------------------

@@ -5,16 +5,7 @@ import pytest
 from sklearn.base import clone
 
 from nplm import EnergyLM, NeuralLM, windows
-from nplm._kernels.reference import neural as reference
-from tests.helpers import (
-    random_network,
-    random_windows,
-    reference_of,
-    solver_of,
-    text,
-    weights_of,
-    wide,
-)
+from tests.helpers import text
 
 SETTINGS = dict(
     n_words=12, n_hidden=4, embedding_dim=3, learning_rate_init=0.05, random_state=0
@@ -34,26 +25,6 @@ def linear(max_iter, **settings):
 def equal(one, other):
     for name in ("C_", "H_", "d_", "U_", "b_"):
         np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
-
-
-@pytest.mark.parametrize("solver", ["sgd", "adam"])
-# The step is 0 before the last examples, or not.
-@pytest.mark.parametrize("span", [40, 200])
-def test_train_equals_reference(solver, span, full_precision):
-    rng = np.random.default_rng(0)
-    solver = solver_of(solver, begun=3, span=span)
-    network = random_network(
-        20, 3, 5, 4, True, full_precision, rng, solver=solver, clock=(7, 0)
-    )
-    X, y = random_windows(60, 20, 3, rng)
-    expected = wide(weights_of(network))
-    index = rng.permutation(60)
-    reference.train(expected, X, y, index, 7, reference_of(solver, n_seen=7))
-    network.train(X, y, index, 7)
-    network.settle()
-    tolerance = 1e-12 if full_precision == "float64" else 3e-5
-    for got, want in zip(weights_of(network).arrays(), expected.arrays(), strict=True):
-        np.testing.assert_allclose(got, want, rtol=tolerance, atol=tolerance)
 
 
 def test_the_step_is_0_at_the_end(data):
