@@ -1,9 +1,9 @@
 """The network in plain NumPy: the same names as the kernels', and easy to read.
 
 This is the specification that the compiled kernels are tested against: the parts
-(`parts`, `dropout`, `outputs`, `sampled`, `energy`, `solvers`) and what puts them together
-(`network`). Each names the compiled modules that it is of; `_products`, `_loops` and
-`_team` hold how it is done fast: what they compute is here within these.
+(`parts`, `dropout`, `outputs`, `sampled`, `energy`, `solvers`) and what puts them
+together (`network`). Each names the compiled modules that it is of; `_products`,
+`_loops` and `_team` hold how it is done fast: what they compute is here within these.
 """
 
 from nplm._kernels.reference.neural.arrays import Array, as_it_is, bfloat16
