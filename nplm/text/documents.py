@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from nplm._base import all_or_nothing
 from nplm._checks import Whole, check_ids
+from nplm._fitted import Fitted
 from nplm.text.windows import windows
 
 __all__ = ["TextLM"]
@@ -486,6 +487,16 @@ class TextLM(DensityMixin, BaseEstimator):
         inside = np.ones(len(stream), dtype=bool)
         inside[np.cumsum(lengths) - 1] = False
         return contexts[inside], targets[inside], document[inside]
+
+    def _fitted(self) -> dict[str, Any]:
+        return {"estimator": self.estimator_, "boundary": self.boundary_}
+
+    def _restore(self, fitted: Fitted) -> None:
+        self.estimator_ = fitted.estimator("estimator")
+        if not hasattr(self.estimator_, "log_prob"):
+            raise fitted.unfit("estimator", self.estimator_)
+        self.n_words_ = self.estimator_.n_words_
+        self.boundary_ = fitted.whole("boundary", 0, self.n_words_ - 1)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

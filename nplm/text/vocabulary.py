@@ -15,6 +15,7 @@ from sklearn.utils._param_validation import validate_parameter_constraints
 from sklearn.utils.validation import check_is_fitted
 
 from nplm._checks import Whole, check_ids
+from nplm._fitted import Fitted
 from nplm.text.documents import check_document, check_documents
 from nplm.text.embeddings import aligned
 from nplm.text.spelling import spelling_features
@@ -138,12 +139,15 @@ class Vocabulary(TransformerMixin, BaseEstimator):
         ]
         if self.max_words is not None:
             words = words[: self.max_words - len(specials)]
-        self.words_ = np.array(specials + words, dtype=object)
-        self.ids_ = {word: i for i, word in enumerate(self.words_)}
-        self.n_words_ = len(self.words_)
+        self._set_words(specials + words)
         self.unknown_id_ = self.ids_[self.unknown]
         self.boundary_id_ = None if self.boundary is None else self.ids_[self.boundary]
         return self
+
+    def _set_words(self, words: list[str]) -> None:
+        self.words_ = np.array(words, dtype=object)
+        self.ids_ = {word: i for i, word in enumerate(self.words_)}
+        self.n_words_ = len(self.words_)
 
     def add_words(self, words: Sequence[str]) -> NDArray[np.int32]:
         """Give new words ids, after those that are there.
@@ -405,6 +409,22 @@ class Vocabulary(TransformerMixin, BaseEstimator):
                     "document is a list of one."
                 )
             yield document
+
+    def _fitted(self) -> dict[str, Any]:
+        fitted = {"words": self.words_.tolist(), "unknown_id": self.unknown_id_}
+        if self.boundary_id_ is not None:
+            fitted["boundary_id"] = self.boundary_id_
+        return fitted
+
+    def _restore(self, fitted: Fitted) -> None:
+        words = fitted.texts("words")
+        if len(set(words)) != len(words):
+            raise fitted.unfit("words", words)
+        self._set_words(words)
+        self.unknown_id_ = fitted.whole("unknown_id", 0, len(words) - 1)
+        self.boundary_id_ = None
+        if "boundary_id" in fitted:
+            self.boundary_id_ = fitted.whole("boundary_id", 0, len(words) - 1)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
