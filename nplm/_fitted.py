@@ -68,6 +68,13 @@ class Fitted:
             raise self.unfit(name, value)
         return value
 
+    def optional_id(self, name: str, n_words: int) -> int | None:
+        """Take a number below `n_words`, or None."""
+        if self._items.get(name, "missing") is None:
+            del self._items[name]
+            return None
+        return self.whole(name, 0, n_words - 1)
+
     def number(
         self, name: str, least: float = -math.inf, most: float = math.inf
     ) -> float:

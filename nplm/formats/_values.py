@@ -32,7 +32,7 @@ from nplm.neural.neural_lm import NeuralLM
 from nplm.ngrams.backoff_lm import BackoffLM
 from nplm.ngrams.interpolated_trigram import InterpolatedTrigram
 from nplm.ngrams.kneser_ney import KneserNeyLM
-from nplm.text.documents import TextLM
+from nplm.text.text_lm import TextLM
 from nplm.text.tokenizer import Tokenizer
 from nplm.text.vocabulary import Vocabulary
 

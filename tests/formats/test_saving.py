@@ -221,6 +221,39 @@ def test_text_models(tmp_path, lm, predict_boundary):
     assert words == [model["lm"].generate(random_state=i).tolist() for i in range(5)]
 
 
+@pytest.mark.parametrize(
+    "documents",
+    [
+        TEXTS,
+        [["login", ("read", 3), "logout"], [7, 2.5, True]] * 20,
+        [[1, 2], [3, 1]] * 9,
+    ],
+    ids=["text", "events", "ids"],
+)
+@small_text
+def test_text_in_text_out(tmp_path, documents):
+    model = TextLM(KneserNeyLM(), 2).fit(documents)
+    nplm.save(model, tmp_path / "model")
+    again = nplm.load(tmp_path / "model")
+    assert vars(again).keys() == vars(model).keys()
+    options = dict(n=5, random_state=0, max_words=5)
+    np.testing.assert_equal(again.generate(**options), model.generate(**options))
+    np.testing.assert_array_equal(
+        again.score_samples(documents), model.score_samples(documents)
+    )
+    clone(again).fit(documents)
+
+
+def test_the_text_model_of_a_file(tmp_path, fitted):
+    words = [f"w{i}" for i in range(N_WORDS)]
+    model = TextLM.from_model(fitted["Kneser-Ney"], words, boundary=0)
+    nplm.save(model, tmp_path / "model")
+    again = nplm.load(tmp_path / "model")
+    assert again.score(["w1 w2 w3"]) == model.score(["w1 w2 w3"])
+    with pytest.raises(ValueError, match="'w99' is not among the 12 words"):
+        again.score(["w99"])
+
+
 @settings(max_examples=50, deadline=None)
 @given(words=st.lists(st.text(st.characters(codec=None)), max_size=300, unique=True))
 def test_any_words(words, tmp_path_factory):
