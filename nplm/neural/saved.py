@@ -44,6 +44,7 @@ def fitted_network(lm: Any) -> dict[str, Any]:
         "history": lm.history_,
         "n_seen": lm.n_seen_,
         "n_updates": lm._n_updates,
+        "n_epochs": lm._n_epochs,
     }
     # Without a seed it is NumPy's own: to go on is then to draw from that.
     if lm._rng is not np.random.mtrand._rand:
@@ -74,6 +75,7 @@ def restore_network(lm: Any, fitted: Fitted) -> None:
     lm.n_iter_ = len(lm.history_["loss"])
     lm.n_seen_ = fitted.whole("n_seen")
     lm._n_updates = fitted.number("n_updates", 0)
+    lm._n_epochs = fitted.number("n_epochs", 0)
     lm._rng = np.random.mtrand._rand
     if "random_state" in fitted:
         lm._rng = fitted.take("random_state", np.random.RandomState)

@@ -52,7 +52,7 @@ NETWORKS = {
     "no hidden units": NeuralLM(**SMALL | dict(n_hidden=0), direct=True),
     "rounded": NeuralLM(**SMALL, precision="bfloat16"),
     "adam, distant": NeuralLM(3, **SMALL, solver="adam", n_distant=3),
-    "tied": NeuralLM(**SMALL, tied=True),
+    "tied": NeuralLM(**SMALL, tied=True, dropout=(0.2, 0.5, 0.3)),
     "tied, direct, adam": NeuralLM(**SMALL, tied=True, direct=True, solver="adam"),
     "of parts": NeuralLM(**SMALL, word_features=np.eye(N_WORDS)[:, :5], solver="adam"),
     "tied, of parts": NeuralLM(
@@ -176,6 +176,15 @@ def test_a_fit_goes_on_or_begins_anew(tmp_path, fitted, name):
     same_bits(again, same)
     anew = [clone(model).fit(X, Y, X_val=X_VAL, y_val=Y_VAL) for model in (again, same)]
     same_bits(*anew)
+
+
+def test_a_step_that_falls_to_0_goes_on_falling(tmp_path):
+    model = NeuralLM(**SMALL, learning_rate="linear").partial_fit(X, Y)
+    nplm.save(model, tmp_path / "model")
+    again = nplm.load(tmp_path / "model").partial_fit(X, Y)
+    same_bits(again, model.partial_fit(X, Y))
+    with pytest.raises(ValueError, match="has fallen to 0"):
+        again.partial_fit(X, Y)
 
 
 def test_what_is_mapped_is_read_only_and_shared(tmp_path, fitted):
