@@ -45,7 +45,7 @@ DROPOUT = [(0, 0, 0), (0.3, 0.5, 0.2), (0.9, 0, 0), (0, 0.7, 0), (0, 0, 0.7)]
 
 
 @pairwise(
-    {"kind": EXACT, "shape": SHAPES, "n_distant": DISTANT, "rates": DROPOUT},
+    {"kind": EXACT, "shape": SHAPES, "n_distant": DISTANT[:3], "rates": DROPOUT},
     where=there_is,
 )
 def test_gradients_numerically(kind, shape, n_distant, rates):
