@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 import nplm
-from nplm import TextLM
+from nplm import TextLM, Vocabulary
 from nplm.formats import (
     load_binary,
     read_arpa,
@@ -19,7 +19,7 @@ from nplm.formats import (
 )
 from nplm.text.text_lm import features_of
 
-__all__ = ["KINDS", "MODEL", "TARGET", "read_model", "write_model"]
+__all__ = ["KINDS", "MODEL", "TARGET", "read_model", "vocabulary_of", "write_model"]
 
 KINDS = ("nplm", "arpa", "binary", "vectors", "vectors-binary")
 BINARY = b"nplm n-grams"
@@ -56,13 +56,19 @@ def read_model(path: str | os.PathLike[str]) -> TextLM:
     return model
 
 
+def vocabulary_of(lm: TextLM) -> Vocabulary:
+    """Give the words of a model of text."""
+    assert lm.vocabulary_ is not None
+    return lm.vocabulary_
+
+
 def write_model(lm: TextLM, path: Path, to: str | None) -> None:
     """Write a text model in one of `KINDS`."""
     kind = _kind_of(path) if to is None else to
     if kind == "nplm":
         nplm.save(lm, path)
         return
-    words = lm.vocabulary_.words_.tolist()
+    words = vocabulary_of(lm).words_.tolist()
     try:
         if kind.startswith("vectors"):
             features = features_of(lm.estimator_)

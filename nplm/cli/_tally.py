@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nplm import TextLM
+from nplm.cli._models import vocabulary_of
 
 __all__ = ["Scored", "Tally", "scored", "warning_of_unknown"]
 
@@ -28,7 +29,7 @@ class Scored:
 def scored(lm: TextLM, documents: list[str]) -> Scored:
     """Score every token of documents."""
     log_prob, tokens = lm._log_prob(documents)
-    mark = lm.vocabulary_.unknown_id_
+    mark = vocabulary_of(lm).unknown_id_
     unknown = tokens.targets == (-1 if mark is None else mark)
     log10 = log_prob / np.log(10)
     return Scored(log10, unknown, tokens.document, len(documents))

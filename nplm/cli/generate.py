@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from nplm.cli._models import MODEL, read_model
+from nplm.cli._models import MODEL, read_model, vocabulary_of
 from nplm.cli._options import POSITIVE
 
 __all__ = ["generate_command"]
@@ -48,7 +48,7 @@ def generate_command(
       nplm generate model --prompt "return a list of" --temperature 0.7 --seed 1
     """  # noqa: D301  (click reads the control character)
     lm = read_model(model)
-    mark = lm.vocabulary_.unknown
+    mark = vocabulary_of(lm).unknown
     texts = lm.generate(
         prompt, n, max_words=max_words, temperature=temperature, top_k=top_k,
         top_p=top_p, exclude=[] if unknown or mark is None else [mark],

@@ -6,7 +6,7 @@ import click
 import numpy as np
 
 from nplm import TextLM
-from nplm.cli._models import MODEL, read_model
+from nplm.cli._models import MODEL, read_model, vocabulary_of
 from nplm.cli._tally import Scored, Tally, scored
 from nplm.cli._text import INPUTS, blocks_of_lines
 
@@ -43,10 +43,11 @@ def query_command(model: str, inputs: tuple[str, ...], summary: bool) -> None:
 
 
 def _print_words(lm: TextLM, block: list[str], part: Scored) -> None:
-    tokenizer, end = lm.tokenizer_, lm.vocabulary_.words_[lm.boundary_]
+    assert lm.tokenizer_ is not None
+    end = vocabulary_of(lm).words_[lm.boundary_]
     ends = [end] if lm.predict_boundary else []
     starts = np.searchsorted(part.document, np.arange(len(block) + 1))
-    for i, tokens in enumerate(tokenizer.transform(block)):
+    for i, tokens in enumerate(lm.tokenizer_.transform(block)):
         own = slice(*starts[i : i + 2])
         numbers = zip([*tokens, *ends], part.log10[own], part.unknown[own])
         words = [f"{w} {p:.4f}{' OOV' * bool(is_new)}" for w, p, is_new in numbers]

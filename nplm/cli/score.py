@@ -35,8 +35,11 @@ def score_command(
     lm = read_model(model)
     for block in blocks_of_lines(inputs):
         part = scored(lm, block)
-        sums = np.bincount(part.document, part.log10, minlength=len(block))
+        sums = np.bincount(part.document, part.log10, minlength=len(block)).astype(
+            float
+        )
         if per_token:
-            sums /= np.maximum(np.bincount(part.document, minlength=len(block)), 1)
+            lengths = np.bincount(part.document, minlength=len(block))
+            sums = sums / np.maximum(lengths, 1)
         for line, number in zip(block, sums):
             click.echo(f"{number:.6f}\t{line}" if with_text else f"{number:.6f}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from nplm.cli._models import MODEL, read_model
+from nplm.cli._models import MODEL, read_model, vocabulary_of
 from nplm.cli._options import POSITIVE
 
 __all__ = ["suggest_command"]
@@ -24,7 +24,7 @@ def suggest_command(model: str, context: tuple[str, ...], k: int) -> None:
       nplm suggest model return a list of
     """  # noqa: D301  (click reads the control character)
     lm = read_model(model)
-    mark = lm.vocabulary_.unknown
+    mark = vocabulary_of(lm).unknown
     words, proba = lm.next_words(
         " ".join(context), k, exclude=[] if mark is None else [mark]
     )

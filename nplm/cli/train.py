@@ -24,6 +24,7 @@ from nplm import (
     Vocabulary,
 )
 from nplm.cli._files import writable_file
+from nplm.cli._models import vocabulary_of
 from nplm.cli._options import POSITIVE, network_options
 from nplm.cli._tally import Tally, scored, warning_of_unknown
 from nplm.cli._text import INPUTS, blocks_of_lines, lines_of, texts_of
@@ -147,7 +148,7 @@ def _be_quiet(lm: TextLM) -> None:
 
 def _report(lm: TextLM, texts: list[str]) -> None:
     ids = lm._codec.encode(texts, "X", None).ids
-    unknown = np.count_nonzero(ids == lm.vocabulary_.unknown_id_) / max(len(ids), 1)
+    unknown = np.count_nonzero(ids == vocabulary_of(lm).unknown_id_) / max(len(ids), 1)
     _say(
         f"trained on {len(texts):,} lines of {len(ids):,} words; vocabulary "
         f"{lm.n_words_:,}, {unknown:.2%} of the words are <unk>"
