@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
-import json
 import os
-import zlib
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nplm._checks import MAX_N_WORDS
-from nplm.formats._files import check_writable, writing
+from nplm.formats._arrays import ArrayFile, is_whole, write_arrays
+from nplm.formats._files import check_writable
 from nplm.formats._models import multiplies, tree_of
 from nplm.formats._words import check_words
 from nplm.ngrams.backoff import BackoffTree
 from nplm.ngrams.backoff_lm import BackoffLM
 from nplm.ngrams.backoff_model import BackoffModel
+from nplm.ngrams.hashed import BUCKET_SLOTS, SLOT_BYTES, HashedNgrams
 
 __all__ = ["load_binary", "save_binary"]
 
-MAGIC = b"nplm n-grams\r\n\x1a\n"
-VERSION = 1
-# Arrays begin at lines of the cache; so does the first, after the header.
-ALIGNMENT = 64
 # 0 is the code of probability 0; the others are even steps of the logarithm.
 N_CODES = 1 << 16
 # The logarithms of what float32 holds.
@@ -43,6 +38,9 @@ def save_binary(
 ) -> None:
     """Save an n-gram model in a file that loads without being read.
 
+    The hash table that scores windows is in it (`BackoffTree.hashed`; for it the
+    model gets one): what loads the file makes none.
+
     Parameters
     ----------
     model : BackoffLM or KneserNeyLM
@@ -52,8 +50,8 @@ def save_binary(
     words : sequence of str, shape (n_words_,)
         The word of each id.
     compact : bool, default=False
-        Write a file of little more than half the size, to be unpacked when it is
-        loaded. Probabilities and weights are rounded to 65,535 even steps of their
+        Write a file of a quarter of the size, without the hash table and to be
+        unpacked when it is loaded. Probabilities and weights are rounded to 65,535 even steps of their
         logarithm, which moves the log10 of a probability by 0.0001 at most for
         each n-gram and weight that makes it (half a step; the steps are finer
         where the probabilities of a model span less than 13 powers of ten).
@@ -88,7 +86,6 @@ def save_binary(
     tree = tree_of(model)
     text = "\n".join(check_words(words, tree.n_words)).encode()
     header: dict[str, Any] = {
-        "version": VERSION,
         "n_words": tree.n_words,
         "boundary": None if model.boundary is None else int(model.boundary),
     }
@@ -97,25 +94,8 @@ def save_binary(
         header["codes"], packed = _packed(tree)
         arrays |= packed
     else:
-        arrays |= {name: getattr(tree, name) for name in ARRAYS}
-    header["arrays"] = [
-        {
-            "name": name,
-            "dtype": array.dtype.newbyteorder("<").str,
-            "size": len(array),
-            "crc32": zlib.crc32(np.ascontiguousarray(array).data),
-        }
-        for name, array in arrays.items()
-    ]
-    encoded = json.dumps(header).encode()
-    prefix = MAGIC + len(encoded).to_bytes(4, "little")
-    prefix += zlib.crc32(encoded).to_bytes(4, "little") + encoded
-    with writing(path) as file:
-        file.write(prefix + bytes(-len(prefix) % ALIGNMENT))
-        for array in arrays.values():
-            little = array.astype(array.dtype.newbyteorder("<"), copy=False)
-            file.write(np.ascontiguousarray(little).data)
-            file.write(bytes(-array.nbytes % ALIGNMENT))
+        arrays |= {name: getattr(tree, name) for name in ARRAYS} | _table_of(tree)
+    write_arrays(path, header, arrays)
 
 
 def load_binary(
@@ -124,15 +104,16 @@ def load_binary(
     """Load a model that `save_binary` wrote.
 
     Nothing is read but the header and the words: the rest is mapped, and read as
-    it is needed, by all processes in one. A compact file is unpacked.
+    it is needed, by all processes in one. A compact file is unpacked. Files of
+    version 1 are read too; they have no hash table, so the model makes its own.
 
     Parameters
     ----------
     path : path-like
         The file; it must stay as it is while the model is in use.
     verify : bool, default=False
-        Read all of it first, compare its checksums, and see that all its numbers
-        are in range: for a file that may have been damaged, or that comes from
+        Read all of it first, compare its checksums, see that all its numbers are in
+        range, and that the hash table is the one that is made of them: for a file that may have been damaged, or that comes from
         someone you do not trust. Without it only the header, the words and the
         sizes are checked (a compact file is read and checked in any case), and
         nothing is promised of the rest: a damaged array may give wrong
@@ -154,61 +135,43 @@ def load_binary(
     OSError
         If it cannot be read.
     """
-    path = Path(path)
-    header, offset = _read_header(path)
-    compact = "codes" in header
-    arrays = {}
-    size = path.stat().st_size
-    for entry in header["arrays"]:
-        name, n = entry["name"], entry["size"]
-        dtype = _dtypes(header["n_words"], compact=compact)[name]
-        n_bytes = n * dtype.itemsize
-        if offset + n_bytes > size:
-            raise ValueError(
-                f"{path} is cut short: it has {size} bytes, but {name} ends at "
-                f"{offset + n_bytes}; copy or save it again."
-            )
-        array = np.zeros(0, dtype=dtype)
-        if n_bytes:
-            array = np.memmap(path, dtype, "r", offset=offset, shape=(n,))
-        # A compact file is read in full anyway, and so are the words.
-        check = verify or compact or name == "vocabulary"
-        if check and zlib.crc32(array.data) != entry["crc32"]:
-            raise _damaged(path, f"the checksum of {name} is wrong")
-        arrays[name] = array
-        offset += n_bytes + -n_bytes % ALIGNMENT
-    words = _words(
-        arrays.pop("vocabulary"), header["n_words"], path, check=verify or compact
-    )
-    _check_sizes(arrays, header["n_words"], compact, path)
+    file = ArrayFile(path)
+    header = file.header
+    _check_header(file)
+    n_words, compact = header["n_words"], "codes" in header
+    dtypes = _dtypes(n_words, compact=compact, hashed=header["version"] > 1)
+    # A compact file is read in full anyway, and so are the words.
+    verify = verify or compact
+    arrays = file.arrays(dtypes, list(dtypes) if verify else ["vocabulary"])
+    words = _words(arrays.pop("vocabulary"), n_words, file, check=verify)
+    _check_sizes(arrays, n_words, compact, file)
+    table = [arrays.pop(name) for name in TABLE if name in arrays]
     if compact:
         arrays = _unpacked(arrays, header["codes"])
-    tree = BackoffTree(header["n_words"], **arrays)
-    if verify or compact:
-        _check_ranges(tree, path)
+    tree = BackoffTree(n_words, **arrays)
+    if verify:
+        _check_ranges(tree, file)
+    if table:
+        _give_table(tree, *table, file, check=verify)
     return BackoffLM.from_tree(tree, boundary=header["boundary"]), words
 
 
-def _damaged(path: Path, why: str) -> ValueError:
-    return ValueError(f"{path} is damaged: {why}; copy or save it again.")
-
-
 def _words(
-    text: NDArray[np.uint8], n_words: int, path: Path, *, check: bool
+    text: NDArray[np.uint8], n_words: int, file: ArrayFile, *, check: bool
 ) -> list[str]:
     try:
         words = text.tobytes().decode().split("\n")
         if check:
             check_words(words, len(words))
     except ValueError as error:  # UnicodeDecodeError is one
-        raise _damaged(path, f"its vocabulary is none ({error})") from error
+        raise file.damaged(f"its vocabulary is none ({error})") from error
     if len(words) != n_words:
-        raise _damaged(path, f"it has {len(words)} words, but n_words={n_words}")
+        raise file.damaged(f"it has {len(words)} words, but n_words={n_words}")
     return words
 
 
 def _check_sizes(
-    arrays: dict[str, NDArray[Any]], n_words: int, compact: bool, path: Path
+    arrays: dict[str, NDArray[Any]], n_words: int, compact: bool, file: ArrayFile
 ) -> None:
     """Refuse arrays that do not belong together: kernels trust their sizes."""
     n_contexts, n_ngrams = len(arrays["context_word"]), len(arrays["words"])
@@ -227,10 +190,10 @@ def _check_sizes(
         and len(arrays["bow"]) == n_contexts
     )
     if not sound:
-        raise _damaged(path, "its arrays do not fit together")
+        raise file.damaged("its arrays do not fit together")
 
 
-def _check_ranges(tree: BackoffTree, path: Path) -> None:
+def _check_ranges(tree: BackoffTree, file: ArrayFile) -> None:
     """Refuse numbers that no tree has: kernels take them for places and ids."""
     levels, children, start = tree.level_start, tree.child_start, tree.start
     n_words, words, context_word = tree.n_words, tree.words, tree.context_word
@@ -253,14 +216,14 @@ def _check_ranges(tree: BackoffTree, path: Path) -> None:
     }
     for name, sound in checks.items():
         if not sound:
-            raise _damaged(path, f"{name} has numbers that no model has")
+            raise file.damaged(f"{name} has numbers that no model has")
     # Only now that the offsets are sound.
     for name, values, offsets in (
         ("context_word", context_word, children),
         ("words", words, start),
     ):
         if not _rise(values, offsets):
-            raise _damaged(path, f"{name} is not sorted")
+            raise file.damaged(f"{name} is not sorted")
 
 
 def _are_ids(values: NDArray[np.int32], n_words: int) -> bool:
@@ -275,67 +238,17 @@ def _rise(values: NDArray[np.int32], offsets: NDArray[np.int32]) -> bool:
     return bool(rises.all())
 
 
-def _read_header(path: Path) -> tuple[dict[str, Any], int]:
-    """Return the header, and where the first array begins."""
-    with open(path, "rb") as file:
-        if file.read(len(MAGIC)) != MAGIC:
-            raise ValueError(
-                f"{path} is no file of save_binary: it does not begin as one."
-            )
-        n = int.from_bytes(file.read(4), "little")
-        checksum = int.from_bytes(file.read(4), "little")
-        encoded = file.read(min(n, os.fstat(file.fileno()).st_size))
-        end = file.tell()
-    if len(encoded) < n or zlib.crc32(encoded) != checksum:
-        raise ValueError(
-            f"{path} is damaged or cut short: the checksum of its header is wrong; "
-            "copy or save it again."
-        )
-    try:
-        header = json.loads(encoded)
-    except (ValueError, RecursionError) as error:
-        raise _damaged(path, f"its header is no JSON ({error})") from error
-    if not isinstance(header, dict) or "version" not in header:
-        raise _damaged(path, "its header says no version")
-    if header["version"] != VERSION:
-        raise ValueError(
-            f"{path} is of version {header['version']!r}, but this nplm reads version "
-            f"{VERSION}; save the model again with this nplm, or update it."
-        )
-    _check_header(header, path)
-    return header, end + -end % ALIGNMENT
-
-
-def _check_header(header: dict[str, Any], path: Path) -> None:
+def _check_header(file: ArrayFile) -> None:
     """Refuse a header with anything that `save_binary` does not write."""
+    header = file.header
     n_words: Any = header.get("n_words")
     boundary = header.get("boundary", "missing")
-    if not _is_whole(n_words, 1, MAX_N_WORDS):
-        raise _damaged(path, f"its header has n_words={n_words!r}")
-    if boundary is not None and not _is_whole(boundary, 0, n_words - 1):
-        raise _damaged(path, f"its header has boundary={boundary!r}")
-    compact, entries = "codes" in header, header.get("arrays")
-    dtypes = _dtypes(n_words, compact=compact)
-    if not isinstance(entries, list) or len(entries) != len(dtypes):
-        raise _damaged(path, f"its header does not list {len(dtypes)} arrays")
-    for (name, dtype), entry in zip(dtypes.items(), entries):
-        sound = (
-            isinstance(entry, dict)
-            and entry.get("name") == name
-            and entry.get("dtype") == dtype.str
-            and _is_whole(entry.get("size"), 0, np.iinfo(np.int64).max // 8)
-            and _is_whole(entry.get("crc32"), 0, np.iinfo(np.uint32).max)
-        )
-        if not sound:
-            raise _damaged(
-                path, f"its header has {entry!r} where {name} should be, {dtype.str}"
-            )
-    if compact and not _are_spans(header["codes"]):
-        raise _damaged(path, f"its header has codes={header['codes']!r}")
-
-
-def _is_whole(value: Any, least: int, most: int) -> bool:
-    return type(value) is int and least <= value <= most
+    if not is_whole(n_words, 1, MAX_N_WORDS):
+        raise file.damaged(f"its header has n_words={n_words!r}")
+    if boundary is not None and not is_whole(boundary, 0, n_words - 1):
+        raise file.damaged(f"its header has boundary={boundary!r}")
+    if "codes" in header and not _are_spans(header["codes"]):
+        raise file.damaged(f"its header has codes={header['codes']!r}")
 
 
 def _are_spans(codes: Any) -> bool:
@@ -351,23 +264,69 @@ def _are_spans(codes: Any) -> bool:
     )
 
 
-# What a tree is made of, beside `n_words`.
+# What a tree is made of, beside `n_words`, and its hash table.
 ARRAYS = ("level_start", "context_word", "child_start", "start", "words", "prob", "bow")
+TABLE = ("slots", "slot_start")
 
 
-def _dtypes(n_words: int, *, compact: bool) -> dict[str, np.dtype[Any]]:
+def _dtypes(
+    n_words: int, *, compact: bool, hashed: bool
+) -> dict[str, np.dtype[Any]]:
     """Return the one type that each array has, in the order of the file."""
     dtypes = {"vocabulary": "<u1"} | dict.fromkeys(ARRAYS[:-2], "<i4")
     dtypes |= dict.fromkeys(ARRAYS[-2:], "<f4")
     if compact:
         word = np.min_scalar_type(n_words - 1).newbyteorder("<").str
         dtypes |= {"context_word": word, "words": word, "prob": "<u2", "bow": "<u2"}
+    elif hashed:
+        dtypes |= {"slots": "<u1", "slot_start": "<i8"}
     return {name: np.dtype(kind) for name, kind in dtypes.items()}
+
+
+def _table_of(tree: BackoffTree) -> dict[str, NDArray[Any]]:
+    """Return the arrays of the hash table, empty ones where the order has none."""
+    if tree.is_hashable:
+        return {name: getattr(tree.hashed, name) for name in TABLE}
+    return {"slots": np.zeros(0, np.uint8), "slot_start": np.zeros(0, np.int64)}
+
+
+def _give_table(
+    tree: BackoffTree,
+    slots: NDArray[np.uint8],
+    slot_start: NDArray[np.int64],
+    file: ArrayFile,
+    *,
+    check: bool,
+) -> None:
+    """Hand a tree its hash table; kernels trust the sizes."""
+    starts = slot_start.tolist()
+    sizes = [end - start for start, end in zip(starts, starts[1:])]
+    sound = not starts and not len(slots)
+    if tree.is_hashable:
+        sound = (
+            len(sizes) == tree.order
+            and starts[:2] == [0, 0]
+            and all(n >= BUCKET_SLOTS and n % BUCKET_SLOTS == 0 for n in sizes[1:])
+            and starts[-1] * SLOT_BYTES == len(slots)
+        )
+    if not sound:
+        raise file.damaged("its arrays do not fit together")
+    if not tree.is_hashable:
+        return
+    if check:
+        # One tree makes one table.
+        own = HashedNgrams.of(tree)
+        if not (
+            np.array_equal(own.slot_start, slot_start)
+            and np.array_equal(own.slots, slots)
+        ):
+            raise file.damaged("slots has other n-grams than the rest of it")
+    tree.take_table(slots, slot_start)
 
 
 def _packed(tree: BackoffTree) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """Return what undoes the rounding, and the arrays in few bytes."""
-    word_type = _dtypes(tree.n_words, compact=True)["words"]
+    word_type = _dtypes(tree.n_words, compact=True, hashed=False)["words"]
     prob_range, prob = _encode(tree.prob)
     bow_range, bow = _encode(tree.bow)
     arrays = {

@@ -14,7 +14,7 @@ from sklearn.utils._param_validation import Hidden, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from nplm._base import all_or_nothing
-from nplm._checks import Whole, check_ids
+from nplm._checks import Whole, check_boundary, check_ids
 from nplm.text.windows import windows
 
 __all__ = ["TextLM"]
@@ -186,11 +186,7 @@ class TextLM(DensityMixin, BaseEstimator):
             document has the id 0 and no `boundary` is given.
         """
         self._validate_params()
-        if not hasattr(self.estimator, "log_prob"):
-            raise TypeError(
-                f"estimator must be a language model with log_prob, such as "
-                f"KneserNeyLM, got {self.estimator!r}."
-            )
+        _check_model(self.estimator)
         self.boundary_ = self._check_boundary()
         contexts, targets, _ = self._windows(X, "X")
         estimator = clone(self.estimator)
@@ -210,6 +206,69 @@ class TextLM(DensityMixin, BaseEstimator):
         self.estimator_ = estimator.fit(contexts, targets, **held_out)
         self.n_words_ = self.estimator_.n_words_
         return self
+
+    @classmethod
+    def from_model(
+        cls,
+        model: Any,
+        *,
+        boundary: int | None = None,
+        predict_boundary: bool = True,
+    ) -> Self:
+        """Score documents by a model that is fitted already, or was read from a file.
+
+        Parameters
+        ----------
+        model : language model
+            It is used as it is, and its windows are as wide as they were when it
+            was fitted; of a `BackoffLM`, as its longest n-gram needs.
+        boundary : int, optional
+            Id of the boundary: by default the model's own.
+        predict_boundary : bool, default=True
+            Whether the end of a document is a token.
+
+        Returns
+        -------
+        lm : TextLM
+            A fitted one.
+
+        Raises
+        ------
+        TypeError
+            If `model` is no language model.
+        NotFittedError
+            If it is not fitted.
+        ValueError
+            If it has no boundary of its own and none is given, or one that is none
+            of its words.
+
+        Examples
+        --------
+        >>> from nplm import InterpolatedTrigram, TextLM
+        >>> lm = TextLM(InterpolatedTrigram(), n_context=2).fit([[1, 2, 1, 2, 1]] * 9)
+        >>> again = TextLM.from_model(lm.estimator_, boundary=0)
+        >>> bool(again.score([[2, 1]]) == lm.score([[2, 1]]))
+        True
+        """
+        _check_model(model)
+        check_is_fitted(model)
+        own = getattr(model, "boundary", None)
+        if boundary is None and own is None:
+            raise ValueError(
+                f"this {type(model).__name__} has no boundary: give the id of the mark "
+                "that ends a document, boundary=0 for example."
+            )
+        boundary = int(own if boundary is None else boundary)
+        check_boundary(boundary, model.n_words_)
+        lm = cls(
+            model,
+            n_context=model.n_features_in_,
+            boundary=boundary,
+            predict_boundary=predict_boundary,
+        )
+        lm._validate_params()
+        lm.boundary_, lm.estimator_, lm.n_words_ = boundary, model, model.n_words_
+        return lm
 
     def add_words(self, X: Sequence[ArrayLike]) -> Self:
         """Add words that training never saw, where the estimator can take them.
@@ -492,6 +551,14 @@ class TextLM(DensityMixin, BaseEstimator):
         tags.no_validation = True
         tags.input_tags.two_d_array = False
         return tags
+
+
+def _check_model(estimator: Any) -> None:
+    if not hasattr(estimator, "log_prob"):
+        raise TypeError(
+            "estimator must be a language model with log_prob, such as KneserNeyLM, "
+            f"got {estimator!r}."
+        )
 
 
 def _checked_ids(ids: ArrayLike, name: str, n_words: int | None) -> NDArray[np.int32]:
