@@ -1,5 +1,6 @@
 """What tests of several files share; no test imports another test's file."""
 
+import math
 import os
 from collections import Counter, defaultdict
 from itertools import combinations
@@ -142,10 +143,11 @@ class DictionaryKneserNey:
         for level in self.a:
             n = Counter(a for row in level.values() for a in row.values())
             D = [0.5, 1.0, 1.5]
-            if all(n[i] for i in (1, 2, 3, 4)):
+            if all(n[i] for i in (1, 2, 3)):
                 Y = n[1] / (n[1] + 2 * n[2])
                 own = [i - (i + 1) * Y * n[i + 1] / n[i] for i in (1, 2, 3)]
-                if all(0 < d < i for i, d in zip((1, 2, 3), own)):
+                whole = 3 if interpolate else math.nextafter(3, 0)
+                if all(0 < d <= i for i, d in zip((1, 2, whole), own)):
                     D = own
             self.discounts.append(D)
         self.rows = {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -51,10 +52,11 @@ def save_binary(
         The word of each id.
     compact : bool, default=False
         Write a file of a quarter of the size, without the hash table and to be
-        unpacked when it is loaded. Probabilities and weights are rounded to 65,535 even steps of their
-        logarithm, which moves the log10 of a probability by 0.0001 at most for
-        each n-gram and weight that makes it (half a step; the steps are finer
-        where the probabilities of a model span less than 13 powers of ten).
+        unpacked when it is loaded. Probabilities and weights are rounded to 65,535
+        even steps of their logarithm, which moves the log10 of a probability by
+        0.0001 at most for each n-gram and weight that makes it (half a step; the
+        steps are finer where the probabilities of a model span less than 13 powers
+        of ten).
 
     Raises
     ------
@@ -113,10 +115,10 @@ def load_binary(
         The file; it must stay as it is while the model is in use.
     verify : bool, default=False
         Read all of it first, compare its checksums, see that all its numbers are in
-        range, and that the hash table is the one that is made of them: for a file that may have been damaged, or that comes from
-        someone you do not trust. Without it only the header, the words and the
-        sizes are checked (a compact file is read and checked in any case), and
-        nothing is promised of the rest: a damaged array may give wrong
+        range, and that the hash table is the one that is made of them: for a file
+        that may have been damaged, or that comes from someone you do not trust.
+        Without it only the header, the words and the sizes are checked (a compact
+        file is read and checked in any case), and nothing is promised of the rest: a damaged array may give wrong
         probabilities or end the process, and one made to do harm may have the
         process write where it should not.
 
@@ -145,14 +147,14 @@ def load_binary(
     arrays = file.arrays(dtypes, list(dtypes) if verify else ["vocabulary"])
     words = _words(arrays.pop("vocabulary"), n_words, file, check=verify)
     _check_sizes(arrays, n_words, compact, file)
-    table = [arrays.pop(name) for name in TABLE if name in arrays]
+    table = {name: arrays.pop(name) for name in TABLE if name in arrays}
     if compact:
         arrays = _unpacked(arrays, header["codes"])
     tree = BackoffTree(n_words, **arrays)
     if verify:
         _check_ranges(tree, file)
     if table:
-        _give_table(tree, *table, file, check=verify)
+        _give_table(tree, **table, file=file, check=verify)
     return BackoffLM.from_tree(tree, boundary=header["boundary"]), words
 
 
@@ -269,9 +271,7 @@ ARRAYS = ("level_start", "context_word", "child_start", "start", "words", "prob"
 TABLE = ("slots", "slot_start")
 
 
-def _dtypes(
-    n_words: int, *, compact: bool, hashed: bool
-) -> dict[str, np.dtype[Any]]:
+def _dtypes(n_words: int, *, compact: bool, hashed: bool) -> dict[str, np.dtype[Any]]:
     """Return the one type that each array has, in the order of the file."""
     dtypes = {"vocabulary": "<u1"} | dict.fromkeys(ARRAYS[:-2], "<i4")
     dtypes |= dict.fromkeys(ARRAYS[-2:], "<f4")
@@ -294,13 +294,14 @@ def _give_table(
     tree: BackoffTree,
     slots: NDArray[np.uint8],
     slot_start: NDArray[np.int64],
-    file: ArrayFile,
     *,
+    file: ArrayFile,
     check: bool,
 ) -> None:
     """Hand a tree its hash table; kernels trust the sizes."""
+    # As Python's numbers, which do not overflow.
     starts = slot_start.tolist()
-    sizes = [end - start for start, end in zip(starts, starts[1:])]
+    sizes = [end - start for start, end in pairwise(starts)]
     sound = not starts and not len(slots)
     if tree.is_hashable:
         sound = (

@@ -17,8 +17,8 @@ from nplm.ngrams.tree import TreeBuilder, WeightedTree
 
 __all__ = ["BackoffTree"]
 
-# To hash an n-gram takes as long as to walk the tree for a half to a fifth of a window.
-NGRAMS_A_WINDOW = 4
+# To walk the tree for a window takes as long as to hash so many n-grams.
+NGRAMS_A_WINDOW = 8
 _HASHING = RLock()
 
 

@@ -17,7 +17,8 @@ MAX_HASHED_ORDER = _hashed.MAX_ORDER
 SLOT_BYTES = 16
 BUCKET_SLOTS = 4
 BUCKET_BYTES = BUCKET_SLOTS * SLOT_BYTES
-EMPTY = np.array((0, -1, 1), dtype=[("key", "<u8"), ("prob", "<f4"), ("bow", "<f4")])
+# Key 0, probability -1 and weight 1, as two numbers of 8 bytes.
+EMPTY = np.array([0, 0, -1, 1], dtype="<f4").view("<u8")
 # Slots for each n-gram, as in KenLM's probing tables.
 SPACE = 1.5
 
@@ -109,5 +110,5 @@ def _empty(n_slots: int) -> NDArray[np.uint8]:
     memory = np.empty(n_slots * SLOT_BYTES + BUCKET_BYTES, dtype=np.uint8)
     skipped = -memory.ctypes.data % BUCKET_BYTES
     slots = memory[skipped : skipped + n_slots * SLOT_BYTES]
-    slots.view(EMPTY.dtype)[:] = EMPTY
+    slots.view(EMPTY.dtype).reshape(n_slots, -1)[:] = EMPTY
     return slots

@@ -74,7 +74,9 @@ def test_hashed_against_the_reference():
     expected = np.empty((len(y), 1))
     arrays = reference.Tree.of(tree)
     reference.backoff_prob(arrays, tree.prob, tree.bow, X, y[:, None], None, expected)
-    assert_allclose(HashedNgrams.of(tree).next_word_prob(X, y), expected[:, 0], rtol=1e-12)
+    assert_allclose(
+        HashedNgrams.of(tree).next_word_prob(X, y), expected[:, 0], rtol=1e-12
+    )
 
 
 @pytest.fixture
