@@ -118,9 +118,9 @@ def load_binary(
         range, and that the hash table is the one that is made of them: for a file
         that may have been damaged, or that comes from someone you do not trust.
         Without it only the header, the words and the sizes are checked (a compact
-        file is read and checked in any case), and nothing is promised of the rest: a damaged array may give wrong
-        probabilities or end the process, and one made to do harm may have the
-        process write where it should not.
+        file is read and checked in any case), and nothing is promised of the rest: a
+        damaged array may give wrong probabilities, never end, or end the process,
+        and one made to do harm may have the process write where it should not.
 
     Returns
     -------
