@@ -110,7 +110,7 @@ def test_a_table_waits_until_as_much_was_scored_without(tables):
     """A text a hundredth of the model does not pay for one; a stream of such does."""
     model, X, y = fitted(3)
     n = len(model.tree_.words) // 100
-    for _ in range(24):
+    for _ in range(12):
         assert not tables
         scored = model.log_prob(X[:n], y[:n])
     for _ in range(4):
