@@ -125,7 +125,7 @@ def test_discounts_of_an_order_fall_back_with_a_warning():
         model = KneserNeyLM(n_words=5).fit(X, y)
     unigrams, bigrams = (str(warning.message) for warning in caught)
     assert "of the 1-grams: there are 0, 3 and 0 of count 1 to 3" in unigrams
-    assert "of the 2-grams: there are 0, 0, 0 and 0 of count 1 to 4" in bigrams
+    assert "of the 2-grams: there are 0, 0 and 0 of count 1 to 3" in bigrams
     assert "by 0.5, 1.0 and 1.5 instead" in bigrams
     assert {warning.filename for warning in caught} == {__file__}
     assert_array_equal(model.discounts_, [[0.5, 1, 1.5]] * 2)
