@@ -10,6 +10,7 @@ from nplm.classes.class_lm import ClassLM
 from nplm.classes.word_classes import WordClasses
 from nplm.classes.word_tree import word_tree
 from nplm.exceptions import CheckpointError, DivergenceError
+from nplm.formats.saving import load, save
 from nplm.mixtures.mixture_lm import MixtureLM
 from nplm.mixtures.shortlist_lm import ShortlistLM
 from nplm.mixtures.uniform_lm import UniformLM
@@ -20,6 +21,7 @@ from nplm.neural.trainer import Trainer
 from nplm.ngrams.backoff_lm import BackoffLM
 from nplm.ngrams.interpolated_trigram import InterpolatedTrigram
 from nplm.ngrams.kneser_ney import KneserNeyLM
+from nplm.ngrams.packed_lm import PackedLM
 from nplm.text.embeddings import cooccurrence_embeddings
 from nplm.text.text_lm import TextLM
 from nplm.text.tokenizer import Tokenizer
@@ -38,6 +40,7 @@ __all__ = [
     "KneserNeyLM",
     "MixtureLM",
     "NeuralLM",
+    "PackedLM",
     "ShortlistLM",
     "TextLM",
     "Tokenizer",
@@ -48,6 +51,8 @@ __all__ = [
     "available_tiers",
     "contiguous_split",
     "cooccurrence_embeddings",
+    "load",
+    "save",
     "show_versions",
     "use_tier",
     "windows",

@@ -1,7 +1,9 @@
 """What tests of several files share; no test imports another test's file."""
 
+import json
 import math
 import os
+import zlib
 from collections import Counter, defaultdict
 from itertools import combinations
 
@@ -12,6 +14,7 @@ from scipy.sparse import csr_array
 from nplm import Vocabulary, available_tiers
 from nplm._kernels.reference import neural as reference
 from nplm.datasets import Corpus, fetch_brown, fetch_ptb
+from nplm.formats._arrays import MAGIC
 from nplm.neural.dropout import Dropout
 from nplm.neural.features import Composed, Features, Fixed, Met
 from nplm.neural.hidden import Linear, Projected
@@ -178,6 +181,37 @@ class DictionaryKneserNey:
             rest = sum(lower[w] for w in range(self.n_words) if w not in p)
             bow = (1 - sum(p.values())) / rest
         return [p.get(w, bow * lower[w]) for w in range(self.n_words)]
+
+
+# -- binary files ---------------------------------------------------------------
+
+
+def read_parts(path):
+    """Header and arrays of a file of save_binary."""
+    data = path.read_bytes()
+    n = int.from_bytes(data[16:20], "little")
+    header, at, arrays = json.loads(data[24 : 24 + n]), 24 + n, {}
+    for entry in header["arrays"]:
+        at += -at % 64
+        dtype = np.dtype(entry["dtype"])
+        arrays[entry["name"]] = np.frombuffer(data, dtype, entry["size"], at).copy()
+        at += entry["size"] * dtype.itemsize
+    return header, arrays
+
+
+def write_parts(path, header, arrays):
+    """Write a file whose checksums are right, whatever is in it."""
+    for entry, array in zip(header["arrays"], arrays.values()):
+        entry |= {"size": len(array), "crc32": zlib.crc32(array.tobytes())}
+    write_raw(path, json.dumps(header).encode(), arrays)
+
+
+def write_raw(path, encoded, arrays):
+    data = MAGIC + len(encoded).to_bytes(4, "little")
+    data += zlib.crc32(encoded).to_bytes(4, "little") + encoded
+    for array in arrays.values():
+        data += bytes(-len(data) % 64) + array.tobytes()
+    path.write_bytes(data + bytes(-len(data) % 64))
 
 
 # -- networks --------------------------------------------------------------------

@@ -13,6 +13,7 @@ from nplm import KneserNeyLM, windows
 from nplm.formats import load_binary, save_binary
 from nplm.formats._arrays import MAGIC
 from nplm.ngrams.hashed import HashedNgrams
+from tests.helpers import read_parts, write_parts, write_raw
 
 N_WORDS = 300
 WORDS = [f"wörd{i}" for i in range(N_WORDS)]
@@ -126,34 +127,6 @@ def saved(request, tmp_path):
     path = tmp_path / "model.nplm"
     save_binary(model, path, WORDS[:50], compact=request.param)
     return path, request.param
-
-
-def read_parts(path):
-    """Header and arrays of a file."""
-    data = path.read_bytes()
-    n = int.from_bytes(data[16:20], "little")
-    header, at, arrays = json.loads(data[24 : 24 + n]), 24 + n, {}
-    for entry in header["arrays"]:
-        at += -at % 64
-        dtype = np.dtype(entry["dtype"])
-        arrays[entry["name"]] = np.frombuffer(data, dtype, entry["size"], at).copy()
-        at += entry["size"] * dtype.itemsize
-    return header, arrays
-
-
-def write_parts(path, header, arrays):
-    """Write a file whose checksums are right, whatever is in it."""
-    for entry, array in zip(header["arrays"], arrays.values()):
-        entry |= {"size": len(array), "crc32": zlib.crc32(array.tobytes())}
-    write_raw(path, json.dumps(header).encode(), arrays)
-
-
-def write_raw(path, encoded, arrays):
-    data = MAGIC + len(encoded).to_bytes(4, "little")
-    data += zlib.crc32(encoded).to_bytes(4, "little") + encoded
-    for array in arrays.values():
-        data += bytes(-len(data) % 64) + array.tobytes()
-    path.write_bytes(data + bytes(-len(data) % 64))
 
 
 def test_parts_are_put_together_again(saved):
