@@ -71,12 +71,19 @@ class EnergyLM(NetworkLM):
         ascent. "adam" is that of scikit-learn's networks (Kingma and Ba, 2015), with
         weight decay apart from the gradient (Loshchilov and Hutter, 2019): at a large
         `batch_size`, such as 512, try ``learning_rate_init=1e-3``.
+    learning_rate : {"invscaling", "linear", "constant"}, default="invscaling"
+        How the step falls. "invscaling" is the paper's: after t examples it is
+        ``learning_rate_init / (1 + learning_rate_decay t)``. "linear" has it fall in a
+        line from `learning_rate_init` to 0 at the end of `max_iter` epochs, the best
+        way for most networks where that many epochs are run: early stopping may end
+        the fit before, with a step that is not small yet. A fit with `warm_start`
+        begins with `learning_rate_init` again, while calls of ``partial_fit`` (an
+        epoch each) and trainers share one fall. "constant" does not fall.
     learning_rate_init : float, default=1e-2
         Step at the start: for "sgd" that of one example's gradient. The paper's 1e-3
         comes to about the same perplexity in several times the epochs.
     learning_rate_decay : float, default=1e-8
-        r of the paper's schedule: after t examples the step is
-        ``learning_rate_init / (1 + r t)``.
+        r of the paper's schedule; only for "invscaling".
     alpha : float, default=1e-4
         Weight decay on C, H, H_next and v, not on the biases d and b nor on P: each
         example ("adam": each update) takes ``step * alpha`` of every weight away.
@@ -209,6 +216,7 @@ class EnergyLM(NetworkLM):
         target_weights: bool = False,
         n_distant: int = 0,
         solver: str = "sgd",
+        learning_rate: str = "invscaling",
         learning_rate_init: float = 1e-2,
         learning_rate_decay: float = 1e-8,
         alpha: float = 1e-4,
@@ -236,6 +244,7 @@ class EnergyLM(NetworkLM):
         self.target_weights = target_weights
         self.n_distant = n_distant
         self.solver = solver
+        self.learning_rate = learning_rate
         self.learning_rate_init = learning_rate_init
         self.learning_rate_decay = learning_rate_decay
         self.alpha = alpha
