@@ -261,7 +261,8 @@ def main() -> None:
                 rows.append(learn(way, text, args.rows, epochs, until))
         report(f"Learning {text.name}", learnt(rows), args.json)
     if args.docs:
-        found = [json.loads(p.read_text()) for p in args.rows.glob("*.json")]
+        files = [p for part in ("learn", "speed") for p in args.rows.glob(f"{part}-*")]
+        found = [json.loads(p.read_text()) for p in files if p.suffix == ".json"]
         for name, table in tables(found, list(WAYS), list(TIMED)).items():
             (args.docs / f"outputs_{name}.inc").write_text(table)
         draw(args.docs / "outputs.svg", found, list(WAYS))
