@@ -163,7 +163,7 @@ def test_discounts_without_a_count_of_four_are_those_of_lmplz():
     model = KneserNeyLM(2, n_words=vocabulary.n_words_, boundary=0)
     model.fit_stream(documents)  # without a warning
     assert_allclose(model.discounts_, LMPLZ_DISCOUNTS, rtol=1e-5)
-    X, y = np.hsplit(vocabulary.transform(list(LMPLZ)), 2)
+    X, y = np.hsplit(np.array(vocabulary.transform(list(LMPLZ))), 2)
     found = model.log_prob(X, y.ravel()) / np.log(10)
     assert_allclose(found, list(LMPLZ.values()), atol=2e-6)
 
