@@ -28,7 +28,7 @@ def write_onnx(model: NeuralLM, path: str | os.PathLike[str]) -> None:
     ----------
     model : NeuralLM
         A fitted network that ends in a softmax: with or without direct connections,
-        hidden units, distant words, or `tied`; trained with any `loss`.
+        hidden units, distant words, or ``tied``; trained with any ``loss``.
     path : path-like
         The file to write. It takes its place when all is written.
 
@@ -50,7 +50,7 @@ def write_onnx(model: NeuralLM, path: str | os.PathLike[str]) -> None:
     -----
     The graph's input is ``contexts``, int64 of shape (n, n_features_in_), the nearest
     word in the last column; ids are unchecked. Its output is ``log_proba``, of shape
-    (n, n_words_): `NeuralLM.predict_log_proba`, up to rounding. A model of
+    (n, n_words_): ``predict_log_proba``, up to rounding. A model of
     ``precision="bfloat16"`` is written with its weights, which are float32, and is
     computed in that.
 
