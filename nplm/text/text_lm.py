@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from nplm._base import all_or_nothing
 from nplm._blocks import blocks_of_rows
 from nplm._checks import Whole, check_boundary, plain
+from nplm._fitted import Fitted
 from nplm.text.codecs import Codec, codec_of, learned
 from nplm.text.documents import Documents, Tokens
 from nplm.text.drawing import check_drawing, drawn, sharpened, without
@@ -24,7 +25,7 @@ from nplm.text.embeddings import nearest_rows
 from nplm.text.tokenizer import BETWEEN_BLANKS, Tokenizer
 from nplm.text.vocabulary import Vocabulary
 
-__all__ = ["TextLM"]
+__all__ = ["TextLM", "features_of"]
 
 # The toolkits' symbols of unknown words.
 UNKNOWN = ("<unk>", "<UNK>")
@@ -605,7 +606,7 @@ class TextLM(DensityMixin, BaseEstimator):
         ['dog']
         """
         check_is_fitted(self)
-        features = _features(self.estimator_)
+        features = features_of(self.estimator_)
         if features is None:
             raise TypeError(
                 f"{type(self.estimator_).__name__} has no features of words: fit a "
@@ -691,6 +692,25 @@ class TextLM(DensityMixin, BaseEstimator):
             "set vocabulary=Vocabulary(). Then fit."
         )
 
+    def _fitted(self) -> dict[str, Any]:
+        return {
+            "estimator": self.estimator_,
+            "tokenizer": self.tokenizer_,
+            "vocabulary": self.vocabulary_,
+            "boundary": self.boundary_,
+        }
+
+    def _restore(self, fitted: Fitted) -> None:
+        self.estimator_ = fitted.estimator("estimator")
+        _check_model(self.estimator_)
+        self.n_words_ = self.estimator_.n_words_
+        self.boundary_ = fitted.whole("boundary", 0, self.n_words_ - 1)
+        self.tokenizer_ = fitted.take("tokenizer", Tokenizer, type(None))
+        self.vocabulary_ = fitted.take("vocabulary", Vocabulary, type(None))
+        known = self.n_words_ if self.vocabulary_ is None else self.vocabulary_.n_words_
+        if known != self.n_words_:
+            raise ValueError(f"its vocabulary has {known} words, not {self.n_words_}")
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.no_validation = True
@@ -733,7 +753,7 @@ def _refuse_windows(X: Any, y: Any) -> None:
         )
 
 
-def _features(model: Any) -> NDArray[Any] | None:
+def features_of(model: Any) -> NDArray[Any] | None:
     """Return the features of words that a model, or a member of it, has learned."""
     members = *getattr(model, "estimators_", ()), getattr(model, "network_", None)
     for part in (model, *members):

@@ -45,6 +45,11 @@ class Proposal:
                 "a finite number above 0, such as its count plus one."
             )
 
+    def made_with(self) -> dict[str, Any]:
+        """Give the parameters of an estimator that ask for it."""
+        weights = "unigram" if self.weights is None else np.asarray(self.weights)
+        return {"proposal": weights, "proposal_power": self.power}
+
     def probabilities(self, n_words: int, y: NDArray[np.int32]) -> NDArray[np.float64]:
         """Give those of all words, to train on next words `y`."""
         if self.weights is None:
@@ -64,6 +69,12 @@ class Sampled(Softmax):
     proposal: Proposal
     rows_are_shared: ClassVar[bool] = False
     rows_are_visited: ClassVar[bool] = True
+    loss: ClassVar[str]  # the estimator's `loss`
+
+    def made_with(self) -> dict[str, Any]:
+        """Give the parameters of an estimator that ask for it, beside its name."""
+        own = {"loss": self.loss, "n_samples": self.n_samples}
+        return own | self.proposal.made_with()
 
     def initial_state(
         self,
@@ -125,7 +136,13 @@ class Importance(Sampled):
     Draws grow where there are fewer than `min_effective` effective samples.
     """
 
+    loss: ClassVar[str] = "importance"
+
     min_effective: float
+
+    def made_with(self) -> dict[str, Any]:
+        """Give the parameters of an estimator that ask for it, beside its name."""
+        return super().made_with() | {"min_effective_samples": self.min_effective}
 
     def initial_state(
         self,
@@ -169,6 +186,8 @@ class Importance(Sampled):
 @dataclass(frozen=True)
 class NoiseContrastive(Sampled):
     """Noise-contrastive estimation: the scores become log P by themselves."""
+
+    loss: ClassVar[str] = "nce"
 
     def _kernel(
         self,
