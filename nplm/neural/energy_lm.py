@@ -282,7 +282,7 @@ class EnergyLM(NetworkLM):
     def _check_fit(
         self,
         X: ArrayLike,
-        y: ArrayLike,
+        y: ArrayLike | None,
         X_val: ArrayLike | None,
         y_val: ArrayLike | None,
         door: Door,

@@ -109,7 +109,7 @@ class NetworkLM(LanguageModel):
     def fit(
         self,
         X: ArrayLike,
-        y: ArrayLike,
+        y: ArrayLike | None = None,
         *,
         X_val: ArrayLike | None = None,
         y_val: ArrayLike | None = None,
@@ -161,7 +161,7 @@ class NetworkLM(LanguageModel):
     def _check_fit(
         self,
         X: ArrayLike,
-        y: ArrayLike,
+        y: ArrayLike | None,
         X_val: ArrayLike | None,
         y_val: ArrayLike | None,
         door: Door,

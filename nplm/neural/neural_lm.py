@@ -525,7 +525,7 @@ class NeuralLM(NetworkLM):
         return windows
 
     def log_prob(
-        self, X: ArrayLike, y: ArrayLike, *, normalize: bool = True
+        self, X: ArrayLike, y: ArrayLike | None = None, *, normalize: bool = True
     ) -> NDArray[np.float64]:
         """Log-probability of each next word given its context.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from threading import RLock
 from typing import Self
 
@@ -12,14 +13,13 @@ from numpy.typing import NDArray
 
 from nplm._blocks import BLOCK_WINDOWS, blocks, blocks_of_rows
 from nplm._kernels.ngrams import _backoff
-from nplm._kernels.ngrams._hashed import MAX_ORDER as MAX_HASHED_ORDER
-from nplm.ngrams.hashed import HashedNgrams
+from nplm.ngrams.hashed import MAX_HASHED_ORDER, HashedNgrams
 from nplm.ngrams.tree import TreeBuilder, WeightedTree
 
 __all__ = ["BackoffTree"]
 
-# To hash an n-gram takes as long as to walk the tree for a half to a fifth of a window.
-NGRAMS_A_WINDOW = 4
+# To walk the tree for a window takes as long as to hash so many n-grams.
+NGRAMS_A_WINDOW = 8
 _HASHING = RLock()
 
 
@@ -108,7 +108,7 @@ class BackoffTree(WeightedTree):
         -------
         prob : ndarray of float64, shape (n_samples,)
         """
-        table = self._table(len(y)) if X.shape[1] == self.order - 1 else None
+        table = self.table_for(len(y)) if X.shape[1] == self.order - 1 else None
         if table is not None:
             return table.next_word_prob(X, y)
         out = np.empty(len(y))
@@ -184,17 +184,36 @@ class BackoffTree(WeightedTree):
         """The same n-grams in a hash table, made when first asked for."""
         with _HASHING:
             if "_hashed" not in self.__dict__:
-                self.__dict__["_hashed"] = HashedNgrams(self)
+                self.__dict__["_hashed"] = HashedNgrams.of(self)
         return self.__dict__["_hashed"]
 
-    def _table(self, n_samples: int) -> HashedNgrams | None:
+    @property
+    def is_hashable(self) -> bool:
+        """Whether the order is one that a hash table can have."""
+        return 1 < self.order <= MAX_HASHED_ORDER
+
+    def take_table(
+        self, slots: NDArray[np.uint8], slot_start: NDArray[np.int64]
+    ) -> None:
+        """Take the hash table that was made of this tree, as a file has it.
+
+        Parameters
+        ----------
+        slots : ndarray of uint8
+            The slots, of all levels.
+        slot_start : ndarray of int64, shape (order + 1,)
+            The first slot of each level.
+        """
+        self.__dict__["_hashed"] = HashedNgrams(self, slots, slot_start)
+
+    def table_for(self, n_samples: int) -> HashedNgrams | None:
         """Return the hash table, once as long has been spent without as it takes.
 
         So a stream of small calls comes to have one too, and a call takes at most
         about twice as long as it would if it knew of those to come.
         """
         known = self.__dict__
-        if "_hashed" in known or not 1 < self.order <= MAX_HASHED_ORDER:
+        if "_hashed" in known or not self.is_hashable:
             return known.get("_hashed")
         known["_n_walked"] = known.get("_n_walked", 0) + n_samples
         if known["_n_walked"] * NGRAMS_A_WINDOW < len(self.words):
@@ -242,6 +261,16 @@ class BackoffTree(WeightedTree):
             made,
         )
         return made
+
+    @cached_property
+    def is_closed(self) -> bool:
+        """Whether each context c w is an n-gram w after a context c of the tree.
+
+        Then all that follows a text depends on the longest context that ends it. The
+        first words of one long stream make contexts that are no n-grams; so may cuts.
+        """
+        n_made = np.count_nonzero(self.contexts_made() >= 0)
+        return bool(n_made == len(self.context_word) - 1)
 
     def pruned(self, keep: NDArray[np.bool_]) -> Self:
         """Drop n-grams, and contexts that then lead nowhere.
