@@ -100,7 +100,7 @@ class MixtureFit(NamedTuple):
             return
         gain = self.log_likelihood[-1] - self.log_likelihood[-2]
         warn(
-            f"{model}: the weights still gained {gain:.1g} nats a token at "
+            f"{model}: the weights still gained {gain:.2g} nats a token at "
             f"max_iter={max_iter}; raise it, or tol={tol:g}.",
             ConvergenceWarning,
         )

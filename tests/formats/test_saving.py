@@ -164,6 +164,7 @@ def test_the_same_bits_again(tmp_path, fitted, name, mmap):
 
 @pytest.mark.parametrize("name", MODELS)
 @small_text
+@pytest.mark.filterwarnings("ignore:.*the weights still gained")
 def test_a_fit_goes_on_or_begins_anew(tmp_path, fitted, name):
     nplm.save(fitted[name], tmp_path / "model")
     again = nplm.load(tmp_path / "model")
