@@ -15,6 +15,7 @@ from nplm._blocks import BLOCK_WINDOWS, blocks
 from nplm._checks import check_boundary, check_ids
 from nplm._fitted import Fitted
 from nplm._kernels.ngrams import _kneser_ney
+from nplm._warnings import one_warning
 from nplm.ngrams.backoff import BackoffTree
 from nplm.ngrams.backoff_model import BackoffModel
 from nplm.ngrams.counts import MAX_TOTAL, NgramCounts
@@ -361,6 +362,7 @@ class KneserNeyLM(BackoffModel):
             X, y, n_words=self.n_words_, boundary=self.boundary, padded=padded
         )
 
+    @one_warning
     def _estimate(self, counts: NgramCounts) -> Self:
         min_counts = self._check_min_counts()
         modified = counts.continuation_counts()
