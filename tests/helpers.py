@@ -62,6 +62,7 @@ def pairwise(factors, where=lambda **arguments: True):
                 if where(**arguments({one: a, other: b})):
                     left[(one, a), (other, b)] = True
     rows = []
+    used = Counter()  # where two values serve as well, that which met these less
     while left:
         chosen = dict(next(iter(left)))
         for name, values in factors.items():
@@ -70,14 +71,19 @@ def pairwise(factors, where=lambda **arguments: True):
             fitting = [v for v in values if where(**arguments(chosen | {name: v}))]
             chosen[name] = max(
                 fitting,
-                key=lambda v: sum(
-                    ((k, a), (name, v)) in left or ((name, v), (k, a)) in left
-                    for k, a in chosen.items()
+                key=lambda v: (
+                    sum(
+                        ((k, a), (name, v)) in left or ((name, v), (k, a)) in left
+                        for k, a in chosen.items()
+                    ),
+                    -sum(used[k, a, name, v] for k, a in chosen.items()),
                 ),
             )
         row = {name: chosen[name] for name in factors}
-        for pair in pairs(row):
-            left.pop(pair, None)
+        for (one, a), (other, b) in pairs(row):
+            left.pop(((one, a), (other, b)), None)
+            used[one, a, other, b] += 1
+            used[other, b, one, a] += 1
         rows.append(arguments(row))
     return pytest.mark.parametrize(
         list(rows[0]),
