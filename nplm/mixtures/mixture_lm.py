@@ -196,7 +196,9 @@ class MixtureLM(_BaseComposition, LanguageModel):
         """
         weights = self._check_weights(self._check_estimators())
         kept = [pair for pair in self.estimators if not _is_dropped(pair[1])]
-        names = [name for name, _ in kept] + ["uniform"] * self.include_uniform
+        names = [name for name, _ in kept]
+        if self.include_uniform:
+            names.append("uniform")
         n_given = self.n_words
         X, y = self._start_fit(X, y)
         if weights is None and X_val is None and y_val is None:
