@@ -10,7 +10,8 @@ from sklearn.base import clone
 
 from nplm import DivergenceError, NeuralLM, windows
 from nplm._kernels.reference import neural as reference
-from nplm.neural.outputs.sampled import Importance, NoiseContrastive, Proposal
+from nplm.neural.outputs.estimates import Importance, NoiseContrastive, Proposal
+from nplm.neural.outputs.sampled import SampledSoftmax
 from nplm.neural.outputs.softmax import Softmax
 from tests.helpers import (
     random_network,
@@ -83,6 +84,12 @@ def loss_of(kind, q, n, state=SEED):
     if kind == "importance":
         return reference.Importance(sampler, np.array([n, 0.0, 0.0]), 0, n)
     return reference.NoiseContrastive(sampler, n)
+
+
+def estimate_of(kind, n_samples):
+    if kind == "importance":
+        return Importance(n_samples, UNIGRAM, 0)
+    return NoiseContrastive(n_samples, UNIGRAM)
 
 
 @pytest.fixture
@@ -193,11 +200,7 @@ TOLERANCE = {"float64": 1e-12, "float32": 3e-5, "bfloat16": 2e-3}
 def test_train_equals_reference(kind, shape, precision, solver, n_samples, batch_size):
     rng = np.random.default_rng(1)
     n_words, n_context, direct = shape[0], shape[1], shape[4]
-    output = (
-        Importance(direct, n_samples, UNIGRAM, 0)
-        if kind == "importance"
-        else NoiseContrastive(direct, n_samples, UNIGRAM)
-    )
+    output = SampledSoftmax(direct, estimate=estimate_of(kind, n_samples))
     solver = solver_of(solver)
     X, y = random_windows(60, n_words, n_context, rng)
     state = output.initial_state(n_words, y, np.random.RandomState(0), 1)
@@ -234,7 +237,10 @@ def test_all_words_drawn_is_training_on_all_words(batch_size, tier):
         random_windows(60, 50, 3, np.random.default_rng(3)),
     )
     networks = []
-    for output in (Softmax(True), Importance(True, 50, UNIGRAM, 0)):
+    for output in (
+        Softmax(True),
+        SampledSoftmax(True, estimate=estimate_of("importance", 50)),
+    ):
         state = output.initial_state(50, data[1], np.random.RandomState(0), 1)
         network = random_network(
             *shape, "float64", np.random.default_rng(2), output=output,
@@ -253,8 +259,7 @@ def test_all_words_drawn_is_training_on_all_words(batch_size, tier):
 @pytest.mark.parametrize("kind", LOSSES)
 def test_logits_of_any_size(kind, size, batch_size, tier):
     rng = np.random.default_rng(4)
-    output = (Importance(False, 20, UNIGRAM, 0) if kind == "importance"
-              else NoiseContrastive(False, 20, UNIGRAM))  # fmt: skip
+    output = SampledSoftmax(False, estimate=estimate_of(kind, 20))
     X, y = random_windows(64, 200, 3, rng)
     state = output.initial_state(200, y, np.random.RandomState(0), 1)
     solver = solver_of(
@@ -277,7 +282,7 @@ def test_logits_of_any_size(kind, size, batch_size, tier):
 def test_draws_grow_where_too_few_are_effective():
     rng = np.random.default_rng(5)
     X, y = random_windows(300, 200, 2, rng)
-    output = Importance(False, 4, UNIGRAM, 50.0)
+    output = SampledSoftmax(False, estimate=Importance(4, UNIGRAM, 50.0))
     watched = []
     for _ in range(2):
         state = output.initial_state(200, y, np.random.RandomState(0), 1)
@@ -392,8 +397,7 @@ def test_unnormalised_scores_equal_the_reference(precision):
     ).fit(X, y)  # fmt: skip
     lm.U_ = rng.normal(size=lm.U_.shape)
     weights = wide(weights_of(lm._network()))
-    z = reference.forward(weights, X)[2]
-    want = reference.unnormalised(weights.E, z, y)
+    want = reference.candidates(weights, X, y[:, None], normalize=False)[:, 0]
     tolerance = 1e-12 if precision == "float64" else 2e-5
     np.testing.assert_allclose(
         lm.log_prob(X, y, normalize=False), want, rtol=tolerance, atol=tolerance

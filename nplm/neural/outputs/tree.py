@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from nplm._checks import check_ids
 from nplm._kernels.neural import _tree
 from nplm._trees import depth_of, huffman, masses, parents_of, top_down
-from nplm.neural.outputs.base import Output, State
+from nplm.neural.outputs.base import Output, Workspace
 
 __all__ = ["Tree"]
 
@@ -71,30 +71,14 @@ class Tree(Output):
         first, second = mass[self.children].T
         return np.log(first) - np.log(second)
 
-    def kernels(
-        self,
-        tier: Any,
-        scratch: Any,
-        at: Any,
-        features: Any,
-        trained: dict[str, Any],
-        state: State,
-        *,
-        first: int,
-        n_members: int,
-        worker: int,
-        n_workers: int,
-        solver: Any,
-    ) -> list[Any]:
+    def kernel(self, team: Workspace, start: int, stop: int, leader: Any) -> Any:
         """Give the kernel of the one member."""
-        E = trained["E"]
-        kernel = _tree.Tree(
-            tier, scratch, at, E, direct=self.direct, first=first,
-            n_words=len(self.children) + 1, row=0, n_rows=E.rows, leader=None,
-            solver=solver, children=self.children, parents=self.parents,
-            depth=self.depth,
+        n_words = len(self.children) + 1
+        rows = self._rows(team, start, stop, leader) | {"n_words": n_words}
+        return _tree.Tree(
+            team.tier, team.scratch, team.at, team.trained["E"], solver=team.solver,
+            children=self.children, parents=self.parents, depth=self.depth, **rows,
         )  # fmt: skip
-        return [kernel]
 
 
 def checked_tree(given: ArrayLike, n_words: int) -> NDArray[np.int32]:
