@@ -2,21 +2,24 @@
 
 import os
 from collections import Counter, defaultdict
+from itertools import combinations
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
-from nplm import Vocabulary
+from nplm import Vocabulary, available_tiers
 from nplm._kernels.reference import neural as reference
 from nplm.datasets import Corpus, fetch_brown, fetch_ptb
-from nplm.neural.features import Features, Fixed, Met
-from nplm.neural.hidden import Linear
+from nplm.neural.features import Composed, Features, Fixed, Met
+from nplm.neural.hidden import Linear, Projected
 from nplm.neural.network import Network, Parts
 from nplm.neural.outputs.classes import Classes
 from nplm.neural.outputs.energy import Energy
-from nplm.neural.outputs.softmax import Softmax
+from nplm.neural.outputs.estimates import Importance, NoiseContrastive, Proposal
+from nplm.neural.outputs.sampled import SampledEnergy, SampledSoftmax
+from nplm.neural.outputs.softmax import Softmax, TiedSoftmax
 from nplm.neural.outputs.tree import Tree
-from nplm.neural.parameters import Parameters
 from nplm.neural.solvers import SGD, Adam, Schedule
 from nplm.parallel.threads import Threads
 
@@ -24,9 +27,79 @@ from nplm.parallel.threads import Threads
 small_text = pytest.mark.filterwarnings("ignore:Kneser-Ney cannot estimate")
 
 
+def on_every_tier(*precisions):
+    """Precisions, each with a tier that this processor can run it on."""
+    return [f"{name}, {tier}" for name in precisions for tier in available_tiers(name)]
+
+
+FULL_PRECISIONS = on_every_tier("float32", "float64")
+PRECISIONS = on_every_tier("float32", "float64", "bfloat16")
+
+
+def pairwise(factors, where=lambda **arguments: True):
+    """Cases of a test: few, in which any two values of its arguments meet.
+
+    A fault of one value, or of two together, is then met as it is in the cases of all
+    values with all (a covering array of strength 2, chosen greedily). `factors` has the
+    values of each argument; those of "a, b" are pairs, which meet any third value.
+    `where` says of some arguments whether there is such a case.
+    """
+
+    def arguments(row):
+        named = {}
+        for names, value in row.items():
+            several = ", " in names
+            named |= zip(names.split(", "), value if several else [value])
+        return named
+
+    def pairs(row):
+        return combinations(row.items(), 2)
+
+    left = {}  # a set, in the order of the factors
+    for (one, values), (other, others) in combinations(factors.items(), 2):
+        for a in values:
+            for b in others:
+                if where(**arguments({one: a, other: b})):
+                    left[(one, a), (other, b)] = True
+    rows = []
+    while left:
+        chosen = dict(next(iter(left)))
+        for name, values in factors.items():
+            if name in chosen:
+                continue
+            fitting = [v for v in values if where(**arguments(chosen | {name: v}))]
+            chosen[name] = max(
+                fitting,
+                key=lambda v: sum(
+                    ((k, a), (name, v)) in left or ((name, v), (k, a)) in left
+                    for k, a in chosen.items()
+                ),
+            )
+        row = {name: chosen[name] for name in factors}
+        for pair in pairs(row):
+            left.pop(pair, None)
+        rows.append(arguments(row))
+    return pytest.mark.parametrize(
+        list(rows[0]),
+        [tuple(row.values()) for row in rows],
+        ids=["-".join(map(str, row.values())) for row in rows],
+        indirect=[name for name in rows[0] if name in ("precision", "tier")],
+    )
+
+
 def text(n, seed=0, n_words=12):
     """Word ids of which a few are frequent, as in a text."""
     return np.random.default_rng(seed).zipf(1.4, size=n) % n_words
+
+
+def markov_stream(n, n_words=20, seed=0):
+    """Each word is followed by one of three: a bigram is all there is to learn."""
+    rng = np.random.default_rng(seed)
+    followers = np.random.default_rng(99).integers(0, n_words, (n_words, 3))
+    ids = [0]
+    for choice in rng.choice(3, size=n - 1, p=[0.7, 0.2, 0.1]):
+        ids.append(followers[ids[-1], choice])
+    return np.array(ids, dtype=np.int32)
 
 
 def corpus_of(ids, boundary):
@@ -107,8 +180,33 @@ class DictionaryKneserNey:
 
 # -- networks --------------------------------------------------------------------
 
+# A network of any kind: each is an output, and features, that others do not have.
+KINDS = [
+    "softmax", "classes", "tree", "importance", "nce", "energy", "energy, own weights",
+    "energy, importance", "energy, nce", "energy, own weights, importance",
+    "energy, own weights, nce", "fixed", "composed", "tied", "tied, composed",
+]  # fmt: skip
+SAMPLED = ["importance", "nce"]
+EXACT = [kind for kind in KINDS if not kind.endswith(("importance", "nce"))]
+ROUNDED = ["softmax", *SAMPLED, "fixed", "composed", "tied", "tied, composed"]
+SHAPES = {  # n_words, n_context, n_hidden, embedding_dim, direct: multiples of nothing
+    "hidden": (50, 3, 7, 4, False),
+    "hidden+direct, two tiles": (300, 2, 5, 3, True),
+    "direct": (23, 4, 0, 5, True),
+    "wider than vectors": (150, 2, 37, 11, False),
+    "no context": (9, 0, 3, 2, True),
+    "three words": (3, 1, 20, 1, True),
+    "two words": (2, 1, 1, 1, True),
+    "one word": (1, 2, 3, 2, False),
+}
 SCHEDULE = dict(learning_rate_init=0.01, learning_rate_decay=0.02, alpha=0.05)
 MOMENTS = dict(beta_1=0.8, beta_2=0.95, epsilon=1e-3)
+UNIGRAM = Proposal(None, 1.0)
+
+
+def there_is(kind="softmax", precision="float32", **others):
+    """Whether a kind of network has this precision."""
+    return kind in ROUNDED or not precision.startswith("bfloat16")
 
 
 def solver_of(name="sgd", **schedule):
@@ -124,48 +222,73 @@ def reference_of(solver, n_seen=0):
     return reference.SGD(**schedule)
 
 
-def random_output(name, direct, n_words, rng):
-    """An output that has learnt from words as frequent as in text, or of that kind."""
-    y = (rng.zipf(1.3, size=5 * n_words) % n_words).astype(np.int32)
-    if name == "softmax":
-        return Softmax(direct)
-    if name == "classes":
+def output_of(kind, direct, n_words, n_samples, rng):
+    """An output that has learnt from words as frequent as in text."""
+    if kind == "classes":
         labels = rng.integers(0, max(1, n_words // 5), n_words)
-        return Classes(direct, np.unique(labels, return_inverse=True)[1]).learn(
-            n_words, y
-        )
-    return Tree(direct).learn(n_words, y)
+        return Classes(direct, np.unique(labels, return_inverse=True)[1])
+    estimate = None
+    if kind.endswith("importance"):
+        estimate = Importance(n_samples, UNIGRAM, 0)
+    elif kind.endswith("nce"):
+        estimate = NoiseContrastive(n_samples, UNIGRAM)
+    if kind.startswith("energy"):
+        own = dict(target_weights="own" in kind)
+        if estimate is None:
+            return Energy(**own)
+        return SampledEnergy(False, estimate=estimate, **own)
+    if estimate is not None:
+        return SampledSoftmax(direct, estimate=estimate)
+    if kind.startswith("tied"):
+        return TiedSoftmax(False)
+    return Tree(direct) if kind == "tree" else Softmax(direct)
+
+
+def features_of(kind, n_words, m, rng):
+    if kind == "fixed":
+        return Fixed(m, rng.normal(size=(n_words, m)))
+    tied = kind.startswith("tied")
+    if "composed" in kind:
+        return Composed(m, tied=tied, matrix=parts_of_words(n_words, rng))
+    return Features(m, tied=tied)
+
+
+def parts_of_words(n_words, rng, n_parts=11):
+    """A few parts a word, one of them everyone's; some words have none."""
+    dense = rng.normal(size=(n_words, n_parts)) * (rng.random((n_words, n_parts)) < 0.2)
+    dense[::7] = 0
+    dense[1:, 0] = 0.5
+    return csr_array(dense)
 
 
 def random_network(
     n_words, n_context, n_hidden, embedding_dim, direct, precision, rng, n_threads=1,
-    *, n_distant=0, solver=None, output="softmax", **options,
+    *, kind="softmax", output=None, n_samples=20, n_distant=0, solver=None, **options,
 ):  # fmt: skip
-    if isinstance(output, str):
-        output = random_output(output, direct, n_words, rng)
-    features = Features(embedding_dim)
+    """A network of a kind, or of a kind with this output, and weights at random."""
+    y = (rng.zipf(1.3, size=5 * n_words) % n_words).astype(np.int32)
+    if output is None:
+        output = output_of(kind, direct, n_words, n_samples, rng).learn(n_words, y)
+    features = features_of(kind, n_words, embedding_dim, rng)
     parts = Parts.of(n_context, features, n_hidden, output, n_distant)
-    if isinstance(output, Energy):
-        parts = parts._replace(hidden=Linear(n_hidden), features=Met(embedding_dim))
-    n_inputs = parts.inputs.n_inputs
+    if isinstance(output, Energy):  # it has hidden units, always
+        parts = parts._replace(hidden=Linear(max(1, n_hidden)))
+        if not output.rows_are_visited:
+            parts = parts._replace(features=Met(embedding_dim))
+    elif isinstance(output, TiedSoftmax):
+        parts = parts._replace(hidden=Projected(n_hidden, embedding_dim, direct))
+    drawn = np.random.RandomState(rng.integers(2**31))
     dtype = np.float64 if precision == "float64" else np.float32
-    more = parts.inputs.initial_arrays(dtype)
-    more |= output.initial_arrays(n_words, embedding_dim, n_hidden, rng, dtype)
-    n_rows = output.n_rows(n_words)
-    weights = Parameters.of(
-        C=rng.normal(size=(n_words, embedding_dim)).astype(dtype),
-        H=rng.normal(size=(n_hidden, n_inputs)),
-        d=rng.normal(size=n_hidden),
-        U=rng.normal(size=(n_rows, n_hidden)) if output.weighted else None,
-        W=rng.normal(size=(n_rows, n_inputs)) if direct else None,
-        b=rng.normal(size=n_rows),
-        visited=parts.visited,
-        **{k: a + rng.normal(size=a.shape) / a.size for k, a in more.items()},
-    )
-    return Network(
-        parts, weights, precision=precision, threads=Threads(n_threads),
-        solver=solver_of() if solver is None else solver, **options,
+    parameters = parts.initial(n_words, y, drawn, dtype)
+    network = Network(
+        parts, parameters, precision=precision, threads=Threads(n_threads),
+        solver=solver_of() if solver is None else solver,
+        output_state=output.initial_state(n_words, y, drawn, n_threads), **options,
     )  # fmt: skip
+    for array in weights_of(network).arrays():
+        array += rng.normal(size=array.shape) / 2
+    parts.features.settle(parameters)
+    return network
 
 
 TWINS = {
@@ -174,6 +297,19 @@ TWINS = {
     "tree": lambda output: reference.Tree(output.children),
     "energy": lambda output: reference.Softmax(),
 }
+
+
+def sampled_loss(network):
+    """The reference of a loss on sampled words, with its draws to come; else None."""
+    output, state = network.parts.output, network.output_state
+    if "generators" not in state:
+        return None
+    n = min(output.estimate.n_samples, network.n_words)
+    seed = [int(x) for x in state["generators"][0]]
+    sampler = reference.Sampler(state["proposal"], seed, n)
+    if isinstance(output.estimate, Importance):
+        return reference.Importance(sampler, np.array([n, 0.0, 0.0]), 0, n)
+    return reference.NoiseContrastive(sampler, n)
 
 
 def random_windows(n, n_words, n_context, rng):

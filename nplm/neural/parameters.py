@@ -99,35 +99,6 @@ class Parameters:
         n_outputs = n_hidden + (n_inputs if direct else 0) + 1
         return aligned_zeros((n_words, row_stride(n_outputs)), dtype)
 
-    @classmethod
-    def of(
-        cls,
-        C: NDArray[Any],
-        H: NDArray[Any],
-        d: NDArray[Any],
-        U: NDArray[Any] | None,
-        W: NDArray[Any] | None,
-        b: NDArray[Any],
-        *,
-        visited: tuple[str, ...] = ("C",),
-        **more: Any,
-    ) -> Self:
-        """Copy arrays under the paper's names, of any strides."""
-        n_weights = 0 if U is None else len(d)
-        E = cls.output_rows(len(b), n_weights, H.shape[1], W is not None, C.dtype)
-        C, H, d = (np.array(array, C.dtype, order="C") for array in (C, H, d))
-        more = {k: np.array(a, C.dtype, order="C") for k, a in more.items()}
-        made = cls(
-            C, H, d, E, direct=W is not None, weighted=U is not None, visited=visited,
-            **more,
-        )  # fmt: skip
-        made.b[:] = b
-        if U is not None:
-            made.E[:, : len(d)] = U
-        if made.W is not None:
-            made.W[:] = W
-        return made
-
     @property
     def U(self) -> NDArray[Any] | None:
         """Hidden-to-output weights, (rows, n_hidden), or None."""

@@ -6,25 +6,34 @@ from sklearn.utils.estimator_checks import check_methods_sample_order_invariance
 
 from nplm import MixtureLM, NeuralLM, windows
 from nplm.parallel.threads import Threads
-from tests.helpers import random_network, random_windows
+from tests.helpers import (
+    EXACT,
+    PRECISIONS,
+    pairwise,
+    random_network,
+    random_windows,
+    there_is,
+)
 
-SHAPES = [  # n_words, n_context, n_hidden, embedding_dim, direct: no multiples of any
-    pytest.param((389, 3, 37, 11, False), id="hidden"),
-    pytest.param((207, 2, 19, 23, True), id="hidden+direct"),
-    pytest.param((193, 5, 0, 7, True), id="direct"),
-    pytest.param((29, 1, 1, 1, True), id="small"),
-    pytest.param((11, 0, 5, 3, False), id="no context"),
-]
+SHAPES = {  # n_words, n_context, n_hidden, embedding_dim, direct: no multiples of any
+    "hidden": (389, 3, 37, 11, False),
+    "hidden+direct": (207, 2, 19, 23, True),
+    "direct": (193, 5, 0, 7, True),
+    "small": (29, 1, 1, 1, True),
+    "no context": (11, 0, 5, 3, False),
+}
 
 
 def scores(network, X, y):
-    return (
+    found = [
         network.predict_proba(X),
         network.predict_proba(X, logarithm=True),
         network.log_prob(X, y),
-        network.candidates(X, y[:, None], normalize=True),
-        network.candidates(X, y[:, None], normalize=False),
-    )
+    ]
+    if network.parts.output.logits_are_single:
+        found.append(network.candidates(X, y[:, None], normalize=True))
+        found.append(network.candidates(X, y[:, None], normalize=False))
+    return found
 
 
 def assert_same(got, want):
@@ -44,14 +53,12 @@ def test_no_context_is_nothing_that_blas_refuses(precision, capfd):
     assert "illegal" not in out + err
 
 
-@pytest.mark.parametrize("output", ["softmax", "classes", "tree"])
-@pytest.mark.parametrize("shape", SHAPES)
-def test_a_row_depends_on_itself_only(shape, output, precision):
-    if precision == "bfloat16" and output != "softmax":
-        pytest.skip("only the products of a full softmax are rounded")
+# To score, kinds that sample are those that do not.
+@pairwise({"kind": EXACT, "precision": PRECISIONS, "shape": SHAPES}, where=there_is)
+def test_a_row_depends_on_itself_only(kind, precision, shape):
     rng = np.random.default_rng(5)
-    network = random_network(*shape, precision, rng, output=output)
-    X, y = random_windows(543, shape[0], shape[1], rng)
+    network = random_network(*SHAPES[shape], precision, rng, kind=kind)
+    X, y = random_windows(543, *SHAPES[shape][:2], rng)
     whole = scores(network, X, y)
     mixed = rng.permutation(len(X))
     assert_same(scores(network, X[mixed], y[mixed]), [part[mixed] for part in whole])

@@ -1,6 +1,7 @@
 """Training on sampled words: draws, estimates and their gradients, and whole fits."""
 
 import pickle
+from itertools import product
 
 import numpy as np
 import pytest
@@ -8,15 +9,18 @@ from nplm._kernels.neural._loops import Scratch, Tier
 from nplm._kernels.neural._sampler import Sampler
 from sklearn.base import clone
 
-from nplm import DivergenceError, NeuralLM, windows
+from nplm import DivergenceError, NeuralLM, available_tiers, windows
 from nplm._kernels.reference import neural as reference
-from nplm.neural.outputs.estimates import Importance, NoiseContrastive, Proposal
+from nplm.neural.outputs.estimates import Importance
 from nplm.neural.outputs.sampled import SampledSoftmax
-from nplm.neural.outputs.softmax import Softmax
 from tests.helpers import (
+    SAMPLED,
+    UNIGRAM,
+    pairwise,
     random_network,
     random_windows,
     reference_of,
+    sampled_loss,
     solver_of,
     text,
     weights_of,
@@ -24,8 +28,6 @@ from tests.helpers import (
 )
 
 SEED = [1, 2, 3, 4]
-UNIGRAM = Proposal(None, 1.0)
-LOSSES = ["importance", "nce"]
 
 
 def zipf(n_words, power=1.0):
@@ -77,19 +79,13 @@ def test_a_word_is_drawn_as_often_as_its_chance(n, power):
 # -- gradients -----------------------------------------------------------------------
 
 
-def loss_of(kind, q, n, state=SEED):
+def loss_of(kind, q, n):
     """The reference of a loss."""
     n = min(n, len(q))
-    sampler = reference.Sampler(q, [int(x) for x in state], n)
+    sampler = reference.Sampler(q, list(SEED), n)
     if kind == "importance":
         return reference.Importance(sampler, np.array([n, 0.0, 0.0]), 0, n)
     return reference.NoiseContrastive(sampler, n)
-
-
-def estimate_of(kind, n_samples):
-    if kind == "importance":
-        return Importance(n_samples, UNIGRAM, 0)
-    return NoiseContrastive(n_samples, UNIGRAM)
 
 
 @pytest.fixture
@@ -179,72 +175,17 @@ def test_noise_contrast_has_no_bias(example):
     assert (np.abs(mean - want) <= 5 * error + 1e-7).all()
 
 
-# -- kernels -------------------------------------------------------------------------
-
-SHAPES = [  # n_words, n_context, n_hidden, embedding_dim, direct
-    pytest.param((50, 3, 7, 4, False), id="hidden"),
-    pytest.param((300, 2, 5, 3, True), id="hidden+direct"),
-    pytest.param((23, 4, 0, 5, True), id="direct"),
-    pytest.param((2, 1, 1, 1, True), id="smallest"),
-    pytest.param((9, 0, 3, 2, True), id="no context"),
-]
-ROUNDED = {"bfloat16": reference.bfloat16}
-TOLERANCE = {"float64": 1e-12, "float32": 3e-5, "bfloat16": 2e-3}
-
-
-@pytest.mark.parametrize("batch_size", [1, 5, 48])
-@pytest.mark.parametrize("n_samples", [1, 20, 400])
-@pytest.mark.parametrize("solver", ["sgd", "adam"])
-@pytest.mark.parametrize("kind", LOSSES)
-@pytest.mark.parametrize("shape", SHAPES)
-def test_train_equals_reference(kind, shape, precision, solver, n_samples, batch_size):
-    rng = np.random.default_rng(1)
-    n_words, n_context, direct = shape[0], shape[1], shape[4]
-    output = SampledSoftmax(direct, estimate=estimate_of(kind, n_samples))
-    solver = solver_of(solver)
-    X, y = random_windows(60, n_words, n_context, rng)
-    state = output.initial_state(n_words, y, np.random.RandomState(0), 1)
-    network = random_network(
-        *shape, precision, rng, solver=solver, output=output, clock=(7, 0),
-        output_state=state,
-    )  # fmt: skip
-    index = rng.permutation(60)
-    expected = wide(weights_of(network))
-    rounded = reference.as_it_is if batch_size == 1 else ROUNDED.get(precision)
-    twin = loss_of(kind, state["proposal"], n_samples, state["generators"][0])
-    loss = reference.train(
-        expected, X, y, index, batch_size, reference_of(solver, n_seen=7),
-        rounded or reference.as_it_is, twin,
-    )  # fmt: skip
-    cut = batch_size * max(1, 20 // batch_size)
-    network.train(X, y, index[:cut], batch_size)
-    network.train(X, y, index[cut:], batch_size)
-    network.settle()
-
-    tolerance = TOLERANCE[precision]
-    assert network.loss == pytest.approx(loss, rel=tolerance, abs=tolerance)
-    assert state["generators"][0].tolist() == twin.sampler.state
-    for got, want in zip(weights_of(network).arrays(), expected.arrays(), strict=True):
-        np.testing.assert_allclose(got, want, rtol=tolerance, atol=tolerance)
-    if kind == "importance":
-        np.testing.assert_allclose(state["watched"][0], twin.watched, rtol=tolerance)
+# -- networks ------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("batch_size", [1, 16])
 def test_all_words_drawn_is_training_on_all_words(batch_size, tier):
-    shape, data = (
-        (50, 3, 7, 4, True),
-        random_windows(60, 50, 3, np.random.default_rng(3)),
-    )
+    data = random_windows(60, 50, 3, np.random.default_rng(3))
     networks = []
-    for output in (
-        Softmax(True),
-        SampledSoftmax(True, estimate=estimate_of("importance", 50)),
-    ):
-        state = output.initial_state(50, data[1], np.random.RandomState(0), 1)
+    for kind in ("softmax", "importance"):
         network = random_network(
-            *shape, "float64", np.random.default_rng(2), output=output,
-            output_state=state,
+            *(50, 3, 7, 4, True), "float64", np.random.default_rng(2), kind=kind,
+            n_samples=50,
         )  # fmt: skip
         network.train(*data, np.arange(60), batch_size)
         network.settle()
@@ -254,45 +195,44 @@ def test_all_words_drawn_is_training_on_all_words(batch_size, tier):
     assert networks[0].loss == pytest.approx(networks[1].loss)
 
 
-@pytest.mark.parametrize("size", [1.0, 1e3, 1e20, 1e37])
-@pytest.mark.parametrize("batch_size", [1, 16])
-@pytest.mark.parametrize("kind", LOSSES)
-def test_logits_of_any_size(kind, size, batch_size, tier):
+@pairwise(
+    {
+        "kind, batch_size": list(product(SAMPLED, [1, 16])),
+        "size": [1.0, 1e3, 1e20, 1e37],
+        "tier": available_tiers(),
+    }
+)
+def test_logits_of_any_size(kind, batch_size, size, tier):
     rng = np.random.default_rng(4)
-    output = SampledSoftmax(False, estimate=estimate_of(kind, 20))
     X, y = random_windows(64, 200, 3, rng)
-    state = output.initial_state(200, y, np.random.RandomState(0), 1)
     solver = solver_of(
         learning_rate_init=1e-3 / size, learning_rate_decay=0.0, alpha=0.0
     )
     network = random_network(
-        200, 3, 20, 6, False, "float32", rng, solver=solver, output=output,
-        output_state=state,
-    )  # fmt: skip
+        200, 3, 20, 6, False, "float32", rng, kind=kind, solver=solver
+    )
     E = network.parameters.E
     E *= size / np.abs(reference.forward(weights_of(network), X)[-1]).max()
     start = wide(weights_of(network))
-    twin = loss_of(kind, state["proposal"], 20, state["generators"][0])
-    want, _ = reference.gradients(start, X[:batch_size], y[:batch_size], loss=twin)
+    want, _ = reference.gradients(
+        start, X[:batch_size], y[:batch_size], loss=sampled_loss(network)
+    )
     network.train(X, y, np.arange(batch_size), batch_size)
     assert network.loss == pytest.approx(-want, rel=1e-4, abs=1e-4)
     assert all(np.isfinite(array).all() for array in weights_of(network).arrays())
 
 
 def test_draws_grow_where_too_few_are_effective():
-    rng = np.random.default_rng(5)
-    X, y = random_windows(300, 200, 2, rng)
+    X, y = random_windows(300, 200, 2, np.random.default_rng(5))
     output = SampledSoftmax(False, estimate=Importance(4, UNIGRAM, 50.0))
     watched = []
     for _ in range(2):
-        state = output.initial_state(200, y, np.random.RandomState(0), 1)
         network = random_network(
-            200, 2, 5, 3, False, "float64", np.random.default_rng(6), output=output,
-            output_state=state,
-        )  # fmt: skip
+            200, 2, 5, 3, False, "float64", np.random.default_rng(6), output=output
+        )
+        state = network.output_state
         assert output.figures(state)["n_samples"] == 4
-        weights = wide(weights_of(network))
-        twin = loss_of("importance", state["proposal"], 4, state["generators"][0])
+        weights, twin = wide(weights_of(network)), sampled_loss(network)
         twin.least, twin.most = 50.0, 64
         solver = reference_of(network.solver)
         for _ in range(3):
@@ -326,7 +266,7 @@ def assert_same(one, other):
         np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
 
 
-@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("loss", SAMPLED)
 @pytest.mark.parametrize(
     "settings",
     [
@@ -347,14 +287,14 @@ def test_it_learns_what_there_is(data, loss, settings):
     assert lm.partial_fit(data["X"], data["y"]).n_iter_ == n_iter + 1
 
 
-@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("loss", SAMPLED)
 def test_however_many_samples_are_asked_for_there_are_no_more_than_words(data, loss):
     options = dict(loss=loss, max_iter=1, min_effective_samples=1)
     lm = NeuralLM(**SMALL | options | {"n_samples": 2**63}).fit(**data)
     assert_same(lm, NeuralLM(**SMALL | options | {"n_samples": 20}).fit(**data))
 
 
-@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("loss", SAMPLED)
 def test_the_same_seed_gives_the_same_bits(data, loss):
     lm = NeuralLM(loss=loss, max_iter=2, **SMALL)
     one, other = (clone(lm).fit(**data) for _ in range(2))
@@ -423,7 +363,7 @@ def test_training_may_go_on_with_another_loss(data):
     assert sampled.tolist() == [True] * 2 + [False] * 6 + [True] * 2
 
 
-@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("loss", SAMPLED)
 def test_weight_decay_reaches_the_rows_that_are_not_visited(data, loss):
     # So strong that a row which it missed would stand out.
     lm = NeuralLM(
@@ -483,9 +423,13 @@ def test_threads_cannot_share_the_rows(data):
         lm.fit(**data)
 
 
-@pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("batch_size", [1, 16])
-@pytest.mark.parametrize("exponent", [1, 8, 37])
+@pairwise(
+    {
+        "loss, batch_size": list(product(SAMPLED, [1, 16])),
+        "exponent": [1, 8, 37],
+        "tier": available_tiers(),
+    }
+)
 def test_a_step_too_large_is_said(data, loss, batch_size, exponent, tier):
     # The loss of samples may look well when the model does not.
     lm = NeuralLM(
@@ -499,6 +443,6 @@ def test_a_step_too_large_is_said(data, loss, batch_size, exponent, tier):
 
 def test_one_word_is_a_vocabulary():
     X, y = windows(np.zeros(20, np.int32), 2)
-    for loss in LOSSES:
+    for loss in SAMPLED:
         lm = NeuralLM(n_words=1, n_hidden=2, loss=loss, max_iter=1).fit(X, y)
         assert lm.log_prob(X, y) == pytest.approx(np.zeros(len(y)))

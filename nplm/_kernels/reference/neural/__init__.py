@@ -1,0 +1,84 @@
+"""The network in plain NumPy: the same names as the kernels', and easy to read.
+
+This is the specification that the compiled kernels are tested against: the parts
+(`parts`, `outputs`, `sampled`, `energy`, `solvers`) and what puts them together
+(`network`). Each names the compiled modules that it is of; `_products`, `_loops` and
+`_team` hold how it is done fast: what they compute is here within these.
+"""
+
+from nplm._kernels.reference.neural.arrays import Array, as_it_is, bfloat16
+from nplm._kernels.reference.neural.energy import energies, energy_gradients
+from nplm._kernels.reference.neural.network import (
+    candidates,
+    forward,
+    gradients,
+    log_prob,
+    probabilities,
+    score,
+    train,
+)
+from nplm._kernels.reference.neural.outputs import (
+    Classes,
+    Softmax,
+    Tree,
+    exact,
+    log_softmax,
+    softmax,
+)
+from nplm._kernels.reference.neural.parts import (
+    composed,
+    concatenation,
+    distant_averages,
+    features,
+    inputs,
+    linear_layer,
+    projection,
+    tanh_layer,
+)
+from nplm._kernels.reference.neural.sampled import (
+    Importance,
+    NoiseContrastive,
+    Sampled,
+    Sampler,
+    logistic,
+)
+from nplm._kernels.reference.neural.solvers import SGD, Adam, Solver
+from nplm._kernels.reference.neural.weights import Weights
+
+__all__ = [
+    "SGD",
+    "Adam",
+    "Array",
+    "Classes",
+    "Importance",
+    "NoiseContrastive",
+    "Sampled",
+    "Sampler",
+    "Softmax",
+    "Solver",
+    "Tree",
+    "Weights",
+    "as_it_is",
+    "bfloat16",
+    "candidates",
+    "composed",
+    "concatenation",
+    "distant_averages",
+    "energies",
+    "energy_gradients",
+    "exact",
+    "features",
+    "forward",
+    "gradients",
+    "inputs",
+    "linear_layer",
+    "log_prob",
+    "log_softmax",
+    "logistic",
+    "probabilities",
+    "projection",
+    "score",
+    "softmax",
+    "tanh_layer",
+    "train",
+]

@@ -1,0 +1,187 @@
+"""The parts put together (_network)."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nplm._kernels.reference.neural.arrays import Array, Loss, Rounding, Rows, as_it_is
+from nplm._kernels.reference.neural.energy import energies, energy_gradients
+from nplm._kernels.reference.neural.outputs import log_softmax, softmax
+from nplm._kernels.reference.neural.parts import (
+    features,
+    inputs,
+    inputs_gradient,
+    linear_layer,
+    place_of,
+    projection,
+    rows_met,
+    tanh_layer,
+)
+from nplm._kernels.reference.neural.solvers import Solver
+from nplm._kernels.reference.neural.weights import Weights
+
+
+def forward(
+    weights: Weights, X: NDArray[np.int32], rounded: Rounding = as_it_is
+) -> tuple[Array, Array, Array, Array]:
+    """Features x, hidden activations a, z and logits: equation (1) for K examples.
+
+    Of an energy, a and z are the sums of the context.
+    """
+    x = inputs(weights, X)
+    if weights.H_next is not None:
+        z = linear_layer(weights.H, weights.d, x)
+        return x, z, z, -energies(weights, z)[0]
+    a = tanh_layer(weights.H, weights.d, x)
+    if weights.R is None:
+        return x, a, *softmax(weights.E, a, x, rounded)
+    s = projection(weights.R, projected(weights, a, x))
+    E = np.hstack([features(weights), weights.E[:, -1:]])
+    return x, a, *softmax(E, s, x, rounded)
+
+
+def projected(weights: Weights, a: Array, x: Array) -> Array:
+    """Give what is projected: a, or [a | x] with direct connections."""
+    assert weights.R is not None
+    return np.hstack([a, x]) if weights.R.shape[1] > a.shape[1] else a
+
+
+def gradients(
+    weights: Weights,
+    X: NDArray[np.int32],
+    y: NDArray[np.int32],
+    rounded: Rounding = as_it_is,
+    loss: Loss | None = None,
+) -> tuple[float, Weights]:
+    """Log-likelihood of the examples, or another `loss`, and its gradient."""
+    return gradients_met(weights, X, y, rounded, loss)[:2]
+
+
+def gradients_met(
+    weights: Weights,
+    X: NDArray[np.int32],
+    y: NDArray[np.int32],
+    rounded: Rounding = as_it_is,
+    loss: Loss | None = None,
+) -> tuple[float, Weights, Rows]:
+    """Give the rows of each array that the examples meet, too."""
+    K, h = len(X), len(weights.H)
+    x, a, z, logits = forward(weights, X, rounded)
+    met, dR, dG = rows_met(weights, X, y), None, None
+    if loss is not None and weights.H_next is None:
+        total, dz, dE, met[place_of(weights, weights.E)] = loss(
+            weights.E, z, y, rounded
+        )
+        dv = dz[:, :-1]
+    elif weights.H_next is not None:
+        if loss is not None:
+            total, g, met[place_of(weights, weights.E)] = loss.of_logits(logits, y)
+        else:
+            g = weights.output.slopes(logits, y)
+            total = float(weights.output.log_p(logits)[np.arange(K), y].sum())
+        slopes, do = energy_gradients(weights, z, g)
+        dC, dP = inputs_gradient(weights, X, do @ weights.H)
+        assert slopes.C is not None
+        dC += slopes.C
+        slopes = slopes._replace(C=dC, H=do.T @ x, d=do.sum(axis=0), P=dP)
+        return total, slopes, met
+    else:
+        g = rounded(weights.output.slopes(logits, y))
+        total = float(weights.output.log_p(logits)[np.arange(K), y].sum())
+        dE = g.T @ rounded(z)
+        if weights.R is None:
+            dv = (g @ rounded(weights.E))[:, :-1]
+        else:
+            ds = g @ rounded(features(weights))
+            dR, dv = ds.T @ projected(weights, a, x), ds @ weights.R
+    do = (1 - a**2) * dv[:, :h]
+    dx = do @ weights.H
+    if dv.shape[1] > h:
+        dx += dv[:, h:]
+    dC, dP = inputs_gradient(weights, X, dx)
+    if weights.R is not None:
+        dE[:, :-1] += dC
+        dC = dE[:, :-1]
+    if weights.parts is not None:
+        dG = weights.parts.T @ dC
+    slopes = weights._replace(
+        C=None if weights.C is None else dC, H=do.T @ x, d=do.sum(axis=0), E=dE, P=dP,
+        R=dR, G=dG,
+    )  # fmt: skip
+    return total, slopes, met
+
+
+def train(
+    weights: Weights,
+    X: NDArray[np.int32],
+    y: NDArray[np.int32],
+    index: NDArray[np.intp],
+    batch_size: int,
+    solver: Solver,
+    rounded: Rounding = as_it_is,
+    loss: Loss | None = None,
+) -> float:
+    """Change the weights, mini-batch by mini-batch; returns the summed loss."""
+    summed = 0.0
+    for start in range(0, len(index), batch_size):
+        rows = index[start : start + batch_size]
+        total, slopes, met = gradients_met(weights, X[rows], y[rows], rounded, loss)
+        solver.update(weights, slopes, len(rows), met)
+        summed -= total
+    return summed
+
+
+def score(
+    weights: Weights,
+    X: NDArray[np.int32],
+    y: NDArray[np.int32],
+    *,
+    first: int = 0,
+    rounded: Rounding = as_it_is,
+) -> Array:
+    """Maximum, sum of exponentials and target's logit of the words of E's rows."""
+    logits = forward(weights, X, rounded)[-1]
+    high = logits.max(axis=1)
+    total = np.exp(logits - high[:, None]).sum(axis=1)
+    target = np.full(len(y), -np.inf)
+    here = np.flatnonzero((first <= y) & (y < first + len(weights.E)))
+    target[here] = logits[here, y[here] - first]
+    return np.stack([high, total, target])
+
+
+def log_prob(
+    weights: Weights,
+    X: NDArray[np.int32],
+    y: NDArray[np.int32],
+    *,
+    rounded: Rounding = as_it_is,
+) -> Array:
+    """Natural-log probability of each y after its context."""
+    log_p = probabilities(weights, X, logarithm=True, rounded=rounded)
+    return log_p[np.arange(len(y)), y]
+
+
+def probabilities(
+    weights: Weights,
+    X: NDArray[np.int32],
+    *,
+    logarithm: bool,
+    rounded: Rounding = as_it_is,
+) -> Array:
+    """Probabilities of all words after each context, or their natural logarithms."""
+    log_p = weights.output.log_p(forward(weights, X, rounded)[-1])
+    return log_p if logarithm else np.exp(log_p)
+
+
+def candidates(
+    weights: Weights,
+    X: NDArray[np.int32],
+    words: NDArray[np.int32],
+    *,
+    normalize: bool,
+) -> Array:
+    """Natural-log probabilities of some words after each context, or their logits."""
+    logits = forward(weights, X)[-1]
+    scores = log_softmax(logits) if normalize else logits
+    return np.take_along_axis(scores, words, axis=1)
