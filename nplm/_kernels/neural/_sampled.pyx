@@ -68,11 +68,14 @@ cdef class Sampled(Rows):
         cdef Py_ssize_t i, width = self.stride * self.itemsize
         self.solver.visit(self.E, visited, self.estimate.n_visited)
         for i in range(self.estimate.n_visited):
-            memcpy(self.tile_row(i), self.row_of(visited[i]), width)
+            memcpy(<char *>self.tile + i * width,
+                   <char *>self.E.values + visited[i] * width, width)
 
     cdef void forward(self, Py_ssize_t K, void *logits) noexcept nogil:
         """Draw words; logits of these, and of each example's next word."""
-        cdef Py_ssize_t size = self.itemsize, bias = self.n_outputs - 1, n, i, k
+        cdef Py_ssize_t size = self.itemsize, n, i, k
+        cdef const double *shifts = self.estimate.shifts
+        cdef char *bias = <char *>self.tile + (self.n_outputs - 1) * size
         self.estimate.draw(self.words, K)
         self.gather()
         n = self.estimate.n_drawn
@@ -83,8 +86,7 @@ cdef class Sampled(Rows):
                 <char *>self.logits + k * size)
             self.own.target[k] = number(self.logits, k, size)
         for i in range(n):  # z ends in 1: the biases are the place
-            put(self.tile_row(i), bias, size,
-                number(self.tile_row(i), bias, size) + self.estimate.shifts[i])
+            put(bias, i * self.stride, size, number(bias, i * self.stride, size) + shifts[i])
         if self.columns == 1:
             self.loops.row_dots(self.tile, n, self.stride, self.z, 0, self.p)
         else:
