@@ -20,8 +20,8 @@ from nplm.neural.trainer import Trainer
 from nplm.ngrams.backoff_lm import BackoffLM
 from nplm.ngrams.interpolated_trigram import InterpolatedTrigram
 from nplm.ngrams.kneser_ney import KneserNeyLM
-from nplm.text.documents import TextLM
 from nplm.text.embeddings import cooccurrence_embeddings
+from nplm.text.text_lm import TextLM
 from nplm.text.tokenizer import Tokenizer
 from nplm.text.vocabulary import Vocabulary
 from nplm.text.windows import contiguous_split, windows

@@ -11,6 +11,7 @@ from scipy.sparse import csr_array
 from nplm import Vocabulary, available_tiers
 from nplm._kernels.reference import neural as reference
 from nplm.datasets import Corpus, fetch_brown, fetch_ptb
+from nplm.neural.dropout import Dropout
 from nplm.neural.features import Composed, Features, Fixed, Met
 from nplm.neural.hidden import Linear, Projected
 from nplm.neural.network import Network, Parts
@@ -204,9 +205,17 @@ MOMENTS = dict(beta_1=0.8, beta_2=0.95, epsilon=1e-3)
 UNIGRAM = Proposal(None, 1.0)
 
 
-def there_is(kind="softmax", precision="float32", **others):
-    """Whether a kind of network has this precision."""
+def there_is(kind="softmax", precision="float32", rates=(0, 0, 0), **others):
+    """Whether a kind of network has this precision, and this dropout."""
+    if any(rates) and kind.startswith("energy"):
+        return False
     return kind in ROUNDED or not precision.startswith("bfloat16")
+
+
+def dropout_of(rates, n_workers=1):
+    """Dropout with seeds, also where nothing is left out."""
+    seeds = np.random.RandomState(3).randint(1, 2**62, size=(n_workers, 3))
+    return Dropout(*rates, seeds.astype(np.uint64))
 
 
 def solver_of(name="sgd", **schedule):

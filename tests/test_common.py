@@ -68,6 +68,7 @@ def models():
         NeuralLM(n_hidden=4, embedding_dim=3, max_iter=2),
         NeuralLM(n_hidden=4, embedding_dim=3, max_iter=2, direct=True, batch_size=1),
         NeuralLM(n_hidden=4, embedding_dim=3, max_iter=2, tied=True),
+        NeuralLM(n_hidden=4, embedding_dim=3, max_iter=2, tied=True, dropout=0.2),
         NeuralLM(n_hidden=4, embedding_dim=3, max_iter=2, output="classes"),
         NeuralLM(n_hidden=4, embedding_dim=3, max_iter=2, output="tree"),
         NeuralLM(n_hidden=4, embedding_dim=3, max_iter=2, loss="importance"),

@@ -2,7 +2,7 @@
 Grid search on documents and on windows
 =======================================
 
-Raw text goes into a ``Pipeline`` whose samples are documents; word ids go into a
+Raw text goes into a text model whose samples are documents; word ids go into a
 model whose samples are windows. Both work in a ``GridSearchCV``. One parameter
 must not be searched: what decides the vocabulary.
 """
@@ -18,7 +18,6 @@ from pydoc_data.topics import topics
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.model_selection import GridSearchCV
-from sklearn.pipeline import Pipeline
 
 from nplm import InterpolatedTrigram, NeuralLM, TextLM, Tokenizer, Vocabulary, windows
 
@@ -28,17 +27,16 @@ print(len(documents), "documents,", sum(map(len, documents)), "characters")
 print(documents[0][:200])
 
 # %%
-# The tokenizer splits a document into words and punctuation marks, the
-# vocabulary maps them to ids, and :class:`~nplm.TextLM` cuts windows that never
-# cross from one document into another.
+# A :class:`~nplm.TextLM` splits a document into words and punctuation marks, maps them
+# to ids by its vocabulary, and cuts windows that never cross from one document into
+# another.
 
 network = NeuralLM(learning_rate_init=0.01, max_iter=8, random_state=0)
-pipeline = Pipeline(
-    [
-        ("tokens", Tokenizer(lowercase=True)),
-        ("ids", Vocabulary(min_count=2)),
-        ("lm", TextLM(network, n_context=4)),
-    ]
+lm = TextLM(
+    network,
+    n_context=4,
+    tokenizer=Tokenizer(lowercase=True),
+    vocabulary=Vocabulary(min_count=2),
 )
 
 # %%
@@ -47,8 +45,8 @@ pipeline = Pipeline(
 # scored on the same tokens. The score is the mean log-probability a token, and
 # higher is better.
 
-grid = {"lm__estimator__order": [2, 3, 5], "lm__estimator__n_hidden": [10, 40]}
-search = GridSearchCV(pipeline, grid, cv=3).fit(documents)
+grid = {"estimator__order": [2, 3, 5], "estimator__n_hidden": [10, 40]}
+search = GridSearchCV(lm, grid, cv=3).fit(documents)
 
 
 def show(search):
@@ -63,14 +61,10 @@ def show(search):
 show(search)
 
 # %%
-# The best pipeline was fitted again on all documents. Its steps give what a
-# ``Pipeline`` has no method for, such as the words that may follow:
+# The best model was fitted again on all documents, and knows how one may go on:
 
-best = search.best_estimator_
-vocabulary = best["ids"]
-(context,) = best[:-1].transform(["The value of the"])
-words, probabilities = best["lm"].next_words(context)
-for word, p in zip(vocabulary.words_[words], probabilities):
+words, probabilities = search.best_estimator_.next_words("The value of the")
+for word, p in zip(words, probabilities):
     print(f"{p:.3f}  {word}")
 
 # %%
@@ -99,9 +93,9 @@ show(search.fit(X, y))
 # while the model knows less and less. Perplexities of different vocabularies do
 # not compare.
 
-pipeline.set_params(lm__estimator=InterpolatedTrigram())
+lm.set_params(estimator=InterpolatedTrigram())
 min_counts = [1, 2, 5, 20, 60]
-trap = GridSearchCV(pipeline, {"ids__min_count": min_counts}, cv=3).fit(documents)
+trap = GridSearchCV(lm, {"vocabulary__min_count": min_counts}, cv=3).fit(documents)
 perplexity = np.exp(-trap.cv_results_["mean_test_score"])
 unknown = [
     Vocabulary(n).fit(tokens).count_unknown(tokens).sum() / sum(map(len, tokens))

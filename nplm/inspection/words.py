@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from nplm._base import LanguageModel
 from nplm.datasets import Corpus
+from nplm.text.embeddings import nearest_rows
 
 __all__ = ["nearest_words", "suggestions"]
 
@@ -57,9 +58,8 @@ def suggestions(
     (['rose', 'is'], ['a'])
     """
     X, y = corpus.windows(model.n_features_in_).test
-    special = [corpus.vocabulary.unknown_id_]
-    if corpus.boundary is not None:
-        special.append(corpus.boundary)
+    marks = corpus.vocabulary.unknown_id_, corpus.boundary
+    special = [mark for mark in marks if mark is not None]
     clear = np.flatnonzero(~np.isin(np.column_stack([X, y]), special).any(axis=1))
     chosen = clear[_spread(len(clear), n_contexts)]
     shown = []
@@ -128,14 +128,10 @@ def nearest_words(
     absent = [word for word in of if word not in id_of]
     if absent:
         raise ValueError(f"of has {absent[0]!r}, which is not among the words.")
-    lengths = np.linalg.norm(C, axis=1, keepdims=True)
-    unit = C / np.maximum(lengths, np.finfo(C.dtype).tiny)
     neighbours = {}
     for word in of:
-        i = id_of[word]
-        cosine = unit[:FREQUENT] @ unit[i]
-        nearest = np.argsort(-cosine, kind="stable")
-        neighbours[word] = [words[j] for j in nearest[nearest != i][:k]]
+        nearest, _ = nearest_rows(C, id_of[word], k, FREQUENT)
+        neighbours[word] = [words[j] for j in nearest]
     return neighbours
 
 

@@ -159,6 +159,7 @@ class EnergyLM(NetworkLM):
         proposal_power: float = 1.0,
         min_effective_samples: float = 0,
         solver: str = "sgd",
+        learning_rate: str = "invscaling",
         learning_rate_init: float = 1e-2,
         learning_rate_decay: float = 1e-8,
         alpha: float = 1e-4,
@@ -191,6 +192,7 @@ class EnergyLM(NetworkLM):
         self.proposal_power = proposal_power
         self.min_effective_samples = min_effective_samples
         self.solver = solver
+        self.learning_rate = learning_rate
         self.learning_rate_init = learning_rate_init
         self.learning_rate_decay = learning_rate_decay
         self.alpha = alpha

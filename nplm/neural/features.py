@@ -198,8 +198,10 @@ class Composed(Features):
 
 def gatherer_of(features: Any, tier: Any) -> Any:
     """Give who gathers the output's gradients for features that it shares."""
-    nothing = {"learning_rate_init": 0, "learning_rate_decay": 0, "alpha": 0}
-    return _features.Gatherer(tier, Clock(), None, features=features, **nothing)
+    return _features.Gatherer(
+        tier, Clock(), None, features=features, learning_rate_init=0,
+        learning_rate_decay=0, alpha=0, begun=0, span=1,
+    )  # fmt: skip
 
 
 def _parts_of(matrix: csr_array) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:

@@ -26,15 +26,24 @@ from nplm.training.held_out import HeldOut
 from nplm.training.loop import OnProgress, run_passes
 
 __all__ = [
+    "ENDED",
     "Door",
     "begin",
     "check_shared",
+    "epochs_before",
     "fit",
     "goes_on",
     "hand_over",
     "joined",
     "past",
 ]
+
+
+ENDED = (
+    "learning_rate='linear' has fallen to 0 over max_iter={} epochs, and nothing more "
+    "would be learned: raise max_iter, set learning_rate='constant', or let fit go on "
+    "with warm_start=True, which begins with learning_rate_init again."
+)
 
 
 @dataclass(frozen=True)
@@ -60,7 +69,7 @@ def fit(
     with unchanged_by_errors(lm) as keep:
         network, windows, marks = begin(lm, X, y, X_val, y_val, door)
         interrupt, history = _train(lm, network, windows, marks, door)
-        hand_over(lm, network, history, door)
+        hand_over(lm, network, history, door, len(windows.y))
         keep()
         try:
             if interrupt is not None:
@@ -123,7 +132,11 @@ def _marks(lm: Any, windows: Windows, door: Door) -> dict[str, str]:
         own = lm._parameters.named()
         arrays |= {f"{name}_": array for name, array in own.items()}
         arrays |= lm._solver_state
-        parameters |= {"n_seen_": lm.n_seen_, "n_updates": lm._n_updates}
+        parameters |= {
+            "n_seen_": lm.n_seen_,
+            "n_updates": lm._n_updates,
+            "n_epochs": epochs_before(lm, door),
+        }
     return fingerprint(parameters, arrays)
 
 
@@ -150,15 +163,20 @@ def _network(lm: Any, windows: Windows, door: Door) -> Network:
         # Where they began is no matter any more.
         parts = parts._replace(features=replace(parts.features, start=None))
         state, clock = None, (0, 0)
+    n_epoch = len(windows.y)
     options: dict[str, Any] = {
         "precision": lm._precision() if go_on else asked.precision,
         "threads": lm._threads(),
         "parallel": asked.parallel,
-        "solver": lm._solver(),
+        "solver": lm._solver(
+            begun=clock[0] - epochs_before(lm, door) * n_epoch,
+            span=asked.max_iter * n_epoch,
+        ),
         "state": state,
         "output_state": parts.output.initial_state(
             lm.n_words_, windows.y, lm._rng, lm._n_workers()
         ),
+        "dropout": lm._dropout().begun(lm._rng, lm._n_workers()),
         "clock": clock,
     }
     if isinstance(door.processes, Alone):
@@ -195,6 +213,14 @@ def _train(
     return interrupt, history
 
 
+def epochs_before(lm: Any, door: Door) -> float:
+    """Give the epochs of which a schedule that falls to 0 has had its part already.
+
+    A `fit` has all before it, and ``partial_fit`` and trainers share one.
+    """
+    return lm._n_epochs if door.partial and goes_on(lm, door) else 0.0
+
+
 def past(lm: Any, door: Door) -> dict[str, list[float]]:
     """Give a copy of the history that training goes on with."""
     history: dict[str, list[float]] = {"loss": [], "val_loss": [], "seconds": []}
@@ -215,9 +241,13 @@ def joined(
 
 
 def hand_over(
-    lm: Any, network: Network, history: dict[str, list[float]], door: Door
+    lm: Any,
+    network: Network,
+    history: dict[str, list[float]],
+    door: Door,
+    n_windows: int,
 ) -> None:
-    """Make what was trained the estimator's, where this process keeps it."""
+    """Make what was trained on so many windows the estimator's, if it is kept here."""
     parameters = network.parameters
     state = network.solver.kept(network.solver_state)
     if isinstance(network, ShardedNetwork) and door.keep != "shards":
@@ -225,6 +255,8 @@ def hand_over(
         if E is None:
             return
         parameters = parameters.with_rows(E)
+    seen_before = lm.n_seen_ if goes_on(lm, door) else 0
+    lm._n_epochs = epochs_before(lm, door) + (network.n_seen - seen_before) / n_windows
     lm._parameters, lm._solver_state = parameters, state
     lm._made_of = network.parts
     lm.history_, lm.n_iter_ = history, len(history["loss"])

@@ -40,9 +40,15 @@ class Tanh:
         """Make what they train beside H and d, by name."""
         return {}
 
-    def kernel(self, tier: Any, trained: dict[str, Any], at: Any, scratch: Any) -> Any:
+    def kernel(
+        self, tier: Any, trained: dict[str, Any], at: Any, scratch: Any, masks: Any
+    ) -> Any:
         """Give the kernel, which works on `trained` parameters."""
-        return _hidden.Tanh(trained["H"], trained["d"], at, scratch)
+
+        def units(at: Any) -> Any:
+            return _hidden.Tanh(trained["H"], trained["d"], at, scratch)
+
+        return masks.of_hidden(at, units)
 
 
 @dataclass(frozen=True)
@@ -51,7 +57,9 @@ class NoHidden(Tanh):
 
     n_hidden: int = 0
 
-    def kernel(self, tier: Any, trained: dict[str, Any], at: Any, scratch: Any) -> Any:
+    def kernel(
+        self, tier: Any, trained: dict[str, Any], at: Any, scratch: Any, masks: Any
+    ) -> Any:
         """Give the kernel."""
         return _hidden.Hidden()
 
@@ -60,7 +68,9 @@ class NoHidden(Tanh):
 class Linear(Tanh):
     """Sums d + Hx, to which the output adds before the tanh."""
 
-    def kernel(self, tier: Any, trained: dict[str, Any], at: Any, scratch: Any) -> Any:
+    def kernel(
+        self, tier: Any, trained: dict[str, Any], at: Any, scratch: Any, masks: Any
+    ) -> Any:
         """Give the kernel, which works on `trained` parameters."""
         return _hidden.Linear(trained["H"], trained["d"], at, scratch)
 
@@ -94,12 +104,18 @@ class Projected(Tanh):
         n = self.n_hidden + (n_inputs if self.direct else 0)
         return {"R": np.zeros((self.m, n), dtype)}
 
-    def kernel(self, tier: Any, trained: dict[str, Any], at: Any, scratch: Any) -> Any:
+    def kernel(
+        self, tier: Any, trained: dict[str, Any], at: Any, scratch: Any, masks: Any
+    ) -> Any:
         """Give the kernel, which works on `trained` parameters."""
         inner = Activations(
             tier, scratch, batch_size=at.batch_size, scoring=at.scoring,
             n_context=0, n_inputs=at.n_inputs, n_hidden=self.n_hidden,
         )  # fmt: skip
         units = Tanh(self.n_hidden) if self.n_hidden else NoHidden()
-        kernel = units.kernel(tier, trained, inner, scratch)
-        return _hidden.Projected(kernel, trained["R"], inner, at, scratch)
+        kernel = units.kernel(tier, trained, inner, scratch, masks)
+
+        def projected(at: Any) -> Any:
+            return _hidden.Projected(kernel, trained["R"], inner, at, scratch)
+
+        return masks.of_projection(at, projected)

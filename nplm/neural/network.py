@@ -13,6 +13,7 @@ from nplm._kernels.neural._inputs import Activations
 from nplm._kernels.neural._loops import Scratch, Tier
 from nplm._kernels.neural._solvers import Clock
 from nplm._kernels.neural._team import Team, UpdateLock
+from nplm.neural.dropout import NONE, Dropout
 from nplm.neural.features import Features
 from nplm.neural.hidden import NoHidden, Tanh
 from nplm.neural.inputs import Concatenation, DistantAverages
@@ -127,6 +128,8 @@ class Network:
         The solver's; new by default. To score, none is of use.
     output_state : dict of ndarray, optional
         The output's, to train.
+    dropout : Dropout, optional
+        What training leaves out; nothing by default.
     clock : tuple of float
         Examples seen and updates made before.
     """
@@ -142,6 +145,7 @@ class Network:
         solver: Solver = NO_STEPS,
         state: State | None = None,
         output_state: State | None = None,
+        dropout: Dropout = NONE,
         clock: tuple[float, float] = (0, 0),
     ) -> None:
         self.parts, self.parameters = parts, parameters
@@ -153,6 +157,7 @@ class Network:
             state = solver.initial_state(parameters)
         self.solver_state = state
         self.output_state = output_state or {}
+        self.dropout = dropout
         self.clock = Clock(*clock)
         self._teams: list[Any] = []
         self._loss = 0.0  # of no team
@@ -256,7 +261,8 @@ class Network:
         self.clock.set(*clock)
 
     def _arrays(self) -> State:
-        return self.parameters.trained() | self.solver_state | self.output_state
+        states = self.solver_state | self.output_state | self.dropout.state()
+        return self.parameters.trained() | states
 
     def costs(self) -> dict[str, float]:
         """More figures of the epoch for the history."""
@@ -394,9 +400,11 @@ class Network:
             tier, scratch, at, table, trained, self.output_state, first=self.first,
             n_members=n_members, worker=worker, n_workers=n_workers, solver=steps,
         ))  # fmt: skip
+        dropout = NONE if scoring else self.dropout
+        masks = dropout.masks(scratch, self.clock, worker)
         below = (
-            inputs.kernel(table, trained, scratch),
-            hidden.kernel(tier, trained, at, scratch),
+            masks.of_inputs(at, table, inputs.kernel(table, trained, scratch)),
+            hidden.kernel(tier, trained, at, scratch, masks),
         )
         options = {"size": len(outputs)} | options
         return Team(tier, at, *below, tuple(outputs), steps, **options)

@@ -15,9 +15,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from nplm._base import LanguageModel
 from nplm._checks import Whole, plain
+from nplm.neural.dropout import NONE, Dropout
 from nplm.neural.epochs import Windows
 from nplm.neural.features import Features
-from nplm.neural.fit import Door, fit, goes_on
+from nplm.neural.fit import ENDED, Door, epochs_before, fit, goes_on
 from nplm.neural.network import Network, Parts
 from nplm.neural.outputs.base import Output
 from nplm.neural.outputs.estimates import (
@@ -71,8 +72,10 @@ class NetworkLM(LanguageModel):
     proposal_power: float
     min_effective_samples: float
     solver: str
+    learning_rate: str
     epsilon: float
     batch_size: int
+    max_iter: int
     early_stopping: bool | str
     validation_fraction: float
     n_jobs: int | None
@@ -95,6 +98,7 @@ class NetworkLM(LanguageModel):
         "proposal_power": [Interval(Real, 0, 1, closed="both")],
         "min_effective_samples": [Interval(Real, 0, None, closed="left")],
         "solver": [StrOptions({"sgd", "adam"})],
+        "learning_rate": [StrOptions({"invscaling", "linear", "constant"})],
         "learning_rate_init": [Interval(Real, 0, None, closed="neither")],
         "learning_rate_decay": [Interval(Real, 0, None, closed="left")],
         "alpha": [Interval(Real, 0, None, closed="left")],
@@ -146,9 +150,9 @@ class NetworkLM(LanguageModel):
             Folder, of this fit alone, to save its state to: every minute, at the
             end of every epoch, and on an interrupt. A fit killed at any moment
             goes on from the last save when it is called again with the same
-            parameters and data (but for `max_iter`), and ends with the bits it
-            would have had. When a save fails, as on a full disk, a warning says
-            so and the fit goes on.
+            parameters and data (but for `max_iter`, unless the step falls to 0
+            by it), and ends with the bits it would have had. When a save fails, as
+            on a full disk, a warning says so and the fit goes on.
 
         Returns
         -------
@@ -186,6 +190,7 @@ class NetworkLM(LanguageModel):
         X, y = self._start_fit(X, y, reset=not go_on)
         if go_on:
             self._check_shape()
+            self._check_schedule(door)
         elif self._n_distant > self.n_features_in_:
             raise ValueError(
                 f"n_distant={self._n_distant} needs contexts of so many words, but X "
@@ -206,12 +211,20 @@ class NetworkLM(LanguageModel):
             X, y = X[:-n_val], y[:-n_val]
         return Windows(X, y, held_out)
 
+    def _check_schedule(self, door: Door) -> None:
+        """Raise when training would go on with a step of 0."""
+        n_before = epochs_before(self, door)
+        if self.learning_rate == "linear" and n_before >= self.max_iter:
+            raise ValueError(ENDED.format(self.max_iter))
+
     def _fingerprint(self) -> dict[str, Any]:
         """Tell what is asked for from all that gives other bits."""
         parameters: dict[str, Any] = vars(self._asked()) | {
             "kernels": kernel_tier(self.precision),
             "n_jobs": n_threads(self.n_jobs),
         }
+        if self.learning_rate == "linear":  # else more epochs are the same fit
+            parameters["epochs of the schedule"] = plain(self.max_iter)
         if isinstance(self.random_state, np.random.RandomState):
             del parameters["random_state"]
         if not isinstance(self.proposal, str):
@@ -223,7 +236,8 @@ class NetworkLM(LanguageModel):
         """Train one more epoch, on these windows.
 
         The first call initialises the model (set `n_words` if these windows
-        lack some of the vocabulary); the step goes on falling from call to call.
+        lack some of the vocabulary); the step goes on falling from call to call, and
+        with ``learning_rate="linear"`` each call has an epoch of it.
 
         Parameters
         ----------
@@ -253,7 +267,9 @@ class NetworkLM(LanguageModel):
         -------
         trainer : Trainer
             It begins where `partial_fit` would: with new weights, or those fitted
-            so far. This model changes when its ``keep`` is called.
+            so far. This model changes when its ``keep`` is called. With
+            ``learning_rate="linear"`` as many examples as there are windows are an
+            epoch of the step's fall, in whatever order they are presented.
 
         Examples
         --------
@@ -366,14 +382,23 @@ class NetworkLM(LanguageModel):
             asked.n_distant,
         )  # fmt: skip
 
-    def _solver(self) -> Solver:
+    def _solver(self, begun: float = 0.0, span: float = 1.0) -> Solver:
+        """Give the solver; a step that falls in a line does from `begun` on."""
         asked = self._asked()
-        schedule = Schedule(
-            asked.learning_rate_init, asked.learning_rate_decay, asked.alpha
+        inverse, linear = (
+            asked.learning_rate == name for name in ("invscaling", "linear")
         )
+        decay = asked.learning_rate_decay if inverse else 0.0
+        schedule = Schedule(asked.learning_rate_init, decay, asked.alpha)
+        if linear:
+            schedule = schedule.falling(begun, span)
         if asked.solver == "adam":
             return Adam(schedule, asked.beta_1, asked.beta_2, asked.epsilon)
         return SGD(schedule)
+
+    def _dropout(self) -> Dropout:
+        """Give what training leaves out."""
+        return NONE
 
     def _threads(self) -> Threads:
         return Threads(n_threads(self.n_jobs))

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from numbers import Real
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from nplm.neural.dropout import Dropout
 from nplm.neural.epochs import Windows
 from nplm.neural.features import (
     Composed,
@@ -25,6 +27,7 @@ from nplm.neural.outputs.classes import Classes
 from nplm.neural.outputs.sampled import SampledSoftmax
 from nplm.neural.outputs.softmax import Softmax, TiedSoftmax
 from nplm.neural.outputs.tree import Tree
+from nplm.neural.paper import settings_of
 from nplm.neural.shared_docs import documented
 from nplm.training.checkpoint import fingerprint
 
@@ -43,7 +46,8 @@ class NeuralLM(NetworkLM):
     context's words, nearest first; a softmax turns y into probabilities.
     Trained by stochastic gradient ascent on the log-likelihood. The defaults
     are MLP9 of the paper's Table 1 and its training recipe, but for the step at
-    the start, which is four times the paper's 1e-3.
+    the start, which is four times the paper's 1e-3, and mini-batches; `from_paper`
+    makes its networks with its own.
 
     Parameters
     ----------
@@ -107,6 +111,12 @@ class NeuralLM(NetworkLM):
         Weight decay on C, H, U and W (and on R, G and what words have alone), not on
         the biases d and b nor on P: each example ("adam": each update) takes
         ``step * alpha`` of every weight away.
+    dropout : float or array-like of float, shape (3,), default=0
+        Share of the numbers that each training example leaves out, at random, while
+        the others grow by as much (Srivastava et al., 2014): of the features x, of the
+        hidden units, and with `tied` of what R projects them to; or a share for each,
+        such as ``(0.2, 0.5, 0.35)``. A large network then learns by heart less of what
+        it sees. Scores look at all numbers.
     [[training]]
     precision : {"float32", "float64", "bfloat16"}, default="float32"
         Type of the parameters and of the arithmetic. "bfloat16" rounds what the
@@ -168,6 +178,9 @@ class NeuralLM(NetworkLM):
     accelerate training of a neural probabilistic language model, IEEE Transactions
     on Neural Networks 19(4).
 
+    Srivastava, Hinton, Krizhevsky, Sutskever and Salakhutdinov (2014), Dropout: a
+    simple way to prevent neural networks from overfitting, JMLR 15:1929-1958.
+
     Mnih and Teh (2012), A fast and simple algorithm for training neural probabilistic
     language models, ICML.
 
@@ -191,6 +204,7 @@ class NeuralLM(NetworkLM):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **NetworkLM._parameter_constraints,
+        "dropout": [Real, "array-like"],
         "direct": ["boolean"],
         "tied": ["boolean"],
         "embeddings": ["array-like", None],
@@ -223,9 +237,11 @@ class NeuralLM(NetworkLM):
         proposal_power: float = 1.0,
         min_effective_samples: float = 0,
         solver: str = "sgd",
+        learning_rate: str = "invscaling",
         learning_rate_init: float = 4e-3,
         learning_rate_decay: float = 1e-8,
         alpha: float = 1e-4,
+        dropout: float | ArrayLike = 0.0,
         beta_1: float = 0.9,
         beta_2: float = 0.999,
         epsilon: float = 1e-8,
@@ -262,9 +278,11 @@ class NeuralLM(NetworkLM):
         self.proposal_power = proposal_power
         self.min_effective_samples = min_effective_samples
         self.solver = solver
+        self.learning_rate = learning_rate
         self.learning_rate_init = learning_rate_init
         self.learning_rate_decay = learning_rate_decay
         self.alpha = alpha
+        self.dropout = dropout
         self.beta_1 = beta_1
         self.beta_2 = beta_2
         self.epsilon = epsilon
@@ -282,6 +300,43 @@ class NeuralLM(NetworkLM):
         self.random_state = random_state
         self.verbose = verbose
 
+    @classmethod
+    def from_paper(cls, name: str, **changes: Any) -> Self:
+        """Make a network of the paper's tables, to be trained as it was there.
+
+        Example by example, with a step of ``1e-3 / (1 + 1e-8 t)`` and weight decay of
+        1e-4 for Brown and 1e-5 for AP News, for 20 epochs and 5 at most (section 4.2).
+        Where `fit` is given held-out windows they stop it early, as there.
+
+        Parameters
+        ----------
+        name : {"MLP1", "MLP3", "MLP5", "MLP7", "MLP9", "AP"}
+            Row of Table 1, or "AP" for the network of Table 2. The rows with even
+            numbers are mixtures: `MixtureLM` of one of these and
+            `InterpolatedTrigram`.
+        **changes
+            Other parameters, or other values, such as ``batch_size=32``, which is
+            much faster.
+
+        Returns
+        -------
+        lm : NeuralLM
+            Not fitted.
+
+        Raises
+        ------
+        ValueError
+            If no network of the paper has that name.
+
+        Examples
+        --------
+        >>> from nplm import NeuralLM
+        >>> lm = NeuralLM.from_paper("MLP9", n_words=17_907)
+        >>> lm.order, lm.n_hidden, lm.embedding_dim, lm.direct, lm.batch_size
+        (5, 100, 30, False, 1)
+        """
+        return cls(**(settings_of(name) | changes))
+
     def _output(self) -> Output:
         direct, estimate = bool(self.direct), self._estimate()
         if estimate is not None:
@@ -291,6 +346,9 @@ class NeuralLM(NetworkLM):
         if self.output == "tree":
             return Tree(direct, self.word_tree)
         return TiedSoftmax(False) if self.tied else Softmax(direct)
+
+    def _dropout(self) -> Dropout:
+        return Dropout.of(self.dropout)
 
     def _parts(self) -> Parts:
         parts = super()._parts()
@@ -314,6 +372,7 @@ class NeuralLM(NetworkLM):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
+        self._dropout()  # raises where it is none
         if self.tied and self.output != "softmax":
             raise ValueError(
                 f"tied=True makes the words' features the output weights of a softmax, "

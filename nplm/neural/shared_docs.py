@@ -53,11 +53,18 @@ solver : {"sgd", "adam"}, default="sgd"
     ascent. "adam" is that of scikit-learn's networks (Kingma and Ba, 2015), with
     weight decay apart from the gradient (Loshchilov and Hutter, 2019): at a large
     `batch_size`, such as 512, try ``learning_rate_init=1e-3``.
+learning_rate : {"invscaling", "linear", "constant"}, default="invscaling"
+    How the step falls. "invscaling" is the paper's: after t examples it is
+    ``learning_rate_init / (1 + learning_rate_decay t)``. "linear" has it fall in a
+    line from `learning_rate_init` to 0 at the end of `max_iter` epochs, the best
+    way for most networks where that many epochs are run: early stopping may end
+    the fit before, with a step that is not small yet. A fit with `warm_start`
+    begins with `learning_rate_init` again, while calls of ``partial_fit`` (an
+    epoch each) and trainers share one fall. "constant" does not fall.
 """,
     "learning_rate_decay": """
 learning_rate_decay : float, default=1e-8
-    r of the paper's schedule: after t examples the step is
-    ``learning_rate_init / (1 + r t)``.
+    r of the paper's schedule; only for "invscaling".
 """,
     "training": """
 beta_1, beta_2 : float, default=0.9, 0.999
@@ -115,10 +122,10 @@ history_ : dict of list
     ``n_iter_`` entries, one an epoch: ``loss`` (mean negative log-likelihood
     of each training example just before its update), ``val_loss`` (nan without
     held-out data), both in nats a token, and ``seconds``. The probabilities of
-    ``loss`` are, of "importance", their estimates from the drawn words, which tend
-    to be too large; of "nce", not normalised. ``val_loss`` is always exact. Of
-    "importance" also ``n_samples`` and ``effective_samples``, as they are at the
-    end of the epoch.
+    ``loss`` are those with what `dropout` leaves, where there is such; of
+    "importance", their estimates from the drawn words, which tend to be too large;
+    of "nce", not normalised. ``val_loss`` is always exact. Of "importance" also
+    ``n_samples`` and ``effective_samples``, as they are at the end of the epoch.
 """,
 }
 

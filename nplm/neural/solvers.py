@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -20,12 +21,23 @@ State = dict[str, NDArray[Any]]
 class Schedule:
     """The paper's e_t = e_0 / (1 + r t), and the weight decay that goes with it.
 
-    t counts the examples seen.
+    t counts the examples seen. Besides, the step may fall in a line to 0, from t =
+    `begun` on over `span` examples.
     """
 
     learning_rate_init: float
     learning_rate_decay: float
     alpha: float
+    begun: float = 0.0
+    span: float = inf
+
+    def falling(self, begun: float, span: float) -> Schedule:
+        """Give the same as it falls to 0."""
+        return replace(self, begun=begun, span=span)
+
+    def has_ended(self, n_seen: float) -> bool:
+        """Whether the step is 0 from here on."""
+        return n_seen >= self.begun + self.span
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from nplm._base import unchanged_by_errors
-from nplm.neural.fit import Door, begin, hand_over, past
+from nplm.neural.fit import ENDED, Door, begin, hand_over, past
 from nplm.parallel.threads import blas_threads
 
 __all__ = ["Trainer"]
@@ -70,9 +70,12 @@ class Trainer:
         Raises
         ------
         ValueError
-            If there is none, or one is no row.
+            If there is none, or one is no row; or if ``learning_rate="linear"`` has
+            fallen to 0, `max_iter` times as many examples as there are windows.
         """
         network, processes = self._network, self._door.processes
+        if network.solver.schedule.has_ended(network.n_seen):
+            raise ValueError(ENDED.format(self._lm.max_iter))
         X, y = self._windows.X, self._windows.y
         with processes.guard(), blas_threads(1), network.threads:
             index = processes.all_or_none(lambda: _checked(examples, len(y)))
@@ -110,7 +113,8 @@ class Trainer:
             )
         self._network.settle()
         vars(self._lm).update(self._learnt)
-        hand_over(self._lm, self._network, self._history, self._door)
+        n_windows = len(self._windows.y)
+        hand_over(self._lm, self._network, self._history, self._door, n_windows)
         # Training may go on, the model stays as it is.
         self._lm._parameters = self._lm._parameters.copy()
         self._lm._solver_state = {

@@ -1,4 +1,4 @@
-"""Features of words that are known before a network learns its own."""
+"""Features of words: known before a network learns its own, or learned by it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sklearn.utils.extmath import randomized_svd
 
 from nplm._checks import Whole, check_ids
 
-__all__ = ["aligned", "cooccurrence_embeddings"]
+__all__ = ["aligned", "cooccurrence_embeddings", "nearest_rows"]
 
 SCALE = 0.1  # root of the mean square
 
@@ -154,3 +154,41 @@ def _cooccurrences(tokens: NDArray[np.int32], n_words: int, window: int) -> csr_
         ones = np.ones(len(pairs[0]))
         before += coo_array((ones, pairs), shape=before.shape).tocsr()
     return csr_array(hstack([before, before.T]))
+
+
+def nearest_rows(
+    C: NDArray[Any], i: int, k: int, among: int | None
+) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+    """Find the rows of `C` that point most nearly where row `i` does.
+
+    Parameters
+    ----------
+    C : ndarray of float, shape (n_words, m)
+        Features of each word.
+    i : int
+        Whose neighbours.
+    k : int
+        How many.
+    among : int or None
+        Rows to look among, the first so many; all by default.
+
+    Returns
+    -------
+    nearest : ndarray of int32, shape (k,)
+        The nearest first, `i` left out.
+    cosines : ndarray of float64, shape (k,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> nearest_rows(np.array([[1.0, 0.1], [0.0, 2.0], [3.0, 0.0]]), 0, 1, None)[0]
+    array([2], dtype=int32)
+    """
+    rows = C[:among]
+    tiny = np.finfo(C.dtype).tiny
+    lengths = np.maximum(np.linalg.norm(rows, axis=1), tiny)
+    own = C[i] / max(np.linalg.norm(C[i]), tiny)
+    cosines = (rows @ own / lengths).astype(np.float64)
+    nearest = np.argsort(-cosines, kind="stable")
+    nearest = nearest[nearest != i][:k]
+    return nearest.astype(np.int32), cosines[nearest]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from typing import Any, ClassVar, Self
+from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,8 +15,9 @@ from sklearn.utils._param_validation import validate_parameter_constraints
 from sklearn.utils.validation import check_is_fitted
 
 from nplm._checks import Whole, check_ids
-from nplm.text.documents import check_document, check_documents
+from nplm.text.documents import Documents
 from nplm.text.embeddings import aligned
+from nplm.text.samples import check_document, check_documents, is_missing
 from nplm.text.spelling import spelling_features
 
 __all__ = ["Vocabulary"]
@@ -28,6 +29,8 @@ class Vocabulary(TransformerMixin, BaseEstimator):
     Ids are given in this order: the boundary, the unknown symbol, then words by
     falling frequency, alphabetically where frequencies are equal. A token that
     spells a special symbol (the ``<unk>`` of Penn Treebank files) is that symbol.
+    A token is a string, or anything hashable that stands for an event: a tuple, a
+    number.
 
     Parameters
     ----------
@@ -37,11 +40,16 @@ class Vocabulary(TransformerMixin, BaseEstimator):
     max_words : int or None, default=None
         Keep only the most frequent words, so that ``n_words_``, special symbols
         included, is at most this.
-    unknown : str, default="<unk>"
-        Symbol for every word outside the vocabulary.
+    unknown : str or None, default="<unk>"
+        Symbol for every word outside the vocabulary. None refuses such words.
     boundary : str or None, default="</s>"
         Symbol that ends a document, for `TextLM`; it has an id even where the
         tokens do not contain it. None for one stream of text without any.
+    words : sequence of hashable, optional
+        The words, each once, instead of those of the documents: an id is a place
+        among them. Special symbols that they lack come first, in the usual order.
+        `fit` then learns nothing, `min_count` and `max_words` are no matter, and
+        all folds of a grid search have one vocabulary.
 
     Attributes
     ----------
@@ -52,9 +60,9 @@ class Vocabulary(TransformerMixin, BaseEstimator):
     n_words_ : int
         Size of the vocabulary, the paper's ``|V|``, special symbols included.
     boundary_id_ : int or None
-        0, or None without a boundary.
-    unknown_id_ : int
-        1, or 0 without a boundary.
+        0, or where `words` have it, or None without a boundary.
+    unknown_id_ : int or None
+        1, or 0 without a boundary, or where `words` have it; None without one.
 
     Notes
     -----
@@ -81,8 +89,9 @@ class Vocabulary(TransformerMixin, BaseEstimator):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "min_count": [Whole(1)],
         "max_words": [Whole(1), None],
-        "unknown": [str],
+        "unknown": [str, None],
         "boundary": [str, None],
+        "words": ["array-like", None],
     }
 
     def __init__(
@@ -90,21 +99,65 @@ class Vocabulary(TransformerMixin, BaseEstimator):
         min_count: int = 1,
         max_words: int | None = None,
         *,
-        unknown: str = "<unk>",
+        unknown: str | None = "<unk>",
         boundary: str | None = "</s>",
+        words: Sequence[Hashable] | None = None,
     ) -> None:
         self.min_count = min_count
         self.max_words = max_words
         self.unknown = unknown
         self.boundary = boundary
+        self.words = words
 
-    def fit(self, X: Iterable[Sequence[str]], y: Any = None) -> Self:
+    @classmethod
+    def from_words(
+        cls,
+        words: Sequence[Hashable],
+        *,
+        unknown: str | None = "<unk>",
+        boundary: str | None = "</s>",
+    ) -> Self:
+        """Make a fitted vocabulary of these words: those of a file, or of a model.
+
+        Parameters
+        ----------
+        words : sequence of hashable
+            Each once. An id is a place among them, after the special symbols that
+            they lack.
+        unknown, boundary : str or None
+            As in the class.
+
+        Returns
+        -------
+        vocabulary : Vocabulary
+            ``Vocabulary(words=words)``, fitted.
+
+        Raises
+        ------
+        TypeError
+            If `words` have no order, or a word is not hashable.
+        ValueError
+            If `words` is one string, or a word is there twice.
+
+        Examples
+        --------
+        >>> from nplm import Vocabulary
+        >>> Vocabulary.from_words(["a", "rose"]).words_.tolist()
+        ['</s>', '<unk>', 'a', 'rose']
+        >>> vocabulary = Vocabulary.from_words(["a", "<unk>", "</s>"])
+        >>> vocabulary.words_.tolist(), vocabulary.boundary_id_
+        (['a', '<unk>', '</s>'], 2)
+        """
+        return cls(unknown=unknown, boundary=boundary, words=words).fit()
+
+    def fit(self, X: Iterable[Sequence[Hashable]] | None = None, y: Any = None) -> Self:
         """Choose the words.
 
         Parameters
         ----------
         X : sequence of sequence of str
-            The tokens of each document. One stream of text is ``[tokens]``.
+            The tokens of each document. One stream of text is ``[tokens]``. Not
+            looked at where `words` are given.
         y : ignored
 
         Returns
@@ -115,13 +168,19 @@ class Vocabulary(TransformerMixin, BaseEstimator):
         ------
         TypeError
             If `X` is no sequence of documents, a document is a string, or a token
-            is not one.
+            is missing or not hashable.
         ValueError
-            If a parameter is out of range.
+            If a parameter is out of range, or one of `words` is there twice.
         """
         self._validate_params()
         specials = self._specials()
-        counts: Counter[str] = Counter()
+        words = self._counted(X, specials) if self.words is None else self._given()
+        self._set_words([s for s in specials if s not in words] + words)
+        return self
+
+    def _counted(self, X: Any, specials: list[str]) -> list[Hashable]:
+        """Return the words that are frequent enough, the most frequent first."""
+        counts: Counter[Hashable] = Counter()
         for document in self._documents(X):
             try:
                 counts.update(document)
@@ -129,23 +188,41 @@ class Vocabulary(TransformerMixin, BaseEstimator):
                 _check_tokens(document)
                 raise
         _check_tokens(counts)
+        # Events of several kinds have no order, but their spellings do.
+        ranked = sorted(counts.items(), key=lambda item: (-item[1], str(item[0])))
         words = [
             word
-            for word, count in sorted(
-                counts.items(), key=lambda item: (-item[1], item[0])
-            )
+            for word, count in ranked
             if count >= self.min_count and word not in specials
         ]
         if self.max_words is not None:
             words = words[: self.max_words - len(specials)]
-        self.words_ = np.array(specials + words, dtype=object)
-        self.ids_ = {word: i for i, word in enumerate(self.words_)}
-        self.n_words_ = len(self.words_)
-        self.unknown_id_ = self.ids_[self.unknown]
-        self.boundary_id_ = None if self.boundary is None else self.ids_[self.boundary]
-        return self
+        return words
 
-    def add_words(self, words: Sequence[str]) -> NDArray[np.int32]:
+    def _given(self) -> list[Hashable]:
+        if isinstance(self.words, (Set, Mapping)):
+            raise TypeError(
+                f"words is a {type(self.words).__name__}, and an id is a place among "
+                "them: give a list."
+            )
+        words: list[Hashable] = list(cast(Any, self.words))
+        _check_tokens(words)
+        if len(set(words)) < len(words):
+            (twice, n), *_ = Counter(words).most_common(1)
+            raise ValueError(
+                f"words has {twice!r} {n} times: an id is a place among them, so give "
+                "each once."
+            )
+        return words
+
+    def _set_words(self, words: list[Hashable]) -> None:
+        self.words_ = _objects(words)
+        self.ids_ = {word: i for i, word in enumerate(words)}
+        self.n_words_ = len(words)
+        self.unknown_id_ = None if self.unknown is None else self.ids_[self.unknown]
+        self.boundary_id_ = None if self.boundary is None else self.ids_[self.boundary]
+
+    def add_words(self, words: Sequence[Hashable]) -> NDArray[np.int32]:
         """Give new words ids, after those that are there.
 
         For a model that can take them, as `EnergyLM` and `TextLM` do by their
@@ -165,7 +242,7 @@ class Vocabulary(TransformerMixin, BaseEstimator):
         Raises
         ------
         TypeError
-            If `words` is one string, or a word is no string.
+            If `words` is one string, or a word is not hashable.
         ValueError
             If a word is in the vocabulary, or comes twice. It then stays as it was.
 
@@ -193,10 +270,10 @@ class Vocabulary(TransformerMixin, BaseEstimator):
                 )
             ids_[word] = len(ids_)
         self.ids_, self.n_words_ = ids_, len(ids_)
-        self.words_ = np.append(self.words_, np.array(words, dtype=object))
+        self.words_ = np.append(self.words_, _objects(words))
         return np.arange(len(ids_) - len(words), len(ids_), dtype=np.int32)
 
-    def transform(self, X: Iterable[Sequence[str]]) -> list[NDArray[np.int32]]:
+    def transform(self, X: Iterable[Sequence[Hashable]]) -> list[NDArray[np.int32]]:
         """Word ids of each document.
 
         Parameters
@@ -208,20 +285,49 @@ class Vocabulary(TransformerMixin, BaseEstimator):
         -------
         documents : list of ndarray of int32, each of shape (n_tokens,)
             No boundary is added: `TextLM` does that.
+
+        Raises
+        ------
+        TypeError
+            If `X` is no sequence of documents, a document is a string, or a token
+            is missing or not hashable.
+        ValueError
+            If a word is outside the vocabulary, and `unknown` is None.
         """
+        documents = self._encoded(X)
+        ends = np.cumsum(documents.lengths).tolist()
+        return [documents.ids[i:j] for i, j in zip([0, *ends], ends)]
+
+    def _encoded(self, X: Iterable[Sequence[Hashable]]) -> Documents:
+        """Word ids of all documents."""
         check_is_fitted(self)
         get, unknown = self.ids_.get, self.unknown_id_
-        documents = []
+        flat: list[Any] = []
+        lengths: list[int] = []
         for document in self._documents(X):
+            first = len(flat)
             try:
-                ids = np.fromiter((get(token, unknown) for token in document), np.int32)
+                flat += [get(token, unknown) for token in document]
             except TypeError:  # a token that cannot be looked up
                 _check_tokens(document)
                 raise
-            if (ids == unknown).any():
-                _check_tokens(document)
-            documents.append(ids)
-        return documents
+            if unknown in flat[first:]:
+                self._check_unknown(document)
+            lengths.append(len(flat) - first)
+        ids = np.fromiter(flat, np.int32, len(flat))
+        return Documents(ids, np.array(lengths, dtype=np.intp))
+
+    def _check_unknown(self, document: Iterable[Hashable]) -> None:
+        """Raise where an unknown word is none, or is refused."""
+        _check_tokens(document)
+        if self.unknown is not None:
+            return
+        word = next(token for token in document if token not in self.ids_)
+        raise ValueError(
+            f"{word!r} is not among the {self.n_words_} words of the vocabulary, which "
+            "has no symbol for unknown ones (unknown=None): leave it out, or give the "
+            "vocabulary such a symbol and fit anew."
+        )
 
     def inverse_transform(self, X: Iterable[ArrayLike]) -> list[list[str]]:
         """Words of each document's ids; what was unknown comes back as `unknown`.
@@ -262,11 +368,9 @@ class Vocabulary(TransformerMixin, BaseEstimator):
         >>> vocabulary.count_unknown([["a", "c", "d"], ["b"]])
         array([2, 0])
         """
-        documents = self.transform(X)
-        return np.array(
-            [np.count_nonzero(ids == self.unknown_id_) for ids in documents],
-            dtype=np.int64,
-        )
+        ids, lengths = self._encoded(X)
+        document = np.repeat(np.arange(len(lengths)), lengths)
+        return np.bincount(document[ids == self.unknown_id_], minlength=len(lengths))
 
     def embeddings(
         self,
@@ -332,7 +436,8 @@ class Vocabulary(TransformerMixin, BaseEstimator):
         -------
         features : csr_array of float32, shape (n_words_, n_features)
             A word with k features has 1 / sqrt(k) at each: the sum of its features
-            then varies as much as one of them. `unknown` and `boundary` have none.
+            then varies as much as one of them. `unknown`, `boundary` and events
+            that are no strings have none.
         names : list of str
             Of the features: ``ngram:<r``, ``shape:capital``, ``shape:digit``,
             ``length:4``.
@@ -365,7 +470,8 @@ class Vocabulary(TransformerMixin, BaseEstimator):
         if least > most:
             raise ValueError(f"ngrams={ngrams!r} ends before it begins: swap them.")
         specials = self._specials()
-        words = ["" if word in specials else word for word in self.words_]
+        is_spelt = [isinstance(w, str) and w not in specials for w in self.words_]
+        words = [w if spelt else "" for w, spelt in zip(self.words_, is_spelt)]
         features, names = spelling_features(words, least, most, min_words)
         if not names:
             raise ValueError(
@@ -376,7 +482,7 @@ class Vocabulary(TransformerMixin, BaseEstimator):
 
     def _specials(self) -> list[str]:
         """Return the special symbols, in the order of their ids."""
-        if self.unknown == self.boundary:
+        if self.unknown == self.boundary is not None:
             raise ValueError(
                 f"unknown={self.unknown!r} must be another string than "
                 f"boundary={self.boundary!r}."
@@ -389,7 +495,7 @@ class Vocabulary(TransformerMixin, BaseEstimator):
             )
         return specials
 
-    def _documents(self, X: Iterable[Sequence[str]]) -> Iterable[Sequence[str]]:
+    def _documents(self, X: Any) -> Iterable[Sequence[Any]]:
         advice = "Put a Tokenizer before the Vocabulary."
         item = "a list of tokens"
         for i, document in enumerate(check_documents(X, item, advice)):
@@ -415,8 +521,20 @@ class Vocabulary(TransformerMixin, BaseEstimator):
 
 def _check_tokens(tokens: Iterable[Any]) -> None:
     for token in tokens:
-        if not isinstance(token, str):
+        if is_missing(token):
             raise TypeError(
-                f"tokens must be strings, got {token!r} of type "
-                f"{type(token).__name__}; ids need no Vocabulary."
+                f"a token is missing ({token!r}): leave it out, or put a word in its "
+                "place."
             )
+        try:
+            hash(token)
+        except TypeError:
+            raise TypeError(
+                f"tokens must be strings, or events that are hashable, got {token!r} "
+                f"of type {type(token).__name__}."
+            ) from None
+
+
+def _objects(items: Sequence[Any]) -> NDArray[np.object_]:
+    """Return an array of the items, of which some may be sequences themselves."""
+    return np.fromiter(items, dtype=object, count=len(items))

@@ -56,6 +56,7 @@ def equals_serial():
             dict(batch_size=1, precision="float32"),
             dict(batch_size=7, precision="float64", **OTHER_PARTS),
             dict(batch_size=1, precision="float64", direct=True, **OTHER_PARTS),
+            dict(batch_size=7, precision="float64", direct=True, dropout=(0.2, 0.5, 0)),
             dict(
                 batch_size=7, precision="float64", word_features=np.eye(n_words)[::-1]
             ),

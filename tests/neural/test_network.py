@@ -16,6 +16,7 @@ from tests.helpers import (
     KINDS,
     PRECISIONS,
     SHAPES,
+    dropout_of,
     pairwise,
     random_network,
     random_windows,
@@ -38,10 +39,15 @@ FASTEST = [
 SOLVERS = ["sgd", "adam"]
 # Words that are averaged: none, fewer than the window's, more.
 DISTANT = [0, 2, 9]
+# Shares of x, a and what is projected that are left out.
+DROPOUT = [(0, 0, 0), (0.3, 0.5, 0.2), (0.9, 0, 0), (0, 0.7, 0), (0, 0, 0.7)]
 
 
-@pairwise({"kind": EXACT, "shape": SHAPES, "n_distant": DISTANT})
-def test_gradients_numerically(kind, shape, n_distant):
+@pairwise(
+    {"kind": EXACT, "shape": SHAPES, "n_distant": DISTANT, "rates": DROPOUT},
+    where=there_is,
+)
+def test_gradients_numerically(kind, shape, n_distant, rates):
     # Central differences in float64 of the reference, for every parameter.
     rng = np.random.default_rng(0)
     network = random_network(
@@ -49,7 +55,13 @@ def test_gradients_numerically(kind, shape, n_distant):
     )
     X, y = random_windows(6, network.n_words, network.parts.inputs.n_context, rng)
     weights = weights_of(network)
-    _, analytic = reference.gradients(weights, X, y)
+    masks = reference.Dropout(rates, dropout_of(rates).seeds[0]).masks(weights, 7, 6)
+    _, analytic = reference.gradients(weights, X, y, masks=masks)
+
+    def likelihood():
+        logits = reference.forward(weights, X, masks=masks)[-1]
+        return weights.output.log_p(logits)[np.arange(6), y].sum()
+
     step = 1e-5
     for array, gradient in zip(weights.arrays(), analytic.arrays(), strict=True):
         flat = array.flat  # E is a view: reshape would copy
@@ -57,9 +69,9 @@ def test_gradients_numerically(kind, shape, n_distant):
         for i in chosen:
             kept = flat[i]
             flat[i] = kept + step
-            above = reference.log_prob(weights, X, y).sum()
+            above = likelihood()
             flat[i] = kept - step
-            below = reference.log_prob(weights, X, y).sum()
+            below = likelihood()
             flat[i] = kept
             numeric = (above - below) / (2 * step)
             assert gradient.reshape(-1)[i] == pytest.approx(numeric, abs=2e-8, rel=1e-6)
@@ -76,15 +88,20 @@ def test_gradients_numerically(kind, shape, n_distant):
         "n_distant": DISTANT,
         "alpha": [0.0, 0.05],
         "n_samples": [1, 20, 400],
+        "rates": DROPOUT,
+        # Of a step that falls to 0: before the last of the examples, or after them.
+        "span": [np.inf, 40, 200],
     },
     where=there_is,
 )
 def test_train_equals_reference(
-    kind, solver, alone, precision, shape, batch_size, n_distant, alpha, n_samples
-):
+    kind, solver, alone, precision, shape, batch_size, n_distant, alpha, n_samples,
+    rates, span,
+):  # fmt: skip
     check_training(
         SHAPES[shape], precision, 1 if alone else batch_size, kind=kind,
         solver=solver, n_distant=n_distant, alpha=alpha, n_samples=n_samples,
+        rates=rates, begun=3, span=span,
     )  # fmt: skip
 
 
@@ -98,7 +115,7 @@ def test_products_in_many_blocks(precision, solver, monkeypatch):
 
 def check_training(
     shape, precision, batch_size, n_threads=1, *, n=60, kind="softmax", solver="sgd",
-    n_distant=0, n_samples=20, **schedule,
+    n_distant=0, n_samples=20, rates=(0, 0, 0), **schedule,
 ):  # fmt: skip
     rng = np.random.default_rng(1)
     if kind.startswith("energy"):
@@ -107,7 +124,7 @@ def check_training(
     solver = solver_of(solver, **schedule)
     network = random_network(
         *shape, precision, rng, n_threads, kind=kind, n_distant=n_distant,
-        n_samples=n_samples, solver=solver, clock=(7, 0),
+        n_samples=n_samples, solver=solver, clock=(7, 0), dropout=dropout_of(rates),
     )  # fmt: skip
     X, y = random_windows(n, shape[0], network.parts.inputs.n_context, rng)
     index = rng.permutation(n)
@@ -117,6 +134,7 @@ def check_training(
     loss = reference.train(
         expected, X, y, index, batch_size, reference_of(solver, n_seen=7),
         rounded or reference.as_it_is, sampled,
+        reference.Dropout(rates, dropout_of(rates).seeds[0]),
     )  # fmt: skip
 
     # In two calls, as the epoch loop makes them.

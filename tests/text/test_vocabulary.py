@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.base import clone
 
 from nplm import Vocabulary
 
@@ -47,7 +48,7 @@ def test_words_that_come_later_follow_on():
     ]:
         with pytest.raises(ValueError, match=message):
             vocabulary.add_words(words)
-    for words in ("word", [1]):
+    for words in ("word", [["e"]]):
         with pytest.raises(TypeError):
             vocabulary.add_words(words)
     assert vocabulary.n_words_ == len(vocabulary.words_) == 6
@@ -83,7 +84,9 @@ def test_the_training_documents_show_the_largest_id(documents, min_count):
         ({"min_count": 1.5}, "min_count"),
         ({"max_words": 2}, "above 2"),
         ({"unknown": "x", "boundary": "x"}, "another string"),
-        ({"unknown": None}, "instance of 'str'"),
+        ({"unknown": 1}, "instance of 'str'"),
+        ({"words": "abc"}, "array-like"),
+        ({"words": ["a", "b", "a"]}, "'a' 2 times"),
     ],
 )
 def test_vocabulary_refuses_parameters(params, message):
@@ -94,22 +97,57 @@ def test_vocabulary_refuses_parameters(params, message):
 def test_vocabulary_refuses_what_is_not_tokens():
     with pytest.raises(TypeError, match="Put a Tokenizer before"):
         Vocabulary().fit(["raw text"])
-    with pytest.raises(TypeError, match="got 3 of type int"):
-        Vocabulary().fit([[3]])
     with pytest.raises(ValueError, match=r"X\[0\] has 9 at 0, but n_words=3"):
         Vocabulary().fit([["a"]]).inverse_transform([[9]])
 
 
-def test_tokens_that_are_no_strings_are_not_unknown_words():
+def test_what_is_missing_or_has_no_hash_is_no_unknown_word():
     vocabulary = Vocabulary().fit([["a"]])
-    for token in (3, None, float("nan")):
-        with pytest.raises(TypeError, match="tokens must be strings"):
-            vocabulary.transform([["a", token]])
+    for token in (None, float("nan"), np.float32("nan")):
+        for use in (Vocabulary().fit, vocabulary.transform):
+            with pytest.raises(TypeError, match="a token is missing"):
+                use([["a", token]])
     for use in (Vocabulary().fit, vocabulary.transform):
-        with pytest.raises(TypeError, match=r"tokens must be strings, got \['a'\]"):
+        with pytest.raises(TypeError, match=r"hashable, got \['a'\] of type list"):
             use([[["a"], ["b"]]])
     for document in ({"a": 1}, {"a"}):
         with pytest.raises(TypeError, match=r"X\[0\] is a"):
             vocabulary.transform([document])
     with pytest.raises(TypeError, match=r"X\[0\] is 3: a document must be a list"):
         vocabulary.transform([3])
+
+
+def test_events_that_are_no_strings():
+    documents = [[("a", 1), 3, "x", 3], [("a", 1), (2, 3)]]
+    vocabulary = Vocabulary().fit(documents)
+    words = vocabulary.words_.tolist()
+    assert words == ["</s>", "<unk>", ("a", 1), 3, (2, 3), "x"]
+    assert vocabulary.inverse_transform(vocabulary.transform(documents)) == documents
+    assert vocabulary.transform([[4, "3"]])[0].tolist() == [1, 1]
+
+
+def test_words_from_a_list_keep_their_places():
+    vocabulary = Vocabulary.from_words(["b", "<unk>", "a", "</s>"])
+    assert vocabulary.words_.tolist() == ["b", "<unk>", "a", "</s>"]
+    assert (vocabulary.unknown_id_, vocabulary.boundary_id_) == (1, 3)
+    # What they lack comes first.
+    lacking = Vocabulary.from_words(["b", "</s>"])
+    assert lacking.words_.tolist() == ["<unk>", "b", "</s>"]
+    vocabulary = Vocabulary.from_words(["b", "a"], unknown=None, boundary=None)
+    assert vocabulary.words_.tolist() == ["b", "a"]
+    assert (vocabulary.unknown_id_, vocabulary.boundary_id_) == (None, None)
+    # A fit learns nothing, and a clone forgets nothing.
+    words = Vocabulary(9, words=np.array(["b", "a"]))
+    assert clone(words).fit([["c"] * 10]).words_.tolist()[2:] == ["b", "a"]
+    for unordered in ({"a"}, {"a": 1}):
+        with pytest.raises(TypeError, match="give a list"):
+            Vocabulary.from_words(unordered)
+
+
+def test_without_a_symbol_unknown_words_are_refused():
+    vocabulary = Vocabulary(unknown=None).fit([["a", "b"]])
+    assert vocabulary.words_.tolist() == ["</s>", "a", "b"]
+    assert vocabulary.count_unknown([["a"], []]).tolist() == [0, 0]
+    for use in (vocabulary.transform, vocabulary.count_unknown):
+        with pytest.raises(ValueError, match="'c' is not among the 3 words"):
+            use([["a", "b"], ["a", "c"]])

@@ -77,6 +77,9 @@ EACH_PARTS = {
     "importance": SAMPLED,
     "importance, adam": dict(SAMPLED, solver="adam"),
     "nce": dict(loss="nce"),
+    "linear": dict(learning_rate="linear"),
+    "dropout": dict(dropout=0.2),
+    "dropout, tied, adam": dict(dropout=(0.1, 0.2, 0.3), tied=True, solver="adam"),
 }
 
 
@@ -129,6 +132,13 @@ def test_more_epochs_may_be_asked_for(data, tmp_path):
     np.testing.assert_array_equal(
         clone(more).fit(**data, checkpoint=tmp_path).U_, clone(more).fit(**data).U_
     )
+
+
+def test_a_step_that_falls_to_0_is_another_with_more_epochs(data, tmp_path):
+    lm = NeuralLM(max_iter=2, learning_rate="linear", **SETTINGS)
+    clone(lm).fit(**data, checkpoint=tmp_path)
+    with pytest.raises(CheckpointError, match="epochs of the schedule"):
+        lm.set_params(max_iter=4).fit(**data, checkpoint=tmp_path)
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])

@@ -46,7 +46,7 @@ cdef class Tanh(Linear):
 cdef class Projected(Hidden):
     cdef Hidden hidden
     cdef Weighted by_R
-    cdef Activations inner    # what `hidden` is given; its x and dx are all units'
+    cdef Activations inner    # what `hidden` is given, with the x and dx of all
     cdef Py_ssize_t width     # of v
     cdef void *v              # (K, width) [a | x] or a
     cdef void *dv

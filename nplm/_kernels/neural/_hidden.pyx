@@ -192,7 +192,6 @@ cdef class Projected(Hidden):
             raise ValueError(f"R of shape {R.rows, R.columns}")
         self.hidden, self.inner, self.width = hidden, inner, R.columns
         self.by_R = Weighted(R, at, scratch)
-        inner.x, inner.dx = at.x, at.dx
         self.v = scratch.numbers(at.batch_size * self.width)
         self.dv = scratch.numbers(at.batch_size * self.width)
 
@@ -200,6 +199,7 @@ cdef class Projected(Hidden):
         cdef Py_ssize_t h = self.inner.n_hidden, n = self.width - h
         cdef Py_ssize_t size = at.itemsize, k
         cdef char *v = <char *>self.v
+        self.inner.x, self.inner.dx = at.x, at.dx
         self.hidden.forward(self.inner, K)
         for k in range(K):
             memcpy(v + k * self.width * size, <char *>self.inner.a + k * h * size,

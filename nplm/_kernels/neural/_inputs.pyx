@@ -55,6 +55,12 @@ cdef class Activations:
         self.dx = scratch.numbers(K * n_inputs)
         self.da = scratch.numbers(K * n_hidden)
 
+    def apart(self):
+        """Others of the same sizes, for a part that keeps an a of its own."""
+        return Activations(
+            self.tier, self.scratch, batch_size=self.batch_size, scoring=self.scoring,
+            n_context=0, n_inputs=self.n_inputs, n_hidden=self.n_hidden)
+
 
 cdef class Inputs:
     """From the words of a context to x.

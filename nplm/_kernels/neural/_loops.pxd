@@ -1,3 +1,5 @@
+from libc.stdint cimport uint64_t
+
 cdef extern from "loops.h" nogil:
     ctypedef struct Moments:
         double beta_1, beta_2, epsilon, rate
@@ -82,6 +84,10 @@ cdef extern from "loops.h" nogil:
         void (*fill)(void *values, Py_ssize_t n, Py_ssize_t stride,
                      double value) noexcept nogil
         void (*scale)(void *values, Py_ssize_t n, double factor) noexcept nogil
+        void (*multiply)(void *values, const void *factors,
+                         Py_ssize_t n) noexcept nogil
+        void (*mask)(void *values, Py_ssize_t n, uint64_t seed, uint64_t first,
+                     Py_ssize_t threshold, double scale) noexcept nogil
         void (*fade)(void *values, Py_ssize_t n, double share) noexcept nogil
         void (*subtract)(void *values, Py_ssize_t n, double amount) noexcept nogil
         void (*scatter)(const void *values, Py_ssize_t n, double more,

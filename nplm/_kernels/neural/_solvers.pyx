@@ -95,7 +95,9 @@ cdef void catch_up(
 
 
 cdef class Solver:
-    """Base of the solvers: the paper's schedule, e_t = e_0 / (1 + r t).
+    """Base of the solvers: the schedule, the paper's e_t = e_0 / (1 + r t).
+
+    Or one that falls in a line to 0, from t = `begun` to `begun` + `span`.
 
     Equivalent to ``reference.neural.Solver``.
 
@@ -109,23 +111,26 @@ cdef class Solver:
         The features, where each word's are learned by themselves.
     learning_rate_init, learning_rate_decay, alpha : float
         e_0, r, and the weight decay.
+    begun, span : float
+        See above; inf is no such fall.
     """
 
     def __cinit__(
         self, Tier tier, Clock clock, Parameter C, *args, double learning_rate_init,
-        double learning_rate_decay, double alpha, **kwargs,
+        double learning_rate_decay, double alpha, double begun, double span, **kwargs,
     ):
         self.loops, self.itemsize = tier.loops, tier.itemsize
         self.clock, self.C = clock, C
         self.learning_rate_init = learning_rate_init
         self.learning_rate_decay = learning_rate_decay
-        self.alpha = alpha
+        self.alpha, self.begun, self.span = alpha, begun, span
 
     cdef Step step(self, Py_ssize_t K) noexcept nogil:
         """The step of a mini-batch of K examples, as the clock stands."""
         cdef Step step
-        step.rate = self.learning_rate_init / (
-            1 + self.learning_rate_decay * atomic_read(&self.clock.examples))
+        cdef double t = atomic_read(&self.clock.examples)
+        step.rate = self.learning_rate_init / (1 + self.learning_rate_decay * t)
+        step.rate *= max(0, 1 - (t - self.begun) / self.span)
         step.decay = step.rate * self.alpha * K
         step.examples = K
         step.moments = Moments(0, 0, 0, 0)

@@ -80,6 +80,9 @@ typedef struct {
   void (*share)(void *factor, const double *totals, int64_t n, int64_t columns);
   void (*fill)(void *values, int64_t n, int64_t stride, double value);
   void (*scale)(void *values, int64_t n, double factor);
+  void (*multiply)(void *values, const void *factors, int64_t n);
+  void (*mask)(void *values, int64_t n, uint64_t seed, uint64_t first,
+               int64_t threshold, double scale);
   void (*subtract)(void *values, int64_t n, double amount);
   void (*scatter)(const void *values, int64_t n, double more, const int *where,
                 void *to);

@@ -34,9 +34,9 @@
 #include "small.h"
 #define SMALL_LOOPS                                                             \
   choose_float, add_targets_float, pack_float, unpack_float, raise_float,       \
-      add_scaled_float, share_float, fill_float, scale_float, subtract_float,   \
-      scatter_float, dot_float,                                                   \
-      tanh_slopes_float, outer_float, energy_weights_float
+      add_scaled_float, share_float, fill_float, scale_float, multiply_float,   \
+      mask_float, subtract_float, scatter_float, dot_float, tanh_slopes_float,  \
+      outer_float, energy_weights_float
 
 #define TIER(name) name##_plain
 #define WIDTH 4
@@ -96,9 +96,9 @@ END_TARGET
 #include "small.h"
 #define SMALL_LOOPS                                                                \
   choose_double, add_targets_double, pack_double, unpack_double, raise_double,     \
-      add_scaled_double, share_double, fill_double, scale_double, subtract_double, \
-      scatter_double, dot_double, tanh_slopes_double, outer_double,                \
-      energy_weights_double
+      add_scaled_double, share_double, fill_double, scale_double, multiply_double, \
+      mask_double, subtract_double, scatter_double, dot_double, tanh_slopes_double, \
+      outer_double, energy_weights_double
 
 #define TIER(name) name##_double_plain
 #define WIDTH 2

@@ -1,12 +1,13 @@
 """The network in plain NumPy: the same names as the kernels', and easy to read.
 
 This is the specification that the compiled kernels are tested against: the parts
-(`parts`, `outputs`, `sampled`, `energy`, `solvers`) and what puts them together
-(`network`). Each names the compiled modules that it is of; `_products`, `_loops` and
-`_team` hold how it is done fast: what they compute is here within these.
+(`parts`, `dropout`, `outputs`, `sampled`, `energy`, `solvers`) and what puts them
+together (`network`). Each names the compiled modules that it is of; `_products`,
+`_loops` and `_team` hold how it is done fast: what they compute is here within these.
 """
 
 from nplm._kernels.reference.neural.arrays import Array, as_it_is, bfloat16
+from nplm._kernels.reference.neural.dropout import Dropout, mask
 from nplm._kernels.reference.neural.energy import energies, energy_gradients
 from nplm._kernels.reference.neural.network import (
     candidates,
@@ -50,6 +51,7 @@ __all__ = [
     "Adam",
     "Array",
     "Classes",
+    "Dropout",
     "Importance",
     "NoiseContrastive",
     "Sampled",
@@ -75,6 +77,7 @@ __all__ = [
     "log_prob",
     "log_softmax",
     "logistic",
+    "mask",
     "probabilities",
     "projection",
     "score",

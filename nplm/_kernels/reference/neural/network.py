@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nplm._kernels.reference.neural.arrays import Array, Loss, Rounding, Rows, as_it_is
+from nplm._kernels.reference.neural.dropout import NOTHING_LEFT_OUT, Dropout, Masks
 from nplm._kernels.reference.neural.energy import energies, energy_gradients
 from nplm._kernels.reference.neural.outputs import log_softmax, softmax
 from nplm._kernels.reference.neural.parts import (
@@ -23,20 +24,24 @@ from nplm._kernels.reference.neural.weights import Weights
 
 
 def forward(
-    weights: Weights, X: NDArray[np.int32], rounded: Rounding = as_it_is
+    weights: Weights,
+    X: NDArray[np.int32],
+    rounded: Rounding = as_it_is,
+    masks: Masks = NOTHING_LEFT_OUT,
 ) -> tuple[Array, Array, Array, Array]:
     """Features x, hidden activations a, z and logits: equation (1) for K examples.
 
-    Of an energy, a and z are the sums of the context.
+    Of what `masks` leave out x and z know nothing; a has all. Of an energy, a and z are
+    the sums of the context.
     """
-    x = inputs(weights, X)
+    x = inputs(weights, X) * masks.x
     if weights.H_next is not None:
         z = linear_layer(weights.H, weights.d, x)
         return x, z, z, -energies(weights, z)[0]
     a = tanh_layer(weights.H, weights.d, x)
     if weights.R is None:
-        return x, a, *softmax(weights.E, a, x, rounded)
-    s = projection(weights.R, projected(weights, a, x))
+        return x, a, *softmax(weights.E, a * masks.a, x, rounded)
+    s = projection(weights.R, projected(weights, a * masks.a, x)) * masks.s
     E = np.hstack([features(weights), weights.E[:, -1:]])
     return x, a, *softmax(E, s, x, rounded)
 
@@ -53,9 +58,10 @@ def gradients(
     y: NDArray[np.int32],
     rounded: Rounding = as_it_is,
     loss: Loss | None = None,
+    masks: Masks = NOTHING_LEFT_OUT,
 ) -> tuple[float, Weights]:
     """Log-likelihood of the examples, or another `loss`, and its gradient."""
-    return gradients_met(weights, X, y, rounded, loss)[:2]
+    return gradients_met(weights, X, y, rounded, loss, masks)[:2]
 
 
 def gradients_met(
@@ -64,10 +70,11 @@ def gradients_met(
     y: NDArray[np.int32],
     rounded: Rounding = as_it_is,
     loss: Loss | None = None,
+    masks: Masks = NOTHING_LEFT_OUT,
 ) -> tuple[float, Weights, Rows]:
     """Give the rows of each array that the examples meet, too."""
     K, h = len(X), len(weights.H)
-    x, a, z, logits = forward(weights, X, rounded)
+    x, a, z, logits = forward(weights, X, rounded, masks)
     met, dR, dG = rows_met(weights, X, y), None, None
     if loss is not None and weights.H_next is None:
         total, dz, dE, met[place_of(weights, weights.E)] = loss(
@@ -93,12 +100,14 @@ def gradients_met(
         if weights.R is None:
             dv = (g @ rounded(weights.E))[:, :-1]
         else:
-            ds = g @ rounded(features(weights))
-            dR, dv = ds.T @ projected(weights, a, x), ds @ weights.R
-    do = (1 - a**2) * dv[:, :h]
+            ds = g @ rounded(features(weights)) * masks.s
+            dR = ds.T @ projected(weights, a * masks.a, x)
+            dv = ds @ weights.R
+    do = (1 - a**2) * dv[:, :h] * masks.a
     dx = do @ weights.H
     if dv.shape[1] > h:
         dx += dv[:, h:]
+    dx *= masks.x
     dC, dP = inputs_gradient(weights, X, dx)
     if weights.R is not None:
         dE[:, :-1] += dC
@@ -121,12 +130,17 @@ def train(
     solver: Solver,
     rounded: Rounding = as_it_is,
     loss: Loss | None = None,
+    dropout: Dropout | None = None,
 ) -> float:
     """Change the weights, mini-batch by mini-batch; returns the summed loss."""
-    summed = 0.0
+    summed, masks = 0.0, NOTHING_LEFT_OUT
     for start in range(0, len(index), batch_size):
         rows = index[start : start + batch_size]
-        total, slopes, met = gradients_met(weights, X[rows], y[rows], rounded, loss)
+        if dropout is not None:
+            masks = dropout.masks(weights, solver.n_seen, len(rows))
+        total, slopes, met = gradients_met(
+            weights, X[rows], y[rows], rounded, loss, masks
+        )
         solver.update(weights, slopes, len(rows), met)
         summed -= total
     return summed

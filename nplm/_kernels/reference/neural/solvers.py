@@ -12,16 +12,23 @@ from nplm._kernels.reference.neural.weights import Weights
 
 @dataclass
 class Solver:
-    """The paper's schedule: the step after `n_seen` examples."""
+    """The paper's schedule: the step after `n_seen` examples.
+
+    Or one that falls in a line to 0, from `begun` on over `span` examples.
+    """
 
     learning_rate_init: float
     learning_rate_decay: float
     alpha: float
+    begun: float = 0.0
+    span: float = np.inf
     n_seen: int = 0
 
     def rate(self) -> float:
         """Give the step now."""
-        return self.learning_rate_init / (1 + self.learning_rate_decay * self.n_seen)
+        left = max(0.0, 1 - (self.n_seen - self.begun) / self.span)
+        rate = self.learning_rate_init / (1 + self.learning_rate_decay * self.n_seen)
+        return rate * left
 
     def update(
         self, weights: Weights, gradients: Weights, K: int, met: Rows | None = None

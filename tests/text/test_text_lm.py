@@ -1,4 +1,4 @@
-"""TextLM, and what counts as documents."""
+"""TextLM: text in, text out; and what counts as documents."""
 
 import pickle
 
@@ -11,9 +11,11 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import Pipeline
 
 from nplm import (
+    EnergyLM,
     InterpolatedTrigram,
     KneserNeyLM,
     MixtureLM,
+    NeuralLM,
     TextLM,
     Tokenizer,
     Vocabulary,
@@ -170,8 +172,10 @@ def test_a_low_temperature_draws_the_most_probable_words():
     ("X", "error", "message"),
     [
         ("raw text", TypeError, "list of documents"),
-        (["raw text"], TypeError, "Put a Tokenizer and a Vocabulary"),
-        ([["a", "b"]], ValueError, "Vocabulary"),
+        ([[1], "raw text"], TypeError, "Put a Tokenizer and a Vocabulary"),
+        (["raw text", ["a", "b"]], TypeError, r"X\[1\] is of type list"),
+        ([["a", "b"], "raw text"], TypeError, r"X\[1\] is a string"),
+        ([["a", None]], TypeError, "token is missing"),
         ([1, 2, 3], TypeError, "list of one"),
         ([[1], [2, -3]], ValueError, r"X\[1\] has -3 at 1"),
         ([[1.5]], ValueError, "not a whole number"),
@@ -183,7 +187,7 @@ def test_a_low_temperature_draws_the_most_probable_words():
         ([], ValueError, "no token"),
     ],
 )
-def test_fit_refuses_what_is_not_documents_of_ids(X, error, message):
+def test_fit_refuses_what_is_not_documents(X, error, message):
     with pytest.raises(error, match=message):
         TextLM(AddOneBigram()).fit(X)
 
@@ -217,6 +221,190 @@ def test_the_estimator_is_told_of_the_vocabulary_and_the_boundary():
     members = lm.estimator_.named_estimators_
     assert (members.kn.boundary, members.own.boundary) == (0, 3)
     assert members.kn.n_words == 5
+
+
+# -- text in, text out -----------------------------------------------------------
+
+
+def text_lm(**params):
+    return TextLM(AddOneBigram(order=2), n_context=2, **params).fit(TEXTS)
+
+
+def test_text_is_what_the_steps_of_a_pipeline_make_of_it():
+    lm, steps = text_lm(), pipeline().set_params(lm__n_context=2).fit(TEXTS)
+    assert lm.vocabulary_.ids_ == steps["ids"].ids_
+    assert lm.n_words_ == steps["lm"].n_words_ == lm.estimator_.n_words
+    texts = ["the cat sat .", "", "mat zoo the"]
+    np.testing.assert_array_equal(lm.score_samples(texts), steps.score_samples(texts))
+    assert lm.score(texts) == steps.score(texts)
+    ids, proba = steps["lm"].next_words(steps["ids"].transform([["on"]])[0], k=3)
+    words, own = lm.next_words("on", k=3)
+    assert words == steps["ids"].words_[ids].tolist()
+    np.testing.assert_array_equal(own, proba)
+    drawn = steps["lm"].generate([lm.vocabulary_.ids_["the"]], random_state=0)
+    spelled = " ".join(lm.vocabulary_.words_[drawn])
+    assert lm.generate("the", random_state=0) == spelled
+
+
+def test_tokens_and_events_of_any_kind():
+    sessions = [["login", ("read", 3), 404], ["login", ("read", 3)], []]
+    lm = TextLM(AddOneBigram(order=2), n_context=2).fit(sessions)
+    assert lm.tokenizer_ is None
+    words = lm.vocabulary_.words_.tolist()
+    assert words == ["</s>", "<unk>", ("read", 3), "login", 404]
+    assert lm.next_words(["login"], k=1)[0] == [("read", 3)]
+    assert lm.generate(["login"], max_words=1, top_k=1) == [("read", 3)]
+    # What was seen once in five windows is rarer than one in six.
+    assert lm.perplexity(sessions, skip=404) != lm.perplexity(sessions)
+    # Numbers are ids, unless a vocabulary says that they are events.
+    numbers = [[404, 0, 200], [0, 200]]
+    lm = TextLM(AddOneBigram(order=2), vocabulary=Vocabulary()).fit(numbers)
+    assert lm.vocabulary_.words_.tolist() == ["</s>", "<unk>", 0, 200, 404]
+    with pytest.raises(ValueError, match=r"set vocabulary=Vocabulary\(\)"):
+        TextLM(AddOneBigram()).fit(numbers)
+
+
+def test_perplexity_of_each_document():
+    lm = text_lm()
+    texts = ["the cat", "zoo", "a"]
+    each = lm.perplexity(texts, per_document=True)
+    np.testing.assert_allclose(each, [lm.perplexity([text]) for text in texts])
+    own = lm.perplexity(["zoo"], skip="<unk>")
+    without = lm.perplexity(["zoo", "a"], skip="<unk>", per_document=True)
+    np.testing.assert_allclose(without, [own, each[2]])
+    lm.set_params(predict_boundary=False)
+    each = lm.perplexity(["zoo", "a"], skip="<unk>", per_document=True)
+    np.testing.assert_array_equal(np.isnan(each), [True, False])
+    with pytest.raises(ValueError, match="'zoo' is not in the vocabulary"):
+        lm.perplexity(texts, skip="zoo")
+
+
+def test_words_that_are_not_wanted():
+    lm = text_lm()
+    words, proba = lm.next_words("zoo", k=99, exclude=["<unk>", "</s>"])
+    assert len(words) == len(proba) == lm.n_words_ - 2
+    assert not {"<unk>", "</s>"} & set(words)
+    assert proba.sum() == pytest.approx(1)
+    all_words, all_proba = lm.next_words("zoo", k=99)
+    kept = [p for word, p in zip(all_words, all_proba) if word in words]
+    np.testing.assert_allclose(proba, np.array(kept) / sum(kept))
+    texts = lm.generate("a", 20, max_words=30, exclude=["</s>", "cat"], random_state=0)
+    assert "cat" not in " ".join(texts).split()
+    assert texts == lm.generate(
+        "a", 20, max_words=30, exclude=["</s>", "cat"], random_state=0
+    )
+    with pytest.raises(ValueError, match="exclude fewer"):
+        lm.next_words("a", exclude=lm.vocabulary_.words_)
+
+
+def test_several_texts_at_once_are_drawn_by_their_probabilities():
+    lm = text_lm()
+    firsts = lm.generate("the", 4000, max_words=1, random_state=0)
+    words, proba = lm.next_words("the", k=99)
+    for word, p in zip(words, proba):
+        drawn = firsts.count("" if word == "</s>" else word) / 4000
+        assert abs(drawn - p) < 4 * np.sqrt(p / 4000)
+    # Few words, or little probability, in the order of their probabilities.
+    for cut, n in [(dict(top_k=2), 2), (dict(top_p=proba[:3].sum() - 1e-9), 3)]:
+        firsts = lm.generate("the", 500, max_words=1, random_state=0, **cut)
+        assert set(firsts) == {"" if word == "</s>" else word for word in words[:n]}
+
+
+@pytest.mark.parametrize(
+    "params", [{"n": 0}, {"top_k": 0}, {"top_p": 0.0}, {"top_p": 1.5}, {"n": True}]
+)
+def test_generate_refuses(params):
+    with pytest.raises(ValueError, match=next(iter(params))):
+        text_lm().generate(**params)
+
+
+def test_grid_search_over_raw_text():
+    lm = TextLM(AddOneBigram(), vocabulary=Vocabulary(min_count=2))
+    search = GridSearchCV(lm, {"estimator__order": [1, 2]}, cv=3, error_score="raise")
+    search.fit(TEXTS)
+    assert search.best_params_ == {"estimator__order": 2}
+    again = pickle.loads(pickle.dumps(search.best_estimator_))
+    assert again.score(TEXTS) == search.score(TEXTS)
+    assert not hasattr(clone(again), "vocabulary_")
+
+
+def test_a_vocabulary_of_given_words_outlives_clones_and_folds():
+    words = Vocabulary(words=["cat", "the", "sat"])
+    lm = TextLM(AddOneBigram(), vocabulary=words)
+    assert clone(clone(lm)).fit(TEXTS).n_words_ == 5
+    assert lm.fit(["sat"]).vocabulary_.ids_["sat"] == 4
+
+
+def test_a_model_and_its_words_are_a_text_model():
+    fitted = text_lm()
+    words = fitted.vocabulary_.words_.tolist()
+    lm = TextLM.from_model(fitted.estimator_, words, boundary=0)
+    split = [" ".join(tokens) for tokens in Tokenizer().transform(TEXTS)]
+    assert lm.score(split) == fitted.score(TEXTS)
+    assert lm.generate("a", random_state=1) == fitted.generate("a", random_state=1)
+    assert lm.estimator_ is fitted.estimator_
+    # Cloned, and fitted to anything, it stays what it is.
+    again = clone(lm).fit(["zoo"])
+    np.testing.assert_array_equal(again.score_samples(split), lm.score_samples(split))
+    closed = [words[0], "other", *words[2:]]
+    lm = TextLM.from_model(fitted.estimator_, closed, boundary=0)
+    with pytest.raises(ValueError, match=r"'zoo' is not among the .* words"):
+        lm.score(["a zoo"])
+    with pytest.raises(ValueError, match="n_words_"):
+        TextLM.from_model(fitted.estimator_, ["a", "b"], boundary=0)
+    with pytest.raises(ValueError, match="has no boundary"):
+        TextLM.from_model(fitted.estimator_, closed)
+    with pytest.raises(ValueError, match="boundary must be"):
+        TextLM.from_model(fitted.estimator_, closed, boundary=99)
+    with pytest.raises(TypeError, match="language model with log_prob"):
+        TextLM.from_model(fitted, closed)
+    # Without words documents are ids.
+    ids = fitted.vocabulary_.transform(Tokenizer().transform(TEXTS))
+    lm = TextLM.from_model(fitted.estimator_, boundary=0)
+    assert lm.score(ids) == fitted.score(TEXTS)
+
+
+def test_an_estimator_of_another_size_is_refused():
+    with pytest.raises(ValueError, match=r"the vocabulary has \d+ words.*n_words=20"):
+        TextLM(AddOneBigram(n_words=20)).fit(TEXTS)
+
+
+def test_windows_are_no_documents():
+    X, y = np.ones((3, 2), int), np.ones(3, int)
+    with pytest.raises(ValueError, match="fit the estimator itself"):
+        TextLM(AddOneBigram()).fit(X, y)
+
+
+def test_new_words_of_texts():
+    lm = TextLM(EnergyLM(max_iter=1, random_state=0), n_context=2).fit(TEXTS)
+    n_before = lm.n_words_
+    assert lm.add_words(["the zoo sat on a zoo", "a gnu"]) is lm
+    assert lm.vocabulary_.words_[n_before:].tolist() == ["zoo", "gnu"]
+    assert lm.n_words_ == lm.estimator_.n_words_ == n_before + 2
+    assert np.isfinite(lm.score(["the gnu"]))
+    assert lm.add_words(["the cat"]).n_words_ == n_before + 2
+    with pytest.raises(TypeError, match="cannot take new words"):
+        text_lm().add_words(["zoo"])
+
+
+def test_nearest_words():
+    neural = NeuralLM(n_hidden=2, embedding_dim=2, max_iter=1, random_state=0)
+    lm = TextLM(neural, n_context=2).fit(TEXTS)
+    ids, C = lm.vocabulary_.ids_, lm.estimator_.C_
+    unit = C / np.linalg.norm(C, axis=1, keepdims=True)
+    words, cosines = lm.nearest("cat", k=99)
+    expected = [unit[ids[word]] @ unit[ids["cat"]] for word in words]
+    np.testing.assert_allclose(cosines, expected, rtol=1e-5)
+    assert (np.diff(cosines) <= 0).all()
+    assert set(words) == ids.keys() - {"cat"}
+    assert lm.nearest("cat", k=99, among=3)[0] == [w for w in words if ids[w] < 3]
+    mixed = MixtureLM([("one", AddOneBigram()), ("nn", neural)])
+    mixed = TextLM(mixed, n_context=2).fit(TEXTS)
+    assert mixed.nearest("cat")[0] == lm.nearest("cat")[0]
+    with pytest.raises(TypeError, match="no features of words"):
+        text_lm().nearest("cat")
+    with pytest.raises(ValueError, match="'zoo' is not in the vocabulary"):
+        lm.nearest("zoo")
 
 
 # -- an id 0 of one's own --------------------------------------------------------

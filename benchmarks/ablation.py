@@ -1,0 +1,160 @@
+"""How far does a feed-forward network go, and what is each of its options worth?
+
+Trains the networks of nplm/experiments/ablation.py on Brown or the Penn Treebank (see
+nplm.datasets for how to have them). A row is one network with some settings changed:
+
+    python benchmarks/ablation.py small "without dropout" --folder runs --json a.json
+    python benchmarks/ablation.py distant --set max_iter=4 alpha=0.03 --test ...
+
+Each row is a fit with a checkpoint in --folder; after --seconds it is left, and the
+same command goes on with it. CPU seconds are those of all pieces of the fit, of all
+threads, held-out scoring apart. Perplexities are pooled over all tokens: of the
+validation part, by which settings are chosen, and with --test of the test part. "seen"
+are those of next words that training has; "smoothed" is the network mixed with uniform
+probabilities of all words and of those that training lacks, weights by EM on the
+validation part. --page makes the tables of docs/measured/ablation.inc of the JSON.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from _parallel_page import list_table
+from _table import Rows, machine, parser, report
+from numpy.typing import NDArray
+
+from nplm import NeuralLM
+from nplm.datasets import Corpus, fetch_brown, fetch_ptb
+from nplm.experiments import ABLATIONS, NETWORKS, as_stream, network
+
+PAGE = Path(__file__).parents[1] / "docs" / "measured" / "ablation.inc"
+CORPORA = {"brown": fetch_brown, "ptb": fetch_ptb}
+Windows = tuple[NDArray[np.int32], NDArray[np.int32]]
+
+
+def settings_of(name: str, more: list[str]) -> tuple[str, dict[str, Any]]:
+    """The network that a row is of, and what is changed of it."""
+    base, changes = ("small", ABLATIONS[name]) if name in ABLATIONS else (name, {})
+    pairs = (item.split("=", 1) for item in more)
+    return base, changes | {key: literal(value) for key, value in pairs}
+
+
+def literal(value: str) -> Any:
+    """A Python literal, or the text itself."""
+    try:
+        return ast.literal_eval(value)
+    except (ValueError, SyntaxError):
+        return value
+
+
+def trained(lm: NeuralLM, train: Windows, folder: Path, seconds: float) -> float | None:
+    """Go on with a fit; its CPU seconds, or None if it is not done."""
+    spent_file = folder / "seconds.json"
+    spent = json.loads(spent_file.read_text()) if spent_file.exists() else 0.0
+    began, began_cpu = time.monotonic(), time.process_time()
+
+    def leave(done: float, total: float, loss: float) -> None:
+        if time.monotonic() - began > seconds and done < total:
+            print(f"{folder.name}: {done / total:.1%}, {np.exp(loss):.1f}", flush=True)
+            raise KeyboardInterrupt
+
+    done = True
+    try:
+        lm.fit(*train, checkpoint=folder / "fit", progress=leave)
+    except KeyboardInterrupt:
+        done = False
+    spent += time.process_time() - began_cpu
+    spent_file.write_text(json.dumps(spent))
+    return spent if done else None
+
+
+def figures(
+    lm: NeuralLM, corpus: Corpus, parts: dict[str, Windows]
+) -> dict[str, float]:
+    """Perplexities of some parts; what smooths them is learnt on the first."""
+    counts = np.bincount(corpus.train, minlength=corpus.n_words)
+    unseen = 1.0 / max(1, np.count_nonzero(counts == 0))
+    weights, found = np.full(3, 1 / 3), {}
+    for name, (X, y) in parts.items():
+        log_p, seen = lm.log_prob(X, y), counts[y] > 0
+        uniform = np.full(len(y), 1 / corpus.n_words)
+        each = np.column_stack([np.exp(log_p), uniform, np.where(seen, 0, unseen)])
+        for _ in range(100 if not found else 0):
+            shares = each * weights
+            weights = (shares / shares.sum(axis=1, keepdims=True)).mean(axis=0)
+        found |= {
+            name: float(np.exp(-log_p.mean())),
+            f"{name} seen": float(np.exp(-log_p[seen].mean())),
+            f"{name} smoothed": float(np.exp(-np.log(each @ weights).mean())),
+        }
+    return found
+
+
+def page(rows: Rows) -> str:
+    """The tables of docs/measured/ablation.rst: a corpus each."""
+    columns = ["valid", "valid seen", "valid smoothed", "test", "test smoothed"]
+    titles = {"brown": "Brown", "ptb": "Penn Treebank"}
+    tables = []
+    for corpus, title in titles.items():
+        lines = [
+            [f"{r['row']} {r['changes']}".strip(), f"{r['epochs']}",
+             f"{r['parameters'] / 1e6:.1f}", f"{r['CPU s'] / 60:.1f}",
+             *(f"{r[c]:.1f}" if c in r else "" for c in columns)]
+            for r in rows if r["corpus"] == corpus
+        ]  # fmt: skip
+        header = ["network", "epochs", "million parameters", "CPU minutes", *columns]
+        if lines:
+            tables.append(list_table(title, header, lines))
+    cpus = " and ".join(sorted({row["cpu"] for row in rows}))
+    return "\n".join(tables) + f"\nOne thread of an {cpus}.\n"
+
+
+def main() -> None:
+    options = parser(__doc__)
+    options.add_argument(
+        "rows", nargs="*", metavar="ROW", help=", ".join([*NETWORKS, *ABLATIONS])
+    )
+    options.add_argument("--corpus", choices=list(CORPORA), default="brown")
+    options.add_argument("--set", nargs="*", default=[], metavar="NAME=VALUE")
+    options.add_argument("--jobs", type=int, default=1, help="threads of a fit")
+    options.add_argument("--folder", type=Path, required=True, help="of checkpoints")
+    options.add_argument("--seconds", type=float, default=float("inf"))
+    options.add_argument("--test", action="store_true", help="only of final rows")
+    options.add_argument("--page", action="store_true", help=f"write {PAGE.name}")
+    args = options.parse_args()
+    corpus = as_stream(CORPORA[args.corpus]())
+    rows: list[dict[str, Any]] = []
+    if args.json and args.json.exists():
+        rows = json.loads(args.json.read_text())["rows"]
+    for name in args.rows:
+        base, changes = settings_of(name, args.set)
+        lm = network(corpus, base, n_jobs=args.jobs, **changes)
+        train, valid, test = corpus.windows(max(lm.order - 1, lm.n_distant))
+        title = "-".join([args.corpus, name.replace(" ", "-"), *args.set])
+        folder = args.folder / title.replace("/", "_")
+        folder.mkdir(parents=True, exist_ok=True)
+        seconds = trained(lm, train, folder, args.seconds)
+        if seconds is None:
+            continue
+        parts = {"valid": valid} | ({"test": test} if args.test else {})
+        row = {
+            "row": name, "corpus": args.corpus, "changes": " ".join(args.set),
+            "epochs": lm.n_iter_, "CPU s": seconds, "parameters": lm.n_parameters_,
+            "train": float(np.exp(lm.history_["loss"][-1])),
+            **figures(lm, corpus, parts), "cpu": machine()["cpu"],
+        }  # fmt: skip
+        rows.append(row)
+        report("Networks", [row])
+        if args.json:
+            report("Networks", rows, args.json)
+    if args.page:
+        PAGE.write_text(page(rows))
+
+
+if __name__ == "__main__":
+    main()

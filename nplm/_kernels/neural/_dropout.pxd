@@ -1,0 +1,31 @@
+from libc.stdint cimport uint64_t
+
+from nplm._kernels.neural._hidden cimport Hidden
+from nplm._kernels.neural._inputs cimport Activations, Inputs
+from nplm._kernels.neural._loops cimport Loops
+from nplm._kernels.neural._solvers cimport Clock
+
+
+cdef class Mask:
+    """Which of n numbers of each example are kept, and by how much they grow."""
+
+    cdef const Loops *loops
+    cdef Clock clock
+    cdef const uint64_t *seed
+    cdef object seeds
+    cdef Py_ssize_t threshold, n, stride, itemsize
+    cdef double scale
+    cdef void *factors        # (K, stride) 0 or scale
+    cdef void draw(self, Py_ssize_t K) noexcept nogil
+    cdef void apply(self, void *values, Py_ssize_t K) noexcept nogil
+
+
+cdef class DroppedInputs(Inputs):
+    cdef Inputs inputs
+    cdef Mask mask
+
+
+cdef class DroppedUnits(Hidden):
+    cdef Hidden hidden
+    cdef Activations inner    # what `hidden` is given: its a is not dropped
+    cdef Mask mask

@@ -1,0 +1,132 @@
+"""Dropout: of each example in training some numbers are left out, at random.
+
+Those that are kept grow by as much, so that each has its own mean (Srivastava et al.,
+2014), and a network that scores has nothing to do with it: it is made without.
+
+Which numbers of an example are left out is a function of a seed, of how many examples
+were seen before it, and of their place: no bit depends on threads, processes, or where
+a fit was interrupted.
+"""
+
+from libc.stdint cimport uint64_t
+from libc.string cimport memcpy
+
+from nplm._kernels.neural._features cimport Features
+from nplm._kernels.neural._hidden cimport Hidden
+from nplm._kernels.neural._inputs cimport Activations, Inputs
+from nplm._kernels.neural._loops cimport Scratch, round_up
+from nplm._kernels.neural._solvers cimport Clock, Solver, Step, atomic_read
+
+
+cdef class Mask:
+    """Which of n numbers of each example are kept, and by how much they grow.
+
+    Equivalent to ``reference.neural.mask``.
+
+    Parameters
+    ----------
+    at : Activations
+        Whose loops, and K at most.
+    scratch : Scratch
+        Where memory is taken.
+    clock : Clock
+        Examples seen.
+    seed : ndarray of uint64, shape (1,)
+        Read whenever a mask is drawn.
+    n : int
+        Numbers of an example.
+    rate : float
+        Share that is left out, in [0, 1), to the next of 65,536 steps.
+    """
+
+    def __cinit__(
+        self, Activations at, Scratch scratch, Clock clock, const uint64_t[::1] seed, *,
+        Py_ssize_t n, double rate,
+    ):
+        if not 0 <= rate < 1 or len(seed) != 1:
+            raise ValueError(f"a rate of {rate}, and {len(seed)} seeds")
+        self.loops, self.itemsize, self.clock = at.loops, at.itemsize, clock
+        self.seeds, self.seed = seed, &seed[0]
+        self.threshold = min(<Py_ssize_t>(rate * 65536 + 0.5), 65535)
+        self.scale = 65536.0 / (65536 - self.threshold)
+        self.n, self.stride = n, round_up(n, 4)
+        self.factors = scratch.numbers(at.batch_size * self.stride)
+
+    cdef void draw(self, Py_ssize_t K) noexcept nogil:
+        """Draw the factors of the next K examples."""
+        cdef uint64_t t = <uint64_t>atomic_read(&self.clock.examples)
+        cdef Py_ssize_t of_each = self.stride // 4
+        self.loops.mask(self.factors, K * self.stride, self.seed[0], t * of_each,
+                        self.threshold, self.scale)
+
+    cdef void apply(self, void *values, Py_ssize_t K) noexcept nogil:
+        """``values *= factors``, (K, n)."""
+        cdef Py_ssize_t size = self.itemsize, k
+        for k in range(K):
+            self.loops.multiply(
+                <char *>values + k * self.n * size,
+                <char *>self.factors + k * self.stride * size, self.n)
+
+
+cdef class DroppedInputs(Inputs):
+    """The features of a context, of which some are left out.
+
+    No twin: a product with ``reference.neural.mask``'s.
+
+    Parameters
+    ----------
+    features : Features
+        Those of all words.
+    inputs : Inputs
+        From the words to x.
+    mask : Mask
+        Of x.
+    """
+
+    def __cinit__(self, Features features, Inputs inputs, Mask mask):
+        self.inputs, self.mask = inputs, mask
+
+    cdef void forward(self, Activations at, Py_ssize_t K) noexcept nogil:
+        self.inputs.forward(at, K)
+        self.mask.draw(K)
+        self.mask.apply(at.x, K)
+
+    cdef void backward(
+        self, Activations at, Py_ssize_t K, Solver solver, const Step *step,
+    ) noexcept nogil:
+        self.mask.apply(at.dx, K)
+        self.inputs.backward(at, K, solver, step)
+
+
+cdef class DroppedUnits(Hidden):
+    """Hidden units, or what is projected of them, of which some are left out.
+
+    No twin: a product with ``reference.neural.mask``'s.
+
+    Parameters
+    ----------
+    hidden : Hidden
+        From x to a.
+    inner : Activations
+        What `hidden` was made for; it is given those below, and keeps its own a, whose
+        slope is that of all units.
+    mask : Mask
+        Of a.
+    """
+
+    def __cinit__(self, Hidden hidden, Activations inner, Mask mask):
+        self.hidden, self.inner, self.mask = hidden, inner, mask
+
+    cdef void forward(self, Activations at, Py_ssize_t K) noexcept nogil:
+        self.inner.x, self.inner.dx = at.x, at.dx
+        self.hidden.forward(self.inner, K)
+        memcpy(at.a, self.inner.a, K * at.n_hidden * at.itemsize)
+        self.mask.draw(K)
+        self.mask.apply(at.a, K)
+
+    cdef void backward(
+        self, Activations at, Py_ssize_t K, Solver solver, const Step *step,
+    ) noexcept nogil:
+        self.mask.apply(at.da, K)
+        memcpy(self.inner.da, at.da, K * at.n_hidden * at.itemsize)
+        self.hidden.backward(self.inner, K, solver, step)

@@ -1,0 +1,81 @@
+"""Networks that go past the paper's, and what each of their options is worth."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from nplm import NeuralLM
+from nplm.datasets import Corpus
+
+__all__ = ["ABLATIONS", "NETWORKS", "as_stream", "network"]
+
+# All of them: features that are the output's weights too, with a linear path; Adam with
+# a step that falls to 0; much dropout, for Brown and the Penn Treebank are small.
+COMMON: dict[str, Any] = {
+    "tied": True, "direct": True, "solver": "adam", "learning_rate": "linear",
+    "learning_rate_init": 2e-3, "epsilon": 1e-5, "alpha": 0.1, "batch_size": 512,
+    "early_stopping": False, "random_state": 0,
+}  # fmt: skip
+SPELLING = "spelling"  # stands for `Vocabulary.spelling_features` of the corpus
+
+NETWORKS: dict[str, dict[str, Any]] = {
+    # The prototype's sizes, half of those below: what ablations are compared with.
+    "small": COMMON | {
+        "order": 5, "n_hidden": 256, "embedding_dim": 96, "max_iter": 3,
+        "dropout": (0.2, 0.5, 0.35), "word_features": SPELLING,
+    },
+    "window": COMMON | {
+        "order": 7, "n_hidden": 400, "embedding_dim": 128, "max_iter": 5,
+        "dropout": (0.2, 0.5, 0.35), "word_features": SPELLING,
+    },
+    "distant": COMMON | {
+        "order": 6, "n_hidden": 400, "embedding_dim": 128, "max_iter": 5,
+        "dropout": (0.2, 0.5, 0.35), "word_features": SPELLING, "n_distant": 128,
+    },
+}  # fmt: skip
+
+# What is changed of "small", one thing at a time.
+ABLATIONS: dict[str, dict[str, Any]] = {
+    "all": {},
+    "without dropout": {"dropout": 0.0},
+    "without spelling": {"word_features": None},
+    "without the linear path": {"direct": False},
+    "without tying": {"tied": False, "dropout": (0.2, 0.5, 0.0)},
+    "a step that does not fall": {"learning_rate": "constant"},
+    "with averages of 128 words": {"n_distant": 128},
+}
+
+
+def network(corpus: Corpus, name: str, **changes: Any) -> NeuralLM:
+    """Make one of `NETWORKS` for a corpus, with changes.
+
+    Parameters
+    ----------
+    corpus : Corpus
+        As the functions of `nplm.datasets` return it.
+    name : str
+        Which.
+    **changes
+        Parameters of `NeuralLM`; ``word_features="spelling"`` are those of the corpus's
+        vocabulary.
+
+    Returns
+    -------
+    lm : NeuralLM
+        Not fitted.
+
+    Raises
+    ------
+    KeyError
+        If there is none of that name.
+    """
+    settings = NETWORKS[name] | changes
+    if settings.get("word_features") == SPELLING:
+        settings["word_features"], _ = corpus.vocabulary.spelling_features()
+    return NeuralLM(n_words=corpus.n_words, **settings)
+
+
+def as_stream(corpus: Corpus) -> Corpus:
+    """Give the corpus as one stream: a network may look beyond a sentence's start."""
+    return replace(corpus, boundary=None)

@@ -1,0 +1,189 @@
+"""What the documents of a text model are made of: from them to ids, and back.
+
+Text, tokens or ids: a model reads all three, and answers in what it was given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from numbers import Number
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from nplm._checks import check_ids
+from nplm.text.documents import Documents, checked_document
+from nplm.text.samples import check_documents, is_missing
+from nplm.text.tokenizer import Tokenizer
+from nplm.text.vocabulary import Vocabulary
+
+__all__ = ["Codec", "Ids", "Text", "Words", "codec_of", "learned"]
+
+ITEM = "a string, a list of tokens or an array of word ids"
+
+
+class Ids:
+    """Documents of word ids, made elsewhere."""
+
+    tokenizer = None
+    vocabulary = None
+
+    def encode(self, X: Any, name: str, n_words: int | None) -> Documents:
+        """Word ids of documents, which errors call `name`; below `n_words`."""
+        return Documents.of_ids(X, name, n_words)
+
+    def learn(self, X: Any) -> Documents:
+        """Give the ids of training documents."""
+        return self.encode(X, "X", None)
+
+    def encode_one(self, document: Any, name: str, n_words: int) -> NDArray[np.int32]:
+        """Word ids of one document."""
+        return checked_document(document, name, n_words)
+
+    def add_unknown(self, X: Any) -> None:
+        """Do nothing: ids are no words that could be unknown."""
+
+    def encode_words(self, words: Iterable[Any], n_words: int) -> NDArray[np.int32]:
+        """Ids of words."""
+        return check_ids(list(words), "words", ndim=1, n_words=n_words)
+
+    def words(self, ids: NDArray[np.int32]) -> NDArray[np.int32]:
+        """Give the ids themselves."""
+        return ids
+
+    decode = words
+
+
+class Words:
+    """Documents of tokens, or of any events, and a vocabulary of them."""
+
+    tokenizer: Any = None
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self.vocabulary = vocabulary
+
+    def learn(self, X: Any) -> Documents:
+        """Fit the vocabulary to documents, and give their ids."""
+        return self.vocabulary.fit(X)._encoded(X)
+
+    def encode(self, X: Any, name: str, n_words: int | None) -> Documents:
+        """Word ids of documents."""
+        return self.vocabulary._encoded(X)
+
+    def encode_one(self, document: Any, name: str, n_words: int) -> NDArray[np.int32]:
+        """Word ids of one document."""
+        return self.vocabulary._encoded([document]).ids
+
+    def add_unknown(self, X: Any) -> None:
+        """Give the words of documents that the vocabulary lacks ids of their own."""
+        known = self.vocabulary.ids_
+        documents = self.vocabulary._documents(X)
+        tokens = (token for document in documents for token in document)
+        new = dict.fromkeys(token for token in tokens if token not in known)
+        self.vocabulary.add_words(list(new))
+
+    def encode_words(self, words: Iterable[Any], n_words: int) -> NDArray[np.int32]:
+        """Ids of words that must be in the vocabulary."""
+        words = [words] if isinstance(words, str) else list(words)
+        ids = [self.vocabulary.ids_.get(word) for word in words]
+        if None in ids:
+            raise ValueError(
+                f"{words[ids.index(None)]!r} is not in the vocabulary of "
+                f"{self.vocabulary.n_words_} words."
+            )
+        return np.array(ids, dtype=np.int32)
+
+    def words(self, ids: NDArray[np.int32]) -> list[Any]:
+        """Give the words of ids."""
+        return self.vocabulary.words_[ids].tolist()
+
+    def decode(self, ids: NDArray[np.int32]) -> Any:
+        """Give the tokens of a document."""
+        return self.words(ids)
+
+
+class Text(Words):
+    """Documents that are strings, and what splits them."""
+
+    def __init__(self, tokenizer: Any, vocabulary: Vocabulary) -> None:
+        super().__init__(vocabulary)
+        self.tokenizer = tokenizer
+
+    def learn(self, X: Any) -> Documents:
+        """Fit the vocabulary to documents, and give their ids."""
+        return super().learn(self.tokenizer.fit(X).transform(X))
+
+    def encode(self, X: Any, name: str, n_words: int | None) -> Documents:
+        """Word ids of documents."""
+        return super().encode(self.tokenizer.transform(X), name, n_words)
+
+    def encode_one(self, document: Any, name: str, n_words: int) -> NDArray[np.int32]:
+        """Word ids of one document."""
+        [tokens] = self.tokenizer.transform([document])
+        return super().encode_one(tokens, name, n_words)
+
+    def add_unknown(self, X: Any) -> None:
+        """Give the words of documents that the vocabulary lacks ids of their own."""
+        super().add_unknown(self.tokenizer.transform(X))
+
+    def decode(self, ids: NDArray[np.int32]) -> str:
+        """Give the words of a document with blanks between them."""
+        return " ".join(map(str, self.words(ids)))
+
+
+Codec = Ids | Words
+
+
+def codec_of(tokenizer: Any, vocabulary: Vocabulary | None) -> Codec:
+    """Return what a tokenizer, or None, and a vocabulary, or None, make together."""
+    if vocabulary is None:
+        return Ids()
+    return Words(vocabulary) if tokenizer is None else Text(tokenizer, vocabulary)
+
+
+def learned(X: Any, tokenizer: Any, vocabulary: Any) -> tuple[Codec, Documents]:
+    """Find out what documents are made of, and learn their vocabulary.
+
+    Parameters
+    ----------
+    X : sequence of str, of sequence of hashable, or of array-like of int
+        Training documents.
+    tokenizer, vocabulary : as of `TextLM`
+        "auto" is what the documents need.
+
+    Returns
+    -------
+    codec : Codec
+    documents : Documents
+        Their ids.
+    """
+    first = _first(check_documents(X, ITEM))
+    if isinstance(tokenizer, str):
+        tokenizer = Tokenizer() if isinstance(first, str) else None
+    if isinstance(vocabulary, str):
+        needed = tokenizer is not None or _is_words(first)
+        vocabulary = Vocabulary() if needed else None
+    codec = codec_of(
+        None if tokenizer is None else clone(tokenizer),
+        None if vocabulary is None else clone(vocabulary),
+    )
+    return codec, codec.learn(X)
+
+
+def _first(X: Any) -> Any:
+    """Return the first document that is not empty, or None."""
+    for document in X:
+        is_empty = hasattr(document, "__len__") and len(document) == 0
+        if not is_empty and not is_missing(document):
+            return document
+    return None
+
+
+def _is_words(document: Any) -> bool:
+    """Whether a document has events that are no numbers; ids are refused as such."""
+    if not hasattr(document, "__iter__"):
+        return False
+    first = next(iter(document))
+    return isinstance(first, Hashable) and not isinstance(first, Number)

@@ -1,0 +1,66 @@
+"""What counts as documents."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Set
+from typing import Any
+
+import numpy as np
+
+__all__ = ["check_document", "check_documents", "is_missing"]
+
+
+def check_documents(X: Any, item: str, advice: str = "", name: str = "X") -> Any:
+    """Return the documents of `X`, else raise an error that says what can be them.
+
+    They are the items of a sequence, or the one column of a DataFrame. What gives
+    its keys when it is gone through, or has no order, is not a sequence.
+    """
+    kind = type(X).__name__
+    if isinstance(X, Mapping):
+        raise TypeError(
+            f"{name} is a {kind}, which goes through its keys, "
+            f"{', '.join(map(repr, list(X)[:5]))}: give the documents under one of "
+            "them, or list(X.values())."
+        )
+    if hasattr(X, "columns") and hasattr(X, "__getitem__"):
+        columns = list(X.columns)
+        if len(columns) == 1:
+            return X[columns[0]]
+        raise TypeError(
+            f"{name} is a {kind} of {len(columns)} columns, and documents are one: "
+            f"choose the column that has them, {name}[column], from "
+            f"{', '.join(map(repr, columns[:10]))}."
+        )
+    if (
+        isinstance(X, (str, bytes, bytearray, Set))
+        or not hasattr(X, "__len__")
+        or not hasattr(X, "__iter__")
+    ):
+        raise TypeError(
+            f"{name} must be a list of documents, each {item}, got {kind}; "
+            f"a single document is a list of one. {advice}".rstrip()
+        )
+    return X
+
+
+def check_document(document: Any, name: str, item: str, advice: str) -> None:
+    """Raise an error where there is no document, or none whose items have an order."""
+    if is_missing(document):
+        raise TypeError(
+            f"{name} is missing ({document!r}), and a document must be {item}: leave "
+            "it out, or put an empty one in its place."
+        )
+    if isinstance(document, (Mapping, Set)):
+        raise TypeError(
+            f"{name} is a {type(document).__name__}: a document must be {item}. "
+            f"{advice}".rstrip()
+        )
+
+
+def is_missing(value: Any) -> bool:
+    """Whether a value is None, NaN, or what pandas has for them."""
+    if isinstance(value, (float, np.floating)):
+        return math.isnan(value)
+    return value is None or type(value).__name__ in ("NAType", "NaTType")
