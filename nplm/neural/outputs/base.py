@@ -88,6 +88,10 @@ class Output:
         """Whether scores come to be log-probabilities by themselves."""
         return False
 
+    def made_with(self) -> dict[str, Any]:
+        """Give the parameters of an estimator that ask for it, beside its name."""
+        return {}
+
     def n_rows(self, n_words: int) -> int:
         """Rows of E, for so many words."""
         return n_words

@@ -44,6 +44,11 @@ class Proposal:
                 "a finite number above 0, such as its count plus one."
             )
 
+    def made_with(self) -> dict[str, Any]:
+        """Give the parameters of an estimator that ask for it."""
+        weights = "unigram" if self.weights is None else np.asarray(self.weights)
+        return {"proposal": weights, "proposal_power": self.power}
+
     def probabilities(self, n_words: int, y: NDArray[np.int32]) -> NDArray[np.float64]:
         """Give those of all words, to train on next words `y`."""
         if self.weights is None:
@@ -61,9 +66,15 @@ class Estimate:
 
     # Whether scores come to be log-probabilities by themselves.
     normalizes: ClassVar[bool] = False
+    loss: ClassVar[str]  # the estimator's `loss`
 
     n_samples: int
     proposal: Proposal
+
+    def made_with(self) -> dict[str, Any]:
+        """Give the parameters of an estimator that ask for it."""
+        own = {"loss": self.loss, "n_samples": self.n_samples}
+        return own | self.proposal.made_with()
 
     def initial_state(
         self,
@@ -102,7 +113,13 @@ class Importance(Estimate):
     Draws grow where there are fewer than `min_effective` effective samples.
     """
 
+    loss: ClassVar[str] = "importance"
+
     min_effective: float
+
+    def made_with(self) -> dict[str, Any]:
+        """Give the parameters of an estimator that ask for it."""
+        return super().made_with() | {"min_effective_samples": self.min_effective}
 
     def initial_state(
         self,
@@ -137,6 +154,7 @@ class NoiseContrastive(Estimate):
     """Noise-contrastive estimation: the scores become log P by themselves."""
 
     normalizes: ClassVar[bool] = True
+    loss: ClassVar[str] = "nce"
 
     def kernel(self, team: Workspace, columns: int) -> Any:
         """Give the kernel, for logits of so many columns."""

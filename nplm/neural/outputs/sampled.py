@@ -34,6 +34,10 @@ class Sampled(Output):
         """Whether scores come to be log-probabilities by themselves."""
         return self.estimate.normalizes
 
+    def made_with(self) -> dict[str, Any]:
+        """Give the parameters of an estimator that ask for it, beside its name."""
+        return super().made_with() | self.estimate.made_with()
+
     def initial_state(
         self,
         n_words: int,
