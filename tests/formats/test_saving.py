@@ -75,6 +75,7 @@ NETWORKS = {
     ),
     "energy": EnergyLM(**SMALL),
     "energy, adam": EnergyLM(**SMALL, target_weights=True, solver="adam"),
+    "energy, nce": EnergyLM(**SMALL, loss="nce", n_samples=5),
 }  # fmt: skip
 TRIGRAM = InterpolatedTrigram(**SIZE)
 MIXED = [("nn", NeuralLM(**SMALL)), ("tri", TRIGRAM)]
