@@ -277,7 +277,8 @@ def random_network(
     """A network of a kind, or of a kind with this output, and weights at random."""
     y = (rng.zipf(1.3, size=5 * n_words) % n_words).astype(np.int32)
     if output is None:
-        output = output_of(kind, direct, n_words, n_samples, rng).learn(n_words, y)
+        output = output_of(kind, direct, n_words, n_samples, rng)
+        output = output.learn(n_words, y[:, None], np.roll(y, -1))
     features = features_of(kind, n_words, embedding_dim, rng)
     parts = Parts.of(n_context, features, n_hidden, output, n_distant)
     if isinstance(output, Energy):  # it has hidden units, always

@@ -96,11 +96,14 @@ class NeuralLM(NetworkLM):
         are skipped. By default about ``sqrt(|V|)`` classes with the same share of the
         tokens of `y` each, by falling frequency: found at once, but alike in a class
         is then how frequent its words are and no more.
-    word_tree : array-like of int, shape (n_words - 1, 2), optional
+    word_tree : array-like of int, shape (n_words - 1, 2), or "huffman", optional
         For "tree": a row an inner node, with its two children: a word, or `n_words`
-        plus the row of another node. `nplm.word_tree` makes one from classes, and
-        scikit-learn's clusterings from anything (``children_``). By default the Huffman
-        tree of the words' frequencies in `y`, which visits the fewest nodes.
+        plus the row of another node. `nplm.word_tree` makes one from classes, the best
+        if they are there, and scikit-learn's clusterings from anything (``children_``).
+        By default words that come after the same words are near each other: their
+        principal components are cut in two again and again, which takes seconds.
+        "huffman" is the tree of the words' frequencies in `y`, which visits the fewest
+        nodes, but has words together that have nothing in common.
     [[sampling]]
     [[solver]]
     learning_rate_init : float, default=4e-3
@@ -212,7 +215,7 @@ class NeuralLM(NetworkLM):
         "word_features": ["array-like", "sparse matrix", None],
         "output": [StrOptions({"softmax", "classes", "tree"})],
         "word_classes": ["array-like", HasMethods("transform"), None],
-        "word_tree": ["array-like", None],
+        "word_tree": ["array-like", StrOptions({"huffman"}), None],
     }
 
     def __init__(
@@ -230,7 +233,7 @@ class NeuralLM(NetworkLM):
         n_distant: int = 0,
         output: str = "softmax",
         word_classes: Any = None,
-        word_tree: ArrayLike | None = None,
+        word_tree: ArrayLike | str | None = None,
         loss: str = "exact",
         n_samples: int = 512,
         proposal: str | ArrayLike = "unigram",
@@ -454,7 +457,7 @@ class NeuralLM(NetworkLM):
         if self.word_classes is not None:
             labels = getattr(self.word_classes, "labels_", self.word_classes)
             given["word_classes"] = np.asarray(labels)
-        if self.word_tree is not None:
+        if self.word_tree is not None and not isinstance(self.word_tree, str):
             given["word_tree"] = np.asarray(self.word_tree)
         return super()._fingerprint() | fingerprint({}, given)
 

@@ -70,8 +70,8 @@ class Output:
     # Whether it has products that precision="bfloat16" rounds.
     rounds: ClassVar[bool] = False
 
-    def learn(self, n_words: int, y: NDArray[np.int32]) -> Self:
-        """Give the same with all that it needs to know of the next words `y`."""
+    def learn(self, n_words: int, X: NDArray[np.int32], y: NDArray[np.int32]) -> Self:
+        """Give the same with all that it needs to know of windows."""
         return self
 
     def go_on(self, fitted: Output) -> Output:

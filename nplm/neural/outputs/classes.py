@@ -34,7 +34,7 @@ class Classes(Output):
     order: NDArray[np.int32] = field(default_factory=lambda: EMPTY)
     starts: NDArray[np.intp] = field(default_factory=lambda: np.zeros(1, np.intp))
 
-    def learn(self, n_words: int, y: NDArray[np.int32]) -> Self:
+    def learn(self, n_words: int, X: NDArray[np.int32], y: NDArray[np.int32]) -> Self:
         """Give the same with a class for every word."""
         if self.given is None:
             labels = frequency_bins(np.bincount(y, minlength=n_words) + 1)
