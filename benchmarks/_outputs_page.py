@@ -59,7 +59,8 @@ def shown(number: float) -> str:
 
 
 def by_way(rows: Rows, corpus: str, ways: list[str]) -> dict[str, dict[str, Any]]:
-    found = {row["way"]: row for row in rows if row.get("corpus") == corpus}
+    """Those that have a point yet."""
+    found = {r["way"]: r for r in rows if r.get("corpus") == corpus and r["points"]}
     return {way: found[way] for way in ways if way in found}
 
 

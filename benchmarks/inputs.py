@@ -15,11 +15,12 @@ the paper's x of a longer window is what they are to beat.
 
 Each is to beat a plain x with as many parameters (more features). --rows is a folder
 that keeps the rows, a file each; those that are there are not measured again. --page
-writes docs/measured/inputs.inc of them.
+writes docs/measured/inputs.inc of all that there are.
 """
 
 from __future__ import annotations
 
+import json
 import time
 from functools import partial
 from pathlib import Path
@@ -165,7 +166,7 @@ def measure(name: str, corpus: Corpus, args: Any) -> dict[str, Any]:
     order = [torch.from_numpy(rng.permutation(len(y))) for _ in range(args.epochs)]
     batches = [rows for epoch in order for rows in epoch.split(BATCH)]
     done, seconds = 0, 0.0
-    state = args.rows / f"{file_name(name)}.pt"
+    state = args.rows / f"{file_name(row_name(name, args))}.pt"
     if state.exists():
         done, seconds, of_net, of_adam, draws = torch.load(state)
         net.load_state_dict(of_net)
@@ -218,16 +219,20 @@ NAMES = [
 ]  # fmt: skip
 
 
+def row_name(name: str, args: Any) -> str:
+    return f"inputs, {args.epochs} epochs, {args.seed}, {name}"
+
+
 def page(rows: Rows) -> str:
+    rows = sorted(rows, key=lambda row: (row["epochs"], NAMES.index(row["inputs"])))
     lines = [
-        [row["inputs"], f"{row['parameters'] / 1e6:.2f} million"]
+        [str(row["epochs"]), row["inputs"], f"{row['parameters'] / 1e6:.2f} million"]
         + [f"{row[part]:.1f}" for part in ("valid", "test")]
         + [f"{row['CPU s']:.0f}"]
         for row in rows
     ]
-    header = ["x", "parameters", "valid", "test", "CPU s of training"]
-    title = f"{rows[0]['epochs']} epochs, h = {H}"
-    return list_table(title, header, lines) + "\n" + conditions(rows) + "\n"
+    header = ["epochs", "x", "parameters", "valid", "test", "CPU s of training"]
+    return list_table("", header, lines) + "\n" + conditions(rows) + "\n"
 
 
 def main() -> None:
@@ -245,15 +250,15 @@ def main() -> None:
     args.rows.mkdir(exist_ok=True)
     rows = [
         kept(
-            args.rows, f"inputs, {args.seed}, {name}",
-            partial(measure, name, corpus, args),
+            args.rows, row_name(name, args), partial(measure, name, corpus, args)
         )
         for name in args.names
     ]  # fmt: skip
     shown = [{k: v for k, v in row.items() if k != "machines"} for row in rows]
     report("Other inputs", shown, args.json)
     if args.page:
-        PAGE.write_text(page(rows))
+        files = args.rows.glob("inputs-*.json")
+        PAGE.write_text(page([json.loads(path.read_text()) for path in files]))
 
 
 if __name__ == "__main__":

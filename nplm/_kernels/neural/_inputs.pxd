@@ -36,5 +36,7 @@ cdef class Concatenation(Inputs):
 
 cdef class DistantAverages(Concatenation):
     cdef Parameter P
+    cdef const void **rows    # of the features of a context's words
     cdef void *dP
-    cdef void *dC
+    cdef void *dC             # of these words
+    cdef void look_up(self, const int *words) noexcept nogil
