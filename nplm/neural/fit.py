@@ -146,7 +146,7 @@ def _network(lm: Any, windows: Windows, door: Door) -> Network:
     if go_on:
         output = parts.output.go_on(lm._made_of.output)
     else:
-        output = parts.output.learn(lm.n_words_, windows.y)
+        output = parts.output.learn(lm.n_words_, windows.X, windows.y)
     parts = parts._replace(output=output)
     rows = slice(None)
     if not isinstance(door.processes, Alone):

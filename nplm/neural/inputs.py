@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -20,6 +20,7 @@ HALF_LIVES = (2, 8, 32, 128, 512)
 class Concatenation:
     """The paper's x: the features of the window's words, nearest first."""
 
+    learned: ClassVar[bool] = False  # whether it has parameters, beside the features
     n_window: int  # n - 1
     n_features: int  # m
 
@@ -51,6 +52,7 @@ class DistantAverages(Concatenation):
     begin with a half-life each.
     """
 
+    learned: ClassVar[bool] = True
     n_distant: int
 
     @property

@@ -75,6 +75,7 @@ NETWORKS = {
     ),
     "energy": EnergyLM(**SMALL),
     "energy, adam": EnergyLM(**SMALL, target_weights=True, solver="adam"),
+    "energy, nce": EnergyLM(**SMALL, loss="nce", n_samples=5),
 }  # fmt: skip
 # On processors that have it, and tiers that are asked for.
 ROUNDING = available_tiers("bfloat16")

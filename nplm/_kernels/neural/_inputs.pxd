@@ -9,7 +9,7 @@ cdef class Activations:
     cdef Scratch scratch      # whose memory all parts of a team have
     cdef Tier tier
     cdef const Loops *loops
-    cdef readonly bint scoring
+    cdef readonly bint scoring, learns_inputs
     cdef readonly Py_ssize_t batch_size, columns, itemsize
     cdef readonly Py_ssize_t n_context, n_inputs, n_hidden
     cdef int *contexts        # (K, n_context), nearest word first
@@ -36,5 +36,7 @@ cdef class Concatenation(Inputs):
 
 cdef class DistantAverages(Concatenation):
     cdef Parameter P
+    cdef const void **rows    # of the features of a context's words
     cdef void *dP
-    cdef void *dC
+    cdef void *dC             # of these words
+    cdef void look_up(self, const int *words) noexcept nogil

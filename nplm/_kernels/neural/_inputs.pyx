@@ -30,17 +30,20 @@ cdef class Activations:
         block it falls into.
     n_context, n_inputs, n_hidden : int
         Words of a context; length of x and of a.
+    learns_inputs : bool
+        Whether anything follows dL/dx.
     """
 
     def __cinit__(
         self, Tier tier, Scratch scratch, *, Py_ssize_t batch_size, bint scoring,
         Py_ssize_t n_context, Py_ssize_t n_inputs, Py_ssize_t n_hidden,
+        bint learns_inputs=True,
     ):
         cdef Py_ssize_t K = batch_size
         self.scratch = scratch
         self.tier, self.loops, self.itemsize = tier, tier.loops, tier.itemsize
         self.batch_size = K
-        self.scoring = scoring
+        self.scoring, self.learns_inputs = scoring, learns_inputs
         # Loops of their own for one example, but with products of bfloat16.
         alone = K == 1 and not (scoring and tier.bfloat16 != NULL)
         self.columns = 1 if alone else round_up(K, 16)
@@ -122,10 +125,6 @@ cdef class Concatenation(Inputs):
                     dx + k * at.n_inputs * at.itemsize + i * size)
 
 
-cdef inline double number(void *numbers, Py_ssize_t i, Py_ssize_t itemsize) noexcept nogil:
-    return (<float *>numbers)[i] if itemsize == 4 else (<double *>numbers)[i]
-
-
 cdef class DistantAverages(Concatenation):
     """The window's features, and averages of those of words near and far.
 
@@ -151,57 +150,48 @@ cdef class DistantAverages(Concatenation):
         *args,
     ):
         self.P = P
+        self.rows = <const void **>scratch.bytes(
+            max(P.columns, P.rows) * sizeof(void *))
         self.dP = scratch.numbers(P.rows * P.columns)
-        self.dC = scratch.numbers(features.m)
+        self.dC = scratch.numbers(P.columns * features.m)
+
+    cdef void look_up(self, const int *words) noexcept nogil:
+        """Find the features of a context's words."""
+        cdef Py_ssize_t i
+        for i in range(self.P.columns):
+            self.rows[i] = self.features.of(words[i])
 
     cdef void forward(self, Activations at, Py_ssize_t K) noexcept nogil:
-        cdef Py_ssize_t m = self.features.m, size = m * at.itemsize, i, j, k
+        cdef Py_ssize_t m = self.features.m, k, n_averages = self.P.rows
         cdef Py_ssize_t n_distant = self.P.columns
-        cdef const int *words
-        cdef char *average
+        cdef char *x = <char *>at.x + self.n_window * m * at.itemsize
         Concatenation.forward(self, at, K)
         for k in range(K):
-            words = at.contexts + k * at.n_context
-            for j in range(self.P.rows):
-                average = (
-                    <char *>at.x + k * at.n_inputs * at.itemsize
-                    + (self.n_window + j) * size)
-                memset(average, 0, size)
-                for i in range(n_distant):
-                    at.loops.add(average, self.features.of(words[i]), m,
-                                 number(self.P.values, j * n_distant + i, at.itemsize))
+            self.look_up(at.contexts + k * at.n_context)
+            at.loops.combine(self.rows, n_distant, m, self.P.values, n_distant, 1,
+                             n_averages, x + k * at.n_inputs * at.itemsize)
 
     cdef void backward(
         self, Activations at, Py_ssize_t K, Solver solver, const Step *step,
     ) noexcept nogil:
         cdef Py_ssize_t m = self.features.m, size = m * at.itemsize, i, j, k
         cdef Py_ssize_t n_averages = self.P.rows, n_distant = self.P.columns
+        cdef char *dx = <char *>at.dx + self.n_window * size
         cdef const int *words
-        cdef char *slopes
-        cdef double slope
         # P's gradient comes first, for it is of the features as they were.
         memset(self.dP, 0, n_averages * n_distant * at.itemsize)
         for k in range(K):
-            words = at.contexts + k * at.n_context
-            for j in range(n_averages):
-                slopes = (
-                    <char *>at.dx + k * at.n_inputs * at.itemsize
-                    + (self.n_window + j) * size)
-                for i in range(n_distant):
-                    slope = at.loops.dot(slopes, self.features.of(words[i]), m)
-                    if at.itemsize == 4:
-                        (<float *>self.dP)[j * n_distant + i] += <float>slope
-                    else:
-                        (<double *>self.dP)[j * n_distant + i] += slope
+            self.look_up(at.contexts + k * at.n_context)
+            at.loops.dots(dx + k * at.n_inputs * at.itemsize, n_averages, self.rows,
+                          n_distant, m, self.dP)
         Concatenation.backward(self, at, K, solver, step)
         for k in range(K):
             words = at.contexts + k * at.n_context
-            slopes = (
-                <char *>at.dx + k * at.n_inputs * at.itemsize + self.n_window * size)
+            for j in range(n_averages):
+                self.rows[j] = dx + k * at.n_inputs * at.itemsize + j * size
+            at.loops.combine(self.rows, n_averages, m, self.P.values, 1, n_distant,
+                             n_distant, self.dC)
             for i in range(n_distant):
-                memset(self.dC, 0, size)
-                for j in range(n_averages):
-                    at.loops.add(self.dC, slopes + j * size, m,
-                                 number(self.P.values, j * n_distant + i, at.itemsize))
-                self.features.follow(solver, step, words[i], self.dC)
+                self.features.follow(
+                    solver, step, words[i], <char *>self.dC + i * size)
         solver.vector(step, self.P, self.dP)

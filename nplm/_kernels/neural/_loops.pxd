@@ -65,6 +65,11 @@ cdef extern from "loops.h" nogil:
                               Py_ssize_t rows, Py_ssize_t lanes, const void *z,
                               const void *g, Py_ssize_t K, void *dz, void *dG,
                               void *dv, void *sums) noexcept nogil
+        void (*combine)(const void **rows, Py_ssize_t n, Py_ssize_t m,
+                        const void *weights, Py_ssize_t by, Py_ssize_t step,
+                        Py_ssize_t outs, void *out) noexcept nogil
+        void (*dots)(const void *left, Py_ssize_t outs, const void **rows,
+                     Py_ssize_t n, Py_ssize_t m, void *sums) noexcept nogil
         void (*choose)(const void *logits, Py_ssize_t first, Py_ssize_t rows,
                        const int *targets, Py_ssize_t K, Py_ssize_t columns,
                        double *chosen) noexcept nogil

@@ -65,6 +65,10 @@ typedef struct {
   void (*energy_slopes)(const void *G, const void *w, int64_t w_stride, int64_t rows,
                         int64_t lanes, const void *z, const void *g, int64_t K,
                         void *dz, void *dG, void *dv, void *sums);
+  void (*combine)(const void **rows, int64_t n, int64_t m, const void *weights,
+                  int64_t by, int64_t step, int64_t outs, void *out);
+  void (*dots)(const void *left, int64_t outs, const void **rows, int64_t n, int64_t m,
+               void *sums);
   /* of any: small.h */
   void (*choose)(const void *logits, int64_t first, int64_t rows,
                  const int *targets, int64_t K, int64_t columns, double *chosen);

@@ -39,9 +39,9 @@ from nplm._kernels.reference.neural.parts import (
 from nplm._kernels.reference.neural.sampled import (
     Importance,
     NoiseContrastive,
+    Sampled,
     Sampler,
     logistic,
-    unnormalised,
 )
 from nplm._kernels.reference.neural.solvers import SGD, Adam, Solver
 from nplm._kernels.reference.neural.weights import Weights
@@ -54,6 +54,7 @@ __all__ = [
     "Dropout",
     "Importance",
     "NoiseContrastive",
+    "Sampled",
     "Sampler",
     "Softmax",
     "Solver",
@@ -83,5 +84,4 @@ __all__ = [
     "softmax",
     "tanh_layer",
     "train",
-    "unnormalised",
 ]
