@@ -274,7 +274,8 @@ def test_errors_are_sentences(made, run, tmp_path, monkeypatch):
         assert "Traceback" not in result.output
         assert re.search(message, result.stderr), result.stderr
     for arguments in (["score", "absent"], ["train"], ["query"], ["nonsense"],
-                      ["train", "-o", str(tmp_path), "@train"]):  # fmt: skip
+                      ["train", "-o", str(tmp_path), "@train"],
+                      ["train", "-o", "/dev/null", "@train"]):  # fmt: skip
         run(*arguments, code=2)
     assert not (tmp_path / "model").exists()
 
