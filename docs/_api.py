@@ -14,6 +14,7 @@ FAMILIES = {
     "mixtures": "Mixtures",
     "text": "Text and windows",
     "formats": "Files",
+    "_base": "Scoring",
     "exceptions": "Errors",
     "_versions": "The installation",
 }

@@ -5,6 +5,7 @@ Probabilistic Language Model*, Journal of Machine Learning Research 3.
 """
 
 import nplm._kernels  # noqa: F401 (first: unbuilt sources say what to run)
+from nplm._base import neg_perplexity
 from nplm._versions import show_versions
 from nplm.classes.class_lm import ClassLM
 from nplm.classes.word_classes import WordClasses
@@ -23,7 +24,9 @@ from nplm.ngrams.interpolated_trigram import InterpolatedTrigram
 from nplm.ngrams.kneser_ney import KneserNeyLM
 from nplm.ngrams.packed_lm import PackedLM
 from nplm.text.embeddings import cooccurrence_embeddings
+from nplm.text.scorer import Scorer
 from nplm.text.text_lm import TextLM
+from nplm.text.token_scores import TokenScores
 from nplm.text.tokenizer import Tokenizer
 from nplm.text.vocabulary import Vocabulary
 from nplm.text.windows import contiguous_split, windows
@@ -41,8 +44,10 @@ __all__ = [
     "MixtureLM",
     "NeuralLM",
     "PackedLM",
+    "Scorer",
     "ShortlistLM",
     "TextLM",
+    "TokenScores",
     "Tokenizer",
     "Trainer",
     "UniformLM",
@@ -52,6 +57,7 @@ __all__ = [
     "contiguous_split",
     "cooccurrence_embeddings",
     "load",
+    "neg_perplexity",
     "save",
     "show_versions",
     "use_tier",

@@ -14,7 +14,14 @@ from sklearn.utils._param_validation import validate_parameter_constraints
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from nplm._blocks import blocks_of_rows
-from nplm._checks import COMMON, MAX_N_WORDS, check_ids, plain, plain_ids
+from nplm._checks import (
+    COMMON,
+    MAX_N_WORDS,
+    check_ids,
+    plain,
+    plain_ids,
+    refuse_usual_mistakes,
+)
 from nplm._fitted import Fitted
 
 __all__ = [
@@ -22,6 +29,7 @@ __all__ = [
     "LanguageModel",
     "WordsMass",
     "all_or_nothing",
+    "neg_perplexity",
     "unchanged_by_errors",
 ]
 
@@ -58,6 +66,40 @@ def unchanged_by_errors(model: Any) -> Iterator[Callable[[], None]]:
     except BaseException:
         model.__dict__ = whole
         raise
+
+
+def neg_perplexity(estimator: Any, X: Any, y: Any = None) -> float:
+    """Score a model by its perplexity, the sign turned: greater is better.
+
+    For ``scoring=`` of scikit-learn's searches and cross-validations. The mean of
+    perplexities over folds is not the perplexity of all: ``score``, the default, has
+    the mean that is.
+
+    Parameters
+    ----------
+    estimator : language model or TextLM
+        Fitted.
+    X : windows or documents
+        What its ``perplexity`` takes.
+    y : array-like of int, optional
+        Next words of windows.
+
+    Returns
+    -------
+    score : float
+        ``-estimator.perplexity(X, y)``.
+
+    Examples
+    --------
+    >>> from sklearn.model_selection import cross_val_score
+    >>> from nplm import InterpolatedTrigram, TextLM, neg_perplexity
+    >>> lm = TextLM(InterpolatedTrigram())
+    >>> scores = cross_val_score(lm, ["a rose is"] * 9, cv=3, scoring=neg_perplexity)
+    >>> bool((scores < -1).all())
+    True
+    """
+    given = (X,) if y is None else (X, y)
+    return -float(estimator.perplexity(*given))
 
 
 class LanguageModel(DensityMixin, BaseEstimator):
@@ -161,7 +203,7 @@ class LanguageModel(DensityMixin, BaseEstimator):
             best[rows] = self._predict_proba(X[rows]).argmax(axis=1)
         return best
 
-    def log_prob(self, X: ArrayLike, y: ArrayLike) -> NDArray[np.float64]:
+    def log_prob(self, X: ArrayLike, y: ArrayLike | None = None) -> NDArray[np.float64]:
         """Log-probability of each next word given its context.
 
         Computed block by block: memory does not grow with
@@ -230,7 +272,7 @@ class LanguageModel(DensityMixin, BaseEstimator):
         words = self._check_candidates(candidates, len(X))
         return self._candidate_log_prob(X, words, normalize)
 
-    def score(self, X: ArrayLike, y: ArrayLike) -> float:
+    def score(self, X: ArrayLike, y: ArrayLike | None = None) -> float:
         """Mean natural-log probability a token: what a grid search maximises.
 
         Parameters
@@ -246,7 +288,7 @@ class LanguageModel(DensityMixin, BaseEstimator):
         """
         return float(np.mean(self.log_prob(X, y)))
 
-    def perplexity(self, X: ArrayLike, y: ArrayLike) -> float:
+    def perplexity(self, X: ArrayLike, y: ArrayLike | None = None) -> float:
         """Geometric mean of 1 / P(next word), ``exp(-score)`` (section 2).
 
         Perplexities compare only between models of one vocabulary.
@@ -276,7 +318,7 @@ class LanguageModel(DensityMixin, BaseEstimator):
         )
 
     def _start_fit(
-        self, X: ArrayLike, y: ArrayLike, *, reset: bool = True
+        self, X: ArrayLike, y: ArrayLike | None, *, reset: bool = True
     ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         """Check parameters and windows; set ``order_``, ``n_words_``, ``classes_``.
 
@@ -284,6 +326,7 @@ class LanguageModel(DensityMixin, BaseEstimator):
         and the windows must agree with them.
         """
         self._validate_params()
+        refuse_usual_mistakes(X, y, type(self).__name__, need_y=True)
         contexts, target = validate_data(
             self, X, y, reset=reset, dtype=None, order=None
         )
@@ -327,11 +370,12 @@ class LanguageModel(DensityMixin, BaseEstimator):
         if plain is not None:
             return self._nearest(plain)
         check_is_fitted(self)
+        refuse_usual_mistakes(X, None, type(self).__name__, need_y=False)
         contexts = validate_data(self, X, reset=False, dtype=None, order=None)
         return self._check_ids(contexts)[0]
 
     def _check_Xy(
-        self, X: ArrayLike, y: ArrayLike
+        self, X: ArrayLike, y: ArrayLike | None
     ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         plain, next_words = self._plain_ids(X, ndim=2), self._plain_ids(y, ndim=1)
         if (
@@ -344,8 +388,9 @@ class LanguageModel(DensityMixin, BaseEstimator):
         return self._check_windows(X, y)
 
     def _check_windows(
-        self, X: ArrayLike, y: ArrayLike
+        self, X: ArrayLike, y: ArrayLike | None
     ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        refuse_usual_mistakes(X, y, type(self).__name__, need_y=True)
         contexts, target = validate_data(
             self, X, y, reset=False, dtype=None, order=None
         )

@@ -19,6 +19,7 @@ __all__ = [
     "non_negative",
     "plain",
     "plain_ids",
+    "refuse_usual_mistakes",
 ]
 
 MAX_N_WORDS = np.iinfo(np.int32).max
@@ -85,6 +86,47 @@ def plain_ids(values: Any, *, ndim: int, n_words: int) -> NDArray[np.int32] | No
     if unsigned is None or values.view(unsigned).max() >= n_words:
         return None
     return values.astype(np.int32, copy=False)
+
+
+def refuse_usual_mistakes(X: Any, y: Any, model: str, *, need_y: bool) -> None:
+    """Say what to do with a text, a stream or documents that came as windows.
+
+    scikit-learn's checks refuse them too, in words of samples and features.
+    """
+    documents = (
+        f"a {model} takes windows of word ids, and TextLM({model}(...)) takes documents"
+    )
+    if isinstance(X, (str, bytes)):
+        raise TypeError(
+            f"X is a string, {X[:30]!r}: {documents}, a list of strings for example."
+        )
+    rows = X[:1000] if isinstance(X, (list, tuple)) else []
+    kinds = getattr(getattr(X, "dtype", None), "kind", "")
+    words = [row[0] if isinstance(row, (list, tuple)) and row else row for row in rows]
+    if kinds == "U" or any(isinstance(word, str) for word in words):
+        raise ValueError(
+            f"X holds strings: {documents}. Or map words to ids with nplm.Vocabulary, "
+            "and cut windows with nplm.windows."
+        )
+    lengths = {len(row) for row in rows if hasattr(row, "__len__")}
+    if len(lengths) > 1:
+        raise ValueError(
+            f"X has rows of {min(lengths)} to {max(lengths)} ids, and must have 2 "
+            f"dimensions: {documents}, of any lengths. Or cut windows of equal length "
+            "with nplm.windows."
+        )
+    if getattr(X, "ndim", 1 if rows and not lengths else 2) == 1:
+        raise ValueError(
+            "Expected 2D array, got 1D array instead: a stream of ids is no windows. "
+            "Cut them first, X, y = nplm.windows(ids, n_context). (Reshape your data "
+            "with X.reshape(1, -1) if it is a single context.)"
+        )
+    if need_y and y is None:
+        raise ValueError(
+            f"{model} requires y to be passed, but the target y is None: y are the "
+            "next words, X, y = nplm.windows(ids, n_context). Of documents "
+            f"TextLM({model}(...)) needs no y."
+        )
 
 
 def _refuse(ids: NDArray[Any], bad: NDArray[np.bool_], name: str, why: str) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["depth_of", "huffman", "masses", "parents_of", "top_down"]
+__all__ = ["bisected", "depth_of", "huffman", "masses", "parents_of", "top_down"]
 
 Tree = NDArray[np.int32]
 
@@ -47,6 +47,43 @@ def _backwards(children: Tree) -> Tree:
     """Give the same with inner nodes numbered from the last to the first."""
     n = len(children) + 1
     return np.where(children < n, children, 3 * n - 2 - children)[::-1].astype(np.int32)
+
+
+def bisected(points: NDArray[np.float64], weights: NDArray[np.int64]) -> Tree:
+    """Give the tree of words that are points, cut in halves again and again.
+
+    Halves of about the same weight, so that a word lies about as deep as in Huffman's
+    tree; cut across the direction in which a node's words differ most, or the axis,
+    where they are fewer than these. The root first, level by level.
+    """
+    n, n_axes = len(weights), points.shape[1]
+    children = np.empty((n - 1, 2), np.int32)
+    level, made = [np.arange(n)] if n > 1 else [], 1
+    row = 0
+    while level:
+        below = []
+        for words in level:
+            mass = weights[words]
+            near = points[words] - np.average(points[words], axis=0, weights=mass)
+            if len(words) > n_axes:
+                spread = near.T @ (near * mass[:, None])
+                along = near @ np.linalg.eigh(spread)[1][:, -1]
+            else:
+                along = near[:, np.argmax(mass @ near**2)]
+            order = np.argsort(along, kind="stable")
+            upto = np.cumsum(mass[order])
+            # As near the middle of the weight as can be, with words on either side.
+            cut = 1 + np.argmin(np.abs(upto[:-1] - upto[-1] / 2))
+            for side, half in enumerate((words[order[:cut]], words[order[cut:]])):
+                if len(half) == 1:
+                    children[row, side] = half[0]
+                else:
+                    children[row, side] = n + made
+                    made += 1
+                    below.append(half)
+            row += 1
+        level = below
+    return children
 
 
 def top_down(children: Tree) -> Tree:

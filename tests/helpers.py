@@ -22,7 +22,8 @@ from nplm.neural.inputs import MixedSenses
 from nplm.neural.network import Network, Parts
 from nplm.neural.outputs.classes import Classes
 from nplm.neural.outputs.energy import Energy
-from nplm.neural.outputs.sampled import Importance, NoiseContrastive, Proposal
+from nplm.neural.outputs.estimates import Importance, NoiseContrastive, Proposal
+from nplm.neural.outputs.sampled import SampledEnergy, SampledSoftmax
 from nplm.neural.outputs.softmax import Softmax, TiedSoftmax
 from nplm.neural.outputs.tree import Tree
 from nplm.neural.solvers import SGD, Adam, Schedule
@@ -226,9 +227,11 @@ def write_raw(path, encoded, arrays):
 # A network of any kind: each is an output, and features, that others do not have.
 KINDS = [
     "softmax", "classes", "tree", "importance", "nce", "energy", "energy, own weights",
-    "fixed", "composed", "tied", "tied, composed",
+    "energy, importance", "energy, nce", "energy, own weights, importance",
+    "energy, own weights, nce", "fixed", "composed", "tied", "tied, composed",
 ]  # fmt: skip
 SAMPLED = ["importance", "nce"]
+EXACT = [kind for kind in KINDS if not kind.endswith(("importance", "nce"))]
 ROUNDED = ["softmax", *SAMPLED, "fixed", "composed", "tied", "tied, composed"]
 SHAPES = {  # n_words, n_context, n_hidden, embedding_dim, direct: multiples of nothing
     "hidden": (50, 3, 7, 4, False),
@@ -276,12 +279,18 @@ def output_of(kind, direct, n_words, n_samples, rng):
     if kind == "classes":
         labels = rng.integers(0, max(1, n_words // 5), n_words)
         return Classes(direct, np.unique(labels, return_inverse=True)[1])
-    if kind == "importance":
-        return Importance(direct, n_samples, UNIGRAM, 0)
-    if kind == "nce":
-        return NoiseContrastive(direct, n_samples, UNIGRAM)
+    estimate = None
+    if kind.endswith("importance"):
+        estimate = Importance(n_samples, UNIGRAM, 0)
+    elif kind.endswith("nce"):
+        estimate = NoiseContrastive(n_samples, UNIGRAM)
     if kind.startswith("energy"):
-        return Energy(target_weights="own" in kind)
+        own = dict(target_weights="own" in kind)
+        if estimate is None:
+            return Energy(**own)
+        return SampledEnergy(False, estimate=estimate, **own)
+    if estimate is not None:
+        return SampledSoftmax(direct, estimate=estimate)
     if kind.startswith("tied"):
         return TiedSoftmax(False)
     return Tree(direct) if kind == "tree" else Softmax(direct)
@@ -312,14 +321,16 @@ def random_network(
     """A network of a kind, or of a kind with this output, and weights at random."""
     y = (rng.zipf(1.3, size=5 * n_words) % n_words).astype(np.int32)
     if output is None:
-        output = output_of(kind, direct, n_words, n_samples, rng).learn(n_words, y)
+        output = output_of(kind, direct, n_words, n_samples, rng)
+        output = output.learn(n_words, y[:, None], np.roll(y, -1))
     features = features_of(kind, n_words, embedding_dim, rng)
     parts = Parts.of(n_context, features, n_hidden, output, n_distant)
     if n_senses > 1:  # some words share theirs
         parts = parts._replace(inputs=MixedSenses(parts.inputs, n_senses, 20))
     if isinstance(output, Energy):  # it has hidden units, always
-        hidden = Linear(max(1, n_hidden))
-        parts = parts._replace(hidden=hidden, features=Met(embedding_dim))
+        parts = parts._replace(hidden=Linear(max(1, n_hidden)))
+        if not output.rows_are_visited:
+            parts = parts._replace(features=Met(embedding_dim))
     elif isinstance(output, TiedSoftmax):
         parts = parts._replace(hidden=Projected(n_hidden, embedding_dim, direct))
     drawn = np.random.RandomState(rng.integers(2**31))
@@ -349,10 +360,10 @@ def sampled_loss(network):
     output, state = network.parts.output, network.output_state
     if "generators" not in state:
         return None
-    n = min(output.n_samples, network.n_words)
+    n = min(output.estimate.n_samples, network.n_words)
     seed = [int(x) for x in state["generators"][0]]
     sampler = reference.Sampler(state["proposal"], seed, n)
-    if isinstance(output, Importance):
+    if isinstance(output.estimate, Importance):
         return reference.Importance(sampler, np.array([n, 0.0, 0.0]), 0, n)
     return reference.NoiseContrastive(sampler, n)
 

@@ -103,6 +103,7 @@ def check_same(name, parameter, value):
 
 
 @pytest.mark.filterwarnings("ignore:Kneser-Ney cannot estimate:UserWarning")
+@pytest.mark.filterwarnings("ignore:.*the held-out loss was still falling")
 @pytest.mark.parametrize("kind", [np.int8, np.uint8])
 @pytest.mark.parametrize(("name", "parameter"), list(numeric(numbers.Integral)))
 def test_a_whole_number_of_numpys(name, parameter, kind):
@@ -110,6 +111,7 @@ def test_a_whole_number_of_numpys(name, parameter, kind):
 
 
 @pytest.mark.filterwarnings("ignore:Kneser-Ney cannot estimate:UserWarning")
+@pytest.mark.filterwarnings("ignore:.*the held-out loss was still falling")
 @pytest.mark.parametrize("kind", [np.float16, np.float32])
 @pytest.mark.parametrize(("name", "parameter"), list(numeric(numbers.Real)))
 def test_a_float_of_numpys(name, parameter, kind):

@@ -85,3 +85,10 @@ def test_a_warning_is_shown_once_a_line():
         warn("so it is", UserWarning)
     assert len(caught) == 2
     assert {warning.filename for warning in caught} == {__file__}
+
+
+def test_a_fit_warns_once_of_all_its_orders():
+    with pytest.warns(UserWarning, match="of the 1-grams") as caught:
+        KneserNeyLM().fit(*windows(DOCUMENTS, 3))
+    (warning,) = caught
+    assert all(f"of the {k}-grams" in str(warning.message) for k in (1, 2, 3, 4))

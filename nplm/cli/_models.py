@@ -65,12 +65,11 @@ def vocabulary_of(lm: TextLM) -> Vocabulary:
 def write_model(lm: TextLM, path: Path, to: str | None) -> None:
     """Write a text model in one of `KINDS`."""
     kind = _kind_of(path) if to is None else to
-    if kind == "nplm":
-        nplm.save(lm, path)
-        return
     words = vocabulary_of(lm).words_.tolist()
     try:
-        if kind.startswith("vectors"):
+        if kind == "nplm":
+            nplm.save(lm, path)
+        elif kind.startswith("vectors"):
             features = features_of(lm.estimator_)
             if features is None:
                 name = type(lm.estimator_).__name__

@@ -261,7 +261,10 @@ def _check_parameters(estimator: Any) -> None:
     """Raise where an estimator has parameters that it cannot be fitted with."""
     if isinstance(estimator, FrozenEstimator):
         if not isinstance(estimator.estimator, (*OWN, *OTHERS)):
-            raise TypeError(f"{estimator.estimator!r:.80} is no estimator of nplm's")
+            raise TypeError(
+                f"nplm.save knows no {type(estimator.estimator).__name__}, which is "
+                "frozen here; nplm.formats may have a file for it."
+            )
         return
     estimator._validate_params()
     if isinstance(estimator, Pipeline):

@@ -39,8 +39,9 @@ class MixtureLM(_BaseComposition, LanguageModel):
 
     Parameters
     ----------
-    estimators : list of (str, language model)
-        Names and members, mixtures among them. `fit` fits a clone of each; a
+    estimators : list of (str, language model or "drop")
+        Names and members, mixtures among them; ``set_params(name="drop")`` leaves one
+        out, and its number of the `weights` given. `fit` fits a clone of each; a
         member wrapped in ``sklearn.frozen.FrozenEstimator`` is taken as it was
         fitted, on the same columns or on fewer (it then sees the nearest ones).
     weights : {"uniform", "learned", "context"} or array-like, default="uniform"
@@ -163,7 +164,7 @@ class MixtureLM(_BaseComposition, LanguageModel):
     def fit(
         self,
         X: ArrayLike,
-        y: ArrayLike,
+        y: ArrayLike | None = None,
         *,
         X_val: ArrayLike | None = None,
         y_val: ArrayLike | None = None,
@@ -193,8 +194,11 @@ class MixtureLM(_BaseComposition, LanguageModel):
             weights are to be learned and there are no held-out windows, or no
             member gives any of them a probability.
         """
-        names = self._check_estimators()
-        weights = self._check_weights(len(names))
+        weights = self._check_weights(self._check_estimators())
+        kept = [pair for pair in self.estimators if not _is_dropped(pair[1])]
+        names = [name for name, _ in kept]
+        if self.include_uniform:
+            names.append("uniform")
         n_given = self.n_words
         X, y = self._start_fit(X, y)
         if weights is None and X_val is None and y_val is None:
@@ -203,7 +207,7 @@ class MixtureLM(_BaseComposition, LanguageModel):
                 "and y_val to fit, or fixed weights to the mixture."
             )
         members = []
-        for name, estimator in self.estimators:
+        for name, estimator in kept:
             member = clone(estimator)
             if n_given is not None and _param(member, "n_words") is None:
                 member.set_params(n_words=n_given)
@@ -260,6 +264,7 @@ class MixtureLM(_BaseComposition, LanguageModel):
             tol=self.tol,
             prior=0.0 if self._contexts is None else BIN_PRIOR,
         )
+        fit.warn_unless_converged(type(self).__name__, self.max_iter, self.tol)
         self.n_iter_ = fit.n_iter
         return fit.weights[0] if self._contexts is None else fit.weights
 
@@ -277,6 +282,8 @@ class MixtureLM(_BaseComposition, LanguageModel):
                 f"estimators must be a list of (name, model) pairs, got "
                 f"{self.estimators!r}."
             )
+        if all(_is_dropped(model) for _, model in self.estimators):
+            raise ValueError('all estimators are "drop": keep at least one.')
         if self.include_uniform:
             names.append("uniform")
         self._validate_names(names)
@@ -285,11 +292,13 @@ class MixtureLM(_BaseComposition, LanguageModel):
     def _by_context(self) -> bool:
         return isinstance(self.weights, str) and self.weights == "context"
 
-    def _check_weights(self, n: int) -> NDArray[np.float64] | None:
-        """Return the weights of the `n` members, None where they are learned."""
+    def _check_weights(self, names: list[str]) -> NDArray[np.float64] | None:
+        """Return the weights of the members kept, None where they are learned."""
+        models = dict(self.estimators)
+        kept = np.array([not _is_dropped(models.get(name)) for name in names])
         if isinstance(self.weights, str):
             if self.weights == "uniform":
-                return np.full(n, 1 / n)
+                return np.full(kept.sum(), 1 / kept.sum())
             if self.weights in ("learned", "context"):
                 return None
             raise ValueError(
@@ -297,15 +306,21 @@ class MixtureLM(_BaseComposition, LanguageModel):
                 f"{self.weights!r}."
             )
         weights = np.asarray(self.weights, dtype=np.float64)
-        if weights.shape != (n,):
+        if weights.shape != (len(names),):
             raise ValueError(
-                f"weights must be one number for each of the {n} members, "
+                f"weights must be one number for each of the {len(names)} members, "
                 f"got an array of shape {weights.shape}."
             )
         if not (weights >= 0).all() or not np.isclose(weights.sum(), 1):
             raise ValueError(
                 f"weights must be 0 or more and sum to 1, got {weights.tolist()} "
                 f"(sum {weights.sum():g})."
+            )
+        weights = weights[kept]
+        if not weights.any():
+            raise ValueError(
+                f"weights={self.weights!r} give nothing to the members that are not "
+                '"drop".'
             )
         return weights / weights.sum()
 
@@ -376,6 +391,10 @@ class MixtureLM(_BaseComposition, LanguageModel):
         """Weights of each context, shape (n_samples, n_members)."""
         return np.atleast_2d(self.weights_)[self._rows(X)]
 
+    def _token_details(self, X: NDArray[np.int32]) -> dict[str, NDArray[Any]]:
+        weights = self._row_weights(X)
+        return {"weights": np.broadcast_to(weights, (len(X), weights.shape[1]))}
+
     def _nearest_of(self, member: Any, X: NDArray[np.int32]) -> NDArray[np.int32]:
         """Keep the columns that a member was fitted on."""
         return X[:, X.shape[1] - member.n_features_in_ :]
@@ -415,6 +434,10 @@ class MixtureLM(_BaseComposition, LanguageModel):
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "estimators_")
+
+
+def _is_dropped(member: Any) -> bool:
+    return isinstance(member, str) and member == "drop"
 
 
 def _param(estimator: Any, name: str) -> Any:

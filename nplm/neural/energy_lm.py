@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_consistent_length
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from nplm._base import all_or_nothing
-from nplm._checks import check_ids
+from nplm._checks import Whole, check_ids
 from nplm._fitted import Fitted
 from nplm.neural.epochs import Windows
 from nplm.neural.features import Features, Met
@@ -22,12 +21,15 @@ from nplm.neural.network import Parts
 from nplm.neural.network_lm import NetworkLM, view
 from nplm.neural.outputs.base import Output
 from nplm.neural.outputs.energy import Energy
+from nplm.neural.outputs.sampled import SampledEnergy
 from nplm.neural.parameters import Parameters
+from nplm.neural.shared_docs import documented
 from nplm.neural.solvers import State
 
 __all__ = ["EnergyLM"]
 
 
+@documented
 class EnergyLM(NetworkLM):
     """Energy-minimisation network of Bengio et al. (2003), section 5.1.
 
@@ -62,76 +64,20 @@ class EnergyLM(NetworkLM):
     target_weights : bool, default=False
         Whether each next word has a v of its own, "indexed by the identity of the
         target word": as many parameters as a `NeuralLM` has. False is one v for all.
-    n_distant : int, default=0
-        Words, nearest first, whose features are averaged into more inputs: each
-        average has learned weights by position (``P_``), which begin with half-lives
-        of 2, 8, 32, ... words. X then needs so many columns, and `order` must be set.
-        0 is the paper's network.
-    solver : {"sgd", "adam"}, default="sgd"
-        How parameters follow their gradients. "sgd" is the paper's stochastic gradient
-        ascent. "adam" is that of scikit-learn's networks (Kingma and Ba, 2015), with
-        weight decay apart from the gradient (Loshchilov and Hutter, 2019): at a large
-        `batch_size`, such as 512, try ``learning_rate_init=1e-3``.
-    learning_rate : {"invscaling", "linear", "constant"}, default="invscaling"
-        How the step falls. "invscaling" is the paper's: after t examples it is
-        ``learning_rate_init / (1 + learning_rate_decay t)``. "linear" has it fall in a
-        line from `learning_rate_init` to 0 at the end of `max_iter` epochs, the best
-        way for most networks where that many epochs are run: early stopping may end
-        the fit before, with a step that is not small yet. A fit with `warm_start`
-        begins with `learning_rate_init` again, while calls of ``partial_fit`` (an
-        epoch each) and trainers share one fall. "constant" does not fall.
+    [[n_distant]]
+    [[sampling]]
+    [[solver]]
     learning_rate_init : float, default=1e-2
         Step at the start: for "sgd" that of one example's gradient. The paper's 1e-3
         comes to about the same perplexity in several times the epochs.
-    learning_rate_decay : float, default=1e-8
-        r of the paper's schedule; only for "invscaling".
+    [[learning_rate_decay]]
     alpha : float, default=1e-4
         Weight decay on C, H, H_next and v, not on the biases d and b nor on P: each
         example ("adam": each update) takes ``step * alpha`` of every weight away.
-    beta_1, beta_2 : float, default=0.9, 0.999
-        Decay of the means of gradients and of their squares; only for "adam".
-    epsilon : float, default=1e-8
-        Added to the root of the mean square; only for "adam".
-    batch_size : int, default=32
-        Examples whose gradients make one update: summed, so that the step stays per
-        example ("adam": their mean). 1 is the paper's algorithm (section 3.2),
-        example by example.
-    max_iter : int, default=12
-        Epochs, passes over the training windows.
-    early_stopping : {"auto"} or bool, default="auto"
-        Stop when the held-out loss stops improving, and keep the weights of the
-        best epoch. "auto" does when `X_val` is given to `fit`; True without it
-        holds out the last `validation_fraction` of the windows; False trains
-        `max_iter` epochs and keeps the last weights.
-    validation_fraction : float, default=0.1
-        See `early_stopping`.
-    n_iter_no_change : int, default=3
-        Epochs without improvement before training stops early.
-    tol : float, default=1e-4
-        Improvement of the held-out loss, in nats a token, that counts.
-    shuffle : bool, default=True
-        Present the examples of each epoch in a new random order.
-    n_jobs : int or None, default=None
-        Threads of one fit or score; None is 1, -1 all cores.
-    parallel : {"rows", "async", "locked"}, default="rows"
-        What the threads of a fit share (section 3 of the paper). "rows": the
-        output units of each example; nothing races, and the larger the
-        `batch_size` the better. "async": the examples, each thread updating the
-        parameters at any time without a lock; faster at a small `batch_size`,
-        but no two fits are the same, for now and then part of an update is
-        lost. "locked": the same with a lock around updates, the paper's first
-        attempt, slow.
+    [[training]]
     precision : {"float32", "float64"}, default="float32"
         Type of the parameters and of the arithmetic.
-    warm_start : bool, default=False
-        Let `fit` go on from the weights of the previous fit.
-    random_state : int, RandomState instance or None, default=None
-        Seeds the initial weights and the order of examples. The same seed,
-        `n_jobs` and machine give the same bits, unless several threads train
-        with ``parallel="async"`` or "locked". What a fitted model says of a window
-        has the same bits for any `n_jobs`, alone or among other windows.
-    verbose : int, default=0
-        1 prints a line an epoch.
+    [[running]]
 
     Attributes
     ----------
@@ -158,15 +104,7 @@ class EnergyLM(NetworkLM):
         h(1 + nm)`` with `target_weights`; without `n_distant`.
     n_added_ : int
         Words that came by `add_words`.
-    n_iter_ : int
-        Epochs run since the weights were drawn: a `partial_fit` or a fit with
-        `warm_start` adds its own. Early stopping may keep an earlier one's weights.
-    n_seen_ : int
-        Examples seen, the t of the schedule.
-    history_ : dict of list
-        ``n_iter_`` entries, one an epoch: ``loss`` (mean negative log-likelihood
-        of each training example just before its update), ``val_loss`` (nan without
-        held-out data), both in nats a token, and ``seconds``.
+    [[progress]]
     order_, n_words_, classes_, n_features_in_
         The order in use, the vocabulary size, the word ids, the columns of X.
 
@@ -202,7 +140,7 @@ class EnergyLM(NetworkLM):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **NetworkLM._parameter_constraints,
-        "n_hidden": [Interval(Integral, 1, None, closed="left")],
+        "n_hidden": [Whole(1)],
         "target_weights": ["boolean"],
         "precision": [StrOptions({"float32", "float64"})],
     }
@@ -216,6 +154,11 @@ class EnergyLM(NetworkLM):
         embedding_dim: int = 30,
         target_weights: bool = False,
         n_distant: int = 0,
+        loss: str = "exact",
+        n_samples: int = 512,
+        proposal: str | ArrayLike = "unigram",
+        proposal_power: float = 1.0,
+        min_effective_samples: float = 0,
         solver: str = "sgd",
         learning_rate: str = "invscaling",
         learning_rate_init: float = 1e-2,
@@ -244,6 +187,11 @@ class EnergyLM(NetworkLM):
         self.embedding_dim = embedding_dim
         self.target_weights = target_weights
         self.n_distant = n_distant
+        self.loss = loss
+        self.n_samples = n_samples
+        self.proposal = proposal
+        self.proposal_power = proposal_power
+        self.min_effective_samples = min_effective_samples
         self.solver = solver
         self.learning_rate = learning_rate
         self.learning_rate_init = learning_rate_init
@@ -270,10 +218,15 @@ class EnergyLM(NetworkLM):
     _solver_state: State
 
     def _output(self) -> Output:
-        return Energy(target_weights=bool(self.target_weights))
+        own, estimate = bool(self.target_weights), self._estimate()
+        if estimate is None:
+            return Energy(target_weights=own)
+        return SampledEnergy(False, target_weights=own, estimate=estimate)
 
     def _features(self) -> Features:
-        return Met(int(self.embedding_dim))
+        # An exact update changes those of all words; another, those that it visits.
+        kind = Met if self.loss == "exact" else Features
+        return kind(int(self.embedding_dim))
 
     def _parts(self) -> Parts:
         parts = super()._parts()
@@ -282,7 +235,7 @@ class EnergyLM(NetworkLM):
     def _check_fit(
         self,
         X: ArrayLike,
-        y: ArrayLike,
+        y: ArrayLike | None,
         X_val: ArrayLike | None,
         y_val: ArrayLike | None,
         door: Door,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -42,6 +42,7 @@ class Features:
         of E, ``[C | b]``.
     """
 
+    learned: ClassVar[bool] = True  # whether anything follows their gradients
     m: int
     start: NDArray[Any] | None = None
     tied: bool = False
@@ -121,6 +122,8 @@ class Met(Features):
 @dataclass(frozen=True, eq=False)
 class Fixed(Features):
     """Those that are given, which training leaves as they are."""
+
+    learned: ClassVar[bool] = False
 
     @property
     def visited(self) -> tuple[str, ...]:
@@ -224,7 +227,7 @@ def _parts_of(matrix: csr_array) -> tuple[NDArray[Any], NDArray[Any], NDArray[An
 def checked_embeddings(values: ArrayLike, n_words: int, m: int) -> NDArray[Any]:
     """Give a start of the features, or raise."""
     try:
-        start = np.asarray(values, dtype=np.float64)
+        start = np.asarray(_real(values), dtype=np.float64)
     except ValueError as error:
         raise ValueError(
             f"embeddings must be numbers, a row a word ({error})."
@@ -248,10 +251,17 @@ def checked_embeddings(values: ArrayLike, n_words: int, m: int) -> NDArray[Any]:
     return start
 
 
+def _real(values: Any) -> Any:
+    """Give the values, unless NumPy would drop imaginary parts of theirs."""
+    if np.iscomplexobj(values):
+        raise ValueError("complex numbers were given")
+    return values
+
+
 def checked_parts(values: Any, n_words: int) -> csr_array:
     """Give what words are made of, or raise."""
     try:
-        matrix = csr_array(values, dtype=np.float64)
+        matrix = csr_array(_real(values), dtype=np.float64)
         # Of arrays that were put together by hand nothing is known.
         matrix.check_format(full_check=True)
     except (TypeError, ValueError) as error:

@@ -12,9 +12,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from nplm._base import unchanged_by_errors
+from nplm._warnings import warn
 from nplm.neural.epochs import Epochs, Windows
 from nplm.neural.network import Network
 from nplm.neural.sharded import ShardedNetwork, rows_of
@@ -60,7 +62,7 @@ class Door:
 def fit(
     lm: Any,
     X: ArrayLike,
-    y: ArrayLike,
+    y: ArrayLike | None,
     X_val: ArrayLike | None,
     y_val: ArrayLike | None,
     door: Door,
@@ -81,7 +83,7 @@ def fit(
 def begin(
     lm: Any,
     X: ArrayLike,
-    y: ArrayLike,
+    y: ArrayLike | None,
     X_val: ArrayLike | None,
     y_val: ArrayLike | None,
     door: Door,
@@ -146,7 +148,7 @@ def _network(lm: Any, windows: Windows, door: Door) -> Network:
     if go_on:
         output = parts.output.go_on(lm._made_of.output)
     else:
-        output = parts.output.learn(lm.n_words_, windows.y)
+        output = parts.output.learn(lm.n_words_, windows.X, windows.y)
     parts = parts._replace(output=output)
     rows = slice(None)
     if not isinstance(door.processes, Alone):
@@ -210,6 +212,13 @@ def _train(
             job, lm._rng, processes, checkpoint=saves,
             progress=door.progress if processes.rank == 0 else None,
         )  # fmt: skip
+    ran_out = interrupt is None and not door.partial and job.held_out.stale == 0
+    if asked.early_stopping is True and ran_out and processes.rank == 0:
+        warn(
+            f"{type(lm).__name__}: the held-out loss was still falling at "
+            f"max_iter={asked.max_iter}; raise it.",
+            ConvergenceWarning,
+        )
     return interrupt, history
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -24,6 +24,7 @@ SCALE = 0.1  # deviation of what is drawn
 class Concatenation:
     """The paper's x: the features of the window's words, nearest first."""
 
+    learned: ClassVar[bool] = False  # whether it has parameters, beside the features
     n_window: int  # n - 1
     n_features: int  # m
 
@@ -64,6 +65,7 @@ class DistantAverages(Concatenation):
     begin with a half-life each.
     """
 
+    learned: ClassVar[bool] = True
     n_distant: int
 
     @property
@@ -106,6 +108,7 @@ class MixedSenses:
     responsibilities (section 5.2, item 6).
     """
 
+    learned: ClassVar[bool] = True
     words: Concatenation  # what they are added to
     n_senses: int
     n_frequent: int = N_FREQUENT

@@ -17,7 +17,7 @@ from nplm.neural.dropout import NONE, Dropout
 from nplm.neural.features import Features
 from nplm.neural.hidden import NoHidden, Tanh
 from nplm.neural.inputs import Concatenation, DistantAverages, MixedSenses
-from nplm.neural.outputs.base import Output
+from nplm.neural.outputs.base import Output, Workspace
 from nplm.neural.parameters import Parameters
 from nplm.neural.solvers import SGD, Schedule, Solver, State
 from nplm.neural.tiers import kernel_tier
@@ -384,6 +384,7 @@ class Network:
             tier, scratch, batch_size=batch_size, scoring=scoring,
             n_context=inputs.n_context, n_inputs=inputs.n_inputs,
             n_hidden=hidden.n_activations,
+            learns_inputs=features.learned or inputs.learned,
         )  # fmt: skip
         steps = None
         if not scoring:
@@ -396,10 +397,10 @@ class Network:
             if scoring
             else features.kernel(tier, trained, scratch, most)
         )
-        outputs = output.kernels(
+        outputs = output.kernels(Workspace(
             tier, scratch, at, table, trained, self.output_state, first=self.first,
             n_members=n_members, worker=worker, n_workers=n_workers, solver=steps,
-        )  # fmt: skip
+        ))  # fmt: skip
         dropout = NONE if scoring else self.dropout
         masks = dropout.masks(scratch, self.clock, worker)
         below = (

@@ -13,7 +13,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from nplm._base import LanguageModel, plain
+from nplm._base import LanguageModel
+from nplm._checks import Whole, plain
 from nplm._fitted import Fitted
 from nplm.neural.dropout import NONE, Dropout
 from nplm.neural.epochs import Windows
@@ -21,12 +22,19 @@ from nplm.neural.features import Features
 from nplm.neural.fit import ENDED, Door, epochs_before, fit, goes_on
 from nplm.neural.network import Network, Parts
 from nplm.neural.outputs.base import Output
+from nplm.neural.outputs.estimates import (
+    Estimate,
+    Importance,
+    NoiseContrastive,
+    Proposal,
+)
 from nplm.neural.parameters import Parameters
 from nplm.neural.saved import UNMADE, fitted_network, restore_network
 from nplm.neural.solvers import SGD, Adam, Schedule, Solver, State
 from nplm.neural.tiers import kernel_tier
 from nplm.neural.trainer import Trainer
 from nplm.parallel.threads import Threads, blas_threads, n_threads
+from nplm.training.checkpoint import fingerprint
 from nplm.training.loop import OnProgress
 
 __all__ = ["NetworkLM", "view"]
@@ -60,6 +68,11 @@ class NetworkLM(LanguageModel):
     n_hidden: int
     embedding_dim: int
     n_distant: int
+    loss: str
+    n_samples: int
+    proposal: str | ArrayLike
+    proposal_power: float
+    min_effective_samples: float
     solver: str
     learning_rate: str
     epsilon: float
@@ -78,9 +91,14 @@ class NetworkLM(LanguageModel):
     _n_outputs: int | None = None
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_hidden": [Interval(Integral, 0, None, closed="left")],
-        "embedding_dim": [Interval(Integral, 1, None, closed="left")],
-        "n_distant": [Interval(Integral, 0, None, closed="left")],
+        "n_hidden": [Whole(0)],
+        "embedding_dim": [Whole(1)],
+        "n_distant": [Whole(0)],
+        "loss": [StrOptions({"exact", "importance", "nce"})],
+        "n_samples": [Whole(1)],
+        "proposal": [StrOptions({"unigram"}), "array-like"],
+        "proposal_power": [Interval(Real, 0, 1, closed="both")],
+        "min_effective_samples": [Interval(Real, 0, None, closed="left")],
         "solver": [StrOptions({"sgd", "adam"})],
         "learning_rate": [StrOptions({"invscaling", "linear", "constant"})],
         "learning_rate_init": [Interval(Real, 0, None, closed="neither")],
@@ -89,11 +107,11 @@ class NetworkLM(LanguageModel):
         "beta_1": [Interval(Real, 0, 1, closed="left")],
         "beta_2": [Interval(Real, 0, 1, closed="left")],
         "epsilon": [Interval(Real, 0, None, closed="neither")],
-        "batch_size": [Interval(Integral, 1, None, closed="left")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "batch_size": [Whole(1)],
+        "max_iter": [Whole(1)],
         "early_stopping": ["boolean", StrOptions({"auto"})],
         "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
-        "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
+        "n_iter_no_change": [Whole(1)],
         "tol": [Interval(Real, 0, None, closed="left")],
         "shuffle": ["boolean"],
         "n_jobs": [Integral, None],
@@ -109,7 +127,7 @@ class NetworkLM(LanguageModel):
     def fit(
         self,
         X: ArrayLike,
-        y: ArrayLike,
+        y: ArrayLike | None = None,
         *,
         X_val: ArrayLike | None = None,
         y_val: ArrayLike | None = None,
@@ -161,7 +179,7 @@ class NetworkLM(LanguageModel):
     def _check_fit(
         self,
         X: ArrayLike,
-        y: ArrayLike,
+        y: ArrayLike | None,
         X_val: ArrayLike | None,
         y_val: ArrayLike | None,
         door: Door,
@@ -181,6 +199,8 @@ class NetworkLM(LanguageModel):
                 f"has fewer columns (n_features={self.n_features_in_}); make wider "
                 f"windows (n_context={self._n_distant}) or lower n_distant."
             )
+        if self.loss != "exact":
+            self._proposal().check(self.n_words_)
         held_out = self._check_held_out(X_val, y_val)
         if held_out is None and self.early_stopping is True and not door.partial:
             n_val = max(1, round(plain(self.validation_fraction) * len(y)))
@@ -209,6 +229,9 @@ class NetworkLM(LanguageModel):
             parameters["epochs of the schedule"] = plain(self.max_iter)
         if isinstance(self.random_state, np.random.RandomState):
             del parameters["random_state"]
+        if not isinstance(self.proposal, str):
+            given: dict[str, Any] = {"proposal": np.asarray(self.proposal, np.float64)}
+            parameters |= fingerprint({}, given)
         return parameters
 
     def partial_fit(self, X: ArrayLike, y: ArrayLike) -> Self:
@@ -333,6 +356,20 @@ class NetworkLM(LanguageModel):
         """Give the kind of output that the parameters ask for."""
         raise NotImplementedError
 
+    def _proposal(self) -> Proposal:
+        weights = None if isinstance(self.proposal, str) else self.proposal
+        return Proposal(weights, plain(self.proposal_power))
+
+    def _estimate(self) -> Estimate | None:
+        """Give what training on sampled words estimates, or None."""
+        n_samples = plain(self.n_samples)
+        if self.loss == "importance":
+            least = plain(self.min_effective_samples)
+            return Importance(n_samples, self._proposal(), least)
+        if self.loss == "nce":
+            return NoiseContrastive(n_samples, self._proposal())
+        return None
+
     def _features(self) -> Features:
         """Give the kind of features that the parameters ask for, of words checked."""
         return Features(int(self.embedding_dim))
@@ -385,10 +422,10 @@ class NetworkLM(LanguageModel):
             array[...] = kept[rows] if name.endswith("_E") else kept
         return parameters, fresh
 
-    def _network(self, parts: Parts | None = None) -> Network:
+    def _network(self) -> Network:
         """Hand the fitted parameters to the kernels, to score."""
         return Network(
-            parts or self._made_of, self._parameters,
+            self._made_of, self._parameters,
             precision=self._precision(), threads=self._threads(), state={},
         )  # fmt: skip
 
@@ -419,16 +456,65 @@ class NetworkLM(LanguageModel):
         with blas_threads(1):
             return self._network().predict_proba(X, logarithm=True)
 
+    def log_prob(
+        self, X: ArrayLike, y: ArrayLike | None = None, *, normalize: bool = True
+    ) -> NDArray[np.float64]:
+        """Log-probability of each next word given its context.
+
+        Computed block by block: memory does not grow with
+        ``n_samples * n_words_``.
+
+        Parameters
+        ----------
+        X : array-like of int, shape (n_samples, n_context)
+            Contexts, the nearest word in the last column.
+        y : array-like of int, shape (n_samples,)
+            Next words.
+        normalize : bool, default=True
+            False takes the scores as they are for logarithms of probabilities, in a
+            time that does not grow with the vocabulary. Only of a model trained with
+            ``loss="nce"``, whose scores come near to that: they are
+            ``normalizers(X)`` above the logarithms of the probabilities.
+
+        Returns
+        -------
+        log_prob : ndarray of float64, shape (n_samples,)
+            Natural logarithms.
+
+        Raises
+        ------
+        ValueError
+            If ``normalize=False`` and the model was trained with another loss, whose
+            scores know no normaliser.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from nplm import NeuralLM, windows
+        >>> X, y = windows(np.tile([0, 1, 2, 3], 50), 2)
+        >>> lm = NeuralLM(n_words=4, n_hidden=8, embedding_dim=2, max_iter=50,
+        ...               learning_rate_init=0.05, loss="nce", random_state=0).fit(X, y)
+        >>> scores = lm.log_prob(X, y, normalize=False)
+        >>> normalized = scores - lm.normalizers(X)
+        >>> bool(np.allclose(normalized, lm.log_prob(X, y), atol=1e-5))
+        True
+        """
+        if normalize:
+            return super().log_prob(X, y)
+        X, y = self._check_Xy(X, y)
+        if not self._made_of.output.normalizes:
+            raise ValueError(
+                "normalize=False takes scores for log-probabilities, and this model "
+                "was not trained to make them so: fit it with loss='nce', or let "
+                "normalize=True."
+            )
+        return self._candidate_log_prob(X, y[:, None], normalize=False)[:, 0]
+
     def _log_prob(
         self, X: NDArray[np.int32], y: NDArray[np.int32]
     ) -> NDArray[np.float64]:
-        return self._scored(self._made_of, X, y)
-
-    def _scored(
-        self, parts: Parts, X: NDArray[np.int32], y: NDArray[np.int32]
-    ) -> NDArray[np.float64]:
         with blas_threads(1):
-            return self._network(parts).log_prob(X, y)
+            return self._network().log_prob(X, y)
 
     def normalizers(self, X: ArrayLike) -> NDArray[np.float64]:
         """Natural logarithm of what the scores of all words sum to, exponentiated.
@@ -465,7 +551,7 @@ class NetworkLM(LanguageModel):
     def _made_with(self) -> dict[str, Any]:
         """Give the parameters that make the fitted network, whatever they are now."""
         made = {k: v for k, v in self._shape().items() if k not in UNMADE}
-        return made | {"order": self.order_}
+        return made | {"order": self.order_} | self._made_of.output.made_with()
 
     def _fitted(self) -> dict[str, Any]:
         return super()._fitted() | fitted_network(self)

@@ -10,7 +10,6 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from nplm._checks import plain
 from nplm.neural.dropout import Dropout
 from nplm.neural.epochs import Windows
 from nplm.neural.features import (
@@ -26,20 +25,17 @@ from nplm.neural.network import Parts
 from nplm.neural.network_lm import NetworkLM, view
 from nplm.neural.outputs.base import Output
 from nplm.neural.outputs.classes import Classes
-from nplm.neural.outputs.sampled import (
-    Importance,
-    NoiseContrastive,
-    Proposal,
-    Unnormalised,
-)
+from nplm.neural.outputs.sampled import SampledSoftmax
 from nplm.neural.outputs.softmax import Softmax, TiedSoftmax
 from nplm.neural.outputs.tree import Tree
 from nplm.neural.paper import settings_of
+from nplm.neural.shared_docs import documented
 from nplm.training.checkpoint import fingerprint
 
 __all__ = ["NeuralLM"]
 
 
+@documented
 class NeuralLM(NetworkLM):
     """Feed-forward neural language model of Bengio et al. (2003), section 2.
 
@@ -94,11 +90,7 @@ class NeuralLM(NetworkLM):
         features of the window's other words. The first 2,000 words, which a
         `Vocabulary` has the most frequent, have their own, and the others share some.
         1 is the paper's network.
-    n_distant : int, default=0
-        Words, nearest first, whose features are averaged into more inputs: each
-        average has learned weights by position (``P_``), which begin with half-lives
-        of 2, 8, 32, ... words. X then needs so many columns, and `order` must be set.
-        0 is the paper's network.
+    [[n_distant]]
     output : {"softmax", "classes", "tree"}, default="softmax"
         How probabilities are made (section 5.2). "softmax" is equation (1): to train or
         score a word takes the rows of all. "classes" multiplies P(class | context) by
@@ -111,55 +103,22 @@ class NeuralLM(NetworkLM):
         For "classes": the class of each word, or a fitted `WordClasses` (for a grid
         search or a `TextLM`, which clone it, its ``labels_``); numbers that no word has
         are skipped. By default about ``sqrt(|V|)`` classes with the same share of the
-        tokens of `y` each, by falling frequency: found at once, but alike in a class
+        tokens of ``y`` each, by falling frequency: found at once, but alike in a class
         is then how frequent its words are and no more.
-    word_tree : array-like of int, shape (n_words - 1, 2), optional
+    word_tree : array-like of int, shape (n_words - 1, 2), or "huffman", optional
         For "tree": a row an inner node, with its two children: a word, or `n_words`
-        plus the row of another node. `nplm.word_tree` makes one from classes, and
-        scikit-learn's clusterings from anything (``children_``). By default the Huffman
-        tree of the words' frequencies in `y`, which visits the fewest nodes.
-    loss : {"exact", "importance", "nce"}, default="exact"
-        What training follows. "exact" is the paper's log-likelihood, of all words.
-        "importance" estimates its gradient from `n_samples` drawn words, which all
-        examples of a mini-batch share (section 5.1; Bengio and Senecal, 2003): many
-        times as fast where the vocabulary is large. "nce", noise-contrastive
-        estimation (Mnih and Teh, 2012), learns to tell next words from drawn ones;
-        scores then come to be log-probabilities by themselves, and
-        ``log_prob(X, y, normalize=False)`` need not look at other words. All are the
-        same network: its probabilities are the softmax's, and held-out losses exact.
-    n_samples : int, default=512
-        Words that are drawn for each mini-batch, none of them twice, or all words
-        where there are no more; the noise words of an example for "nce". Not for
-        "exact".
-    proposal : {"unigram"} or array-like of float, shape (n_words,), default="unigram"
-        What words are drawn from: how often each is a next word, plus one; or a
-        positive number for each word, in proportion.
-    proposal_power : float, default=1
-        Power that `proposal` is raised to: 0 is uniform, and below 1 rare words are
-        drawn more often than they occur.
-    min_effective_samples : float, default=0
-        Of "importance": where the effective sample size is less, in the mean over
-        some mini-batches, `n_samples` is doubled, up to 16 times. 0 leaves it as
-        it is. ``history_`` tells both. Each `fit` and `partial_fit` begins
-        with `n_samples` again, and with the unigrams of its own `y`.
-    solver : {"sgd", "adam"}, default="sgd"
-        How parameters follow their gradients. "sgd" is the paper's stochastic gradient
-        ascent. "adam" is that of scikit-learn's networks (Kingma and Ba, 2015), with
-        weight decay apart from the gradient (Loshchilov and Hutter, 2019): at a large
-        `batch_size`, such as 512, try ``learning_rate_init=1e-3``.
-    learning_rate : {"invscaling", "linear", "constant"}, default="invscaling"
-        How the step falls. "invscaling" is the paper's: after t examples it is
-        ``learning_rate_init / (1 + learning_rate_decay t)``. "linear" has it fall in a
-        line from `learning_rate_init` to 0 at the end of `max_iter` epochs, the best
-        way for most networks where that many epochs are run: early stopping may end
-        the fit before, with a step that is not small yet. A fit with `warm_start`
-        begins with `learning_rate_init` again, while calls of ``partial_fit`` (an
-        epoch each) and trainers share one fall. "constant" does not fall.
+        plus the row of another node. `nplm.word_tree` makes one from classes, the best
+        if they are there, and scikit-learn's clusterings from anything (``children_``).
+        By default words that come after the same words are near each other: their
+        principal components are cut in two again and again, which takes seconds.
+        "huffman" is the tree of the words' frequencies in ``y``, which visits the
+        fewest nodes, but has words together that have nothing in common.
+    [[sampling]]
+    [[solver]]
     learning_rate_init : float, default=4e-3
         Step at the start: for "sgd" that of one example's gradient. The paper's 1e-3
         comes to about the same perplexity in several times the epochs.
-    learning_rate_decay : float, default=1e-8
-        r of the paper's schedule; only for "invscaling".
+    [[learning_rate_decay]]
     alpha : float, default=1e-4
         Weight decay on C, H, U and W (and on R, G, S, Q and what words have alone), not
         on the biases d and b nor on P: each example ("adam": each update) takes
@@ -170,54 +129,14 @@ class NeuralLM(NetworkLM):
         hidden units, and with `tied` of what R projects them to; or a share for each,
         such as ``(0.2, 0.5, 0.35)``. A large network then learns by heart less of what
         it sees. Scores look at all numbers.
-    beta_1, beta_2 : float, default=0.9, 0.999
-        Decay of the means of gradients and of their squares; only for "adam".
-    epsilon : float, default=1e-8
-        Added to the root of the mean square; only for "adam".
-    batch_size : int, default=32
-        Examples whose gradients make one update: summed, so that the step stays per
-        example ("adam": their mean). 1 is the paper's algorithm (section 3.2),
-        example by example.
-    max_iter : int, default=12
-        Epochs, passes over the training windows.
-    early_stopping : {"auto"} or bool, default="auto"
-        Stop when the held-out loss stops improving, and keep the weights of the
-        best epoch. "auto" does when ``X_val`` is given to `fit`; True without it
-        holds out the last `validation_fraction` of the windows; False trains
-        `max_iter` epochs and keeps the last weights.
-    validation_fraction : float, default=0.1
-        See `early_stopping`.
-    n_iter_no_change : int, default=3
-        Epochs without improvement before training stops early.
-    tol : float, default=1e-4
-        Improvement of the held-out loss, in nats a token, that counts.
-    shuffle : bool, default=True
-        Present the examples of each epoch in a new random order.
-    n_jobs : int or None, default=None
-        Threads of one fit or score; None is 1, -1 all cores.
-    parallel : {"rows", "async", "locked"}, default="rows"
-        What the threads of a fit share (section 3 of the paper). "rows": the
-        output units of each example; nothing races, and the larger the
-        `batch_size` the better. "async": the examples, each thread updating the
-        parameters at any time without a lock; faster at a small `batch_size`,
-        but no two fits are the same, for now and then part of an update is
-        lost. "locked": the same with a lock around updates, the paper's first
-        attempt, slow.
+    [[training]]
     precision : {"float32", "float64", "bfloat16"}, default="float32"
         Type of the parameters and of the arithmetic. "bfloat16" rounds what the
         output units multiply, in training and in scoring, to 8 bits of precision;
         parameters and sums stay in float32. It is twice as fast or more where
         the processor multiplies bfloat16 (AMX, AVX512_BF16) and refused where
         it does not. A fitted model may change between it and "float32".
-    warm_start : bool, default=False
-        Let `fit` go on from the weights of the previous fit.
-    random_state : int, RandomState instance or None, default=None
-        Seeds the initial weights and the order of examples. The same seed,
-        `n_jobs` and machine give the same bits, unless several threads train
-        with ``parallel="async"`` or "locked". What a fitted model says of a window
-        has the same bits for any `n_jobs`, alone or among other windows.
-    verbose : int, default=0
-        1 prints a line an epoch.
+    [[running]]
 
     Attributes
     ----------
@@ -255,20 +174,7 @@ class NeuralLM(NetworkLM):
     n_parameters_ : int
         Free parameters: ``|V|(1 + nm + h) + h(1 + (n-1)m)`` with direct
         connections and without `n_distant` and `n_senses`.
-    n_iter_ : int
-        Epochs run since the weights were drawn: a `partial_fit` or a fit with
-        `warm_start` adds its own. Early stopping may keep an earlier one's weights.
-    n_seen_ : int
-        Examples seen, the t of the schedule.
-    history_ : dict of list
-        ``n_iter_`` entries, one an epoch: ``loss`` (mean negative log-likelihood
-        of each training example just before its update), ``val_loss`` (nan without
-        held-out data), both in nats a token, and ``seconds``. The probabilities of
-        ``loss`` are those with what `dropout` leaves; of "importance", their estimates
-        from the drawn words, which tend to be too large; of "nce", not normalised.
-        ``val_loss`` is always exact. Of
-        "importance" also ``n_samples`` and ``effective_samples``, as they are at the
-        end of the epoch.
+    [[progress]]
     order_, n_words_, classes_, n_features_in_
         The order in use, the vocabulary size, the word ids, the columns of X.
 
@@ -322,12 +228,7 @@ class NeuralLM(NetworkLM):
         "word_features": ["array-like", "sparse matrix", None],
         "output": [StrOptions({"softmax", "classes", "tree"})],
         "word_classes": ["array-like", HasMethods("transform"), None],
-        "word_tree": ["array-like", None],
-        "loss": [StrOptions({"exact", "importance", "nce"})],
-        "n_samples": [Interval(Integral, 1, None, closed="left")],
-        "proposal": [StrOptions({"unigram"}), "array-like"],
-        "proposal_power": [Interval(Real, 0, 1, closed="both")],
-        "min_effective_samples": [Interval(Real, 0, None, closed="left")],
+        "word_tree": ["array-like", StrOptions({"huffman"}), None],
     }
 
     def __init__(
@@ -346,7 +247,7 @@ class NeuralLM(NetworkLM):
         n_distant: int = 0,
         output: str = "softmax",
         word_classes: Any = None,
-        word_tree: ArrayLike | None = None,
+        word_tree: ArrayLike | str | None = None,
         loss: str = "exact",
         n_samples: int = 512,
         proposal: str | ArrayLike = "unigram",
@@ -454,17 +355,10 @@ class NeuralLM(NetworkLM):
         """
         return cls(**(settings_of(name) | changes))
 
-    def _proposal(self) -> Proposal:
-        weights = None if isinstance(self.proposal, str) else self.proposal
-        return Proposal(weights, plain(self.proposal_power))
-
     def _output(self) -> Output:
-        direct, n_samples = bool(self.direct), plain(self.n_samples)
-        if self.loss == "importance":
-            least = plain(self.min_effective_samples)
-            return Importance(direct, n_samples, self._proposal(), least)
-        if self.loss == "nce":
-            return NoiseContrastive(direct, n_samples, self._proposal())
+        direct, estimate = bool(self.direct), self._estimate()
+        if estimate is not None:
+            return SampledSoftmax(direct, estimate=estimate)
         if self.output == "classes":
             return Classes(direct, self.word_classes)
         if self.output == "tree":
@@ -538,66 +432,7 @@ class NeuralLM(NetworkLM):
     def _check_fit(self, *args: Any) -> Windows:
         windows = super()._check_fit(*args)
         self._features()  # raises where they are none of these words
-        if self.loss != "exact":
-            self._proposal().check(self.n_words_)
         return windows
-
-    def log_prob(
-        self, X: ArrayLike, y: ArrayLike, *, normalize: bool = True
-    ) -> NDArray[np.float64]:
-        """Log-probability of each next word given its context.
-
-        Computed block by block: memory does not grow with
-        ``n_samples * n_words_``.
-
-        Parameters
-        ----------
-        X : array-like of int, shape (n_samples, n_context)
-            Contexts, the nearest word in the last column.
-        y : array-like of int, shape (n_samples,)
-            Next words.
-        normalize : bool, default=True
-            False takes the scores as they are for logarithms of probabilities, in a
-            time that does not grow with the vocabulary. Only of a model trained with
-            ``loss="nce"``, whose scores come near to that: they are
-            ``normalizers(X)`` above the logarithms of the probabilities.
-
-        Returns
-        -------
-        log_prob : ndarray of float64, shape (n_samples,)
-            Natural logarithms.
-
-        Raises
-        ------
-        ValueError
-            If ``normalize=False`` and the model was trained with another loss, whose
-            scores know no normaliser.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from nplm import NeuralLM, windows
-        >>> X, y = windows(np.tile([0, 1, 2, 3], 50), 2)
-        >>> lm = NeuralLM(n_words=4, n_hidden=8, embedding_dim=2, max_iter=50,
-        ...               learning_rate_init=0.05, loss="nce", random_state=0).fit(X, y)
-        >>> scores = lm.log_prob(X, y, normalize=False)
-        >>> normalized = scores - lm.normalizers(X)
-        >>> bool(np.allclose(normalized, lm.log_prob(X, y), atol=1e-5))
-        True
-        """
-        if normalize:
-            return super().log_prob(X, y)
-        X, y = self._check_Xy(X, y)
-        made_of = self._made_of
-        if not isinstance(made_of.output, NoiseContrastive):
-            raise ValueError(
-                "normalize=False takes scores for log-probabilities, and this model "
-                "was not trained to make them so: fit it with loss='nce', or let "
-                "normalize=True."
-            )
-        return self._scored(
-            made_of._replace(output=Unnormalised(made_of.output.direct)), X, y
-        )
 
     def _shape(self) -> dict[str, Any]:
         parameters = self._parameters
@@ -628,11 +463,7 @@ class NeuralLM(NetworkLM):
             )
 
     def _made_with(self) -> dict[str, Any]:
-        return (
-            super()._made_with()
-            | self._made_of.output.made_with()
-            | (self._made_of.features.made_with())
-        )
+        return super()._made_with() | self._made_of.features.made_with()
 
     def _fingerprint(self) -> dict[str, Any]:
         given: dict[str, Any] = {"embeddings": None, "word_features": None}
@@ -645,10 +476,8 @@ class NeuralLM(NetworkLM):
         if self.word_classes is not None:
             labels = getattr(self.word_classes, "labels_", self.word_classes)
             given["word_classes"] = np.asarray(labels)
-        if self.word_tree is not None:
+        if self.word_tree is not None and not isinstance(self.word_tree, str):
             given["word_tree"] = np.asarray(self.word_tree)
-        if not isinstance(self.proposal, str):
-            given["proposal"] = np.asarray(self.proposal, np.float64)
         return super()._fingerprint() | fingerprint({}, given)
 
     @property

@@ -17,6 +17,8 @@ __all__ = ["UNMADE", "fitted_network", "restore_network"]
 
 # Of the parameters that may not change while training goes on, those that arrays tell.
 UNMADE = ("n_words", "precision")
+# In the place of the windows of a fit.
+A_WINDOW = np.zeros((1, 1), np.int32)
 # A state that an Adam of any settings keeps.
 MOMENTS = Adam(Schedule(0.0, 0.0, 0.0), 0.0, 0.0, 1.0)
 
@@ -116,18 +118,19 @@ def _parts_again(lm: Any, made_with: dict[str, Any], arrays: dict[str, Any]) -> 
     if len(H) != twin.n_hidden or getattr(C, "shape", None) != (lm.n_words_, m):
         raise ValueError("its arrays are not as large as its parameters say")
     parts: Parts = twin._parts()
-    output = parts.output.learn(lm.n_words_, np.zeros(1, np.int32))
+    output = parts.output.learn(lm.n_words_, A_WINDOW, A_WINDOW[0])
     parts = parts._replace(output=output)
     n_parts = getattr(getattr(parts.features, "matrix", None), "shape", (0, 0))[1]
-    senses = isinstance(parts.inputs, MixedSenses)
-    n_senses = parts.inputs.shape(lm.n_words_) if senses else (0, 0)
+    of_senses = (0, 0)
+    if isinstance(parts.inputs, MixedSenses):
+        of_senses = parts.inputs.shape(lm.n_words_)
     if (
         H.shape[1] != parts.inputs.n_inputs
         or len(arrays["E"]) != parts.n_rows(lm.n_words_)
         or len(arrays.get("G", ())) != n_parts
         or parts.inputs.n_context > lm.n_features_in_
         or getattr(arrays.get("P"), "shape", (0,))[-1] != twin.n_distant
-        or getattr(arrays.get("S"), "shape", (0, 0)) != n_senses
+        or getattr(arrays.get("S"), "shape", (0, 0)) != of_senses
     ):
         raise ValueError("its arrays are not as large as its parameters say")
     return parts

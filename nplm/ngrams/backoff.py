@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from threading import RLock
 from typing import Self
 
@@ -107,7 +108,7 @@ class BackoffTree(WeightedTree):
         -------
         prob : ndarray of float64, shape (n_samples,)
         """
-        table = self._table(len(y)) if X.shape[1] == self.order - 1 else None
+        table = self.table_for(len(y)) if X.shape[1] == self.order - 1 else None
         if table is not None:
             return table.next_word_prob(X, y)
         out = np.empty(len(y))
@@ -205,7 +206,7 @@ class BackoffTree(WeightedTree):
         """
         self.__dict__["_hashed"] = HashedNgrams(self, slots, slot_start)
 
-    def _table(self, n_samples: int) -> HashedNgrams | None:
+    def table_for(self, n_samples: int) -> HashedNgrams | None:
         """Return the hash table, once as long has been spent without as it takes.
 
         So a stream of small calls comes to have one too, and a call takes at most
@@ -260,6 +261,16 @@ class BackoffTree(WeightedTree):
             made,
         )
         return made
+
+    @cached_property
+    def is_closed(self) -> bool:
+        """Whether each context c w is an n-gram w after a context c of the tree.
+
+        Then all that follows a text depends on the longest context that ends it. The
+        first words of one long stream make contexts that are no n-grams; so may cuts.
+        """
+        n_made = np.count_nonzero(self.contexts_made() >= 0)
+        return bool(n_made == len(self.context_word) - 1)
 
     def pruned(self, keep: NDArray[np.bool_]) -> Self:
         """Drop n-grams, and contexts that then lead nowhere.

@@ -13,6 +13,7 @@ from nplm._fitted import Fitted
 from nplm.ngrams.backoff import BackoffTree
 from nplm.ngrams.pruning import pruned_by_entropy
 from nplm.ngrams.soundness import arrays_of, restored_tree, sums_to_one
+from nplm.ngrams.walker import NgramWalker
 
 __all__ = ["BackoffModel"]
 
@@ -106,6 +107,29 @@ class BackoffModel(LanguageModel):
         prob = self.tree_.words_prob(X, candidates)
         with np.errstate(divide="ignore"):
             return np.log(prob, out=prob)
+
+    def _walker(
+        self,
+        boundary: int,
+        ids: dict[Any, int] | None,
+        unknown: int,
+        *,
+        at_least: int | None = None,
+    ) -> NgramWalker | None:
+        """Return what looks words up one by one, where there can be a hash table.
+
+        With `at_least`, of a number of windows, where there is one or it is time to
+        make it.
+        """
+        tree = self.tree_
+        if not tree.is_hashable or (
+            at_least is not None and tree.table_for(at_least) is None
+        ):
+            return None
+        return NgramWalker(
+            tree.hashed.table, tree.order - 1, boundary, ids, self.n_words_, unknown,
+            tree.is_closed,
+        )  # fmt: skip
 
     def _words_mass(self, words: NDArray[np.int32]) -> WordsMass:
         return TreeMass(self, words)

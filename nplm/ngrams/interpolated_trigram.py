@@ -111,7 +111,7 @@ class InterpolatedTrigram(CheapWords, LanguageModel):
     def fit(
         self,
         X: ArrayLike,
-        y: ArrayLike,
+        y: ArrayLike | None = None,
         *,
         X_val: ArrayLike | None = None,
         y_val: ArrayLike | None = None,
@@ -159,6 +159,7 @@ class InterpolatedTrigram(CheapWords, LanguageModel):
             tol=self.tol,
             prior=BIN_PRIOR,
         )
+        fit.warn_unless_converged(type(self).__name__, self.max_iter, self.tol)
         self._keep(members, bins, fit.weights, fit.n_iter)
         return self
 
@@ -210,6 +211,9 @@ class InterpolatedTrigram(CheapWords, LanguageModel):
     def _row_weights(self, X: NDArray[np.int32]) -> NDArray[np.float64]:
         frequency = self.members_.frequency(X)
         return self.weights_[self._bins.row(frequency, self.members_.n_tokens)]
+
+    def _token_details(self, X: NDArray[np.int32]) -> dict[str, NDArray[Any]]:
+        return {"weights": self._row_weights(self._nearest(X))}
 
     def _predict_proba(self, X: NDArray[np.int32]) -> NDArray[np.float64]:
         return self.members_.mixture(X, self._row_weights(X))

@@ -16,6 +16,7 @@ from nplm._blocks import BLOCK_WINDOWS, blocks
 from nplm._checks import check_boundary, check_ids
 from nplm._fitted import Fitted
 from nplm._kernels.ngrams import _kneser_ney
+from nplm._warnings import one_warning
 from nplm.ngrams.backoff import BackoffTree
 from nplm.ngrams.backoff_model import BackoffModel
 from nplm.ngrams.counts import MAX_TOTAL, NgramCounts
@@ -148,7 +149,7 @@ class KneserNeyLM(BackoffModel):
     def fit(
         self,
         X: ArrayLike,
-        y: ArrayLike,
+        y: ArrayLike | None = None,
         *,
         X_val: ArrayLike | None = None,
         y_val: ArrayLike | None = None,
@@ -365,6 +366,7 @@ class KneserNeyLM(BackoffModel):
             X, y, n_words=self.n_words_, boundary=self.boundary, padded=padded
         )
 
+    @one_warning
     def _estimate(self, counts: NgramCounts) -> Self:
         min_counts = self._check_min_counts()
         modified = counts.continuation_counts()

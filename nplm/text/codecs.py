@@ -42,6 +42,9 @@ class Ids:
         """Word ids of one document."""
         return checked_document(document, name, n_words)
 
+    def sentences(self, X: Any) -> None:
+        """Return None: there are no words to look up."""
+
     def add_unknown(self, X: Any) -> None:
         """Do nothing: ids are no words that could be unknown."""
 
@@ -75,6 +78,10 @@ class Words:
     def encode_one(self, document: Any, name: str, n_words: int) -> NDArray[np.int32]:
         """Word ids of one document."""
         return self.vocabulary._encoded([document]).ids
+
+    def sentences(self, X: Any) -> Any:
+        """Give the words of each document."""
+        return list(self.vocabulary._documents(X))
 
     def add_unknown(self, X: Any) -> None:
         """Give the words of documents that the vocabulary lacks ids of their own."""
@@ -123,6 +130,10 @@ class Text(Words):
         """Word ids of one document."""
         [tokens] = self.tokenizer.transform([document])
         return super().encode_one(tokens, name, n_words)
+
+    def sentences(self, X: Any) -> Any:
+        """Give the words of each document."""
+        return self.tokenizer.transform(X)
 
     def add_unknown(self, X: Any) -> None:
         """Give the words of documents that the vocabulary lacks ids of their own."""

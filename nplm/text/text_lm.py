@@ -22,8 +22,11 @@ from nplm.text.codecs import Codec, codec_of, learned
 from nplm.text.documents import Documents, Tokens
 from nplm.text.drawing import check_drawing, drawn, sharpened, without
 from nplm.text.embeddings import nearest_rows
+from nplm.text.scorer import Scorer, splitter_of
+from nplm.text.token_scores import TokenScores
 from nplm.text.tokenizer import BETWEEN_BLANKS, Tokenizer
 from nplm.text.vocabulary import Vocabulary
+from nplm.text.walkers import WindowWalker
 
 __all__ = ["TextLM", "features_of"]
 
@@ -182,7 +185,7 @@ class TextLM(DensityMixin, BaseEstimator):
         Raises
         ------
         TypeError
-            If `model` is no language model.
+            If ``model`` is no language model.
         NotFittedError
             If it is not fitted.
         ValueError
@@ -374,6 +377,12 @@ class TextLM(DensityMixin, BaseEstimator):
             Natural logarithm, summed over the tokens of the document; 0 for an
             empty document whose boundary is not predicted.
         """
+        sentences = self._codec.sentences(X)
+        walker = None
+        if sentences is not None:
+            walker = self._own_walker(at_least=len(sentences))
+        if walker is not None:
+            return walker.sentences(sentences, True, bool(self.predict_boundary))
         log_prob, tokens = self._log_prob(X)
         return np.bincount(tokens.document, weights=log_prob, minlength=len(X)).astype(
             np.float64, copy=False
@@ -393,6 +402,90 @@ class TextLM(DensityMixin, BaseEstimator):
         score : float
         """
         return float(np.mean(self._log_prob(X)[0]))
+
+    def token_scores(
+        self, X: Sequence[Any], *, bos: bool = True, eos: bool | None = None
+    ) -> list[TokenScores]:
+        """Log-probability of each token, and where it comes from.
+
+        Parameters
+        ----------
+        X : sequence of documents
+            Of the kind that the model was fitted on.
+        bos : bool, default=True
+            Whether documents begin where they begin. False is a piece of text: before
+            its first word there is nothing, as KenLM has it, which only n-grams that
+            back off (`KneserNeyLM`, `BackoffLM`) can take for a context.
+        eos : bool, optional
+            Whether documents end where they end; `predict_boundary` by default.
+
+        Returns
+        -------
+        scores : list of TokenScores
+            One a document: ``words``, ``log_prob``, ``unknown``, and the ``order`` of
+            the n-gram found or the ``weights`` of members.
+
+        Raises
+        ------
+        ValueError
+            If `bos` is False and the model needs whole windows.
+
+        Examples
+        --------
+        >>> from nplm import InterpolatedTrigram, TextLM
+        >>> lm = TextLM(InterpolatedTrigram()).fit(["to be or not to be"] * 9)
+        >>> [scores] = lm.token_scores(["to see"])
+        >>> scores.words, scores.unknown.tolist()
+        (['to', '<unk>', '</s>'], [False, True, False])
+        >>> scores.weights.shape  # of p_0 to p_3
+        (3, 4)
+        """
+        codec = self._codec
+        eos = bool(self.predict_boundary if eos is None else eos)
+        documents = codec.encode(X, "X", self.n_words_)
+        self._refuse_marks(documents, lambda i: f"X[{i}]", self.n_words_)
+        log_prob, details = self._walker().tokens(*documents, bool(bos), eos)
+        last = np.cumsum(documents.lengths + eos)
+        ids = np.full(len(log_prob), self.boundary_, dtype=np.int32)
+        inside = np.ones(len(ids), dtype=bool)
+        if eos:
+            inside[last - 1] = False
+        ids[inside] = documents.ids
+        unknown = np.zeros(len(ids), dtype=bool)
+        if self.vocabulary_ is not None:
+            unknown = ids == self.vocabulary_.unknown_id_
+        return [
+            TokenScores(
+                codec.words(ids[i:j]), log_prob[i:j], unknown[i:j],
+                **{name: values[i:j] for name, values in details.items()},
+            )
+            for i, j in zip([0, *last.tolist()], last.tolist())
+        ]  # fmt: skip
+
+    def scorer(self) -> Scorer:
+        """Make what scores in a loop, and checks nothing again.
+
+        Returns
+        -------
+        scorer : Scorer
+            Of the model as it is now.
+
+        Notes
+        -----
+        n-grams that back off are put into a hash table, which takes as long as to score
+        a window for every few of them; it is kept for all later scores.
+
+        Examples
+        --------
+        >>> from nplm import InterpolatedTrigram, TextLM
+        >>> lm = TextLM(InterpolatedTrigram()).fit(["to be or not to be"] * 9)
+        >>> scorer = lm.scorer()
+        >>> log_prob, state = scorer.step(scorer.begin(), "to")
+        >>> abs(scorer.score("to be") - lm.score_samples(["to be"])[0]) < 1e-9
+        np.True_
+        """
+        split = splitter_of(self._codec.tokenizer)
+        return Scorer(self._walker(), split, eos=bool(self.predict_boundary))
 
     def perplexity(
         self, X: Sequence[Any], *, skip: Any = None, per_document: bool = False
@@ -623,6 +716,29 @@ class TextLM(DensityMixin, BaseEstimator):
     def _codec(self) -> Codec:
         check_is_fitted(self)
         return codec_of(self.tokenizer_, self.vocabulary_)
+
+    def _walker(self) -> Any:
+        """Return what looks words up one by one."""
+        walker = self._own_walker()
+        if walker is not None:
+            return walker
+        ids, unknown = self._ids_and_unknown()
+        n_context = int(self.n_context)
+        return WindowWalker(self.estimator_, n_context, self.boundary_, ids, unknown)
+
+    def _own_walker(self, *, at_least: int | None = None) -> Any:
+        """Return what the model has for it; None if that is not worth it for so few."""
+        check_is_fitted(self)
+        make = getattr(self.estimator_, "_walker", None)
+        if make is None:
+            return None
+        return make(self.boundary_, *self._ids_and_unknown(), at_least=at_least)
+
+    def _ids_and_unknown(self) -> tuple[dict[Any, int] | None, int]:
+        if self.vocabulary_ is None:
+            return None, -1
+        unknown = self.vocabulary_.unknown_id_
+        return self.vocabulary_.ids_, -1 if unknown is None else unknown
 
     def _log_prob(self, X: Sequence[Any]) -> tuple[NDArray[np.float64], Tokens]:
         """Log-probability of each token, and the tokens."""

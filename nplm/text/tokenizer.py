@@ -120,13 +120,7 @@ class Tokenizer(TransformerMixin, BaseEstimator):
         """
         self._validate_params()
         X = check_documents(X, "a string")
-        try:
-            find = re.compile(self.pattern)
-        except re.error as error:
-            raise ValueError(
-                f"pattern {self.pattern!r} is not a regular expression: {error}."
-            ) from None
-        split = _splitter(find)
+        split = self._splitter()
         documents = []
         for i, text in enumerate(X):
             if not isinstance(text, str):
@@ -135,8 +129,20 @@ class Tokenizer(TransformerMixin, BaseEstimator):
                     f"X[{i}] is of type {type(text).__name__}: a document must be a "
                     "string; decode bytes with bytes.decode() first."
                 )
-            documents.append(self._map(split(text)))
+            documents.append(split(text))
         return documents
+
+    def _splitter(self) -> Callable[[str], list[str]]:
+        """Return what makes the tokens of one string, and checks nothing."""
+        try:
+            split = _finder(re.compile(self.pattern))
+        except re.error as error:
+            raise ValueError(
+                f"pattern {self.pattern!r} is not a regular expression: {error}."
+            ) from None
+        if self.proper_noun is None and self.number is None and not self.lowercase:
+            return split
+        return lambda text: self._map(split(text))
 
     def _map(self, tokens: list[str]) -> list[str]:
         if self.proper_noun is not None:
@@ -166,7 +172,7 @@ class Tokenizer(TransformerMixin, BaseEstimator):
         return tags
 
 
-def _splitter(pattern: re.Pattern[str]) -> Callable[[str], list[str]]:
+def _finder(pattern: re.Pattern[str]) -> Callable[[str], list[str]]:
     """Return what finds a pattern's tokens, at the least cost."""
     if pattern.pattern == BETWEEN_BLANKS and pattern.flags == re.UNICODE:
         return str.split

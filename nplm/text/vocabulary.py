@@ -302,32 +302,33 @@ class Vocabulary(TransformerMixin, BaseEstimator):
     def _encoded(self, X: Iterable[Sequence[Hashable]]) -> Documents:
         """Word ids of all documents."""
         check_is_fitted(self)
-        get, unknown = self.ids_.get, self.unknown_id_
+        ids_, unknown = self.ids_, self.unknown_id_
+        get = ids_.get
         flat: list[Any] = []
         lengths: list[int] = []
         for document in self._documents(X):
-            first = len(flat)
             try:
-                flat += [get(token, unknown) for token in document]
+                own = [get(token, unknown) for token in document]
             except TypeError:  # a token that cannot be looked up
                 _check_tokens(document)
                 raise
-            if unknown in flat[first:]:
-                self._check_unknown(document)
-            lengths.append(len(flat) - first)
+            if unknown in own:
+                self._check_unknown(token for token in document if token not in ids_)
+            flat += own
+            lengths.append(len(own))
         ids = np.fromiter(flat, np.int32, len(flat))
         return Documents(ids, np.array(lengths, dtype=np.intp))
 
-    def _check_unknown(self, document: Iterable[Hashable]) -> None:
+    def _check_unknown(self, words: Iterable[Hashable]) -> None:
         """Raise where an unknown word is none, or is refused."""
-        _check_tokens(document)
+        words = list(words)
+        _check_tokens(words)
         if self.unknown is not None:
             return
-        word = next(token for token in document if token not in self.ids_)
         raise ValueError(
-            f"{word!r} is not among the {self.n_words_} words of the vocabulary, which "
-            "has no symbol for unknown ones (unknown=None): leave it out, or give the "
-            "vocabulary such a symbol and fit anew."
+            f"{words[0]!r} is not among the {self.n_words_} words of the vocabulary, "
+            "which has no symbol for unknown ones (unknown=None): leave it out, or fit "
+            "with such a symbol."
         )
 
     def inverse_transform(self, X: Iterable[ArrayLike]) -> list[list[str]]:

@@ -11,6 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
+
+from nplm._warnings import warn
 
 __all__ = ["BIN_PRIOR", "FrequencyBins", "MixtureFit", "fit_mixture_weights"]
 
@@ -78,15 +81,29 @@ class MixtureFit(NamedTuple):
     log_likelihood : list of float
         Mean log-likelihood of the samples before each step, and at the end; with
         a prior, that of the weights is in it.
+    converged : bool
+        Whether the last step gained less than was asked for.
     """
 
     weights: NDArray[np.float64]
     log_likelihood: list[float]
+    converged: bool = True
 
     @property
     def n_iter(self) -> int:
         """Number of steps made."""
         return len(self.log_likelihood) - 1
+
+    def warn_unless_converged(self, model: str, max_iter: int, tol: float) -> None:
+        """Warn where the steps ran out; ``tol=0`` asks for all of them."""
+        if self.converged or max_iter == 0 or tol == 0:
+            return
+        gain = self.log_likelihood[-1] - self.log_likelihood[-2]
+        warn(
+            f"{model}: the weights still gained {gain:.2g} nats a token at "
+            f"max_iter={max_iter}; raise it, or tol={tol:g}.",
+            ConvergenceWarning,
+        )
 
 
 def fit_mixture_weights(
@@ -183,4 +200,4 @@ def fit_mixture_weights(
     for empty in np.flatnonzero(size == 0):
         distance = np.abs(filled - empty)
         weights[empty] = weights[filled[::-1][distance[::-1].argmin()]]
-    return MixtureFit(weights, log_likelihood)
+    return MixtureFit(weights, log_likelihood, not gained)

@@ -227,6 +227,17 @@ def test_vectors(made, run, tmp_path, kind):
     assert "KneserNeyLM has no features of words" in result.stderr
 
 
+def test_packed_ngrams(made, run, tmp_path):
+    lm = nplm.load(made / "kn")
+    path = tmp_path / "packed"
+    words = lm.vocabulary_.words_.tolist()
+    save_binary(lm.estimator_, path, words, bits=8)
+    found = figures(run("query", "-s", str(path), "@test"))
+    assert found == pytest.approx(figures(run("query", "-s", "@kn", "@test")), rel=0.02)
+    result = run("convert", str(path), str(tmp_path / "model"), code=1)
+    assert "nplm.save knows no PackedLM, which is frozen here" in result.stderr
+
+
 def test_prune(made, run, tmp_path):
     path = str(tmp_path / "small.arpa")
     result = run("prune", "--threshold", "0.01", "@kn", path)
@@ -263,7 +274,8 @@ def test_errors_are_sentences(made, run, tmp_path, monkeypatch):
         assert "Traceback" not in result.output
         assert re.search(message, result.stderr), result.stderr
     for arguments in (["score", "absent"], ["train"], ["query"], ["nonsense"],
-                      ["train", "-o", str(tmp_path), "@train"]):  # fmt: skip
+                      ["train", "-o", str(tmp_path), "@train"],
+                      ["train", "-o", "/dev/null", "@train"]):  # fmt: skip
         run(*arguments, code=2)
     assert not (tmp_path / "model").exists()
 

@@ -240,6 +240,8 @@ def without_line(text, line):
         (KENLM.replace("-0.15", "inf"), "line 15: .*a number is not one"),
         (KENLM.replace("-0.2\ta b", "0.2\ta b"), "line 15: 0.2 in .*above 0"),
         (KENLM.replace("-0.4\ta", "nan\ta"), "line 10: .*not finite"),
+        (KENLM.replace("-0.4\ta", "-0_1\ta"), "line 10: .*is not a number"),
+        (KENLM.replace("-0.4\ta", "-\uff10\ta"), "line 10: .*is not a number"),
         (KENLM.replace("-0.4\ta", "0.4\ta"), "line 10: 0.4 .* above 0"),
         (
             KENLM.replace("-0.2\ta b\t-0.15", "-0.2\ta"),

@@ -76,6 +76,7 @@ NETWORKS = {
     ),
     "energy": EnergyLM(**SMALL),
     "energy, adam": EnergyLM(**SMALL, target_weights=True, solver="adam"),
+    "energy, nce": EnergyLM(**SMALL, loss="nce", n_samples=5),
 }  # fmt: skip
 # On processors that have it, and tiers that are asked for.
 ROUNDING = available_tiers("bfloat16")
@@ -169,6 +170,7 @@ def test_the_same_bits_again(tmp_path, fitted, name, mmap):
 
 @pytest.mark.parametrize("name", MODELS)
 @small_text
+@pytest.mark.filterwarnings("ignore:.*the weights still gained")
 def test_a_fit_goes_on_or_begins_anew(tmp_path, fitted, name):
     nplm.save(fitted[name], tmp_path / "model")
     again = nplm.load(tmp_path / "model")
@@ -407,8 +409,8 @@ def test_other_versions(tmp_path, fitted):
 
 
 FILES = ["adam, distant", "senses, adam", "tied, of parts", "classes", "tree given",
-         "energy, adam", "Kneser-Ney, cut", "trigram", "class model", "mixture by context", "frozen",
-         "short-list"]  # fmt: skip
+         "energy, adam", "Kneser-Ney, cut", "trigram", "class model",
+         "mixture by context", "frozen", "short-list"]  # fmt: skip
 
 
 @pytest.fixture(scope="module")

@@ -18,6 +18,7 @@ from nplm import (
     MixtureLM,
     NeuralLM,
     TextLM,
+    UniformLM,
     windows,
 )
 from nplm.neural.network import Network
@@ -279,3 +280,23 @@ def test_an_interrupted_refit_leaves_a_model_of_documents_as_it_was(monkeypatch)
     ):
         model.fit([[1, 2, 3, 4]])
     assert vars(model) == before
+
+
+def test_members_are_dropped_by_name(parts):
+    (X, y), _ = parts
+    members = [
+        ("uniform", UniformLM()),
+        ("kn", InterpolatedTrigram()),
+        ("two", InterpolatedTrigram(2)),
+    ]
+    whole = MixtureLM(members, [0.5, 0.3, 0.2], n_words=N_WORDS)
+    one = clone(whole).set_params(uniform="drop").fit(X, y)
+    two = MixtureLM(members[1:], [0.6, 0.4], n_words=N_WORDS).fit(X, y)
+    assert_array_equal(one.predict_proba(X[:9]), two.predict_proba(X[:9]))
+    assert list(one.named_estimators_) == ["kn", "two"]
+    equal = clone(whole).set_params(weights="uniform", kn="drop").fit(X, y)
+    assert equal.weights_.tolist() == [0.5, 0.5]
+    with pytest.raises(ValueError, match="keep at least one"):
+        clone(whole).set_params(uniform="drop", kn="drop", two="drop").fit(X, y)
+    with pytest.raises(ValueError, match="give nothing to the members"):
+        clone(whole).set_params(weights=[1, 0, 0], uniform="drop").fit(X, y)

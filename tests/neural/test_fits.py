@@ -34,6 +34,7 @@ def test_early_stopping_keeps_the_best_epoch(data):
     assert -again.score(X_val, y_val) == pytest.approx(losses[-1], rel=1e-6)
 
 
+@pytest.mark.filterwarnings("ignore:NeuralLM. the held-out loss was still falling")
 def test_early_stopping_without_held_out_data_takes_the_last_windows(data):
     X, y, *_ = data
     lm = NeuralLM(n_words=20, early_stopping=True, max_iter=3, **SMALL).fit(X, y)

@@ -193,3 +193,20 @@ for precision in ("float32", "bfloat16"):
 
 def test_the_floating_point_mode_is_left_alone():
     subprocess.run([sys.executable, "-c", MODE], check=True, timeout=120)
+
+
+@pytest.mark.parametrize("solver", ["sgd", "adam"])
+def test_weight_decay_of_dense_gradients_is_as_exact_as_the_weights(solver, tier):
+    """1 - decay, rounded to float32, would take 0.9% more than it should."""
+    rng = np.random.default_rng(0)
+    decay = 55.5 / 2**24
+    alpha = decay / (0.01 * (1 if solver == "adam" else 5))  # SGD's is an example's
+    solver = solver_of(solver, learning_rate_init=0.01, alpha=alpha)
+    network = random_network(
+        30, 2, 200, 50, False, "float32", rng, kind="energy", solver=solver
+    )
+    network.parameters.named()["v"][:] = 0  # no gradient for what meets the next word
+    before = network.parameters.named()["H_next"].astype(np.float64)
+    network.train(*random_windows(5, 30, 2, rng), np.arange(5), 5)
+    lost = 1 - network.parameters.named()["H_next"] / before
+    assert lost.mean() == pytest.approx(decay, rel=2e-3)

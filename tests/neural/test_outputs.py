@@ -154,7 +154,7 @@ def mean_depth(tree, weights):
 
 def test_the_huffman_tree_has_the_least_mean_depth():
     X, y = text_windows()
-    lm = NeuralLM(n_words=20, output="tree", **SMALL).fit(X, y)
+    lm = NeuralLM(n_words=20, output="tree", word_tree="huffman", **SMALL).fit(X, y)
     weights = np.bincount(y, minlength=20) + 1
     p = weights / weights.sum()
     depth, bits = mean_depth(lm.word_tree_, weights), -(p * np.log2(p)).sum()
@@ -164,6 +164,22 @@ def test_the_huffman_tree_has_the_least_mean_depth():
         total += merges[0] + merges[1]
         merges = sorted([merges[0] + merges[1], *merges[2:]])
     assert depth == pytest.approx(total / weights.sum())
+
+
+def test_without_a_tree_words_of_like_contexts_are_near_each_other():
+    # A word of each half of the vocabulary comes after any of the other half.
+    rng = np.random.default_rng(0)
+    ids = rng.integers(0, 10, 4000) + 10 * (np.arange(4000) % 2)
+    X, y = windows(ids, 2)
+    lm = NeuralLM(n_words=22, output="tree", **SMALL).fit(X, y)  # two never come
+    tree, below = lm.word_tree_, [{i} for i in range(22)] + [set()] * 21
+    for row in reversed(range(21)):
+        below[22 + row] = below[tree[row, 0]] | below[tree[row, 1]]
+    halves = [below[child] - {20, 21} for child in tree[0]]
+    assert sorted(halves, key=min) == [set(range(10)), set(range(10, 20))]
+    assert mean_depth(tree, np.bincount(y, minlength=22) + 1) < np.log2(22) + 1
+    again = clone(lm).set_params(n_jobs=2, parallel="async").fit(X, y)
+    np.testing.assert_array_equal(again.word_tree_, tree)
 
 
 def test_a_tree_of_scikit_learns():

@@ -200,6 +200,8 @@ def with_nan():
         (dict(embeddings=START[:, 0]), r"embeddings has shape \(20,\)"),
         (dict(embeddings=START[:, :3]), "3 columns, but embedding_dim=4: set .*=3"),
         (dict(embeddings=[["a"] * M] * N_WORDS), "embeddings must be numbers"),
+        (dict(embeddings=START + 1j), "embeddings must be numbers.*complex"),
+        (dict(word_features=PARTS * 1j), "word_features must be .*complex"),
         (dict(embeddings=np.where(np.eye(N_WORDS, M)[:, ::-1], np.nan, 1)),
          "embeddings has nan at row 0, column 3"),
         (dict(train_embeddings=False), "without embeddings would leave .* drawn"),

@@ -7,16 +7,14 @@ from sklearn.utils.estimator_checks import check_methods_sample_order_invariance
 from nplm import MixtureLM, NeuralLM, windows
 from nplm.parallel.threads import Threads
 from tests.helpers import (
-    KINDS,
+    EXACT,
     PRECISIONS,
-    SAMPLED,
     pairwise,
     random_network,
     random_windows,
     there_is,
 )
 
-EXACT = [kind for kind in KINDS if kind not in SAMPLED]  # to score, those are softmax
 SHAPES = {  # n_words, n_context, n_hidden, embedding_dim, direct: no multiples of any
     "hidden": (389, 3, 37, 11, False),
     "hidden+direct": (207, 2, 19, 23, True),
@@ -59,6 +57,7 @@ def test_no_context_is_nothing_that_blas_refuses(precision, capfd):
     assert "illegal" not in out + err
 
 
+# To score, kinds that sample are those that do not.
 @pairwise(
     {"kind": EXACT, "precision": PRECISIONS, "shape": SHAPES, "n_senses": [1, 2]},
     where=there_is,

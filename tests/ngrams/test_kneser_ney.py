@@ -123,7 +123,7 @@ def test_discounts_of_an_order_fall_back_with_a_warning():
     X, y = windows(np.tile([0, 1, 0, 2, 1, 2], 50), 1)
     with pytest.warns(UserWarning, match="Kneser-Ney") as caught:
         model = KneserNeyLM(n_words=5).fit(X, y)
-    unigrams, bigrams = (str(warning.message) for warning in caught)
+    unigrams, bigrams = str(caught[0].message).split("\n")
     assert "of the 1-grams: there are 0, 3 and 0 of count 1 to 3" in unigrams
     assert "of the 2-grams: there are 0, 0 and 0 of count 1 to 3" in bigrams
     assert "by 0.5, 1.0 and 1.5 instead" in bigrams

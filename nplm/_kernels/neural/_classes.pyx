@@ -244,12 +244,14 @@ cdef class Classes(Rows):
                 g += some * size
             i = j
 
-    cdef void end(self, Py_ssize_t K) noexcept nogil:
+    cdef void end(
+        self, Py_ssize_t K, Solver solver, const Step *step,
+    ) noexcept nogil:
         """dL/da and dL/dx, through the classes and through the words."""
         cdef Py_ssize_t h = self.at.n_hidden, n = self.at.n_inputs, size = self.itemsize
         cdef Py_ssize_t i, k
         cdef char *dz
-        self.classes.end(K)
+        self.classes.end(K, solver, step)
         for i in range(K):
             k = self.examples[i]
             dz = <char *>self.dzs + i * self.stride * size

@@ -7,17 +7,17 @@ examples. So the work is |V| h tanhs an example, done a tile of words at a time,
 done again for the gradients: to keep the tanhs would take K |V| h numbers.
 """
 
-from libc.math cimport INFINITY
 from libc.string cimport memcpy, memset
 
+from nplm._kernels.neural._chunks cimport Chunks
 from nplm._kernels.neural._inputs cimport Activations
 from nplm._kernels.neural._loops cimport Scratch, Tier, round_up
-from nplm._kernels.neural._output cimport Output
+from nplm._kernels.neural._output cimport Output, number
 from nplm._kernels.neural._solvers cimport Parameter, Solver, Step
 
 
-cdef class Energy(Output):
-    """Minus an energy for a logit.
+cdef class Energies(Output):
+    """Base of the outputs whose logits are minus an energy.
 
     A row of E is [v | b] of a word, or [b] where words share one v.
 
@@ -34,70 +34,36 @@ cdef class Energy(Output):
         (any, m); hidden weights that meet the next word's, (n_hidden, m).
     v : Parameter or None
         Output weights that all words share, (n_hidden,); None where E has them.
-    n_words, row : int
-        This member's words, and the row of E that is their first's.
-    leader : Energy or None
+    leader : Energies or None
         The team's first member.
-    solver : Solver or None
-        Who trains. Scoring, which has none, needs one tile of exponentials instead of
-        all words'.
-    tile_rows : int
-        Words of a tile, so that what they share with all examples stays in cache.
     **options
         Of `Output`.
     """
 
     def __cinit__(
         self, Tier tier, Scratch scratch, Activations at, Parameter E, Parameter C,
-        Parameter H_next, Parameter v, *, Py_ssize_t n_words, Py_ssize_t row,
-        Energy leader, Solver solver, Py_ssize_t tile_rows=64, **options,
+        Parameter H_next, Parameter v, *, Energies leader, **options,
     ):
         cdef Py_ssize_t h = at.n_hidden, m = C.columns
         self.E, self.C, self.H_next, self.v = E, C, H_next, v
-        self.solver, self.row, self.h, self.m = solver, row, h, m
+        self.h, self.m = h, m
         if h < 1 or H_next.rows != h or H_next.columns != m:
             raise ValueError(
                 f"H_next of shape {H_next.rows, H_next.columns} is not {h, m}")
-        if row < 0 or row + n_words > E.rows or E.columns <= (h if v is None else 0):
-            raise ValueError(
-                f"E of shape {E.rows, E.columns} lacks the {n_words} rows from {row} on")
-        if self.first + n_words > C.rows or (v is not None and v.columns != h):
-            raise ValueError(f"{C.rows} features, or v, are not those of E's words")
+        if E.columns <= (h if v is None else 0) or (v is not None and v.columns != h):
+            raise ValueError(f"rows of {E.columns} numbers, or v, are not of {h} units")
         self.lanes = round_up(h, 16)
         self.w_stride = self.lanes if v is None else 0
-        self.tile_rows = max(1, min(tile_rows, n_words))
-        self.n_tiles = (n_words + self.tile_rows - 1) // self.tile_rows
-        self.targets = <int *>scratch.bytes(at.batch_size * sizeof(int))
         if leader is None:
             self.z = scratch.numbers(at.batch_size * self.lanes)
             self.Ht = scratch.numbers(m * self.lanes)
         else:
             self.z, self.Ht = leader.z, leader.Ht
-        self.one = scratch.numbers(self.lanes)
-        self.G = scratch.numbers(max(1, n_words) * self.lanes)
-        self.p = scratch.numbers(
-            self.wide * (self.tile_rows if at.scoring else max(1, n_words)))
-        self.tile_max = scratch.numbers(self.n_tiles * self.wide)
-        self.tile_sum = scratch.numbers(self.n_tiles * self.wide)
-        self.factor = scratch.numbers(self.wide)
-        self.w = scratch.numbers(self.tile_rows * self.lanes)
-        self.bias = scratch.numbers(self.tile_rows)
         self.n_slopes = at.batch_size * self.lanes + h * m + self.lanes
         self.slopes = scratch.numbers(self.n_slopes)
-        if solver is None:
-            return
-        self.dC = scratch.numbers(C.rows * m) if leader is None else leader.dC
         self.dH_next = (
             <char *>self.slopes + at.batch_size * self.lanes * self.itemsize)
         self.dv_shared = <char *>self.dH_next + h * m * self.itemsize
-        self.dG = scratch.numbers(self.tile_rows * self.lanes)
-        self.dv = (self.dv_shared if v is not None
-                   else scratch.numbers(self.tile_rows * self.lanes))
-        self.sums = scratch.numbers(self.tile_rows)
-        self.dE = scratch.numbers(self.tile_rows * E.columns)
-
-    cdef void *rows_of(self, Parameter p, Py_ssize_t row) noexcept nogil:
-        return <char *>p.values + row * p.columns * self.itemsize
 
     cdef void begin(self, Py_ssize_t K) noexcept nogil:
         """Take z, in the form in which it is added; zeros fill up the lanes."""
@@ -113,151 +79,214 @@ cdef class Energy(Output):
             self.loops.into_panels(
                 self.H_next.values, self.m, self.h, self.m, self.Ht, self.lanes)
 
-    cdef void meet(self) noexcept nogil:
-        """Make G of this member's words: once an update, or once for all scores."""
-        cdef Py_ssize_t tile, first, rows
-        cdef void *G
-        if self.ready:
-            return
-        for tile in range(self.n_tiles):
-            first = tile * self.tile_rows
-            rows = min(self.tile_rows, self.n_words - first)
-            G = <char *>self.G + first * self.lanes * self.itemsize
-            self.loops.forward_tile(
-                self.rows_of(self.C, self.first + first), rows, self.m, self.m, self.Ht,
-                self.lanes, G)
-            self.loops.tanh_factors(G, rows * self.lanes)
-        self.ready = self.at.scoring
+    cdef void meet(self, const Words *words, Py_ssize_t n) noexcept nogil:
+        """Make G of n words from their features."""
+        self.loops.forward_tile(
+            words.C, n, self.m, self.m, self.Ht, self.lanes, words.G)
+        self.loops.tanh_factors(words.G, n * self.lanes)
 
-    cdef void weigh(self, Py_ssize_t first, Py_ssize_t rows) noexcept nogil:
-        """Fill w and bias for some words."""
-        cdef char *E = <char *>self.rows_of(self.E, self.row + first)
+    cdef void weigh(self, const Words *words, Py_ssize_t n) noexcept nogil:
+        """Fill w and bias of n words from their rows."""
         cdef bint own = self.v is None
         self.loops.energy_weights(
-            E if own else <char *>self.v.values, self.E.columns if own else 0,
-            E + self.h * self.itemsize if own else E, self.E.columns, rows, self.h,
-            self.w, self.w_stride, self.bias)
+            words.E if own else <char *>self.v.values, self.E.columns if own else 0,
+            words.E + self.h * self.itemsize if own else words.E, self.E.columns, n,
+            self.h, words.w, self.w_stride, words.bias)
+
+    cdef void logits(
+        self, const Words *words, Py_ssize_t n, Py_ssize_t k, Py_ssize_t K, void *out,
+    ) noexcept nogil:
+        """Logits of n words for K examples from k on, in panels.
+
+        Equivalent to, with ``a = np.tanh(z[:, None] + C @ H_next.T)``::
+
+            out = -(np.einsum("kji,ji->kj", a, v) + b)
+        """
+        self.loops.energies(
+            words.G, words.w, self.w_stride, words.bias, n, self.lanes,
+            <char *>self.z + k * self.lanes * self.itemsize, K, out)
+
+    cdef void begin_slopes(self, const Words *words, Py_ssize_t n) noexcept nogil:
+        """Be ready to add up the slopes of n words."""
+        if self.v is None:
+            memset(words.dv, 0, n * self.lanes * self.itemsize)
+
+    cdef void add_slopes(
+        self, const Words *words, Py_ssize_t n, Py_ssize_t k, Py_ssize_t K,
+        const void *g,
+    ) noexcept nogil:
+        """Carry dL/dlogits, g in panels, of K examples from k on to what makes them.
+
+        Equivalent to, with a as in `logits`::
+
+            ds = -g[:, :, None] * v * (1 - a**2)
+            dz, dG = ds.sum(axis=1), ds.sum(axis=0)
+            dv, sums = -np.einsum("kj,kji->ji", g, a), g.sum(axis=0)
+        """
+        cdef Py_ssize_t at = k * self.lanes * self.itemsize
+        self.loops.energy_slopes(
+            words.G, words.w, self.w_stride, n, self.lanes, <char *>self.z + at, g, K,
+            <char *>self.slopes + at, words.dG, words.dv, words.sums)
+
+    cdef void end_slopes(self, const Words *words, Py_ssize_t n) noexcept nogil:
+        """Carry the slopes of n words on to their features and rows, and to H_next.
+
+        Equivalent to::
+
+            dC, dE = dG @ H_next, np.hstack([dv, -sums])
+            dH_next += dG.T @ C
+        """
+        cdef Py_ssize_t width = self.E.columns * self.itemsize, r
+        cdef Py_ssize_t own = self.h * self.itemsize if self.v is None else 0
+        cdef char *dE
+        self.loops.product(
+            False, False, n, self.m, self.h, 1, words.dG, self.lanes,
+            self.H_next.values, self.m, 0, words.dC, self.m)
+        self.loops.product(
+            True, False, self.h, self.m, n, 1, words.dG, self.lanes, words.C, self.m, 1,
+            self.dH_next, self.m)
+        for r in range(n):
+            dE = words.dE + r * width
+            memcpy(dE, words.dv + r * self.lanes * self.itemsize, own)
+            memset(dE + own, 0, width - own)
+            self.loops.add(dE + own, words.sums + r * self.itemsize, 1, -1)
+
+    cdef void end(
+        self, Py_ssize_t K, Solver solver, const Step *step,
+    ) noexcept nogil:
+        """Give dL/dz; what words share follows the sums of all members."""
+        cdef Py_ssize_t size = self.h * self.itemsize, k
+        for k in range(K):
+            memcpy(<char *>self.at.da + k * size,
+                   <char *>self.slopes + k * self.lanes * self.itemsize, size)
+        memset(self.at.dx, 0, K * self.at.n_inputs * self.itemsize)
+        solver.dense(step, self.H_next, 0, self.h, self.dH_next)
+        if self.v is not None:
+            solver.dense(step, self.v, 0, 1, self.dv_shared)
+
+
+cdef class Energy(Energies):
+    """The energies of all words.
+
+    Equivalent to ``reference.neural.energies``.
+
+    Parameters
+    ----------
+    tier, scratch, at, E, C, H_next, v
+        See `Energies`.
+    n_words, row : int
+        This member's words, and the row of E that is their first's.
+    leader : Energy or None
+        The team's first member.
+    tile_rows : int
+        Words of a tile, so that what they share with all examples stays in cache.
+    **options
+        Of `Energies`.
+    """
+
+    def __cinit__(
+        self, Tier tier, Scratch scratch, Activations at, Parameter E, Parameter C, *args,
+        Py_ssize_t n_words, Py_ssize_t row, Energy leader, Py_ssize_t tile_rows=64,
+        **options,
+    ):
+        cdef Py_ssize_t m = self.m, size = self.itemsize, lanes = self.lanes
+        cdef Py_ssize_t own_rows
+        cdef Words *words = &self.all_words
+        if row < 0 or row + n_words > E.rows or self.first + n_words > C.rows:
+            raise ValueError(
+                f"{E.rows} rows and {C.rows} features lack the {n_words} from {row} on")
+        self.row = row
+        self.tile_rows = max(1, min(tile_rows, n_words))
+        self.n_tiles = (n_words + self.tile_rows - 1) // self.tile_rows
+        # Scoring needs one tile of exponentials instead of all words'.
+        self.chunks = Chunks(
+            tier, scratch, at, n_words=n_words, size=self.tile_rows,
+            tile_rows=self.tile_rows, columns=self.wide)
+        self.p = scratch.numbers(
+            self.wide * (self.tile_rows if at.scoring else max(1, n_words)))
+        words.C = <char *>C.values + self.first * m * size
+        words.E = <char *>E.values + row * E.columns * size
+        words.G = <char *>scratch.numbers(max(1, n_words) * lanes)
+        own_rows = self.tile_rows if self.v is None else 1
+        words.w = <char *>scratch.numbers(own_rows * lanes)
+        words.bias = <char *>scratch.numbers(self.tile_rows)
+        self.one_G = <char *>scratch.numbers(lanes)
+        if at.scoring:
+            return
+        self.dC = scratch.numbers(C.rows * m) if leader is None else leader.dC
+        words.dC = <char *>self.dC + self.first * m * size
+        words.dG = <char *>scratch.numbers(self.tile_rows * lanes)
+        words.dv = <char *>(
+            scratch.numbers(own_rows * lanes) if self.v is None else self.dv_shared)
+        words.sums = <char *>scratch.numbers(self.tile_rows)
+        words.dE = <char *>scratch.numbers(self.tile_rows * E.columns)
+
+    cdef Words tile(self, Py_ssize_t first) noexcept nogil:
+        """The words from one on; what is made for a tile's use is every tile's."""
+        cdef Words words = self.all_words
+        words.C += first * self.m * self.itemsize
+        words.E += first * self.E.columns * self.itemsize
+        words.G += first * self.lanes * self.itemsize
+        words.dC += first * self.m * self.itemsize
+        return words
 
     cdef void forward(self, Py_ssize_t K, void *logits) noexcept nogil:
         """Logits of K examples, and their maximum and sum of exponentials.
 
-        Equivalent to, with ``a = np.tanh(z[:, None] + C @ H_next.T)``::
-
-            y = -(np.einsum("kji,ji->kj", a, v) + b)
-            high = y.max(axis=1)
-            sum = np.exp(y - high[:, None]).sum(axis=1)
-            target = y[np.arange(K), words - first]
-
         In training the exponentials (relative to their tile's maximum) stay in p.
         """
-        cdef Py_ssize_t columns = self.wide, size = self.itemsize
-        cdef Py_ssize_t tile, first, rows, k
+        cdef Py_ssize_t size = self.itemsize, tile, first, n
+        cdef Words words
         cdef char *p
-        cdef char *high
-        cdef char *total
-        for k in range(K):
-            self.targets[k] = self.at.words[k] - <int>self.first
-            self.own.target[k] = -INFINITY
-            self.own.high[k] = -INFINITY
-            self.own.sum[k] = 0
-        self.meet()
+        self.chunks.begin(self.words, self.first, K, &self.own)
         for tile in range(self.n_tiles):
             first = tile * self.tile_rows
-            rows = min(self.tile_rows, self.n_words - first)
-            p = <char *>self.p + (0 if self.at.scoring else first * columns * size)
-            high = <char *>self.tile_max + tile * columns * size
-            total = <char *>self.tile_sum + tile * columns * size
-            self.weigh(first, rows)
-            self.loops.energies(
-                <char *>self.G + first * self.lanes * size, self.w, self.w_stride,
-                self.bias, rows, self.lanes, self.z, K, p)
+            n = min(self.tile_rows, self.n_words - first)
+            words = self.tile(first)
+            p = <char *>self.p + (0 if self.at.scoring else first * self.wide * size)
+            if not self.ready:  # once an update, or once for all scores
+                self.meet(&words, n)
+            self.weigh(&words, n)
+            self.logits(&words, n, 0, K, p)
             if logits != NULL:
                 self.loops.out_of_panels(
-                    p, rows, K, <char *>logits + first * size, self.n_words)
-            self.loops.choose(
-                p, first, rows, self.targets, K, columns, self.own.target)
-            self.loops.exp_columns(p, rows, rows, columns, high, total)
-            self.loops.raise_maxima(high, K, self.own.high)
-        for tile in range(self.n_tiles):
-            self.loops.exp_differences(
-                <char *>self.tile_max + tile * columns * size, self.own.high, columns,
-                self.factor)
-            self.loops.add_scaled(
-                <char *>self.tile_sum + tile * columns * size, self.factor, K,
-                self.own.sum)
+                    p, n, K, <char *>logits + first * size, self.n_words)
+            self.chunks.add(p, first, n, K, &self.own)
+        self.ready = self.at.scoring
+        self.chunks.total(K, &self.own)
 
     cdef double logit(self, Py_ssize_t k, int word) noexcept nogil:
-        cdef Py_ssize_t size = self.itemsize
-        cdef char *z = <char *>self.z + k * self.lanes * size
-        self.loops.forward_tile(
-            self.rows_of(self.C, word), 1, self.m, self.m, self.Ht, self.lanes, self.one)
-        self.loops.tanh_factors(self.one, self.lanes)
-        self.weigh(word - self.first, 1)
-        self.loops.energies(self.one, self.w, self.w_stride, self.bias, 1, self.lanes, z,
-                            1, self.p)
-        return (<float *>self.p)[0] if size == 4 else (<double *>self.p)[0]
+        cdef Words one = self.tile(word - self.first)
+        one.G = self.one_G
+        self.meet(&one, 1)
+        self.weigh(&one, 1)
+        self.logits(&one, 1, k, 1, self.p)
+        return number(self.p, 0, self.itemsize)
 
     cdef void backward(
         self, Py_ssize_t K, Solver solver, const Step *step,
     ) noexcept nogil:
         """Gradients of the log-likelihood, and the update of the rows.
 
-        Equivalent to, with a, y and ``p`` the probabilities::
-
-            g = np.eye(n_words)[words - first] - p
-            ds = -g[:, :, None] * v * (1 - a**2)
-            dz, dG = ds.sum(axis=1), ds.sum(axis=0)
-            dC, dH_next = dG @ H_next, dG.T @ C
-            dv, db = -np.einsum("kj,kji->ji", g, a), -g.sum(axis=0)
+        From ``g = np.eye(n_words)[words - first] - p``, p the probabilities.
         """
-        cdef Py_ssize_t columns = self.wide, size = self.itemsize, lanes = self.lanes
-        cdef Py_ssize_t tile, first, rows, r, width = self.E.columns
-        cdef Py_ssize_t fixed = self.h if self.v is None else 0
+        cdef Py_ssize_t columns = self.wide, tile, first, n
+        cdef Words words
         cdef char *p
-        cdef char *dE
-        cdef void *G
-        self.step = step[0]
-        memset(self.slopes, 0, self.n_slopes * size)
+        memset(self.slopes, 0, self.n_slopes * self.itemsize)
         for tile in range(self.n_tiles):
             first = tile * self.tile_rows
-            rows = min(self.tile_rows, self.n_words - first)
-            p = <char *>self.p + first * columns * size
-            G = <char *>self.G + first * lanes * size
-            self.loops.exp_differences(
-                <char *>self.tile_max + tile * columns * size, self.all.high, columns,
-                self.factor)
-            self.loops.share(self.factor, self.all.sum, K, columns)
-            self.loops.scale_columns(p, rows, rows, columns, self.factor)
-            self.loops.add_targets(p, first, rows, self.targets, K, columns)
-            self.weigh(first, rows)
-            if self.v is None:
-                memset(self.dv, 0, rows * lanes * size)
-            self.loops.energy_slopes(
-                G, self.w, self.w_stride, rows, lanes, self.z, p, K, self.slopes,
-                self.dG, self.dv, self.sums)
-            self.loops.product(
-                False, False, rows, self.m, self.h, 1, self.dG, lanes,
-                self.H_next.values, self.m, 0,
-                <char *>self.dC + (self.first + first) * self.m * size, self.m)
-            self.loops.product(
-                True, False, self.h, self.m, rows, 1, self.dG, lanes,
-                self.rows_of(self.C, self.first + first), self.m, 1, self.dH_next,
-                self.m)
-            for r in range(rows):
-                dE = <char *>self.dE + r * width * size
-                memcpy(dE, <char *>self.dv + r * lanes * size, fixed * size)
-                memset(dE + fixed * size, 0, (width - fixed) * size)
-                self.loops.add(dE + fixed * size, <char *>self.sums + r * size, 1, -1)
-            solver.dense(step, self.E, self.row + first, rows, self.dE)
+            n = min(self.tile_rows, self.n_words - first)
+            words = self.tile(first)
+            p = <char *>self.p + first * columns * self.itemsize
+            self.chunks.share(first, n, K, &self.all)
+            self.loops.scale_columns(p, n, n, columns, self.chunks.factors)
+            self.loops.add_targets(p, first, n, self.chunks.targets, K, columns)
+            self.weigh(&words, n)
+            self.begin_slopes(&words, n)
+            self.add_slopes(&words, n, 0, K, p)
+            self.end_slopes(&words, n)
+            solver.dense(step, self.E, self.row + first, n, words.dE)
 
-    cdef void end(self, Py_ssize_t K) noexcept nogil:
-        """Give dL/dz, and let what words share, and the features, follow the sums."""
-        cdef Py_ssize_t size = self.h * self.itemsize, k
-        for k in range(K):
-            memcpy(<char *>self.at.da + k * size,
-                   <char *>self.slopes + k * self.lanes * self.itemsize, size)
-        memset(self.at.dx, 0, K * self.at.n_inputs * self.itemsize)
-        self.solver.dense(&self.step, self.H_next, 0, self.h, self.dH_next)
-        if self.v is not None:
-            self.solver.dense(&self.step, self.v, 0, 1, self.dv_shared)
-        self.solver.features(&self.step, self.dC)
+    cdef void follow(self, Solver solver, const Step *step) noexcept nogil:
+        solver.features(step, self.dC)

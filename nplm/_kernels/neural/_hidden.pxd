@@ -10,7 +10,7 @@ cdef class Weighted:
     cdef Parameter weights
     cdef const Loops *loops
     cdef Py_ssize_t itemsize, columns
-    cdef bint scoring
+    cdef bint scoring, carries
     cdef Products products
     cdef void *sums           # (rows of the weights, columns), in panels; their slopes
     cdef void *keep           # (n,) what the decay leaves of a row of the weights

@@ -24,10 +24,15 @@ cdef class Weighted:
         Of the vectors.
     scratch : Scratch
         Where memory is taken.
+    carries : bool
+        Whether the gradients of the vectors are of use.
     """
 
-    def __cinit__(self, Parameter weights, Activations at, Scratch scratch):
+    def __cinit__(
+        self, Parameter weights, Activations at, Scratch scratch, *, bint carries=True,
+    ):
         cdef Py_ssize_t n = weights.columns
+        self.carries = carries
         self.weights, self.columns, self.scoring = weights, at.columns, at.scoring
         self.loops, self.itemsize = at.loops, at.itemsize
         self.products = Products(
@@ -57,7 +62,7 @@ cdef class Weighted:
         self, void *v, void *slopes, void *dv, Py_ssize_t K, Solver solver,
         const Step *step,
     ) noexcept nogil:
-        """``dv += slopes @ weights``; then they follow ``slopes.T @ v``.
+        """``dv += slopes @ weights``, if it is of use; then they follow ``slopes.T @ v``.
 
         v is what `forward` was given last.
         """
@@ -69,10 +74,11 @@ cdef class Weighted:
             solver.rows(
                 step, self.weights, 0, h, v, slopes, self.keep, dv, self.memory)
             return
-        self.loops.pack(dv, n, K, n, self.products.dz, self.columns)
         self.loops.into_panels(slopes, h, K, h, self.sums, self.columns)
-        self.products.gradient(self.weights.values, h, self.sums)
-        self.loops.unpack(self.products.dz, self.columns, K, n, dv, n)
+        if self.carries:
+            self.loops.pack(dv, n, K, n, self.products.dz, self.columns)
+            self.products.gradient(self.weights.values, h, self.sums)
+            self.loops.unpack(self.products.dz, self.columns, K, n, dv, n)
         solver.tile(
             step, self.weights, 0, h, self.sums, self.products, self.keep, self.memory)
 
@@ -110,7 +116,8 @@ cdef class Linear(Hidden):
     """
 
     def __cinit__(self, Parameter H, Parameter d, Activations at, Scratch scratch):
-        self.d, self.by_H = d, Weighted(H, at, scratch)
+        self.d = d
+        self.by_H = Weighted(H, at, scratch, carries=at.learns_inputs)
         self.dd = scratch.numbers(d.columns)
 
     cdef void forward(self, Activations at, Py_ssize_t K) noexcept nogil:

@@ -9,7 +9,7 @@ cdef class Activations:
     cdef Scratch scratch      # whose memory all parts of a team have
     cdef Tier tier
     cdef const Loops *loops
-    cdef readonly bint scoring
+    cdef readonly bint scoring, learns_inputs
     cdef readonly Py_ssize_t batch_size, columns, itemsize
     cdef readonly Py_ssize_t n_context, n_inputs, n_hidden
     cdef int *contexts        # (K, n_context), nearest word first

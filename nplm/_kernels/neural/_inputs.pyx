@@ -31,17 +31,20 @@ cdef class Activations:
         block it falls into.
     n_context, n_inputs, n_hidden : int
         Words of a context; length of x and of a.
+    learns_inputs : bool
+        Whether anything follows dL/dx.
     """
 
     def __cinit__(
         self, Tier tier, Scratch scratch, *, Py_ssize_t batch_size, bint scoring,
         Py_ssize_t n_context, Py_ssize_t n_inputs, Py_ssize_t n_hidden,
+        bint learns_inputs=True,
     ):
         cdef Py_ssize_t K = batch_size
         self.scratch = scratch
         self.tier, self.loops, self.itemsize = tier, tier.loops, tier.itemsize
         self.batch_size = K
-        self.scoring = scoring
+        self.scoring, self.learns_inputs = scoring, learns_inputs
         # Loops of their own for one example, but with products of bfloat16.
         alone = K == 1 and not (scoring and tier.bfloat16 != NULL)
         self.columns = 1 if alone else round_up(K, 16)

@@ -97,9 +97,10 @@ def train(
                 break
             if phases & UPDATE and leads:
                 team.add_slopes()
-                first.end(K)
+                first.end(K, solver, &step)
                 team.hidden.backward(at, K, solver, &step)
                 team.inputs.backward(at, K, solver, &step)
+                first.follow(solver, &step)
                 team.inputs.features.end(solver, &step)
                 lock_release(team.lock)
                 team.loss += first.loss(team.totals, team.n_totals, K)

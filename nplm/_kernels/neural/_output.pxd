@@ -31,7 +31,9 @@ cdef class Output:
         self, const Totals *parts, int n_parts, Py_ssize_t K) noexcept nogil
     cdef void backward(
         self, Py_ssize_t K, Solver solver, const Step *step) noexcept nogil
-    cdef void end(self, Py_ssize_t K) noexcept nogil
+    cdef void end(
+        self, Py_ssize_t K, Solver solver, const Step *step) noexcept nogil
+    cdef void follow(self, Solver solver, const Step *step) noexcept nogil
     cdef double loss(
         self, const Totals *parts, int n_parts, Py_ssize_t K) noexcept nogil
 
@@ -48,3 +50,14 @@ cdef class Rows(Output):
     cdef void *z              # (K, stride) [a | x | 1 | 0 ...]
     cdef void *keep           # (stride,) what the decay leaves of each number of a row
     cdef void *row_of(self, Py_ssize_t row) noexcept nogil
+
+
+cdef inline double number(const void *numbers, Py_ssize_t i, Py_ssize_t size) noexcept nogil:
+    return (<const float *>numbers)[i] if size == 4 else (<const double *>numbers)[i]
+
+
+cdef inline void put(void *numbers, Py_ssize_t i, Py_ssize_t size, double x) noexcept nogil:
+    if size == 4:
+        (<float *>numbers)[i] = <float>x
+    else:
+        (<double *>numbers)[i] = x

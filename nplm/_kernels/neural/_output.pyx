@@ -95,8 +95,16 @@ cdef class Output:
     ) noexcept nogil:
         """Find dL/dz of this member's words, and let their parameters follow."""
 
-    cdef void end(self, Py_ssize_t K) noexcept nogil:
-        """Give dL/da and dL/dx, from the sum of all members' dL/dz."""
+    cdef void end(
+        self, Py_ssize_t K, Solver solver, const Step *step,
+    ) noexcept nogil:
+        """Give dL/da and dL/dx, from the sum of all members' dL/dz.
+
+        What all rows have in common follows here.
+        """
+
+    cdef void follow(self, Solver solver, const Step *step) noexcept nogil:
+        """Let the features that it read follow, once the inputs need them no more."""
 
     cdef double loss(
         self, const Totals *parts, int n_parts, Py_ssize_t K,
@@ -166,7 +174,9 @@ cdef class Rows(Output):
             memcpy(z + h * size, <char *>self.at.x + k * n * size, n * size)
         self.loops.fill(<char *>self.z + (self.n_outputs - 1) * size, K, self.stride, 1)
 
-    cdef void end(self, Py_ssize_t K) noexcept nogil:
+    cdef void end(
+        self, Py_ssize_t K, Solver solver, const Step *step,
+    ) noexcept nogil:
         cdef Py_ssize_t h = self.at.n_hidden, n = self.at.n_inputs, size = self.itemsize
         self.loops.transpose(self.slopes, self.columns, h, K, self.at.da, h)
         if self.direct:

@@ -9,15 +9,16 @@ Words are taken a tile at a time: logits, their maximum and exponentials are
 computed while the tile is in cache, and the exponentials are kept for the
 backward pass (to compute them again would cost a third of the time). How many words
 make a tile depends on the processor's caches; so that no bit of a result does, the
-maximum and the sum are those of a chunk of words, of which a tile has some.
+maximum and the sum are those of a chunk of words, of which a tile has some (`Chunks`).
 """
 
-from libc.math cimport INFINITY, exp
+from libc.math cimport exp
 from libc.string cimport memcpy, memset
 
-from nplm._kernels.neural._inputs cimport Activations
+from nplm._kernels.neural._chunks cimport Chunks
 from nplm._kernels.neural._features cimport Gatherer
-from nplm._kernels.neural._loops cimport LINE, Scratch, Tier
+from nplm._kernels.neural._inputs cimport Activations
+from nplm._kernels.neural._loops cimport Scratch, Tier
 from nplm._kernels.neural._output cimport Rows
 from nplm._kernels.neural._products cimport Bfloat16Products, Products
 from nplm._kernels.neural._solvers cimport Solver, Step
@@ -76,9 +77,11 @@ cdef class Softmax(Rows):
             tile_rows = chunk = BFLOAT16_TILE
         else:
             tile_rows, chunk = caches.tile_rows(row_bytes), _caches.CHUNK
-        self.tile_rows, self.chunk = tile_rows, chunk
+        self.tile_rows = tile_rows
         self.n_tiles = (n_words + self.tile_rows - 1) // self.tile_rows
-        self.n_chunks = (n_words + self.chunk - 1) // self.chunk
+        self.chunks = Chunks(
+            tier, scratch, at, n_words=n_words, size=chunk, tile_rows=tile_rows,
+            columns=columns)
         self.start_tile = start_row // self.tile_rows
         self.piece = max(1, PIECE // (self.stride * self.itemsize * 8)) * 8
         # One example at a time waits for the weights: bfloat16 has nothing to gain.
@@ -89,10 +92,6 @@ cdef class Softmax(Rows):
         self.p = scratch.numbers(
             columns * (min(self.tile_rows, max(1, n_words)) if at.scoring
                        else max(1, n_words)))
-        self.highs = scratch.numbers(self.n_chunks * self.wide)
-        self.sums = scratch.numbers(self.n_chunks * self.wide)
-        self.factors = scratch.numbers(self.tile_rows // self.chunk * self.wide)
-        self.targets = <int *>scratch.bytes(at.batch_size * sizeof(int))
         if solver is not None:
             most = self.piece if alone else self.tile_rows
             self.memory = scratch.numbers(solver.room(most, self.stride))
@@ -109,13 +108,9 @@ cdef class Softmax(Rows):
         In training the exponentials (relative to their chunk's maximum) stay in p.
         """
         cdef Py_ssize_t columns = self.columns, size = self.itemsize
-        cdef Py_ssize_t tile, first, rows, i, k
+        cdef Py_ssize_t tile, first, rows
         cdef char *p
-        for k in range(K):
-            self.targets[k] = self.words[k] - <int>self.first
-            self.own.target[k] = -INFINITY
-            self.own.high[k] = -INFINITY
-            self.own.sum[k] = 0
+        self.chunks.begin(self.words, self.first, K, &self.own)
         if columns == 1 and not self.at.scoring:
             self.forward_one()
             return
@@ -131,31 +126,8 @@ cdef class Softmax(Rows):
                 else:
                     self.loops.out_of_panels(
                         p, rows, K, <char *>logits + first * size, self.n_words)
-            self.loops.choose(
-                p, first, rows, self.targets, K, columns, self.own.target)
-            for i in range((rows + self.chunk - 1) // self.chunk):
-                self.exponentials(p, first, i * self.chunk, rows, K)
-        for i in range(self.n_chunks):
-            self.loops.exp_differences(
-                <char *>self.highs + i * self.wide * size, self.own.high, self.wide,
-                self.factors)
-            self.loops.add_scaled(
-                <char *>self.sums + i * self.wide * size, self.factors, K, self.own.sum)
-
-    cdef void exponentials(
-        self, char *p, Py_ssize_t first, Py_ssize_t start, Py_ssize_t rows, Py_ssize_t K,
-    ) noexcept nogil:
-        """Those of the chunk that starts so far into the tile p, and their totals."""
-        cdef Py_ssize_t size = self.itemsize, some = min(self.chunk, rows - start)
-        cdef Py_ssize_t at = (first + start) // self.chunk * self.wide * size
-        cdef char *high = <char *>self.highs + at
-        cdef char *total = <char *>self.sums + at
-        if self.columns == 1:
-            self.loops.exp_column(p + start * size, some, high, total)
-        else:
-            self.loops.exp_columns(
-                p + start * LINE * size, some, rows, self.columns, high, total)
-        self.loops.raise_maxima(high, K, self.own.high)
+            self.chunks.add(p, first, rows, K, &self.own)
+        self.chunks.total(K, &self.own)
 
     cdef double logit(self, Py_ssize_t k, int word) noexcept nogil:
         """Equivalent to ``E[word - first] @ z[k]``; never of bfloat16."""
@@ -180,7 +152,7 @@ cdef class Softmax(Rows):
         self.loops.row_dots(
             self.row_of(0), start, self.stride, self.z, self.rows_ahead, self.p)
         self.loops.choose(
-            self.p, 0, self.n_words, self.targets, 1, 1, self.own.target)
+            self.p, 0, self.n_words, self.chunks.targets, 1, 1, self.own.target)
         self.own.sum[0] = self.loops.exp_row(self.p, self.n_words, &self.row_max)
         self.own.high[0] = self.row_max
 
@@ -196,9 +168,8 @@ cdef class Softmax(Rows):
             E[:] = E + rate * g.T @ z - decay * E (but for the bias)
         """
         cdef Py_ssize_t columns = self.columns, size = self.itemsize
-        cdef Py_ssize_t tile, first, rows, i
+        cdef Py_ssize_t tile, first, rows
         cdef char *p
-        cdef char *factor
         solver.begin_rows(step, self.keep, self.n_outputs, self.stride)
         memset(self.slopes, 0, self.n_slopes * size)
         if columns == 1:
@@ -208,15 +179,9 @@ cdef class Softmax(Rows):
             first = (self.start_tile + tile) % self.n_tiles * self.tile_rows
             rows = min(self.tile_rows, self.n_words - first)
             p = <char *>self.p + first * columns * size
-            for i in range((rows + self.chunk - 1) // self.chunk):
-                factor = <char *>self.factors + i * columns * size
-                self.loops.exp_differences(
-                    <char *>self.highs
-                    + (first // self.chunk + i) * self.wide * size,
-                    self.all.high, columns, factor)
-                self.loops.share(factor, self.all.sum, K, columns)
+            self.chunks.share(first, rows, K, &self.all)
             self.products.slopes(
-                p, self.factors, self.chunk, first, rows, self.targets, K)
+                p, self.chunks.factors, self.chunks.size, first, rows, self.chunks.targets, K)
             self.products.gradient(self.row_of(first), rows, p)
             solver.tile(step, self.E, self.row + first, rows, p, self.products,
                         self.keep, self.memory)
@@ -233,7 +198,7 @@ cdef class Softmax(Rows):
         cdef int part
         self.loops.scale(
             self.p, self.n_words, -exp(self.row_max - self.all.high[0]) / self.all.sum[0])
-        self.loops.add_targets(self.p, 0, self.n_words, self.targets, 1, 1)
+        self.loops.add_targets(self.p, 0, self.n_words, self.chunks.targets, 1, 1)
         for part in range(2):
             first = 0 if part == 0 else self.start_row
             stop = self.start_row if part == 0 else self.n_words

@@ -89,7 +89,7 @@ cdef class Solver:
 
 
 cdef class SGD(Solver):
-    cdef void *gradient_C     # of all features, or NULL
+    pass
 
 
 cdef class Adam(Solver):

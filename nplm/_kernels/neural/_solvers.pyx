@@ -225,10 +225,7 @@ cdef class Solver:
         """Follow the gradient of a word's features, (m,); a word may come often."""
 
     cdef void features(self, const Step *step, void *gradients) noexcept nogil:
-        """Take the gradients (n_words, m) that all features have as outputs.
-
-        `end_features` follows them: the inputs may still look at C.
-        """
+        """Follow the gradients (n_words, m) that all features have as outputs."""
 
     cdef void end_features(self, const Step *step) noexcept nogil:
         """All features of the mini-batch have come."""
@@ -289,15 +286,11 @@ cdef class SGD(Solver):
         cdef Py_ssize_t size = p.columns * self.itemsize, r
         cdef char *values = <char *>p.values + first * size
         for r in range(rows):
-            self.loops.scale(values + r * size, p.n_decaying, 1 - step.decay)
+            self.loops.fade(values + r * size, p.n_decaying, step.decay)
         self.loops.add(values, gradients, rows * p.columns, step.rate)
 
     cdef void features(self, const Step *step, void *gradients) noexcept nogil:
-        self.gradient_C = gradients
-
-    cdef void end_features(self, const Step *step) noexcept nogil:
-        if self.gradient_C != NULL:
-            self.dense(step, self.C, 0, self.C.rows, self.gradient_C)
+        self.dense(step, self.C, 0, self.C.rows, gradients)
 
     cdef void feature(
         self, const Step *step, int word, const void *gradient,
@@ -388,8 +381,8 @@ cdef class Adam(Solver):
     ) noexcept nogil:
         cdef Py_ssize_t size = p.columns * self.itemsize, r
         for r in range(rows):
-            self.loops.scale(<char *>p.values + (first + r) * size, p.n_decaying,
-                             1 - step.decay)
+            self.loops.fade(
+                <char *>p.values + (first + r) * size, p.n_decaying, step.decay)
             self.row(step, &step.moments, p, first + r, <char *>gradients + r * size)
 
     cdef void row(

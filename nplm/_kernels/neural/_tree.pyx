@@ -183,7 +183,9 @@ cdef class Tree(Rows):
                 self.slots + start, self.gradients, <char *>self.slopes + k * width)
         solver.scattered(step, self.E, self.met, self.n_met, self.gradients)
 
-    cdef void end(self, Py_ssize_t K) noexcept nogil:
+    cdef void end(
+        self, Py_ssize_t K, Solver solver, const Step *step,
+    ) noexcept nogil:
         """dL/da and dL/dx; dL/dz has a row an example here."""
         cdef Py_ssize_t h = self.at.n_hidden, n = self.at.n_inputs, size = self.itemsize, k
         cdef char *dz

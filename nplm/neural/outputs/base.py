@@ -3,14 +3,54 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-__all__ = ["Output", "State"]
+from nplm._kernels.neural._team import block_starts
+
+__all__ = ["Output", "State", "Workspace"]
 
 State = dict[str, NDArray[Any]]
+
+
+@dataclass(frozen=True)
+class Workspace:
+    """What the output kernels of one team work with.
+
+    Parameters
+    ----------
+    tier, scratch, at : Tier, Scratch, Activations
+        Whose loops; where memory is taken; what the parts hand each other.
+    features : Features
+        Kernel of who owns those of the words.
+    trained : dict of Parameter
+        All parameters, by name.
+    state : dict of ndarray
+        See `Output.initial_state`; empty to score.
+    first : int
+        The word whose row is the first here.
+    n_members : int
+        Threads that share the rows: 1 unless the output's `rows_are_shared`.
+    worker, n_workers : int
+        Which team this is, of those that train the same parameters.
+    solver : Solver or None
+        Kernel of who trains; None to score.
+    """
+
+    tier: Any
+    scratch: Any
+    at: Any
+    features: Any
+    trained: dict[str, Any]
+    state: State
+    first: int
+    n_members: int
+    worker: int
+    n_workers: int
+    solver: Any
 
 
 @dataclass(frozen=True)
@@ -30,8 +70,8 @@ class Output:
     # Whether it has products that precision="bfloat16" rounds.
     rounds: ClassVar[bool] = False
 
-    def learn(self, n_words: int, y: NDArray[np.int32]) -> Self:
-        """Give the same with all that it needs to know of the next words `y`."""
+    def learn(self, n_words: int, X: NDArray[np.int32], y: NDArray[np.int32]) -> Self:
+        """Give the same with all that it needs to know of windows."""
         return self
 
     def go_on(self, fitted: Output) -> Output:
@@ -42,6 +82,11 @@ class Output:
     def weighted(self) -> bool:
         """Whether a row of E has weights of what comes from below, beside its bias."""
         return True
+
+    @property
+    def normalizes(self) -> bool:
+        """Whether scores come to be log-probabilities by themselves."""
+        return False
 
     def made_with(self) -> dict[str, Any]:
         """Give the parameters of an estimator that ask for it, beside its name."""
@@ -95,40 +140,29 @@ class Output:
         """Give more figures of an epoch, for the history."""
         return {}
 
-    def kernels(
-        self,
-        tier: Any,
-        scratch: Any,
-        at: Any,
-        features: Any,
-        trained: dict[str, Any],
-        state: State,
-        *,
-        first: int,
-        n_members: int,
-        worker: int,
-        n_workers: int,
-        solver: Any,
-    ) -> list[Any]:
-        """Give the kernels of a team, one a member.
+    def kernels(self, team: Workspace) -> list[Any]:
+        """Give the kernels of a team, one a member with rows of its own."""
+        made: list[Any] = []
+        n_rows = team.trained["E"].rows
+        for start, stop in pairwise(block_starts(n_rows, team.n_members)):
+            if start == stop and made:
+                break  # members without a row are left out
+            made.append(self.kernel(team, start, stop, made[0] if made else None))
+        return made
 
-        Parameters
-        ----------
-        tier, scratch, at : Tier, Scratch, Activations
-            The team's.
-        features : Features
-            Kernel of who owns those of the words.
-        trained : dict of Parameter
-            All parameters, by name.
-        state : dict of ndarray
-            See `initial_state`; empty to score.
-        first : int
-            The word whose row is the first here.
-        n_members : int
-            Threads that share the rows: 1 unless `rows_are_shared`.
-        worker, n_workers : int
-            Which team this is, of those that train the same parameters.
-        solver : Solver or None
-            Kernel of who trains; None to score.
+    def kernel(self, team: Workspace, start: int, stop: int, leader: Any) -> Any:
+        """Give the kernel of a member, whose rows of E are these.
+
+        `leader` is the first member's, None for itself.
         """
         raise NotImplementedError
+
+    def _rows(
+        self, team: Workspace, start: int, stop: int, leader: Any
+    ) -> dict[str, Any]:
+        """Give the options of kernels that are `Rows`, one a word."""
+        n = stop - start
+        return {
+            "direct": self.direct, "first": team.first + start, "n_words": n,
+            "row": start, "n_rows": n, "leader": leader,
+        }  # fmt: skip

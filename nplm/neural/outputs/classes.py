@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from nplm._checks import check_ids
 from nplm._kernels.neural import _classes, _softmax
-from nplm.neural.outputs.base import Output, State
+from nplm.neural.outputs.base import Output, Workspace
 
 __all__ = ["Classes"]
 
@@ -34,7 +34,7 @@ class Classes(Output):
     order: NDArray[np.int32] = field(default_factory=lambda: EMPTY)
     starts: NDArray[np.intp] = field(default_factory=lambda: np.zeros(1, np.intp))
 
-    def learn(self, n_words: int, y: NDArray[np.int32]) -> Self:
+    def learn(self, n_words: int, X: NDArray[np.int32], y: NDArray[np.int32]) -> Self:
         """Give the same with a class for every word."""
         if self.given is None:
             labels = frequency_bins(np.bincount(y, minlength=n_words) + 1)
@@ -75,38 +75,24 @@ class Classes(Output):
         within = np.log(counts / mass[self.labels])
         return np.concatenate([np.log(mass / mass.sum()), within[self.order]])
 
-    def kernels(
-        self,
-        tier: Any,
-        scratch: Any,
-        at: Any,
-        features: Any,
-        trained: dict[str, Any],
-        state: State,
-        *,
-        first: int,
-        n_members: int,
-        worker: int,
-        n_workers: int,
-        solver: Any,
-    ) -> list[Any]:
+    def kernel(self, team: Workspace, start: int, stop: int, leader: Any) -> Any:
         """Give the kernel of the one member."""
-        E, n_words, n_classes = trained["E"], len(self.labels), len(self.starts) - 1
+        n_words, n_classes = len(self.labels), len(self.starts) - 1
+        E = team.trained["E"]
 
         def flat(row: int, n: int, leader: Any) -> Any:
             return _softmax.Softmax(
-                tier, scratch, at, E, direct=self.direct, first=0, n_words=n, row=row,
-                n_rows=n, leader=leader, solver=solver,
+                team.tier, team.scratch, team.at, E, direct=self.direct, first=0,
+                n_words=n, row=row, n_rows=n, leader=leader, solver=team.solver,
             )  # fmt: skip
 
         classes = flat(0, n_classes, None)
-        kernel = _classes.Classes(
-            tier, scratch, at, E, direct=self.direct, first=first, n_words=n_words,
-            row=0, n_rows=E.rows, leader=classes, solver=solver, classes=classes,
-            rest=flat(n_classes, n_words, classes) if at.scoring else None,
-            labels=self.labels, order=self.order, starts=self.starts,
+        rows = self._rows(team, start, stop, classes) | {"n_words": n_words}
+        return _classes.Classes(
+            team.tier, team.scratch, team.at, E, solver=team.solver, classes=classes,
+            rest=flat(n_classes, n_words, classes) if team.at.scoring else None,
+            labels=self.labels, order=self.order, starts=self.starts, **rows,
         )  # fmt: skip
-        return [kernel]
 
 
 def frequency_bins(weights: NDArray[np.int64]) -> NDArray[np.int32]:

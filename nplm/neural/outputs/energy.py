@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from nplm._kernels.neural import _energy
-from nplm._kernels.neural._team import block_starts
-from nplm.neural.outputs.base import Output, State
+from nplm.neural.outputs.base import Output, State, Workspace
 from nplm.neural.parameters import random_normal
 
 __all__ = ["Energy"]
@@ -56,30 +54,17 @@ class Energy(Output):
             arrays["v"] = np.zeros(n_hidden, dtype)
         return arrays
 
-    def kernels(
-        self,
-        tier: Any,
-        scratch: Any,
-        at: Any,
-        features: Any,
-        trained: dict[str, Any],
-        state: State,
-        *,
-        first: int,
-        n_members: int,
-        worker: int,
-        n_workers: int,
-        solver: Any,
-    ) -> list[Any]:
-        """Give the kernels of a team, one a member with words of its own."""
-        outputs: list[Any] = []
-        for start, stop in pairwise(block_starts(trained["E"].rows, n_members)):
-            if start == stop and outputs:
-                break  # members without a word are left out
-            one = _energy.Energy(
-                tier, scratch, at, trained["E"], trained["C"], trained["H_next"],
-                trained.get("v"), first=first + start, n_words=stop - start, row=start,
-                leader=outputs[0] if outputs else None, solver=solver,
-            )  # fmt: skip
-            outputs.append(one)
-        return outputs
+    def kernel(self, team: Workspace, start: int, stop: int, leader: Any) -> Any:
+        """Give the kernel of a member with words of its own."""
+        return _energy.Energy(
+            *self._arguments(team), first=team.first + start, n_words=stop - start,
+            row=start, leader=leader,
+        )  # fmt: skip
+
+    def _arguments(self, team: Workspace) -> tuple[Any, ...]:
+        """Give those that all kernels of energies have in common."""
+        trained = team.trained
+        return (
+            team.tier, team.scratch, team.at, trained["E"], trained["C"],
+            trained["H_next"], trained.get("v"),
+        )  # fmt: skip

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nplm._kernels.neural import _softmax
-from nplm._kernels.neural._team import block_starts
 from nplm.neural.features import gatherer_of
-from nplm.neural.outputs.base import Output, State
+from nplm.neural.outputs.base import Output, Workspace
 
 __all__ = ["Softmax", "TiedSoftmax"]
 
@@ -53,40 +51,17 @@ class Softmax(Output):
         counts = np.bincount(y, minlength=self.n_rows(n_words)) + 1.0
         return np.log(counts / counts.sum())
 
-    def kernels(
-        self,
-        tier: Any,
-        scratch: Any,
-        at: Any,
-        features: Any,
-        trained: dict[str, Any],
-        state: State,
-        *,
-        first: int,
-        n_members: int,
-        worker: int,
-        n_workers: int,
-        solver: Any,
-    ) -> list[Any]:
-        """Give the kernels of a team, one a member with rows of its own."""
-        outputs: list[Any] = []
-        for start, stop in pairwise(block_starts(trained["E"].rows, n_members)):
-            if start == stop and outputs:
-                break  # members without a row are left out
-            n = stop - start
-            one = self.kind(
-                tier, scratch, at, trained["E"], direct=self.direct,
-                first=first + start, n_words=n, row=start, n_rows=n,
-                leader=outputs[0] if outputs else None,
-                # Apart from each other, so that they do not write the same lines.
-                start_row=worker * n // n_workers // 4 * 4,
-                **self._options(tier, features, solver),
-            )  # fmt: skip
-            outputs.append(one)
-        return outputs
+    def kernel(self, team: Workspace, start: int, stop: int, leader: Any) -> Any:
+        """Give the kernel of a member."""
+        return self.kind(
+            team.tier, team.scratch, team.at, team.trained["E"],
+            # Apart from each other, so that they do not write the same lines.
+            start_row=team.worker * (stop - start) // team.n_workers // 4 * 4,
+            **self._rows(team, start, stop, leader), **self._options(team),
+        )  # fmt: skip
 
-    def _options(self, tier: Any, features: Any, solver: Any) -> dict[str, Any]:
-        return {"solver": solver}
+    def _options(self, team: Workspace) -> dict[str, Any]:
+        return {"solver": team.solver}
 
 
 @dataclass(frozen=True)
@@ -96,6 +71,7 @@ class TiedSoftmax(Softmax):
     rows_are_features: ClassVar[bool] = True
     kind: ClassVar[Any] = _softmax.TiedSoftmax
 
-    def _options(self, tier: Any, features: Any, solver: Any) -> dict[str, Any]:
-        gatherer = None if solver is None else gatherer_of(features, tier)
+    def _options(self, team: Workspace) -> dict[str, Any]:
+        scores = team.solver is None
+        gatherer = None if scores else gatherer_of(team.features, team.tier)
         return {"solver": gatherer, "gatherer": gatherer}

@@ -7,37 +7,49 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import coo_array
+from sklearn.utils.extmath import randomized_svd
 
 from nplm._checks import check_ids
 from nplm._kernels.neural import _tree
-from nplm._trees import depth_of, huffman, masses, parents_of, top_down
-from nplm.neural.outputs.base import Output, State
+from nplm._trees import bisected, depth_of, huffman, masses, parents_of, top_down
+from nplm.neural.outputs.base import Output, Workspace
+from nplm.parallel.threads import blas_threads
 
 __all__ = ["Tree"]
 
 EMPTY = np.empty((0, 2), np.int32)
+# Of the tree that is made without asking: the words before that are told apart, the
+# components of how often they come, and how often a word counts as seen elsewhere.
+N_CONTEXTS = 4000
+N_AXES = 32
+N_SEEN = 5
 
 
 @dataclass(frozen=True, eq=False)
 class Tree(Output):
     """Inner nodes of a tree, a row of E each, and words as its leaves.
 
-    `given` is the tree that is asked for; without it a Huffman tree is made of the next
-    words. `children` is the tree in use, the root first (see `nplm._trees`).
+    `given` is the tree that is asked for, "huffman" for that of the words' frequencies;
+    without it words with similar contexts are near each other (`of_contexts`).
+    `children` is the tree in use, the root first (see `nplm._trees`).
     """
 
     name: ClassVar[str] = "tree"
     rows_are_visited: ClassVar[bool] = True
 
-    given: ArrayLike | None = None
+    given: ArrayLike | str | None = None
     children: NDArray[np.int32] = field(default_factory=lambda: EMPTY)
     parents: NDArray[np.int32] = field(default_factory=lambda: np.zeros(1, np.int32))
     depth: int = 0
 
-    def learn(self, n_words: int, y: NDArray[np.int32]) -> Self:
+    def learn(self, n_words: int, X: NDArray[np.int32], y: NDArray[np.int32]) -> Self:
         """Give the same with a tree of all words."""
+        weights = np.bincount(y, minlength=n_words) + 1
         if self.given is None:
-            children = huffman(np.bincount(y, minlength=n_words) + 1)
+            children = bisected(of_contexts(X[:, -1], y, n_words), weights)
+        elif isinstance(self.given, str):
+            children = huffman(weights)
         else:
             children = checked_tree(self.given, n_words)
         return replace(
@@ -48,7 +60,7 @@ class Tree(Output):
     def go_on(self, fitted: Output) -> Output:
         """Give the fitted tree, unless another one is asked for."""
         assert isinstance(fitted, Tree)
-        if self.given is not None:
+        if self.given is not None and not isinstance(self.given, str):
             asked = checked_tree(self.given, len(fitted.children) + 1)
             if not np.array_equal(asked, fitted.children):
                 raise ValueError(
@@ -75,30 +87,41 @@ class Tree(Output):
         first, second = mass[self.children].T
         return np.log(first) - np.log(second)
 
-    def kernels(
-        self,
-        tier: Any,
-        scratch: Any,
-        at: Any,
-        features: Any,
-        trained: dict[str, Any],
-        state: State,
-        *,
-        first: int,
-        n_members: int,
-        worker: int,
-        n_workers: int,
-        solver: Any,
-    ) -> list[Any]:
+    def kernel(self, team: Workspace, start: int, stop: int, leader: Any) -> Any:
         """Give the kernel of the one member."""
-        E = trained["E"]
-        kernel = _tree.Tree(
-            tier, scratch, at, E, direct=self.direct, first=first,
-            n_words=len(self.children) + 1, row=0, n_rows=E.rows, leader=None,
-            solver=solver, children=self.children, parents=self.parents,
-            depth=self.depth,
+        n_words = len(self.children) + 1
+        rows = self._rows(team, start, stop, leader) | {"n_words": n_words}
+        return _tree.Tree(
+            team.tier, team.scratch, team.at, team.trained["E"], solver=team.solver,
+            children=self.children, parents=self.parents, depth=self.depth, **rows,
         )  # fmt: skip
-        return [kernel]
+
+
+def of_contexts(
+    before: NDArray[np.int32], y: NDArray[np.int32], n_words: int
+) -> NDArray[np.float64]:
+    """Give points, (n_words, N_AXES at most), of words by the words they come after.
+
+    The first principal components of the square roots of how often each comes after
+    the most frequent words, relative to how often it comes at all (Lebret and
+    Collobert, 2014), where a word counts as often as it comes. What is seen a few times
+    only is drawn to the mean.
+    """
+    often = np.argsort(-np.bincount(before, minlength=n_words), kind="stable")
+    column = np.full(n_words, N_CONTEXTS)
+    column[often[:N_CONTEXTS]] = np.arange(len(often[:N_CONTEXTS]))
+    pairs = y, column[before]
+    counts = coo_array((np.ones(len(y)), pairs), (n_words, N_CONTEXTS + 1)).tocsr()
+    times = np.bincount(y, minlength=n_words)
+    # A row times the root of how often its word comes is the roots of its counts.
+    counts.data = np.sqrt(counts.data)
+    with blas_threads(1):
+        _, _, axes = randomized_svd(counts, min(N_AXES, n_words), random_state=0)
+        points = counts @ axes.T / np.sqrt(np.maximum(times, 1))[:, None]
+    mean = np.average(points, axis=0, weights=times)
+    seen = times / (times + N_SEEN)
+    drawn: NDArray[np.float64] = mean + (points - mean) * seen[:, None]
+    return drawn
 
 
 def checked_tree(given: ArrayLike, n_words: int) -> NDArray[np.int32]:

@@ -40,9 +40,9 @@ from nplm._kernels.reference.neural.parts import (
 from nplm._kernels.reference.neural.sampled import (
     Importance,
     NoiseContrastive,
+    Sampled,
     Sampler,
     logistic,
-    unnormalised,
 )
 from nplm._kernels.reference.neural.solvers import SGD, Adam, Solver
 from nplm._kernels.reference.neural.weights import Weights
@@ -55,6 +55,7 @@ __all__ = [
     "Dropout",
     "Importance",
     "NoiseContrastive",
+    "Sampled",
     "Sampler",
     "Softmax",
     "Solver",
@@ -85,5 +86,4 @@ __all__ = [
     "softmax",
     "tanh_layer",
     "train",
-    "unnormalised",
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,11 +12,23 @@ Array = NDArray[np.floating]
 Rounding = Callable[[Array], Array]
 Rows = list[NDArray[np.intp] | slice]
 Visited = NDArray[np.intp] | slice
-# From E, z, the next words and what rounds the factors of products: log-likelihood,
-# its gradients for z and E, and the rows of E that were visited.
-Loss = Callable[
-    [Array, Array, NDArray[np.int32], Rounding], tuple[float, Array, Array, Visited]
-]
+
+
+class Loss(Protocol):
+    """Another loss than the exact likelihood."""
+
+    def __call__(
+        self, E: Array, z: Array, y: NDArray[np.int32], rounded: Rounding
+    ) -> tuple[float, Array, Array, Visited]:
+        """Of the logits E z: log-likelihood, gradients for z and E, rows visited.
+
+        The factors of products are `rounded`.
+        """
+
+    def of_logits(
+        self, logits: Array, y: NDArray[np.int32]
+    ) -> tuple[float, Array, Visited]:
+        """Of any logits: log-likelihood, the gradient for them, words visited."""
 
 
 def as_it_is(values: Array) -> Array:

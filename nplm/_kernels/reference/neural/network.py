@@ -76,14 +76,17 @@ def gradients_met(
     K, h = len(X), len(weights.H)
     x, a, z, logits = forward(weights, X, rounded, masks)
     met, dR, dG = rows_met(weights, X, y), None, None
-    if loss is not None:
+    if loss is not None and weights.H_next is None:
         total, dz, dE, met[place_of(weights, weights.E)] = loss(
             weights.E, z, y, rounded
         )
         dv = dz[:, :-1]
     elif weights.H_next is not None:
-        g = weights.output.slopes(logits, y)
-        total = float(weights.output.log_p(logits)[np.arange(K), y].sum())
+        if loss is not None:
+            total, g, met[place_of(weights, weights.E)] = loss.of_logits(logits, y)
+        else:
+            g = weights.output.slopes(logits, y)
+            total = float(weights.output.log_p(logits)[np.arange(K), y].sum())
         slopes, do = energy_gradients(weights, z, g)
         dC, own = inputs_gradient(weights, X, do @ weights.H)
         assert slopes.C is not None

@@ -46,9 +46,9 @@ def rows_met(weights: Weights, X: NDArray[np.int32], y: NDArray[np.int32]) -> Ro
         words = np.unique(X).astype(np.intp)
         rows[0], rows[-1] = words, np.unique(np.nonzero(weights.parts[words])[1])
     if weights.S is not None and weights.Q is not None:
-        of_words = np.unique(sense_rows(weights.S, window(X, weights.n_window)))
+        own = sense_rows(weights.S, window(X, weights.n_window))
         for array in (weights.S, weights.Q):
-            rows[place_of(weights, array)] = of_words
+            rows[place_of(weights, array)] = np.unique(own).astype(np.intp)
     return rows
 
 

@@ -1,4 +1,4 @@
-"""Output units trained on sampled words (_sampler, _sampled)."""
+"""Output units trained on sampled words (_sampler, _estimates, _sampled)."""
 
 from __future__ import annotations
 
@@ -87,33 +87,61 @@ class Sampler:
         return order[places].astype(np.int32), 1 / pi[places], 1 - pi[places]
 
 
+Drawn = tuple[NDArray[np.int32], Array, Array]  # words, 1 / chances, 1 - chances
+
+
 @dataclass
 class Sampled:
     """Base of the losses that visit drawn words and next words."""
 
     sampler: Sampler
 
-    def followed(
-        self,
-        E: Array,
-        z: Array,
-        y: NDArray[np.int32],
-        drawn: tuple[NDArray[np.int32], Array, Array],
-        slope: Array,
-        rounded: Rounding,
-    ) -> tuple[Array, Array, Visited]:
-        """Gradients for z and E, and the visited rows.
+    def draw(self) -> Drawn:
+        """Draw the words of a mini-batch."""
+        return self.sampler.draw()
 
-        `drawn` are the words, their rows and their dL/dy; `slope` is that of the next
-        words.
+    def shifts(self, drawn: Drawn) -> Array:
+        """Give what is added to the logits of the drawn words."""
+        raise NotImplementedError
+
+    def estimate(
+        self, drawn: Drawn, target: Array, logits: Array, y: NDArray[np.int32]
+    ) -> tuple[float, Array, Array]:
+        """Give the estimate; its slopes for logits of the next and the drawn words.
+
+        From those of the next words, `target`, and of the drawn ones with the shifts.
         """
-        words, tile, slopes = drawn
+        raise NotImplementedError
+
+    def __call__(
+        self, E: Array, z: Array, y: NDArray[np.int32], rounded: Rounding = as_it_is
+    ) -> tuple[float, Array, Array, Visited]:
+        """Give the estimate of logits E z, its gradients and the visited rows."""
+        drawn = self.draw()
+        words, tile = drawn[0], E[drawn[0]]
+        tile[:, -1] += self.shifts(drawn)
+        target = np.einsum("kd,kd->k", z, E[y])
+        logits = rounded(z) @ rounded(tile).T
+        total, slope, slopes = self.estimate(drawn, target, logits, y)
         slopes = rounded(slopes)
         dz = slopes @ rounded(tile) + slope[:, None] * E[y]
         dE = np.zeros_like(E)
         dE[words] = slopes.T @ rounded(z)
         np.add.at(dE, y, slope[:, None] * z)
-        return dz, dE, np.union1d(words, y).astype(np.intp)
+        return total, dz, dE, np.union1d(words, y).astype(np.intp)
+
+    def of_logits(
+        self, logits: Array, y: NDArray[np.int32]
+    ) -> tuple[float, Array, Visited]:
+        """Give the estimate of any logits, its gradient for them and the words."""
+        drawn, rows = self.draw(), np.arange(len(y))
+        words, g = drawn[0], np.zeros_like(logits)
+        total, slope, slopes = self.estimate(
+            drawn, logits[rows, y], logits[:, words] + self.shifts(drawn), y
+        )
+        g[:, words] = slopes
+        g[rows, y] += slope
+        return total, g, np.union1d(words, y).astype(np.intp)
 
 
 @dataclass
@@ -155,24 +183,25 @@ class Importance(Sampled):
     least: float
     most: int
 
-    def __call__(
-        self, E: Array, z: Array, y: NDArray[np.int32], rounded: Rounding = as_it_is
-    ) -> tuple[float, Array, Array, Visited]:
-        """Give the estimated log-likelihood, its gradients and the visited rows."""
+    def draw(self) -> Drawn:
+        """Draw as many words as are watched to be enough."""
         self.sampler.n = int(self.watched[0])
-        words, weights, noise = self.sampler.draw()
-        tile = E[words]
-        tile[:, -1] += np.log(weights)
-        target = np.einsum("kd,kd->k", z, E[y])
-        logits = rounded(z) @ rounded(tile).T
-        logits[y[:, None] == words] = -np.inf
-        log_p = log_softmax(np.hstack([target[:, None], logits]))
+        return super().draw()
+
+    def shifts(self, drawn: Drawn) -> Array:
+        """Logarithms of the weights."""
+        return np.log(drawn[1])
+
+    def estimate(
+        self, drawn: Drawn, target: Array, logits: Array, y: NDArray[np.int32]
+    ) -> tuple[float, Array, Array]:
+        """Give the estimated log-likelihood."""
+        words, _, noise = drawn
+        others = np.where(y[:, None] == words, -np.inf, logits)
+        log_p = log_softmax(np.hstack([target[:, None], others]))
         p = np.exp(log_p[:, 1:])
         self.watch(float((p**2 @ noise).mean()))
-        followed = self.followed(
-            E, z, y, (words, tile, -p), 1 - np.exp(log_p[:, 0]), rounded
-        )
-        return float(log_p[:, 0].sum()), *followed
+        return float(log_p[:, 0].sum()), 1 - np.exp(log_p[:, 0]), -p
 
     def watch(self, variance: float) -> None:
         """Take note of the relative variance of a mini-batch's Z'."""
@@ -205,26 +234,25 @@ class NoiseContrastive(Sampled):
 
     n_noise: int
 
-    def __call__(
-        self, E: Array, z: Array, y: NDArray[np.int32], rounded: Rounding = as_it_is
-    ) -> tuple[float, Array, Array, Visited]:
-        """Give the sum of s_t, the objective's gradients and the visited rows."""
-        words, weights, _ = self.sampler.draw()
-        expected = self.n_noise * self.sampler.proposal
-        tile = E[words]
-        tile[:, -1] -= np.log(expected[words])
-        target = np.einsum("kd,kd->k", z, E[y])
-        slopes = -expected[words] * weights * logistic(rounded(z) @ rounded(tile).T)
-        slope = 1 - logistic(target - np.log(expected[y]))
-        followed = self.followed(E, z, y, (words, tile, slopes), slope, rounded)
-        return float(target.sum()), *followed
+    def expected(self, words: NDArray[np.int32]) -> Array:
+        """Words of noise, of each kind: k q."""
+        expected: Array = self.n_noise * self.sampler.proposal[words]
+        return expected
+
+    def shifts(self, drawn: Drawn) -> Array:
+        """Less than the logits by as much as there is noise."""
+        return -np.log(self.expected(drawn[0]))
+
+    def estimate(
+        self, drawn: Drawn, target: Array, logits: Array, y: NDArray[np.int32]
+    ) -> tuple[float, Array, Array]:
+        """Give the sum of s_t; slopes are the objective's."""
+        words, weights, _ = drawn
+        slopes = -self.expected(words) * weights * logistic(logits)
+        slope = 1 - logistic(target - np.log(self.expected(y)))
+        return float(target.sum()), slope, slopes
 
 
 def logistic(y: Array) -> Array:
     """1 / (1 + exp(-y))."""
     return (1 + np.tanh(y / 2)) / 2
-
-
-def unnormalised(E: Array, z: Array, y: NDArray[np.int32]) -> Array:
-    """Scores of the next words, for their log-probabilities."""
-    return np.einsum("kd,kd->k", z, E[y])

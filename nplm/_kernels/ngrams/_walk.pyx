@@ -1,0 +1,406 @@
+"""A back-off model, word by word: what decoders and loops ask it.
+
+A sentence of 20 words is scored in less time than NumPy takes to make one array, so
+this kernel takes words and gives numbers: of all kernels it alone sees Python's
+strings, and the dictionary that gives them their ids. Its look-ups are those of
+``hashed_prob``, one word after the other.
+"""
+
+from libc.math cimport log
+from libc.stdint cimport int64_t, uint64_t
+
+from nplm._kernels.ngrams._chains cimport MAX_WORDS
+from nplm._kernels.ngrams._hashed cimport (
+    MULTIPLIER, NPLM_PREFETCH, Slot, Table, filter_bit, find_slot, hash_word, home,
+)
+
+cdef enum:
+    # Words looked up together.
+    CHUNK = 32
+
+
+cdef struct Context:
+    # The words so far that a longer n-gram could have, the newest first.
+    int n_words
+    int words[MAX_WORDS]
+    uint64_t hashes[MAX_WORDS]
+    # Of them, how many the longest context in the table has; the weights of this and
+    # of the shorter ones, bow[k] of k + 1 words.
+    int n_found
+    float bow[MAX_WORDS]
+
+
+cdef struct Chains:
+    # Of each word: the longest n-gram that it ends, by its words of context and its
+    # probability, and the weights of the contexts that it makes, as in `Context`.
+    int known[CHUNK + 1]
+    float prob[CHUNK + 1]
+    int n_found[CHUNK + 1]
+    float bow[CHUNK + 1][MAX_WORDS]
+    # Of the words before, the oldest first, and of the words.
+    uint64_t hashes[MAX_WORDS + CHUNK + 1]
+
+
+cdef class State:
+    """What a `Walker` remembers of the words so far; states are equal where what may
+    follow has the same probabilities.
+
+    No twin: an object for the words that ``backoff_prob`` takes as a row of X.
+    """
+
+    cdef Context context
+    cdef int n_telling  # the newest words on which all that follows depends
+
+    @property
+    def words(self):
+        """Ids of the words on which all that follows depends, the newest last."""
+        cdef int k
+        return tuple(
+            [self.context.words[k] for k in range(self.n_telling - 1, -1, -1)]
+        )
+
+    def __eq__(self, other):
+        cdef State state
+        cdef int k
+        if not isinstance(other, State):
+            return NotImplemented
+        state = other
+        if state.n_telling != self.n_telling:
+            return False
+        for k in range(self.n_telling):
+            if state.context.words[k] != self.context.words[k]:
+                return False
+        return True
+
+    def __hash__(self):
+        cdef uint64_t key = self.n_telling
+        cdef int k
+        for k in range(self.n_telling):
+            key = key * MULTIPLIER + self.context.hashes[k]
+        return <Py_ssize_t> (key >> 2)
+
+    def __repr__(self):
+        return f"State{self.words}"
+
+
+cdef class Walker:
+    """A hash table of n-grams, and the words that it knows.
+
+    Parameters
+    ----------
+    table : Table
+        The n-grams.
+    n_context : int
+        Words of the longest context, at most 15.
+    boundary : int
+        The mark that ends a sentence: what is before it tells nothing.
+    ids : dict of word to int, or None
+        The id of each word; None where words are ids.
+    n_words : int
+        Ids are below it.
+    unknown : int
+        The id of words that are not in `ids`; -1 refuses them.
+    closed : bool
+        Whether each context of the table is an n-gram after a context of the table:
+        all that may follow then depends on the words of the longest context found.
+
+    Notes
+    -----
+    Equivalent to ``np.log(backoff_prob(...))`` of the windows of a sentence.
+
+    No twin: ``backoff_prob`` has one, and this is tested against that.
+    """
+
+    cdef Table table  # keeps alive what the pointers point at
+    cdef Slot* slots
+    cdef const int64_t* slot_start
+    cdef const float* prob
+    cdef const float* bow
+    cdef int n_context, boundary, n_words, unknown
+    cdef dict ids
+    cdef bint closed
+    cdef Context start
+
+    def __cinit__(
+        self, Table table, int n_context, int boundary, dict ids, int n_words,
+        int unknown, bint closed,
+    ):
+        self.table, self.n_context, self.boundary = table, n_context, boundary
+        self.ids, self.n_words, self.unknown = ids, n_words, unknown
+        self.closed = closed
+        self.slots, self.slot_start = table.slots, &table.slot_start[0]
+        self.prob, self.bow = &table.prob[0], &table.bow[0]
+        begin_with(table, n_context, boundary, &self.start)
+
+    def begin(self, bint bos=True):
+        """Return the state before the first word: after a boundary, or after nothing.
+        """
+        cdef State state = State.__new__(State)
+        if bos:
+            state.context = self.start
+        return self.telling(state)
+
+    def step(self, State state not None, word):
+        """Give the log-probability of a word, and the state after it."""
+        cdef State after = State.__new__(State)
+        cdef int i = self.id_of(word)
+        cdef double log_prob
+        after.context = state.context
+        log_prob = self.walk(&after.context, &i, 1, 0, NULL, NULL)
+        return log_prob, self.telling(after)
+
+    def end(self, State state not None):
+        """Log-probability of the boundary."""
+        cdef Context context = state.context
+        return self.walk(&context, &self.boundary, 1, 0, NULL, NULL)
+
+    def fill_candidates(self, State state not None, words, double[::1] out):
+        """Fill in the log-probabilities of words that may come next."""
+        cdef Context* context = &state.context
+        cdef int ids[CHUNK]
+        cdef Chains chains
+        cdef Py_ssize_t filled = 0
+        cdef int n = 0, j
+        for word in words:
+            ids[n] = self.id_of(word)
+            n += 1
+            if n == CHUNK or filled + n == out.shape[0]:
+                self.look_up(context, ids, n, False, &chains)
+                for j in range(n):
+                    out[filled + j] = log_of(
+                        &chains, j, context.bow, context.n_found
+                    )
+                filled += n
+                n = 0
+
+    def sentence(self, words, bint bos=True, bint eos=True):
+        """Log-probability of the words together, and of the boundary after them."""
+        cdef Context context
+        cdef int ids[CHUNK + 1]
+        cdef int n = 0
+        cdef double total = 0
+        self.begin_in(&context, bos)
+        for word in words:
+            ids[n] = self.id_of(word)
+            n += 1
+            # Nothing before a boundary is seen from behind it.
+            if n == CHUNK or ids[n - 1] == self.boundary:
+                total = self.walk(&context, ids, n, total, NULL, NULL)
+                n = 0
+        if eos:
+            ids[n] = self.boundary
+            n += 1
+        return self.walk(&context, ids, n, total, NULL, NULL)
+
+    def fill_tokens(
+        self, const int[::1] ids, const int64_t[::1] lengths, bint bos, bint eos,
+        double[::1] log_prob, int[::1] orders,
+    ):
+        """Fill in the log-probability of each token, and the words of its n-gram.
+
+        `ids` are those of sentences, one after the other, and `lengths` their words;
+        with `eos` each has one token more.
+        """
+        cdef Context context
+        cdef Py_ssize_t i = 0, out = 0, last, row
+        cdef int n
+        if log_prob.shape[0] == 0:
+            return
+        with nogil:
+            for row in range(lengths.shape[0]):
+                self.begin_in(&context, bos)
+                last = i + lengths[row]
+                while i < last:
+                    n = 1
+                    while (
+                        n < CHUNK and i + n < last and ids[i + n - 1] != self.boundary
+                    ):
+                        n += 1
+                    self.walk(&context, &ids[i], n, 0, &log_prob[out], &orders[out])
+                    i += n
+                    out += n
+                if eos:
+                    self.walk(
+                        &context, &self.boundary, 1, 0, &log_prob[out], &orders[out]
+                    )
+                    out += 1
+
+    cdef inline void begin_in(self, Context* context, bint bos) noexcept nogil:
+        if bos:
+            context[0] = self.start
+        else:
+            context.n_words = context.n_found = 0
+
+    cdef double walk(
+        self, Context* context, const int* ids, int n, double total,
+        double* log_prob, int* orders,
+    ) noexcept nogil:
+        """Add the log-probabilities of words to `total`, and note those of each.
+
+        Of the words only the last may be a boundary. Then `context` is that of the
+        next word.
+        """
+        cdef Chains chains
+        cdef double own
+        cdef int j
+        if n == 0:
+            return total
+        self.look_up(context, ids, n, True, &chains)
+        for j in range(n):
+            if j == 0:
+                own = log_of(&chains, 0, context.bow, context.n_found)
+            else:
+                own = log_of(&chains, j, chains.bow[j - 1], chains.n_found[j - 1])
+            total += own
+            if log_prob != NULL:
+                log_prob[j], orders[j] = own, chains.known[j] + 1
+        if ids[n - 1] == self.boundary:
+            context[0] = self.start
+        else:
+            go_on(context, ids, n, self.n_context, &chains)
+        return total
+
+    cdef void look_up(
+        self, const Context* context, const int* ids, int n, bint follow,
+        Chains* chains,
+    ) noexcept nogil:
+        """Find the longest n-grams and contexts that words end, a step for all.
+
+        The memory of a step is fetched for all of them together. The words `follow`
+        one another, or each the context.
+        """
+        cdef uint64_t keys[CHUNK + 1]
+        cdef int live[CHUNK + 1]
+        cdef int n_before = context.n_words
+        cdef int n_live = n, n_next, i, j, k, before
+        cdef uint64_t power = MULTIPLIER, n_slots
+        cdef Slot* slots
+        cdef Slot* at
+        for k in range(n_before):
+            chains.hashes[n_before - 1 - k] = context.hashes[k]
+        for j in range(n):
+            keys[j] = chains.hashes[n_before + j] = hash_word(ids[j])
+            chains.prob[j], chains.bow[j][0] = self.prob[ids[j]], self.bow[ids[j]]
+            chains.known[j], chains.n_found[j] = 0, 1
+            live[j] = j
+        for k in range(1, self.n_context + 1):
+            slots = self.slots + self.slot_start[k]
+            n_slots = self.slot_start[k + 1] - self.slot_start[k]
+            n_next = 0
+            for i in range(n_live):
+                j = live[i]
+                before = n_before + (j if follow else 0)
+                if before < k:
+                    continue
+                keys[j] += chains.hashes[before - k] * power
+                NPLM_PREFETCH(home(slots, n_slots, keys[j]))
+                live[n_next] = j
+                n_next += 1
+            n_live, n_next = n_next, 0
+            for i in range(n_live):
+                j = live[i]
+                at = find_slot(slots, n_slots, keys[j])
+                if at.key == 0:
+                    continue
+                if at.prob >= 0:
+                    chains.prob[j], chains.known[j] = at.prob, k
+                if k == self.n_context:
+                    continue
+                chains.bow[j][k] = at.bow
+                chains.n_found[j] = k + 1
+                before = n_before + (j if follow else 0)
+                if before > k and at.key & filter_bit(chains.hashes[before - k - 1]):
+                    live[n_next] = j
+                    n_next += 1
+            n_live = n_next
+            power *= MULTIPLIER
+
+    cdef inline State telling(self, State state):
+        cdef Context* context = &state.context
+        state.n_telling = context.n_found if self.closed else context.n_words
+        return state
+
+    cdef inline int id_of(self, word) except -1:
+        cdef int i
+        if self.ids is None:
+            i = word
+            if not 0 <= i < self.n_words:
+                raise ValueError(
+                    f"{word} is no word id: ids are from 0 to {self.n_words - 1}."
+                )
+            return i
+        found = self.ids.get(word)
+        if found is not None:
+            return found
+        if word is None or word != word:
+            raise TypeError(
+                f"a token is missing ({word!r}): leave it out, or put a word in its "
+                "place."
+            )
+        if self.unknown < 0:
+            raise ValueError(
+                f"{word!r} is not among the {self.n_words} words of the vocabulary, "
+                "which has no symbol for unknown ones."
+            )
+        return self.unknown
+
+
+cdef inline double log_of(
+    const Chains* chains, int j, const float* bow, int n_found
+) noexcept nogil:
+    """Log-probability of word j, whose context has these weights.
+
+    Those of contexts of more words than its n-gram's multiply, the longest first.
+    """
+    cdef double scale = 1
+    cdef int k
+    for k in range(n_found - 1, chains.known[j] - 1, -1):
+        scale *= bow[k]
+    return log(scale * chains.prob[j])
+
+
+cdef inline void go_on(
+    Context* context, const int* ids, int n, int n_context, const Chains* chains
+) noexcept nogil:
+    """Make the context of what comes after the words."""
+    cdef int n_before = context.n_words
+    cdef int k
+    context.n_words = min(n_before + n, n_context)
+    for k in range(context.n_words - 1, -1, -1):
+        if k < n:
+            context.words[k] = ids[n - 1 - k]
+            context.hashes[k] = chains.hashes[n_before + n - 1 - k]
+        else:
+            context.words[k] = context.words[k - n]
+            context.hashes[k] = context.hashes[k - n]
+    context.n_found = chains.n_found[n - 1]
+    for k in range(context.n_found):
+        context.bow[k] = chains.bow[n - 1][k]
+
+
+cdef void begin_with(
+    Table table, int n_context, int boundary, Context* context
+) noexcept:
+    """Make the context that has the boundary as often as it is wide."""
+    cdef uint64_t own = hash_word(boundary)
+    cdef uint64_t key = own, power = MULTIPLIER
+    cdef Slot* at
+    cdef int k
+    context.n_words = n_context
+    for k in range(n_context):
+        context.words[k], context.hashes[k] = boundary, own
+    context.n_found = 1
+    context.bow[0] = table.bow[boundary]
+    for k in range(1, n_context):
+        key += own * power
+        at = find_slot(
+            table.slots + table.slot_start[k],
+            table.slot_start[k + 1] - table.slot_start[k], key,
+        )
+        if at.key == 0:
+            break
+        context.bow[k] = at.bow
+        context.n_found = k + 1
+        if not at.key & filter_bit(own):
+            break
+        power *= MULTIPLIER

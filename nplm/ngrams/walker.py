@@ -1,0 +1,58 @@
+"""Back-off models word by word, with NumPy's arrays where there are many."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nplm._kernels.ngrams._walk import Walker
+
+__all__ = ["NgramWalker"]
+
+
+class NgramWalker(Walker):
+    """What `nplm.Scorer` asks, beside the sentences and steps of the kernel."""
+
+    def candidates(self, state: Any, words: Sequence[Any]) -> NDArray[np.float64]:
+        """Log-probabilities of words that may come next."""
+        out = np.empty(len(words))
+        self.fill_candidates(state, words, out)
+        return out
+
+    def sentences(
+        self, sentences: Iterable[Any], bos: bool, eos: bool
+    ) -> NDArray[np.float64]:
+        """Log-probability of each sentence."""
+        score = self.sentence
+        return np.fromiter((score(words, bos, eos) for words in sentences), np.float64)
+
+    def tokens(
+        self, ids: NDArray[np.int32], lengths: NDArray[np.intp], bos: bool, eos: bool
+    ) -> tuple[NDArray[np.float64], dict[str, NDArray[Any]]]:
+        """Log-probability of each token of sentences, and the words of its n-gram.
+
+        Parameters
+        ----------
+        ids : ndarray of int32, shape (n_words,)
+            Those of sentences, one after the other.
+        lengths : ndarray of intp, shape (n_sentences,)
+            Words of each.
+        bos : bool
+            Whether a boundary stands before each.
+        eos : bool
+            Whether the boundary after each is a token.
+
+        Returns
+        -------
+        log_prob : ndarray of float64, shape (n_tokens,)
+        details : dict
+            ``order`` (ndarray of int32, shape (n_tokens,)).
+        """
+        n_tokens = len(ids) + eos * len(lengths)
+        log_prob, order = np.empty(n_tokens), np.empty(n_tokens, dtype=np.int32)
+        lengths = lengths.astype(np.int64, copy=False)
+        self.fill_tokens(ids, lengths, bos, eos, log_prob, order)
+        return log_prob, {"order": order}

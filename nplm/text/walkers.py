@@ -1,0 +1,152 @@
+"""Any model, word by word, as `Scorer` asks it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nplm.text.documents import Documents
+
+__all__ = ["WindowWalker"]
+
+# Ids of the last words, as many as a window has.
+State = tuple[int, ...]
+SHORT = 64
+
+
+class WindowWalker:
+    """A model of windows: nothing is checked twice, and a sentence is one call.
+
+    The walker of n-grams that back off has the same methods.
+
+    Parameters
+    ----------
+    model : language model
+        Fitted.
+    n_context : int
+        Words of context in its windows.
+    boundary : int
+        The mark that ends a sentence.
+    ids : dict of word to int, or None
+        The id of each word; None where words are ids.
+    unknown : int
+        The id of words that are not in `ids`; -1 refuses them.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        n_context: int,
+        boundary: int,
+        ids: dict[Any, int] | None,
+        unknown: int,
+    ) -> None:
+        self.model, self.n_context, self.boundary = model, n_context, boundary
+        self.ids, self.unknown = ids, unknown
+        self._start: State = (boundary,) * n_context
+        # Where the windows of a short sentence are in it.
+        self._places = np.arange(SHORT)[:, None] + np.arange(n_context)
+
+    def begin(self, bos: bool = True) -> State:
+        """Return the state before the first word: after a boundary."""
+        self._check(bos)
+        return self._start
+
+    def step(self, state: State, word: Any) -> tuple[float, State]:
+        """Give the log-probability of a word, and the state after it."""
+        [i] = self._ids_of([word])
+        after = self._start if i == self.boundary else (*state[1:], i)
+        return self._log_prob(state, i), after
+
+    def end(self, state: State) -> float:
+        """Log-probability of the boundary."""
+        return self._log_prob(state, self.boundary)
+
+    def candidates(self, state: State, words: Sequence[Any]) -> NDArray[np.float64]:
+        """Log-probabilities of words that may come next."""
+        X = np.array([state], dtype=np.int32)
+        ids = np.array(self._ids_of(words), dtype=np.int32)
+        if not hasattr(self.model, "candidate_log_prob"):
+            return self.model.log_prob(np.repeat(X, len(ids), axis=0), ids)
+        return self.model.candidate_log_prob(X, ids)[0]
+
+    def sentence(
+        self, words: Iterable[Any], bos: bool = True, eos: bool = True
+    ) -> float:
+        """Log-probability of the words together, and of the boundary after them."""
+        ids = self._ids_of(words)
+        n = len(ids) + eos
+        if not 0 < n <= SHORT or self.boundary in ids:
+            return float(self.sentences([words], bos, eos)[0])
+        self._check(bos)
+        stream = np.array([*self._start, *ids, self.boundary], dtype=np.int32)
+        X, y = stream[self._places[:n]], stream[self.n_context :][:n]
+        return float(self.model.log_prob(X, y).sum())
+
+    def sentences(
+        self, sentences: Iterable[Any], bos: bool, eos: bool
+    ) -> NDArray[np.float64]:
+        """Log-probability of each sentence."""
+        ids = [self._ids_of(words) for words in sentences]
+        lengths = np.array([len(own) for own in ids], dtype=np.intp)
+        flat = np.fromiter((i for own in ids for i in own), dtype=np.int32)
+        log_prob, _ = self.tokens(flat, lengths, bos, eos)
+        sentence = np.repeat(np.arange(len(ids)), lengths + eos)
+        return np.bincount(sentence, log_prob, minlength=len(ids)).astype(np.float64)
+
+    def tokens(
+        self, ids: NDArray[np.int32], lengths: NDArray[np.intp], bos: bool, eos: bool
+    ) -> tuple[NDArray[np.float64], dict[str, NDArray[Any]]]:
+        """Log-probability of each token of sentences, and what the model tells of it.
+
+        Parameters
+        ----------
+        ids : ndarray of int32, shape (n_words,)
+            Those of sentences, one after the other.
+        lengths : ndarray of intp, shape (n_sentences,)
+            Words of each.
+        bos : bool
+            Whether a boundary stands before each: it must.
+        eos : bool
+            Whether the boundary after each is a token.
+
+        Returns
+        -------
+        log_prob : ndarray of float64, shape (n_tokens,)
+        details : dict of str to ndarray
+            Such as ``weights`` of a mixture; nothing of most models.
+        """
+        self._check(bos)
+        if len(ids) + eos * len(lengths) == 0:
+            return np.empty(0), {}
+        documents = Documents(ids, lengths)
+        X, y, _ = documents.tokens(self.n_context, self.boundary, ends=bool(eos))
+        details = getattr(self.model, "_token_details", None)
+        return self.model.log_prob(X, y), {} if details is None else details(X)
+
+    def _log_prob(self, state: State, i: int) -> float:
+        X, y = np.array([state], dtype=np.int32), np.array([i], dtype=np.int32)
+        return float(self.model.log_prob(X, y)[0])
+
+    def _ids_of(self, words: Iterable[Any]) -> list[int]:
+        if self.ids is None:
+            return list(words)
+        get, unknown = self.ids.get, self.unknown
+        found = [get(word, unknown) for word in words]
+        if unknown < 0 and unknown in found:
+            raise ValueError(
+                f"{words!r} has a word that is not among the {len(self.ids)} of the "
+                "vocabulary, which has no symbol for unknown ones."
+            )
+        return found
+
+    def _check(self, bos: bool) -> None:
+        if not bos:
+            raise ValueError(
+                f"bos=False: a {type(self.model).__name__} sees a whole window before "
+                "each word, and only n-grams that back off can do with less; leave "
+                "bos=True."
+            )

@@ -1,0 +1,97 @@
+"""The usual mistakes, and what they are told: windows, and the text model."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import GridSearchCV, cross_val_score
+
+from nplm import (
+    InterpolatedTrigram,
+    KneserNeyLM,
+    MixtureLM,
+    NeuralLM,
+    TextLM,
+    UniformLM,
+    neg_perplexity,
+    windows,
+)
+from tests.helpers import small_text
+
+IDS = np.random.default_rng(0).zipf(1.4, 400) % 12
+X, Y = windows(IDS, 3)
+MODELS = [
+    KneserNeyLM(),
+    InterpolatedTrigram(),
+    UniformLM(),
+    MixtureLM([("one", UniformLM())]),
+    NeuralLM(n_hidden=2, max_iter=1),
+]
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: type(model).__name__)
+@pytest.mark.parametrize(
+    ("given", "error", "message"),
+    [
+        ((IDS,), ValueError, r"nplm\.windows\(ids, n_context\)"),
+        ((IDS, IDS), ValueError, r"nplm\.windows\(ids, n_context\)"),
+        ((IDS.tolist(), IDS), ValueError, r"nplm\.windows\(ids, n_context\)"),
+        ((X,), ValueError, r"y are the next words.*nplm\.windows"),
+        ((X, None), ValueError, "requires y to be passed, but the target y is None"),
+        ((["raw text", "more"],), ValueError, r"TextLM\({name}\(...\)\)"),
+        ((np.array(["raw text"]),), ValueError, r"TextLM\({name}\(...\)\)"),
+        (([["a", "b"], ["c"]],), ValueError, r"TextLM\({name}\(...\)\)"),
+        (([["a", "b"]], [1]), ValueError, r"nplm\.Vocabulary"),
+        (([[1, 2, 3], [4]],), ValueError, r"rows of 1 to 3 ids.*TextLM\({name}"),
+        (("raw text",), TypeError, r"TextLM\({name}\(...\)\)"),
+    ],
+)
+@small_text
+def test_what_is_no_windows_is_told_what_to_do(model, given, error, message):
+    name = type(model).__name__
+    message = message.format(name=name)
+    with pytest.raises(error, match=message):
+        clone(model).fit(*given)
+    fitted = clone(model).fit(X, Y)
+    for use in (fitted.score, fitted.perplexity, fitted.log_prob):
+        with pytest.raises(error, match=message):
+            use(*given)
+    if given[0] is not X:
+        for use in (fitted.predict_proba, fitted.predict):
+            with pytest.raises(error, match=r"windows"):
+                use(given[0])
+
+
+@small_text
+def test_perplexity_as_a_scoring():
+    scores = cross_val_score(InterpolatedTrigram(), X, Y, scoring=neg_perplexity, cv=3)
+    means = cross_val_score(InterpolatedTrigram(), X, Y, cv=3)
+    np.testing.assert_allclose(scores, -np.exp(-means))
+    texts = [" ".join(f"w{i}" for i in row) for row in IDS.reshape(40, 10)]
+    search = GridSearchCV(
+        TextLM(InterpolatedTrigram()),
+        {"estimator__order": [1, 2]},
+        scoring=neg_perplexity,
+        cv=3,
+    ).fit(texts)
+    assert search.best_score_ == search.cv_results_["mean_test_score"].max() < -1
+
+
+def test_weights_that_have_not_settled_are_told():
+    few = dict(max_iter=1, tol=1e-9)
+    members = [("one", UniformLM()), ("two", InterpolatedTrigram())]
+    for model in (InterpolatedTrigram(**few), MixtureLM(members, "learned", **few)):
+        with pytest.warns(ConvergenceWarning, match=r"max_iter=1; raise it, or tol"):
+            model.fit(X, Y, X_val=X[:99], y_val=Y[:99])
+        # As many steps as asked for.
+        clone(model).set_params(tol=0).fit(X, Y, X_val=X[:99], y_val=Y[:99])
+        clone(model).set_params(max_iter=0).fit(X, Y, X_val=X[:99], y_val=Y[:99])
+
+
+def test_a_loss_that_still_falls_is_told_where_stopping_was_asked_for():
+    network = NeuralLM(n_hidden=2, max_iter=2, early_stopping=True, random_state=0)
+    with pytest.warns(ConvergenceWarning, match=r"NeuralLM: .* at max_iter=2"):
+        network.fit(X, Y)
+    # Epochs that were asked for, whether or not they are watched.
+    clone(network).set_params(early_stopping=False).fit(X, Y)
+    clone(network).set_params(early_stopping="auto").fit(X, Y, X_val=X, y_val=Y)

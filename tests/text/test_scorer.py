@@ -1,0 +1,274 @@
+"""Scorers and token scores: the numbers of the windows, asked for one by one."""
+
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from nplm import (
+    ClassLM,
+    InterpolatedTrigram,
+    KneserNeyLM,
+    MixtureLM,
+    NeuralLM,
+    TextLM,
+    Tokenizer,
+    Vocabulary,
+)
+from nplm.formats import read_arpa, write_arpa
+from tests.helpers import small_text
+
+BLANKS = Tokenizer(r"\S+")
+NETWORK = NeuralLM(n_hidden=3, embedding_dim=2, max_iter=1, random_state=0)
+MODELS = {
+    "Kneser-Ney": KneserNeyLM(),
+    "pruned": KneserNeyLM(min_counts=(1, 2, 3)),
+    "unigrams": KneserNeyLM(1),
+    "trigram": InterpolatedTrigram(),
+    "network": NETWORK,
+    "classes": ClassLM(n_classes=4, random_state=0),
+    "mixture": MixtureLM([("kn", KneserNeyLM()), ("net", NETWORK)]),
+}
+pytestmark = small_text
+
+
+def texts(n, n_words=12, longest=12, seed=0):
+    rng = np.random.default_rng(seed)
+    return [
+        " ".join(f"w{i}" for i in rng.zipf(1.5, rng.integers(longest)) % n_words)
+        for _ in range(n)
+    ]
+
+
+def fitted(model, n_context=3, **params):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        lm = TextLM(model, n_context, tokenizer=BLANKS, **params)
+        return lm.fit(texts(150), X_val=texts(30, seed=1))
+
+
+@pytest.fixture(scope="module")
+def models():
+    return {name: fitted(model) for name, model in MODELS.items()}
+
+
+def windows_score(lm, text, eos=True):
+    """By the windows of the text, through the model's own checks."""
+    ids = lm.vocabulary_.transform([text.split()])[0].tolist() + [0] * eos
+    total = 0.0
+    for i, word in enumerate(ids):
+        before = [0] * lm.n_context + ids[:i]
+        nearest = before[-lm.n_context :]
+        for j in range(len(nearest) - 2, -1, -1):
+            nearest[j] = 0 if nearest[j + 1] == 0 else nearest[j]
+        total += lm.estimator_.log_prob([nearest], [word])[0]
+    return total
+
+
+# Unknown words, an empty text, one longer than a chunk, and a boundary inside.
+CASES = [
+    *texts(20, 14, seed=2),
+    "",
+    "zoo w1 zoo zoo w1",
+    " ".join(texts(60, seed=3)),
+    "w1 w2 </s> w1 w2 w3 </s>",
+]
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_sentence_is_scored_as_its_windows(models, name):
+    lm = models[name]
+    scorer = lm.scorer()
+    expected = [windows_score(lm, text) for text in CASES]
+    assert_allclose([scorer.score(text) for text in CASES], expected, rtol=1e-5)
+    assert_allclose(scorer.score_many(iter(CASES)), expected, rtol=1e-5)
+    assert_allclose(lm.score_samples(CASES), expected, rtol=1e-5)
+    tokens = [text.split() for text in CASES]
+    assert_allclose(scorer.score_many(tokens), expected, rtol=1e-5)
+    open_ended = [windows_score(lm, text, eos=False) for text in CASES]
+    assert_allclose(
+        [scorer.score(text, eos=False) for text in CASES], open_ended, rtol=1e-5
+    )
+    assert_allclose(scorer.score_many(CASES, eos=False), open_ended, rtol=1e-5)
+    assert len(scorer.score_many([])) == 0
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_steps_and_candidates_add_up_to_the_sentence(models, name):
+    scorer = models[name].scorer()
+    for text in CASES:
+        state, total = scorer.begin(), 0.0
+        for word in text.split():
+            every = scorer.candidates(state, [word, "w1", "zoo", "</s>"] * 20)
+            log_prob, state = scorer.step(state, word)
+            assert_allclose(every[::4], log_prob, rtol=1e-5)
+            total += log_prob
+        assert_allclose(total + scorer.end(state), scorer.score(text), rtol=1e-5)
+    assert len(scorer.candidates(scorer.begin(), [])) == 0
+
+
+@pytest.mark.parametrize("name", ["Kneser-Ney", "pruned"])
+@pytest.mark.parametrize("order", range(2, 7))
+def test_n_grams_have_the_bits_of_the_windows(name, order):
+    """Of a text of 32 words or more some are looked up with the words before them."""
+    lm = fitted(MODELS[name], order - 1)
+    scorer = lm.scorer()
+    documents = lm.vocabulary_.transform([text.split() for text in CASES])
+    for text, scores in zip(CASES, lm.token_scores(CASES)):
+        state, steps = scorer.begin(), []
+        for word in text.split():
+            log_prob, state = scorer.step(state, word)
+            steps.append(log_prob)
+        steps.append(scorer.end(state))
+        assert_array_equal(scores.log_prob, steps)
+    windows = TextLM.from_model(lm.estimator_, boundary=0)
+    assert_allclose(windows.score_samples(documents), lm.score_samples(CASES), 1e-14)
+
+
+@pytest.mark.parametrize("name", ["Kneser-Ney", "pruned"])
+def test_equal_states_have_equal_futures(models, name):
+    scorer = models[name].scorer()
+    words = [f"w{i}" for i in range(12)]
+    found = {}
+    for text in texts(400, seed=4):
+        state = scorer.begin()
+        for word in text.split():
+            state = scorer.step(state, word)[1]
+        after = [scorer.step(state, word)[1] for word in words[:4]]
+        futures = [scorer.candidates(s, words) for s in (state, *after)]
+        if state in found:
+            assert_array_equal(futures, found[state])
+            assert after == [scorer.step(state, word)[1] for word in words[:4]]
+        found[state] = futures
+    assert 3 < len(found) < 250
+    assert scorer.begin() == scorer.step(state, "</s>")[1] != state
+    assert state != "something else"
+    # The words that tell are the last ones, and fewer where no n-gram has more.
+    assert scorer.begin(bos=False).words == ()
+    assert len({state.words for state in found}) == len(found)
+
+
+def test_what_may_follow_of_a_stream_depends_on_all_words():
+    """A long stream's first words are contexts that are no n-grams."""
+    rest = np.random.default_rng(0).zipf(1.5, 500) % 9 + 4
+    ids = np.concatenate([[1, 2, 3, 1], rest])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        model = KneserNeyLM(4, n_words=13).fit_stream(ids)
+    assert not model.tree_.is_closed
+    scorer = TextLM.from_model(model, boundary=0).scorer()
+    _, state = scorer.step(scorer.begin(), 5)
+    assert state.words == (0, 0, 5)
+    with pytest.raises(ValueError, match="13 is no word id"):
+        scorer.step(state, 13)
+    with pytest.raises(ValueError, match="-1 is no word id"):
+        scorer.score([-1])
+
+
+def test_token_scores_tell_where_a_probability_comes_from(models):
+    lm = models["Kneser-Ney"]
+    [scores] = lm.token_scores(["w1 zoo w1 w2"])
+    assert scores.words == ["w1", "<unk>", "w1", "w2", "</s>"]
+    assert scores.unknown.tolist() == [False, True, False, False, False]
+    assert_allclose(scores.log_prob.sum(), lm.score_samples(["w1 zoo w1 w2"])[0])
+    # The longest n-gram that the tree has, found by its words.
+    ids = lm.vocabulary_.transform([["</s>"] * 3 + scores.words])[0]
+    tree = lm.estimator_.tree_
+    for i, order in enumerate(scores.order, 3):
+        has = [
+            k
+            for k in range(1, 5)
+            if tree.index(ids[None, i - k + 1 : i], ids[i : i + 1])[0] >= 0
+        ]
+        assert order == max(has)
+    assert scores.weights is None
+
+
+def test_token_scores_tell_the_weights_of_members(models):
+    text = ["w1 w2", "", "w3"]
+    for scores in models["mixture"].token_scores(text):
+        assert_array_equal(scores.weights, np.full((len(scores.words), 2), 0.5))
+        assert scores.order is None
+    lm = models["trigram"]
+    scores = lm.token_scores(text)
+    assert [len(s.weights) for s in scores] == [3, 1, 2]
+    assert_allclose(scores[0].weights.sum(axis=1), 1)
+    contexts = np.array([[0, 0], [0, lm.vocabulary_.ids_["w1"]]])
+    expected = lm.estimator_._row_weights(contexts.astype(np.int32))
+    assert_array_equal(scores[0].weights[:2], expected)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_ends_of_a_sentence_are_chosen_when_it_is_scored(models, name):
+    lm = models[name]
+    whole, cut = lm.token_scores(["w1 w2"])[0], lm.token_scores(["w1 w2"], eos=False)[0]
+    assert cut.words == ["w1", "w2"]
+    assert_array_equal(cut.log_prob, whole.log_prob[:2])
+    assert len(lm.token_scores([""], eos=False)[0].words) == 0
+    for use in (
+        lambda: lm.token_scores(["w1 w2"], bos=False),
+        lambda: lm.scorer().score("w1 w2", bos=False),
+        lambda: lm.scorer().begin(bos=False),
+    ):
+        if name in ("Kneser-Ney", "pruned"):
+            use()
+            continue
+        with pytest.raises(ValueError, match="only n-grams that back off"):
+            use()
+
+
+@pytest.mark.parametrize("name", ["Kneser-Ney", "network"])
+def test_words_that_cannot_be_scored(name):
+    lm = fitted(MODELS[name], vocabulary=Vocabulary(unknown=None))
+    scorer = lm.scorer()
+    for use in (
+        lambda: scorer.score("w1 zoo"),
+        lambda: scorer.step(scorer.begin(), "zoo"),
+        lambda: scorer.candidates(scorer.begin(), ["w1", "zoo"]),
+        lambda: scorer.score_many(["w1", "zoo"]),
+        lambda: lm.score_samples(["zoo"]),
+        lambda: lm.token_scores(["zoo"]),
+    ):
+        with pytest.raises(ValueError, match="has no symbol for unknown"):
+            use()
+
+
+def test_a_missing_token_is_no_unknown_word():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        lm = TextLM(KneserNeyLM()).fit([["a", "b"], ["b"]])
+    for missing in (None, float("nan")):
+        for use in (lm.scorer().score, lambda words: lm.score_samples([words])):
+            with pytest.raises(TypeError, match="a token is missing"):
+                use(["a", missing])
+
+
+def test_a_scorer_is_of_the_model_when_it_was_made(models):
+    lm = pickle.loads(pickle.dumps(models["Kneser-Ney"]))
+    scorer = lm.scorer()
+    before = scorer.score("w1 w2")
+    lm.fit(["w2 w1"] * 50 + texts(10))
+    assert scorer.score("w1 w2") == before != lm.scorer().score("w1 w2")
+
+
+@pytest.mark.parametrize("n_context", [1, 4])
+def test_as_kenlm_scores(n_context, tmp_path):
+    kenlm = pytest.importorskip("kenlm")
+    lm = fitted(KneserNeyLM(), n_context)
+    path = str(tmp_path / "model.arpa")
+    write_arpa(lm.estimator_, path, lm.vocabulary_.words_)
+    other, lm = kenlm.Model(path), TextLM.from_model(*read_arpa(path))
+    scorer = lm.scorer()
+    for text in [text for text in CASES if "</s>" not in text]:
+        for bos in (True, False):
+            for eos in (True, False):
+                theirs = list(other.full_scores(text, bos=bos, eos=eos))
+                [ours] = lm.token_scores([text], bos=bos, eos=eos)
+                log10 = ours.log_prob / np.log(10)
+                assert_allclose(log10, [s[0] for s in theirs], atol=2e-5)
+                assert ours.order.tolist() == [s[1] for s in theirs]
+                assert ours.unknown.tolist() == [s[2] for s in theirs]
+                total = scorer.score(text, bos=bos, eos=eos)
+                assert_allclose(total, ours.log_prob.sum(), rtol=1e-12)
