@@ -183,10 +183,11 @@ class DictionaryKneserNey:
 # A network of any kind: each is an output, and features, that others do not have.
 KINDS = [
     "softmax", "classes", "tree", "importance", "nce", "energy", "energy, own weights",
-    "fixed", "composed", "tied", "tied, composed",
+    "fixed", "composed", "tied", "tied, composed", "tied, importance",
+    "tied, composed, nce",
 ]  # fmt: skip
 SAMPLED = ["importance", "nce"]
-ROUNDED = ["softmax", *SAMPLED, "fixed", "composed", "tied", "tied, composed"]
+ROUNDED = [kind for kind in KINDS if kind[:6] not in ("classe", "tree", "energy")]
 SHAPES = {  # n_words, n_context, n_hidden, embedding_dim, direct: multiples of nothing
     "hidden": (50, 3, 7, 4, False),
     "hidden+direct, two tiles": (300, 2, 5, 3, True),
@@ -233,13 +234,14 @@ def output_of(kind, direct, n_words, n_samples, rng):
     if kind == "classes":
         labels = rng.integers(0, max(1, n_words // 5), n_words)
         return Classes(direct, np.unique(labels, return_inverse=True)[1])
-    if kind == "importance":
-        return Importance(direct, n_samples, UNIGRAM, 0)
-    if kind == "nce":
-        return NoiseContrastive(direct, n_samples, UNIGRAM)
+    tied = kind.startswith("tied")
+    if "importance" in kind:
+        return Importance(direct and not tied, n_samples, UNIGRAM, 0, tied=tied)
+    if "nce" in kind:
+        return NoiseContrastive(direct and not tied, n_samples, UNIGRAM, tied=tied)
     if kind.startswith("energy"):
         return Energy(target_weights="own" in kind)
-    if kind.startswith("tied"):
+    if tied:
         return TiedSoftmax(False)
     return Tree(direct) if kind == "tree" else Softmax(direct)
 
@@ -274,7 +276,7 @@ def random_network(
     if isinstance(output, Energy):  # it has hidden units, always
         hidden = Linear(max(1, n_hidden))
         parts = parts._replace(hidden=hidden, features=Met(embedding_dim))
-    elif isinstance(output, TiedSoftmax):
+    elif output.rows_are_features:
         parts = parts._replace(hidden=Projected(n_hidden, embedding_dim, direct))
     drawn = np.random.RandomState(rng.integers(2**31))
     dtype = np.float64 if precision == "float64" else np.float32

@@ -31,7 +31,7 @@ from tests.helpers import (
 ROUNDING = {"bfloat16": reference.bfloat16}
 # Two numbers that nearly tie may round to neighbours, 1 in 2^8 apart.
 TOLERANCE = {"float64": 1e-12, "float32": 5e-5, "bfloat16": 2e-3}
-EXACT = [kind for kind in KINDS if kind not in SAMPLED]
+EXACT = [kind for kind in KINDS if not any(name in kind for name in SAMPLED)]
 # Those whose output units threads share.
 SHARED = [kind for kind in EXACT if kind not in ("classes", "tree")]
 FASTEST = [
@@ -41,7 +41,7 @@ SOLVERS = ["sgd", "adam"]
 # Words that are averaged: none, fewer than the window's, more.
 DISTANT = [0, 2, 9]
 # Shares of x, a and what is projected that are left out.
-DROPOUT = [(0, 0, 0), (0.3, 0.5, 0.2), (0.9, 0, 0), (0, 0.7, 0), (0, 0, 0.7)]
+DROPOUT = [(0, 0, 0), (0.3, 0.5, 0.2), (0.6, 0, 0), (0, 0.7, 0), (0, 0, 0.7)]
 
 
 @pairwise(
@@ -119,7 +119,7 @@ def check_training(
     n_distant=0, n_samples=20, rates=(0, 0, 0), **schedule,
 ):  # fmt: skip
     rng = np.random.default_rng(1)
-    if kind.startswith("energy"):
+    if kind.startswith("energy") or any(rates):
         # Larger steps would make more of a difference in the last digit.
         schedule = {"learning_rate_init": 3e-3} | schedule
     solver = solver_of(solver, **schedule)
@@ -154,7 +154,7 @@ def check_training(
     if sampled is not None:
         state = network.output_state
         assert state["generators"][0].tolist() == sampled.sampler.state
-    if kind == "importance":
+    if kind.endswith("importance"):
         assert_close(state["watched"][0], sampled.watched)
     return network
 

@@ -196,7 +196,8 @@ cdef class Sampled(Rows):
         for k in range(K):
             self.loops.add(
                 self.tile_row(self.targets[k]), z + k * width, stride, self.slope[k])
-        solver.scattered(step, self.E, self.visited, self.n_visited, self.tile)
+        # Its own, for features may gather them.
+        self.solver.scattered(step, self.E, self.visited, self.n_visited, self.tile)
 
 
 cdef class Importance(Sampled):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from nplm._kernels.neural import _sampled
 from nplm._kernels.neural._sampler import Sampler
+from nplm.neural.features import gatherer_of
 from nplm.neural.outputs.base import State
 from nplm.neural.outputs.softmax import Softmax
 
@@ -62,8 +63,27 @@ class Sampled(Softmax):
 
     n_samples: int
     proposal: Proposal
+    tied: bool = field(default=False, kw_only=True)
     rows_are_shared: ClassVar[bool] = False
-    rows_are_visited: ClassVar[bool] = True
+
+    @property
+    def rows_are_features(self) -> bool:  # type: ignore[override]
+        """Whether they are the words' features too."""
+        return self.tied
+
+    @property
+    def rows_are_visited(self) -> bool:  # type: ignore[override]
+        """Whether it is the output that visits them: features see to their own."""
+        return not self.tied
+
+    @property
+    def n_most(self) -> int:
+        """Words of a draw at most, or all words."""
+        return self.n_samples
+
+    def n_met(self, batch_size: int) -> int | None:
+        """Those that are drawn, and the next words."""
+        return self.n_most + batch_size if self.tied else 0
 
     def initial_state(
         self,
@@ -83,6 +103,9 @@ class Sampled(Softmax):
         """Give the kernel of a team of one; to score, the softmax's."""
         if solver is None:
             return super().kernels(*args, solver=solver, **options)
+        if self.tied:
+            tier, _, _, features, *_ = args
+            solver = gatherer_of(features, tier, solver)
         return [self._kernel(*args, solver=solver, **options)]
 
     def _kernel(
@@ -106,12 +129,10 @@ class Sampled(Softmax):
         trained: dict[str, Any],
         state: State,
         worker: int,
-        most: int,
     ) -> dict[str, Any]:
         n = trained["E"].rows
-        sampler = Sampler(
-            scratch, state["proposal"], state["generators"][worker], most=min(most, n)
-        )
+        generator, most = state["generators"][worker], min(self.n_most, n)
+        sampler = Sampler(scratch, state["proposal"], generator, most=most)
         return {
             "direct": self.direct, "first": 0, "n_words": n, "row": 0, "n_rows": n,
             "leader": None, "sampler": sampler,
@@ -126,6 +147,11 @@ class Importance(Sampled):
     """
 
     min_effective: float
+
+    @property
+    def n_most(self) -> int:
+        """Words of a draw at most, or all words: draws may grow."""
+        return self.n_samples * (MAX_GROWTH if self.min_effective else 1)
 
     def initial_state(
         self,
@@ -158,11 +184,10 @@ class Importance(Sampled):
         solver: Any,
         **options: Any,
     ) -> Any:
-        most = self.n_samples * (MAX_GROWTH if self.min_effective else 1)
         return _sampled.Importance(
             tier, scratch, at, trained["E"], solver=solver,
             watched=state["watched"][worker], least=self.min_effective,
-            **self._drawing(scratch, trained, state, worker, most),
+            **self._drawing(scratch, trained, state, worker),
         )  # fmt: skip
 
 
@@ -187,7 +212,7 @@ class NoiseContrastive(Sampled):
             tier, scratch, at, trained["E"], solver=solver,
             proposal=state["proposal"],
             n_noise=min(self.n_samples, trained["E"].rows),
-            **self._drawing(scratch, trained, state, worker, self.n_samples),
+            **self._drawing(scratch, trained, state, worker),
         )  # fmt: skip
 
 

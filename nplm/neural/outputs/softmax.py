@@ -96,6 +96,10 @@ class TiedSoftmax(Softmax):
     rows_are_features: ClassVar[bool] = True
     kind: ClassVar[Any] = _softmax.TiedSoftmax
 
+    def n_met(self, batch_size: int) -> int | None:
+        """All words."""
+        return None
+
     def _options(self, tier: Any, features: Any, solver: Any) -> dict[str, Any]:
-        gatherer = None if solver is None else gatherer_of(features, tier)
+        gatherer = None if solver is None else gatherer_of(features, tier, solver)
         return {"solver": gatherer, "gatherer": gatherer}
