@@ -1,6 +1,19 @@
-"""Leave what needs an absent optional dependency out of the doctests."""
+"""What the doctests need: optional dependencies, and the embedded corpus once."""
 
+from functools import cache
 from importlib.util import find_spec
+
+import pytest
+
+from nplm import datasets
 
 NEEDS_MPI = ["nplm/mpi.py", "nplm/parallel/agreement.py", "docs/guide/parallel.rst"]
 collect_ignore = [] if find_spec("mpi4py") else NEEDS_MPI
+
+
+@pytest.fixture(scope="session", autouse=True)
+def python_docs_are_read_once():
+    """Pages show how to load them, which takes seconds: the first does it for all."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(datasets, "load_python_docs", cache(datasets.load_python_docs))
+        yield

@@ -13,6 +13,7 @@ FAMILIES = {
     "classes": "Word classes",
     "mixtures": "Mixtures",
     "text": "Text and windows",
+    "formats": "Files",
     "exceptions": "Errors",
     "_versions": "The installation",
 }

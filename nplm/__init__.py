@@ -10,6 +10,7 @@ from nplm.classes.class_lm import ClassLM
 from nplm.classes.word_classes import WordClasses
 from nplm.classes.word_tree import word_tree
 from nplm.exceptions import CheckpointError, DivergenceError
+from nplm.formats.saving import load, save
 from nplm.mixtures.mixture_lm import MixtureLM
 from nplm.mixtures.shortlist_lm import ShortlistLM
 from nplm.mixtures.uniform_lm import UniformLM
@@ -48,6 +49,8 @@ __all__ = [
     "available_tiers",
     "contiguous_split",
     "cooccurrence_embeddings",
+    "load",
+    "save",
     "show_versions",
     "use_tier",
     "windows",

@@ -14,7 +14,8 @@ from sklearn.utils._param_validation import validate_parameter_constraints
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from nplm._blocks import blocks_of_rows
-from nplm._checks import COMMON, check_ids, plain, plain_ids
+from nplm._checks import COMMON, MAX_N_WORDS, check_ids, plain, plain_ids
+from nplm._fitted import Fitted
 
 __all__ = [
     "CheapWords",
@@ -68,7 +69,8 @@ class LanguageModel(DensityMixin, BaseEstimator):
 
     A subclass fits in ``fit`` (starting with ``_start_fit``) and implements
     ``_predict_proba``, and ``_log_prob`` or ``_predict_log_proba`` where it
-    can do better than through the full matrix. These get checked int32 ids and
+    can do better than through the full matrix; ``_fitted`` and ``_restore`` are its
+    part of `nplm.save`. These get checked int32 ids and
     only the nearest ``order_ - 1`` columns.
     """
 
@@ -417,6 +419,30 @@ class LanguageModel(DensityMixin, BaseEstimator):
     def _blocks(self, n_samples: int) -> Iterator[slice]:
         """Slices of rows whose probabilities fit in one block."""
         return blocks_of_rows(n_samples, self.n_words_)
+
+    # -- files ----------------------------------------------------------------
+
+    def _fitted(self) -> dict[str, Any]:
+        """Say what a fit leaves, for `nplm.save`; a subclass adds its own."""
+        fitted = {"order": self.order_, "n_context": self.n_features_in_}
+        columns = getattr(self, "feature_names_in_", None)
+        return fitted if columns is None else fitted | {"columns": columns.tolist()}
+
+    def _restore(self, fitted: Fitted) -> None:
+        """Take what `_fitted` said, or raise ValueError where no fit leaves it."""
+        raise NotImplementedError
+
+    def _restore_sizes(self, fitted: Fitted, n_words: int) -> None:
+        """Take what all models have; the size of the vocabulary is what arrays say."""
+        self.n_features_in_ = fitted.whole("n_context", 1, MAX_N_WORDS)
+        self.order_ = fitted.whole("order", 1, self.n_features_in_ + 1)
+        if "columns" in fitted:
+            columns = fitted.texts("columns")
+            if len(columns) != self.n_features_in_:
+                raise fitted.unfit("columns", columns)
+            self.feature_names_in_ = np.array(columns, dtype=object)
+        self.n_words_ = n_words
+        self.classes_ = np.arange(n_words)
 
     # -- scikit-learn ---------------------------------------------------------
 

@@ -13,6 +13,7 @@ from sklearn.utils._param_validation import Interval
 
 from nplm._base import CheapWords, LanguageModel, all_or_nothing
 from nplm._checks import Whole, check_boundary, check_ids
+from nplm._fitted import Fitted
 from nplm.classes.word_classes import WordClasses
 from nplm.ngrams.kneser_ney import KneserNeyLM
 from nplm.training.em import fit_mixture_weights
@@ -105,6 +106,7 @@ class ClassLM(CheapWords, LanguageModel):
     ((2, 100), True)
     """
 
+    labels_: NDArray[np.int32]
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_classes": [Whole(1)],
         "uniform_weight": [Interval(Real, 0, 1, closed="both"), None],
@@ -180,7 +182,7 @@ class ClassLM(CheapWords, LanguageModel):
                 "ignore", "Kneser-Ney cannot estimate the discounts of the 1-grams"
             )
             model.fit(labels[X], labels[y])
-        self.labels_ = labels
+        self.labels_ = np.asarray(labels, np.int32)
         self.n_classes_ = n_classes
         self.class_model_ = model
         counts = np.bincount(y, minlength=self.n_words_)
@@ -238,6 +240,29 @@ class ClassLM(CheapWords, LanguageModel):
         one_bin = np.zeros(len(y_val), dtype=np.intp)
         fit = fit_mixture_weights(probs, one_bin, 1, max_iter=100, tol=1e-7)
         return float(fit.weights[0, 1])
+
+    def _fitted(self) -> dict[str, Any]:
+        return super()._fitted() | {
+            "labels": self.labels_,
+            "class_model": self.class_model_,
+            "word_proba": self.word_proba_,
+            "uniform_weight": self.uniform_weight_,
+        }
+
+    def _restore(self, fitted: Fitted) -> None:
+        model = fitted.estimator("class_model", KneserNeyLM)
+        labels = fitted.ids("labels", (None,), model.n_words_)
+        shares = fitted.array("word_proba", np.float64, labels.shape)
+        mass = np.bincount(labels, shares, minlength=model.n_words_)
+        if not (shares >= 0).all() or not np.allclose(mass, 1):
+            raise fitted.unfit("word_proba", shares)
+        self._restore_sizes(fitted, len(labels))
+        if not self.order_ == model.order_ == model.n_features_in_ + 1:
+            raise fitted.unfit("order", self.order_)
+        self.labels_, self.word_proba_ = labels, shares
+        self.n_classes_, self.class_model_ = model.n_words_, model
+        self.uniform_weight_ = fitted.number("uniform_weight", 0, 1)
+        self.n_parameters_ = model.n_parameters_ + 2 * self.n_words_ + 1
 
     def _class_prob(
         self, X: NDArray[np.int32], y: NDArray[np.int32]

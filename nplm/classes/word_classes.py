@@ -14,7 +14,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from nplm._base import unchanged_by_errors
-from nplm._checks import COMMON, Whole, check_boundary, check_ids
+from nplm._checks import COMMON, MAX_N_WORDS, Whole, check_boundary, check_ids
+from nplm._fitted import Fitted
 from nplm.classes.annealing import Annealing
 from nplm.classes.partition import Bigrams, Partition
 from nplm.parallel.processes import ALONE
@@ -245,6 +246,24 @@ class WordClasses(TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         return self.labels_[check_ids(ids, "ids", ndim=1, n_words=self.n_words_)]
+
+    def _fitted(self) -> dict[str, Any]:
+        return {
+            "labels": self.labels_,
+            "n_classes": self.n_classes_,
+            "mutual_information": self.mutual_information_,
+            "history": self.history_,
+            "n_iter": self.n_iter_,
+        }
+
+    def _restore(self, fitted: Fitted) -> None:
+        self.n_classes_ = fitted.whole("n_classes", 1, MAX_N_WORDS)
+        self.labels_ = fitted.ids("labels", (None,), self.n_classes_)
+        self.n_words_ = len(self.labels_)
+        self.mutual_information_ = fitted.number("mutual_information")
+        columns = "mutual_information", "n_moves", "seconds"
+        self.history_ = fitted.history("history", *columns)
+        self.n_iter_ = fitted.whole("n_iter")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from nplm.ngrams.backoff_model import BackoffModel
@@ -14,10 +13,7 @@ if TYPE_CHECKING:
     from nplm.ngrams.backoff import BackoffTree
     from nplm.ngrams.counts import NgramCounts
 
-__all__ = ["counts_of", "multiplies", "tree_of"]
-
-# log10 of a product that float64 holds.
-MOST = 300.0
+__all__ = ["counts_of", "tree_of"]
 
 
 def tree_of(model: Any) -> BackoffTree:
@@ -40,13 +36,6 @@ def counts_of(model: Any) -> NgramCounts:
         )
     check_is_fitted(model, "counts_")
     return model.counts_
-
-
-def multiplies(tree: BackoffTree) -> bool:
-    """Whether the weights of a context and of all shorter ones have a product."""
-    levels = zip(tree.level_start, tree.level_start[1:])
-    heaviest = [tree.bow[first:last].max(initial=1) for first, last in levels]
-    return bool(np.log10(heaviest, dtype=np.float64).sum() < MOST)
 
 
 def _name(model: Any) -> str:

@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 from nplm.formats._arpa_lines import NgramLines
 from nplm.formats._files import check_writable, reading, writing
 from nplm.formats._lines import Lines, shown
-from nplm.formats._models import multiplies, tree_of
+from nplm.formats._models import tree_of
 from nplm.formats._words import BEGIN, END, WordText, check_marks, check_words
 from nplm.ngrams.backoff import BackoffTree, DuplicateNgramError
 from nplm.ngrams.backoff_lm import BackoffLM
 from nplm.ngrams.backoff_model import BackoffModel
+from nplm.ngrams.soundness import multiplies
 from nplm.ngrams.tree import MAX_NGRAMS
 
 __all__ = ["read_arpa", "write_arpa"]

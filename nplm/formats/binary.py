@@ -14,11 +14,12 @@ from numpy.typing import NDArray
 
 from nplm._checks import MAX_N_WORDS
 from nplm.formats._files import check_writable, writing
-from nplm.formats._models import multiplies, tree_of
+from nplm.formats._models import tree_of
 from nplm.formats._words import check_words
 from nplm.ngrams.backoff import BackoffTree
 from nplm.ngrams.backoff_lm import BackoffLM
 from nplm.ngrams.backoff_model import BackoffModel
+from nplm.ngrams.soundness import check_ranges, check_sizes
 
 __all__ = ["load_binary", "save_binary"]
 
@@ -30,8 +31,6 @@ ALIGNMENT = 64
 N_CODES = 1 << 16
 # The logarithms of what float32 holds.
 MIN_LOG, MAX_LOG = -104.0, 88.72
-# A probability of 1 that was rounded may come out above it by this much.
-ROUNDING = 1e-3
 
 
 def save_binary(
@@ -180,12 +179,15 @@ def load_binary(
     words = _words(
         arrays.pop("vocabulary"), header["n_words"], path, check=verify or compact
     )
-    _check_sizes(arrays, header["n_words"], compact, path)
-    if compact:
-        arrays = _unpacked(arrays, header["codes"])
-    tree = BackoffTree(header["n_words"], **arrays)
-    if verify or compact:
-        _check_ranges(tree, path)
+    try:
+        check_sizes(arrays, header["n_words"], compact=compact)
+        if compact:
+            arrays = _unpacked(arrays, header["codes"])
+        tree = BackoffTree(header["n_words"], **arrays)
+        if verify or compact:
+            check_ranges(tree)
+    except ValueError as error:
+        raise _damaged(path, str(error)) from error
     return BackoffLM.from_tree(tree, boundary=header["boundary"]), words
 
 
@@ -205,74 +207,6 @@ def _words(
     if len(words) != n_words:
         raise _damaged(path, f"it has {len(words)} words, but n_words={n_words}")
     return words
-
-
-def _check_sizes(
-    arrays: dict[str, NDArray[Any]], n_words: int, compact: bool, path: Path
-) -> None:
-    """Refuse arrays that do not belong together: kernels trust their sizes."""
-    n_contexts, n_ngrams = len(arrays["context_word"]), len(arrays["words"])
-    levels = arrays["level_start"].astype(np.int64)
-    # The root's followers and children are all the words.
-    first = [0, 1] if len(levels) == 2 else [0, 1, 1 + n_words]
-    sound = (
-        len(levels) >= 2
-        and levels[: len(first)].tolist() == first
-        and bool((np.diff(levels) >= 0).all())
-        and levels[-1] == n_contexts
-        and len(arrays["child_start"]) == (levels[-2] if compact else n_contexts + 1)
-        and len(arrays["start"]) == n_contexts + 1
-        and arrays["start"][-1] == n_ngrams
-        and len(arrays["prob"]) == n_ngrams >= n_words
-        and len(arrays["bow"]) == n_contexts
-    )
-    if not sound:
-        raise _damaged(path, "its arrays do not fit together")
-
-
-def _check_ranges(tree: BackoffTree, path: Path) -> None:
-    """Refuse numbers that no tree has: kernels take them for places and ids."""
-    levels, children, start = tree.level_start, tree.child_start, tree.start
-    n_words, words, context_word = tree.n_words, tree.words, tree.context_word
-    ids = np.arange(n_words)
-    checks = {
-        "child_start": (children[1:] >= children[:-1]).all()
-        # The children of a level are the next one.
-        and (children[levels[:-1]] == levels[1:]).all()
-        and children[-1] == levels[-1],
-        "start": start[0] == 0
-        and (start[1:] >= start[:-1]).all()
-        and start[1] == n_words,
-        "context_word": context_word[0] == 0
-        and _are_ids(context_word, n_words)
-        and (tree.order == 1 or (context_word[1 : 1 + n_words] == ids).all()),
-        "words": _are_ids(words, n_words) and (words[:n_words] == ids).all(),
-        # The logarithm is rounded in an ARPA file and in a compact one.
-        "prob": (tree.prob >= 0).all() and (tree.prob < 1 + ROUNDING).all(),
-        "bow": (tree.bow >= 0).all() and (tree.bow < np.inf).all() and multiplies(tree),
-    }
-    for name, sound in checks.items():
-        if not sound:
-            raise _damaged(path, f"{name} has numbers that no model has")
-    # Only now that the offsets are sound.
-    for name, values, offsets in (
-        ("context_word", context_word, children),
-        ("words", words, start),
-    ):
-        if not _rise(values, offsets):
-            raise _damaged(path, f"{name} is not sorted")
-
-
-def _are_ids(values: NDArray[np.int32], n_words: int) -> bool:
-    return bool((values >= 0).all() and (values < n_words).all())
-
-
-def _rise(values: NDArray[np.int32], offsets: NDArray[np.int32]) -> bool:
-    """Whether values rise from each offset to the next."""
-    rises = values[1:] > values[:-1]
-    begins = offsets[(offsets > 0) & (offsets < len(values))]
-    rises[begins - 1] = True
-    return bool(rises.all())
 
 
 def _read_header(path: Path) -> tuple[dict[str, Any], int]:

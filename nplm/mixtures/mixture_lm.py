@@ -15,9 +15,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from nplm._base import LanguageModel, all_or_nothing
 from nplm._checks import Whole, non_negative
+from nplm._fitted import Fitted
 from nplm.mixtures.uniform_lm import UniformLM
 from nplm.ngrams.counts import NgramCounts
 from nplm.ngrams.frequencies import RelativeFrequencies
+from nplm.ngrams.soundness import arrays_of, restored_counts
 from nplm.training.em import BIN_PRIOR, FrequencyBins, fit_mixture_weights
 
 __all__ = ["MixtureLM"]
@@ -237,7 +239,10 @@ class MixtureLM(_BaseComposition, LanguageModel):
         if not self._by_context():
             return None
         counts = NgramCounts.from_windows(X[:, -2:], y, n_words=self.n_words_)
-        contexts = RelativeFrequencies(counts)
+        return self._binned(RelativeFrequencies(counts))
+
+    def _binned(self, contexts: RelativeFrequencies) -> RelativeFrequencies:
+        """Give the same, and set their bins."""
         self._bins = FrequencyBins.of_training(
             contexts.max_frequency, contexts.n_tokens
         )
@@ -319,6 +324,44 @@ class MixtureLM(_BaseComposition, LanguageModel):
         if isinstance(self.weights, str) and self.weights != "uniform":
             n += self.weights_.size - self.weights_.size // len(self.estimators_)
         return n
+
+    # -- files ----------------------------------------------------------------
+
+    def _fitted(self) -> dict[str, Any]:
+        fitted = super()._fitted() | {
+            "names": list(self.named_estimators_),
+            "members": self.estimators_,
+            "weights": self.weights_,
+            "n_iter": self.n_iter_,
+        }
+        if self._contexts is not None:
+            fitted["contexts"] = arrays_of(self._contexts.counts)
+        return fitted
+
+    def _restore(self, fitted: Fitted) -> None:
+        names, members = fitted.texts("names"), fitted.take("members", list)
+        sizes: set[Any] = {getattr(member, "n_words_", None) for member in members}
+        are_models = all(hasattr(member, "log_prob") for member in members)
+        if len(sizes) != 1 or None in sizes or not are_models:
+            raise fitted.unfit("members", members)
+        if len(set(names)) != len(members):
+            raise fitted.unfit("names", names)
+        self._restore_sizes(fitted, sizes.pop())
+        for name, member in zip(names, members):
+            self._check_member(name, member)
+        self.estimators_ = members
+        self.named_estimators_ = Bunch(**dict(zip(names, members)))
+        shape: tuple[int, ...] = (len(members),)
+        self._contexts = None
+        if "contexts" in fitted:
+            counts = restored_counts(fitted.inner("contexts"))
+            order = min(self.n_features_in_, 2) + 1
+            if (counts.n_words, counts.order) != (self.n_words_, order):
+                raise ValueError("contexts are of another vocabulary or length")
+            self._contexts = self._binned(RelativeFrequencies(counts))
+            shape = (self._bins.n_bins, *shape)
+        self.weights_ = fitted.shares("weights", shape)
+        self.n_iter_ = fitted.whole("n_iter")
 
     # -- probabilities --------------------------------------------------------
 

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from nplm._base import LanguageModel, all_or_nothing
 from nplm._checks import Whole, plain
+from nplm._fitted import Fitted
 from nplm.neural.neural_lm import NeuralLM
 from nplm.training.loop import OnProgress
 
@@ -162,13 +163,16 @@ class ShortlistLM(LanguageModel):
         self.n_words_ = backoff.n_words_
         self.classes_ = np.arange(self.n_words_)
         held_out = self._check_held_out(X_val, y_val)
-        self.words_ = self._most_frequent(y)
-        self._place = np.full(self.n_words_, -1, dtype=np.int32)
-        self._place[self.words_] = np.arange(len(self.words_))
+        self._set_list(self._most_frequent(y))
         self.network_ = self._fitted_network(X, y, held_out, progress, checkpoint)
         self.backoff_ = backoff
         self._mass = backoff._words_mass(self.words_)
         return self
+
+    def _set_list(self, words: NDArray[np.int32]) -> None:
+        self.words_ = words
+        self._place = np.full(self.n_words_, -1, dtype=np.int32)
+        self._place[words] = np.arange(len(words))
 
     def _check_network(self) -> None:
         """Raise what the network's parameters are to blame for, before anything."""
@@ -255,6 +259,31 @@ class ShortlistLM(LanguageModel):
         check_is_fitted(self)
         n: int = self.network_.n_parameters_ + self.backoff_.n_parameters_
         return n
+
+    # -- files ----------------------------------------------------------------
+
+    def _fitted(self) -> dict[str, Any]:
+        own = {"network": self.network_, "backoff": self.backoff_}
+        return super()._fitted() | own | {"words": self.words_}
+
+    def _restore(self, fitted: Fitted) -> None:
+        network = fitted.estimator("network", NeuralLM)
+        backoff = fitted.estimator("backoff")
+        if not hasattr(backoff, "_words_mass"):
+            raise fitted.unfit("backoff", backoff)
+        self._restore_sizes(fitted, backoff.n_words_)
+        words = fitted.ids("words", (None,), self.n_words_)
+        self._set_list(words)
+        sound = (
+            len(np.unique(words)) == len(words) == network._n_outputs
+            and network.n_words_ == self.n_words_
+            and network.n_features_in_ == self.n_features_in_
+            and backoff.n_features_in_ <= self.n_features_in_
+        )
+        if not sound:
+            raise ValueError("its network, its back-off model and its list disagree")
+        self.network_, self.backoff_ = network, backoff
+        self._mass = backoff._words_mass(words)
 
     # -- probabilities --------------------------------------------------------
 

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils._param_validation import StrOptions
 
 from nplm._base import CheapWords, LanguageModel, all_or_nothing
+from nplm._fitted import Fitted
 
 __all__ = ["UniformLM"]
 
@@ -90,6 +91,14 @@ class UniformLM(CheapWords, LanguageModel):
         self.proba_ = shared / shared.sum()
         self.n_parameters_ = 0
         return self
+
+    def _fitted(self) -> dict[str, Any]:
+        return super()._fitted() | {"proba": self.proba_}
+
+    def _restore(self, fitted: Fitted) -> None:
+        self.proba_ = fitted.shares("proba", (None,))
+        self.n_parameters_ = 0
+        self._restore_sizes(fitted, len(self.proba_))
 
     def _predict_proba(self, X: NDArray[np.int32]) -> NDArray[np.float64]:
         proba = np.empty((len(X), self.n_words_))

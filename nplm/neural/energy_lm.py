@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from nplm._base import all_or_nothing
 from nplm._checks import check_ids
+from nplm._fitted import Fitted
 from nplm.neural.epochs import Windows
 from nplm.neural.features import Features, Met
 from nplm.neural.fit import Door, goes_on
@@ -295,6 +296,13 @@ class EnergyLM(NetworkLM):
         if self.n_words is not None:
             shape["n_words"] = self.n_words_ - self.n_added_
         return shape
+
+    def _fitted(self) -> dict[str, Any]:
+        return super()._fitted() | {"n_added": self.n_added_}
+
+    def _restore(self, fitted: Fitted) -> None:
+        super()._restore(fitted)
+        self.n_added_ = fitted.whole("n_added", 0, self.n_words_ - 1)
 
     # -- new words ------------------------------------------------------------
 

@@ -73,6 +73,10 @@ class Features:
     def settle(self, parameters: Parameters) -> None:
         """Make the derived arrays what the trained ones say."""
 
+    def made_with(self) -> dict[str, Any]:
+        """Give the parameters of an estimator that ask for more than their number."""
+        return {}
+
     def reader(self, tier: Any, trained: dict[str, Any]) -> Any:
         """Give the kernel of a team that scores."""
         return _features.Features(tier, trained["E" if self.tied else "C"], self.m)
@@ -164,6 +168,10 @@ class Composed(Features):
         rows = aligned_zeros((len(own), stride), own.dtype)
         rows[:, : self.m] = own
         return {"own": rows, "G": G}
+
+    def made_with(self) -> dict[str, Any]:
+        """Give the parameters of an estimator that ask for more than their number."""
+        return {"word_features": self.matrix}
 
     @property
     def visited(self) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from nplm._base import LanguageModel, plain
+from nplm._fitted import Fitted
 from nplm.neural.dropout import NONE, Dropout
 from nplm.neural.epochs import Windows
 from nplm.neural.features import Features
@@ -21,6 +22,7 @@ from nplm.neural.fit import ENDED, Door, epochs_before, fit, goes_on
 from nplm.neural.network import Network, Parts
 from nplm.neural.outputs.base import Output
 from nplm.neural.parameters import Parameters
+from nplm.neural.saved import UNMADE, fitted_network, restore_network
 from nplm.neural.solvers import SGD, Adam, Schedule, Solver, State
 from nplm.neural.tiers import kernel_tier
 from nplm.neural.trainer import Trainer
@@ -457,6 +459,19 @@ class NetworkLM(LanguageModel):
             return super()._candidate_log_prob(X, candidates, normalize)
         with blas_threads(1):
             return self._network().candidates(X, candidates, normalize=normalize)
+
+    # -- files ----------------------------------------------------------------
+
+    def _made_with(self) -> dict[str, Any]:
+        """Give the parameters that make the fitted network, whatever they are now."""
+        made = {k: v for k, v in self._shape().items() if k not in UNMADE}
+        return made | {"order": self.order_}
+
+    def _fitted(self) -> dict[str, Any]:
+        return super()._fitted() | fitted_network(self)
+
+    def _restore(self, fitted: Fitted) -> None:
+        restore_network(self, fitted)
 
     C_ = view("C", "Features of the words.")
     H_ = view("H", "Hidden weights.")

@@ -611,6 +611,13 @@ class NeuralLM(NetworkLM):
                 "model (clone this one)."
             )
 
+    def _made_with(self) -> dict[str, Any]:
+        return (
+            super()._made_with()
+            | self._made_of.output.made_with()
+            | (self._made_of.features.made_with())
+        )
+
     def _fingerprint(self) -> dict[str, Any]:
         given: dict[str, Any] = {"embeddings": None, "word_features": None}
         if self.embeddings is not None:

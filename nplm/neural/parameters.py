@@ -209,6 +209,15 @@ class Parameters:
             return self.C.shape[1]
         return self.n_outputs - 1 if name == "E" else array.shape[-1]
 
+    def packed(self, name: str, array: NDArray[Any]) -> NDArray[Any]:
+        """Give one of the arrays, or one like it, less what fills up its rows; a view.
+
+        `own` has as many columns as E where there is a bias beside the features.
+        """
+        if name == "E" or (name == "own" and self.tied):
+            return array[:, : self.n_outputs]
+        return array
+
     @property
     def n_outputs(self) -> int:
         """Parameters of an output row."""

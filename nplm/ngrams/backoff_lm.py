@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from nplm._fitted import Fitted
 from nplm.ngrams.backoff import BackoffTree
 from nplm.ngrams.backoff_model import BackoffModel
+from nplm.ngrams.soundness import sums_to_one
 
 __all__ = ["BackoffLM"]
 
@@ -85,6 +87,15 @@ class BackoffLM(BackoffModel):
             f"{type(self).__name__} is read from a file (nplm.formats.read_arpa) and "
             "not fitted; to estimate a model from windows, use KneserNeyLM."
         )
+
+    def _fitted(self) -> dict[str, Any]:
+        # A file from elsewhere may have given anything.
+        return super()._fitted() | {"sums_to_one": sums_to_one(self.tree_)}
+
+    def _restore(self, fitted: Fitted) -> None:
+        super()._restore(fitted)
+        if fitted.take("sums_to_one", bool):
+            self._check_sums()
 
     @classmethod
     def from_tree(cls, tree: BackoffTree, *, boundary: int | None = None) -> Self:

@@ -9,8 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nplm._base import LanguageModel, WordsMass
+from nplm._fitted import Fitted
 from nplm.ngrams.backoff import BackoffTree
 from nplm.ngrams.pruning import pruned_by_entropy
+from nplm.ngrams.soundness import arrays_of, restored_tree, sums_to_one
 
 __all__ = ["BackoffModel"]
 
@@ -71,6 +73,21 @@ class BackoffModel(LanguageModel):
     def _set_tree(self, tree: BackoffTree) -> None:
         self.tree_ = tree
         self.n_ngrams_ = tree.n_ngrams
+
+    def _fitted(self) -> dict[str, Any]:
+        return super()._fitted() | {"tree": arrays_of(self.tree_)}
+
+    def _restore(self, fitted: Fitted) -> None:
+        tree = restored_tree(fitted.inner("tree"))
+        self._restore_sizes(fitted, tree.n_words)
+        if self.order_ != tree.order:
+            raise fitted.unfit("order", self.order_)
+        self._set_tree(tree)
+
+    def _check_sums(self) -> None:
+        """Raise where a saved model gives no distribution after some context."""
+        if not sums_to_one(self.tree_):
+            raise ValueError("its probabilities do not sum to 1")
 
     def _predict_proba(self, X: NDArray[np.int32]) -> NDArray[np.float64]:
         return self.tree_.distribution(X)

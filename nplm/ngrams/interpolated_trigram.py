@@ -11,8 +11,10 @@ from sklearn.utils._param_validation import Interval
 
 from nplm._base import CheapWords, LanguageModel, all_or_nothing
 from nplm._checks import Whole, non_negative
+from nplm._fitted import Fitted
 from nplm.ngrams.counts import NgramCounts
 from nplm.ngrams.frequencies import RelativeFrequencies
+from nplm.ngrams.soundness import arrays_of, restored_counts
 from nplm.training.em import BIN_PRIOR, FrequencyBins, fit_mixture_weights
 
 __all__ = ["InterpolatedTrigram"]
@@ -157,15 +159,38 @@ class InterpolatedTrigram(CheapWords, LanguageModel):
             tol=self.tol,
             prior=BIN_PRIOR,
         )
+        self._keep(members, bins, fit.weights, fit.n_iter)
+        return self
+
+    def _keep(
+        self,
+        members: RelativeFrequencies,
+        bins: FrequencyBins,
+        weights: NDArray[np.float64],
+        n_iter: int,
+    ) -> None:
         self._bins = bins
         self.members_ = members
         self.bins_ = np.arange(bins.first, bins.last + 1)
-        self.weights_ = fit.weights
-        self.n_iter_ = fit.n_iter
-        n_free_weights = self.weights_.size - len(self.weights_)
+        self.weights_ = weights
+        self.n_iter_ = n_iter
+        n_free_weights = weights.size - len(weights)
         n_counts = np.count_nonzero(members.counts.counts)
         self.n_parameters_ = int(n_counts) + n_free_weights
-        return self
+
+    def _fitted(self) -> dict[str, Any]:
+        own = {"counts": arrays_of(self.members_.counts), "n_iter": self.n_iter_}
+        return super()._fitted() | own | {"weights": self.weights_}
+
+    def _restore(self, fitted: Fitted) -> None:
+        counts = restored_counts(fitted.inner("counts"))
+        self._restore_sizes(fitted, counts.n_words)
+        if self.order_ != counts.order:
+            raise fitted.unfit("order", self.order_)
+        members = RelativeFrequencies(counts)
+        bins = FrequencyBins.of_training(members.max_frequency, members.n_tokens)
+        weights = fitted.shares("weights", (bins.n_bins, counts.order + 1))
+        self._keep(members, bins, weights, fitted.whole("n_iter"))
 
     def _n_kept(self, n_samples: int) -> int:
         n_held_out = max(1, round(self.validation_fraction * n_samples))

@@ -13,6 +13,7 @@ from sklearn.utils._param_validation import StrOptions
 from nplm._base import all_or_nothing
 from nplm._blocks import BLOCK_WINDOWS, blocks
 from nplm._checks import check_boundary, check_ids
+from nplm._fitted import Fitted
 from nplm._kernels.ngrams import _kneser_ney
 from nplm.ngrams.backoff import BackoffTree
 from nplm.ngrams.backoff_model import BackoffModel
@@ -24,6 +25,7 @@ from nplm.ngrams.discounts import (
     plain_discounts,
     tables_within,
 )
+from nplm.ngrams.soundness import arrays_of, restored_counts
 from nplm.text.windows import windows
 
 __all__ = ["KneserNeyLM"]
@@ -404,6 +406,18 @@ class KneserNeyLM(BackoffModel):
         self._set_tree(tree)
         self.counts_ = counts
         return self
+
+    def _fitted(self) -> dict[str, Any]:
+        own = {"counts": arrays_of(self.counts_), "discounts": self.discounts_}
+        return super()._fitted() | own
+
+    def _restore(self, fitted: Fitted) -> None:
+        super()._restore(fitted)
+        self._check_sums()
+        self.counts_ = restored_counts(fitted.inner("counts"))
+        if (self.counts_.n_words, self.counts_.order) != (self.n_words_, self.order_):
+            raise ValueError("counts are of another vocabulary or order than tree")
+        self.discounts_ = fitted.array("discounts", np.float64, (self.order_, 3))
 
     def _check_relations(self) -> None:
         self._check_min_counts()

@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from nplm._base import all_or_nothing
 from nplm._blocks import blocks_of_rows
 from nplm._checks import Whole, check_boundary, plain
+from nplm._fitted import Fitted
 from nplm.text.codecs import Codec, codec_of, learned
 from nplm.text.documents import Documents, Tokens
 from nplm.text.drawing import check_drawing, drawn, sharpened, without
@@ -690,6 +691,25 @@ class TextLM(DensityMixin, BaseEstimator):
             "inside a document, set boundary=0; where numbers are events, and no ids, "
             "set vocabulary=Vocabulary(). Then fit."
         )
+
+    def _fitted(self) -> dict[str, Any]:
+        return {
+            "estimator": self.estimator_,
+            "tokenizer": self.tokenizer_,
+            "vocabulary": self.vocabulary_,
+            "boundary": self.boundary_,
+        }
+
+    def _restore(self, fitted: Fitted) -> None:
+        self.estimator_ = fitted.estimator("estimator")
+        _check_model(self.estimator_)
+        self.n_words_ = self.estimator_.n_words_
+        self.boundary_ = fitted.whole("boundary", 0, self.n_words_ - 1)
+        self.tokenizer_ = fitted.take("tokenizer", Tokenizer, type(None))
+        self.vocabulary_ = fitted.take("vocabulary", Vocabulary, type(None))
+        known = self.n_words_ if self.vocabulary_ is None else self.vocabulary_.n_words_
+        if known != self.n_words_:
+            raise ValueError(f"its vocabulary has {known} words, not {self.n_words_}")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

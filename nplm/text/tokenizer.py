@@ -148,6 +148,12 @@ class Tokenizer(TransformerMixin, BaseEstimator):
             tokens = [t if t in symbols else t.lower() for t in tokens]
         return tokens
 
+    def _fitted(self) -> dict[str, Any]:
+        return {}
+
+    def _restore(self, fitted: Any) -> None:
+        """Do nothing: parameters are all."""
+
     def __sklearn_is_fitted__(self) -> bool:
         return True
 

@@ -15,6 +15,7 @@ from sklearn.utils._param_validation import validate_parameter_constraints
 from sklearn.utils.validation import check_is_fitted
 
 from nplm._checks import Whole, check_ids
+from nplm._fitted import Fitted
 from nplm.text.documents import Documents
 from nplm.text.embeddings import aligned
 from nplm.text.samples import check_document, check_documents, is_missing
@@ -511,6 +512,21 @@ class Vocabulary(TransformerMixin, BaseEstimator):
                     "document is a list of one."
                 )
             yield document
+
+    def _fitted(self) -> dict[str, Any]:
+        marks = {"unknown_id": self.unknown_id_, "boundary_id": self.boundary_id_}
+        return {"words": self.words_.tolist()} | marks
+
+    def _restore(self, fitted: Fitted) -> None:
+        words = fitted.take("words", list)
+        _check_tokens(words)
+        self.words_ = _objects(words)
+        self.ids_ = {word: i for i, word in enumerate(words)}
+        self.n_words_ = len(self.ids_)
+        if self.n_words_ != len(words):
+            raise fitted.unfit("words", words)
+        self.unknown_id_ = fitted.optional_id("unknown_id", self.n_words_)
+        self.boundary_id_ = fitted.optional_id("boundary_id", self.n_words_)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -57,15 +57,11 @@ def test_python_docs():
     text = " ".join(corpus.words[corpus.train])
     assert "</s> Return a list of" in text
     assert "Boolean operations" in text
+    imported = set(sys.modules)
     for part, again in zip(corpus.values(), load_python_docs().values()):
         if isinstance(part, np.ndarray):
             np.testing.assert_array_equal(part, again)
-
-
-def test_python_docs_import_nothing():
-    before = set(sys.modules)
-    load_python_docs()
-    assert set(sys.modules) == before
+    assert set(sys.modules) == imported
 
 
 # -- the protocols of the published corpora -----------------------------------

@@ -34,10 +34,9 @@ print(status("VmHWM") - before)
 """
 
 
-@pytest.mark.parametrize("held_out", [False, True])
-@pytest.mark.parametrize("K", [1, 128])
+@pytest.mark.parametrize(("K", "held_out"), [(1, True), (128, False)])
 def test_a_fit_has_one_copy_of_the_weights_and_its_scratch(K, held_out):
-    V, h, m = 60_000, 100, 30
+    V, h, m = 30_000, 100, 30
     out = subprocess.run(
         [sys.executable, "-c", FIT, *map(str, (V, h, m, K, int(held_out)))],
         stdout=subprocess.PIPE, check=True, timeout=120,
@@ -85,6 +84,7 @@ def test_scoring_and_pickles_copy_no_weights(fitted):
 @pytest.mark.parametrize("reloaded", [False, True])
 def test_what_is_written_into_the_weights_is_what_scores(fitted, reloaded):
     lm, X, y = fitted
+    X, y = X[:60], y[:60]
     dumped = pickle.dumps(lm)
     # In place, one attribute by another array, and one of another type.
     for change in (

@@ -26,6 +26,10 @@ SHAPES = {  # n_words, n_context, n_hidden, embedding_dim, direct: no multiples 
     "small": (29, 1, 1, 1, True),
     "no context": (11, 0, 5, 3, False),
 }
+# How many of the 543 windows, and from which on.
+SLICES = [
+    (1, 0), (1, 7), (1, 542), (2, 7), (3, 540), (15, 0), (17, 7), (41, 502), (531, 7),
+]  # fmt: skip
 
 
 def scores(network, X, y):
@@ -65,14 +69,13 @@ def test_a_row_depends_on_itself_only(kind, precision, shape):
     whole = scores(network, X, y)
     mixed = rng.permutation(len(X))
     assert_same(scores(network, X[mixed], y[mixed]), [part[mixed] for part in whole])
-    for n in (1, 2, 3, 15, 17, 41, 531):
-        for start in (0, 7, len(X) - n):
-            rows = slice(start, start + n)
-            assert_same(scores(network, X[rows], y[rows]), [a[rows] for a in whole])
+    for n, start in SLICES:
+        rows = slice(start, start + n)
+        assert_same(scores(network, X[rows], y[rows]), [a[rows] for a in whole])
     for n_threads in (2, 3, 5):
         network.threads = Threads(n_threads)
-        assert_same(scores(network, X, y), whole)
-        assert_same(scores(network, X[:9], y[:9]), [part[:9] for part in whole])
+        rows = slice(9 if n_threads == 2 else None)
+        assert_same(scores(network, X[rows], y[rows]), [a[rows] for a in whole])
 
 
 def test_the_defaults_pass_scikit_learns_check_in_every_tier(tier):

@@ -43,6 +43,10 @@ class Output:
         """Whether a row of E has weights of what comes from below, beside its bias."""
         return True
 
+    def made_with(self) -> dict[str, Any]:
+        """Give the parameters of an estimator that ask for it, beside its name."""
+        return {}
+
     def n_rows(self, n_words: int) -> int:
         """Rows of E, for so many words."""
         return n_words

@@ -57,6 +57,10 @@ class Classes(Output):
                 )
         return fitted
 
+    def made_with(self) -> dict[str, Any]:
+        """Give the parameters of an estimator that ask for it, beside its name."""
+        return {"word_classes": self.labels}
+
     def n_rows(self, n_words: int) -> int:
         """Classes and words."""
         return len(self.starts) - 1 + n_words

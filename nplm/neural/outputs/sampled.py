@@ -46,6 +46,11 @@ class Proposal:
                 "a finite number above 0, such as its count plus one."
             )
 
+    def made_with(self) -> dict[str, Any]:
+        """Give the parameters of an estimator that ask for it."""
+        weights = "unigram" if self.weights is None else np.asarray(self.weights)
+        return {"proposal": weights, "proposal_power": self.power}
+
     def probabilities(self, n_words: int, y: NDArray[np.int32]) -> NDArray[np.float64]:
         """Give those of all words, to train on next words `y`."""
         if self.weights is None:
@@ -65,6 +70,7 @@ class Sampled(Softmax):
     proposal: Proposal
     tied: bool = field(default=False, kw_only=True)
     rows_are_shared: ClassVar[bool] = False
+    loss: ClassVar[str]  # the estimator's `loss`
 
     @property
     def rows_are_features(self) -> bool:  # type: ignore[override]
@@ -84,6 +90,11 @@ class Sampled(Softmax):
     def n_met(self, batch_size: int) -> int | None:
         """Those that are drawn, and the next words."""
         return self.n_most + batch_size if self.tied else 0
+
+    def made_with(self) -> dict[str, Any]:
+        """Give the parameters of an estimator that ask for it, beside its name."""
+        own = {"loss": self.loss, "n_samples": self.n_samples}
+        return own | self.proposal.made_with()
 
     def initial_state(
         self,
@@ -146,12 +157,18 @@ class Importance(Sampled):
     Draws grow where there are fewer than `min_effective` effective samples.
     """
 
+    loss: ClassVar[str] = "importance"
+
     min_effective: float
 
     @property
     def n_most(self) -> int:
         """Words of a draw at most, or all words: draws may grow."""
         return self.n_samples * (MAX_GROWTH if self.min_effective else 1)
+
+    def made_with(self) -> dict[str, Any]:
+        """Give the parameters of an estimator that ask for it, beside its name."""
+        return super().made_with() | {"min_effective_samples": self.min_effective}
 
     def initial_state(
         self,
@@ -194,6 +211,8 @@ class Importance(Sampled):
 @dataclass(frozen=True)
 class NoiseContrastive(Sampled):
     """Noise-contrastive estimation: the scores become log P by themselves."""
+
+    loss: ClassVar[str] = "nce"
 
     def _kernel(
         self,

@@ -58,6 +58,10 @@ class Tree(Output):
                 )
         return fitted
 
+    def made_with(self) -> dict[str, Any]:
+        """Give the parameters of an estimator that ask for it, beside its name."""
+        return {"word_tree": self.children}
+
     def n_rows(self, n_words: int) -> int:
         """Inner nodes of a tree of so many words."""
         return n_words - 1
