@@ -1,14 +1,41 @@
 """The ``nplm`` command: a file for each subcommand, and what they share."""
 
+from typing import Any
+
 import click
 
 import nplm
+from nplm.cli._jobs import INTERRUPTED
 from nplm.cli.compare import compare_command
+from nplm.cli.convert import convert_command
+from nplm.cli.generate import generate_command
+from nplm.cli.neighbors import neighbors_command
+from nplm.cli.prune import prune_command
+from nplm.cli.query import query_command
+from nplm.cli.score import score_command
+from nplm.cli.suggest import suggest_command
+from nplm.cli.train import train_command
 
 __all__ = ["main"]
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+class Commands(click.Group):
+    """Commands that end with a sentence and an exit code, not with a traceback."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Tell what a file or a parameter is to blame for."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:  # click's: who reads has had enough
+            raise
+        except (OSError, ImportError, ValueError) as error:
+            raise click.ClickException(str(error)) from error
+        except KeyboardInterrupt:
+            click.echo("Interrupted.", err=True)
+            raise click.exceptions.Exit(INTERRUPTED) from None
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(nplm.__version__, prog_name="nplm")
 def main() -> None:
     """Language models of Bengio et al. (2003) beside their n-gram baselines."""
@@ -20,4 +47,8 @@ def versions_command() -> None:
     nplm.show_versions()
 
 
-main.add_command(compare_command)
+for command in (
+    compare_command, convert_command, generate_command, neighbors_command,
+    prune_command, query_command, score_command, suggest_command, train_command,
+):  # fmt: skip
+    main.add_command(command)

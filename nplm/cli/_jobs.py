@@ -10,7 +10,10 @@ import click
 
 from nplm import NeuralLM
 
-__all__ = ["Job", "mpi_job"]
+__all__ = ["INTERRUPTED", "Job", "mpi_job"]
+
+# The exit code of a program that SIGINT ended, as shells have it.
+INTERRUPTED = 130
 
 
 class Job(NamedTuple):

@@ -79,8 +79,8 @@ OPTIONS = [
     _option(
         "--precision",
         "precision",
-        click.Choice(["float32", "float64"]),
-        "Arithmetic of the network.",
+        click.Choice(["float32", "float64", "bfloat16"]),
+        "Arithmetic of the network; bfloat16 rounds the large products of float32.",
     ),
     click.option(
         "--seed",

@@ -6,12 +6,15 @@ from typing import Any
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
+from rich.measure import Measurement
 from rich.table import Table
 
 from nplm.datasets import Corpus
 from nplm.experiments import Row
 
 __all__ = ["one_line", "print_corpus", "print_examples", "print_table"]
+
+WIDEST = 1000  # columns
 
 
 def print_corpus(console: Console, name: str, corpus: Corpus) -> None:
@@ -44,7 +47,12 @@ def print_table(console: Console, rows: list[Row]) -> None:
             f"{row.parameters:,}",
             f"{row.seconds:.1f}",
         )
+    # As wide as it is: what reads it is often no terminal, and never wants it cut.
+    options = console.options.update(max_width=WIDEST)
+    given, width = console.width, Measurement.get(console, options, table).maximum
+    console.width = max(given, width)
     console.print(table)
+    console.width = given
 
 
 def print_examples(console: Console, report: dict[str, Any]) -> None:

@@ -21,9 +21,10 @@ from nplm._base import LanguageModel
 from nplm.cli._bars import StageBars
 from nplm.cli._corpora import load_corpus
 from nplm.cli._files import writable_file, writable_folder
-from nplm.cli._jobs import Job, mpi_job
+from nplm.cli._jobs import INTERRUPTED, Job, mpi_job
 from nplm.cli._options import POSITIVE, network_options
 from nplm.cli._tables import one_line, print_corpus, print_examples, print_table
+from nplm.cli._tally import warning_of_unknown
 from nplm.datasets import Corpus
 from nplm.experiments import Row, compare
 from nplm.inspection import nearest_words, suggestions
@@ -36,8 +37,6 @@ REPETITIVE = (
 )
 # What a corpus, a parameter or a full disk may raise: told without a traceback.
 EXPECTED = (OSError, ImportError, ValueError)
-# The exit code of a program that SIGINT ended, as shells have it.
-INTERRUPTED = 130
 
 
 @click.command("compare", context_settings={"show_default": True})
@@ -134,6 +133,9 @@ def compare_command(
     if corpus_name == "python-docs":
         console.print(REPETITIVE)
     print_examples(console, report)
+    warning = warning_of_unknown(max(report["oov_rate"].values()))
+    if warning:
+        status.print(f"Warning: {warning}", style="red", markup=False)
     for note in dict.fromkeys(str(note.message) for note in notes):
         status.print(f"Note: {note}", style="yellow", markup=False)
     if run.failure:

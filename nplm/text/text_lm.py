@@ -25,7 +25,7 @@ from nplm.text.embeddings import nearest_rows
 from nplm.text.tokenizer import BETWEEN_BLANKS, Tokenizer
 from nplm.text.vocabulary import Vocabulary
 
-__all__ = ["TextLM"]
+__all__ = ["TextLM", "features_of"]
 
 # The toolkits' symbols of unknown words.
 UNKNOWN = ("<unk>", "<UNK>")
@@ -606,7 +606,7 @@ class TextLM(DensityMixin, BaseEstimator):
         ['dog']
         """
         check_is_fitted(self)
-        features = _features(self.estimator_)
+        features = features_of(self.estimator_)
         if features is None:
             raise TypeError(
                 f"{type(self.estimator_).__name__} has no features of words: fit a "
@@ -753,7 +753,7 @@ def _refuse_windows(X: Any, y: Any) -> None:
         )
 
 
-def _features(model: Any) -> NDArray[Any] | None:
+def features_of(model: Any) -> NDArray[Any] | None:
     """Return the features of words that a model, or a member of it, has learned."""
     members = *getattr(model, "estimators_", ()), getattr(model, "network_", None)
     for part in (model, *members):

@@ -57,6 +57,21 @@ def test_compare_reports_and_saves(run, tmp_path, options):
     assert len(words) == report["n_words"]
 
 
+def test_tables_are_as_wide_as_they_are(run, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "60")
+    lines = run().stdout.splitlines()
+    [heading] = [line for line in lines if line.split()[:1] == ["model"]]
+    assert heading.split()[-2:] == ["parameters", "seconds"]
+    rows = [line for line in lines if line.split() and line.split()[0] in MODELS]
+    assert len(rows) == 4
+    assert all(row.split()[-1].replace(".", "").isdigit() for row in rows)
+
+
+def test_a_vocabulary_of_unknown_words_is_told(run):
+    result = run("--min-count", "100000")
+    assert "Warning: 100% of the words are <unk>" in " ".join(result.stderr.split())
+
+
 def test_options_reach_the_network(run, tmp_path):
     options = "--order 3 --hidden 0 --direct --learning-rate 0.01 --decay 0 --alpha 0"
     more = "--patience 1 --batch-size 16 --precision float64 --seed 7 --ngram-order 2"

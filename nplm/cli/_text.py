@@ -1,0 +1,94 @@
+"""Lines of text from files or standard input, some at a time."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import lzma
+import sys
+import zlib
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+import click
+
+__all__ = ["INPUTS", "blocks_of_lines", "lines_of", "texts_of"]
+
+# What memory they take does not grow with the text.
+LINES_A_BLOCK = 2000
+DAMAGED = (EOFError, zlib.error, gzip.BadGzipFile, lzma.LZMAError)
+
+INPUTS = click.argument(
+    "inputs", nargs=-1, metavar="[TEXT]...", type=click.Path(allow_dash=True)
+)
+
+
+def blocks_of_lines(inputs: Iterable[str]) -> Iterator[list[str]]:
+    """Give the lines of all files in lists, by default those of standard input.
+
+    A line is a document, an empty one too. Files may be packed by gzip or xz.
+    """
+    lines = lines_of(inputs)
+    while block := list(islice(lines, LINES_A_BLOCK)):
+        yield block
+
+
+def texts_of(inputs: Iterable[str]) -> list[str]:
+    """Give the lines of all files that are not empty."""
+    return [line for line in lines_of(inputs) if line.strip()]
+
+
+def lines_of(inputs: Iterable[str]) -> Iterator[str]:
+    """Give the lines of all files, without their ends."""
+    for name in inputs or ["-"]:
+        with _opened(name) as file:
+            yield from _decoded(file, "standard input" if name == "-" else name)
+
+
+@contextmanager
+def _opened(name: str) -> Iterator[BinaryIO]:
+    if name == "-":
+        stdin: Any = sys.stdin.buffer
+        if not hasattr(stdin, "peek"):  # no real one
+            stdin = io.BufferedReader(stdin)
+        with _unpacked(stdin) as file:
+            yield file
+        return
+    with open(Path(name), "rb") as raw, _unpacked(raw) as file:
+        yield file
+
+
+@contextmanager
+def _unpacked(raw: Any) -> Iterator[BinaryIO]:
+    """Unpack what begins as a packed file does."""
+    start = raw.peek(6)[:6]
+    if start.startswith(b"\x1f\x8b"):
+        with gzip.GzipFile(fileobj=raw) as file:
+            yield cast(BinaryIO, file)
+    elif start == b"\xfd7zXZ\x00":
+        with lzma.LZMAFile(raw) as unpacked:
+            yield cast(BinaryIO, unpacked)
+    else:
+        yield raw
+
+
+def _decoded(file: BinaryIO, name: str) -> Iterator[str]:
+    number = 0
+    try:
+        for number, line in enumerate(file, 1):
+            # A mark of the encoding may begin the file.
+            encoding = "utf-8-sig" if number == 1 else "utf-8"
+            yield line.decode(encoding).rstrip("\r\n")
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"{name}, line {number}: not UTF-8 ({error.reason}); convert it, for "
+            "example with: iconv -f latin1 -t utf-8."
+        ) from None
+    except DAMAGED as error:
+        raise ValueError(
+            f"{name}, after line {number}: cannot be unpacked ({error}); it is damaged "
+            "or cut short."
+        ) from None

@@ -1,0 +1,36 @@
+"""``nplm convert``: a model in another kind of file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from nplm.cli._files import writable_file
+from nplm.cli._models import MODEL, TARGET, read_model, write_model
+
+__all__ = ["OUTPUT", "convert_command"]
+
+OUTPUT = click.argument(
+    "output", type=click.Path(path_type=Path), callback=writable_file
+)
+
+
+@click.command("convert")
+@MODEL
+@OUTPUT
+@TARGET
+def convert_command(model: str, output: Path, to: str | None) -> None:
+    """Write MODEL to OUTPUT as a file of another kind.
+
+    MODEL is a text model that nplm saved, an ARPA file, or mapped n-grams. n-grams go
+    to ARPA for KenLM and SRILM; features of a network's words to word2vec's files, for
+    gensim and others.
+
+    \b
+    Examples:
+      nplm convert model model.arpa.gz
+      nplm convert model.arpa.gz model
+      nplm convert model words.vec
+    """  # noqa: D301  (click reads the control character)
+    write_model(read_model(model), output, to)

@@ -1,0 +1,58 @@
+"""``nplm generate``: text that a model draws."""
+
+from __future__ import annotations
+
+import click
+
+from nplm.cli._models import MODEL, read_model, vocabulary_of
+from nplm.cli._options import POSITIVE
+
+__all__ = ["generate_command"]
+
+
+@click.command("generate", context_settings={"show_default": True})
+@MODEL
+@click.option("--prompt", default="", help="What the text begins with.")
+@click.option("-n", "n", type=POSITIVE, default=1, help="Texts, a line each.")
+@click.option("--max-words", type=click.IntRange(min=0), default=50)
+@click.option(
+    "--temperature",
+    type=click.FloatRange(min=0, min_open=True),
+    default=1.0,
+    help="Below 1 the probable words are drawn more often still.",
+)
+@click.option("--top-k", type=POSITIVE, help="Draw from so many words only.")
+@click.option(
+    "--top-p",
+    type=click.FloatRange(0, 1, min_open=True),
+    help="Draw from the fewest words that have this much probability.",
+)
+@click.option("--unknown", is_flag=True, help="Let <unk> be drawn too.")
+@click.option("--seed", type=click.IntRange(0, 2**32 - 1), help="For the same text.")
+def generate_command(
+    model: str,
+    prompt: str,
+    n: int,
+    max_words: int,
+    temperature: float,
+    top_k: int | None,
+    top_p: float | None,
+    unknown: bool,
+    seed: int | None,
+) -> None:
+    """Draw texts from a model, word by word.
+
+    \b
+    Examples:
+      nplm generate model -n 5 --top-p 0.9
+      nplm generate model --prompt "return a list of" --temperature 0.7 --seed 1
+    """  # noqa: D301  (click reads the control character)
+    lm = read_model(model)
+    mark = vocabulary_of(lm).unknown
+    texts = lm.generate(
+        prompt, n, max_words=max_words, temperature=temperature, top_k=top_k,
+        top_p=top_p, exclude=[] if unknown or mark is None else [mark],
+        random_state=seed,
+    )  # fmt: skip
+    for text in texts:
+        click.echo(f"{prompt} {text}".strip())

@@ -1,0 +1,31 @@
+"""``nplm neighbors``: words that a network has learned to use alike."""
+
+from __future__ import annotations
+
+import click
+
+from nplm.cli._models import MODEL, read_model
+from nplm.cli._options import POSITIVE
+
+__all__ = ["neighbors_command"]
+
+
+@click.command("neighbors", context_settings={"show_default": True})
+@MODEL
+@click.argument("words", nargs=-1, required=True)
+@click.option("-k", "k", type=POSITIVE, default=10, help="How many of each.")
+def neighbors_command(model: str, words: tuple[str, ...], k: int) -> None:
+    """Give the words with the most similar features, by their cosine.
+
+    \b
+    Examples:
+      nplm neighbors model list string
+    """  # noqa: D301  (click reads the control character)
+    lm = read_model(model)
+    for word in words:
+        try:
+            nearest, cosines = lm.nearest(word, k)
+        except TypeError as error:  # no network
+            raise click.ClickException(str(error)) from error
+        for other, cosine in zip(nearest, cosines):
+            click.echo(f"{word}\t{other}\t{cosine:.4f}")

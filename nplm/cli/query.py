@@ -1,0 +1,55 @@
+"""``nplm query``: the words of a text, and its perplexity as the toolkits count it."""
+
+from __future__ import annotations
+
+import click
+import numpy as np
+
+from nplm import TextLM
+from nplm.cli._models import MODEL, read_model, vocabulary_of
+from nplm.cli._tally import Scored, Tally, scored
+from nplm.cli._text import INPUTS, blocks_of_lines
+
+__all__ = ["query_command"]
+
+
+@click.command("query")
+@MODEL
+@INPUTS
+@click.option("--summary", "-s", is_flag=True, help="Leave the words out.")
+def query_command(model: str, inputs: tuple[str, ...], summary: bool) -> None:
+    """Give log10 of each word's probability, and the perplexity of the text.
+
+    MODEL is a text model that nplm saved, an ARPA file, or mapped n-grams. A line of
+    TEXT (by default of standard input; plain, gzip or xz) is a sentence. A word outside
+    the vocabulary is marked OOV. The figures that end it are those of KenLM's query
+    (perplexity with and without unknown words) and of SRILM's ngram -ppl (ppl is that
+    without unknown words, ppl1 that without sentence ends too).
+
+    \b
+    Examples:
+      nplm query model.arpa.gz test.txt
+      xzcat test.txt.xz | nplm query --summary model
+    """  # noqa: D301  (click reads the control character)
+    lm = read_model(model)
+    tally = Tally(bool(lm.predict_boundary))
+    for block in blocks_of_lines(inputs):
+        part = scored(lm, block)
+        tally.add(part)
+        if not summary:
+            _print_words(lm, block, part)
+    for line in tally.lines():
+        click.echo(line)
+
+
+def _print_words(lm: TextLM, block: list[str], part: Scored) -> None:
+    assert lm.tokenizer_ is not None
+    end = vocabulary_of(lm).words_[lm.boundary_]
+    ends = [end] if lm.predict_boundary else []
+    starts = np.searchsorted(part.document, np.arange(len(block) + 1))
+    for i, tokens in enumerate(lm.tokenizer_.transform(block)):
+        own = slice(*starts[i : i + 2])
+        numbers = zip([*tokens, *ends], part.log10[own], part.unknown[own])
+        words = [f"{w} {p:.4f}{' OOV' * bool(is_new)}" for w, p, is_new in numbers]
+        total = f"total {part.log10[own].sum():.4f}"
+        click.echo("\t".join([*words, total]))

@@ -1,0 +1,184 @@
+"""``nplm train``: any model, from text."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+
+import nplm
+from nplm import (
+    ClassLM,
+    InterpolatedTrigram,
+    KneserNeyLM,
+    MixtureLM,
+    NeuralLM,
+    TextLM,
+    Tokenizer,
+    Vocabulary,
+)
+from nplm.cli._files import writable_file
+from nplm.cli._models import vocabulary_of
+from nplm.cli._options import POSITIVE, network_options
+from nplm.cli._tally import Tally, scored, warning_of_unknown
+from nplm.cli._text import INPUTS, blocks_of_lines, lines_of, texts_of
+from nplm.text.tokenizer import BETWEEN_BLANKS
+
+__all__ = ["train_command"]
+
+MODELS = ("kneser-ney", "trigram", "classes", "network", "mixture")
+TEXT = click.Path(exists=True, dir_okay=False)
+
+
+@click.command("train", context_settings={"show_default": True})
+@INPUTS
+@click.option(
+    "--output",
+    "-o",
+    required=True,
+    type=click.Path(path_type=Path),
+    callback=writable_file,
+    help="Where the model is saved (nplm.load reads it).",
+)
+@click.option("--model", type=click.Choice(MODELS), default="kneser-ney")
+@click.option(
+    "--valid",
+    type=TEXT,
+    help="Held-out text: stops a network, and weighs the members of a mixture.",
+)
+@click.option("--test", type=TEXT, help="Text to report the perplexity of.")
+@click.option(
+    "--tokens",
+    type=click.Choice(["words", "blanks"]),
+    default="words",
+    help="Words and punctuation marks, or what stands between blanks.",
+)
+@click.option(
+    "--vocabulary",
+    "words_path",
+    type=TEXT,
+    help="File of the words to know, one a line; others are <unk>.",
+)
+@click.option("--min-count", type=POSITIVE, default=1, help="Rarer words are <unk>.")
+@click.option("--max-words", type=POSITIVE, help="Know so many words at most.")
+@click.option("--classes", "n_classes", type=POSITIVE, default=500)
+@network_options
+def train_command(
+    inputs: tuple[str, ...],
+    output: Path,
+    model: str,
+    valid: str | None,
+    test: str | None,
+    tokens: str,
+    words_path: str | None,
+    min_count: int,
+    max_words: int | None,
+    n_classes: int,
+    **parameters: Any,
+) -> None:
+    """Train a model on TEXT, and save it.
+
+    A line of TEXT (by default of standard input; plain, gzip or xz) is a document,
+    which no context crosses. What is trained and how far it is goes to standard error.
+
+    \b
+    Examples:
+      nplm train train.txt --output model
+      nplm train *.txt.gz -o model --order 3 --min-count 2 --test test.txt
+      nplm train train.txt -o model --model network --valid valid.txt --epochs 5
+    """  # noqa: D301  (click reads the control character)
+    if words_path is not None and (min_count > 1 or max_words is not None):
+        raise click.UsageError(
+            "--vocabulary gives the words, and --min-count and --max-words choose "
+            "them: leave one of both out."
+        )
+    vocabulary = Vocabulary(min_count, max_words)
+    if words_path is not None:
+        vocabulary.words = [word for word in lines_of([words_path]) if word.strip()]
+    tokenizer = Tokenizer(BETWEEN_BLANKS) if tokens == "blanks" else Tokenizer()
+    estimator = _estimator(model, parameters, n_classes, learn=valid is not None)
+    n_context = parameters["order"] - 1
+    lm = TextLM(estimator, n_context, tokenizer=tokenizer, vocabulary=vocabulary)
+    texts = texts_of(inputs)
+    if not texts:
+        raise click.ClickException("there is no text to train on.")
+    held_out = None if valid is None else texts_of([valid])
+    with _notes(), redirect_stdout(sys.stderr):
+        lm.fit(texts, X_val=held_out)
+    _be_quiet(lm)
+    nplm.save(lm, output)
+    _report(lm, texts)
+    for name, path in (("validation", valid), ("test", test)):
+        if path is not None:
+            _report_perplexity(lm, name, path)
+
+
+def _estimator(
+    model: str, parameters: dict[str, Any], n_classes: int, *, learn: bool
+) -> Any:
+    order, seed = parameters["order"], parameters["random_state"]
+    ngrams = KneserNeyLM(order)
+    if model == "kneser-ney":
+        return ngrams
+    if model == "trigram":
+        return InterpolatedTrigram(order)
+    if model == "classes":
+        return ClassLM(order, n_classes=n_classes, random_state=seed)
+    network = NeuralLM(**parameters, verbose=1)
+    network._check_parameters()
+    if model == "network":
+        return network
+    members = [("network", network), ("n-grams", ngrams)]
+    return MixtureLM(members, "learned" if learn else "uniform")
+
+
+def _be_quiet(lm: TextLM) -> None:
+    """Let a model that is trained further not tell of it."""
+    members = getattr(lm.estimator_, "estimators_", ())
+    for model in (lm.estimator, lm.estimator_, *members):
+        names = [n for n in model.get_params() if n.split("__")[-1] == "verbose"]
+        model.set_params(**dict.fromkeys(names, 0))
+
+
+def _report(lm: TextLM, texts: list[str]) -> None:
+    ids = lm._codec.encode(texts, "X", None).ids
+    unknown = np.count_nonzero(ids == vocabulary_of(lm).unknown_id_) / max(len(ids), 1)
+    _say(
+        f"trained on {len(texts):,} lines of {len(ids):,} words; vocabulary "
+        f"{lm.n_words_:,}, {unknown:.2%} of the words are <unk>"
+    )
+    warning = warning_of_unknown(unknown)
+    if warning:
+        _say(f"Warning: {warning}")
+
+
+def _report_perplexity(lm: TextLM, name: str, path: str) -> None:
+    tally = Tally(bool(lm.predict_boundary))
+    for block in blocks_of_lines([path]):
+        tally.add(scored(lm, block))
+    click.echo(
+        f"{name}: perplexity {tally.with_unknown:.2f}, without unknown words "
+        f"{tally.without_unknown:.2f} ({tally.unknown:,} of {tally.tokens:,} tokens)"
+    )
+
+
+@contextmanager
+def _notes() -> Iterator[None]:
+    """Say what a fit warns of once, without the line of Python."""
+    with warnings.catch_warnings(record=True) as notes:
+        warnings.simplefilter("always")
+        try:
+            yield
+        finally:
+            for note in dict.fromkeys(str(note.message) for note in notes):
+                _say(f"Note: {note}")
+
+
+def _say(text: str) -> None:
+    click.echo(text, err=True)
