@@ -158,17 +158,17 @@ cdef class DistantAverages(Concatenation):
         cdef Py_ssize_t m = self.features.m, size = m * at.itemsize, i, j, k
         cdef Py_ssize_t n_distant = self.P.columns
         cdef const int *words
-        cdef char *average
+        cdef char *averages
         Concatenation.forward(self, at, K)
         for k in range(K):
             words = at.contexts + k * at.n_context
-            for j in range(self.P.rows):
-                average = (
-                    <char *>at.x + k * at.n_inputs * at.itemsize
-                    + (self.n_window + j) * size)
-                memset(average, 0, size)
-                for i in range(n_distant):
-                    at.loops.add(average, self.features.of(words[i]), m,
+            averages = (
+                <char *>at.x + k * at.n_inputs * at.itemsize + self.n_window * size)
+            memset(averages, 0, self.P.rows * size)
+            # A word's features come from memory: once, for all averages.
+            for i in range(n_distant):
+                for j in range(self.P.rows):
+                    at.loops.add(averages + j * size, self.features.of(words[i]), m,
                                  number(self.P.values, j * n_distant + i, at.itemsize))
 
     cdef void backward(
@@ -183,12 +183,12 @@ cdef class DistantAverages(Concatenation):
         memset(self.dP, 0, n_averages * n_distant * at.itemsize)
         for k in range(K):
             words = at.contexts + k * at.n_context
-            for j in range(n_averages):
-                slopes = (
-                    <char *>at.dx + k * at.n_inputs * at.itemsize
-                    + (self.n_window + j) * size)
-                for i in range(n_distant):
-                    slope = at.loops.dot(slopes, self.features.of(words[i]), m)
+            slopes = (
+                <char *>at.dx + k * at.n_inputs * at.itemsize + self.n_window * size)
+            for i in range(n_distant):
+                for j in range(n_averages):
+                    slope = at.loops.dot(
+                        slopes + j * size, self.features.of(words[i]), m)
                     if at.itemsize == 4:
                         (<float *>self.dP)[j * n_distant + i] += <float>slope
                     else:

@@ -130,6 +130,7 @@ static void SMALL(scatter)(const void *values_, int64_t n, double more_, const i
 static double SMALL(dot)(const void *values_, const void *others_, int64_t n) {
   const REAL *values = values_, *others = others_;
   REAL sum = 0;
+#pragma omp simd reduction(+ : sum)
   for (int64_t i = 0; i < n; i++) sum += values[i] * others[i];
   return sum;
 }
