@@ -7,6 +7,7 @@ import json
 import os
 import platform
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -33,11 +34,15 @@ def machine() -> dict[str, Any]:
     return {
         "cpu": model,
         "cores": os.cpu_count(),
-        "load": os.getloadavg()[0],
+        "load": load(),
         "system": platform.platform(),
         "python": platform.python_version(),
         "argv": sys.argv[1:],
     }
+
+
+def load() -> float:
+    return os.getloadavg()[0]
 
 
 def report(title: str, rows: Rows, path: Path | None = None) -> None:
@@ -53,6 +58,39 @@ def report(title: str, rows: Rows, path: Path | None = None) -> None:
     if path is not None:
         data = {"title": title, "machine": machine(), "rows": rows}
         path.write_text(json.dumps(data, indent=1) + "\n")
+
+
+def kept(
+    folder: Path, name: str, measure: Callable[[], dict[str, Any]]
+) -> dict[str, Any]:
+    """A row that a file keeps: measured, with the machine beside it, if there is none.
+
+    A table can so be made in several runs, and tells under what load each was.
+    """
+    path = folder / f"{file_name(name)}.json"
+    if not path.exists():
+        before = machine()
+        row = measure() | {"machines": [before | {"load at its end": load()}]}
+        path.write_text(json.dumps(row, indent=1) + "\n")
+    found: dict[str, Any] = json.loads(path.read_text())
+    return found
+
+
+def file_name(name: str) -> str:
+    return name.replace(", ", "-").replace(" ", "_")
+
+
+def conditions(rows: Rows) -> str:
+    """On what rows that files keep were measured, and beside how much else."""
+    runs = [run for row in rows for run in row["machines"]]
+    loads = [run[name] for run in runs for name in run if name.startswith("load")]
+    cpus = " and an ".join(sorted({run["cpu"] for run in runs}))
+    cores = max(run["cores"] for run in runs)
+    return (
+        f"One thread of an {cpus}, float32, by processor time, in {len(runs)} runs. "
+        f"Other programs ran beside some: the load of the {cores} cores, this thread "
+        f"included, was {min(loads):.1f} to {max(loads):.1f}."
+    )
 
 
 def named(path: Path | None, part: str) -> Path | None:

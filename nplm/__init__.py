@@ -21,6 +21,7 @@ from nplm.neural.trainer import Trainer
 from nplm.ngrams.backoff_lm import BackoffLM
 from nplm.ngrams.interpolated_trigram import InterpolatedTrigram
 from nplm.ngrams.kneser_ney import KneserNeyLM
+from nplm.ngrams.packed_lm import PackedLM
 from nplm.text.embeddings import cooccurrence_embeddings
 from nplm.text.text_lm import TextLM
 from nplm.text.tokenizer import Tokenizer
@@ -39,6 +40,7 @@ __all__ = [
     "KneserNeyLM",
     "MixtureLM",
     "NeuralLM",
+    "PackedLM",
     "ShortlistLM",
     "TextLM",
     "Tokenizer",

@@ -1,6 +1,9 @@
 """What tests of several files share; no test imports another test's file."""
 
+import json
+import math
 import os
+import zlib
 from collections import Counter, defaultdict
 from itertools import combinations
 
@@ -11,6 +14,7 @@ from scipy.sparse import csr_array
 from nplm import Vocabulary, available_tiers
 from nplm._kernels.reference import neural as reference
 from nplm.datasets import Corpus, fetch_brown, fetch_ptb
+from nplm.formats._arrays import MAGIC
 from nplm.neural.dropout import Dropout
 from nplm.neural.features import Composed, Features, Fixed, Met
 from nplm.neural.hidden import Linear, Projected
@@ -62,6 +66,7 @@ def pairwise(factors, where=lambda **arguments: True):
                 if where(**arguments({one: a, other: b})):
                     left[(one, a), (other, b)] = True
     rows = []
+    used = Counter()  # where two values serve as well, that which met these less
     while left:
         chosen = dict(next(iter(left)))
         for name, values in factors.items():
@@ -70,14 +75,19 @@ def pairwise(factors, where=lambda **arguments: True):
             fitting = [v for v in values if where(**arguments(chosen | {name: v}))]
             chosen[name] = max(
                 fitting,
-                key=lambda v: sum(
-                    ((k, a), (name, v)) in left or ((name, v), (k, a)) in left
-                    for k, a in chosen.items()
+                key=lambda v: (
+                    sum(
+                        ((k, a), (name, v)) in left or ((name, v), (k, a)) in left
+                        for k, a in chosen.items()
+                    ),
+                    -sum(used[k, a, name, v] for k, a in chosen.items()),
                 ),
             )
         row = {name: chosen[name] for name in factors}
-        for pair in pairs(row):
-            left.pop(pair, None)
+        for (one, a), (other, b) in pairs(row):
+            left.pop(((one, a), (other, b)), None)
+            used[one, a, other, b] += 1
+            used[other, b, one, a] += 1
         rows.append(arguments(row))
     return pytest.mark.parametrize(
         list(rows[0]),
@@ -143,10 +153,11 @@ class DictionaryKneserNey:
         for level in self.a:
             n = Counter(a for row in level.values() for a in row.values())
             D = [0.5, 1.0, 1.5]
-            if all(n[i] for i in (1, 2, 3, 4)):
+            if all(n[i] for i in (1, 2, 3)):
                 Y = n[1] / (n[1] + 2 * n[2])
                 own = [i - (i + 1) * Y * n[i + 1] / n[i] for i in (1, 2, 3)]
-                if all(0 < d < i for i, d in zip((1, 2, 3), own)):
+                whole = 3 if interpolate else math.nextafter(3, 0)
+                if all(0 < d <= i for i, d in zip((1, 2, whole), own)):
                     D = own
             self.discounts.append(D)
         self.rows = {}
@@ -176,6 +187,37 @@ class DictionaryKneserNey:
             rest = sum(lower[w] for w in range(self.n_words) if w not in p)
             bow = (1 - sum(p.values())) / rest
         return [p.get(w, bow * lower[w]) for w in range(self.n_words)]
+
+
+# -- binary files ---------------------------------------------------------------
+
+
+def read_parts(path):
+    """Header and arrays of a file of save_binary."""
+    data = path.read_bytes()
+    n = int.from_bytes(data[16:20], "little")
+    header, at, arrays = json.loads(data[24 : 24 + n]), 24 + n, {}
+    for entry in header["arrays"]:
+        at += -at % 64
+        dtype = np.dtype(entry["dtype"])
+        arrays[entry["name"]] = np.frombuffer(data, dtype, entry["size"], at).copy()
+        at += entry["size"] * dtype.itemsize
+    return header, arrays
+
+
+def write_parts(path, header, arrays):
+    """Write a file whose checksums are right, whatever is in it."""
+    for entry, array in zip(header["arrays"], arrays.values()):
+        entry |= {"size": len(array), "crc32": zlib.crc32(array.tobytes())}
+    write_raw(path, json.dumps(header).encode(), arrays)
+
+
+def write_raw(path, encoded, arrays):
+    data = MAGIC + len(encoded).to_bytes(4, "little")
+    data += zlib.crc32(encoded).to_bytes(4, "little") + encoded
+    for array in arrays.values():
+        data += bytes(-len(data) % 64) + array.tobytes()
+    path.write_bytes(data + bytes(-len(data) % 64))
 
 
 # -- networks --------------------------------------------------------------------

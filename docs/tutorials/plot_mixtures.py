@@ -18,11 +18,11 @@ import tempfile
 from dataclasses import replace
 from pathlib import Path
 
-import joblib
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.frozen import FrozenEstimator
 
+import nplm
 from nplm import ClassLM, KneserNeyLM, MixtureLM, NeuralLM, WordClasses, windows
 from nplm.datasets import load_python_docs
 
@@ -101,13 +101,13 @@ plt.show()
 # %%
 # Save
 # ----
-# A model is saved as any estimator of scikit-learn is. Load only files that you
-# trust: they are pickles.
+# One file has all that the mixture is made of. It is no pickle: loading it runs no
+# code.
 
 with tempfile.TemporaryDirectory() as folder:
-    path = Path(folder) / "mixture.joblib"
-    joblib.dump(mixture, path)
-    restored = joblib.load(path)
+    path = Path(folder) / "mixture"
+    nplm.save(mixture, path)
+    restored = nplm.load(path)
 same = np.array_equal(
     restored.log_prob(X_test, y_test), mixture.log_prob(X_test, y_test)
 )

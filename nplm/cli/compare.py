@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import click
-import joblib
 from rich.console import Console
 
 import nplm
@@ -80,7 +79,7 @@ EXPECTED = (OSError, ImportError, ValueError)
     "folder",
     type=click.Path(path_type=Path),
     callback=writable_folder,
-    help="Save the trained models (joblib) and the words to this folder.",
+    help="Save the trained models (for nplm.load) and the words to this folder.",
 )
 @click.pass_context
 def compare_command(
@@ -209,8 +208,8 @@ class _Files(NamedTuple):
 
     def _save_models(self, run: _Run, folder: Path) -> None:
         for name, model in run.models().items():
-            joblib.dump(model, folder / f"{name}.joblib")
-        joblib.dump(run.corpus.vocabulary, folder / "vocabulary.joblib")
+            nplm.save(model, folder / name)
+        nplm.save(run.corpus.vocabulary, folder / "vocabulary")
         # The word of id i is on line i + 1.
         words = "".join(f"{word}\n" for word in run.corpus.words)
         (folder / "words.txt").write_text(words, encoding="utf-8")

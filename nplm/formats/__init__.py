@@ -4,6 +4,7 @@ from nplm.formats.arpa import read_arpa, write_arpa
 from nplm.formats.binary import load_binary, save_binary
 from nplm.formats.classes import read_classes, write_classes
 from nplm.formats.counts import read_counts, write_counts
+from nplm.formats.onnx import write_onnx
 from nplm.formats.vectors import read_vectors, write_vectors
 
 __all__ = [
@@ -16,5 +17,6 @@ __all__ = [
     "write_arpa",
     "write_classes",
     "write_counts",
+    "write_onnx",
     "write_vectors",
 ]

@@ -29,6 +29,8 @@ ROUNDING = 1e-4
 LOG_ZERO = -98.0
 # log10 of a back-off weight; float32 ends soon above.
 HEAVIEST = 38.0
+# As the other orders are read; float() takes more, 1_0 for one.
+NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.A)
 # Far above what any model is made with; a tree takes time with its square.
 MAX_ORDER = 255
 
@@ -236,15 +238,14 @@ def _read_unigrams(
                 f"{n} 1-grams in the header, but there are {row}", ended=line is None
             )
         tokens = re.split("[ \t\r\v\f]+", line)
-        try:
-            log10 = [float(token) for token in tokens[0::2]]
-            if not 2 <= len(tokens) <= 3 or not np.isfinite(log10).all():
-                raise ValueError
-        except ValueError:
+        numbers = tokens[0::2]
+        sound = 2 <= len(tokens) <= 3 and all(map(NUMBER.fullmatch, numbers))
+        log10 = [float(number) for number in numbers] if sound else []
+        if not sound or not np.isfinite(log10).all():
             raise lines.error(
                 f"{shown(line)} is not a number, a word and a number (a 1-gram), or "
                 "not finite"
-            ) from None
+            )
         if log10[0] > ROUNDING:
             raise lines.error(
                 f"{log10[0]} in {shown(line)} is no log10 of a probability: it is "

@@ -2,31 +2,40 @@
 
 from __future__ import annotations
 
-import json
 import os
-import zlib
 from collections.abc import Sequence
-from pathlib import Path
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nplm._checks import MAX_N_WORDS
-from nplm.formats._files import check_writable, writing
+from nplm.formats._arrays import ArrayFile, is_whole, write_arrays
+from nplm.formats._files import check_writable
 from nplm.formats._models import tree_of
+from nplm.formats._packed import (
+    arrays_of_trie,
+    dtypes_of_trie,
+    header_of_trie,
+    trie_of_arrays,
+)
 from nplm.formats._words import check_words
 from nplm.ngrams.backoff import BackoffTree
 from nplm.ngrams.backoff_lm import BackoffLM
 from nplm.ngrams.backoff_model import BackoffModel
+from nplm.ngrams.hashed import (
+    BUCKET_SLOTS,
+    MAX_HASHED_ORDER,
+    SLOT_BYTES,
+    HashedNgrams,
+)
+from nplm.ngrams.packed import MAX_BITS, MIN_BITS, PackedTrie
+from nplm.ngrams.packed_lm import PackedLM
 from nplm.ngrams.soundness import check_ranges, check_sizes
 
 __all__ = ["load_binary", "save_binary"]
 
-MAGIC = b"nplm n-grams\r\n\x1a\n"
-VERSION = 1
-# Arrays begin at lines of the cache; so does the first, after the header.
-ALIGNMENT = 64
 # 0 is the code of probability 0; the others are even steps of the logarithm.
 N_CODES = 1 << 16
 # The logarithms of what float32 holds.
@@ -39,8 +48,12 @@ def save_binary(
     words: Sequence[str],
     *,
     compact: bool = False,
+    bits: int | None = None,
 ) -> None:
     """Save an n-gram model in a file that loads without being read.
+
+    The hash table that scores windows is in it (`BackoffTree.hashed`; for it the
+    model gets one): what loads the file makes none.
 
     Parameters
     ----------
@@ -51,11 +64,16 @@ def save_binary(
     words : sequence of str, shape (n_words_,)
         The word of each id.
     compact : bool, default=False
-        Write a file of little more than half the size, to be unpacked when it is
-        loaded. Probabilities and weights are rounded to 65,535 even steps of their
-        logarithm, which moves the log10 of a probability by 0.0001 at most for
-        each n-gram and weight that makes it (half a step; the steps are finer
-        where the probabilities of a model span less than 13 powers of ten).
+        Write a file of a quarter of the size, without the hash table and to be
+        unpacked when it is loaded. Probabilities and weights are rounded to 65,535
+        even steps of their logarithm, which moves the log10 of a probability by
+        0.0001 at most for each n-gram and weight that makes it (half a step; the
+        steps are finer where the probabilities of a model span less than 13 powers
+        of ten).
+    bits : int, optional
+        Write a packed file: a tenth of the size, in which windows are scored as it
+        is, by a `PackedLM`. A probability or a weight takes so many bits, from 3 to
+        12; 8 change a perplexity by less than half a per cent. Orders 2 to 16.
 
     Raises
     ------
@@ -64,7 +82,8 @@ def save_binary(
     NotFittedError
         If it is not fitted.
     ValueError
-        If the words are not one an id, distinct, and without blanks.
+        If the words are not one an id, distinct, and without blanks; or `bits` is out
+        of range, or given with `compact`, or the order is 1 or above 16.
     OSError
         If `path` cannot be written, before any work is done.
 
@@ -87,60 +106,47 @@ def save_binary(
     tree = tree_of(model)
     text = "\n".join(check_words(words, tree.n_words)).encode()
     header: dict[str, Any] = {
-        "version": VERSION,
         "n_words": tree.n_words,
         "boundary": None if model.boundary is None else int(model.boundary),
     }
     arrays = {"vocabulary": np.frombuffer(text, dtype=np.uint8)}
-    if compact:
+    if bits is not None:
+        trie = PackedTrie.of(tree, _check_bits(bits, compact, tree))
+        header["packed"] = header_of_trie(trie)
+        arrays |= arrays_of_trie(trie)
+    elif compact:
         header["codes"], packed = _packed(tree)
         arrays |= packed
     else:
-        arrays |= {name: getattr(tree, name) for name in ARRAYS}
-    header["arrays"] = [
-        {
-            "name": name,
-            "dtype": array.dtype.newbyteorder("<").str,
-            "size": len(array),
-            "crc32": zlib.crc32(np.ascontiguousarray(array).data),
-        }
-        for name, array in arrays.items()
-    ]
-    encoded = json.dumps(header).encode()
-    prefix = MAGIC + len(encoded).to_bytes(4, "little")
-    prefix += zlib.crc32(encoded).to_bytes(4, "little") + encoded
-    with writing(path) as file:
-        file.write(prefix + bytes(-len(prefix) % ALIGNMENT))
-        for array in arrays.values():
-            little = array.astype(array.dtype.newbyteorder("<"), copy=False)
-            file.write(np.ascontiguousarray(little).data)
-            file.write(bytes(-array.nbytes % ALIGNMENT))
+        arrays |= {name: getattr(tree, name) for name in ARRAYS} | _table_of(tree)
+    write_arrays(path, header, arrays)
 
 
 def load_binary(
     path: str | os.PathLike[str], *, verify: bool = False
-) -> tuple[BackoffLM, list[str]]:
+) -> tuple[BackoffLM | PackedLM, list[str]]:
     """Load a model that `save_binary` wrote.
 
     Nothing is read but the header and the words: the rest is mapped, and read as
-    it is needed, by all processes in one. A compact file is unpacked.
+    it is needed, by all processes in one. A compact file is unpacked. Files of
+    version 1 are read too; they have no hash table, so the model makes its own.
 
     Parameters
     ----------
     path : path-like
         The file; it must stay as it is while the model is in use.
     verify : bool, default=False
-        Read all of it first, compare its checksums, and see that all its numbers
-        are in range: for a file that may have been damaged, or that comes from
-        someone you do not trust. Without it only the header, the words and the
-        sizes are checked (a compact file is read and checked in any case), and
-        nothing is promised of the rest: a damaged array may give wrong
-        probabilities or end the process, and one made to do harm may have the
-        process write where it should not.
+        Read all of it first, compare its checksums, see that all its numbers are in
+        range, and that the hash table is the one that is made of them: for a file
+        that may have been damaged, or that comes from someone you do not trust.
+        Without it only the header, the words and the sizes are checked (a compact
+        file is read and checked in any case), and nothing is promised of the rest: a
+        damaged array may give wrong probabilities, never end, or end the process,
+        and one made to do harm may have the process write where it should not.
 
     Returns
     -------
-    model : BackoffLM
+    model : BackoffLM or, of a packed file, PackedLM
         Scores as the model saved.
     words : list of str
         The word of each id.
@@ -153,123 +159,84 @@ def load_binary(
     OSError
         If it cannot be read.
     """
-    path = Path(path)
-    header, offset = _read_header(path)
-    compact = "codes" in header
-    arrays = {}
-    size = path.stat().st_size
-    for entry in header["arrays"]:
-        name, n = entry["name"], entry["size"]
-        dtype = _dtypes(header["n_words"], compact=compact)[name]
-        n_bytes = n * dtype.itemsize
-        if offset + n_bytes > size:
-            raise ValueError(
-                f"{path} is cut short: it has {size} bytes, but {name} ends at "
-                f"{offset + n_bytes}; copy or save it again."
-            )
-        array = np.zeros(0, dtype=dtype)
-        if n_bytes:
-            array = np.memmap(path, dtype, "r", offset=offset, shape=(n,))
-        # A compact file is read in full anyway, and so are the words.
-        check = verify or compact or name == "vocabulary"
-        if check and zlib.crc32(array.data) != entry["crc32"]:
-            raise _damaged(path, f"the checksum of {name} is wrong")
-        arrays[name] = array
-        offset += n_bytes + -n_bytes % ALIGNMENT
-    words = _words(
-        arrays.pop("vocabulary"), header["n_words"], path, check=verify or compact
-    )
+    file = ArrayFile(path)
+    header = file.header
+    _check_header(file)
+    n_words, compact = header["n_words"], "codes" in header
+    if "packed" in header:
+        return _load_packed(file, verify=verify)
+    dtypes = _dtypes(n_words, compact=compact, hashed=header["version"] > 1)
+    # A compact file is read in full anyway, and so are the words.
+    verify = verify or compact
+    arrays = file.arrays(dtypes, list(dtypes) if verify else ["vocabulary"])
+    words = _words(arrays.pop("vocabulary"), n_words, file, check=verify)
+    table = {name: arrays.pop(name) for name in TABLE if name in arrays}
     try:
-        check_sizes(arrays, header["n_words"], compact=compact)
+        check_sizes(arrays, n_words, compact=compact)
         if compact:
             arrays = _unpacked(arrays, header["codes"])
-        tree = BackoffTree(header["n_words"], **arrays)
-        if verify or compact:
+        tree = BackoffTree(n_words, **arrays)
+        if verify:
             check_ranges(tree)
     except ValueError as error:
-        raise _damaged(path, str(error)) from error
+        raise file.damaged(str(error)) from error
+    if table:
+        _give_table(tree, **table, file=file, check=verify)
     return BackoffLM.from_tree(tree, boundary=header["boundary"]), words
 
 
-def _damaged(path: Path, why: str) -> ValueError:
-    return ValueError(f"{path} is damaged: {why}; copy or save it again.")
+def _load_packed(file: ArrayFile, *, verify: bool) -> tuple[PackedLM, list[str]]:
+    dtypes = {"vocabulary": np.dtype("<u1")} | dtypes_of_trie(file)
+    arrays = file.arrays(dtypes, list(dtypes) if verify else ["vocabulary"])
+    n_words, boundary = file.header["n_words"], file.header["boundary"]
+    words = _words(arrays.pop("vocabulary"), n_words, file, check=verify)
+    trie = trie_of_arrays(file, arrays, check=verify)
+    return PackedLM.from_trie(trie, boundary=boundary), words
+
+
+def _check_bits(bits: Any, compact: bool, tree: BackoffTree) -> int:
+    """Return the bits of a code, or raise."""
+    if not isinstance(bits, int | np.integer) or not MIN_BITS <= bits <= MAX_BITS:
+        raise ValueError(
+            f"bits must be None or {MIN_BITS} to {MAX_BITS}, got {bits!r}."
+        )
+    if compact:
+        raise ValueError(
+            f"bits={bits} and compact=True are two kinds of file: give one."
+        )
+    if not tree.is_hashable:
+        raise ValueError(
+            f"bits={bits} packs orders 2 to {MAX_HASHED_ORDER}, but the model's is "
+            f"{tree.order}: leave bits out."
+        )
+    return int(bits)
 
 
 def _words(
-    text: NDArray[np.uint8], n_words: int, path: Path, *, check: bool
+    text: NDArray[np.uint8], n_words: int, file: ArrayFile, *, check: bool
 ) -> list[str]:
     try:
         words = text.tobytes().decode().split("\n")
         if check:
             check_words(words, len(words))
     except ValueError as error:  # UnicodeDecodeError is one
-        raise _damaged(path, f"its vocabulary is none ({error})") from error
+        raise file.damaged(f"its vocabulary is none ({error})") from error
     if len(words) != n_words:
-        raise _damaged(path, f"it has {len(words)} words, but n_words={n_words}")
+        raise file.damaged(f"it has {len(words)} words, but n_words={n_words}")
     return words
 
 
-def _read_header(path: Path) -> tuple[dict[str, Any], int]:
-    """Return the header, and where the first array begins."""
-    with open(path, "rb") as file:
-        if file.read(len(MAGIC)) != MAGIC:
-            raise ValueError(
-                f"{path} is no file of save_binary: it does not begin as one."
-            )
-        n = int.from_bytes(file.read(4), "little")
-        checksum = int.from_bytes(file.read(4), "little")
-        encoded = file.read(min(n, os.fstat(file.fileno()).st_size))
-        end = file.tell()
-    if len(encoded) < n or zlib.crc32(encoded) != checksum:
-        raise ValueError(
-            f"{path} is damaged or cut short: the checksum of its header is wrong; "
-            "copy or save it again."
-        )
-    try:
-        header = json.loads(encoded)
-    except (ValueError, RecursionError) as error:
-        raise _damaged(path, f"its header is no JSON ({error})") from error
-    if not isinstance(header, dict) or "version" not in header:
-        raise _damaged(path, "its header says no version")
-    if header["version"] != VERSION:
-        raise ValueError(
-            f"{path} is of version {header['version']!r}, but this nplm reads version "
-            f"{VERSION}; save the model again with this nplm, or update it."
-        )
-    _check_header(header, path)
-    return header, end + -end % ALIGNMENT
-
-
-def _check_header(header: dict[str, Any], path: Path) -> None:
+def _check_header(file: ArrayFile) -> None:
     """Refuse a header with anything that `save_binary` does not write."""
+    header = file.header
     n_words: Any = header.get("n_words")
     boundary = header.get("boundary", "missing")
-    if not _is_whole(n_words, 1, MAX_N_WORDS):
-        raise _damaged(path, f"its header has n_words={n_words!r}")
-    if boundary is not None and not _is_whole(boundary, 0, n_words - 1):
-        raise _damaged(path, f"its header has boundary={boundary!r}")
-    compact, entries = "codes" in header, header.get("arrays")
-    dtypes = _dtypes(n_words, compact=compact)
-    if not isinstance(entries, list) or len(entries) != len(dtypes):
-        raise _damaged(path, f"its header does not list {len(dtypes)} arrays")
-    for (name, dtype), entry in zip(dtypes.items(), entries):
-        sound = (
-            isinstance(entry, dict)
-            and entry.get("name") == name
-            and entry.get("dtype") == dtype.str
-            and _is_whole(entry.get("size"), 0, np.iinfo(np.int64).max // 8)
-            and _is_whole(entry.get("crc32"), 0, np.iinfo(np.uint32).max)
-        )
-        if not sound:
-            raise _damaged(
-                path, f"its header has {entry!r} where {name} should be, {dtype.str}"
-            )
-    if compact and not _are_spans(header["codes"]):
-        raise _damaged(path, f"its header has codes={header['codes']!r}")
-
-
-def _is_whole(value: Any, least: int, most: int) -> bool:
-    return type(value) is int and least <= value <= most
+    if not is_whole(n_words, 1, MAX_N_WORDS):
+        raise file.damaged(f"its header has n_words={n_words!r}")
+    if boundary is not None and not is_whole(boundary, 0, n_words - 1):
+        raise file.damaged(f"its header has boundary={boundary!r}")
+    if "codes" in header and not _are_spans(header["codes"]):
+        raise file.damaged(f"its header has codes={header['codes']!r}")
 
 
 def _are_spans(codes: Any) -> bool:
@@ -285,23 +252,68 @@ def _are_spans(codes: Any) -> bool:
     )
 
 
-# What a tree is made of, beside `n_words`.
+# What a tree is made of, beside `n_words`, and its hash table.
 ARRAYS = ("level_start", "context_word", "child_start", "start", "words", "prob", "bow")
+TABLE = ("slots", "slot_start")
 
 
-def _dtypes(n_words: int, *, compact: bool) -> dict[str, np.dtype[Any]]:
+def _dtypes(n_words: int, *, compact: bool, hashed: bool) -> dict[str, np.dtype[Any]]:
     """Return the one type that each array has, in the order of the file."""
     dtypes = {"vocabulary": "<u1"} | dict.fromkeys(ARRAYS[:-2], "<i4")
     dtypes |= dict.fromkeys(ARRAYS[-2:], "<f4")
     if compact:
         word = np.min_scalar_type(n_words - 1).newbyteorder("<").str
         dtypes |= {"context_word": word, "words": word, "prob": "<u2", "bow": "<u2"}
+    elif hashed:
+        dtypes |= {"slots": "<u1", "slot_start": "<i8"}
     return {name: np.dtype(kind) for name, kind in dtypes.items()}
+
+
+def _table_of(tree: BackoffTree) -> dict[str, NDArray[Any]]:
+    """Return the arrays of the hash table, empty ones where the order has none."""
+    if tree.is_hashable:
+        return {name: getattr(tree.hashed, name) for name in TABLE}
+    return {"slots": np.zeros(0, np.uint8), "slot_start": np.zeros(0, np.int64)}
+
+
+def _give_table(
+    tree: BackoffTree,
+    slots: NDArray[np.uint8],
+    slot_start: NDArray[np.int64],
+    *,
+    file: ArrayFile,
+    check: bool,
+) -> None:
+    """Hand a tree its hash table; kernels trust the sizes."""
+    # As Python's numbers, which do not overflow.
+    starts = slot_start.tolist()
+    sizes = [end - start for start, end in pairwise(starts)]
+    sound = not starts and not len(slots)
+    if tree.is_hashable:
+        sound = (
+            len(sizes) == tree.order
+            and starts[:2] == [0, 0]
+            and all(n >= BUCKET_SLOTS and n % BUCKET_SLOTS == 0 for n in sizes[1:])
+            and starts[-1] * SLOT_BYTES == len(slots)
+        )
+    if not sound:
+        raise file.damaged("its arrays do not fit together")
+    if not tree.is_hashable:
+        return
+    if check:
+        # One tree makes one table.
+        own = HashedNgrams.of(tree)
+        if not (
+            np.array_equal(own.slot_start, slot_start)
+            and np.array_equal(own.slots, slots)
+        ):
+            raise file.damaged("slots has other n-grams than the rest of it")
+    tree.take_table(slots, slot_start)
 
 
 def _packed(tree: BackoffTree) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """Return what undoes the rounding, and the arrays in few bytes."""
-    word_type = _dtypes(tree.n_words, compact=True)["words"]
+    word_type = _dtypes(tree.n_words, compact=True, hashed=False)["words"]
     prob_range, prob = _encode(tree.prob)
     bow_range, bow = _encode(tree.bow)
     arrays = {

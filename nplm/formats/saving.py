@@ -12,7 +12,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from nplm.formats._files import check_writable
 from nplm.formats._safetensors import read_tensors, write_tensors
-from nplm.formats._values import Decoder, Encoder
 
 __all__ = ["load", "save"]
 
@@ -68,6 +67,9 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     if not hasattr(model, "get_params"):
         raise TypeError(f"model must be an estimator of nplm's, got {model!r:.200}.")
     check_is_fitted(model)
+    # Late, in both: Pipeline would make `import nplm` slower by a quarter.
+    from nplm.formats._values import Encoder
+
     encoder = Encoder(model)
     text = json.dumps(encoder.objects, allow_nan=False).encode()
     arrays = {OBJECTS: np.frombuffer(text, np.uint8)} | encoder.arrays
@@ -110,6 +112,8 @@ def load(path: str | os.PathLike[str], *, mmap: bool = True) -> Any:
     from the way in which the others are computed. A `BackoffLM` that did not sum to 1
     when it was saved, as one read from another tool's file may, does not either.
     """
+    from nplm.formats._values import Decoder
+
     path = Path(path)
     try:
         arrays, metadata = read_tensors(path, mmap=mmap)

@@ -99,7 +99,8 @@ class NeuralLM(NetworkLM):
         P(word | class, context), two softmaxes over about ``sqrt(|V|)`` rows each.
         "tree" makes the words the leaves of a binary tree, whose inner nodes are
         logistic units that choose a branch: about ``log2 |V|`` rows for a word. Either
-        sums to 1 by itself, and its threads need ``parallel="async"``.
+        sums to 1 by itself, and its threads need ``parallel="async"``. Which to choose:
+        :doc:`/guide/outputs`.
     word_classes : WordClasses or array-like of int, shape (n_words,), optional
         For "classes": the class of each word, or a fitted `WordClasses` (for a grid
         search or a `TextLM`, which clone it, its ``labels_``); numbers that no word has

@@ -12,14 +12,13 @@ from numpy.typing import NDArray
 
 from nplm._blocks import BLOCK_WINDOWS, blocks, blocks_of_rows
 from nplm._kernels.ngrams import _backoff
-from nplm._kernels.ngrams._hashed import MAX_ORDER as MAX_HASHED_ORDER
-from nplm.ngrams.hashed import HashedNgrams
+from nplm.ngrams.hashed import MAX_HASHED_ORDER, HashedNgrams
 from nplm.ngrams.tree import TreeBuilder, WeightedTree
 
 __all__ = ["BackoffTree"]
 
-# To hash an n-gram takes as long as to walk the tree for a half to a fifth of a window.
-NGRAMS_A_WINDOW = 4
+# To walk the tree for a window takes as long as to hash so many n-grams.
+NGRAMS_A_WINDOW = 8
 _HASHING = RLock()
 
 
@@ -184,8 +183,27 @@ class BackoffTree(WeightedTree):
         """The same n-grams in a hash table, made when first asked for."""
         with _HASHING:
             if "_hashed" not in self.__dict__:
-                self.__dict__["_hashed"] = HashedNgrams(self)
+                self.__dict__["_hashed"] = HashedNgrams.of(self)
         return self.__dict__["_hashed"]
+
+    @property
+    def is_hashable(self) -> bool:
+        """Whether the order is one that a hash table can have."""
+        return 1 < self.order <= MAX_HASHED_ORDER
+
+    def take_table(
+        self, slots: NDArray[np.uint8], slot_start: NDArray[np.int64]
+    ) -> None:
+        """Take the hash table that was made of this tree, as a file has it.
+
+        Parameters
+        ----------
+        slots : ndarray of uint8
+            The slots, of all levels.
+        slot_start : ndarray of int64, shape (order + 1,)
+            The first slot of each level.
+        """
+        self.__dict__["_hashed"] = HashedNgrams(self, slots, slot_start)
 
     def _table(self, n_samples: int) -> HashedNgrams | None:
         """Return the hash table, once as long has been spent without as it takes.
@@ -194,7 +212,7 @@ class BackoffTree(WeightedTree):
         about twice as long as it would if it knew of those to come.
         """
         known = self.__dict__
-        if "_hashed" in known or not 1 < self.order <= MAX_HASHED_ORDER:
+        if "_hashed" in known or not self.is_hashable:
             return known.get("_hashed")
         known["_n_walked"] = known.get("_n_walked", 0) + n_samples
         if known["_n_walked"] * NGRAMS_A_WINDOW < len(self.words):

@@ -43,9 +43,10 @@ class BackoffLM(BackoffModel):
 
     Notes
     -----
-    Once one window for every 4 n-grams has been scored, `log_prob` puts the n-grams
-    into a hash table, and that one call takes longer; ``tree_.hashed`` makes it at
-    once. The probabilities are the same bit for bit.
+    A model that was loaded from a binary has its n-grams in a hash table. Others
+    make one when `log_prob` has spent as long without it as that takes, and that
+    one call takes longer; ``tree_.hashed`` makes it at once. The probabilities are
+    the same bit for bit.
 
     See Also
     --------
@@ -85,7 +86,8 @@ class BackoffLM(BackoffModel):
         """
         raise TypeError(
             f"{type(self).__name__} is read from a file (nplm.formats.read_arpa) and "
-            "not fitted; to estimate a model from windows, use KneserNeyLM."
+            "not fitted; to score documents by it, use TextLM.from_model, and to "
+            "estimate a model from windows, KneserNeyLM."
         )
 
     def _fitted(self) -> dict[str, Any]:

@@ -23,7 +23,7 @@ MAX_COUNT = 1 << 53
 
 
 def modified_discounts(
-    counts: NDArray[np.int64], order: int
+    counts: NDArray[np.int64], order: int, *, interpolate: bool = True
 ) -> tuple[float, float, float]:
     """Discounts of one order from its counts of counts.
 
@@ -36,6 +36,9 @@ def modified_discounts(
         The (modified) counts of the n-grams of this order.
     order : int
         Which order it is, for the warning.
+    interpolate : bool, default=True
+        Whether the mass taken off goes to these n-grams too: then a discount may
+        be the whole count, as that of 3 is where n4 is 0.
 
     Returns
     -------
@@ -45,8 +48,8 @@ def modified_discounts(
     Warns
     -----
     UserWarning
-        If one of n1 to n4 is 0, or a discount is not between 0 and its count:
-        then 0.5, 1 and 1.5 are returned.
+        If one of n1 to n3 is 0 (or n4, without interpolation), or a discount is not
+        between 0 and its count: then 0.5, 1 and 1.5 are returned.
 
     Examples
     --------
@@ -55,14 +58,17 @@ def modified_discounts(
     (0.555..., 0.958..., 1.666...)
     """
     n = np.bincount(np.minimum(counts, 5), minlength=6)
-    if n[1:5].all():
+    if n[1:4].all():
         Y = n[1] / (n[1] + 2 * n[2])
         found = [float(i - (i + 1) * Y * n[i + 1] / n[i]) for i in (1, 2, 3)]
-        if all(0 < d < i for i, d in zip((1, 2, 3), found)):
+        # Nothing taken off would leave nothing for words that were not seen, and all
+        # taken off, without interpolation, nothing for those that were.
+        most = [1, 2, 3] if interpolate else [1, 2, np.nextafter(3, 0)]
+        if all(0 < d <= highest for d, highest in zip(found, most)):
             return found[0], found[1], found[2]
         why = "its discounts come out as {:.3g}, {:.3g} and {:.3g}".format(*found)
     else:
-        why = "there are {}, {}, {} and {} of count 1 to 4".format(*n[1:5])
+        why = "there are {}, {} and {} of count 1 to 3".format(*n[1:4])
     warn(
         f"Kneser-Ney cannot estimate the discounts of the {order}-grams: {why}. "
         "Discounting them by {}, {} and {} instead.".format(*FALLBACK_DISCOUNTS),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Self
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -9,10 +11,14 @@ from nplm._blocks import BLOCK_WINDOWS, blocks
 from nplm._kernels.ngrams import _hashed
 from nplm.ngrams.tree import WeightedTree
 
-__all__ = ["HashedNgrams"]
+__all__ = ["BUCKET_BYTES", "MAX_HASHED_ORDER", "SLOT_BYTES", "HashedNgrams"]
 
+MAX_HASHED_ORDER = _hashed.MAX_ORDER
 SLOT_BYTES = 16
 BUCKET_SLOTS = 4
+BUCKET_BYTES = BUCKET_SLOTS * SLOT_BYTES
+# Key 0, probability -1 and weight 1, as two numbers of 8 bytes.
+EMPTY = np.array([0, 0, -1, 1], dtype="<f4").view("<u8")
 # Slots for each n-gram, as in KenLM's probing tables.
 SPACE = 1.5
 
@@ -27,12 +33,42 @@ class HashedNgrams:
     Parameters
     ----------
     tree : WeightedTree
-        Of order 2 or more.
+        Of order 2 to ``MAX_HASHED_ORDER``.
+    slots : ndarray of uint8
+        The slots, of all levels.
+    slot_start : ndarray of int64, shape (order + 1,)
+        The first slot of each level.
+
+    Attributes
+    ----------
+    table : Table
+        The same as kernels take it.
     """
 
-    def __init__(self, tree: WeightedTree) -> None:
-        self._unigrams = tree.prob[: tree.n_words]
-        self._weights = tree.bow[: tree.n_words + 1]
+    def __init__(
+        self,
+        tree: WeightedTree,
+        slots: NDArray[np.uint8],
+        slot_start: NDArray[np.int64],
+    ) -> None:
+        self.slots, self.slot_start = slots, slot_start
+        # Word w is the root's follower w, and the context 1 + w.
+        words = tree.prob[: tree.n_words], tree.bow[1 : tree.n_words + 1]
+        self.table = _hashed.Table(slots, slot_start, *words)
+
+    @classmethod
+    def of(cls, tree: WeightedTree) -> Self:
+        """Put the n-grams of a tree into a table: of equal trees, the same bytes.
+
+        Parameters
+        ----------
+        tree : WeightedTree
+            Of order 2 to ``MAX_HASHED_ORDER``.
+
+        Returns
+        -------
+        hashed : HashedNgrams
+        """
         keys = np.empty(len(tree.context_word), dtype=np.uint64)
         _hashed.context_keys(tree.arrays, keys)
         # A level's slots serve the n-grams of k + 1 words and contexts as long.
@@ -43,19 +79,19 @@ class HashedNgrams:
         while True:
             n_slots[1:] = SPACE * n_slots[1:] + 2 * np.iinfo(np.uint8).max
             n_slots -= n_slots % BUCKET_SLOTS
-            self._slot_start = np.concatenate([[0], np.cumsum(n_slots)])
-            self._table = _aligned_zeros(int(self._slot_start[-1]) * SLOT_BYTES)
+            slot_start = np.concatenate([[0], np.cumsum(n_slots)])
+            slots = _empty(int(slot_start[-1]))
             if _hashed.fill_slots(
                 tree.arrays,
                 parent,
                 tree.prob,
                 tree.bow,
                 keys,
-                self._slot_start,
-                self._table,
+                slot_start,
+                slots,
                 np.zeros(tree.order, dtype=np.int64),
             ):
-                break
+                return cls(tree, slots, slot_start)
             # A pruned tree has contexts and suffixes beside its n-grams: grow.
 
     def next_word_prob(
@@ -63,17 +99,16 @@ class HashedNgrams:
     ) -> NDArray[np.float64]:
         """Probability of each next word; see ``BackoffTree.next_word_prob``."""
         out = np.empty(len(y))
-        arrays = self._table, self._slot_start, self._unigrams, self._weights
         for rows in blocks(len(y), BLOCK_WINDOWS):
-            _hashed.hashed_prob(*arrays, X[rows], y[rows], out[rows])
+            _hashed.hashed_prob(self.table, X[rows], y[rows], out[rows])
         return out
 
 
-def _aligned_zeros(n_bytes: int) -> NDArray[np.uint8]:
-    """Return zeros that begin at a line of the cache, as a bucket of slots does."""
-    line = SLOT_BYTES * BUCKET_SLOTS
+def _empty(n_slots: int) -> NDArray[np.uint8]:
+    """Return empty slots that begin at a line of the cache, as a bucket does."""
     # Not np.zeros: large np.empty arrays get huge pages.
-    table = np.empty(n_bytes + line, dtype=np.uint8)
-    table[:] = 0
-    skipped = -table.ctypes.data % line
-    return table[skipped : skipped + n_bytes]
+    memory = np.empty(n_slots * SLOT_BYTES + BUCKET_BYTES, dtype=np.uint8)
+    skipped = -memory.ctypes.data % BUCKET_BYTES
+    slots = memory[skipped : skipped + n_slots * SLOT_BYTES]
+    slots.view(EMPTY.dtype).reshape(n_slots, -1)[:] = EMPTY
+    return slots

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, ClassVar, Literal, Self, cast
 
 import numpy as np
@@ -89,9 +90,10 @@ class KneserNeyLM(BackoffModel):
     -----
     UserWarning
         Where an order's counts of counts give no usable discounts (one of n1 to
-        n4 is 0, as in a small corpus or when rare words are merged into one
-        symbol; or a discount comes out of range): the order is discounted by 0.5,
-        1 and 1.5 instead, and by 0.5 with plain discounts.
+        n3 is 0, as in a small corpus or when rare words are merged into one
+        symbol; n4 where it does not interpolate; or a discount comes out of range):
+        the order is discounted by 0.5, 1 and 1.5 instead, and by 0.5 with plain
+        discounts.
 
     References
     ----------
@@ -216,7 +218,8 @@ class KneserNeyLM(BackoffModel):
             Word ids in text order: one stream, or a list of sentences. In a stream
             a `boundary` stands where the text has it. Each sentence is followed by
             the `boundary`; if there is none, sentences are counted without marks,
-            and no n-gram reaches from one into the next.
+            and no n-gram reaches from one into the next. A sentence in which it
+            stands already is refused, as KenLM does ``</s>`` inside a line.
 
         Returns
         -------
@@ -225,7 +228,8 @@ class KneserNeyLM(BackoffModel):
         Raises
         ------
         ValueError
-            If `order` is None, there is no token, or as `fit`.
+            If `order` is None, there is no token, a sentence has the boundary in
+            it, or as `fit`.
 
         Examples
         --------
@@ -364,7 +368,9 @@ class KneserNeyLM(BackoffModel):
     def _estimate(self, counts: NgramCounts) -> Self:
         min_counts = self._check_min_counts()
         modified = counts.continuation_counts()
-        find = modified_discounts if self.discounts == "modified" else plain_discounts
+        find: Callable[..., tuple[float, float, float]] = plain_discounts
+        if self.discounts == "modified":
+            find = partial(modified_discounts, interpolate=self.interpolate)
         self.discounts_ = np.empty((self.order_, 3))
         for level in range(self.order_):
             own = modified[counts.followers(level)]
@@ -448,7 +454,14 @@ def _sentence_windows(
     mark = -1 if boundary is None else boundary
     parts = []
     for i, sentence in enumerate(sentences):
-        parts += [check_ids(sentence, f"sentence {i}", ndim=1), [mark]]
+        ids = check_ids(sentence, f"sentence {i}", ndim=1)
+        inside = np.flatnonzero(ids == mark)
+        if len(inside):
+            raise ValueError(
+                f"sentence {i} has the boundary, {mark}, at {inside[0]}: sentences are "
+                "given without their marks; leave it out, or cut the sentence there."
+            )
+        parts += [ids, [mark]]
     stream = np.concatenate([np.full(n_context, mark), *parts]).astype(np.int32)
     X = np.lib.stride_tricks.sliding_window_view(stream[:-1], n_context).copy()
     y = stream[n_context:]

@@ -15,6 +15,8 @@ from nplm.ngrams.counts import MAX_TOTAL, NgramCounts
 from nplm.ngrams.tree import ContextTree
 
 __all__ = [
+    "MOST",
+    "ROUNDING",
     "arrays_of",
     "check_ranges",
     "check_sizes",

@@ -2,11 +2,11 @@
 
 import json
 
-import joblib
 import numpy as np
 import pytest
 from click.testing import CliRunner
 
+import nplm
 from nplm.cli import _corpora, main
 from nplm.cli import compare as command
 from nplm.cli._bars import StageBars
@@ -50,10 +50,10 @@ def test_compare_reports_and_saves(run, tmp_path, options):
         assert row["parameters"] > 0
         assert row["model"] in result.stdout
         assert f"{row['test']:.1f}" in result.stdout
-        model = joblib.load(folder / f"{row['model']}.joblib")
+        model = nplm.load(folder / row["model"])
         assert model.n_words_ == report["n_words"]
     words = (folder / "words.txt").read_text(encoding="utf-8").splitlines()
-    assert words == joblib.load(folder / "vocabulary.joblib").words_.tolist()
+    assert words == nplm.load(folder / "vocabulary").words_.tolist()
     assert len(words) == report["n_words"]
 
 
@@ -77,7 +77,7 @@ def test_options_reach_the_network(run, tmp_path):
     more = "--patience 1 --batch-size 16 --precision float64 --seed 7 --ngram-order 2"
     result = run(*options.split(), *more.split(), "--output", tmp_path)
     assert result.exit_code == 0, result.output
-    network = joblib.load(tmp_path / "NeuralLM.joblib")
+    network = nplm.load(tmp_path / "NeuralLM")
     expected = {
         "order": 3,
         "n_hidden": 0,
@@ -93,7 +93,7 @@ def test_options_reach_the_network(run, tmp_path):
         "random_state": 7,
     }
     assert expected.items() <= network.get_params().items()
-    assert joblib.load(tmp_path / "KneserNeyLM.joblib").order_ == 2
+    assert nplm.load(tmp_path / "KneserNeyLM").order_ == 2
 
 
 @pytest.mark.parametrize(
@@ -163,7 +163,7 @@ def test_an_interrupt_keeps_what_was_trained(
     assert "Interrupted" in result.output
     report = json.loads((tmp_path / "result.json").read_text(encoding="utf-8"))
     assert [row["model"] for row in report["rows"]] == rows
-    files = {path.stem for path in (tmp_path / "models").glob("*LM.joblib")}
+    files = {path.stem for path in (tmp_path / "models").glob("*LM")}
     assert files == {name for name in saved if name.endswith("LM")}
 
 

@@ -11,7 +11,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from nplm import KneserNeyLM, windows
 from nplm.formats import load_binary, save_binary
-from nplm.formats.binary import MAGIC
+from nplm.formats._arrays import MAGIC
+from nplm.ngrams.hashed import HashedNgrams
+from tests.helpers import read_parts, write_parts, write_raw
 
 N_WORDS = 300
 WORDS = [f"wörd{i}" for i in range(N_WORDS)]
@@ -87,7 +89,7 @@ def test_damage(tmp_path):
     save_binary(model, path, WORDS[:50])
     data = path.read_bytes()
     flipped = bytearray(data)
-    flipped[-100] ^= 1
+    flipped[-1000] ^= 1
     header = bytearray(data)
     header[40] ^= 1
     for bad, message, verify in [
@@ -96,12 +98,14 @@ def test_damage(tmp_path):
         (data[:30], "checksum of its header", False),
         (bytes(header), "checksum of its header", False),
         (
-            with_header(data, version=2),
-            "is of version 2, but .* reads version 1",
+            with_header(data, version=3),
+            "is of version 3, but .* reads versions 1 to 2",
             False,
         ),
-        (data[:-200], "is cut short: it has .* bytes, but bow ends at", False),
-        (bytes(flipped), "is damaged: the checksum of bow", True),
+        (data[:-200], "is cut short: it has .* bytes, but slots ends at", False),
+        (data[:-1], "is cut short: it has .* bytes, but slot_start ends at", False),
+        (data + b"\0", "is damaged: it has .* bytes, but ends at", False),
+        (bytes(flipped), "is damaged: the checksum of slots", True),
     ]:
         path.write_bytes(bad)
         with pytest.raises(ValueError, match=message):
@@ -125,34 +129,6 @@ def saved(request, tmp_path):
     return path, request.param
 
 
-def read_parts(path):
-    """Header and arrays of a file."""
-    data = path.read_bytes()
-    n = int.from_bytes(data[16:20], "little")
-    header, at, arrays = json.loads(data[24 : 24 + n]), 24 + n, {}
-    for entry in header["arrays"]:
-        at += -at % 64
-        dtype = np.dtype(entry["dtype"])
-        arrays[entry["name"]] = np.frombuffer(data, dtype, entry["size"], at).copy()
-        at += entry["size"] * dtype.itemsize
-    return header, arrays
-
-
-def write_parts(path, header, arrays):
-    """Write a file whose checksums are right, whatever is in it."""
-    for entry, array in zip(header["arrays"], arrays.values()):
-        entry |= {"size": len(array), "crc32": zlib.crc32(array.tobytes())}
-    write_raw(path, json.dumps(header).encode(), arrays)
-
-
-def write_raw(path, encoded, arrays):
-    data = MAGIC + len(encoded).to_bytes(4, "little")
-    data += zlib.crc32(encoded).to_bytes(4, "little") + encoded
-    for array in arrays.values():
-        data += bytes(-len(data) % 64) + array.tobytes()
-    path.write_bytes(data + bytes(-len(data) % 64))
-
-
 def test_parts_are_put_together_again(saved):
     path, _ = saved
     whole = path.read_bytes()
@@ -173,6 +149,7 @@ def test_parts_are_put_together_again(saved):
         {"arrays": None},
         {"arrays": []},
         {"arrays": [None] * 8},
+        {"arrays": [None] * 10},
         {"codes": None},
         {"codes": {"prob": [0.0, 1.0], "bow": [float("nan"), 0.0]}},
         {"codes": {"prob": [0.0, 1.0], "bow": [-1.0, 1e9]}},
@@ -265,6 +242,55 @@ def test_numbers_out_of_range_with_the_right_checksum(saved, name, at, value):
     write_parts(path, header, arrays)
     with pytest.raises(ValueError, match=r"model\.nplm is damaged"):
         load_binary(path, verify=not compact)
+
+
+@pytest.mark.parametrize("saved", [False], indirect=True)
+@pytest.mark.parametrize(
+    ("name", "at", "value", "verify"),
+    [
+        ("slot_start", 1, 4, False),
+        ("slot_start", -1, 4, False),
+        ("slot_start", 2, -4, False),
+        ("slot_start", 2, 2**62, False),
+        ("slot_start", 2, 6, False),
+        ("slots", 0, 1, True),  # the filter or the key of some n-gram
+        ("slots", 8, 1, True),  # its probability
+        ("slots", 15, 1, True),  # and its weight
+    ],
+)
+def test_a_hash_table_of_other_ngrams(saved, name, at, value, verify):
+    path, _ = saved
+    header, arrays = read_parts(path)
+    arrays[name][at] = value if name == "slot_start" else arrays[name][at] ^ value
+    write_parts(path, header, arrays)
+    with pytest.raises(ValueError, match=r"model\.nplm is damaged: (slots|its arrays)"):
+        load_binary(path, verify=verify)
+
+
+@pytest.mark.parametrize("saved", [False], indirect=True)
+def test_the_hash_table_is_that_of_the_file(saved, monkeypatch):
+    path, _ = saved
+    model, _ = load_binary(path)
+    assert isinstance(model.tree_.hashed.slots, np.memmap)
+    monkeypatch.setattr(HashedNgrams, "of", None)  # none is made
+    X, y = windows(np.arange(50), 2)
+    # Walked, not hashed.
+    expected = model.tree_.words_prob(X, y[:, None])[:, 0]
+    assert_array_equal(load_binary(path)[0].tree_.next_word_prob(X, y), expected)
+
+
+@pytest.mark.parametrize("saved", [False], indirect=True)
+def test_version_1_had_no_hash_table(saved):
+    path, _ = saved
+    X, y = windows(np.arange(50), 2)
+    expected = load_binary(path)[0].log_prob(X, y)
+    header, arrays = read_parts(path)
+    header["version"], header["arrays"] = 1, header["arrays"][:-2]
+    del arrays["slots"], arrays["slot_start"]
+    write_parts(path, header, arrays)
+    for verify in (False, True):
+        model, _ = load_binary(path, verify=verify)
+        assert_array_equal(model.log_prob(X, y), expected)
 
 
 # Any code of a compact file is a probability.

@@ -32,6 +32,7 @@ from nplm import (
     UniformLM,
     Vocabulary,
     WordClasses,
+    available_tiers,
     windows,
 )
 from nplm.formats import read_arpa, save_binary, write_arpa
@@ -50,7 +51,6 @@ NETWORKS = {
     "softmax": NeuralLM(**SMALL),
     "direct, double": NeuralLM(**SMALL, direct=True, precision="float64"),
     "no hidden units": NeuralLM(**SMALL | dict(n_hidden=0), direct=True),
-    "rounded": NeuralLM(**SMALL, precision="bfloat16"),
     "adam, distant": NeuralLM(3, **SMALL, solver="adam", n_distant=3),
     "tied": NeuralLM(**SMALL, tied=True, dropout=(0.2, 0.5, 0.3)),
     "tied, direct, adam": NeuralLM(**SMALL, tied=True, direct=True, solver="adam"),
@@ -77,6 +77,10 @@ NETWORKS = {
     "energy": EnergyLM(**SMALL),
     "energy, adam": EnergyLM(**SMALL, target_weights=True, solver="adam"),
 }  # fmt: skip
+# On processors that have it, and tiers that are asked for.
+ROUNDING = available_tiers("bfloat16")
+if ROUNDING and os.environ.get("NPLM_TIER", ROUNDING[0]) in ROUNDING:
+    NETWORKS["rounded"] = NeuralLM(**SMALL, precision="bfloat16")
 TRIGRAM = InterpolatedTrigram(**SIZE)
 MIXED = [("nn", NeuralLM(**SMALL)), ("tri", TRIGRAM)]
 WINDOWED = NETWORKS | {

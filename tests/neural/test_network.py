@@ -120,8 +120,9 @@ def check_training(
 ):  # fmt: skip
     rng = np.random.default_rng(1)
     if kind.startswith("energy") or any(rates):
-        # Larger steps would make more of a difference in the last digit.
-        schedule = {"learning_rate_init": 3e-3} | schedule
+        # Larger steps would make more of a difference in the last digit: so much so
+        # where few inputs are left, and larger, that two numbers part company.
+        schedule = {"learning_rate_init": 1e-3} | schedule
     solver = solver_of(solver, **schedule)
     network = random_network(
         *shape, precision, rng, n_threads, kind=kind, n_distant=n_distant,

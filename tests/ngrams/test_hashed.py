@@ -12,7 +12,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from nplm import KneserNeyLM, windows
 from nplm._kernels.reference import ngrams as reference
-from nplm.ngrams import backoff
 from nplm.ngrams.backoff import BackoffTree
 from nplm.ngrams.hashed import HashedNgrams
 
@@ -51,7 +50,7 @@ def test_hashed_is_the_tree_bit_for_bit(order, min_counts, boundary):
                 for i in range(0, len(y), 97)
             ]
         )
-        hashed = HashedNgrams(tree).next_word_prob(X, y)
+        hashed = HashedNgrams.of(tree).next_word_prob(X, y)
         assert_array_equal(hashed[::97], walked)
         rows = tree.distribution(X[::97])
         assert_allclose(walked, rows[np.arange(len(walked)), y[::97]], rtol=1e-12)
@@ -59,7 +58,7 @@ def test_hashed_is_the_tree_bit_for_bit(order, min_counts, boundary):
 
 def test_grouping_does_not_change_a_bit():
     model, X, y = fitted(5)
-    hashed = HashedNgrams(model.tree_)
+    hashed = HashedNgrams.of(model.tree_)
     whole = hashed.next_word_prob(X, y)
     for size in (1, 7, 32, 33):
         parts = [
@@ -75,19 +74,22 @@ def test_hashed_against_the_reference():
     expected = np.empty((len(y), 1))
     arrays = reference.Tree.of(tree)
     reference.backoff_prob(arrays, tree.prob, tree.bow, X, y[:, None], None, expected)
-    assert_allclose(HashedNgrams(tree).next_word_prob(X, y), expected[:, 0], rtol=1e-12)
+    assert_allclose(
+        HashedNgrams.of(tree).next_word_prob(X, y), expected[:, 0], rtol=1e-12
+    )
 
 
 @pytest.fixture
 def tables(monkeypatch):
     """Trees that a hash table was made of."""
     made = []
+    make = HashedNgrams.of
 
-    def make(tree):
+    def noted(tree):
         made.append(tree)
-        return HashedNgrams(tree)
+        return make(tree)
 
-    monkeypatch.setattr(backoff, "HashedNgrams", make)
+    monkeypatch.setattr(HashedNgrams, "of", noted)
     return made
 
 
@@ -108,7 +110,7 @@ def test_a_table_waits_until_as_much_was_scored_without(tables):
     """A text a hundredth of the model does not pay for one; a stream of such does."""
     model, X, y = fitted(3)
     n = len(model.tree_.words) // 100
-    for _ in range(24):
+    for _ in range(12):
         assert not tables
         scored = model.log_prob(X[:n], y[:n])
     for _ in range(4):
@@ -123,13 +125,14 @@ def test_threads_make_one_table(tables, monkeypatch):
     tables.clear()
     begun, scored = Event(), Event()
 
+    make = HashedNgrams.of
+
     def slow(tree):
-        tables.append(tree)
         begun.set()
         assert scored.wait(10)
-        return HashedNgrams(tree)
+        return make(tree)
 
-    monkeypatch.setattr(backoff, "HashedNgrams", slow)
+    monkeypatch.setattr(HashedNgrams, "of", slow)
     with ThreadPoolExecutor(1) as pool:
         maker = pool.submit(model.log_prob, X, y)
         assert begun.wait(10)
@@ -181,5 +184,5 @@ def test_a_table_that_is_full_at_first_grows():
     bow = [np.ones(len(table)) for table in tables[:-1]]
     tree = BackoffTree.from_tables(tables, prob, bow, n_words=n)
     X, y = np.ascontiguousarray(longest[:, :-1]), longest[:, -1]
-    again = HashedNgrams(tree).next_word_prob(X, y)
+    again = HashedNgrams.of(tree).next_word_prob(X, y)
     assert_array_equal(again, tree.next_word_prob(X[:1], y[:1])[0])

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from nplm import KneserNeyLM, windows
+from nplm import KneserNeyLM, Vocabulary, windows
 from nplm.ngrams.discounts import modified_discounts
 from tests.helpers import DictionaryKneserNey, small_text, text
 
@@ -124,12 +124,65 @@ def test_discounts_of_an_order_fall_back_with_a_warning():
     with pytest.warns(UserWarning, match="Kneser-Ney") as caught:
         model = KneserNeyLM(n_words=5).fit(X, y)
     unigrams, bigrams = (str(warning.message) for warning in caught)
-    assert "of the 1-grams: there are 0, 3, 0 and 0 of count 1 to 4" in unigrams
-    assert "of the 2-grams: there are 0, 0, 0 and 0 of count 1 to 4" in bigrams
+    assert "of the 1-grams: there are 0, 3 and 0 of count 1 to 3" in unigrams
+    assert "of the 2-grams: there are 0, 0 and 0 of count 1 to 3" in bigrams
     assert "by 0.5, 1.0 and 1.5 instead" in bigrams
     assert {warning.filename for warning in caught} == {__file__}
     assert_array_equal(model.discounts_, [[0.5, 1, 1.5]] * 2)
     assert (model.predict_proba([[0], [4]]) > 0).all()
+
+
+SENTENCES = """the log is a log
+the log is a log
+the cat sat on the mat
+the mat is on the floor
+the mouse saw a cat and a dog
+on the floor sat a mouse
+the log is a log
+the mat is on the floor
+on the floor sat a mouse
+a cat is a cat"""
+# lmplz -o 2 (KenLM at 4cb443e) of these, which have no unigram of adjusted count 4: its
+# discounts, and log10 of probabilities of its ARPA file.
+LMPLZ_DISCOUNTS = [[0.333333, 1.6, 3], [0.466667, 0.95, 2.37778]]
+LMPLZ = {
+    ("log", "</s>"): -0.6700207,
+    ("</s>", "the"): -0.31507125,
+    ("a", "mouse"): -0.80633134,
+    ("on", "the"): -0.25817505,
+    ("log", "cat"): -0.100949995 - 1.2392844,  # backs off
+    ("dog", "<unk>"): -0.33099324 - 1.3454491,
+}
+
+
+def test_discounts_without_a_count_of_four_are_those_of_lmplz():
+    vocabulary = Vocabulary()
+    documents = vocabulary.fit_transform(
+        [line.split() for line in SENTENCES.split("\n")]
+    )
+    model = KneserNeyLM(2, n_words=vocabulary.n_words_, boundary=0)
+    model.fit_stream(documents)  # without a warning
+    assert_allclose(model.discounts_, LMPLZ_DISCOUNTS, rtol=1e-5)
+    X, y = np.hsplit(np.array(vocabulary.transform(list(LMPLZ))), 2)
+    found = model.log_prob(X, y.ravel()) / np.log(10)
+    assert_allclose(found, list(LMPLZ.values()), atol=2e-6)
+
+
+def test_back_off_leaves_all_that_was_seen_a_probability():
+    """There a discount of the whole count would not."""
+    vocabulary = Vocabulary()
+    documents = vocabulary.fit_transform(
+        [line.split() for line in SENTENCES.split("\n")]
+    )
+    model = KneserNeyLM(2, interpolate=False, boundary=0)
+    with pytest.warns(UserWarning, match="discounts of the 1-grams: its .* and 3"):
+        model.fit_stream(documents)
+    assert_array_equal(model.discounts_[0], [0.5, 1, 1.5])
+
+
+def test_a_boundary_inside_a_sentence_is_refused():
+    with pytest.raises(ValueError, match="sentence 1 has the boundary, 0, at 2"):
+        KneserNeyLM(2, boundary=0).fit_stream([[1, 2], [1, 2, 0, 1]])
 
 
 def test_discounts_out_of_range_fall_back():

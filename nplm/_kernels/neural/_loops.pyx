@@ -60,20 +60,34 @@ cdef void product_double(
 
 # The tier "blas": products of tiles by BLAS, panel by panel, the oracle of the tests.
 
+cdef enum:
+    PIECE = 256
+
+
 cdef void forward_float(
     const void *E, Py_ssize_t rows, Py_ssize_t stride, Py_ssize_t n_outputs,
     const void *zt, Py_ssize_t columns, void *logits,
 ) noexcept nogil:
-    # A column at a time: what BLAS makes of one must not depend on its neighbours.
+    # A column at a time: what BLAS makes of one must not depend on its neighbours, nor,
+    # as on ARM, on whether its numbers stand next to each other: a piece is copied.
     cdef char t = b'T'
-    cdef int n = <int>n_outputs, m = <int>rows, stride_ = <int>stride
+    cdef int n, m = <int>rows, stride_ = <int>stride, one = 1
     cdef int step = <int>min(columns, <Py_ssize_t>LINE)
-    cdef Py_ssize_t k
-    cdef float alpha = 1, beta = 0
+    cdef Py_ssize_t d, i, k
+    cdef float alpha = 1, beta
+    cdef float[PIECE] piece
+    cdef const float *z
     for k in range(columns if m else 0):
-        sgemv(&t, &n, &m, &alpha, <float *>E, &stride_,
-              <float *>zt + k // LINE * n_outputs * LINE + k % LINE, &step, &beta,
-              <float *>logits + k // LINE * rows * LINE + k % LINE, &step)
+        z = <const float *>zt + k // LINE * n_outputs * LINE + k % LINE
+        d = 0
+        while d == 0 or d < n_outputs:
+            n = <int>min(n_outputs - d, <Py_ssize_t>PIECE)
+            for i in range(n):
+                piece[i] = z[(d + i) * step]
+            beta = 0 if d == 0 else 1
+            sgemv(&t, &n, &m, &alpha, <float *>E + d, &stride_, piece, &one, &beta,
+                  <float *>logits + k // LINE * rows * LINE + k % LINE, &step)
+            d += PIECE
 
 
 cdef void backward_float(
@@ -109,16 +123,26 @@ cdef void forward_double(
     const void *E, Py_ssize_t rows, Py_ssize_t stride, Py_ssize_t n_outputs,
     const void *zt, Py_ssize_t columns, void *logits,
 ) noexcept nogil:
-    # A column at a time: what BLAS makes of one must not depend on its neighbours.
+    # A column at a time: what BLAS makes of one must not depend on its neighbours, nor,
+    # as on ARM, on whether its numbers stand next to each other: a piece is copied.
     cdef char t = b'T'
-    cdef int n = <int>n_outputs, m = <int>rows, stride_ = <int>stride
+    cdef int n, m = <int>rows, stride_ = <int>stride, one = 1
     cdef int step = <int>min(columns, <Py_ssize_t>LINE)
-    cdef Py_ssize_t k
-    cdef double alpha = 1, beta = 0
+    cdef Py_ssize_t d, i, k
+    cdef double alpha = 1, beta
+    cdef double[PIECE] piece
+    cdef const double *z
     for k in range(columns if m else 0):
-        dgemv(&t, &n, &m, &alpha, <double *>E, &stride_,
-              <double *>zt + k // LINE * n_outputs * LINE + k % LINE, &step, &beta,
-              <double *>logits + k // LINE * rows * LINE + k % LINE, &step)
+        z = <const double *>zt + k // LINE * n_outputs * LINE + k % LINE
+        d = 0
+        while d == 0 or d < n_outputs:
+            n = <int>min(n_outputs - d, <Py_ssize_t>PIECE)
+            for i in range(n):
+                piece[i] = z[(d + i) * step]
+            beta = 0 if d == 0 else 1
+            dgemv(&t, &n, &m, &alpha, <double *>E + d, &stride_, piece, &one, &beta,
+                  <double *>logits + k // LINE * rows * LINE + k % LINE, &step)
+            d += PIECE
 
 
 cdef void backward_double(

@@ -107,8 +107,9 @@ static void SMALL(mask)(void *values_, int64_t n, uint64_t seed, uint64_t first,
     z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
     z = (z ^ z >> 27) * 0x94d049bb133111eb;
     z ^= z >> 31;
+    /* No branch: nothing foretells it. */
     for (int j = 0; j < 4; j++)
-      values[i + j] = (int64_t)(z >> 16 * j & 0xffff) < threshold ? 0 : kept;
+      values[i + j] = kept * (REAL)((int64_t)(z >> 16 * j & 0xffff) >= threshold);
   }
 }
 

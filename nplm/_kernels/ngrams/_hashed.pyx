@@ -1,93 +1,51 @@
 """Look-ups by hashing: an n-gram's place depends on its words alone.
 
 The walk down a tree waits for memory at every step, several times. Here a step is
-one slot, its address known from the words; a block of windows takes each step
-together, so their memory is fetched together. A step is not taken where the slot
-before it tells that there is no n-gram one word longer.
+one slot, its address known from the words. It is not taken where the slot before it
+tells that there is no n-gram one word longer.
 """
 
 from libc.stdint cimport int64_t, uint64_t
 
+from nplm._kernels.ngrams._chains cimport (
+    BLOCK, MAX_WORDS, N_CHAINS, Chains, begin, n_growing, prob_of,
+)
 from nplm._kernels.ngrams._tree cimport Tree
-
-cdef extern from *:
-    """
-    #if defined(__GNUC__) || defined(__clang__)
-    #define NPLM_PREFETCH(address) __builtin_prefetch(address)
-    #else
-    #define NPLM_PREFETCH(address) ((void) 0)
-    #endif
-    /* Odd, with no pattern in their bits: 2**64 over the golden ratio, and the
-       multipliers of the SplitMix64 generator. */
-    static const uint64_t MULTIPLIER = 0x9E3779B97F4A7C15U;
-    static const uint64_t MIX1 = 0xBF58476D1CE4E5B9U;
-    static const uint64_t MIX2 = 0x94D049BB133111EBU;
-    static const uint64_t TAG = 0xFFFFFFFFFFFF0000U;
-    """
-    void NPLM_PREFETCH(const void*) noexcept nogil
-    const uint64_t MULTIPLIER, MIX1, MIX2, TAG
-
-cdef enum:
-    BLOCK = 64
-    MAX_WORDS = 16
-    # Slots of 16 bytes to a line of the cache.
-    BUCKET = 4
 
 MAX_ORDER = MAX_WORDS
 
 
-cdef struct Slot:
-    # An n-gram and the context it makes. The key's lowest 16 bits are a filter:
-    # those of the older words that make it one word longer are set. 0: empty.
-    uint64_t key
-    float prob  # negative: a context or a suffix, but no n-gram
-    float bow
+cdef class Table:
+    """The slots of all levels, in one argument.
 
+    Parameters
+    ----------
+    memory : ndarray of uint8
+        Slots of 16 bytes, at the beginning of a line of the cache.
+    slot_start : ndarray of int64, shape (order + 1,)
+        Those of the n-grams of k + 1 words are from ``slot_start[k]`` to
+        ``slot_start[k + 1]``; unigrams have none.
+    prob, bow : ndarray of float32, shape (n_words,)
+        Those of each word, as a unigram and as a context.
+    """
 
-cdef inline uint64_t hash_word(int word) noexcept nogil:
-    cdef uint64_t h = (<uint64_t> word + 1) * MULTIPLIER
-    h = (h ^ (h >> 30)) * MIX1
-    h = (h ^ (h >> 27)) * MIX2
-    return h ^ (h >> 31)
-
-
-cdef inline uint64_t filter_bit(uint64_t word_hash) noexcept nogil:
-    return <uint64_t> 1 << (word_hash >> 60)
-
-
-# The key of words w0 (the newest), w1, ... is the sum of hash_word(wi) M**i.
+    def __cinit__(
+        self,
+        const unsigned char[::1] memory,
+        const int64_t[::1] slot_start,
+        const float[::1] prob,
+        const float[::1] bow,
+    ):
+        self.memory = memory
+        self.slot_start = slot_start
+        self.prob = prob
+        self.bow = bow
+        # Nothing is written through it.
+        self.slots = <Slot*> &memory[0]
 
 
 cdef inline uint64_t ngram_key(int word, uint64_t context_key) noexcept nogil:
     return hash_word(word) + MULTIPLIER * context_key
-
-
-cdef inline uint64_t tag(uint64_t key) noexcept nogil:
-    """What a slot keeps of a key; never 0."""
-    return key & TAG if key & TAG else TAG
-
-
-cdef inline Slot* home(Slot* slots, uint64_t n_slots, uint64_t key) noexcept nogil:
-    """Return the bucket where the search for a key begins."""
-    cdef uint64_t high = ((key ^ (key >> 32)) * MIX1) >> 32
-    return slots + (high * (n_slots // BUCKET) >> 32) * BUCKET
-
-
-cdef inline Slot* find_slot(Slot* slots, uint64_t n_slots, uint64_t key) noexcept nogil:
-    """Return the slot of a key, or the empty one where it would be."""
-    cdef Slot* at = home(slots, n_slots, key)
-    cdef uint64_t wanted = tag(key)
-    cdef int i, hit
-    while True:
-        # A bucket fills from its first slot on; without a branch to mispredict.
-        hit = BUCKET
-        for i in range(BUCKET - 1, -1, -1):
-            hit = i if (at[i].key & TAG) == wanted or at[i].key == 0 else hit
-        if hit < BUCKET:
-            return at + hit
-        at += BUCKET
-        if at == slots + n_slots:
-            at = slots
 
 
 def context_keys(Tree tree, uint64_t[::1] keys):
@@ -126,10 +84,9 @@ def fill_slots(
 ):
     """Put a tree's n-grams and contexts of two words or more into an empty table.
 
-    `table` holds slots of 16 bytes; those of the n-grams of k + 1 words are from
-    ``slot_start[k]`` to ``slot_start[k + 1]``. `n_used` is scratch, zeros, of
-    ``order`` entries. Returns whether all levels kept a tenth of their slots
-    empty.
+    Its slots are those of `Table`, with key 0, probability -1 and weight 1. `n_used`
+    is scratch, zeros, of ``order`` entries. Returns whether all levels kept a tenth
+    of their slots empty.
 
     Equivalent to ``table[key(c, w)] = prob, bow[context(c, w)]``, with -1 for no
     probability and 1 for no weight.
@@ -239,8 +196,6 @@ cdef inline Slot* put(
     )
     if at.key == 0:
         at.key = tag(key)
-        at.prob = -1
-        at.bow = 1
         n_used[level] += 1
     return at
 
@@ -252,100 +207,76 @@ cdef inline bint has_room(
     return n_used[level] + BLOCK < n_slots - n_slots // 10
 
 
+cdef struct Keys:
+    # Of each word that the chains have, and of the chains as far as they have grown.
+    uint64_t word[1 + BLOCK * MAX_WORDS]
+    uint64_t chain[N_CHAINS]
+
+
+cdef void hash_words(Chains* chains, Keys* keys) noexcept nogil:
+    """Hash the words, and let each chain have the key of its newest."""
+    cdef int i, chain
+    for i in range(chains.n_read):
+        keys.word[i] = hash_word(chains.words[i])
+    for i in range(chains.n_live):
+        chain = chains.live[i]
+        keys.chain[chain] = keys.word[chains.newest[chain]]
+
+
+cdef void step(
+    Chains* chains, Keys* keys, Table table, int k, uint64_t power, int n_context
+) noexcept nogil:
+    """Look the live chains up with one more word, the k-th of their contexts."""
+    cdef Slot* slots = table.slots + table.slot_start[k]
+    cdef uint64_t n_slots = table.slot_start[k + 1] - table.slot_start[k]
+    cdef int n_longer = n_growing(k, n_context)
+    cdef int i, chain, n_next = 0
+    cdef Slot* at
+    cdef bint known
+    for i in range(chains.n_live):
+        chain = chains.live[i]
+        keys.chain[chain] += keys.word[chains.newest[chain] - k] * power
+        NPLM_PREFETCH(home(slots, n_slots, keys.chain[chain]))
+    # Without branches: whether an n-gram is there cannot be predicted.
+    for i in range(chains.n_live):
+        chain = chains.live[i]
+        at = find_slot(slots, n_slots, keys.chain[chain])
+        known = at.prob >= 0
+        chains.prob[chain] = at.prob if known else chains.prob[chain]
+        chains.n_words[chain] = k if known else chains.n_words[chain]
+        chains.bow[k][chain] = at.bow
+        chains.live[n_next] = chain
+        # An empty slot has no bit set.
+        n_next += (chain < n_longer) & (
+            (at.key & filter_bit(keys.word[chains.newest[chain] - k - 1])) != 0
+        )
+    chains.n_live = n_next
+
+
 def hashed_prob(
-    unsigned char[::1] table,
-    const int64_t[::1] slot_start,
-    const float[::1] prob,
-    const float[::1] bow,
-    const int[:, :] X,
-    const int[:] y,
-    double[::1] out,
+    Table table, const int[:, :] X, const int[:] y, double[::1] out
 ):
     """Probability of each next word: the same numbers as ``backoff_prob``.
-
-    Unigrams and contexts of one word are read from `prob` and `bow` of the tree,
-    where word w is at w and 1 + w.
 
     Equivalent to ``backoff_prob(...)``.
 
     No twin: see ``context_keys``.
     """
-    cdef Slot* slots = <Slot*> &table[0]
     cdef int n_context = <int> X.shape[1]
-    # Chain j is the n-gram of window j, its newest word first, and chain
-    # BLOCK + j the context; both grow by one older word a step.
-    cdef int words[BLOCK][MAX_WORDS]
-    cdef uint64_t hashes[BLOCK][MAX_WORDS]
-    cdef uint64_t key[2 * BLOCK]
-    cdef Slot* found[MAX_WORDS][2 * BLOCK]
-    cdef int live[2 * BLOCK]
-    cdef int length[2 * BLOCK]
-    cdef int context_chain[BLOCK]
-    cdef uint64_t* chain
-    cdef Slot* level_slots
-    cdef uint64_t n_slots, power
-    cdef Slot* at
+    cdef Chains chains
+    cdef Keys keys
     cdef Py_ssize_t first = 0
-    cdef int n, n_live, n_next, i, j, k, w
-    cdef bint follows
-    cdef double scale
+    cdef uint64_t power
+    cdef int n, j, k
     with nogil:
         while first < X.shape[0]:
             n = <int> min(<Py_ssize_t> BLOCK, X.shape[0] - first)
-            n_live = 0
-            for j in range(n):
-                words[j][0] = y[first + j]
-                for k in range(1, n_context + 1):
-                    words[j][k] = X[first + j, n_context - k]
-                # In a stream the context of a window is the n-gram of the last.
-                follows = j > 0
-                for k in range(n_context if follows else 0):
-                    follows = follows and words[j][k + 1] == words[j - 1][k]
-                hashes[j][0] = hash_word(words[j][0])
-                for k in range(1, n_context + 1):
-                    hashes[j][k] = (
-                        hashes[j - 1][k - 1] if follows else hash_word(words[j][k])
-                    )
-                context_chain[j] = j - 1 if follows else BLOCK + j
-                for i in range(1 if follows else 2):
-                    w = j + i * BLOCK
-                    length[w] = 1
-                    key[w] = hashes[j][i]
-                    live[n_live] = w
-                    n_live += n_context > i
-            power = MULTIPLIER
+            begin(&chains, table.prob, table.bow, X, y, first, n)
+            hash_words(&chains, &keys)
+            power = 1
             for k in range(1, n_context + 1):
-                # All live chains have k words, and may have k + 1.
-                level_slots = slots + slot_start[k]
-                n_slots = slot_start[k + 1] - slot_start[k]
-                for i in range(n_live):
-                    w = live[i]
-                    chain = &hashes[w & (BLOCK - 1)][w >= BLOCK]
-                    key[w] += chain[k] * power
-                    NPLM_PREFETCH(home(level_slots, n_slots, key[w]))
-                n_next = 0
-                for i in range(n_live):
-                    w = live[i]
-                    at = find_slot(level_slots, n_slots, key[w])
-                    found[k][w] = at
-                    length[w] += at.key != 0
-                    live[n_next] = w
-                    # The context ends a word before the n-gram does.
-                    if at.key != 0 and k + 1 + (w >= BLOCK) <= n_context:
-                        chain = &hashes[w & (BLOCK - 1)][w >= BLOCK]
-                        n_next += (at.key & filter_bit(chain[k + 1])) != 0
-                n_live = n_next
                 power *= MULTIPLIER
+                step(&chains, &keys, table, k, power, n_context)
             for j in range(n):
-                k = length[j] - 1
-                while k > 0 and found[k][j].prob < 0:
-                    k -= 1
-                # Weights of the contexts of more than k words, the longest first.
-                scale = 1
-                w = context_chain[j]
-                for i in range(min(length[w], n_context), k, -1):
-                    scale *= found[i - 1][w].bow if i > 1 else bow[1 + words[j][1]]
-                out[first + j] = scale * (
-                    found[k][j].prob if k > 0 else prob[words[j][0]]
-                )
+                out[first + j] = prob_of(&chains, j, n_context)
             first += n

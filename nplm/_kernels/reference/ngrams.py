@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from typing import Any, Self
 
@@ -288,3 +289,34 @@ def find_ngrams(
         place = np.flatnonzero(tree.words[own] == y[i])
         if len(place):
             out[i] = own.start + place[0]
+
+
+def packed_prob(
+    trie: Any,
+    X: NDArray[np.int32],
+    y: NDArray[np.int32],
+    out: NDArray[np.float64],
+) -> None:
+    # Here `trie` is a PackedTrie, whose numbers are unpacked.
+    levels = [trie.unpacked(i) for i in range(len(trie.levels))]
+
+    def found(newest: int, *older: int) -> Iterator[tuple[float, float]]:
+        """Probability and weight of the n-gram, with ever more words before it."""
+        first, last = trie.start[newest : newest + 2]
+        for level, own, word in zip(levels, trie.levels, older):
+            words, prob, bow, offsets = level
+            at = first + np.searchsorted(words[first:last], word)
+            if at == last or words[at] != word:
+                return
+            weight = 1.0 if bow is None else own.bow[bow[at]]
+            yield own.prob[prob[at]], weight
+            if offsets is not None:
+                first, last = offsets[at : at + 2]
+
+    for row, (context, word) in enumerate(zip(X[:, ::-1], y)):
+        p, n_words = trie.prob[word], 0
+        for k, (longer, _) in enumerate(found(word, *context), 1):
+            if longer >= 0:
+                p, n_words = longer, k
+        weights = [trie.bow[context[0]]] + [bow for _, bow in found(*context)]
+        out[row] = np.float64(p) * np.prod(weights[n_words:], dtype=np.float64)

@@ -1,0 +1,83 @@
+"""A hash table of n-grams, and how one is found in it.
+
+The key of words w0 (the newest), w1, ... is the sum of hash_word(wi) M**i, so one
+older word is one product more, and in a stream each word is hashed once.
+"""
+
+from libc.stdint cimport int64_t, uint64_t
+
+cdef extern from *:
+    """
+    #if defined(__GNUC__) || defined(__clang__)
+    #define NPLM_PREFETCH(address) __builtin_prefetch(address)
+    #else
+    #define NPLM_PREFETCH(address) ((void) 0)
+    #endif
+    /* Odd, with no pattern in their bits: 2**64 over the golden ratio, and the
+       multipliers of the SplitMix64 generator. */
+    static const uint64_t MULTIPLIER = 0x9E3779B97F4A7C15U;
+    static const uint64_t MIX1 = 0xBF58476D1CE4E5B9U;
+    static const uint64_t MIX2 = 0x94D049BB133111EBU;
+    static const uint64_t TAG = 0xFFFFFFFFFFFF0000U;
+    """
+    void NPLM_PREFETCH(const void*) noexcept nogil
+    const uint64_t MULTIPLIER, MIX1, MIX2, TAG
+
+cdef enum:
+    # Slots of 16 bytes to a line of the cache.
+    BUCKET = 4
+
+
+cdef struct Slot:
+    # An n-gram and the context that it makes. The key's lowest 16 bits are a filter:
+    # those of the older words that make it one word longer are set. 0: empty.
+    uint64_t key
+    float prob  # negative: a context, a suffix or empty, but no n-gram
+    float bow   # 1: no context, or one without a weight
+
+
+cdef class Table:
+    cdef const unsigned char[::1] memory
+    cdef const int64_t[::1] slot_start
+    cdef const float[::1] prob
+    cdef const float[::1] bow
+    cdef Slot* slots
+
+
+cdef inline uint64_t hash_word(int word) noexcept nogil:
+    cdef uint64_t h = (<uint64_t> word + 1) * MULTIPLIER
+    h = (h ^ (h >> 30)) * MIX1
+    h = (h ^ (h >> 27)) * MIX2
+    return h ^ (h >> 31)
+
+
+cdef inline uint64_t filter_bit(uint64_t word_hash) noexcept nogil:
+    return <uint64_t> 1 << (word_hash >> 60)
+
+
+cdef inline uint64_t tag(uint64_t key) noexcept nogil:
+    """What a slot keeps of a key; never 0."""
+    return key & TAG if key & TAG else TAG
+
+
+cdef inline Slot* home(Slot* slots, uint64_t n_slots, uint64_t key) noexcept nogil:
+    """Return the bucket where the search for a key begins."""
+    cdef uint64_t high = ((key ^ (key >> 32)) * MIX1) >> 32
+    return slots + (high * (n_slots // BUCKET) >> 32) * BUCKET
+
+
+cdef inline Slot* find_slot(Slot* slots, uint64_t n_slots, uint64_t key) noexcept nogil:
+    """Return the slot of a key, or the empty one where it would be."""
+    cdef Slot* at = home(slots, n_slots, key)
+    cdef uint64_t wanted = tag(key)
+    cdef int i, hit
+    while True:
+        # A bucket fills from its first slot on; without a branch to mispredict.
+        hit = BUCKET
+        for i in range(BUCKET - 1, -1, -1):
+            hit = i if (at[i].key & TAG) == wanted or at[i].key == 0 else hit
+        if hit < BUCKET:
+            return at + hit
+        at += BUCKET
+        if at == slots + n_slots:
+            at = slots

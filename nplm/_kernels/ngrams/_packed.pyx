@@ -1,0 +1,266 @@
+"""Look-ups in a trie of n-grams whose numbers are packed into bits."""
+
+from libc.stdint cimport int64_t, uint32_t, uint64_t
+from libc.string cimport memcpy
+
+from nplm._kernels.ngrams._chains cimport (
+    BLOCK, MAX_WORDS, N_CHAINS, Chains, begin, n_growing, prob_of,
+)
+
+cdef extern from *:
+    """
+    #if defined(__GNUC__) || defined(__clang__)
+    #define NPLM_PREFETCH(address) __builtin_prefetch(address)
+    #define NPLM_LOWEST_BIT(word) __builtin_ctzll(word)
+    #else
+    #define NPLM_PREFETCH(address) ((void) 0)
+    static int NPLM_LOWEST_BIT(uint64_t word) {
+        int i = 0;
+        while (!(word >> i & 1)) i++;
+        return i;
+    }
+    #endif
+    """
+    void NPLM_PREFETCH(const void*) noexcept nogil
+    int NPLM_LOWEST_BIT(uint64_t) noexcept nogil
+
+cdef enum:
+    # Offsets to each place noted in the bits of the high parts.
+    SAMPLE = 32
+    # Records that are searched without a word with the other chains: two lines of
+    # the cache, about.
+    FEW = 16
+
+SAMPLED = SAMPLE
+
+
+cdef struct Level:
+    # The n-grams of one length, sorted by their words, the newest first. A record is
+    # a word, the codes of a probability and a weight, and the low bits of the offset
+    # of the n-grams one older word longer; `high` and `sample` have its high bits.
+    const unsigned char* records
+    const uint64_t* high
+    const uint32_t* sample
+    const float* prob
+    const float* bow
+    int width  # of a record
+    int word
+    int code
+    int low
+
+
+cdef class Trie:
+    """The levels of a packed trie, in one argument.
+
+    Parameters
+    ----------
+    prob, bow : ndarray of float32, shape (n_words,)
+        Those of each word, as a unigram and as a context.
+    start : ndarray of int64, shape (n_words + 1,)
+        The bigrams that end with word w are those from ``start[w]`` to
+        ``start[w + 1]``.
+    levels : list of tuple
+        For the n-grams of 2 words, 3, ...: ``records, high, sample, prob, bow`` and
+        the bits of a word, a code and the low part of an offset. The longest have no
+        weights and no offsets.
+    """
+
+    cdef const float[::1] prob
+    cdef const float[::1] bow
+    cdef const int64_t[::1] start
+    cdef object levels
+    cdef Level level[MAX_WORDS]
+
+    def __cinit__(
+        self, const float[::1] prob, const float[::1] bow, const int64_t[::1] start,
+        levels,
+    ):
+        self.prob = prob
+        self.bow = bow
+        self.start = start
+        self.levels = levels
+        cdef const unsigned char[::1] records
+        cdef const uint64_t[::1] high
+        cdef const uint32_t[::1] sample
+        cdef const float[::1] probs
+        cdef const float[::1] bows
+        cdef Level* own
+        for k, (records, high, sample, probs, bows, word, code, low) in enumerate(
+            levels
+        ):
+            own = &self.level[k]
+            own.records = &records[0]
+            own.prob = &probs[0]
+            own.word, own.code, own.low = word, code, low
+            own.high, own.sample, own.bow = NULL, NULL, NULL
+            own.width = word + code
+            if k + 1 < len(levels):
+                own.high, own.sample, own.bow = &high[0], &sample[0], &bows[0]
+                own.width = word + 2 * code + low
+
+
+cdef inline uint64_t read_bits(
+    const unsigned char* data, uint64_t at, int n
+) noexcept nogil:
+    """`n` bits, at most 57, from bit `at`; lowest first, on a little-endian machine."""
+    cdef uint64_t word
+    memcpy(&word, data + (at >> 3), 8)
+    return (word >> (at & 7)) & ((<uint64_t> 1 << n) - 1)
+
+
+cdef inline int word_at(const Level* level, int64_t i) noexcept nogil:
+    return <int> read_bits(level.records, i * level.width, level.word)
+
+
+cdef inline void children(
+    const Level* level, int64_t i, int64_t* first, int64_t* last
+) noexcept nogil:
+    """The n-grams one older word longer than the i-th (Elias 1974, Fano 1971).
+
+    Bit ``high(i) + i`` is set for each i, so the i-th bit that is set tells high(i).
+    """
+    cdef uint64_t at = level.sample[i // SAMPLE]
+    cdef int left = <int> (i % SAMPLE)
+    cdef uint64_t word = level.high[at >> 6] & (~<uint64_t> 0 << (at & 63))
+    at >>= 6
+    cdef int64_t high, low_at = i * level.width + level.width - level.low
+    while True:
+        while word != 0 and left > 0:
+            word &= word - 1
+            left -= 1
+        if word != 0:
+            break
+        at += 1
+        word = level.high[at]
+    high = (at << 6) + NPLM_LOWEST_BIT(word) - i
+    first[0] = (high << level.low) | read_bits(level.records, low_at, level.low)
+    word &= word - 1
+    while word == 0:
+        at += 1
+        word = level.high[at]
+    high = (at << 6) + NPLM_LOWEST_BIT(word) - (i + 1)
+    low_at += level.width
+    last[0] = (high << level.low) | read_bits(level.records, low_at, level.low)
+
+
+cdef struct Ranges:
+    # Where each chain is looked for among the n-grams of a level: from `first` on,
+    # `n` of them. After a step, `first` is where it was found.
+    int64_t first[N_CHAINS]
+    int64_t n[N_CHAINS]
+    int many[N_CHAINS]
+
+
+cdef void search(
+    Chains* chains, Ranges* ranges, const Level* level, int k
+) noexcept nogil:
+    """Halve the ranges, all together, until each is few records."""
+    cdef int n_many = chains.n_live
+    cdef int i, chain, n_next
+    cdef int64_t half, middle
+    for i in range(n_many):
+        chain = chains.live[i]
+        ranges.many[i] = chain
+        middle = ranges.first[chain] + (ranges.n[chain] >> 1)
+        NPLM_PREFETCH(level.records + (middle * level.width >> 3))
+    while n_many > 0:
+        n_next = 0
+        for i in range(n_many):
+            chain = ranges.many[i]
+            half = ranges.n[chain] >> 1
+            middle = ranges.first[chain] + half
+            if ranges.n[chain] > 1:
+                ranges.first[chain] = (
+                    middle
+                    if word_at(level, middle) <= chains.words[chains.newest[chain] - k]
+                    else ranges.first[chain]
+                )
+                ranges.n[chain] -= half
+            middle = ranges.first[chain] + (ranges.n[chain] >> 1)
+            NPLM_PREFETCH(level.records + (middle * level.width >> 3))
+            ranges.many[n_next] = chain
+            n_next += ranges.n[chain] > FEW
+        n_many = n_next
+
+
+cdef void step(
+    Chains* chains, Ranges* ranges, Trie trie, int k, int n_context
+) noexcept nogil:
+    """Look the live chains up with one more word, the k-th of their contexts."""
+    cdef const Level* level = &trie.level[k - 1]
+    cdef int n_longer = n_growing(k, n_context)
+    cdef int64_t first, n, half, i_low
+    cdef uint64_t code
+    cdef int i, chain, word, n_next = 0
+    cdef float prob
+    search(chains, ranges, level, k)
+    for i in range(chains.n_live):
+        chain = chains.live[i]
+        word = chains.words[chains.newest[chain] - k]
+        first = ranges.first[chain]
+        n = ranges.n[chain]
+        while n > 1:
+            half = n >> 1
+            first = first + half if word_at(level, first + half) <= word else first
+            n -= half
+        if word_at(level, first) != word:
+            continue
+        ranges.first[chain] = first
+        prob = level.prob[read_bits(
+            level.records, first * level.width + level.word, level.code
+        )]
+        if prob >= 0:
+            chains.prob[chain] = prob
+            chains.n_words[chain] = k
+        if level.bow != NULL:
+            chains.bow[k][chain] = level.bow[read_bits(
+                level.records, first * level.width + level.word + level.code, level.code
+            )]
+            NPLM_PREFETCH(level.sample + first // SAMPLE)
+        chains.live[n_next] = chain
+        n_next += chain < n_longer
+    chains.n_live = n_next
+    if k == n_context:
+        return
+    for i in range(chains.n_live):
+        first = ranges.first[chains.live[i]]
+        NPLM_PREFETCH(level.high + (level.sample[first // SAMPLE] >> 6))
+    n_next = 0
+    for i in range(chains.n_live):
+        chain = chains.live[i]
+        children(level, ranges.first[chain], &first, &n)
+        ranges.first[chain] = first
+        ranges.n[chain] = n - first
+        chains.live[n_next] = chain
+        n_next += n > first
+    chains.n_live = n_next
+
+
+def packed_prob(Trie trie, const int[:, :] X, const int[:] y, double[::1] out):
+    """Probability of each next word: the longest n-gram that is there decides.
+
+    Equivalent to ``backoff_prob(...)`` with the numbers that the codes stand for.
+    """
+    cdef int n_context = <int> X.shape[1]
+    cdef Chains chains
+    cdef Ranges ranges
+    cdef Py_ssize_t row = 0
+    cdef int n, i, j, k, chain, word, n_next
+    with nogil:
+        while row < X.shape[0]:
+            n = <int> min(<Py_ssize_t> BLOCK, X.shape[0] - row)
+            begin(&chains, trie.prob, trie.bow, X, y, row, n)
+            n_next = 0
+            for i in range(chains.n_live):
+                chain = chains.live[i]
+                word = chains.words[chains.newest[chain]]
+                ranges.first[chain] = trie.start[word]
+                ranges.n[chain] = trie.start[word + 1] - trie.start[word]
+                chains.live[n_next] = chain
+                n_next += ranges.n[chain] > 0
+            chains.n_live = n_next
+            for k in range(1, n_context + 1):
+                step(&chains, &ranges, trie, k, n_context)
+            for j in range(n):
+                out[row + j] = prob_of(&chains, j, n_context)
+            row += n

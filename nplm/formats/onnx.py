@@ -1,0 +1,187 @@
+"""ONNX: a fitted network as a graph that other runtimes score with."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from nplm.formats._files import check_writable, writing
+from nplm.neural.neural_lm import NeuralLM
+from nplm.neural.outputs.softmax import Softmax
+
+__all__ = ["write_onnx"]
+
+# Of 2022; runtimes since then know it.
+OPSET, IR_VERSION = 17, 8
+# What a file of protocol buffers may have.
+MAX_BYTES = (1 << 31) - (1 << 20)
+
+
+def write_onnx(model: NeuralLM, path: str | os.PathLike[str]) -> None:
+    """Write a network as an ONNX file, for onnxruntime and others to score with.
+
+    Parameters
+    ----------
+    model : NeuralLM
+        A fitted network that ends in a softmax: with or without direct connections,
+        hidden units, distant words, or ``tied``; trained with any ``loss``.
+    path : path-like
+        The file to write. It takes its place when all is written.
+
+    Raises
+    ------
+    TypeError
+        If the model is no `NeuralLM`.
+    NotFittedError
+        If it is not fitted.
+    ValueError
+        If it ends in classes or a tree, has ``order=1``, or is too large for ONNX (2
+        GB).
+    ImportError
+        If the package onnx is not installed.
+    OSError
+        If `path` cannot be written, before any work is done.
+
+    Notes
+    -----
+    The graph's input is ``contexts``, int64 of shape (n, n_features_in_), the nearest
+    word in the last column; ids are unchecked. Its output is ``log_proba``, of shape
+    (n, n_words_): ``predict_log_proba``, up to rounding. A model of
+    ``precision="bfloat16"`` is written with its weights, which are float32, and is
+    computed in that.
+
+    Examples
+    --------
+    ::
+
+        nplm.formats.write_onnx(lm, "lm.onnx")
+        session = onnxruntime.InferenceSession("lm.onnx")
+        [log_proba] = session.run(None, {"contexts": X.astype(np.int64)})
+    """
+    check_writable(path)
+    if not isinstance(model, NeuralLM):
+        raise TypeError(
+            f"{type(model).__name__} is no NeuralLM, which is what an ONNX file is "
+            "made of; of a mixture, write the network among its members."
+        )
+    check_is_fitted(model)
+    output = model._made_of.output
+    if not isinstance(output, Softmax):
+        raise ValueError(
+            f"the network ends in output={output.name!r}, and only a softmax is "
+            "written to ONNX: fit one with output='softmax'."
+        )
+    if model._made_of.inputs.n_window == 0:
+        raise ValueError("order=1 looks at no word: there is nothing to compute.")
+    arrays = model._parameters.named().values()
+    size = sum(array.nbytes for array in arrays if array is not None)
+    if size > MAX_BYTES:
+        raise ValueError(
+            f"the weights take {size:,} bytes, and an ONNX file has {MAX_BYTES:,} at "
+            "most."
+        )
+    with writing(path) as file:
+        file.write(_Graph(model).encoded())
+
+
+class _Graph:
+    """Nodes and weights of a network, from contexts to log-probabilities."""
+
+    def __init__(self, model: NeuralLM) -> None:
+        try:
+            from onnx import helper, numpy_helper
+        except ImportError as error:
+            raise ImportError(
+                'ONNX files take the package onnx: run pip install "nplm[onnx]".'
+            ) from error
+        self._helper, self._numpy = helper, numpy_helper
+        self._model = model
+        self._nodes: list[Any] = []
+        self._weights: list[Any] = []
+
+    def encoded(self) -> bytes:
+        """Give the file's bytes."""
+        model, helper = self._model, self._helper
+        x = self._inputs()
+        a = []
+        if len(model.d_):
+            a = [self._op("Tanh", self._affine(x, model.H_, model.d_))]
+        logits = self._logits(x, a)
+        self._op("LogSoftmax", logits, result="log_proba", axis=1)
+        kind = helper.np_dtype_to_tensor_dtype(model.C_.dtype)
+        n_outcomes = len(model.b_)
+        shape = ["n", model.n_features_in_]
+        int64 = helper.np_dtype_to_tensor_dtype(np.dtype(np.int64))
+        graph = helper.make_graph(
+            self._nodes, "nplm",
+            [helper.make_tensor_value_info("contexts", int64, shape)],
+            [helper.make_tensor_value_info("log_proba", kind, ["n", n_outcomes])],
+            self._weights,
+        )  # fmt: skip
+        made = helper.make_model(
+            graph, producer_name="nplm", ir_version=IR_VERSION,
+            opset_imports=[helper.make_opsetid("", OPSET)],
+        )  # fmt: skip
+        encoded: bytes = made.SerializeToString()
+        return encoded
+
+    def _inputs(self) -> str:
+        """Give x: the features of the window's words, then averages of distant ones."""
+        model, inputs = self._model, self._model._made_of.inputs
+        C = self._weight("C", model.C_)
+        m = model.C_.shape[1]
+
+        def nearest(n: int) -> str:
+            places = np.arange(model.n_features_in_)[::-1][:n].astype(np.int64)
+            words = self._op("Gather", "contexts", self._weight("at", places), axis=1)
+            return self._op("Gather", C, words, axis=0)
+
+        def flat(features: str, n: int) -> str:
+            shape = self._weight("shape", np.array([-1, n * m]))
+            return self._op("Reshape", features, shape)
+
+        x = flat(nearest(inputs.n_window), inputs.n_window)
+        P = model.P_
+        if P is None:
+            return x
+        averages = self._op("MatMul", self._weight("P", P), nearest(P.shape[1]))
+        return self._op("Concat", x, flat(averages, len(P)), axis=1)
+
+    def _logits(self, x: str, a: list[str]) -> str:
+        """Give b + Ua + Wx, or b + Cs with s = R [a | x]."""
+        model = self._model
+        b, U, W, R = model.b_, model.U_, model.W_, model.R_
+        if R is not None:
+            direct = R.shape[1] > len(model.d_)
+            z = [*a, x] if direct else a
+            joint = self._op("Concat", *z, axis=1) if len(z) > 1 else z[0]
+            s = self._op("MatMul", joint, self._weight("R", R.T))
+            return self._affine(s, model.C_, b)
+        if a and U is not None:
+            logits = self._affine(a[0], U, b)
+            if W is None:
+                return logits
+            return self._op("Add", logits, self._product(x, W))
+        return self._affine(x, W, b)
+
+    def _affine(self, x: str, weights: Any, biases: Any) -> str:
+        return self._op("Add", self._product(x, weights), self._weight("b", biases))
+
+    def _product(self, x: str, weights: Any) -> str:
+        return self._op("MatMul", x, self._weight("W", weights.T))
+
+    def _weight(self, name: str, array: NDArray[Any]) -> str:
+        name = f"{name}{len(self._weights)}"
+        own = np.ascontiguousarray(array)
+        self._weights.append(self._numpy.from_array(own, name))
+        return name
+
+    def _op(self, kind: str, *given: str, result: str = "", **options: Any) -> str:
+        result = result or f"{kind}{len(self._nodes)}"
+        node = self._helper.make_node(kind, list(given), [result], **options)
+        self._nodes.append(node)
+        return result

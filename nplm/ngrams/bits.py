@@ -1,0 +1,141 @@
+"""Numbers of few bits, laid end to end; and rising numbers in about two each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nplm._kernels.ngrams._packed import SAMPLED
+
+__all__ = [
+    "MAX_WIDTH",
+    "READ_BYTES",
+    "SAMPLED",
+    "pack_offsets",
+    "pack_records",
+    "unpack_offsets",
+    "unpack_records",
+]
+
+# A record at any bit of a byte is within 8 bytes, which a kernel reads at once.
+MAX_WIDTH = 57
+READ_BYTES = 8
+
+
+def pack_records(values: NDArray[np.uint64], width: int) -> NDArray[np.uint8]:
+    """Lay numbers end to end, their lowest bits first.
+
+    Parameters
+    ----------
+    values : ndarray of uint64, shape (n,)
+        Below ``2**width``.
+    width : int
+        Bits of each, at most ``MAX_WIDTH``.
+
+    Returns
+    -------
+    packed : ndarray of uint8
+        Zeros to a whole number of 8 records, and 8 bytes more.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> pack_records(np.array([1, 2, 3], dtype=np.uint64), 4)[:2].tolist()
+    [33, 3]
+    """
+    n_groups = -(-len(values) // 8)
+    groups = np.zeros((n_groups, 8), dtype=np.uint64)
+    groups.reshape(-1)[: len(values)] = values
+    packed = np.zeros(n_groups * width + READ_BYTES, dtype=np.uint8)
+    # 8 records are as many bytes as one is bits.
+    rows = packed[: n_groups * width].reshape(n_groups, width)
+    for byte in range(width):
+        for record in range(8 * byte // width, (8 * byte + 7) // width + 1):
+            shift = 8 * byte - record * width
+            shifted = np.right_shift if shift >= 0 else np.left_shift
+            part = shifted(groups[:, record], np.uint64(abs(shift)))
+            rows[:, byte] |= part.astype(np.uint8)
+    return packed
+
+
+def unpack_records(packed: NDArray[np.uint8], width: int, n: int) -> NDArray[np.uint64]:
+    """Return the `n` numbers of `width` bits that were packed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> numbers = np.arange(20, dtype=np.uint64)
+    >>> unpack_records(pack_records(numbers, 5), 5, 20).tolist() == numbers.tolist()
+    True
+    """
+    n_groups = -(-n // 8)
+    rows = packed[: n_groups * width].reshape(n_groups, width)
+    groups = np.empty((n_groups, 8), dtype=np.uint64)
+    for record in range(8):
+        first, last = record * width // 8, ((record + 1) * width - 1) // 8
+        value = np.zeros(n_groups, dtype=np.uint64)
+        for byte in range(first, last + 1):
+            value |= rows[:, byte].astype(np.uint64) << np.uint64(8 * (byte - first))
+        value >>= np.uint64(record * width - 8 * first)
+        groups[:, record] = value & np.uint64((1 << width) - 1)
+    return groups.reshape(-1)[:n]
+
+
+def pack_offsets(
+    offsets: NDArray[np.int64], low: int
+) -> tuple[NDArray[np.uint64], NDArray[np.uint32]]:
+    """Pack the high parts of rising numbers (Elias 1974, Fano 1971).
+
+    Parameters
+    ----------
+    offsets : ndarray of int64, shape (n,)
+        0 or more, none below the one before.
+    low : int
+        Bits of each that are kept elsewhere.
+
+    Returns
+    -------
+    high : ndarray of uint64
+        Bits, of which number ``(offsets[i] >> low) + i`` is set for each i.
+    sample : ndarray of uint32
+        The number of each 32nd of these bits.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> high, sample = pack_offsets(np.array([0, 0, 3]), 0)
+    >>> bin(high[0]), sample.tolist()
+    ('0b100011', [0])
+    """
+    is_set = (offsets >> low) + np.arange(len(offsets))
+    bits = np.zeros(int(is_set[-1]) // 64 * 64 + 64, dtype=np.uint8)
+    bits[is_set] = 1
+    high = np.packbits(bits, bitorder="little").view("<u8")
+    return high, is_set[::SAMPLED].astype(np.uint32)
+
+
+def unpack_offsets(
+    high: NDArray[Any], low_bits: NDArray[Any], low: int
+) -> NDArray[Any]:
+    """Return the numbers that were packed, of their high and low parts.
+
+    Raises
+    ------
+    ValueError
+        If there are not as many high parts as low ones.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> numbers = np.array([0, 5, 6, 20])
+    >>> high, _ = pack_offsets(numbers, 2)
+    >>> unpack_offsets(high, numbers & 3, 2).tolist()
+    [0, 5, 6, 20]
+    """
+    is_set = np.flatnonzero(np.unpackbits(high.view(np.uint8), bitorder="little"))
+    n = len(low_bits)
+    if len(is_set) != n:
+        raise ValueError(f"{len(is_set)} high parts of {n} offsets")
+    return ((is_set - np.arange(n)) << low) | low_bits.astype(np.int64)

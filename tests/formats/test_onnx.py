@@ -1,0 +1,74 @@
+"""ONNX: onnxruntime gives the probabilities of the network that was written."""
+
+import os
+import sys
+
+import numpy as np
+import pytest
+from sklearn.exceptions import NotFittedError
+
+from nplm import EnergyLM, KneserNeyLM, NeuralLM, windows
+from nplm.formats import onnx as module
+from nplm.formats import write_onnx
+from tests.helpers import text
+
+X, Y = windows(text(300), 4)
+SMALL = dict(n_words=12, n_hidden=5, embedding_dim=3, max_iter=2, random_state=0)
+
+NETWORKS = {
+    "softmax": {},
+    "direct, double": dict(direct=True, precision="float64"),
+    "no hidden units": dict(n_hidden=0, direct=True),
+    "smaller order": dict(order=3),
+    "tied": dict(tied=True),
+    "tied, direct": dict(tied=True, direct=True, precision="float64"),
+    "tied, no hidden units": dict(tied=True, direct=True, n_hidden=0),
+    "distant": dict(order=3, n_distant=4, direct=True),
+    "of parts": dict(word_features=np.eye(12)[:, :4]),
+    "nce": dict(loss="nce"),
+}
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_onnxruntime_scores_the_same(tmp_path, name):
+    runtime = pytest.importorskip("onnxruntime")
+    checker = pytest.importorskip("onnx.checker")
+    lm = NeuralLM(**SMALL | NETWORKS[name], learning_rate_init=0.1).fit(X, Y)
+    write_onnx(lm, tmp_path / "lm.onnx")
+    checker.check_model(str(tmp_path / "lm.onnx"), full_check=True)
+    session = runtime.InferenceSession(tmp_path / "lm.onnx")
+    expected = lm.predict_log_proba(X)
+    for rows in (slice(None), slice(1)):
+        [found] = session.run(None, {"contexts": X[rows].astype(np.int64)})
+        assert found.dtype == expected.dtype
+        tolerance = 1e-5 if found.dtype == np.float32 else 1e-12
+        np.testing.assert_allclose(found, expected[rows], atol=tolerance)
+    assert os.listdir(tmp_path) == ["lm.onnx"]
+
+
+def test_what_is_not_written(tmp_path, monkeypatch):
+    path = tmp_path / "lm.onnx"
+    for lm, message in [
+        (NeuralLM(**SMALL, output="classes"), "ends in output='classes', and only a"),
+        (NeuralLM(**SMALL, output="tree"), "ends in output='tree'"),
+        (NeuralLM(1, **SMALL), "order=1 looks at no word"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            write_onnx(lm.fit(X, Y), path)
+    with pytest.raises(TypeError, match="EnergyLM is no NeuralLM"):
+        write_onnx(EnergyLM(**SMALL).fit(X, Y), path)
+    with pytest.raises(TypeError, match="KneserNeyLM is no NeuralLM"):
+        write_onnx(KneserNeyLM(), path)
+    with pytest.raises(NotFittedError):
+        write_onnx(NeuralLM(), path)
+    lm = NeuralLM(**SMALL).fit(X, Y)
+    with pytest.raises(FileNotFoundError, match="there is no folder"):
+        write_onnx(lm, tmp_path / "absent" / "lm.onnx")
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "MAX_BYTES", 100)
+        with pytest.raises(ValueError, match="an ONNX file has 100 at most"):
+            write_onnx(lm, path)
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    with pytest.raises(ImportError, match=r'pip install "nplm\[onnx\]"'):
+        write_onnx(lm, path)
+    assert not any(tmp_path.iterdir())

@@ -1,0 +1,154 @@
+"""The packed binary file: small, scored as it is, and refused when it is damaged."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+from nplm import KneserNeyLM, PackedLM, TextLM, windows
+from nplm.formats import load_binary, save_binary
+from tests.helpers import read_parts, small_text, text, write_parts
+
+pytestmark = small_text
+N_WORDS = 50
+WORDS = ["</s>", *(f"wörd{i}" for i in range(1, N_WORDS))]
+
+
+@pytest.fixture
+def saved(tmp_path):
+    """A model, and the path of its packed file."""
+    model = KneserNeyLM(3, n_words=N_WORDS, boundary=0)
+    model.fit_stream(text(3000, n_words=N_WORDS))
+    path = tmp_path / "model.nplm"
+    save_binary(model, path, WORDS, bits=8)
+    return model, path
+
+
+@pytest.mark.parametrize("verify", [False, True])
+def test_round_trip(saved, verify):
+    model, path = saved
+    again, words = load_binary(path, verify=verify)
+    assert isinstance(again, PackedLM) and words == WORDS and again.boundary == 0
+    assert isinstance(again.trie_.levels[0].records, np.memmap)
+    assert_array_equal(again.n_ngrams_, model.n_ngrams_)
+    X, y = windows(text(500, seed=1, n_words=N_WORDS), 2, boundary=0)
+    assert again.perplexity(X, y) == pytest.approx(model.perplexity(X, y), rel=5e-3)
+    documents = TextLM.from_model(again, words)
+    assert documents.score_samples(["wörd1 wörd2"]) < 0
+
+
+def test_each_number_of_bits(saved, tmp_path):
+    model, _ = saved
+    X, y = windows(text(500, seed=1, n_words=N_WORDS), 2, boundary=0)
+    expected = model.log_prob(X, y)
+    errors = []
+    for bits in (3, 6, 9, 12):
+        save_binary(model, tmp_path / "bits.nplm", WORDS, bits=bits)
+        again, _ = load_binary(tmp_path / "bits.nplm", verify=True)
+        errors.append(np.abs(again.log_prob(X, y) - expected).mean())
+    assert errors == sorted(errors, reverse=True)
+    assert errors[-1] < 1e-3
+
+
+def test_what_is_refused(saved, tmp_path):
+    model, path = saved
+    for options, message in [
+        ({"bits": 2}, "bits must be None or 3 to 12, got 2"),
+        ({"bits": 8.0}, "bits must be None or 3 to 12, got 8.0"),
+        ({"bits": 8, "compact": True}, "two kinds of file"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            save_binary(model, path, WORDS, **options)
+    unigrams = KneserNeyLM(1, n_words=N_WORDS).fit_stream(text(900, n_words=N_WORDS))
+    with pytest.raises(ValueError, match="packs orders 2 to 16, but the model's is 1"):
+        save_binary(unigrams, path, WORDS, bits=8)
+    packed, words = load_binary(path)
+    with pytest.raises(TypeError, match="PackedLM is not made of n-grams"):
+        save_binary(packed, tmp_path / "again.nplm", words)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"bits": 2},
+        {"bits": "8"},
+        {"n_ngrams": [N_WORDS]},
+        {"n_ngrams": [N_WORDS - 1, 9, 9]},
+        {"n_nodes": [9]},
+        {"n_nodes": [-1, 9]},
+        {"n_nodes": [9, 9]},
+        {"low": [0, None]},
+        {"low": [57, 0]},
+        {"low": 0},
+    ],
+    ids=str,
+)
+def test_a_header_with_something_else(saved, changes):
+    _, path = saved
+    header, arrays = read_parts(path)
+    header["packed"] |= changes
+    write_parts(path, header, arrays)
+    with pytest.raises(ValueError, match=r"model\.nplm is damaged"):
+        load_binary(path)
+
+
+@pytest.mark.parametrize("header", [None, [], {}, {"bits": 8}], ids=str)
+def test_a_header_that_is_none(saved, header):
+    _, path = saved
+    whole, arrays = read_parts(path)
+    write_parts(path, whole | {"packed": header}, arrays)
+    with pytest.raises(ValueError, match=r"model\.nplm is damaged"):
+        load_binary(path)
+
+
+NAMES = ["prob", "bow", "start"]
+NAMES += [f"{name}_{k}" for k in (2, 3) for name in ("records", "prob")]
+NAMES += ["high_2", "sample_2", "bow_2"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_array_of_another_size(saved, name):
+    _, path = saved
+    header, arrays = read_parts(path)
+    for other in (arrays[name][:-1], np.append(arrays[name], arrays[name][:1])):
+        write_parts(path, header, arrays | {name: other})
+        with pytest.raises(ValueError, match="arrays do not fit together"):
+            load_binary(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "at", "value"),
+    [
+        ("prob", 3, -1),
+        ("prob", 3, 2),
+        ("bow", 3, np.nan),
+        ("start", 3, 10**6),
+        ("start", 3, -1),
+        ("records_2", 0, 0xFF),  # the id of a word
+        ("records_3", 0, 0xFF),
+        ("high_2", 0, 0),
+        ("sample_2", 1, 10**6),
+        ("prob_2", 0, 0.5),
+        ("prob_3", 2, -1),
+        ("bow_2", 2, np.inf),
+    ],
+)
+def test_numbers_that_no_model_has(saved, name, at, value):
+    _, path = saved
+    header, arrays = read_parts(path)
+    arrays[name][at] = value
+    write_parts(path, header, arrays)
+    with pytest.raises(ValueError, match=r"is damaged: its (n-grams|[23]-grams) have"):
+        load_binary(path, verify=True)
+
+
+def test_damage(saved):
+    _, path = saved
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-1])
+    with pytest.raises(ValueError, match="is cut short"):
+        load_binary(path)
+    damaged = bytearray(whole)
+    damaged[len(whole) // 2] ^= 1
+    path.write_bytes(damaged)
+    with pytest.raises(ValueError, match="is damaged: the checksum of"):
+        load_binary(path, verify=True)
