@@ -40,7 +40,7 @@ SOLVERS = ["sgd", "adam"]
 # Words that are averaged: none, fewer than the window's, more, and in four averages.
 DISTANT = [0, 2, 9, 130]
 # Shares of x, a and what is projected that are left out.
-DROPOUT = [(0, 0, 0), (0.3, 0.5, 0.2), (0.9, 0, 0), (0, 0.7, 0), (0, 0, 0.7)]
+DROPOUT = [(0, 0, 0), (0.3, 0.5, 0.2), (0.6, 0, 0), (0, 0.7, 0), (0, 0, 0.7)]
 
 
 @pairwise(
