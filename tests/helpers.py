@@ -22,7 +22,11 @@ from nplm.neural.network import Network, Parts
 from nplm.neural.outputs.classes import Classes
 from nplm.neural.outputs.energy import Energy
 from nplm.neural.outputs.estimates import Importance, NoiseContrastive, Proposal
-from nplm.neural.outputs.sampled import SampledEnergy, SampledSoftmax, SampledTiedSoftmax
+from nplm.neural.outputs.sampled import (
+    SampledEnergy,
+    SampledSoftmax,
+    SampledTiedSoftmax,
+)
 from nplm.neural.outputs.softmax import Softmax, TiedSoftmax
 from nplm.neural.outputs.tree import Tree
 from nplm.neural.solvers import SGD, Adam, Schedule
