@@ -72,8 +72,8 @@ def neg_perplexity(estimator: Any, X: Any, y: Any = None) -> float:
     """Score a model by its perplexity, the sign turned: greater is better.
 
     For ``scoring=`` of scikit-learn's searches and cross-validations. The mean of
-    perplexities over folds is not the perplexity of all: `score`, the default, has the
-    mean that is.
+    perplexities over folds is not the perplexity of all: ``score``, the default, has
+    the mean that is.
 
     Parameters
     ----------

@@ -17,8 +17,11 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
     """Open a new file beside `path`; it takes its place when all is written.
 
     After an error `path` is as it was; after a kill or a power cut it is the old
-    file or the new one, with perhaps an unfinished ``.part`` file beside it.
+    file or the new one, with perhaps an unfinished ``.part`` file beside it. A link
+    stays, and what it names is replaced.
     """
+    if path.is_symlink():
+        path = path.resolve()
     unfinished = path.with_name(f"{path.name}.{secrets.token_hex(4)}.part")
     try:
         with open(unfinished, "xb") as file:

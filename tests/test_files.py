@@ -16,6 +16,18 @@ def test_a_file_takes_its_place_when_it_is_whole(tmp_path):
     assert os.listdir(tmp_path) == ["model"]
 
 
+def test_a_link_stays_and_what_it_names_is_replaced(tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "model").write_bytes(b"old")
+    link = tmp_path / "link"
+    link.symlink_to("elsewhere/model")
+    with replacing(link) as file:
+        file.write(b"new")
+    assert link.is_symlink()
+    assert (tmp_path / "elsewhere" / "model").read_bytes() == b"new"
+    assert os.listdir(tmp_path / "elsewhere") == ["model"]
+
+
 @pytest.mark.parametrize("error", [OSError("disk full"), KeyboardInterrupt()])
 def test_after_an_error_all_is_as_it_was(tmp_path, error):
     path = tmp_path / "model"

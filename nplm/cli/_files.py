@@ -17,6 +17,11 @@ def writable_file(_ctx: Any, _param: Any, path: Path | None) -> Path | None:
     if path is not None:
         if path.is_dir():
             raise click.BadParameter(f"{path} is a folder; name a file.")
+        if path.exists() and not path.is_file():
+            raise click.BadParameter(
+                f"{path} is a device or a pipe, whose place a file would take; name a "
+                "file."
+            )
         if path.exists() and not os.access(path, os.W_OK):
             raise click.BadParameter(f"{path} cannot be written to.")
         _probe(path.absolute().parent)

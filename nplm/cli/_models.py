@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 import nplm
-from nplm import TextLM, Vocabulary
+from nplm import TextLM, Tokenizer, Vocabulary
 from nplm.formats import (
     load_binary,
     read_arpa,
@@ -18,6 +18,7 @@ from nplm.formats import (
     write_vectors,
 )
 from nplm.text.text_lm import features_of
+from nplm.text.tokenizer import BETWEEN_BLANKS
 
 __all__ = ["KINDS", "MODEL", "TARGET", "read_model", "vocabulary_of", "write_model"]
 
@@ -78,8 +79,20 @@ def write_model(lm: TextLM, path: Path, to: str | None) -> None:
         else:
             write = write_arpa if kind == "arpa" else save_binary
             write(lm.estimator_, path, words)
+            _tell_of_tokens(lm, path)
     except TypeError as error:  # a model of another kind
         raise ValueError(str(error)) from error
+
+
+def _tell_of_tokens(lm: TextLM, path: Path) -> None:
+    """Say that n-grams alone do not know how their text was split."""
+    split = Tokenizer(BETWEEN_BLANKS)
+    if getattr(lm.tokenizer_, "get_params", dict)() != split.get_params():
+        click.echo(
+            f"Note: {path} has no tokenizer, and its text will be split between "
+            "blanks: train with --tokens blanks, or give it text that is split.",
+            err=True,
+        )
 
 
 def _kind_of(path: Path) -> str:

@@ -25,6 +25,11 @@ def check_writable(path: str | os.PathLike[str]) -> Path:
     path = Path(path)
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder; name a file in it to write.")
+    if path.exists() and not path.is_file():
+        raise OSError(
+            f"cannot write {path}: it is a device or a pipe, whose place a file would "
+            "take; name a file."
+        )
     if not path.parent.is_dir():
         raise FileNotFoundError(
             f"cannot write {path}: there is no folder {path.parent}; create it first."

@@ -52,7 +52,7 @@ def save_binary(
 ) -> None:
     """Save an n-gram model in a file that loads without being read.
 
-    The hash table that scores windows is in it (`BackoffTree.hashed`; for it the
+    The hash table that scores windows is in it (``model.tree_.hashed``; for it the
     model gets one): what loads the file makes none.
 
     Parameters

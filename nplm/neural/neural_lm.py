@@ -97,7 +97,7 @@ class NeuralLM(NetworkLM):
         For "classes": the class of each word, or a fitted `WordClasses` (for a grid
         search or a `TextLM`, which clone it, its ``labels_``); numbers that no word has
         are skipped. By default about ``sqrt(|V|)`` classes with the same share of the
-        tokens of `y` each, by falling frequency: found at once, but alike in a class
+        tokens of ``y`` each, by falling frequency: found at once, but alike in a class
         is then how frequent its words are and no more.
     word_tree : array-like of int, shape (n_words - 1, 2), or "huffman", optional
         For "tree": a row an inner node, with its two children: a word, or `n_words`
@@ -105,8 +105,8 @@ class NeuralLM(NetworkLM):
         if they are there, and scikit-learn's clusterings from anything (``children_``).
         By default words that come after the same words are near each other: their
         principal components are cut in two again and again, which takes seconds.
-        "huffman" is the tree of the words' frequencies in `y`, which visits the fewest
-        nodes, but has words together that have nothing in common.
+        "huffman" is the tree of the words' frequencies in ``y``, which visits the
+        fewest nodes, but has words together that have nothing in common.
     [[sampling]]
     [[solver]]
     learning_rate_init : float, default=4e-3

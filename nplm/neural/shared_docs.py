@@ -45,7 +45,7 @@ min_effective_samples : float, default=0
     Of "importance": where the effective sample size is less, in the mean over
     some mini-batches, `n_samples` is doubled, up to 16 times. 0 leaves it as
     it is. ``history_`` tells both. Each `fit` and `partial_fit` begins
-    with `n_samples` again, and with the unigrams of its own `y`.
+    with `n_samples` again, and with the unigrams of its own ``y``.
 """,
     "solver": """
 solver : {"sgd", "adam"}, default="sgd"
@@ -122,7 +122,7 @@ history_ : dict of list
     ``n_iter_`` entries, one an epoch: ``loss`` (mean negative log-likelihood
     of each training example just before its update), ``val_loss`` (nan without
     held-out data), both in nats a token, and ``seconds``. The probabilities of
-    ``loss`` are those with what `dropout` leaves, where there is such; of
+    ``loss`` are those with what dropout leaves, where there is such; of
     "importance", their estimates from the drawn words, which tend to be too large;
     of "nce", not normalised. ``val_loss`` is always exact. Of "importance" also
     ``n_samples`` and ``effective_samples``, as they are at the end of the epoch.

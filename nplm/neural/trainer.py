@@ -71,7 +71,7 @@ class Trainer:
         ------
         ValueError
             If there is none, or one is no row; or if ``learning_rate="linear"`` has
-            fallen to 0, `max_iter` times as many examples as there are windows.
+            fallen to 0, ``max_iter`` times as many examples as there are windows.
         """
         network, processes = self._network, self._door.processes
         if network.solver.schedule.has_ended(network.n_seen):

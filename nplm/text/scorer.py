@@ -35,11 +35,11 @@ class Scorer:
     See Also
     --------
     TextLM.token_scores : The log-probability of each token, and where it comes from.
-    LanguageModel.candidate_log_prob : Candidates after many contexts at once.
+    nplm.NeuralLM.candidate_log_prob : Candidates after many contexts at once.
 
     Notes
     -----
-    Words are what the `tokenizer_` makes of a string, or elements of a list; those that
+    Words are what the tokenizer makes of a string, or elements of a list; those that
     are unknown count as ``<unk>``. A word that spells the boundary ends a sentence, and
     what comes after it sees nothing of what was before it.
 

@@ -185,7 +185,7 @@ class TextLM(DensityMixin, BaseEstimator):
         Raises
         ------
         TypeError
-            If `model` is no language model.
+            If ``model`` is no language model.
         NotFittedError
             If it is not fitted.
         ValueError

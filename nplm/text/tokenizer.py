@@ -125,9 +125,10 @@ class Tokenizer(TransformerMixin, BaseEstimator):
         for i, text in enumerate(X):
             if not isinstance(text, str):
                 check_document(text, f"X[{i}]", "a string", "")
+                cure = "; decode it first" if isinstance(text, bytes) else ""
                 raise TypeError(
                     f"X[{i}] is of type {type(text).__name__}: a document must be a "
-                    "string; decode bytes with bytes.decode() first."
+                    f"string{cure}."
                 )
             documents.append(split(text))
         return documents

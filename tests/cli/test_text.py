@@ -152,6 +152,16 @@ def test_one_model_in_files_of_all_kinds(made, run):
         assert found == pytest.approx(wanted, rel=1e-3)
 
 
+def test_a_tokenizer_that_a_file_cannot_hold_is_told_of(run, tmp_path):
+    (tmp_path / "text").write_text("The end.\n" * 9)
+    for tokens, told in ("words", True), ("blanks", False):
+        model = str(tmp_path / tokens)
+        run("train", str(tmp_path / "text"), "-o", model, "--tokens", tokens)
+        result = run("convert", model, f"{model}.arpa")
+        assert ("has no tokenizer" in result.stderr) is told
+        assert not run("convert", f"{model}.arpa", f"{model}.again.arpa").stderr
+
+
 def test_text_from_anywhere_in_any_number_of_lines(made, run, tmp_path, monkeypatch):
     text = (made / "test").read_bytes()
     (tmp_path / "gz").write_bytes(gzip.compress(text))
@@ -274,7 +284,8 @@ def test_errors_are_sentences(made, run, tmp_path, monkeypatch):
         assert "Traceback" not in result.output
         assert re.search(message, result.stderr), result.stderr
     for arguments in (["score", "absent"], ["train"], ["query"], ["nonsense"],
-                      ["train", "-o", str(tmp_path), "@train"]):  # fmt: skip
+                      ["train", "-o", str(tmp_path), "@train"],
+                      ["train", "-o", "/dev/null", "@train"]):  # fmt: skip
         run(*arguments, code=2)
     assert not (tmp_path / "model").exists()
 

@@ -1,5 +1,7 @@
 """What all writers of n-gram files refuse alike."""
 
+import os
+
 import numpy as np
 import pytest
 from sklearn.exceptions import NotFittedError
@@ -13,6 +15,7 @@ from nplm import (
     UniformLM,
 )
 from nplm.formats import save_binary, write_arpa, write_counts
+from nplm.formats._files import check_writable
 from nplm.ngrams.backoff import BackoffTree
 from nplm.ngrams.backoff_lm import BackoffLM
 
@@ -46,3 +49,11 @@ def test_a_model_read_from_a_file_has_no_counts(tmp_path):
     read = BackoffLM.from_tree(BackoffTree.from_tables([one], [one[0]], [], n_words=1))
     with pytest.raises(TypeError, match="BackoffLM keeps no n-gram counts"):
         write_counts(read, tmp_path / "counts", ["a"])
+
+
+def test_no_file_takes_the_place_of_a_device_or_a_pipe(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(OSError, match="pipe: it is a device or a pipe"):
+        check_writable(tmp_path / "pipe")
+    with pytest.raises(OSError, match=r"/dev/null: it is a device"):
+        check_writable("/dev/null")
