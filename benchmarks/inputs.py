@@ -1,6 +1,7 @@
 """Do other inputs pay: several senses of a word, or a time-delay layer (section 5.2)?
 
-In PyTorch (pip install torch), for they are not in nplm. MLP9's shape on Brown: x is
+In PyTorch (pip install torch), where they were tried before any was built; mixed senses
+then came to be NeuralLM(n_senses=...). MLP9's shape on Brown: x is
 made in one way or another, and all else is the same, y = b + U tanh(d + Hx), by Adam
 with a step that falls to 0, on sampled words (section 5.1), so that a row takes a
 minute. Perplexities are exact, of every fifth window.

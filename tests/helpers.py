@@ -18,6 +18,7 @@ from nplm.formats._arrays import MAGIC
 from nplm.neural.dropout import Dropout
 from nplm.neural.features import Composed, Features, Fixed, Met
 from nplm.neural.hidden import Linear, Projected
+from nplm.neural.inputs import MixedSenses
 from nplm.neural.network import Network, Parts
 from nplm.neural.outputs.classes import Classes
 from nplm.neural.outputs.energy import Energy
@@ -321,7 +322,8 @@ def parts_of_words(n_words, rng, n_parts=11):
 
 def random_network(
     n_words, n_context, n_hidden, embedding_dim, direct, precision, rng, n_threads=1,
-    *, kind="softmax", output=None, n_samples=20, n_distant=0, solver=None, **options,
+    *, kind="softmax", output=None, n_samples=20, n_distant=0, n_senses=1, solver=None,
+    **options,
 ):  # fmt: skip
     """A network of a kind, or of a kind with this output, and weights at random."""
     y = (rng.zipf(1.3, size=5 * n_words) % n_words).astype(np.int32)
@@ -330,6 +332,8 @@ def random_network(
         output = output.learn(n_words, y[:, None], np.roll(y, -1))
     features = features_of(kind, n_words, embedding_dim, rng)
     parts = Parts.of(n_context, features, n_hidden, output, n_distant)
+    if n_senses > 1:  # some words share theirs
+        parts = parts._replace(inputs=MixedSenses(parts.inputs, n_senses, 20))
     if isinstance(output, Energy):  # it has hidden units, always
         parts = parts._replace(hidden=Linear(max(1, n_hidden)))
         if not output.rows_are_visited:
@@ -387,6 +391,8 @@ def weights_of(network):
         own.d,
         (alone if own.tied else own.E)[:, : own.n_outputs],
         own.P,
+        own.more.get("S"),
+        own.more.get("Q"),
         own.more.get("R"),
         own.more.get("G"),
         own.more.get("H_next"),

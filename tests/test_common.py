@@ -42,6 +42,7 @@ def models():
         "neural, tied, of parts": NeuralLM(
             **neural, **size, tied=True, word_features=np.eye(N_WORDS)[:, :5]
         ),
+        "neural, senses": NeuralLM(**neural, n_senses=2, **size),
         "neural, classes": NeuralLM(**neural, output="classes", **size),
         "neural, tree": NeuralLM(**neural, output="tree", direct=True, **size),
         "neural, importance": NeuralLM(
@@ -69,6 +70,7 @@ def models():
         NeuralLM(n_hidden=4, embedding_dim=3, max_iter=2, direct=True, batch_size=1),
         NeuralLM(n_hidden=4, embedding_dim=3, max_iter=2, tied=True),
         NeuralLM(n_hidden=4, embedding_dim=3, max_iter=2, tied=True, dropout=0.2),
+        NeuralLM(n_hidden=4, embedding_dim=3, max_iter=2, n_senses=2),
         NeuralLM(n_hidden=4, embedding_dim=3, max_iter=2, output="classes"),
         NeuralLM(n_hidden=4, embedding_dim=3, max_iter=2, output="tree"),
         NeuralLM(n_hidden=4, embedding_dim=3, max_iter=2, loss="importance"),

@@ -28,7 +28,7 @@ def write_onnx(model: NeuralLM, path: str | os.PathLike[str]) -> None:
     ----------
     model : NeuralLM
         A fitted network that ends in a softmax: with or without direct connections,
-        hidden units, distant words, or ``tied``; trained with any ``loss``.
+        hidden units, senses, distant words, or ``tied``; trained with any ``loss``.
     path : path-like
         The file to write. It takes its place when all is written.
 
@@ -135,21 +135,45 @@ class _Graph:
         C = self._weight("C", model.C_)
         m = model.C_.shape[1]
 
-        def nearest(n: int) -> str:
+        def words(n: int) -> str:
             places = np.arange(model.n_features_in_)[::-1][:n].astype(np.int64)
-            words = self._op("Gather", "contexts", self._weight("at", places), axis=1)
-            return self._op("Gather", C, words, axis=0)
+            return self._op("Gather", "contexts", self._weight("at", places), axis=1)
+
+        def nearest(n: int) -> str:
+            return self._op("Gather", C, words(n), axis=0)
 
         def flat(features: str, n: int) -> str:
             shape = self._weight("shape", np.array([-1, n * m]))
             return self._op("Reshape", features, shape)
 
-        x = flat(nearest(inputs.n_window), inputs.n_window)
+        near = nearest(inputs.n_window)
+        if model.S_ is not None:
+            near = self._with_senses(near, words(inputs.n_window), inputs.n_window)
+        x = flat(near, inputs.n_window)
         P = model.P_
         if P is None:
             return x
         averages = self._op("MatMul", self._weight("P", P), nearest(P.shape[1]))
         return self._op("Concat", x, flat(averages, len(P)), axis=1)
+
+    def _with_senses(self, near: str, words: str, n: int) -> str:
+        """Add the senses of n words, mixed by what the other words are."""
+        S, Q, m = self._model.S_, self._model.Q_, self._model.C_.shape[1]
+        rows = self._op("Min", words, self._weight("last", np.array([len(S) - 1])))
+
+        def of_words(array: Any) -> str:  # a row a sense
+            found = self._op("Gather", self._weight("senses", array), rows, axis=0)
+            return shaped(found, -1, n, S.shape[1] // m, m)
+
+        def shaped(values: str, *shape: int) -> str:
+            return self._op("Reshape", values, self._weight("shape", np.array(shape)))
+
+        total = self._op("ReduceSum", near, self._weight("axis", np.array([1])))
+        others = shaped(self._op("Sub", total, near), -1, n, m, 1)
+        shares = self._op("Softmax", self._op("MatMul", of_words(Q), others), axis=2)
+        mixed = self._op("Mul", shares, of_words(S))
+        axis = self._weight("axis", np.array([2]))
+        return self._op("Add", near, self._op("ReduceSum", mixed, axis, keepdims=0))
 
     def _logits(self, x: str, a: list[str]) -> str:
         """Give b + Ua + Wx, or b + Cs with s = R [a | x]."""

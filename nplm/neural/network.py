@@ -16,7 +16,7 @@ from nplm._kernels.neural._team import Team, UpdateLock
 from nplm.neural.dropout import NONE, Dropout
 from nplm.neural.features import Features
 from nplm.neural.hidden import NoHidden, Tanh
-from nplm.neural.inputs import Concatenation, DistantAverages
+from nplm.neural.inputs import Concatenation, DistantAverages, MixedSenses
 from nplm.neural.outputs.base import Output, Workspace
 from nplm.neural.parameters import Parameters
 from nplm.neural.solvers import SGD, Schedule, Solver, State
@@ -38,7 +38,7 @@ NO_STEPS = SGD(Schedule(0.0, 0.0, 0.0))
 class Parts(NamedTuple):
     """What a network is made of, beside its solver; sizes and no numbers."""
 
-    inputs: Concatenation
+    inputs: Concatenation | MixedSenses
     hidden: Tanh
     output: Output
     features: Features
@@ -69,7 +69,8 @@ class Parts(NamedTuple):
     @property
     def visited(self) -> tuple[str, ...]:
         """The arrays of which an update visits few rows."""
-        return self.features.visited + (("E",) if self.output.rows_are_visited else ())
+        E = ("E",) if self.output.rows_are_visited else ()
+        return self.features.visited + self.inputs.visited + E
 
     def initial(
         self,
@@ -83,7 +84,7 @@ class Parts(NamedTuple):
         inputs, hidden, output, features = self
         H, d = hidden.initial(inputs.n_inputs, rng, dtype)
         C = features.initial(n_words, rng, dtype)
-        more = inputs.initial_arrays(dtype)
+        more = inputs.initial_arrays(n_words, rng, dtype)
         more |= hidden.initial_arrays(inputs.n_inputs, dtype)
         more |= features.initial_arrays(C, rng)
         more |= output.initial_arrays(n_words, C.shape[1], len(d), rng, dtype)
@@ -405,7 +406,7 @@ class Network:
         dropout = NONE if scoring else self.dropout
         masks = dropout.masks(scratch, self.clock, worker)
         below = (
-            masks.of_inputs(at, table, inputs.kernel(table, trained, scratch)),
+            masks.of_inputs(at, table, inputs.kernel(table, trained, at, scratch)),
             hidden.kernel(tier, trained, at, scratch, masks),
         )
         options = {"size": len(outputs)} | options

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils._param_validation import HasMethods, StrOptions
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from nplm.neural.dropout import Dropout
@@ -20,6 +20,7 @@ from nplm.neural.features import (
     checked_parts,
 )
 from nplm.neural.hidden import Projected
+from nplm.neural.inputs import Concatenation, MixedSenses
 from nplm.neural.network import Parts
 from nplm.neural.network_lm import NetworkLM, view
 from nplm.neural.outputs.base import Output
@@ -84,6 +85,13 @@ class NeuralLM(NetworkLM):
         What the words are made of, such as ``Vocabulary.spelling_features`` or parts
         of speech: the features of word w are its own, and for each feature f of it
         learned ones G(f) (``G_``) times the entry at (w, f) of the matrix.
+    n_senses : int, default=1
+        Feature vectors of a word (section 5.2, item 6). With two or more, to the
+        features of each word of the window is added a mixture of so many learned ones
+        (``S_``), by a softmax of what learned weights (``Q_``) make of the sum of the
+        features of the window's other words. The first 2,000 words, which a
+        `Vocabulary` has the most frequent, have their own, and the others share some.
+        1 is the paper's network.
     [[n_distant]]
     output : {"softmax", "classes", "tree"}, default="softmax"
         How probabilities are made (section 5.2). "softmax" is equation (1): to train or
@@ -114,8 +122,8 @@ class NeuralLM(NetworkLM):
         comes to about the same perplexity in several times the epochs.
     [[learning_rate_decay]]
     alpha : float, default=1e-4
-        Weight decay on C, H, U and W (and on R, G and what words have alone), not on
-        the biases d and b nor on P: each example ("adam": each update) takes
+        Weight decay on C, H, U and W (and on R, G, S, Q and what words have alone), not
+        on the biases d and b nor on P: each example ("adam": each update) takes
         ``step * alpha`` of every weight away.
     dropout : float or array-like of float, shape (3,), default=0
         Share of the numbers that each training example leaves out, at random, while
@@ -158,13 +166,16 @@ class NeuralLM(NetworkLM):
         ``sigmoid(y)``, the second ``sigmoid(-y)``.
     P_ : ndarray, shape (n_averages, n_distant), or None
         Weights of distant words by position, the nearest first; None without them.
+    S_, Q_ : ndarray, shape (min(n_words_, 2001), n_senses * embedding_dim), or None
+        Senses, one after the other, and the weights that choose among them: rows of
+        the first words, and a last one of all others; None with one sense.
     R_ : ndarray, shape (embedding_dim, n_hidden), or None
         The projection of `tied`; direct connections are more columns.
     G_ : ndarray, shape (n_features, embedding_dim), or None
         Features of what words are made of; None without `word_features`.
     n_parameters_ : int
         Free parameters: ``|V|(1 + nm + h) + h(1 + (n-1)m)`` with direct
-        connections and without `n_distant`.
+        connections and without `n_distant` and `n_senses`.
     [[progress]]
     order_, n_words_, classes_, n_features_in_
         The order in use, the vocabulary size, the word ids, the columns of X.
@@ -213,6 +224,7 @@ class NeuralLM(NetworkLM):
         "dropout": [Real, "array-like"],
         "direct": ["boolean"],
         "tied": ["boolean"],
+        "n_senses": [Interval(Integral, 1, None, closed="left")],
         "embeddings": ["array-like", None],
         "train_embeddings": ["boolean"],
         "word_features": ["array-like", "sparse matrix", None],
@@ -233,6 +245,7 @@ class NeuralLM(NetworkLM):
         embeddings: ArrayLike | None = None,
         train_embeddings: bool = True,
         word_features: Any = None,
+        n_senses: int = 1,
         n_distant: int = 0,
         output: str = "softmax",
         word_classes: Any = None,
@@ -274,6 +287,7 @@ class NeuralLM(NetworkLM):
         self.embeddings = embeddings
         self.train_embeddings = train_embeddings
         self.word_features = word_features
+        self.n_senses = n_senses
         self.n_distant = n_distant
         self.output = output
         self.word_classes = word_classes
@@ -361,7 +375,10 @@ class NeuralLM(NetworkLM):
         return Dropout.of(self.dropout)
 
     def _parts(self) -> Parts:
-        parts = super()._parts()
+        parts, n_senses = super()._parts(), int(self.n_senses)
+        if n_senses > 1:
+            assert isinstance(parts.inputs, Concatenation)
+            parts = parts._replace(inputs=MixedSenses(parts.inputs, n_senses))
         if not self.tied:
             return parts
         m, direct = parts.features.m, bool(self.direct)
@@ -431,6 +448,7 @@ class NeuralLM(NetworkLM):
             "direct": direct,
             "output": self._made_of.output.name,
             "tied": parameters.tied,
+            "n_senses": getattr(self._made_of.inputs, "n_senses", 1),
             "train_embeddings": parameters.derived != ("C",) or self.G_ is not None,
         }
 
@@ -483,5 +501,7 @@ class NeuralLM(NetworkLM):
 
     U_ = view("U", "Hidden-to-output weights, or None.")
     W_ = view("W", "Direct connections, or None.")
+    S_ = view("S", "Senses of words, or None.")
+    Q_ = view("Q", "What their senses ask of other words, or None.")
     R_ = view("R", "Projection to the features, or None.")
     G_ = view("G", "Features of what words are made of, or None.")

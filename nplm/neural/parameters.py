@@ -66,7 +66,8 @@ class Parameters:
         C's values.
     **more : ndarray
         What only some kinds of parts have, by name: P, shape (n_averages, n_distant),
-        the weights of distant words by position; R, shape (m, n_hidden) or (m,
+        the weights of distant words by position; S and Q, shape (rows, n_senses * m),
+        senses of words and what they ask of others; R, shape (m, n_hidden) or (m,
         n_hidden + n_inputs), a projection; G, shape (n_parts, m), the features of what
         words are made of, and own, shape (n_words, m or more), what each has alone;
         H_next, shape (n_hidden, m), and v, shape (n_hidden,), of an energy.

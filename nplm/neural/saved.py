@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from nplm._fitted import Fitted
+from nplm.neural.inputs import MixedSenses
 from nplm.neural.network import Parts
 from nplm.neural.parameters import Parameters
 from nplm.neural.solvers import Adam, Schedule, State
@@ -66,11 +67,11 @@ def restore_network(lm: Any, fitted: Fitted) -> None:
     if "n_outputs" in fitted:
         lm._n_outputs = fitted.whole("n_outputs", 1, len(arrays["E"]))
     parts = _parts_again(lm, made_with, arrays)
-    lm._n_distant = getattr(parts.inputs, "n_distant", 0)
     own = parts.initial(n_words, np.zeros(1, np.int32), NoDraws(0), arrays["d"].dtype)
     _fill(own, own.trained(), arrays, "arrays")
     _check_sums(own, parts)
     lm._parameters = own
+    lm._n_distant = 0 if own.P is None else own.P.shape[1]
     lm._made_of = parts._replace(features=replace(parts.features, start=None))
     lm._solver_state = _moments(own, fitted.take("moments", dict))
     lm.history_ = fitted.history("history", "loss", "val_loss", "seconds")
@@ -120,12 +121,16 @@ def _parts_again(lm: Any, made_with: dict[str, Any], arrays: dict[str, Any]) -> 
     output = parts.output.learn(lm.n_words_, A_WINDOW, A_WINDOW[0])
     parts = parts._replace(output=output)
     n_parts = getattr(getattr(parts.features, "matrix", None), "shape", (0, 0))[1]
+    of_senses = (0, 0)
+    if isinstance(parts.inputs, MixedSenses):
+        of_senses = parts.inputs.shape(lm.n_words_)
     if (
         H.shape[1] != parts.inputs.n_inputs
         or len(arrays["E"]) != parts.n_rows(lm.n_words_)
         or len(arrays.get("G", ())) != n_parts
         or parts.inputs.n_context > lm.n_features_in_
         or getattr(arrays.get("P"), "shape", (0,))[-1] != twin.n_distant
+        or getattr(arrays.get("S"), "shape", (0, 0)) != of_senses
     ):
         raise ValueError("its arrays are not as large as its parameters say")
     return parts
@@ -173,10 +178,14 @@ def _check_sums(own: Parameters, parts: Parts) -> None:
             for k, a in arrays.items()}  # fmt: skip
     P = own.P
     x = size["C"] * max(1.0, 0.0 if P is None else float(np.abs(P).sum(axis=1).max()))
+    x += size.get("S", 0.0)  # in shares that sum to 1
     sums = [size["d"] + own.H.shape[1] * size["H"] * x]
     if "H_next" in size:  # the next word's own, beside the context's
         sums[0] += parts.features.m * size["H_next"] * size["C"]
         sums.append(len(own.d) * size.get("v", 0.0))
+    if "Q" in size:
+        of_others = 2 * parts.inputs.n_window * size["C"]
+        sums.append(own.C.shape[1] * size["Q"] * of_others)
     z = max(1.0, x)
     if "R" in size:
         z = own.more["R"].shape[1] * size["R"] * z

@@ -24,6 +24,10 @@ NETWORKS = {
     "tied, direct": dict(tied=True, direct=True, precision="float64"),
     "tied, no hidden units": dict(tied=True, direct=True, n_hidden=0),
     "distant": dict(order=3, n_distant=4, direct=True),
+    "senses": dict(n_senses=2),
+    "senses, distant, double": dict(
+        order=3, n_senses=3, n_distant=4, precision="float64"
+    ),
     "of parts": dict(word_features=np.eye(12)[:, :4]),
     "nce": dict(loss="nce"),
 }

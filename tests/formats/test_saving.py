@@ -52,6 +52,7 @@ NETWORKS = {
     "direct, double": NeuralLM(**SMALL, direct=True, precision="float64"),
     "no hidden units": NeuralLM(**SMALL | dict(n_hidden=0), direct=True),
     "adam, distant": NeuralLM(3, **SMALL, solver="adam", n_distant=3),
+    "senses, adam": NeuralLM(**SMALL, n_senses=2, solver="adam"),
     "tied": NeuralLM(**SMALL, tied=True, dropout=(0.2, 0.5, 0.3)),
     "tied, direct, adam": NeuralLM(**SMALL, tied=True, direct=True, solver="adam"),
     "of parts": NeuralLM(**SMALL, word_features=np.eye(N_WORDS)[:, :5], solver="adam"),
@@ -408,9 +409,9 @@ def test_other_versions(tmp_path, fitted):
             nplm.load(path)
 
 
-FILES = ["adam, distant", "tied, of parts", "classes", "tree given", "energy, adam",
-         "Kneser-Ney, cut", "trigram", "class model", "mixture by context", "frozen",
-         "short-list"]  # fmt: skip
+FILES = ["adam, distant", "senses, adam", "tied, of parts", "classes", "tree given",
+         "energy, adam", "Kneser-Ney, cut", "trigram", "class model",
+         "mixture by context", "frozen", "short-list"]  # fmt: skip
 
 
 @pytest.fixture(scope="module")

@@ -24,7 +24,7 @@ from nplm.neural.network import Parts
 from nplm.training import checkpoint, pace
 
 comm = MPI.COMM_WORLD
-PARAMETERS = ["C_", "H_", "d_", "U_", "W_", "b_", "P_", "G_"]
+PARAMETERS = ["C_", "H_", "d_", "U_", "W_", "b_", "P_", "G_", "S_", "Q_"]
 OTHER_PARTS = dict(solver="adam", epsilon=1e-3, order=2, n_distant=2)
 SETTINGS = dict(n_hidden=6, embedding_dim=4, learning_rate_init=0.02, random_state=0)
 
@@ -57,6 +57,7 @@ def equals_serial():
             dict(batch_size=7, precision="float64", **OTHER_PARTS),
             dict(batch_size=1, precision="float64", direct=True, **OTHER_PARTS),
             dict(batch_size=7, precision="float64", direct=True, dropout=(0.2, 0.5, 0)),
+            dict(batch_size=7, precision="float64", n_senses=2),
             dict(
                 batch_size=7, precision="float64", word_features=np.eye(n_words)[::-1]
             ),

@@ -211,6 +211,7 @@ def test_a_divergence_in_the_last_update_is_named(data):
         dict(embedding_dim=3),
         dict(direct=True),
         dict(order=3, n_distant=2),
+        dict(n_senses=2),
     ],
 )
 def test_going_on_with_another_shape_is_refused(data, change):

@@ -39,20 +39,29 @@ FASTEST = [
 SOLVERS = ["sgd", "adam"]
 # Words that are averaged: none, fewer than the window's, more, and in four averages.
 DISTANT = [0, 2, 9, 130]
+# Feature vectors of a word: the paper's one, and mixtures.
+SENSES = [1, 2, 3]
 # Shares of x, a and what is projected that are left out.
 DROPOUT = [(0, 0, 0), (0.3, 0.5, 0.2), (0.6, 0, 0), (0, 0.7, 0), (0, 0, 0.7)]
 
 
 @pairwise(
-    {"kind": EXACT, "shape": SHAPES, "n_distant": DISTANT[:3], "rates": DROPOUT},
+    {
+        "kind": EXACT,
+        "shape": SHAPES,
+        "n_distant": DISTANT[:3],
+        "n_senses": SENSES,
+        "rates": DROPOUT,
+    },
     where=there_is,
 )
-def test_gradients_numerically(kind, shape, n_distant, rates):
+def test_gradients_numerically(kind, shape, n_distant, n_senses, rates):
     # Central differences in float64 of the reference, for every parameter.
     rng = np.random.default_rng(0)
     network = random_network(
-        *SHAPES[shape], "float64", rng, kind=kind, n_distant=n_distant
-    )
+        *SHAPES[shape], "float64", rng, kind=kind, n_distant=n_distant,
+        n_senses=n_senses,
+    )  # fmt: skip
     X, y = random_windows(6, network.n_words, network.parts.inputs.n_context, rng)
     weights = weights_of(network)
     masks = reference.Dropout(rates, dropout_of(rates).seeds[0]).masks(weights, 7, 6)
@@ -86,6 +95,7 @@ def test_gradients_numerically(kind, shape, n_distant, rates):
         # 48 leaves a last mini-batch of 12: the rest of it is from the one before.
         "batch_size": [2, 5, 16, 48, 100],
         "n_distant": DISTANT,
+        "n_senses": SENSES,
         "alpha": [0.0, 0.05],
         "n_samples": [1, 20, 400],
         "rates": DROPOUT,
@@ -95,13 +105,13 @@ def test_gradients_numerically(kind, shape, n_distant, rates):
     where=there_is,
 )
 def test_train_equals_reference(
-    kind, solver, alone, precision, shape, batch_size, n_distant, alpha, n_samples,
-    rates, span,
+    kind, solver, alone, precision, shape, batch_size, n_distant, n_senses, alpha,
+    n_samples, rates, span,
 ):  # fmt: skip
     check_training(
         SHAPES[shape], precision, 1 if alone else batch_size, kind=kind,
-        solver=solver, n_distant=n_distant, alpha=alpha, n_samples=n_samples,
-        rates=rates, begun=3, span=span,
+        solver=solver, n_distant=n_distant, n_senses=n_senses, alpha=alpha,
+        n_samples=n_samples, rates=rates, begun=3, span=span,
     )  # fmt: skip
 
 
@@ -115,7 +125,7 @@ def test_products_in_many_blocks(precision, solver, monkeypatch):
 
 def check_training(
     shape, precision, batch_size, n_threads=1, *, n=60, kind="softmax", solver="sgd",
-    n_distant=0, n_samples=20, rates=(0, 0, 0), **schedule,
+    n_distant=0, n_senses=1, n_samples=20, rates=(0, 0, 0), **schedule,
 ):  # fmt: skip
     rng = np.random.default_rng(1)
     # Larger steps would make more of a difference in the last digit: so much so where
@@ -127,7 +137,8 @@ def check_training(
     solver = solver_of(solver, **schedule)
     network = random_network(
         *shape, precision, rng, n_threads, kind=kind, n_distant=n_distant,
-        n_samples=n_samples, solver=solver, clock=(7, 0), dropout=dropout_of(rates),
+        n_senses=n_senses, n_samples=n_samples, solver=solver, clock=(7, 0),
+        dropout=dropout_of(rates),
     )  # fmt: skip
     X, y = random_windows(n, shape[0], network.parts.inputs.n_context, rng)
     index = rng.permutation(n)
@@ -169,16 +180,17 @@ def check_training(
         "shape": SHAPES,
         "n_threads": [2, 3, 7],
         "solver, n_distant": [("sgd", 0), ("adam", 9)],
+        "n_senses": SENSES,
     },
     where=there_is,
 )
 def test_threads_share_the_output_units(
-    kind, alone, precision, shape, n_threads, solver, n_distant
+    kind, alone, precision, shape, n_threads, solver, n_distant, n_senses
 ):
     first, again = (
         check_training(
             SHAPES[shape], precision, 1 if alone else 5, n_threads, kind=kind,
-            solver=solver, n_distant=n_distant,
+            solver=solver, n_distant=n_distant, n_senses=n_senses,
         )
         for _ in range(2)
     )  # fmt: skip
@@ -237,14 +249,16 @@ def test_one_example_is_the_algorithm_of_section_3_2():
         "precision": PRECISIONS,
         "shape": SHAPES,
         "n_distant": DISTANT,
+        "n_senses": SENSES,
     },
     where=there_is,
 )
-def test_scoring_equals_reference(kind, precision, shape, n_distant):
+def test_scoring_equals_reference(kind, precision, shape, n_distant, n_senses):
     rng = np.random.default_rng(3)
     network = random_network(
-        *SHAPES[shape], precision, rng, kind=kind, n_distant=n_distant
-    )
+        *SHAPES[shape], precision, rng, kind=kind, n_distant=n_distant,
+        n_senses=n_senses,
+    )  # fmt: skip
     n_words, n_context = network.n_words, network.parts.inputs.n_context
     X, y = random_windows(300, n_words, n_context, rng)
     weights = wide(weights_of(network))

@@ -58,10 +58,15 @@ def test_no_context_is_nothing_that_blas_refuses(precision, capfd):
 
 
 # To score, kinds that sample are those that do not.
-@pairwise({"kind": EXACT, "precision": PRECISIONS, "shape": SHAPES}, where=there_is)
-def test_a_row_depends_on_itself_only(kind, precision, shape):
+@pairwise(
+    {"kind": EXACT, "precision": PRECISIONS, "shape": SHAPES, "n_senses": [1, 2]},
+    where=there_is,
+)
+def test_a_row_depends_on_itself_only(kind, precision, shape, n_senses):
     rng = np.random.default_rng(5)
-    network = random_network(*SHAPES[shape], precision, rng, kind=kind)
+    network = random_network(
+        *SHAPES[shape], precision, rng, kind=kind, n_senses=n_senses
+    )
     X, y = random_windows(543, *SHAPES[shape][:2], rng)
     whole = scores(network, X, y)
     mixed = rng.permutation(len(X))

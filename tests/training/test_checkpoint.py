@@ -67,12 +67,15 @@ def fit_and_kill(lm, data, folder, at):
 
 
 OTHER_PARTS = dict(solver="adam", order=2, n_distant=2)
+SENSES = dict(n_senses=2, alpha=0.1)
 COMPOSED = dict(word_features=np.arange(20)[:, None] % [3, 4, 5] == 0)
 # Draws that grow while it trains.
 SAMPLED = dict(loss="importance", n_samples=2, min_effective_samples=10, alpha=0.1)
 EACH_PARTS = {
     "sgd": {},
     "adam, distant": OTHER_PARTS,
+    "senses": SENSES,
+    "senses, adam": SENSES | dict(solver="adam"),
     "composed": COMPOSED,
     "tied, composed, adam": COMPOSED | dict(tied=True, solver="adam"),
     "importance": SAMPLED,

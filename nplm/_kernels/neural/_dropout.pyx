@@ -86,6 +86,9 @@ cdef class DroppedInputs(Inputs):
     def __cinit__(self, Features features, Inputs inputs, Mask mask):
         self.inputs, self.mask = inputs, mask
 
+    cdef void visit(self, Activations at, Py_ssize_t K, Solver solver) noexcept nogil:
+        self.inputs.visit(at, K, solver)
+
     cdef void forward(self, Activations at, Py_ssize_t K) noexcept nogil:
         self.inputs.forward(at, K)
         self.mask.draw(K)

@@ -24,6 +24,7 @@ cdef class Inputs:
     """From the words of a context to x."""
 
     cdef Features features
+    cdef void visit(self, Activations at, Py_ssize_t K, Solver solver) noexcept nogil
     cdef void forward(self, Activations at, Py_ssize_t K) noexcept nogil
     cdef void backward(
         self, Activations at, Py_ssize_t K, Solver solver,
@@ -40,3 +41,24 @@ cdef class DistantAverages(Concatenation):
     cdef void *dP
     cdef void *dC             # of these words
     cdef void look_up(self, const int *words) noexcept nogil
+
+
+cdef class MixedSenses(Inputs):
+    cdef Inputs words         # whose x they are added to
+    cdef Parameter S, Q
+    cdef const Loops *loops
+    cdef Py_ssize_t n_window, n_senses, size
+    cdef int *slot            # (rows of S,) a row's place in this mini-batch, or -1
+    cdef int *rows            # those of this mini-batch
+    cdef Py_ssize_t n_rows
+    cdef double *shares       # (K, n_window, n_senses)
+    cdef double *slopes       # (n_senses,)
+    cdef void *total          # (m,) of the window's features
+    cdef void *others         # without those of one word
+    cdef void *d_total        # their gradients
+    cdef void *d_others
+    cdef void *dS             # (places, columns of S)
+    cdef void *dQ
+    cdef int row(self, int word) noexcept nogil
+    cdef void add_up(self, const int *words) noexcept nogil
+    cdef void leave_out(self, int word) noexcept nogil

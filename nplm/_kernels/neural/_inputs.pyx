@@ -3,6 +3,7 @@
 Step 1(a) of section 3.2, and 2(d) on the way back.
 """
 
+from libc.math cimport exp
 from libc.string cimport memcpy, memset
 
 from nplm._kernels.neural._features cimport Features
@@ -75,6 +76,10 @@ cdef class Inputs:
 
     def __cinit__(self, Features features, *args, **kwargs):
         self.features = features
+
+    cdef void visit(self, Activations at, Py_ssize_t K, Solver solver) noexcept nogil:
+        """Bring what K examples will read up to date, in training."""
+        self.features.visit(solver, at.contexts, K * at.n_context)
 
     cdef void forward(self, Activations at, Py_ssize_t K) noexcept nogil:
         """Fill x for the contexts of K examples."""
@@ -195,3 +200,167 @@ cdef class DistantAverages(Concatenation):
                 self.features.follow(
                     solver, step, words[i], <char *>self.dC + i * size)
         solver.vector(step, self.P, self.dP)
+
+
+cdef void softmax(double *values, Py_ssize_t n) noexcept nogil:
+    """Of a few numbers, in place."""
+    cdef double high = values[0], total = 0
+    cdef Py_ssize_t i
+    for i in range(1, n):
+        high = max(high, values[i])
+    for i in range(n):
+        values[i] = exp(values[i] - high)
+        total += values[i]
+    for i in range(n):
+        values[i] /= total
+
+
+cdef class MixedSenses(Inputs):
+    """Several senses of a word, mixed by what the window's other words are.
+
+    To the features of word i is added ``sum_s p_s S_s(w_i)``, with p the softmax of
+    ``Q_s(w_i) . (the sum of C(w_j), j != i)`` (section 5.2, item 6).
+
+    Equivalent to ``reference.neural.mixed_senses``.
+
+    Parameters
+    ----------
+    features : Features
+        Those of all words.
+    words : Inputs
+        Whose x begins with the features of the window's words.
+    at : Activations
+        Of the team.
+    n_window : int
+        Words of the window, n - 1.
+    S, Q : Parameter
+        Senses, and what each asks of the other words, (rows, n_senses * m): a row for
+        each word, and the last for all beyond.
+    scratch : Scratch
+        Where memory is taken.
+    """
+
+    def __cinit__(
+        self, Features features, Inputs words, Activations at, Py_ssize_t n_window,
+        Parameter S, Parameter Q, Scratch scratch,
+    ):
+        cdef Py_ssize_t m = features.m, most = min(at.batch_size * n_window, S.rows)
+        if S.columns % m or (S.rows, S.columns) != (Q.rows, Q.columns):
+            raise ValueError(f"senses of {S.columns} and {Q.columns} numbers for {m}")
+        self.words, self.S, self.Q, self.loops = words, S, Q, at.loops
+        self.n_window, self.n_senses = n_window, S.columns // m
+        self.size = m * at.itemsize
+        self.shares = <double *>scratch.bytes(
+            at.batch_size * n_window * self.n_senses * sizeof(double))
+        self.total = scratch.numbers(m)
+        self.others = scratch.numbers(m)
+        if at.scoring:
+            return
+        self.slopes = <double *>scratch.bytes(self.n_senses * sizeof(double))
+        self.d_total = scratch.numbers(m)
+        self.d_others = scratch.numbers(m)
+        self.dS = scratch.numbers(most * S.columns)
+        self.dQ = scratch.numbers(most * S.columns)
+        self.rows = <int *>scratch.bytes(most * sizeof(int))
+        self.slot = <int *>scratch.bytes(S.rows * sizeof(int))
+        memset(self.slot, 0xff, S.rows * sizeof(int))
+
+    cdef int row(self, int word) noexcept nogil:
+        """The row of a word."""
+        return <int>min(<Py_ssize_t>word, self.S.rows - 1)
+
+    cdef void add_up(self, const int *words) noexcept nogil:
+        """Sum up the features of a window."""
+        cdef Py_ssize_t i
+        memset(self.total, 0, self.size)
+        for i in range(self.n_window):
+            self.loops.add(self.total, self.features.of(words[i]), self.features.m, 1)
+
+    cdef void leave_out(self, int word) noexcept nogil:
+        """Give the sum without one of the words."""
+        memcpy(self.others, self.total, self.size)
+        self.loops.add(self.others, self.features.of(word), self.features.m, -1)
+
+    cdef void visit(self, Activations at, Py_ssize_t K, Solver solver) noexcept nogil:
+        cdef Py_ssize_t i, k
+        cdef int row
+        self.words.visit(at, K, solver)
+        for i in range(self.n_rows):
+            self.slot[self.rows[i]] = -1
+        self.n_rows = 0
+        for k in range(K):
+            for i in range(self.n_window):
+                row = self.row(at.contexts[k * at.n_context + i])
+                if self.slot[row] < 0:
+                    self.slot[row] = <int>self.n_rows
+                    self.rows[self.n_rows] = row
+                    self.n_rows += 1
+        solver.visit(self.S, self.rows, self.n_rows)
+        solver.visit(self.Q, self.rows, self.n_rows)
+
+    cdef void forward(self, Activations at, Py_ssize_t K) noexcept nogil:
+        cdef Py_ssize_t m = self.features.m, n = self.n_senses, i, k, s, first
+        cdef char *x
+        cdef const int *words
+        cdef double *shares = self.shares
+        self.words.forward(at, K)
+        for k in range(K):
+            words = at.contexts + k * at.n_context
+            x = <char *>at.x + k * at.n_inputs * at.itemsize
+            self.add_up(words)
+            for i in range(self.n_window):
+                self.leave_out(words[i])
+                first = self.row(words[i]) * n * self.size
+                for s in range(n):
+                    shares[s] = self.loops.dot(
+                        <char *>self.Q.values + first + s * self.size, self.others, m)
+                softmax(shares, n)
+                for s in range(n):
+                    self.loops.add(
+                        x, <char *>self.S.values + first + s * self.size, m, shares[s])
+                x += self.size
+                shares += n
+
+    cdef void backward(
+        self, Activations at, Py_ssize_t K, Solver solver, const Step *step,
+    ) noexcept nogil:
+        cdef Py_ssize_t m = self.features.m, n = self.n_senses, i, k, s, first, place
+        cdef char *dx
+        cdef const int *words
+        cdef const double *shares = self.shares
+        cdef double mean, slope
+        for k in range(K):
+            words = at.contexts + k * at.n_context
+            dx = <char *>at.dx + k * at.n_inputs * at.itemsize
+            self.add_up(words)
+            memset(self.d_total, 0, self.size)
+            for i in range(self.n_window):
+                self.leave_out(words[i])
+                first = self.row(words[i]) * n * self.size
+                mean = 0
+                for s in range(n):
+                    self.slopes[s] = self.loops.dot(
+                        dx, <char *>self.S.values + first + s * self.size, m)
+                    mean += shares[s] * self.slopes[s]
+                memset(self.d_others, 0, self.size)
+                for s in range(n):
+                    slope = shares[s] * (self.slopes[s] - mean)
+                    place = (self.slot[self.row(words[i])] * n + s) * self.size
+                    self.loops.add(<char *>self.dS + place, dx, m, shares[s])
+                    self.loops.add(<char *>self.dQ + place, self.others, m, slope)
+                    self.loops.add(
+                        self.d_others, <char *>self.Q.values + first + s * self.size, m,
+                        slope)
+                # A word's features are among all others' but its own.
+                self.loops.add(dx, self.d_others, m, -1)
+                self.loops.add(self.d_total, self.d_others, m, 1)
+                dx += self.size
+                shares += n
+            for i in range(self.n_window):
+                dx -= self.size
+                self.loops.add(dx, self.d_total, m, 1)
+        self.words.backward(at, K, solver, step)
+        solver.scattered(step, self.S, self.rows, self.n_rows, self.dS)
+        solver.scattered(step, self.Q, self.rows, self.n_rows, self.dQ)
+        memset(self.dS, 0, self.n_rows * n * self.size)
+        memset(self.dQ, 0, self.n_rows * n * self.size)

@@ -77,8 +77,7 @@ def train(
             if phases & FORWARD:
                 if leads:
                     take_windows(at, X, y, index, start, K)
-                    team.inputs.features.visit(
-                        solver, at.contexts, K * at.n_context)
+                    team.inputs.visit(at, K, solver)
                     team.inputs.forward(at, K)
                     team.hidden.forward(at, K)
                     first.begin(K)

@@ -33,6 +33,7 @@ from nplm._kernels.reference.neural.parts import (
     features,
     inputs,
     linear_layer,
+    mixed_senses,
     projection,
     tanh_layer,
 )
@@ -78,6 +79,7 @@ __all__ = [
     "log_softmax",
     "logistic",
     "mask",
+    "mixed_senses",
     "probabilities",
     "projection",
     "score",

@@ -100,10 +100,10 @@ def gradients_met(
             g = weights.output.slopes(logits, y)
             total = float(weights.output.log_p(logits)[np.arange(K), y].sum())
         slopes, do = energy_gradients(weights, z, g)
-        dC, dP = inputs_gradient(weights, X, do @ weights.H)
+        dC, own = inputs_gradient(weights, X, do @ weights.H)
         assert slopes.C is not None
         dC += slopes.C
-        slopes = slopes._replace(C=dC, H=do.T @ x, d=do.sum(axis=0), P=dP)
+        slopes = slopes._replace(C=dC, H=do.T @ x, d=do.sum(axis=0), **own)
         return total, slopes, met
     else:
         g = rounded(weights.output.slopes(logits, y))
@@ -120,15 +120,15 @@ def gradients_met(
     if dv.shape[1] > h:
         dx += dv[:, h:]
     dx *= masks.x
-    dC, dP = inputs_gradient(weights, X, dx)
+    dC, own = inputs_gradient(weights, X, dx)
     if weights.R is not None:
         dE[:, :-1] += dC
         dC = dE[:, :-1]
     if weights.parts is not None:
         dG = weights.parts.T @ dC
     slopes = weights._replace(
-        C=None if weights.C is None else dC, H=do.T @ x, d=do.sum(axis=0), E=dE, P=dP,
-        R=dR, G=dG,
+        C=None if weights.C is None else dC, H=do.T @ x, d=do.sum(axis=0), E=dE, R=dR,
+        G=dG, **own,
     )  # fmt: skip
     return total, slopes, met
 

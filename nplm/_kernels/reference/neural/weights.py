@@ -21,6 +21,8 @@ class Weights(NamedTuple):
     d: Array
     E: Array
     P: Array | None = None  # weights of distant words by position
+    S: Array | None = None  # senses, a row a word, or one of all others
+    Q: Array | None = None  # what each sense asks of the other words
     R: Array | None = None  # projection to the features
     G: Array | None = None
     H_next: Array | None = None  # hidden weights of the next word's features
@@ -34,12 +36,16 @@ class Weights(NamedTuple):
         """Give those that are there and learned."""
         C = None if self.fixed else self.C
         every = (
-            C, self.H, self.d, self.E, self.P, self.R, self.G, self.H_next, self.v,
+            C, self.H, self.d, self.E, self.P, self.S, self.Q, self.R, self.G,
+            self.H_next, self.v,
         )  # fmt: skip
         return [array for array in every if array is not None]
 
     def decaying(self) -> list[Array]:
         """Give those that the weight decay falls on: no bias, and no P."""
         C = None if self.fixed else self.C
-        every = (C, self.H, self.E[:, :-1], self.R, self.G, self.H_next, self.v)
+        every = (
+            C, self.H, self.E[:, :-1], self.S, self.Q, self.R, self.G, self.H_next,
+            self.v,
+        )  # fmt: skip
         return [array for array in every if array is not None]
