@@ -23,7 +23,11 @@ from nplm.neural.network import Network, Parts
 from nplm.neural.outputs.classes import Classes
 from nplm.neural.outputs.energy import Energy
 from nplm.neural.outputs.estimates import Importance, NoiseContrastive, Proposal
-from nplm.neural.outputs.sampled import SampledEnergy, SampledSoftmax
+from nplm.neural.outputs.sampled import (
+    SampledEnergy,
+    SampledSoftmax,
+    SampledTiedSoftmax,
+)
 from nplm.neural.outputs.softmax import Softmax, TiedSoftmax
 from nplm.neural.outputs.tree import Tree
 from nplm.neural.solvers import SGD, Adam, Schedule
@@ -229,10 +233,11 @@ KINDS = [
     "softmax", "classes", "tree", "importance", "nce", "energy", "energy, own weights",
     "energy, importance", "energy, nce", "energy, own weights, importance",
     "energy, own weights, nce", "fixed", "composed", "tied", "tied, composed",
+    "tied, importance", "tied, composed, nce",
 ]  # fmt: skip
 SAMPLED = ["importance", "nce"]
 EXACT = [kind for kind in KINDS if not kind.endswith(("importance", "nce"))]
-ROUNDED = ["softmax", *SAMPLED, "fixed", "composed", "tied", "tied, composed"]
+ROUNDED = [kind for kind in KINDS if not kind.startswith(("classes", "tree", "energy"))]
 SHAPES = {  # n_words, n_context, n_hidden, embedding_dim, direct: multiples of nothing
     "hidden": (50, 3, 7, 4, False),
     "hidden+direct, two tiles": (300, 2, 5, 3, True),
@@ -289,10 +294,12 @@ def output_of(kind, direct, n_words, n_samples, rng):
         if estimate is None:
             return Energy(**own)
         return SampledEnergy(False, estimate=estimate, **own)
+    if kind.startswith("tied"):
+        if estimate is None:
+            return TiedSoftmax(False)
+        return SampledTiedSoftmax(False, estimate=estimate)
     if estimate is not None:
         return SampledSoftmax(direct, estimate=estimate)
-    if kind.startswith("tied"):
-        return TiedSoftmax(False)
     return Tree(direct) if kind == "tree" else Softmax(direct)
 
 
@@ -331,7 +338,7 @@ def random_network(
         parts = parts._replace(hidden=Linear(max(1, n_hidden)))
         if not output.rows_are_visited:
             parts = parts._replace(features=Met(embedding_dim))
-    elif isinstance(output, TiedSoftmax):
+    elif output.rows_are_features:
         parts = parts._replace(hidden=Projected(n_hidden, embedding_dim, direct))
     drawn = np.random.RandomState(rng.integers(2**31))
     dtype = np.float64 if precision == "float64" else np.float32

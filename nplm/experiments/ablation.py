@@ -10,28 +10,36 @@ from nplm.datasets import Corpus
 
 __all__ = ["ABLATIONS", "NETWORKS", "as_stream", "network"]
 
-# All of them: features that are the output's weights too, with a linear path; Adam with
-# a step that falls to 0; much dropout, for Brown and the Penn Treebank are small.
+# Of most: features that are the output's weights too, with a linear path, trained on
+# drawn words; Adam with a step that falls to 0; much dropout, for Brown and the Penn
+# Treebank are small.
 COMMON: dict[str, Any] = {
-    "tied": True, "direct": True, "solver": "adam", "learning_rate": "linear",
-    "learning_rate_init": 2e-3, "epsilon": 1e-5, "alpha": 0.1, "batch_size": 512,
-    "early_stopping": False, "random_state": 0,
+    "tied": True, "direct": True, "loss": "importance", "n_samples": 1024,
+    "solver": "adam", "learning_rate": "linear", "learning_rate_init": 2e-3,
+    "epsilon": 1e-5, "alpha": 0.1, "dropout": (0.2, 0.5, 0.35), "batch_size": 512,
+    "max_iter": 3, "early_stopping": False, "random_state": 0,
 }  # fmt: skip
 SPELLING = "spelling"  # stands for `Vocabulary.spelling_features` of the corpus
 
 NETWORKS: dict[str, dict[str, Any]] = {
-    # The prototype's sizes, half of those below: what ablations are compared with.
+    # The paper's kind of network and of training, but for drawn words, dropout, and a
+    # step that falls to 0.
+    "untied": COMMON | {
+        "order": 7, "n_hidden": 255, "embedding_dim": 64, "tied": False,
+        "direct": False, "word_features": None, "n_samples": 512, "solver": "sgd",
+        "learning_rate_init": 8e-3, "alpha": 1e-4, "dropout": (0.15, 0.2, 0.0),
+        "batch_size": 64, "max_iter": 4,
+    },
+    # What ablations are compared with.
     "small": COMMON | {
-        "order": 5, "n_hidden": 256, "embedding_dim": 96, "max_iter": 3,
-        "dropout": (0.2, 0.5, 0.35), "word_features": SPELLING,
+        "order": 5, "n_hidden": 256, "embedding_dim": 96, "word_features": SPELLING,
     },
     "window": COMMON | {
-        "order": 7, "n_hidden": 400, "embedding_dim": 128, "max_iter": 5,
-        "dropout": (0.2, 0.5, 0.35), "word_features": SPELLING,
+        "order": 7, "n_hidden": 400, "embedding_dim": 128, "word_features": SPELLING,
     },
     "distant": COMMON | {
-        "order": 6, "n_hidden": 400, "embedding_dim": 128, "max_iter": 5,
-        "dropout": (0.2, 0.5, 0.35), "word_features": SPELLING, "n_distant": 128,
+        "order": 6, "n_hidden": 400, "embedding_dim": 128, "word_features": SPELLING,
+        "n_distant": 128,
     },
 }  # fmt: skip
 
@@ -43,6 +51,7 @@ ABLATIONS: dict[str, dict[str, Any]] = {
     "without the linear path": {"direct": False},
     "without tying": {"tied": False, "dropout": (0.2, 0.5, 0.0)},
     "a step that does not fall": {"learning_rate": "constant"},
+    "without drawn words": {"loss": "exact"},
     "with averages of 128 words": {"n_distant": 128},
 }
 

@@ -83,30 +83,35 @@ class Features:
         return _features.Features(tier, trained["E" if self.tied else "C"], self.m)
 
     def kernel(
-        self, tier: Any, trained: dict[str, Any], scratch: Any, most: int
+        self, tier: Any, trained: dict[str, Any], scratch: Any, most: int | None
     ) -> Any:
-        """Give the kernel of a team, whose mini-batches have `most` words at most."""
+        """Give the kernel of a team, whose mini-batches have `most` words at most.
+
+        None is all of them, always.
+        """
         if not self.tied:
             return _features.Features(tier, trained["C"], self.m)
         E = trained["E"]
-        return self._shared(tier, E, E, scratch, csr_array((E.rows, 0)), None)
+        dtype = np.float64 if tier.itemsize == 8 else np.float32
+        nothing = Parameter(np.zeros((0, self.m), dtype))
+        parts = csr_array((E.rows, 0))
+        return self._made(tier, E, E, nothing, parts, scratch, most)
 
-    def _shared(
+    def _made(
         self,
         tier: Any,
-        E: Any,
+        C: Any,
         own: Any,
-        scratch: Any,
-        matrix: csr_array,
         G: Any,
+        matrix: csr_array,
+        scratch: Any,
+        most: int | None,
     ) -> Any:
-        nothing = np.zeros(
-            (0, self.m), np.float64 if tier.itemsize == 8 else np.float32
-        )
-        return _features.Shared(
-            tier, E, self.m, own, Parameter(nothing) if G is None else G,
-            *_parts_of(matrix), scratch, most=E.rows,
-        )  # fmt: skip
+        """Give the kernel that makes C of each word's own and its parts."""
+        kind = _features.Shared if most is None else _features.Composed
+        most = C.rows if most is None else most
+        parts = _parts_of(matrix)
+        return kind(tier, C, self.m, own, G, *parts, scratch, most=most)
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,7 +141,7 @@ class Fixed(Features):
         return ("C",)
 
     def kernel(
-        self, tier: Any, trained: dict[str, Any], scratch: Any, most: int
+        self, tier: Any, trained: dict[str, Any], scratch: Any, most: int | None
     ) -> Any:
         """Give the kernel of a team."""
         return _features.Fixed(tier, trained["C"], self.m)
@@ -190,24 +195,19 @@ class Composed(Features):
         parameters.C[...] = own[:, : self.m] + matrix @ G
 
     def kernel(
-        self, tier: Any, trained: dict[str, Any], scratch: Any, most: int
+        self, tier: Any, trained: dict[str, Any], scratch: Any, most: int | None
     ) -> Any:
         """Give the kernel of a team."""
         assert self.matrix is not None
+        C = trained["E" if self.tied else "C"]
         own, G = trained["own"], trained["G"]
-        if self.tied:
-            E = trained["E"]
-            return self._shared(tier, E, own, scratch, self.matrix, G)
-        parts = _parts_of(self.matrix)
-        return _features.Composed(
-            tier, trained["C"], self.m, own, G, *parts, scratch, most=most
-        )
+        return self._made(tier, C, own, G, self.matrix, scratch, most)
 
 
-def gatherer_of(features: Any, tier: Any) -> Any:
+def gatherer_of(features: Any, tier: Any, solver: Any) -> Any:
     """Give who gathers the output's gradients for features that it shares."""
     return _features.Gatherer(
-        tier, Clock(), None, features=features, learning_rate_init=0,
+        tier, Clock(), None, features=features, solver=solver, learning_rate_init=0,
         learning_rate_decay=0, alpha=0, begun=0, span=1,
     )  # fmt: skip
 

@@ -391,7 +391,9 @@ class Network:
             steps = self.solver.kernel(
                 tier, self.clock, trained, self.solver_state, scratch
             )
-        most = batch_size * inputs.n_context
+        most = output.n_met(batch_size)
+        if most is not None:
+            most += batch_size * inputs.n_context
         table = (
             features.reader(tier, trained)
             if scoring

@@ -25,7 +25,7 @@ from nplm.neural.network import Parts
 from nplm.neural.network_lm import NetworkLM, view
 from nplm.neural.outputs.base import Output
 from nplm.neural.outputs.classes import Classes
-from nplm.neural.outputs.sampled import SampledSoftmax
+from nplm.neural.outputs.sampled import SampledSoftmax, SampledTiedSoftmax
 from nplm.neural.outputs.softmax import Softmax, TiedSoftmax
 from nplm.neural.outputs.tree import Tree
 from nplm.neural.paper import settings_of
@@ -71,7 +71,9 @@ class NeuralLM(NetworkLM):
 
         with a learned projection R (``R_``) to `embedding_dim` numbers; direct
         connections have it project x too, beside the hidden units. Far fewer
-        parameters; best with a large `embedding_dim` and `batch_size` and "adam".
+        parameters; best with a large `embedding_dim` and `batch_size` and "adam". A
+        `loss` that draws words makes and learns the features of few at each update,
+        several times as fast.
     embeddings : array-like of float, shape (n_words, embedding_dim), or None
         Where the features C begin, such as `cooccurrence_embeddings` or
         ``Vocabulary.embeddings``; with `word_features`, what each word has alone. None
@@ -357,13 +359,17 @@ class NeuralLM(NetworkLM):
 
     def _output(self) -> Output:
         direct, estimate = bool(self.direct), self._estimate()
+        if self.tied:  # the projection looks at x, not the output
+            if estimate is None:
+                return TiedSoftmax(False)
+            return SampledTiedSoftmax(False, estimate=estimate)
         if estimate is not None:
             return SampledSoftmax(direct, estimate=estimate)
         if self.output == "classes":
             return Classes(direct, self.word_classes)
         if self.output == "tree":
             return Tree(direct, self.word_tree)
-        return TiedSoftmax(False) if self.tied else Softmax(direct)
+        return Softmax(direct)
 
     def _dropout(self) -> Dropout:
         return Dropout.of(self.dropout)
@@ -404,16 +410,15 @@ class NeuralLM(NetworkLM):
                 "n_hidden=0 without direct connections leaves no path from the "
                 "context to the output units; set direct=True or n_hidden above 0."
             )
-        if self.tied and self.parallel != "rows":
+        if self.tied and self.parallel != "rows" and self.loss == "exact":
             raise ValueError(
                 f"tied=True with parallel={self.parallel!r}: each update changes all "
-                "features; set parallel='rows'."
+                "features; set parallel='rows', or a loss that draws words."
             )
-        if self.loss != "exact" and (self.tied or self.output != "softmax"):
-            name = "tied=True" if self.tied else f"output={self.output!r}"
+        if self.loss != "exact" and self.output != "softmax":
             raise ValueError(
                 f"loss={self.loss!r} draws words instead of a softmax over all, and "
-                f"{name} has another output: drop one of both."
+                f"output={self.output!r} has another output: drop one of both."
             )
         if self.train_embeddings:
             return

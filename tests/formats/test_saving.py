@@ -70,6 +70,7 @@ NETWORKS = {
     "tree": NeuralLM(**SMALL, output="tree", direct=True, solver="adam"),
     "tree given": NeuralLM(**SMALL, output="tree", word_tree=TREE),
     "importance": NeuralLM(**SMALL, loss="importance", n_samples=5),
+    "tied, nce": NeuralLM(**SMALL, tied=True, direct=True, loss="nce", n_samples=5),
     "nce": NeuralLM(**SMALL, loss="nce", proposal=list(range(1, 13))),
     "seed of its own": NeuralLM(
         **SMALL | dict(random_state=np.random.RandomState(3)), early_stopping=True

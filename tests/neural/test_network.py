@@ -42,7 +42,7 @@ DISTANT = [0, 2, 9, 130]
 # Feature vectors of a word: the paper's one, and mixtures.
 SENSES = [1, 2, 3]
 # Shares of x, a and what is projected that are left out.
-DROPOUT = [(0, 0, 0), (0.3, 0.5, 0.2), (0.9, 0, 0), (0, 0.7, 0), (0, 0, 0.7)]
+DROPOUT = [(0, 0, 0), (0.3, 0.5, 0.2), (0.6, 0, 0), (0, 0.7, 0), (0, 0, 0.7)]
 
 
 @pairwise(

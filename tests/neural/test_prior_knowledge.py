@@ -24,6 +24,9 @@ KINDS = {
     "tied": dict(tied=True),
     "tied, direct": dict(tied=True, direct=True),
     "tied, composed, given": dict(tied=True, word_features=PARTS, embeddings=START),
+    "tied, composed, sampled": dict(
+        tied=True, word_features=PARTS, loss="importance", n_samples=50
+    ),
 }
 each_kind = pytest.mark.parametrize("kind", KINDS)
 each_solver = pytest.mark.parametrize("solver", ["sgd", "adam"])
@@ -153,7 +156,7 @@ def test_the_best_epoch_is_kept_whole(data, kind):
 
 
 @pytest.mark.parametrize("parallel", ["async", "locked"])
-@pytest.mark.parametrize("kind", ["fixed", "composed"])
+@pytest.mark.parametrize("kind", ["fixed", "composed", "tied, composed, sampled"])
 def test_threads_with_examples_of_their_own(data, kind, parallel):
     lm = NeuralLM(**SMALL | {"max_iter": 12}, **KINDS[kind], n_jobs=2)
     lm.set_params(parallel=parallel, learning_rate_init=0.03).fit(*data)

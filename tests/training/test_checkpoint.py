@@ -81,6 +81,7 @@ EACH_PARTS = {
     "importance": SAMPLED,
     "importance, adam": dict(SAMPLED, solver="adam"),
     "nce": dict(loss="nce"),
+    "tied, composed, importance": COMPOSED | SAMPLED | dict(tied=True),
     "linear": dict(learning_rate="linear"),
     "dropout": dict(dropout=0.2),
     "dropout, tied, adam": dict(dropout=(0.1, 0.2, 0.3), tied=True, solver="adam"),

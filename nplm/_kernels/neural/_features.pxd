@@ -43,7 +43,9 @@ cdef class Composed(Features):
     cdef void *dG             # (places, m)
     cdef void note(self, int word) noexcept nogil
     cdef void forget(self) noexcept nogil
-    cdef void make(self, Solver solver) noexcept nogil
+    cdef void meet(self, Solver solver, const int *words, Py_ssize_t n) noexcept nogil
+    cdef void make(
+        self, Solver solver, Py_ssize_t first, Py_ssize_t first_part) noexcept nogil
 
 
 cdef class Shared(Composed):
@@ -51,4 +53,5 @@ cdef class Shared(Composed):
 
 
 cdef class Gatherer(Solver):
-    cdef Shared features
+    cdef Composed features
+    cdef Solver solver        # who follows what is gathered

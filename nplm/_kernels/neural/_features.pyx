@@ -140,16 +140,25 @@ cdef class Composed(Features):
             self.slot_of_part[self.parts_here[i]] = -1
         self.n_words = self.n_parts = 0
 
-    cdef void make(self, Solver solver) noexcept nogil:
-        """Make C of the words that have places."""
+    cdef void meet(self, Solver solver, const int *words, Py_ssize_t n) noexcept nogil:
+        """Give more words places, and make them what they are now."""
+        cdef Py_ssize_t first = self.n_words, first_part = self.n_parts, i
+        for i in range(n):
+            self.note(words[i])
+        self.make(solver, first, first_part)
+
+    cdef void make(
+        self, Solver solver, Py_ssize_t first, Py_ssize_t first_part,
+    ) noexcept nogil:
+        """Make C of the words that have places, from these words and parts on."""
         cdef Py_ssize_t i, j, size = self.m * self.itemsize
         cdef int word
         cdef char *made
-        solver.visit(self.own, self.words, self.n_words)
-        solver.visit(self.G, self.parts_here, self.n_parts)
+        solver.visit(self.own, self.words + first, self.n_words - first)
+        solver.visit(self.G, self.parts_here + first_part, self.n_parts - first_part)
         if self.C.values == self.own.values:  # they have no parts
             return
-        for i in range(self.n_words):
+        for i in range(first, self.n_words):
             word = self.words[i]
             made = <char *>self.C.values + word * self.size
             memcpy(made, <char *>self.own.values + word * self.size, self.size)
@@ -158,11 +167,8 @@ cdef class Composed(Features):
                                self.m, self.weights[j])
 
     cdef void visit(self, Solver solver, const int *words, Py_ssize_t n) noexcept nogil:
-        cdef Py_ssize_t i
         self.forget()
-        for i in range(n):
-            self.note(words[i])
-        self.make(solver)
+        self.meet(solver, words, n)
 
     cdef void follow(
         self, Solver solver, const Step *step, int word, const void *gradient,
@@ -204,13 +210,14 @@ cdef class Shared(Composed):
             self.note(<int>word)
 
     cdef void visit(self, Solver solver, const int *words, Py_ssize_t n) noexcept nogil:
-        self.make(solver)
+        self.make(solver, 0, 0)
 
 
 cdef class Gatherer(Solver):
-    """Not a solver: it gathers the gradients of the output's rows for `Shared`.
+    """Not a solver: it gathers the gradients of the output's rows for the features.
 
-    Those of the inputs come later, and all are followed together.
+    Those of the inputs come later, and all are followed together. With `Shared` every
+    row is one; an output of few rows visits them, and has them scattered.
 
     No twin: functions hand each other gradients.
 
@@ -218,12 +225,27 @@ cdef class Gatherer(Solver):
     ----------
     *args, **kwargs
         Of `Solver`.
-    features : Shared
+    features : Composed
         Whose gradients they are.
+    solver : Solver
+        Who follows them.
     """
 
-    def __cinit__(self, *args, Shared features, **kwargs):
-        self.features = features
+    def __cinit__(self, *args, Composed features, Solver solver, **kwargs):
+        self.features, self.solver = features, solver
+
+    cdef void visit(self, Parameter p, const int *rows, Py_ssize_t n) noexcept nogil:
+        self.features.meet(self.solver, rows, n)
+
+    cdef void scattered(
+        self, const Step *step, Parameter p, const int *rows, Py_ssize_t n,
+        void *gradients,
+    ) noexcept nogil:
+        cdef Py_ssize_t size = self.features.size, i
+        for i in range(n):
+            self.loops.add(
+                <char *>self.features.d_own + self.features.slot[rows[i]] * size,
+                <char *>gradients + i * size, p.columns, 1)
 
     cdef void begin_rows(
         self, const Step *step, void *keep, Py_ssize_t n_outputs, Py_ssize_t stride,

@@ -125,5 +125,6 @@ cdef class Sampled(Rows):
         for k in range(K):
             self.loops.add(self.tile_row(self.estimate.targets[k]), z + k * width, stride,
                            self.estimate.slope[k])
-        solver.scattered(
+        # Its own, for features may gather them.
+        self.solver.scattered(
             step, self.E, self.estimate.visited, self.estimate.n_visited, self.tile)

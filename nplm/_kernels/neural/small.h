@@ -107,8 +107,9 @@ static void SMALL(mask)(void *values_, int64_t n, uint64_t seed, uint64_t first,
     z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
     z = (z ^ z >> 27) * 0x94d049bb133111eb;
     z ^= z >> 31;
+    /* No branch: nothing foretells it. */
     for (int j = 0; j < 4; j++)
-      values[i + j] = (int64_t)(z >> 16 * j & 0xffff) < threshold ? 0 : kept;
+      values[i + j] = kept * (REAL)((int64_t)(z >> 16 * j & 0xffff) >= threshold);
   }
 }
 
@@ -130,6 +131,7 @@ static void SMALL(scatter)(const void *values_, int64_t n, double more_, const i
 static double SMALL(dot)(const void *values_, const void *others_, int64_t n) {
   const REAL *values = values_, *others = others_;
   REAL sum = 0;
+#pragma omp simd reduction(+ : sum)
   for (int64_t i = 0; i < n; i++) sum += values[i] * others[i];
   return sum;
 }

@@ -108,6 +108,13 @@ class Output:
             "network's output, loss and tied at their defaults."
         )
 
+    def n_met(self, batch_size: int) -> int | None:
+        """Words whose tied features a mini-batch meets in the output, at most.
+
+        None is all of them: it looks at every row.
+        """
+        return 0
+
     def initial_biases(self, n_words: int, y: NDArray[np.int32]) -> NDArray[Any]:
         """Give the biases of all rows before training on next words `y`."""
         raise NotImplementedError

@@ -71,6 +71,11 @@ class Estimate:
     n_samples: int
     proposal: Proposal
 
+    @property
+    def n_most(self) -> int:
+        """Words of a draw at most, or all words."""
+        return self.n_samples
+
     def made_with(self) -> dict[str, Any]:
         """Give the parameters of an estimator that ask for it."""
         own = {"loss": self.loss, "n_samples": self.n_samples}
@@ -98,11 +103,11 @@ class Estimate:
         """Give the kernel, for logits of so many columns."""
         raise NotImplementedError
 
-    def _sampler(self, team: Workspace, most: int) -> Any:
+    def _sampler(self, team: Workspace) -> Any:
         proposal, generators = team.state["proposal"], team.state["generators"]
         return Sampler(
             team.scratch, proposal, generators[team.worker],
-            most=min(most, len(proposal)),
+            most=min(self.n_most, len(proposal)),
         )  # fmt: skip
 
 
@@ -116,6 +121,11 @@ class Importance(Estimate):
     loss: ClassVar[str] = "importance"
 
     min_effective: float
+
+    @property
+    def n_most(self) -> int:
+        """Words of a draw at most, or all words: draws may grow."""
+        return self.n_samples * (MAX_GROWTH if self.min_effective else 1)
 
     def made_with(self) -> dict[str, Any]:
         """Give the parameters of an estimator that ask for it."""
@@ -141,9 +151,8 @@ class Importance(Estimate):
 
     def kernel(self, team: Workspace, columns: int) -> Any:
         """Give the kernel, for logits of so many columns."""
-        most = self.n_samples * (MAX_GROWTH if self.min_effective else 1)
         return _estimates.Importance(
-            team.tier, team.scratch, team.at, sampler=self._sampler(team, most),
+            team.tier, team.scratch, team.at, sampler=self._sampler(team),
             columns=columns, watched=team.state["watched"][team.worker],
             least=self.min_effective,
         )  # fmt: skip
@@ -161,6 +170,6 @@ class NoiseContrastive(Estimate):
         proposal = team.state["proposal"]
         return _estimates.NoiseContrastive(
             team.tier, team.scratch, team.at,
-            sampler=self._sampler(team, self.n_samples), columns=columns,
+            sampler=self._sampler(team), columns=columns,
             proposal=proposal, n_noise=min(self.n_samples, len(proposal)),
         )  # fmt: skip

@@ -10,12 +10,13 @@ from numpy.typing import NDArray
 
 from nplm._kernels.neural import _sampled, _sampled_energy
 from nplm._kernels.neural._loops import row_stride
+from nplm.neural.features import gatherer_of
 from nplm.neural.outputs.base import Output, State, Workspace
 from nplm.neural.outputs.energy import Energy
 from nplm.neural.outputs.estimates import Estimate
-from nplm.neural.outputs.softmax import Softmax
+from nplm.neural.outputs.softmax import Softmax, TiedSoftmax
 
-__all__ = ["Sampled", "SampledEnergy", "SampledSoftmax"]
+__all__ = ["Sampled", "SampledEnergy", "SampledSoftmax", "SampledTiedSoftmax"]
 
 
 @dataclass(frozen=True)
@@ -71,10 +72,30 @@ class SampledSoftmax(Sampled, Softmax):
         """Give the kernel that trains."""
         E = team.trained["E"]
         return _sampled.Sampled(
-            team.tier, team.scratch, team.at, E, solver=team.solver,
+            team.tier, team.scratch, team.at, E, solver=self._solver(team),
             estimate=self.estimate.kernel(team, team.at.columns),
             **self._rows(team, 0, E.rows, None),
         )  # fmt: skip
+
+    def _solver(self, team: Workspace) -> Any:
+        """Give who has the rows learned."""
+        return team.solver
+
+
+@dataclass(frozen=True)
+class SampledTiedSoftmax(SampledSoftmax, TiedSoftmax):
+    """Features that are the output's weights too, trained on drawn and next words."""
+
+    # By an output they are not: the features see to their own.
+    rows_are_visited: ClassVar[bool] = False
+
+    def n_met(self, batch_size: int) -> int | None:
+        """Those that are drawn, and the next words."""
+        return self.estimate.n_most + batch_size
+
+    def _solver(self, team: Workspace) -> Any:
+        """Give who gathers the gradients of the rows, for the features."""
+        return gatherer_of(team.features, team.tier, team.solver)
 
 
 @dataclass(frozen=True)

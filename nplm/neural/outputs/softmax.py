@@ -71,7 +71,12 @@ class TiedSoftmax(Softmax):
     rows_are_features: ClassVar[bool] = True
     kind: ClassVar[Any] = _softmax.TiedSoftmax
 
+    def n_met(self, batch_size: int) -> int | None:
+        """All words."""
+        return None
+
     def _options(self, team: Workspace) -> dict[str, Any]:
-        scores = team.solver is None
-        gatherer = None if scores else gatherer_of(team.features, team.tier)
+        gatherer = None
+        if team.solver is not None:
+            gatherer = gatherer_of(team.features, team.tier, team.solver)
         return {"solver": gatherer, "gatherer": gatherer}

@@ -42,8 +42,14 @@ def forward(
     if weights.R is None:
         return x, a, *softmax(weights.E, a * masks.a, x, rounded)
     s = projection(weights.R, projected(weights, a * masks.a, x)) * masks.s
-    E = np.hstack([features(weights), weights.E[:, -1:]])
-    return x, a, *softmax(E, s, x, rounded)
+    return x, a, *softmax(output_rows(weights), s, x, rounded)
+
+
+def output_rows(weights: Weights) -> Array:
+    """Give E; of tied weights the features and the biases."""
+    if weights.R is None:
+        return weights.E
+    return np.hstack([features(weights), weights.E[:, -1:]])
 
 
 def projected(weights: Weights, a: Array, x: Array) -> Array:
@@ -77,10 +83,16 @@ def gradients_met(
     x, a, z, logits = forward(weights, X, rounded, masks)
     met, dR, dG = rows_met(weights, X, y), None, None
     if loss is not None and weights.H_next is None:
-        total, dz, dE, met[place_of(weights, weights.E)] = loss(
-            weights.E, z, y, rounded
-        )
+        E, place = output_rows(weights), place_of(weights, weights.E)
+        total, dz, dE, met[place] = loss(E, z, y, rounded)
         dv = dz[:, :-1]
+        if weights.R is not None:
+            ds = dv * masks.s
+            dR = ds.T @ projected(weights, a * masks.a, x)
+            dv = ds @ weights.R
+            met[place] = np.union1d(np.asarray(met[place]), X).astype(np.intp)
+            if weights.parts is not None:
+                met[-1] = np.unique(np.nonzero(weights.parts[met[place]])[1])
     elif weights.H_next is not None:
         if loss is not None:
             total, g, met[place_of(weights, weights.E)] = loss.of_logits(logits, y)

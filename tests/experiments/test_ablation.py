@@ -1,0 +1,50 @@
+"""Networks that go past the paper's: each of their settings makes one that trains."""
+
+import numpy as np
+import pytest
+
+from nplm.experiments import ABLATIONS, NETWORKS, as_stream, network
+from tests.helpers import corpus_of
+
+TINY = dict(order=3, n_hidden=4, embedding_dim=3, max_iter=1, batch_size=16)
+
+
+@pytest.fixture(scope="module")
+def corpus():
+    ids = np.random.default_rng(0).choice([0, 2, 3, 4], size=80)
+    return as_stream(corpus_of(ids, 0))
+
+
+@pytest.mark.parametrize(
+    ("name", "changes"),
+    [(name, {}) for name in NETWORKS] + [("small", c) for c in ABLATIONS.values()],
+    ids=[*NETWORKS, *ABLATIONS],
+)
+def test_it_trains(corpus, name, changes):
+    changes = changes | TINY
+    if "n_distant" in NETWORKS[name] | changes:
+        changes["n_distant"] = 5
+    lm = network(corpus, name, **changes)
+    train, valid, _ = corpus.windows(5)
+    lm.fit(*train)
+    assert lm.n_words_ == corpus.n_words
+    assert np.isfinite(lm.perplexity(*valid))
+    if (NETWORKS[name] | changes)["word_features"] is not None:
+        matrix, names = corpus.vocabulary.spelling_features()
+        assert lm.G_.shape == (len(names), 3)
+        assert lm.word_features.shape == matrix.shape
+
+
+def test_each_ablation_changes_what_it_says(corpus):
+    whole = NETWORKS["small"]
+    for name, changes in ABLATIONS.items():
+        assert all(whole.get(key) != value for key, value in changes.items()), name
+
+
+def test_a_stream_has_contexts_across_sentences(corpus):
+    assert corpus.boundary is None
+
+
+def test_no_such_network(corpus):
+    with pytest.raises(KeyError, match="huge"):
+        network(corpus, "huge")
