@@ -2,9 +2,9 @@
 
 In PyTorch (pip install torch), where they were tried before any was built; mixed senses
 then came to be NeuralLM(n_senses=...). MLP9's shape on Brown: x is made in one way or
-another, and all else is the same, y = b + U tanh(d + Hx), by Adam with a step that falls
-to 0, on sampled words (section 5.1), so that a row takes a minute. Perplexities are
-exact, of every fifth window.
+another, and all else is the same, y = b + U tanh(d + Hx), by Adam with a step that
+falls to 0, on sampled words (section 5.1), so that a row takes a minute. Perplexities
+are exact, of every fifth window.
 
 senses: x has the features of the window's words, and to each of the --frequent most
 frequent ones are added those of its sense: which of them is told by the word before it
