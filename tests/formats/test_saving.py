@@ -559,6 +559,11 @@ def test_json_of_something_else(saved, encoded):
         nplm.load(path)
 
 
+def test_a_folder_is_no_model(tmp_path):
+    with pytest.raises(IsADirectoryError, match=f"{tmp_path} is a folder: name the file"):
+        nplm.load(tmp_path)
+
+
 def test_probabilities_that_do_not_sum_to_one(saved):
     arrays, metadata = read_tensors(saved[0] / "Kneser-Ney, cut", mmap=False)
     arrays["KneserNeyLM.tree.prob"][-1] *= 0.5
