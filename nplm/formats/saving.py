@@ -116,7 +116,9 @@ def load(path: str | os.PathLike[str], *, mmap: bool = True) -> Any:
 
     path = Path(path)
     if path.is_dir():
-        raise IsADirectoryError(f"{path} is a folder: name the file that nplm.save wrote.")
+        raise IsADirectoryError(
+            f"{path} is a folder: name the file that nplm.save wrote."
+        )
     try:
         arrays, metadata = read_tensors(path, mmap=mmap)
         if metadata.get("format") != FORMAT:

@@ -560,7 +560,9 @@ def test_json_of_something_else(saved, encoded):
 
 
 def test_a_folder_is_no_model(tmp_path):
-    with pytest.raises(IsADirectoryError, match=f"{tmp_path} is a folder: name the file"):
+    with pytest.raises(
+        IsADirectoryError, match=f"{tmp_path} is a folder: name the file"
+    ):
         nplm.load(tmp_path)
 
 
