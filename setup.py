@@ -20,14 +20,21 @@ COMPILE_ARGS = [
 # NPLM_DEBUG=1 builds the kernels with bounds checks, to hunt a bad index.
 DEBUG = bool(os.environ.get("NPLM_DEBUG"))
 
+
+def sources(kind: str) -> list[str]:
+    """Files of a kind among the kernels."""
+    return sorted(glob(f"nplm/_kernels/**/*.{kind}", recursive=True))
+
+
 extensions = [
     Extension(
         path.removesuffix(".pyx").replace(os.sep, "."),
         [path],
         extra_compile_args=COMPILE_ARGS,
-        depends=glob("nplm/_kernels/*/*.h") + glob("nplm/_kernels/*/*.pxd"),
+        include_dirs=["nplm/_kernels/neural", "nplm/_kernels/neural/tiers"],
+        depends=sources("h") + sources("pxd"),
     )
-    for path in sorted(glob("nplm/_kernels/*/*.pyx"))
+    for path in sources("pyx")
 ]
 
 setup(

@@ -24,8 +24,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _parallel_page import list_table
-from _table import Rows, machine, parser, report
+from common.parallel_page import list_table
+from common.table import Rows, machine, parser, report
 from numpy.typing import NDArray
 
 from nplm import NeuralLM

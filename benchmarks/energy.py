@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from _table import named, parser, report
+from common.table import named, parser, report
 
 from nplm import EnergyLM, NeuralLM, windows
 from nplm.datasets import Corpus, fetch_brown

@@ -23,8 +23,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _parallel_page import list_table
-from _table import Rows, machine, named, parser, report
+from common.parallel_page import list_table
+from common.table import Rows, machine, named, parser, report
 
 from nplm import NeuralLM, cooccurrence_embeddings
 from nplm.datasets import Corpus, fetch_brown

@@ -29,8 +29,8 @@ from typing import Any
 
 import numpy as np
 import torch
-from _parallel_page import list_table
-from _table import Rows, conditions, file_name, kept, parser, report
+from common.parallel_page import list_table
+from common.table import Rows, conditions, file_name, kept, parser, report
 from torch import Tensor, nn
 from torch.nn import functional
 

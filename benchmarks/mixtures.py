@@ -12,7 +12,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from _table import parser, report
+from common.table import parser, report
 from sklearn.frozen import FrozenEstimator
 
 from nplm import ClassLM, KneserNeyLM, MixtureLM, UniformLM, WordClasses

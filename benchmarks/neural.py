@@ -33,10 +33,10 @@ if __name__ == "__main__" and os.environ.get("MALLOC_MMAP_MAX_") != "0":
     os.execve(sys.executable, [sys.executable, *sys.argv], {**os.environ, **TUNED})
 
 import numpy as np
-from _limits import bandwidth, clock, gflops
-from _networks import NETWORKS, TIMED, Shape, Windows, random_windows, trainer
-from _speed_page import draw, tiers_page
-from _table import Rows, named, parser, report
+from common.limits import bandwidth, clock, gflops
+from common.networks import NETWORKS, TIMED, Shape, Windows, random_windows, trainer
+from common.speed_page import draw, tiers_page
+from common.table import Rows, named, parser, report
 
 from nplm import available_tiers, use_tier
 

@@ -22,7 +22,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from _table import parser, report
+from common.table import parser, report
 from numpy.typing import NDArray
 from sklearn.linear_model import RidgeCV
 

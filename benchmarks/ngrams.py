@@ -1,6 +1,6 @@
 """The n-gram models beside KenLM: python benchmarks/ngrams.py [--json FILE].
 
-Order 5 on the 14 million training tokens of the Wiki protocol (``_wiki.py``).
+Order 5 on the 14 million training tokens of the Wiki protocol (``common/wiki.py``).
 ``lmplz`` and ``build_binary`` are in no Python package: their figures are recorded
 ones, on text of the same size. The ``kenlm`` module, which is one, reads the ARPA
 file that nplm writes; both score in turn. About 10 GB of memory and 3 GB of disk.
@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _process import fresh, resident, serve
-from _table import parser, report
-from _wiki import wiki
+from common.process import fresh, resident, serve
+from common.table import parser, report
+from common.wiki import wiki
 
 from nplm import KneserNeyLM, windows
 from nplm.formats import load_binary, read_arpa, save_binary, write_arpa

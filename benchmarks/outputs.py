@@ -35,11 +35,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _networks import NETWORKS, Windows, random_windows
-from _outputs_page import draw, learnt, tables
-from _process import fresh, resident, serve
-from _table import file_name, kept, load, machine, parser, report
-from _texts import Text, brown, classes_of, of_wiki
+from common.networks import NETWORKS, Windows, random_windows
+from common.outputs_page import draw, learnt, tables
+from common.process import fresh, resident, serve
+from common.table import file_name, kept, load, machine, parser, report
+from common.texts import Text, brown, classes_of, of_wiki
 
 from nplm import NeuralLM, word_tree
 

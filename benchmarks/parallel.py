@@ -2,7 +2,7 @@
 
 Trains the paper's networks on random windows with every way to share the work,
 in turn, and gives each as a ratio to one thread. Then fits the cost model of
-_cost_model.py to one rank and to bare messages, checks it against 2 to 4 ranks,
+common/cost_model.py to one rank and to bare messages, checks it against 2 to 4 ranks,
 and asks it about clusters that are not at hand. MPI runs in processes that this
 script starts under mpiexec; --tcp makes them talk over TCP, as machines of a
 cluster do, rather than through shared memory. --docs writes the tables and the
@@ -25,10 +25,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _cost_model import Cluster, Network
-from _networks import NETWORKS, TIMED, Shape, random_windows, trainer
-from _parallel_page import BATCHES, draw, measured_page, model_page, simulate
-from _table import Rows, named, parser, report
+from common.cost_model import Cluster, Network
+from common.networks import NETWORKS, TIMED, Shape, random_windows, trainer
+from common.parallel_page import BATCHES, draw, measured_page, model_page, simulate
+from common.table import Rows, named, parser, report
 
 from nplm import NeuralLM
 from nplm.datasets import fetch_brown

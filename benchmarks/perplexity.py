@@ -15,8 +15,8 @@ from dataclasses import replace
 from itertools import product
 from typing import Any
 
-from _networks import NETWORKS
-from _table import parser, report
+from common.networks import NETWORKS
+from common.table import parser, report
 from sklearn.frozen import FrozenEstimator
 
 from nplm import InterpolatedTrigram, KneserNeyLM, MixtureLM

@@ -4,7 +4,7 @@ The paper's parameters grow linearly with |V| and with n (section 2), and so sho
 the memory of a fit and the time of an example. Each figure of memory is that of a
 fresh process: what a fit has freed may stay with the process.
 
---wiki fits the paper's AP network to the 14 million tokens of _wiki.py instead,
+--wiki fits the paper's AP network to the 14 million tokens of common/wiki.py instead,
 from a memory-mapped file of token ids, and compares its speed with the bare loop
 of neural.py. --max-examples ends it early: the memory is that of a whole epoch.
 """
@@ -23,10 +23,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from _networks import NETWORKS, Shape, random_windows, trainer
-from _process import fresh, resident, serve
-from _table import Rows, named, parser, report
-from _wiki import N_TRAIN, wiki
+from common.networks import NETWORKS, Shape, random_windows, trainer
+from common.process import fresh, resident, serve
+from common.table import Rows, named, parser, report
+from common.wiki import N_TRAIN, wiki
 
 from nplm import windows
 

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-from _table import parser, report
+from common.table import parser, report
 
 from nplm import KneserNeyLM, NeuralLM, TextLM, Tokenizer, windows
 from nplm.datasets import fetch_ptb

@@ -20,8 +20,8 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from _networks import NETWORKS
-from _table import named, parser, report
+from common.networks import NETWORKS
+from common.table import named, parser, report
 from sklearn.frozen import FrozenEstimator
 
 from nplm import KneserNeyLM, MixtureLM, ShortlistLM

@@ -4,7 +4,7 @@ Section 3.2 advises several examples a message where messages are slow. Here
 they are made slow: two ranks, each in a network namespace and with a host name of
 its own, talk over TCP through a pair of TUN interfaces between which this script
 carries every packet a fixed time late (the kernel's netem is not needed). The
-cost model of _cost_model.py, fitted to one rank and to messages without delay,
+cost model of common/cost_model.py, fitted to one rank and to messages without delay,
 predicts what the delay does. Needs root and /dev/net/tun; what it makes it removes.
 
     sudo python benchmarks/slow_network.py --delays 0 1 5
@@ -30,8 +30,8 @@ from dataclasses import replace
 from typing import Any
 
 import parallel
-from _networks import NETWORKS
-from _table import parser, report
+from common.networks import NETWORKS
+from common.table import parser, report
 
 ENDS = {"nplm-slow-a": "10.77.0.1", "nplm-slow-b": "10.77.0.2"}
 MTU = 65_000  # a message in few packets: the relay is to be late, not slow

@@ -13,7 +13,7 @@ import time
 from typing import Any
 
 import numpy as np
-from _table import named, parser, report
+from common.table import named, parser, report
 from numpy.typing import NDArray
 
 from nplm import WordClasses

@@ -11,14 +11,14 @@ from nplm.classes.class_lm import ClassLM
 from nplm.classes.word_classes import WordClasses
 from nplm.classes.word_tree import word_tree
 from nplm.exceptions import CheckpointError, DivergenceError
-from nplm.formats.saving import load, save
+from nplm.formats.saving.saving import load, save
 from nplm.mixtures.mixture_lm import MixtureLM
 from nplm.mixtures.shortlist_lm import ShortlistLM
 from nplm.mixtures.uniform_lm import UniformLM
 from nplm.neural.energy_lm import EnergyLM
 from nplm.neural.neural_lm import NeuralLM
 from nplm.neural.tiers import available_tiers, use_tier
-from nplm.neural.trainer import Trainer
+from nplm.neural.training.trainer import Trainer
 from nplm.ngrams.backoff_lm import BackoffLM
 from nplm.ngrams.interpolated_trigram import InterpolatedTrigram
 from nplm.ngrams.kneser_ney import KneserNeyLM

@@ -21,12 +21,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from nplm.neural.fit import Door, check_shared, joined
-from nplm.neural.fit import fit as fit_network
 from nplm.neural.neural_lm import NeuralLM
-from nplm.neural.sharded import ShardedNetwork, rows_of
 from nplm.neural.tiers import kernel_tier
-from nplm.neural.trainer import Trainer
+from nplm.neural.training.fit import Door, check_shared, joined
+from nplm.neural.training.fit import fit as fit_network
+from nplm.neural.training.sharded import ShardedNetwork, rows_of
+from nplm.neural.training.trainer import Trainer
 from nplm.parallel.agreement import MPI, Ranks
 from nplm.parallel.threads import blas_threads
 from nplm.training.checkpoint import fingerprint

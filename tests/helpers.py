@@ -15,22 +15,22 @@ from nplm import Vocabulary, available_tiers
 from nplm._kernels.reference import neural as reference
 from nplm.datasets import Corpus, fetch_brown, fetch_ptb
 from nplm.formats._arrays import MAGIC
-from nplm.neural.dropout import Dropout
-from nplm.neural.features import Composed, Features, Fixed, Met
-from nplm.neural.hidden import Linear, Projected
-from nplm.neural.inputs import MixedSenses
-from nplm.neural.network import Network, Parts
-from nplm.neural.outputs.classes import Classes
-from nplm.neural.outputs.energy import Energy
-from nplm.neural.outputs.estimates import Importance, NoiseContrastive, Proposal
-from nplm.neural.outputs.sampled import (
+from nplm.neural.network.dropout import Dropout
+from nplm.neural.network.features import Composed, Features, Fixed, Met
+from nplm.neural.network.hidden import Linear, Projected
+from nplm.neural.network.inputs import MixedSenses
+from nplm.neural.network.network import Network, Parts
+from nplm.neural.network.outputs.classes import Classes
+from nplm.neural.network.outputs.energy import Energy
+from nplm.neural.network.outputs.estimates import Importance, NoiseContrastive, Proposal
+from nplm.neural.network.outputs.sampled import (
     SampledEnergy,
     SampledSoftmax,
     SampledTiedSoftmax,
 )
-from nplm.neural.outputs.softmax import Softmax, TiedSoftmax
-from nplm.neural.outputs.tree import Tree
-from nplm.neural.solvers import SGD, Adam, Schedule
+from nplm.neural.network.outputs.softmax import Softmax, TiedSoftmax
+from nplm.neural.network.outputs.tree import Tree
+from nplm.neural.training.solvers import SGD, Adam, Schedule
 from nplm.parallel.threads import Threads
 
 # Text of a few words cannot give discounts: its fall-back is tested on its own.

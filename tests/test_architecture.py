@@ -122,7 +122,7 @@ def test_only_warnings_warns():
     assert users_of("warnings.warn(") == {"_warnings.py"}
 
 
-BENCHMARKS = sorted((ROOT.parent / "benchmarks").glob("*.py"))
+BENCHMARKS = sorted((ROOT.parent / "benchmarks").rglob("*.py"))
 PUBLIC = r"nplm(\.(datasets|experiments|formats|inspection|mpi))?"
 
 

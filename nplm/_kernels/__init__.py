@@ -8,8 +8,9 @@ check word ids first (``nplm._checks``).
 from importlib.util import find_spec
 from pathlib import Path
 
-for _source in Path(__file__).parent.glob("*/*.pyx"):
-    if find_spec(f"{__name__}.{_source.parent.name}.{_source.stem}") is None:
+for _source in Path(__file__).parent.rglob("*.pyx"):
+    _parts = _source.relative_to(Path(__file__).parent).with_suffix("").parts
+    if find_spec(".".join([__name__, *_parts])) is None:
         raise ImportError(
             "nplm is not built for this Python: run `python -m pip install -e .` "
             f"in {Path(__file__).parents[2]}"

@@ -6,15 +6,15 @@ import click
 
 import nplm
 from nplm.cli._jobs import INTERRUPTED
-from nplm.cli.compare import compare_command
-from nplm.cli.convert import convert_command
-from nplm.cli.generate import generate_command
-from nplm.cli.neighbors import neighbors_command
-from nplm.cli.prune import prune_command
-from nplm.cli.query import query_command
-from nplm.cli.score import score_command
-from nplm.cli.suggest import suggest_command
-from nplm.cli.train import train_command
+from nplm.cli.commands.compare import compare_command
+from nplm.cli.commands.convert import convert_command
+from nplm.cli.commands.generate import generate_command
+from nplm.cli.commands.neighbors import neighbors_command
+from nplm.cli.commands.prune import prune_command
+from nplm.cli.commands.query import query_command
+from nplm.cli.commands.score import score_command
+from nplm.cli.commands.suggest import suggest_command
+from nplm.cli.commands.train import train_command
 
 __all__ = ["main"]
 

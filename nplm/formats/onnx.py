@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from nplm.formats._files import check_writable, writing
+from nplm.neural.network.outputs.softmax import Softmax
 from nplm.neural.neural_lm import NeuralLM
-from nplm.neural.outputs.softmax import Softmax
 
 __all__ = ["write_onnx"]
 

@@ -13,18 +13,18 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 from nplm._base import all_or_nothing
 from nplm._checks import Whole, check_ids
 from nplm._fitted import Fitted
-from nplm.neural.epochs import Windows
-from nplm.neural.features import Features, Met
-from nplm.neural.fit import Door, goes_on
-from nplm.neural.hidden import Linear
-from nplm.neural.network import Parts
+from nplm.neural.network.features import Features, Met
+from nplm.neural.network.hidden import Linear
+from nplm.neural.network.network import Parts
+from nplm.neural.network.outputs.base import Output
+from nplm.neural.network.outputs.energy import Energy
+from nplm.neural.network.outputs.sampled import SampledEnergy
+from nplm.neural.network.parameters import Parameters
 from nplm.neural.network_lm import NetworkLM, view
-from nplm.neural.outputs.base import Output
-from nplm.neural.outputs.energy import Energy
-from nplm.neural.outputs.sampled import SampledEnergy
-from nplm.neural.parameters import Parameters
 from nplm.neural.shared_docs import documented
-from nplm.neural.solvers import State
+from nplm.neural.training.epochs import Windows
+from nplm.neural.training.fit import Door, goes_on
+from nplm.neural.training.solvers import State
 
 __all__ = ["EnergyLM"]
 

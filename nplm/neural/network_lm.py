@@ -16,23 +16,23 @@ from sklearn.utils.validation import check_is_fitted
 from nplm._base import LanguageModel
 from nplm._checks import Whole, plain
 from nplm._fitted import Fitted
-from nplm.neural.dropout import NONE, Dropout
-from nplm.neural.epochs import Windows
-from nplm.neural.features import Features
-from nplm.neural.fit import ENDED, Door, epochs_before, fit, goes_on
-from nplm.neural.network import Network, Parts
-from nplm.neural.outputs.base import Output
-from nplm.neural.outputs.estimates import (
+from nplm.neural.network.dropout import NONE, Dropout
+from nplm.neural.network.features import Features
+from nplm.neural.network.network import Network, Parts
+from nplm.neural.network.outputs.base import Output
+from nplm.neural.network.outputs.estimates import (
     Estimate,
     Importance,
     NoiseContrastive,
     Proposal,
 )
-from nplm.neural.parameters import Parameters
-from nplm.neural.saved import UNMADE, fitted_network, restore_network
-from nplm.neural.solvers import SGD, Adam, Schedule, Solver, State
+from nplm.neural.network.parameters import Parameters
 from nplm.neural.tiers import kernel_tier
-from nplm.neural.trainer import Trainer
+from nplm.neural.training.epochs import Windows
+from nplm.neural.training.fit import ENDED, Door, epochs_before, fit, goes_on
+from nplm.neural.training.saved import UNMADE, fitted_network, restore_network
+from nplm.neural.training.solvers import SGD, Adam, Schedule, Solver, State
+from nplm.neural.training.trainer import Trainer
 from nplm.parallel.threads import Threads, blas_threads, n_threads
 from nplm.training.checkpoint import fingerprint
 from nplm.training.loop import OnProgress

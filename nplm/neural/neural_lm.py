@@ -10,26 +10,26 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from nplm.neural.dropout import Dropout
-from nplm.neural.epochs import Windows
-from nplm.neural.features import (
+from nplm.neural.network.dropout import Dropout
+from nplm.neural.network.features import (
     Composed,
     Features,
     Fixed,
     checked_embeddings,
     checked_parts,
 )
-from nplm.neural.hidden import Projected
-from nplm.neural.inputs import Concatenation, MixedSenses
-from nplm.neural.network import Parts
+from nplm.neural.network.hidden import Projected
+from nplm.neural.network.inputs import Concatenation, MixedSenses
+from nplm.neural.network.network import Parts
+from nplm.neural.network.outputs.base import Output
+from nplm.neural.network.outputs.classes import Classes
+from nplm.neural.network.outputs.sampled import SampledSoftmax, SampledTiedSoftmax
+from nplm.neural.network.outputs.softmax import Softmax, TiedSoftmax
+from nplm.neural.network.outputs.tree import Tree
 from nplm.neural.network_lm import NetworkLM, view
-from nplm.neural.outputs.base import Output
-from nplm.neural.outputs.classes import Classes
-from nplm.neural.outputs.sampled import SampledSoftmax, SampledTiedSoftmax
-from nplm.neural.outputs.softmax import Softmax, TiedSoftmax
-from nplm.neural.outputs.tree import Tree
 from nplm.neural.paper import settings_of
 from nplm.neural.shared_docs import documented
+from nplm.neural.training.epochs import Windows
 from nplm.training.checkpoint import fingerprint
 
 __all__ = ["NeuralLM"]

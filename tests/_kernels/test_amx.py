@@ -17,7 +17,7 @@ def test_tile_instructions(tmp_path):
     if compiler is None:
         pytest.skip("needs gcc")
     source, built = Path(__file__).with_name("amx_emulator.c"), tmp_path / "emulator"
-    headers = Path(nplm.__file__).parent / "_kernels" / "neural"
+    headers = Path(nplm.__file__).parent / "_kernels" / "neural" / "tiers"
     flags = ["-O3", "-fopenmp-simd", "-Wno-unused-function", f"-I{headers}"]
     subprocess.run([compiler, *flags, source, "-o", built, "-lm"], check=True)
     done = subprocess.run([built], capture_output=True, text=True, timeout=60)

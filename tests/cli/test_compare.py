@@ -8,8 +8,8 @@ from click.testing import CliRunner
 
 import nplm
 from nplm.cli import _corpora, main
-from nplm.cli import compare as command
 from nplm.cli._bars import StageBars
+from nplm.cli.commands import compare as command
 
 MODELS = ["InterpolatedTrigram", "KneserNeyLM", "NeuralLM", "MixtureLM"]
 SMALL = ["--epochs", "2", "--hidden", "8", "--embedding", "4", "--min-count", "1"]

@@ -36,7 +36,7 @@ from nplm import (
     windows,
 )
 from nplm.formats import read_arpa, save_binary, write_arpa
-from nplm.formats._safetensors import read_tensors, write_tensors
+from nplm.formats.saving.safetensors import read_tensors, write_tensors
 from tests.helpers import small_text, text
 
 N_WORDS = 12

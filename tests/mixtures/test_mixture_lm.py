@@ -21,7 +21,7 @@ from nplm import (
     UniformLM,
     windows,
 )
-from nplm.neural.network import Network
+from nplm.neural.network.network import Network
 from tests.helpers import text
 
 # Text of a few words cannot give discounts.

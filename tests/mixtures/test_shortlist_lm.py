@@ -20,7 +20,7 @@ from nplm import (
     TextLM,
     windows,
 )
-from nplm.neural.network import Network
+from nplm.neural.network.network import Network
 from nplm.ngrams.backoff_lm import BackoffLM
 from tests.helpers import published_corpus, text
 

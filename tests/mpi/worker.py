@@ -19,8 +19,8 @@ from sklearn.base import clone
 from nplm import DivergenceError, NeuralLM, mpi, windows
 from nplm._kernels.neural import _network
 from nplm.cli import main
-from nplm.neural import sharded
-from nplm.neural.network import Parts
+from nplm.neural.network.network import Parts
+from nplm.neural.training import sharded
 from nplm.training import checkpoint, pace
 
 comm = MPI.COMM_WORLD

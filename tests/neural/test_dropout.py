@@ -6,7 +6,7 @@ from sklearn.base import clone
 
 from nplm import NeuralLM, windows
 from nplm._kernels.reference import neural as reference
-from nplm.neural.dropout import Dropout
+from nplm.neural.network.dropout import Dropout
 from tests.helpers import (
     dropout_of,
     random_network,

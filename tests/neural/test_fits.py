@@ -8,7 +8,7 @@ import pytest
 from sklearn.base import clone
 
 from nplm import DivergenceError, NeuralLM, windows
-from nplm.neural.epochs import Epochs
+from nplm.neural.training.epochs import Epochs
 from tests.helpers import markov_stream
 
 SMALL = dict(n_hidden=6, embedding_dim=4, random_state=0)

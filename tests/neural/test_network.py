@@ -9,7 +9,7 @@ import pytest
 from nplm import available_tiers
 from nplm._kernels.neural import _caches
 from nplm._kernels.reference import neural as reference
-from nplm.neural.sharded import ShardedNetwork
+from nplm.neural.training.sharded import ShardedNetwork
 from nplm.parallel.threads import Threads
 from tests.helpers import (
     EXACT,

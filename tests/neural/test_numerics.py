@@ -169,7 +169,7 @@ def check(_=0):
 
 check()
 from nplm import NeuralLM, available_tiers, windows
-from nplm.neural.network import Network
+from nplm.neural.network.network import Network
 check()
 
 train = Network.train

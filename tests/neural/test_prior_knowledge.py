@@ -8,7 +8,7 @@ from scipy.sparse import csr_array, csr_matrix, hstack
 from sklearn.base import clone
 
 from nplm import CheckpointError, NeuralLM, windows
-from nplm.neural.fit import check_shared
+from nplm.neural.training.fit import check_shared
 
 N_WORDS, M = 20, 4
 SMALL = dict(

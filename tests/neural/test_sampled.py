@@ -7,13 +7,13 @@ from itertools import product
 import numpy as np
 import pytest
 from nplm._kernels.neural._loops import Scratch, Tier
-from nplm._kernels.neural._sampler import Sampler
+from nplm._kernels.neural.outputs._sampler import Sampler
 from sklearn.base import clone
 
 from nplm import DivergenceError, EnergyLM, NeuralLM, available_tiers, windows
 from nplm._kernels.reference import neural as reference
-from nplm.neural.outputs.estimates import Importance
-from nplm.neural.outputs.sampled import SampledSoftmax
+from nplm.neural.network.outputs.estimates import Importance
+from nplm.neural.network.outputs.sampled import SampledSoftmax
 from tests.helpers import (
     SAMPLED,
     UNIGRAM,

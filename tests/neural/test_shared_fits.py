@@ -10,7 +10,7 @@ from sklearn.model_selection import GridSearchCV
 
 from nplm import DivergenceError, NeuralLM, windows
 from nplm._kernels.neural import _network
-from nplm.neural.network import Network
+from nplm.neural.network.network import Network
 from nplm.training import pace
 from tests.helpers import markov_stream
 

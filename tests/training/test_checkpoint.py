@@ -18,7 +18,7 @@ from sklearn.base import clone
 
 import nplm
 from nplm import CheckpointError, NeuralLM, windows
-from nplm.neural.network import Network
+from nplm.neural.network.network import Network
 from nplm.parallel.processes import ALONE
 from nplm.training import checkpoint as checkpoints
 from nplm.training.checkpoint import Checkpoint

@@ -9,9 +9,9 @@ the parameters.
 from libc.math cimport log
 
 from nplm._kernels.neural._inputs cimport Activations
-from nplm._kernels.neural._output cimport Output
 from nplm._kernels.neural._solvers cimport Solver, Step, lock_acquire, lock_release
 from nplm._kernels.neural._team cimport Team, barrier_broken, barrier_wait
+from nplm._kernels.neural.outputs._output cimport Output
 
 
 cdef void take_windows(

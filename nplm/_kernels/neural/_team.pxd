@@ -1,8 +1,8 @@
 from nplm._kernels.neural._hidden cimport Hidden
 from nplm._kernels.neural._inputs cimport Activations, Inputs
 from nplm._kernels.neural._loops cimport Loops
-from nplm._kernels.neural._output cimport Output, Totals
 from nplm._kernels.neural._solvers cimport Clock, Lock, Solver
+from nplm._kernels.neural.outputs._output cimport Output, Totals
 
 cdef extern from "barrier.h" nogil:
     ctypedef struct Barrier:

@@ -12,8 +12,8 @@ from libc.string cimport memcpy
 from nplm._kernels.neural._hidden cimport Hidden
 from nplm._kernels.neural._inputs cimport Activations, Inputs
 from nplm._kernels.neural._loops cimport Tier
-from nplm._kernels.neural._output cimport Output, Totals
 from nplm._kernels.neural._solvers cimport Solver
+from nplm._kernels.neural.outputs._output cimport Output, Totals
 
 
 def block_starts(Py_ssize_t n_words, int size):

@@ -1,0 +1,106 @@
+"""The paper's networks: their shapes, and one in training without a fit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nplm import NeuralLM, windows
+
+Windows = tuple[NDArray[np.int32], NDArray[np.int32]]
+
+
+@dataclass(frozen=True)
+class Shape:
+    """|V|, n, h, m and the direct connections, in the paper's letters."""
+
+    n_words: int
+    n: int
+    h: int
+    m: int
+    direct: bool
+
+    @property
+    def inputs(self) -> int:
+        return (self.n - 1) * self.m
+
+    @property
+    def width(self) -> int:
+        """Parameters of an output unit, 1 + (n - 1) m + h."""
+        return 1 + self.direct * self.inputs + self.h
+
+    @property
+    def below(self) -> int:
+        """Operations of the hidden and feature layers, which ranks duplicate."""
+        return self.h * (1 + self.inputs) + self.inputs
+
+    def output_share(self) -> float:
+        """Share of the output units in all operations: 99.7% in section 3.2."""
+        outputs = self.n_words * self.width
+        return outputs / (outputs + self.below)
+
+    def gradients(self, K: int, itemsize: int = 4) -> int:
+        """Bytes of those on z = [a | x] of K examples."""
+        return itemsize * K * (self.width - 1)
+
+    def weights(self, ranks: int) -> int:
+        """Weights that one rank goes through for an example."""
+        return ceil(self.n_words / ranks) * self.width + self.below
+
+    def output_bytes(self) -> int:
+        """Size of the output units' weights, one row a word."""
+        return 4 * self.n_words * self.width
+
+    def estimator(self, **settings: Any) -> NeuralLM:
+        return NeuralLM(
+            self.n, n_words=self.n_words, n_hidden=self.h, embedding_dim=self.m,
+            direct=self.direct, random_state=0, **settings,
+        )  # fmt: skip
+
+
+# Table 1, with the vocabulary of nplm.datasets.fetch_brown, and section 4.2's AP
+# News with that of common/wiki.py.
+NETWORKS = {
+    "MLP1": Shape(17_907, 5, 50, 60, True),
+    "MLP3": Shape(17_907, 5, 0, 60, True),
+    "MLP5": Shape(17_907, 5, 50, 30, True),
+    "MLP7": Shape(17_907, 3, 50, 30, True),
+    "MLP9": Shape(17_907, 5, 100, 30, False),
+    "AP": Shape(17_964, 6, 60, 100, True),
+}
+TIMED = ["MLP1", "MLP9", "AP"]  # the others differ little from one of these
+
+
+def random_windows(n_examples: int, shape: Shape) -> Windows:
+    """Words as frequent as in text (Zipf): what is visited often is in cache."""
+    rng = np.random.default_rng(0)
+    p = 1 / np.arange(1, shape.n_words + 1)
+    n_tokens = n_examples + shape.n - 1
+    ids = rng.choice(shape.n_words, n_tokens, p=p / p.sum()).astype(np.int32)
+    return windows(ids, shape.n - 1)
+
+
+class Trainer(Protocol):
+    """What `NeuralLM.trainer` and `nplm.mpi.trainer` give."""
+
+    def train(self, examples: Any) -> float: ...
+
+    def costs(self) -> dict[str, float]: ...
+
+    def keep(self) -> NeuralLM: ...
+
+
+def trainer(
+    shape: Shape, data: Windows, make: Any = NeuralLM.trainer, **settings: Any
+) -> Trainer:
+    """A network in training by hand, which is a fit's kernels and little else.
+
+    With a step that is small for random windows, however many make a mini-batch.
+    """
+    lm = shape.estimator(learning_rate_init=1e-3, **settings)
+    begun: Trainer = make(lm, *data)
+    return begun

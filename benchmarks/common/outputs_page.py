@@ -1,0 +1,186 @@
+"""What docs/measured shows of outputs and losses, from the rows of outputs.py."""
+
+from __future__ import annotations
+
+from math import log
+from pathlib import Path
+from typing import Any
+
+from common.parallel_page import list_table
+from common.table import Rows, conditions
+
+SLOWEST, FASTEST = "exact, K = 1", "exact"
+NEAR = 1.02  # what counts as the same perplexity
+TEXTS = {"brown": "Brown", "wiki": "Wiki"}
+
+
+def learnt(rows: Rows) -> Rows:
+    """What the terminal shows."""
+    return [
+        {
+            "way": row["way"], "windows": row["seen"], "CPU s": row["seconds"],
+            "windows/s": windows_a_second(row),
+            "watched": row["points"][-1][2] if row["points"] else None,
+            "valid": row.get("valid"), "test": row.get("test"),
+        }
+        for row in rows
+    ]  # fmt: skip
+
+
+def windows_a_second(row: dict[str, Any]) -> float:
+    return row["seen"] / row["seconds"] if row["seen"] else 0.0
+
+
+def reached(row: dict[str, Any], level: float) -> tuple[float, float] | None:
+    """Windows and seconds to a perplexity: between two points, by its logarithm."""
+    before: list[float] | None = None
+    for point in row["points"]:
+        if point[2] <= level:
+            if before is None:
+                return point[0], point[1]
+            part = log(before[2] / level) / log(before[2] / point[2])
+            n, seconds = (a + part * (b - a) for a, b in zip(before, point[:2]))
+            return n, seconds
+        before = point
+    return None
+
+
+def seconds_to(row: dict[str, Any], level: float) -> tuple[str, float]:
+    """What the table says, and all in a number, 0 where it did not come so far."""
+    at, grouping = reached(row, level), row["grouping"]
+    if at is None:
+        return f"not in {shown(row['seconds'])}", 0.0
+    before = f" and {shown(grouping)} to group" if grouping else ""
+    return shown(at[1]) + before, at[1] + grouping
+
+
+def shown(number: float) -> str:
+    return f"{number:,.0f}" if number >= 100 else f"{number:.3g}"
+
+
+def by_way(rows: Rows, corpus: str, ways: list[str]) -> dict[str, dict[str, Any]]:
+    """Those that have a point yet."""
+    found = {r["way"]: r for r in rows if r.get("corpus") == corpus and r["points"]}
+    return {way: found[way] for way in ways if way in found}
+
+
+def time_table(rows: Rows, corpus: str, ways: list[str]) -> str:
+    """CPU seconds to the perplexity of the exact loss."""
+    own = by_way(rows, corpus, ways)
+    least = min(row["points"][-1][2] for row in own.values() if is_exact(row))
+    level, exact = NEAR * least, own[FASTEST]
+    times = {way: seconds_to(row, level) for way, row in own.items()}
+    rates = {way: windows_a_second(row) for way, row in own.items()}
+    if not times.get(SLOWEST, ("", 0.0))[1]:
+        # An example at a time is too slow to wait for, but it learns as much of one
+        # as mini-batches do, or more: it needs as many, at its best speed measured.
+        needed = reached(exact, level)
+        timed = [r["trains"] for r in rows if r["way"] == SLOWEST
+                 and "trains" in r and r["words"] == exact["words"]]  # fmt: skip
+        rates[SLOWEST] = max([*timed, rates.get(SLOWEST, 0.0)])
+        assert needed
+        assert rates[SLOWEST]
+        seconds = needed[0] / rates[SLOWEST]
+        times[SLOWEST] = f"{shown(seconds)} by its rate", seconds
+    slow, fast = times[SLOWEST][1], times[FASTEST][1]
+    lines = []
+    for way in (way for way in ways if way in times):
+        said, seconds = times[way]
+        ratios = [shown(of / seconds) if seconds else "" for of in (slow, fast)]
+        lines.append([way, f"{rates[way]:,.0f}", said, *ratios])
+    header = ["", "windows a CPU second", f"CPU s to {level:.1f}"]
+    header += ["times exact, K = 1", "times exact"]
+    n, seen = exact["windows"], exact["points"][-1][0]
+    about = (
+        f":math:`|V|` = {exact['words']:,}, {n:,} training windows. The exact loss had "
+        f"come to a perplexity of {least:.1f} when it had seen {seen:,}, and time is "
+        f"that to {level:.1f}, 2% above.\n\n"
+    )
+    rest = conditions(list(own.values()))
+    return about + list_table("", header, lines) + f"\n{rest}\n"
+
+
+def is_exact(row: dict[str, Any]) -> bool:
+    return row["way"] in (SLOWEST, FASTEST)
+
+
+def quality_table(rows: Rows, ways: list[str]) -> str:
+    """Perplexities on Brown after as many epochs."""
+    own = {w: r for w, r in by_way(rows, "brown", ways).items() if r["done"]}
+    exact = own[FASTEST]
+    epochs = exact["points"][-1][0] / exact["windows"]
+    lines = [
+        [way, f"{row['valid']:.1f}", f"{row['test']:.1f}",
+         f"{row['test'] / exact['test'] - 1:+.1%}", f"{row['points'][-1][1]:,.1f}",
+         f"{row['grouping']:.1f}" if row["grouping"] else ""]
+        for way, row in own.items()
+        if row["points"][-1][0] == exact["points"][-1][0]
+    ]  # fmt: skip
+    header = ["", "valid", "test", "test beside exact", "CPU s of training"]
+    header.append("of grouping")
+    return list_table(f"Brown, after {epochs:.0f} epochs", header, lines)
+
+
+def speed_table(rows: Rows, ways: list[str]) -> str:
+    """Examples a second and memory, by the size of the vocabulary."""
+    own = [row for row in rows if "trains" in row]
+    lines = []
+    for n_words in sorted({row["words"] for row in own}):
+        same = {row["way"]: row for row in own if row["words"] == n_words}
+        first = same.get(SLOWEST)
+        for way in (way for way in ways if way in same):
+            row = same[way]
+            times = shown(row["trains"] / first["trains"]) if first else ""
+            lines.append(
+                [f"{n_words:,}", way, f"{row['trains']:,.0f}", times]
+                + [f"{row['scores']:,.0f}"]
+                + [f"{row[f'{part} MB']:,.0f}" for part in ("parameters", "training")]
+                + [f"{row['scoring MB']:,.1f}"]
+            )
+    header = [":math:`|V|`", "", "trained a CPU second", "times exact, K = 1"]
+    header += ["scored", "MB of parameters", "MB of training, in all"]
+    header.append("MB of scoring beside the parameters")
+    return list_table("", header, lines) + "\n" + conditions(own) + "\n"
+
+
+def tables(rows: Rows, ways: list[str], timed: list[str]) -> dict[str, str]:
+    """Those that there are rows for, by name."""
+    made = {}
+    for corpus in TEXTS:
+        if FASTEST in by_way(rows, corpus, ways):
+            made[corpus] = time_table(rows, corpus, ways)
+    if by_way(rows, "brown", ways).get(FASTEST, {}).get("done"):
+        made["quality"] = quality_table(rows, ways)
+    if any("trains" in row for row in rows):
+        made["speed"] = speed_table(rows, timed)
+    return made
+
+
+def draw(path: Path, rows: Rows, ways: list[str]) -> None:
+    """Perplexity against time, a panel a text."""
+    import matplotlib
+
+    matplotlib.use("agg")
+    import matplotlib.pyplot as plt
+
+    shown = [corpus for corpus in TEXTS if by_way(rows, corpus, ways)]
+    figure, axes = plt.subplots(
+        1, len(shown), figsize=(2 + 4.5 * len(shown), 4.5), layout="constrained",
+        squeeze=False,
+    )  # fmt: skip
+    for axis, corpus in zip(axes[0], shown):
+        own = by_way(rows, corpus, ways)
+        for way, row in own.items():
+            _, seconds, perplexity = zip(*row["points"])
+            style = "k" if is_exact(row) else f"C{ways.index(way)}"
+            marker = ".--" if way == SLOWEST else ".-"
+            axis.loglog(seconds, perplexity, marker, color=style, label=way)
+        n_words = next(iter(own.values()))["words"]
+        axis.set(
+            title=f"{TEXTS[corpus]}, |V| = {n_words:,}",
+            xlabel="CPU seconds of training", ylabel="perplexity of validation windows",
+        )  # fmt: skip
+        axis.yaxis.set_minor_formatter("{x:.0f}")
+    names = axes[0][0].get_legend_handles_labels()
+    figure.legend(*names, loc="outside right center", fontsize=8)
+    figure.savefig(path)

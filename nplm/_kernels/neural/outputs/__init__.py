@@ -1,0 +1,1 @@
+"""Compiled outputs of the network."""

@@ -1,0 +1,130 @@
+"""Rows of the output that are trained on sampled words.
+
+The rows of E of the drawn words are gathered in a tile, with those of the examples'
+next words; it ends as their gradients, which the solver follows. What is made of the
+logits is an estimate's affair.
+"""
+
+from libc.string cimport memcpy, memset
+
+from nplm._kernels.neural._inputs cimport Activations
+from nplm._kernels.neural._loops cimport Scratch, Tier
+from nplm._kernels.neural._products cimport Bfloat16Products, Products
+from nplm._kernels.neural._solvers cimport Solver, Step
+from nplm._kernels.neural.outputs._estimates cimport Estimate
+from nplm._kernels.neural.outputs._output cimport Rows, number, put
+
+
+cdef class Sampled(Rows):
+    """The rows of drawn words and of next words, times z.
+
+    Equivalent to ``reference.neural.Sampled``.
+
+    Parameters
+    ----------
+    tier, scratch, at, E : Tier, Scratch, Activations, Parameter
+        See `Rows`.
+    n_words : int
+        All: the rows are not shared out.
+    estimate : Estimate
+        Which words are drawn, and what is made of their logits.
+    solver : Solver
+        Who trains.
+    **options
+        Of `Rows`.
+    """
+
+    def __cinit__(
+        self, Tier tier, Scratch scratch, Activations at, *args, Py_ssize_t n_words,
+        Estimate estimate, Solver solver, **options,
+    ):
+        cdef Py_ssize_t K = at.batch_size, most = estimate.sampler.most
+        if estimate.sampler.n_words != n_words or estimate.columns != at.columns:
+            raise ValueError(
+                f"a proposal of {estimate.sampler.n_words} words for an output of "
+                f"{n_words}, or other columns")
+        self.estimate, self.solver = estimate, solver
+        # One example at a time is not rounded, here neither.
+        rounded = tier.bfloat16 != NULL and at.columns > 1
+        kind = Bfloat16Products if rounded else Products
+        self.products = kind(
+            tier, scratch, columns=at.columns, n_outputs=self.n_outputs,
+            stride=self.stride, tile_rows=most)
+        self.nowhere = <int *>scratch.bytes(K * sizeof(int))
+        memset(self.nowhere, 0xff, K * sizeof(int))
+        self.tile = scratch.numbers((most + K) * self.stride)
+        self.p = scratch.numbers(most * at.columns)
+        self.logits = scratch.numbers(self.wide)
+        self.below = scratch.numbers(K * self.stride)
+        self.of_next = scratch.numbers(self.n_slopes)
+        self.nothing = scratch.numbers(self.stride)
+
+    cdef void *tile_row(self, Py_ssize_t row) noexcept nogil:
+        return <char *>self.tile + row * self.stride * self.itemsize
+
+    cdef void gather(self) noexcept nogil:
+        """Bring the rows of the drawn and the next words to the tile, up to date."""
+        cdef const int *visited = self.estimate.visited
+        cdef Py_ssize_t i, width = self.stride * self.itemsize
+        self.solver.visit(self.E, visited, self.estimate.n_visited)
+        for i in range(self.estimate.n_visited):
+            memcpy(<char *>self.tile + i * width,
+                   <char *>self.E.values + visited[i] * width, width)
+
+    cdef void forward(self, Py_ssize_t K, void *logits) noexcept nogil:
+        """Draw words; logits of these, and of each example's next word."""
+        cdef Py_ssize_t size = self.itemsize, n, i, k
+        cdef const double *shifts = self.estimate.shifts
+        cdef char *bias = <char *>self.tile + (self.n_outputs - 1) * size
+        self.estimate.draw(self.words, K)
+        self.gather()
+        n = self.estimate.n_drawn
+        for k in range(K):
+            self.loops.row_dots(
+                self.tile_row(self.estimate.targets[k]), 1, self.stride,
+                <char *>self.z + k * self.stride * size, 0,
+                <char *>self.logits + k * size)
+            self.own.target[k] = number(self.logits, k, size)
+        for i in range(n):  # z ends in 1: the biases are the place
+            put(bias, i * self.stride, size, number(bias, i * self.stride, size) + shifts[i])
+        if self.columns == 1:
+            self.loops.row_dots(self.tile, n, self.stride, self.z, 0, self.p)
+        else:
+            self.products.begin(self.z, K)
+            self.products.logits(self.tile, n, self.p)
+        self.estimate.total(K, self.p, &self.own)
+
+    cdef void backward(
+        self, Py_ssize_t K, Solver solver, const Step *step,
+    ) noexcept nogil:
+        """Gradient for z, and the update of the rows that were visited."""
+        cdef Py_ssize_t size = self.itemsize, stride = self.stride, k
+        cdef Py_ssize_t n = self.estimate.n_drawn, width = stride * size
+        cdef char *z = <char *>self.z
+        cdef char *below = <char *>self.below
+        memset(self.slopes, 0, self.n_slopes * size)
+        memset(self.of_next, 0, self.n_slopes * size)
+        self.estimate.find_slopes(self.words, K, self.p, &self.own, &self.all)
+        for k in range(K):
+            memcpy(below + k * width, self.tile_row(self.estimate.targets[k]), width)
+            self.loops.scale(below + k * width, stride, self.estimate.slope[k])
+        self.loops.transpose(
+            self.below, stride, K, self.n_outputs - 1, self.of_next, self.columns)
+        # The rows of the drawn words make way for their gradients.
+        if self.columns == 1:
+            self.loops.scale(self.p, n, number(self.estimate.factor, 0, size))
+            self.loops.row_updates(
+                self.tile, n, stride, self.z, self.p, 1, self.nothing, self.slopes)
+        else:
+            self.products.slopes(self.p, self.estimate.factor, n, 0, n, self.nowhere, K)
+            self.products.gradient(self.tile, n, self.p)
+            self.products.update(self.tile, n, self.p, K, 1, self.nothing)
+            self.products.end(self.slopes)
+        self.loops.add(self.slopes, self.of_next, self.n_slopes, 1)
+        memset(self.tile_row(n), 0, (self.estimate.n_visited - n) * width)
+        for k in range(K):
+            self.loops.add(self.tile_row(self.estimate.targets[k]), z + k * width, stride,
+                           self.estimate.slope[k])
+        # Its own, for features may gather them.
+        self.solver.scattered(
+            step, self.E, self.estimate.visited, self.estimate.n_visited, self.tile)

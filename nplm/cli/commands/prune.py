@@ -1,0 +1,44 @@
+"""``nplm prune``: fewer n-grams."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from nplm.cli._models import MODEL, TARGET, read_model, write_model
+from nplm.cli.commands.convert import OUTPUT
+
+__all__ = ["prune_command"]
+
+
+@click.command("prune", context_settings={"show_default": True})
+@MODEL
+@OUTPUT
+@click.option(
+    "--threshold",
+    type=click.FloatRange(min=0),
+    default=1e-7,
+    help="Drop n-grams that change the model's own perplexity by less than this share "
+    "each (Stolcke, 1998); SRILM's -prune.",
+)
+@TARGET
+def prune_command(model: str, output: Path, threshold: float, to: str | None) -> None:
+    """Drop the n-grams of MODEL that matter least, and write the rest to OUTPUT.
+
+    \b
+    Examples:
+      nplm prune --threshold 1e-8 model.arpa.gz small.arpa.gz
+    """  # noqa: D301  (click reads the control character)
+    lm = read_model(model)
+    ngrams = lm.estimator_
+    if not hasattr(ngrams, "prune"):
+        raise click.ClickException(
+            f"{model} is a {type(ngrams).__name__}, which has no n-grams to drop: give "
+            "a Kneser-Ney model, or an ARPA file."
+        )
+    before = int(ngrams.n_ngrams_.sum())
+    ngrams.prune(threshold)
+    write_model(lm, output, to)
+    after = int(ngrams.n_ngrams_.sum())
+    click.echo(f"{after:,} of {before:,} n-grams kept", err=True)

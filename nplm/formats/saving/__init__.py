@@ -1,0 +1,1 @@
+"""Fitted estimators in a file: `nplm.save` and `nplm.load`."""

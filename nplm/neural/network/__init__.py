@@ -1,0 +1,1 @@
+"""The network of equation (1), part by part."""

@@ -1,0 +1,1 @@
+"""The network trained: steps, epochs, threads and processes."""
