@@ -27,7 +27,7 @@ __all__ = ["FINDINGS", "TABLES", "PaperTable"]
 # validation part of a quarter of the corpus, the number of epochs is early stopping's.
 FAST: dict[str, Any] = {
     "batch_size": 32, "learning_rate_init": 8e-3, "learning_rate_decay": 1e-6,
-    "max_iter": 12, "n_iter_no_change": 1, "random_state": 0,
+    "max_iter": 8, "n_iter_no_change": 1, "random_state": 0,
 }  # fmt: skip
 FAST_AP = FAST | {"batch_size": 128, "max_iter": 5}
 
