@@ -6,6 +6,7 @@ import os
 from typing import Any
 
 from nplm.experiments.paper_tables import FINDINGS
+from nplm.inspection._display import check_matplotlib
 
 __all__ = ["as_markdown", "draw", "findings"]
 
@@ -104,17 +105,14 @@ def draw(results: dict[str, Any], path: str | os.PathLike[str]) -> None:
     Raises
     ------
     ImportError
-        If matplotlib is not there (``pip install "nplm[plots]"``).
+        If matplotlib is not installed (``nplm[plots]``).
     OSError
         If `path` cannot be written.
     """
-    try:
-        import matplotlib
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise ImportError(
-            'A picture takes matplotlib: run pip install "nplm[plots]".'
-        ) from error
+    check_matplotlib("draw")
+    import matplotlib
+    from matplotlib.figure import Figure
+
     rows = results["rows"][::-1]
     figure = Figure(figsize=(7, 0.6 + 0.32 * len(rows)), layout="constrained")
     axes = figure.subplots()
