@@ -3,8 +3,8 @@
     nplm reproduce table1 --folder runs/table1
     python benchmarks/paper_tables.py runs/table1/results.json
 
-writes the tables and the picture that docs/paper/results.rst shows: as far as a table is
-done, and with a sentence on what is not.
+writes the tables and the picture that docs/paper/results.rst shows: as far as a table
+is done, and with a sentence on what is not.
 """
 
 from __future__ import annotations
