@@ -15,7 +15,13 @@ COLOURS = ["#1b83b8", "#e08214", "#5aae61", "#9970ab"]  # legible on both
 def figure(name, mode, **options):
     """Give a figure and axes, and save them for one mode."""
     ink = dict.fromkeys(
-        ["text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color"],
+        [
+            "text.color",
+            "axes.edgecolor",
+            "axes.labelcolor",
+            "xtick.color",
+            "ytick.color",
+        ],
         INK[mode],
     )
     settings = {"svg.hashsalt": name, "axes.prop_cycle": mpl.cycler(color=COLOURS)}

@@ -34,7 +34,12 @@ def draw(mode):
         )  # fmt: skip
         ax.add_patch(direct)
         labels = [
-            (MIDDLE, 7.25, "$\\hat P(w_t = i \\mid w_{t-1}, \\dots, w_{t-n+1})$", "center"),
+            (
+                MIDDLE,
+                7.25,
+                "$\\hat P(w_t = i \\mid w_{t-1}, \\dots, w_{t-n+1})$",
+                "center",
+            ),
             (0.45, OUTPUT + 0.75, "softmax of $y$, $|V|$ units", "left"),
             (MIDDLE + 0.2, (HIDDEN + OUTPUT) / 2, "$U$,  $b$", "left"),
             (0.2, HIDDEN, "tanh,\n$h$ units", "left"),
@@ -67,6 +72,12 @@ def _units(ax, x, y, n, width, colour):
 
 def _arrow(ax, start, end, colour):
     arrow = FancyArrowPatch(
-        start, end, color=colour, arrowstyle="-|>", mutation_scale=12, shrinkA=0, shrinkB=0
+        start,
+        end,
+        color=colour,
+        arrowstyle="-|>",
+        mutation_scale=12,
+        shrinkA=0,
+        shrinkB=0,
     )
     ax.add_patch(arrow)

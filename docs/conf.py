@@ -8,6 +8,7 @@ import builtins
 import re
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from inspect import isfunction, signature
 from pathlib import Path
 from pkgutil import resolve_name
@@ -19,8 +20,10 @@ from sphinx.util import logging
 # ones say what to run.
 sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parent)]
 import _api
+import _network
 
 import nplm
+from nplm import datasets
 
 logger = logging.getLogger(__name__)
 
@@ -33,13 +36,15 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx.ext.intersphinx",
-    "sphinx.ext.mathjax",
     "numpydoc",
     "sphinx_gallery.gen_gallery",
+    "_charts",
+    "_mathml",
 ]
 templates_path = ["_templates"]
 exclude_patterns = ["_build", "tutorials", "sg_execution_times.rst"]
 nitpicky = True  # a name in a reference that leads nowhere fails the build
+html_math_renderer = "mathml"
 smartquotes = False  # "auto" in a docstring is typed as it is shown
 default_role = "py:obj"  # `name` is a parameter, or a link
 
@@ -104,11 +109,41 @@ def escape_underscores(app, what, name, obj, options, lines):
 
 # -- Tutorials ----------------------------------------------------------------
 
+# In this order, from a first model to the ends of the paper.
+TUTORIALS = [
+    "first_model",
+    "story",
+    "features",
+    "generation",
+    "mixtures",
+    "grid_search",
+    "filtering",
+    "event_logs",
+    "rescoring",
+    "new_words",
+    "parallel",
+]
+
+
+class Place:
+    """The key by which sphinx-gallery sorts."""
+
+    def __init__(self, source_dir):
+        """Take the folder, which is the same for all."""
+
+    def __call__(self, filename):
+        """Give a tutorial's place."""
+        return TUTORIALS.index(filename.removeprefix("plot_").removesuffix(".py"))
+
+
+# All that show the embedded corpus have the same one, which takes seconds to read.
+datasets.load_python_docs = cache(datasets.load_python_docs)
+
 sphinx_gallery_conf = {
     "examples_dirs": "tutorials",
     "gallery_dirs": "auto_tutorials",
     "filename_pattern": r"/plot_",
-    "within_subsection_order": "FileNameSortKey",
+    "within_subsection_order": Place,
     "backreferences_dir": "api/generated/backreferences",
     "doc_module": ("nplm",),
     "reference_url": {"nplm": None},
@@ -178,7 +213,9 @@ html_theme_options = {
 
 
 def setup(app):
-    """Connect the hooks, and say which manuals are out of reach."""
+    """Connect the hooks, draw the network, and say which manuals are out of reach."""
+    for mode in ("light", "dark"):
+        _network.draw(mode)
     app.connect("autodoc-skip-member", skip_member)
     # After numpydoc (500), which turns the sections into what is escaped here.
     app.connect("autodoc-process-docstring", mark_names, priority=550)

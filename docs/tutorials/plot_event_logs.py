@@ -70,7 +70,7 @@ def broken(rng, kind):
         return events[1:]
     if kind == "out of order":
         return rng.sample(events, len(events))
-    return events[:place] + [("DELETE", "/document")] + events[place:]
+    return [*events[:place], ("DELETE", "/document"), *events[place:]]
 
 
 KINDS = [
@@ -115,7 +115,9 @@ for word, log_prob in zip(scores.words, scores.log_prob):
 
 threshold = np.quantile(surprise(lm, held_out), 0.99)
 false_alarms = (surprise(lm, test) > threshold).mean()
-print(f"threshold {threshold:.2f}; false alarms in the test sessions {false_alarms:.1%}")
+print(
+    f"threshold {threshold:.2f}; false alarms in the test sessions {false_alarms:.1%}"
+)
 for kind, sessions in odd.items():
     found = (surprise(lm, sessions) > threshold).mean()
     print(f"{found:4.0%}  {kind}")
@@ -154,8 +156,8 @@ new = [with_preview(rng) for _ in range(210)]
 print(f"{(surprise(lm, new) > threshold).mean():.0%} of the new sessions are alarms")
 
 # %%
-# :class:`~nplm.EnergyLM`, the model of the paper's section 5.1, takes new words after the
-# fit: what a new event is like it guesses from the places in which it was met, here
+# :class:`~nplm.EnergyLM`, the model of the paper's section 5.1, takes new words after
+# the fit: what a new event is like it guesses from the places in which it was met, here
 # in ten sessions.
 
 energy = TextLM(EnergyLM(**settings), n_context=6).fit(train, X_val=held_out)

@@ -24,8 +24,9 @@ from nplm.inspection import FeaturesDisplay, TrainingDisplay, nearest_words
 corpus = load_python_docs()
 (X, y), (X_val, y_val), _ = corpus.windows(3)
 settings = dict(
-    n_words=corpus.n_words, n_hidden=60, loss="importance", n_samples=128, batch_size=128,
-    learning_rate_init=0.02, learning_rate="linear", max_iter=5, random_state=0,
+    n_words=corpus.n_words, n_hidden=60, loss="importance", n_samples=128,
+    batch_size=128, learning_rate_init=0.02, learning_rate="linear", max_iter=5,
+    random_state=0,
 )  # fmt: skip
 networks = {
     m: NeuralLM(embedding_dim=m, **settings).fit(X, y, X_val=X_val, y_val=y_val)
@@ -49,8 +50,8 @@ plt.show()
 # Thirty features
 # ---------------
 # More features predict better. Of these the picture shows the two directions in which
-# the words shown differ most, and says how much of their differences that is. Words of a
-# few kinds:
+# the words shown differ most, and says how much of their differences that is. Words of
+# a few kinds:
 
 kinds = {
     "auxiliaries": "can could may might must should will would",
@@ -76,8 +77,8 @@ plt.show()
 # %%
 # Near in all dimensions
 # ----------------------
-# A plane cannot show all that thirty numbers tell. The nearest words by the cosine of all
-# features, among the 2,000 most frequent:
+# A plane cannot show all that thirty numbers tell. The nearest words by the cosine of
+# all features, among the 2,000 most frequent:
 
 of = ["can", "the", "string", "returns", "from", "file"]
 for word, nearest in nearest_words(

@@ -98,9 +98,9 @@ plt.show()
 # %%
 # Writing
 # -------
-# ``generate`` draws a word, puts it behind the others, and draws the next. Drawn as they
-# come, now and then an unlikely word leads astray; ``temperature`` below 1 prefers the
-# likely, ``top_k`` and ``top_p`` (nucleus sampling) leave out the tail.
+# ``generate`` draws a word, puts it behind the others, and draws the next. Drawn as
+# they come, now and then an unlikely word leads astray; ``temperature`` below 1 prefers
+# the likely, ``top_k`` and ``top_p`` (nucleus sampling) leave out the tail.
 
 manners = {
     "as they come": {},
@@ -111,14 +111,14 @@ manners = {
 }
 for name, manner in manners.items():
     words = lm.generate(
-        "Return the".split(), max_words=18, exclude=["<unk>"], random_state=1, **manner
+        ["Return", "the"], max_words=18, exclude=["<unk>"], random_state=1, **manner
     )
     print(f"{name}:\n    Return the {' '.join(words)}\n")
 
 # %%
-# What is gained and lost: the perplexity of what was written, under the model that wrote
-# it, falls with the choice; and so does the number of different words. Likely text is not
-# good text: always the likeliest word goes round in circles.
+# What is gained and lost: the perplexity of what was written, under the model that
+# wrote it, falls with the choice; and so does the number of different words. Likely
+# text is not good text: always the likeliest word goes round in circles.
 
 print(f"{'':<22}{'perplexity':>11}{'different words':>17}")
 for name, manner in manners.items():

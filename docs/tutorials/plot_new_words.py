@@ -56,7 +56,9 @@ energy, network = (
     for model in (EnergyLM, NeuralLM)
 )
 for name, lm in [("network", network), ("energy", energy)]:
-    print(f"{name}: perplexity of the training documents {lm.perplexity(rest[:300]):.1f}")
+    print(
+        f"{name}: perplexity of the training documents {lm.perplexity(rest[:300]):.1f}"
+    )
 
 # %%
 # What a word is like
@@ -74,7 +76,9 @@ for word, found in apart.items():
             (i + 1 for i, w in enumerate(document[:place]) if w in taken), default=0
         )
         cut.append(document[start : place + 1])
-    met = [[w for w in piece if w in energy.vocabulary_.ids_ or w == word] for piece in cut]
+    met = [
+        [w for w in piece if w in energy.vocabulary_.ids_ or w == word] for piece in cut
+    ]
     energy.add_words(met)
     nearest, _ = energy.nearest(word, k=5)
     print(f"{word:<10} {', '.join(nearest)}")
@@ -113,4 +117,5 @@ plt.show()
 
 # %%
 # ``partial_fit`` of the model inside trains the new features on, and the others with
-# them. What the guess is worth on Brown, against its rivals: :doc:`/measured/new_words`.
+# them. What the guess is worth on Brown, against its rivals:
+# :doc:`/measured/new_words`.

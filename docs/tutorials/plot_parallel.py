@@ -10,10 +10,10 @@ the threads of one computer and on the processes of a cluster.
 # %%
 # Threads
 # -------
-# ``n_jobs`` is the number of threads of a fit. With ``parallel="rows"`` each has a block
-# of the output units, and all work on the same examples: the result depends on nothing
-# but the number of threads. With ``parallel="async"`` each has examples of its own, and
-# the parameters are shared without a lock.
+# ``n_jobs`` is the number of threads of a fit. With ``parallel="rows"`` each has a
+# block of the output units, and all work on the same examples: the result depends on
+# nothing but the number of threads. With ``parallel="async"`` each has examples of its
+# own, and the parameters are shared without a lock.
 
 import os
 import subprocess
@@ -66,8 +66,8 @@ ax.margins(x=0.15)
 plt.show()
 
 # %%
-# Scoring with several threads shares out the windows, and its results have the same bits
-# for any number of them.
+# Scoring with several threads shares out the windows, and its results have the same
+# bits for any number of them.
 
 network = NeuralLM(**settings).fit(X, y)
 alone = network.log_prob(X_val, y_val)
@@ -77,11 +77,11 @@ print("the same bits:", np.array_equal(alone, together))
 # %%
 # Processes
 # ---------
-# :mod:`nplm.mpi` fits one model by several processes, on one computer or many: each holds
-# the output units of some words (section 3.2). It is an ordinary script, started by
-# ``mpiexec``.
+# :mod:`nplm.mpi` fits one model by several processes, on one computer or many: each
+# holds the output units of some words (section 3.2). It is an ordinary script, started
+# by ``mpiexec``.
 
-script = '''
+script = """
 import numpy as np
 from nplm import NeuralLM, mpi
 
@@ -94,7 +94,7 @@ if mpi.rank() == 0:
     spent = {name: network.history_[name][0]
              for name in ("computing", "communicating", "waiting")}
     print(", ".join(f"{name} {seconds:.2f} s" for name, seconds in spent.items()))
-'''
+"""
 environment = os.environ | {
     "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
     # As many processes as we like, also on a computer with one core, and as root.
@@ -114,6 +114,7 @@ print("$ mpiexec -n 2 python -m mpi4py train.py")
 print(done.stdout)
 
 # %%
-# The fitted model is an ordinary one, the same in every process. A search over parameters
-# is another matter: its fits know nothing of each other, and joblib shares them out
-# (``GridSearchCV(n_jobs=...)``, over a cluster with Dask: :ref:`search-over-machines`).
+# The fitted model is an ordinary one, the same in every process. A search over
+# parameters is another matter: its fits know nothing of each other, and joblib shares
+# them out (``GridSearchCV(n_jobs=...)``, over a cluster with Dask:
+# :ref:`search-over-machines`).

@@ -89,9 +89,9 @@ for reading, score in n_best[:4]:
 # %%
 # The language models
 # -------------------
-# Kneser-Ney, and the network mixed with it. :class:`~nplm.TextLM` makes a text model of a
-# model of windows, and its :class:`~nplm.Scorer` scores lists of sentences with no more
-# checks than are needed.
+# Kneser-Ney, and the network mixed with it. :class:`~nplm.TextLM` makes a text model of
+# a model of windows, and its :class:`~nplm.Scorer` scores lists of sentences with no
+# more checks than are needed.
 
 (X, y), (X_val, y_val), _ = corpus.windows(4)
 kneser_ney = KneserNeyLM(n_words=corpus.n_words, boundary=corpus.boundary).fit(X, y)
@@ -165,5 +165,5 @@ for name, scorer in scorers.items():
 print(f"{'oracle':<18}{word_errors(test, oracle, 1e9):.1%}")
 
 # %%
-# The same scorer walks through lattices, where there are too many sentences to score one
-# by one: :doc:`/guide/text`.
+# The same scorer walks through lattices, where there are too many sentences to score
+# one by one: :doc:`/guide/text`.

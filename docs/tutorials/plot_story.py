@@ -3,9 +3,9 @@ Where the network wins
 ======================
 
 The paper's claim is that a network which learns features of words generalises to what
-n-grams have never seen. This page looks whether that is so, and where: how the network
-learns, how well each model does by how often the context was seen, and what the features
-have to do with it.
+n-grams have never seen. This page looks whether that is so, and where: how the
+network learns, how well each model does by how often the context was seen, and what
+the features have to do with it.
 """
 
 # %%
@@ -77,7 +77,8 @@ plt.show()
 # ---------------------------------
 # The same tokens, apart by how often the two words before them stood together in the
 # training part. This is the heart of the matter: a context never seen leaves n-grams
-# with one word or none, while the network knows words that are like those of the context.
+# with one word or none, while the network knows words that are like those of the
+# context.
 
 fig, ax = plt.subplots(figsize=(8, 4.5), layout="constrained")
 display = PerplexityDisplay.from_estimator(
@@ -102,9 +103,7 @@ print(f"{ahead[~never].mean():.0%} of the others")
 # are hard for every model.
 
 fig, ax = plt.subplots(figsize=(8, 4.5), layout="constrained")
-PerplexityDisplay.from_estimator(
-    models, X_test, y_test, by="word", train=(X, y), ax=ax
-)
+PerplexityDisplay.from_estimator(models, X_test, y_test, by="word", train=(X, y), ax=ax)
 plt.show()
 
 # %%
