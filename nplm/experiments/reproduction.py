@@ -38,6 +38,7 @@ def reproduce(
     rows: Sequence[str] | None = None,
     corpus: Corpus | None = None,
     n_jobs: int | None = None,
+    as_printed: bool = False,
     changes: dict[str, Any] | None = None,
     progress: ReportStage = lambda stage, done, total, note: None,
 ) -> Iterator[tuple[str, bool]]:
@@ -62,9 +63,11 @@ def reproduce(
         Another text than the table's: a small one, for a try.
     n_jobs : int, optional
         Threads of a network. A fit goes on with as many as it was begun.
+    as_printed : bool, default=False
+        Train networks with the paper's own values, which takes days, not with ours.
     changes : dict, optional
-        Parameters of `NeuralLM.from_paper` in place of ours, such as ``{}``, the
-        paper's own, which take days.
+        Parameters of `NeuralLM` for all networks, which go before these, such as
+        ``{"precision": "bfloat16"}``.
     progress : callable, optional
         Called as ``progress(stage, done, total, note)``.
 
@@ -90,7 +93,7 @@ def reproduce(
     >>> for row, new in reproduce("table1", "brown"):               # doctest: +SKIP
     ...     print(row)
     """
-    table = _table(name).trained_otherwise(changes)
+    table = _table(name).trained_otherwise(as_printed, changes or {})
     fits = table.fits_of(rows)
     kept = Path(folder)
     kept.mkdir(parents=True, exist_ok=True)

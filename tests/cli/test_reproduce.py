@@ -47,7 +47,11 @@ def test_a_table_is_printed_and_written(run, tmp_path):
     markdown = (tmp_path / "table1" / "results.md").read_text()
     assert f"{done['MLP9']['ours']['test']:.1f}" in markdown
     # Lines, for this is no terminal.
-    assert "MLP9: training" in result.stderr.splitlines()
+    lines = result.stderr.splitlines()
+    assert "MLP9: training" in lines
+    assert [line.split(": ")[0] for line in lines if line[0].isdigit()] == [
+        "1 of 3", "2 of 3", "3 of 3",
+    ]  # fmt: skip
 
 
 def test_no_picture_without_matplotlib(run, tmp_path, monkeypatch):
