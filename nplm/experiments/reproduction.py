@@ -22,6 +22,7 @@ from nplm.exceptions import CheckpointError
 from nplm.experiments.fits import Bench, Fit
 from nplm.experiments.paper_tables import TABLES, PaperTable
 from nplm.experiments.scoring import ReportStage, perplexity
+from nplm.parallel.threads import n_threads
 from nplm.training.checkpoint import fingerprint
 
 __all__ = ["reproduce", "results_of"]
@@ -103,8 +104,9 @@ def reproduce(
     bench = Bench(corpus, table.n_context, table.scored, n_jobs, progress)
     # What is wrong with a file is told before hours of training.
     done = {_name(fit): _done(fit, corpus, kept) for fit in fits}
-    for fit in fits:
+    for i, fit in enumerate(fits):
         if not done[_name(fit)]:
+            bench.work_after = sum(f.work for f in fits[i + 1 :] if not done[_name(f)])
             _measure(fit, bench, kept)
         yield _name(fit), not done[_name(fit)]
 
@@ -177,7 +179,7 @@ def _measure(fit: Fit, bench: Bench, folder: Path) -> None:
         "facts": measured.facts,
         "notes": list(dict.fromkeys(str(note.message) for note in notes)),
         "corpus": bench.corpus.name,
-        "threads": bench.n_jobs or 1,
+        "threads": n_threads(bench.n_jobs),
         "processor": processor(),
         "nplm": nplm.__version__,
     }

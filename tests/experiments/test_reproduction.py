@@ -127,6 +127,27 @@ def test_an_interrupted_fit_goes_on(run, tmp_path, row, stage):
     assert [path.name for path in (tmp_path / "cut").iterdir() if path.is_dir()] == []
 
 
+def test_time_left_is_of_all_networks_to_come(run):
+    notes = {"MLP3": [], "MLP7": []}
+
+    def note(stage, done, total, text):
+        name, _, doing = stage.partition(": ")
+        if name in notes and doing == "training":
+            notes[name].append(text)
+
+    run("MLP3", "MLP7", "Del. Int.", progress=note)
+    assert "minutes left for all" in notes["MLP3"][-1]
+    assert "left" not in "".join(notes["MLP7"])  # the last one: its own time is all
+
+
+def test_the_work_of_networks_is_that_of_their_output_units():
+    work = {fit.rows[0].name: fit.work for fit in TABLES["table1"].fits}
+    epochs = TABLES["table1"].fits[0].settings["max_iter"]
+    assert work["MLP1"] == epochs * (1 + 50 + 4 * 60)
+    assert work["MLP9"] == epochs * (1 + 100)
+    assert work["Del. Int."] == 0
+
+
 def test_time_is_counted_over_all_runs(run, tmp_path):
     def interrupt(now, done, total, note):
         if done > 0:

@@ -9,6 +9,7 @@ from typing import Any
 import click
 from rich.console import Console
 
+from nplm import DivergenceError
 from nplm.cli._bars import stages
 from nplm.cli._files import writable_folder
 from nplm.cli._jobs import INTERRUPTED
@@ -88,6 +89,8 @@ def reproduce_command(
                 status.print(
                     f"{i} of {n_fits}: {one_line_of(results, row)}", highlight=False
                 )
+    except DivergenceError as error:
+        raise click.ClickException(f"A network diverged. {error}") from error
     except KeyboardInterrupt:
         exit_code = INTERRUPTED
         status.print(
