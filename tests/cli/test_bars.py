@@ -35,7 +35,7 @@ def test_a_line_when_a_stage_begins_and_now_and_then(lines):
 
 def test_time_left_of_what_goes_on_is_of_this_run(lines):
     lines(0, "a", 500, 1000, "")
-    assert lines(60, "a", 510, 1000, "")[1:] == ["a: 51%, 49 minutes left at most. "]
+    assert lines(60, "a", 510, 1000, "")[1:] == ["a: 51%, 49 minutes left at most."]
 
 
 def test_bars_are_for_terminals():
