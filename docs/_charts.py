@@ -83,7 +83,12 @@ class Chart(SphinxDirective):
         if "log" in self.options:
             axis.axes.set_xscale("log") if axis is ax.xaxis else ax.set_yscale("log")
         if len(names) > 1:
-            ax.legend(frameon=False)
+            ax.legend(
+                frameon=False,
+                loc="lower center",
+                bbox_to_anchor=(0.5, 1),
+                ncols=len(names),
+            )
         ax.spines[["top", "right"]].set_visible(False)
 
 

@@ -3,6 +3,8 @@
 docutils translates them from LaTeX. What it does not know fails the build.
 """
 
+import re
+
 from docutils import nodes
 from docutils.utils.math import MathError
 from docutils.utils.math.latex2mathml import tex2mathml
@@ -11,9 +13,16 @@ from sphinx.util import logging
 logger = logging.getLogger(__name__)
 
 
+BAR = '<mo stretchy="false">|</mo>'
+
+
 def _translated(node, *, block):
+    source = re.sub(r"\\dots\b", r"\\ldots", node.astext())
     try:
-        return tex2mathml(node.astext(), as_block=block)
+        # As in |V|, not as a relation, around which browsers leave room.
+        return tex2mathml(source, as_block=block).replace(
+            BAR, BAR.replace(">", ' lspace="0em" rspace="0em">', 1)
+        )
     except MathError as error:
         logger.warning("no MathML for %r: %s", node.astext(), error, location=node)
         return node.astext()

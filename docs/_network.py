@@ -13,7 +13,7 @@ def draw(mode):
     with _drawing.figure("network", mode, figsize=(7.2, 5.2)) as (_, ax):
         ink = _drawing.INK[mode]
         blue, orange, green, _ = _drawing.COLOURS
-        ax.set(xlim=(-0.4, 11.4), ylim=(-0.6, 7.6), aspect="equal")
+        ax.set(xlim=(-2.4, 11), ylim=(-1.4, 7.3), aspect="equal")
         ax.axis("off")
         for word, x in WORDS:
             if word is None:
@@ -36,17 +36,18 @@ def draw(mode):
         labels = [
             (
                 MIDDLE,
-                7.25,
+                7,
                 "$\\hat P(w_t = i \\mid w_{t-1}, \\dots, w_{t-n+1})$",
                 "center",
             ),
-            (0.45, OUTPUT + 0.75, "softmax of $y$, $|V|$ units", "left"),
+            (-0.1, OUTPUT, "softmax of $y$:\n$|V|$ units", "right"),
             (MIDDLE + 0.2, (HIDDEN + OUTPUT) / 2, "$U$,  $b$", "left"),
-            (0.2, HIDDEN, "tanh,\n$h$ units", "left"),
-            (MIDDLE + 0.5, (FEATURES + HIDDEN) / 2 + 0.15, "$H$,  $d$", "left"),
-            (9.55, (FEATURES + OUTPUT) / 2, "$W$\n(direct)", "left"),
-            (-0.3, FEATURES, "$x$", "left"),
-            (7.75, 0.85, "row of $C$: $m$ features", "left"),
+            (-0.1, HIDDEN, "tanh:\n$h$ units", "right"),
+            (2.2, (FEATURES + HIDDEN) / 2 + 0.2, "$H$,  $d$", "right"),
+            (9.5, HIDDEN, "$W$\n(direct)", "left"),
+            (-0.1, FEATURES, "$x$: $m$ features\na word", "right"),
+            (1.8, 0.85, "$C$", "left"),
+            (MIDDLE, -1.1, "$y = b + Wx + U\\,\\tanh(d + Hx)$", "center"),
         ]
         for x, y, text, side in labels:
             ax.text(x, y, text, ha=side, va="center", size=12)

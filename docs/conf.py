@@ -5,9 +5,12 @@ download; a page that fails, or a link that leads nowhere, fails the build.
 """
 
 import builtins
+import io
 import re
+import runpy
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import redirect_stdout
 from functools import cache
 from inspect import isfunction, signature
 from pathlib import Path
@@ -20,6 +23,7 @@ from sphinx.util import logging
 # ones say what to run.
 sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parent)]
 import _api
+import _drawing
 import _network
 
 import nplm
@@ -109,33 +113,6 @@ def escape_underscores(app, what, name, obj, options, lines):
 
 # -- Tutorials ----------------------------------------------------------------
 
-# In this order, from a first model to the ends of the paper.
-TUTORIALS = [
-    "first_model",
-    "story",
-    "features",
-    "generation",
-    "mixtures",
-    "grid_search",
-    "filtering",
-    "event_logs",
-    "rescoring",
-    "new_words",
-    "parallel",
-]
-
-
-class Place:
-    """The key by which sphinx-gallery sorts."""
-
-    def __init__(self, source_dir):
-        """Take the folder, which is the same for all."""
-
-    def __call__(self, filename):
-        """Give a tutorial's place."""
-        return TUTORIALS.index(filename.removeprefix("plot_").removesuffix(".py"))
-
-
 # All that show the embedded corpus have the same one, which takes seconds to read.
 datasets.load_python_docs = cache(datasets.load_python_docs)
 
@@ -143,7 +120,7 @@ sphinx_gallery_conf = {
     "examples_dirs": "tutorials",
     "gallery_dirs": "auto_tutorials",
     "filename_pattern": r"/plot_",
-    "within_subsection_order": Place,
+    "within_subsection_order": "_gallery.Place",
     "backreferences_dir": "api/generated/backreferences",
     "doc_module": ("nplm",),
     "reference_url": {"nplm": None},
@@ -212,10 +189,19 @@ html_theme_options = {
 }
 
 
-def setup(app):
-    """Connect the hooks, draw the network, and say which manuals are out of reach."""
+def make_pictures(app):
+    """Draw the network, and run the lines of the front page."""
     for mode in ("light", "dark"):
         _network.draw(mode)
+    script, printed = Path(__file__).with_name("_front.py"), io.StringIO()
+    with redirect_stdout(printed):
+        runpy.run_path(str(script))
+    (_drawing.FOLDER / "front.txt").write_text(printed.getvalue())
+
+
+def setup(app):
+    """Connect the hooks, and say which manuals are out of reach."""
+    app.connect("builder-inited", make_pictures)
     app.connect("autodoc-skip-member", skip_member)
     # After numpydoc (500), which turns the sections into what is escaped here.
     app.connect("autodoc-process-docstring", mark_names, priority=550)

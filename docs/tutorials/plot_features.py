@@ -43,7 +43,8 @@ plt.show()
 # :class:`~nplm.inspection.FeaturesDisplay` takes two features as they are.
 
 fig, ax = plt.subplots(figsize=(9, 7), layout="constrained")
-FeaturesDisplay.from_estimator(networks[2], corpus.words, n_words=150, ax=ax)
+frequent = [word for word in corpus.words if word.isalpha()][:150]
+FeaturesDisplay.from_estimator(networks[2], corpus.words, of=frequent, ax=ax)
 plt.show()
 
 # %%

@@ -21,14 +21,7 @@ from nplm.inspection import NextWordsDisplay
 
 corpus = load_python_docs()
 
-
-def documents(ids):
-    """Give the documents of a part, as lists of words."""
-    ends = np.flatnonzero(ids == corpus.boundary)
-    return [corpus.words[d[:-1]].tolist() for d in np.split(ids, ends + 1)[:-1]]
-
-
-train, valid, test = map(documents, (corpus.train, corpus.valid, corpus.test))
+train, valid, test = map(corpus.documents, ("train", "valid", "test"))
 network = NeuralLM(
     loss="importance",
     n_samples=128,

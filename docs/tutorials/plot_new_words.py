@@ -21,10 +21,7 @@ from nplm import EnergyLM, NeuralLM, TextLM, Vocabulary
 from nplm.datasets import load_python_docs
 
 corpus = load_python_docs()
-ends = np.flatnonzero(corpus.train == corpus.boundary)
-documents = [
-    corpus.words[d[:-1]].tolist() for d in np.split(corpus.train, ends + 1)[:-1]
-]
+documents = corpus.documents("train")
 counts = np.bincount(corpus.train, minlength=corpus.n_words)
 frequent = [
     word

@@ -125,5 +125,6 @@ plane = NeuralLM(**network.get_params() | {"embedding_dim": 2})
 plane.fit(X, y, **held_out)
 print(f"perplexity with m = 2: {plane.perplexity(X_test, y_test):.1f}")
 fig, ax = plt.subplots(figsize=(8, 6), layout="constrained")
-FeaturesDisplay.from_estimator(plane, corpus.words, n_words=100, ax=ax)
+frequent = [word for word in corpus.words if word.isalpha()][:120]
+FeaturesDisplay.from_estimator(plane, corpus.words, of=frequent, ax=ax)
 plt.show()
