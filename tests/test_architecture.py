@@ -23,6 +23,7 @@ FLOORS = [
     {"training"},
     {"parallel", "text"},
     {"_base"},
+    {"_generators", "_tensors"},
     {"_blocks", "_checks", "_files", "_fitted", "_trees", "_warnings", "exceptions"},
     {"_kernels"},
 ]
