@@ -69,13 +69,13 @@ class HashedNgrams:
         -------
         hashed : HashedNgrams
         """
+        parent = tree.parents()
         keys = np.empty(len(tree.context_word), dtype=np.uint64)
         _hashed.context_keys(tree.arrays, keys)
         # A level's slots serve the n-grams of k + 1 words and contexts as long.
         n_contexts = np.append(np.diff(tree.level_start)[1:], 0)
         n_slots = np.maximum(tree.n_ngrams, n_contexts)
         n_slots[0] = 0
-        parent = tree.parents()
         while True:
             n_slots[1:] = SPACE * n_slots[1:] + 2 * np.iinfo(np.uint8).max
             n_slots -= n_slots % BUCKET_SLOTS

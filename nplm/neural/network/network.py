@@ -263,6 +263,7 @@ class Network:
         examples, updates, log_decay, loss = moving.tolist()
         if examples != n_seen or not (updates >= 0 and log_decay <= 0):
             raise state.unfit("moving", moving.tolist())
+        self.solver.check_state(found)
         self.parts.output.check_state(found, self.output_state)
         for name, array in own.items():
             array[...] = found[name]

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from nplm._fitted import Fitted
 from nplm.exceptions import DivergenceError
 from nplm.neural.network.network import Network
+from nplm.neural.network.soundness import check_sums
 from nplm.parallel.processes import Processes
 from nplm.training.held_out import HeldOut
 
@@ -218,13 +219,18 @@ class Epochs:
         history = facts.history("history", "loss", "val_loss", "seconds")
         if len(history["loss"]) != n_before + passes:
             raise facts.unfit("history", history)
-        trained = self.network.parameters.trained().values()
-        best = [
-            arrays.array(f"best_{i}", array.dtype, array.shape).copy()
-            for i, array in enumerate(trained if "best_0" in arrays else ())
-        ]
+        network, best = self.network, []
+        if "best_0" in arrays:
+            trained = network.parameters.trained().values()
+            best = [
+                arrays.array(f"best_{i}", array.dtype, array.shape).copy()
+                for i, array in enumerate(trained)
+            ]
+            network.restore(best)
+            check_sums(network.parameters, network.parts)
         self.held_out.resume(facts.inner("held_out"), best, passes)
-        self.network.set_state(arrays, seen + passes * self.n_steps + steps)
+        network.set_state(arrays, seen + passes * self.n_steps + steps)
+        check_sums(network.parameters, network.parts)
         self.history.clear()
         self.history.update(history)
         self._n_before, self._seen = n_before, seen
