@@ -24,7 +24,16 @@ FLOORS = [
     {"parallel", "text"},
     {"_base"},
     {"_generators", "_tensors"},
-    {"_blocks", "_checks", "_files", "_fitted", "_trees", "_warnings", "exceptions"},
+    {
+        "_blocks",
+        "_checks",
+        "_files",
+        "_fitted",
+        "_pages",
+        "_trees",
+        "_warnings",
+        "exceptions",
+    },
     {"_kernels"},
 ]
 # Class-based models are n-gram models of classes.
