@@ -21,7 +21,7 @@ BLOCK_FOLLOWERS = 1 << 20
 
 
 def blocks_of_contexts(
-    start: NDArray[np.int32], first: int, last: int, size: int = BLOCK_FOLLOWERS
+    start: NDArray[np.int32], first: int, last: int, size: int | None = None
 ) -> Iterator[tuple[int, int]]:
     """Cut contexts `first` to `last` into blocks of about `size` followers.
 
@@ -31,14 +31,15 @@ def blocks_of_contexts(
         The first follower of each.
     first, last : int
         The contexts.
-    size : int
-        A block has no more, unless it is one context.
+    size : int, optional
+        A block has no more, unless it is one context; by default `BLOCK_FOLLOWERS`.
 
     Yields
     ------
     first, last : int
         The contexts of a block: between two of them an interrupt is heard.
     """
+    size = BLOCK_FOLLOWERS if size is None else size
     while first < last:
         # Of the type of the array, or searchsorted would copy that.
         most = np.int32(min(int(start[first]) + size, np.iinfo(np.int32).max))

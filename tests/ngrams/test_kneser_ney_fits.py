@@ -13,7 +13,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from nplm import KneserNeyLM, windows
 from nplm.formats import read_counts, write_counts
-from nplm.ngrams import kneser_ney, tree
+from nplm.ngrams import sweeps, tree
 from nplm.ngrams.discounts import counts_of_counts, plain_discounts
 from tests.helpers import DictionaryKneserNey, text
 
@@ -430,7 +430,7 @@ def test_counts_of_a_stream_are_read_with_the_words_given(tmp_path):
 
 def test_estimation_in_blocks_is_the_same(monkeypatch):
     expected = KneserNeyLM(4, n_words=N_WORDS).fit_stream(text(2000))
-    monkeypatch.setattr(kneser_ney, "BLOCK_WINDOWS", 7)
+    monkeypatch.setattr(sweeps, "BLOCK_FOLLOWERS", 7)
     assert_same(KneserNeyLM(4, n_words=N_WORDS).fit_stream(text(2000)), expected)
 
 
