@@ -17,7 +17,7 @@ import pytest
 from sklearn.base import clone
 
 import nplm
-from nplm import CheckpointError, NeuralLM, WordClasses, windows
+from nplm import CheckpointError, EnergyLM, NeuralLM, WordClasses, windows
 from nplm._tensors import read_tensors, write_tensors
 from nplm.neural.network.network import Network
 from nplm.parallel.processes import ALONE
@@ -83,6 +83,10 @@ EACH_PARTS = {
     "importance, adam": dict(SAMPLED, solver="adam"),
     "nce": dict(loss="nce"),
     "tied, composed, importance": COMPOSED | SAMPLED | dict(tied=True),
+    "energy, importance": SAMPLED,
+    "energy, own weights, importance, adam": SAMPLED
+    | dict(target_weights=True, solver="adam"),
+    "energy, own weights, nce": dict(loss="nce", target_weights=True),
     "linear": dict(learning_rate="linear"),
     "dropout": dict(dropout=0.2),
     "dropout, tied, adam": dict(dropout=(0.1, 0.2, 0.3), tied=True, solver="adam"),
@@ -100,8 +104,9 @@ KILLS = [
 
 @pytest.mark.parametrize(("parts", "n_jobs", "at"), KILLS)
 def test_the_same_bits_as_without_a_kill(data, tmp_path, n_jobs, at, parts):
+    model = EnergyLM if parts.startswith("energy") else NeuralLM
     parts = EACH_PARTS[parts]
-    lm = NeuralLM(max_iter=4, learning_rate_init=0.02, n_jobs=n_jobs, **SETTINGS)
+    lm = model(max_iter=4, learning_rate_init=0.02, n_jobs=n_jobs, **SETTINGS)
     lm.set_params(**parts)
     whole = clone(lm).fit(**data)
     fit_and_kill(clone(lm), data, tmp_path, at)
@@ -109,8 +114,9 @@ def test_the_same_bits_as_without_a_kill(data, tmp_path, n_jobs, at, parts):
     lm.fit(**data, checkpoint=tmp_path, progress=lambda done, *_: began_at.append(done))
     if at > 1000:
         assert began_at[0] > 0.3 * at  # it did go on, not start anew
-    for name in PARAMETERS:
-        np.testing.assert_array_equal(getattr(lm, name), getattr(whole, name))
+    arrays, wanted = (fitted._parameters.trained() for fitted in (lm, whole))
+    for name, want in wanted.items():
+        np.testing.assert_array_equal(arrays[name], want)
     for name in ("loss", "val_loss"):
         assert lm.history_[name] == whole.history_[name]
     assert (lm.n_iter_, lm.n_seen_) == (whole.n_iter_, whole.n_seen_)

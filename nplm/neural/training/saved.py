@@ -10,6 +10,7 @@ import numpy as np
 from nplm._fitted import Fitted
 from nplm.neural.network.inputs import MixedSenses
 from nplm.neural.network.network import Parts
+from nplm.neural.network.outputs.tree import Tree
 from nplm.neural.network.parameters import Parameters
 from nplm.neural.network.soundness import check_sums
 from nplm.neural.training.solvers import Adam, Schedule, State
@@ -120,6 +121,8 @@ def _parts_again(lm: Any, made_with: dict[str, Any], arrays: dict[str, Any]) -> 
         raise ValueError("its arrays are not as large as its parameters say")
     parts: Parts = twin._parts()
     output = parts.output.learn(lm.n_words_, A_WINDOW, A_WINDOW[0])
+    if isinstance(output, Tree):  # the estimator's parameter has how it was asked for
+        output = replace(output, given=lm.word_tree)
     parts = parts._replace(output=output)
     n_parts = getattr(getattr(parts.features, "matrix", None), "shape", (0, 0))[1]
     of_senses = (0, 0)
