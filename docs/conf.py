@@ -78,6 +78,8 @@ def parameters(kind, name, obj):
         found = [obj, resolve_name(name.rpartition(".")[0]).__init__]
     else:
         found = [obj]
+    # A class method has its function inside.
+    found = [getattr(function, "__func__", function) for function in found]
     written = [function for function in found if isfunction(function)]
     return {name for function in written for name in signature(function).parameters}
 
