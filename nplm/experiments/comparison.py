@@ -22,16 +22,13 @@ from nplm import (
 )
 from nplm._base import LanguageModel
 from nplm.datasets import Corpus
-from nplm.datasets.corpus import CorpusWindows, Windows
+from nplm.datasets.corpus import CorpusWindows
+from nplm.experiments.scoring import ReportStage, log_prob, perplexity
 from nplm.training.em import fit_mixture_weights
 
-__all__ = ["QUICK", "ReportStage", "Row", "compare", "conclusion"]
+__all__ = ["QUICK", "Row", "compare", "conclusion"]
 
 LogProbs = dict[str, NDArray[np.float64]]  # of each part
-# report_stage(stage, done, total, note); stages come one after the other.
-ReportStage = Callable[[str, int, int, str], None]
-# Windows scored between two reports: an interrupt waits for no more.
-SCORE_CHUNK = 20_000
 # Windows of the training part that are scored: a network takes as long for a million
 # as to learn from them.
 TRAIN_SCORED = 50_000
@@ -238,7 +235,7 @@ class _Table:
     def score(self, name: str, model: LanguageModel) -> LogProbs:
         """Score the windows of all parts by a model, and keep that."""
         self.scores[name] = {
-            part: self._log_prob(model, data, f"{name}: scoring {part}")
+            part: log_prob(model, data, f"{name}: scoring {part}", self.progress)
             for part, data in self.parts._asdict().items()
         }
         return self.scores[name]
@@ -271,33 +268,17 @@ class _Table:
     ) -> Row:
         """Give the figures of a fitted model, and those of the network in it."""
         network = self.network if NETWORK in name or name == ALL else None
-        with np.errstate(over="ignore"):
-            perplexities = {
-                part: float(np.exp(-scores.mean())) for part, scores in log_probs.items()
-            }
         return Row(
             model=name,
             n=(network or model).order_,
             h=network and network.n_hidden,
             m=network and network.embedding_dim,
             direct=network and network.direct,
-            **perplexities,
+            **{part: perplexity(scores) for part, scores in log_probs.items()},
             parameters=model.n_parameters_,
             seconds=seconds,
             interrupted=interrupt is not None,
         )
-
-    def _log_prob(
-        self, model: LanguageModel, data: Windows, stage: str
-    ) -> NDArray[np.float64]:
-        X, y = data
-        log_prob = np.empty(len(y))
-        for start in range(0, len(y), SCORE_CHUNK):
-            self.progress(stage, start, len(y), "")
-            rows = slice(start, start + SCORE_CHUNK)
-            log_prob[rows] = model.log_prob(X[rows], y[rows])
-        self.progress(stage, len(y), len(y), "")
-        return log_prob
 
 
 def conclusion(rows: Sequence[Row]) -> str:

@@ -110,7 +110,8 @@ random_state : int, RandomState instance or None, default=None
     with ``parallel="async"`` or "locked". What a fitted model says of a window
     has the same bits for any `n_jobs`, alone or among other windows.
 verbose : int, default=0
-    1 prints a line an epoch.
+    1 prints a line an epoch, 2 shows a bar: in a notebook, on a terminal, or as
+    lines of a log.
 """,
     "progress": """
 n_iter_ : int

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from nplm._checks import Whole, check_ids
 from nplm._fitted import Fitted
+from nplm._pages import Documented
 from nplm.text.documents import Documents
 from nplm.text.embeddings import aligned
 from nplm.text.samples import check_document, check_documents, is_missing
@@ -24,7 +25,7 @@ from nplm.text.spelling import spelling_features
 __all__ = ["Vocabulary"]
 
 
-class Vocabulary(TransformerMixin, BaseEstimator):
+class Vocabulary(TransformerMixin, Documented, BaseEstimator):
     """Map tokens to word ids, rare ones to one symbol.
 
     Ids are given in this order: the boundary, the unknown symbol, then words by

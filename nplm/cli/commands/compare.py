@@ -17,7 +17,7 @@ from rich.console import Console
 import nplm
 from nplm import DivergenceError, NeuralLM
 from nplm._base import LanguageModel
-from nplm.cli._bars import StageBars
+from nplm.cli._bars import stages
 from nplm.cli._corpora import load_corpus
 from nplm.cli._files import writable_file, writable_folder
 from nplm.cli._jobs import INTERRUPTED, Job, mpi_job
@@ -258,7 +258,7 @@ def _train(
     """Train the models one by one; note in `run` what ended that too early."""
 
     def train() -> None:
-        with StageBars(status) as bars:
+        with stages(status) as bars:
             for result in compare(
                 run.corpus, run.network, ngram_order=ngram_order,
                 progress=bars.show, fit_network=job.fit_network,
