@@ -9,12 +9,12 @@ import click
 
 from nplm import NeuralLM
 
-__all__ = ["POSITIVE", "network_options"]
+__all__ = ["COMMON", "POSITIVE", "network_options"]
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-# As ARPA files have it; beyond it a text repeats nothing.
-MAX_ORDER = 255
+# Beyond it a text repeats nothing, and takes memory and time for nothing.
+MAX_ORDER = 32
 COMMON = {"order": 5, "n_jobs": 1, "random_state": 0}
 POSITIVE = click.IntRange(min=1)
 NOT_NEGATIVE = click.FloatRange(min=0)

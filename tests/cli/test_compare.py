@@ -122,7 +122,7 @@ def test_options_reach_the_network(run, tmp_path):
         (["--hidden", "0"], "add --direct"),
         (["--learning-rate", "0"], "--learning-rate"),
         (["--jobs", "0"], "0 threads do nothing"),
-        (["--order", "300000"], "2<=x<=255"),
+        (["--order", "300000"], "2<=x<=32"),
     ],
 )
 def test_wrong_options_are_refused_before_training(

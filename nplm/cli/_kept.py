@@ -1,0 +1,59 @@
+"""The checkpoint beside what a command writes."""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+from pathlib import Path
+from typing import Self
+
+import click
+
+from nplm import CheckpointError
+
+__all__ = ["Kept"]
+
+# What a fit writes there (`nplm.training.checkpoint`), and nothing of anybody else's.
+OWN = re.compile(r"lock|latest\.json|save-.*\.npz")
+
+
+class Kept:
+    """A folder with what a fit has learned so far.
+
+    As a context, it tells whoever interrupts the fit how to go on, and whoever cannot
+    go on what is in the way.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def __enter__(self) -> Self:
+        if self._is_there():
+            click.echo(f"Going on from {self.folder}.", err=True)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None and issubclass(kind, KeyboardInterrupt) and self._is_there():
+            click.echo(
+                f"What was learned is in {self.folder}: the same command goes on from "
+                "there.",
+                err=True,
+            )
+        elif kind is not None and issubclass(kind, CheckpointError):
+            click.echo(
+                f"To begin anew, remove the folder {self.folder} or give another "
+                "--output.",
+                err=True,
+            )
+
+    def remove(self) -> None:
+        """Remove it, but not what others put there."""
+        if self.folder.is_dir():
+            for path in self.folder.iterdir():
+                if OWN.fullmatch(path.name):
+                    path.unlink()
+            with suppress(OSError):
+                self.folder.rmdir()
+
+    def _is_there(self) -> bool:
+        return (self.folder / "latest.json").exists()
