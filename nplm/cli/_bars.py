@@ -70,7 +70,9 @@ class StageLines:
             self._told = now
             left = (total - done) * (now - self._began) / (done - self._first)
             minutes = f"{left / 60:.0f} minutes" if left > 90 else f"{left:.0f} s"
-            self._say(f"{stage}: {done / total:.0%}, {minutes} left at most. {note}")
+            self._say(
+                f"{stage}: {done / total:.0%}, {minutes} left at most. {note}".rstrip()
+            )
 
     def _say(self, text: str) -> None:
         self._console.print(text, markup=False, highlight=False, soft_wrap=True)

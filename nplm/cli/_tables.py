@@ -14,6 +14,7 @@ from nplm.experiments import Row
 
 __all__ = [
     "one_line",
+    "one_line_of",
     "print_corpus",
     "print_examples",
     "print_paper_table",
@@ -67,6 +68,16 @@ def _print_wide(console: Console, table: Table) -> None:
     console.width = max(given, width)
     console.print(table)
     console.width = given
+
+
+def one_line_of(results: dict[str, Any], name: str) -> str:
+    """Say what `nplm.experiments.results_of` gives of a row that is done."""
+    [ours] = [row["ours"] for row in results["rows"] if row["name"] == name]
+    [seconds] = [fit["seconds"] for fit in results["fits"] if fit["fit"] == name]
+    return (
+        f"{name}: perplexity {ours['valid']:.1f} (validation), {ours['test']:.1f} "
+        f"(test), {seconds:.1f} s"
+    )
 
 
 def print_paper_table(console: Console, results: dict[str, Any]) -> None:

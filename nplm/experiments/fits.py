@@ -6,6 +6,7 @@ several orders over the same word classes.
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -81,6 +82,8 @@ class Bench:
         Threads of a network.
     progress : callable
         Called as ``progress(stage, done, total, note)``.
+    work_after : float
+        The `work` of the fits that come after the one on the bench.
     """
 
     corpus: Corpus
@@ -88,6 +91,7 @@ class Bench:
     scored: tuple[str, ...]
     n_jobs: int | None
     progress: ReportStage
+    work_after: float = 0.0
 
     def __post_init__(self) -> None:
         self.parts = self.corpus.windows(self.n_context)._asdict()
@@ -154,6 +158,8 @@ class Fit(Protocol):
         What comes of it; the first gives it its name.
     settings : dict
         All that its figures depend on but the corpus, for JSON.
+    work : float
+        What it takes, beside others on the same corpus; 0 is seconds to minutes.
     """
 
     @property
@@ -163,6 +169,10 @@ class Fit(Protocol):
     @property
     def settings(self) -> dict[str, Any]:
         """All that its figures depend on but the corpus, for JSON."""
+
+    @property
+    def work(self) -> float:
+        """What it takes, beside others on the same corpus; 0 is seconds to minutes."""
 
     def measure(self, bench: Bench, folder: Path) -> Measured:
         """Train and score; `folder` keeps what is not finished."""
@@ -208,6 +218,13 @@ class NetworkFit:
             if name is not None and paper is not None
         ]  # fmt: skip
 
+    @property
+    def work(self) -> float:
+        """Epochs at most, times the parameters of an output unit."""
+        lm = NeuralLM.from_paper(self.network, **self.changes)
+        inputs = ((lm.order or 0) - 1) * lm.embedding_dim
+        return lm.max_iter * (1 + lm.n_hidden + lm.direct * inputs)
+
     def measure(self, bench: Bench, folder: Path) -> Measured:
         """Train it, or go on with that."""
         alone, mixed = self.names
@@ -216,11 +233,17 @@ class NetworkFit:
             self.network, **bench.common, **(self.changes | {"n_jobs": bench.n_jobs})
         )
 
+        began, first = time.monotonic(), np.inf
+
         def report(done: float, total: float, loss: float) -> None:
-            note = f"epoch {done / len(bench.parts['train'][1]):.1f}, perplexity "
-            bench.progress(
-                f"{name}: training", done, total, f"{note}{np.exp(loss):.1f}"
-            )
+            nonlocal first
+            first = min(first, done)  # where it goes on
+            note = f"perplexity {np.exp(loss):.0f}"
+            if bench.work_after and done > first:
+                whole = (time.monotonic() - began) / (done - first) * total
+                left = whole * (1 - done / total + bench.work_after / self.work)
+                note += f", {left / 60:.0f} minutes left for all"
+            bench.progress(f"{name}: training", done, total, note)
 
         bench.fit(lm, name, checkpoint=folder / "fit", progress=report)
         own, trigram = bench.scores(lm, name), bench.trigram
@@ -251,6 +274,8 @@ class TrigramFit:
         """What comes of it."""
         return [PaperRow(self.name, self.name, 3, self.paper)]
 
+    work = 0.0
+
     def measure(self, bench: Bench, folder: Path) -> Measured:
         """Take what the mixtures have too."""
         return Measured({self.name: bench.trigram})
@@ -273,6 +298,8 @@ class KneserNeyFit:
     def rows(self) -> list[PaperRow]:
         """What comes of it."""
         return [PaperRow(f"{self.model} {self.n}", self.model, self.n, self.paper)]
+
+    work = 0.0
 
     def measure(self, bench: Bench, folder: Path) -> Measured:
         """Count and score."""
@@ -311,6 +338,8 @@ class ClassFit:
             PaperRow(f"{self.model} {n} c={self.c}", self.model, n, paper, self.c)
             for n, paper in self.papers.items()
         ]
+
+    work = 0.0
 
     def measure(self, bench: Bench, folder: Path) -> Measured:
         """Find the classes, or go on with that."""

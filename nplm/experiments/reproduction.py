@@ -22,6 +22,7 @@ from nplm.exceptions import CheckpointError
 from nplm.experiments.fits import Bench, Fit
 from nplm.experiments.paper_tables import TABLES, PaperTable
 from nplm.experiments.scoring import ReportStage, perplexity
+from nplm.parallel.threads import n_threads
 from nplm.training.checkpoint import fingerprint
 
 __all__ = ["reproduce", "results_of"]
@@ -38,6 +39,7 @@ def reproduce(
     rows: Sequence[str] | None = None,
     corpus: Corpus | None = None,
     n_jobs: int | None = None,
+    as_printed: bool = False,
     changes: dict[str, Any] | None = None,
     progress: ReportStage = lambda stage, done, total, note: None,
 ) -> Iterator[tuple[str, bool]]:
@@ -62,9 +64,11 @@ def reproduce(
         Another text than the table's: a small one, for a try.
     n_jobs : int, optional
         Threads of a network. A fit goes on with as many as it was begun.
+    as_printed : bool, default=False
+        Train networks with the paper's own values, which takes days, not with ours.
     changes : dict, optional
-        Parameters of `NeuralLM.from_paper` in place of ours, such as ``{}``, the
-        paper's own, which take days.
+        Parameters of `NeuralLM` for all networks, which go before these, such as
+        ``{"precision": "bfloat16"}``.
     progress : callable, optional
         Called as ``progress(stage, done, total, note)``.
 
@@ -90,7 +94,7 @@ def reproduce(
     >>> for row, new in reproduce("table1", "brown"):               # doctest: +SKIP
     ...     print(row)
     """
-    table = _table(name).trained_otherwise(changes)
+    table = _table(name).trained_otherwise(as_printed, changes or {})
     fits = table.fits_of(rows)
     kept = Path(folder)
     kept.mkdir(parents=True, exist_ok=True)
@@ -100,8 +104,9 @@ def reproduce(
     bench = Bench(corpus, table.n_context, table.scored, n_jobs, progress)
     # What is wrong with a file is told before hours of training.
     done = {_name(fit): _done(fit, corpus, kept) for fit in fits}
-    for fit in fits:
+    for i, fit in enumerate(fits):
         if not done[_name(fit)]:
+            bench.work_after = sum(f.work for f in fits[i + 1 :] if not done[_name(f)])
             _measure(fit, bench, kept)
         yield _name(fit), not done[_name(fit)]
 
@@ -174,7 +179,7 @@ def _measure(fit: Fit, bench: Bench, folder: Path) -> None:
         "facts": measured.facts,
         "notes": list(dict.fromkeys(str(note.message) for note in notes)),
         "corpus": bench.corpus.name,
-        "threads": bench.n_jobs or 1,
+        "threads": n_threads(bench.n_jobs),
         "processor": processor(),
         "nplm": nplm.__version__,
     }

@@ -47,7 +47,11 @@ def test_a_table_is_printed_and_written(run, tmp_path):
     markdown = (tmp_path / "table1" / "results.md").read_text()
     assert f"{done['MLP9']['ours']['test']:.1f}" in markdown
     # Lines, for this is no terminal.
-    assert "MLP9: training" in result.stderr.splitlines()
+    lines = result.stderr.splitlines()
+    assert "MLP9: training" in lines
+    assert [line.split(": ")[0] for line in lines if line[0].isdigit()] == [
+        "1 of 3", "2 of 3", "3 of 3",
+    ]  # fmt: skip
 
 
 def test_no_picture_without_matplotlib(run, tmp_path, monkeypatch):
@@ -76,6 +80,15 @@ def test_an_interrupt_is_told_and_gone_on_with(run, tmp_path, monkeypatch):
     assert {row["name"] for row in results["rows"] if row["ours"]} == {
         "Del. Int.", "MLP9", "MLP10",
     }  # fmt: skip
+
+
+def test_divergence_is_told_in_words(run, monkeypatch):
+    [fit] = TABLES["table1"].fits_of(["MLP9"])
+    monkeypatch.setitem(fit.changes, "learning_rate_init", 100.0)
+    result = run("table1", "--rows", "MLP9")
+    assert result.exit_code == 1
+    assert "A network diverged" in result.output
+    assert "Traceback" not in result.output
 
 
 @pytest.mark.parametrize(

@@ -71,7 +71,8 @@ def test_rows_are_the_models_own_figures(run, corpus, tmp_path):
     held_out = dict(zip(("X_val", "y_val"), parts.valid))
     trigram = InterpolatedTrigram(3, max_iter=20, tol=0.0, **common)
     trigram.fit(*parts.train, **held_out)
-    network = NeuralLM.from_paper("MLP9", **common, **SHORT)
+    [fit] = TABLES["table1"].fits_of(["MLP9"])
+    network = NeuralLM.from_paper("MLP9", **common, **(fit.changes | SHORT))
     network.fit(*parts.train, **held_out)
     members = [("network", network), ("trigram", trigram)]
     kept = nplm.load(tmp_path / "MLP9.model")
@@ -124,6 +125,27 @@ def test_an_interrupted_fit_goes_on(run, tmp_path, row, stage):
     assert len(run(row, folder=tmp_path / "cut")) == 1
     assert ours(tmp_path / "cut") == ours(tmp_path / "whole")
     assert [path.name for path in (tmp_path / "cut").iterdir() if path.is_dir()] == []
+
+
+def test_time_left_is_of_all_networks_to_come(run):
+    notes = {"MLP3": [], "MLP7": []}
+
+    def note(stage, done, total, text):
+        name, _, doing = stage.partition(": ")
+        if name in notes and doing == "training":
+            notes[name].append(text)
+
+    run("MLP3", "MLP7", "Del. Int.", progress=note)
+    assert "minutes left for all" in notes["MLP3"][-1]
+    assert "left" not in "".join(notes["MLP7"])  # the last one: its own time is all
+
+
+def test_the_work_of_networks_is_that_of_their_output_units():
+    work = {fit.rows[0].name: fit.work for fit in TABLES["table1"].fits}
+    epochs = TABLES["table1"].fits[0].settings["max_iter"]
+    assert work["MLP1"] == epochs * (1 + 50 + 4 * 60)
+    assert work["MLP9"] == epochs * (1 + 100)
+    assert work["Del. Int."] == 0
 
 
 def test_time_is_counted_over_all_runs(run, tmp_path):
@@ -202,6 +224,11 @@ def test_an_empty_part_is_refused(run, corpus):
 
 
 def test_the_papers_own_values():
-    table = TABLES["table1"].trained_otherwise({})
-    assert table.fits[0].settings == {"network": "MLP1"}
-    assert TABLES["table1"].fits[0].settings["batch_size"] > 1
+    ours = TABLES["table1"]
+    printed = ours.trained_otherwise(True, {"max_iter": 3})
+    assert printed.fits[0].settings == {
+        "network": "MLP1", "random_state": 0, "max_iter": 3,
+    }  # fmt: skip
+    changed = ours.trained_otherwise(False, {"max_iter": 3})
+    assert changed.fits[0].settings == ours.fits[0].settings | {"max_iter": 3}
+    assert changed.fits[5:] == printed.fits[5:] == ours.fits[5:]

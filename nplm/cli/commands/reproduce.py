@@ -9,15 +9,14 @@ from typing import Any
 import click
 from rich.console import Console
 
+from nplm import DivergenceError
 from nplm.cli._bars import stages
 from nplm.cli._files import writable_folder
 from nplm.cli._jobs import INTERRUPTED
-from nplm.cli._tables import print_paper_table
+from nplm.cli._tables import one_line_of, print_paper_table
 from nplm.experiments import TABLES, as_markdown, draw, findings, reproduce, results_of
 
 __all__ = ["reproduce_command"]
-
-AS_PRINTED = {"random_state": 0}  # and nothing else that is not the paper's
 
 
 @click.command("reproduce", context_settings={"show_default": True})
@@ -37,6 +36,12 @@ AS_PRINTED = {"random_state": 0}  # and nothing else that is not the paper's
 )
 @click.option("--jobs", "n_jobs", type=int, default=1, help="Threads; -1 is all cores.")
 @click.option(
+    "--precision",
+    type=click.Choice(["float32", "bfloat16"]),
+    default="float32",
+    help="Arithmetic of the networks; bfloat16 is faster where the processor has it.",
+)
+@click.option(
     "--as-printed",
     is_flag=True,
     help="Train networks with the paper's own values: one example an update, a step of "
@@ -49,6 +54,7 @@ def reproduce_command(
     rows: tuple[str, ...],
     folder: Path | None,
     n_jobs: int,
+    precision: str,
     as_printed: bool,
 ) -> None:
     """Measure TABLE of the paper anew: table1 (Brown) or table2 (AP News).
@@ -71,11 +77,20 @@ def reproduce_command(
     exit_code = 0
     try:
         with stages(status) as bars:
-            for _ in reproduce(
+            n_fits = len(TABLES[table].fits_of(names or None))
+            done = reproduce(
                 table, folder, rows=names or None, n_jobs=n_jobs,
-                changes=AS_PRINTED if as_printed else None, progress=bars.show,
-            ):  # fmt: skip
-                _write(results_of(table, folder), folder)
+                as_printed=as_printed, changes={"precision": precision},
+                progress=bars.show,
+            )  # fmt: skip
+            for i, (row, _) in enumerate(done, start=1):
+                results = results_of(table, folder)
+                _write(results, folder)
+                status.print(
+                    f"{i} of {n_fits}: {one_line_of(results, row)}", highlight=False
+                )
+    except DivergenceError as error:
+        raise click.ClickException(f"A network diverged. {error}") from error
     except KeyboardInterrupt:
         exit_code = INTERRUPTED
         status.print(
