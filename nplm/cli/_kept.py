@@ -32,14 +32,14 @@ class Kept:
             click.echo(f"Going on from {self.folder}.", err=True)
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is not None and issubclass(kind, KeyboardInterrupt) and self._is_there():
+    def __exit__(self, _: object, error: BaseException | None, *more: object) -> None:
+        if isinstance(error, KeyboardInterrupt) and self._is_there():
             click.echo(
                 f"What was learned is in {self.folder}: the same command goes on from "
                 "there.",
                 err=True,
             )
-        elif kind is not None and issubclass(kind, CheckpointError):
+        elif isinstance(error, CheckpointError):
             click.echo(
                 f"To begin anew, remove the folder {self.folder} or give another "
                 "--output.",

@@ -63,7 +63,7 @@ OPTIONS: list[tuple[str, str, Any, str]] = [
         "--schedule",
         "learning_rate",
         click.Choice(["invscaling", "linear", "constant"]),
-        "How the step falls: the paper's way, in a line to 0 at the last epoch, or not.",
+        "How the step falls: the paper's way, in a line to 0 at the end, or not.",
     ),
     (
         "--learning-rate",

@@ -44,6 +44,7 @@ QUICK: dict[str, Any] = {
     "learning_rate": "linear",
     "learning_rate_init": 2e-3,
     "alpha": 1e-2,
+    "dropout": 0.2,
     "batch_size": 256,
     "max_iter": 4,
 }
@@ -150,7 +151,7 @@ def compare(
     """
     if network.order is None:
         raise ValueError("Set the order of the network: the windows follow from it.")
-    shared = {"n_words": corpus.n_words, "boundary": corpus.boundary}
+    shared: dict[str, Any] = {"n_words": corpus.n_words, "boundary": corpus.boundary}
     network.set_params(n_words=corpus.n_words)
     classes = WordClasses(N_CLASSES, max_iter=CLASS_PASSES, random_state=0)
     models: dict[str, LanguageModel] = {

@@ -195,8 +195,8 @@ class MixtureLM(_BaseComposition, LanguageModel):
         ------
         ValueError
             If the weights, the members or the ids are out of range or disagree; if a
-            fit parameter names no member; if weights are to be learned and there are no held-out windows, or no
-            member gives any of them a probability.
+            fit parameter names no member; if weights are to be learned and there are no
+            held-out windows, or no member gives any of them a probability.
         """
         weights = self._check_weights(self._check_estimators())
         kept = [pair for pair in self.estimators if not _is_dropped(pair[1])]

@@ -26,8 +26,8 @@ from nplm import (
     Vocabulary,
 )
 from nplm.cli._files import writable_file
-from nplm.cli._models import vocabulary_of
 from nplm.cli._kept import Kept
+from nplm.cli._models import vocabulary_of
 from nplm.cli._options import COMMON, POSITIVE, network_options
 from nplm.cli._tally import Tally, scored, warning_of_unknown
 from nplm.cli._text import INPUTS, blocks_of_lines, lines_of, texts_of
@@ -144,9 +144,11 @@ def train_command(
     if test is not None and not any(line.strip() for line in lines_of([test])):
         raise click.ClickException(f"there is no text to test on in {test}.")
     kept = Kept(output.with_name(f"{output.name}.checkpoint"))
-    options = {"network__checkpoint" if model == "mixture" else "checkpoint": kept.folder}
+    name = "network__checkpoint" if model == "mixture" else "checkpoint"
     with _notes(), redirect_stdout(sys.stderr), kept:
-        lm.fit(texts, X_val=held_out, **(options if model in NETWORKS else {}))
+        lm.fit(
+            texts, X_val=held_out, **({name: kept.folder} if model in NETWORKS else {})
+        )
     _be_quiet(lm)
     nplm.save(lm, output)
     kept.remove()
