@@ -145,10 +145,9 @@ def train_command(
         raise click.ClickException(f"there is no text to test on in {test}.")
     kept = Kept(output.with_name(f"{output.name}.checkpoint"))
     name = "network__checkpoint" if model == "mixture" else "checkpoint"
+    resumable = {name: kept.folder} if model in NETWORKS else {}
     with _notes(), redirect_stdout(sys.stderr), kept:
-        lm.fit(
-            texts, X_val=held_out, **({name: kept.folder} if model in NETWORKS else {})
-        )
+        lm.fit(texts, X_val=held_out, **resumable)
     _be_quiet(lm)
     nplm.save(lm, output)
     kept.remove()
