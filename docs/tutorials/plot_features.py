@@ -14,6 +14,8 @@ with the first two principal components of more, that can be seen (the paper's s
 # The paper would like to see how few features are enough to look at. Two are few to
 # predict by, but a picture shows all that the network knows of a word.
 
+from dataclasses import replace
+
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -22,6 +24,12 @@ from nplm.datasets import load_python_docs
 from nplm.inspection import FeaturesDisplay, TrainingDisplay, nearest_words
 
 corpus = load_python_docs()
+corpus = replace(
+    corpus,
+    train=corpus.train[:250_000],
+    valid=corpus.valid[:25_000],
+    test=corpus.test[:25_000],
+)
 (X, y), (X_val, y_val), _ = corpus.windows(3)
 settings = dict(
     n_words=corpus.n_words, n_hidden=60, loss="importance", n_samples=128,

@@ -2,10 +2,10 @@
 A first model
 =============
 
-Train the network of Bengio et al. (2003) on the documentation inside Python's
-standard library, set its perplexity beside two n-gram models', mix it with
+Train the network of Bengio et al. (2003) on the documentation inside Python and its
+scientific packages, set its perplexity beside two n-gram models', mix it with
 them, and look at what it learnt. The command ``nplm compare`` does the same on
-the corpus with a larger network.
+the whole corpus; here a part is enough.
 """
 
 # %%
@@ -14,6 +14,8 @@ the corpus with a larger network.
 # :func:`~nplm.datasets.load_python_docs` needs no download. A corpus is three
 # streams of word ids, for training, validation and test, and the words that the
 # ids stand for.
+
+from dataclasses import replace
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -25,6 +27,16 @@ from nplm.inspection import PerplexityDisplay, TrainingDisplay, nearest_words
 
 corpus = load_python_docs()
 print(corpus)
+
+# %%
+# A part of it is enough here.
+
+corpus = replace(
+    corpus,
+    train=corpus.train[:250_000],
+    valid=corpus.valid[:25_000],
+    test=corpus.test[:25_000],
+)
 
 # %%
 # Models learn from windows: the next word, ``y``, and the words before it,
@@ -136,9 +148,8 @@ for part, contexts, words in [
     print(f"{part:<11} contexts {known:.0%}, with the next word {whole:.0%}")
 
 # %%
-# Documentation repeats itself, and long n-grams know its phrases by heart. Where the
-# four words have been seen together Kneser-Ney is hard to beat; the network was made
-# for the others:
+# Long n-grams know by heart what they have seen. Where the four words stood together
+# in training Kneser-Ney is hard to beat; the network was made for the others:
 
 fig, ax = plt.subplots(figsize=(7, 4), layout="constrained")
 PerplexityDisplay.from_estimator(

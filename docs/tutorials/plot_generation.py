@@ -9,8 +9,11 @@ and can write by itself, a word at a time.
 # %%
 # A text model
 # ------------
-# The network and Kneser-Ney, mixed, on the documentation inside Python's standard
-# library. :class:`~nplm.TextLM` has the tokenizer and the vocabulary inside.
+# The network and Kneser-Ney, mixed, on the documentation inside Python and its
+# scientific packages. :class:`~nplm.TextLM` has the tokenizer and the vocabulary
+# inside.
+
+from dataclasses import replace
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -20,6 +23,12 @@ from nplm.datasets import load_python_docs
 from nplm.inspection import NextWordsDisplay
 
 corpus = load_python_docs()
+corpus = replace(
+    corpus,
+    train=corpus.train[:250_000],
+    valid=corpus.valid[:25_000],
+    test=corpus.test[:25_000],
+)
 
 train, valid, test = map(corpus.documents, ("train", "valid", "test"))
 network = NeuralLM(

@@ -11,8 +11,10 @@ the features have to do with it.
 # %%
 # The models
 # ----------
-# The same windows for all: four words of context, of the documentation inside Python's
-# standard library.
+# The same windows for all: four words of context, of the documentation inside Python
+# and its scientific packages.
+
+from dataclasses import replace
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -28,6 +30,12 @@ from nplm.inspection import (
 )
 
 corpus = load_python_docs()
+corpus = replace(
+    corpus,
+    train=corpus.train[:250_000],
+    valid=corpus.valid[:25_000],
+    test=corpus.test[:25_000],
+)
 (X, y), (X_val, y_val), (X_test, y_test) = corpus.windows(4)
 held_out = {"X_val": X_val, "y_val": y_val}
 trigram = InterpolatedTrigram(n_words=corpus.n_words).fit(X, y, **held_out)
