@@ -129,13 +129,12 @@ ahead = network.log_prob(X_test, y_test) > trigram.log_prob(X_test, y_test)
 print(f"{ahead.mean():.0%}")
 
 # %%
-# Why the two columns differ
-# --------------------------
-# A perplexity is of a model and a text. The validation and the test part are of other
-# modules, and how much of a part is said in the words of the training part, all models
-# feel alike. So compare models on one part, never a figure of one part with that of
-# another. How many of the windows have four words that stood together in training,
-# and how many with the same next word:
+# Two parts, two figures
+# ----------------------
+# A perplexity is of a model and a text. The two parts are of other modules, and what
+# is hard in a part is hard for all models: so compare models on one part, never a
+# figure of one part with that of another. How many of the windows have four words that
+# stood together in training, and how many the same next word, too:
 
 seen_contexts = {tuple(context) for context in X.tolist()}
 seen_windows = {(*context, word) for context, word in zip(X.tolist(), y.tolist())}
