@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from nplm._checks import plain
 from nplm.neural.network.dropout import Dropout
 from nplm.neural.network.features import (
     Composed,
@@ -30,9 +31,13 @@ from nplm.neural.network_lm import NetworkLM, view
 from nplm.neural.paper import settings_of
 from nplm.neural.shared_docs import documented
 from nplm.neural.training.epochs import Windows
+from nplm.parallel.threads import n_threads
 from nplm.training.checkpoint import fingerprint
 
 __all__ = ["NeuralLM"]
+
+# Words are drawn where the vocabulary has more than so many times as many.
+MANY = 2
 
 
 @documented
@@ -64,7 +69,7 @@ class NeuralLM(NetworkLM):
         Features of a word, m.
     direct : bool, default=False
         Direct connections W from the features to the output units.
-    tied : bool, default=False
+    tied : {"auto"} or bool, default=?
         Let the features of the words be the weights of their output units too::
 
             y = b + C R tanh(d + H x)
@@ -73,7 +78,8 @@ class NeuralLM(NetworkLM):
         connections have it project x too, beside the hidden units. Far fewer
         parameters; best with a large `embedding_dim` and `batch_size` and "adam". A
         `loss` that draws words makes and learns the features of few at each update,
-        several times as fast.
+        several times as fast. "auto" does where it can be: with ``output="softmax"``
+        and features that are trained.
     embeddings : array-like of float, shape (n_words, embedding_dim), or None
         Where the features C begin, such as `cooccurrence_embeddings` or
         ``Vocabulary.embeddings``; with `word_features`, what each word has alone. None
@@ -115,6 +121,12 @@ class NeuralLM(NetworkLM):
         principal components are cut in two again and again, which takes seconds.
         "huffman" is the tree of the words' frequencies in ``y``, which visits the
         fewest nodes, but has words together that have nothing in common.
+    loss : {"auto", "exact", "importance", "nce"}, default=?
+        [[loss]]
+
+        "auto" is "importance" where the vocabulary has more than twice `n_samples`
+        words, and the network and its threads allow it: of a softmax, in floats of 32
+        or 64 bits, with one thread, or ``parallel="async"``. Else it is "exact".
     [[sampling]]
     [[solver]]
     learning_rate_init : float, default=4e-3
@@ -223,7 +235,8 @@ class NeuralLM(NetworkLM):
         **NetworkLM._parameter_constraints,
         "dropout": [Real, "array-like"],
         "direct": ["boolean"],
-        "tied": ["boolean"],
+        "loss": [StrOptions({"auto", "exact", "importance", "nce"})],
+        "tied": ["boolean", StrOptions({"auto"})],
         "n_senses": [Interval(Integral, 1, None, closed="left")],
         "embeddings": ["array-like", None],
         "train_embeddings": ["boolean"],
@@ -241,7 +254,7 @@ class NeuralLM(NetworkLM):
         n_hidden: int = 100,
         embedding_dim: int = 30,
         direct: bool = False,
-        tied: bool = False,
+        tied: bool | str = False,
         embeddings: ArrayLike | None = None,
         train_embeddings: bool = True,
         word_features: Any = None,
@@ -357,9 +370,29 @@ class NeuralLM(NetworkLM):
         """
         return cls(**(settings_of(name) | changes))
 
+    def _is_tied(self) -> bool:
+        """Whether the output has the features for its weights."""
+        if self.tied != "auto":
+            return bool(self.tied)
+        of_words = self.output == "softmax" and self._n_outputs is None
+        return of_words and bool(self.train_embeddings)
+
+    def _loss(self) -> str:
+        """Give the loss; "auto" draws words where that can be done, and is faster."""
+        if self.loss != "auto":
+            return self.loss
+        in_rows = self.parallel == "rows"
+        can = self.output == "softmax" and self.precision != "bfloat16"
+        if not can or (in_rows and n_threads(self.n_jobs) > 1):
+            return "exact"
+        must = self._is_tied() and not in_rows
+        n_outcomes = self._n_outputs or getattr(self, "n_words_", 0)
+        many = n_outcomes > MANY * plain(self.n_samples)
+        return "importance" if must or many else "exact"
+
     def _output(self) -> Output:
         direct, estimate = bool(self.direct), self._estimate()
-        if self.tied:  # the projection looks at x, not the output
+        if self._is_tied():  # the projection looks at x, not the output
             if estimate is None:
                 return TiedSoftmax(False)
             return SampledTiedSoftmax(False, estimate=estimate)
@@ -379,7 +412,7 @@ class NeuralLM(NetworkLM):
         if n_senses > 1:
             assert isinstance(parts.inputs, Concatenation)
             parts = parts._replace(inputs=MixedSenses(parts.inputs, n_senses))
-        if not self.tied:
+        if not self._is_tied():
             return parts
         m, direct = parts.features.m, bool(self.direct)
         return parts._replace(hidden=Projected(parts.hidden.n_hidden, m, direct))
@@ -390,9 +423,9 @@ class NeuralLM(NetworkLM):
             start = checked_embeddings(self.embeddings, self.n_words_, m)
         if self.word_features is not None:
             matrix = checked_parts(self.word_features, self.n_words_)
-            return Composed(m, start, bool(self.tied), matrix)
+            return Composed(m, start, self._is_tied(), matrix)
         return (
-            Features(m, start, bool(self.tied))
+            Features(m, start, self._is_tied())
             if self.train_embeddings
             else Fixed(m, start)
         )
@@ -400,7 +433,7 @@ class NeuralLM(NetworkLM):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         self._dropout()  # raises where it is none
-        if self.tied and self.output != "softmax":
+        if self.tied is True and self.output != "softmax":
             raise ValueError(
                 f"tied=True makes the words' features the output weights of a softmax, "
                 f"and output={self.output!r} has no row a word: drop one of both."
@@ -410,12 +443,12 @@ class NeuralLM(NetworkLM):
                 "n_hidden=0 without direct connections leaves no path from the "
                 "context to the output units; set direct=True or n_hidden above 0."
             )
-        if self.tied and self.parallel != "rows" and self.loss == "exact":
+        if self._is_tied() and self.parallel != "rows" and self.loss == "exact":
             raise ValueError(
                 f"tied=True with parallel={self.parallel!r}: each update changes all "
                 "features; set parallel='rows', or a loss that draws words."
             )
-        if self.loss != "exact" and self.output != "softmax":
+        if self.loss in ("importance", "nce") and self.output != "softmax":
             raise ValueError(
                 f"loss={self.loss!r} draws words instead of a softmax over all, and "
                 f"output={self.output!r} has another output: drop one of both."
@@ -427,8 +460,8 @@ class NeuralLM(NetworkLM):
                 "train_embeddings=False without embeddings would leave features as "
                 "they are drawn; give embeddings."
             )
-        if self.tied or self.word_features is not None:
-            name = "tied" if self.tied else "word_features"
+        if self._is_tied() or self.word_features is not None:
+            name = "tied" if self._is_tied() else "word_features"
             raise ValueError(
                 f"train_embeddings=False leaves features as they are, and {name} has "
                 "them learned: drop one of both."
@@ -441,13 +474,13 @@ class NeuralLM(NetworkLM):
 
     def _shape(self) -> dict[str, Any]:
         parameters = self._parameters
-        direct = self.W_ is not None
-        if parameters.tied:
+        direct, tied = self.W_ is not None, parameters.tied
+        if tied:
             direct = self.R_.shape[1] > len(self.d_)
         return super()._shape() | {
             "direct": direct,
             "output": self._made_of.output.name,
-            "tied": parameters.tied,
+            "tied": self.tied if self._is_tied() == tied else tied,
             "n_senses": getattr(self._made_of.inputs, "n_senses", 1),
             "train_embeddings": parameters.derived != ("C",) or self.G_ is not None,
         }
@@ -468,7 +501,10 @@ class NeuralLM(NetworkLM):
             )
 
     def _made_with(self) -> dict[str, Any]:
-        return super()._made_with() | self._made_of.features.made_with()
+        # Not "auto", which other parameters decide.
+        own = {"tied": self._parameters.tied, "loss": "exact"}
+        given = self._made_of.output.made_with() | self._made_of.features.made_with()
+        return super()._made_with() | own | given
 
     def _fingerprint(self) -> dict[str, Any]:
         given: dict[str, Any] = {"embeddings": None, "word_features": None}

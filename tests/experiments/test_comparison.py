@@ -5,9 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from nplm import NeuralLM
 from nplm.experiments import compare
-from tests.helpers import corpus_of
+from tests.helpers import corpus_of, paper_lm
 
 MODELS = ["InterpolatedTrigram", "KneserNeyLM", "NeuralLM", "MixtureLM"]
 
@@ -15,7 +14,7 @@ MODELS = ["InterpolatedTrigram", "KneserNeyLM", "NeuralLM", "MixtureLM"]
 @pytest.mark.filterwarnings("ignore:Kneser-Ney cannot estimate")  # a tiny corpus
 def test_rows_are_the_models_own_figures():
     corpus = corpus_of(np.tile([2, 3, 2, 4, 0], 40), 0)
-    network = NeuralLM(3, n_hidden=4, embedding_dim=2, max_iter=2, random_state=0)
+    network = paper_lm(3, n_hidden=4, embedding_dim=2, max_iter=2, random_state=0)
     stages = []
     results = list(
         compare(
@@ -38,10 +37,10 @@ def test_rows_are_the_models_own_figures():
 
 def test_a_network_without_an_order_is_refused():
     with pytest.raises(ValueError, match="Set the order"):
-        next(compare(corpus_of([2] * 20, 0), NeuralLM()))
+        next(compare(corpus_of([2] * 20, 0), paper_lm()))
 
 
 def test_an_empty_part_is_refused():
     corpus = replace(corpus_of([2] * 20, 0), test=np.empty(0, np.int32))
     with pytest.raises(ValueError, match="The test part of letters is empty"):
-        next(compare(corpus, NeuralLM(3)))
+        next(compare(corpus, paper_lm(3)))

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from nplm.exceptions import DivergenceError
 from nplm.neural.network.network import Network
+from nplm.neural.training.solvers import halvings
 from nplm.parallel.processes import Processes
 from nplm.training.held_out import HeldOut
 
@@ -51,6 +52,8 @@ class Epochs:
         When to stop before.
     learning_rate_init : float
         To be named when training diverges.
+    adaptive : bool
+        Whether the step is halved by what the epochs gain (`halvings`).
     history : dict of list
         Appended to: ``loss`` (mean over the epoch of each example's negative
         log-likelihood just before its update) and ``val_loss``, in nats a token,
@@ -74,6 +77,7 @@ class Epochs:
         shuffle: bool,
         held_out: HeldOut,
         learning_rate_init: float,
+        adaptive: bool,
         history: dict[str, list[float]],
         verbose: int,
         name: str,
@@ -81,6 +85,7 @@ class Epochs:
         self.network, self.windows, self.processes = network, windows, processes
         self.max_iter, self.batch_size, self.shuffle = max_iter, batch_size, shuffle
         self.held_out, self.learning_rate_init = held_out, learning_rate_init
+        self.adaptive = adaptive
         self.history, self.verbose, self.name = history, verbose, name
         self.n_steps = len(windows.y)
         # A call has a mini-batch of every worker at least.
@@ -148,6 +153,7 @@ class Epochs:
         figures = {"loss": loss, "val_loss": val_loss, "seconds": seconds}
         self._append(figures | network.costs())
         self._report(number)
+        self._adapt()
         if self.held_out.improves(val_loss, number):
             self.held_out.best = network.copy()
 
@@ -163,6 +169,13 @@ class Epochs:
             return "the weights trained so far"
         epoch = self.held_out.best_epoch
         return f"the weights of epoch {epoch}, the best on held-out data"
+
+    def _adapt(self) -> None:
+        """Halve the step as often as the losses of this fit say."""
+        if self.adaptive:
+            name = "loss" if self.windows.held_out is None else "val_loss"
+            losses = self.history[name][self._n_before :]
+            self.network.slow_down(halvings(losses))
 
     def _append(self, figures: dict[str, float]) -> None:
         """Add an epoch's figures, in one step; nan where fits have different ones."""
@@ -221,3 +234,4 @@ class Epochs:
         best = [name for name in arrays if name.startswith("best_")]
         best.sort(key=lambda name: int(name.removeprefix("best_")))
         self.held_out.best = [arrays[name] for name in best] or None
+        self._adapt()
