@@ -60,14 +60,13 @@ kneser_ney = KneserNeyLM(n_words=n_words, boundary=corpus.boundary).fit(X, y)
 # %%
 # The network
 # -----------
-# Half the hidden units of the default, and a larger step, for a quick run.
+# A fifth of the hidden units of the default, and few epochs, for a quick run.
 # With ``X_val`` training stops when the validation loss does, and the weights of
 # the best epoch are kept.
 
 network = NeuralLM(
     n_words=n_words,
     n_hidden=50,
-    learning_rate_init=0.01,
     max_iter=5,
     random_state=0,
 )

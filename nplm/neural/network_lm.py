@@ -39,6 +39,9 @@ from nplm.training.loop import OnProgress
 
 __all__ = ["NetworkLM", "view"]
 
+# Of so many a fit holds some out, where it is not told.
+MANY_WINDOWS = 10_000
+
 
 def view(name: str, doc: str) -> property:
     """Declare an attribute that is a view of the parameters, and sets their values."""
@@ -202,7 +205,10 @@ class NetworkLM(LanguageModel):
         if self._loss() != "exact":
             self._proposal().check(self.n_words_)
         held_out = self._check_held_out(X_val, y_val)
-        if held_out is None and self.early_stopping is True and not door.partial:
+        holds_out = self.early_stopping is True or (
+            self.early_stopping == "auto" and len(y) >= MANY_WINDOWS
+        )
+        if held_out is None and holds_out and not door.partial:
             n_val = max(1, round(plain(self.validation_fraction) * len(y)))
             if n_val >= len(y):
                 raise ValueError(

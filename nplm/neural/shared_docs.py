@@ -57,10 +57,9 @@ solver : {"sgd", "adam"}, default=?
     `batch_size`, such as 512, try ``learning_rate_init=1e-3``.
 learning_rate : {"adaptive", "invscaling", "linear", "constant"}, default=?
     How the step falls. "adaptive" halves it after the first epoch that lowers the
-    held-out loss (without held-out windows, the training loss) by less than 0.01
-    nats a token, and after each that follows, so that nobody need know how many
-    epochs it takes; ``partial_fit`` and trainers, which hold nothing out, leave the
-    step as it is. "invscaling" is the paper's: after t examples it is
+    held-out loss by less than 0.01 nats a token, and after each that follows, so that
+    nobody need know how many epochs it takes; where nothing is held out, as by
+    ``partial_fit`` and trainers, the step stays as it is. "invscaling" is the paper's: after t examples it is
     ``learning_rate_init / (1 + learning_rate_decay t)``. "linear" has it fall in a
     line from `learning_rate_init` to 0 at the end of `max_iter` epochs: early
     stopping may end the fit before, with a step that is not small yet. A fit with
@@ -85,9 +84,10 @@ max_iter : int, default=?
     Epochs, passes over the training windows.
 early_stopping : {"auto"} or bool, default="auto"
     Stop when the held-out loss stops improving, and keep the weights of the
-    best epoch. "auto" does when ``X_val`` is given to `fit`; True without it
-    holds out the last `validation_fraction` of the windows; False trains
-    `max_iter` epochs and keeps the last weights.
+    best epoch. Where ``X_val`` is not given to `fit`, the last `validation_fraction`
+    of the windows is held out: by True, and by "auto" of 10,000 windows or more.
+    False trains `max_iter` epochs and keeps the last weights, as does "auto" with
+    fewer windows.
 validation_fraction : float, default=0.1
     See `early_stopping`.
 n_iter_no_change : int, default=?

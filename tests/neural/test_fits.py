@@ -44,6 +44,19 @@ def test_early_stopping_without_held_out_data_takes_the_last_windows(data):
     np.testing.assert_array_equal(lm.U_, given.U_)
 
 
+@pytest.mark.filterwarnings("ignore:NeuralLM. the held-out loss was still falling")
+def test_of_many_windows_some_are_held_out(data, monkeypatch):
+    X, y, *_ = data
+    monkeypatch.setattr("nplm.neural.network_lm.MANY_WINDOWS", len(y))
+    lm = paper_lm(n_words=20, max_iter=2, **SMALL)
+    held_out = clone(lm).set_params(early_stopping=True).fit(X, y)
+    np.testing.assert_array_equal(lm.fit(X, y).U_, held_out.U_)
+    assert lm.n_seen_ == 2 * (len(y) - round(0.1 * len(y)))
+    assert clone(lm).fit(X[1:], y[1:]).n_seen_ == 2 * (len(y) - 1)
+    assert clone(lm).partial_fit(X, y).n_seen_ == len(y)
+    assert clone(lm).set_params(early_stopping=False).fit(X, y).n_seen_ == 2 * len(y)
+
+
 def test_partial_fit_goes_on(data):
     X, y, X_val, y_val = data
     lm = paper_lm(n_words=20, learning_rate_init=0.05, **SMALL)

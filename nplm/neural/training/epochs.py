@@ -53,7 +53,8 @@ class Epochs:
     learning_rate_init : float
         To be named when training diverges.
     adaptive : bool
-        Whether the step is halved by what the epochs gain (`halvings`).
+        Whether the step is halved by what the epochs gain (`halvings`), where windows
+        are held out.
     history : dict of list
         Appended to: ``loss`` (mean over the epoch of each example's negative
         log-likelihood just before its update) and ``val_loss``, in nats a token,
@@ -171,10 +172,9 @@ class Epochs:
         return f"the weights of epoch {epoch}, the best on held-out data"
 
     def _adapt(self) -> None:
-        """Halve the step as often as the losses of this fit say."""
-        if self.adaptive:
-            name = "loss" if self.windows.held_out is None else "val_loss"
-            losses = self.history[name][self._n_before :]
+        """Halve the step as often as the held-out losses of this fit say."""
+        if self.adaptive and self.windows.held_out is not None:
+            losses = self.history["val_loss"][self._n_before :]
             self.network.slow_down(halvings(losses))
 
     def _append(self, figures: dict[str, float]) -> None:
