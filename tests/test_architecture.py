@@ -23,7 +23,16 @@ FLOORS = [
     {"training"},
     {"parallel", "text"},
     {"_base"},
-    {"_blocks", "_checks", "_files", "_fitted", "_trees", "_warnings", "exceptions"},
+    {
+        "_blocks",
+        "_checks",
+        "_files",
+        "_fitted",
+        "_pages",
+        "_trees",
+        "_warnings",
+        "exceptions",
+    },
     {"_kernels"},
 ]
 # Class-based models are n-gram models of classes.

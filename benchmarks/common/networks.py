@@ -70,7 +70,7 @@ def paper_lm(**settings: Any) -> NeuralLM:
 
 
 # Table 1, with the vocabulary of nplm.datasets.fetch_brown, and section 4.2's AP
-# News with that of common/wiki.py.
+# News with that of nplm.datasets.load_wiki.
 NETWORKS = {
     "MLP1": Shape(17_907, 5, 50, 60, True),
     "MLP3": Shape(17_907, 5, 0, 60, True),

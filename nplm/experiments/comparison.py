@@ -13,14 +13,11 @@ from sklearn.frozen import FrozenEstimator
 from nplm import InterpolatedTrigram, KneserNeyLM, MixtureLM, NeuralLM
 from nplm._base import LanguageModel
 from nplm.datasets import Corpus
-from nplm.datasets.corpus import CorpusWindows, Windows
+from nplm.datasets.corpus import CorpusWindows
+from nplm.experiments.scoring import ReportStage, log_prob, perplexity
 
-__all__ = ["ReportStage", "Row", "compare"]
+__all__ = ["Row", "compare"]
 
-# report_stage(stage, done, total, note); stages come one after the other.
-ReportStage = Callable[[str, int, int, str], None]
-# Windows scored between two reports: an interrupt waits for no more.
-SCORE_CHUNK = 20_000
 # The first baseline, and what the network is mixed with, at 0.5 each (section 4).
 TRIGRAM_ORDER = 3
 MIXTURE_WEIGHTS = "uniform"
@@ -173,23 +170,9 @@ def _row(
         m=network and network.embedding_dim,
         direct=network and network.direct,
         **{
-            part: _perplexity(model, data, f"{name}: scoring {part}", progress)
+            part: perplexity(log_prob(model, data, f"{name}: scoring {part}", progress))
             for part, data in parts._asdict().items()
         },
         parameters=model.n_parameters_,
         seconds=seconds,
     )
-
-
-def _perplexity(
-    model: LanguageModel, data: Windows, stage: str, progress: ReportStage
-) -> float:
-    X, y = data
-    total = 0.0
-    for start in range(0, len(y), SCORE_CHUNK):
-        progress(stage, start, len(y), "")
-        rows = slice(start, start + SCORE_CHUNK)
-        total += model.log_prob(X[rows], y[rows]).sum()
-    progress(stage, len(y), len(y), "")
-    with np.errstate(over="ignore"):
-        return float(np.exp(-total / len(y)))

@@ -34,7 +34,7 @@ from nplm.ngrams.packed import MAX_BITS, MIN_BITS, PackedTrie
 from nplm.ngrams.packed_lm import PackedLM
 from nplm.ngrams.soundness import check_ranges, check_sizes
 
-__all__ = ["load_binary", "save_binary"]
+__all__ = ["ARRAYS", "dtypes_of_tree", "load_binary", "save_binary"]
 
 # 0 is the code of probability 0; the others are even steps of the logarithm.
 N_CODES = 1 << 16
@@ -165,7 +165,7 @@ def load_binary(
     n_words, compact = header["n_words"], "codes" in header
     if "packed" in header:
         return _load_packed(file, verify=verify)
-    dtypes = _dtypes(n_words, compact=compact, hashed=header["version"] > 1)
+    dtypes = dtypes_of_tree(n_words, compact=compact, hashed=header["version"] > 1)
     # A compact file is read in full anyway, and so are the words.
     verify = verify or compact
     arrays = file.arrays(dtypes, list(dtypes) if verify else ["vocabulary"])
@@ -257,7 +257,9 @@ ARRAYS = ("level_start", "context_word", "child_start", "start", "words", "prob"
 TABLE = ("slots", "slot_start")
 
 
-def _dtypes(n_words: int, *, compact: bool, hashed: bool) -> dict[str, np.dtype[Any]]:
+def dtypes_of_tree(
+    n_words: int, *, compact: bool = False, hashed: bool = True
+) -> dict[str, np.dtype[Any]]:
     """Return the one type that each array has, in the order of the file."""
     dtypes = {"vocabulary": "<u1"} | dict.fromkeys(ARRAYS[:-2], "<i4")
     dtypes |= dict.fromkeys(ARRAYS[-2:], "<f4")
@@ -313,7 +315,7 @@ def _give_table(
 
 def _packed(tree: BackoffTree) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """Return what undoes the rounding, and the arrays in few bytes."""
-    word_type = _dtypes(tree.n_words, compact=True, hashed=False)["words"]
+    word_type = dtypes_of_tree(tree.n_words, compact=True, hashed=False)["words"]
     prob_range, prob = _encode(tree.prob)
     bow_range, bow = _encode(tree.bow)
     arrays = {

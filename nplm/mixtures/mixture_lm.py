@@ -432,8 +432,17 @@ class MixtureLM(_BaseComposition, LanguageModel):
         ]
         return logsumexp(parts, axis=0, b=self._row_weights(X).T[:, :, None])
 
+    # -- scikit-learn ---------------------------------------------------------
+
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "estimators_")
+
+    def _sk_visual_block_(self) -> Any:
+        """Show the members side by side, in scikit-learn's representation."""
+        from sklearn.utils._repr_html.estimator import _VisualBlock
+
+        names, models = zip(*self.estimators)
+        return _VisualBlock("parallel", models, names=names)
 
 
 def _is_dropped(member: Any) -> bool:

@@ -59,7 +59,8 @@ learning_rate : {"adaptive", "invscaling", "linear", "constant"}, default=?
     How the step falls. "adaptive" halves it after the first epoch that lowers the
     held-out loss by less than 0.01 nats a token, and after each that follows, so that
     nobody need know how many epochs it takes; where nothing is held out, as by
-    ``partial_fit`` and trainers, the step stays as it is. "invscaling" is the paper's: after t examples it is
+    ``partial_fit`` and trainers, the step stays as it is. "invscaling" is the
+    paper's: after t examples it is
     ``learning_rate_init / (1 + learning_rate_decay t)``. "linear" has it fall in a
     line from `learning_rate_init` to 0 at the end of `max_iter` epochs: early
     stopping may end the fit before, with a step that is not small yet. A fit with
@@ -116,7 +117,8 @@ random_state : int, RandomState instance or None, default=None
     with ``parallel="async"`` or "locked". What a fitted model says of a window
     has the same bits for any `n_jobs`, alone or among other windows.
 verbose : int, default=0
-    1 prints a line an epoch.
+    1 prints a line an epoch, 2 shows a bar: in a notebook, on a terminal, or as
+    lines of a log.
 """,
     "progress": """
 n_iter_ : int

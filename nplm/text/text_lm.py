@@ -18,6 +18,7 @@ from nplm._base import all_or_nothing
 from nplm._blocks import blocks_of_rows
 from nplm._checks import Whole, check_boundary, plain
 from nplm._fitted import Fitted
+from nplm._pages import Documented
 from nplm.text.codecs import Codec, codec_of, learned
 from nplm.text.documents import Documents, Tokens
 from nplm.text.drawing import check_drawing, drawn, sharpened, without
@@ -34,7 +35,7 @@ __all__ = ["TextLM", "features_of"]
 UNKNOWN = ("<unk>", "<UNK>")
 
 
-class TextLM(DensityMixin, BaseEstimator):
+class TextLM(DensityMixin, Documented, BaseEstimator):
     """A language model on documents: text in, text out.
 
     The samples are documents, and there are three kinds: strings, lists of tokens (or

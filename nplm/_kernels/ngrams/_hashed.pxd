@@ -60,22 +60,34 @@ cdef inline uint64_t tag(uint64_t key) noexcept nogil:
     return key & TAG if key & TAG else TAG
 
 
+cdef inline uint64_t home_number(uint64_t n_slots, uint64_t key) noexcept nogil:
+    """Return the slot, the first of a bucket, where the search for a key begins."""
+    cdef uint64_t high = ((key ^ (key >> 32)) * MIX1) >> 32
+    return (high * (n_slots // BUCKET) >> 32) * BUCKET
+
+
 cdef inline Slot* home(Slot* slots, uint64_t n_slots, uint64_t key) noexcept nogil:
     """Return the bucket where the search for a key begins."""
-    cdef uint64_t high = ((key ^ (key >> 32)) * MIX1) >> 32
-    return slots + (high * (n_slots // BUCKET) >> 32) * BUCKET
+    return slots + home_number(n_slots, key)
+
+
+cdef inline int place_in_bucket(const Slot* at, uint64_t wanted) noexcept nogil:
+    """Return which slot of a bucket has a tag or is the first empty one, or BUCKET."""
+    # A bucket fills from its first slot on; without a branch to mispredict.
+    cdef int hit = BUCKET
+    cdef int i
+    for i in range(BUCKET - 1, -1, -1):
+        hit = i if (at[i].key & TAG) == wanted or at[i].key == 0 else hit
+    return hit
 
 
 cdef inline Slot* find_slot(Slot* slots, uint64_t n_slots, uint64_t key) noexcept nogil:
     """Return the slot of a key, or the empty one where it would be."""
     cdef Slot* at = home(slots, n_slots, key)
     cdef uint64_t wanted = tag(key)
-    cdef int i, hit
+    cdef int hit
     while True:
-        # A bucket fills from its first slot on; without a branch to mispredict.
-        hit = BUCKET
-        for i in range(BUCKET - 1, -1, -1):
-            hit = i if (at[i].key & TAG) == wanted or at[i].key == 0 else hit
+        hit = place_in_bucket(at, wanted)
         if hit < BUCKET:
             return at + hit
         at += BUCKET

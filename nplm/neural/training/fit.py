@@ -23,6 +23,7 @@ from nplm.neural.training.sharded import ShardedNetwork, rows_of
 from nplm.neural.training.solvers import State
 from nplm.parallel.processes import ALONE, Alone, Sharers
 from nplm.parallel.threads import blas_threads
+from nplm.training.bars import BAR, bar
 from nplm.training.checkpoint import Checkpoint, fingerprint
 from nplm.training.held_out import HeldOut
 from nplm.training.loop import OnProgress, run_passes
@@ -193,6 +194,7 @@ def _train(
     asked, processes = lm._asked(), door.processes
     history = past(lm, door)
     stop_early = windows.held_out is not None and asked.early_stopping is not False
+    verbose = int(asked.verbose) if processes.rank == 0 else 0
     job = Epochs(
         network, windows, processes,
         max_iter=1 if door.partial else asked.max_iter,
@@ -202,18 +204,24 @@ def _train(
         learning_rate_init=asked.learning_rate_init,
         adaptive=asked.learning_rate == "adaptive" and not door.partial,
         history=history,
-        verbose=int(asked.verbose) if processes.rank == 0 else 0,
+        verbose=verbose if verbose < BAR else 0,
         name=type(lm).__name__,
     )  # fmt: skip
     saves = None
     if door.checkpoint is not None:
         saves = Checkpoint(door.checkpoint, marks, processes)
     # The threads are the kernels' own.
-    with saves or nullcontext(), blas_threads(1), network.threads:
+    shown = bar(
+        0 if door.progress is not None else verbose,
+        job.name,
+        lambda loss: f"perplexity {np.exp(loss):.1f}",
+    )
+    with saves or nullcontext(), blas_threads(1), network.threads, shown as progress:
+        if door.progress is not None and processes.rank == 0:
+            progress = door.progress
         interrupt = run_passes(
-            job, lm._rng, processes, checkpoint=saves,
-            progress=door.progress if processes.rank == 0 else None,
-        )  # fmt: skip
+            job, lm._rng, processes, checkpoint=saves, progress=progress
+        )
     ran_out = interrupt is None and not door.partial and job.held_out.stale == 0
     if asked.early_stopping is True and ran_out and processes.rank == 0:
         warn(
