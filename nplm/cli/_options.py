@@ -42,13 +42,7 @@ OPTIONS = [
         "--learning-rate",
         "learning_rate_init",
         ABOVE_ZERO,
-        "Step per example, at first.",
-    ),
-    _option(
-        "--decay",
-        "learning_rate_decay",
-        NOT_NEGATIVE,
-        "The step is divided by 1 + decay * examples seen.",
+        "Step at first; it falls by what the validation part says.",
     ),
     _option("--alpha", "alpha", NOT_NEGATIVE, "Weight decay, not on the biases."),
     _option(

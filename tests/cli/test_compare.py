@@ -73,7 +73,7 @@ def test_a_vocabulary_of_unknown_words_is_told(run):
 
 
 def test_options_reach_the_network(run, tmp_path):
-    options = "--order 3 --hidden 0 --direct --learning-rate 0.01 --decay 0 --alpha 0"
+    options = "--order 3 --hidden 0 --direct --learning-rate 0.01 --alpha 0"
     more = "--patience 1 --batch-size 16 --precision float64 --seed 7 --ngram-order 2"
     result = run(*options.split(), *more.split(), "--output", tmp_path)
     assert result.exit_code == 0, result.output
@@ -84,7 +84,6 @@ def test_options_reach_the_network(run, tmp_path):
         "embedding_dim": 4,
         "direct": True,
         "learning_rate_init": 0.01,
-        "learning_rate_decay": 0.0,
         "alpha": 0.0,
         "max_iter": 2,
         "n_iter_no_change": 1,
@@ -133,7 +132,9 @@ def test_a_text_too_short_for_its_parts(run, tmp_path):
 
 
 def test_divergence_is_told_in_words(run, tmp_path):
-    result = run("--learning-rate", 50, "--json", tmp_path / "result.json")
+    result = run(
+        "--learning-rate", 50, "--alpha", 0, "--json", tmp_path / "result.json"
+    )
     assert result.exit_code == 1
     assert "diverged" in result.output
     assert "Traceback" not in result.output
@@ -181,8 +182,8 @@ def test_help_shows_the_defaults():
     assert "python-docs|brown|ptb|PATH" in result.output
     words = " ".join(result.output.split())
     for default in (
-        "Hidden units, h. [default: 100;",
-        "Features of a word, m. [default: 30;",
+        "Hidden units, h. [default: 256;",
+        "Features of a word, m. [default: 128;",
         "Threads; -1 is all cores. [default: 1]",
     ):
         assert default in words

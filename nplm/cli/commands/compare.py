@@ -99,7 +99,7 @@ def compare_command(
     model mixed with the trigram at 0.5 see the same windows of text. The table
     that ends it is like the paper's Table 1: perplexity of the training,
     validation and test parts (all tokens count, <unk> too), parameters, and
-    seconds of training. The network's defaults are the paper's MLP9.
+    seconds of training. The network's defaults are NeuralLM's.
 
     Ctrl-C ends it, and keeps and reports what was trained. With --mpi it cannot,
     for mpiexec then kills all processes: each model is reported, and the files
@@ -113,6 +113,8 @@ def compare_command(
       mpiexec -n 4 python -m mpi4py -m nplm compare --corpus brown --mpi
     """  # noqa: D301  (click reads the control character)
     network = _network(parameters)
+    if mpi:  # what processes can share out
+        network.set_params(tied=False, loss="exact")
     job = mpi_job(parameters["n_jobs"]) if mpi else Job()
     files = _Files() if job.quiet else _Files(json_path, folder)
     console = Console(quiet=job.quiet)
