@@ -2,8 +2,8 @@
 A first model
 =============
 
-Train the network of Bengio et al. (2003) on the documentation inside Python's
-standard library, set its perplexity beside two n-gram models', mix it with
+Train the network of Bengio et al. (2003) on the documentation inside Python and its
+scientific packages, set its perplexity beside two n-gram models', mix it with
 them, and look at what it learnt. The command ``nplm compare`` does the same on
 the whole corpus; here a part is enough.
 """
@@ -117,10 +117,10 @@ for name, model in models.items():
     print(f"{name:<22}{valid:>12.1f}{test:>8.1f}")
 
 # %%
-# Docstrings repeat each other word for word, and long n-grams know such phrases
-# by heart: on this corpus Kneser-Ney is ahead of a network trained for seconds.
-# On the Brown corpus it is the network that leads (the paper's Table 1; see it
-# with ``nplm compare --corpus brown``). Here as there, a mixture with the network is
+# Docstrings are made of phrases, which long n-grams know by heart: on so little
+# of this corpus Kneser-Ney is ahead of a network trained for seconds. On the
+# Brown corpus it is the network that leads (the paper's Table 1; see it with
+# ``nplm compare --corpus brown``). Here as there, a mixture with the network is
 # better than the n-gram model alone, for the two "make errors in different
 # places" (section 4.2): the network gives the word that came more probability
 # than the trigram does at this fraction of the test tokens:

@@ -10,8 +10,8 @@ the mixture, and uses its perplexity to find the documents that do not belong.
 # %%
 # Members
 # -------
-# The corpus is the documentation inside Python's standard library, and needs no
-# download. Every model gets the same windows, four words of context that never
+# The corpus is the documentation inside Python and its scientific packages, and needs
+# no download. Every model gets the same windows, four words of context that never
 # reach past the end of a document, and the same vocabulary.
 
 import tempfile

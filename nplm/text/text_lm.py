@@ -239,7 +239,9 @@ class TextLM(DensityMixin, Documented, BaseEstimator):
         return lm
 
     @all_or_nothing
-    def fit(self, X: Sequence[Any], y: Any = None, *, X_val: Any = None) -> Self:
+    def fit(
+        self, X: Sequence[Any], y: Any = None, *, X_val: Any = None, **fit_params: Any
+    ) -> Self:
         """Learn the vocabulary, and fit a clone of the estimator to the windows.
 
         Parameters
@@ -250,6 +252,9 @@ class TextLM(DensityMixin, Documented, BaseEstimator):
         y : ignored
         X_val : sequence of documents, optional
             Held-out documents, for the estimator's early stopping or weights.
+        **fit_params
+            Handed to the estimator's ``fit``, such as ``checkpoint="folder"`` of a
+            network.
 
         Returns
         -------
@@ -288,7 +293,7 @@ class TextLM(DensityMixin, Documented, BaseEstimator):
             own = codec.encode(X_val, "X_val", None)
             tokens = self._tokens(own, "X_val", n_known=n_words)
             held_out = {"X_val": tokens.contexts, "y_val": tokens.targets}
-        fitted = estimator.fit(contexts, targets, **held_out)
+        fitted = estimator.fit(contexts, targets, **held_out, **fit_params)
         if isinstance(fitted, FrozenEstimator):
             fitted = fitted.estimator
         if self.vocabulary_ is not None and fitted.n_words_ != n_words:

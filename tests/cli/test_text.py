@@ -12,6 +12,7 @@ import nplm
 from nplm import TextLM
 from nplm.cli import _text, main
 from nplm.formats import read_arpa, read_vectors, save_binary
+from nplm.neural.training.epochs import Epochs
 
 NETWORK = ["--model", "network", "--epochs", "2", "--hidden", "8", "--embedding", "4"]
 
@@ -63,7 +64,8 @@ def figures(result):
     return {name: float(value) for name, value in lines}
 
 
-MODELS = ["kneser-ney", "trigram", "classes", "network", "mixture"]
+NETWORKS = ["network", "energy", "shortlist", "mixture"]
+MODELS = ["kneser-ney", "trigram", "classes", *NETWORKS]
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -73,7 +75,8 @@ def test_train_any_model(folder, run, tmp_path, model, held_out):
     options = ["--valid", "@test"] if held_out else []
     result = run(
         "train", "@train", "-o", str(tmp_path / "model"), *NETWORK[2:], *options,
-        "--model", model, "--order", "3", "--classes", "4", "--test", "@test",
+        "--model", model, "--order", "3", "--classes", "4", "--shortlist", "5",
+        "--test", "@test",
     )  # fmt: skip
     lm = nplm.load(tmp_path / "model")
     lines = (folder / "test").read_text().splitlines()
@@ -82,11 +85,57 @@ def test_train_any_model(folder, run, tmp_path, model, held_out):
     assert f"without unknown words {without:.2f} (2 of 107 tokens)" in result.stdout
     assert ("validation: " in result.stdout) == held_out
     assert "trained on 500 lines of 2,000 words; vocabulary 11" in result.stderr
-    if model in ("network", "mixture"):
-        assert "[NeuralLM] epoch 2: loss" in result.stderr
+    assert not list(tmp_path.glob("*.checkpoint"))
+    if model in NETWORKS:
+        name = "EnergyLM" if model == "energy" else "NeuralLM"
+        assert f"{name}: 100%, perplexity" in result.stderr
         assert not any(
             value for name, value in lm.get_params().items() if "verbose" in name
         )
+
+
+@pytest.mark.parametrize("model", ["network", "mixture"])
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_an_interrupted_fit_goes_on(run, tmp_path, monkeypatch, model):
+    def train(name, *options, **expected):
+        command = ["train", "@train", *NETWORK[2:], "--model", model, *options]
+        return run(*command, "-o", str(tmp_path / name), **expected)
+
+    train("whole")
+
+    def interrupt(epochs, done):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Epochs, "figure", interrupt)
+        result = train("cut", code=130)
+    kept = tmp_path / "cut.checkpoint"
+    assert f"is in {kept}: the same command goes on from there" in result.stderr
+    assert not (tmp_path / "cut").exists()
+    result = train("cut", "--seed", "5", code=1)
+    assert f"To begin anew, remove the folder {kept}" in result.stderr
+    (kept / "mine").write_text("not the fit's")
+    result = train("cut")
+    assert f"Going on from {kept}." in result.stderr
+    assert [path.name for path in kept.iterdir()] == ["mine"]
+    whole, cut = (nplm.load(tmp_path / name) for name in ("whole", "cut"))
+    text = ["the cat sees them", "a dog bites it"]
+    np.testing.assert_array_equal(whole.score_samples(text), cut.score_samples(text))
+
+
+def test_what_train_refuses(run, tmp_path):
+    output = ["-o", str(tmp_path / "model")]
+    (tmp_path / "empty").write_text("\n\n")
+    empty = str(tmp_path / "empty")
+    for options, code, message in [
+        (["--order", "300000"], 2, "300000 is not in the range 2<=x<=32"),
+        (["--jobs", "0"], 2, "0 threads do nothing: give 1 or more"),
+        (["--model", "energy", "--direct"], 2, "EnergyLM has no direct: leave it out"),
+        (["--test", empty], 1, f"there is no text to test on in {empty}."),
+        (["--valid", empty], 1, f"there is no text to validate on in {empty}."),
+    ]:
+        result = run("train", "@train", *output, *options, code=code)
+        assert message in " ".join(result.stderr.split())
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")

@@ -282,6 +282,28 @@ def test_an_interrupted_refit_leaves_a_model_of_documents_as_it_was(monkeypatch)
     assert vars(model) == before
 
 
+def test_fit_parameters_of_a_member(parts, tmp_path):
+    (X, y), _ = parts
+    network = NeuralLM(n_hidden=2, embedding_dim=2, max_iter=1, random_state=0)
+    mixture = MixtureLM([("net", network), ("tri", InterpolatedTrigram())])
+    told = []
+    folder = tmp_path / "kept"
+    mixture.fit(
+        X,
+        y,
+        net__checkpoint=folder,
+        net__progress=lambda *figures: told.append(figures),
+    )
+    assert told
+    assert (folder / "latest.json").exists()
+    lm = TextLM(mixture, n_context=2)
+    lm.fit(["a rose is a rose"] * 20, net__checkpoint=tmp_path / "of text")
+    assert (tmp_path / "of text" / "latest.json").exists()
+    for wrong in ("checkpoint", "net", "net__", "other__checkpoint"):
+        with pytest.raises(ValueError, match=f"got {wrong}.*members are net, tri"):
+            mixture.fit(X, y, **{wrong: 1})
+
+
 def test_members_are_dropped_by_name(parts):
     (X, y), _ = parts
     members = [
