@@ -85,9 +85,9 @@ def estimate_binary(
     Parameters
     ----------
     model : KneserNeyLM
-        What to estimate, and how; it stays as it is. Its `order` has to be given;
-        `n_words` and `boundary` are those of the vocabulary. All n-grams are kept:
-        `min_counts` of more than 1 are refused.
+        What to estimate, and how; it stays as it is. Its ``order`` has to be given;
+        ``n_words`` and ``boundary`` are those of the vocabulary. All n-grams are kept:
+        ``min_counts`` of more than 1 are refused.
     texts : iterable of path-like or binary file
         UTF-8 text, files gzipped or not. A line is a sentence, and a word what stands
         between blanks; lines without words are left out.
@@ -106,7 +106,7 @@ def estimate_binary(
     n_jobs : int, optional
         Threads, as joblib counts them: None is 1, -1 all cores. No bit depends on it.
     progress : callable, optional
-        Called as ``progress(stage, done, total)``, `total` 0 where it is unknown.
+        Called as ``progress(stage, done, total)``, ``total`` 0 where it is unknown.
 
     Returns
     -------
@@ -129,7 +129,7 @@ def estimate_binary(
 
     See Also
     --------
-    KneserNeyLM.fit_stream : The same in memory, in about 100 bytes a word.
+    nplm.KneserNeyLM.fit_stream : The same in memory, in about 100 bytes a word.
 
     Examples
     --------
