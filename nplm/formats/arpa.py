@@ -47,7 +47,7 @@ def write_arpa(
     model : BackoffLM or KneserNeyLM
         A fitted model.
     path : path-like
-        The file to write; gzipped if its name ends in ``.gz``.
+        The file to write; packed if its name ends in ``.gz`` or ``.xz``.
     words : sequence of str, shape (n_words_,)
         The word of each id, as in ``corpus.words``.
 
@@ -110,7 +110,7 @@ def read_arpa(path: str | os.PathLike[str]) -> tuple[BackoffLM, list[str]]:
     Parameters
     ----------
     path : path-like
-        The file, gzipped or not.
+        The file, plain, or packed by gzip or xz.
 
     Returns
     -------
