@@ -215,7 +215,9 @@ def write_parts(path, header, arrays):
     """Write a file whose checksums are right, whatever is in it."""
     for entry, array in zip(header["arrays"], arrays.values()):
         entry |= {"size": len(array), "crc32": zlib.crc32(array.tobytes())}
-    write_raw(path, json.dumps(header).encode(), arrays)
+    # As long as with the longest checksums.
+    n_missing = sum(10 - len(str(entry["crc32"])) for entry in header["arrays"])
+    write_raw(path, json.dumps(header).encode() + b" " * n_missing, arrays)
 
 
 def write_raw(path, encoded, arrays):

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import re
-from contextlib import suppress
 from pathlib import Path
 from typing import Self
 
 import click
 
 from nplm import CheckpointError
+from nplm.training.checkpoint import discard, has_save
 
 __all__ = ["Kept"]
-
-# What a fit writes there (`nplm.training.checkpoint`), and nothing of anybody else's.
-OWN = re.compile(r"lock|latest\.json|save-.*\.npz")
 
 
 class Kept:
@@ -28,12 +24,12 @@ class Kept:
         self.folder = folder
 
     def __enter__(self) -> Self:
-        if self._is_there():
+        if has_save(self.folder):
             click.echo(f"Going on from {self.folder}.", err=True)
         return self
 
     def __exit__(self, _: object, error: BaseException | None, *more: object) -> None:
-        if isinstance(error, KeyboardInterrupt) and self._is_there():
+        if isinstance(error, KeyboardInterrupt) and has_save(self.folder):
             click.echo(
                 f"What was learned is in {self.folder}: the same command goes on from "
                 "there.",
@@ -48,12 +44,4 @@ class Kept:
 
     def remove(self) -> None:
         """Remove it, but not what others put there."""
-        if self.folder.is_dir():
-            for path in self.folder.iterdir():
-                if OWN.fullmatch(path.name):
-                    path.unlink()
-            with suppress(OSError):
-                self.folder.rmdir()
-
-    def _is_there(self) -> bool:
-        return (self.folder / "latest.json").exists()
+        discard(self.folder)

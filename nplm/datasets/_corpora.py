@@ -312,16 +312,20 @@ def load_text(
         tokens = _closed(tokenizer.transform(texts))
     else:
         tokens = [token for text in tokenizer.transform(texts) for token in text]
-    return _corpus(
-        path.resolve().name,
-        tokens,
-        Vocabulary(min_count, max_words, boundary="</s>" if lines else None),
-        valid=valid,
-        test=test,
-        vocabulary_from=vocabulary_from,
-        descr=f"The text of {path}, "
-        + ("a line a document, each closed by </s>." if lines else "one stream."),
-    )
+    vocabulary = Vocabulary(min_count, max_words, boundary="</s>" if lines else None)
+    try:
+        return _corpus(
+            path.resolve().name,
+            tokens,
+            vocabulary,
+            valid=valid,
+            test=test,
+            vocabulary_from=vocabulary_from,
+            descr=f"The text of {path}, "
+            + ("a line a document, each closed by </s>." if lines else "one stream."),
+        )
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error
 
 
 def _text_files(path: Path, pattern: str) -> list[Path]:

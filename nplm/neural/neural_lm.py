@@ -114,7 +114,8 @@ class NeuralLM(NetworkLM):
         By default words that come after the same words are near each other: their
         principal components are cut in two again and again, which takes seconds.
         "huffman" is the tree of the words' frequencies in ``y``, which visits the
-        fewest nodes, but has words together that have nothing in common.
+        fewest nodes, but has words together that have nothing in common. Training
+        that goes on refuses another than the tree that it began with.
     [[sampling]]
     [[solver]]
     learning_rate_init : float, default=4e-3

@@ -175,13 +175,19 @@ class Vocabulary(TransformerMixin, Documented, BaseEstimator):
             If a parameter is out of range, or one of `words` is there twice.
         """
         self._validate_params()
+        return self._choose(self._counted(X) if self.words is None else {})
+
+    def _choose(self, counts: Mapping[Hashable, int]) -> Self:
+        """Choose the words of a text that has each so often."""
+        self._validate_params()
         specials = self._specials()
-        words = self._counted(X, specials) if self.words is None else self._given()
+        given = self.words is not None
+        words = self._given() if given else self._frequent(counts, specials)
         self._set_words([s for s in specials if s not in words] + words)
         return self
 
-    def _counted(self, X: Any, specials: list[str]) -> list[Hashable]:
-        """Return the words that are frequent enough, the most frequent first."""
+    def _counted(self, X: Any) -> Counter[Hashable]:
+        """Count the words of documents."""
         counts: Counter[Hashable] = Counter()
         for document in self._documents(X):
             try:
@@ -190,6 +196,12 @@ class Vocabulary(TransformerMixin, Documented, BaseEstimator):
                 _check_tokens(document)
                 raise
         _check_tokens(counts)
+        return counts
+
+    def _frequent(
+        self, counts: Mapping[Hashable, int], specials: list[str]
+    ) -> list[Hashable]:
+        """Return the words that are frequent enough, the most frequent first."""
         # Events of several kinds have no order, but their spellings do.
         ranked = sorted(counts.items(), key=lambda item: (-item[1], str(item[0])))
         words = [

@@ -35,8 +35,8 @@ from nplm import (
     available_tiers,
     windows,
 )
+from nplm._tensors import read_tensors, write_tensors
 from nplm.formats import read_arpa, save_binary, write_arpa
-from nplm.formats.saving.safetensors import read_tensors, write_tensors
 from tests.helpers import small_text, text
 
 N_WORDS = 12

@@ -8,6 +8,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.cluster import AgglomerativeClustering
 
+import nplm
 from nplm import NeuralLM, WordClasses, available_tiers, windows
 
 each_output = pytest.mark.parametrize("output", ["classes", "tree"])
@@ -180,6 +181,37 @@ def test_without_a_tree_words_of_like_contexts_are_near_each_other():
     assert mean_depth(tree, np.bincount(y, minlength=22) + 1) < np.log2(22) + 1
     again = clone(lm).set_params(n_jobs=2, parallel="async").fit(X, y)
     np.testing.assert_array_equal(again.word_tree_, tree)
+
+
+def pickled(lm, folder):
+    return pickle.loads(pickle.dumps(lm))
+
+
+def saved(lm, folder):
+    nplm.save(lm, folder / "model")
+    return nplm.load(folder / "model")
+
+
+HUFFMAN = dict(word_tree="huffman")
+
+
+@pytest.mark.parametrize("again", [pickled, saved], ids=["pickled", "saved"])
+@pytest.mark.parametrize(
+    ("fitted", "asked"), [(HUFFMAN, {}), ({}, HUFFMAN)], ids=["huffman", "default"]
+)
+def test_a_tree_made_in_another_way_is_another(fitted, asked, again, tmp_path):
+    X, y = text_windows()
+    lm = NeuralLM(n_words=20, output="tree", **fitted, **SMALL).fit(X, y)
+    lm = again(lm, tmp_path)
+    tree = lm.partial_fit(X, y).word_tree_
+    for other in (asked.get("word_tree"), tree[:, ::-1]):
+        lm.set_params(word_tree=other)
+        for go_on in (lm.partial_fit, lm.set_params(warm_start=True).fit):
+            with pytest.raises(ValueError, match="word_tree is not that of the"):
+                go_on(X, y)
+    lm.set_params(word_tree=tree).partial_fit(X, y)
+    lm.set_params(word_tree=fitted.get("word_tree")).partial_fit(X, y)
+    np.testing.assert_array_equal(lm.word_tree_, tree)
 
 
 def test_a_tree_of_scikit_learns():

@@ -23,14 +23,16 @@ def data():
 
 
 @pytest.mark.parametrize("parallel", ["async", "locked"])
+@pytest.mark.parametrize("parts", [{}, {"n_senses": 2}], ids=["plain", "senses"])
 @pytest.mark.parametrize("batch_size", [1, 16])
-def test_lost_updates_cost_little(data, parallel, batch_size):
+def test_lost_updates_cost_little(data, parallel, batch_size, parts):
     # The paper: "this noise seems to be very small and did not apparently slow
     # down training". So small a network makes races likelier than in use.
     X, y = windows(markov_stream(20_000), 2)
     *_, X_val, y_val = data
     serial = NeuralLM(
-        n_words=20, batch_size=batch_size, learning_rate_init=3e-3, max_iter=5, **SMALL
+        n_words=20, batch_size=batch_size, learning_rate_init=3e-3, max_iter=5,
+        **parts, **SMALL,
     ).fit(X, y, X_val=X_val, y_val=y_val)  # fmt: skip
     threads = clone(serial).set_params(parallel=parallel, n_jobs=2)
     threads.fit(X, y, X_val=X_val, y_val=y_val)

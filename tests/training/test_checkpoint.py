@@ -17,7 +17,8 @@ import pytest
 from sklearn.base import clone
 
 import nplm
-from nplm import CheckpointError, NeuralLM, windows
+from nplm import CheckpointError, EnergyLM, NeuralLM, WordClasses, windows
+from nplm._tensors import read_tensors, write_tensors
 from nplm.neural.network.network import Network
 from nplm.parallel.processes import ALONE
 from nplm.training import checkpoint as checkpoints
@@ -82,6 +83,10 @@ EACH_PARTS = {
     "importance, adam": dict(SAMPLED, solver="adam"),
     "nce": dict(loss="nce"),
     "tied, composed, importance": COMPOSED | SAMPLED | dict(tied=True),
+    "energy, importance": SAMPLED,
+    "energy, own weights, importance, adam": SAMPLED
+    | dict(target_weights=True, solver="adam"),
+    "energy, own weights, nce": dict(loss="nce", target_weights=True),
     "linear": dict(learning_rate="linear"),
     "dropout": dict(dropout=0.2),
     "dropout, tied, adam": dict(dropout=(0.1, 0.2, 0.3), tied=True, solver="adam"),
@@ -99,8 +104,9 @@ KILLS = [
 
 @pytest.mark.parametrize(("parts", "n_jobs", "at"), KILLS)
 def test_the_same_bits_as_without_a_kill(data, tmp_path, n_jobs, at, parts):
+    model = EnergyLM if parts.startswith("energy") else NeuralLM
     parts = EACH_PARTS[parts]
-    lm = NeuralLM(max_iter=4, learning_rate_init=0.02, n_jobs=n_jobs, **SETTINGS)
+    lm = model(max_iter=4, learning_rate_init=0.02, n_jobs=n_jobs, **SETTINGS)
     lm.set_params(**parts)
     whole = clone(lm).fit(**data)
     fit_and_kill(clone(lm), data, tmp_path, at)
@@ -108,8 +114,9 @@ def test_the_same_bits_as_without_a_kill(data, tmp_path, n_jobs, at, parts):
     lm.fit(**data, checkpoint=tmp_path, progress=lambda done, *_: began_at.append(done))
     if at > 1000:
         assert began_at[0] > 0.3 * at  # it did go on, not start anew
-    for name in PARAMETERS:
-        np.testing.assert_array_equal(getattr(lm, name), getattr(whole, name))
+    arrays, wanted = (fitted._parameters.trained() for fitted in (lm, whole))
+    for name, want in wanted.items():
+        np.testing.assert_array_equal(arrays[name], want)
     for name in ("loss", "val_loss"):
         assert lm.history_[name] == whole.history_[name]
     assert (lm.n_iter_, lm.n_seen_) == (whole.n_iter_, whole.n_seen_)
@@ -196,7 +203,7 @@ def test_another_fit_is_refused(data, tmp_path, change):
 @pytest.mark.parametrize("damage", ["cut", "bit", "missing", "json", "empty", "newer"])
 def test_a_damaged_checkpoint_is_named(data, tmp_path, damage):
     lm = NeuralLM(max_iter=1, **SETTINGS).fit(**data, checkpoint=tmp_path)
-    (arrays,) = tmp_path.glob("*.npz")
+    (arrays,) = tmp_path.glob("*.safetensors")
     latest = tmp_path / "latest.json"
     content = bytearray(arrays.read_bytes())
     message = "is damaged .*Remove .* to start anew"
@@ -212,13 +219,113 @@ def test_a_damaged_checkpoint_is_named(data, tmp_path, damage):
     elif damage == "empty":
         latest.write_text("")
     else:
-        latest.write_text(latest.read_text().replace('"format": 2', '"format": 9'))
-        message = "of format 9, and this nplm reads format 2"
+        latest.write_text(latest.read_text().replace('"format": 3', '"format": 9'))
+        message = "of format 9, and this nplm reads format 3"
     before = vars(lm).copy()
     with pytest.raises(CheckpointError, match=message):
         lm.fit(**data, checkpoint=tmp_path)
     assert vars(lm).keys() == before.keys()
     assert lm._parameters is before["_parameters"]
+
+
+def taken(arrays, state):
+    return arrays.take("C"), state.take("epoch")
+
+
+def tampered(folder, change):
+    """Change what was saved, in place, and note it as what was saved."""
+    (path,) = folder.glob("*.safetensors")
+    arrays, texts = read_tensors(path, mmap=False)
+    state = json.loads(texts["state"])
+    change(arrays, state)
+    latest = json.loads((folder / "latest.json").read_text())
+    latest["files"] = [write_tensors(path, arrays, {"state": json.dumps(state)})]
+    (folder / "latest.json").write_text(json.dumps(latest))
+
+
+def test_another_files_contents_are_refused(data, tmp_path):
+    """Even if they are sound: those of another fit of the same sizes, for one."""
+    for i in (0, 1):
+        lm = NeuralLM(max_iter=1, **SETTINGS | dict(random_state=i))
+        lm.fit(**data, checkpoint=tmp_path / str(i))
+    (one,), (other,) = ((tmp_path / i).glob("*.safetensors") for i in "01")
+    other.write_bytes(one.read_bytes())
+    with pytest.raises(CheckpointError, match=r"is not the file that latest\.json has"):
+        lm.fit(**data, checkpoint=tmp_path / "1")
+
+
+def put(where, name, value, at=None):
+    if at is None:
+        where[name] = value
+    else:
+        where[name] = np.array(where[name])
+        where[name].reshape(-1)[at] = value
+
+
+UNSOUND = {
+    "shape": lambda a, s: put(a, "C", a["C"][:-1]),
+    "type": lambda a, s: put(a, "d", a["d"].astype(np.float64)),
+    "missing": lambda a, s: a.pop("E"),
+    "more": lambda a, s: put(a, "F", a["d"]),
+    "best": lambda a, s: put(a, "best_0", a["best_0"][:, :1]),
+    "no best": lambda a, s: [a.pop(f"best_{i}") for i in range(5) if f"best_{i}" in a],
+    "proposal": lambda a, s: put(a, "proposal", 0.5, at=3),
+    "generator": lambda a, s: put(a, "generators", 0 * a["generators"]),
+    "draws": lambda a, s: put(a, "watched", -1e9, at=0),
+    "many draws": lambda a, s: put(a, "watched", 1e9, at=0),
+    "examples": lambda a, s: put(a, "moving", 7, at=0),
+    "order": lambda a, s: put(a, "order", a["order"][:9]),
+    "place": lambda a, s: put(s["order"], "pos", 2**40),
+    "steps": lambda a, s: put(s["at"], "steps", -1),
+    "passes": lambda a, s: put(s["at"], "passes", 0.5),
+    "history": lambda a, s: put(s["job"]["history"], "loss", [1.0, 2.0, 3.0]),
+    "patience": lambda a, s: put(s["job"]["held_out"], "stale", "a"),
+    "else": lambda a, s: put(s["job"], "code", "import os"),
+}
+
+
+@pytest.mark.parametrize("change", UNSOUND)
+def test_contents_that_no_fit_leaves_are_refused(data, tmp_path, change):
+    lm = NeuralLM(max_iter=2, **SETTINGS | SAMPLED)
+    fit_and_kill(lm, data, tmp_path, 2000)
+    tampered(tmp_path, UNSOUND[change])
+    with pytest.raises(CheckpointError, match=r"safetensors is damaged \(ValueError"):
+        lm.fit(**data, checkpoint=tmp_path)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda a, s: put(a, "labels", 10**6, at=3),
+        lambda a, s: put(a, "labels", -1, at=3),
+        lambda a, s: put(a, "labels", 4, at=7),  # the boundary's, to which none comes
+        lambda a, s: put(a, "tally", 10**6, at=2),
+        lambda a, s: put(s["job"], "history", {}),
+    ],
+)
+def test_classes_that_no_fit_leaves_are_refused(tmp_path, change):
+    ids = np.random.default_rng(0).zipf(1.4, 2000) % 20
+    classes = WordClasses(5, n_words=20, boundary=0, max_iter=3, random_state=0)
+    classes.fit(ids, checkpoint=tmp_path)
+    tampered(tmp_path, change)
+    with pytest.raises(CheckpointError, match=r"safetensors is damaged \(ValueError"):
+        classes.fit(ids, checkpoint=tmp_path)
+
+
+@pytest.mark.parametrize("kind", ["link", "second name", "pipe"])
+def test_a_lock_is_no_way_to_write_elsewhere(data, tmp_path, kind):
+    precious, folder = tmp_path / "precious", tmp_path / "saves"
+    precious.write_text("to be kept")
+    folder.mkdir()
+    if kind == "link":
+        (folder / "lock").symlink_to(precious)
+    elif kind == "second name":
+        os.link(precious, folder / "lock")
+    else:
+        os.mkfifo(folder / "lock")
+    with pytest.raises(CheckpointError, match=r"lock is .* written over: remove it"):
+        NeuralLM(max_iter=1, **SETTINGS).fit(**data, checkpoint=folder)
+    assert precious.read_text() == "to be kept"
 
 
 @pytest.mark.parametrize(
@@ -228,22 +335,22 @@ def test_a_damaged_checkpoint_is_named(data, tmp_path, damage):
         "[]",
         '"a"',
         "{}",
-        '{"format": 2, "save": Infinity, "fit": {}}',
-        '{"format": 2, "save": 1, "fit": 3}',
-        '{"format": 2, "save": [], "fit": {}}',
+        '{"format": 3, "save": Infinity, "fit": {}}',
+        '{"format": 3, "save": 1, "fit": 3}',
+        '{"format": 3, "save": [], "fit": {}}',
     ],
     ids=["deep", "list", "text", "empty", "infinite", "fit", "save"],
 )
 def test_what_says_which_save_is_whole_is_something_else(tmp_path, content):
     (tmp_path / "latest.json").write_text(content)
     with pytest.raises(CheckpointError, match=r"latest\.json is damaged"):
-        Checkpoint(tmp_path, {}, ALONE).load()
+        Checkpoint(tmp_path, {}, ALONE).load(taken)
 
 
 def test_a_checkpoint_runs_no_code(tmp_path, data):
     lm = NeuralLM(max_iter=1, **SETTINGS).fit(**data, checkpoint=tmp_path)
-    (arrays,) = tmp_path.glob("*.npz")
-    np.savez(arrays, C=np.array([Killed()], dtype=object))
+    (arrays,) = tmp_path.glob("*.safetensors")
+    arrays.write_bytes(pickle.dumps(Killed()))
     with pytest.raises(CheckpointError, match="damaged"):
         lm.fit(**data, checkpoint=tmp_path)
 
@@ -256,11 +363,11 @@ def test_a_save_out_of_reach_is_not_called_damaged(data, tmp_path, monkeypatch, 
     opened = open
 
     def refuse(path, *args):
-        if str(path).endswith(".npz"):
+        if str(path).endswith(".safetensors"):
             raise error
         return opened(path, *args)
 
-    monkeypatch.setattr(checkpoints, "open", refuse, raising=False)
+    monkeypatch.setattr("nplm._tensors.open", refuse, raising=False)
     with pytest.raises(type(error), match=error.strerror):
         clone(lm).fit(**data, checkpoint=tmp_path)
 
@@ -282,21 +389,20 @@ def test_a_bad_folder_is_refused_at_once(data, tmp_path, monkeypatch, folder):
 def test_a_full_disk_ends_no_fit(data, tmp_path, monkeypatch, times):
     lm = NeuralLM(max_iter=3, **SETTINGS)
     whole = clone(lm).fit(**data)
-    write, calls = checkpoints._savez, []
+    write, calls = checkpoints.write_tensors, []
 
-    def full(file, arrays):
+    def full(*args):
         calls.append(1)
         if 3 <= len(calls) < 3 + times:
-            file.write(b"some")
             raise OSError(28, "No space left on device")
-        write(file, arrays)
+        return write(*args)
 
-    monkeypatch.setattr(checkpoints, "_savez", full)
+    monkeypatch.setattr(checkpoints, "write_tensors", full)
     with pytest.warns(RuntimeWarning, match="could not be saved .*No space left"):
         lm.fit(**data, checkpoint=tmp_path)
     np.testing.assert_array_equal(lm.U_, whole.U_)
     # What was saved before the disk was full, or after, is good to go on from.
-    monkeypatch.setattr(checkpoints, "_savez", write)
+    monkeypatch.setattr(checkpoints, "write_tensors", write)
     np.testing.assert_array_equal(
         clone(lm).fit(**data, checkpoint=tmp_path).U_, whole.U_
     )
@@ -420,8 +526,12 @@ def test_one_fit_at_a_time_in_a_folder(data, tmp_path):
 
 def test_what_a_kill_left_is_removed(data, tmp_path):
     lm = NeuralLM(max_iter=1, **SETTINGS).fit(**data, checkpoint=tmp_path)
-    (saved,) = tmp_path.glob("*.npz")
-    left = ["save-0.0-of-1.npz", "save-99.0-of-1.npz.ab12.part", "latest.json.cd.part"]
+    (saved,) = tmp_path.glob("*.safetensors")
+    left = [
+        "save-0.0-of-1.safetensors",
+        "save-99.0-of-1.safetensors.ab12.part",
+        "latest.json.cd.part",
+    ]
     for name in left:
         (tmp_path / name).write_bytes(b"left over")
     clone(lm).fit(**data, checkpoint=tmp_path)
@@ -431,19 +541,19 @@ def test_what_a_kill_left_is_removed(data, tmp_path):
 def test_damage_anywhere_is_named(tmp_path):
     saves = Checkpoint(tmp_path, {}, ALONE)
     saves.save({"C": np.arange(12.0)}, {"epoch": 1})
-    (path,) = tmp_path.glob("*.npz")
+    (path,) = tmp_path.glob("*.safetensors")
     good, rng = path.read_bytes(), np.random.default_rng(0)
     for i in range(len(good)):
         bad = bytearray(good)
         bad[i] ^= 1 << rng.integers(8)
         path.write_bytes(bad)
         try:
-            arrays, state = saves.load()
+            C, epoch = saves.load(taken)
         except CheckpointError:
             continue
-        # A byte that means nothing, such as one of a date.
-        np.testing.assert_array_equal(arrays["C"], np.arange(12.0))
-        assert state == {"epoch": 1}
+        # A byte that means nothing: a blank that fills the header up.
+        np.testing.assert_array_equal(C, np.arange(12.0))
+        assert epoch == 1
 
 
 def test_other_moments_are_another_fit(data, tmp_path):

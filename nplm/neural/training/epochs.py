@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from nplm._fitted import Fitted
 from nplm.exceptions import DivergenceError
 from nplm.neural.network.network import Network
+from nplm.neural.network.soundness import check_sums
 from nplm.parallel.processes import Processes
 from nplm.training.held_out import HeldOut
 
@@ -211,13 +213,24 @@ class Epochs:
             "seen": self._seen,
         }
 
-    def resume(self, arrays: dict[str, NDArray[Any]], facts: dict[str, Any]) -> None:
+    def resume(self, arrays: Fitted, facts: Fitted, *, passes: int, steps: int) -> None:
         """Set what `arrays` and `facts` gave."""
-        self.network.set_state(arrays)
+        n_before, seen = facts.whole("n_before"), facts.whole("seen")
+        history = facts.history("history", "loss", "val_loss", "seconds")
+        if len(history["loss"]) != n_before + passes:
+            raise facts.unfit("history", history)
+        network, best = self.network, []
+        if "best_0" in arrays:
+            trained = network.parameters.trained().values()
+            best = [
+                arrays.array(f"best_{i}", array.dtype, array.shape).copy()
+                for i, array in enumerate(trained)
+            ]
+            network.restore(best)
+            check_sums(network.parameters, network.parts)
+        self.held_out.resume(facts.inner("held_out"), best, passes)
+        network.set_state(arrays, seen + passes * self.n_steps + steps)
+        check_sums(network.parameters, network.parts)
         self.history.clear()
-        self.history.update(facts["history"])
-        self.held_out.resume(facts["held_out"])
-        self._n_before, self._seen = facts["n_before"], facts["seen"]
-        best = [name for name in arrays if name.startswith("best_")]
-        best.sort(key=lambda name: int(name.removeprefix("best_")))
-        self.held_out.best = [arrays[name] for name in best] or None
+        self.history.update(history)
+        self._n_before, self._seen = n_before, seen

@@ -54,6 +54,15 @@ class Solver:
         """Make what the solver keeps beside the parameters."""
         raise NotImplementedError
 
+    def check_state(self, found: State) -> None:
+        """Raise ValueError where no training leaves these arrays."""
+        for name, array in found.items():
+            moment = name.partition("_")[0]
+            if moment in ("first", "second", "decayed") and (
+                not np.isfinite(array).all() or (moment == "second" and array.min() < 0)
+            ):
+                raise ValueError(f"{name} has numbers that no fit leaves")
+
     def kept(self, state: State) -> State:
         """Give what a fitted model keeps of it, to be trained further."""
         return {}
