@@ -307,5 +307,7 @@ def _settle_marks(
         table[:] = new_id[table]
     tables[0] = tables[0][: stays.sum()]
     probs[0], bows[0] = probs[0][stays], bows[0][stays]
-    boundary = int(new_id[end]) if is_used else None
+    # Pruning may leave no n-gram that begins with <s>, and yet sentences end.
+    ends = stays[end] and not is_context and len(tables) > 1
+    boundary = int(new_id[end]) if is_used or ends else None
     return [word for word, stay in zip(words, stays) if stay], boundary

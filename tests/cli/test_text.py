@@ -353,6 +353,8 @@ def test_prune(made, run, tmp_path):
     run("prune", "--threshold", "0", "@kn", str(tmp_path / "same"))
     same = nplm.load(tmp_path / "same")
     assert int(same.estimator_.n_ngrams_.sum()) == whole
+    run("prune", "--threshold", "9", "@kn", path)  # no n-gram begins with <s> any more
+    assert "perplexity with unknown" in run("query", "-s", path, "@test").stdout
     result = run("prune", "@network", path, code=1)
     assert "is a NeuralLM, which has no n-grams to drop" in result.stderr
     result = run("convert", "@network", path, code=1)
