@@ -140,6 +140,45 @@ def test_what_train_refuses(run, tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
+def test_train_in_bounded_memory(folder, run, tmp_path):
+    # The same model as in memory, from packed text or standard input.
+    options = ["--tokens", "blanks", "--order", "3", "--min-count", "2"]
+    options += ["--test", "@test"]
+    expected = run("train", "@train", "-o", str(tmp_path / "memory"), *options)
+    packed = tmp_path / "train.xz"
+    packed.write_bytes(lzma.compress((folder / "train").read_bytes()))
+    disk = ["--memory", "20K", "--folder", str(tmp_path), "--jobs", "2"]
+    for text, input in (("@train", None), (str(packed), None), (None, packed)):
+        given = [] if text is None else [text]
+        found = run(
+            "train", *given, "-o", str(tmp_path / "disk"), *options, *disk,
+            input=None if input is None else input.read_bytes(),
+        )  # fmt: skip
+        assert found.stdout == expected.stdout
+        words = re.search("trained on .*", expected.stderr)[0]
+        assert words in found.stderr
+        assert "estimating" in found.stderr
+        asked = [
+            run("query", str(tmp_path / model), "@test").stdout
+            for model in ("memory", "disk")
+        ]
+        assert asked[0] == asked[1]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "disk", "memory", "train.xz",
+    ]  # fmt: skip
+    packed.write_bytes(packed.read_bytes()[:-20])
+    result = run(
+        "train", str(packed), "-o", str(tmp_path / "x"), *options, *disk, code=1
+    )
+    assert "cannot be unpacked" in result.stderr
+    for wrong in (["--tokens", "words"], ["--tokens", "blanks", "--model", "trigram"]):
+        result = run(
+            "train", "@train", "-o", str(tmp_path / "x"), *wrong, *disk, code=2
+        )
+        assert "--memory estimates Kneser-Ney models of words" in result.stderr
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
 def test_words_to_know(folder, run, tmp_path):
     write(tmp_path / "words", ["the", "cat", "dog"])
     model = str(tmp_path / "model")
