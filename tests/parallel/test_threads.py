@@ -22,7 +22,7 @@ def test_n_jobs_as_joblib_counts():
     assert n_threads(None) == 1
     assert n_threads(3) == 3
     assert n_threads(-1) == len(os.sched_getaffinity(0))
-    with pytest.raises(ValueError, match="n_jobs"):
+    with pytest.raises(ValueError, match="n_jobs=0: give 1 or more threads"):
         n_threads(0)
 
 
