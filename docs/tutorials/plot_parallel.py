@@ -32,8 +32,8 @@ corpus = load_python_docs()
 (X, y), (X_val, y_val), _ = corpus.windows(4)
 X, y, X_val, y_val = X[:10_000], y[:10_000], X_val[:3_000], y_val[:3_000]
 settings = dict(
-    order=None, n_words=corpus.n_words, n_hidden=60, batch_size=128, learning_rate_init=0.01,
-    max_iter=1, random_state=0,
+    order=None, n_words=corpus.n_words, n_hidden=60, batch_size=128,
+    learning_rate_init=0.01, max_iter=1, early_stopping=False, random_state=0,
 )  # fmt: skip
 
 
