@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import lzma
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any, BinaryIO, cast
 
@@ -254,14 +255,12 @@ def _write_ids(texts: Iterable[Any], stream: WordStream, scratch: Scratch) -> No
 
 @contextmanager
 def _opened(text: Any) -> Iterator[tuple[BinaryIO, str]]:
-    if hasattr(text, "read"):
-        yield cast(BinaryIO, text), str(getattr(text, "name", "the text"))
-        return
-    name = os.fspath(text)
-    with reading(text) as file:
+    is_file = hasattr(text, "read")
+    name = str(getattr(text, "name", "the text")) if is_file else os.fspath(text)
+    with nullcontext(cast(BinaryIO, text)) if is_file else reading(text) as file:
         try:
             yield file, name
-        except UNPACKING_ERRORS as error:
+        except (*UNPACKING_ERRORS, lzma.LZMAError) as error:
             raise ValueError(
                 f"{name} cannot be unpacked ({error}): it is damaged or cut short."
             ) from None

@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 import numpy as np
+from rich.console import Console
 
 import nplm
 from nplm import (
@@ -25,12 +26,14 @@ from nplm import (
     Tokenizer,
     Vocabulary,
 )
+from nplm.cli._bars import stages
 from nplm.cli._files import writable_file
 from nplm.cli._kept import Kept
 from nplm.cli._models import vocabulary_of
 from nplm.cli._options import COMMON, POSITIVE, network_options
 from nplm.cli._tally import Tally, scored, warning_of_unknown
-from nplm.cli._text import INPUTS, blocks_of_lines, lines_of, texts_of
+from nplm.cli._text import INPUTS, blocks_of_lines, files_of, lines_of, texts_of
+from nplm.formats import estimate_binary, load_binary
 from nplm.neural.network_lm import NetworkLM
 from nplm.text.tokenizer import BETWEEN_BLANKS
 from nplm.training.bars import BAR
@@ -75,6 +78,16 @@ TEXT = click.Path(exists=True, dir_okay=False)
 @click.option("--max-words", type=POSITIVE, help="Know so many words at most.")
 @click.option("--classes", "n_classes", type=POSITIVE, default=500)
 @click.option(
+    "--memory",
+    help="Estimate Kneser-Ney on disk, with buffers of so much (500M, 2G), and save it "
+    "as mapped n-grams; words stand between blanks.",
+)
+@click.option(
+    "--folder",
+    type=click.Path(exists=True, file_okay=False),
+    help="Where --memory has its temporary files, by default where they usually are.",
+)
+@click.option(
     "--shortlist",
     "n_shortlist",
     type=POSITIVE,
@@ -95,6 +108,8 @@ def train_command(
     min_count: int,
     max_words: int | None,
     n_classes: int,
+    memory: str | None,
+    folder: str | None,
     n_shortlist: int,
     **parameters: Any,
 ) -> None:
@@ -111,6 +126,7 @@ def train_command(
       nplm train train.txt --output model
       nplm train *.txt.gz -o model --order 3 --min-count 2 --test test.txt
       nplm train train.txt -o model --model network --valid valid.txt --epochs 5
+      nplm train large.txt -o model --tokens blanks --memory 2G --jobs -1
     """  # noqa: D301  (click reads the control character)
     if words_path is not None and (min_count > 1 or max_words is not None):
         raise click.UsageError(
@@ -120,6 +136,16 @@ def train_command(
     vocabulary = Vocabulary(min_count, max_words)
     if words_path is not None:
         vocabulary.words = [word for word in lines_of([words_path]) if word.strip()]
+    if memory is not None:
+        if model != "kneser-ney" or tokens != "blanks":
+            raise click.UsageError(
+                "--memory estimates Kneser-Ney models of words between blanks: add "
+                "--tokens blanks, and no other --model."
+            )
+        _train_on_disk(inputs, output, vocabulary, parameters, memory, folder)
+        if valid is not None or test is not None:
+            _report_perplexities(TextLM.from_model(*load_binary(output)), valid, test)
+        return
     tokenizer = Tokenizer(BETWEEN_BLANKS) if tokens == "blanks" else Tokenizer()
     order = parameters["order"]
     ngrams = KneserNeyLM(order)
@@ -152,9 +178,36 @@ def train_command(
     nplm.save(lm, output)
     kept.remove()
     _report(lm, texts)
-    for name, path in (("validation", valid), ("test", test)):
-        if path is not None:
-            _report_perplexity(lm, name, path)
+    _report_perplexities(lm, valid, test)
+
+
+def _train_on_disk(
+    inputs: tuple[str, ...],
+    output: Path,
+    vocabulary: Vocabulary,
+    parameters: dict[str, Any],
+    memory: str,
+    folder: str | None,
+) -> None:
+    with _notes(), stages(Console(stderr=True)) as shown:
+
+        def show(stage: str, done: int, total: int) -> None:
+            # How long a text is, is known when it has been read.
+            note = "" if total else f"{done:,} words"
+            shown.show(stage, done if total else 0, total, note)
+
+        estimated = estimate_binary(
+            KneserNeyLM(parameters["order"]),
+            files_of(inputs),
+            output,
+            vocabulary=vocabulary,
+            memory=memory,
+            folder=folder,
+            n_jobs=parameters["n_jobs"],
+            progress=show,
+        )
+    unknown = estimated.n_unknown / estimated.n_tokens
+    _report_words(estimated.n_lines, estimated.n_tokens, estimated.n_words, unknown)
 
 
 def _network(
@@ -196,13 +249,23 @@ def _be_quiet(lm: TextLM) -> None:
 def _report(lm: TextLM, texts: list[str]) -> None:
     ids = lm._codec.encode(texts, "X", None).ids
     unknown = np.count_nonzero(ids == vocabulary_of(lm).unknown_id_) / max(len(ids), 1)
+    _report_words(len(texts), len(ids), lm.n_words_, unknown)
+
+
+def _report_words(n_lines: int, n_tokens: int, n_words: int, unknown: float) -> None:
     _say(
-        f"trained on {len(texts):,} lines of {len(ids):,} words; vocabulary "
-        f"{lm.n_words_:,}, {unknown:.2%} of the words are <unk>"
+        f"trained on {n_lines:,} lines of {n_tokens:,} words; vocabulary {n_words:,}, "
+        f"{unknown:.2%} of the words are <unk>"
     )
     warning = warning_of_unknown(unknown)
     if warning:
         _say(f"Warning: {warning}")
+
+
+def _report_perplexities(lm: TextLM, valid: str | None, test: str | None) -> None:
+    for name, path in (("validation", valid), ("test", test)):
+        if path is not None:
+            _report_perplexity(lm, name, path)
 
 
 def _report_perplexity(lm: TextLM, name: str, path: str) -> None:
