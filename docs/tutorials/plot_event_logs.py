@@ -89,7 +89,9 @@ odd = {kind: [broken(rng, kind) for _ in range(100)] for kind in KINDS}
 # of the training sessions, and ``<unk>`` stands for all other events.
 
 settings = {"n_hidden": 30, "embedding_dim": 10, "max_iter": 10, "random_state": 0}
-lm = TextLM(NeuralLM(**settings), n_context=6).fit(train, X_val=held_out)
+paper = {"order": None, "batch_size": 32, "learning_rate_init": 4e-3}
+network = NeuralLM.from_paper("MLP9", **paper, **settings)
+lm = TextLM(network, n_context=6).fit(train, X_val=held_out)
 words, probabilities = lm.next_words([("POST", "/login"), ("GET", "/document")], k=4)
 for word, p in zip(words, probabilities):
     print(f"{p:.2f}", *(word if isinstance(word, tuple) else (word,)))

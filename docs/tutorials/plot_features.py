@@ -32,12 +32,14 @@ corpus = replace(
 )
 (X, y), (X_val, y_val), _ = corpus.windows(3)
 settings = dict(
-    n_words=corpus.n_words, n_hidden=60, loss="importance", n_samples=128,
+    order=None, n_words=corpus.n_words, n_hidden=60, loss="importance", n_samples=128,
     batch_size=128, learning_rate_init=0.02, learning_rate="linear", max_iter=5,
     random_state=0,
 )  # fmt: skip
 networks = {
-    m: NeuralLM(embedding_dim=m, **settings).fit(X, y, X_val=X_val, y_val=y_val)
+    m: NeuralLM.from_paper("MLP9", embedding_dim=m, **settings).fit(
+        X, y, X_val=X_val, y_val=y_val
+    )
     for m in (2, 30)
 }
 fig, ax = plt.subplots(figsize=(6, 4), layout="constrained")

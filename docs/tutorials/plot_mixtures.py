@@ -57,9 +57,7 @@ for word in ("is", "returned", "list"):
 members = {
     "n-grams": KneserNeyLM(boundary=corpus.boundary, **common),
     "classes": ClassLM(3, classes=classes.labels_, boundary=corpus.boundary, **common),
-    "network": NeuralLM(
-        n_hidden=30, learning_rate_init=0.01, max_iter=3, random_state=0, **common
-    ),
+    "network": NeuralLM(n_hidden=30, max_iter=3, random_state=0, **common),
 }
 for model in members.values():
     model.fit(X, y, **held_out)

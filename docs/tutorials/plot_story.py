@@ -40,8 +40,8 @@ corpus = replace(
 held_out = {"X_val": X_val, "y_val": y_val}
 trigram = InterpolatedTrigram(n_words=corpus.n_words).fit(X, y, **held_out)
 kneser_ney = KneserNeyLM(n_words=corpus.n_words, boundary=corpus.boundary).fit(X, y)
-network = NeuralLM(
-    n_words=corpus.n_words, loss="importance", n_samples=128, batch_size=128,
+network = NeuralLM.from_paper(
+    "MLP9", n_words=corpus.n_words, loss="importance", n_samples=128, batch_size=128,
     learning_rate_init=0.02, learning_rate="linear", max_iter=5, random_state=0,
 ).fit(X, y, **held_out)  # fmt: skip
 
