@@ -11,5 +11,5 @@ print(
 )
 print("return a list of ...  ", *lm.next_words(["return", "a", "list", "of"])[0])
 print("words like 'array':   ", *lm.nearest("array", k=5)[0])
-drawn = lm.generate(["If", "the"], top_p=0.5, exclude=["<unk>"], random_state=0)
+drawn = lm.generate(["If", "the"], max_words=20, top_p=0.5, random_state=0)
 print("If the", *drawn)
