@@ -6,10 +6,9 @@ network = NeuralLM(n_hidden=128, embedding_dim=64, max_iter=4, random_state=0)
 mixture = MixtureLM([("network", network), ("n-grams", KneserNeyLM())])
 lm = TextLM(mixture).fit(corpus.documents("train")[:2_000])
 
-print(
-    "perplexity of new text:", round(lm.perplexity(corpus.documents("test")[:200]), 1)
-)
+new = corpus.documents("test")[:200]
+print("perplexity of new text:", round(lm.perplexity(new), 1))
 print("return a list of ...  ", *lm.next_words(["return", "a", "list", "of"])[0])
 print("words like 'array':   ", *lm.nearest("array", k=5)[0])
-drawn = lm.generate(["If", "the"], max_words=20, top_p=0.5, random_state=0)
+drawn = lm.generate(["If", "the"], max_words=12, exclude=["<unk>"], random_state=0)
 print("If the", *drawn)

@@ -68,8 +68,8 @@ kneser_ney = KneserNeyLM(n_words=n_words, boundary=corpus.boundary).fit(X, y)
 # word; trained on a few words drawn for each update instead of all, and with a step
 # that falls to 0, which takes seconds (:doc:`/guide/outputs`). Its probabilities are of
 # all words. With ``X_val`` training stops when the validation loss does, and the
-# weights of the best epoch are kept. (``NeuralLM()`` alone is a larger network, which
-# takes longer and ends better.)
+# weights of the best epoch are kept. (``NeuralLM()`` alone is a larger network,
+# and takes longer.)
 
 network = NeuralLM.from_paper(
     "MLP9",
