@@ -111,6 +111,7 @@ def compare_command(
       nplm compare --corpus novels/ --epochs 5 --json result.json --output models
       mpiexec -n 4 python -m mpi4py -m nplm compare --corpus brown --mpi
     """  # noqa: D301  (click reads the control character)
+    parameters = QUICK | parameters  # those without an option too
     if mpi and ctx.get_parameter_source("loss") == click.core.ParameterSource.DEFAULT:
         parameters["loss"] = "exact"  # the softmax that processes can share
     network = _network(parameters)
