@@ -148,7 +148,6 @@ class Levels:
                         at[name],
                         dtype,
                     )
-                    scratch.forget(whole[name])
                 n_own = part.sizes[level - 1]
                 next_ngram += n_own[1]
                 if level < len(part.sizes):
@@ -163,6 +162,7 @@ class Levels:
             while len(part := np.fromfile(file, dtype, min(size, 1 << 20))):
                 out[at : at + len(part)] = part + shift
                 at += len(part)
+                self._scratch.forget(out)
         self._scratch.remove(name)
         return at
 
