@@ -18,9 +18,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from common.networks import paper_lm
 from common.table import named, parser, report
 
-from nplm import EnergyLM, NeuralLM, windows
+from nplm import EnergyLM, windows
 from nplm.datasets import Corpus, fetch_brown
 
 
@@ -36,7 +37,7 @@ def speed(corpus: Corpus, args: Any) -> list[dict[str, Any]]:
     X, y = windows(corpus.train[: n + 100], 3)
     size = {"n_words": corpus.n_words, "random_state": 0}
     rows = []
-    for lm in (NeuralLM(**size), EnergyLM(**size)):
+    for lm in (paper_lm(order=None, **size), EnergyLM(**size)):
         trainer = lm.trainer(X, y)
         trainer.train(range(64))
         trained = cpu(trainer.train, range(n))
@@ -59,7 +60,7 @@ def quality(corpus: Corpus, args: Any) -> list[dict[str, Any]]:
     valid, test = (cut(part, args.tokens // 5) for part in (corpus.valid, corpus.test))
     size = {"n_words": args.words, "random_state": 0}
     models = [
-        NeuralLM(n_hidden=40, learning_rate_init=1e-2, **size),
+        paper_lm(order=None, n_hidden=40, learning_rate_init=1e-2, **size),
         EnergyLM(n_hidden=40, target_weights=True, **size),
         EnergyLM(
             n_hidden=24, embedding_dim=48, target_weights=True,
@@ -97,12 +98,12 @@ def own_v(h: int, m: int, n_samples: int, step: float, **more: Any) -> dict[str,
 
 SLOWLY = {"learning_rate": "invscaling"}
 # How each is trained, and for how many epochs.
-TRIED: list[tuple[type[NeuralLM] | type[EnergyLM], dict[str, Any], int]] = [
-    (NeuralLM, {"n_samples": 128, **SLOWLY}, 6),
-    (NeuralLM, {"n_samples": 128, "learning_rate_init": 8e-3}, 6),
-    (NeuralLM, {"n_samples": 128, "learning_rate_init": 1.2e-2}, 6),
-    (NeuralLM, {"n_samples": 128, "learning_rate_init": 1.8e-2}, 6),
-    (NeuralLM, {"n_samples": 128, "learning_rate_init": 2.7e-2}, 6),
+TRIED: list[tuple[Callable[..., Any], dict[str, Any], int]] = [
+    (paper_lm, {"n_samples": 128, **SLOWLY}, 6),
+    (paper_lm, {"n_samples": 128, "learning_rate_init": 8e-3}, 6),
+    (paper_lm, {"n_samples": 128, "learning_rate_init": 1.2e-2}, 6),
+    (paper_lm, {"n_samples": 128, "learning_rate_init": 1.8e-2}, 6),
+    (paper_lm, {"n_samples": 128, "learning_rate_init": 2.7e-2}, 6),
     (EnergyLM, own_v(100, 30, 128, 8e-3, **SLOWLY), 3),
     (EnergyLM, own_v(48, 82, 32, 1e-2), 3),
     (EnergyLM, own_v(48, 82, 64, 1e-2), 3),
@@ -122,8 +123,8 @@ def sampled(corpus: Corpus, args: Any) -> list[dict[str, Any]]:
     train, *held_out = corpus.windows(4)
     rows = []
     for i in args.tried or range(len(TRIED)):
-        model, settings, epochs = TRIED[i]
-        lm = model(**{
+        made, settings, epochs = TRIED[i]
+        lm = made(**{
             "order": 5, "n_words": corpus.n_words, "loss": "importance",
             "batch_size": 128, "learning_rate": "linear", "max_iter": epochs,
             "random_state": 0, **settings,
@@ -136,7 +137,7 @@ def sampled(corpus: Corpus, args: Any) -> list[dict[str, Any]]:
         valid, test = (fitted.perplexity(X[:HELD_OUT], y[:HELD_OUT])
                        for X, y in held_out)  # fmt: skip
         rows.append({
-            "": model.__name__, "h": lm.n_hidden, "m": lm.embedding_dim,
+            "": type(lm).__name__, "h": lm.n_hidden, "m": lm.embedding_dim,
             "parameters": fitted.n_parameters_, "K": lm.batch_size,
             "samples": lm.n_samples, "schedule": lm.learning_rate,
             "step": f"{lm.learning_rate_init:g}", "epochs": epochs,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -33,6 +34,7 @@ from nplm.ngrams.hashed import (
 from nplm.ngrams.packed import MAX_BITS, MIN_BITS, PackedTrie
 from nplm.ngrams.packed_lm import PackedLM
 from nplm.ngrams.soundness import check_ranges, check_sizes
+from nplm.ngrams.tree import ContextTree
 
 __all__ = ["ARRAYS", "dtypes_of_tree", "load_binary", "save_binary"]
 
@@ -140,9 +142,10 @@ def load_binary(
         range, and that the hash table is the one that is made of them: for a file
         that may have been damaged, or that comes from someone you do not trust.
         Without it only the header, the words and the sizes are checked (a compact
-        file is read and checked in any case), and nothing is promised of the rest: a
-        damaged array may give wrong probabilities, never end, or end the process,
-        and one made to do harm may have the process write where it should not.
+        file is read and checked in any case). A damaged array may then give wrong
+        probabilities, but look-ups read and write nothing outside of the arrays, and
+        what goes through all n-grams, such as pruning or writing them, looks at their
+        numbers first.
 
     Returns
     -------
@@ -178,11 +181,22 @@ def load_binary(
         tree = BackoffTree(n_words, **arrays)
         if verify:
             check_ranges(tree)
+        else:
+            tree.doubt(partial(_check_late, file))
     except ValueError as error:
         raise file.damaged(str(error)) from error
     if table:
         _give_table(tree, **table, file=file, check=verify)
     return BackoffLM.from_tree(tree, boundary=header["boundary"]), words
+
+
+def _check_late(file: ArrayFile, tree: ContextTree) -> None:
+    """See that the numbers of a tree are in range, when all of them are needed."""
+    assert isinstance(tree, BackoffTree)
+    try:
+        check_ranges(tree)
+    except ValueError as error:
+        raise file.damaged(str(error)) from error
 
 
 def _load_packed(file: ArrayFile, *, verify: bool) -> tuple[PackedLM, list[str]]:

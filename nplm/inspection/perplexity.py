@@ -189,6 +189,8 @@ class PerplexityDisplay(Display):
             [f"{name}\n{part:.0%}" for name, part in zip(_named(self.bins), share)],
         )
         ax.set_yscale("log")
+        for formatted in (ax.yaxis.set_major_formatter, ax.yaxis.set_minor_formatter):
+            formatted("{x:g}")
         ax.set(
             xlabel=f"times that the {self.by} was seen in training; share of tokens",
             ylabel="perplexity",

@@ -19,9 +19,16 @@ cdef extern from *:
     static const uint64_t MIX1 = 0xBF58476D1CE4E5B9U;
     static const uint64_t MIX2 = 0x94D049BB133111EBU;
     static const uint64_t TAG = 0xFFFFFFFFFFFF0000U;
+    /* An empty slot. */
+    static const struct {
+        uint64_t key;
+        float prob, bow;
+    } NPLM_EMPTY = {0, -1, 1};
+    static const void* const NPLM_NOTHING = &NPLM_EMPTY;
     """
     void NPLM_PREFETCH(const void*) noexcept nogil
     const uint64_t MULTIPLIER, MIX1, MIX2, TAG
+    const void* NPLM_NOTHING
 
 cdef enum:
     # Slots of 16 bytes to a line of the cache.
@@ -82,8 +89,12 @@ cdef inline int place_in_bucket(const Slot* at, uint64_t wanted) noexcept nogil:
 
 
 cdef inline Slot* find_slot(Slot* slots, uint64_t n_slots, uint64_t key) noexcept nogil:
-    """Return the slot of a key, or the empty one where it would be."""
-    cdef Slot* at = home(slots, n_slots, key)
+    """Return the slot of a key, or the empty one where it would be.
+
+    A table that is full, as a damaged one may be, has none: then one that is not its.
+    """
+    cdef Slot* first = home(slots, n_slots, key)
+    cdef Slot* at = first
     cdef uint64_t wanted = tag(key)
     cdef int hit
     while True:
@@ -93,3 +104,5 @@ cdef inline Slot* find_slot(Slot* slots, uint64_t n_slots, uint64_t key) noexcep
         at += BUCKET
         if at == slots + n_slots:
             at = slots
+        if at == first:
+            return <Slot*> NPLM_NOTHING
