@@ -2,8 +2,7 @@ from nplm import KneserNeyLM, MixtureLM, NeuralLM, TextLM
 from nplm.datasets import load_python_docs
 
 corpus = load_python_docs()  # documentation that is installed anyway
-network = NeuralLM(loss="importance", n_samples=128, batch_size=128,
-                   learning_rate_init=0.02, max_iter=4, random_state=0)  # fmt: skip
+network = NeuralLM(n_hidden=128, embedding_dim=64, max_iter=4, random_state=0)
 mixture = MixtureLM([("network", network), ("n-grams", KneserNeyLM())])
 lm = TextLM(mixture).fit(corpus.documents("train")[:2_000])
 

@@ -17,7 +17,6 @@ import random
 
 import matplotlib.pyplot as plt
 import numpy as np
-from sklearn.metrics import RocCurveDisplay
 
 from nplm import EnergyLM, NeuralLM, TextLM, windows
 
@@ -89,7 +88,9 @@ odd = {kind: [broken(rng, kind) for _ in range(100)] for kind in KINDS}
 # of the training sessions, and ``<unk>`` stands for all other events.
 
 settings = {"n_hidden": 30, "embedding_dim": 10, "max_iter": 10, "random_state": 0}
-lm = TextLM(NeuralLM(**settings), n_context=6).fit(train, X_val=held_out)
+paper = {"order": None, "batch_size": 32, "learning_rate_init": 4e-3}
+network = NeuralLM.from_paper("MLP9", **paper, **settings)
+lm = TextLM(network, n_context=6).fit(train, X_val=held_out)
 words, probabilities = lm.next_words([("POST", "/login"), ("GET", "/document")], k=4)
 for word, p in zip(words, probabilities):
     print(f"{p:.2f}", *(word if isinstance(word, tuple) else (word,)))
@@ -123,15 +124,20 @@ for kind, sessions in odd.items():
     print(f"{found:4.0%}  {kind}")
 
 # %%
-# All thresholds at once, with scikit-learn's own display:
+# How far the kinds are apart, and where the threshold is:
 
-fig, ax = plt.subplots(figsize=(6, 4.5), layout="constrained")
-for kind, sessions in odd.items():
-    label = np.repeat([0, 1], [len(test), len(sessions)])
-    RocCurveDisplay.from_predictions(
-        label, surprise(lm, [*test, *sessions]), name=kind, ax=ax
-    )
-ax.set(xlabel="false alarms", ylabel="found", xscale="symlog", xlim=(0, 1))
+fig, ax = plt.subplots(figsize=(7, 3.2), layout="constrained")
+kinds = {"usual (test)": test} | odd
+ax.boxplot(
+    [surprise(lm, sessions) for sessions in kinds.values()],
+    orientation="horizontal",
+    tick_labels=list(kinds),
+    whis=(1, 99),
+    flierprops={"marker": "."},
+)
+ax.axvline(threshold, color="black", linestyle=":")
+ax.invert_yaxis()
+ax.set_xlabel("surprise of the most surprising event, nats")
 plt.show()
 
 # %%

@@ -31,7 +31,9 @@ corpus = replace(
 )
 
 train, valid, test = map(corpus.documents, ("train", "valid", "test"))
-network = NeuralLM(
+network = NeuralLM.from_paper(
+    "MLP9",
+    order=None,
     loss="importance",
     n_samples=128,
     batch_size=128,

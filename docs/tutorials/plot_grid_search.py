@@ -31,7 +31,7 @@ print(documents[0][:200])
 # to ids by its vocabulary, and cuts windows that never cross from one document into
 # another.
 
-network = NeuralLM(learning_rate_init=0.01, max_iter=6, random_state=0)
+network = NeuralLM(embedding_dim=32, max_iter=6, random_state=0)
 lm = TextLM(
     network,
     n_context=4,

@@ -45,10 +45,11 @@ common = {"n_words": corpus.n_words}
 classes = WordClasses(
     50, boundary=corpus.boundary, max_iter=30, random_state=0, **common
 ).fit(small.train)
+counts = np.bincount(small.train, minlength=corpus.n_words)
 for word in ("is", "returned", "list"):
     label = classes.labels_[corpus.vocabulary.ids_[word]]
     in_class = np.flatnonzero(classes.labels_ == label)
-    most_frequent = in_class[np.argsort(-np.bincount(small.train)[in_class])][:8]
+    most_frequent = in_class[np.argsort(-counts[in_class])][:8]
     print(f"{word:>9}:", *corpus.words[most_frequent])
 
 # %%
@@ -57,9 +58,7 @@ for word in ("is", "returned", "list"):
 members = {
     "n-grams": KneserNeyLM(boundary=corpus.boundary, **common),
     "classes": ClassLM(3, classes=classes.labels_, boundary=corpus.boundary, **common),
-    "network": NeuralLM(
-        n_hidden=30, learning_rate_init=0.01, max_iter=3, random_state=0, **common
-    ),
+    "network": NeuralLM(n_hidden=30, max_iter=3, random_state=0, **common),
 }
 for model in members.values():
     model.fit(X, y, **held_out)

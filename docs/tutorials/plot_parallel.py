@@ -32,14 +32,14 @@ corpus = load_python_docs()
 (X, y), (X_val, y_val), _ = corpus.windows(4)
 X, y, X_val, y_val = X[:10_000], y[:10_000], X_val[:3_000], y_val[:3_000]
 settings = dict(
-    n_words=corpus.n_words, n_hidden=60, batch_size=128, learning_rate_init=0.01,
-    max_iter=1, random_state=0,
+    order=None, n_words=corpus.n_words, n_hidden=60, batch_size=128,
+    learning_rate_init=0.01, max_iter=1, early_stopping=False, random_state=0,
 )  # fmt: skip
 
 
 def measured(**parallel):
     started = time.perf_counter()
-    network = NeuralLM(**settings, **parallel).fit(X, y)
+    network = NeuralLM.from_paper("MLP9", **settings, **parallel).fit(X, y)
     return time.perf_counter() - started, network.perplexity(X_val, y_val)
 
 
@@ -69,7 +69,7 @@ plt.show()
 # Scoring with several threads shares out the windows, and its results have the same
 # bits for any number of them.
 
-network = NeuralLM(**settings).fit(X, y)
+network = NeuralLM.from_paper("MLP9", **settings).fit(X, y)
 alone = network.log_prob(X_val, y_val)
 together = network.set_params(n_jobs=2).log_prob(X_val, y_val)
 print("the same bits:", np.array_equal(alone, together))
@@ -86,8 +86,9 @@ import numpy as np
 from nplm import NeuralLM, mpi
 
 data = np.load("windows.npz")  # every process reads the same windows
-network = NeuralLM(n_words=int(data["n_words"]), n_hidden=60, batch_size=128,
-                   learning_rate_init=0.01, max_iter=1, random_state=0)
+network = NeuralLM.from_paper("MLP9", n_words=int(data["n_words"]), n_hidden=60,
+                              batch_size=128, learning_rate_init=0.01, max_iter=1,
+                              order=None, random_state=0)
 network = mpi.fit(network, data["X"], data["y"])
 if mpi.rank() == 0:
     print(f"perplexity {network.perplexity(data['X_val'], data['y_val']):.1f}")

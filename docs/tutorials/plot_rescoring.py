@@ -95,7 +95,9 @@ for reading, score in n_best[:4]:
 
 (X, y), (X_val, y_val), _ = corpus.windows(4)
 kneser_ney = KneserNeyLM(n_words=corpus.n_words, boundary=corpus.boundary).fit(X, y)
-network = NeuralLM(
+network = NeuralLM.from_paper(
+    "MLP9",
+    order=None,
     n_words=corpus.n_words,
     loss="importance",
     n_samples=128,

@@ -40,8 +40,8 @@ corpus = replace(
 held_out = {"X_val": X_val, "y_val": y_val}
 trigram = InterpolatedTrigram(n_words=corpus.n_words).fit(X, y, **held_out)
 kneser_ney = KneserNeyLM(n_words=corpus.n_words, boundary=corpus.boundary).fit(X, y)
-network = NeuralLM(
-    n_words=corpus.n_words, loss="importance", n_samples=128, batch_size=128,
+network = NeuralLM.from_paper(
+    "MLP9", n_words=corpus.n_words, loss="importance", n_samples=128, batch_size=128,
     learning_rate_init=0.02, learning_rate="linear", max_iter=5, random_state=0,
 ).fit(X, y, **held_out)  # fmt: skip
 
@@ -133,6 +133,10 @@ plane = NeuralLM(**network.get_params() | {"embedding_dim": 2})
 plane.fit(X, y, **held_out)
 print(f"perplexity with m = 2: {plane.perplexity(X_test, y_test):.1f}")
 fig, ax = plt.subplots(figsize=(8, 6), layout="constrained")
-frequent = [word for word in corpus.words if word.isalpha()][:120]
-FeaturesDisplay.from_estimator(plane, corpus.words, of=frequent, ax=ax)
+chosen = (
+    "is are was has can could may might should must will the an this these in of from "
+    "by with at list array string function value number returns gives if when which"
+)
+known = [word for word in chosen.split() if word in corpus.vocabulary.ids_]
+FeaturesDisplay.from_estimator(plane, corpus.words, of=known, ax=ax)
 plt.show()

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import click
+import numpy as np
 
 from nplm import NeuralLM
 
@@ -34,6 +35,23 @@ class Jobs(click.ParamType):
         return n
 
 
+class Shares(click.ParamType):
+    """A share of what is left out, or three with commas between."""
+
+    name = "share"
+    one = click.FloatRange(0, 1, max_open=True)
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> float | tuple[float, ...]:
+        """Refuse other than one or three numbers."""
+        given: Any = (
+            value.split(",") if isinstance(value, str) else np.atleast_1d(value)
+        )
+        shares = tuple(self.one.convert(share, param, ctx) for share in given)
+        if len(shares) not in (1, 3):
+            self.fail(f"{value} are {len(shares)} shares: give one or three.")
+        return shares[0] if len(shares) == 1 else shares
+
+
 # In the order in which --help shows them: name, parameter, type and what it says.
 OPTIONS: list[tuple[str, str, Any, str]] = [
     (
@@ -53,7 +71,7 @@ OPTIONS: list[tuple[str, str, Any, str]] = [
     (
         "--loss",
         "loss",
-        click.Choice(["exact", "importance", "nce"]),
+        click.Choice(["auto", "exact", "importance", "nce"]),
         "Gradient of all words, or of words drawn for each mini-batch: many times as "
         "fast.",
     ),
@@ -62,8 +80,9 @@ OPTIONS: list[tuple[str, str, Any, str]] = [
     (
         "--schedule",
         "learning_rate",
-        click.Choice(["invscaling", "linear", "constant"]),
-        "How the step falls: the paper's way, in a line to 0 at the end, or not.",
+        click.Choice(["adaptive", "invscaling", "linear", "constant"]),
+        "How the step falls: by held-out text, the paper's way, in a line to 0 "
+        "at the end, or not.",
     ),
     (
         "--learning-rate",
@@ -81,8 +100,9 @@ OPTIONS: list[tuple[str, str, Any, str]] = [
     (
         "--dropout",
         "dropout",
-        click.FloatRange(0, 1, max_open=True),
-        "Share of features and hidden units that an example leaves out.",
+        Shares(),
+        "Share of features and hidden units that an example leaves out; or three: of "
+        "features, hidden units, and their projection.",
     ),
     (
         "--epochs",

@@ -698,7 +698,8 @@ class TextLM(DensityMixin, Documented, BaseEstimator):
         --------
         >>> from nplm import NeuralLM, TextLM
         >>> texts = ["the cat sat", "the dog sat", "a cat ran", "a dog ran"] * 50
-        >>> network = NeuralLM(n_hidden=10, learning_rate_init=0.03, random_state=0)
+        >>> network = NeuralLM(n_hidden=10, embedding_dim=10, learning_rate_init=0.01,
+        ...                    random_state=0)
         >>> lm = TextLM(network, n_context=2).fit(texts)
         >>> words, cosines = lm.nearest("cat", k=1)
         >>> words

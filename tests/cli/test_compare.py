@@ -157,7 +157,9 @@ def test_a_text_too_short_for_its_parts(run, tmp_path):
 
 
 def test_divergence_is_told_in_words(run, tmp_path):
-    result = run("--learning-rate", 50, "--json", tmp_path / "result.json")
+    result = run(
+        "--learning-rate", 50, "--alpha", 0, "--json", tmp_path / "result.json"
+    )
     assert result.exit_code == 1
     assert "diverged" in result.output
     assert "Traceback" not in result.output

@@ -11,6 +11,7 @@ from click.testing import CliRunner
 import nplm
 from nplm import TextLM
 from nplm.cli import _text, main
+from nplm.cli.commands import generate
 from nplm.formats import read_arpa, read_vectors, save_binary
 from nplm.neural.training.epochs import Epochs
 
@@ -206,10 +207,10 @@ def test_query_is_kenlms_query(made, run):
         words = [*line.split(), "</s>"]
         tokens = shown.split("\t")
         assert len(tokens) == len(words) + 1
-        for word, token, (log10, _, is_new) in zip(
+        for word, token, (log10, order, is_new) in zip(
             words, tokens, model.full_scores(line)
         ):
-            assert token == f"{word} {log10:.4f}{' OOV' * is_new}"
+            assert token == f"{word} {order} {log10:.4f}{' OOV' * is_new}"
             total, n, n_unknown = total + log10, n + 1, n_unknown + is_new
             known += 0 if is_new else log10
         assert float(tokens[-1].split()[1]) == pytest.approx(
@@ -238,6 +239,35 @@ def test_one_model_in_files_of_all_kinds(made, run):
     for name in ("@kn.arpa.gz", "@kn.bin"):
         found = figures(run("query", "--summary", name, "@test"))
         assert found == pytest.approx(wanted, rel=1e-3)
+
+
+def test_query_without_orders_or_text(made, run):
+    shown = run("query", "@network", "@test").stdout.splitlines()
+    assert re.match(r"\S+ -\d+\.\d{4}\t", shown[0])
+    result = run("query", "@kn", input="", code=1)
+    assert "there is no line of text to query" in result.stderr
+    assert run("score", "@kn", input="").stdout == ""
+    result = run("query", "-s", "@kn", input="zebra zebra zebra\n")
+    assert "Warning: 75% of the words are <unk>" in result.stderr
+
+
+@pytest.mark.parametrize("packed", ["gz", "xz"])
+def test_packed_arpa_is_a_model_everywhere(made, run, tmp_path, packed):
+    path, plain = str(tmp_path / f"kn.arpa.{packed}"), str(tmp_path / "kn.arpa")
+    run("convert", "@kn", path)
+    start = (tmp_path / f"kn.arpa.{packed}").read_bytes()[:2]
+    assert start == {"gz": b"\x1f\x8b", "xz": b"\xfd7"}[packed]
+    run("convert", path, plain)
+    for command in (["query"], ["score"], ["generate", "--seed", "1"], ["suggest"]):
+        texts = ["@test"] if command[0] in ("query", "score") else []
+        name, *options = command
+        wanted = run(name, plain, *texts, *options).stdout
+        assert run(name, path, *texts, *options).stdout == wanted
+    run("prune", path, str(tmp_path / "pruned"), "--threshold", "0")
+    cut = tmp_path / f"cut.{packed}"
+    cut.write_bytes((tmp_path / f"kn.arpa.{packed}").read_bytes()[:-30])
+    result = run("query", str(cut), "@test", code=1)
+    assert "cannot be unpacked" in result.stderr
 
 
 def test_a_tokenizer_that_a_file_cannot_hold_is_told_of(run, tmp_path):
@@ -295,6 +325,11 @@ def test_generate_suggest_and_neighbors(made, run):
     shown = run("generate", "@kn", *options).stdout.splitlines()
     drawn = lm.generate("the", 3, top_k=2, random_state=1, exclude=["<unk>"])
     assert shown == [f"the {text}".strip() for text in drawn]
+    with pytest.MonkeyPatch.context() as patch:  # as it draws any number
+        patch.setattr(generate, "TEXTS_A_BLOCK", 3)
+        again = run("generate", "@kn", "-n", "7", *options[:2], *options[4:]).stdout
+        assert again.splitlines()[:3] == shown
+        assert len(again.splitlines()) == 7
     words, proba = lm.next_words("a cat", 3, exclude=["<unk>"])
     assert run("suggest", "@kn", "a", "cat", "-k", "3").stdout == "".join(
         f"{word}\t{p:.4f}\n" for word, p in zip(words, proba)
@@ -321,6 +356,16 @@ def test_vectors(made, run, tmp_path, kind):
     read = keyed.load_word2vec_format(path, binary=kind != "vectors")
     assert read.index_to_key == words
     np.testing.assert_array_equal(read.vectors, vectors)
+    other = {"vectors": "vectors-binary", "vectors-binary": "vectors"}[kind]
+    again, back = str(tmp_path / "again"), str(tmp_path / "back")
+    run("convert", path, again, "--to", other)
+    run("convert", again, back, "--to", kind)
+    assert (tmp_path / "back").read_bytes() == (tmp_path / "words.vec").read_bytes()
+    assert (tmp_path / "again").read_bytes() != (tmp_path / "back").read_bytes()
+    result = run("query", path, "@test", code=1)
+    assert "has word vectors, which are no model" in result.stderr
+    result = run("convert", path, again, "--to", "arpa", code=1)
+    assert "has word vectors: they cannot be written as arpa" in result.stderr
     result = run("convert", "--to", kind, "@kn", path, code=1)
     assert "KneserNeyLM has no features of words" in result.stderr
 
@@ -347,6 +392,8 @@ def test_prune(made, run, tmp_path):
     run("prune", "--threshold", "0", "@kn", str(tmp_path / "same"))
     same = nplm.load(tmp_path / "same")
     assert int(same.estimator_.n_ngrams_.sum()) == whole
+    run("prune", "--threshold", "9", "@kn", path)  # no n-gram begins with <s> any more
+    assert "perplexity with unknown" in run("query", "-s", path, "@test").stdout
     result = run("prune", "@network", path, code=1)
     assert "is a NeuralLM, which has no n-grams to drop" in result.stderr
     result = run("convert", "@network", path, code=1)

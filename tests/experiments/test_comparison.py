@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from sklearn.frozen import FrozenEstimator
 
-from nplm import MixtureLM, NeuralLM
+from nplm import MixtureLM
 from nplm.experiments import Row, compare, comparison, conclusion
-from tests.helpers import corpus_of
+from tests.helpers import corpus_of, paper_lm
 
 SINGLE = ["trigram", "Kneser-Ney", "classes", "network"]
 MIXED = ["network + trigram", "network + Kneser-Ney", "all four"]
@@ -19,7 +19,7 @@ TINY = {"n_hidden": 4, "embedding_dim": 2, "max_iter": 2, "random_state": 0}
 def test_rows_are_the_models_own_figures(monkeypatch):
     monkeypatch.setattr(comparison, "TRAIN_SCORED", 70)
     corpus = corpus_of(np.tile([2, 3, 2, 4, 0], 40), 0)
-    network = NeuralLM(3, **TINY)
+    network = paper_lm(3, **TINY)
     stages = []
     results = list(
         compare(
@@ -64,7 +64,7 @@ def test_an_interrupted_network_has_its_row():
             raise KeyboardInterrupt
 
     corpus = corpus_of(np.tile([2, 3, 2, 4, 0], 40), 0)
-    results = compare(corpus, NeuralLM(3, **TINY), progress=interrupt)
+    results = compare(corpus, paper_lm(3, **TINY), progress=interrupt)
     rows = []
     with pytest.raises(KeyboardInterrupt):
         rows.extend(row for row, _ in results)
@@ -102,10 +102,10 @@ def test_the_conclusion_is_made_from_the_figures():
 
 def test_a_network_without_an_order_is_refused():
     with pytest.raises(ValueError, match="Set the order"):
-        next(compare(corpus_of([2] * 20, 0), NeuralLM()))
+        next(compare(corpus_of([2] * 20, 0), paper_lm()))
 
 
 def test_an_empty_part_is_refused():
     corpus = replace(corpus_of([2] * 20, 0), test=np.empty(0, np.int32))
     with pytest.raises(ValueError, match="The test part of letters is empty"):
-        next(compare(corpus, NeuralLM(3)))
+        next(compare(corpus, paper_lm(3)))

@@ -229,7 +229,7 @@ def _network(parameters: dict[str, Any]) -> NeuralLM:
         raise click.UsageError(
             "--hidden 0 leaves no path from the context to the output: add --direct."
         )
-    network = NeuralLM(**parameters)
+    network = NeuralLM(**parameters, tied=False)  # as processes can share it
     try:
         network._check_parameters()
     except ValueError as error:
