@@ -17,7 +17,6 @@ import random
 
 import matplotlib.pyplot as plt
 import numpy as np
-from sklearn.metrics import RocCurveDisplay
 
 from nplm import EnergyLM, NeuralLM, TextLM, windows
 
@@ -125,15 +124,20 @@ for kind, sessions in odd.items():
     print(f"{found:4.0%}  {kind}")
 
 # %%
-# All thresholds at once, with scikit-learn's own display:
+# How far the kinds are apart, and where the threshold is:
 
-fig, ax = plt.subplots(figsize=(6, 4.5), layout="constrained")
-for kind, sessions in odd.items():
-    label = np.repeat([0, 1], [len(test), len(sessions)])
-    RocCurveDisplay.from_predictions(
-        label, surprise(lm, [*test, *sessions]), name=kind, ax=ax
-    )
-ax.set(xlabel="false alarms", ylabel="found", xscale="symlog", xlim=(0, 1))
+fig, ax = plt.subplots(figsize=(7, 3.2), layout="constrained")
+kinds = {"usual (test)": test} | odd
+ax.boxplot(
+    [surprise(lm, sessions) for sessions in kinds.values()],
+    orientation="horizontal",
+    tick_labels=list(kinds),
+    whis=(1, 99),
+    flierprops={"marker": "."},
+)
+ax.axvline(threshold, color="black", linestyle=":")
+ax.invert_yaxis()
+ax.set_xlabel("surprise of the most surprising event, nats")
 plt.show()
 
 # %%

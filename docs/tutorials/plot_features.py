@@ -48,21 +48,9 @@ for m, network in networks.items():
 plt.show()
 
 # %%
-# The most frequent words
-# -----------------------
+# Words of a few kinds
+# --------------------
 # :class:`~nplm.inspection.FeaturesDisplay` takes two features as they are.
-
-fig, ax = plt.subplots(figsize=(9, 7), layout="constrained")
-frequent = [word for word in corpus.words if word.isalpha()][:150]
-FeaturesDisplay.from_estimator(networks[2], corpus.words, of=frequent, ax=ax)
-plt.show()
-
-# %%
-# Thirty features
-# ---------------
-# More features predict better. Of these the picture shows the two directions in which
-# the words shown differ most, and says how much of their differences that is. Words of
-# a few kinds:
 
 kinds = {
     "auxiliaries": "can could may might must should will would",
@@ -75,14 +63,30 @@ kinds = {
     name: [word for word in words.split() if word in corpus.vocabulary.ids_]
     for name, words in kinds.items()
 }
-fig, ax = plt.subplots(figsize=(8, 6), layout="constrained")
 shown = [word for words in kinds.values() for word in words]
-display = FeaturesDisplay.from_estimator(networks[30], corpus.words, of=shown, ax=ax)
 kind_of = {word: i for i, words in enumerate(kinds.values()) for word in words}
-display.points_.set(array=[kind_of[word] for word in shown], cmap="tab10", alpha=1)
-display.points_.set_clim(0, 10)
-for text in display.texts_:
-    text.set_color(plt.get_cmap("tab10")(kind_of[text.get_text()]))
+
+
+def show(network):
+    """Draw the words shown, each kind in its colour."""
+    _, ax = plt.subplots(figsize=(8, 6), layout="constrained")
+    display = FeaturesDisplay.from_estimator(network, corpus.words, of=shown, ax=ax)
+    display.points_.set(array=[kind_of[word] for word in shown], cmap="tab10", alpha=1)
+    display.points_.set_clim(0, 10)
+    for text in display.texts_:
+        text.set_color(plt.get_cmap("tab10")(kind_of[text.get_text()]))
+
+
+show(networks[2])
+plt.show()
+
+# %%
+# Thirty features
+# ---------------
+# More features predict better. Of these the picture shows the two directions in which
+# the words shown differ most, and says how much of their differences that is.
+
+show(networks[30])
 plt.show()
 
 # %%

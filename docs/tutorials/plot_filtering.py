@@ -24,8 +24,10 @@ from nplm import KneserNeyLM, TextLM, Tokenizer, Vocabulary
 
 
 def paragraphs(texts):
-    pieces = [piece for text in texts for piece in text.split("\n\n")]
-    return [" ".join(p.split()) for p in pieces if p.count(" ") > 15 and ">>>" not in p]
+    """Cut texts at blank lines; what occurs twice, as topics do, is taken once."""
+    pieces = [" ".join(p.split()) for text in texts for p in text.split("\n\n")]
+    kept = [p for p in pieces if p.count(" ") > 15 and ">>>" not in p]
+    return list(dict.fromkeys(kept))
 
 
 def documented(module):

@@ -45,10 +45,11 @@ common = {"n_words": corpus.n_words}
 classes = WordClasses(
     50, boundary=corpus.boundary, max_iter=30, random_state=0, **common
 ).fit(small.train)
+counts = np.bincount(small.train, minlength=corpus.n_words)
 for word in ("is", "returned", "list"):
     label = classes.labels_[corpus.vocabulary.ids_[word]]
     in_class = np.flatnonzero(classes.labels_ == label)
-    most_frequent = in_class[np.argsort(-np.bincount(small.train)[in_class])][:8]
+    most_frequent = in_class[np.argsort(-counts[in_class])][:8]
     print(f"{word:>9}:", *corpus.words[most_frequent])
 
 # %%

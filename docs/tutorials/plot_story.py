@@ -133,6 +133,10 @@ plane = NeuralLM(**network.get_params() | {"embedding_dim": 2})
 plane.fit(X, y, **held_out)
 print(f"perplexity with m = 2: {plane.perplexity(X_test, y_test):.1f}")
 fig, ax = plt.subplots(figsize=(8, 6), layout="constrained")
-frequent = [word for word in corpus.words if word.isalpha()][:120]
-FeaturesDisplay.from_estimator(plane, corpus.words, of=frequent, ax=ax)
+chosen = (
+    "is are was has can could may might should must will the an this these in of from "
+    "by with at list array string function value number returns gives if when which"
+)
+known = [word for word in chosen.split() if word in corpus.vocabulary.ids_]
+FeaturesDisplay.from_estimator(plane, corpus.words, of=known, ax=ax)
 plt.show()
