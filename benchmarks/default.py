@@ -16,7 +16,7 @@ docs/measured/default.inc.
 
 from __future__ import annotations
 
-import io
+import os
 import re
 import time
 import zipfile
@@ -35,8 +35,6 @@ from numpy.typing import NDArray
 
 from nplm import NeuralLM, windows
 from nplm.datasets import Corpus, fetch_brown, fetch_ptb, load_python_docs, load_wiki
-from nplm.datasets._corpora import BROWN
-from nplm.datasets._files import read_file
 
 PAGE = Path(__file__).parents[1] / "docs" / "measured" / "default.inc"
 N_CONTEXT = 5
@@ -87,7 +85,12 @@ class Text:
 
 def brown_stream() -> Iterator[str]:
     """All tokens with their tags, as Brown has them."""
-    with zipfile.ZipFile(io.BytesIO(read_file(BROWN, None, False))) as archive:
+    folders = os.environ.get("NPLM_DATA", "").split(os.pathsep)
+    paths = [Path(folder) / "brown.zip" for folder in folders if folder]
+    path = next((p for p in paths if p.exists()), None)
+    if path is None:
+        raise SystemExit("Set NPLM_DATA to the folder that holds brown.zip.")
+    with zipfile.ZipFile(path) as archive:
         for name in sorted(archive.namelist()):
             if re.fullmatch(r"brown/c[a-r]\d\d", name):
                 yield from archive.read(name).decode("ascii").split()
