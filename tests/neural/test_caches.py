@@ -18,12 +18,17 @@ LARGEST = Caches(64 * KB, 64 * MB, 512 * MB)
 
 @pytest.mark.parametrize("level_2", [256 * KB, 512 * KB, MB, 2 * MB])
 @pytest.mark.parametrize("row_bytes", [64, 448, 1216, 2304, 40_000])
-def test_a_tile_takes_a_quarter_of_the_second_cache(level_2, row_bytes):
-    rows = Caches(32 * KB, level_2, 8 * MB).tile_rows(row_bytes)
+@pytest.mark.parametrize("batch_size", [16, 128, 512, 2048])
+def test_a_tile_takes_a_part_of_the_second_cache(level_2, row_bytes, batch_size):
+    column_bytes = 4 * batch_size
+    rows = Caches(32 * KB, level_2, 8 * MB).tile_rows(row_bytes, column_bytes)
     assert rows % CHUNK == 0 and CHUNK <= rows <= MOST_ROWS
-    assert rows == CHUNK or rows * row_bytes <= level_2 / 4
-    more = (rows + CHUNK) * row_bytes
-    assert rows == MOST_ROWS or more > level_2 / 4
+    if rows > CHUNK:
+        assert rows * row_bytes <= level_2 / 4 and rows * column_bytes <= level_2 / 8
+    more = rows + CHUNK
+    assert rows == MOST_ROWS or (
+        more * row_bytes > level_2 / 4 or more * column_bytes > level_2 / 8
+    )
 
 
 def test_a_matrix_stays_in_the_last_cache_that_there_is():
@@ -72,7 +77,8 @@ def results(caches, precision, batch_size, monkeypatch):
 def test_no_bit_depends_on_the_caches(batch_size, precision, monkeypatch):
     if os.environ["NPLM_TIER"] == "blas":
         pytest.skip("in which order BLAS adds is its own business")
-    assert SMALLEST.tile_rows(384) == CHUNK and LARGEST.tile_rows(384) == MOST_ROWS
+    assert SMALLEST.tile_rows(384, 64) == CHUNK
+    assert LARGEST.tile_rows(384, 64) == MOST_ROWS
     small, large = (
         results(caches, precision, batch_size, monkeypatch)
         for caches in (SMALLEST, LARGEST)

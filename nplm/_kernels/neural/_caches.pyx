@@ -30,13 +30,14 @@ class Caches:
     def __init__(self, level_1, level_2, level_3):
         self.level_1, self.level_2, self.level_3 = level_1, level_2, level_3
 
-    def tile_rows(self, row_bytes):
+    def tile_rows(self, row_bytes, column_bytes):
         """Output rows of a tile: what takes a quarter of the second cache.
 
-        Their logits, z and its gradients want the rest. Whole chunks of words.
+        And whose logits, so many bytes a row, take an eighth of it: with many examples
+        z and its gradients want the rest. Whole chunks of words.
         """
-        chunks = self.level_2 // 4 // (row_bytes * CHUNK)
-        return min(max(1, chunks) * CHUNK, MOST_ROWS)
+        chunks = min(self.level_2 // 4 // row_bytes, self.level_2 // 8 // column_bytes)
+        return min(max(1, chunks // CHUNK) * CHUNK, MOST_ROWS)
 
     def holds(self, n_bytes):
         """Whether a matrix is likely to stay in the last cache from pass to pass."""
