@@ -32,12 +32,11 @@ from nplm import (
     UniformLM,
     Vocabulary,
     WordClasses,
-    available_tiers,
     windows,
 )
 from nplm.formats import read_arpa, save_binary, write_arpa
 from nplm.formats.saving.safetensors import read_tensors, write_tensors
-from tests.helpers import small_text, text
+from tests.helpers import bfloat16_is_here, small_text, text
 
 N_WORDS = 12
 IDS = text(700, n_words=N_WORDS)
@@ -79,9 +78,7 @@ NETWORKS = {
     "energy, adam": EnergyLM(**SMALL, target_weights=True, solver="adam"),
     "energy, nce": EnergyLM(**SMALL, loss="nce", n_samples=5),
 }  # fmt: skip
-# On processors that have it, and tiers that are asked for.
-ROUNDING = available_tiers("bfloat16")
-if ROUNDING and os.environ.get("NPLM_TIER", ROUNDING[0]) in ROUNDING:
+if bfloat16_is_here():
     NETWORKS["rounded"] = NeuralLM(**SMALL, precision="bfloat16")
 TRIGRAM = InterpolatedTrigram(**SIZE)
 MIXED = [("nn", NeuralLM(**SMALL)), ("tri", TRIGRAM)]

@@ -17,18 +17,32 @@ LARGEST = Caches(64 * KB, 64 * MB, 512 * MB)
 
 
 @pytest.mark.parametrize("level_2", [256 * KB, 512 * KB, MB, 2 * MB])
-@pytest.mark.parametrize("row_bytes", [64, 448, 1216, 2304, 40_000])
-@pytest.mark.parametrize("batch_size", [16, 128, 512, 2048])
-def test_a_tile_takes_a_part_of_the_second_cache(level_2, row_bytes, batch_size):
-    column_bytes = 4 * batch_size
-    rows = Caches(32 * KB, level_2, 8 * MB).tile_rows(row_bytes, column_bytes)
+@pytest.mark.parametrize("stride", [16, 112, 304, 576, 10_000])
+@pytest.mark.parametrize("columns", [16, 128, 512, 2048])
+@pytest.mark.parametrize("itemsize", [4, 8])
+def test_a_tile_takes_a_part_of_the_second_cache(level_2, stride, columns, itemsize):
+    rows = Caches(32 * KB, level_2, 8 * MB).tile_rows(stride, columns, itemsize)
+    left = level_2 - 2 * columns * stride * itemsize
+
+    def fits(rows):
+        logits = rows * columns * itemsize
+        return rows * stride * itemsize <= level_2 / 4 and logits <= left / 4
+
     assert rows % CHUNK == 0 and CHUNK <= rows <= MOST_ROWS
-    if rows > CHUNK:
-        assert rows * row_bytes <= level_2 / 4 and rows * column_bytes <= level_2 / 8
-    more = rows + CHUNK
-    assert rows == MOST_ROWS or (
-        more * row_bytes > level_2 / 4 or more * column_bytes > level_2 / 8
-    )
+    assert rows == CHUNK or fits(rows)
+    assert rows == MOST_ROWS or not fits(rows + CHUNK)
+
+
+@pytest.mark.parametrize("stride", [16, 112, 576])
+@pytest.mark.parametrize("columns", [1, 16, 128, 144, 512, 2048])
+def test_blocks_of_columns_take_half_of_the_second_cache(stride, columns):
+    block = Caches(32 * KB, MB, 8 * MB).columns_at_once(columns, stride, 4)
+    n_blocks = -(-columns // block)
+    assert block == columns or block % 16 == 0
+    assert block <= 128 or 2 * block * stride * 4 <= MB / 2
+    assert 0 < columns - (n_blocks - 1) * block <= block  # none is empty
+    # One block fewer would be too large.
+    assert columns > (n_blocks - 1) * max(128, MB // 256 // stride * 16)
 
 
 def test_a_matrix_stays_in_the_last_cache_that_there_is():
@@ -65,20 +79,24 @@ def results(caches, precision, batch_size, monkeypatch):
     network = random_network(
         *(937, 3, 19, 23, True), precision, rng, solver=solver_of(alpha=1e-3)
     )
-    X, y = random_windows(90, 937, 3, rng)
-    network.train(X, y, np.arange(90), batch_size)
+    X, y = random_windows(400, 937, 3, rng)
+    n = 400 if batch_size > 100 else 90
+    network.train(X, y, np.arange(n), batch_size)
     network.settle()
     learned = [array.tobytes() for array in weights_of(network).arrays()]
-    said = network.log_prob(X, y).tobytes(), network.predict_proba(X[:7]).tobytes()
+    said = network.log_prob(X, y).tobytes(), network.predict_proba(X[:200]).tobytes()
     return network.loss, learned, said
 
 
-@pytest.mark.parametrize("batch_size", [1, 32])
+# 300: in three blocks of columns where caches are small, the last mini-batch in one.
+@pytest.mark.parametrize("batch_size", [1, 32, 300])
 def test_no_bit_depends_on_the_caches(batch_size, precision, monkeypatch):
     if os.environ["NPLM_TIER"] == "blas":
         pytest.skip("in which order BLAS adds is its own business")
-    assert SMALLEST.tile_rows(384, 64) == CHUNK
-    assert LARGEST.tile_rows(384, 64) == MOST_ROWS
+    assert SMALLEST.columns_at_once(304, 96, 4) == 112
+    assert LARGEST.columns_at_once(304, 96, 4) == 304
+    assert SMALLEST.tile_rows(96, 32, 4) == CHUNK
+    assert LARGEST.tile_rows(96, 32, 4) == MOST_ROWS
     small, large = (
         results(caches, precision, batch_size, monkeypatch)
         for caches in (SMALLEST, LARGEST)

@@ -8,7 +8,8 @@ import pytest
 from sklearn.base import clone
 from sklearn.cluster import AgglomerativeClustering
 
-from nplm import NeuralLM, WordClasses, available_tiers, windows
+from nplm import NeuralLM, WordClasses, windows
+from tests.helpers import bfloat16_is_here
 
 each_output = pytest.mark.parametrize("output", ["classes", "tree"])
 SMALL = dict(n_hidden=5, embedding_dim=3, max_iter=2, batch_size=8, random_state=0)
@@ -86,7 +87,7 @@ def test_going_on_keeps_classes_and_trees(output, tmp_path):
 def test_bfloat16_and_ties_are_of_a_full_softmax(output):
     X, y = text_windows()
     lm = NeuralLM(n_words=20, output=output, **SMALL)
-    if available_tiers("bfloat16"):
+    if bfloat16_is_here():
         with pytest.raises(ValueError, match="rounds the products of a full softmax"):
             clone(lm).set_params(precision="bfloat16").fit(X, y)
         lm.fit(X, y)
