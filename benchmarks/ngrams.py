@@ -1,6 +1,6 @@
 """The n-gram models beside KenLM: python benchmarks/ngrams.py [--json FILE].
 
-Order 5 on the 14 million training tokens of the Wiki protocol (``common/wiki.py``).
+Order 5 on the 14 million training tokens of `nplm.datasets.load_wiki`.
 ``lmplz`` and ``build_binary`` are in no Python package: their figures are recorded
 ones, on text of the same size. The ``kenlm`` module, which is one, reads the ARPA
 file that nplm writes; both score in turn. About 10 GB of memory and 3 GB of disk.
@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 from common.process import fresh, resident, serve
 from common.table import parser, report
-from common.wiki import wiki
 
 from nplm import KneserNeyLM, windows
+from nplm.datasets import load_wiki
 from nplm.formats import load_binary, read_arpa, save_binary, write_arpa
 
 ORDER = 5
@@ -100,7 +100,8 @@ def main() -> None:
 
 
 def measure(folder: Path, repeats: int) -> list[Row]:
-    train, valid, _, words = wiki()
+    corpus = load_wiki()
+    train, valid, words = corpus.train, corpus.valid, corpus.words.tolist()
     np.save(folder / "train.npy", train)
     path = str(folder / "train.npy")
     runs = [

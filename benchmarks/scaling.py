@@ -4,8 +4,8 @@ The paper's parameters grow linearly with |V| and with n (section 2), and so sho
 the memory of a fit and the time of an example. Each figure of memory is that of a
 fresh process: what a fit has freed may stay with the process.
 
---wiki fits the paper's AP network to the 14 million tokens of common/wiki.py instead,
-from a memory-mapped file of token ids, and compares its speed with the bare loop
+--wiki fits the paper's AP network to the 14 million tokens of `load_wiki` instead, from
+a memory-mapped file of token ids, and compares its speed with the bare loop
 of neural.py. --max-examples ends it early: the memory is that of a whole epoch.
 """
 
@@ -26,9 +26,11 @@ import numpy as np
 from common.networks import NETWORKS, Shape, random_windows, trainer
 from common.process import fresh, resident, serve
 from common.table import Rows, named, parser, report
-from common.wiki import N_TRAIN, wiki
 
 from nplm import windows
+from nplm.datasets import load_wiki
+
+N_TRAIN = 13_994_528  # tokens of load_wiki's training part
 
 MEGA = 1e6
 
@@ -192,7 +194,7 @@ def fit_wiki(
     train = bare_loop(shape, **settings)
     train(batch)
     before = resident("VmRSS")
-    lm = shape.estimator(**settings)
+    lm = shape.estimator(**settings, early_stopping=False)
     calls = [Call(0, 0.0, None, 0.0)]
     resumed = time.perf_counter()
 
@@ -241,8 +243,9 @@ def wiki_rows(args: Any) -> Rows:
     with tempfile.TemporaryDirectory() as folder:
         path = args.tokens or Path(folder) / "wiki.npy"
         if not path.exists():
-            train, valid, test, _ = wiki()
-            np.save(path, np.concatenate([train, valid, test]).astype(np.uint16))
+            text = load_wiki()
+            stream = np.concatenate([text.train, text.valid, text.test])
+            np.save(path, stream.astype(np.uint16))
         return [
             fresh(
                 __file__, "fit_wiki", path=str(path), n_jobs=n_jobs, batch=args.batch,

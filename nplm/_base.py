@@ -23,6 +23,7 @@ from nplm._checks import (
     refuse_usual_mistakes,
 )
 from nplm._fitted import Fitted
+from nplm._pages import Documented
 
 __all__ = [
     "CheapWords",
@@ -102,7 +103,7 @@ def neg_perplexity(estimator: Any, X: Any, y: Any = None) -> float:
     return -float(estimator.perplexity(*given))
 
 
-class LanguageModel(DensityMixin, BaseEstimator):
+class LanguageModel(DensityMixin, Documented, BaseEstimator):
     """Base of the models: a conditional distribution of the next word.
 
     A density estimator, not a classifier: its ``score`` is a mean

@@ -1,15 +1,23 @@
-"""Files that appear whole or not at all."""
+"""Files that appear whole or not at all, and files that are mapped into memory."""
 
 from __future__ import annotations
 
+import errno
+import mmap
 import os
 import secrets
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
-__all__ = ["replacing"]
+from numpy.typing import NDArray
+
+__all__ = ["allocate", "forget", "full_disk_named", "replacing"]
+
+FULL = (errno.ENOSPC, errno.EDQUOT)
+GIBI = 1 << 30
 
 
 @contextmanager
@@ -24,7 +32,7 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
         path = path.resolve()
     unfinished = path.with_name(f"{path.name}.{secrets.token_hex(4)}.part")
     try:
-        with open(unfinished, "xb") as file:
+        with open(unfinished, "x+b") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -38,3 +46,37 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
         os.fsync(folder)
     finally:
         os.close(folder)
+
+
+def allocate(file: BinaryIO, n_bytes: int, folder: Path) -> None:
+    """Give a file its room now: a mapped file that finds none ends the process."""
+    with full_disk_named(folder, n_bytes):
+        if n_bytes and hasattr(os, "posix_fallocate"):
+            os.posix_fallocate(file.fileno(), 0, n_bytes)
+        else:
+            file.truncate(n_bytes)
+
+
+@contextmanager
+def full_disk_named(folder: Path, n_bytes: int = 0) -> Iterator[None]:
+    """Make the error of a full disk say which folder, and what it needs."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in FULL:
+            raise
+        free = shutil.disk_usage(folder).free
+        needs = f"{n_bytes / GIBI:.3g} GiB" if n_bytes else "more"
+        raise OSError(
+            error.errno,
+            f"the disk of {folder} is full: {needs} is needed there, and "
+            f"{free / GIBI:.3g} GiB are left; free some, or name another folder",
+        ) from error
+
+
+def forget(*arrays: NDArray[Any]) -> None:
+    """Let the memory of mapped arrays go: what they hold stays in their files."""
+    for array in arrays:
+        pages = getattr(array, "_mmap", None)
+        if pages is not None and hasattr(mmap, "MADV_DONTNEED"):
+            pages.madvise(mmap.MADV_DONTNEED)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from nplm import Vocabulary, available_tiers
+from nplm import NeuralLM, Vocabulary, available_tiers
 from nplm._kernels.reference import neural as reference
 from nplm.datasets import Corpus, fetch_brown, fetch_ptb
 from nplm.formats._arrays import MAGIC
@@ -36,6 +36,17 @@ from nplm.parallel.threads import Threads
 
 # Text of a few words cannot give discounts: its fall-back is tested on its own.
 small_text = pytest.mark.filterwarnings("ignore:Kneser-Ney cannot estimate")
+
+
+def paper_lm(order=None, **settings):
+    """The paper's MLP9 and its training, but in mini-batches, for few epochs.
+
+    What is tested of a network is its own only as far as it says so: the default may
+    change.
+    """
+    recipe = dict(batch_size=32, learning_rate_init=4e-3, max_iter=12)
+    recipe |= dict(n_samples=512, epsilon=1e-8)  # of other losses, and solvers
+    return NeuralLM.from_paper("MLP9", **(recipe | settings | dict(order=order)))
 
 
 def on_every_tier(*precisions):
@@ -225,7 +236,9 @@ def write_parts(path, header, arrays):
     """Write a file whose checksums are right, whatever is in it."""
     for entry, array in zip(header["arrays"], arrays.values()):
         entry |= {"size": len(array), "crc32": zlib.crc32(array.tobytes())}
-    write_raw(path, json.dumps(header).encode(), arrays)
+    # As long as with the longest checksums.
+    n_missing = sum(10 - len(str(entry["crc32"])) for entry in header["arrays"])
+    write_raw(path, json.dumps(header).encode() + b" " * n_missing, arrays)
 
 
 def write_raw(path, encoded, arrays):

@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.networks import Windows
-from common.wiki import wiki
 from nplm import WordClasses, windows
-from nplm.datasets import fetch_brown
+from nplm.datasets import fetch_brown, load_wiki
 
 N_CONTEXT = 4
 
@@ -43,12 +42,12 @@ def brown() -> Text:
 
 
 def of_wiki(n_words: int, n_windows: int, folder: Path) -> Text:
-    """The first windows of common/wiki.py's, with its most frequent words."""
+    """The first windows of `load_wiki`, with its most frequent words."""
     path = folder / f"wiki-{n_words}.npz"
     if not path.exists():
-        train, valid, test, words = wiki(n_words)
-        assert len(words) == n_words
-        np.savez(path, train=train[: n_windows + N_CONTEXT], valid=valid, test=test)
+        wiki = load_wiki(n_words=n_words)
+        train = wiki.train[: n_windows + N_CONTEXT]
+        np.savez(path, train=train, valid=wiki.valid, test=wiki.test)
     kept = np.load(path)
     tokens = kept["train"][: n_windows + N_CONTEXT]
     if len(tokens) < n_windows + N_CONTEXT:

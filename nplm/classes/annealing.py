@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from nplm._fitted import Fitted
 from nplm._kernels.classes import _exchange
+from nplm._kernels.classes._exchange import GAIN, MOVES, VISITED
 from nplm.classes.partition import Partition
 from nplm.training import pace
 
@@ -80,7 +82,7 @@ class Annealing:
         self._temperature = self.cooling[done] if done < self.n_cooling else 0.0
         self._uniforms = rng.random_sample(self.n_steps)
         if anew:
-            self.partition.tally[_exchange.MOVES] = 0
+            self.partition.tally[MOVES] = 0
 
     def work(self, start: int, stop: int) -> None:
         """Move these words, by falling frequency, to a better class each."""
@@ -92,7 +94,7 @@ class Annealing:
 
     def steps_done(self, passes: int) -> int:
         """Words visited in the pass after so many."""
-        return int(self.partition.tally[_exchange.VISITED]) - passes * self.n_steps
+        return int(self.partition.tally[VISITED]) - passes * self.n_steps
 
     def figure(self, done: int) -> float:
         """Mutual information of neighbouring classes, in nats."""
@@ -126,15 +128,27 @@ class Annealing:
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """All arrays that passes change."""
-        names = ("labels", "counts", "nonzero", "totals", "tally")
-        return {name: getattr(self.partition, name) for name in names}
+        return {"labels": self.partition.labels, "tally": self.partition.tally}
 
     def facts(self) -> dict[str, Any]:
         """All else that passes change."""
         return {"history": self.history}
 
-    def resume(self, arrays: dict[str, NDArray[Any]], facts: dict[str, Any]) -> None:
+    def resume(self, arrays: Fitted, facts: Fitted, *, passes: int, steps: int) -> None:
         """Set what `arrays` and `facts` gave."""
-        for name, array in self.arrays().items():
-            array[...] = arrays[name]
-        self.history = facts["history"]
+        history = facts.history("history", *self.history)
+        if len(history["seconds"]) != passes or history.keys() != self.history.keys():
+            raise facts.unfit("history", history)
+        partition = self.partition
+        labels = arrays.ids("labels", partition.labels.shape, partition.n_classes)
+        tally = arrays.array("tally", np.float64, partition.tally.shape)
+        gain, moves, visited = tally[[GAIN, MOVES, VISITED]]
+        if (
+            not np.isfinite(gain)
+            or moves not in range(self.n_steps + 1)
+            or visited != passes * self.n_steps + steps
+        ):
+            raise facts.unfit("tally", tally.tolist())
+        partition.set_labels(labels)
+        partition.tally[:] = tally
+        self.history = history

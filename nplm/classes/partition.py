@@ -110,24 +110,46 @@ class Partition:
         )
         if boundary is not None:
             self.labels[boundary] = n_classes - 1
-        self._count()
-
-    def _count(self) -> None:
-        C, bigrams = self.n_classes, self.bigrams
-        left = self.labels[bigrams.before].astype(np.int64)
-        pairs = np.bincount(left * C + self.labels[bigrams.after], minlength=C * C)
-        counts = pairs.reshape(C, C).astype(np.int32)
-        self.counts = np.ascontiguousarray([counts, counts.T])
-        self.totals = self.counts.sum(axis=1, dtype=np.int64)
-        bits = np.zeros((2, C, -(-C // 64) * 64), dtype=np.uint8)
-        bits[:, :, :C] = self.counts > 0
-        self.nonzero = np.packbits(bits, axis=2, bitorder="little").view(np.uint64)
         self.tally = np.zeros(3)
+        blocks = -(-n_classes // 64)
+        self.counts = np.empty((2, n_classes, n_classes), dtype=np.int32)
+        self.totals = np.empty((2, n_classes), dtype=np.int64)
+        self.nonzero = np.empty((2, n_classes, blocks), dtype=np.uint64)
+        self._count()
         n = len(bigrams.after)
-        cells = counts[counts > 0]
+        cells = self.counts[0][self.counts[0] > 0]
         sums = self.totals[self.totals > 0]
         log_likelihood = (cells * np.log(cells)).sum() - (sums * np.log(sums)).sum()
         self._information = float(log_likelihood / n + np.log(n))
+
+    def set_labels(self, labels: NDArray[np.int32]) -> None:
+        """Set the class of each word: a movable one's, the others keep theirs.
+
+        Raises
+        ------
+        ValueError
+            If words that do not move have moved, or a word is in a closed class.
+        """
+        stays = np.ones(len(labels), dtype=bool)
+        stays[self.words] = False
+        others = labels != self.labels
+        if others[stays].any() or (labels[~stays] >= self.n_open).any():
+            raise ValueError("labels has classes that words cannot be in")
+        self.labels[:] = labels
+        self._count()
+
+    def _count(self) -> None:
+        """Count the class bigrams, in place."""
+        C, bigrams = self.n_classes, self.bigrams
+        left = self.labels[bigrams.before].astype(np.int64)
+        pairs = np.bincount(left * C + self.labels[bigrams.after], minlength=C * C)
+        self.counts[0] = pairs.reshape(C, C)
+        self.counts[1] = self.counts[0].T
+        self.totals[:] = self.counts.sum(axis=1, dtype=np.int64)
+        bits = np.zeros((2, C, 64 * self.nonzero.shape[2]), dtype=np.uint8)
+        bits[:, :, :C] = self.counts > 0
+        packed = np.packbits(bits, axis=2, bitorder="little")
+        self.nonzero[:] = packed.view(np.uint64)
 
     def arrays(self, kind: Callable[..., Any]) -> Any:
         """Return the classes and counts, as a kernel or its twin takes them."""

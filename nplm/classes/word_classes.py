@@ -16,10 +16,12 @@ from sklearn.utils.validation import check_is_fitted
 from nplm._base import unchanged_by_errors
 from nplm._checks import COMMON, MAX_N_WORDS, Whole, check_boundary, check_ids
 from nplm._fitted import Fitted
+from nplm._pages import Documented
 from nplm.classes.annealing import Annealing
 from nplm.classes.partition import Bigrams, Partition
 from nplm.parallel.processes import ALONE
 from nplm.text.windows import windows
+from nplm.training.bars import BAR, bar
 from nplm.training.checkpoint import Checkpoint, fingerprint
 from nplm.training.loop import OnProgress, run_passes
 
@@ -30,7 +32,7 @@ __all__ = ["WordClasses"]
 ReportPass = Callable[[float, int, float], None]
 
 
-class WordClasses(TransformerMixin, BaseEstimator):
+class WordClasses(TransformerMixin, Documented, BaseEstimator):
     r"""Classes of words that make the class bigrams of a text most likely.
 
     Each word is in one class, and the classes maximise the mutual information
@@ -60,7 +62,7 @@ class WordClasses(TransformerMixin, BaseEstimator):
     random_state : int, RandomState instance or None, default=None
         Draws the classes; an int gives the same result each time.
     verbose : int, default=0
-        1 prints a line a pass.
+        1 prints a line a pass, 2 shows a bar.
 
     Attributes
     ----------
@@ -200,7 +202,8 @@ class WordClasses(TransformerMixin, BaseEstimator):
         bigrams = Bigrams(before, after, n_words)
         state = Partition(bigrams, min(int(self.n_classes), n_words), self.boundary)
         rng, n_cooling = check_random_state(self.random_state), int(self.max_iter)
-        job = Annealing(state, n_cooling, int(self.verbose), type(self).__name__)
+        name, verbose = type(self).__name__, int(self.verbose)
+        job = Annealing(state, n_cooling, verbose if verbose < BAR else 0, name)
         report: OnProgress | None = None
         if progress is not None:
             n, told = job.n_steps, progress
@@ -215,8 +218,15 @@ class WordClasses(TransformerMixin, BaseEstimator):
                 del parameters["random_state"]
             marks = fingerprint(parameters, {"before": before, "after": after})
             saves = Checkpoint(checkpoint, marks, ALONE)
-        with saves or nullcontext():
-            interrupt = run_passes(job, rng, ALONE, progress=report, checkpoint=saves)
+        shown = bar(
+            0 if report is not None else verbose,
+            name,
+            lambda information: f"mutual information {information:.4f} nats",
+        )
+        with saves or nullcontext(), shown as drawn:
+            interrupt = run_passes(
+                job, rng, ALONE, progress=report or drawn, checkpoint=saves
+            )
         # A second interrupt may come before all is set.
         with unchanged_by_errors(self):
             self.n_words_ = n_words

@@ -12,6 +12,7 @@ from nplm.cli.commands.generate import generate_command
 from nplm.cli.commands.neighbors import neighbors_command
 from nplm.cli.commands.prune import prune_command
 from nplm.cli.commands.query import query_command
+from nplm.cli.commands.reproduce import reproduce_command
 from nplm.cli.commands.score import score_command
 from nplm.cli.commands.suggest import suggest_command
 from nplm.cli.commands.train import train_command
@@ -49,6 +50,7 @@ def versions_command() -> None:
 
 for command in (
     compare_command, convert_command, generate_command, neighbors_command,
-    prune_command, query_command, score_command, suggest_command, train_command,
+    prune_command, query_command, reproduce_command, score_command, suggest_command,
+    train_command,
 ):  # fmt: skip
     main.add_command(command)

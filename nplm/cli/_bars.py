@@ -1,6 +1,9 @@
-"""Progress on the terminal."""
+"""Progress: bars on a terminal, lines elsewhere."""
 
 from __future__ import annotations
+
+import time
+from typing import Self
 
 from rich.console import Console
 from rich.progress import (
@@ -11,7 +14,9 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-__all__ = ["StageBars"]
+__all__ = ["StageBars", "StageLines", "stages"]
+
+SECONDS_A_LINE = 30.0
 
 
 class StageBars(Progress):
@@ -31,11 +36,48 @@ class StageBars(Progress):
         )
         self._stage = ""
 
-    def show(self, stage: str, done: int, total: int, note: str) -> None:
-        """Be the `progress` of `nplm.experiments.compare`."""
+    def show(self, stage: str, done: float, total: float, note: str) -> None:
+        """Be the `progress` of `nplm.experiments`."""
         if stage != self._stage:
             for task in self.task_ids:
                 self.remove_task(task)
             self._stage = stage
             self.add_task(stage, total=None, note="")
         self.update(self.task_ids[0], completed=done, total=total or None, note=note)
+
+
+class StageLines:
+    """The same as lines: one when a stage begins, and then one now and then."""
+
+    def __init__(self, console: Console) -> None:
+        self._console, self._stage = console, ""
+        self._began = self._told = self._first = 0.0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        pass
+
+    def show(self, stage: str, done: float, total: float, note: str) -> None:
+        """Be the `progress` of `nplm.experiments`."""
+        now = time.monotonic()
+        if stage != self._stage:
+            self._stage, self._began, self._told = stage, now, now
+            self._first = done  # 0, or where an interrupted fit goes on
+            self._say(stage)
+        elif now - self._told >= SECONDS_A_LINE and done > self._first:
+            self._told = now
+            left = (total - done) * (now - self._began) / (done - self._first)
+            minutes = f"{left / 60:.0f} minutes" if left > 90 else f"{left:.0f} s"
+            self._say(
+                f"{stage}: {done / total:.0%}, {minutes} left at most. {note}".rstrip()
+            )
+
+    def _say(self, text: str) -> None:
+        self._console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+
+def stages(console: Console) -> StageBars | StageLines:
+    """Show stages as bars where there is a terminal, else as lines."""
+    return StageBars(console) if console.is_terminal else StageLines(console)

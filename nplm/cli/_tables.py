@@ -1,4 +1,4 @@
-"""What is shown of a comparison."""
+"""What is shown of a comparison, and of the paper's tables."""
 
 from __future__ import annotations
 
@@ -12,7 +12,14 @@ from rich.table import Table
 from nplm.datasets import Corpus
 from nplm.experiments import Row
 
-__all__ = ["one_line", "print_corpus", "print_examples", "print_table"]
+__all__ = [
+    "one_line",
+    "one_line_of",
+    "print_corpus",
+    "print_examples",
+    "print_paper_table",
+    "print_table",
+]
 
 WIDEST = 1000  # columns
 
@@ -24,9 +31,13 @@ def print_corpus(console: Console, name: str, corpus: Corpus) -> None:
 
 def one_line(row: Row) -> str:
     return (
-        f"{row.model}: perplexity {row.train:.1f} (training), {row.valid:.1f} "
+        f"{_name(row)}: perplexity {row.train:.1f} (training), {row.valid:.1f} "
         f"(validation), {row.test:.1f} (test), {row.seconds:.1f} s"
     )
+
+
+def _name(row: Row) -> str:
+    return f"{row.model} (interrupted)" if row.interrupted else row.model
 
 
 def print_table(console: Console, rows: list[Row]) -> None:
@@ -39,7 +50,7 @@ def print_table(console: Console, rows: list[Row]) -> None:
     table.add_column("seconds", justify="right")
     for row in rows:
         table.add_row(
-            row.model,
+            _name(row),
             str(row.n),
             *("" if value is None else str(value) for value in (row.h, row.m)),
             {None: "", True: "yes", False: "no"}[row.direct],
@@ -47,7 +58,11 @@ def print_table(console: Console, rows: list[Row]) -> None:
             f"{row.parameters:,}",
             f"{row.seconds:.1f}",
         )
-    # As wide as it is: what reads it is often no terminal, and never wants it cut.
+    _print_wide(console, table)
+
+
+def _print_wide(console: Console, table: Table) -> None:
+    """Print it as wide as it is: what reads it is often no terminal, and never cuts."""
     options = console.options.update(max_width=WIDEST)
     given, width = console.width, Measurement.get(console, options, table).maximum
     console.width = max(given, width)
@@ -55,12 +70,47 @@ def print_table(console: Console, rows: list[Row]) -> None:
     console.width = given
 
 
+def one_line_of(results: dict[str, Any], name: str) -> str:
+    """Say what `nplm.experiments.results_of` gives of a row that is done."""
+    [ours] = [row["ours"] for row in results["rows"] if row["name"] == name]
+    [seconds] = [fit["seconds"] for fit in results["fits"] if fit["fit"] == name]
+    return (
+        f"{name}: perplexity {ours['valid']:.1f} (validation), {ours['test']:.1f} "
+        f"(test), {seconds:.1f} s"
+    )
+
+
+def print_paper_table(console: Console, results: dict[str, Any]) -> None:
+    """Print what `nplm.experiments.results_of` gives: the paper's figures and ours."""
+    table = Table(title=results["title"], box=SIMPLE_HEAD, padding=0, show_edge=False)
+    table.add_column("row", no_wrap=True)
+    for part in ("train", "valid", "test"):
+        table.add_column(f"{part}: paper", justify="right")
+        table.add_column("ours", justify="right")
+    table.add_column("minutes", justify="right")
+    minutes = {fit["fit"]: fit["seconds"] / 60 for fit in results["fits"]}
+    for row in results["rows"]:
+        ours = row["ours"] or {}
+        cells = []
+        for part, paper in row["paper"].items():
+            cells.append("" if paper is None else str(paper))
+            cells.append(f"{ours[part]:.1f}" if part in ours else "")
+        spent = f"{minutes[row['name']]:.1f}" if row["name"] in minutes else ""
+        table.add_row(row["name"], *cells, spent)
+    _print_wide(console, table)
+    total = sum(minutes.values())
+    console.print(
+        f"{total:.0f} minutes in all; a row without any is of the fit of another.",
+        highlight=False,
+    )
+
+
 def print_examples(console: Console, report: dict[str, Any]) -> None:
     rates = (f"{rate:.2%} of {part}" for part, rate in report["oov_rate"].items())
     console.print(f"\nOut of vocabulary (<unk>): {', '.join(rates)}.", markup=False)
     if not report["nearest_words"]:
         return
-    console.print("\n[bold]Next words[/bold], by the neural model")
+    console.print("\n[bold]Next words[/bold], by the network")
     for example in report["next_words"]:
         words = ", ".join(f"{word} {p:.2f}" for word, p in example["suggestions"])
         line = f"  {' '.join(example['context'])} ({example['next']}): {words}"

@@ -10,6 +10,9 @@ from nplm.datasets._corpora import (
     load_python_docs,
     load_text,
 )
+from nplm.datasets._wiki import load_wiki
 from nplm.datasets.corpus import Corpus
 
-__all__ = ["Corpus", "fetch_brown", "fetch_ptb", "load_python_docs", "load_text"]
+__all__ = [
+    "Corpus", "fetch_brown", "fetch_ptb", "load_python_docs", "load_text", "load_wiki",
+]  # fmt: skip

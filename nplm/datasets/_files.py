@@ -16,7 +16,7 @@ class RemoteFile:
     """A file of a corpus, as it is published."""
 
     name: str
-    url: str
+    url: str | None  # None of what is not published
     sha256: str
     # A zip file that may hold it instead, where it is found locally.
     archive: str | None = None
@@ -89,10 +89,11 @@ def _read_member(path: Path, name: str) -> bytes:
 def _checked(data: bytes, file: RemoteFile, path: Path) -> bytes:
     actual = hashlib.sha256(data).hexdigest()
     if actual != file.sha256:
+        source = "the right one" if file.url is None else file.url
         raise OSError(
             f"{path} is damaged, or another edition: the SHA-256 of {file.name} is "
             f"{actual}, but should be {file.sha256}. Delete it and run again, or "
-            f"replace it by {file.url}."
+            f"replace it by {source}."
         )
     return data
 
@@ -129,6 +130,12 @@ def _download(file: RemoteFile, cache: Path) -> Path:
 
 
 def _where_to_put(file: RemoteFile, cache: Path) -> str:
+    if file.url is None:
+        return (
+            "It is not published: have it (SHA-256 "
+            f"{file.sha256}) from who measured with it, and put it into {cache}, or "
+            "into a folder that the environment variable NPLM_DATA names."
+        )
     return (
         f"Get {file.url} (SHA-256 {file.sha256}) on a machine with a network and put "
         f"it as {file.name} into {cache}, or into a folder that the environment "

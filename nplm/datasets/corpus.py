@@ -46,7 +46,7 @@ class Corpus(Mapping[str, Any]):
         The id of the mark that ends each document or sentence; None for one
         stream of text.
     DESCR : str, default=""
-        Description, with figures.
+        Where it is from, a blank line, and figures.
 
     Attributes
     ----------
@@ -70,7 +70,8 @@ class Corpus(Mapping[str, Any]):
     >>> [ids] = vocabulary.transform([text])
     >>> corpus = Corpus("roses", ids[:4], ids[4:6], ids[6:], vocabulary, None)
     >>> corpus
-    <Corpus roses: 4 + 2 + 2 tokens, |V| = 4, one stream>
+    <Corpus roses: one stream of 4 types
+     train 4, valid 2, test 2 tokens>
     >>> X, y = corpus.windows(2).test
     >>> corpus.words[X].tolist(), corpus.words[y].tolist()
     ([['rose', 'is'], ['is', 'a']], ['a', 'rose'])
@@ -120,6 +121,42 @@ class Corpus(Mapping[str, Any]):
             self._cut(self.test, n_context, before_test),
         )
 
+    def documents(self, part: str) -> list[list[Any]]:
+        """Give the documents of a part as lists of words, for a `TextLM`.
+
+        Parameters
+        ----------
+        part : {"train", "valid", "test"}
+            Which part.
+
+        Returns
+        -------
+        documents : list of list of str
+            Without the boundary. A part may begin and end within a document, of which
+            it has a piece.
+
+        Raises
+        ------
+        ValueError
+            If the corpus is one stream, in which no document ends, or there is no such
+            part.
+        """
+        if part not in PARTS:
+            raise ValueError(f'part must be "train", "valid" or "test", got {part!r}.')
+        if self.boundary is None:
+            raise ValueError(
+                f"{self.name} is one stream, in which no document ends: cut its "
+                "windows, or set its boundary with dataclasses.replace."
+            )
+        ids = self[part]
+        ends = np.flatnonzero(ids == self.boundary)
+        pieces = np.split(ids, ends + 1)
+        return [
+            self.words[piece[piece != self.boundary]].tolist()
+            for piece in pieces
+            if len(piece)
+        ]
+
     def _cut(
         self, ids: NDArray[np.int32], n_context: int, before: NDArray[np.int32] | None
     ) -> Windows:
@@ -159,8 +196,14 @@ class Corpus(Mapping[str, Any]):
     __hash__ = object.__hash__
 
     def __repr__(self) -> str:
-        tokens = " + ".join(f"{len(self[part]):,}" for part in PARTS)
-        ends = "one stream"
+        kind = "one stream"
         if self.boundary is not None:
-            ends = f"documents end with {self.words[self.boundary]}"
-        return f"<Corpus {self.name}: {tokens} tokens, |V| = {self.n_words:,}, {ends}>"
+            kind = f"documents that end with {self.words[self.boundary]}"
+        tokens = ", ".join(f"{part} {len(self[part]):,}" for part in PARTS)
+        lines = [
+            f"<Corpus {self.name}: {kind} of {self.n_words:,} types",
+            f"{tokens} tokens",
+            # Where it is from; the figures of the rest are above.
+            *self.DESCR.partition("\n\n")[0].splitlines(),
+        ]
+        return "\n ".join(lines) + ">"

@@ -5,16 +5,19 @@ from __future__ import annotations
 import json
 import os
 import zlib
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
-from nplm.formats._files import writing
+from nplm._blocks import blocks
+from nplm._files import allocate, forget, replacing
+from nplm.formats._files import check_writable, writing
 
-__all__ = ["ArrayFile", "is_whole", "write_arrays"]
+__all__ = ["ArrayFile", "filling_arrays", "is_whole", "write_arrays"]
 
 MAGIC = b"nplm n-grams\r\n\x1a\n"
 VERSION = 2
@@ -22,6 +25,8 @@ VERSION = 2
 READ_VERSIONS = (1, 2)
 # Arrays begin at lines of the cache; so does the first, after the header.
 ALIGNMENT = 64
+# Of an array, looked at at once.
+BLOCK_BYTES = 1 << 23
 
 
 def write_arrays(
@@ -45,23 +50,97 @@ def write_arrays(
         for name, array in arrays.items()
     }
     entries = [
-        {
-            "name": name,
-            "dtype": array.dtype.str,
-            "size": len(array),
-            "crc32": zlib.crc32(array.data),
-        }
+        _entry(name, array.dtype, len(array), zlib.crc32(array.data))
         for name, array in little.items()
     ]
-    whole = {"version": VERSION} | dict(header) | {"arrays": entries}
-    encoded = json.dumps(whole).encode()
-    prefix = MAGIC + len(encoded).to_bytes(4, "little")
-    prefix += zlib.crc32(encoded).to_bytes(4, "little") + encoded
     with writing(path) as file:
-        file.write(prefix + bytes(-len(prefix) % ALIGNMENT))
+        file.write(_prefix(header, entries))
         for array in little.values():
             file.write(array.data)
             file.write(bytes(-array.nbytes % ALIGNMENT))
+
+
+@contextmanager
+def filling_arrays(
+    path: str | os.PathLike[str],
+    header: Mapping[str, Any],
+    sizes: Mapping[str, tuple[DTypeLike, int]],
+) -> Iterator[dict[str, NDArray[Any]]]:
+    """Make a file of arrays that are filled where they are, mapped into memory.
+
+    It takes its place when they are filled, and is then what `write_arrays` writes.
+
+    Parameters
+    ----------
+    path : path-like
+        The file.
+    header : dict
+        What JSON can hold, beside the arrays and the version.
+    sizes : dict of (dtype, int)
+        The type of each array and its size, by name.
+
+    Yields
+    ------
+    arrays : dict of ndarray
+        Zeros, to be filled.
+
+    Raises
+    ------
+    OSError
+        If the disk has no room for it, before anything is filled.
+    """
+    path = check_writable(path)
+    dtypes = {
+        name: np.dtype(dtype).newbyteorder("<") for name, (dtype, _) in sizes.items()
+    }
+    entries = [_entry(name, dtypes[name], size, 0) for name, (_, size) in sizes.items()]
+    first = len(_prefix(header, entries))
+    offsets, end = {}, first
+    for name, (_, size) in sizes.items():
+        offsets[name] = end
+        n_bytes = size * dtypes[name].itemsize
+        end += n_bytes + -n_bytes % ALIGNMENT
+    with replacing(path) as file:
+        allocate(file, end, path.absolute().parent)
+        arrays = {}
+        for name, (_, size) in sizes.items():
+            arrays[name] = np.zeros(0, dtype=dtypes[name])
+            if size:
+                arrays[name] = np.memmap(
+                    file, dtypes[name], "r+", offsets[name], shape=(size,)
+                )
+        yield arrays
+        for entry in entries:
+            entry["crc32"] = _checksum(arrays[entry["name"]])
+        file.seek(0)
+        file.write(_prefix(header, entries))
+
+
+def _entry(name: str, dtype: np.dtype[Any], size: int, crc32: int) -> dict[str, Any]:
+    return {"name": name, "dtype": dtype.str, "size": size, "crc32": crc32}
+
+
+def _prefix(header: Mapping[str, Any], entries: list[dict[str, Any]]) -> bytes:
+    """Return what stands before the arrays: as long, whatever the checksums are."""
+
+    def encoded(entries: list[dict[str, Any]]) -> bytes:
+        whole = {"version": VERSION} | dict(header) | {"arrays": entries}
+        return json.dumps(whole).encode()
+
+    longest = encoded([entry | {"crc32": (1 << 32) - 1} for entry in entries])
+    own = encoded(entries).ljust(len(longest))
+    prefix = MAGIC + len(own).to_bytes(4, "little")
+    prefix += zlib.crc32(own).to_bytes(4, "little") + own
+    return prefix + bytes(-len(prefix) % ALIGNMENT)
+
+
+def _checksum(array: NDArray[Any]) -> int:
+    """Return the checksum of an array on disk, part by part."""
+    found = 0
+    for part in blocks(len(array), BLOCK_BYTES):
+        found = zlib.crc32(array[part].data, found)
+        forget(array)
+    return found
 
 
 class ArrayFile:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -33,8 +34,9 @@ from nplm.ngrams.hashed import (
 from nplm.ngrams.packed import MAX_BITS, MIN_BITS, PackedTrie
 from nplm.ngrams.packed_lm import PackedLM
 from nplm.ngrams.soundness import check_ranges, check_sizes
+from nplm.ngrams.tree import ContextTree
 
-__all__ = ["load_binary", "save_binary"]
+__all__ = ["ARRAYS", "dtypes_of_tree", "load_binary", "save_binary"]
 
 # 0 is the code of probability 0; the others are even steps of the logarithm.
 N_CODES = 1 << 16
@@ -140,9 +142,10 @@ def load_binary(
         range, and that the hash table is the one that is made of them: for a file
         that may have been damaged, or that comes from someone you do not trust.
         Without it only the header, the words and the sizes are checked (a compact
-        file is read and checked in any case), and nothing is promised of the rest: a
-        damaged array may give wrong probabilities, never end, or end the process,
-        and one made to do harm may have the process write where it should not.
+        file is read and checked in any case). A damaged array may then give wrong
+        probabilities, but look-ups read and write nothing outside of the arrays, and
+        what goes through all n-grams, such as pruning or writing them, looks at their
+        numbers first.
 
     Returns
     -------
@@ -165,7 +168,7 @@ def load_binary(
     n_words, compact = header["n_words"], "codes" in header
     if "packed" in header:
         return _load_packed(file, verify=verify)
-    dtypes = _dtypes(n_words, compact=compact, hashed=header["version"] > 1)
+    dtypes = dtypes_of_tree(n_words, compact=compact, hashed=header["version"] > 1)
     # A compact file is read in full anyway, and so are the words.
     verify = verify or compact
     arrays = file.arrays(dtypes, list(dtypes) if verify else ["vocabulary"])
@@ -178,11 +181,22 @@ def load_binary(
         tree = BackoffTree(n_words, **arrays)
         if verify:
             check_ranges(tree)
+        else:
+            tree.doubt(partial(_check_late, file))
     except ValueError as error:
         raise file.damaged(str(error)) from error
     if table:
         _give_table(tree, **table, file=file, check=verify)
     return BackoffLM.from_tree(tree, boundary=header["boundary"]), words
+
+
+def _check_late(file: ArrayFile, tree: ContextTree) -> None:
+    """See that the numbers of a tree are in range, when all of them are needed."""
+    assert isinstance(tree, BackoffTree)
+    try:
+        check_ranges(tree)
+    except ValueError as error:
+        raise file.damaged(str(error)) from error
 
 
 def _load_packed(file: ArrayFile, *, verify: bool) -> tuple[PackedLM, list[str]]:
@@ -257,7 +271,9 @@ ARRAYS = ("level_start", "context_word", "child_start", "start", "words", "prob"
 TABLE = ("slots", "slot_start")
 
 
-def _dtypes(n_words: int, *, compact: bool, hashed: bool) -> dict[str, np.dtype[Any]]:
+def dtypes_of_tree(
+    n_words: int, *, compact: bool = False, hashed: bool = True
+) -> dict[str, np.dtype[Any]]:
     """Return the one type that each array has, in the order of the file."""
     dtypes = {"vocabulary": "<u1"} | dict.fromkeys(ARRAYS[:-2], "<i4")
     dtypes |= dict.fromkeys(ARRAYS[-2:], "<f4")
@@ -313,7 +329,7 @@ def _give_table(
 
 def _packed(tree: BackoffTree) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """Return what undoes the rounding, and the arrays in few bytes."""
-    word_type = _dtypes(tree.n_words, compact=True, hashed=False)["words"]
+    word_type = dtypes_of_tree(tree.n_words, compact=True, hashed=False)["words"]
     prob_range, prob = _encode(tree.prob)
     bow_range, bow = _encode(tree.bow)
     arrays = {

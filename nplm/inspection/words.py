@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from nplm._base import LanguageModel
 from nplm.datasets import Corpus
 from nplm.text.embeddings import nearest_rows
 
-__all__ = ["nearest_words", "suggestions"]
+__all__ = ["ids_of", "nearest_words", "suggestions"]
 
 # Words whose neighbours are worth showing were seen often: ids go by frequency.
 FREQUENT = 2_000
@@ -124,15 +124,21 @@ def nearest_words(
         # Long enough to mean something.
         meant = [w for w in words[:500] if w.isalpha() and len(w) > 3]
         of = [meant[i] for i in _spread(len(meant), n_words)]
-    id_of = {word: i for i, word in enumerate(words)}
-    absent = [word for word in of if word not in id_of]
-    if absent:
-        raise ValueError(f"of has {absent[0]!r}, which is not among the words.")
     neighbours = {}
-    for word in of:
-        nearest, _ = nearest_rows(C, id_of[word], k, FREQUENT)
+    for word, i in zip(of, ids_of(of, words, "of")):
+        nearest, _ = nearest_rows(C, i, k, FREQUENT)
         neighbours[word] = [words[j] for j in nearest]
     return neighbours
+
+
+def ids_of(asked: Iterable[Any], words: Iterable[Any], name: str) -> list[int]:
+    """Look up words; one that is not there is an error of the parameter `name`."""
+    ids = {word: i for i, word in enumerate(words)}
+    asked = list(asked)
+    absent = [word for word in asked if word not in ids]
+    if absent:
+        raise ValueError(f"{name} has {absent[0]!r}, which is not among the words.")
+    return [ids[word] for word in asked]
 
 
 def _spread(size: int, n: int) -> NDArray[np.intp]:

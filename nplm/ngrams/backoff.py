@@ -284,6 +284,7 @@ class BackoffTree(WeightedTree):
         -------
         tree : BackoffTree
         """
+        self.settle_doubt()
         keep = keep.copy()
         keep[: self.n_words] = True
         start = _count_up_to(keep)[self.start]

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Literal
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from nplm._blocks import blocks
 from nplm._warnings import warn
 
 __all__ = [
     "check_counts",
+    "counts_of_counts",
+    "find_discounts",
     "lower_tables",
     "modified_discounts",
     "plain_discounts",
@@ -20,10 +26,66 @@ FALLBACK_DISCOUNTS = (0.5, 1.0, 1.5)
 FALLBACK_DISCOUNT = 0.5
 # Whole numbers that float64 holds exactly.
 MAX_COUNT = 1 << 53
+BLOCK_COUNTS = 1 << 20
+
+
+def counts_of_counts(counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Count the n-grams of count 0, 1, 2, 3 and 4, and those of more.
+
+    Parameters
+    ----------
+    counts : ndarray of int64, shape (n,)
+        The (modified) counts of the n-grams of one order.
+
+    Returns
+    -------
+    n : ndarray of int64, shape (6,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> counts_of_counts(np.array([1, 1, 9, 3, 5]))
+    array([0, 2, 0, 1, 0, 2])
+    """
+    n = np.zeros(6, dtype=np.int64)
+    for part in blocks(len(counts), BLOCK_COUNTS):
+        n += np.bincount(np.minimum(counts[part], 5), minlength=6)
+    return n
+
+
+def find_discounts(
+    n: Sequence[NDArray[np.int64]],
+    kind: Literal["modified", "plain"],
+    *,
+    interpolate: bool,
+) -> NDArray[np.float64]:
+    """Find the discounts of all orders.
+
+    Parameters
+    ----------
+    n : sequence of ndarray of int64, shape (6,)
+        The counts of counts of each order.
+    kind : {"modified", "plain"}
+        Three discounts an order, or one.
+    interpolate : bool
+        As in `modified_discounts`.
+
+    Returns
+    -------
+    discounts : ndarray of float64, shape (order, 3)
+    """
+    if kind == "plain":
+        return np.array([plain_discounts(own, k) for k, own in enumerate(n, 1)])
+    return np.array(
+        [
+            modified_discounts(own, k, interpolate=interpolate)
+            for k, own in enumerate(n, 1)
+        ]
+    )
 
 
 def modified_discounts(
-    counts: NDArray[np.int64], order: int, *, interpolate: bool = True
+    n: NDArray[np.int64], order: int, *, interpolate: bool = True
 ) -> tuple[float, float, float]:
     """Discounts of one order from its counts of counts.
 
@@ -32,8 +94,8 @@ def modified_discounts(
 
     Parameters
     ----------
-    counts : ndarray of int64
-        The (modified) counts of the n-grams of this order.
+    n : ndarray of int64, shape (6,)
+        The counts of counts of this order (`counts_of_counts`).
     order : int
         Which order it is, for the warning.
     interpolate : bool, default=True
@@ -54,10 +116,9 @@ def modified_discounts(
     Examples
     --------
     >>> import numpy as np
-    >>> modified_discounts(np.repeat([1, 2, 3, 4], [100, 40, 25, 15]), 2)
+    >>> modified_discounts(np.array([0, 100, 40, 25, 15, 0]), 2)
     (0.555..., 0.958..., 1.666...)
     """
-    n = np.bincount(np.minimum(counts, 5), minlength=6)
     if n[1:4].all():
         Y = n[1] / (n[1] + 2 * n[2])
         found = [float(i - (i + 1) * Y * n[i + 1] / n[i]) for i in (1, 2, 3)]
@@ -77,9 +138,7 @@ def modified_discounts(
     return FALLBACK_DISCOUNTS
 
 
-def plain_discounts(
-    counts: NDArray[np.int64], order: int
-) -> tuple[float, float, float]:
+def plain_discounts(n: NDArray[np.int64], order: int) -> tuple[float, float, float]:
     """Return the one discount of an order, thrice.
 
     ``D = n1 / (n1 + 2 n2)`` (Kneser and Ney 1995, after Ney, Essen and Kneser
@@ -87,8 +146,8 @@ def plain_discounts(
 
     Parameters
     ----------
-    counts : ndarray of int64
-        The (modified) counts of the n-grams of this order.
+    n : ndarray of int64, shape (6,)
+        The counts of counts of this order (`counts_of_counts`).
     order : int
         Which order it is, for the warning.
 
@@ -105,10 +164,10 @@ def plain_discounts(
     Examples
     --------
     >>> import numpy as np
-    >>> plain_discounts(np.repeat([1, 2], [100, 50]), 2)
+    >>> plain_discounts(np.array([0, 100, 50, 0, 0, 0]), 2)
     (0.5, 0.5, 0.5)
     """
-    n1, n2 = (int(np.count_nonzero(counts == i)) for i in (1, 2))
+    n1, n2 = int(n[1]), int(n[2])
     if n1 and n2:
         discount = n1 / (n1 + 2 * n2)
         return discount, discount, discount

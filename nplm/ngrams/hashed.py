@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Self
+from collections.abc import Callable, Iterator
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nplm._blocks import BLOCK_WINDOWS, blocks
 from nplm._kernels.ngrams import _hashed
-from nplm.ngrams.tree import WeightedTree
+from nplm.ngrams.sweeps import BLOCK_FOLLOWERS, blocks_of_contexts
+from nplm.ngrams.tree import ContextTree, WeightedTree
 
-__all__ = ["BUCKET_BYTES", "MAX_HASHED_ORDER", "SLOT_BYTES", "HashedNgrams"]
+__all__ = [
+    "BUCKET_BYTES",
+    "BUCKET_SLOTS",
+    "MAX_HASHED_ORDER",
+    "SLOT_BYTES",
+    "HashedNgrams",
+    "empty_slots",
+    "fill_keys",
+    "fill_window",
+    "sizes_of_levels",
+]
 
 MAX_HASHED_ORDER = _hashed.MAX_ORDER
 SLOT_BYTES = 16
@@ -69,30 +81,23 @@ class HashedNgrams:
         -------
         hashed : HashedNgrams
         """
-        keys = np.empty(len(tree.context_word), dtype=np.uint64)
-        _hashed.context_keys(tree.arrays, keys)
-        # A level's slots serve the n-grams of k + 1 words and contexts as long.
-        n_contexts = np.append(np.diff(tree.level_start)[1:], 0)
-        n_slots = np.maximum(tree.n_ngrams, n_contexts)
-        n_slots[0] = 0
         parent = tree.parents()
-        while True:
-            n_slots[1:] = SPACE * n_slots[1:] + 2 * np.iinfo(np.uint8).max
-            n_slots -= n_slots % BUCKET_SLOTS
+        keys = np.empty(len(tree.context_word), dtype=np.uint64)
+        fill_keys(tree, parent, keys)
+        for n_slots in sizes_of_levels(tree.n_ngrams, tree.level_start):
             slot_start = np.concatenate([[0], np.cumsum(n_slots)])
-            slots = _empty(int(slot_start[-1]))
-            if _hashed.fill_slots(
-                tree.arrays,
-                parent,
-                tree.prob,
-                tree.bow,
-                keys,
-                slot_start,
-                slots,
-                np.zeros(tree.order, dtype=np.int64),
-            ):
+            slots = empty_slots(int(slot_start[-1]))
+            missing = np.empty((2, 0), dtype=np.int32)
+            for level in range(tree.order - 1, 0, -1):
+                first, last = slot_start[level : level + 2] * SLOT_BYTES
+                window = _hashed.Window(slots[first:last], int(n_slots[level]), 0)
+                made = fill_window(tree, parent, keys, level, window, missing)
+                if made is None:
+                    break
+                missing = made
+            else:
                 return cls(tree, slots, slot_start)
-            # A pruned tree has contexts and suffixes beside its n-grams: grow.
+        raise AssertionError("unreachable: sizes grow until they fit")
 
     def next_word_prob(
         self, X: NDArray[np.int32], y: NDArray[np.int32]
@@ -104,7 +109,107 @@ class HashedNgrams:
         return out
 
 
-def _empty(n_slots: int) -> NDArray[np.uint8]:
+def sizes_of_levels(
+    n_ngrams: NDArray[np.int64], level_start: NDArray[Any]
+) -> Iterator[NDArray[np.int64]]:
+    """Give the slots of each level of a tree, ever more of them.
+
+    A pruned tree has contexts and suffixes beside its n-grams: the first sizes may not
+    be enough.
+    """
+    # A level's slots serve the n-grams of k + 1 words and contexts as long.
+    n_contexts = np.append(np.diff(level_start)[1:], 0)
+    n_slots = np.maximum(n_ngrams, n_contexts)
+    n_slots[0] = 0
+    while True:
+        n_slots[1:] = SPACE * n_slots[1:] + 2 * np.iinfo(np.uint8).max
+        n_slots -= n_slots % BUCKET_SLOTS
+        yield n_slots.copy()
+
+
+def fill_keys(
+    tree: ContextTree,
+    parent: NDArray[np.int32],
+    keys: NDArray[np.uint64],
+    done: Callable[[], Any] = lambda: None,
+) -> None:
+    """Fill the key of each context; `done` is called now and then."""
+    for level in range(tree.order):
+        first, last = map(int, tree.level_start[level : level + 2])
+        for begin in range(first, last, BLOCK_FOLLOWERS):
+            end = min(begin + BLOCK_FOLLOWERS, last)
+            _hashed.context_keys(tree.arrays, parent, level, begin, end, keys)
+            done()
+
+
+def fill_window(
+    tree: WeightedTree,
+    parent: NDArray[np.int32],
+    keys: NDArray[np.uint64],
+    level: int,
+    window: _hashed.Window,
+    missing: NDArray[np.int32],
+    done: Callable[[], Any] = lambda: None,
+) -> NDArray[np.int32] | None:
+    """Put what belongs into a window of a level: of equal trees, the same bytes.
+
+    Parameters
+    ----------
+    tree : WeightedTree
+        The n-grams.
+    parent : ndarray of int32, shape (n_contexts,)
+        Of each context.
+    keys : ndarray of uint64, shape (n_contexts,)
+        Those of `fill_keys`.
+    level : int
+        Words in the contexts of the n-grams.
+    window : Window
+        Empty slots.
+    missing : ndarray of int32, shape (2, n)
+        What this function returned of the level above: all of it, if there were
+        several windows, in the order of a single one.
+    done : callable
+        Called now and then.
+
+    Returns
+    -------
+    made : ndarray of int32, shape (2, n_made), or None
+        Context and word of the suffixes that the tree lacks; None if the window is
+        the whole circle and has no room.
+    """
+    arrays, levels = tree.arrays, [*tree.level_start.tolist(), tree.level_start[-1]]
+
+    def contexts(level: int) -> Iterator[tuple[int, int]]:
+        if level >= tree.order:
+            return
+        for block in blocks_of_contexts(tree.start, levels[level], levels[level + 1]):
+            yield block
+            done()
+
+    for block in contexts(level):
+        if not _hashed.put_ngrams(arrays, keys, tree.prob, *block, window):
+            return None
+    for block in contexts(level + 1):
+        if not _hashed.put_weights(keys, tree.bow, *block, window):
+            return None
+    found = []
+    for block in contexts(level + 1):
+        n = int(tree.start[block[1]] - tree.start[block[0]])
+        made = np.empty((2, n), dtype=np.int32)
+        n_made = _hashed.put_suffixes(arrays, parent, keys, *block, window, made)
+        if n_made < 0:
+            return None
+        found.append(made[:, :n_made].copy())
+    for block in contexts(level + 2):
+        _hashed.put_filters(arrays, parent, keys, *block, window)
+    made = np.empty_like(missing)
+    n_made = _hashed.put_missing(arrays, parent, keys, missing, window, made)
+    if n_made < 0:
+        return None
+    return np.concatenate([*found, made[:, :n_made]], axis=1)
+
+
+def empty_slots(n_slots: int) -> NDArray[np.uint8]:
     """Return empty slots that begin at a line of the cache, as a bucket does."""
     # Not np.zeros: large np.empty arrays get huge pages.
     memory = np.empty(n_slots * SLOT_BYTES + BUCKET_BYTES, dtype=np.uint8)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from typing import Any, ClassVar, Literal, Self, cast
 
 import numpy as np
@@ -12,22 +11,21 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils._param_validation import StrOptions
 
 from nplm._base import all_or_nothing
-from nplm._blocks import BLOCK_WINDOWS, blocks
 from nplm._checks import check_boundary, check_ids
 from nplm._fitted import Fitted
-from nplm._kernels.ngrams import _kneser_ney
 from nplm._warnings import one_warning
 from nplm.ngrams.backoff import BackoffTree
 from nplm.ngrams.backoff_model import BackoffModel
 from nplm.ngrams.counts import MAX_TOTAL, NgramCounts
 from nplm.ngrams.discounts import (
     check_counts,
+    counts_of_counts,
+    find_discounts,
     lower_tables,
-    modified_discounts,
-    plain_discounts,
     tables_within,
 )
 from nplm.ngrams.soundness import arrays_of, restored_counts
+from nplm.ngrams.sweeps import blocks_of_contexts, probabilities
 from nplm.text.windows import windows
 
 __all__ = ["KneserNeyLM"]
@@ -370,34 +368,29 @@ class KneserNeyLM(BackoffModel):
     def _estimate(self, counts: NgramCounts) -> Self:
         min_counts = self._check_min_counts()
         modified = counts.continuation_counts()
-        find: Callable[..., tuple[float, float, float]] = plain_discounts
-        if self.discounts == "modified":
-            find = partial(modified_discounts, interpolate=self.interpolate)
-        self.discounts_ = np.empty((self.order_, 3))
-        for level in range(self.order_):
-            own = modified[counts.followers(level)]
-            self.discounts_[level] = find(own, level + 1)
+        levels = range(self.order_)
+        self.discounts_ = find_discounts(
+            [counts_of_counts(modified[counts.followers(level)]) for level in levels],
+            self.discounts,
+            interpolate=self.interpolate,
+        )
         prob = np.empty(len(modified))
         bow = np.empty(len(counts.context_word))
         lower = np.empty(self.n_words_)
-        # The contexts of a level are the children of those one word shorter.
-        bounds = counts.level_start[:-1].tolist()
-        parents_of = [range(1), *map(range, bounds[:-1], bounds[1:])]
-        for level, all_parents in enumerate(parents_of):
-            for rows in blocks(len(all_parents), BLOCK_WINDOWS):
-                parents = all_parents[rows]
-                _kneser_ney.kneser_ney(
-                    counts.arrays,
+        for level in levels:
+            first, last = map(int, counts.level_start[level : level + 2])
+            for contexts in blocks_of_contexts(counts.start, first, last):
+                probabilities(
+                    counts,
                     level,
-                    parents.start,
-                    parents.stop,
+                    contexts,
                     modified,
                     self.discounts_,
                     min_counts,
-                    self.interpolate,
                     lower,
                     prob,
                     bow,
+                    interpolate=self.interpolate,
                 )
         tree = BackoffTree(
             n_words=counts.n_words,

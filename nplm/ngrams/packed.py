@@ -263,8 +263,8 @@ class PackedTrie:
         """The same as kernels take it."""
         word = word_bits(self.n_words)
         levels = [
-            (own.records, own.high, own.sample, own.prob, own.bow, word, self.bits,
-             own.low)
+            (own.records, own.high, own.sample, own.prob, own.bow, own.n, word,
+             self.bits, own.low)
             for own in self.levels
         ]  # fmt: skip
         return _packed.Trie(self.prob, self.bow, self.start, levels)

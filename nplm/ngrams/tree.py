@@ -10,10 +10,10 @@ sweep over them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,7 +70,23 @@ class ContextTree:
             self.words,
         )
 
+    def doubt(self, check: Callable[[Self], None]) -> None:
+        """Have `check` look at the numbers before what goes through all of them.
+
+        Look-ups stay within the arrays whatever these say, but it takes sound numbers
+        to go through a tree: one that a file may have damaged.
+        """
+        self.__dict__["_check"] = check
+
+    def settle_doubt(self) -> None:
+        """Look at the numbers if nobody has: ValueError where they are no tree's."""
+        check = self.__dict__.get("_check")
+        if check is not None:
+            check(self)
+            del self.__dict__["_check"]
+
     def __getstate__(self) -> dict[str, Any]:
+        self.settle_doubt()
         # What is kept beside the fields is quickly made again.
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
@@ -97,6 +113,7 @@ class ContextTree:
         -------
         parent : ndarray of int32, shape (n_contexts,)
         """
+        self.settle_doubt()
         contexts = np.arange(len(self.context_word), dtype=np.int32)
         parent = np.zeros_like(contexts)
         # Children stand in the order of their parents, from the root's on.
@@ -117,6 +134,7 @@ class ContextTree:
         -------
         X : ndarray of int32, shape (n, level)
         """
+        self.settle_doubt()
         X = np.empty((len(contexts), level), dtype=np.int32)
         for column in range(level):
             X[:, column] = self.context_word[contexts]
@@ -131,6 +149,7 @@ class ContextTree:
         ngrams : ndarray of int32, shape (n, level + 1)
             In the order of `words`, the next word in the last column.
         """
+        self.settle_doubt()
         first, last = self.level_start[level : level + 2]
         contexts = np.arange(first, last, dtype=np.int32)
         n_followers = np.diff(self.start[first : last + 1])

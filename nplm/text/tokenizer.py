@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Self
 
 from sklearn.base import BaseEstimator, TransformerMixin
 
+from nplm._pages import Documented
 from nplm.text.samples import check_document, check_documents
 
 __all__ = ["Tokenizer"]
@@ -20,7 +21,7 @@ SENTENCE_END = frozenset({".", "!", "?", "…"})
 PRONOUN_I = re.compile(r"I(?:['’]\w+)?")
 
 
-class Tokenizer(TransformerMixin, BaseEstimator):
+class Tokenizer(TransformerMixin, Documented, BaseEstimator):
     r"""Split documents into tokens, with the preprocessing of the paper's AP News.
 
     Stateless and row-preserving: one list of tokens a document, so that a

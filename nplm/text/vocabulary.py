@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
+from operator import itemgetter
 from typing import Any, ClassVar, Self, cast
 
 import numpy as np
@@ -16,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from nplm._checks import Whole, check_ids
 from nplm._fitted import Fitted
+from nplm._pages import Documented
 from nplm.text.documents import Documents
 from nplm.text.embeddings import aligned
 from nplm.text.samples import check_document, check_documents, is_missing
@@ -24,7 +26,7 @@ from nplm.text.spelling import spelling_features
 __all__ = ["Vocabulary"]
 
 
-class Vocabulary(TransformerMixin, BaseEstimator):
+class Vocabulary(TransformerMixin, Documented, BaseEstimator):
     """Map tokens to word ids, rare ones to one symbol.
 
     Ids are given in this order: the boundary, the unknown symbol, then words by
@@ -174,13 +176,19 @@ class Vocabulary(TransformerMixin, BaseEstimator):
             If a parameter is out of range, or one of `words` is there twice.
         """
         self._validate_params()
+        return self._choose(self._counted(X) if self.words is None else {})
+
+    def _choose(self, counts: Mapping[Hashable, int]) -> Self:
+        """Choose the words of a text that has each so often."""
+        self._validate_params()
         specials = self._specials()
-        words = self._counted(X, specials) if self.words is None else self._given()
+        given = self.words is not None
+        words = self._given() if given else self._frequent(counts, specials)
         self._set_words([s for s in specials if s not in words] + words)
         return self
 
-    def _counted(self, X: Any, specials: list[str]) -> list[Hashable]:
-        """Return the words that are frequent enough, the most frequent first."""
+    def _counted(self, X: Any) -> Counter[Hashable]:
+        """Count the words of documents."""
         counts: Counter[Hashable] = Counter()
         for document in self._documents(X):
             try:
@@ -189,8 +197,16 @@ class Vocabulary(TransformerMixin, BaseEstimator):
                 _check_tokens(document)
                 raise
         _check_tokens(counts)
+        return counts
+
+    def _frequent(
+        self, counts: Mapping[Hashable, int], specials: list[str]
+    ) -> list[Hashable]:
+        """Return the words that are frequent enough, the most frequent first."""
         # Events of several kinds have no order, but their spellings do.
-        ranked = sorted(counts.items(), key=lambda item: (-item[1], str(item[0])))
+        ranked = sorted(counts.items(), key=lambda item: str(item[0]))
+        # Words that are as frequent stay as they stand.
+        ranked.sort(key=itemgetter(1), reverse=True)
         words = [
             word
             for word, count in ranked

@@ -7,33 +7,39 @@ import json
 import os
 import re
 import secrets
+import stat
 import tempfile
 import time
-import zipfile
 import zlib
 from collections.abc import Callable
 from contextlib import suppress
-from errno import EINVAL, ENOENT
+from errno import ELOOP
 from pathlib import Path
-from typing import IO, Any, Self, TypeVar
+from typing import IO, Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nplm._files import replacing
+from nplm._fitted import Fitted
+from nplm._tensors import CHECKSUM, read_tensors, write_tensors
 from nplm._warnings import warn
 from nplm.exceptions import CheckpointError
 from nplm.parallel.processes import Processes
 
-__all__ = ["Checkpoint", "fingerprint"]
+__all__ = ["Checkpoint", "discard", "fingerprint", "has_save"]
 
 T = TypeVar("T")
 
 # Between two saves within an epoch; the end of an epoch is always saved.
 SECONDS_A_SAVE = 60.0
-FORMAT = 2
-STATE = "state.json"  # the name of all that is not an array, among the arrays
+FORMAT = 3
+STATE = "state"  # the name of all that is not an array, beside the arrays
 ROWS_A_PIECE = 4096
+# What is raised by things that are not of the kind that they should be.
+UNFIT = (
+    ValueError, TypeError, LookupError, AttributeError, OverflowError, RecursionError,
+)  # fmt: skip
 
 # Parameters that may differ when a fit goes on: none changes what is computed.
 FREE = ("max_iter", "verbose")
@@ -61,13 +67,37 @@ def _crc(array: NDArray[Any]) -> int:
     return crc
 
 
+def has_save(folder: Path) -> bool:
+    """Whether a fit can go on from what is there."""
+    return (folder / "latest.json").exists()
+
+
+def discard(folder: Path) -> None:
+    """Remove the saves of a fit that is done, but nothing that others put there."""
+    if not folder.is_dir():
+        return
+    for name in os.listdir(folder):
+        if re.fullmatch(r"lock|latest\.json|save-\d+\.\d+-of-\d+\.\w+", name):
+            (folder / name).unlink()
+    with suppress(OSError):  # not empty
+        folder.rmdir()
+
+
+class _Latest(NamedTuple):
+    """The last save: its number, and the checksum of each process's file."""
+
+    number: int
+    checksums: list[str]
+
+
 class Checkpoint:
     """The last saved state of one fit, in a folder of its own.
 
-    ``latest.json`` says which save is whole; each process of the fit has a file
-    in it. All files of a save are on disk before ``latest.json`` is replaced, in
-    one step, and those of the save before are removed after it: whenever the fit
-    is killed, one whole save is there. As a context, it has the folder to itself.
+    ``latest.json`` says which save is whole, and has the checksums of its files, of
+    which each process of the fit has one. All files of a save are on disk before
+    ``latest.json`` is replaced, in one step, and those of the save before are removed
+    after it: whenever the fit is killed, one whole save is there. As a context, it has
+    the folder to itself.
 
     Parameters
     ----------
@@ -118,7 +148,7 @@ class Checkpoint:
         tempfile.TemporaryFile(dir=self.folder).close()
         if self.rank > 0:
             return
-        self._lock = open(self.folder / "lock", "a")  # noqa: SIM115 (until __exit__)
+        self._lock = _own_file(self.folder / "lock")
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
@@ -150,17 +180,13 @@ class Checkpoint:
         """Replace the last save by this one; when it cannot be written, warn."""
         self._number += 1
         number, path = self._number, self._file(self._number)
-        text = np.frombuffer(json.dumps(state).encode(), np.uint8)
-
-        def write() -> None:
-            with replacing(path) as file:
-                _savez(file, arrays | {STATE: text})
-
-        failure = self._try(write)
+        text = {STATE: json.dumps(state)}
+        checksum, failure = self._try(lambda: write_tensors(path, arrays, text))
         if failure is not None:
             path.unlink(missing_ok=True)
         else:
-            failure = self._try(lambda: self._point_to(number))
+            latest = _Latest(number, self._processes.everyones(checksum or ""))
+            _, failure = self._try(lambda: self._point_to(latest))
         if failure is None:
             self._remove_others(number)
         elif self.rank == 0:
@@ -170,81 +196,94 @@ class Checkpoint:
             )
         self._saved_at = time.monotonic()
 
-    def load(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]] | None:
-        """Arrays and state of the last save; None if there is none."""
-        processes = self._processes
-        number = processes.everyones(processes.all_or_none(self._latest))[0]
-        if number is None:
-            return None
-        self._number = number
-        arrays, state = processes.all_or_none(lambda: self._read(number))
-        self._remove_others(number)
-        return arrays, state
+    def load(self, resume: Callable[[Fitted, Fitted], T]) -> T | None:
+        """Give what `resume` makes of the last save; None if there is none.
 
-    def _try(self, work: Callable[[], Any]) -> str | None:
+        Parameters
+        ----------
+        resume : callable
+            Called with the arrays and the state, of which nothing is believed: it has
+            to take all of both. A ValueError says that no fit saved them.
+        """
+        processes = self._processes
+        latest = processes.everyones(processes.all_or_none(self._latest))[0]
+        if latest is None:
+            return None
+        self._number = latest.number
+        made = processes.all_or_none(lambda: self._read(latest, resume))
+        self._remove_others(latest.number)
+        return made
+
+    def _try(self, work: Callable[[], T]) -> tuple[T | None, str | None]:
         """Do it in every process; give what a disk said against it in one."""
-        failure = None
+        done, failure = None, None
         try:
-            work()
+            done = work()
         except OSError as error:
             failure = str(error)
-        return next(filter(None, self._processes.everyones(failure)), None)
+        return done, next(filter(None, self._processes.everyones(failure)), None)
 
-    def _point_to(self, number: int) -> None:
+    def _point_to(self, save: _Latest) -> None:
         """Make it the last save; the first process does."""
         if self.rank == 0:
-            latest = {"format": FORMAT, "save": number, "fit": self.marks}
+            latest = {
+                "format": FORMAT, "save": save.number, "files": save.checksums,
+                "fit": self.marks,
+            }  # fmt: skip
             text = json.dumps(latest).encode()
             with replacing(self.folder / "latest.json") as file:
                 file.write(text)
 
-    def _latest(self) -> int | None:
-        """Give the number of the last save, if any; the first process does."""
+    def _latest(self) -> _Latest | None:
+        """Give the last save, if any; the first process does."""
         path = self.folder / "latest.json"
         if self.rank > 0 or not path.exists():
             return None
         try:
-            latest = json.loads(path.read_bytes())
-            version, number, marks = latest["format"], latest["save"], latest["fit"]
-            number, marks = int(number), dict(marks)
-        except (
-            ValueError,
-            KeyError,
-            TypeError,
-            OverflowError,
-            RecursionError,
-        ) as error:
-            raise self._damaged(path, error) from error
-        if version != FORMAT:
-            raise CheckpointError(
-                f"{path} is a checkpoint of format {version}, and this nplm "
-                f"reads format {FORMAT}: finish the fit with the nplm that began it."
-            )
-        self._check_same_fit(marks)
-        return number
-
-    def _read(self, number: int) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-        path = self._file(number)
-        try:
-            with open(path, "rb") as file, np.load(file, allow_pickle=False) as saved:
-                arrays = {name: saved[name] for name in saved.files}
-            return arrays, json.loads(arrays.pop(STATE).tobytes())
-        except MemoryError:
-            raise
-        except Exception as error:  # a flipped bit makes zipfile raise any kind
-            # No file, or a place in it that is none. With another OSError it may be
-            # whole, and only out of reach.
-            if isinstance(error, OSError) and error.errno not in (ENOENT, EINVAL):
+            latest = Fitted(json.loads(path.read_bytes()))
+            version = latest.take("format")
+            if version != FORMAT:
+                raise CheckpointError(
+                    f"{path} is a checkpoint of format {version!r:.80}, and this nplm "
+                    f"reads format {FORMAT}: finish the fit with the nplm that began "
+                    "it."
+                )
+            save = _Latest(latest.whole("save", 1), latest.texts("files"))
+            marks = latest.take("fit", dict)
+            latest.done()
+        except UNFIT as error:
+            if isinstance(error, CheckpointError):
                 raise
             raise self._damaged(path, error) from error
+        self._check_same_fit(marks)
+        if len(save.checksums) != self.n_ranks:
+            raise self._damaged(path, ValueError(f"{len(save.checksums)} checksums"))
+        return save
+
+    def _read(self, save: _Latest, resume: Callable[[Fitted, Fitted], T]) -> T:
+        path = self._file(save.number)
+        try:
+            # What goes on copies them: into the arrays that it has.
+            arrays, texts = read_tensors(path, mmap=True)
+            if texts.get(CHECKSUM) != save.checksums[self.rank]:
+                raise ValueError("it is not the file that latest.json has noted")
+            state = Fitted(json.loads(texts[STATE]))
+            taken = Fitted(arrays)
+            made = resume(taken, state)
+            taken.done()
+            state.done()
+        except (*UNFIT, FileNotFoundError) as error:
+            raise self._damaged(path, error) from error
+        return made
 
     def _file(self, number: int) -> Path:
-        return self.folder / f"save-{number}.{self.rank}-of-{self.n_ranks}.npz"
+        name = f"save-{number}.{self.rank}-of-{self.n_ranks}.safetensors"
+        return self.folder / name
 
     def _remove_others(self, number: int) -> None:
         """Remove this process's files of other saves, finished or not."""
         own = re.compile(
-            rf"save-\d+\.{self.rank}-of-{self.n_ranks}\.npz(\.\w+\.part)?"
+            rf"save-\d+\.{self.rank}-of-{self.n_ranks}\.safetensors(\.\w+\.part)?"
             + (r"|latest\.json\.\w+\.part" if self.rank == 0 else "")
         )
         kept = self._file(number).name
@@ -271,8 +310,21 @@ class Checkpoint:
         )
 
 
-def _savez(file: IO[bytes], arrays: dict[str, NDArray[Any]]) -> None:
-    with zipfile.ZipFile(file, "w") as archive:
-        for name, array in arrays.items():
-            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
-                np.lib.format.write_array(member, array, allow_pickle=False)
+def _own_file(path: Path) -> IO[str]:
+    """Open a file to write in, not one elsewhere that a link names."""
+    try:
+        number = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
+    except OSError as error:
+        if error.errno != ELOOP:
+            raise
+        raise CheckpointError(
+            f"{path} is a link, and what it names would be written over: remove it."
+        ) from error
+    found = os.fstat(number)
+    if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
+        os.close(number)
+        raise CheckpointError(
+            f"{path} is no file of this folder alone (but a device, or a file with a "
+            "second name), and would be written over: remove it."
+        )
+    return open(number, "r+")

@@ -8,6 +8,8 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from nplm._fitted import Fitted
+
 __all__ = ["HeldOut"]
 
 
@@ -54,7 +56,11 @@ class HeldOut:
         facts = asdict(self)
         return {name: facts[name] for name in ("best_loss", "best_epoch", "stale")}
 
-    def resume(self, facts: dict[str, Any]) -> None:
-        """Set what `facts` gave."""
-        self.best_loss, self.best_epoch = facts["best_loss"], facts["best_epoch"]
-        self.stale = facts["stale"]
+    def resume(self, facts: Fitted, best: list[NDArray[Any]], n_epochs: int) -> None:
+        """Set what `facts` gave, and the weights of the best epoch, of so many."""
+        best_epoch = facts.whole("best_epoch", 0, n_epochs)
+        best_loss, stale = facts.number("best_loss"), facts.whole("stale", 0, n_epochs)
+        if bool(best) != (best_epoch > 0):
+            raise facts.unfit("best_epoch", best_epoch)
+        self.best_loss, self.best_epoch, self.stale = best_loss, best_epoch, stale
+        self.best = best or None

@@ -10,6 +10,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from nplm._fitted import Fitted
+from nplm._generators import plain_state, taken_state
 from nplm._warnings import warn
 from nplm.parallel.processes import Processes
 from nplm.training.checkpoint import Checkpoint
@@ -73,8 +75,12 @@ class Job(Protocol):
     def facts(self) -> dict[str, Any]:
         """All else that passes change, for JSON."""
 
-    def resume(self, arrays: dict[str, NDArray[Any]], facts: dict[str, Any]) -> None:
-        """Set what `arrays` and `facts` gave."""
+    def resume(self, arrays: Fitted, facts: Fitted, *, passes: int, steps: int) -> None:
+        """Set what `arrays` and `facts` gave, so far into the fit.
+
+        Nothing is believed of them: they may come from anyone's file. A ValueError
+        says that no fit leaves them.
+        """
 
 
 @dataclass
@@ -111,11 +117,10 @@ def run_passes(
     """
     at = _Position()
     if checkpoint is not None:
-        saved = checkpoint.load()
+        saved = checkpoint.load(lambda *given: _resume(*given, job=job, rng=rng))
         if saved is not None:
-            at = _resume(*saved, job, rng)
+            at = saved
             _warn_of_more(job, at)
-        del saved
     order = rng.get_state(legacy=False)  # at the start of the pass
     try:
         while job.more(at.passes):
@@ -173,19 +178,25 @@ def _save(
     checkpoint: Checkpoint, job: Job, at: _Position, order: dict[str, Any]
 ) -> None:
     """Save a fit as it stands; `order` is the generator at the pass's start."""
-    key = order["state"]["key"].tolist()
-    order = {**order, "state": {**order["state"], "key": key}}
+    order = plain_state(order)
+    key = order.pop("key")
     facts = {"at": asdict(at), "job": job.facts(), "order": order}
-    checkpoint.save(job.arrays(), facts)
+    checkpoint.save(job.arrays() | {"order": key}, facts)
 
 
 def _resume(
-    arrays: dict[str, NDArray[Any]],
-    facts: dict[str, Any],
-    job: Job,
-    rng: np.random.RandomState,
+    arrays: Fitted, facts: Fitted, *, job: Job, rng: np.random.RandomState
 ) -> _Position:
     """Put a fit where `_save` left it."""
-    job.resume(arrays, facts["job"])
-    rng.set_state(facts["order"])
-    return _Position(**facts["at"])
+    where = facts.inner("at")
+    at = _Position(
+        passes=where.whole("passes"),
+        steps=where.whole("steps", 0, job.n_steps),
+        seconds=where.number("seconds", 0),
+    )
+    order = Fitted(facts.take("order", dict) | {"key": arrays.take("order")}, "order.")
+    state = taken_state(order)
+    order.done()
+    job.resume(arrays, facts.inner("job"), passes=at.passes, steps=at.steps)
+    rng.set_state(state)
+    return at

@@ -27,11 +27,13 @@ def arrays_of(module, tree):
 
 def estimated(module, tree, interpolate, min_counts):
     prob, bow = np.empty(len(tree.words)), np.empty(len(tree.context_word))
-    calls = [(0, 0, 1)]
+    parents = tree.parents()
+    calls = [(0, 0, 0, 1)]
     for level in range(1, tree.order):
-        first, last = map(int, tree.level_start[level - 1 : level + 1])
+        first, last = map(int, tree.level_start[level : level + 2])
         middle = (first + last) // 2
-        calls += [(level, first, middle), (level, middle, last)]
+        calls.append((level, parents[first], first, middle))
+        calls.append((level, parents[middle], middle, last))
     for call in calls:
         module.kneser_ney(
             arrays_of(module, tree),

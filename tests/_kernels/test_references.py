@@ -13,10 +13,15 @@ from nplm._kernels.reference import neural
 ROOT = Path(nplm._kernels.__file__).parent
 
 
+def module_of(path):
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return importlib.import_module(".".join(["nplm._kernels", *parts]))
+
+
 def kernels():
     for family in ("classes", "files", "ngrams"):
-        for path in sorted((ROOT / family).glob("*.pyx")):
-            module = importlib.import_module(f"nplm._kernels.{family}.{path.stem}")
+        for path in sorted((ROOT / family).rglob("*.pyx")):
+            module = module_of(path)
             for name, kernel in vars(module).items():
                 compiled = type(kernel).__name__ == "cython_function_or_method"
                 if compiled and not name.startswith("_"):
@@ -34,8 +39,8 @@ def test_a_twin_of_the_same_name_and_arguments(family, kernel):
 
 def parts():
     """What the network is made of, and the verbs that put it together."""
-    for path in sorted((ROOT / "neural").glob("*.pyx")):
-        module = importlib.import_module(f"nplm._kernels.neural.{path.stem}")
+    for path in sorted((ROOT / "neural").rglob("*.pyx")):
+        module = module_of(path)
         for name, kernel in vars(module).items():
             if getattr(kernel, "__module__", None) != module.__name__:
                 continue

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from nplm import KneserNeyLM, Vocabulary, windows
-from nplm.ngrams.discounts import modified_discounts
+from nplm.ngrams.discounts import counts_of_counts, modified_discounts
 from tests.helpers import DictionaryKneserNey, small_text, text
 
 N_WORDS = 12
@@ -189,7 +189,7 @@ def test_discounts_out_of_range_fall_back():
     # n3 / n2 = 20 takes D2 below 0.
     counts = np.repeat([1, 2, 3, 4], [10, 5, 100, 10])
     with pytest.warns(UserWarning, match="3-grams: its discounts come out as .*, -28"):
-        assert modified_discounts(counts, 3) == (0.5, 1.0, 1.5)
+        assert modified_discounts(counts_of_counts(counts), 3) == (0.5, 1.0, 1.5)
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from nplm import KneserNeyLM, windows
 from nplm.formats import read_counts, write_counts
-from nplm.ngrams import kneser_ney, tree
-from nplm.ngrams.discounts import plain_discounts
+from nplm.ngrams import sweeps, tree
+from nplm.ngrams.discounts import counts_of_counts, plain_discounts
 from tests.helpers import DictionaryKneserNey, text
 
 # Text of a few words cannot give discounts: its fall-back is tested on its own.
@@ -75,7 +75,8 @@ def test_a_plain_discount_out_of_range_falls_back():
     with pytest.warns(
         UserWarning, match="of the 2-grams: there are 3 of count 1 and 0"
     ):
-        assert plain_discounts(np.array([1, 1, 1, 4]), 2) == (0.5, 0.5, 0.5)
+        n = counts_of_counts(np.array([1, 1, 1, 4]))
+        assert plain_discounts(n, 2) == (0.5, 0.5, 0.5)
     with pytest.warns(UserWarning, match="by 0.5 instead") as caught:
         KneserNeyLM(2, discounts="plain").fit_stream([0, 1, 0, 1, 0, 1])
     assert {warning.filename for warning in caught} == {__file__}
@@ -429,7 +430,7 @@ def test_counts_of_a_stream_are_read_with_the_words_given(tmp_path):
 
 def test_estimation_in_blocks_is_the_same(monkeypatch):
     expected = KneserNeyLM(4, n_words=N_WORDS).fit_stream(text(2000))
-    monkeypatch.setattr(kneser_ney, "BLOCK_WINDOWS", 7)
+    monkeypatch.setattr(sweeps, "BLOCK_FOLLOWERS", 7)
     assert_same(KneserNeyLM(4, n_words=N_WORDS).fit_stream(text(2000)), expected)
 
 

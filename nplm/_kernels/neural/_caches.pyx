@@ -12,8 +12,6 @@ cdef extern from "caches.h" nogil:
 CHUNK = 48
 # Of a tile, whose slopes of 16 examples then fill three quarters of the nearest cache.
 MOST_ROWS = 384
-# Of a row that comes from memory, multiplications to hide that.
-FEWEST_COLUMNS = 128
 # Bytes of the caches of a processor that does not tell: small ones.
 UNKNOWN = 1 << 15, 1 << 19, 1 << 23
 
@@ -31,16 +29,6 @@ class Caches:
 
     def __init__(self, level_1, level_2, level_3):
         self.level_1, self.level_2, self.level_3 = level_1, level_2, level_3
-
-    def columns_at_once(self, columns, stride, itemsize):
-        """Columns of z to multiply tiles by, of so many: parts of about equal size.
-
-        So that they and their gradients, (columns, stride), take half of the second
-        cache. Whole vectors, and so many that rows from memory come in time.
-        """
-        most = max(FEWEST_COLUMNS, self.level_2 // 64 // (stride * itemsize) * 16)
-        n = -(-columns // most)
-        return min(columns, -(-columns // (16 * n)) * 16)
 
     def tile_rows(self, stride, columns, itemsize):
         """Output rows of a tile: what takes a quarter of the second cache.

@@ -4,15 +4,12 @@ from nplm._kernels.neural._loops cimport Bfloat16, Loops, bf16
 cdef class Products:
     cdef const Loops *loops
     cdef Py_ssize_t columns, stride, n_outputs, n_slopes, itemsize
-    cdef Py_ssize_t block         # columns that are multiplied at once
-    cdef Py_ssize_t k0, width     # where they begin now, and how many they are
     cdef Py_ssize_t n_whole       # numbers of a row before those copied to `rest`
     cdef void *rest               # (tile_rows, LINE)
     cdef void *z                  # (columns, stride), in panels
     cdef void *zt                 # (n_outputs, columns), in panels
-    cdef void *dz                 # (columns, stride), block by block, in panels
+    cdef void *dz                 # (columns, stride), in panels
     cdef void begin(self, void *z, Py_ssize_t K) noexcept nogil
-    cdef void turn_to(self, Py_ssize_t k0) noexcept nogil
     cdef void logits(self, void *E, Py_ssize_t rows, void *logits) noexcept nogil
     cdef void slopes(
         self, void *p, void *factors, Py_ssize_t chunk, Py_ssize_t first,

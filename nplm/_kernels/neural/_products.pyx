@@ -3,9 +3,7 @@
 Each multiplies by what `begin` was given, the z = [a | x | 1] of K examples. The
 logits of a tile, and the slopes g = dL/dy in their place, are (rows, columns) in
 panels: 16 columns lie together, row after row. What a product reads again and again
-is then one stretch of memory, whatever the length of a row. Of many examples, some are
-multiplied by all tiles before the next, for what belongs to them to stay in cache; the
-update takes all of them.
+is then one stretch of memory, whatever the length of a row.
 """
 
 from libc.string cimport memcpy, memset
@@ -35,22 +33,17 @@ cdef class Products:
         Rows of a tile at most.
     n_slopes : int, optional
         Numbers of z whose slopes are of use: all but the constant 1 by default.
-    block : int, optional
-        Columns that `turn_to` turns to at a time; all by default.
     """
 
     def __cinit__(
         self, Tier tier, Scratch scratch, *, Py_ssize_t columns, Py_ssize_t n_outputs,
         Py_ssize_t stride, Py_ssize_t tile_rows, Py_ssize_t n_slopes=-1,
-        Py_ssize_t block=0,
     ):
         cdef Py_ssize_t rows = round_up(stride, LINE)
         self.loops, self.itemsize = tier.loops, tier.itemsize
         self.columns, self.n_outputs, self.stride = columns, n_outputs, stride
         self.n_slopes = n_outputs - 1 if n_slopes < 0 else n_slopes
-        self.block = block or columns
         self.n_whole = n_outputs if rows == stride else rows - LINE
-        self.turn_to(0)
         if columns > 1:
             self.z = scratch.numbers(rows * columns)
             self.zt = scratch.numbers(n_outputs * columns)
@@ -60,16 +53,11 @@ cdef class Products:
 
     cdef void begin(self, void *z, Py_ssize_t K) noexcept nogil:
         """Take z, (K, stride), which all tiles of a mini-batch multiply."""
-        self.turn_to(0)
         if self.columns == 1:
             self.z = z
             return
         self.loops.pack(z, self.stride, K, self.stride, self.z, self.columns)
         self.loops.into_panels(z, self.stride, K, self.n_outputs, self.zt, self.columns)
-
-    cdef void turn_to(self, Py_ssize_t k0) noexcept nogil:
-        """Of the examples, take a block from this one on, for all but `update`."""
-        self.k0, self.width = k0, min(self.block, self.columns - k0)
 
     cdef void logits(self, void *E, Py_ssize_t rows, void *logits) noexcept nogil:
         """``logits[:] = E @ z.T``, in panels."""
@@ -78,9 +66,7 @@ cdef class Products:
                 E, rows, self.stride, self.n_outputs, self.z, logits)
         else:
             self.loops.forward_tile(
-                E, rows, self.stride, self.n_outputs,
-                <char *>self.zt + self.k0 * self.n_outputs * self.itemsize, self.width,
-                logits)
+                E, rows, self.stride, self.n_outputs, self.zt, self.columns, logits)
 
     cdef void slopes(
         self, void *p, void *factors, Py_ssize_t chunk, Py_ssize_t first,
@@ -90,25 +76,24 @@ cdef class Products:
 
         Each chunk of rows has factors of its own, (columns,).
         """
-        cdef Py_ssize_t size = self.itemsize, columns = self.width, i
+        cdef Py_ssize_t size = self.itemsize, i
         for i in range((rows + chunk - 1) // chunk):
             self.loops.scale_columns(
                 <char *>p + i * chunk * LINE * size, min(chunk, rows - i * chunk), rows,
-                columns, <char *>factors + i * columns * size)
-        self.loops.add_targets(p, first, rows, targets, K, columns)
+                self.columns, <char *>factors + i * self.columns * size)
+        self.loops.add_targets(p, first, rows, targets, K, self.columns)
 
     cdef void gradient(self, void *E, Py_ssize_t rows, void *g) noexcept nogil:
         """``dz += g.T @ E``, for `end` to give."""
         cdef Py_ssize_t whole = self.n_whole, size = self.itemsize
-        cdef char *dz = <char *>self.dz + self.k0 * self.stride * size
         self.loops.backward_tile(
-            E, rows, self.stride, min(whole, self.n_slopes), g, self.width, dz)
+            E, rows, self.stride, min(whole, self.n_slopes), g, self.columns, self.dz)
         if whole < self.n_outputs:
             self.loops.pack(<char *>E + whole * size, self.stride, rows,
                             self.n_outputs - whole, self.rest, rows)
             self.loops.backward_tile(
-                self.rest, rows, LINE, self.n_slopes - whole, g, self.width,
-                dz + whole * self.width * size)
+                self.rest, rows, LINE, self.n_slopes - whole, g, self.columns,
+                <char *>self.dz + whole * self.columns * size)
 
     cdef void update(
         self, void *E, Py_ssize_t rows, void *g, Py_ssize_t K, double rate, void *keep,
@@ -130,12 +115,8 @@ cdef class Products:
 
     cdef void end(self, void *dzt) noexcept nogil:
         """``dzt[:] = dz.T``, the sum of all gradients, row-major."""
-        cdef Py_ssize_t size = self.itemsize, i
-        for i in range((self.columns + self.block - 1) // self.block):
-            self.turn_to(i * self.block)
-            self.loops.out_of_panels(
-                <char *>self.dz + self.k0 * self.stride * size, self.width, self.stride,
-                <char *>dzt + self.k0 * size, self.columns)
+        self.loops.out_of_panels(
+            self.dz, self.columns, self.stride, dzt, self.columns)
         memset(self.dz, 0, self.stride * self.columns * self.itemsize)
 
 

@@ -58,7 +58,8 @@ def backoff_distribution(
     p[words[start[c]:start[c + 1]]] = prob[start[c]:start[c + 1]]``.
     """
     cdef Py_ssize_t row
-    cdef int depth, level, context, i
+    cdef int depth, level, context, i, first, last
+    cdef unsigned int word, n_words = <unsigned int> out.shape[1]
     cdef double scale
     with nogil:
         for row in range(X.shape[0]):
@@ -70,8 +71,13 @@ def backoff_distribution(
                 for i in range(depth, level, -1):
                     scale *= bow[path[i]]
                 context = path[level]
-                for i in range(tree.start[context], tree.start[context + 1]):
-                    out[row, tree.words[i]] = scale * prob[i]
+                # What the arrays of a damaged file may say is no place of theirs.
+                first = max(0, tree.start[context])
+                last = min(<int> tree.words.shape[0], tree.start[context + 1])
+                for i in range(first, last):
+                    word = <unsigned int> tree.words[i]
+                    if word < n_words:
+                        out[row, word] = scale * prob[i]
 
 
 def backoff_masses(

@@ -19,9 +19,16 @@ cdef extern from *:
     static const uint64_t MIX1 = 0xBF58476D1CE4E5B9U;
     static const uint64_t MIX2 = 0x94D049BB133111EBU;
     static const uint64_t TAG = 0xFFFFFFFFFFFF0000U;
+    /* An empty slot. */
+    static const struct {
+        uint64_t key;
+        float prob, bow;
+    } NPLM_EMPTY = {0, -1, 1};
+    static const void* const NPLM_NOTHING = &NPLM_EMPTY;
     """
     void NPLM_PREFETCH(const void*) noexcept nogil
     const uint64_t MULTIPLIER, MIX1, MIX2, TAG
+    const void* NPLM_NOTHING
 
 cdef enum:
     # Slots of 16 bytes to a line of the cache.
@@ -60,24 +67,42 @@ cdef inline uint64_t tag(uint64_t key) noexcept nogil:
     return key & TAG if key & TAG else TAG
 
 
+cdef inline uint64_t home_number(uint64_t n_slots, uint64_t key) noexcept nogil:
+    """Return the slot, the first of a bucket, where the search for a key begins."""
+    cdef uint64_t high = ((key ^ (key >> 32)) * MIX1) >> 32
+    return (high * (n_slots // BUCKET) >> 32) * BUCKET
+
+
 cdef inline Slot* home(Slot* slots, uint64_t n_slots, uint64_t key) noexcept nogil:
     """Return the bucket where the search for a key begins."""
-    cdef uint64_t high = ((key ^ (key >> 32)) * MIX1) >> 32
-    return slots + (high * (n_slots // BUCKET) >> 32) * BUCKET
+    return slots + home_number(n_slots, key)
+
+
+cdef inline int place_in_bucket(const Slot* at, uint64_t wanted) noexcept nogil:
+    """Return which slot of a bucket has a tag or is the first empty one, or BUCKET."""
+    # A bucket fills from its first slot on; without a branch to mispredict.
+    cdef int hit = BUCKET
+    cdef int i
+    for i in range(BUCKET - 1, -1, -1):
+        hit = i if (at[i].key & TAG) == wanted or at[i].key == 0 else hit
+    return hit
 
 
 cdef inline Slot* find_slot(Slot* slots, uint64_t n_slots, uint64_t key) noexcept nogil:
-    """Return the slot of a key, or the empty one where it would be."""
-    cdef Slot* at = home(slots, n_slots, key)
+    """Return the slot of a key, or the empty one where it would be.
+
+    A table that is full, as a damaged one may be, has none: then one that is not its.
+    """
+    cdef Slot* first = home(slots, n_slots, key)
+    cdef Slot* at = first
     cdef uint64_t wanted = tag(key)
-    cdef int i, hit
+    cdef int hit
     while True:
-        # A bucket fills from its first slot on; without a branch to mispredict.
-        hit = BUCKET
-        for i in range(BUCKET - 1, -1, -1):
-            hit = i if (at[i].key & TAG) == wanted or at[i].key == 0 else hit
+        hit = place_in_bucket(at, wanted)
         if hit < BUCKET:
             return at + hit
         at += BUCKET
         if at == slots + n_slots:
             at = slots
+        if at == first:
+            return <Slot*> NPLM_NOTHING

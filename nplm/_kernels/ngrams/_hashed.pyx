@@ -48,8 +48,10 @@ cdef inline uint64_t ngram_key(int word, uint64_t context_key) noexcept nogil:
     return hash_word(word) + MULTIPLIER * context_key
 
 
-def context_keys(Tree tree, uint64_t[::1] keys):
-    """Key of each context.
+def context_keys(
+    Tree tree, const int[::1] parent, int level, int first, int last, uint64_t[::1] keys
+):
+    """Key of contexts ``first <= c < last``, of `level` words; shorter ones have theirs.
 
     Equivalent to ``keys[c] = sum(hash_word(w) * M**i for i, w in
     enumerate(reversed(words_of(c))))`` modulo 2**64.
@@ -57,154 +59,290 @@ def context_keys(Tree tree, uint64_t[::1] keys):
     No twin: where a key is looked for is nobody's concern but this module's, and
     what is found there is tested against the twin of ``backoff_prob``.
     """
-    cdef int level, parent, context
+    cdef int k, context
     cdef uint64_t power = 1
     with nogil:
-        keys[0] = 0
-        for level in range(<int> tree.level_start.shape[0] - 2):
-            for parent in range(tree.level_start[level], tree.level_start[level + 1]):
-                for context in range(
-                    tree.child_start[parent], tree.child_start[parent + 1]
-                ):
-                    keys[context] = (
-                        keys[parent] + hash_word(tree.context_word[context]) * power
-                    )
+        if level == 0:
+            keys[0] = 0
+            first = last
+        for k in range(level - 1):
             power *= MULTIPLIER
+        for context in range(first, last):
+            keys[context] = (
+                keys[parent[context]] + hash_word(tree.context_word[context]) * power
+            )
 
 
-def fill_slots(
+cdef class Window:
+    """Slots of a level that stand together, from one to another or round all of them.
+
+    What belongs before the window is not put into it, and what finds no place before
+    its end is left out: where some slot before was empty, all after it are as they
+    would be in the whole circle.
+
+    Parameters
+    ----------
+    memory : ndarray of uint8
+        The window's slots, as in `Table`; empty ones have key 0, probability -1 and
+        weight 1.
+    n_slots : int
+        Slots of the level.
+    first : int
+        The window's first.
+    """
+
+    cdef unsigned char[::1] memory
+    cdef Slot* slots
+    cdef uint64_t n_slots, first, size
+    cdef readonly int64_t n_used
+
+    def __cinit__(self, unsigned char[::1] memory, uint64_t n_slots, uint64_t first):
+        self.memory = memory
+        self.slots = <Slot*> &memory[0]
+        self.n_slots, self.first = n_slots, first
+        self.size = memory.shape[0] // sizeof(Slot)
+        self.n_used = 0
+
+    @property
+    def has_room(self):
+        """Whether a tenth of the slots stays empty when a block more is put."""
+        return self.room()
+
+    cdef inline bint room(self) noexcept nogil:
+        return self.n_used + BLOCK < <int64_t> (self.size - self.size // 10)
+
+    cdef inline uint64_t place_of(self, uint64_t key) noexcept nogil:
+        """Where the search for a key begins; outside of the window from `size` on."""
+        cdef uint64_t number = home_number(self.n_slots, key)
+        if number < self.first:
+            number += self.n_slots
+        return number - self.first
+
+    cdef inline Slot* put(self, uint64_t key) noexcept nogil:
+        """Return the slot of a key, a new one if it has none; NULL outside."""
+        cdef uint64_t place = self.place_of(key)
+        cdef uint64_t wanted = tag(key)
+        cdef int hit
+        if place >= self.size:
+            return NULL
+        while True:
+            hit = place_in_bucket(self.slots + place, wanted)
+            if hit < BUCKET:
+                break
+            place += BUCKET
+            if place == self.size:
+                if self.size < self.n_slots:
+                    return NULL
+                place = 0
+        if self.slots[place + hit].key == 0:
+            self.slots[place + hit].key = wanted
+            self.n_used += 1
+        return self.slots + place + hit
+
+
+cdef struct Block:
+    # n-grams that are inside of a window, whose slots are fetched together.
+    int n
+    uint64_t keys[BLOCK]
+    int which[BLOCK]
+    int context[BLOCK]
+
+
+cdef inline void gather(
+    Block* block, Window window, uint64_t key, int which, int context
+) noexcept nogil:
+    """Add an n-gram to a block if it is inside."""
+    cdef uint64_t place = window.place_of(key)
+    block.keys[block.n] = key
+    block.which[block.n] = which
+    block.context[block.n] = context
+    if place < window.size:
+        NPLM_PREFETCH(window.slots + place)
+        block.n += 1
+
+
+def put_ngrams(
     Tree tree,
-    const int[::1] parent,
-    const float[::1] prob,
-    const float[::1] bow,
     const uint64_t[::1] keys,
-    const int64_t[::1] slot_start,
-    unsigned char[::1] table,
-    int64_t[::1] n_used,
+    const float[::1] prob,
+    int first,
+    int last,
+    Window window,
 ):
-    """Put a tree's n-grams and contexts of two words or more into an empty table.
+    """Put the n-grams of the contexts ``first <= c < last``, of one level.
 
-    Its slots are those of `Table`, with key 0, probability -1 and weight 1. `n_used`
-    is scratch, zeros, of ``order`` entries. Returns whether all levels kept a tenth
-    of their slots empty.
-
-    Equivalent to ``table[key(c, w)] = prob, bow[context(c, w)]``, with -1 for no
-    probability and 1 for no weight.
+    Equivalent to ``table[key(c, w)].prob = prob[...]``. Returns whether the window, if
+    it is the whole circle, has room for more.
 
     No twin: see ``context_keys``.
     """
-    cdef Slot* slots = <Slot*> &table[0]
+    cdef Block block
     cdef Slot* at
-    cdef uint64_t pending[BLOCK]
-    cdef int owner[BLOCK]
-    cdef int order = <int> tree.level_start.shape[0] - 1
-    cdef int level, longer, context, last, c, i, j, n
-    cdef uint64_t bit
+    cdef int context = first
+    cdef int i = tree.start[first]
+    cdef int end = tree.start[last]
+    cdef int j
     cdef bint enough = True
     with nogil:
-        for level in range(1, order):
-            context = tree.level_start[level]
-            i = tree.start[context]
-            last = tree.start[tree.level_start[level + 1]]
-            while i < last and enough:
-                n = min(<int> BLOCK, last - i)
-                for j in range(n):
-                    while i + j >= tree.start[context + 1]:
-                        context += 1
-                    pending[j] = ngram_key(tree.words[i + j], keys[context])
-                    NPLM_PREFETCH(home(
-                        slots + slot_start[level],
-                        slot_start[level + 1] - slot_start[level], pending[j],
-                    ))
-                for j in range(n):
-                    at = put(slots, slot_start, level, pending[j], n_used)
-                    at.prob = prob[i + j]
-                i += n
-                enough = has_room(slot_start, level, n_used)
-            # Contexts of level + 1 words have the weights of these n-grams.
-            i = tree.level_start[level + 1]
-            while level + 1 < order and i < tree.level_start[level + 2] and enough:
-                n = min(<int> BLOCK, tree.level_start[level + 2] - i)
-                for j in range(n):
-                    NPLM_PREFETCH(home(
-                        slots + slot_start[level],
-                        slot_start[level + 1] - slot_start[level], keys[i + j],
-                    ))
-                for j in range(n):
-                    at = put(slots, slot_start, level, keys[i + j], n_used)
-                    at.bow = bow[i + j]
-                i += n
-                enough = has_room(slot_start, level, n_used)
+        while i < end and enough:
+            block.n = 0
+            while i < end and block.n < BLOCK:
+                while i >= tree.start[context + 1]:
+                    context += 1
+                gather(
+                    &block, window, ngram_key(tree.words[i], keys[context]), i, context
+                )
+                i += 1
+            for j in range(block.n):
+                at = window.put(block.keys[j])
+                if at != NULL:
+                    at.prob = prob[block.which[j]]
+            enough = window.size < window.n_slots or window.room()
+    return bool(enough)
+
+
+def put_weights(
+    const uint64_t[::1] keys, const float[::1] bow, int first, int last, Window window
+):
+    """Put the weights of the contexts ``first <= c < last``; as ``put_ngrams``.
+
+    Equivalent to ``table[key(c)].bow = bow[c]``.
+
+    No twin: see ``context_keys``.
+    """
+    cdef Block block
+    cdef Slot* at
+    cdef int context = first
+    cdef int j
+    cdef bint enough = True
+    with nogil:
+        while context < last and enough:
+            block.n = 0
+            while context < last and block.n < BLOCK:
+                gather(&block, window, keys[context], context, context)
+                context += 1
+            for j in range(block.n):
+                at = window.put(block.keys[j])
+                if at != NULL:
+                    at.bow = bow[block.which[j]]
+            enough = window.size < window.n_slots or window.room()
+    return bool(enough)
+
+
+def put_filters(
+    Tree tree,
+    const int[::1] parent,
+    const uint64_t[::1] keys,
+    int first,
+    int last,
+    Window window,
+):
+    """Let the contexts a word shorter tell of the contexts ``first <= c < last``.
+
+    Those are in the table: so none is made.
+
+    Equivalent to ``table[key(parent[c])].key |= filter_bit(oldest word of c)``.
+
+    No twin: see ``context_keys``.
+    """
+    cdef int context
+    cdef Slot* at
+    with nogil:
+        for context in range(first, last):
+            at = window.put(keys[parent[context]])
+            if at != NULL:
+                at.key |= filter_bit(hash_word(tree.context_word[context]))
+
+
+cdef inline void put_suffix(
+    Tree tree, const int[::1] parent, Window window, Block* block, int j,
+    int[:, ::1] made, int* n_made,
+) noexcept nogil:
+    cdef int64_t n_before = window.n_used
+    cdef int context = block.context[j]
+    cdef Slot* at = window.put(block.keys[j])
+    if at != NULL:
+        at.key |= filter_bit(hash_word(tree.context_word[context]))
+    if window.n_used > n_before:
+        made[0, n_made[0]] = parent[context]
+        made[1, n_made[0]] = block.which[j]
+        n_made[0] += 1
+
+
+def put_suffixes(
+    Tree tree,
+    const int[::1] parent,
+    const uint64_t[::1] keys,
+    int first,
+    int last,
+    Window window,
+    int[:, ::1] made,
+):
+    """Let n-grams a word shorter tell of those of the contexts ``first <= c < last``.
+
+    A pruned model may lack them: such a suffix gets a slot. Its context and its word
+    go to `made`, which has room for all, so that shorter ones may tell of it in turn.
+    Returns their number, -1 where the window, if it is the whole circle, has no room.
+
+    Equivalent to ``table[key(parent[c], w)].key |= filter_bit(oldest word of c)``.
+
+    No twin: see ``context_keys``.
+    """
+    cdef Block block
+    cdef int context = first
+    cdef int i = tree.start[first]
+    cdef int end = tree.start[last]
+    cdef int j
+    cdef int n_made = 0
+    cdef bint enough = True
+    with nogil:
+        while i < end and enough:
+            block.n = 0
+            while i < end and block.n < BLOCK:
+                while i >= tree.start[context + 1]:
+                    context += 1
+                gather(
+                    &block, window, ngram_key(tree.words[i], keys[parent[context]]),
+                    tree.words[i], context,
+                )
+                i += 1
+            for j in range(block.n):
+                put_suffix(tree, parent, window, &block, j, made, &n_made)
+            enough = window.size < window.n_slots or n_made == 0 or window.room()
+    return n_made if enough else -1
+
+
+def put_missing(
+    Tree tree,
+    const int[::1] parent,
+    const uint64_t[::1] keys,
+    const int[:, ::1] missing,
+    Window window,
+    int[:, ::1] made,
+):
+    """Do as ``put_suffixes`` for the contexts and words that it made a level above.
+
+    Equivalent to ``table[key(parent[c], w)].key |= filter_bit(oldest word of c)``.
+
+    No twin: see ``context_keys``.
+    """
+    cdef Block block
+    cdef Py_ssize_t i
+    cdef int n_made = 0
+    cdef bint enough = True
+    with nogil:
+        for i in range(missing.shape[1]):
+            block.n = 0
+            gather(
+                &block, window, ngram_key(missing[1, i], keys[parent[missing[0, i]]]),
+                missing[1, i], missing[0, i],
+            )
+            if block.n > 0:
+                put_suffix(tree, parent, window, &block, 0, made, &n_made)
+            enough = window.size < window.n_slots or n_made == 0 or window.room()
             if not enough:
                 break
-        # Filters: each slot tells the one of a word less that it is there. A
-        # suffix may be missing from a pruned model: it gets a slot as well.
-        for level in range(2, order):
-            # A full table is searched for ever: no more is put where there is
-            # no room.
-            if not enough:
-                break
-            context = tree.level_start[level]
-            i = tree.start[context]
-            last = tree.start[tree.level_start[level + 1]]
-            while i < last and enough:
-                n = min(<int> BLOCK, last - i)
-                for j in range(n):
-                    while i + j >= tree.start[context + 1]:
-                        context += 1
-                    owner[j] = context
-                    pending[j] = ngram_key(tree.words[i + j], keys[parent[context]])
-                    NPLM_PREFETCH(home(
-                        slots + slot_start[level - 1],
-                        slot_start[level] - slot_start[level - 1], pending[j],
-                    ))
-                for j in range(n):
-                    c = owner[j]
-                    longer = level
-                    while longer > 1:
-                        longer -= 1
-                        bit = filter_bit(hash_word(tree.context_word[c]))
-                        c = parent[c]
-                        n_used[0] = n_used[longer]
-                        at = put(
-                            slots, slot_start, longer,
-                            ngram_key(tree.words[i + j], keys[c]), n_used,
-                        )
-                        at.key |= bit
-                        if n_used[0] == n_used[longer]:
-                            break
-                        if not has_room(slot_start, longer, n_used):
-                            enough = False
-                            break
-                i += n
-            # The contexts a word shorter are in the table already: all fit.
-            for i in range(
-                tree.level_start[level + 1], tree.level_start[min(level + 2, order)]
-            ):
-                at = put(slots, slot_start, level - 1, keys[parent[i]], n_used)
-                at.key |= filter_bit(hash_word(tree.context_word[i]))
-    return enough
-
-
-cdef inline Slot* put(
-    Slot* slots, const int64_t[::1] slot_start, int level, uint64_t key,
-    int64_t[::1] n_used,
-) noexcept nogil:
-    """Return the slot of a key, a new one if it has none."""
-    cdef Slot* at = find_slot(
-        slots + slot_start[level], slot_start[level + 1] - slot_start[level], key
-    )
-    if at.key == 0:
-        at.key = tag(key)
-        n_used[level] += 1
-    return at
-
-
-cdef inline bint has_room(
-    const int64_t[::1] slot_start, int level, const int64_t[::1] n_used
-) noexcept nogil:
-    cdef int64_t n_slots = slot_start[level + 1] - slot_start[level]
-    return n_used[level] + BLOCK < n_slots - n_slots // 10
+    return n_made if enough else -1
 
 
 cdef struct Keys:

@@ -78,6 +78,7 @@ cdef void estimate(
 def kneser_ney(
     Tree tree,
     int level,
+    int parent,
     int first,
     int last,
     const int64_t[::1] counts,
@@ -90,8 +91,9 @@ def kneser_ney(
 ):
     """Fill the probability of n-grams and the weight of their contexts.
 
-    Those of `level`: its contexts are the children of ``first <= parent < last``,
-    which are done; at level 0 it is the root alone.
+    Those of the contexts ``first <= c < last``, all of `level`. `parent` is the one
+    above the first of them, which is done, as are all above the others; the root,
+    which is all of level 0, has none.
 
     `counts` are the modified counts a(c, w) (``continuation_counts``). Below the
     unigrams stands the uniform distribution 1 / ``n_words``. A follower w of a
@@ -103,23 +105,23 @@ def kneser_ney(
     ``D = discounts[k, np.minimum(a, 3) - 1]; bow = D.sum() / a.sum();
     prob = (a - D) / a.sum() + bow * lower[w]``.
     """
-    cdef int parent, context, i
+    cdef int context = first
+    cdef int i
     with nogil:
         if level == 0:
             lower[:] = 1.0 / lower.shape[0]
-            estimate(
-                tree, 0, counts, discounts[0], min_counts[0], interpolate, lower, prob,
-                bow,
-            )
-        for parent in range(first, last if level > 0 else first):
-            # Followers of a child follow its parent too: no other entry of
-            # `lower` is read.
-            for i in range(tree.start[parent], tree.start[parent + 1]):
-                lower[tree.words[i]] = prob[i]
-            for context in range(
-                tree.child_start[parent], tree.child_start[parent + 1]
+        while context < last:
+            # Followers of a child follow its parent too: no other entry of `lower`
+            # is read.
+            if level > 0:
+                for i in range(tree.start[parent], tree.start[parent + 1]):
+                    lower[tree.words[i]] = prob[i]
+            while context < last and (
+                level == 0 or context < tree.child_start[parent + 1]
             ):
                 estimate(
                     tree, context, counts, discounts[level], min_counts[level],
                     interpolate, lower, prob, bow,
                 )
+                context += 1
+            parent += 1

@@ -43,6 +43,8 @@ cdef struct Level:
     const uint32_t* sample
     const float* prob
     const float* bow
+    int64_t n  # records, and numbers of `high`
+    int64_t n_high
     int width  # of a record
     int word
     int code
@@ -60,9 +62,9 @@ cdef class Trie:
         The bigrams that end with word w are those from ``start[w]`` to
         ``start[w + 1]``.
     levels : list of tuple
-        For the n-grams of 2 words, 3, ...: ``records, high, sample, prob, bow`` and
-        the bits of a word, a code and the low part of an offset. The longest have no
-        weights and no offsets.
+        For the n-grams of 2 words, 3, ...: ``records, high, sample, prob, bow``, how
+        many there are, and the bits of a word, a code and the low part of an offset.
+        The longest have no weights and no offsets.
     """
 
     cdef const float[::1] prob
@@ -85,12 +87,13 @@ cdef class Trie:
         cdef const float[::1] probs
         cdef const float[::1] bows
         cdef Level* own
-        for k, (records, high, sample, probs, bows, word, code, low) in enumerate(
+        for k, (records, high, sample, probs, bows, n, word, code, low) in enumerate(
             levels
         ):
             own = &self.level[k]
             own.records = &records[0]
             own.prob = &probs[0]
+            own.n, own.n_high = n, len(high)
             own.word, own.code, own.low = word, code, low
             own.high, own.sample, own.bow = NULL, NULL, NULL
             own.width = word + code
@@ -118,12 +121,18 @@ cdef inline void children(
     """The n-grams one older word longer than the i-th (Elias 1974, Fano 1971).
 
     Bit ``high(i) + i`` is set for each i, so the i-th bit that is set tells high(i).
+    None where a damaged file has too few of them.
     """
     cdef uint64_t at = level.sample[i // SAMPLE]
     cdef int left = <int> (i % SAMPLE)
-    cdef uint64_t word = level.high[at >> 6] & (~<uint64_t> 0 << (at & 63))
-    at >>= 6
+    cdef uint64_t n_high = level.n_high
+    cdef uint64_t word
     cdef int64_t high, low_at = i * level.width + level.width - level.low
+    first[0] = last[0] = 0
+    if at >> 6 >= n_high:
+        return
+    word = level.high[at >> 6] & (~<uint64_t> 0 << (at & 63))
+    at >>= 6
     while True:
         while word != 0 and left > 0:
             word &= word - 1
@@ -131,12 +140,16 @@ cdef inline void children(
         if word != 0:
             break
         at += 1
+        if at == n_high:
+            return
         word = level.high[at]
     high = (at << 6) + NPLM_LOWEST_BIT(word) - i
     first[0] = (high << level.low) | read_bits(level.records, low_at, level.low)
     word &= word - 1
     while word == 0:
         at += 1
+        if at == n_high:
+            return
         word = level.high[at]
     high = (at << 6) + NPLM_LOWEST_BIT(word) - (i + 1)
     low_at += level.width
@@ -189,7 +202,7 @@ cdef void step(
     """Look the live chains up with one more word, the k-th of their contexts."""
     cdef const Level* level = &trie.level[k - 1]
     cdef int n_longer = n_growing(k, n_context)
-    cdef int64_t first, n, half, i_low
+    cdef int64_t first, n, half, n_next_level
     cdef uint64_t code
     cdef int i, chain, word, n_next = 0
     cdef float prob
@@ -226,13 +239,15 @@ cdef void step(
         first = ranges.first[chains.live[i]]
         NPLM_PREFETCH(level.high + (level.sample[first // SAMPLE] >> 6))
     n_next = 0
+    n_next_level = trie.level[k].n
     for i in range(chains.n_live):
         chain = chains.live[i]
         children(level, ranges.first[chain], &first, &n)
         ranges.first[chain] = first
         ranges.n[chain] = n - first
         chains.live[n_next] = chain
-        n_next += n > first
+        # Offsets of a damaged file may be no places of the next level's records.
+        n_next += 0 <= first < n <= n_next_level
     chains.n_live = n_next
 
 
@@ -246,6 +261,7 @@ def packed_prob(Trie trie, const int[:, :] X, const int[:] y, double[::1] out):
     cdef Ranges ranges
     cdef Py_ssize_t row = 0
     cdef int n, i, j, k, chain, word, n_next
+    cdef int64_t start, stop
     with nogil:
         while row < X.shape[0]:
             n = <int> min(<Py_ssize_t> BLOCK, X.shape[0] - row)
@@ -254,10 +270,10 @@ def packed_prob(Trie trie, const int[:, :] X, const int[:] y, double[::1] out):
             for i in range(chains.n_live):
                 chain = chains.live[i]
                 word = chains.words[chains.newest[chain]]
-                ranges.first[chain] = trie.start[word]
-                ranges.n[chain] = trie.start[word + 1] - trie.start[word]
+                start, stop = trie.start[word], trie.start[word + 1]
+                ranges.first[chain], ranges.n[chain] = start, stop - start
                 chains.live[n_next] = chain
-                n_next += ranges.n[chain] > 0
+                n_next += 0 <= start < stop <= trie.level[0].n
             chains.n_live = n_next
             for k in range(1, n_context + 1):
                 step(&chains, &ranges, trie, k, n_context)

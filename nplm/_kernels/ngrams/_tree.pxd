@@ -12,10 +12,13 @@ cdef class Tree:
 cdef inline int find(
     const int[::1] words, int low, int high, int word
 ) noexcept nogil:
-    """Index of `word` in the sorted ``words[low:high]``, or -1."""
+    """Index of `word` in the sorted ``words[low:high]``, or -1.
+
+    Nor is it where there is no such place: offsets may be those of a damaged file.
+    """
     cdef int n = high - low
     cdef int half
-    if n == 0:
+    if not 0 <= low < high <= words.shape[0]:
         return -1
     # Halve without a branch to mispredict: low becomes the last index <= word.
     while n > 1:

@@ -93,6 +93,7 @@ def continuation_counts(
 def kneser_ney(
     tree: Tree,
     level: int,
+    parent: int,
     first: int,
     last: int,
     counts: NDArray[np.int64],
@@ -127,12 +128,13 @@ def kneser_ney(
     if level == 0:
         estimate(0, np.full(n_words, 1 / n_words))
         return
-    for parent in range(first, last):
+    for c in range(first, last):
+        while c >= tree.child_start[parent + 1]:
+            parent += 1
         own = tree.own(parent)
         p_lower = np.zeros(n_words)
         p_lower[tree.words[own]] = prob[own]
-        for c in range(tree.child_start[parent], tree.child_start[parent + 1]):
-            estimate(c, p_lower)
+        estimate(c, p_lower)
 
 
 def backoff_distribution(
@@ -320,3 +322,73 @@ def packed_prob(
                 p, n_words = longer, k
         weights = [trie.bow[context[0]]] + [bow for _, bow in found(*context)]
         out[row] = np.float64(p) * np.prod(weights[n_words:], dtype=np.float64)
+
+
+def pack_windows(
+    stream: NDArray[np.int32],
+    n_context: int,
+    boundary: int,
+    n_bits: int,
+    rows: NDArray[np.uint64],
+) -> None:
+    """Write the row of each word that has `n_context` words before it."""
+    per_number = 64 // n_bits
+    for i, row in enumerate(rows):
+        words = stream[i : i + n_context][::-1].tolist()
+        if boundary in words:
+            nearest = words.index(boundary)
+            words[nearest:] = [boundary] * (n_context - nearest)
+        words.append(int(stream[i + n_context]))
+        for column in range(len(row)):
+            number = 0
+            for word in words[column * per_number : (column + 1) * per_number]:
+                number = number << n_bits | word
+            row[column] = number
+
+
+def sort_rows(
+    rows: NDArray[np.uint64], spare: NDArray[np.uint64], n_words: int, n_bits: int
+) -> bool:
+    """Sort rows by their numbers, the first first; `spare` does not get them."""
+    rows[:] = rows[np.lexsort(rows.T[::-1])]
+    return False
+
+
+def count_rows(
+    rows: NDArray[np.uint64], at: int, out: NDArray[np.uint64]
+) -> tuple[int, int]:
+    """Write each distinct row from `at` on, and its count, as far as `out` goes."""
+    distinct, counts = np.unique(rows[at:], axis=0, return_counts=True)
+    n = min(len(out), len(distinct))
+    out[:n, :-1], out[:n, -1] = distinct[:n], counts[:n]
+    return at + int(counts[:n].sum()), n
+
+
+def merge_runs(
+    buffers: NDArray[np.uint64],
+    at: NDArray[np.int64],
+    end: NDArray[np.int64],
+    heap: NDArray[np.int32],
+    n_live: int,
+    out: NDArray[np.uint64],
+    n: int,
+) -> tuple[int, int, int]:
+    """Take the least row of all runs, until a buffer ends or `out` is full."""
+    live = [run for run in heap[:n_live].tolist() if at[run] < end[run]]
+    heap[: len(live)] = live
+    while live:
+        run = min(live, key=lambda r: buffers[r, at[r], :-1].tolist())
+        row = buffers[run, at[run]]
+        if n and (out[n - 1, :-1] == row[:-1]).all():
+            out[n - 1, -1] += row[-1]
+        elif n < len(out):
+            out[n] = row
+            n += 1
+        else:
+            break
+        at[run] += 1
+        if at[run] == end[run]:
+            # The one that ended stands first.
+            heap[: len(live)] = [run, *(r for r in live if r != run)]
+            return n, len(live), run
+    return n, len(live), -1

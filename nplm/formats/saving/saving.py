@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from nplm._tensors import read_tensors, write_tensors
 from nplm.formats._files import check_writable
-from nplm.formats.saving.safetensors import read_tensors, write_tensors
 
 __all__ = ["load", "save"]
 

@@ -21,9 +21,10 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from nplm._fitted import Fitted
+from nplm._generators import plain_state, taken_state
+from nplm._tensors import is_storable
 from nplm.classes.class_lm import ClassLM
 from nplm.classes.word_classes import WordClasses
-from nplm.formats.saving.safetensors import is_storable
 from nplm.mixtures.mixture_lm import MixtureLM
 from nplm.mixtures.shortlist_lm import ShortlistLM
 from nplm.mixtures.uniform_lm import UniformLM
@@ -105,7 +106,8 @@ class Encoder:
             parts = [matrix.data, matrix.indices, matrix.indptr]
             return {"sparse": [list(matrix.shape), *self._items(parts, where)]}
         if isinstance(value, np.random.RandomState):
-            return self._object("RandomState", _generator_state(value), None)
+            state = plain_state(value.get_state(legacy=False))
+            return self._object("RandomState", state, None)
         if type(value) in KINDS.values():
             return self._estimator(value, where)
         kind = f"{type(value).__module__}.{type(value).__qualname__}"
@@ -299,26 +301,9 @@ def _words_of(data: NDArray[np.uint8]) -> list[str]:
     return words
 
 
-def _generator_state(generator: np.random.RandomState) -> dict[str, Any]:
-    """Give the state of a random generator; the only kind that scikit-learn makes."""
-    state: dict[str, Any] = generator.get_state(legacy=False)
-    if state["bit_generator"] != "MT19937":
-        raise TypeError(
-            f"nplm.save knows no RandomState of {state['bit_generator']}, only of "
-            "MT19937, which RandomState(seed) has."
-        )
-    return state.pop("state") | state
-
-
 def _generator(given: dict[str, Any]) -> np.random.RandomState:
     fitted = Fitted(given, "RandomState.")
-    key = np.array(fitted.array("key", np.uint32, (624,)))
-    state = {
-        "bit_generator": fitted.take("bit_generator", str),
-        "state": {"key": key, "pos": fitted.whole("pos", 0, 624)},
-        "has_gauss": fitted.whole("has_gauss", 0, 1),
-        "gauss": fitted.number("gauss"),
-    }
+    state = taken_state(fitted)
     fitted.done()
     generator = np.random.RandomState(0)
     generator.set_state(state)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from nplm._fitted import Fitted
 from nplm._kernels.neural import _network
 from nplm._kernels.neural._inputs import Activations
 from nplm._kernels.neural._loops import Scratch, Tier
@@ -153,7 +155,7 @@ class Network:
         self.tier = Tier(kernel_tier(precision), precision)
         self.parallel = parallel
         self.threads = Threads(1) if threads is None else threads
-        self.solver = solver
+        self.solver = self._solver_at_first = solver
         if state is None:
             state = solver.initial_state(parameters)
         self.solver_state = state
@@ -234,6 +236,13 @@ class Network:
         in_joblib = self.parallel != "rows" and self.threads.n > 1
         return pace.SECONDS_A_CALL * (5 if in_joblib else 1)
 
+    def slow_down(self, n_halvings: int) -> None:
+        """Go on with the step that the solver began with, halved so often."""
+        schedule = self._solver_at_first.schedule.slowed(n_halvings)
+        if schedule != self.solver.schedule:
+            self._dismiss()  # their kernels have the old one
+            self.solver = replace(self.solver, schedule=schedule)
+
     def settle(self) -> None:
         """Bring all parameters up to date."""
         self.solver.settle(self.parameters, self.solver_state, self.clock)
@@ -254,12 +263,20 @@ class Network:
         moving = np.array([*self.clock.read(), self.loss])
         return self._arrays() | {"moving": moving}
 
-    def set_state(self, state: dict[str, NDArray[Any]]) -> None:
-        """Set what `state` gives."""
-        for name, array in self._arrays().items():
-            array[...] = state[name]
-        *clock, self.loss = map(float, state["moving"])
-        self.clock.set(*clock)
+    def set_state(self, state: Fitted, n_seen: int) -> None:
+        """Set what `state` gave, after so many examples, or raise ValueError."""
+        own = self._arrays()
+        found = {k: state.array(k, a.dtype, a.shape) for k, a in own.items()}
+        moving = state.array("moving", np.float64, (4,))
+        examples, updates, log_decay, loss = moving.tolist()
+        if examples != n_seen or not (updates >= 0 and log_decay <= 0):
+            raise state.unfit("moving", moving.tolist())
+        self.solver.check_state(found)
+        self.parts.output.check_state(found, self.output_state)
+        for name, array in own.items():
+            array[...] = found[name]
+        self.loss = loss
+        self.clock.set(examples, updates, log_decay)
 
     def _arrays(self) -> State:
         states = self.solver_state | self.output_state | self.dropout.state()

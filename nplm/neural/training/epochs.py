@@ -9,8 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from nplm._fitted import Fitted
 from nplm.exceptions import DivergenceError
 from nplm.neural.network.network import Network
+from nplm.neural.network.soundness import check_sums
+from nplm.neural.training.solvers import halvings
 from nplm.parallel.processes import Processes
 from nplm.training.held_out import HeldOut
 
@@ -51,6 +54,9 @@ class Epochs:
         When to stop before.
     learning_rate_init : float
         To be named when training diverges.
+    adaptive : bool
+        Whether the step is halved by what the epochs gain (`halvings`), where windows
+        are held out.
     history : dict of list
         Appended to: ``loss`` (mean over the epoch of each example's negative
         log-likelihood just before its update) and ``val_loss``, in nats a token,
@@ -74,6 +80,7 @@ class Epochs:
         shuffle: bool,
         held_out: HeldOut,
         learning_rate_init: float,
+        adaptive: bool,
         history: dict[str, list[float]],
         verbose: int,
         name: str,
@@ -81,6 +88,7 @@ class Epochs:
         self.network, self.windows, self.processes = network, windows, processes
         self.max_iter, self.batch_size, self.shuffle = max_iter, batch_size, shuffle
         self.held_out, self.learning_rate_init = held_out, learning_rate_init
+        self.adaptive = adaptive
         self.history, self.verbose, self.name = history, verbose, name
         self.n_steps = len(windows.y)
         # A call has a mini-batch of every worker at least.
@@ -148,6 +156,7 @@ class Epochs:
         figures = {"loss": loss, "val_loss": val_loss, "seconds": seconds}
         self._append(figures | network.costs())
         self._report(number)
+        self._adapt()
         if self.held_out.improves(val_loss, number):
             self.held_out.best = network.copy()
 
@@ -163,6 +172,12 @@ class Epochs:
             return "the weights trained so far"
         epoch = self.held_out.best_epoch
         return f"the weights of epoch {epoch}, the best on held-out data"
+
+    def _adapt(self) -> None:
+        """Halve the step as often as the held-out losses of this fit say."""
+        if self.adaptive and self.windows.held_out is not None:
+            losses = self.history["val_loss"][self._n_before :]
+            self.network.slow_down(halvings(losses))
 
     def _append(self, figures: dict[str, float]) -> None:
         """Add an epoch's figures, in one step; nan where fits have different ones."""
@@ -211,13 +226,25 @@ class Epochs:
             "seen": self._seen,
         }
 
-    def resume(self, arrays: dict[str, NDArray[Any]], facts: dict[str, Any]) -> None:
+    def resume(self, arrays: Fitted, facts: Fitted, *, passes: int, steps: int) -> None:
         """Set what `arrays` and `facts` gave."""
-        self.network.set_state(arrays)
+        n_before, seen = facts.whole("n_before"), facts.whole("seen")
+        history = facts.history("history", "loss", "val_loss", "seconds")
+        if len(history["loss"]) != n_before + passes:
+            raise facts.unfit("history", history)
+        network, best = self.network, []
+        if "best_0" in arrays:
+            trained = network.parameters.trained().values()
+            best = [
+                arrays.array(f"best_{i}", array.dtype, array.shape).copy()
+                for i, array in enumerate(trained)
+            ]
+            network.restore(best)
+            check_sums(network.parameters, network.parts)
+        self.held_out.resume(facts.inner("held_out"), best, passes)
+        network.set_state(arrays, seen + passes * self.n_steps + steps)
+        check_sums(network.parameters, network.parts)
         self.history.clear()
-        self.history.update(facts["history"])
-        self.held_out.resume(facts["held_out"])
-        self._n_before, self._seen = facts["n_before"], facts["seen"]
-        best = [name for name in arrays if name.startswith("best_")]
-        best.sort(key=lambda name: int(name.removeprefix("best_")))
-        self.held_out.best = [arrays[name] for name in best] or None
+        self.history.update(history)
+        self._n_before, self._seen = n_before, seen
+        self._adapt()

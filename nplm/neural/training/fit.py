@@ -23,6 +23,7 @@ from nplm.neural.training.sharded import ShardedNetwork, rows_of
 from nplm.neural.training.solvers import State
 from nplm.parallel.processes import ALONE, Alone, Sharers
 from nplm.parallel.threads import blas_threads
+from nplm.training.bars import BAR, bar
 from nplm.training.checkpoint import Checkpoint, fingerprint
 from nplm.training.held_out import HeldOut
 from nplm.training.loop import OnProgress, run_passes
@@ -108,7 +109,8 @@ def check_shared(lm: Any) -> None:
     if not output.rows_are_shared or output.rows_are_features:
         raise ValueError(
             "processes share the output units of a full softmax (section 3.2), and "
-            f"{lm!r} ends in another output: fit it in one process, with threads."
+            f"{lm!r} ends in another output: fit it in one process, with threads, or "
+            "set tied=False, output='softmax' and loss='exact'."
         )
 
 
@@ -192,6 +194,7 @@ def _train(
     asked, processes = lm._asked(), door.processes
     history = past(lm, door)
     stop_early = windows.held_out is not None and asked.early_stopping is not False
+    verbose = int(asked.verbose) if processes.rank == 0 else 0
     job = Epochs(
         network, windows, processes,
         max_iter=1 if door.partial else asked.max_iter,
@@ -199,19 +202,26 @@ def _train(
         shuffle=asked.shuffle,
         held_out=HeldOut(asked.n_iter_no_change if stop_early else None, asked.tol),
         learning_rate_init=asked.learning_rate_init,
+        adaptive=asked.learning_rate == "adaptive" and not door.partial,
         history=history,
-        verbose=int(asked.verbose) if processes.rank == 0 else 0,
+        verbose=verbose if verbose < BAR else 0,
         name=type(lm).__name__,
     )  # fmt: skip
     saves = None
     if door.checkpoint is not None:
         saves = Checkpoint(door.checkpoint, marks, processes)
     # The threads are the kernels' own.
-    with saves or nullcontext(), blas_threads(1), network.threads:
+    shown = bar(
+        0 if door.progress is not None else verbose,
+        job.name,
+        lambda loss: f"perplexity {np.exp(loss):.1f}",
+    )
+    with saves or nullcontext(), blas_threads(1), network.threads, shown as progress:
+        if door.progress is not None and processes.rank == 0:
+            progress = door.progress
         interrupt = run_passes(
-            job, lm._rng, processes, checkpoint=saves,
-            progress=door.progress if processes.rank == 0 else None,
-        )  # fmt: skip
+            job, lm._rng, processes, checkpoint=saves, progress=progress
+        )
     ran_out = interrupt is None and not door.partial and job.held_out.stale == 0
     if asked.early_stopping is True and ran_out and processes.rank == 0:
         warn(

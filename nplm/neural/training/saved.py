@@ -10,7 +10,9 @@ import numpy as np
 from nplm._fitted import Fitted
 from nplm.neural.network.inputs import MixedSenses
 from nplm.neural.network.network import Parts
+from nplm.neural.network.outputs.tree import Tree
 from nplm.neural.network.parameters import Parameters
+from nplm.neural.network.soundness import check_sums
 from nplm.neural.training.solvers import Adam, Schedule, State
 
 __all__ = ["UNMADE", "fitted_network", "restore_network"]
@@ -69,7 +71,7 @@ def restore_network(lm: Any, fitted: Fitted) -> None:
     parts = _parts_again(lm, made_with, arrays)
     own = parts.initial(n_words, np.zeros(1, np.int32), NoDraws(0), arrays["d"].dtype)
     _fill(own, own.trained(), arrays, "arrays")
-    _check_sums(own, parts)
+    check_sums(own, parts)
     lm._parameters = own
     lm._n_distant = 0 if own.P is None else own.P.shape[1]
     lm._made_of = parts._replace(features=replace(parts.features, start=None))
@@ -119,6 +121,8 @@ def _parts_again(lm: Any, made_with: dict[str, Any], arrays: dict[str, Any]) -> 
         raise ValueError("its arrays are not as large as its parameters say")
     parts: Parts = twin._parts()
     output = parts.output.learn(lm.n_words_, A_WINDOW, A_WINDOW[0])
+    if isinstance(output, Tree):  # the estimator's parameter has how it was asked for
+        output = replace(output, given=lm.word_tree)
     parts = parts._replace(output=output)
     n_parts = getattr(getattr(parts.features, "matrix", None), "shape", (0, 0))[1]
     of_senses = (0, 0)
@@ -169,27 +173,3 @@ def _moments(own: Parameters, given: dict[str, Any]) -> State:
     ):
         raise ValueError("moments has numbers that no fit leaves")
     return state
-
-
-def _check_sums(own: Parameters, parts: Parts) -> None:
-    """Refuse numbers so large that a sum may overflow: nothing then sums to 1."""
-    arrays = own.trained() | {"C": own.C}
-    size = {k: max(float(a.max(initial=0)), -float(a.min(initial=0)))
-            for k, a in arrays.items()}  # fmt: skip
-    P = own.P
-    x = size["C"] * max(1.0, 0.0 if P is None else float(np.abs(P).sum(axis=1).max()))
-    x += size.get("S", 0.0)  # in shares that sum to 1
-    sums = [size["d"] + own.H.shape[1] * size["H"] * x]
-    if "H_next" in size:  # the next word's own, beside the context's
-        sums[0] += parts.features.m * size["H_next"] * size["C"]
-        sums.append(len(own.d) * size.get("v", 0.0))
-    if "Q" in size:
-        of_others = 2 * parts.inputs.n_window * size["C"]
-        sums.append(own.C.shape[1] * size["Q"] * of_others)
-    z = max(1.0, x)
-    if "R" in size:
-        z = own.more["R"].shape[1] * size["R"] * z
-        sums.append(z)
-    sums.append(own.n_outputs * size["E"] * max(1.0, z))
-    if not max(sums) < np.finfo(own.dtype).max / 16:
-        raise ValueError("its weights are so large that sums of them overflow")

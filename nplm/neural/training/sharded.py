@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from nplm._fitted import Fitted
 from nplm._kernels.neural import _network
 from nplm._kernels.neural._loops import row_stride
 from nplm._kernels.neural._network import BACKWARD, FORWARD, UPDATE
@@ -152,10 +153,10 @@ class ShardedNetwork(Network):
         """Give all that training changes, and this epoch's seconds."""
         return super().state() | {"seconds_by_kind": self._seconds}
 
-    def set_state(self, state: dict[str, NDArray[Any]]) -> None:
-        """Set what `state` gives."""
-        super().set_state(state)
-        self._seconds[...] = state["seconds_by_kind"]
+    def set_state(self, state: Fitted, n_seen: int) -> None:
+        """Set what `state` gave, after so many examples, or raise ValueError."""
+        super().set_state(state, n_seen)
+        self._seconds[...] = state.array("seconds_by_kind", np.float64, (3, 1))
 
     # -- scoring --------------------------------------------------------------
 

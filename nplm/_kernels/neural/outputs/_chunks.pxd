@@ -7,7 +7,6 @@ cdef class Chunks:
 
     cdef const Loops *loops
     cdef Py_ssize_t itemsize, columns, wide
-    cdef Py_ssize_t k0, width # columns of the logits at hand: the first, and how many
     cdef Py_ssize_t size, n   # words of a chunk, and chunks
     cdef int *targets         # (K,) next words, counted from the first
     cdef void *highs          # (n, wide) maxima of the logits
@@ -16,7 +15,6 @@ cdef class Chunks:
     cdef void begin(
         self, const int *words, Py_ssize_t first, Py_ssize_t K,
         const Totals *own) noexcept nogil
-    cdef void turn_to(self, Py_ssize_t k0, Py_ssize_t width) noexcept nogil
     cdef void add(
         self, char *p, Py_ssize_t first, Py_ssize_t rows, Py_ssize_t K,
         const Totals *own) noexcept nogil

@@ -46,16 +46,11 @@ cdef class Chunks:
     ) noexcept nogil:
         """Look for these next words, counted from the word `first`; no totals yet."""
         cdef Py_ssize_t k
-        self.turn_to(0, self.columns)
         for k in range(K):
             self.targets[k] = words[k] - <int>first
             own.target[k] = -INFINITY
             own.high[k] = -INFINITY
             own.sum[k] = 0
-
-    cdef void turn_to(self, Py_ssize_t k0, Py_ssize_t width) noexcept nogil:
-        """Of the examples, take so many from this one on, for `add` and `share`."""
-        self.k0, self.width = k0, width
 
     cdef void add(
         self, char *p, Py_ssize_t first, Py_ssize_t rows, Py_ssize_t K,
@@ -65,19 +60,18 @@ cdef class Chunks:
         cdef Py_ssize_t size = self.itemsize, i, start, some, at
         cdef char *high
         cdef char *total
-        self.loops.choose(p, first, rows, self.targets + self.k0, K, self.width,
-                          own.target + self.k0)
+        self.loops.choose(p, first, rows, self.targets, K, self.columns, own.target)
         for i in range((rows + self.size - 1) // self.size):
             start = i * self.size
             some = min(self.size, rows - start)
-            at = ((first + start) // self.size * self.wide + self.k0) * size
+            at = (first + start) // self.size * self.wide * size
             high, total = <char *>self.highs + at, <char *>self.sums + at
             if self.columns == 1:
                 self.loops.exp_column(p + start * size, some, high, total)
             else:
                 self.loops.exp_columns(
-                    p + start * LINE * size, some, rows, self.width, high, total)
-            self.loops.raise_maxima(high, K, own.high + self.k0)
+                    p + start * LINE * size, some, rows, self.columns, high, total)
+            self.loops.raise_maxima(high, K, own.high)
 
     cdef void total(self, Py_ssize_t K, const Totals *own) noexcept nogil:
         """Add up the exponentials, relative to the maximum of all."""
@@ -95,9 +89,8 @@ cdef class Chunks:
         cdef Py_ssize_t size = self.itemsize, i
         cdef char *factor
         for i in range((rows + self.size - 1) // self.size):
-            factor = <char *>self.factors + i * self.width * size
+            factor = <char *>self.factors + i * self.columns * size
             self.loops.exp_differences(
-                <char *>self.highs
-                + ((first // self.size + i) * self.wide + self.k0) * size,
-                all.high + self.k0, self.width, factor)
-            self.loops.share(factor, all.sum + self.k0, K, self.width)
+                <char *>self.highs + (first // self.size + i) * self.wide * size,
+                all.high, self.columns, factor)
+            self.loops.share(factor, all.sum, K, self.columns)

@@ -9,13 +9,11 @@ cdef class Softmax(Rows):
     cdef Products products
     cdef Chunks chunks
     cdef Py_ssize_t tile_rows, n_tiles, piece
-    cdef Py_ssize_t block     # examples that all tiles meet before the next
     cdef Py_ssize_t start_row, start_tile  # where an update begins
     cdef Py_ssize_t rows_ahead  # that it asks memory for
     cdef void *p              # (n_words, columns), or one tile
     cdef void *memory         # the solver's
     cdef double row_max       # of one example
-    cdef Py_ssize_t turn_to(self, Py_ssize_t k0, Py_ssize_t K) noexcept nogil
     cdef void forward_one(self) noexcept nogil
     cdef void backward_one(self, Solver solver, const Step *step) noexcept nogil
 

@@ -10,7 +10,6 @@ computed while the tile is in cache, and the exponentials are kept for the
 backward pass (to compute them again would cost a third of the time). How many words
 make a tile depends on the processor's caches; so that no bit of a result does, the
 maximum and the sum are those of a chunk of words, of which a tile has some (`Chunks`).
-Of a large mini-batch all tiles meet a block of examples before the next block.
 """
 
 from libc.math cimport exp
@@ -70,7 +69,6 @@ cdef class Softmax(Rows):
         # memory; asked for too early, lines of a small matrix drive each other out.
         self.rows_ahead = 0 if caches.holds(n_words * row_bytes) else AHEAD
         rounded = tier.bfloat16 != NULL and columns > 1
-        self.block = columns
         # One example at a time trains in one pass over all rows: one tile.
         alone = columns == 1 and not at.scoring
         if alone:
@@ -78,8 +76,7 @@ cdef class Softmax(Rows):
         elif rounded:  # a tile's gradient is a sum of its own: its bits are too
             tile_rows = chunk = BFLOAT16_TILE
         else:
-            self.block = caches.columns_at_once(columns, self.stride, self.itemsize)
-            tile_rows = caches.tile_rows(self.stride, self.block, self.itemsize)
+            tile_rows = caches.tile_rows(self.stride, columns, self.itemsize)
             chunk = _caches.CHUNK
         self.tile_rows = tile_rows
         self.n_tiles = (n_words + self.tile_rows - 1) // self.tile_rows
@@ -92,19 +89,13 @@ cdef class Softmax(Rows):
         kind = Bfloat16Products if rounded else Products
         self.products = kind(
             tier, scratch, columns=columns, n_outputs=self.n_outputs, stride=self.stride,
-            tile_rows=self.tile_rows, block=self.block)
+            tile_rows=self.tile_rows)
         self.p = scratch.numbers(
             columns * (min(self.tile_rows, max(1, n_words)) if at.scoring
                        else max(1, n_words)))
         if solver is not None:
             most = self.piece if alone else self.tile_rows
             self.memory = scratch.numbers(solver.room(most, self.stride))
-
-    cdef Py_ssize_t turn_to(self, Py_ssize_t k0, Py_ssize_t K) noexcept nogil:
-        """Take a block of K examples, from this one on; give how many they are."""
-        self.products.turn_to(k0)
-        self.chunks.turn_to(k0, self.products.width)
-        return min(self.products.width, K - k0)
 
     cdef void forward(self, Py_ssize_t K, void *logits) noexcept nogil:
         """Logits of K examples, and their maximum and sum of exponentials.
@@ -118,31 +109,25 @@ cdef class Softmax(Rows):
         In training the exponentials (relative to their chunk's maximum) stay in p.
         """
         cdef Py_ssize_t columns = self.columns, size = self.itemsize
-        cdef Py_ssize_t i, k0, some, tile, first, rows
+        cdef Py_ssize_t tile, first, rows
         cdef char *p
         self.chunks.begin(self.words, self.first, K, &self.own)
         if columns == 1 and not self.at.scoring:
             self.forward_one()
             return
         self.products.begin(self.z, K)
-        for i in range((K + self.block - 1) // self.block):
-            k0 = i * self.block
-            some = self.turn_to(k0, K)
-            for tile in range(self.n_tiles):
-                first = (self.start_tile + tile) % self.n_tiles * self.tile_rows
-                rows = min(self.tile_rows, self.n_words - first)
-                p = <char *>self.p
-                if not self.at.scoring:
-                    p += (first * columns + k0 * rows) * size
-                self.products.logits(self.row_of(first), rows, p)
-                if logits != NULL and columns == 1:
+        for tile in range(self.n_tiles):
+            first = (self.start_tile + tile) % self.n_tiles * self.tile_rows
+            rows = min(self.tile_rows, self.n_words - first)
+            p = <char *>self.p + (0 if self.at.scoring else first * columns * size)
+            self.products.logits(self.row_of(first), rows, p)
+            if logits != NULL:
+                if columns == 1:
                     memcpy(<char *>logits + first * size, p, rows * size)
-                elif logits != NULL:
+                else:
                     self.loops.out_of_panels(
-                        p, rows, some,
-                        <char *>logits + (k0 * self.n_words + first) * size,
-                        self.n_words)
-                self.chunks.add(p, first, rows, some, &self.own)
+                        p, rows, K, <char *>logits + first * size, self.n_words)
+            self.chunks.add(p, first, rows, K, &self.own)
         self.chunks.total(K, &self.own)
 
     cdef double logit(self, Py_ssize_t k, int word) noexcept nogil:
@@ -184,31 +169,23 @@ cdef class Softmax(Rows):
             E[:] = E + rate * g.T @ z - decay * E (but for the bias)
         """
         cdef Py_ssize_t columns = self.columns, size = self.itemsize
-        cdef Py_ssize_t n_blocks = (K + self.block - 1) // self.block
-        cdef Py_ssize_t i, k0, some, tile, first, rows
+        cdef Py_ssize_t tile, first, rows
         cdef char *p
-        cdef char *g
         solver.begin_rows(step, self.keep, self.n_outputs, self.stride)
         memset(self.slopes, 0, self.n_slopes * size)
         if columns == 1:
             self.backward_one(solver, step)
             return
-        for i in range(n_blocks):
-            k0 = i * self.block
-            some = self.turn_to(k0, K)
-            for tile in range(self.n_tiles):
-                first = (self.start_tile + tile) % self.n_tiles * self.tile_rows
-                rows = min(self.tile_rows, self.n_words - first)
-                p = <char *>self.p + first * columns * size
-                g = p + k0 * rows * size
-                self.chunks.share(first, rows, some, &self.all)
-                self.products.slopes(
-                    g, self.chunks.factors, self.chunks.size, first, rows,
-                    self.chunks.targets + k0, some)
-                self.products.gradient(self.row_of(first), rows, g)
-                if i == n_blocks - 1:  # nobody needs the old rows any more
-                    solver.tile(step, self.E, self.row + first, rows, p, self.products,
-                                self.keep, self.memory)
+        for tile in range(self.n_tiles):
+            first = (self.start_tile + tile) % self.n_tiles * self.tile_rows
+            rows = min(self.tile_rows, self.n_words - first)
+            p = <char *>self.p + first * columns * size
+            self.chunks.share(first, rows, K, &self.all)
+            self.products.slopes(
+                p, self.chunks.factors, self.chunks.size, first, rows, self.chunks.targets, K)
+            self.products.gradient(self.row_of(first), rows, p)
+            solver.tile(step, self.E, self.row + first, rows, p, self.products,
+                        self.keep, self.memory)
         self.products.end(self.slopes)
 
     cdef void backward_one(self, Solver solver, const Step *step) noexcept nogil:

@@ -98,18 +98,24 @@ static void SMALL(multiply)(void *values_, const void *factors_, int64_t n) {
 
 /* values[i] = 0, or `scale` where the i-th of numbers below 65,536 is `threshold` or
  * more: four of each of splitmix64's (Steele, Lea and Flood, 2014), begun with `seed`,
- * of which `first` came before. n is a multiple of 4. */
+ * of which `first` came before. n is a multiple of 4. Numbers are drawn in one loop
+ * and compared in another, of whole vectors. */
 static void SMALL(mask)(void *values_, int64_t n, uint64_t seed, uint64_t first,
                         int64_t threshold, double scale) {
   REAL *values = values_, kept = (REAL)scale;
-  for (int64_t i = 0; i < n; i += 4) {
-    uint64_t z = seed + (first + (uint64_t)i / 4 + 1) * 0x9e3779b97f4a7c15;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
-    z = (z ^ z >> 27) * 0x94d049bb133111eb;
-    z ^= z >> 31;
-    /* No branch: nothing foretells it. */
-    for (int j = 0; j < 4; j++)
-      values[i + j] = kept * (REAL)((int64_t)(z >> 16 * j & 0xffff) >= threshold);
+  uint16_t numbers[64];
+  for (int64_t i = 0; i < n; i += 64) {
+    int some = n - i < 64 ? (int)(n - i) : 64;
+    for (int j = 0; j < some; j += 4) {
+      uint64_t z = seed + (first + (uint64_t)(i + j) / 4 + 1) * 0x9e3779b97f4a7c15;
+      z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
+      z = (z ^ z >> 27) * 0x94d049bb133111eb;
+      z ^= z >> 31;
+      for (int part = 0; part < 4; part++)
+        numbers[j + part] = (uint16_t)(z >> 16 * part);
+    }
+    for (int j = 0; j < some; j++)
+      values[i + j] = numbers[j] >= (int)threshold ? kept : 0;
   }
 }
 

@@ -143,6 +143,9 @@ class Output:
         """
         return {}
 
+    def check_state(self, found: State, own: State) -> None:
+        """Raise ValueError where no training of this fit makes `found` of `own`."""
+
     def figures(self, state: State) -> dict[str, float]:
         """Give more figures of an epoch, for the history."""
         return {}

@@ -95,6 +95,13 @@ class Estimate:
             "generators": seeds.astype(np.uint64),
         }
 
+    def check_state(self, found: State, own: State) -> None:
+        """Raise ValueError where no training of this fit makes `found` of `own`."""
+        if not np.array_equal(found["proposal"], own["proposal"]):
+            raise ValueError("proposal is another than that of the next words")
+        if not found["generators"].any(axis=1).all():
+            raise ValueError("generators has one that draws nothing but zeros")
+
     def figures(self, state: State) -> dict[str, float]:
         """Give figures of an epoch, for the history."""
         return {}
@@ -142,6 +149,18 @@ class Importance(Estimate):
         watched = np.zeros((n_workers, 3))
         watched[:, 0] = min(self.n_samples, n_words)
         return super().initial_state(n_words, y, rng, n_workers) | {"watched": watched}
+
+    def check_state(self, found: State, own: State) -> None:
+        """Look at the words of a draw, too."""
+        super().check_state(found, own)
+        least, most = min(self.n_samples, self.n_most), len(own["proposal"])
+        n, noise, n_batches = found["watched"].T
+        if not (
+            ((n >= min(least, most)) & (n <= min(self.n_most, most))).all()
+            and ((noise >= 0) & (noise < np.inf)).all()
+            and ((n_batches >= 0) & (n_batches < np.inf)).all()
+        ):
+            raise ValueError("watched has numbers that no fit leaves")
 
     def figures(self, state: State) -> dict[str, float]:
         """Give the words of a draw, and its effective samples, now."""

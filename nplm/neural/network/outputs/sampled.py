@@ -49,6 +49,10 @@ class Sampled(Output):
         """Make what the estimate keeps."""
         return self.estimate.initial_state(n_words, y, rng, n_workers)
 
+    def check_state(self, found: State, own: State) -> None:
+        """Look at what the estimate keeps."""
+        self.estimate.check_state(found, own)
+
     def figures(self, state: State) -> dict[str, float]:
         """Give those of the estimate."""
         return self.estimate.figures(state)

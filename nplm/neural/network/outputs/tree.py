@@ -60,14 +60,19 @@ class Tree(Output):
     def go_on(self, fitted: Output) -> Output:
         """Give the fitted tree, unless another one is asked for."""
         assert isinstance(fitted, Tree)
-        if self.given is not None and not isinstance(self.given, str):
+        if self.given is None or isinstance(self.given, str):
+            # Of other next words it would be another: what counts is how it was made.
+            given = not (fitted.given is None or isinstance(fitted.given, str))
+            same = self.given is None if given else self.given == fitted.given
+        else:
             asked = checked_tree(self.given, len(fitted.children) + 1)
-            if not np.array_equal(asked, fitted.children):
-                raise ValueError(
-                    "word_tree is not that of the network fitted so far, which cannot "
-                    "change while training goes on; set it back (or to None), or fit a "
-                    "new model (clone this one)."
-                )
+            same = np.array_equal(asked, fitted.children)
+        if not same:
+            raise ValueError(
+                "word_tree is not that of the network fitted so far, which cannot "
+                "change while training goes on; set it back (or to word_tree_, the "
+                "tree that there is), or fit a new model (clone this one)."
+            )
         return fitted
 
     def made_with(self) -> dict[str, Any]:

@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nplm.formats._files import check_writable, writing
+from nplm._files import replacing
 
-__all__ = ["is_storable", "read_tensors", "write_tensors"]
+__all__ = ["CHECKSUM", "is_storable", "read_tensors", "write_tensors"]
 
 # The first array begins at a line of the cache.
 ALIGNMENT = 64
@@ -46,7 +46,7 @@ def write_tensors(
     path: str | os.PathLike[str],
     arrays: Mapping[str, NDArray[Any]],
     metadata: Mapping[str, str],
-) -> None:
+) -> str:
     """Write arrays and text in a file that takes its place when all is written.
 
     Parameters
@@ -57,8 +57,12 @@ def write_tensors(
         Of numbers or booleans.
     metadata : mapping of str to str
         What the header says beside them.
+
+    Returns
+    -------
+    checksum : str
+        Of all that is in it: of a header that has those of the arrays.
     """
-    path = check_writable(path)
     # The largest types first: then each array begins at a multiple of its type's size.
     little = {
         name: np.asarray(array, array.dtype.newbyteorder("<"), order="C")
@@ -77,13 +81,14 @@ def write_tensors(
         }
         sums[name] = zlib.crc32(array.data)
     header[METADATA]["arrays"] = json.dumps(sums)
-    header[METADATA][CHECKSUM] = _checksum(header)
+    header[METADATA][CHECKSUM] = checksum = header_checksum(header)
     encoded = json.dumps(header).encode()
     encoded += b" " * (-(8 + len(encoded)) % ALIGNMENT)
-    with writing(path) as file:
+    with replacing(Path(path)) as file:
         file.write(len(encoded).to_bytes(8, "little") + encoded)
         for array in little.values():
             file.write(array.data)
+    return checksum
 
 
 def read_tensors(
@@ -102,6 +107,7 @@ def read_tensors(
     -------
     arrays : dict of str to ndarray
     metadata : dict of str to str
+        With that of the whole, as `CHECKSUM`.
 
     Raises
     ------
@@ -152,8 +158,9 @@ def _parsed(encoded: bytes) -> dict[str, Any]:
     ):
         raise ValueError("its header is none of nplm's")
     checksum = metadata.pop(CHECKSUM, None)
-    if checksum != _checksum(header):
+    if checksum != header_checksum(header):
         raise ValueError("the checksum of its header is wrong")
+    metadata[CHECKSUM] = checksum
     result: dict[str, Any] = header
     return result
 
@@ -165,7 +172,7 @@ def _json(text: str | bytes) -> Any:
         raise ValueError(f"its header is no JSON ({error})") from None
 
 
-def _checksum(header: dict[str, Any]) -> str:
+def header_checksum(header: dict[str, Any]) -> str:
     """CRC-32 of all that the header says, whatever its blanks and its order."""
     return f"{zlib.crc32(json.dumps(header, sort_keys=True).encode()):08x}"
 

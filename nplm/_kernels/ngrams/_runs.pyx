@@ -1,0 +1,270 @@
+"""Sorted runs of n-grams: fixed-width rows, packed, sorted, counted and merged.
+
+A row is an n-gram as the tree has it: its words from the nearest of the context to the
+oldest, then the next word, `n_bits` each, the first in the highest bits. As many words
+as fit whole go into each number of 64 bits, so rows compare as their numbers do. Where
+rows are counted a last number has the count.
+"""
+
+from libc.stdint cimport int64_t, uint64_t
+from libc.string cimport memcpy, memset
+
+cdef enum:
+    # A digit of 11 bits: its 2048 write positions stay in the cache.
+    MAX_DIGIT_BITS = 11
+    MAX_DIGITS = 1 << MAX_DIGIT_BITS
+    # Digits of a number.
+    MAX_PASSES = 6
+    # Rows whose places are made known to the memory together.
+    MAX_COLUMNS = 32
+
+
+def pack_windows(
+    const int[::1] stream,
+    int n_context,
+    int boundary,
+    int n_bits,
+    uint64_t[:, ::1] rows,
+):
+    """Write the row of each word of a stream that has `n_context` words before it.
+
+    What lies before the nearest boundary is taken as boundary too.
+
+    Equivalent to ``X, y = windows(stream, n_context); rows[:] = packed(X, y)``, X with
+    the boundary wherever a nearer word is it.
+    """
+    cdef Py_ssize_t i, row
+    cdef int per_number = 64 // n_bits
+    cdef int column, place, k, word
+    with nogil:
+        for row in range(rows.shape[0]):
+            i = row + n_context
+            column = 0
+            place = 0
+            word = -1
+            rows[row, 0] = 0
+            for k in range(1, n_context + 2):
+                if k > n_context:
+                    word = stream[i]
+                elif word != boundary:
+                    word = stream[i - k]
+                if place == per_number:
+                    place = 0
+                    column += 1
+                    rows[row, column] = 0
+                rows[row, column] = (rows[row, column] << n_bits) | <uint64_t> word
+                place += 1
+
+
+cdef bint sort_column(
+    uint64_t* rows, uint64_t* spare, Py_ssize_t n, const int width, int column, int bits
+) noexcept nogil:
+    """Sort by one number, digit by digit; whether the rows end up in `spare`."""
+    cdef Py_ssize_t place[MAX_PASSES][MAX_DIGITS]
+    cdef Py_ssize_t i, total, size, to
+    cdef int n_passes = (bits + MAX_DIGIT_BITS - 1) // MAX_DIGIT_BITS
+    cdef int digit_bits = (bits + n_passes - 1) // n_passes
+    cdef uint64_t mask = (<uint64_t> 1 << digit_bits) - 1
+    cdef uint64_t key, digit
+    cdef int step, k
+    cdef bint swapped = False
+    cdef uint64_t* tmp
+    memset(place, 0, sizeof(place))
+    for i in range(n):
+        key = rows[i * width + column]
+        for step in range(n_passes):
+            place[step][(key >> (step * digit_bits)) & mask] += 1
+    for step in range(n_passes):
+        # All rows have the same digit: it sorts nothing.
+        digit = (rows[column] >> (step * digit_bits)) & mask
+        if place[step][digit] == n:
+            continue
+        total = 0
+        for digit in range(mask + 1):
+            size = place[step][digit]
+            place[step][digit] = total
+            total += size
+        for i in range(n):
+            key = rows[i * width + column]
+            digit = (key >> (step * digit_bits)) & mask
+            to = place[step][digit]
+            place[step][digit] = to + 1
+            for k in range(width):
+                spare[to * width + k] = rows[i * width + k]
+        tmp = rows
+        rows = spare
+        spare = tmp
+        swapped = not swapped
+    return swapped
+
+
+def sort_rows(
+    uint64_t[:, ::1] rows, uint64_t[:, ::1] spare, int n_words, int n_bits
+):
+    """Sort rows of `n_words` words; returns whether `spare` has them in the end.
+
+    Equivalent to ``rows[:] = rows[np.lexsort(rows.T[::-1])]``.
+    """
+    cdef int width = <int> rows.shape[1]
+    cdef int per_number = 64 // n_bits
+    cdef int column, n_in_column
+    cdef bint swapped = False
+    cdef uint64_t* own = &rows[0, 0]
+    cdef uint64_t* other = &spare[0, 0]
+    cdef uint64_t* tmp
+    cdef Py_ssize_t n = rows.shape[0]
+    cdef bint moved
+    with nogil:
+        for column in range(width - 1, -1, -1):
+            n_in_column = per_number
+            if column == width - 1:
+                n_in_column = n_words - (width - 1) * per_number
+            # Widths known to the compiler: a row is moved as a whole.
+            if width == 1:
+                moved = sort_column(own, other, n, 1, column, n_in_column * n_bits)
+            elif width == 2:
+                moved = sort_column(own, other, n, 2, column, n_in_column * n_bits)
+            elif width == 3:
+                moved = sort_column(own, other, n, 3, column, n_in_column * n_bits)
+            else:
+                moved = sort_column(own, other, n, width, column, n_in_column * n_bits)
+            if moved:
+                tmp = own
+                own = other
+                other = tmp
+                swapped = not swapped
+    return bool(swapped)
+
+
+cdef inline bint equal(
+    const uint64_t* a, const uint64_t* b, int width
+) noexcept nogil:
+    cdef int k
+    for k in range(width):
+        if a[k] != b[k]:
+            return False
+    return True
+
+
+def count_rows(
+    const uint64_t[:, ::1] rows, Py_ssize_t at, uint64_t[:, ::1] out
+):
+    """Write each distinct row once, with its count; from the sorted row `at` on.
+
+    Returns the row to go on from, where `out` is full or the rows end, and how many
+    were written.
+
+    Equivalent to ``np.unique(rows, axis=0, return_counts=True)``.
+    """
+    cdef int width = <int> rows.shape[1]
+    cdef Py_ssize_t n = 0
+    cdef Py_ssize_t first
+    with nogil:
+        while at < rows.shape[0] and n < out.shape[0]:
+            first = at
+            at += 1
+            while at < rows.shape[0] and equal(&rows[at, 0], &rows[first, 0], width):
+                at += 1
+            memcpy(&out[n, 0], &rows[first, 0], width * sizeof(uint64_t))
+            out[n, width] = at - first
+            n += 1
+    return at, n
+
+
+cdef inline bint before(
+    const uint64_t* a, const uint64_t* b, int width
+) noexcept nogil:
+    cdef int k
+    for k in range(width - 1):
+        if a[k] != b[k]:
+            return a[k] < b[k]
+    return a[width - 1] < b[width - 1]
+
+
+cdef void sift_down(
+    const uint64_t[:, :, ::1] buffers, const int64_t[::1] at, int[::1] heap, int n,
+    int place, int width,
+) noexcept nogil:
+    """Let the run at a place of the heap go down to where its row belongs."""
+    cdef int run = heap[place]
+    cdef const uint64_t* row = &buffers[run, at[run], 0]
+    cdef int child
+    while True:
+        child = 2 * place + 1
+        if child >= n:
+            break
+        if child + 1 < n and before(
+            &buffers[heap[child + 1], at[heap[child + 1]], 0],
+            &buffers[heap[child], at[heap[child]], 0], width,
+        ):
+            child += 1
+        if not before(&buffers[heap[child], at[heap[child]], 0], row, width):
+            break
+        heap[place] = heap[child]
+        place = child
+    heap[place] = run
+
+
+def make_heap(
+    const uint64_t[:, :, ::1] buffers, const int64_t[::1] at, int[::1] heap
+):
+    """Put the run of the least row first, and so on down; for ``merge_runs``.
+
+    No twin: only ``merge_runs`` looks at it.
+    """
+    cdef int n = <int> heap.shape[0]
+    cdef int width = <int> buffers.shape[2] - 1
+    cdef int place
+    with nogil:
+        for place in range(n // 2 - 1, -1, -1):
+            sift_down(buffers, at, heap, n, place, width)
+
+
+def merge_runs(
+    const uint64_t[:, :, ::1] buffers,
+    int64_t[::1] at,
+    const int64_t[::1] end,
+    int[::1] heap,
+    int n_live,
+    uint64_t[:, ::1] out,
+    Py_ssize_t n,
+):
+    """Merge sorted runs, the counts of equal rows added up.
+
+    Of run r ``buffers[r, at[r]:end[r]]`` is to come. `heap` has the runs that are not
+    at their end, `n_live` of them, as ``make_heap`` puts them. `out` has `n` rows
+    already, of which the last may be added to.
+
+    Returns how many rows `out` has, the runs that are left, and the one whose buffer
+    ended, -1 where it is `out` that is full: a run that was ended is at the top of the
+    heap; it is to be filled again, or has no more rows and ``at[r] == end[r]`` still.
+
+    Equivalent to ``np.unique`` of all the rows of the buffers, their counts summed.
+    """
+    cdef int width = <int> buffers.shape[2] - 1
+    cdef Py_ssize_t capacity = out.shape[0]
+    cdef const uint64_t* row
+    cdef int run
+    cdef int ended = -1
+    with nogil:
+        if n_live > 0 and at[heap[0]] == end[heap[0]]:
+            n_live -= 1
+            heap[0] = heap[n_live]
+        if n_live > 0:
+            sift_down(buffers, at, heap, n_live, 0, width)
+        while n_live > 0:
+            run = heap[0]
+            row = &buffers[run, at[run], 0]
+            if n > 0 and equal(&out[n - 1, 0], row, width):
+                out[n - 1, width] += row[width]
+            elif n < capacity:
+                memcpy(&out[n, 0], row, (width + 1) * sizeof(uint64_t))
+                n += 1
+            else:
+                break
+            at[run] += 1
+            if at[run] == end[run]:
+                ended = run
+                break
+            sift_down(buffers, at, heap, n_live, 0, width)
+    return n, n_live, ended

@@ -1,0 +1,121 @@
+"""``nplm reproduce``: the tables of the paper, row by row."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+
+from nplm import DivergenceError
+from nplm.cli._bars import stages
+from nplm.cli._files import writable_folder
+from nplm.cli._jobs import INTERRUPTED
+from nplm.cli._tables import one_line_of, print_paper_table
+from nplm.experiments import TABLES, as_markdown, draw, findings, reproduce, results_of
+
+__all__ = ["reproduce_command"]
+
+
+@click.command("reproduce", context_settings={"show_default": True})
+@click.argument("table", type=click.Choice(list(TABLES)))
+@click.option(
+    "--rows",
+    multiple=True,
+    metavar="NAMES",
+    help="Which, by name or pattern, with commas between: MLP9,MLP1 or "
+    "'class-based*'. All by default, n-grams first.",
+)
+@click.option(
+    "--folder",
+    type=click.Path(path_type=Path),
+    help="Where results, networks and what is not finished are kept: by default a "
+    "folder of the table's name.",
+)
+@click.option("--jobs", "n_jobs", type=int, default=1, help="Threads; -1 is all cores.")
+@click.option(
+    "--precision",
+    type=click.Choice(["float32", "bfloat16"]),
+    default="float32",
+    help="Arithmetic of the networks; bfloat16 is faster where the processor has it.",
+)
+@click.option(
+    "--as-printed",
+    is_flag=True,
+    help="Train networks with the paper's own values: one example an update, a step of "
+    "1e-3, up to 20 epochs. Takes days.",
+)
+@click.pass_context
+def reproduce_command(
+    ctx: click.Context,
+    table: str,
+    rows: tuple[str, ...],
+    folder: Path | None,
+    n_jobs: int,
+    precision: str,
+    as_printed: bool,
+) -> None:
+    """Measure TABLE of the paper anew: table1 (Brown) or table2 (AP News).
+
+    The paper's perplexities beside ours. A row that is done is kept in the folder, and
+    what Ctrl-C or a kill interrupts goes on where it was: give the same command again.
+    The table is in the folder too, as results.json, results.md and, if matplotlib is
+    there, results.svg. Table 2 is of Wikipedia, for AP News is not published.
+
+    \b
+    Examples:
+      nplm reproduce table1 --jobs -1
+      nplm reproduce table1 --rows "Del. Int.,Kneser-Ney back-off,MLP9"
+      nplm reproduce table2 --folder runs/wiki --jobs 2
+    """  # noqa: D301  (click reads the control character)
+    folder = writable_folder(ctx, None, folder or Path(table))
+    assert folder is not None
+    names = [name for text in rows for name in text.split(",") if name.strip()]
+    status = Console(stderr=True)
+    exit_code = 0
+    try:
+        with stages(status) as bars:
+            n_fits = len(TABLES[table].fits_of(names or None))
+            done = reproduce(
+                table, folder, rows=names or None, n_jobs=n_jobs,
+                as_printed=as_printed, changes={"precision": precision},
+                progress=bars.show,
+            )  # fmt: skip
+            for i, (row, _) in enumerate(done, start=1):
+                results = results_of(table, folder)
+                _write(results, folder)
+                status.print(
+                    f"{i} of {n_fits}: {one_line_of(results, row)}", highlight=False
+                )
+    except DivergenceError as error:
+        raise click.ClickException(f"A network diverged. {error}") from error
+    except KeyboardInterrupt:
+        exit_code = INTERRUPTED
+        status.print(
+            f"Interrupted: what is trained is kept in {folder}, and the same command "
+            "goes on with it.",
+            style="red",
+            markup=False,
+        )
+    results = results_of(table, folder)
+    _write(results, folder)
+    print_paper_table(Console(), results)
+    for sentence in findings(results):
+        click.echo(sentence)
+    _draw(results, folder, status)
+    ctx.exit(exit_code)
+
+
+def _write(results: dict[str, Any], folder: Path) -> None:
+    text = json.dumps(results, indent=1) + "\n"
+    (folder / "results.json").write_text(text, encoding="utf-8")
+    (folder / "results.md").write_text(as_markdown(results), encoding="utf-8")
+
+
+def _draw(results: dict[str, Any], folder: Path, status: Console) -> None:
+    try:
+        draw(results, folder / "results.svg")
+    except ImportError as error:
+        status.print(f"No picture was drawn. {error}", style="yellow", markup=False)

@@ -1,0 +1,359 @@
+"""What is trained for the rows of the paper's tables: a kind of fit a class.
+
+Some rows come of one fit: a network alone and mixed with the trigram, and models of
+several orders over the same word classes.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nplm import ClassLM, InterpolatedTrigram, KneserNeyLM, NeuralLM, WordClasses
+from nplm._base import LanguageModel
+from nplm.datasets import Corpus
+from nplm.experiments.scoring import ReportStage, log_prob
+
+__all__ = [
+    "Bench", "ClassFit", "Fit", "KneserNeyFit", "Measured", "NetworkFit", "PaperRow",
+    "Perplexities", "TrigramFit",
+]  # fmt: skip
+
+# The paper's, of the training, the validation and the test part.
+Perplexities = tuple[float | None, float, float]
+Scores = dict[str, NDArray[np.float64]]  # log-probabilities, by part
+
+# SRILM's default: n-grams of three words or more are kept where they are seen twice.
+SRILM_CUTOFFS = (1, 1, 2)
+
+
+@dataclass(frozen=True)
+class PaperRow:
+    """A row of a table of the paper.
+
+    Attributes
+    ----------
+    name : str
+        What it is asked for by: the paper's word for it, and what tells it from
+        others of that.
+    model : str
+        The paper's word for it.
+    n : int
+        Order.
+    c, h, m : int or None
+        Word classes, hidden units, features of a word.
+    direct, mix : bool or None
+        Whether a network has direct connections, and is mixed with the trigram.
+    paper : tuple of float
+        The paper's perplexities of the training (None if it has none), validation and
+        test part.
+    """
+
+    name: str
+    model: str
+    n: int
+    paper: Perplexities
+    c: int | None = None
+    h: int | None = None
+    m: int | None = None
+    direct: bool | None = None
+    mix: bool | None = None
+
+
+@dataclass
+class Bench:
+    """What fits have at hand: a corpus as windows, threads, somebody to report to.
+
+    Attributes
+    ----------
+    corpus : Corpus
+        The text.
+    n_context : int
+        Words of context of the windows: those of the longest order.
+    scored : tuple of str
+        Parts whose perplexity the table has.
+    n_jobs : int or None
+        Threads of a network.
+    progress : callable
+        Called as ``progress(stage, done, total, note)``.
+    work_after : float
+        The `work` of the fits that come after the one on the bench.
+    """
+
+    corpus: Corpus
+    n_context: int
+    scored: tuple[str, ...]
+    n_jobs: int | None
+    progress: ReportStage
+    work_after: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.parts = self.corpus.windows(self.n_context)._asdict()
+        for part, (_, y) in self.parts.items():
+            if len(y) == 0:
+                raise ValueError(
+                    f"The {part} part of {self.corpus.name} is empty: a table needs "
+                    "all three parts."
+                )
+        # Of every model.
+        self.common: dict[str, Any] = {"n_words": self.corpus.n_words}
+        self.ngrams = self.common | {"boundary": self.corpus.boundary}
+
+    def fit(self, model: Any, name: str, **options: Any) -> Any:
+        """Fit a model to the training part; the validation part is held out."""
+        X_val, y_val = self.parts["valid"]
+        self.progress(f"{name}: training", 0, 0, "")
+        return model.fit(*self.parts["train"], X_val=X_val, y_val=y_val, **options)
+
+    def scores(self, model: LanguageModel, name: str) -> Scores:
+        """Give the log-probabilities of the words of each part."""
+        return {
+            part: log_prob(
+                model, self.parts[part], f"{name}: scoring {part}", self.progress
+            )
+            for part in self.scored
+        }
+
+    @cached_property
+    def trigram(self) -> Scores:
+        """Those of the interpolated trigram, with which networks are mixed."""
+        name = "interpolated trigram"
+        model = self.fit(
+            InterpolatedTrigram(**TrigramFit.settings, **self.common), name
+        )
+        return self.scores(model, name)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What came of a fit.
+
+    Attributes
+    ----------
+    scores : dict
+        Log-probabilities by the name of the row, and by part.
+    model : LanguageModel or None
+        One to keep.
+    facts : dict
+        What else is worth telling, for JSON.
+    """
+
+    scores: dict[str, Scores]
+    model: LanguageModel | None = None
+    facts: dict[str, Any] = field(default_factory=dict)
+
+
+class Fit(Protocol):
+    """A kind of fit.
+
+    Attributes
+    ----------
+    rows : list of PaperRow
+        What comes of it; the first gives it its name.
+    settings : dict
+        All that its figures depend on but the corpus, for JSON.
+    work : float
+        What it takes, beside others on the same corpus; 0 is seconds to minutes.
+    """
+
+    @property
+    def rows(self) -> list[PaperRow]:
+        """What comes of it; the first gives it its name."""
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """All that its figures depend on but the corpus, for JSON."""
+
+    @property
+    def work(self) -> float:
+        """What it takes, beside others on the same corpus; 0 is seconds to minutes."""
+
+    def measure(self, bench: Bench, folder: Path) -> Measured:
+        """Train and score; `folder` keeps what is not finished."""
+
+
+@dataclass(frozen=True)
+class NetworkFit:
+    """A network of the paper, alone and mixed half and half with the trigram.
+
+    Attributes
+    ----------
+    network : str
+        For `NeuralLM.from_paper`.
+    names : tuple of (str or None, str)
+        The rows: alone (if the table has it), and mixed.
+    papers : tuple of Perplexities
+        The paper's figures of these.
+    changes : dict
+        Our settings where they are not the paper's.
+    """
+
+    network: str
+    names: tuple[str | None, str]
+    papers: tuple[Perplexities | None, Perplexities]
+    changes: dict[str, Any]
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """All that its figures depend on."""
+        return {"network": self.network, **self.changes}
+
+    @property
+    def rows(self) -> list[PaperRow]:
+        """What comes of it."""
+        lm = NeuralLM.from_paper(self.network)
+        n = lm.order or 0  # which from_paper sets
+        return [
+            PaperRow(
+                name, name, n, paper, None, lm.n_hidden, lm.embedding_dim,
+                lm.direct, mix,
+            )
+            for name, paper, mix in zip(self.names, self.papers, (False, True))
+            if name is not None and paper is not None
+        ]  # fmt: skip
+
+    @property
+    def work(self) -> float:
+        """Epochs at most, times the parameters of an output unit."""
+        lm = NeuralLM.from_paper(self.network, **self.changes)
+        inputs = ((lm.order or 0) - 1) * lm.embedding_dim
+        return lm.max_iter * (1 + lm.n_hidden + lm.direct * inputs)
+
+    def measure(self, bench: Bench, folder: Path) -> Measured:
+        """Train it, or go on with that."""
+        alone, mixed = self.names
+        name = alone or mixed
+        lm = NeuralLM.from_paper(
+            self.network, **bench.common, **(self.changes | {"n_jobs": bench.n_jobs})
+        )
+
+        began, first = time.monotonic(), np.inf
+
+        def report(done: float, total: float, loss: float) -> None:
+            nonlocal first
+            first = min(first, done)  # where it goes on
+            note = f"perplexity {np.exp(loss):.0f}"
+            if bench.work_after and done > first:
+                whole = (time.monotonic() - began) / (done - first) * total
+                left = whole * (1 - done / total + bench.work_after / self.work)
+                note += f", {left / 60:.0f} minutes left for all"
+            bench.progress(f"{name}: training", done, total, note)
+
+        bench.fit(lm, name, checkpoint=folder / "fit", progress=report)
+        own, trigram = bench.scores(lm, name), bench.trigram
+        scores = {
+            mixed: {
+                part: np.logaddexp(own[part], trigram[part]) - np.log(2)
+                for part in bench.scored
+            }
+        }
+        if alone is not None:
+            scores = {alone: own} | scores
+        curve = np.exp(lm.history_["val_loss"]).tolist()
+        return Measured(scores, lm, {"epochs": lm.n_iter_, "valid by epoch": curve})
+
+
+@dataclass(frozen=True)
+class TrigramFit:
+    """The interpolated trigram of section 4.1, its weights by EM on validation."""
+
+    name: str
+    paper: Perplexities
+
+    # Of all of them, the mixtures' too.
+    settings: ClassVar[dict[str, Any]] = {"order": 3, "max_iter": 20, "tol": 0.0}
+
+    @property
+    def rows(self) -> list[PaperRow]:
+        """What comes of it."""
+        return [PaperRow(self.name, self.name, 3, self.paper)]
+
+    work = 0.0
+
+    def measure(self, bench: Bench, folder: Path) -> Measured:
+        """Take what the mixtures have too."""
+        return Measured({self.name: bench.trigram})
+
+
+@dataclass(frozen=True)
+class KneserNeyFit:
+    """Modified Kneser-Ney, backing off, as SRILM estimates it for the paper."""
+
+    model: str
+    n: int
+    paper: Perplexities
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """All that its figures depend on."""
+        return {"order": self.n, "interpolate": False, "min_counts": SRILM_CUTOFFS}
+
+    @property
+    def rows(self) -> list[PaperRow]:
+        """What comes of it."""
+        return [PaperRow(f"{self.model} {self.n}", self.model, self.n, self.paper)]
+
+    work = 0.0
+
+    def measure(self, bench: Bench, folder: Path) -> Measured:
+        """Count and score."""
+        [row] = self.rows
+        model = bench.fit(KneserNeyLM(**self.settings, **bench.ngrams), row.name)
+        return Measured({row.name: bench.scores(model, row.name)})
+
+
+@dataclass(frozen=True)
+class ClassFit:
+    """Word classes by exchange, and Kneser-Ney models of them.
+
+    Attributes
+    ----------
+    model : str
+        The paper's word for it.
+    c : int
+        How many classes.
+    papers : dict of int to Perplexities
+        The paper's figures by order.
+    """
+
+    model: str
+    c: int
+    papers: dict[int, Perplexities]
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """All that its figures depend on."""
+        return {"n_classes": self.c, "orders": list(self.papers), "random_state": 0}
+
+    @property
+    def rows(self) -> list[PaperRow]:
+        """What comes of it."""
+        return [
+            PaperRow(f"{self.model} {n} c={self.c}", self.model, n, paper, self.c)
+            for n, paper in self.papers.items()
+        ]
+
+    work = 0.0
+
+    def measure(self, bench: Bench, folder: Path) -> Measured:
+        """Find the classes, or go on with that."""
+        stage = f"{self.c} classes: finding"
+
+        def report(done: float, total: float, information: float) -> None:
+            bench.progress(stage, done, total, f"{information:.4f} nats")
+
+        classes = WordClasses(self.c, random_state=0, **bench.ngrams).fit(
+            bench.corpus.train, progress=report, checkpoint=folder / "fit"
+        )
+        scores = {}
+        for row in self.rows:
+            model = ClassLM(row.n, classes=classes.labels_, **bench.ngrams)
+            scores[row.name] = bench.scores(bench.fit(model, row.name), row.name)
+        facts = {"passes": classes.n_iter_, "nats": classes.mutual_information_}
+        return Measured(scores, None, facts)

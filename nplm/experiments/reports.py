@@ -1,0 +1,159 @@
+"""What is shown of a table: Markdown, and a picture."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from nplm.experiments.paper_tables import DIRECT, FINDINGS, INDIRECT
+from nplm.inspection._display import check_matplotlib
+
+__all__ = ["as_markdown", "draw", "findings"]
+
+PARTS = ("train", "valid", "test")
+
+
+def as_markdown(results: dict[str, Any]) -> str:
+    """Write a table in Markdown: the paper's perplexities beside ours.
+
+    Parameters
+    ----------
+    results : dict
+        As `results_of` gives them.
+
+    Returns
+    -------
+    text : str
+        A table, what of the paper's findings holds, and how long each fit took.
+    """
+    header = ["row", "n", "c", "h", "m", "direct", "mix"]
+    header += [f"{part}, {who}" for part in PARTS for who in ("paper", "ours")]
+    lines = [f"# {results['title']}", "", _line(header), _line(["---"] * len(header))]
+    for row in results["rows"]:
+        shape = [_shown(row[key]) for key in ("n", "c", "h", "m", "direct", "mix")]
+        ours = row["ours"] or {}
+        pairs = [
+            text
+            for part in PARTS
+            for text in (_shown(row["paper"][part]), _shown(ours.get(part)))
+        ]
+        lines.append(_line([row["name"], *shape, *pairs]))
+    lines += ["", *(f"- {sentence}" for sentence in findings(results)), ""]
+    header = ["fit", "minutes", "CPU minutes", "threads", "epochs", "settings"]
+    lines += [_line(header), _line(["---"] * len(header))]
+    for fit in results["fits"]:
+        settings = ", ".join(f"{key}={value}" for key, value in fit["settings"].items())
+        lines.append(
+            _line([
+                fit["fit"], f"{fit['seconds'] / 60:.1f}",
+                f"{fit['CPU seconds'] / 60:.1f}", str(fit["threads"]),
+                _shown(fit["facts"].get("epochs")), settings,
+            ])
+        )  # fmt: skip
+    return "\n".join(lines) + "\n"
+
+
+def findings(results: dict[str, Any]) -> list[str]:
+    """Say which of the paper's findings hold, by the test part.
+
+    Parameters
+    ----------
+    results : dict
+        As `results_of` gives them.
+
+    Returns
+    -------
+    sentences : list of str
+        One for each finding of which both rows are done. The last is the main result:
+        the network with the lowest validation perplexity beside the n-gram model with
+        the lowest.
+    """
+    done = {row["name"]: row for row in results["rows"] if row["ours"] is not None}
+    sentences = []
+    for finding, low, high in FINDINGS:
+        if low in done and high in done:
+            ours = [done[name]["ours"]["test"] for name in (low, high)]
+            papers = [done[name]["paper"]["test"] for name in (low, high)]
+            holds = "yes" if ours[0] < ours[1] else "no"
+            sentences.append(
+                f"{finding}: {holds}, {low} {ours[0]:.1f} and {high} {ours[1]:.1f} "
+                f"(the paper {papers[0]} and {papers[1]})."
+            )
+    curves = {fit["fit"]: fit["facts"].get("valid by epoch") for fit in results["fits"]}
+    if DIRECT in curves and INDIRECT in curves:
+        first = [curves[name][0] for name in (DIRECT, INDIRECT)]
+        holds = "yes" if first[0] < first[1] else "no"
+        sentences.append(
+            f"Direct connections learn faster: {holds}, validation after one epoch "
+            f"{first[0]:.1f} ({DIRECT}) and {first[1]:.1f} ({INDIRECT})."
+        )
+    networks = [row for row in done.values() if row["h"] is not None]
+    ngrams = [row for row in done.values() if row["h"] is None]
+    if networks and ngrams:
+        pair = [min(rows, key=_valid) for rows in (networks, ngrams)]
+        network, ngram = (row["ours"]["test"] for row in pair)
+        sentences.append(
+            f"The best by validation: {pair[0]['name']} {network:.1f}, of the n-gram "
+            f"models {pair[1]['name']} {ngram:.1f}, which is {ngram / network - 1:.1%} "
+            "more."
+        )
+    return sentences
+
+
+def draw(results: dict[str, Any], path: str | os.PathLike[str]) -> None:
+    """Draw the test perplexities of the paper and ours, a bar each.
+
+    Parameters
+    ----------
+    results : dict
+        As `results_of` gives them.
+    path : path-like
+        The picture; its ending says its format, such as ``.svg``.
+
+    Raises
+    ------
+    ImportError
+        If matplotlib is not installed (``nplm[plots]``).
+    OSError
+        If `path` cannot be written.
+    """
+    check_matplotlib("draw")
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    rows = results["rows"][::-1]
+    figure = Figure(figsize=(7, 0.6 + 0.32 * len(rows)), layout="constrained")
+    axes = figure.subplots()
+    places = range(len(rows))
+    paper = [row["paper"]["test"] for row in rows]
+    axes.barh([i + 0.2 for i in places], paper, 0.38, color="0.75", label="the paper")
+    done = [(i - 0.2, row["ours"]["test"]) for i, row in enumerate(rows) if row["ours"]]
+    if done:
+        y, ours = zip(*done)
+        axes.barh(y, ours, 0.38, color="tab:blue", label="nplm")
+    axes.set_yticks(list(places), [row["name"] for row in rows])
+    axes.set_ylim(-0.6, len(rows) - 0.4)
+    axes.set_xlabel("test perplexity")
+    axes.set_title(results["title"])
+    axes.legend(loc="lower right")
+    # The same picture of the same figures, byte by byte.
+    metadata = {"Date": None} if os.fspath(path).endswith(".svg") else {}
+    with matplotlib.rc_context({"svg.hashsalt": "nplm"}):
+        figure.savefig(path, metadata=metadata)
+
+
+def _valid(row: dict[str, Any]) -> float:
+    valid: float = row["ours"]["valid"]
+    return valid
+
+
+def _line(cells: list[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:.1f}" if isinstance(value, float) else str(value)

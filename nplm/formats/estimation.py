@@ -1,0 +1,314 @@
+"""Estimation of n-gram models in bounded memory, from text files to a mapped file."""
+
+from __future__ import annotations
+
+import lzma
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from typing import Any, BinaryIO, cast
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from nplm._warnings import one_warning
+from nplm.formats._arrays import filling_arrays
+from nplm.formats._files import UNPACKING_ERRORS, check_writable, reading
+from nplm.formats._words import check_words
+from nplm.formats.binary import ARRAYS, dtypes_of_tree
+from nplm.ngrams.backoff import BackoffTree
+from nplm.ngrams.external.estimation import fill_table, fill_tree, slots_of_levels
+from nplm.ngrams.external.levels import Levels, build_levels
+from nplm.ngrams.external.runs import Packing, write_runs
+from nplm.ngrams.external.scratch import Scratch
+from nplm.ngrams.hashed import SLOT_BYTES
+from nplm.ngrams.kneser_ney import KneserNeyLM
+from nplm.parallel.threads import Threads, n_threads
+from nplm.text.streams import WordStream
+from nplm.text.vocabulary import Vocabulary
+
+__all__ = ["Estimated", "estimate_binary"]
+
+UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+LEAST_MEMORY = 1 << 10
+IDS = "ids"
+
+
+@dataclass(frozen=True, eq=False)
+class Estimated:
+    """What an estimation found on its way.
+
+    Attributes
+    ----------
+    n_lines, n_tokens : int
+        Lines that have words, and their words.
+    n_unknown : int
+        Words that are not in the vocabulary.
+    n_words : int
+        Size of the vocabulary.
+    n_ngrams : ndarray of int64, shape (order,)
+        n-grams stored of each order.
+    discounts : ndarray of float64, shape (order, 3)
+        The discounts of n-grams seen once, twice, and more often.
+    """
+
+    n_lines: int
+    n_tokens: int
+    n_unknown: int
+    n_words: int
+    n_ngrams: NDArray[np.int64]
+    discounts: NDArray[np.float64]
+
+
+@one_warning
+def estimate_binary(
+    model: KneserNeyLM,
+    texts: Iterable[str | os.PathLike[str] | BinaryIO],
+    path: str | os.PathLike[str],
+    *,
+    vocabulary: Vocabulary | None = None,
+    memory: int | str = "2G",
+    folder: str | os.PathLike[str] | None = None,
+    n_jobs: int | None = None,
+    progress: Callable[[str, int, int], Any] | None = None,
+) -> Estimated:
+    r"""Estimate a Kneser-Ney model of texts that memory need not hold.
+
+    n-grams are sorted and counted a part at a time, written to a temporary folder,
+    merged, and the model is filled in where it is saved: the very file that
+    `save_binary` writes of the model that ``model.fit_stream`` gives of the same lines,
+    byte for byte.
+
+    Parameters
+    ----------
+    model : KneserNeyLM
+        What to estimate, and how; it stays as it is. Its ``order`` has to be given;
+        ``n_words`` and ``boundary`` are those of the vocabulary. All n-grams are kept:
+        ``min_counts`` of more than 1 are refused.
+    texts : iterable of path-like or binary file
+        UTF-8 text, files gzipped or not. A line is a sentence, and a word what stands
+        between blanks; lines without words are left out.
+    path : path-like
+        The file to write; `load_binary` maps it. It takes its place when all is
+        written.
+    vocabulary : Vocabulary, optional
+        How words are chosen; by default all of them. It is left as it is.
+    memory : int or str, default="2G"
+        Bytes for buffers, or so many K, M or G. On top come the interpreter and the
+        words, some 300 bytes each.
+    folder : path-like, optional
+        Where the temporary folder is made; by default where temporary files usually
+        are. It takes up to 4 bytes a word of the text and some 40 bytes an n-gram, and
+        is gone at the end, after an error or an interrupt too.
+    n_jobs : int, optional
+        Threads, as joblib counts them: None is 1, -1 all cores. No bit depends on it.
+    progress : callable, optional
+        Called as ``progress(stage, done, total)``, ``total`` 0 where it is unknown.
+
+    Returns
+    -------
+    estimated : Estimated
+        Sizes and discounts.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of range, a text is not UTF-8, has no word or has the
+        boundary in it, or there are more than 2**31 - 1 n-grams.
+    OSError
+        If a file cannot be read or written. Where a disk is full the error names the
+        folder.
+
+    Warns
+    -----
+    UserWarning
+        As `KneserNeyLM`.
+
+    See Also
+    --------
+    nplm.KneserNeyLM.fit_stream : The same in memory, in about 100 bytes a word.
+
+    Examples
+    --------
+    >>> import io, tempfile, warnings
+    >>> from nplm import KneserNeyLM
+    >>> from nplm.formats import estimate_binary, load_binary
+    >>> text = io.BytesIO(b"a rose is a rose\na rose is it\n")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = f"{folder}/roses.nplm"
+    ...     with warnings.catch_warnings():  # too small a text for discounts
+    ...         warnings.simplefilter("ignore")
+    ...         estimated = estimate_binary(KneserNeyLM(3), [text], path, memory="1M")
+    ...     model, words = load_binary(path)
+    >>> estimated.n_tokens, estimated.n_ngrams
+    (9, array([6, 7, 7]))
+    >>> words
+    ['</s>', '<unk>', 'a', 'rose', 'is', 'it']
+    """
+    check_writable(path)
+    vocabulary = Vocabulary() if vocabulary is None else clone(vocabulary)
+    vocabulary._validate_params()
+    if vocabulary.boundary is None:
+        raise ValueError(
+            "the vocabulary has boundary=None, but lines need a mark of their ends: "
+            "give it one, '</s>' for example."
+        )
+    model = _checked(model)
+    n_bytes, threads = memory_in_bytes(memory), Threads(n_threads(n_jobs))
+    with (
+        threads,
+        Scratch(folder, n_bytes, threads, progress) as scratch,
+    ):
+        stream = WordStream(vocabulary.boundary)
+        _write_ids(texts, stream, scratch)
+        spelled = stream.words()
+        counts = stream.counts
+        vocabulary._choose(
+            {word: n for word, n in zip(spelled, counts.tolist()) if n > 0}
+        )
+        words = check_words(vocabulary.words_.tolist(), vocabulary.n_words_)
+        new_ids = _new_ids(vocabulary, spelled)
+        del spelled
+        n_words, boundary = vocabulary.n_words_, int(new_ids[-1])
+        _set_sizes(model, n_words, boundary)
+        if model.order_ == 1:
+            unigrams = np.bincount(new_ids[:-1], counts, n_words).astype(np.int64)
+            unigrams[boundary] = stream.n_lines
+            levels = Levels(n_words, unigrams, [], scratch)
+            scratch.remove(IDS)
+        else:
+            packing = Packing(model.order_, n_words, boundary)
+            runs = write_runs(packing, IDS, new_ids, scratch)
+            levels = build_levels(packing, runs, scratch)
+        discounts = _fill(model, levels, path, words, boundary, scratch)
+        unknown = -1 if vocabulary.unknown is None else vocabulary.unknown_id_
+        return Estimated(
+            n_lines=stream.n_lines,
+            n_tokens=stream.n_tokens,
+            n_unknown=int(counts[new_ids[:-1] == unknown].sum()),
+            n_words=n_words,
+            n_ngrams=levels.n_ngrams,
+            discounts=discounts,
+        )
+
+
+def memory_in_bytes(memory: int | str) -> int:
+    """Return bytes of a number or of text such as "2G" or "500M", or raise."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?) *([KMGT]?)B?", str(memory).strip().upper())
+    n_bytes = int(float(found[1]) * UNITS[found[2]]) if found else 0
+    if isinstance(memory, bool) or n_bytes < LEAST_MEMORY:
+        raise ValueError(
+            f"memory={memory!r} must be a number of bytes, {LEAST_MEMORY} or more, or "
+            "such as '500M' or '2G'."
+        )
+    return n_bytes
+
+
+def _checked(model: KneserNeyLM) -> KneserNeyLM:
+    """Return a copy of a model that says what to estimate, or raise."""
+    if not isinstance(model, KneserNeyLM):
+        raise TypeError(
+            f"model is a {type(model).__name__}: only a KneserNeyLM is estimated so."
+        )
+    model = clone(model)
+    model._validate_params()
+    if model.order is None:
+        raise ValueError(
+            "order is None, but a text has no columns to tell it: set order, "
+            "KneserNeyLM(5) for example."
+        )
+    model.order_ = int(model.order)
+    if (model._check_min_counts() > 1).any():
+        raise ValueError(
+            f"min_counts={model.min_counts!r}: n-grams are not cut in bounded memory; "
+            "leave it out, and prune the model afterwards if it is too large."
+        )
+    return model
+
+
+def _set_sizes(model: KneserNeyLM, n_words: int, boundary: int) -> None:
+    """Refuse other sizes than those of the vocabulary."""
+    for name, own in (("n_words", n_words), ("boundary", boundary)):
+        given = getattr(model, name)
+        if given is not None and given != own:
+            raise ValueError(
+                f"{name}={given!r} of the model, but {own} of the vocabulary: leave it "
+                "out."
+            )
+
+
+def _write_ids(texts: Iterable[Any], stream: WordStream, scratch: Scratch) -> None:
+    """Write the ids of all texts, in the order in which words come."""
+    scratch.stage("reading", 0)
+    with scratch.writing(IDS) as out:
+        for text in texts:
+            with _opened(text) as (file, name):
+                for ids in stream.read(file, name):
+                    out.write(ids.data)
+                    scratch.tell(len(ids))
+    if stream.n_tokens == 0:
+        raise ValueError("the texts have no word: there is nothing to estimate from.")
+
+
+@contextmanager
+def _opened(text: Any) -> Iterator[tuple[BinaryIO, str]]:
+    is_file = hasattr(text, "read")
+    name = str(getattr(text, "name", "the text")) if is_file else os.fspath(text)
+    with nullcontext(cast(BinaryIO, text)) if is_file else reading(text) as file:
+        try:
+            yield file, name
+        except (*UNPACKING_ERRORS, lzma.LZMAError) as error:
+            raise ValueError(
+                f"{name} cannot be unpacked ({error}): it is damaged or cut short."
+            ) from None
+
+
+def _new_ids(vocabulary: Vocabulary, words: list[str]) -> NDArray[np.int32]:
+    """Return the id of each word, and last that of the boundary."""
+    ids, unknown = vocabulary.ids_, vocabulary.unknown_id_
+    if unknown is None:
+        vocabulary._check_unknown(word for word in words if word not in ids)
+        unknown = -1
+    found = [ids.get(word, unknown) for word in words]
+    return np.array([*found, vocabulary.boundary_id_], dtype=np.int32)
+
+
+def _fill(
+    model: KneserNeyLM,
+    levels: Levels,
+    path: str | os.PathLike[str],
+    words: list[str],
+    boundary: int,
+    scratch: Scratch,
+) -> NDArray[np.float64]:
+    """Write the file; returns the discounts."""
+    text = np.frombuffer("\n".join(words).encode(), dtype=np.uint8)
+    slot_start = slots_of_levels(levels)
+    n_slots = int(slot_start[-1]) if len(slot_start) else 0
+    n_contexts, n_ngrams = levels.sizes["context_word"], levels.sizes["words"]
+    sizes = levels.sizes | {"prob": n_ngrams, "bow": n_contexts}
+    sizes |= {"vocabulary": len(text)}
+    sizes |= {"slots": n_slots * SLOT_BYTES, "slot_start": len(slot_start)}
+    dtypes = dtypes_of_tree(levels.n_words)
+    header = {"n_words": levels.n_words, "boundary": boundary}
+    with filling_arrays(
+        path, header, {name: (dtype, sizes[name]) for name, dtype in dtypes.items()}
+    ) as arrays:
+        arrays["vocabulary"][:] = text
+        arrays["slot_start"][:] = slot_start
+        discounts = fill_tree(
+            levels,
+            arrays,
+            scratch,
+            interpolate=model.interpolate,
+            min_counts=model._check_min_counts(),
+            kind=model.discounts,
+        )
+        if n_slots:
+            own = {name: arrays[name] for name in ARRAYS}
+            tree = BackoffTree(levels.n_words, **own)
+            fill_table(tree, arrays["slots"], slot_start, scratch)
+    return discounts

@@ -1,0 +1,178 @@
+"""Features of words, in two dimensions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.decomposition import PCA
+from sklearn.utils.validation import check_is_fitted
+
+from nplm.inspection._display import Display, check_matplotlib
+from nplm.inspection.words import ids_of
+from nplm.text.text_lm import features_of
+
+__all__ = ["FeaturesDisplay"]
+
+
+class FeaturesDisplay(Display):
+    """Features of words, in two dimensions (section 5.2, item 5).
+
+    Words that are used alike come to lie near each other. It is best made by
+    `from_estimator`.
+
+    Parameters
+    ----------
+    positions : array-like of float, shape (n, 2)
+        Where each word is.
+    words : sequence of str, length n
+        The words.
+    explained_variance_ratio : array-like of float, shape (2,), optional
+        Of principal components, the share of the variance that each axis has; None
+        where the features have two dimensions themselves.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        What was drawn on.
+    figure_ : matplotlib Figure
+        Whose they are.
+    points_ : matplotlib PathCollection
+        A point for each word.
+    texts_ : list of matplotlib Annotation
+        The words.
+
+    Examples
+    --------
+    >>> from nplm import NeuralLM, TextLM
+    >>> from nplm.inspection import FeaturesDisplay
+    >>> network = NeuralLM(n_hidden=4, embedding_dim=2, random_state=0)
+    >>> lm = TextLM(network, n_context=2).fit(["a rose is a rose"] * 20)
+    >>> display = FeaturesDisplay.from_estimator(lm, of=["a", "rose", "is"])
+    >>> display.positions.shape, display.explained_variance_ratio is None
+    ((3, 2), True)
+    """
+
+    def __init__(
+        self,
+        positions: ArrayLike,
+        words: Sequence[Any],
+        *,
+        explained_variance_ratio: ArrayLike | None = None,
+    ) -> None:
+        self.positions = np.asarray(positions)
+        self.words = list(words)
+        self.explained_variance_ratio = explained_variance_ratio
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        words: Sequence[Any] | NDArray[np.object_] | None = None,
+        *,
+        of: Sequence[Any] | None = None,
+        n_words: int = 100,
+        ax: Any = None,
+        **kwargs: Any,
+    ) -> Self:
+        """Show the features that a network has learned.
+
+        Features of two dimensions are shown as they are; of more, the first two
+        principal components of the features of the words shown.
+
+        Parameters
+        ----------
+        estimator : NeuralLM, EnergyLM, a mixture with one, or a TextLM of these
+            Fitted.
+        words : sequence of str, shape (n_words_,), optional
+            The word of each id; a `TextLM` has its own.
+        of : sequence of str, optional
+            Words to show; by default the first.
+        n_words : int, default=100
+            How many, where `of` names none: those of the lowest ids, the most
+            frequent of a `Vocabulary`.
+        ax : matplotlib Axes, optional
+            What to draw on; new ones by default.
+        **kwargs : dict
+            Handed to `plot`.
+
+        Returns
+        -------
+        display : FeaturesDisplay
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed (``nplm[plots]``).
+        TypeError
+            If the estimator has learned no features of words.
+        ValueError
+            If there is not a word for each id, or a word of `of` is not among them.
+        """
+        check_matplotlib(f"{cls.__name__}.from_estimator")
+        check_is_fitted(estimator)
+        if words is None:
+            vocabulary = getattr(estimator, "vocabulary_", None)
+            if vocabulary is None:
+                raise ValueError(
+                    f"words=None, and {type(estimator).__name__} has no vocabulary of "
+                    "its own: give the word of each id."
+                )
+            words = vocabulary.words_
+        C = features_of(getattr(estimator, "estimator_", estimator))
+        if C is None:
+            raise TypeError(
+                f"{type(estimator).__name__} has no features of words: give a "
+                "NeuralLM, an EnergyLM, or a model with one."
+            )
+        if len(C) != len(words):
+            raise ValueError(f"C_ has {len(C)} rows, but words {len(words)} words.")
+        of = list(words[:n_words]) if of is None else list(of)
+        features = np.asarray(C, np.float64)[ids_of(of, words, "of")]
+        ratio = None
+        if features.shape[1] != 2:
+            pca = PCA(2, svd_solver="full").fit(features)
+            features, ratio = pca.transform(features), pca.explained_variance_ratio_
+        display = cls(features, of, explained_variance_ratio=ratio)
+        return display.plot(ax, **kwargs)
+
+    def plot(self, ax: Any = None, *, text_kw: dict[str, Any] | None = None) -> Self:
+        """Draw the words.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            What to draw on; new ones by default.
+        text_kw : dict, optional
+            For matplotlib's ``annotate``, such as ``{"fontsize": 7}``.
+
+        Returns
+        -------
+        display : FeaturesDisplay
+            This object.
+        """
+        ax = self._axes(ax)
+        x, y = self.positions.T
+        self.points_ = ax.scatter(x, y, s=6, alpha=0.5)
+        text_kw = {
+            "fontsize": "small",
+            "xytext": (2, 2),
+            "textcoords": "offset points",
+        } | (text_kw or {})
+        self.texts_ = [
+            ax.annotate(str(word), position, parse_math=False, **text_kw)
+            for word, position in zip(self.words, self.positions)
+        ]
+        if self.explained_variance_ratio is None:
+            labels = ["first feature", "second feature"]
+        else:
+            labels = [
+                f"{which} principal component ({ratio:.0%} of the variance)"
+                for which, ratio in zip(
+                    ("first", "second"), np.asarray(self.explained_variance_ratio)
+                )
+            ]
+        ax.set(xlabel=labels[0], ylabel=labels[1])
+        return self

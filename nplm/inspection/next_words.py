@@ -1,0 +1,157 @@
+"""The words that a model expects."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from nplm.inspection._display import Display, check_matplotlib
+from nplm.inspection.words import ids_of
+from nplm.text.drawing import without
+
+__all__ = ["NextWordsDisplay"]
+
+
+class NextWordsDisplay(Display):
+    """The most probable next words, and their probabilities.
+
+    It is best made by `from_estimator`.
+
+    Parameters
+    ----------
+    words : sequence of str
+        The most probable first.
+    proba : array-like of float
+        Their probabilities.
+    context : str, optional
+        What comes before, for the title.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        What was drawn on.
+    figure_ : matplotlib Figure
+        Whose they are.
+    bars_ : matplotlib BarContainer
+        A bar a word.
+
+    Examples
+    --------
+    >>> from nplm import InterpolatedTrigram, TextLM
+    >>> from nplm.inspection import NextWordsDisplay
+    >>> lm = TextLM(InterpolatedTrigram()).fit(["to be or not to be"] * 9)
+    >>> display = NextWordsDisplay.from_estimator(lm, "not to", k=2)
+    >>> display.words[0]
+    'be'
+    """
+
+    def __init__(
+        self, words: Sequence[Any], proba: ArrayLike, *, context: str | None = None
+    ) -> None:
+        self.words = list(words)
+        self.proba = np.asarray(proba)
+        self.context = context
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        context: Any,
+        *,
+        words: Sequence[Any] | NDArray[np.object_] | None = None,
+        k: int = 10,
+        exclude: Iterable[Any] = (),
+        ax: Any = None,
+        **kwargs: Any,
+    ) -> Self:
+        """Show what comes next after some words.
+
+        Parameters
+        ----------
+        estimator : TextLM, or a model of windows
+            Fitted.
+        context : document, or array-like of int, shape (n_context,)
+            The start of a document; of a model of windows one row of its X.
+        words : sequence of str, shape (n_words_,), optional
+            Of a model of windows, the word of each id.
+        k : int, default=10
+            How many words.
+        exclude : iterable of words, default=()
+            Words that are not wanted, such as ``["<unk>"]``; the probabilities are
+            then those of the others among themselves.
+        ax : matplotlib Axes, optional
+            What to draw on; new ones by default.
+        **kwargs : dict
+            Handed to `plot`.
+
+        Returns
+        -------
+        display : NextWordsDisplay
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed (``nplm[plots]``).
+        ValueError
+            If a model of windows is given without the word of each id, or `words`
+            with a `TextLM`, which has its own.
+        """
+        check_matplotlib(f"{cls.__name__}.from_estimator")
+        check_is_fitted(estimator)
+        if hasattr(estimator, "next_words"):
+            if words is not None:
+                raise ValueError(
+                    "words is for models of windows: a TextLM has its own."
+                )
+            likely, proba = estimator.next_words(context, k, exclude=exclude)
+            title = context if isinstance(context, str) else " ".join(map(str, context))
+        else:
+            likely, proba = _next_words(estimator, context, words, k, exclude)
+            assert words is not None  # they were looked up
+            title = " ".join(str(words[i]) for i in np.asarray(context))
+        return cls(likely, proba, context=title).plot(ax, **kwargs)
+
+    def plot(self, ax: Any = None, **kwargs: Any) -> Self:
+        """Draw a bar for each word, the most probable at the top.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            What to draw on; new ones by default.
+        **kwargs : dict
+            For matplotlib's ``barh``, such as ``color="grey"``.
+
+        Returns
+        -------
+        display : NextWordsDisplay
+            This object.
+        """
+        ax = self._axes(ax)
+        rows = np.arange(len(self.words))
+        self.bars_ = ax.barh(rows, self.proba, **kwargs)
+        ax.set_yticks(rows, [str(word) for word in self.words], parse_math=False)
+        ax.invert_yaxis()
+        ax.set_xlabel("probability")
+        if self.context:
+            ax.set_title(f"{self.context} …", parse_math=False)
+        return self
+
+
+def _next_words(
+    model: Any, context: ArrayLike, words: Any, k: int, exclude: Iterable[Any]
+) -> tuple[list[Any], NDArray[np.float64]]:
+    """Ask a model of windows, which knows ids alone."""
+    if words is None or len(words) != model.n_words_:
+        given = None if words is None else f"{len(words)} words"
+        raise ValueError(
+            f"words={given}, but {type(model).__name__} has n_words_={model.n_words_}: "
+            "give the word of each id."
+        )
+    excluded = np.array(ids_of(exclude, words, "exclude"), dtype=np.int32)
+    [proba] = without(model.predict_proba([context]).astype(np.float64), excluded)
+    best = np.argsort(-proba, kind="stable")[: min(k, len(words) - len(excluded))]
+    return [words[i] for i in best], proba[best]

@@ -1,0 +1,139 @@
+"""Weights of the members of a mixture."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils.validation import check_is_fitted
+
+from nplm.inspection._display import Display, above, check_matplotlib
+
+__all__ = ["MixtureWeightsDisplay"]
+
+ORDERS = ("uniform", "unigram", "bigram", "trigram")
+
+
+class MixtureWeightsDisplay(Display):
+    r"""How much a mixture trusts its members, by how often the context was seen.
+
+    It is best made by `from_estimator`.
+
+    Parameters
+    ----------
+    weights : array-like of float, shape (n_bins, n_members) or (n_members,)
+        Rows sum to 1.
+    names : sequence of str, length n_members
+        The members'.
+    bins : array-like of int, shape (n_bins,), optional
+        The :math:`q = \lceil -\log((1 + freq) / T) \rceil` of each row (footnote 4
+        of the paper): the frequency of the context among T, from the largest to 0.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        What was drawn on.
+    figure_ : matplotlib Figure
+        Whose they are.
+    bars_ : list of matplotlib BarContainer
+        Of each member, a bar a bin, standing on those of the members before.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nplm import InterpolatedTrigram, windows
+    >>> from nplm.inspection import MixtureWeightsDisplay
+    >>> X, y = windows(np.random.default_rng(0).integers(0, 5, 200), 2)
+    >>> model = InterpolatedTrigram(n_words=5).fit(X, y)
+    >>> display = MixtureWeightsDisplay.from_estimator(model)
+    >>> display.names
+    ['uniform', 'unigram', 'bigram', 'trigram']
+    """
+
+    def __init__(
+        self,
+        weights: ArrayLike,
+        names: Sequence[str],
+        *,
+        bins: ArrayLike | None = None,
+    ) -> None:
+        self.weights = np.atleast_2d(np.asarray(weights))
+        self.names = list(names)
+        self.bins = None if bins is None else np.asarray(bins)
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, *, ax: Any = None, **kwargs: Any) -> Self:
+        """Show the weights of a mixture.
+
+        Parameters
+        ----------
+        estimator : MixtureLM, InterpolatedTrigram, or a TextLM of one
+            Fitted.
+        ax : matplotlib Axes, optional
+            What to draw on; new ones by default.
+        **kwargs : dict
+            Handed to `plot`.
+
+        Returns
+        -------
+        display : MixtureWeightsDisplay
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed (``nplm[plots]``).
+        TypeError
+            If the estimator is no mixture.
+        """
+        check_matplotlib(f"{cls.__name__}.from_estimator")
+        check_is_fitted(estimator)
+        model = getattr(estimator, "estimator_", estimator)
+        weights = getattr(model, "weights_", None)
+        if weights is None:
+            raise TypeError(
+                f"{type(model).__name__} is no mixture: give a MixtureLM or an "
+                "InterpolatedTrigram."
+            )
+        members = getattr(model, "named_estimators_", None)
+        if members is not None:
+            names = list(members)
+        else:
+            n_orders = weights.shape[1]
+            names = [*ORDERS, *(f"{n}-gram" for n in range(4, n_orders))][:n_orders]
+        bins = getattr(model, "bins_", None) if weights.ndim == 2 else None
+        return cls(weights, names, bins=bins).plot(ax, **kwargs)
+
+    def plot(self, ax: Any = None, **kwargs: Any) -> Self:
+        """Draw the weights, those of a bin on top of each other.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            What to draw on; new ones by default.
+        **kwargs : dict
+            For matplotlib's ``bar``, such as ``width=1``.
+
+        Returns
+        -------
+        display : MixtureWeightsDisplay
+            This object.
+        """
+        ax = self._axes(ax)
+        columns = np.arange(len(self.weights)) if self.bins is None else self.bins
+        bottom = np.zeros(len(self.weights))
+        self.bars_ = []
+        for name, weight in zip(self.names, self.weights.T):
+            self.bars_.append(
+                ax.bar(columns, weight, bottom=bottom, label=name, **kwargs)
+            )
+            bottom = bottom + weight
+        if self.bins is None:
+            ax.set_xticks([0], ["all contexts"])
+        else:
+            ax.set_xlabel("bin q of the context: often seen (left) to never (right)")
+            ax.xaxis.get_major_locator().set_params(integer=True)
+        ax.set_ylabel("weight")
+        above(ax)
+        return self

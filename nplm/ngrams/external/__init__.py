@@ -1,0 +1,1 @@
+"""Estimation in bounded memory: n-grams sorted on disk, merged, and read in order."""

@@ -1,0 +1,225 @@
+"""Levels on disk to probabilities, weights and the hash table, in sweeps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nplm._blocks import blocks
+from nplm._kernels.ngrams import _hashed
+from nplm.ngrams.backoff import BackoffTree
+from nplm.ngrams.discounts import counts_of_counts, find_discounts
+from nplm.ngrams.external.levels import Levels
+from nplm.ngrams.external.scratch import Scratch
+from nplm.ngrams.hashed import (
+    BUCKET_SLOTS,
+    MAX_HASHED_ORDER,
+    SLOT_BYTES,
+    empty_slots,
+    fill_keys,
+    fill_window,
+    sizes_of_levels,
+)
+from nplm.ngrams.sweeps import BLOCK_FOLLOWERS, blocks_of_contexts, probabilities
+from nplm.ngrams.tree import ContextTree
+
+__all__ = ["fill_table", "fill_tree", "slots_of_levels"]
+
+# Slots that a window goes beyond its end, to see where what belongs before ends.
+SPILL = 1 << 14
+# A level of fewer slots is filled by one thread.
+MIN_SLOTS = 1 << 20
+
+
+def fill_tree(
+    levels: Levels,
+    arrays: dict[str, NDArray[Any]],
+    scratch: Scratch,
+    *,
+    interpolate: bool,
+    min_counts: NDArray[np.int64],
+    kind: Literal["modified", "plain"],
+) -> NDArray[np.float64]:
+    """Fill the arrays of a tree: its structure, probabilities and weights.
+
+    Parameters
+    ----------
+    levels : Levels
+        The n-grams. Their files are removed.
+    arrays : dict of ndarray
+        Those of a ``BackoffTree``, by name, on disk.
+    scratch : Scratch
+        Where there is room for what a sweep needs.
+    interpolate, min_counts, kind
+        As in `KneserNeyLM`.
+
+    Returns
+    -------
+    discounts : ndarray of float64, shape (order, 3)
+    """
+    n_ngrams = levels.n_ngrams
+    structure = {name: arrays[name] for name in levels.sizes}
+    counts = scratch.array("counts", np.int64, int(n_ngrams.sum()))
+    levels.fill(structure, counts)
+    tree = ContextTree(levels.n_words, **structure)
+    ends = np.cumsum(n_ngrams).tolist()
+    discounts = find_discounts(
+        [counts_of_counts(counts[i:j]) for i, j in pairwise([0, *ends])],
+        kind,
+        interpolate=interpolate,
+    )
+    prob = scratch.array("prob", np.float64, len(counts))
+    bow = scratch.array("bow", np.float64, int(tree.level_start[-1]))
+    lower = np.empty((scratch.threads.n, levels.n_words))
+    size = min(max(scratch.memory // scratch.threads.n // 64, 1 << 10), BLOCK_FOLLOWERS)
+    scratch.stage("estimating", ends[-1])
+    for level in range(tree.order):
+        first, last = map(int, tree.level_start[level : level + 2])
+
+        def estimate(
+            thread: int, contexts: tuple[int, int], level: int = level
+        ) -> None:
+            probabilities(
+                tree,
+                level,
+                contexts,
+                counts,
+                discounts,
+                min_counts,
+                lower[thread],
+                prob,
+                bow,
+                interpolate=interpolate,
+            )
+            n = int(tree.start[contexts[1]] - tree.start[contexts[0]])
+            scratch.forget(*structure.values())
+            scratch.tell(n)
+
+        scratch.each(estimate, blocks_of_contexts(tree.start, first, last, size))
+    for name, own in (("prob", prob), ("bow", bow)):
+        for part in blocks(len(own), size):
+            arrays[name][part] = own[part]
+            scratch.forget(arrays[name])
+    for name in ("prob", "bow", "counts"):
+        scratch.remove(name)
+    return discounts
+
+
+def slots_of_levels(levels: Levels) -> NDArray[np.int64]:
+    """Return where the slots of each level of the hash table begin, and end.
+
+    Returns
+    -------
+    slot_start : ndarray of int64, shape (order + 1,), or (0,) if there is no table
+    """
+    if not 1 < len(levels.n_ngrams) <= MAX_HASHED_ORDER:
+        return np.empty(0, dtype=np.int64)
+    n_slots = next(sizes_of_levels(levels.n_ngrams, levels.level_start))
+    return np.concatenate([[0], np.cumsum(n_slots)])
+
+
+def fill_table(
+    tree: BackoffTree,
+    slots: NDArray[np.uint8],
+    slot_start: NDArray[np.int64],
+    scratch: Scratch,
+) -> None:
+    """Fill the hash table of a tree on disk, a part of its slots at a time.
+
+    Parameters
+    ----------
+    tree : BackoffTree
+        With all suffixes of its n-grams.
+    slots : ndarray of uint8
+        On disk.
+    slot_start : ndarray of int64, shape (order + 1,)
+        Those of `slots_of_levels`.
+    scratch : Scratch
+        Where there is room for the keys.
+    """
+    n_contexts = len(tree.context_word)
+    own = [getattr(tree, name) for name in ("context_word", "child_start", "start")]
+    own += [tree.words, tree.prob, tree.bow, slots]
+
+    def done() -> None:
+        scratch.forget(*own)
+
+    parent = scratch.array("parent", np.int32, n_contexts)
+    parent[0] = 0
+    children = tree.child_start
+    for first, last in blocks_of_contexts(children, 0, n_contexts):
+        n_children = np.diff(children[first : last + 1])
+        numbers = np.arange(first, last, dtype=np.int32)
+        parent[children[first] : children[last]] = np.repeat(numbers, n_children)
+        done()
+    keys = scratch.array("keys", np.uint64, n_contexts)
+    fill_keys(tree, parent, keys, done)
+    scratch.stage("hashing", int(slot_start[-1]))
+    for level in range(tree.order - 1, 0, -1):
+        first, last = slot_start[level : level + 2] * SLOT_BYTES
+
+        def fill(window: _hashed.Window, level: int = level) -> None:
+            none = np.empty((2, 0), dtype=np.int32)
+            missing = fill_window(tree, parent, keys, level, window, none, done)
+            assert missing is not None and not missing.size
+
+        _fill_circle(slots[first:last], fill, scratch)
+    for name in ("parent", "keys"):
+        scratch.remove(name)
+
+
+def _fill_circle(
+    slots: NDArray[np.uint8], fill: Callable[[_hashed.Window], None], scratch: Scratch
+) -> None:
+    """Fill the slots of a level, by windows that memory holds."""
+    n_slots = len(slots) // SLOT_BYTES
+    n_arcs = scratch.threads.n if n_slots >= MIN_SLOTS else 1
+    most = max(scratch.memory // 2 // n_arcs // SLOT_BYTES, 4 * SPILL)
+    most -= most % BUCKET_SLOTS
+    if n_arcs == 1 and n_slots <= most:
+        window = empty_slots(n_slots)
+        fill(_hashed.Window(window, n_slots, 0))
+        slots[:] = window
+        scratch.tell(n_slots)
+        return
+    bounds = [n_slots // BUCKET_SLOTS * i // n_arcs for i in range(n_arcs + 1)]
+    bounds = [BUCKET_SLOTS * bound for bound in bounds]
+    tails: list[tuple[int, NDArray[np.uint8]]] = []
+
+    def fill_arc(_: int, arc: tuple[int, int]) -> None:
+        at, last = arc
+        while at < last:
+            size = min(most, last - at + SPILL)
+            window = empty_slots(size)
+            fill(_hashed.Window(window, n_slots, at))
+            free = _free_buckets(window)
+            n = last - at
+            behind = int(np.searchsorted(free, n // BUCKET_SLOTS))
+            if size > n and behind < len(free):
+                # What belongs here and found its place where another arc begins goes as
+                # far as the first bucket that is not full.
+                end = (int(free[behind]) + 1) * BUCKET_SLOTS
+                tail = window[n * SLOT_BYTES : end * SLOT_BYTES].copy()
+                tails.append((last % n_slots, tail))
+            else:
+                # Behind the last bucket that is not full those are missing that found
+                # no place in it: the next window begins there.
+                n = (int(free[-1]) + 1) * BUCKET_SLOTS
+            put = slice(at * SLOT_BYTES, (at + n) * SLOT_BYTES)
+            slots[put] = window[: n * SLOT_BYTES]
+            at += n
+            scratch.tell(n)
+
+    scratch.each(fill_arc, pairwise(bounds))
+    for at, tail in tails:
+        slots[at * SLOT_BYTES : at * SLOT_BYTES + len(tail)] = tail
+
+
+def _free_buckets(window: NDArray[np.uint8]) -> NDArray[np.intp]:
+    """Find the buckets of a window that are not full."""
+    keys = window.view("<u8").reshape(-1, BUCKET_SLOTS, SLOT_BYTES // 8)[:, :, 0]
+    return np.flatnonzero((keys == 0).any(axis=1))

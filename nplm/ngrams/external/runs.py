@@ -1,0 +1,186 @@
+"""Text on disk to sorted runs of counted n-grams."""
+
+from __future__ import annotations
+
+import os
+from bisect import bisect_left
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nplm._kernels.ngrams import _runs
+from nplm.ngrams.external.scratch import Scratch
+
+__all__ = ["NUMBER_BYTES", "Packing", "Run", "write_runs"]
+
+NUMBER_BYTES = 8
+# Rows written at once.
+MAX_PIECE = 1 << 16
+
+
+@dataclass(frozen=True)
+class Packing:
+    """How n-grams are packed into rows of 64-bit numbers (see ``_runs``).
+
+    Attributes
+    ----------
+    order : int
+        Words of an n-gram.
+    n_words : int
+        Size of the vocabulary.
+    boundary : int
+        A context ends at the nearest word with this id.
+    """
+
+    order: int
+    n_words: int
+    boundary: int
+
+    @cached_property
+    def n_bits(self) -> int:
+        """Bits of a word."""
+        return max(1, (self.n_words - 1).bit_length())
+
+    @cached_property
+    def width(self) -> int:
+        """Numbers of a row, without its count."""
+        return -(-self.order // (64 // self.n_bits))
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of a counted row."""
+        return (self.width + 1) * NUMBER_BYTES
+
+    def nearest(self, number: int) -> int:
+        """Return the nearest word of a row, from its first number."""
+        n_in_first = min(self.order, 64 // self.n_bits)
+        return int(number) >> (n_in_first - 1) * self.n_bits
+
+
+class Run:
+    """A run on disk, open for several threads to read in.
+
+    Parameters
+    ----------
+    scratch : Scratch
+        Where it is.
+    name : str
+        Its file.
+    packing : Packing
+        Of its rows.
+
+    Attributes
+    ----------
+    n_rows : int
+        Its length.
+    width : int
+        Numbers of a row, with its count.
+    """
+
+    def __init__(self, scratch: Scratch, name: str, packing: Packing) -> None:
+        self._file = scratch.reading(name)
+        self._packing = packing
+        self.width = packing.width + 1
+        self.n_rows = scratch.size(name) // packing.row_bytes
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._file.close()
+
+    def read(self, first: int, rows: NDArray[np.uint64]) -> None:
+        """Fill `rows` with those from `first` on."""
+        to = rows.data.cast("B")
+        at = first * self._packing.row_bytes
+        while len(to):
+            n = os.preadv(self._file.fileno(), [to], at)
+            if n == 0:
+                raise OSError(f"{self._file.name} has become shorter while it was read")
+            to, at = to[n:], at + n
+
+    def first_row(self, word: int) -> int:
+        """Return the first row whose nearest word is `word` or a later one."""
+        row = np.empty((1, self.width), dtype=np.uint64)
+
+        def nearest(i: int) -> int:
+            self.read(i, row)
+            return self._packing.nearest(row[0, 0])
+
+        return bisect_left(range(self.n_rows), word, key=nearest)
+
+
+def write_runs(
+    packing: Packing, ids: str, new_ids: NDArray[np.int32], scratch: Scratch
+) -> list[str]:
+    """Sort and count the n-grams of a text, as much at a time as memory holds.
+
+    Parameters
+    ----------
+    packing : Packing
+        How they are packed.
+    ids : str
+        The file of the text's ids, int32, -1 at the end of a line. It is removed.
+    new_ids : ndarray of int32, shape (n_words + 1,)
+        What each id becomes, and last the boundary.
+    scratch : Scratch
+        Where the runs are written.
+
+    Returns
+    -------
+    runs : list of str
+        Their files.
+    """
+    n_tokens = scratch.size(ids) // np.dtype(np.int32).itemsize
+    # Of each row: twice itself, for the sort, and the stream before and after.
+    n_bytes = 2 * packing.width * NUMBER_BYTES + 2 * 4
+    n_threads = scratch.threads.n
+    n_rows = max(scratch.memory // n_threads // n_bytes, 16)
+    # No thread is left without work.
+    n_rows = min(n_rows, -(-n_tokens // n_threads))
+    runs: list[str] = []
+    buffers = np.empty((n_threads, 2, n_rows, packing.width), dtype=np.uint64)
+    scratch.stage("sorting n-grams", n_tokens)
+
+    def sort(thread: int, block: tuple[int, NDArray[np.int32]]) -> None:
+        number, stream = block
+        n = len(stream) - packing.order + 1
+        rows, spare = buffers[thread, :, :n]
+        _runs.pack_windows(
+            stream, packing.order - 1, packing.boundary, packing.n_bits, rows
+        )
+        if _runs.sort_rows(rows, spare, packing.order, packing.n_bits):
+            rows = spare
+        name = f"run.{number}"
+        piece = np.empty((min(n, MAX_PIECE), packing.width + 1), dtype=np.uint64)
+        with scratch.writing(name) as file:
+            at = 0
+            while at < n:
+                at, n_written = _runs.count_rows(rows, at, piece)
+                file.write(piece[:n_written].data)
+        runs.append(name)
+        scratch.tell(n)
+
+    scratch.each(sort, enumerate(_streams(packing, ids, new_ids, n_rows, scratch)))
+    scratch.remove(ids)
+    return runs
+
+
+def _streams(
+    packing: Packing,
+    ids: str,
+    new_ids: NDArray[np.int32],
+    n_rows: int,
+    scratch: Scratch,
+) -> Iterator[NDArray[np.int32]]:
+    """Give the text in parts, each after the words before it."""
+    before = np.full(packing.order - 1, packing.boundary, dtype=np.int32)
+    with scratch.reading(ids) as file:
+        while len(part := np.fromfile(file, np.int32, n_rows)):
+            stream = np.concatenate([before, new_ids[part]])
+            before = stream[len(part) :]
+            yield stream

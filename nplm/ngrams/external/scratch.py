@@ -1,0 +1,146 @@
+"""What an estimation keeps on disk while it runs, and the threads that work on it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from threading import Event, Lock
+from typing import Any, BinaryIO, Self, TypeVar
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from nplm._files import allocate, forget, full_disk_named
+from nplm.parallel.threads import Threads
+
+__all__ = ["Scratch"]
+
+T = TypeVar("T")
+
+
+class GivenUpError(Exception):
+    """Another thread had an error, or was interrupted."""
+
+
+class Scratch:
+    """A temporary folder, gone when it is left, and what else a stage works with.
+
+    Parameters
+    ----------
+    folder : path-like or None
+        Where the folder is made; where temporary files usually are, if None.
+    memory : int
+        Bytes that the stages may take for their buffers.
+    threads : Threads
+        Those that work.
+    progress : callable, optional
+        Called with the name of a stage, how much of it is done, and all of it.
+    """
+
+    def __init__(
+        self,
+        folder: str | os.PathLike[str] | None,
+        memory: int,
+        threads: Threads,
+        progress: Callable[[str, int, int], Any] | None = None,
+    ) -> None:
+        self._parent = folder
+        self.memory, self.threads = memory, threads
+        self._progress = progress
+        self._lock = Lock()
+        self._done = self._total = 0
+        self._stage = ""
+        self._arrays: dict[str, NDArray[Any]] = {}
+        self._given_up = Event()
+
+    def __enter__(self) -> Self:
+        self.folder = Path(tempfile.mkdtemp(prefix="nplm-", dir=self._parent))
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._arrays.clear()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    # -- files ---------------------------------------------------------------------
+
+    @contextmanager
+    def writing(self, name: str) -> Iterator[BinaryIO]:
+        """Open a new file of the folder; a full disk names it."""
+        path = self.folder / name
+        with full_disk_named(self.folder), open(path, "xb", buffering=1 << 20) as file:
+            yield file
+
+    def reading(self, name: str) -> BinaryIO:
+        """Open a file of the folder."""
+        return open(self.folder / name, "rb", buffering=0)
+
+    def size(self, name: str) -> int:
+        """Return the bytes of a file."""
+        return (self.folder / name).stat().st_size
+
+    def remove(self, name: str) -> None:
+        """Give the room of a file back, or that of an array."""
+        self._arrays.pop(name, None)
+        (self.folder / name).unlink()
+
+    def array(self, name: str, dtype: DTypeLike, size: int) -> NDArray[Any]:
+        """Make an array on disk, mapped into memory: its room is there from now on."""
+        path = self.folder / name
+        n_bytes = size * np.dtype(dtype).itemsize
+        with open(path, "x+b") as file:
+            allocate(file, n_bytes, self.folder)
+        array = np.zeros(0, dtype=dtype)
+        if n_bytes:
+            array = np.memmap(path, dtype, "r+", shape=(size,))
+        self._arrays[name] = array
+        return array
+
+    def forget(self, *arrays: NDArray[Any]) -> None:
+        """Let the memory of mapped arrays go, those of this folder and `arrays`."""
+        self._go_on()
+        forget(*self._arrays.values(), *arrays)
+
+    # -- work ----------------------------------------------------------------------
+
+    def stage(self, name: str, total: int) -> None:
+        """Begin a stage: `total` is what `tell` will come to."""
+        self._stage, self._done, self._total = name, 0, total
+        self.tell(0)
+
+    def tell(self, n: int) -> None:
+        """Tell that `n` more of the stage is done."""
+        self._go_on()
+        with self._lock:
+            self._done += n
+            if self._progress is not None:
+                self._progress(self._stage, self._done, self._total)
+
+    def each(self, work: Callable[[int, T], Any], parts: Iterable[T]) -> None:
+        """Let the threads take the parts, one after another: ``work(thread, part)``.
+
+        After an error or an interrupt no part is begun, and who works on one stops
+        where it tells or forgets next; when this raises none is worked on.
+        """
+        lock = Lock()
+        coming, ended = iter(parts), object()
+
+        def run(thread: int) -> None:
+            # Who is told to give up has no error of its own.
+            with suppress(GivenUpError):
+                while True:
+                    self._go_on()
+                    with lock:
+                        part: Any = next(coming, ended)
+                    if part is ended:
+                        return
+                    work(thread, part)
+
+        self.threads.abreast(run, self.threads.n, give_up=self._given_up.set)
+
+    def _go_on(self) -> None:
+        if self._given_up.is_set():
+            raise GivenUpError

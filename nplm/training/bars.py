@@ -1,0 +1,126 @@
+"""A bar for a fit: in a notebook, on a terminal, or lines of a log."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from html import escape
+from typing import Any
+
+from nplm.training.loop import OnProgress
+
+__all__ = ["BAR", "bar"]
+
+BAR = 2  # the `verbose` that shows one
+WIDTH = 30  # of a bar on a terminal, in characters
+TENTHS = 10  # lines of a log
+
+
+@contextmanager
+def bar(
+    verbose: int, name: str, note: Callable[[float], str]
+) -> Iterator[OnProgress | None]:
+    """Give what shows the progress of a fit, where `verbose` asks for a bar.
+
+    Parameters
+    ----------
+    verbose : int
+        2 and more show it.
+    name : str
+        What is trained.
+    note : callable
+        What to say of the figure that is made better.
+
+    Yields
+    ------
+    progress : callable or None
+        For the loop.
+    """
+    if verbose < BAR:
+        yield None
+        return
+    shown = _Bar(name, note, _surface())
+    try:
+        yield shown
+    finally:
+        shown.close()
+
+
+class _Bar:
+    def __init__(self, name: str, note: Callable[[float], str], surface: Any) -> None:
+        self._name, self._note, self._surface = name, note, surface
+        self._began: tuple[float, float] | None = None
+        self._text = ""
+
+    def __call__(self, done: float, total: float, figure: float) -> None:
+        now = time.perf_counter()
+        if self._began is None:
+            self._began = done, now
+        share, seconds = done / total, now - self._began[1]
+        self._text = f"{self._name}: {share:.0%}, {self._note(figure)}, {seconds:.0f} s"
+        if done > self._began[0]:  # a fit that goes on has not begun at 0
+            left = seconds * (total - done) / (done - self._began[0])
+            self._surface.show(share, f"{self._text}, {left:.0f} s left")
+
+    def close(self) -> None:
+        self._surface.close(self._text)
+
+
+class _Notebook:
+    """An element of HTML, which is written anew."""
+
+    def __init__(self) -> None:
+        self._handle: Any = None
+
+    def show(self, share: float, text: str) -> None:
+        from IPython.display import HTML, display
+
+        element = HTML(f'<progress value="{share:.3f}"></progress> {escape(text)}')
+        if self._handle is None:
+            self._handle = display(element, display_id=True)
+        else:
+            self._handle.update(element)
+
+    def close(self, text: str) -> None:
+        if self._handle is not None:
+            from IPython.display import HTML
+
+            self._handle.update(HTML(escape(text)))
+
+
+class _Terminal:
+    """The last line, which is gone when the fit is done."""
+
+    def show(self, share: float, text: str) -> None:
+        full = round(share * WIDTH)
+        drawn = "━" * full + " " * (WIDTH - full)
+        print(f"\r\x1b[K{drawn} {text}", end="", file=sys.stderr, flush=True)
+
+    def close(self, text: str) -> None:
+        print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+
+
+class _Log:
+    """A line now and then."""
+
+    def __init__(self) -> None:
+        self._tenths = 0
+
+    def show(self, share: float, text: str) -> None:
+        if int(share * TENTHS) > self._tenths:
+            self._tenths = int(share * TENTHS)
+            print(text, file=sys.stderr, flush=True)
+
+    def close(self, text: str) -> None:
+        pass
+
+
+def _surface() -> _Notebook | _Terminal | _Log:
+    """Find out where a bar would be seen."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    if shell is not None and "IPKernelApp" in shell.config:
+        return _Notebook()
+    return _Terminal() if sys.stderr.isatty() else _Log()

@@ -1,0 +1,116 @@
+"""``nplm reproduce``: what it prints, what it writes, how it ends."""
+
+import json
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from nplm.cli import main
+from nplm.cli._bars import StageLines
+from nplm.experiments import TABLES
+from tests.helpers import corpus_of
+
+
+@pytest.fixture
+def run(monkeypatch, tmp_path):
+    """Run the command on a text of five words."""
+    ids = np.random.default_rng(0).choice([1, 2, 3, 4], size=300)
+    table = replace(TABLES["table1"], load=lambda: corpus_of(ids, None))
+    monkeypatch.setitem(TABLES, "table1", table)
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments):
+        return CliRunner().invoke(main, ["reproduce", *map(str, arguments)])
+
+    return run
+
+
+def test_a_table_is_printed_and_written(run, tmp_path):
+    result = run(
+        "table1", "--rows", "del. int.,MLP10", "--rows", "Kneser-Ney back-off 3"
+    )
+    assert result.exit_code == 0, result.output
+    results = json.loads((tmp_path / "table1" / "results.json").read_text())
+    done = {row["name"]: row for row in results["rows"] if row["ours"]}
+    assert set(done) == {"Del. Int.", "MLP9", "MLP10", "Kneser-Ney back-off 3"}
+    lines = {line.split("  ")[0].strip(): line for line in result.stdout.splitlines()}
+    for name, row in done.items():
+        for part in ("train", "valid", "test"):
+            assert f"{row['ours'][part]:.1f}" in lines[name]
+        assert str(row["paper"]["test"]) in lines[name]
+    assert "MLP3" in lines  # not done, but the paper's figures
+    assert "Mixing with the trigram helps" in result.stdout
+    assert "Traceback" not in result.output
+    markdown = (tmp_path / "table1" / "results.md").read_text()
+    assert f"{done['MLP9']['ours']['test']:.1f}" in markdown
+    # Lines, for this is no terminal.
+    lines = result.stderr.splitlines()
+    assert "MLP9: training" in lines
+    assert [line.split(": ")[0] for line in lines if line[0].isdigit()] == [
+        "1 of 3", "2 of 3", "3 of 3",
+    ]  # fmt: skip
+
+
+def test_no_picture_without_matplotlib(run, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    result = run("table1", "--rows", "Del. Int.", "--folder", "x")
+    assert result.exit_code == 0
+    assert "No picture was drawn" in result.stderr
+    assert (tmp_path / "x" / "results.json").exists()
+    assert not (tmp_path / "x" / "results.svg").exists()
+
+
+def test_an_interrupt_is_told_and_gone_on_with(run, tmp_path, monkeypatch):
+    def interrupt(lines, stage, done, total, note):
+        if stage == "MLP9: training" and done:
+            raise KeyboardInterrupt
+
+    rows = ("table1", "--rows", "Del. Int.,MLP9")
+    with monkeypatch.context() as patch:
+        patch.setattr(StageLines, "show", interrupt)
+        result = run(*rows)
+    assert result.exit_code == 130
+    assert "the same command goes on" in " ".join(result.stderr.split())
+    assert (tmp_path / "table1" / "MLP9" / "clock.json").exists()
+    assert run(*rows).exit_code == 0
+    results = json.loads((tmp_path / "table1" / "results.json").read_text())
+    assert {row["name"] for row in results["rows"] if row["ours"]} == {
+        "Del. Int.", "MLP9", "MLP10",
+    }  # fmt: skip
+
+
+def test_divergence_is_told_in_words(run, monkeypatch):
+    [fit] = TABLES["table1"].fits_of(["MLP9"])
+    monkeypatch.setitem(fit.changes, "learning_rate_init", 100.0)
+    result = run("table1", "--rows", "MLP9")
+    assert result.exit_code == 1
+    assert "A network diverged" in result.output
+    assert "Traceback" not in result.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["table3"], 2, "table3"),
+        (["table1", "--rows", "MLP11"], 1, "is no row of table1"),
+        (["table1", "--folder", "file/x"], 2, "cannot be made"),
+        (["table1", "--jobs", "many"], 2, "many"),
+    ],
+)
+def test_mistakes_are_told(run, tmp_path, arguments, code, message):
+    (tmp_path / "file").write_text("")
+    result = run(*arguments)
+    assert result.exit_code == code
+    assert message in result.output
+    assert "Traceback" not in result.output
+
+
+def test_a_damaged_result_is_told(run, tmp_path):
+    assert run("table1", "--rows", "Del. Int.").exit_code == 0
+    (tmp_path / "table1" / "Del-Int.json").write_text("{")
+    result = run("table1", "--rows", "Del. Int.")
+    assert result.exit_code == 1
+    assert "Del-Int.json is damaged" in " ".join(result.output.split())

@@ -1,0 +1,59 @@
+"""The Wiki protocol, on a few words."""
+
+import hashlib
+import lzma
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from nplm.datasets import _wiki, load_wiki
+
+TEXT = """The cat saw Mr. Krank in 1961, and the cat ran.
+A zebra saw the cat: 3,000 zebras!
+"""
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A folder with such a file of two lines, of which 20 tokens are read."""
+    data = lzma.compress(TEXT.encode())
+    (tmp_path / "wiki16m.txt.xz").write_bytes(data)
+    digest = hashlib.sha256(data).hexdigest()
+    monkeypatch.setattr(_wiki, "WIKI", replace(_wiki.WIKI, sha256=digest))
+    for name, n in (("N_TRAIN", 14), ("N_VALID", 4), ("N_TEST", 2)):
+        monkeypatch.setattr(_wiki, name, n)
+    monkeypatch.delenv("NPLM_DATA", raising=False)
+    return tmp_path
+
+
+def test_words_numbers_and_names(folder):
+    corpus = load_wiki(n_words=6, data_home=folder)
+    words = corpus.words.tolist()
+    assert words == ["<unk>", "<name>", "<num>", "the", "cat", "saw"]
+    stream = np.concatenate([corpus.train, corpus.valid, corpus.test])
+    assert " ".join(corpus.words[stream]) == (
+        "the cat saw <name> <unk> <name> <unk> <num> <unk> <unk> the cat <unk> <unk> "
+        "<name> <unk> saw the cat <unk>"
+    )
+    assert [len(corpus[part]) for part in ("train", "valid", "test")] == [14, 4, 2]
+    assert corpus.boundary is None
+    assert corpus.vocabulary.unknown_id_ == 0
+
+
+def test_all_words_are_known_in_a_large_vocabulary(folder):
+    corpus = load_wiki(data_home=folder)
+    assert {"mr", "krank", "zebra", "."} <= set(corpus.words)
+    assert "1961" not in corpus.words
+
+
+def test_a_file_that_is_not_there_is_not_to_be_downloaded(folder):
+    (folder / "wiki16m.txt.xz").unlink()
+    with pytest.raises(FileNotFoundError, match="not published"):
+        load_wiki(data_home=folder)
+
+
+def test_a_damaged_file_is_told(folder):
+    (folder / "wiki16m.txt.xz").write_bytes(b"xz")
+    with pytest.raises(OSError, match="is damaged, or another edition"):
+        load_wiki(data_home=folder)

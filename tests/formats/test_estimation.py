@@ -1,0 +1,271 @@
+"""Estimation in bounded memory: the files of the models in memory, byte for byte."""
+
+import errno
+import io
+import os
+import tempfile
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+
+import nplm._files
+from nplm import KneserNeyLM, Vocabulary
+from nplm.formats import estimate_binary, load_binary, save_binary
+from nplm.ngrams.external import estimation, levels
+from tests.helpers import read_parts, text
+
+LETTERS = st.sampled_from("abcdefgh")
+LINES = st.lists(st.lists(LETTERS, min_size=1, max_size=9), min_size=1, max_size=40)
+
+
+def lines_of(n=3000, n_words=50, seed=0):
+    ids = text(n, seed=seed, n_words=n_words)
+    cuts = np.sort(np.random.default_rng(seed).integers(0, n, n // 7))
+    return [[f"w{i}" for i in line] for line in np.split(ids, cuts) if len(line)]
+
+
+def joined(lines):
+    return io.BytesIO("\n".join(map(" ".join, lines)).encode())
+
+
+def in_memory(path, lines, vocabulary, *args, **parameters):
+    """The file of the same model, estimated and saved in one piece."""
+    ids = vocabulary.fit_transform(lines)
+    model = KneserNeyLM(
+        *args,
+        n_words=vocabulary.n_words_,
+        boundary=vocabulary.boundary_id_,
+        **parameters,
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        save_binary(model.fit_stream(ids), path, vocabulary.words_.tolist())
+    return model
+
+
+def on_disk(path, lines, vocabulary, *args, memory="1M", n_jobs=None, **parameters):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        return estimate_binary(
+            KneserNeyLM(*args, **parameters),
+            [joined(lines)],
+            path,
+            vocabulary=vocabulary,
+            memory=memory,
+            n_jobs=n_jobs,
+        )
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    lines=LINES,
+    order=st.integers(1, 6),
+    memory=st.sampled_from(["1K", "3K", "1M"]),
+    n_jobs=st.integers(1, 3),
+    min_count=st.integers(1, 2),
+    interpolate=st.booleans(),
+    discounts=st.sampled_from(["modified", "plain"]),
+)
+def test_the_file_of_the_model_in_memory(
+    lines, order, memory, n_jobs, min_count, interpolate, discounts
+):
+    vocabulary = Vocabulary(min_count)
+    parameters = {"interpolate": interpolate, "discounts": discounts}
+    with tempfile.TemporaryDirectory() as folder:
+        found, expected = Path(folder) / "found", Path(folder) / "expected"
+        on_disk(
+            found, lines, vocabulary, order, memory=memory, n_jobs=n_jobs, **parameters
+        )
+        in_memory(expected, lines, vocabulary, order, **parameters)
+        assert read_parts(found)[0] == read_parts(expected)[0]
+        assert found.read_bytes() == expected.read_bytes()
+
+
+@pytest.mark.parametrize("order", [2, 4])
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_many_runs_and_windows(tmp_path, monkeypatch, order, n_jobs):
+    # Runs merged in two steps, and hash tables filled by several windows a thread.
+    monkeypatch.setattr(levels, "MAX_RUNS", 8)
+    monkeypatch.setattr(estimation, "SPILL", 64)
+    monkeypatch.setattr(estimation, "MIN_SLOTS", 1 << 10)
+    lines = lines_of()
+    seen = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        estimated = estimate_binary(
+            KneserNeyLM(order),
+            [joined(lines)],
+            tmp_path / "found",
+            memory="2K",
+            n_jobs=n_jobs,
+            folder=tmp_path,
+            progress=lambda *told: seen.append(told),
+        )
+    model = in_memory(tmp_path / "expected", lines, Vocabulary(), order)
+    found, expected = (tmp_path / name for name in ("found", "expected"))
+    assert found.read_bytes() == expected.read_bytes()
+    assert sorted(os.listdir(tmp_path)) == ["expected", "found"]
+    assert_array_equal(estimated.n_ngrams, model.n_ngrams_)
+    assert_array_equal(estimated.discounts, model.discounts_)
+    assert (estimated.n_lines, estimated.n_tokens) == (len(lines), sum(map(len, lines)))
+    stages = list(dict.fromkeys(stage for stage, _, _ in seen))
+    assert stages == [
+        "reading",
+        "sorting n-grams",
+        "merging runs",
+        "merging",
+        "putting together",
+        "estimating",
+        "hashing",
+    ]
+    last = {stage: (done, total) for stage, done, total in seen}
+    assert all(done == total for done, total in list(last.values())[1:]), last
+
+
+def test_texts_of_all_kinds(tmp_path):
+    import gzip
+
+    lines = lines_of(400)
+    (tmp_path / "a.txt").write_bytes(joined(lines[:20]).getvalue())
+    packed = gzip.compress(joined(lines[20:30]).getvalue() + b"\n \n\n")
+    (tmp_path / "b.txt.gz").write_bytes(packed)
+    texts = [tmp_path / "a.txt", str(tmp_path / "b.txt.gz"), joined(lines[30:])]
+    vocabulary = Vocabulary(words=["w1", "w2", "</s>"])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        estimated = estimate_binary(
+            KneserNeyLM(3), texts, tmp_path / "found", vocabulary=vocabulary
+        )
+    in_memory(tmp_path / "expected", lines, vocabulary, 3)
+    found, expected = (tmp_path / name for name in ("found", "expected"))
+    assert found.read_bytes() == expected.read_bytes()
+    assert estimated.n_unknown == vocabulary.count_unknown(lines).sum()
+    assert not hasattr(KneserNeyLM(3), "order_")
+    model, _ = load_binary(found, verify=True)
+    assert_allclose(model.predict_proba([[0, 1]]).sum(), 1, rtol=1e-6)
+    (tmp_path / "b.txt.gz").write_bytes(packed[:-9])
+    with pytest.raises(ValueError, match=r"b.txt.gz cannot be unpacked"):
+        estimate_binary(KneserNeyLM(3), texts, tmp_path / "found")
+
+
+@pytest.mark.parametrize(
+    ("order", "parameters", "options", "message"),
+    [
+        (None, {}, {}, "order is None"),
+        (3, {"min_counts": (1, 1, 2)}, {}, "n-grams are not cut in bounded memory"),
+        (3, {"n_words": 7}, {}, "n_words=7 of the model, but 4 of the vocabulary"),
+        (3, {"boundary": 1}, {}, "boundary=1 of the model, but 0 of the vocabulary"),
+        (3, {}, {"memory": "2X"}, "memory='2X' must be a number of bytes, 1024"),
+        (3, {}, {"memory": 1000}, "memory=1000 must be"),
+        (3, {}, {"memory": True}, "memory=True must be"),
+        (3, {}, {"vocabulary": Vocabulary(boundary=None)}, "boundary=None, but lines"),
+        (
+            3,
+            {},
+            {"vocabulary": Vocabulary(words=["a"], unknown=None)},
+            "'b' is not among the 2 words",
+        ),
+    ],
+)
+def test_refused(tmp_path, order, parameters, options, message):
+    with pytest.raises(ValueError, match=message):
+        estimate_binary(
+            KneserNeyLM(order, **parameters),
+            [io.BytesIO(b"a b")],
+            tmp_path / "model",
+            folder=tmp_path,
+            **options,
+        )
+    assert os.listdir(tmp_path) == []
+
+
+def test_texts_that_are_refused(tmp_path):
+    for data, message in [
+        (b" \n", "the texts have no word"),
+        (b"a\n</s> b", "the text, line 2: it has '</s>'"),
+        (b"a \xff", "the text, line 1: not UTF-8"),
+        (b"a \x00", r"words has '\\x00' at"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            estimate_binary(
+                KneserNeyLM(2), [io.BytesIO(data)], tmp_path / "model", folder=tmp_path
+            )
+    with pytest.raises(TypeError, match="only a KneserNeyLM"):
+        estimate_binary(None, [], tmp_path / "model")
+    assert os.listdir(tmp_path) == []
+
+
+STAGES = ["reading", "sorting n-grams", "merging", "estimating", "hashing"]
+
+
+@pytest.mark.parametrize("stage", STAGES)
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_an_interrupt_leaves_nothing(tmp_path, stage, n_jobs):
+    def interrupt(at, done, total):
+        if at == stage and done > 0:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        estimate_binary(
+            KneserNeyLM(3),
+            [joined(lines_of(500))],
+            tmp_path / "model",
+            memory="2K",
+            folder=tmp_path,
+            n_jobs=n_jobs,
+            progress=interrupt,
+        )
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("n_room", [0, 1, 2, 5])
+def test_a_full_disk_is_named(tmp_path, monkeypatch, n_room):
+    calls = []
+
+    def full(file, offset, n_bytes):
+        calls.append(n_bytes)
+        if len(calls) > n_room:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        os.truncate(file, n_bytes)
+
+    monkeypatch.setattr(nplm._files.os, "posix_fallocate", full)
+    with pytest.raises(OSError, match=r"is full: .* GiB is needed there") as caught:
+        estimate_binary(
+            KneserNeyLM(3), [joined(lines_of(500))], tmp_path / "model", folder=tmp_path
+        )
+    assert str(tmp_path) in str(caught.value)
+    assert caught.value.errno == errno.ENOSPC
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_run_that_finds_no_room_names_the_folder(tmp_path, monkeypatch):
+    write = levels.Scratch.writing
+
+    def full(self, name):
+        if name.startswith("run"):
+            monkeypatch.undo()
+            return full_file(self)
+        return write(self, name)
+
+    monkeypatch.setattr(levels.Scratch, "writing", full)
+    with pytest.raises(OSError, match=r"the disk of .*nplm-.* is full: more is needed"):
+        estimate_binary(
+            KneserNeyLM(3), [joined(lines_of(500))], tmp_path / "model", folder=tmp_path
+        )
+    assert os.listdir(tmp_path) == []
+
+
+def full_file(scratch):
+    from contextlib import contextmanager
+
+    @contextmanager
+    def opened():
+        with nplm._files.full_disk_named(scratch.folder), open("/dev/full", "wb") as f:
+            yield f
+
+    return opened()

@@ -1,0 +1,70 @@
+"""``python -m tests.fuzz --minutes 60``: damaged files of every kind, for as long.
+
+What went wrong is kept in a folder, a case each: move it to ``tests/fuzz/corpus/KIND``
+when it is mended, so that the tests read it from then on.
+"""
+
+import argparse
+import collections
+import itertools
+import secrets
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from tests.fuzz.pool import Reader, case
+from tests.fuzz.seeds import kinds
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="python -m tests.fuzz")
+    parser.add_argument("--minutes", type=float, default=60)
+    parser.add_argument("--kinds", nargs="+", choices=kinds(), default=kinds())
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--first", type=int, default=None, help="number of a case")
+    parser.add_argument("--keep", type=Path, default=Path("fuzzed"))
+    asked = parser.parse_args()
+    first = secrets.randbelow(10**12) if asked.first is None else asked.first
+    print(f"cases from {first} on")
+    until = time.monotonic() + 60 * asked.minutes
+    work = zip(itertools.cycle(asked.kinds), itertools.count(first))
+    counts = collections.Counter()
+    slowest, largest = collections.Counter(), collections.Counter()
+
+    def run(_):
+        with Reader() as reader:
+            while time.monotonic() < until:
+                kind, number = next(work)
+                files = case(kind, number)
+                report = reader.read(kind, files)
+                counts[kind, report["came"]] += 1
+                seconds, memory = report.get("seconds", 0), report.get("memory", 0)
+                slowest[kind] = max(slowest[kind], seconds)
+                largest[kind] = max(largest[kind], memory)
+                if report["came"] == "wrong":
+                    _keep(asked.keep / kind / str(number), files, report["why"])
+
+    with ThreadPoolExecutor(asked.jobs) as pool:
+        list(pool.map(run, range(asked.jobs)))
+    for kind in asked.kinds:
+        came = ", ".join(
+            f"{counts[kind, name]} {name}" for name in ("read", "refused", "wrong")
+        )
+        print(
+            f"{kind:20} {came}; at most {slowest[kind]:.2f} s and "
+            f"{largest[kind] / 1e6:.1f} MB a file"
+        )
+    wrong = sum(n for (_, name), n in counts.items() if name == "wrong")
+    raise SystemExit(f"{wrong} went wrong: see {asked.keep}" if wrong else 0)
+
+
+def _keep(folder, files, why):
+    print(f"{folder}: {why.strip().splitlines()[-1]}", flush=True)
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, data in files.items():
+        (folder / name).write_bytes(data)
+    folder.with_suffix(".txt").write_text(why)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,259 @@
+"""Damage: by chance to any bytes, and with care where checksums would tell of it.
+
+All of it follows from one generator of random numbers, so that a case is told by its
+kind and its number.
+"""
+
+import json
+import struct
+import zlib
+
+import numpy as np
+
+from nplm._tensors import CHECKSUM, METADATA, TYPES, header_checksum
+from nplm.formats._arrays import MAGIC
+
+TOKENS = [
+    "", " ", "\t", "\n", "\r\n", "\0", "\x1c", "\u2028", "\u00a0", "\ufeff", "a", "<s>",
+    "</s>", "<unk>", "0", "1", "-1", "-99", "-0.0", "1e400", "-1e400", "1e-400", "nan",
+    "inf", "-inf", "1_0", "0x10", "٣", "9" * 30, "1" * 5000, "99999999999",
+    "2147483647",
+    "2147483648", "0.5", "\\data\\", "\\end\\", "\\1-grams:", "\\2-grams:", "ngram 1=0",
+    "ngram 1=999999999", "ngram 2=1", "ngram 300=1",
+]  # fmt: skip
+FLOATS = [0.0, -1.0, 0.5, 2.0, np.nan, np.inf, -np.inf, 1e30, 3e38, -3e38, 1e-45, 1e308]
+WHOLE = [0, 1, -1, 2, 3, 7, 100, 2**16, 2**31 - 1, -(2**31), 2**32, 2**62, -(2**63)]
+ODD = [
+    None, True, False, -1, 0, 1, 3, 2**31, 2**40, 10**30, 0.5, 1e308, "", "softmax",
+    "NeuralLM", [], {}, [[]], {"object": 0}, {"object": 99}, {"array": "absent"},
+    {"dict": 3}, {"tuple": [[1, 2]]}, {"float": "nan"}, {"sparse": [[1, 1]]},
+    {"words": 3}, {"pattern": ["(", 0]}, float("nan"), float("inf"), "x" * 3000,
+]  # fmt: skip
+TEXT = ("arpa", "counts", "classes", "vectors", "text", "corpus")
+
+
+def mutated(kind, files, rng):
+    """Give a damaged copy of a case's files."""
+    files = dict(files)
+    name = rng.choice(sorted(name for name in files if name != "lock"))
+    if kind.startswith("checkpoint"):
+        return _checkpoint(files, name, rng)
+    careful = rng.random() < 0.7
+    if kind.startswith("binary") and careful:
+        files[name] = _binary(files[name], rng)
+    elif kind == "saved" and careful:
+        files[name] = _saved(files[name], rng)
+    elif kind in TEXT and careful and not files[name].startswith(b"\x1f\x8b"):
+        files[name] = _text(files[name], rng)
+    else:
+        files[name] = _bytes(files[name], rng)
+    return files
+
+
+# -- bytes, and lines of text ----------------------------------------------------------
+
+
+def _bytes(data, rng):
+    data = bytearray(data)
+    for _ in range(rng.choice([1, 1, 1, 2, 8])):
+        at, n = rng.randrange(len(data) + 1), rng.choice([1, 2, 4, 8, 64])
+        to = rng.randrange(len(data) + 1)
+        kind = rng.choice(
+            ["flip", "cut", "more", "zeros", "ones", "swap", "lose", "last"]
+        )
+        if kind == "flip" and at < len(data):
+            data[at] ^= 1 << rng.randrange(8)
+        elif kind == "cut":
+            del data[at:]
+        elif kind == "more":
+            data[at:at] = bytes(rng.randrange(256) for _ in range(n))
+        elif kind in ("zeros", "ones"):
+            data[at : at + n] = (b"\0" if kind == "zeros" else b"\xff") * n
+        elif kind == "swap":
+            data[at : at + n], data[to : to + n] = data[to : to + n], data[at : at + n]
+        elif kind == "lose":
+            del data[at : at + n]
+        elif kind == "last":
+            del data[-1:]
+    return bytes(data)
+
+
+def _text(data, rng):
+    lines = data.decode(errors="surrogateescape").split("\n")
+    for _ in range(rng.choice([1, 1, 2, 5])):
+        i, j = rng.randrange(len(lines)), rng.randrange(len(lines))
+        kind = rng.choice(["token", "token", "token", "lose", "twice", "swap", "line"])
+        if kind == "token":
+            tokens = lines[i].split(rng.choice(" \t"))
+            tokens[rng.randrange(len(tokens))] = rng.choice(TOKENS)
+            lines[i] = rng.choice(" \t").join(tokens)
+        elif kind == "lose" and len(lines) > 1:
+            del lines[i]
+        elif kind == "twice":
+            lines.insert(j, lines[i])
+        elif kind == "swap":
+            lines[i], lines[j] = lines[j], lines[i]
+        elif kind == "line":
+            lines.insert(i, rng.choice(TOKENS))
+    return "\n".join(lines).encode(errors="surrogateescape")
+
+
+# -- numbers whose checksums are right -------------------------------------------------
+
+
+def _array(array, rng):
+    """Change some of an array, or what it is."""
+    array = array.copy()
+    kind = rng.choice(["number"] * 4 + ["swap", "cut", "type", "turn", "more"])
+    if kind == "number" and array.size:
+        flat = array.reshape(-1)
+        values = FLOATS if array.dtype.kind == "f" else WHOLE
+        for _ in range(rng.choice([1, 1, 3])):
+            with np.errstate(all="ignore"):
+                value = np.array(rng.choice(values)).astype(array.dtype)
+            flat[rng.randrange(array.size)] = value
+    elif kind == "swap" and array.size:
+        flat, (i, j) = array.reshape(-1), (rng.randrange(array.size) for _ in "ij")
+        flat[[i, j]] = flat[[j, i]]
+    elif kind == "cut" and array.ndim:
+        array = array[: rng.randrange(len(array) + 1)]
+    elif kind == "type":
+        with np.errstate(all="ignore"):
+            array = array.astype(rng.choice(["i4", "i8", "f4", "f8", "u1", "?"]))
+    elif kind == "turn":
+        array = array.T if array.ndim > 1 else array[::-1]
+    elif kind == "more" and array.ndim:
+        array = np.concatenate([array, array[:1]])
+    return np.ascontiguousarray(array)
+
+
+def _json(node, rng):
+    """Change one place of a tree of JSON, in place."""
+    places = list(_places(node))
+    if not places:
+        return
+    where, key = rng.choice(places)
+    kind = rng.choice(["odd", "odd", "lose", "other"])
+    if kind == "odd":
+        where[key] = rng.choice(ODD)
+    elif kind == "lose":
+        del where[key]
+    else:
+        other, place = rng.choice(places)
+        where[key] = json.loads(json.dumps(other[place]))
+
+
+def _places(node):
+    if isinstance(node, (list, dict)):
+        for key in range(len(node)) if isinstance(node, list) else list(node):
+            yield node, key
+            yield from _places(node[key])
+
+
+def _binary(data, rng):
+    """Change a file of save_binary."""
+    n = int.from_bytes(data[16:20], "little")
+    header, at, arrays = json.loads(data[24 : 24 + n]), 24 + n, {}
+    for entry in header["arrays"]:
+        at += -at % 64
+        dtype = np.dtype(entry["dtype"])
+        arrays[entry["name"]] = np.frombuffer(data, dtype, entry["size"], at).copy()
+        at += entry["size"] * dtype.itemsize
+    if rng.random() < 0.8:
+        name = rng.choice(list(arrays))
+        kept, arrays[name] = arrays[name].dtype, _array(arrays[name], rng)
+        if rng.random() < 0.8:  # of the type that the header gives, or not
+            with np.errstate(all="ignore"):
+                arrays[name] = arrays[name].astype(kept)
+    for entry, array in zip(header["arrays"], arrays.values()):
+        entry |= {"size": len(array), "crc32": zlib.crc32(array.tobytes())}
+    if rng.random() < 0.3:
+        _json(header, rng)
+    encoded = json.dumps(header).encode()
+    data = MAGIC + struct.pack("<II", len(encoded), zlib.crc32(encoded)) + encoded
+    for array in arrays.values():
+        data += bytes(-len(data) % 64) + array.tobytes()
+    return data + bytes(-len(data) % 64)
+
+
+def _tensors(data):
+    """Give the arrays and the texts of a file of safetensors."""
+    n = int.from_bytes(data[:8], "little")
+    header = json.loads(data[8 : 8 + n])
+    texts, arrays = header.pop(METADATA), {}
+    for name, entry in header.items():
+        first, end = (8 + n + at for at in entry["data_offsets"])
+        array = np.frombuffer(data[first:end], TYPES[entry["dtype"]])
+        arrays[name] = array.reshape(entry["shape"])
+    return arrays, texts
+
+
+def _put_tensors(arrays, texts, rng):
+    """Write such a file: the header's checksums are right, whatever it has."""
+    header, at, sums = {METADATA: texts}, 0, {}
+    names = {np.dtype(kind): name for name, kind in TYPES.items()}
+    for name, array in arrays.items():
+        end = at + array.nbytes
+        header[name] = {
+            "dtype": names[array.dtype], "shape": list(array.shape),
+            "data_offsets": [at, end],
+        }  # fmt: skip
+        at, sums[name] = end, zlib.crc32(array.tobytes())
+    texts.pop(CHECKSUM, None)
+    texts["arrays"] = json.dumps(sums)
+    if rng.random() < 0.1:
+        _json(header, rng)
+    if isinstance(header.get(METADATA), dict):
+        header[METADATA][CHECKSUM] = header_checksum(header)
+    encoded = json.dumps(header).encode()
+    encoded += b" " * (-(8 + len(encoded)) % 64)
+    data = len(encoded).to_bytes(8, "little") + encoded
+    return data + b"".join(array.tobytes() for array in arrays.values())
+
+
+def _saved(data, rng):
+    """Change a file of nplm.save."""
+    arrays, texts = _tensors(data)
+    objects = json.loads(arrays["objects.json"].tobytes())
+    if rng.random() < 0.5:
+        _json(objects, rng)
+        arrays["objects.json"] = np.frombuffer(json.dumps(objects).encode(), np.uint8)
+    else:
+        _change_arrays(arrays, rng)
+    return _put_tensors(arrays, texts, rng)
+
+
+def _change_arrays(arrays, rng):
+    name = rng.choice(sorted(arrays))
+    if rng.random() < 0.1:
+        del arrays[name]
+    elif rng.random() < 0.1:
+        arrays[name] = arrays[rng.choice(sorted(arrays))]
+    else:
+        arrays[name] = _array(arrays[name], rng)
+
+
+def _checkpoint(files, name, rng):
+    """Change a save; in the end, mostly, as one that the folder says is right."""
+    if rng.random() < 0.2:
+        files[name] = _bytes(files[name], rng)
+        return files
+    latest = json.loads(files["latest.json"])
+    if name == "latest.json":
+        _json(latest, rng)
+    else:
+        arrays, texts = _tensors(files[name])
+        if rng.random() < 0.5:
+            state = json.loads(texts["state"])
+            _json(state, rng)
+            texts["state"] = json.dumps(state)
+        else:
+            _change_arrays(arrays, rng)
+        files[name] = _put_tensors(arrays, texts, rng)
+        if rng.random() < 0.9:
+            n = int.from_bytes(files[name][:8], "little")
+            found = json.loads(files[name][8 : 8 + n]).get(METADATA)
+            if isinstance(found, dict):
+                latest["files"] = [found[CHECKSUM]]
+    files["latest.json"] = json.dumps(latest).encode()
+    return files

@@ -1,0 +1,84 @@
+"""Texts of any size to ids: the words of str.split, whatever the chunks."""
+
+import io
+
+import numpy as np
+import pytest
+
+from nplm.text import streams
+from nplm.text.streams import WordStream
+
+BLANKS = "\t\v\f\r\x1c\x1d\x1e\x1f \x85\xa0\u1680\u2000\u200a\u2028\u2029\u202f\u205f"
+BLANKS += "\u3000"
+# What begins as a blank does, and is none.
+WORDS = ["a", "rose", "\xc2\xa1", "\u1681", "\u200b", "\u2030", "\u3001", "\x1b", "\0"]
+
+
+def expected(text):
+    known, ids = {}, []
+    for line in text.split("\n"):
+        own = [known.setdefault(word, len(known)) for word in line.split()]
+        ids += [*own, -1] if own else []
+    return list(known), ids
+
+
+def read(stream, data, name="text"):
+    return np.concatenate(list(stream.read(io.BytesIO(data), name))).tolist()
+
+
+@pytest.mark.parametrize("chunk", [8, 11, 1 << 22])
+@pytest.mark.parametrize("end", ["", "\n"])
+def test_words_are_those_of_split(monkeypatch, chunk, end):
+    rng = np.random.default_rng(0)
+    text = ""
+    for _ in range(300):
+        text += str(rng.choice(WORDS)) + str(rng.choice(list(BLANKS + "\n")))
+        text += str(rng.choice(["", "\n", "\n \n", "x"]))
+    text += end
+    monkeypatch.setattr(streams, "CHUNK_BYTES", chunk)
+    stream = WordStream()
+    words, ids = expected(text)
+    assert read(stream, text.encode()) == ids
+    assert stream.words() == words
+    assert stream.counts.tolist() == [ids.count(i) for i in range(len(words))]
+    assert stream.n_tokens == len(ids) - ids.count(-1)
+    assert stream.n_lines == ids.count(-1)
+
+
+def test_many_words():
+    # The table and the text of the words grow.
+    text = "\n".join(f"wörd{i} " * 2 for i in range(30_000))
+    stream = WordStream()
+    words, ids = expected(text)
+    assert read(stream, text.encode()) == ids
+    assert stream.words() == words
+    assert set(stream.counts.tolist()) == {2}
+
+
+def test_files_one_after_another():
+    stream = WordStream()
+    assert read(stream, b"\xef\xbb\xbfa b") == [0, 1, -1]
+    assert read(stream, b"\n\nb c\n") == [1, 2, -1]
+    assert read(stream, b"") == []
+    assert (stream.n_lines, stream.n_tokens) == (2, 4)
+
+
+def test_not_utf_8():
+    # Two halves of a letter, in two words.
+    data = b"a\n\nb \xc3 \xa9\n"
+    with pytest.raises(ValueError, match=r"mine, line 3: not UTF-8 .*; convert it"):
+        read(WordStream(), data, "mine")
+
+
+def test_the_mark_is_refused():
+    stream = WordStream("</s>")
+    assert read(stream, b"a </s>x\n") == [1, 2, -1]
+    assert stream.counts.tolist() == [0, 1, 1]
+    with pytest.raises(ValueError, match=r"mine, line 2: it has '</s>', which stands"):
+        read(stream, b"a </s>x\nb </s>\nc", "mine")
+
+
+def test_a_word_without_end(monkeypatch):
+    monkeypatch.setattr(streams, "CHUNK_BYTES", 1 << 10)
+    with pytest.raises(ValueError, match="mine, line 2: a word of more than 1024 by"):
+        read(WordStream(), b"a\n" + b"x" * 5000, "mine")

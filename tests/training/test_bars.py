@@ -1,0 +1,117 @@
+"""Bars: in a notebook, on a terminal, in a log."""
+
+import io
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from nplm import NeuralLM, TextLM, WordClasses, windows
+from nplm.training.bars import bar
+
+X, Y = windows(np.tile([0, 1, 2, 3], 100), 2)
+
+
+def progress(n, name="a <fit>"):
+    with bar(2, name, lambda figure: f"figure {figure:.0f}") as report:
+        for done in range(n + 1):
+            report(done, n, 100 - done)
+
+
+@pytest.fixture
+def notebook(monkeypatch):
+    """What a notebook shows, in the place of IPython."""
+    shown = []
+
+    class Handle:
+        def update(self, element):
+            shown[-1] = element
+
+    def display(element, display_id):
+        assert display_id
+        shown.append(element)
+        return Handle()
+
+    shell = SimpleNamespace(config={"IPKernelApp": {}})
+    modules = {
+        "IPython": SimpleNamespace(get_ipython=lambda: shell),
+        "IPython.display": SimpleNamespace(HTML=str, display=display),
+    }
+    for name, module in modules.items():
+        monkeypatch.setitem(sys.modules, name, module)
+    return shown
+
+
+def test_a_log_has_a_line_a_tenth(capsys):
+    progress(100)
+    out, err = capsys.readouterr()
+    lines = err.splitlines()
+    assert out == ""
+    assert len(lines) == 10
+    assert lines[4].startswith("a <fit>: 50%, figure 50, ")
+    assert lines[4].endswith(" s left")
+
+
+def test_a_terminal_has_one_line_which_goes(monkeypatch):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    monkeypatch.setattr(sys, "stderr", terminal := Terminal())
+    progress(4)
+    *drawn, last = terminal.getvalue().split("\r\x1b[K")
+    assert "\n" not in terminal.getvalue()
+    assert last == ""
+    assert drawn[2].startswith("━" * 15 + " " * 15 + " a <fit>: 50%, figure 98")
+
+
+def test_a_notebook_has_an_element_which_changes(notebook, capsys):
+    with bar(2, "a <fit>", "figure {:.0f}".format) as report:
+        report(0, 4, 9)
+        report(3, 4, 5)
+        assert notebook[0].startswith(
+            '<progress value="0.750"></progress> a &lt;fit&gt;'
+        )
+        assert "75%, figure 5" in notebook[0]
+        report(4, 4, 3)
+    [element] = notebook
+    assert element.startswith("a &lt;fit&gt;: 100%, figure 3")
+    assert capsys.readouterr() == ("", "")
+
+
+def test_fits_that_go_on_know_their_speed(notebook, monkeypatch):
+    clock = iter([0.0, 10.0])
+    monkeypatch.setattr("nplm.training.bars.time.perf_counter", lambda: next(clock))
+    with bar(2, "fit", str) as report:
+        report(50, 100, 1)
+        report(60, 100, 1)
+        assert "10 s, 40 s left" in notebook[0]
+
+
+def test_models_show_a_bar(notebook, capsys):
+    network = NeuralLM(n_hidden=4, max_iter=3, verbose=2, random_state=0).fit(X, Y)
+    [element] = notebook
+    assert element.startswith("NeuralLM: 100%, perplexity ")
+    WordClasses(2, verbose=2, random_state=0).fit(Y)
+    assert notebook[1].startswith("WordClasses: ")
+    assert "mutual information" in notebook[1]
+    TextLM(network, n_context=2).fit(["a rose is a rose"] * 9)
+    assert len(notebook) == 3
+    assert capsys.readouterr().out == ""
+
+
+def test_a_bar_changes_nothing(notebook):
+    shown, hidden = (
+        NeuralLM(n_hidden=4, max_iter=2, verbose=verbose, random_state=0).fit(X, Y)
+        for verbose in (2, 0)
+    )
+    np.testing.assert_array_equal(shown.C_, hidden.C_)
+
+
+def test_the_progress_asked_for_takes_the_place_of_the_bar(notebook):
+    calls = []
+    network = NeuralLM(n_hidden=4, max_iter=1, verbose=2, random_state=0)
+    network.fit(X, Y, progress=lambda *call: calls.append(call))
+    assert calls
+    assert notebook == []
