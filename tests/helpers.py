@@ -30,6 +30,7 @@ from nplm.neural.network.outputs.sampled import (
 )
 from nplm.neural.network.outputs.softmax import Softmax, TiedSoftmax
 from nplm.neural.network.outputs.tree import Tree
+from nplm.neural.tiers import kernel_tier
 from nplm.neural.training.solvers import SGD, Adam, Schedule
 from nplm.parallel.threads import Threads
 
@@ -55,6 +56,15 @@ def on_every_tier(*precisions):
 
 FULL_PRECISIONS = on_every_tier("float32", "float64")
 PRECISIONS = on_every_tier("float32", "float64", "bfloat16")
+
+
+def bfloat16_is_here():
+    """Whether the tier in use multiplies bfloat16, as most processors' do not."""
+    try:
+        kernel_tier("bfloat16")
+    except ValueError:
+        return False
+    return True
 
 
 def pairwise(factors, where=lambda **arguments: True):

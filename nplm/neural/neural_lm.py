@@ -50,11 +50,11 @@ class NeuralLM(NetworkLM):
 
     where x is the concatenation of the learned feature vectors ``C[w]`` of the
     context's words, nearest first; a softmax turns y into probabilities.
-    The defaults are a recipe that is good without tuning on texts from 20,000 to a
-    million words: features that are the output's weights too, much dropout, Adam,
-    drawn words where the vocabulary is large, and a step that falls, and a fit that
-    ends, by what held-out windows say. `from_paper` makes the paper's networks with
-    the paper's training.
+    The defaults are one recipe for texts from 20,000 to a million words
+    (:doc:`/measured/default` has how far a search gets beyond it): features that are
+    the output's weights too, much dropout, Adam, drawn words where the vocabulary is
+    large, and a step that falls, and a fit that ends, by what held-out windows say.
+    `from_paper` makes the paper's networks with the paper's training.
 
     Parameters
     ----------

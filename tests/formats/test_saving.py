@@ -31,12 +31,11 @@ from nplm import (
     UniformLM,
     Vocabulary,
     WordClasses,
-    available_tiers,
     windows,
 )
 from nplm._tensors import read_tensors, write_tensors
 from nplm.formats import read_arpa, save_binary, write_arpa
-from tests.helpers import paper_lm, small_text, text
+from tests.helpers import bfloat16_is_here, paper_lm, small_text, text
 
 N_WORDS = 12
 IDS = text(700, n_words=N_WORDS)
@@ -78,9 +77,7 @@ NETWORKS = {
     "energy, adam": EnergyLM(**SMALL, target_weights=True, solver="adam"),
     "energy, nce": EnergyLM(**SMALL, loss="nce", n_samples=5),
 }  # fmt: skip
-# On processors that have it, and tiers that are asked for.
-ROUNDING = available_tiers("bfloat16")
-if ROUNDING and os.environ.get("NPLM_TIER", ROUNDING[0]) in ROUNDING:
+if bfloat16_is_here():
     NETWORKS["rounded"] = paper_lm(**SMALL, precision="bfloat16")
 TRIGRAM = InterpolatedTrigram(**SIZE)
 MIXED = [("nn", paper_lm(**SMALL)), ("tri", TRIGRAM)]

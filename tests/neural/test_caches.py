@@ -17,13 +17,20 @@ LARGEST = Caches(64 * KB, 64 * MB, 512 * MB)
 
 
 @pytest.mark.parametrize("level_2", [256 * KB, 512 * KB, MB, 2 * MB])
-@pytest.mark.parametrize("row_bytes", [64, 448, 1216, 2304, 40_000])
-def test_a_tile_takes_a_quarter_of_the_second_cache(level_2, row_bytes):
-    rows = Caches(32 * KB, level_2, 8 * MB).tile_rows(row_bytes)
+@pytest.mark.parametrize("stride", [16, 112, 304, 576, 10_000])
+@pytest.mark.parametrize("columns", [16, 128, 512, 2048])
+@pytest.mark.parametrize("itemsize", [4, 8])
+def test_a_tile_takes_a_part_of_the_second_cache(level_2, stride, columns, itemsize):
+    rows = Caches(32 * KB, level_2, 8 * MB).tile_rows(stride, columns, itemsize)
+    left = level_2 - 2 * columns * stride * itemsize
+
+    def fits(rows):
+        logits = rows * columns * itemsize
+        return rows * stride * itemsize <= level_2 / 4 and logits <= left / 4
+
     assert rows % CHUNK == 0 and CHUNK <= rows <= MOST_ROWS
-    assert rows == CHUNK or rows * row_bytes <= level_2 / 4
-    more = (rows + CHUNK) * row_bytes
-    assert rows == MOST_ROWS or more > level_2 / 4
+    assert rows == CHUNK or fits(rows)
+    assert rows == MOST_ROWS or not fits(rows + CHUNK)
 
 
 def test_a_matrix_stays_in_the_last_cache_that_there_is():
@@ -72,7 +79,8 @@ def results(caches, precision, batch_size, monkeypatch):
 def test_no_bit_depends_on_the_caches(batch_size, precision, monkeypatch):
     if os.environ["NPLM_TIER"] == "blas":
         pytest.skip("in which order BLAS adds is its own business")
-    assert SMALLEST.tile_rows(384) == CHUNK and LARGEST.tile_rows(384) == MOST_ROWS
+    assert SMALLEST.tile_rows(96, 32, 4) == CHUNK
+    assert LARGEST.tile_rows(96, 32, 4) == MOST_ROWS
     small, large = (
         results(caches, precision, batch_size, monkeypatch)
         for caches in (SMALLEST, LARGEST)

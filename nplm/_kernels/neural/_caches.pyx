@@ -30,13 +30,15 @@ class Caches:
     def __init__(self, level_1, level_2, level_3):
         self.level_1, self.level_2, self.level_3 = level_1, level_2, level_3
 
-    def tile_rows(self, row_bytes):
+    def tile_rows(self, stride, columns, itemsize):
         """Output rows of a tile: what takes a quarter of the second cache.
 
-        Their logits, z and its gradients want the rest. Whole chunks of words.
+        And whose logits take a quarter of what z and its gradients, (columns, stride),
+        leave of it. Whole chunks of words.
         """
-        chunks = self.level_2 // 4 // (row_bytes * CHUNK)
-        return min(max(1, chunks) * CHUNK, MOST_ROWS)
+        left = max(0, self.level_2 - 2 * columns * stride * itemsize)
+        rows = min(self.level_2 // stride, left // columns) // 4 // itemsize
+        return min(max(1, rows // CHUNK) * CHUNK, MOST_ROWS)
 
     def holds(self, n_bytes):
         """Whether a matrix is likely to stay in the last cache from pass to pass."""

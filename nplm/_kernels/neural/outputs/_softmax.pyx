@@ -76,7 +76,8 @@ cdef class Softmax(Rows):
         elif rounded:  # a tile's gradient is a sum of its own: its bits are too
             tile_rows = chunk = BFLOAT16_TILE
         else:
-            tile_rows, chunk = caches.tile_rows(row_bytes), _caches.CHUNK
+            tile_rows = caches.tile_rows(self.stride, columns, self.itemsize)
+            chunk = _caches.CHUNK
         self.tile_rows = tile_rows
         self.n_tiles = (n_words + self.tile_rows - 1) // self.tile_rows
         self.chunks = Chunks(
