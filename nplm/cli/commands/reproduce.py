@@ -86,9 +86,8 @@ def reproduce_command(
             for i, (row, _) in enumerate(done, start=1):
                 results = results_of(table, folder)
                 _write(results, folder)
-                status.print(
-                    f"{i} of {n_fits}: {one_line_of(results, row)}", highlight=False
-                )
+                line = f"{i} of {n_fits}: {one_line_of(results, row)}"
+                status.print(line, highlight=False, soft_wrap=True)
     except DivergenceError as error:
         raise click.ClickException(f"A network diverged. {error}") from error
     except KeyboardInterrupt:
