@@ -25,8 +25,8 @@ __all__ = ["DIRECT", "FINDINGS", "INDIRECT", "TABLES", "PaperTable"]
 # first step, and a decay r at which the step falls to a sixth within these epochs.
 # `NeuralLM.from_paper` has the paper's own values. Set by hand, by the validation part
 # of few fits: with r = 1e-6 the step falls too soon for MLP9; with direct connections
-# 8e-3 looked noisy on 20,000 examples, and 1e-2 was not tried. The validation part stops
-# each network.
+# 8e-3 looked noisy on 20,000 examples, and 1e-2 was not tried. The validation part
+# stops each network.
 FAST: dict[str, Any] = {
     "batch_size": 32, "learning_rate_init": 1e-2, "learning_rate_decay": 6e-7,
     "max_iter": 10, "n_iter_no_change": 2, "random_state": 0,
