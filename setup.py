@@ -1,10 +1,16 @@
 """Extension modules only; everything else is in pyproject.toml."""
 
 import os
+import shutil
+import sys
+import sysconfig
 from glob import glob
+from pathlib import Path
 
 from Cython.Build import cythonize
 from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
+from setuptools.errors import PlatformError
 
 # Loops vectorise where they ask for it (omp simd). -ffast-math is not used: at
 # link time it would change the floating-point mode of the whole process, and it
@@ -16,9 +22,62 @@ COMPILE_ARGS = [
     "-fno-trapping-math",
     "-Wno-unused-function",  # a header serves two modules
 ]
+LINK_ARGS: list[str] = []
 
 # NPLM_DEBUG=1 builds the kernels with bounds checks, to hunt a bad index.
 DEBUG = bool(os.environ.get("NPLM_DEBUG"))
+if not DEBUG:
+    # Python's own flags ask for what a debugger reads, which is most of a module.
+    COMPILE_ARGS.append("-g0")
+    LINK_ARGS += ["-Wl,--strip-all"] if sys.platform == "linux" else []
+
+# What every module of Cython's needs, memoryviews above all, is compiled once: else it
+# would be two thirds of each module.
+SHARED = "nplm._kernels._cyutility"
+
+COMPILER_MISSING = (
+    "nplm's kernels are compiled, and there is no compiler {!r} here: install GCC 10, "
+    "clang 14 or newer (on Debian or Ubuntu: apt install build-essential python3-dev), "
+    "or name one, as CC=clang."
+)
+HEADERS_MISSING = (
+    "nplm's kernels are compiled, and {} is not there: install Python's headers (on "
+    "Debian or Ubuntu: apt install python3-dev)."
+)
+
+
+class BuildKernels(build_ext):
+    """Cython's modules, when all is there that it takes to compile them."""
+
+    def build_extensions(self) -> None:
+        """Translate to C, as many at once as there are cores, and compile."""
+        self.check_compiler()
+        translated = cythonize(
+            self.extensions,
+            nthreads=os.cpu_count() or 1,
+            shared_utility_qualified_name=SHARED,
+            compiler_directives={
+                "language_level": "3",
+                "boundscheck": DEBUG,
+                "wraparound": False,
+                "cdivision": True,
+                "initializedcheck": DEBUG,
+                "embedsignature": True,
+            },
+        )
+        c_files = {extension.name: extension.sources for extension in translated}
+        for extension in self.extensions:
+            extension.sources = c_files[extension.name]
+        super().build_extensions()
+
+    def check_compiler(self) -> None:
+        """Raise before a minute's work where it would end in a missing compiler."""
+        command = getattr(self.compiler, "compiler_so", None)  # MSVC's has none
+        if command and shutil.which(command[0]) is None:
+            raise PlatformError(COMPILER_MISSING.format(command[0]))
+        header = Path(sysconfig.get_path("include"), "Python.h")
+        if not header.exists():
+            raise PlatformError(HEADERS_MISSING.format(header))
 
 
 def sources(kind: str) -> list[str]:
@@ -26,29 +85,23 @@ def sources(kind: str) -> list[str]:
     return sorted(glob(f"nplm/_kernels/**/*.{kind}", recursive=True))
 
 
-extensions = [
-    Extension(
-        path.removesuffix(".pyx").replace(os.sep, "."),
+def extension(path: str) -> Extension:
+    """Give the module of a source file."""
+    return Extension(
+        os.path.splitext(path)[0].replace(os.sep, "."),
         [path],
         extra_compile_args=COMPILE_ARGS,
+        extra_link_args=LINK_ARGS,
         include_dirs=["nplm/_kernels/neural", "nplm/_kernels/neural/tiers"],
         depends=sources("h") + sources("pxd"),
     )
-    for path in sources("pyx")
-]
+
 
 setup(
-    ext_modules=cythonize(
-        extensions,
-        nthreads=os.cpu_count() or 1,
-        compiler_directives={
-            "language_level": "3",
-            "boundscheck": DEBUG,
-            "wraparound": False,
-            "cdivision": True,
-            "initializedcheck": DEBUG,
-            "embedsignature": True,
-        },
-    ),
+    ext_modules=[
+        extension(SHARED.replace(".", os.sep) + ".c"),
+        *map(extension, sources("pyx")),
+    ],
+    cmdclass={"build_ext": BuildKernels},
     options={"build_ext": {"parallel": os.cpu_count() or 1}},
 )

@@ -15,9 +15,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from common.networks import paper_lm
 from common.table import named, parser, report
 
-from nplm import EnergyLM, NeuralLM, windows
+from nplm import EnergyLM, windows
 from nplm.datasets import Corpus, fetch_brown
 
 
@@ -33,7 +34,7 @@ def speed(corpus: Corpus, args: Any) -> list[dict[str, Any]]:
     X, y = windows(corpus.train[: n + 100], 3)
     size = {"n_words": corpus.n_words, "random_state": 0}
     rows = []
-    for lm in (NeuralLM(**size), EnergyLM(**size)):
+    for lm in (paper_lm(order=None, **size), EnergyLM(**size)):
         trainer = lm.trainer(X, y)
         trainer.train(range(64))
         trained = cpu(trainer.train, range(n))
@@ -56,7 +57,7 @@ def quality(corpus: Corpus, args: Any) -> list[dict[str, Any]]:
     valid, test = (cut(part, args.tokens // 5) for part in (corpus.valid, corpus.test))
     size = {"n_words": args.words, "random_state": 0}
     models = [
-        NeuralLM(n_hidden=40, learning_rate_init=1e-2, **size),
+        paper_lm(order=None, n_hidden=40, learning_rate_init=1e-2, **size),
         EnergyLM(n_hidden=40, target_weights=True, **size),
         EnergyLM(
             n_hidden=24, embedding_dim=48, target_weights=True,
@@ -92,8 +93,8 @@ def sampled(corpus: Corpus, args: Any) -> list[dict[str, Any]]:
     }  # fmt: skip
     energy = size | {"target_weights": True, "learning_rate_init": 8e-3}
     models = [  # and the epochs that take about the same time
-        (NeuralLM(n_samples=512, **size), 3),
-        (NeuralLM(n_samples=128, **size), 6),
+        (paper_lm(n_samples=512, **size), 3),
+        (paper_lm(n_samples=128, **size), 6),
         (EnergyLM(n_samples=128, **energy), 3),
         (EnergyLM(n_samples=96, **energy), 3),
     ]

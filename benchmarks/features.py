@@ -32,11 +32,13 @@ from nplm.datasets import Corpus, fetch_brown
 PAGE = Path(__file__).parents[1] / "docs" / "measured" / "features.inc"
 SMALL: dict[str, Any] = {
     "order": 5, "n_hidden": 50, "embedding_dim": 30, "solver": "adam", "alpha": 0.0,
-    "batch_size": 256, "learning_rate_init": 1e-3, "random_state": 0,
+    "batch_size": 256, "learning_rate_init": 1e-3, "random_state": 0, "tied": False,
+    "dropout": 0, "loss": "exact", "epsilon": 1e-8,
 }  # fmt: skip
 LARGE: dict[str, Any] = {
     "order": 5, "n_hidden": 256, "embedding_dim": 96, "solver": "adam", "alpha": 0.1,
     "batch_size": 512, "learning_rate_init": 2e-3, "epsilon": 1e-5, "random_state": 0,
+    "dropout": 0, "loss": "exact",
 }  # fmt: skip
 OUTPUTS = ["tied", "its own"]
 

@@ -26,11 +26,17 @@ from typing import Any
 
 import numpy as np
 from common.cost_model import Cluster, Network
-from common.networks import NETWORKS, TIMED, Shape, random_windows, trainer
+from common.networks import (
+    NETWORKS,
+    TIMED,
+    Shape,
+    paper_lm,
+    random_windows,
+    trainer,
+)  # fmt: skip
 from common.parallel_page import BATCHES, draw, measured_page, model_page, simulate
 from common.table import Rows, named, parser, report
 
-from nplm import NeuralLM
 from nplm.datasets import fetch_brown
 
 # So small that a mini-batch is nothing but Python and the calls of MPI.
@@ -182,7 +188,7 @@ def losses(batches: list[int], ways: list[str], epochs: int) -> Rows:
     for K in batches:
         serial = None
         for way in ways:
-            lm = NeuralLM(
+            lm = paper_lm(
                 n_words=corpus.n_words, max_iter=epochs, early_stopping=False,
                 batch_size=K, random_state=0, verbose=1,
             )  # fmt: skip

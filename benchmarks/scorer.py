@@ -120,7 +120,7 @@ def ngrams(train: list[str], texts: list[str], repeats: int) -> list[dict]:
 
 def network(train: list[str], texts: list[str], repeats: int) -> list[dict]:
     """A sentence from its words, beside its windows made before: what is arithmetic."""
-    model = NeuralLM(max_iter=1, batch_size=128, random_state=0)
+    model = NeuralLM.from_paper("MLP9", max_iter=1, batch_size=128, random_state=0)
     lm = TextLM(model, N_CONTEXT, tokenizer=Tokenizer(BLANKS)).fit(train[:4000])
     scorer, model, texts = lm.scorer(), lm.estimator_, texts[:100]
     ids = lm.vocabulary_.transform([text.split() for text in texts])

@@ -37,7 +37,7 @@ def perplexities(corpus: Corpus, lists: list[int], **settings: Any) -> list[Any]
     backoff = FrozenEstimator(kn)
     rows = []
     for n in (*lists, None):
-        lm = network = MLP9.estimator(batch_size=128, **settings)
+        lm = network = MLP9.estimator(batch_size=128, early_stopping=False, **settings)
         if n is not None:
             lm = ShortlistLM(network, backoff, n_shortlist=n)
         started = time.process_time()
@@ -77,7 +77,8 @@ def speed(corpus: Corpus, lists: list[int], n: int, **settings: Any) -> list[Any
     X, y, X_test, y_test = X[:n], y[:n], X_test[:n], y_test[:n]
     rows = []
     for size in (*lists, None):
-        lm = MLP9.estimator(batch_size=128, **settings | {"max_iter": 1})
+        once = settings | {"max_iter": 1, "early_stopping": False}
+        lm = MLP9.estimator(batch_size=128, **once)
         if size is not None:
             lm = ShortlistLM(lm, backoff, n_shortlist=size)
         train = n / cpu(partial(lm.fit, X, y), 2)

@@ -5,9 +5,13 @@ download; a page that fails, or a link that leads nowhere, fails the build.
 """
 
 import builtins
+import io
 import re
+import runpy
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import redirect_stdout
+from functools import cache
 from inspect import isfunction, signature
 from pathlib import Path
 from pkgutil import resolve_name
@@ -19,8 +23,11 @@ from sphinx.util import logging
 # ones say what to run.
 sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parent)]
 import _api
+import _drawing
+import _network
 
 import nplm
+from nplm import datasets
 
 logger = logging.getLogger(__name__)
 
@@ -33,13 +40,15 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx.ext.intersphinx",
-    "sphinx.ext.mathjax",
     "numpydoc",
     "sphinx_gallery.gen_gallery",
+    "_charts",
+    "_mathml",
 ]
 templates_path = ["_templates"]
 exclude_patterns = ["_build", "tutorials", "sg_execution_times.rst"]
 nitpicky = True  # a name in a reference that leads nowhere fails the build
+html_math_renderer = "mathml"
 smartquotes = False  # "auto" in a docstring is typed as it is shown
 default_role = "py:obj"  # `name` is a parameter, or a link
 
@@ -69,6 +78,8 @@ def parameters(kind, name, obj):
         found = [obj, resolve_name(name.rpartition(".")[0]).__init__]
     else:
         found = [obj]
+    # A class method has its function inside.
+    found = [getattr(function, "__func__", function) for function in found]
     written = [function for function in found if isfunction(function)]
     return {name for function in written for name in signature(function).parameters}
 
@@ -104,11 +115,14 @@ def escape_underscores(app, what, name, obj, options, lines):
 
 # -- Tutorials ----------------------------------------------------------------
 
+# All that show the embedded corpus have the same one, which takes seconds to read.
+datasets.load_python_docs = cache(datasets.load_python_docs)
+
 sphinx_gallery_conf = {
     "examples_dirs": "tutorials",
     "gallery_dirs": "auto_tutorials",
     "filename_pattern": r"/plot_",
-    "within_subsection_order": "FileNameSortKey",
+    "within_subsection_order": "_gallery.Place",
     "backreferences_dir": "api/generated/backreferences",
     "doc_module": ("nplm",),
     "reference_url": {"nplm": None},
@@ -177,8 +191,19 @@ html_theme_options = {
 }
 
 
+def make_pictures(app):
+    """Draw the network, and run the lines of the front page."""
+    for mode in ("light", "dark"):
+        _network.draw(mode)
+    script, printed = Path(__file__).with_name("_front.py"), io.StringIO()
+    with redirect_stdout(printed):
+        runpy.run_path(str(script))
+    (_drawing.FOLDER / "front.txt").write_text(printed.getvalue())
+
+
 def setup(app):
     """Connect the hooks, and say which manuals are out of reach."""
+    app.connect("builder-inited", make_pictures)
     app.connect("autodoc-skip-member", skip_member)
     # After numpydoc (500), which turns the sections into what is escaped here.
     app.connect("autodoc-process-docstring", mark_names, priority=550)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from nplm import Vocabulary, available_tiers
+from nplm import NeuralLM, Vocabulary, available_tiers
 from nplm._kernels.reference import neural as reference
 from nplm.datasets import Corpus, fetch_brown, fetch_ptb
 from nplm.formats._arrays import MAGIC
@@ -35,6 +35,17 @@ from nplm.parallel.threads import Threads
 
 # Text of a few words cannot give discounts: its fall-back is tested on its own.
 small_text = pytest.mark.filterwarnings("ignore:Kneser-Ney cannot estimate")
+
+
+def paper_lm(order=None, **settings):
+    """The paper's MLP9 and its training, but in mini-batches, for few epochs.
+
+    What is tested of a network is its own only as far as it says so: the default may
+    change.
+    """
+    recipe = dict(batch_size=32, learning_rate_init=4e-3, max_iter=12)
+    recipe |= dict(n_samples=512, epsilon=1e-8)  # of other losses, and solvers
+    return NeuralLM.from_paper("MLP9", **(recipe | settings | dict(order=order)))
 
 
 def on_every_tier(*precisions):

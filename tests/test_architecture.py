@@ -2,6 +2,8 @@
 
 import ast
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -79,6 +81,25 @@ def room_of(path):
 
 def floor_of(room):
     return next(i for i, floor in enumerate(FLOORS) if room in floor)
+
+
+def test_public_names_are_loaded_when_they_are_asked_for():
+    code = """
+import sys, nplm
+assert not [name for name in sys.modules if name.startswith(("sklearn", "scipy"))]
+assert nplm.formats.read_arpa and nplm.datasets.load_text
+for name in nplm.__all__:
+    assert getattr(nplm, name).__module__.startswith("nplm."), name
+    assert name in dir(nplm)
+from nplm import *
+try:
+    nplm.NoSuchLM
+except AttributeError as error:
+    assert "no attribute 'NoSuchLM'" in str(error)
+else:
+    raise AssertionError
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_every_room_has_a_floor():

@@ -16,7 +16,6 @@ from nplm import (
     InterpolatedTrigram,
     KneserNeyLM,
     MixtureLM,
-    NeuralLM,
     ShortlistLM,
     UniformLM,
     _base,
@@ -24,6 +23,7 @@ from nplm import (
     windows,
 )
 from nplm.ngrams import backoff, frequencies, hashed
+from tests.helpers import paper_lm
 
 N_WORDS = 12
 
@@ -34,21 +34,21 @@ def models():
     neural = dict(n_hidden=4, embedding_dim=3, max_iter=2, random_state=0)
     trigram = InterpolatedTrigram(**size)
     return {
-        "neural": NeuralLM(**neural, **size),
-        "neural, direct": NeuralLM(**neural, direct=True, **size),
-        "neural, no hidden units": NeuralLM(
+        "neural": paper_lm(**neural, **size),
+        "neural, direct": paper_lm(**neural, direct=True, **size),
+        "neural, no hidden units": paper_lm(
             **{**neural, "n_hidden": 0}, direct=True, batch_size=1, **size
         ),
-        "neural, tied, of parts": NeuralLM(
+        "neural, tied, of parts": paper_lm(
             **neural, **size, tied=True, word_features=np.eye(N_WORDS)[:, :5]
         ),
-        "neural, senses": NeuralLM(**neural, n_senses=2, **size),
-        "neural, classes": NeuralLM(**neural, output="classes", **size),
-        "neural, tree": NeuralLM(**neural, output="tree", direct=True, **size),
-        "neural, importance": NeuralLM(
+        "neural, senses": paper_lm(**neural, n_senses=2, **size),
+        "neural, classes": paper_lm(**neural, output="classes", **size),
+        "neural, tree": paper_lm(**neural, output="tree", direct=True, **size),
+        "neural, importance": paper_lm(
             **neural, loss="importance", n_samples=5, **size
         ),
-        "neural, nce": NeuralLM(**neural, loss="nce", direct=True, **size),
+        "neural, nce": paper_lm(**neural, loss="nce", direct=True, **size),
         "neural, energy": EnergyLM(**neural, **size),
         "neural, energy, target weights": EnergyLM(
             **neural, target_weights=True, batch_size=1, **size
@@ -57,24 +57,24 @@ def models():
         "Kneser-Ney": KneserNeyLM(**size),
         "Kneser-Ney, back-off": KneserNeyLM(interpolate=False, **size),
         "classes": ClassLM(n_classes=4, random_state=0, **size),
-        "mixture": MixtureLM([("nn", NeuralLM(**neural)), ("tri", trigram)], **size),
+        "mixture": MixtureLM([("nn", paper_lm(**neural)), ("tri", trigram)], **size),
         "short-list": ShortlistLM(
-            NeuralLM(**neural), KneserNeyLM(), n_shortlist=5, **size
+            paper_lm(**neural), KneserNeyLM(), n_shortlist=5, **size
         ),
     }
 
 
 @parametrize_with_checks(
     [
-        NeuralLM(n_hidden=4, embedding_dim=3, max_iter=2),
-        NeuralLM(n_hidden=4, embedding_dim=3, max_iter=2, direct=True, batch_size=1),
-        NeuralLM(n_hidden=4, embedding_dim=3, max_iter=2, tied=True),
-        NeuralLM(n_hidden=4, embedding_dim=3, max_iter=2, tied=True, dropout=0.2),
-        NeuralLM(n_hidden=4, embedding_dim=3, max_iter=2, n_senses=2),
-        NeuralLM(n_hidden=4, embedding_dim=3, max_iter=2, output="classes"),
-        NeuralLM(n_hidden=4, embedding_dim=3, max_iter=2, output="tree"),
-        NeuralLM(n_hidden=4, embedding_dim=3, max_iter=2, loss="importance"),
-        NeuralLM(n_hidden=4, embedding_dim=3, max_iter=2, loss="nce", batch_size=1),
+        paper_lm(n_hidden=4, embedding_dim=3, max_iter=2),
+        paper_lm(n_hidden=4, embedding_dim=3, max_iter=2, direct=True, batch_size=1),
+        paper_lm(n_hidden=4, embedding_dim=3, max_iter=2, tied=True),
+        paper_lm(n_hidden=4, embedding_dim=3, max_iter=2, tied=True, dropout=0.2),
+        paper_lm(n_hidden=4, embedding_dim=3, max_iter=2, n_senses=2),
+        paper_lm(n_hidden=4, embedding_dim=3, max_iter=2, output="classes"),
+        paper_lm(n_hidden=4, embedding_dim=3, max_iter=2, output="tree"),
+        paper_lm(n_hidden=4, embedding_dim=3, max_iter=2, loss="importance"),
+        paper_lm(n_hidden=4, embedding_dim=3, max_iter=2, loss="nce", batch_size=1),
         EnergyLM(n_hidden=4, embedding_dim=3, max_iter=2),
         InterpolatedTrigram(order=2),
         KneserNeyLM(),
@@ -84,7 +84,7 @@ def models():
         UniformLM("unseen"),
         MixtureLM([("bigram", InterpolatedTrigram(order=2)), ("kn", KneserNeyLM())]),
         ShortlistLM(
-            NeuralLM(n_hidden=4, embedding_dim=3, max_iter=2, random_state=0),
+            paper_lm(n_hidden=4, embedding_dim=3, max_iter=2, random_state=0),
             KneserNeyLM(),
             n_shortlist=2,
         ),
@@ -268,7 +268,7 @@ def test_a_refused_fit_changes_nothing(stream, name):
 
 @pytest.mark.parametrize(
     "model",
-    [NeuralLM(max_iter=1), EnergyLM(max_iter=1), KneserNeyLM(), InterpolatedTrigram()],
+    [paper_lm(max_iter=1), EnergyLM(max_iter=1), KneserNeyLM(), InterpolatedTrigram()],
 )
 @pytest.mark.filterwarnings("ignore:Kneser-Ney cannot estimate:UserWarning")
 def test_an_unseen_id_says_to_set_n_words(model, stream):
@@ -280,7 +280,7 @@ def test_an_unseen_id_says_to_set_n_words(model, stream):
 
 
 @pytest.mark.parametrize(
-    "model", [NeuralLM(order=5), KneserNeyLM(order=5), InterpolatedTrigram(order=5)]
+    "model", [paper_lm(order=5), KneserNeyLM(order=5), InterpolatedTrigram(order=5)]
 )
 def test_contexts_too_short_for_the_order(model):
     with pytest.raises(ValueError, match=r"order=5 needs contexts of 4 words.*2 col"):

@@ -47,6 +47,19 @@ def test_every_public_name_has_a_page(module):
         assert getattr(import_module(module), name).__doc__, name
 
 
+def test_every_public_name_is_in_a_guide():
+    guide = " ".join(
+        page.read_text() for page in (ROOT / "docs" / "guide").glob("*.rst")
+    )
+    absent = [
+        f"{module}.{name}"
+        for module in API["modules"]()
+        for name in import_module(module).__all__
+        if not re.search(rf"\b{name}\b", guide)
+    ]
+    assert absent == [], "say in a page of docs/guide what it is for"
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_paths_are_there(page):
     named = re.findall(r"`((?:nplm|tests|benchmarks|docs)/[\w./*]+)`", page.read_text())

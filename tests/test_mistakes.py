@@ -10,13 +10,12 @@ from nplm import (
     InterpolatedTrigram,
     KneserNeyLM,
     MixtureLM,
-    NeuralLM,
     TextLM,
     UniformLM,
     neg_perplexity,
     windows,
 )
-from tests.helpers import small_text
+from tests.helpers import paper_lm, small_text
 
 IDS = np.random.default_rng(0).zipf(1.4, 400) % 12
 X, Y = windows(IDS, 3)
@@ -25,7 +24,7 @@ MODELS = [
     InterpolatedTrigram(),
     UniformLM(),
     MixtureLM([("one", UniformLM())]),
-    NeuralLM(n_hidden=2, max_iter=1),
+    paper_lm(n_hidden=2, max_iter=1),
 ]
 
 
@@ -89,7 +88,7 @@ def test_weights_that_have_not_settled_are_told():
 
 
 def test_a_loss_that_still_falls_is_told_where_stopping_was_asked_for():
-    network = NeuralLM(n_hidden=2, max_iter=2, early_stopping=True, random_state=0)
+    network = paper_lm(n_hidden=2, max_iter=2, early_stopping=True, random_state=0)
     with pytest.warns(ConvergenceWarning, match=r"NeuralLM: .* at max_iter=2"):
         network.fit(X, Y)
     # Epochs that were asked for, whether or not they are watched.

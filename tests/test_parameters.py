@@ -13,7 +13,6 @@ from nplm import (
     InterpolatedTrigram,
     KneserNeyLM,
     MixtureLM,
-    NeuralLM,
     ShortlistLM,
     TextLM,
     Tokenizer,
@@ -23,6 +22,7 @@ from nplm import (
     contiguous_split,
     windows,
 )
+from tests.helpers import paper_lm
 
 # With their whole parameters within a byte; there are more windows than fit in one.
 N_WORDS = 100
@@ -30,7 +30,7 @@ IDS = np.random.default_rng(0).zipf(1.3, 700) % N_WORDS
 X, Y = windows(IDS, 3)
 TEXT = " ".join(f"w{i}" for i in IDS)
 ESTIMATORS = {
-    "NeuralLM": NeuralLM(
+    "NeuralLM": paper_lm(
         3, n_words=N_WORDS, n_hidden=100, embedding_dim=100, direct=True, max_iter=2,
         batch_size=2, early_stopping=True, n_iter_no_change=1, n_jobs=1, random_state=0,
         verbose=0, solver="adam", learning_rate_init=1e-3, epsilon=1e-3,
@@ -54,7 +54,7 @@ ESTIMATORS = {
         max_iter=100,
     ),
     "ShortlistLM": ShortlistLM(
-        NeuralLM(n_hidden=2, embedding_dim=2, max_iter=1, random_state=0),
+        paper_lm(n_hidden=2, embedding_dim=2, max_iter=1, random_state=0),
         InterpolatedTrigram(3), n_words=N_WORDS, n_shortlist=20,
     ),
     "TextLM": TextLM(InterpolatedTrigram(3), 2, boundary=0),

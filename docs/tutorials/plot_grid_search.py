@@ -22,7 +22,7 @@ from sklearn.model_selection import GridSearchCV
 from nplm import InterpolatedTrigram, NeuralLM, TextLM, Tokenizer, Vocabulary, windows
 
 texts = [text for _, text in sorted(topics.items())]
-documents = [text for text in texts if len(text) < 8_000 and "+---" not in text]
+documents = [text for text in texts if len(text) < 4_000 and "+---" not in text]
 print(len(documents), "documents,", sum(map(len, documents)), "characters")
 print(documents[0][:200])
 
@@ -31,7 +31,7 @@ print(documents[0][:200])
 # to ids by its vocabulary, and cuts windows that never cross from one document into
 # another.
 
-network = NeuralLM(learning_rate_init=0.01, max_iter=8, random_state=0)
+network = NeuralLM(embedding_dim=32, max_iter=6, random_state=0)
 lm = TextLM(
     network,
     n_context=4,

@@ -1,17 +1,17 @@
 """
-Mix, save and score documents
-=============================
+Mix and save
+============
 
 Word n-grams know what was said; classes and networks know what is like it. This
-page fits one of each, mixes them with weights learned on held-out text, saves
-the mixture, and uses its perplexity to find the documents that do not belong.
+page fits one of each, mixes them with weights learned on held-out text, looks at where
+the mixture gains, and saves it.
 """
 
 # %%
 # Members
 # -------
-# The corpus is the documentation inside Python's standard library, and needs no
-# download. Every model gets the same windows, four words of context that never
+# The corpus is the documentation inside Python and its scientific packages, and needs
+# no download. Every model gets the same windows, four words of context that never
 # reach past the end of a document, and the same vocabulary.
 
 import tempfile
@@ -23,8 +23,9 @@ import numpy as np
 from sklearn.frozen import FrozenEstimator
 
 import nplm
-from nplm import ClassLM, KneserNeyLM, MixtureLM, NeuralLM, WordClasses, windows
+from nplm import ClassLM, KneserNeyLM, MixtureLM, NeuralLM, WordClasses
 from nplm.datasets import load_python_docs
+from nplm.inspection import MixtureWeightsDisplay, PerplexityDisplay
 
 corpus = load_python_docs()
 small = replace(
@@ -44,10 +45,11 @@ common = {"n_words": corpus.n_words}
 classes = WordClasses(
     50, boundary=corpus.boundary, max_iter=30, random_state=0, **common
 ).fit(small.train)
+counts = np.bincount(small.train, minlength=corpus.n_words)
 for word in ("is", "returned", "list"):
     label = classes.labels_[corpus.vocabulary.ids_[word]]
     in_class = np.flatnonzero(classes.labels_ == label)
-    most_frequent = in_class[np.argsort(-np.bincount(small.train)[in_class])][:8]
+    most_frequent = in_class[np.argsort(-counts[in_class])][:8]
     print(f"{word:>9}:", *corpus.words[most_frequent])
 
 # %%
@@ -56,9 +58,7 @@ for word in ("is", "returned", "list"):
 members = {
     "n-grams": KneserNeyLM(boundary=corpus.boundary, **common),
     "classes": ClassLM(3, classes=classes.labels_, boundary=corpus.boundary, **common),
-    "network": NeuralLM(
-        n_hidden=30, learning_rate_init=0.01, max_iter=3, random_state=0, **common
-    ),
+    "network": NeuralLM(n_hidden=30, max_iter=3, random_state=0, **common),
 }
 for model in members.values():
     model.fit(X, y, **held_out)
@@ -88,14 +88,16 @@ for name, value in perplexity.items():
 # the n-grams are trusted.
 
 mixture = mixtures["context"]
-fig, ax = plt.subplots(figsize=(6, 3), layout="constrained")
-bottom = np.zeros(len(mixture.bins_))
-for name, weight in zip(mixture.named_estimators_, mixture.weights_.T):
-    ax.bar(mixture.bins_, weight, bottom=bottom, label=name)
-    bottom += weight
-ax.set_xlabel("bin of the context's frequency: often seen (left) to never (right)")
-ax.set_ylabel("weight")
-fig.legend(loc="outside upper center", ncols=4)
+MixtureWeightsDisplay.from_estimator(mixture)
+plt.show()
+
+# %%
+# What that gains, by the same frequency:
+
+fig, ax = plt.subplots(figsize=(7, 4), layout="constrained")
+PerplexityDisplay.from_estimator(
+    {**members, "mixture": mixture}, X_test, y_test, by="context", train=(X, y), ax=ax
+)
 plt.show()
 
 # %%
@@ -112,35 +114,3 @@ same = np.array_equal(
     restored.log_prob(X_test, y_test), mixture.log_prob(X_test, y_test)
 )
 print("the same probabilities:", same)
-
-# %%
-# Score documents
-# ---------------
-# The perplexity of a document says how much it is like the training text. Half of
-# these documents are new ones from the corpus; the other half are the same with
-# their words shuffled.
-
-ends = np.flatnonzero(corpus.test == corpus.boundary)
-documents = [d for d in np.split(corpus.test, ends + 1) if len(d) > 60][:60]
-rng = np.random.default_rng(0)
-shuffled = [rng.permutation(document) for document in documents]
-
-
-def document_perplexity(document):
-    return mixture.perplexity(*windows(document, 4, boundary=corpus.boundary))
-
-
-real = [document_perplexity(document) for document in documents]
-fake = [document_perplexity(document) for document in shuffled]
-fig, ax = plt.subplots(figsize=(6, 3), layout="constrained")
-bins = np.geomspace(min(real), max(fake), 25)
-ax.hist([real, fake], bins, label=["as written", "shuffled"])
-ax.set_xscale("log")
-ax.set_xlabel("perplexity of a document")
-ax.set_ylabel("documents")
-ax.legend()
-plt.show()
-
-threshold = float(np.median([*real, *fake]))
-right = np.mean([*(p < threshold for p in real), *(p > threshold for p in fake)])
-print(f"right at a threshold of {threshold:.0f}: {right:.0%}")

@@ -24,7 +24,7 @@ __all__ = ["ClassLM"]
 class ClassLM(CheapWords, LanguageModel):
     r"""Class-based n-gram model: the next class, then the word within it.
 
-    .. math:: P(w | c) = (1 - \epsilon)\, P(g(w) | g(c_1), \dots, g(c_{n-1}))\,
+    .. math:: P(w | c) = (1 - \epsilon)\, P(g(w) | g(c_1), \ldots, g(c_{n-1}))\,
         P(w | g(w)) + \epsilon / |V|,
 
     g(w) being the class of a word (Brown et al. 1992; section 4.1 of Bengio et al.

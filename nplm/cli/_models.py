@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import zlib
+import re
 from pathlib import Path
 
 import click
@@ -13,17 +13,25 @@ from nplm import TextLM, Tokenizer, Vocabulary
 from nplm.formats import (
     load_binary,
     read_arpa,
+    read_vectors,
     save_binary,
     write_arpa,
     write_vectors,
 )
+from nplm.formats._files import UNPACKING_ERRORS, reading
 from nplm.text.text_lm import features_of
 from nplm.text.tokenizer import BETWEEN_BLANKS
 
-__all__ = ["KINDS", "MODEL", "TARGET", "read_model", "vocabulary_of", "write_model"]
+__all__ = [
+    "KINDS", "MODEL", "TARGET", "convert_vectors", "read_model", "vocabulary_of",
+    "write_model",
+]  # fmt: skip
 
 KINDS = ("nplm", "arpa", "binary", "vectors", "vectors-binary")
 BINARY = b"nplm n-grams"
+# The numbers of words and features; then, in text, a word and its first number.
+VECTORS = re.compile(rb"\d+ \d+\n")
+VECTORS_OF_TEXT = re.compile(rb"\d+ \d+\n\S+ [-+.\d]+(e[-+]?\d+)?[ \n]", re.I)
 
 MODEL = click.argument("model", type=click.Path(exists=True, dir_okay=False))
 TARGET = click.option(
@@ -31,16 +39,20 @@ TARGET = click.option(
     type=click.Choice(KINDS),
     help="What to write: a file of nplm.save, ARPA, mapped n-grams, or the features of "
     "words in word2vec's text or binary form. By default what the name's ending says: "
-    "arpa for .arpa and .arpa.gz, vectors for .vec and .vec.gz, else nplm.",
+    "arpa for .arpa, vectors for .vec, packed as .gz or .xz too, else nplm.",
 )
 
 
 def read_model(path: str | os.PathLike[str]) -> TextLM:
     """Read a text model: of nplm.save, an ARPA file, or mapped n-grams."""
-    with open(path, "rb") as file:
-        start = file.read(512)
+    start = _start_of(path)
     if start.startswith(BINARY):
         return TextLM.from_model(*load_binary(path, verify=True))
+    if VECTORS.match(start):
+        raise ValueError(
+            f"{os.fspath(path)} has word vectors, which are no model: nplm convert "
+            "writes them in another form, and a network can begin with them."
+        )
     if _is_text(start):
         return TextLM.from_model(*read_arpa(path))
     model = nplm.load(path)
@@ -61,6 +73,20 @@ def vocabulary_of(lm: TextLM) -> Vocabulary:
     """Give the words of a model of text."""
     assert lm.vocabulary_ is not None
     return lm.vocabulary_
+
+
+def convert_vectors(path: str, output: Path, to: str | None) -> bool:
+    """Write word vectors in another form; False if these are none."""
+    start = _start_of(path)
+    if not VECTORS.match(start):
+        return False
+    kind = to or "vectors"
+    if not kind.startswith("vectors"):
+        raise ValueError(f"{path} has word vectors: they cannot be written as {kind}.")
+    is_text = VECTORS_OF_TEXT.match(start) is not None
+    words, vectors = read_vectors(path, binary=not is_text)
+    write_vectors(output, words, vectors, binary=kind == "vectors-binary")
+    return True
 
 
 def write_model(lm: TextLM, path: Path, to: str | None) -> None:
@@ -96,17 +122,21 @@ def _tell_of_tokens(lm: TextLM, path: Path) -> None:
 
 
 def _kind_of(path: Path) -> str:
-    name = path.name.removesuffix(".gz")
+    name = path.name.removesuffix(".gz").removesuffix(".xz")
     if name.endswith(".arpa"):
         return "arpa"
     return "vectors" if name.endswith(".vec") else "nplm"
 
 
-def _is_text(start: bytes) -> bool:
-    """Whether a file begins as text, packed or not: ARPA then says what is wrong."""
-    if start.startswith(b"\x1f\x8b"):
+def _start_of(path: str | os.PathLike[str]) -> bytes:
+    """Give the first bytes, unpacked; of a damaged file none: its reader says why."""
+    with reading(path) as file:
         try:
-            start = zlib.decompressobj(wbits=31).decompress(start)
-        except zlib.error:
-            return True
-    return bool(start) and b"\0" not in start and start[:1] != b"{"
+            return file.read(512)
+        except UNPACKING_ERRORS:
+            return b""
+
+
+def _is_text(start: bytes) -> bool:
+    """Whether a file begins as text: the reader of ARPA then says what is wrong."""
+    return b"\0" not in start and start[:1] != b"{"

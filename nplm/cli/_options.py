@@ -3,97 +3,154 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import click
+import numpy as np
 
 from nplm import NeuralLM
 
-__all__ = ["POSITIVE", "network_options"]
+__all__ = ["COMMON", "POSITIVE", "network_options"]
 
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+# Beyond it a text repeats nothing, and takes memory and time for nothing.
+MAX_ORDER = 32
+COMMON = {"order": 5, "n_jobs": 1, "random_state": 0}
 POSITIVE = click.IntRange(min=1)
 NOT_NEGATIVE = click.FloatRange(min=0)
 ABOVE_ZERO = click.FloatRange(min=0, min_open=True)
-DEFAULTS = NeuralLM().get_params()
 
 
-def _option(name: str, parameter: str, type_: Any, text: str) -> Any:
-    return click.option(
-        name, parameter, type=type_, default=DEFAULTS[parameter], help=text
-    )
+class Jobs(click.ParamType):
+    """A number of threads, or -1 for all cores."""
+
+    name = "integer"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> int:
+        """Refuse 0, which is no number of threads."""
+        n: int = click.INT.convert(value, param, ctx)
+        if n == 0:
+            self.fail("0 threads do nothing: give 1 or more, or -1 for all cores.")
+        return n
 
 
-# In the order in which --help shows them.
-OPTIONS = [
-    click.option(
+class Shares(click.ParamType):
+    """A share of what is left out, or three with commas between."""
+
+    name = "share"
+    one = click.FloatRange(0, 1, max_open=True)
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> float | tuple[float, ...]:
+        """Refuse other than one or three numbers."""
+        given: Any = (
+            value.split(",") if isinstance(value, str) else np.atleast_1d(value)
+        )
+        shares = tuple(self.one.convert(share, param, ctx) for share in given)
+        if len(shares) not in (1, 3):
+            self.fail(f"{value} are {len(shares)} shares: give one or three.")
+        return shares[0] if len(shares) == 1 else shares
+
+
+# In the order in which --help shows them: name, parameter, type and what it says.
+OPTIONS: list[tuple[str, str, Any, str]] = [
+    (
         "--order",
-        type=click.IntRange(min=2),
-        default=5,
-        help="The network's n: it sees n - 1 words of context.",
+        "order",
+        click.IntRange(2, MAX_ORDER),
+        "The n of the model: it sees n - 1 words of context.",
     ),
-    _option("--hidden", "n_hidden", click.IntRange(min=0), "Hidden units, h."),
-    _option("--embedding", "embedding_dim", POSITIVE, "Features of a word, m."),
-    click.option(
+    ("--hidden", "n_hidden", click.IntRange(min=0), "Hidden units, h."),
+    ("--embedding", "embedding_dim", POSITIVE, "Features of a word, m."),
+    (
         "--direct/--no-direct",
-        default=DEFAULTS["direct"],
-        help="Direct connections from the features to the output.",
+        "direct",
+        None,
+        "Direct connections from the features to the output.",
     ),
-    _option(
+    (
+        "--loss",
+        "loss",
+        click.Choice(["auto", "exact", "importance", "nce"]),
+        "Gradient of all words, or of words drawn for each mini-batch: many times as "
+        "fast.",
+    ),
+    ("--samples", "n_samples", POSITIVE, "Words drawn for a mini-batch."),
+    ("--solver", "solver", click.Choice(["sgd", "adam"]), "sgd is the paper's."),
+    (
+        "--schedule",
+        "learning_rate",
+        click.Choice(["adaptive", "invscaling", "linear", "constant"]),
+        "How the step falls: by held-out text, the paper's way, in a line to 0 "
+        "at the end, or not.",
+    ),
+    (
         "--learning-rate",
         "learning_rate_init",
         ABOVE_ZERO,
-        "Step per example, at first.",
+        "Step at first; with sgd that of an example.",
     ),
-    _option(
+    (
         "--decay",
         "learning_rate_decay",
         NOT_NEGATIVE,
-        "The step is divided by 1 + decay * examples seen.",
+        "With invscaling the step is divided by 1 + decay * examples seen.",
     ),
-    _option("--alpha", "alpha", NOT_NEGATIVE, "Weight decay, not on the biases."),
-    _option(
+    ("--alpha", "alpha", NOT_NEGATIVE, "Weight decay, not on the biases."),
+    (
+        "--dropout",
+        "dropout",
+        Shares(),
+        "Share of features and hidden units that an example leaves out; or three: of "
+        "features, hidden units, and their projection.",
+    ),
+    (
         "--epochs",
         "max_iter",
         POSITIVE,
         "At most so many; the validation part may stop training earlier.",
     ),
-    _option(
+    (
         "--patience",
         "n_iter_no_change",
         POSITIVE,
         "Epochs without a better validation perplexity before stopping.",
     ),
-    _option(
+    (
         "--batch-size",
         "batch_size",
         POSITIVE,
         "Examples an update; 1 is the paper's algorithm.",
     ),
-    _option("--jobs", "n_jobs", int, "Threads; -1 is all cores.  [default: 1]"),
-    _option(
+    ("--jobs", "n_jobs", Jobs(), "Threads; -1 is all cores."),
+    (
         "--parallel",
         "parallel",
         click.Choice(["rows", "async", "locked"]),
         "What threads share: output rows, or examples.",
     ),
-    _option(
+    (
         "--precision",
         "precision",
         click.Choice(["float32", "float64", "bfloat16"]),
         "Arithmetic of the network; bfloat16 rounds the large products of float32.",
     ),
-    click.option(
-        "--seed",
-        "random_state",
-        type=click.IntRange(min=0),
-        default=0,
-        help="Random seed.",
-    ),
+    ("--seed", "random_state", click.IntRange(min=0), "Random seed."),
 ]
 
 
-def network_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command the parameters of `NeuralLM` as options."""
-    for option in reversed(OPTIONS):
-        command = option(command)
-    return command
+def network_options(**changed: Any) -> Callable[[Command], Command]:
+    """Give a command the parameters of `NeuralLM` as options.
+
+    Their defaults are its own, but for those `changed`.
+    """
+    defaults = NeuralLM().get_params() | COMMON | changed
+
+    def decorate(command: Command) -> Command:
+        for name, parameter, type_, text in reversed(OPTIONS):
+            command = click.option(
+                name, parameter, type=type_, default=defaults[parameter], help=text
+            )(command)
+        return command
+
+    return decorate

@@ -31,9 +31,13 @@ def print_corpus(console: Console, name: str, corpus: Corpus) -> None:
 
 def one_line(row: Row) -> str:
     return (
-        f"{row.model}: perplexity {row.train:.1f} (training), {row.valid:.1f} "
+        f"{_name(row)}: perplexity {row.train:.1f} (training), {row.valid:.1f} "
         f"(validation), {row.test:.1f} (test), {row.seconds:.1f} s"
     )
+
+
+def _name(row: Row) -> str:
+    return f"{row.model} (interrupted)" if row.interrupted else row.model
 
 
 def print_table(console: Console, rows: list[Row]) -> None:
@@ -46,7 +50,7 @@ def print_table(console: Console, rows: list[Row]) -> None:
     table.add_column("seconds", justify="right")
     for row in rows:
         table.add_row(
-            row.model,
+            _name(row),
             str(row.n),
             *("" if value is None else str(value) for value in (row.h, row.m)),
             {None: "", True: "yes", False: "no"}[row.direct],
@@ -106,7 +110,7 @@ def print_examples(console: Console, report: dict[str, Any]) -> None:
     console.print(f"\nOut of vocabulary (<unk>): {', '.join(rates)}.", markup=False)
     if not report["nearest_words"]:
         return
-    console.print("\n[bold]Next words[/bold], by the neural model")
+    console.print("\n[bold]Next words[/bold], by the network")
     for example in report["next_words"]:
         words = ", ".join(f"{word} {p:.2f}" for word, p in example["suggestions"])
         line = f"  {' '.join(example['context'])} ({example['next']}): {words}"

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from nplm import TextLM
 from nplm.cli._models import vocabulary_of
 
-__all__ = ["Scored", "Tally", "scored", "warning_of_unknown"]
+__all__ = ["Scored", "Tally", "scored", "scored_in_detail", "warning_of_unknown"]
 
 # Above it a perplexity says how well <unk> is predicted, and little else.
 MOSTLY_UNKNOWN = 0.5
@@ -18,12 +18,16 @@ MOSTLY_UNKNOWN = 0.5
 
 @dataclass(frozen=True)
 class Scored:
-    """Tokens of some documents: log10 of their probabilities, and what they are."""
+    """Tokens of some documents: log10 of their probabilities, and what they are.
+
+    With n-grams that back off, `order` has the words of the longest one found.
+    """
 
     log10: NDArray[np.float64]
     unknown: NDArray[np.bool_]
     document: NDArray[np.intp]
     n_documents: int
+    order: NDArray[np.int32] | None = None
 
 
 def scored(lm: TextLM, documents: list[str]) -> Scored:
@@ -33,6 +37,20 @@ def scored(lm: TextLM, documents: list[str]) -> Scored:
     unknown = tokens.targets == (-1 if mark is None else mark)
     log10 = log_prob / np.log(10)
     return Scored(log10, unknown, tokens.document, len(documents))
+
+
+def scored_in_detail(lm: TextLM, documents: list[str]) -> Scored:
+    """Score every token of documents, and say how long the n-gram was."""
+    parts = lm.token_scores(documents)
+    lengths = [len(part.log_prob) for part in parts]
+    orders = [part.order for part in parts if part.order is not None]
+    return Scored(
+        np.concatenate([part.log_prob for part in parts]) / np.log(10),
+        np.concatenate([part.unknown for part in parts]),
+        np.repeat(np.arange(len(parts)), lengths),
+        len(documents),
+        np.concatenate(orders) if orders else None,
+    )
 
 
 @dataclass
@@ -100,13 +118,15 @@ class Tally:
         ]
 
 
-def warning_of_unknown(share: float) -> str | None:
+def warning_of_unknown(
+    share: float, advice: str = "Lower --min-count, or give more words."
+) -> str | None:
     """Say what perplexities are worth where so many of the words are unknown."""
     if share <= MOSTLY_UNKNOWN:
         return None
     return (
         f"{share:.0%} of the words are <unk>, which is easy to predict: perplexities "
-        "that count it say little. Lower --min-count, or give more words."
+        f"that count it say little. {advice}"
     )
 
 

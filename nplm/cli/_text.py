@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, cast
 
 import click
 
-__all__ = ["INPUTS", "blocks_of_lines", "lines_of", "texts_of"]
+__all__ = ["INPUTS", "blocks_of_lines", "files_of", "lines_of", "texts_of"]
 
 # What memory they take does not grow with the text.
 LINES_A_BLOCK = 2000
@@ -39,6 +39,13 @@ def blocks_of_lines(inputs: Iterable[str]) -> Iterator[list[str]]:
 def texts_of(inputs: Iterable[str]) -> list[str]:
     """Give the lines of all files that are not empty."""
     return [line for line in lines_of(inputs) if line.strip()]
+
+
+def files_of(inputs: Iterable[str]) -> Iterator[BinaryIO]:
+    """Give the files one after another, open and unpacked."""
+    for name in inputs or ["-"]:
+        with _opened(name) as file:
+            yield file
 
 
 def lines_of(inputs: Iterable[str]) -> Iterator[str]:

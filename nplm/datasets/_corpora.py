@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import os
 import re
-import sys
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,7 +13,7 @@ from typing import Literal
 import numpy as np
 
 from nplm.datasets._files import RemoteFile, read_file
-from nplm.datasets._python_docs import python_documents
+from nplm.datasets._python_docs import documented_versions, python_documents
 from nplm.datasets.corpus import Corpus
 from nplm.text.tokenizer import Tokenizer
 from nplm.text.vocabulary import Vocabulary
@@ -42,29 +41,33 @@ PTB = [
 ]
 # Section 4: "rare words with frequency <= 3 were merged into a single symbol".
 PAPER_MIN_COUNT = 4
+# Tokens of each part of the embedded corpus.
+PYTHON_DOCS = {"train": 800_000, "valid": 100_000, "test": 100_000}
 
 
 def load_python_docs() -> Corpus:
-    """Load the documentation inside Python's standard library: no download.
+    """Load the documentation inside Python and its scientific packages: no download.
 
-    The language reference that ``help("booleans")`` shows (79 topics or so) and
-    the docstrings of the standard library, read from its source files without
-    importing any: about 0.4 million tokens of English and a little code, each
-    document closed by ``</s>``. The same on every run of one Python version;
-    figures of different versions do not compare.
+    About a million tokens of English and a little code, which every machine with nplm
+    has: the docstrings of the standard library, NumPy, SciPy and scikit-learn, and the
+    language reference that ``help("booleans")`` shows. The same on every run with the
+    same versions; figures of different ones do not compare.
 
     Returns
     -------
     corpus : Corpus
-        80, 10 and 10% of the tokens. Documents are independent, each closed by
-        ``</s>``; words seen fewer than 4 times in the whole corpus are ``<unk>``.
+        800,000, 100,000 and 100,000 tokens, or a few more, for each part has whole
+        modules. Each docstring is a document, closed by ``</s>``; words seen fewer than
+        4 times in the whole corpus are ``<unk>``.
 
     Notes
     -----
-    Documents are in the order of a hash of their file's name, so that the three
-    parts are of one kind; repeated docstrings are kept once, and lines without
-    a word dropped. Modules that distributions split off (tests, IDLE,
-    ``tkinter``, ...) are left out.
+    Docstrings are read from the source files, which are not imported, module by module
+    in the order of a hash of their names, so that the three parts are of one kind.
+    Docstrings repeat one another; a sentence that occurred before, in any module, is
+    left out, so that a model gains little by learning them by heart. So are examples
+    of code, lines without a word, and modules that distributions split off (tests,
+    IDLE, ``tkinter``, ...).
 
     Examples
     --------
@@ -73,17 +76,21 @@ def load_python_docs() -> Corpus:
     >>> corpus.words[corpus.boundary]
     '</s>'
     """
-    documents = Tokenizer().transform(python_documents())
-    version = ".".join(map(str, sys.version_info[:3]))
+    tokenizer, modules = Tokenizer(), python_documents()
+    parts: dict[str, list[str]] = {}
+    for part, size in PYTHON_DOCS.items():
+        tokens = parts.setdefault(part, [])
+        while len(tokens) < size and (texts := next(modules, None)) is not None:
+            tokens += _closed(tokenizer.transform(texts))
     return _corpus(
         "python-docs",
-        _closed(documents),
+        [token for tokens in parts.values() for token in tokens],
         Vocabulary(min_count=PAPER_MIN_COUNT),
-        valid=0.1,
-        test=0.1,
-        descr=f"The documentation inside the standard library of Python {version}: "
-        "the topics of help() and the docstrings, each closed by </s>, in the order "
-        "of a hash of the file's name. Licence: PSF.",
+        valid=len(parts["valid"]),
+        test=len(parts["test"]),
+        descr=f"The documentation inside {documented_versions()}: the docstrings, and "
+        "the topics of help(), each closed by </s>; every part has modules of its own, "
+        "and no sentence twice. Licences: PSF, BSD-3-Clause.",
     )
 
 

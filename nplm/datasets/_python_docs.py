@@ -1,17 +1,23 @@
-"""English on every machine: the documentation inside Python's standard library."""
+"""English on every machine: the documentation inside Python and what nplm needs."""
 
 from __future__ import annotations
 
 import ast
 import hashlib
 import re
+import sys
 import sysconfig
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from importlib.metadata import version
+from importlib.util import find_spec
+from itertools import groupby
 from pathlib import Path
 
-__all__ = ["python_documents"]
+__all__ = ["documented_versions", "python_documents"]
 
+# What is installed wherever nplm is: its own dependencies, by module and project.
+PACKAGES = {"numpy": "numpy", "scipy": "scipy", "sklearn": "scikit-learn"}
 # Not there everywhere: distributions put these into packages of their own, and
 # versions before 3.12 have them. pydoc_data is read as topics.
 EXCLUDED = re.compile(
@@ -19,23 +25,81 @@ EXCLUDED = re.compile(
     r"pydoc_data|site-packages|dist-packages|lib-dynload|config-.*|_sysconfigdata.*|"
     r"__pycache__|__phello__.*)(\.py)?"
 )
+# Tests, and copies of other projects.
+INNER = {"test", "tests", "externals", "_vendored", "_lib"}
 HAS_WORD = re.compile(r"\w")
+BLANK_LINE = re.compile(r"\n\s*\n")
+SENTENCE_END = re.compile(r"(?<=\S[.:;?!]) ")
 
 
-def python_documents() -> list[str]:
-    """Topics of ``help()`` and docstrings of the standard library, each once.
+def documented_versions() -> str:
+    """Say what `python_documents` reads, with the versions: each has its own text."""
+    found = [f"Python {'.'.join(map(str, sys.version_info[:3]))}"]
+    found += [f"{project} {version(project)}" for project in PACKAGES.values()]
+    return ", ".join(found)
 
-    Source files are read and parsed, never imported. Files and topics come in
-    the order of a hash of their names: in alphabetical order the test part
-    would be of other topics than the training part.
+
+def python_documents() -> Iterator[list[str]]:
+    """Give the docstrings of one module after the other.
+
+    The topics of ``help()``, each as a module, and the modules of the standard
+    library and of `PACKAGES`. They come in the order of a hash of their names:
+    alphabetically the last ones would be of another kind than the first. A sentence
+    that occurred before, in any module, is left out. Source files are read when it is
+    their turn, and parsed, never imported.
     """
+    return _each_once(_modules())
+
+
+def _modules() -> Iterator[list[str]]:
+    """Give the docstrings of each, whether they occurred before or not."""
     library = Path(sysconfig.get_path("stdlib"))
-    sources = {f"topic {name}": [text] for name, text in _topics(library).items()}
-    for path in _source_files(library):
-        sources[path.relative_to(library).as_posix()] = list(_docstrings(path))
-    names = sorted(sources, key=lambda name: hashlib.sha256(name.encode()).digest())
-    documents = [_without_rulers(text) for name in names for text in sources[name]]
-    return list(dict.fromkeys(documents))
+    topics = _topics(library)
+    files = {path.relative_to(library).as_posix(): path for path in _stdlib(library)}
+    for package in PACKAGES:
+        spec = find_spec(package)
+        assert spec is not None and spec.submodule_search_locations is not None
+        folder = Path(spec.submodule_search_locations[0])
+        for path in _files_below(folder):
+            files[f"{package}/{path.relative_to(folder).as_posix()}"] = path
+    for name in sorted({*topics, *files}, key=_hash):
+        yield [topics[name]] if name in topics else list(_docstrings(files[name]))
+
+
+def _hash(name: str) -> bytes:
+    return hashlib.sha256(name.encode()).digest()
+
+
+def _each_once(modules: Iterable[list[str]]) -> Iterator[list[str]]:
+    """Drop the sentences seen before, and what is left empty."""
+    seen: set[str] = set()
+    for texts in modules:
+        kept = []
+        for text in texts:
+            new = []
+            for sentence in _sentences(text):
+                if sentence not in seen:
+                    seen.add(sentence)
+                    new.append(sentence)
+            if new:
+                kept.append("\n".join(new))
+        if kept:
+            yield kept
+
+
+def _sentences(text: str) -> Iterator[str]:
+    """Give what ends with a mark or a paragraph; no examples of code, no rulers.
+
+    A paragraph is a run of lines with one indentation, and so are the items of a list
+    of parameters: these are what docstrings have in common. A line without a word,
+    such as the dashes under a heading, would be as many tokens that are no riddle.
+    """
+    for block in BLANK_LINE.split(text):
+        if block.lstrip().startswith(">>>"):
+            continue
+        lines = [line for line in block.split("\n") if HAS_WORD.search(line)]
+        for _, paragraph in groupby(lines, lambda line: len(line) - len(line.lstrip())):
+            yield from SENTENCE_END.split(" ".join(" ".join(paragraph).split()))
 
 
 def _topics(library: Path) -> dict[str, str]:
@@ -43,19 +107,25 @@ def _topics(library: Path) -> dict[str, str]:
     path = library / "pydoc_data" / "topics.py"
     for node in _parse(path).body:
         if isinstance(node, ast.Assign):
-            return ast.literal_eval(node.value)
+            texts = ast.literal_eval(node.value)
+            return {f"topic {name}": text for name, text in texts.items()}
     raise ValueError(f"{path} defines no topics: this Python is not supported.")
 
 
-def _source_files(library: Path) -> Iterator[Path]:
+def _stdlib(library: Path) -> Iterator[Path]:
     for entry in sorted(library.iterdir()):
         if EXCLUDED.fullmatch(entry.name):
             continue
-        files = sorted(entry.rglob("*.py")) if entry.is_dir() else [entry]
-        for path in files:
-            inner = path.relative_to(entry).parts
-            if path.suffix == ".py" and not {"test", "tests"} & set(inner):
-                yield path
+        if entry.is_dir():
+            yield from _files_below(entry)
+        elif entry.suffix == ".py":
+            yield entry
+
+
+def _files_below(folder: Path) -> Iterator[Path]:
+    for path in sorted(folder.rglob("*.py")):
+        if not INNER & set(path.relative_to(folder).parts):
+            yield path
 
 
 def _parse(path: Path) -> ast.Module:
@@ -79,11 +149,3 @@ def _docstrings(path: Path) -> Iterator[str]:
         # Definitions are statements: there are none inside an expression.
         inside = [n for n in ast.iter_child_nodes(node) if not isinstance(n, ast.expr)]
         pending.extend(reversed(inside))
-
-
-def _without_rulers(text: str) -> str:
-    """Drop lines without a word, such as the asterisks under a heading.
-
-    Each mark would be a token, and the next one in a row is no riddle.
-    """
-    return "\n".join(line for line in text.split("\n") if HAS_WORD.search(line))

@@ -121,6 +121,42 @@ class Corpus(Mapping[str, Any]):
             self._cut(self.test, n_context, before_test),
         )
 
+    def documents(self, part: str) -> list[list[Any]]:
+        """Give the documents of a part as lists of words, for a `TextLM`.
+
+        Parameters
+        ----------
+        part : {"train", "valid", "test"}
+            Which part.
+
+        Returns
+        -------
+        documents : list of list of str
+            Without the boundary. A part may begin and end within a document, of which
+            it has a piece.
+
+        Raises
+        ------
+        ValueError
+            If the corpus is one stream, in which no document ends, or there is no such
+            part.
+        """
+        if part not in PARTS:
+            raise ValueError(f'part must be "train", "valid" or "test", got {part!r}.')
+        if self.boundary is None:
+            raise ValueError(
+                f"{self.name} is one stream, in which no document ends: cut its "
+                "windows, or set its boundary with dataclasses.replace."
+            )
+        ids = self[part]
+        ends = np.flatnonzero(ids == self.boundary)
+        pieces = np.split(ids, ends + 1)
+        return [
+            self.words[piece[piece != self.boundary]].tolist()
+            for piece in pieces
+            if len(piece)
+        ]
+
     def _cut(
         self, ids: NDArray[np.int32], n_context: int, before: NDArray[np.int32] | None
     ) -> Windows:

@@ -1,12 +1,12 @@
 """The experiments of the paper, as functions, and those that go past it."""
 
 from nplm.experiments.ablation import ABLATIONS, NETWORKS, as_stream, network
-from nplm.experiments.comparison import Row, compare
+from nplm.experiments.comparison import QUICK, Row, compare, conclusion
 from nplm.experiments.paper_tables import TABLES
 from nplm.experiments.reports import as_markdown, draw, findings
 from nplm.experiments.reproduction import reproduce, results_of
 
 __all__ = [
-    "ABLATIONS", "NETWORKS", "TABLES", "Row", "as_markdown", "as_stream", "compare",
-    "draw", "findings", "network", "reproduce", "results_of",
+    "ABLATIONS", "NETWORKS", "QUICK", "TABLES", "Row", "as_markdown", "as_stream",
+    "compare", "conclusion", "draw", "findings", "network", "reproduce", "results_of",
 ]  # fmt: skip

@@ -1,26 +1,70 @@
-"""The paper's comparison (section 4): four models, the same windows, one table."""
+"""The paper's comparison (section 4): its models, the same windows, one table."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logsumexp
 from sklearn.frozen import FrozenEstimator
 
-from nplm import InterpolatedTrigram, KneserNeyLM, MixtureLM, NeuralLM
+from nplm import (
+    ClassLM,
+    InterpolatedTrigram,
+    KneserNeyLM,
+    MixtureLM,
+    NeuralLM,
+    WordClasses,
+)
 from nplm._base import LanguageModel
 from nplm.datasets import Corpus
 from nplm.datasets.corpus import CorpusWindows
 from nplm.experiments.scoring import ReportStage, log_prob, perplexity
+from nplm.training.em import fit_mixture_weights
 
-__all__ = ["Row", "compare"]
+__all__ = ["QUICK", "Row", "compare", "conclusion"]
 
-# The first baseline, and what the network is mixed with, at 0.5 each (section 4).
+LogProbs = dict[str, NDArray[np.float64]]  # of each part
+# Windows of the training part that are scored: a network takes as long for a million
+# as to learn from them.
+TRAIN_SCORED = 50_000
+# The paper's first baseline.
 TRIGRAM_ORDER = 3
-MIXTURE_WEIGHTS = "uniform"
+# A network that learns in some twenty seconds what it can in so many.
+QUICK: dict[str, Any] = {
+    "n_hidden": 128,
+    "embedding_dim": 64,
+    "loss": "importance",
+    "n_samples": 256,
+    "solver": "adam",
+    "learning_rate": "linear",
+    "learning_rate_init": 2e-3,
+    "alpha": 1e-2,
+    "dropout": 0.2,
+    "batch_size": 256,
+    "max_iter": 4,
+}
+# Classes of words, and passes at a falling temperature in the search for them.
+N_CLASSES, CLASS_PASSES = 200, 10
+
+# The rows: what `Row.model` says.
+TRIGRAM, KNESER_NEY, CLASSES = "trigram", "Kneser-Ney", "classes"
+NETWORK = "network"
+PAPERS = f"{NETWORK} + {TRIGRAM}"
+BOTH = f"{NETWORK} + {KNESER_NEY}"
+ALL = "all four"
+NGRAMS = (TRIGRAM, KNESER_NEY, CLASSES)
+# Members of the mixtures. The paper's has the same weight for both (section 4.3),
+# the others have learned ones.
+MIXTURES = {
+    PAPERS: (NETWORK, TRIGRAM),
+    BOTH: (NETWORK, KNESER_NEY),
+    ALL: (NETWORK, *NGRAMS),
+}
 
 
 @dataclass(frozen=True)
@@ -30,7 +74,7 @@ class Row:
     Attributes
     ----------
     model : str
-        Name of the model's class.
+        "trigram", "Kneser-Ney", "classes", "network", or a mixture of them.
     n : int
         Order: the words of context and the next word.
     h, m : int or None
@@ -38,12 +82,14 @@ class Row:
     direct : bool or None
         Whether the network has direct connections.
     train, valid, test : float
-        Perplexity of each part, pooled over all its tokens, ``<unk>`` and
-        boundaries included.
+        Perplexity of each part, pooled over its tokens, ``<unk>`` and boundaries
+        included; of the training part at most 50,000 tokens count, evenly spread.
     parameters : int
         Free parameters; a mixture's members together.
     seconds : float
         Time of training, wall clock; a mixture's members included.
+    interrupted : bool
+        Whether the training was ended before its time.
     """
 
     model: str
@@ -56,6 +102,7 @@ class Row:
     test: float
     parameters: int
     seconds: float
+    interrupted: bool = False
 
 
 def compare(
@@ -68,10 +115,12 @@ def compare(
 ) -> Iterator[tuple[Row, LanguageModel]]:
     """Train the models of the paper on a corpus, one after the other.
 
-    The interpolated trigram, Kneser-Ney, the neural model, and the neural model
-    mixed with the trigram at 0.5. All see the same windows, wide enough for the
-    longest order; the validation part sets the trigram's weights and stops the
-    network. It is a generator: what was yielded before an interrupt is kept.
+    The interpolated trigram, Kneser-Ney, n-grams of word classes, and the network;
+    then the network mixed with the trigram at 0.5, with Kneser-Ney, and with all of
+    them. All see the same windows, wide enough for the longest order; the validation
+    part sets the trigram's weights and those of the last two mixtures, and stops the
+    network. It is a generator: what was yielded before an interrupt is kept, and a
+    network whose training is interrupted is yielded before the interrupt goes on.
 
     Parameters
     ----------
@@ -80,7 +129,7 @@ def compare(
     network : NeuralLM
         The neural model to train, its ``order`` set; it is fitted in place.
     ngram_order : int, default=5
-        Order of Kneser-Ney.
+        Order of Kneser-Ney and of the n-grams of classes.
     progress : callable, optional
         Called as ``progress(stage, done, total, note)``.
     fit_network : callable, default=NeuralLM.fit
@@ -102,11 +151,15 @@ def compare(
     """
     if network.order is None:
         raise ValueError("Set the order of the network: the windows follow from it.")
+    shared: dict[str, Any] = {"n_words": corpus.n_words, "boundary": corpus.boundary}
     network.set_params(n_words=corpus.n_words)
-    trigram = InterpolatedTrigram(TRIGRAM_ORDER, n_words=corpus.n_words)
-    kneser_ney = KneserNeyLM(
-        ngram_order, n_words=corpus.n_words, boundary=corpus.boundary
-    )
+    classes = WordClasses(N_CLASSES, max_iter=CLASS_PASSES, random_state=0)
+    models: dict[str, LanguageModel] = {
+        TRIGRAM: InterpolatedTrigram(TRIGRAM_ORDER, n_words=corpus.n_words),
+        KNESER_NEY: KneserNeyLM(ngram_order, **shared),
+        CLASSES: ClassLM(ngram_order, classes=classes, **shared),
+        NETWORK: network,
+    }
     parts = corpus.windows(max(TRIGRAM_ORDER, ngram_order, network.order) - 1)
     for part, (_, y) in parts._asdict().items():
         if len(y) == 0:
@@ -114,65 +167,169 @@ def compare(
                 f"The {part} part of {corpus.name} is empty: a row of the table needs "
                 "all three parts."
             )
-    seconds: dict[LanguageModel, float] = {}
-
-    for model in (trigram, kneser_ney, network):
+    table = _Table(parts, network, progress)
+    seconds: dict[str, float] = {}
+    for name, model in models.items():
         fit = fit_network if model is network else type(model).fit
-        seconds[model] = _train(model, parts, fit, progress)
-        yield _row(model, parts, seconds[model], progress), model
-
-    members = [("neural", network), ("trigram", trigram)]
-    mixture = MixtureLM(
-        [(name, FrozenEstimator(member)) for name, member in members],
-        weights=MIXTURE_WEIGHTS,
-    ).fit(*parts.train)
-    both = seconds[network] + seconds[trigram]
-    yield _row(mixture, parts, both, progress, network=network), mixture
+        seconds[name], interrupt = _train(name, model, parts, fit, progress)
+        log_probs = table.score(name, model)
+        yield table.row(name, model, log_probs, seconds[name], interrupt), model
+        if interrupt is not None:
+            raise interrupt
+    for name, members in MIXTURES.items():
+        weights = np.full(len(members), 1 / len(members))
+        if name != PAPERS:
+            weights = table.learned_weights(members)
+        mixture = MixtureLM(
+            [(member, FrozenEstimator(models[member])) for member in members],
+            weights=weights,
+        ).fit(*parts.train)
+        log_probs = table.mixed(members, weights)
+        spent = sum(seconds[member] for member in members)
+        yield table.row(name, mixture, log_probs, spent), mixture
 
 
 def _train(
+    name: str,
     model: LanguageModel,
     parts: CorpusWindows,
     fit: Callable[..., Any],
     progress: ReportStage,
-) -> float:
-    """Fit a model; return the seconds that it took."""
-    stage = f"{type(model).__name__}: training"
+) -> tuple[float, KeyboardInterrupt | None]:
+    """Fit a model; return the seconds, and the interrupt that a fit survived."""
+    stage = f"{name}: training"
 
     def report(done: int, total: int, loss: float) -> None:
         progress(stage, done, total, f"perplexity {np.exp(loss):.0f}")
 
     X_val, y_val = parts.valid
     options = {"progress": report} if isinstance(model, NeuralLM) else {}
+    interrupt = None
     progress(stage, 0, 0, "")
     start = time.perf_counter()
-    fit(model, *parts.train, X_val=X_val, y_val=y_val, **options)
+    try:
+        fit(model, *parts.train, X_val=X_val, y_val=y_val, **options)
+    except KeyboardInterrupt as error:
+        if not hasattr(model, "C_"):
+            raise
+        interrupt = error
     seconds = time.perf_counter() - start
     progress(stage, 1, 1, "")
-    return seconds
+    return seconds, interrupt
 
 
-def _row(
-    model: LanguageModel,
-    parts: CorpusWindows,
-    seconds: float,
-    progress: ReportStage,
-    network: NeuralLM | None = None,
-) -> Row:
-    """Figures of a fitted model; `network` is the one inside a mixture."""
-    name = type(model).__name__
-    if isinstance(model, NeuralLM):
-        network = model
-    return Row(
-        model=name,
-        n=(network or model).order_,
-        h=network and network.n_hidden,
-        m=network and network.embedding_dim,
-        direct=network and network.direct,
-        **{
-            part: perplexity(log_prob(model, data, f"{name}: scoring {part}", progress))
-            for part, data in parts._asdict().items()
-        },
-        parameters=model.n_parameters_,
-        seconds=seconds,
+class _Table:
+    """What the models say of each part, word by word, and the rows made of it.
+
+    A mixture is made of what its members said: nothing is scored twice.
+    """
+
+    def __init__(
+        self, parts: CorpusWindows, network: NeuralLM, progress: ReportStage
+    ) -> None:
+        X, y = parts.train
+        step = -(-len(y) // TRAIN_SCORED)
+        self.parts = parts._replace(train=(X[::step], y[::step]))
+        self.network, self.progress = network, progress
+        self.scores: dict[str, LogProbs] = {}
+
+    def score(self, name: str, model: LanguageModel) -> LogProbs:
+        """Score the windows of all parts by a model, and keep that."""
+        self.scores[name] = {
+            part: log_prob(model, data, f"{name}: scoring {part}", self.progress)
+            for part, data in self.parts._asdict().items()
+        }
+        return self.scores[name]
+
+    def learned_weights(self, members: Sequence[str]) -> NDArray[np.float64]:
+        """Find the weights that make the validation part likeliest."""
+        probs = np.exp([self.scores[member]["valid"] for member in members]).T
+        one_bin = np.zeros(len(probs), dtype=np.intp)
+        fit = fit_mixture_weights(probs, one_bin, 1, max_iter=100, tol=1e-5)
+        return fit.weights[0]
+
+    def mixed(self, members: Sequence[str], weights: NDArray[np.float64]) -> LogProbs:
+        """Score the windows of all parts by a mixture."""
+        return {
+            part: logsumexp(
+                [self.scores[member][part] for member in members],
+                axis=0,
+                b=weights[:, None],
+            )
+            for part in self.parts._fields
+        }
+
+    def row(
+        self,
+        name: str,
+        model: LanguageModel,
+        log_probs: LogProbs,
+        seconds: float,
+        interrupt: KeyboardInterrupt | None = None,
+    ) -> Row:
+        """Give the figures of a fitted model, and those of the network in it."""
+        network = self.network if NETWORK in name or name == ALL else None
+        return Row(
+            model=name,
+            n=(network or model).order_,
+            h=network and network.n_hidden,
+            m=network and network.embedding_dim,
+            direct=network and network.direct,
+            **{part: perplexity(scores) for part, scores in log_probs.items()},
+            parameters=model.n_parameters_,
+            seconds=seconds,
+            interrupted=interrupt is not None,
+        )
+
+
+def conclusion(rows: Sequence[Row]) -> str:
+    """Say what a table shows, from its figures.
+
+    Parameters
+    ----------
+    rows : sequence of Row
+        As `compare` yields them, all or the first ones.
+
+    Returns
+    -------
+    sentence : str
+        How far on the test part the network is from the best n-gram model, and the
+        best mixture from the better of both; "best" is said by the validation part.
+        Empty where the network or the n-gram models are missing.
+
+    Examples
+    --------
+    >>> from nplm.experiments import Row, conclusion
+    >>> def row(model, perplexity):
+    ...     return Row(model, 5, 100, 30, False, 9, perplexity, perplexity, 1, 1)
+    >>> print(conclusion([row("Kneser-Ney", 200), row("network", 190)]))
+    On the test part the perplexity of the network is 5.0% below that of Kneser-Ney, the
+    best of the n-gram models.
+    """
+    by_name = {row.model: row for row in rows}
+    ngrams = [by_name[name] for name in NGRAMS if name in by_name]
+    mixtures = [by_name[name] for name in MIXTURES if name in by_name]
+    network = by_name.get(NETWORK)
+    if network is None or not ngrams:
+        return ""
+    baseline = min(ngrams, key=lambda row: row.valid)
+    told = (
+        f"On the test part the perplexity of the network is "
+        f"{_change(network.test, baseline.test)} that of {baseline.model}, the best of "
+        "the n-gram models"
     )
+    if not mixtures:
+        return f"{told}."
+    mixture = min(mixtures, key=lambda row: row.valid)
+    better = min(network, baseline, key=lambda row: row.valid)
+    told += f", and that of {mixture.model} mixed {_change(mixture.test, better.test)} "
+    told += "the better of the two"
+    if mixture.test < better.test:
+        return f"{told}: where one is wrong another is right."
+    return f"{told}: here nothing is gained by mixing."
+
+
+def _change(perplexity: float, other: float) -> str:
+    """Say how far one perplexity is from another, to go before "that of"."""
+    share = perplexity / other - 1
+    return f"{abs(share):.1%} {'below' if share < 0 else 'above'}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from nplm.experiments.paper_tables import FINDINGS
+from nplm.experiments.paper_tables import DIRECT, FINDINGS, INDIRECT
 from nplm.inspection._display import check_matplotlib
 
 __all__ = ["as_markdown", "draw", "findings"]
@@ -79,6 +79,14 @@ def findings(results: dict[str, Any]) -> list[str]:
                 f"{finding}: {holds}, {low} {ours[0]:.1f} and {high} {ours[1]:.1f} "
                 f"(the paper {papers[0]} and {papers[1]})."
             )
+    curves = {fit["fit"]: fit["facts"].get("valid by epoch") for fit in results["fits"]}
+    if DIRECT in curves and INDIRECT in curves:
+        first = [curves[name][0] for name in (DIRECT, INDIRECT)]
+        holds = "yes" if first[0] < first[1] else "no"
+        sentences.append(
+            f"Direct connections learn faster: {holds}, validation after one epoch "
+            f"{first[0]:.1f} ({DIRECT}) and {first[1]:.1f} ({INDIRECT})."
+        )
     networks = [row for row in done.values() if row["h"] is not None]
     ngrams = [row for row in done.values() if row["h"] is None]
     if networks and ngrams:

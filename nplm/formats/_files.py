@@ -1,8 +1,9 @@
-"""Files of models, gzipped by their name; written whole or not at all."""
+"""Files of models, packed by their name; written whole or not at all."""
 
 from __future__ import annotations
 
 import gzip
+import lzma
 import os
 import zlib
 from collections.abc import Iterator
@@ -16,8 +17,8 @@ __all__ = ["UNPACKING_ERRORS", "check_writable", "reading", "writing"]
 
 # Level 9, gzip's own default, takes thrice the time of 6 and saves a hundredth.
 GZIP_LEVEL = 6
-# What reading a damaged gzip file raises.
-UNPACKING_ERRORS = (EOFError, zlib.error, gzip.BadGzipFile)
+# What reading a damaged packed file raises.
+UNPACKING_ERRORS = (EOFError, zlib.error, gzip.BadGzipFile, lzma.LZMAError)
 
 
 def check_writable(path: str | os.PathLike[str]) -> Path:
@@ -46,7 +47,7 @@ def check_writable(path: str | os.PathLike[str]) -> Path:
 def writing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """Open a new file beside `path`; it takes its place when all is written.
 
-    Gzipped if the name ends in ``.gz``. After an error `path` is as it was.
+    Packed if the name ends in ``.gz`` or ``.xz``. After an error `path` is as it was.
     """
     path = check_writable(path)
     with replacing(path) as raw:
@@ -56,16 +57,23 @@ def writing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
                 "", "wb", compresslevel=GZIP_LEVEL, fileobj=raw, mtime=0
             ) as packed:
                 yield cast(BinaryIO, packed)
+        elif path.suffix == ".xz":
+            with lzma.LZMAFile(raw, "wb") as xz:
+                yield cast(BinaryIO, xz)
         else:
             yield raw
 
 
 @contextmanager
 def reading(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """Open a file for reading, gunzipped if it begins as gzip does."""
+    """Open a file for reading, unpacked if it begins as gzip or xz does."""
     with open(path, "rb") as raw:
-        if raw.peek(2)[:2] == b"\x1f\x8b":
+        start = raw.peek(6)[:6]
+        if start.startswith(b"\x1f\x8b"):
             with gzip.GzipFile(fileobj=raw) as packed:
                 yield cast(BinaryIO, packed)
+        elif start == b"\xfd7zXZ\x00":
+            with lzma.LZMAFile(raw) as xz:
+                yield cast(BinaryIO, xz)
         else:
             yield raw

@@ -47,7 +47,7 @@ def write_arpa(
     model : BackoffLM or KneserNeyLM
         A fitted model.
     path : path-like
-        The file to write; gzipped if its name ends in ``.gz``.
+        The file to write; packed if its name ends in ``.gz`` or ``.xz``.
     words : sequence of str, shape (n_words_,)
         The word of each id, as in ``corpus.words``.
 
@@ -110,7 +110,7 @@ def read_arpa(path: str | os.PathLike[str]) -> tuple[BackoffLM, list[str]]:
     Parameters
     ----------
     path : path-like
-        The file, gzipped or not.
+        The file, plain, or packed by gzip or xz.
 
     Returns
     -------
@@ -307,5 +307,7 @@ def _settle_marks(
         table[:] = new_id[table]
     tables[0] = tables[0][: stays.sum()]
     probs[0], bows[0] = probs[0][stays], bows[0][stays]
-    boundary = int(new_id[end]) if is_used else None
+    # Pruning may leave no n-gram that begins with <s>, and yet sentences end.
+    ends = stays[end] and not is_context and len(tables) > 1
+    boundary = int(new_id[end]) if is_used or ends else None
     return [word for word, stay in zip(words, stays) if stay], boundary

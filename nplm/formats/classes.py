@@ -22,7 +22,8 @@ def write_classes(
     Parameters
     ----------
     path : path-like
-        The file, gzipped if its name ends in ``.gz``; replaced where it exists.
+        The file, packed if its name ends in ``.gz`` or ``.xz``; replaced where it
+        exists.
     words : sequence of str, shape (n_words,)
         The words, in the order of their ids (``Vocabulary.words_``).
     labels : array-like of int, shape (n_words,)
@@ -70,7 +71,7 @@ def read_classes(
     Parameters
     ----------
     path : path-like
-        The file, as `write_classes` or mkcls writes it; gzipped or not.
+        The file, as `write_classes` or mkcls writes it; plain, or packed by gzip or xz.
 
     Returns
     -------

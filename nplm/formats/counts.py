@@ -35,7 +35,7 @@ def write_counts(
     model : KneserNeyLM
         A fitted model; its ``counts_`` are written.
     path : path-like
-        The file to write; gzipped if its name ends in ``.gz``.
+        The file to write; packed if its name ends in ``.gz`` or ``.xz``.
     words : sequence of str, shape (n_words_,)
         The word of each id. A ``boundary`` is written as ``</s>`` where it comes
         last and as ``<s>`` elsewhere.
@@ -73,8 +73,8 @@ def read_counts(
     Parameters
     ----------
     path : path-like
-        The file, gzipped or not, with n-grams of up to 9 words in any order of
-        lines.
+        The file, plain, or packed by gzip or xz, with n-grams of up to 9 words in
+        any order of lines.
     words : sequence of str, optional
         The word of each id; by default the unigrams in the order of the file.
 

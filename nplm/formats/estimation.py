@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import lzma
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any, BinaryIO, cast
 
@@ -84,9 +85,9 @@ def estimate_binary(
     Parameters
     ----------
     model : KneserNeyLM
-        What to estimate, and how; it stays as it is. Its `order` has to be given;
-        `n_words` and `boundary` are those of the vocabulary. All n-grams are kept:
-        `min_counts` of more than 1 are refused.
+        What to estimate, and how; it stays as it is. Its ``order`` has to be given;
+        ``n_words`` and ``boundary`` are those of the vocabulary. All n-grams are kept:
+        ``min_counts`` of more than 1 are refused.
     texts : iterable of path-like or binary file
         UTF-8 text, files gzipped or not. A line is a sentence, and a word what stands
         between blanks; lines without words are left out.
@@ -105,7 +106,7 @@ def estimate_binary(
     n_jobs : int, optional
         Threads, as joblib counts them: None is 1, -1 all cores. No bit depends on it.
     progress : callable, optional
-        Called as ``progress(stage, done, total)``, `total` 0 where it is unknown.
+        Called as ``progress(stage, done, total)``, ``total`` 0 where it is unknown.
 
     Returns
     -------
@@ -128,7 +129,7 @@ def estimate_binary(
 
     See Also
     --------
-    KneserNeyLM.fit_stream : The same in memory, in about 100 bytes a word.
+    nplm.KneserNeyLM.fit_stream : The same in memory, in about 100 bytes a word.
 
     Examples
     --------
@@ -254,14 +255,12 @@ def _write_ids(texts: Iterable[Any], stream: WordStream, scratch: Scratch) -> No
 
 @contextmanager
 def _opened(text: Any) -> Iterator[tuple[BinaryIO, str]]:
-    if hasattr(text, "read"):
-        yield cast(BinaryIO, text), str(getattr(text, "name", "the text"))
-        return
-    name = os.fspath(text)
-    with reading(text) as file:
+    is_file = hasattr(text, "read")
+    name = str(getattr(text, "name", "the text")) if is_file else os.fspath(text)
+    with nullcontext(cast(BinaryIO, text)) if is_file else reading(text) as file:
         try:
             yield file, name
-        except UNPACKING_ERRORS as error:
+        except (*UNPACKING_ERRORS, lzma.LZMAError) as error:
             raise ValueError(
                 f"{name} cannot be unpacked ({error}): it is damaged or cut short."
             ) from None

@@ -36,7 +36,8 @@ def write_vectors(
     Parameters
     ----------
     path : path-like
-        The file, gzipped if its name ends in ``.gz``; replaced where it exists.
+        The file, packed if its name ends in ``.gz`` or ``.xz``; replaced where it
+        exists.
     words : sequence of str, shape (n_words,)
         The words, in the order of their ids (``Vocabulary.words_``).
     vectors : array-like of float, shape (n_words, m)
@@ -93,8 +94,8 @@ def read_vectors(
     Parameters
     ----------
     path : path-like
-        The file, gzipped or not: a first line with the numbers of words and of
-        features, then a word and its numbers at a time.
+        The file, plain, or packed by gzip or xz: a first line with the numbers of
+        words and of features, then a word and its numbers at a time.
     words : collection of str, optional
         Keep the vectors of these only, in the order of the file. The rest is looked
         at, but takes no memory.

@@ -175,6 +175,8 @@ class PerplexityDisplay(Display):
         ax.set_xlabel("perplexity")
 
     def _plot_lines(self, ax: Any, kwargs: dict[str, Any]) -> None:
+        from matplotlib.ticker import LogFormatter
+
         assert self.bins is not None
         columns = np.arange(len(self.bins))
         style = {"marker": "o"} | kwargs
@@ -189,6 +191,9 @@ class PerplexityDisplay(Display):
             [f"{name}\n{part:.0%}" for name, part in zip(_named(self.bins), share)],
         )
         ax.set_yscale("log")
+        ax.yaxis.set_major_formatter("{x:g}")
+        # Labels between the powers of ten where there are few of these.
+        ax.yaxis.set_minor_formatter(LogFormatter(minor_thresholds=(1.2, 0.4)))
         ax.set(
             xlabel=f"times that the {self.by} was seen in training; share of tokens",
             ylabel="perplexity",

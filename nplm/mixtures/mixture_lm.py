@@ -168,6 +168,7 @@ class MixtureLM(_BaseComposition, LanguageModel):
         *,
         X_val: ArrayLike | None = None,
         y_val: ArrayLike | None = None,
+        **fit_params: Any,
     ) -> Self:
         """Fit every member that is not frozen, and the weights.
 
@@ -182,6 +183,9 @@ class MixtureLM(_BaseComposition, LanguageModel):
             Held-out windows, for the weights and handed to the members (early
             stopping, EM). A mixture that learns its weights needs them: on the
             training windows the member that overfits most would win.
+        **fit_params
+            As ``name__parameter``, handed to the ``fit`` of that member:
+            ``network__checkpoint="folder"``.
 
         Returns
         -------
@@ -190,9 +194,9 @@ class MixtureLM(_BaseComposition, LanguageModel):
         Raises
         ------
         ValueError
-            If the weights, the members or the ids are out of range or disagree; if
-            weights are to be learned and there are no held-out windows, or no
-            member gives any of them a probability.
+            If the weights, the members or the ids are out of range or disagree; if a
+            fit parameter names no member; if weights are to be learned and there are no
+            held-out windows, or no member gives any of them a probability.
         """
         weights = self._check_weights(self._check_estimators())
         kept = [pair for pair in self.estimators if not _is_dropped(pair[1])]
@@ -206,12 +210,13 @@ class MixtureLM(_BaseComposition, LanguageModel):
                 f"weights={self.weights!r} are learned on held-out windows: give X_val "
                 "and y_val to fit, or fixed weights to the mixture."
             )
+        own = _fit_params_of(names, fit_params)
         members = []
         for name, estimator in kept:
             member = clone(estimator)
             if n_given is not None and _param(member, "n_words") is None:
                 member.set_params(n_words=n_given)
-            member.fit(X, y, X_val=X_val, y_val=y_val)
+            member.fit(X, y, X_val=X_val, y_val=y_val, **own[name])
             self._check_member(name, member)
             members.append(member)
         sizes = {name: m.n_words_ for name, m in zip(names, members)}
@@ -443,6 +448,22 @@ class MixtureLM(_BaseComposition, LanguageModel):
 
         names, models = zip(*self.estimators)
         return _VisualBlock("parallel", models, names=names)
+
+
+def _fit_params_of(
+    names: list[str], fit_params: dict[str, Any]
+) -> dict[str, dict[str, Any]]:
+    """Share out what ``name__parameter`` says, by name."""
+    own: dict[str, dict[str, Any]] = {name: {} for name in names}
+    for key, value in fit_params.items():
+        name, _, parameter = key.partition("__")
+        if name not in own or not parameter:
+            raise ValueError(
+                f"fit got {key}, and hands on what begins with a member's name and two "
+                f"underscores: the members are {', '.join(names)}."
+            )
+        own[name][parameter] = value
+    return own
 
 
 def _is_dropped(member: Any) -> bool:

@@ -182,7 +182,9 @@ class ShortlistLM(LanguageModel):
                 "short-list may be another: every fit begins anew. Set it to False; "
                 "fit(checkpoint=...) goes on with a fit that was cut short."
             )
-        self.network._output().of_few(1)
+        network = clone(self.network)
+        network._n_outputs = 1
+        network._output().of_few(1)
 
     def _most_frequent(self, y: NDArray[np.int32]) -> NDArray[np.int32]:
         counts = np.bincount(y, minlength=self.n_words_)

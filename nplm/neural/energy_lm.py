@@ -65,6 +65,8 @@ class EnergyLM(NetworkLM):
         Whether each next word has a v of its own, "indexed by the identity of the
         target word": as many parameters as a `NeuralLM` has. False is one v for all.
     [[n_distant]]
+    loss : {"exact", "importance", "nce"}, default="exact"
+        [[loss]]
     [[sampling]]
     [[solver]]
     learning_rate_init : float, default=1e-2

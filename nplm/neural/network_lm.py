@@ -39,6 +39,9 @@ from nplm.training.loop import OnProgress
 
 __all__ = ["NetworkLM", "view"]
 
+# Of so many a fit holds some out, where it is not told.
+MANY_WINDOWS = 10_000
+
 
 def view(name: str, doc: str) -> property:
     """Declare an attribute that is a view of the parameters, and sets their values."""
@@ -100,7 +103,7 @@ class NetworkLM(LanguageModel):
         "proposal_power": [Interval(Real, 0, 1, closed="both")],
         "min_effective_samples": [Interval(Real, 0, None, closed="left")],
         "solver": [StrOptions({"sgd", "adam"})],
-        "learning_rate": [StrOptions({"invscaling", "linear", "constant"})],
+        "learning_rate": [StrOptions({"adaptive", "invscaling", "linear", "constant"})],
         "learning_rate_init": [Interval(Real, 0, None, closed="neither")],
         "learning_rate_decay": [Interval(Real, 0, None, closed="left")],
         "alpha": [Interval(Real, 0, None, closed="left")],
@@ -199,10 +202,13 @@ class NetworkLM(LanguageModel):
                 f"has fewer columns (n_features={self.n_features_in_}); make wider "
                 f"windows (n_context={self._n_distant}) or lower n_distant."
             )
-        if self.loss != "exact":
+        if self._loss() != "exact":
             self._proposal().check(self.n_words_)
         held_out = self._check_held_out(X_val, y_val)
-        if held_out is None and self.early_stopping is True and not door.partial:
+        holds_out = self.early_stopping is True or (
+            self.early_stopping == "auto" and len(y) >= MANY_WINDOWS
+        )
+        if held_out is None and holds_out and not door.partial:
             n_val = max(1, round(plain(self.validation_fraction) * len(y)))
             if n_val >= len(y):
                 raise ValueError(
@@ -356,6 +362,10 @@ class NetworkLM(LanguageModel):
         """Give the kind of output that the parameters ask for."""
         raise NotImplementedError
 
+    def _loss(self) -> str:
+        """Give what training follows."""
+        return self.loss
+
     def _proposal(self) -> Proposal:
         weights = None if isinstance(self.proposal, str) else self.proposal
         return Proposal(weights, plain(self.proposal_power))
@@ -363,10 +373,11 @@ class NetworkLM(LanguageModel):
     def _estimate(self) -> Estimate | None:
         """Give what training on sampled words estimates, or None."""
         n_samples = plain(self.n_samples)
-        if self.loss == "importance":
+        loss = self._loss()
+        if loss == "importance":
             least = plain(self.min_effective_samples)
             return Importance(n_samples, self._proposal(), least)
-        if self.loss == "nce":
+        if loss == "nce":
             return NoiseContrastive(n_samples, self._proposal())
         return None
 

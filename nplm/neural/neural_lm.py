@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from nplm._checks import plain
 from nplm.neural.network.dropout import Dropout
 from nplm.neural.network.features import (
     Composed,
@@ -30,9 +31,13 @@ from nplm.neural.network_lm import NetworkLM, view
 from nplm.neural.paper import settings_of
 from nplm.neural.shared_docs import documented
 from nplm.neural.training.epochs import Windows
+from nplm.parallel.threads import n_threads
 from nplm.training.checkpoint import fingerprint
 
 __all__ = ["NeuralLM"]
+
+# Words are drawn where the vocabulary has more than so many times as many.
+MANY = 2
 
 
 @documented
@@ -45,10 +50,11 @@ class NeuralLM(NetworkLM):
 
     where x is the concatenation of the learned feature vectors ``C[w]`` of the
     context's words, nearest first; a softmax turns y into probabilities.
-    Trained by stochastic gradient ascent on the log-likelihood. The defaults
-    are MLP9 of the paper's Table 1 and its training recipe, but for the step at
-    the start, which is four times the paper's 1e-3, and mini-batches; `from_paper`
-    makes its networks with its own.
+    The defaults are a recipe that is good without tuning on texts from 20,000 to a
+    million words: features that are the output's weights too, much dropout, Adam,
+    drawn words where the vocabulary is large, and a step that falls, and a fit that
+    ends, by what held-out windows say. `from_paper` makes the paper's networks with
+    the paper's training.
 
     Parameters
     ----------
@@ -58,13 +64,13 @@ class NeuralLM(NetworkLM):
     n_words : int or None, default=None
         Size of the vocabulary; None takes the largest id of the training
         windows plus one, and then refuses ids beyond it.
-    n_hidden : int, default=100
+    n_hidden : int, default=256
         Hidden units, h. 0 needs ``direct=True``.
-    embedding_dim : int, default=30
+    embedding_dim : int, default=128
         Features of a word, m.
     direct : bool, default=False
         Direct connections W from the features to the output units.
-    tied : bool, default=False
+    tied : {"auto"} or bool, default=?
         Let the features of the words be the weights of their output units too::
 
             y = b + C R tanh(d + H x)
@@ -73,7 +79,8 @@ class NeuralLM(NetworkLM):
         connections have it project x too, beside the hidden units. Far fewer
         parameters; best with a large `embedding_dim` and `batch_size` and "adam". A
         `loss` that draws words makes and learns the features of few at each update,
-        several times as fast.
+        several times as fast. "auto" does where it can be: with ``output="softmax"``
+        and features that are trained.
     embeddings : array-like of float, shape (n_words, embedding_dim), or None
         Where the features C begin, such as `cooccurrence_embeddings` or
         ``Vocabulary.embeddings``; with `word_features`, what each word has alone. None
@@ -116,22 +123,28 @@ class NeuralLM(NetworkLM):
         "huffman" is the tree of the words' frequencies in ``y``, which visits the
         fewest nodes, but has words together that have nothing in common. Training
         that goes on refuses another than the tree that it began with.
+    loss : {"auto", "exact", "importance", "nce"}, default=?
+        [[loss]]
+
+        "auto" is "importance" where the vocabulary has more than twice `n_samples`
+        words, and the network and its threads allow it: of a softmax, in floats of 32
+        or 64 bits, with one thread, or ``parallel="async"``. Else it is "exact".
     [[sampling]]
     [[solver]]
-    learning_rate_init : float, default=4e-3
-        Step at the start: for "sgd" that of one example's gradient. The paper's 1e-3
-        comes to about the same perplexity in several times the epochs.
+    learning_rate_init : float, default=2e-3
+        Step at the start: for "sgd" that of one example's gradient, where the paper
+        has 1e-3.
     [[learning_rate_decay]]
-    alpha : float, default=1e-4
+    alpha : float, default=0.1
         Weight decay on C, H, U and W (and on R, G, S, Q and what words have alone), not
         on the biases d and b nor on P: each example ("adam": each update) takes
-        ``step * alpha`` of every weight away.
-    dropout : float or array-like of float, shape (3,), default=0
+        ``step * alpha`` of every weight away. The paper's, for "sgd", is 1e-4.
+    dropout : float or array-like of float, shape (3,), default=(0.2, 0.5, 0.35)
         Share of the numbers that each training example leaves out, at random, while
         the others grow by as much (Srivastava et al., 2014): of the features x, of the
-        hidden units, and with `tied` of what R projects them to; or a share for each,
-        such as ``(0.2, 0.5, 0.35)``. A large network then learns by heart less of what
-        it sees. Scores look at all numbers.
+        hidden units, and with `tied` of what R projects them to; or a share for each.
+        A large network then learns by heart less of what it sees. Scores look at all
+        numbers.
     [[training]]
     precision : {"float32", "float64", "bfloat16"}, default="float32"
         Type of the parameters and of the arithmetic. "bfloat16" rounds what the
@@ -212,8 +225,8 @@ class NeuralLM(NetworkLM):
     >>> import numpy as np
     >>> from nplm import NeuralLM, windows
     >>> X, y = windows(np.tile([0, 1, 2, 3], 50), 2)
-    >>> lm = NeuralLM(n_words=4, n_hidden=8, embedding_dim=2, max_iter=50,
-    ...               learning_rate_init=0.1, random_state=0).fit(X, y)
+    >>> lm = NeuralLM(n_words=4, n_hidden=8, embedding_dim=4, dropout=0,
+    ...               learning_rate_init=0.05, random_state=0).fit(X, y)
     >>> lm.predict([[0, 1], [2, 3]]).tolist()
     [2, 0]
     >>> bool(lm.perplexity(X, y) < 1.5)
@@ -224,7 +237,8 @@ class NeuralLM(NetworkLM):
         **NetworkLM._parameter_constraints,
         "dropout": [Real, "array-like"],
         "direct": ["boolean"],
-        "tied": ["boolean"],
+        "loss": [StrOptions({"auto", "exact", "importance", "nce"})],
+        "tied": ["boolean", StrOptions({"auto"})],
         "n_senses": [Interval(Integral, 1, None, closed="left")],
         "embeddings": ["array-like", None],
         "train_embeddings": ["boolean"],
@@ -239,10 +253,10 @@ class NeuralLM(NetworkLM):
         order: int | None = None,
         *,
         n_words: int | None = None,
-        n_hidden: int = 100,
-        embedding_dim: int = 30,
+        n_hidden: int = 256,
+        embedding_dim: int = 128,
         direct: bool = False,
-        tied: bool = False,
+        tied: bool | str = "auto",
         embeddings: ArrayLike | None = None,
         train_embeddings: bool = True,
         word_features: Any = None,
@@ -251,26 +265,26 @@ class NeuralLM(NetworkLM):
         output: str = "softmax",
         word_classes: Any = None,
         word_tree: ArrayLike | str | None = None,
-        loss: str = "exact",
-        n_samples: int = 512,
+        loss: str = "auto",
+        n_samples: int = 1024,
         proposal: str | ArrayLike = "unigram",
         proposal_power: float = 1.0,
         min_effective_samples: float = 0,
-        solver: str = "sgd",
-        learning_rate: str = "invscaling",
-        learning_rate_init: float = 4e-3,
+        solver: str = "adam",
+        learning_rate: str = "adaptive",
+        learning_rate_init: float = 2e-3,
         learning_rate_decay: float = 1e-8,
-        alpha: float = 1e-4,
-        dropout: float | ArrayLike = 0.0,
+        alpha: float = 0.1,
+        dropout: float | ArrayLike = (0.2, 0.5, 0.35),
         beta_1: float = 0.9,
         beta_2: float = 0.999,
-        epsilon: float = 1e-8,
-        batch_size: int = 32,
-        max_iter: int = 12,
+        epsilon: float = 1e-5,
+        batch_size: int = 256,
+        max_iter: int = 100,
         early_stopping: bool | str = "auto",
         validation_fraction: float = 0.1,
-        n_iter_no_change: int = 3,
-        tol: float = 1e-4,
+        n_iter_no_change: int = 2,
+        tol: float = 1e-3,
         shuffle: bool = True,
         n_jobs: int | None = None,
         parallel: str = "rows",
@@ -327,7 +341,7 @@ class NeuralLM(NetworkLM):
 
         Example by example, with a step of ``1e-3 / (1 + 1e-8 t)`` and weight decay of
         1e-4 for Brown and 1e-5 for AP News, for 20 epochs and 5 at most (section 4.2).
-        Where `fit` is given held-out windows they stop it early, as there.
+        Held-out windows stop it early, as there (`early_stopping`).
 
         Parameters
         ----------
@@ -358,9 +372,29 @@ class NeuralLM(NetworkLM):
         """
         return cls(**(settings_of(name) | changes))
 
+    def _is_tied(self) -> bool:
+        """Whether the output has the features for its weights."""
+        if self.tied != "auto":
+            return bool(self.tied)
+        of_words = self.output == "softmax" and self._n_outputs is None
+        return of_words and bool(self.train_embeddings)
+
+    def _loss(self) -> str:
+        """Give the loss; "auto" draws words where that can be done, and is faster."""
+        if self.loss != "auto":
+            return self.loss
+        in_rows = self.parallel == "rows"
+        can = self.output == "softmax" and self.precision != "bfloat16"
+        if not can or (in_rows and n_threads(self.n_jobs) > 1):
+            return "exact"
+        must = self._is_tied() and not in_rows
+        n_outcomes = self._n_outputs or getattr(self, "n_words_", 0)
+        many = n_outcomes > MANY * plain(self.n_samples)
+        return "importance" if must or many else "exact"
+
     def _output(self) -> Output:
         direct, estimate = bool(self.direct), self._estimate()
-        if self.tied:  # the projection looks at x, not the output
+        if self._is_tied():  # the projection looks at x, not the output
             if estimate is None:
                 return TiedSoftmax(False)
             return SampledTiedSoftmax(False, estimate=estimate)
@@ -380,7 +414,7 @@ class NeuralLM(NetworkLM):
         if n_senses > 1:
             assert isinstance(parts.inputs, Concatenation)
             parts = parts._replace(inputs=MixedSenses(parts.inputs, n_senses))
-        if not self.tied:
+        if not self._is_tied():
             return parts
         m, direct = parts.features.m, bool(self.direct)
         return parts._replace(hidden=Projected(parts.hidden.n_hidden, m, direct))
@@ -391,9 +425,9 @@ class NeuralLM(NetworkLM):
             start = checked_embeddings(self.embeddings, self.n_words_, m)
         if self.word_features is not None:
             matrix = checked_parts(self.word_features, self.n_words_)
-            return Composed(m, start, bool(self.tied), matrix)
+            return Composed(m, start, self._is_tied(), matrix)
         return (
-            Features(m, start, bool(self.tied))
+            Features(m, start, self._is_tied())
             if self.train_embeddings
             else Fixed(m, start)
         )
@@ -401,7 +435,7 @@ class NeuralLM(NetworkLM):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         self._dropout()  # raises where it is none
-        if self.tied and self.output != "softmax":
+        if self.tied is True and self.output != "softmax":
             raise ValueError(
                 f"tied=True makes the words' features the output weights of a softmax, "
                 f"and output={self.output!r} has no row a word: drop one of both."
@@ -411,12 +445,12 @@ class NeuralLM(NetworkLM):
                 "n_hidden=0 without direct connections leaves no path from the "
                 "context to the output units; set direct=True or n_hidden above 0."
             )
-        if self.tied and self.parallel != "rows" and self.loss == "exact":
+        if self._is_tied() and self.parallel != "rows" and self.loss == "exact":
             raise ValueError(
                 f"tied=True with parallel={self.parallel!r}: each update changes all "
                 "features; set parallel='rows', or a loss that draws words."
             )
-        if self.loss != "exact" and self.output != "softmax":
+        if self.loss in ("importance", "nce") and self.output != "softmax":
             raise ValueError(
                 f"loss={self.loss!r} draws words instead of a softmax over all, and "
                 f"output={self.output!r} has another output: drop one of both."
@@ -428,8 +462,8 @@ class NeuralLM(NetworkLM):
                 "train_embeddings=False without embeddings would leave features as "
                 "they are drawn; give embeddings."
             )
-        if self.tied or self.word_features is not None:
-            name = "tied" if self.tied else "word_features"
+        if self._is_tied() or self.word_features is not None:
+            name = "tied" if self._is_tied() else "word_features"
             raise ValueError(
                 f"train_embeddings=False leaves features as they are, and {name} has "
                 "them learned: drop one of both."
@@ -442,13 +476,13 @@ class NeuralLM(NetworkLM):
 
     def _shape(self) -> dict[str, Any]:
         parameters = self._parameters
-        direct = self.W_ is not None
-        if parameters.tied:
+        direct, tied = self.W_ is not None, parameters.tied
+        if tied:
             direct = self.R_.shape[1] > len(self.d_)
         return super()._shape() | {
             "direct": direct,
             "output": self._made_of.output.name,
-            "tied": parameters.tied,
+            "tied": self.tied if self._is_tied() == tied else tied,
             "n_senses": getattr(self._made_of.inputs, "n_senses", 1),
             "train_embeddings": parameters.derived != ("C",) or self.G_ is not None,
         }
@@ -469,7 +503,10 @@ class NeuralLM(NetworkLM):
             )
 
     def _made_with(self) -> dict[str, Any]:
-        return super()._made_with() | self._made_of.features.made_with()
+        # Not "auto", which other parameters decide.
+        own = {"tied": self._parameters.tied, "loss": "exact"}
+        given = self._made_of.output.made_with() | self._made_of.features.made_with()
+        return super()._made_with() | own | given
 
     def _fingerprint(self) -> dict[str, Any]:
         given: dict[str, Any] = {"embeddings": None, "word_features": None}

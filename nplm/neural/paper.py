@@ -6,9 +6,11 @@ from typing import Any
 
 __all__ = ["settings_of"]
 
-# Section 4.2: one example an update, and the schedule of its section 4.
+# Section 2, and section 4.2: one example an update, and the schedule of its section 4.
 RECIPE: dict[str, Any] = {
-    "batch_size": 1, "learning_rate_init": 1e-3, "learning_rate_decay": 1e-8,
+    "tied": False, "dropout": 0.0, "loss": "exact", "solver": "sgd", "batch_size": 1,
+    "learning_rate": "invscaling", "learning_rate_init": 1e-3,
+    "learning_rate_decay": 1e-8, "n_iter_no_change": 3, "tol": 1e-4,
 }  # fmt: skip
 BROWN = RECIPE | {"alpha": 1e-4, "max_iter": 20}
 AP_NEWS = RECIPE | {"alpha": 1e-5, "max_iter": 5}

@@ -1,12 +1,13 @@
 """Parts of the docstrings that the network models share.
 
 A class that is `documented` has them in the place of ``[[name]]``, so that its own
-docstring keeps the order of its parameters.
+docstring keeps the order of its parameters, and its defaults for ``default=?``.
 """
 
 from __future__ import annotations
 
-from inspect import cleandoc
+import re
+from inspect import cleandoc, signature
 from typing import TypeVar
 
 __all__ = ["documented"]
@@ -21,8 +22,7 @@ n_distant : int, default=0
     of 2, 8, 32, ... words. X then needs so many columns, and `order` must be set.
     0 is the paper's network.
 """,
-    "sampling": """
-loss : {"exact", "importance", "nce"}, default="exact"
+    "loss": """
     What training follows. "exact" is the paper's log-likelihood, of all words.
     "importance" estimates its gradient from `n_samples` drawn words, which all
     examples of a mini-batch share (section 5.1; Bengio and Senecal, 2003): many
@@ -31,7 +31,9 @@ loss : {"exact", "importance", "nce"}, default="exact"
     scores then come to be log-probabilities by themselves, and
     ``log_prob(X, y, normalize=False)`` need not look at other words. All are the
     same network: its probabilities are of all words, and held-out losses exact.
-n_samples : int, default=512
+""",
+    "sampling": """
+n_samples : int, default=?
     Words that are drawn for each mini-batch, none of them twice, or all words
     where there are no more; the noise words of an example for "nce". Not for
     "exact".
@@ -48,19 +50,23 @@ min_effective_samples : float, default=0
     with `n_samples` again, and with the unigrams of its own ``y``.
 """,
     "solver": """
-solver : {"sgd", "adam"}, default="sgd"
+solver : {"sgd", "adam"}, default=?
     How parameters follow their gradients. "sgd" is the paper's stochastic gradient
     ascent. "adam" is that of scikit-learn's networks (Kingma and Ba, 2015), with
     weight decay apart from the gradient (Loshchilov and Hutter, 2019): at a large
     `batch_size`, such as 512, try ``learning_rate_init=1e-3``.
-learning_rate : {"invscaling", "linear", "constant"}, default="invscaling"
-    How the step falls. "invscaling" is the paper's: after t examples it is
+learning_rate : {"adaptive", "invscaling", "linear", "constant"}, default=?
+    How the step falls. "adaptive" halves it after the first epoch that lowers the
+    held-out loss by less than 0.01 nats a token, and after each that follows, so that
+    nobody need know how many epochs it takes; where nothing is held out, as by
+    ``partial_fit`` and trainers, the step stays as it is. "invscaling" is the
+    paper's: after t examples it is
     ``learning_rate_init / (1 + learning_rate_decay t)``. "linear" has it fall in a
-    line from `learning_rate_init` to 0 at the end of `max_iter` epochs, the best
-    way for most networks where that many epochs are run: early stopping may end
-    the fit before, with a step that is not small yet. A fit with `warm_start`
-    begins with `learning_rate_init` again, while calls of ``partial_fit`` (an
-    epoch each) and trainers share one fall. "constant" does not fall.
+    line from `learning_rate_init` to 0 at the end of `max_iter` epochs: early
+    stopping may end the fit before, with a step that is not small yet. A fit with
+    `warm_start` begins with `learning_rate_init` again, while calls of
+    ``partial_fit`` (an epoch each) and trainers share one fall. "constant" does not
+    fall.
 """,
     "learning_rate_decay": """
 learning_rate_decay : float, default=1e-8
@@ -69,24 +75,25 @@ learning_rate_decay : float, default=1e-8
     "training": """
 beta_1, beta_2 : float, default=0.9, 0.999
     Decay of the means of gradients and of their squares; only for "adam".
-epsilon : float, default=1e-8
+epsilon : float, default=?
     Added to the root of the mean square; only for "adam".
-batch_size : int, default=32
+batch_size : int, default=?
     Examples whose gradients make one update: summed, so that the step stays per
     example ("adam": their mean). 1 is the paper's algorithm (section 3.2),
     example by example.
-max_iter : int, default=12
+max_iter : int, default=?
     Epochs, passes over the training windows.
 early_stopping : {"auto"} or bool, default="auto"
     Stop when the held-out loss stops improving, and keep the weights of the
-    best epoch. "auto" does when ``X_val`` is given to `fit`; True without it
-    holds out the last `validation_fraction` of the windows; False trains
-    `max_iter` epochs and keeps the last weights.
+    best epoch. Where ``X_val`` is not given to `fit`, the last `validation_fraction`
+    of the windows is held out: by True, and by "auto" of 10,000 windows or more.
+    False trains `max_iter` epochs and keeps the last weights, as does "auto" with
+    fewer windows.
 validation_fraction : float, default=0.1
     See `early_stopping`.
-n_iter_no_change : int, default=3
+n_iter_no_change : int, default=?
     Epochs without improvement before training stops early.
-tol : float, default=1e-4
+tol : float, default=?
     Improvement of the held-out loss, in nats a token, that counts.
 shuffle : bool, default=True
     Present the examples of each epoch in a new random order.
@@ -132,9 +139,20 @@ history_ : dict of list
 
 
 def documented(model: type[Model]) -> type[Model]:
-    """Put the shared parts into a model's docstring."""
-    if model.__doc__ is not None:  # python -OO has none
-        model.__doc__ = cleandoc(model.__doc__)
-        for name, part in SHARED.items():
-            model.__doc__ = model.__doc__.replace(f"[[{name}]]", part.strip("\n"))
+    """Put the shared parts, and the model's own defaults, into its docstring."""
+    if model.__doc__ is None:  # python -OO has none
+        return model
+    model.__doc__ = cleandoc(model.__doc__)
+    for name, part in SHARED.items():
+        model.__doc__ = model.__doc__.replace(f"[[{name}]]", part.strip())
+    parameters = signature(model).parameters
+
+    def with_default(line: re.Match[str]) -> str:
+        default = str(parameters[line["name"]].default)
+        names = f'"{default}"'
+        quoted = names if names in line["type"] else default
+        return f"{line['name']} : {line['type']}, default={quoted}"
+
+    asked = r"^(?P<name>\w+) : (?P<type>.*), default=\?$"
+    model.__doc__ = re.sub(asked, with_default, model.__doc__, flags=re.MULTILINE)
     return model

@@ -28,6 +28,8 @@ def n_threads(n_jobs: int | None) -> int:
     than the worker's share of the cores: the search would otherwise run threads
     by the square of `n_jobs`. A worker that is a thread has one.
     """
+    if n_jobs == 0:
+        raise ValueError("n_jobs=0: give 1 or more threads, or -1 for all cores.")
     n = int(effective_n_jobs(1 if n_jobs is None else n_jobs))
     if n > MAX_THREADS:
         raise ValueError(

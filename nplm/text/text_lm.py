@@ -239,7 +239,9 @@ class TextLM(DensityMixin, Documented, BaseEstimator):
         return lm
 
     @all_or_nothing
-    def fit(self, X: Sequence[Any], y: Any = None, *, X_val: Any = None) -> Self:
+    def fit(
+        self, X: Sequence[Any], y: Any = None, *, X_val: Any = None, **fit_params: Any
+    ) -> Self:
         """Learn the vocabulary, and fit a clone of the estimator to the windows.
 
         Parameters
@@ -250,6 +252,9 @@ class TextLM(DensityMixin, Documented, BaseEstimator):
         y : ignored
         X_val : sequence of documents, optional
             Held-out documents, for the estimator's early stopping or weights.
+        **fit_params
+            Handed to the estimator's ``fit``, such as ``checkpoint="folder"`` of a
+            network.
 
         Returns
         -------
@@ -288,7 +293,7 @@ class TextLM(DensityMixin, Documented, BaseEstimator):
             own = codec.encode(X_val, "X_val", None)
             tokens = self._tokens(own, "X_val", n_known=n_words)
             held_out = {"X_val": tokens.contexts, "y_val": tokens.targets}
-        fitted = estimator.fit(contexts, targets, **held_out)
+        fitted = estimator.fit(contexts, targets, **held_out, **fit_params)
         if isinstance(fitted, FrozenEstimator):
             fitted = fitted.estimator
         if self.vocabulary_ is not None and fitted.n_words_ != n_words:
@@ -693,7 +698,8 @@ class TextLM(DensityMixin, Documented, BaseEstimator):
         --------
         >>> from nplm import NeuralLM, TextLM
         >>> texts = ["the cat sat", "the dog sat", "a cat ran", "a dog ran"] * 50
-        >>> network = NeuralLM(n_hidden=10, learning_rate_init=0.03, random_state=0)
+        >>> network = NeuralLM(n_hidden=10, embedding_dim=10, learning_rate_init=0.01,
+        ...                    random_state=0)
         >>> lm = TextLM(network, n_context=2).fit(texts)
         >>> words, cosines = lm.nearest("cat", k=1)
         >>> words

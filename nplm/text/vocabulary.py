@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
+from operator import itemgetter
 from typing import Any, ClassVar, Self, cast
 
 import numpy as np
@@ -203,7 +204,9 @@ class Vocabulary(TransformerMixin, Documented, BaseEstimator):
     ) -> list[Hashable]:
         """Return the words that are frequent enough, the most frequent first."""
         # Events of several kinds have no order, but their spellings do.
-        ranked = sorted(counts.items(), key=lambda item: (-item[1], str(item[0])))
+        ranked = sorted(counts.items(), key=lambda item: str(item[0]))
+        # Words that are as frequent stay as they stand.
+        ranked.sort(key=itemgetter(1), reverse=True)
         words = [
             word
             for word, count in ranked

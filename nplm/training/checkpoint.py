@@ -27,7 +27,7 @@ from nplm._warnings import warn
 from nplm.exceptions import CheckpointError
 from nplm.parallel.processes import Processes
 
-__all__ = ["Checkpoint", "fingerprint"]
+__all__ = ["Checkpoint", "discard", "fingerprint", "has_save"]
 
 T = TypeVar("T")
 
@@ -65,6 +65,22 @@ def _crc(array: NDArray[Any]) -> int:
         piece = np.ascontiguousarray(array[start : start + ROWS_A_PIECE])
         crc = zlib.crc32(piece.data, crc)
     return crc
+
+
+def has_save(folder: Path) -> bool:
+    """Whether a fit can go on from what is there."""
+    return (folder / "latest.json").exists()
+
+
+def discard(folder: Path) -> None:
+    """Remove the saves of a fit that is done, but nothing that others put there."""
+    if not folder.is_dir():
+        return
+    for name in os.listdir(folder):
+        if re.fullmatch(r"lock|latest\.json|save-\d+\.\d+-of-\d+\.\w+", name):
+            (folder / name).unlink()
+    with suppress(OSError):  # not empty
+        folder.rmdir()
 
 
 class _Latest(NamedTuple):

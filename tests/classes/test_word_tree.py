@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from nplm import NeuralLM, WordClasses, windows, word_tree
+from nplm import WordClasses, windows, word_tree
 from nplm.classes.word_tree import mergers
+from tests.helpers import paper_lm
 
 
 def information(pairs):
@@ -60,7 +61,7 @@ def test_a_network_takes_it():
     classes = WordClasses(6, n_words=30, random_state=0).fit(ids)
     tree = word_tree(ids, classes)
     X, y = windows(ids, 2)
-    lm = NeuralLM(
+    lm = paper_lm(
         n_words=30, n_hidden=4, embedding_dim=3, output="tree", word_tree=tree,
         max_iter=1, random_state=0,
     ).fit(X, y)  # fmt: skip

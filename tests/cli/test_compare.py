@@ -8,11 +8,21 @@ from click.testing import CliRunner
 
 import nplm
 from nplm.cli import _corpora, main
-from nplm.cli._bars import StageBars
+from nplm.cli._bars import StageLines
 from nplm.cli.commands import compare as command
+from nplm.experiments import QUICK
+from nplm.experiments.comparison import _Table
 
-MODELS = ["InterpolatedTrigram", "KneserNeyLM", "NeuralLM", "MixtureLM"]
+MODELS = [
+    "trigram", "Kneser-Ney", "classes", "network", "network + trigram",
+    "network + Kneser-Ney", "all four",
+]  # fmt: skip
 SMALL = ["--epochs", "2", "--hidden", "8", "--embedding", "4", "--min-count", "1"]
+SMALL += ["--learning-rate", "0.02"]
+
+
+def file_of(name):
+    return name.replace(" ", "")
 
 
 @pytest.fixture
@@ -40,7 +50,13 @@ def test_compare_reports_and_saves(run, tmp_path, options):
     json_path, folder = tmp_path / "result.json", tmp_path / "new" / "models"
     result = run("--json", json_path, "--output", folder, *options)
     assert result.exit_code == 0, result.output
-    for heading in ("Perplexity", "Out of vocabulary", "Next words", "Nearest words"):
+    for heading in (
+        "Perplexity",
+        "On the test part the perplexity of",
+        "Out of vocabulary",
+        "Next words",
+        "Nearest words",
+    ):
         assert heading in result.stdout
 
     report = json.loads(json_path.read_text(encoding="utf-8"))
@@ -50,7 +66,7 @@ def test_compare_reports_and_saves(run, tmp_path, options):
         assert row["parameters"] > 0
         assert row["model"] in result.stdout
         assert f"{row['test']:.1f}" in result.stdout
-        model = nplm.load(folder / row["model"])
+        model = nplm.load(folder / file_of(row["model"]))
         assert model.n_words_ == report["n_words"]
     words = (folder / "words.txt").read_text(encoding="utf-8").splitlines()
     assert words == nplm.load(folder / "vocabulary").words_.tolist()
@@ -62,8 +78,9 @@ def test_tables_are_as_wide_as_they_are(run, monkeypatch):
     lines = run().stdout.splitlines()
     [heading] = [line for line in lines if line.split()[:1] == ["model"]]
     assert heading.split()[-2:] == ["parameters", "seconds"]
-    rows = [line for line in lines if line.split() and line.split()[0] in MODELS]
-    assert len(rows) == 4
+    first = lines.index(heading) + 2
+    rows = lines[first : first + len(MODELS)]
+    assert all(row.startswith(name) for row, name in zip(rows, MODELS))
     assert all(row.split()[-1].replace(".", "").isdigit() for row in rows)
 
 
@@ -74,10 +91,11 @@ def test_a_vocabulary_of_unknown_words_is_told(run):
 
 def test_options_reach_the_network(run, tmp_path):
     options = "--order 3 --hidden 0 --direct --learning-rate 0.01 --decay 0 --alpha 0"
+    options += " --loss exact --solver sgd --schedule invscaling --dropout 0.1"
     more = "--patience 1 --batch-size 16 --precision float64 --seed 7 --ngram-order 2"
     result = run(*options.split(), *more.split(), "--output", tmp_path)
     assert result.exit_code == 0, result.output
-    network = nplm.load(tmp_path / "NeuralLM")
+    network = nplm.load(tmp_path / "network")
     expected = {
         "order": 3,
         "n_hidden": 0,
@@ -85,6 +103,10 @@ def test_options_reach_the_network(run, tmp_path):
         "direct": True,
         "learning_rate_init": 0.01,
         "learning_rate_decay": 0.0,
+        "learning_rate": "invscaling",
+        "loss": "exact",
+        "solver": "sgd",
+        "dropout": 0.1,
         "alpha": 0.0,
         "max_iter": 2,
         "n_iter_no_change": 1,
@@ -93,7 +115,7 @@ def test_options_reach_the_network(run, tmp_path):
         "random_state": 7,
     }
     assert expected.items() <= network.get_params().items()
-    assert nplm.load(tmp_path / "KneserNeyLM").order_ == 2
+    assert nplm.load(tmp_path / "Kneser-Ney").order_ == 2
 
 
 @pytest.mark.parametrize(
@@ -106,6 +128,8 @@ def test_options_reach_the_network(run, tmp_path):
         (["--corpus", "python-docs"], "--min-count is for --corpus PATH"),
         (["--hidden", "0"], "add --direct"),
         (["--learning-rate", "0"], "--learning-rate"),
+        (["--jobs", "0"], "0 threads do nothing"),
+        (["--order", "300000"], "2<=x<=32"),
     ],
 )
 def test_wrong_options_are_refused_before_training(
@@ -133,38 +157,44 @@ def test_a_text_too_short_for_its_parts(run, tmp_path):
 
 
 def test_divergence_is_told_in_words(run, tmp_path):
-    result = run("--learning-rate", 50, "--json", tmp_path / "result.json")
+    result = run(
+        "--learning-rate", 50, "--alpha", 0, "--json", tmp_path / "result.json"
+    )
     assert result.exit_code == 1
     assert "diverged" in result.output
     assert "Traceback" not in result.output
     report = json.loads((tmp_path / "result.json").read_text(encoding="utf-8"))
-    assert [row["model"] for row in report["rows"]] == MODELS[:2]
+    assert [row["model"] for row in report["rows"]] == MODELS[:3]
     assert "diverged" in report["failure"]
 
 
 @pytest.mark.parametrize(
-    ("stage", "rows", "saved"),
+    ("stage", "n_rows"),
     [
-        ("KneserNeyLM: training", MODELS[:1], MODELS[:1]),
-        ("NeuralLM: training", MODELS[:2], MODELS[:3]),
-        ("MixtureLM: scoring", MODELS[:3], MODELS[:3]),
+        ("Kneser-Ney: training", 1),
+        ("classes: training", 2),
+        ("network: training", 4),
+        ("network + trigram", 4),
     ],
 )
-def test_an_interrupt_keeps_what_was_trained(
-    run, tmp_path, monkeypatch, stage, rows, saved
-):
+def test_an_interrupt_keeps_what_was_trained(run, tmp_path, monkeypatch, stage, n_rows):
     def interrupt(bars, now, done, total, note):
-        if now.startswith(stage) and (done or stage != "NeuralLM: training"):
+        if now.startswith(stage) and (note or stage != "network: training"):
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(StageBars, "show", interrupt)
+    if stage == "network + trigram":
+        monkeypatch.setattr(_Table, "mixed", lambda *_: interrupt(0, stage, 1, 1, ""))
+    monkeypatch.setattr(StageLines, "show", interrupt)
     result = run("--output", tmp_path / "models", "--json", tmp_path / "result.json")
     assert result.exit_code == 130, result.output
     assert "Interrupted" in result.output
+    trained = "network: training" in stage
+    assert ("network (interrupted)" in result.stdout) == trained
     report = json.loads((tmp_path / "result.json").read_text(encoding="utf-8"))
-    assert [row["model"] for row in report["rows"]] == rows
-    files = {path.stem for path in (tmp_path / "models").glob("*LM")}
-    assert files == {name for name in saved if name.endswith("LM")}
+    assert [row["model"] for row in report["rows"]] == MODELS[:n_rows]
+    assert [row["interrupted"] for row in report["rows"]].count(True) == trained
+    files = {path.name for path in (tmp_path / "models").iterdir()}
+    assert files == {*MODELS[:n_rows], "vocabulary", "words.txt"}
 
 
 def test_an_interrupt_while_the_corpus_loads(run, monkeypatch):
@@ -181,8 +211,8 @@ def test_help_shows_the_defaults():
     assert "python-docs|brown|ptb|PATH" in result.output
     words = " ".join(result.output.split())
     for default in (
-        "Hidden units, h. [default: 100;",
-        "Features of a word, m. [default: 30;",
+        f"Hidden units, h. [default: {QUICK['n_hidden']};",
+        f"Features of a word, m. [default: {QUICK['embedding_dim']};",
         "Threads; -1 is all cores. [default: 1]",
     ):
         assert default in words

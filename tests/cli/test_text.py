@@ -11,7 +11,9 @@ from click.testing import CliRunner
 import nplm
 from nplm import TextLM
 from nplm.cli import _text, main
+from nplm.cli.commands import generate
 from nplm.formats import read_arpa, read_vectors, save_binary
+from nplm.neural.training.epochs import Epochs
 
 NETWORK = ["--model", "network", "--epochs", "2", "--hidden", "8", "--embedding", "4"]
 
@@ -63,7 +65,8 @@ def figures(result):
     return {name: float(value) for name, value in lines}
 
 
-MODELS = ["kneser-ney", "trigram", "classes", "network", "mixture"]
+NETWORKS = ["network", "energy", "shortlist", "mixture"]
+MODELS = ["kneser-ney", "trigram", "classes", *NETWORKS]
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -73,7 +76,8 @@ def test_train_any_model(folder, run, tmp_path, model, held_out):
     options = ["--valid", "@test"] if held_out else []
     result = run(
         "train", "@train", "-o", str(tmp_path / "model"), *NETWORK[2:], *options,
-        "--model", model, "--order", "3", "--classes", "4", "--test", "@test",
+        "--model", model, "--order", "3", "--classes", "4", "--shortlist", "5",
+        "--test", "@test",
     )  # fmt: skip
     lm = nplm.load(tmp_path / "model")
     lines = (folder / "test").read_text().splitlines()
@@ -82,11 +86,96 @@ def test_train_any_model(folder, run, tmp_path, model, held_out):
     assert f"without unknown words {without:.2f} (2 of 107 tokens)" in result.stdout
     assert ("validation: " in result.stdout) == held_out
     assert "trained on 500 lines of 2,000 words; vocabulary 11" in result.stderr
-    if model in ("network", "mixture"):
-        assert "[NeuralLM] epoch 2: loss" in result.stderr
+    assert not list(tmp_path.glob("*.checkpoint"))
+    if model in NETWORKS:
+        name = "EnergyLM" if model == "energy" else "NeuralLM"
+        assert f"{name}: 100%, perplexity" in result.stderr
         assert not any(
             value for name, value in lm.get_params().items() if "verbose" in name
         )
+
+
+@pytest.mark.parametrize("model", ["network", "mixture"])
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_an_interrupted_fit_goes_on(run, tmp_path, monkeypatch, model):
+    def train(name, *options, **expected):
+        command = ["train", "@train", *NETWORK[2:], "--model", model, *options]
+        return run(*command, "-o", str(tmp_path / name), **expected)
+
+    train("whole")
+
+    def interrupt(epochs, done):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Epochs, "figure", interrupt)
+        result = train("cut", code=130)
+    kept = tmp_path / "cut.checkpoint"
+    assert f"is in {kept}: the same command goes on from there" in result.stderr
+    assert not (tmp_path / "cut").exists()
+    result = train("cut", "--seed", "5", code=1)
+    assert f"To begin anew, remove the folder {kept}" in result.stderr
+    (kept / "mine").write_text("not the fit's")
+    result = train("cut")
+    assert f"Going on from {kept}." in result.stderr
+    assert [path.name for path in kept.iterdir()] == ["mine"]
+    whole, cut = (nplm.load(tmp_path / name) for name in ("whole", "cut"))
+    text = ["the cat sees them", "a dog bites it"]
+    np.testing.assert_array_equal(whole.score_samples(text), cut.score_samples(text))
+
+
+def test_what_train_refuses(run, tmp_path):
+    output = ["-o", str(tmp_path / "model")]
+    (tmp_path / "empty").write_text("\n\n")
+    empty = str(tmp_path / "empty")
+    for options, code, message in [
+        (["--order", "300000"], 2, "300000 is not in the range 2<=x<=32"),
+        (["--jobs", "0"], 2, "0 threads do nothing: give 1 or more"),
+        (["--model", "energy", "--direct"], 2, "EnergyLM has no direct: leave it out"),
+        (["--test", empty], 1, f"there is no text to test on in {empty}."),
+        (["--valid", empty], 1, f"there is no text to validate on in {empty}."),
+    ]:
+        result = run("train", "@train", *output, *options, code=code)
+        assert message in " ".join(result.stderr.split())
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_train_in_bounded_memory(folder, run, tmp_path):
+    # The same model as in memory, from packed text or standard input.
+    options = ["--tokens", "blanks", "--order", "3", "--min-count", "2"]
+    options += ["--test", "@test"]
+    expected = run("train", "@train", "-o", str(tmp_path / "memory"), *options)
+    packed = tmp_path / "train.xz"
+    packed.write_bytes(lzma.compress((folder / "train").read_bytes()))
+    disk = ["--memory", "20K", "--folder", str(tmp_path), "--jobs", "2"]
+    for text, input in (("@train", None), (str(packed), None), (None, packed)):
+        given = [] if text is None else [text]
+        found = run(
+            "train", *given, "-o", str(tmp_path / "disk"), *options, *disk,
+            input=None if input is None else input.read_bytes(),
+        )  # fmt: skip
+        assert found.stdout == expected.stdout
+        words = re.search("trained on .*", expected.stderr)[0]
+        assert words in found.stderr
+        assert "estimating" in found.stderr
+        asked = [
+            run("query", str(tmp_path / model), "@test").stdout
+            for model in ("memory", "disk")
+        ]
+        assert asked[0] == asked[1]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "disk", "memory", "train.xz",
+    ]  # fmt: skip
+    packed.write_bytes(packed.read_bytes()[:-20])
+    result = run(
+        "train", str(packed), "-o", str(tmp_path / "x"), *options, *disk, code=1
+    )
+    assert "cannot be unpacked" in result.stderr
+    for wrong in (["--tokens", "words"], ["--tokens", "blanks", "--model", "trigram"]):
+        result = run(
+            "train", "@train", "-o", str(tmp_path / "x"), *wrong, *disk, code=2
+        )
+        assert "--memory estimates Kneser-Ney models of words" in result.stderr
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
@@ -118,10 +207,10 @@ def test_query_is_kenlms_query(made, run):
         words = [*line.split(), "</s>"]
         tokens = shown.split("\t")
         assert len(tokens) == len(words) + 1
-        for word, token, (log10, _, is_new) in zip(
+        for word, token, (log10, order, is_new) in zip(
             words, tokens, model.full_scores(line)
         ):
-            assert token == f"{word} {log10:.4f}{' OOV' * is_new}"
+            assert token == f"{word} {order} {log10:.4f}{' OOV' * is_new}"
             total, n, n_unknown = total + log10, n + 1, n_unknown + is_new
             known += 0 if is_new else log10
         assert float(tokens[-1].split()[1]) == pytest.approx(
@@ -150,6 +239,35 @@ def test_one_model_in_files_of_all_kinds(made, run):
     for name in ("@kn.arpa.gz", "@kn.bin"):
         found = figures(run("query", "--summary", name, "@test"))
         assert found == pytest.approx(wanted, rel=1e-3)
+
+
+def test_query_without_orders_or_text(made, run):
+    shown = run("query", "@network", "@test").stdout.splitlines()
+    assert re.match(r"\S+ -\d+\.\d{4}\t", shown[0])
+    result = run("query", "@kn", input="", code=1)
+    assert "there is no line of text to query" in result.stderr
+    assert run("score", "@kn", input="").stdout == ""
+    result = run("query", "-s", "@kn", input="zebra zebra zebra\n")
+    assert "Warning: 75% of the words are <unk>" in result.stderr
+
+
+@pytest.mark.parametrize("packed", ["gz", "xz"])
+def test_packed_arpa_is_a_model_everywhere(made, run, tmp_path, packed):
+    path, plain = str(tmp_path / f"kn.arpa.{packed}"), str(tmp_path / "kn.arpa")
+    run("convert", "@kn", path)
+    start = (tmp_path / f"kn.arpa.{packed}").read_bytes()[:2]
+    assert start == {"gz": b"\x1f\x8b", "xz": b"\xfd7"}[packed]
+    run("convert", path, plain)
+    for command in (["query"], ["score"], ["generate", "--seed", "1"], ["suggest"]):
+        texts = ["@test"] if command[0] in ("query", "score") else []
+        name, *options = command
+        wanted = run(name, plain, *texts, *options).stdout
+        assert run(name, path, *texts, *options).stdout == wanted
+    run("prune", path, str(tmp_path / "pruned"), "--threshold", "0")
+    cut = tmp_path / f"cut.{packed}"
+    cut.write_bytes((tmp_path / f"kn.arpa.{packed}").read_bytes()[:-30])
+    result = run("query", str(cut), "@test", code=1)
+    assert "cannot be unpacked" in result.stderr
 
 
 def test_a_tokenizer_that_a_file_cannot_hold_is_told_of(run, tmp_path):
@@ -207,6 +325,11 @@ def test_generate_suggest_and_neighbors(made, run):
     shown = run("generate", "@kn", *options).stdout.splitlines()
     drawn = lm.generate("the", 3, top_k=2, random_state=1, exclude=["<unk>"])
     assert shown == [f"the {text}".strip() for text in drawn]
+    with pytest.MonkeyPatch.context() as patch:  # as it draws any number
+        patch.setattr(generate, "TEXTS_A_BLOCK", 3)
+        again = run("generate", "@kn", "-n", "7", *options[:2], *options[4:]).stdout
+        assert again.splitlines()[:3] == shown
+        assert len(again.splitlines()) == 7
     words, proba = lm.next_words("a cat", 3, exclude=["<unk>"])
     assert run("suggest", "@kn", "a", "cat", "-k", "3").stdout == "".join(
         f"{word}\t{p:.4f}\n" for word, p in zip(words, proba)
@@ -233,6 +356,16 @@ def test_vectors(made, run, tmp_path, kind):
     read = keyed.load_word2vec_format(path, binary=kind != "vectors")
     assert read.index_to_key == words
     np.testing.assert_array_equal(read.vectors, vectors)
+    other = {"vectors": "vectors-binary", "vectors-binary": "vectors"}[kind]
+    again, back = str(tmp_path / "again"), str(tmp_path / "back")
+    run("convert", path, again, "--to", other)
+    run("convert", again, back, "--to", kind)
+    assert (tmp_path / "back").read_bytes() == (tmp_path / "words.vec").read_bytes()
+    assert (tmp_path / "again").read_bytes() != (tmp_path / "back").read_bytes()
+    result = run("query", path, "@test", code=1)
+    assert "has word vectors, which are no model" in result.stderr
+    result = run("convert", path, again, "--to", "arpa", code=1)
+    assert "has word vectors: they cannot be written as arpa" in result.stderr
     result = run("convert", "--to", kind, "@kn", path, code=1)
     assert "KneserNeyLM has no features of words" in result.stderr
 
@@ -259,6 +392,8 @@ def test_prune(made, run, tmp_path):
     run("prune", "--threshold", "0", "@kn", str(tmp_path / "same"))
     same = nplm.load(tmp_path / "same")
     assert int(same.estimator_.n_ngrams_.sum()) == whole
+    run("prune", "--threshold", "9", "@kn", path)  # no n-gram begins with <s> any more
+    assert "perplexity with unknown" in run("query", "-s", path, "@test").stdout
     result = run("prune", "@network", path, code=1)
     assert "is a NeuralLM, which has no n-grams to drop" in result.stderr
     result = run("convert", "@network", path, code=1)

@@ -78,3 +78,16 @@ def test_repr_says_what_it_is():
     stream = replace(sentences, boundary=None, DESCR="Letters of mine.\n\nfigures")
     assert repr(stream).startswith("<Corpus letters: one stream of 5 types")
     assert repr(stream).endswith("\n Letters of mine.>")
+
+
+def test_documents_are_what_lies_between_boundaries():
+    corpus = corpus_of(IDS, 0)
+    found = corpus.documents("train")
+    spelt = " ".join(corpus.words[corpus.train])
+    assert [" ".join(words) for words in found] == [
+        piece.strip() for piece in spelt.split(corpus.words[0]) if piece.strip()
+    ]
+    with pytest.raises(ValueError, match="'all'"):
+        corpus.documents("all")
+    with pytest.raises(ValueError, match="letters is one stream"):
+        replace(corpus, boundary=None).documents("test")

@@ -16,6 +16,7 @@ from nplm import Tokenizer
 from nplm.datasets import (
     _corpora,
     _files,
+    _python_docs,
     fetch_brown,
     fetch_ptb,
     load_python_docs,
@@ -50,18 +51,44 @@ def unknown(corpus):
 
 
 def test_python_docs():
+    imported = set(sys.modules)
     corpus = load_python_docs()
+    assert set(sys.modules) == imported
     assert_is_corpus(corpus)
-    assert 300_000 < sum(sizes(corpus)) < 500_000
-    assert 4_000 < corpus.n_words < 7_000
+    for size, least in zip(sizes(corpus), (800_000, 100_000, 100_000)):
+        assert least <= size < least + 60_000  # the largest module
+    assert 7_000 < corpus.n_words < 13_000
     text = " ".join(corpus.words[corpus.train])
     assert "</s> Return a list of" in text
-    assert "Boolean operations" in text
-    imported = set(sys.modules)
-    for part, again in zip(corpus.values(), load_python_docs().values()):
-        if isinstance(part, np.ndarray):
-            np.testing.assert_array_equal(part, again)
-    assert set(sys.modules) == imported
+    for project in ("Python", "numpy", "scipy", "scikit-learn"):
+        assert f"{project} " in corpus.DESCR
+
+
+def test_no_sentence_of_the_embedded_corpus_occurs_twice(tmp_path, monkeypatch):
+    shared = "One.\n\nOne. What is shared.\n---\nx : int\n    The  number.\n"
+    example = "\n\n>>> 1 + 1\n2\n\n***\n\nThe {}."
+    packages = {"one": "first", "two": "second", "three": "third"}
+    for name, last in packages.items():
+        (tmp_path / name / "tests").mkdir(parents=True)
+        source = f'"""{shared}{example.format(last)}"""\ndef f():\n    """{shared}"""'
+        (tmp_path / name / "__init__.py").write_text(source)
+        (tmp_path / name / "tests" / "a.py").write_text('"""A test."""')
+    (tmp_path / "library" / "pydoc_data").mkdir(parents=True)
+    topics = tmp_path / "library" / "pydoc_data" / "topics.py"
+    topics.write_text("topics = {'x': 'A topic.'}")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(_python_docs, "PACKAGES", dict.fromkeys(packages, "nplm"))
+    monkeypatch.setattr(
+        _python_docs.sysconfig, "get_path", lambda name: str(tmp_path / "library")
+    )
+    modules = list(_python_docs.python_documents())
+    assert len(modules) == 4
+    texts = "\n".join(text for texts in modules for text in texts).split("\n")
+    assert sorted(texts) == [
+        "A topic.", "One.", "The first.", "The number.", "The second.", "The third.",
+        "What is shared.", "x : int",
+    ]  # fmt: skip
+    assert modules == list(_python_docs.python_documents())
 
 
 # -- the protocols of the published corpora -----------------------------------

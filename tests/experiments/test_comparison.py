@@ -4,18 +4,22 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from sklearn.frozen import FrozenEstimator
 
-from nplm import NeuralLM
-from nplm.experiments import compare
-from tests.helpers import corpus_of
+from nplm import MixtureLM
+from nplm.experiments import Row, compare, comparison, conclusion
+from tests.helpers import corpus_of, paper_lm
 
-MODELS = ["InterpolatedTrigram", "KneserNeyLM", "NeuralLM", "MixtureLM"]
+SINGLE = ["trigram", "Kneser-Ney", "classes", "network"]
+MIXED = ["network + trigram", "network + Kneser-Ney", "all four"]
+TINY = {"n_hidden": 4, "embedding_dim": 2, "max_iter": 2, "random_state": 0}
 
 
 @pytest.mark.filterwarnings("ignore:Kneser-Ney cannot estimate")  # a tiny corpus
-def test_rows_are_the_models_own_figures():
+def test_rows_are_the_models_own_figures(monkeypatch):
+    monkeypatch.setattr(comparison, "TRAIN_SCORED", 70)
     corpus = corpus_of(np.tile([2, 3, 2, 4, 0], 40), 0)
-    network = NeuralLM(3, n_hidden=4, embedding_dim=2, max_iter=2, random_state=0)
+    network = paper_lm(3, **TINY)
     stages = []
     results = list(
         compare(
@@ -25,23 +29,83 @@ def test_rows_are_the_models_own_figures():
             progress=lambda stage, done, total, note: stages.append(stage),
         )
     )
-    assert [row.model for row, _ in results] == MODELS
-    assert [row.n for row, _ in results] == [3, 4, 3, 3]
+    assert [row.model for row, _ in results] == SINGLE + MIXED
+    assert [row.n for row, _ in results] == [3, 4, 4, 3, 3, 3, 3]
     parts = corpus.windows(3)
+    X, y = parts.train
+    assert len(y) > 140
+    step = -(-len(y) // 70)
+    parts = parts._replace(train=(X[::step], y[::step]))
     for row, model in results:
         for part, data in parts._asdict().items():
             assert getattr(row, part) == pytest.approx(model.perplexity(*data))
-            assert f"{row.model}: scoring {part}" in stages
-    assert results[2][1] is network
-    assert results[3][0].seconds == results[0][0].seconds + results[2][0].seconds
+            assert (f"{row.model}: scoring {part}" in stages) == (row.model in SINGLE)
+    by_name = {row.model: row for row, _ in results}
+    assert results[3][1] is network
+    assert by_name["network + trigram"].seconds == (
+        by_name["trigram"].seconds + by_name["network"].seconds
+    )
+    weights = {row.model: getattr(model, "weights_", None) for row, model in results}
+    assert weights["network + trigram"].tolist() == [0.5, 0.5]
+    best = MixtureLM(
+        [(name, FrozenEstimator(model)) for name, (_, model) in zip("abcd", results)],
+        "learned",
+    ).fit(*parts.train, X_val=parts.valid[0], y_val=parts.valid[1])
+    assert by_name["all four"].valid == pytest.approx(
+        best.perplexity(*parts.valid), rel=1e-3
+    )
+
+
+@pytest.mark.filterwarnings("ignore:Kneser-Ney cannot estimate")
+@pytest.mark.filterwarnings("ignore:NeuralLM. interrupted")
+def test_an_interrupted_network_has_its_row():
+    def interrupt(stage, done, total, note):
+        if stage == "network: training" and 0 < done < total:
+            raise KeyboardInterrupt
+
+    corpus = corpus_of(np.tile([2, 3, 2, 4, 0], 40), 0)
+    results = compare(corpus, paper_lm(3, **TINY), progress=interrupt)
+    rows = []
+    with pytest.raises(KeyboardInterrupt):
+        rows.extend(row for row, _ in results)
+    assert [row.model for row in rows] == SINGLE
+    assert [row.interrupted for row in rows] == [False, False, False, True]
+
+
+def row(model, valid, test):
+    return Row(model, 5, 1, 1, False, 1.0, valid, test, 1, 1.0)
+
+
+def test_the_conclusion_is_made_from_the_figures():
+    rows = [
+        row("trigram", 120, 119),
+        row("Kneser-Ney", 100, 110),
+        row("classes", 105, 99),
+    ]
+    assert conclusion(rows) == ""
+    rows.append(row("network", 99, 88))
+    start = "On the test part the perplexity of the network is 20.0% below that of "
+    start += "Kneser-Ney, the best of the n-gram models"
+    assert conclusion(rows) == f"{start}."
+    rows += [row("network + trigram", 98, 60), row("all four", 90, 77)]
+    assert conclusion(rows) == (
+        f"{start}, and that of all four mixed 12.5% below the better of the two: where "
+        "one is wrong another is right."
+    )
+    rows = [row("classes", 100, 100), row("network", 110, 112)]
+    assert conclusion([*rows, row("all four", 99, 101)]) == (
+        "On the test part the perplexity of the network is 12.0% above that of "
+        "classes, the best of the n-gram models, and that of all four mixed 1.0% above "
+        "the better of the two: here nothing is gained by mixing."
+    )
 
 
 def test_a_network_without_an_order_is_refused():
     with pytest.raises(ValueError, match="Set the order"):
-        next(compare(corpus_of([2] * 20, 0), NeuralLM()))
+        next(compare(corpus_of([2] * 20, 0), paper_lm()))
 
 
 def test_an_empty_part_is_refused():
     corpus = replace(corpus_of([2] * 20, 0), test=np.empty(0, np.int32))
     with pytest.raises(ValueError, match="The test part of letters is empty"):
-        next(compare(corpus, NeuralLM(3)))
+        next(compare(corpus, paper_lm(3)))

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from sklearn.exceptions import NotFittedError
 
-from nplm import EnergyLM, KneserNeyLM, NeuralLM, windows
+from nplm import EnergyLM, KneserNeyLM, windows
 from nplm.formats import onnx as module
 from nplm.formats import write_onnx
-from tests.helpers import text
+from tests.helpers import paper_lm, text
 
 X, Y = windows(text(300), 4)
 SMALL = dict(n_words=12, n_hidden=5, embedding_dim=3, max_iter=2, random_state=0)
@@ -37,7 +37,7 @@ NETWORKS = {
 def test_onnxruntime_scores_the_same(tmp_path, name):
     runtime = pytest.importorskip("onnxruntime")
     checker = pytest.importorskip("onnx.checker")
-    lm = NeuralLM(**SMALL | NETWORKS[name], learning_rate_init=0.1).fit(X, Y)
+    lm = paper_lm(**SMALL | NETWORKS[name], learning_rate_init=0.1).fit(X, Y)
     write_onnx(lm, tmp_path / "lm.onnx")
     checker.check_model(str(tmp_path / "lm.onnx"), full_check=True)
     session = runtime.InferenceSession(tmp_path / "lm.onnx")
@@ -53,9 +53,9 @@ def test_onnxruntime_scores_the_same(tmp_path, name):
 def test_what_is_not_written(tmp_path, monkeypatch):
     path = tmp_path / "lm.onnx"
     for lm, message in [
-        (NeuralLM(**SMALL, output="classes"), "ends in output='classes', and only a"),
-        (NeuralLM(**SMALL, output="tree"), "ends in output='tree'"),
-        (NeuralLM(1, **SMALL), "order=1 looks at no word"),
+        (paper_lm(**SMALL, output="classes"), "ends in output='classes', and only a"),
+        (paper_lm(**SMALL, output="tree"), "ends in output='tree'"),
+        (paper_lm(1, **SMALL), "order=1 looks at no word"),
     ]:
         with pytest.raises(ValueError, match=message):
             write_onnx(lm.fit(X, Y), path)
@@ -64,8 +64,8 @@ def test_what_is_not_written(tmp_path, monkeypatch):
     with pytest.raises(TypeError, match="KneserNeyLM is no NeuralLM"):
         write_onnx(KneserNeyLM(), path)
     with pytest.raises(NotFittedError):
-        write_onnx(NeuralLM(), path)
-    lm = NeuralLM(**SMALL).fit(X, Y)
+        write_onnx(paper_lm(), path)
+    lm = paper_lm(**SMALL).fit(X, Y)
     with pytest.raises(FileNotFoundError, match="there is no folder"):
         write_onnx(lm, tmp_path / "absent" / "lm.onnx")
     with monkeypatch.context() as patch:

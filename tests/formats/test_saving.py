@@ -25,7 +25,6 @@ from nplm import (
     InterpolatedTrigram,
     KneserNeyLM,
     MixtureLM,
-    NeuralLM,
     ShortlistLM,
     TextLM,
     Tokenizer,
@@ -37,7 +36,7 @@ from nplm import (
 )
 from nplm._tensors import read_tensors, write_tensors
 from nplm.formats import read_arpa, save_binary, write_arpa
-from tests.helpers import small_text, text
+from tests.helpers import paper_lm, small_text, text
 
 N_WORDS = 12
 IDS = text(700, n_words=N_WORDS)
@@ -48,31 +47,31 @@ SMALL = dict(n_hidden=4, embedding_dim=3, max_iter=2, random_state=0, **SIZE)
 TREE = np.array([[i, N_WORDS + 1 + i] for i in range(N_WORDS - 2)] + [[10, 11]])
 
 NETWORKS = {
-    "softmax": NeuralLM(**SMALL),
-    "direct, double": NeuralLM(**SMALL, direct=True, precision="float64"),
-    "no hidden units": NeuralLM(**SMALL | dict(n_hidden=0), direct=True),
-    "adam, distant": NeuralLM(3, **SMALL, solver="adam", n_distant=3),
-    "senses, adam": NeuralLM(**SMALL, n_senses=2, solver="adam"),
-    "tied": NeuralLM(**SMALL, tied=True, dropout=(0.2, 0.5, 0.3)),
-    "tied, direct, adam": NeuralLM(**SMALL, tied=True, direct=True, solver="adam"),
-    "of parts": NeuralLM(**SMALL, word_features=np.eye(N_WORDS)[:, :5], solver="adam"),
-    "tied, of parts": NeuralLM(
+    "softmax": paper_lm(**SMALL),
+    "direct, double": paper_lm(**SMALL, direct=True, precision="float64"),
+    "no hidden units": paper_lm(**SMALL | dict(n_hidden=0), direct=True),
+    "adam, distant": paper_lm(3, **SMALL, solver="adam", n_distant=3),
+    "senses, adam": paper_lm(**SMALL, n_senses=2, solver="adam"),
+    "tied": paper_lm(**SMALL, tied=True, dropout=(0.2, 0.5, 0.3)),
+    "tied, direct, adam": paper_lm(**SMALL, tied=True, direct=True, solver="adam"),
+    "of parts": paper_lm(**SMALL, word_features=np.eye(N_WORDS)[:, :5], solver="adam"),
+    "tied, of parts": paper_lm(
         **SMALL, tied=True, word_features=csr_array(np.eye(N_WORDS)[:, :5]),
         solver="adam",
     ),
-    "fixed": NeuralLM(
+    "fixed": paper_lm(
         **SMALL, embeddings=np.arange(36).reshape(12, 3) / 36, train_embeddings=False
     ),
-    "classes": NeuralLM(**SMALL, output="classes"),
-    "classes given": NeuralLM(
+    "classes": paper_lm(**SMALL, output="classes"),
+    "classes given": paper_lm(
         **SMALL, output="classes", word_classes=[i % 3 for i in range(N_WORDS)]
     ),
-    "tree": NeuralLM(**SMALL, output="tree", direct=True, solver="adam"),
-    "tree given": NeuralLM(**SMALL, output="tree", word_tree=TREE),
-    "importance": NeuralLM(**SMALL, loss="importance", n_samples=5),
-    "tied, nce": NeuralLM(**SMALL, tied=True, direct=True, loss="nce", n_samples=5),
-    "nce": NeuralLM(**SMALL, loss="nce", proposal=list(range(1, 13))),
-    "seed of its own": NeuralLM(
+    "tree": paper_lm(**SMALL, output="tree", direct=True, solver="adam"),
+    "tree given": paper_lm(**SMALL, output="tree", word_tree=TREE),
+    "importance": paper_lm(**SMALL, loss="importance", n_samples=5),
+    "tied, nce": paper_lm(**SMALL, tied=True, direct=True, loss="nce", n_samples=5),
+    "nce": paper_lm(**SMALL, loss="nce", proposal=list(range(1, 13))),
+    "seed of its own": paper_lm(
         **SMALL | dict(random_state=np.random.RandomState(3)), early_stopping=True
     ),
     "energy": EnergyLM(**SMALL),
@@ -82,9 +81,9 @@ NETWORKS = {
 # On processors that have it, and tiers that are asked for.
 ROUNDING = available_tiers("bfloat16")
 if ROUNDING and os.environ.get("NPLM_TIER", ROUNDING[0]) in ROUNDING:
-    NETWORKS["rounded"] = NeuralLM(**SMALL, precision="bfloat16")
+    NETWORKS["rounded"] = paper_lm(**SMALL, precision="bfloat16")
 TRIGRAM = InterpolatedTrigram(**SIZE)
-MIXED = [("nn", NeuralLM(**SMALL)), ("tri", TRIGRAM)]
+MIXED = [("nn", paper_lm(**SMALL)), ("tri", TRIGRAM)]
 WINDOWED = NETWORKS | {
     "Kneser-Ney": KneserNeyLM(**SIZE),
     "Kneser-Ney, cut": KneserNeyLM(
@@ -102,10 +101,10 @@ WINDOWED = NETWORKS | {
         [0.25, 0.75], **SIZE,
     ),
     "short-list": ShortlistLM(
-        NeuralLM(**SMALL), KneserNeyLM(), n_shortlist=5, **SIZE
+        paper_lm(**SMALL), KneserNeyLM(), n_shortlist=5, **SIZE
     ),
     "short-list, mixture": ShortlistLM(
-        NeuralLM(**SMALL), MixtureLM(MIXED), n_shortlist=5, **SIZE
+        paper_lm(**SMALL), MixtureLM(MIXED), n_shortlist=5, **SIZE
     ),
 }  # fmt: skip
 TEXTS = ["a rose is a rose", "is a rose a rose", "", "a \\ r\n\\n"] * 10
@@ -187,7 +186,7 @@ def test_a_fit_goes_on_or_begins_anew(tmp_path, fitted, name):
 
 
 def test_a_step_that_falls_to_0_goes_on_falling(tmp_path):
-    model = NeuralLM(**SMALL, learning_rate="linear").partial_fit(X, Y)
+    model = paper_lm(**SMALL, learning_rate="linear").partial_fit(X, Y)
     nplm.save(model, tmp_path / "model")
     again = nplm.load(tmp_path / "model").partial_fit(X, Y)
     same_bits(again, model.partial_fit(X, Y))

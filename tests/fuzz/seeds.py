@@ -41,7 +41,7 @@ DRAWN = dict(loss="importance", n_samples=3, min_effective_samples=4)
 
 # Fits that are gone on with from a checkpoint.
 FITS = {
-    "checkpoint, sgd": NeuralLM(**SMALL, **BATCH),
+    "checkpoint, sgd": NeuralLM(**SMALL, **BATCH, solver="sgd"),
     "checkpoint, adam": NeuralLM(**SMALL, **BATCH, **DRAWN, solver="adam", dropout=0.2),
     "checkpoint, energy": EnergyLM(**SMALL, **BATCH, loss="nce", n_samples=3),
     "checkpoint, classes": WordClasses(4, max_iter=3, random_state=0, **SIZE),

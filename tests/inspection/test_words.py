@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from nplm import NeuralLM
 from nplm.inspection import nearest_words, suggestions
-from tests.helpers import corpus_of
+from tests.helpers import corpus_of, paper_lm
 
 WORDS = ["</s>", "king", "queen", "apple", "pear"]
 C = np.array([[0, 0], [1, 0.1], [5, 0], [0, 1], [0.1, 3]], dtype=np.float32)
@@ -14,7 +13,7 @@ C = np.array([[0, 0], [1, 0.1], [5, 0], [0, 1], [0.1, 3]], dtype=np.float32)
 def test_suggestions_are_the_most_probable_words():
     corpus = corpus_of(np.tile([2, 3, 4], 20), None)
     X, y = corpus.windows(2).train
-    network = NeuralLM(
+    network = paper_lm(
         n_words=5, n_hidden=4, embedding_dim=2, learning_rate_init=0.1, random_state=0
     ).fit(X, y)
     shown = suggestions(network, corpus, n_contexts=2, k=1)

@@ -16,13 +16,12 @@ from nplm import (
     InterpolatedTrigram,
     KneserNeyLM,
     MixtureLM,
-    NeuralLM,
     TextLM,
     UniformLM,
     windows,
 )
 from nplm.neural.network.network import Network
-from tests.helpers import text
+from tests.helpers import paper_lm, text
 
 # Text of a few words cannot give discounts.
 pytestmark = pytest.mark.filterwarnings("ignore:Kneser-Ney cannot estimate")
@@ -251,7 +250,7 @@ def interrupted(*args, **kwargs):
 
 def test_an_interrupted_refit_leaves_the_mixture_as_it_was(parts, monkeypatch):
     X, y = parts[0]
-    network = NeuralLM(n_hidden=2, embedding_dim=2, max_iter=1, random_state=0)
+    network = paper_lm(n_hidden=2, embedding_dim=2, max_iter=1, random_state=0)
     inner = MixtureLM([("network", network)])
     model = MixtureLM([("kn", KneserNeyLM()), ("inner", inner)], n_words=N_WORDS)
     model.fit(X, y)
@@ -270,7 +269,7 @@ def test_an_interrupted_refit_leaves_the_mixture_as_it_was(parts, monkeypatch):
 
 
 def test_an_interrupted_refit_leaves_a_model_of_documents_as_it_was(monkeypatch):
-    network = NeuralLM(n_hidden=2, embedding_dim=2, max_iter=1, random_state=0)
+    network = paper_lm(n_hidden=2, embedding_dim=2, max_iter=1, random_state=0)
     model = TextLM(network, n_context=2).fit([[1, 2, 3]])
     before = vars(model).copy()
     monkeypatch.setattr(Network, "train", interrupted)
@@ -280,6 +279,28 @@ def test_an_interrupted_refit_leaves_a_model_of_documents_as_it_was(monkeypatch)
     ):
         model.fit([[1, 2, 3, 4]])
     assert vars(model) == before
+
+
+def test_fit_parameters_of_a_member(parts, tmp_path):
+    (X, y), _ = parts
+    network = paper_lm(n_hidden=2, embedding_dim=2, max_iter=1, random_state=0)
+    mixture = MixtureLM([("net", network), ("tri", InterpolatedTrigram())])
+    told = []
+    folder = tmp_path / "kept"
+    mixture.fit(
+        X,
+        y,
+        net__checkpoint=folder,
+        net__progress=lambda *figures: told.append(figures),
+    )
+    assert told
+    assert (folder / "latest.json").exists()
+    lm = TextLM(mixture, n_context=2)
+    lm.fit(["a rose is a rose"] * 20, net__checkpoint=tmp_path / "of text")
+    assert (tmp_path / "of text" / "latest.json").exists()
+    for wrong in ("checkpoint", "net", "net__", "other__checkpoint"):
+        with pytest.raises(ValueError, match=f"got {wrong}.*members are net, tri"):
+            mixture.fit(X, y, **{wrong: 1})
 
 
 def test_members_are_dropped_by_name(parts):

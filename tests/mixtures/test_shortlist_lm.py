@@ -15,14 +15,13 @@ from nplm import (
     InterpolatedTrigram,
     KneserNeyLM,
     MixtureLM,
-    NeuralLM,
     ShortlistLM,
     TextLM,
     windows,
 )
 from nplm.neural.network.network import Network
 from nplm.ngrams.backoff_lm import BackoffLM
-from tests.helpers import published_corpus, text
+from tests.helpers import paper_lm, published_corpus, text
 
 # Text of a few words cannot give discounts.
 pytestmark = pytest.mark.filterwarnings("ignore:Kneser-Ney cannot estimate")
@@ -32,7 +31,7 @@ SMALL = dict(n_hidden=4, embedding_dim=3, max_iter=2, random_state=0)
 
 
 def network(**parameters):
-    return NeuralLM(**SMALL | parameters)
+    return paper_lm(**SMALL | parameters)
 
 
 def shortlist(backoff=None, n_shortlist=6, **parameters):
@@ -261,7 +260,7 @@ def test_brown():
     X, y = X[:100_000], y[:100_000]
     kn = KneserNeyLM(n_words=corpus.n_words).fit(X, y)
     model = ShortlistLM(
-        NeuralLM(n_hidden=20, embedding_dim=10, batch_size=128, max_iter=3,
+        paper_lm(n_hidden=20, embedding_dim=10, batch_size=128, max_iter=3,
                  solver="adam", learning_rate_init=2e-3, random_state=0),
         FrozenEstimator(kn),
     ).fit(X, y)  # fmt: skip

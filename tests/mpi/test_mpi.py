@@ -167,7 +167,7 @@ def test_compare_under_mpi(options, tmp_path):
     assert code == 0, output
     assert output.count("Perplexity") == 1  # one table, not two
     report = json.loads((tmp_path / "result.json").read_text())
-    assert [row["model"] for row in report["rows"]][2] == "NeuralLM"
+    assert [row["model"] for row in report["rows"]][3] == "network"
     assert report["failure"] is None
 
 
@@ -178,12 +178,12 @@ def test_compare_reports_what_was_done_before_a_kill(options, tmp_path):
     while time.monotonic() < deadline:
         with contextlib.suppress(OSError, ValueError):
             report = json.loads((tmp_path / "result.json").read_text())
-            if len(report["rows"]) == 2:
+            if len(report["rows"]) == 3:
                 break
         time.sleep(0.05)
     job.send_signal(signal.SIGINT)
     code, output = finish(job, seconds=60)
     assert code != 0
     assert report["failure"] == "The comparison did not end."
-    assert [row["model"] for row in report["rows"]][1] == "KneserNeyLM"
-    assert "KneserNeyLM: perplexity" in output
+    assert [row["model"] for row in report["rows"]][1] == "Kneser-Ney"
+    assert "Kneser-Ney: perplexity" in output

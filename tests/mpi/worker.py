@@ -24,6 +24,11 @@ from nplm.neural.training import sharded
 from nplm.training import checkpoint, pace
 
 comm = MPI.COMM_WORLD
+# As `tests.helpers.paper_lm`, which is out of a script's reach.
+paper_lm = partial(
+    NeuralLM.from_paper, "MLP9", order=None, batch_size=32, learning_rate_init=4e-3,
+    max_iter=12,
+)  # fmt: skip
 PARAMETERS = ["C_", "H_", "d_", "U_", "W_", "b_", "P_", "G_", "S_", "Q_"]
 OTHER_PARTS = dict(solver="adam", epsilon=1e-3, order=2, n_distant=2)
 SETTINGS = dict(n_hidden=6, embedding_dim=4, learning_rate_init=0.02, random_state=0)
@@ -65,7 +70,7 @@ def equals_serial():
         # By each number of ranks a third: all meet in two of the six runs.
         run = comm.size + 3 * (sharded.BYTES_A_STEP < 0)
         for settings in every[(run + i) % 3 :: 3]:
-            lm = NeuralLM(n_words=n_words, max_iter=2, **SETTINGS, **settings)
+            lm = paper_lm(n_words=n_words, max_iter=2, **SETTINGS, **settings)
             serial = clone(lm).fit(X, y, X_val=X[:50], y_val=y[:50])
             assert mpi.fit(lm, X, y, X_val=X[:50], y_val=y[:50]) is lm
             tolerance = 1e-12 if settings["precision"] == "float64" else 1e-5
@@ -104,7 +109,7 @@ def in_turn(*cases):
 
 def stops_early_alike():
     X, y = data(20)
-    lm = NeuralLM(
+    lm = paper_lm(
         n_words=20, max_iter=60, direct=True, alpha=0, batch_size=4, **SETTINGS
     )
     lm.set_params(learning_rate_init=0.2, random_state=None)
@@ -123,7 +128,7 @@ def stops_early_alike():
 
 def keeps():
     X, y = data(17)
-    lm = NeuralLM(n_words=17, max_iter=2, direct=True, **SETTINGS)
+    lm = paper_lm(n_words=17, max_iter=2, direct=True, **SETTINGS)
     whole = mpi.fit(clone(lm), X, y)
     again = pickle.loads(pickle.dumps(whole))
     np.testing.assert_array_equal(
@@ -190,7 +195,7 @@ def refused(message, lm, *args, **kwargs):
 def disagreements():
     X, y = data(20)
     odd = comm.rank == 1
-    lm = NeuralLM(n_words=20, max_iter=1, **SETTINGS)
+    lm = paper_lm(n_words=20, max_iter=1, **SETTINGS)
     rate = clone(lm).set_params(learning_rate_init=0.03 if odd else 0.02)
     refused("learning_rate_init is 0.03 in rank 1 and 0.02 in rank 0", rate, X, y)
     refused(
@@ -222,7 +227,7 @@ def disagreements():
 def of_their_own():
     """A communicator, a random generator and a folder that are not for all."""
     X, y = data(20)
-    lm = NeuralLM(n_words=20, max_iter=1, **SETTINGS)
+    lm = paper_lm(n_words=20, max_iter=1, **SETTINGS)
     some = comm.Split(MPI.UNDEFINED if comm.rank == 1 else 0)
     if comm.rank == 1:
         raises_in_all("outside of the communicator", mpi.fit, lm, X, y, comm=some)
@@ -255,7 +260,7 @@ def in_the_middle(act):
         train(*args, **kwargs)
 
     _network.train = count
-    mpi.fit(NeuralLM(n_words=20, batch_size=4, max_iter=10**6, **SETTINGS), X, y)
+    mpi.fit(paper_lm(n_words=20, batch_size=4, max_iter=10**6, **SETTINGS), X, y)
 
 
 def raises():
@@ -265,7 +270,7 @@ def raises():
 def raises_again():
     """One rank raises, alone, what all ranks raised in an earlier fit."""
     X, y = data(20)
-    lm = NeuralLM(n_words=20, **SETTINGS)
+    lm = paper_lm(n_words=20, **SETTINGS)
     try:
         mpi.fit(clone(lm), X, y - 1)
     except ValueError as error:
@@ -282,12 +287,12 @@ def leaves_before():
     if comm.rank == comm.size - 1:
         sys.exit()
     X, y = data(20)
-    mpi.fit(NeuralLM(n_words=20, max_iter=1, **SETTINGS), X, y)
+    mpi.fit(paper_lm(n_words=20, max_iter=1, **SETTINGS), X, y)
 
 
 def leaves_between():
     X, y = data(20)
-    lm = mpi.fit(NeuralLM(n_words=20, max_iter=1, **SETTINGS), X, y, keep="shards")
+    lm = mpi.fit(paper_lm(n_words=20, max_iter=1, **SETTINGS), X, y, keep="shards")
     if comm.rank > 0:
         lm.score(X, y)
 
@@ -299,7 +304,7 @@ def cannot_begin():
     if comm.rank == 1:
         Parts.initial = initialise
     X, y = data(20)
-    mpi.fit(NeuralLM(n_words=20, **SETTINGS), X, y)
+    mpi.fit(paper_lm(n_words=20, **SETTINGS), X, y)
 
 
 def killed():
@@ -312,7 +317,7 @@ def interrupted():
 
 def diverges():
     X, y = data(20)
-    lm = NeuralLM(n_words=20, alpha=0, **SETTINGS).set_params(learning_rate_init=1e6)
+    lm = paper_lm(n_words=20, alpha=0, **SETTINGS).set_params(learning_rate_init=1e6)
     try:
         mpi.fit(lm, X, y)
     except DivergenceError as error:
@@ -331,7 +336,7 @@ def compare_in(*arguments):
 def checkpoints(folder):
     checkpoint.SECONDS_A_SAVE, pace.SECONDS_A_CALL = 0, 0.002
     X, y = data(20)
-    lm = NeuralLM(n_words=20, batch_size=4, max_iter=2, **SETTINGS)
+    lm = paper_lm(n_words=20, batch_size=4, max_iter=2, **SETTINGS)
     path = Path(folder)
     lm = mpi.fit(lm, X, y, X_val=X[:50], y_val=y[:50], checkpoint=path / "saves")
     if comm.rank == 0:

@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from nplm import NeuralLM, windows
+from nplm import windows
 from nplm._kernels.reference import neural as reference
 from nplm.neural.network.dropout import Dropout
 from tests.helpers import (
     dropout_of,
+    paper_lm,
     random_network,
     random_windows,
     text,
@@ -125,28 +126,28 @@ def equal(one, other):
     ids=str,
 )
 def test_fits(data, kind):
-    lm = NeuralLM(dropout=0.3, **SETTINGS | kind).fit(*data)
+    lm = paper_lm(dropout=0.3, **SETTINGS | kind).fit(*data)
     equal(clone(lm).fit(*data), lm)  # the same seed
-    other = NeuralLM(**SETTINGS | kind).fit(*data)
+    other = paper_lm(**SETTINGS | kind).fit(*data)
     assert np.abs(lm.b_ - other.b_).max() > 0  # something was left out
     np.testing.assert_array_equal(lm.log_prob(*data), lm.log_prob(*data))
 
 
 def test_one_share_is_that_of_all_places(data):
-    lm = NeuralLM(dropout=(0.25, 0.25, 0.25), tied=True, **SETTINGS).fit(*data)
-    equal(NeuralLM(dropout=0.25, tied=True, **SETTINGS).fit(*data), lm)
+    lm = paper_lm(dropout=(0.25, 0.25, 0.25), tied=True, **SETTINGS).fit(*data)
+    equal(paper_lm(dropout=0.25, tied=True, **SETTINGS).fit(*data), lm)
 
 
 def test_none_is_the_fit_without(data):
     for none in (0, [0.0, 0, 0]):
-        lm = NeuralLM(dropout=none, **SETTINGS).fit(*data)
-        equal(lm, NeuralLM(**SETTINGS).fit(*data))
+        lm = paper_lm(dropout=none, **SETTINGS).fit(*data)
+        equal(lm, paper_lm(**SETTINGS).fit(*data))
 
 
 def test_every_epoch_leaves_out_others(data):
     # Of no step: what changes is the mask.
     X, y = data
-    lm = NeuralLM(
+    lm = paper_lm(
         dropout=0.5, learning_rate_init=1e-12, shuffle=False, **SETTINGS
     ).fit(X, y)  # fmt: skip
     lm.set_params(learning_rate_init=0.1).partial_fit(X, y)
@@ -167,4 +168,4 @@ def test_every_epoch_leaves_out_others(data):
 )
 def test_what_is_refused(data, dropout, message):
     with pytest.raises(ValueError, match=message):
-        NeuralLM(dropout=dropout, **SETTINGS).fit(*data)
+        paper_lm(dropout=dropout, **SETTINGS).fit(*data)

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from nplm import DivergenceError, NeuralLM, windows
+from nplm import DivergenceError, windows
 from nplm.neural.training.epochs import Epochs
-from tests.helpers import markov_stream
+from tests.helpers import markov_stream, paper_lm
 
 SMALL = dict(n_hidden=6, embedding_dim=4, random_state=0)
 
@@ -21,7 +21,7 @@ def data():
 
 def test_early_stopping_keeps_the_best_epoch(data):
     X, y, X_val, y_val = data
-    lm = NeuralLM(
+    lm = paper_lm(
         n_words=20, direct=True, learning_rate_init=0.1, batch_size=8, alpha=0,
         max_iter=60, n_iter_no_change=3, **SMALL,
     ).fit(X[:300], y[:300], X_val=X_val, y_val=y_val)  # fmt: skip
@@ -37,16 +37,29 @@ def test_early_stopping_keeps_the_best_epoch(data):
 @pytest.mark.filterwarnings("ignore:NeuralLM. the held-out loss was still falling")
 def test_early_stopping_without_held_out_data_takes_the_last_windows(data):
     X, y, *_ = data
-    lm = NeuralLM(n_words=20, early_stopping=True, max_iter=3, **SMALL).fit(X, y)
+    lm = paper_lm(n_words=20, early_stopping=True, max_iter=3, **SMALL).fit(X, y)
     n = round(0.1 * len(y))
-    given = NeuralLM(n_words=20, max_iter=3, **SMALL)
+    given = paper_lm(n_words=20, max_iter=3, **SMALL)
     given.fit(X[:-n], y[:-n], X_val=X[-n:], y_val=y[-n:])
     np.testing.assert_array_equal(lm.U_, given.U_)
 
 
+@pytest.mark.filterwarnings("ignore:NeuralLM. the held-out loss was still falling")
+def test_of_many_windows_some_are_held_out(data, monkeypatch):
+    X, y, *_ = data
+    monkeypatch.setattr("nplm.neural.network_lm.MANY_WINDOWS", len(y))
+    lm = paper_lm(n_words=20, max_iter=2, **SMALL)
+    held_out = clone(lm).set_params(early_stopping=True).fit(X, y)
+    np.testing.assert_array_equal(lm.fit(X, y).U_, held_out.U_)
+    assert lm.n_seen_ == 2 * (len(y) - round(0.1 * len(y)))
+    assert clone(lm).fit(X[1:], y[1:]).n_seen_ == 2 * (len(y) - 1)
+    assert clone(lm).partial_fit(X, y).n_seen_ == len(y)
+    assert clone(lm).set_params(early_stopping=False).fit(X, y).n_seen_ == 2 * len(y)
+
+
 def test_partial_fit_goes_on(data):
     X, y, X_val, y_val = data
-    lm = NeuralLM(n_words=20, learning_rate_init=0.05, **SMALL)
+    lm = paper_lm(n_words=20, learning_rate_init=0.05, **SMALL)
     lm.partial_fit(X[:1500], y[:1500])
     first = lm.score(X_val, y_val)
     for _ in range(10):
@@ -62,7 +75,7 @@ def test_moments_begin_with_their_first_update(data):
     # Adam's first step is its rate for every number, however long another solver
     # went before: moments of no update are not to be taken for those of many.
     X, y, *_ = data
-    lm = NeuralLM(n_words=20, max_iter=1, batch_size=8, alpha=0, **SMALL).fit(X, y)
+    lm = paper_lm(n_words=20, max_iter=1, batch_size=8, alpha=0, **SMALL).fit(X, y)
     lm.set_params(solver="adam", learning_rate_init=1e-3)
     before = lm.b_.copy()
     trainer = lm.trainer(X, y)
@@ -72,7 +85,7 @@ def test_moments_begin_with_their_first_update(data):
 
 def test_partial_fit_in_one_call_is_one_epoch(data):
     X, y, *_ = data
-    one = NeuralLM(n_words=20, max_iter=1, **SMALL)
+    one = paper_lm(n_words=20, max_iter=1, **SMALL)
     np.testing.assert_array_equal(
         clone(one).partial_fit(X, y).U_, clone(one).fit(X, y).U_
     )
@@ -80,7 +93,7 @@ def test_partial_fit_in_one_call_is_one_epoch(data):
 
 def test_warm_start_goes_on_from_the_weights(data):
     X, y, *_ = data
-    lm = NeuralLM(n_words=20, max_iter=2, warm_start=True, **SMALL).fit(X, y)
+    lm = paper_lm(n_words=20, max_iter=2, warm_start=True, **SMALL).fit(X, y)
     before = lm.history_["loss"]
     lm.fit(X, y)
     assert lm.history_["loss"][:2] == before
@@ -90,7 +103,7 @@ def test_warm_start_goes_on_from_the_weights(data):
 
 def test_n_iter_counts_the_epochs_of_the_history(data):
     X, y, X_val, y_val = data
-    lm = NeuralLM(n_words=20, max_iter=2, warm_start=True, **SMALL)
+    lm = paper_lm(n_words=20, max_iter=2, warm_start=True, **SMALL)
 
     def check(n_epochs):
         assert lm.n_iter_ == n_epochs
@@ -120,7 +133,7 @@ def test_n_iter_counts_the_epochs_of_the_history(data):
 def test_progress_is_told(data):
     X, y, *_ = data
     calls = []
-    NeuralLM(n_words=20, max_iter=2, **SMALL).fit(
+    paper_lm(n_words=20, max_iter=2, **SMALL).fit(
         X, y, progress=lambda *args: calls.append(args)
     )
     done, total, loss = zip(*calls)
@@ -131,7 +144,7 @@ def test_progress_is_told(data):
 
 def test_verbose_prints_a_line_an_epoch(data, capsys):
     X, y, X_val, y_val = data
-    NeuralLM(n_words=20, max_iter=2, verbose=1, **SMALL).fit(
+    paper_lm(n_words=20, max_iter=2, verbose=1, **SMALL).fit(
         X, y, X_val=X_val, y_val=y_val
     )
     lines = capsys.readouterr().out.splitlines()
@@ -144,7 +157,7 @@ def test_verbose_prints_a_line_an_epoch(data, capsys):
 @pytest.mark.parametrize("rate", [3.0, 1e4, 1e30])
 def test_divergence_is_named_within_the_epoch(data, rate, batch_size):
     X, y, *_ = data
-    lm = NeuralLM(n_words=20, alpha=0, direct=True, batch_size=batch_size, **SMALL)
+    lm = paper_lm(n_words=20, alpha=0, direct=True, batch_size=batch_size, **SMALL)
     lm.set_params(learning_rate_init=rate)
     with pytest.raises(DivergenceError, match=r"epoch 1 after .*lower learning_rate"):
         lm.fit(X, y)
@@ -154,7 +167,7 @@ def test_divergence_is_named_within_the_epoch(data, rate, batch_size):
 @pytest.mark.parametrize("warm_start", [False, True])
 def test_divergence_leaves_an_earlier_fit_alone(data, warm_start):
     X, y, *_ = data
-    lm = NeuralLM(max_iter=1, alpha=0, warm_start=warm_start, **SMALL).fit(X, y)
+    lm = paper_lm(max_iter=1, alpha=0, warm_start=warm_start, **SMALL).fit(X, y)
     before = lm.predict_proba(X[:3])
     with pytest.raises(DivergenceError):
         lm.set_params(learning_rate_init=1e6).fit(X % 7, y % 7)
@@ -163,7 +176,7 @@ def test_divergence_leaves_an_earlier_fit_alone(data, warm_start):
 
 def test_a_divergence_after_good_epochs_leaves_an_earlier_fit_alone(data, monkeypatch):
     X, y, X_val, y_val = data
-    lm = NeuralLM(n_words=20, max_iter=1, **SMALL).fit(X, y)
+    lm = paper_lm(n_words=20, max_iter=1, **SMALL).fit(X, y)
     before = vars(lm).copy()
     check = Epochs._check_divergence
 
@@ -180,7 +193,7 @@ def test_an_interrupt_before_training_leaves_an_earlier_fit_alone(
     data, tmp_path, monkeypatch
 ):
     X, y, *_ = data
-    lm = NeuralLM(n_words=20, max_iter=1, **SMALL).fit(X, y, checkpoint=tmp_path)
+    lm = paper_lm(n_words=20, max_iter=1, **SMALL).fit(X, y, checkpoint=tmp_path)
     before = vars(lm).copy()
 
     def half(self, arrays, facts):
@@ -195,7 +208,7 @@ def test_an_interrupt_before_training_leaves_an_earlier_fit_alone(
 
 def test_a_divergence_in_the_last_update_is_named(data):
     X, y, X_val, y_val = data
-    lm = NeuralLM(n_words=20, max_iter=1, alpha=0, learning_rate_init=1e6, **SMALL)
+    lm = paper_lm(n_words=20, max_iter=1, alpha=0, learning_rate_init=1e6, **SMALL)
     lm.set_params(batch_size=10**9)  # one update in all
     for held_out in ({}, dict(X_val=X_val, y_val=y_val)):
         with pytest.raises(DivergenceError, match="epoch 1"):
@@ -216,7 +229,7 @@ def test_a_divergence_in_the_last_update_is_named(data):
 )
 def test_going_on_with_another_shape_is_refused(data, change):
     X, y, *_ = data
-    lm = NeuralLM(n_words=20, max_iter=1, warm_start=True, **SMALL).fit(X, y)
+    lm = paper_lm(n_words=20, max_iter=1, warm_start=True, **SMALL).fit(X, y)
     lm.set_params(**change)
     for go_on in (lm.fit, lm.partial_fit):
         with pytest.raises(ValueError, match="is not that of the network fitted"):
@@ -227,7 +240,7 @@ def test_going_on_with_another_shape_is_refused(data, change):
 @pytest.mark.parametrize("held_out", [False, True])
 def test_an_interrupt_keeps_what_was_trained(data, held_out, parallel):
     X, y, X_val, y_val = data
-    lm = NeuralLM(n_words=20, max_iter=10**6, n_iter_no_change=10**6, **SMALL)
+    lm = paper_lm(n_words=20, max_iter=10**6, n_iter_no_change=10**6, **SMALL)
     lm.set_params(parallel=parallel, n_jobs=2)
     val = dict(X_val=X_val, y_val=y_val) if held_out else {}
     timer = threading.Timer(0.3, _thread.interrupt_main)
@@ -252,4 +265,4 @@ def test_an_interrupt_keeps_what_was_trained(data, held_out, parallel):
 
 def test_one_window_cannot_hold_itself_out():
     with pytest.raises(ValueError, match="leaves none to train on"):
-        NeuralLM(early_stopping=True, **SMALL).fit([[0, 1]], [1])
+        paper_lm(early_stopping=True, **SMALL).fit([[0, 1]], [1])

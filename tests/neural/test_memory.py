@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from nplm._kernels.neural._loops import row_stride
 
-from nplm import NeuralLM, windows
+from nplm import windows
+from tests.helpers import paper_lm
 
 WEIGHTS = ["C_", "H_", "d_", "U_", "W_", "b_"]
 
@@ -28,8 +29,8 @@ X, y = windows(np.arange(60), 4)
 val = dict(X_val=X, y_val=y) if held_out else {}
 for n_words in (200, V):
     before = status("VmRSS")
-    lm = NeuralLM(n_words=n_words, n_hidden=h, embedding_dim=m, max_iter=3)
-    lm.set_params(batch_size=K).fit(X, y, **val)
+    lm = NeuralLM.from_paper("MLP9", n_words=n_words, n_hidden=h, embedding_dim=m)
+    lm.set_params(max_iter=3, batch_size=K).fit(X, y, **val)
 print(status("VmHWM") - before)
 """
 
@@ -51,7 +52,7 @@ def test_a_fit_has_one_copy_of_the_weights_and_its_scratch(K, held_out):
 @pytest.fixture(scope="module")
 def fitted():
     X, y = windows(np.arange(500) % 300, 3)
-    lm = NeuralLM(
+    lm = paper_lm(
         n_words=20_000, n_hidden=20, embedding_dim=5, direct=True, max_iter=3,
         learning_rate_init=0.05, random_state=0,
     )  # fmt: skip
@@ -124,7 +125,7 @@ def test_a_fit_from_a_mapped_token_file_copies_no_windows(tmp_path, dtype):
     n, n_context = 200_000, 8
     ids = np.arange(n) % 50
     np.save(tmp_path / "tokens.npy", ids.astype(dtype))
-    lm = NeuralLM(
+    lm = paper_lm(
         n_words=50, n_hidden=2, embedding_dim=1, batch_size=256, max_iter=1,
         random_state=0,
     )  # fmt: skip
@@ -135,12 +136,12 @@ def test_a_fit_from_a_mapped_token_file_copies_no_windows(tmp_path, dtype):
 
     # A stream of int32, the order of the epoch, and less than half a copy more.
     assert traced(fit) < 4 * n + 4 * n + 4 * n * n_context / 2
-    want = NeuralLM(**lm.get_params()).fit(*windows(ids, n_context))
+    want = paper_lm(**lm.get_params()).fit(*windows(ids, n_context))
     np.testing.assert_array_equal(lm.U_, want.U_)
 
 
 def test_the_fingerprint_of_a_checkpoint_copies_no_windows(tmp_path):
     X, y = windows(np.arange(100_000) % 50, 8)
-    lm = NeuralLM(n_words=50, n_hidden=2, embedding_dim=1, batch_size=256, max_iter=1)
+    lm = paper_lm(n_words=50, n_hidden=2, embedding_dim=1, batch_size=256, max_iter=1)
     peak = traced(lambda: lm.fit(X, y, checkpoint=tmp_path))
     assert peak < X.size * X.itemsize / 2

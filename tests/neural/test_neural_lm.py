@@ -7,10 +7,10 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
 
-from nplm import NeuralLM, windows
+from nplm import windows
 from nplm._kernels.reference import neural as reference
 from nplm.neural import tiers
-from tests.helpers import markov_stream
+from tests.helpers import markov_stream, paper_lm
 
 SMALL = dict(n_hidden=6, embedding_dim=4, random_state=0)
 PARAMETERS = ["C_", "H_", "d_", "U_", "b_"]
@@ -25,7 +25,7 @@ def data():
 def test_parameters_have_the_papers_shapes_and_number(data, direct):
     X, y, *_ = data
     V, h, m, n = 30, 6, 4, 3
-    lm = NeuralLM(n_words=V, direct=direct, max_iter=1, **SMALL).fit(X, y)
+    lm = paper_lm(n_words=V, direct=direct, max_iter=1, **SMALL).fit(X, y)
     assert lm.C_.shape == (V, m)
     assert lm.H_.shape == (h, (n - 1) * m)
     assert lm.d_.shape == (h,)
@@ -42,7 +42,7 @@ def test_parameters_have_the_papers_shapes_and_number(data, direct):
 @pytest.mark.parametrize("direct", [False, True])
 def test_probabilities_are_equation_1_of_the_attributes(data, direct):
     X, y, *_ = data
-    lm = NeuralLM(n_words=20, direct=direct, max_iter=2, precision="float64", **SMALL)
+    lm = paper_lm(n_words=20, direct=direct, max_iter=2, precision="float64", **SMALL)
     lm.fit(X, y)
     for context in X[:5]:
         x = np.concatenate([lm.C_[w] for w in context[::-1]])
@@ -61,7 +61,7 @@ def test_probabilities_are_equation_1_of_the_attributes(data, direct):
 def test_it_learns_what_there_is(data, batch_size, shape):
     X, y, X_val, y_val = data
     settings = {**SMALL, **shape}
-    lm = NeuralLM(
+    lm = paper_lm(
         n_words=20, learning_rate_init=0.05, batch_size=batch_size, max_iter=15,
         **settings,
     ).fit(X, y)  # fmt: skip
@@ -71,7 +71,7 @@ def test_it_learns_what_there_is(data, batch_size, shape):
 
 def test_learning_rate_schedule_and_decay_count_examples(data):
     X, y, *_ = data
-    lm = NeuralLM(n_words=20, max_iter=2, **SMALL).fit(X, y)
+    lm = paper_lm(n_words=20, max_iter=2, **SMALL).fit(X, y)
     assert lm.n_seen_ == 2 * len(y)
     # A step that falls after the first mini-batch leaves the weights near their 0.
     slow = clone(lm).set_params(learning_rate_decay=1e6).fit(X, y)
@@ -80,7 +80,7 @@ def test_learning_rate_schedule_and_decay_count_examples(data):
 
 def test_weight_decay_spares_the_biases(data):
     X, y, *_ = data
-    lm = NeuralLM(
+    lm = paper_lm(
         n_words=25, alpha=30, learning_rate_init=1e-3, max_iter=5, direct=True, **SMALL
     ).fit(X, y)
     for name in ("C_", "H_", "U_", "W_"):
@@ -95,7 +95,7 @@ def test_weight_decay_spares_the_biases(data):
 def test_the_same_seed_gives_the_same_bits(data, batch_size):
     X, y, X_val, y_val = data
     fits = [
-        NeuralLM(n_words=20, batch_size=batch_size, max_iter=3, **SMALL).fit(
+        paper_lm(n_words=20, batch_size=batch_size, max_iter=3, **SMALL).fit(
             X, y, X_val=X_val, y_val=y_val
         )
         for _ in range(2)
@@ -103,7 +103,7 @@ def test_the_same_seed_gives_the_same_bits(data, batch_size):
     for name in PARAMETERS:
         np.testing.assert_array_equal(*(getattr(lm, name) for lm in fits))
     assert fits[0].history_["loss"] == fits[1].history_["loss"]
-    other = NeuralLM(n_words=20, max_iter=3, **{**SMALL, "random_state": 1}).fit(X, y)
+    other = paper_lm(n_words=20, max_iter=3, **{**SMALL, "random_state": 1}).fit(X, y)
     assert not np.array_equal(fits[0].C_, other.C_)
 
 
@@ -112,7 +112,7 @@ def test_the_same_seed_gives_the_same_bits(data, batch_size):
 )
 def test_tiers_agree_after_training(data, precision, tolerance, monkeypatch):
     X, y, X_val, y_val = data
-    lm = NeuralLM(n_words=20, max_iter=3, learning_rate_init=0.02, **SMALL)
+    lm = paper_lm(n_words=20, max_iter=3, learning_rate_init=0.02, **SMALL)
     exact = clone(lm).set_params(precision="float64").fit(X, y).score(X_val, y_val)
     lm.set_params(precision=precision)
     for tier in available_tiers(precision):
@@ -123,13 +123,13 @@ def test_tiers_agree_after_training(data, precision, tolerance, monkeypatch):
 def test_an_unknown_tier_names_those_there_are(data, monkeypatch):
     monkeypatch.setenv("NPLM_TIER", "sse9")
     with pytest.raises(ValueError, match=r"'sse9'.*choose among .*plain, blas"):
-        NeuralLM(n_words=20, max_iter=1, **SMALL).fit(*data[:2])
+        paper_lm(n_words=20, max_iter=1, **SMALL).fit(*data[:2])
 
 
 def test_precision(data):
     X, y, *_ = data
     for precision in ("float32", "float64"):
-        lm = NeuralLM(n_words=20, max_iter=1, precision=precision, **SMALL).fit(X, y)
+        lm = paper_lm(n_words=20, max_iter=1, precision=precision, **SMALL).fit(X, y)
         assert {getattr(lm, n).dtype.name for n in ("C_", "H_", "U_", "b_")} == {
             precision
         }
@@ -139,7 +139,7 @@ def test_precision(data):
 def test_bfloat16_has_parameters_in_float32(data, monkeypatch):
     monkeypatch.setenv("NPLM_TIER", available_tiers("bfloat16")[0])
     X, y, *_ = data
-    lm = NeuralLM(n_words=20, max_iter=1, precision="bfloat16", **SMALL).fit(X, y)
+    lm = paper_lm(n_words=20, max_iter=1, precision="bfloat16", **SMALL).fit(X, y)
     assert lm.U_.dtype == lm.predict_proba(X[:2]).dtype == np.float32
     p = lm.predict_proba(X[:50])
     np.testing.assert_allclose(p.sum(axis=1), 1, rtol=1e-5)
@@ -167,7 +167,7 @@ def test_bfloat16_has_parameters_in_float32(data, monkeypatch):
 )  # fmt: skip
 def test_a_weight_that_does_not_fit_is_refused(data, name, shape):
     X, y, *_ = data
-    lm = NeuralLM(n_words=20, max_iter=1, **SMALL).fit(X, y)
+    lm = paper_lm(n_words=20, max_iter=1, **SMALL).fit(X, y)
     score = lm.score(X, y)
     with pytest.raises(ValueError, match=rf"{name} has shape .* cannot be set"):
         setattr(lm, name, np.zeros(shape, np.float32))
@@ -175,7 +175,7 @@ def test_a_weight_that_does_not_fit_is_refused(data, name, shape):
 
 
 def test_weights_are_there_when_it_is_fitted():
-    lm = NeuralLM()
+    lm = paper_lm()
     with pytest.raises(AttributeError, match="no U_ before it is fitted"):
         lm.U_  # noqa: B018
     with pytest.raises(NotFittedError):
@@ -184,7 +184,7 @@ def test_weights_are_there_when_it_is_fitted():
 
 def test_words_may_be_masked(data):
     X, y, *_ = data
-    lm = NeuralLM(n_words=600, max_iter=1, **SMALL).fit(X, y)
+    lm = paper_lm(n_words=600, max_iter=1, **SMALL).fit(X, y)
     lm.b_[100:] = -np.inf  # whole tiles of the vocabulary
     p = lm.predict_proba(X[:20])
     assert p[:, 100:].max() < 1e-30
@@ -195,7 +195,7 @@ def test_words_may_be_masked(data):
 @pytest.mark.parametrize("n_jobs", [1, 3])
 def test_scores_of_candidates_need_no_other_word(data, n_jobs):
     X, y, *_ = data
-    lm = NeuralLM(n_words=600, max_iter=1, direct=True, n_jobs=n_jobs, **SMALL)
+    lm = paper_lm(n_words=600, max_iter=1, direct=True, n_jobs=n_jobs, **SMALL)
     lm.fit(X, y)
     words = np.array([[599, 3, 3], [0, 17, 599]] * 40)
     rows, few = np.arange(80)[:, None], [599, 3, 0, 17]
@@ -212,7 +212,7 @@ def test_scores_of_candidates_need_no_other_word(data, n_jobs):
 def test_bfloat16_is_refused_where_the_processor_has_none(data, monkeypatch):
     monkeypatch.setattr(tiers, "available_tiers", lambda precision: ["plain"])
     monkeypatch.delenv("NPLM_TIER", raising=False)
-    lm = NeuralLM(n_words=20, max_iter=1, precision="bfloat16", **SMALL)
+    lm = paper_lm(n_words=20, max_iter=1, precision="bfloat16", **SMALL)
     with pytest.raises(
         ValueError, match=r"AMX or AVX512_BF16.*set precision='float32'"
     ):
@@ -221,7 +221,7 @@ def test_bfloat16_is_refused_where_the_processor_has_none(data, monkeypatch):
 
 def test_distant_words_need_wide_windows(data):
     X, y, *_ = data
-    lm = NeuralLM(order=2, n_words=20, n_distant=3, **SMALL)
+    lm = paper_lm(order=2, n_words=20, n_distant=3, **SMALL)
     with pytest.raises(ValueError, match=r"n_distant=3 needs .*n_features=2"):
         lm.fit(X, y)
     assert vars(lm) == vars(clone(lm))
@@ -229,7 +229,7 @@ def test_distant_words_need_wide_windows(data):
 
 def test_a_fitted_network_scores_as_it_was_fitted(data):
     X, y, *_ = data
-    lm = NeuralLM(order=2, n_words=20, n_distant=2, max_iter=1, **SMALL).fit(X, y)
+    lm = paper_lm(order=2, n_words=20, n_distant=2, max_iter=1, **SMALL).fit(X, y)
     before = lm.score(X, y)
     for other in dict(n_distant=0), dict(n_distant=9), dict(order=3):
         assert lm.set_params(**other).score(X, y) == before
@@ -237,7 +237,7 @@ def test_a_fitted_network_scores_as_it_was_fitted(data):
 
 def test_shuffle_off_takes_text_order(data):
     X, y, *_ = data
-    lm = NeuralLM(n_words=20, batch_size=10, max_iter=1, precision="float64", **SMALL)
+    lm = paper_lm(n_words=20, batch_size=10, max_iter=1, precision="float64", **SMALL)
     start = clone(lm).set_params(learning_rate_init=1e-300).fit(X[:100], y[:100])
     C, H, d = start.C_.copy(), start.H_.copy(), start.d_.copy()
     E = np.hstack([start.U_, start.b_[:, None]])
@@ -268,14 +268,14 @@ def test_shuffle_off_takes_text_order(data):
 )
 def test_parameters_out_of_range(data, wrong, message):
     with pytest.raises(ValueError, match=message):
-        NeuralLM(**{**SMALL, **wrong}).fit(*data[:2])
+        paper_lm(**{**SMALL, **wrong}).fit(*data[:2])
 
 
 @pytest.mark.parametrize("n_jobs", [None, 2])
 def test_grid_search_over_windows(n_jobs):
     X4, y4 = windows(markov_stream(1500), 4)
     search = GridSearchCV(
-        NeuralLM(n_words=20, max_iter=5, learning_rate_init=0.05, **SMALL),
+        paper_lm(n_words=20, max_iter=5, learning_rate_init=0.05, **SMALL),
         {"order": [1, 3, 5], "n_hidden": [2, 8]}, cv=3, n_jobs=n_jobs,
         error_score="raise",
     )  # fmt: skip

@@ -7,9 +7,10 @@ from copy import deepcopy
 import numpy as np
 import pytest
 
-from nplm import DivergenceError, NeuralLM, available_tiers, use_tier, windows
+from nplm import DivergenceError, available_tiers, use_tier, windows
 from nplm._kernels.reference import neural as reference
 from tests.helpers import (
+    paper_lm,
     random_network,
     random_windows,
     reference_of,
@@ -63,7 +64,7 @@ def test_the_tier_named_is_the_one_that_runs(monkeypatch):
         assert len(set(bits.values())) == len(bits)
     monkeypatch.setenv("NPLM_TIER", "sse9")
     with pytest.raises(ValueError, match=r"'sse9'.*NPLM_TIER or use_tier"):
-        NeuralLM(max_iter=1).fit([[0]], [1])
+        paper_lm(max_iter=1).fit([[0]], [1])
 
 
 @pytest.mark.parametrize("batch_size", [1, 16])
@@ -105,7 +106,7 @@ def test_logits_of_any_size(size, batch_size, tier):
 @pytest.mark.parametrize("exponent", [0, 2, 8, 20, 37])
 def test_a_step_too_large_is_said_and_leaves_no_nan(exponent, batch_size, tier):
     X, y = windows(np.random.default_rng(2).integers(0, 30, 400), 2)
-    lm = NeuralLM(
+    lm = paper_lm(
         n_words=30, n_hidden=8, embedding_dim=4, direct=True, max_iter=2,
         batch_size=batch_size, learning_rate_init=10.0**exponent, alpha=0,
         random_state=0,
@@ -129,7 +130,7 @@ def with_nan(lm, name):
 def fitted(precision):
     # Word 0 is in every context.
     X, y = windows(np.arange(200) % 3, 3)
-    lm = NeuralLM(
+    lm = paper_lm(
         n_words=70, n_hidden=5, embedding_dim=4, direct=True, max_iter=1,
         precision=precision, random_state=0, warm_start=True,
     )  # fmt: skip

@@ -9,7 +9,8 @@ from sklearn.base import clone
 from sklearn.cluster import AgglomerativeClustering
 
 import nplm
-from nplm import NeuralLM, WordClasses, available_tiers, windows
+from nplm import WordClasses, available_tiers, windows
+from tests.helpers import paper_lm
 
 each_output = pytest.mark.parametrize("output", ["classes", "tree"])
 SMALL = dict(n_hidden=5, embedding_dim=3, max_iter=2, batch_size=8, random_state=0)
@@ -24,7 +25,7 @@ def text_windows(n=600, n_words=20, seed=0):
 @pytest.mark.parametrize("solver", ["sgd", "adam"])
 def test_it_learns(output, solver, batch_size):
     X, y = windows(np.tile([0, 1, 2, 3, 4, 5, 6], 80), 2)
-    lm = NeuralLM(
+    lm = paper_lm(
         n_hidden=16, embedding_dim=4, output=output, solver=solver, max_iter=60,
         batch_size=batch_size, learning_rate_init=0.05 if solver == "sgd" else 0.01,
         random_state=0,
@@ -35,7 +36,7 @@ def test_it_learns(output, solver, batch_size):
 @each_output
 def test_training_begins_with_the_unigrams(output):
     X, y = text_windows()
-    lm = NeuralLM(n_words=20, output=output, learning_rate_init=1e-12, **SMALL)
+    lm = paper_lm(n_words=20, output=output, learning_rate_init=1e-12, **SMALL)
     proba = lm.fit(X, y).predict_proba(X[:3])
     counts = np.bincount(y, minlength=20) + 1
     np.testing.assert_allclose(proba, [counts / counts.sum()] * 3, rtol=1e-5)
@@ -45,8 +46,8 @@ def test_training_begins_with_the_unigrams(output):
 @pytest.mark.parametrize("parallel", ["async", "locked"])
 def test_threads_have_examples_of_their_own(output, parallel):
     X, y = text_windows()
-    lm = NeuralLM(n_words=20, output=output, parallel=parallel, n_jobs=2, **SMALL)
-    flat = NeuralLM(n_words=20, output=output, **SMALL).fit(X, y)
+    lm = paper_lm(n_words=20, output=output, parallel=parallel, n_jobs=2, **SMALL)
+    flat = paper_lm(n_words=20, output=output, **SMALL).fit(X, y)
     assert lm.fit(X, y).perplexity(X, y) == pytest.approx(
         flat.perplexity(X, y), rel=0.05
     )
@@ -59,8 +60,8 @@ def test_threads_have_examples_of_their_own(output, parallel):
 @each_output
 def test_going_on_keeps_classes_and_trees(output, tmp_path):
     X, y = text_windows()
-    whole = NeuralLM(n_words=20, output=output, **SMALL).fit(X, y)
-    steps = NeuralLM(n_words=20, output=output, **SMALL)
+    whole = paper_lm(n_words=20, output=output, **SMALL).fit(X, y)
+    steps = paper_lm(n_words=20, output=output, **SMALL)
     steps.partial_fit(X, y).partial_fit(X, y)
     np.testing.assert_array_equal(steps.U_, whole.U_)
     given = {"classes": "word_classes", "tree": "word_tree"}[output]
@@ -76,7 +77,7 @@ def test_going_on_keeps_classes_and_trees(output, tmp_path):
     with pytest.raises(ValueError, match="output='softmax' is not that"):
         again.set_params(output="softmax").partial_fit(X, y)
     # A tree, or classes, of one's own are part of what a checkpoint is of.
-    lm = NeuralLM(n_words=20, output=output, **SMALL).set_params(**{given: fitted})
+    lm = paper_lm(n_words=20, output=output, **SMALL).set_params(**{given: fitted})
     lm.fit(X, y, checkpoint=tmp_path)
     np.testing.assert_array_equal(lm.U_, whole.U_)
     with pytest.raises(ValueError, match="checkpoint"):
@@ -86,7 +87,7 @@ def test_going_on_keeps_classes_and_trees(output, tmp_path):
 @each_output
 def test_bfloat16_and_ties_are_of_a_full_softmax(output):
     X, y = text_windows()
-    lm = NeuralLM(n_words=20, output=output, **SMALL)
+    lm = paper_lm(n_words=20, output=output, **SMALL)
     if available_tiers("bfloat16"):
         with pytest.raises(ValueError, match="rounds the products of a full softmax"):
             clone(lm).set_params(precision="bfloat16").fit(X, y)
@@ -95,7 +96,7 @@ def test_bfloat16_and_ties_are_of_a_full_softmax(output):
         lm.set_params(precision="bfloat16")
         np.testing.assert_array_equal(lm.log_prob(X, y), before)
     with pytest.raises(ValueError, match="tied=True makes"):
-        NeuralLM(n_words=20, output=output, tied=True, **SMALL).fit(X, y)
+        paper_lm(n_words=20, output=output, tied=True, **SMALL).fit(X, y)
 
 
 def test_classes_as_they_are_given():
@@ -109,7 +110,7 @@ def test_classes_as_they_are_given():
         (np.zeros(20, int), np.zeros(20, int)),
         (found, found.labels_),
     ):
-        lm = NeuralLM(n_words=20, output="classes", word_classes=given, **SMALL)
+        lm = paper_lm(n_words=20, output="classes", word_classes=given, **SMALL)
         lm.fit(X, y)
         np.testing.assert_array_equal(lm.word_classes_, want)
         assert lm.word_tree_ is None
@@ -119,7 +120,7 @@ def test_classes_as_they_are_given():
 
 def test_frequency_bins_weigh_about_the_same():
     X, y = text_windows(5000, 400)
-    lm = NeuralLM(n_words=400, output="classes", **SMALL | {"max_iter": 1}).fit(X, y)
+    lm = paper_lm(n_words=400, output="classes", **SMALL | {"max_iter": 1}).fit(X, y)
     counts = np.bincount(y, minlength=400) + 1
     assert len(np.unique(lm.word_classes_)) <= 20
     mass = np.bincount(lm.word_classes_, counts) / counts.sum()
@@ -140,7 +141,7 @@ def test_frequency_bins_weigh_about_the_same():
     ],
 )
 def test_classes_that_are_refused(given, message):
-    lm = NeuralLM(n_words=20, output="classes", word_classes=given, **SMALL)
+    lm = paper_lm(n_words=20, output="classes", word_classes=given, **SMALL)
     with pytest.raises(ValueError, match=message):
         lm.fit(*text_windows())
 
@@ -155,7 +156,7 @@ def mean_depth(tree, weights):
 
 def test_the_huffman_tree_has_the_least_mean_depth():
     X, y = text_windows()
-    lm = NeuralLM(n_words=20, output="tree", word_tree="huffman", **SMALL).fit(X, y)
+    lm = paper_lm(n_words=20, output="tree", word_tree="huffman", **SMALL).fit(X, y)
     weights = np.bincount(y, minlength=20) + 1
     p = weights / weights.sum()
     depth, bits = mean_depth(lm.word_tree_, weights), -(p * np.log2(p)).sum()
@@ -172,7 +173,7 @@ def test_without_a_tree_words_of_like_contexts_are_near_each_other():
     rng = np.random.default_rng(0)
     ids = rng.integers(0, 10, 4000) + 10 * (np.arange(4000) % 2)
     X, y = windows(ids, 2)
-    lm = NeuralLM(n_words=22, output="tree", **SMALL).fit(X, y)  # two never come
+    lm = paper_lm(n_words=22, output="tree", **SMALL).fit(X, y)  # two never come
     tree, below = lm.word_tree_, [{i} for i in range(22)] + [set()] * 21
     for row in reversed(range(21)):
         below[22 + row] = below[tree[row, 0]] | below[tree[row, 1]]
@@ -201,7 +202,7 @@ HUFFMAN = dict(word_tree="huffman")
 )
 def test_a_tree_made_in_another_way_is_another(fitted, asked, again, tmp_path):
     X, y = text_windows()
-    lm = NeuralLM(n_words=20, output="tree", **fitted, **SMALL).fit(X, y)
+    lm = paper_lm(n_words=20, output="tree", **fitted, **SMALL).fit(X, y)
     lm = again(lm, tmp_path)
     tree = lm.partial_fit(X, y).word_tree_
     for other in (asked.get("word_tree"), tree[:, ::-1]):
@@ -218,7 +219,7 @@ def test_a_tree_of_scikit_learns():
     X, y = text_windows()
     features = np.random.default_rng(0).normal(size=(20, 3))
     children = AgglomerativeClustering().fit(features).children_
-    lm = NeuralLM(n_words=20, output="tree", word_tree=children, **SMALL).fit(X, y)
+    lm = paper_lm(n_words=20, output="tree", word_tree=children, **SMALL).fit(X, y)
     P = lm.predict_proba(X[:5])
     np.testing.assert_allclose(P.sum(axis=1), 1, atol=1e-5)
 
@@ -255,7 +256,7 @@ CHAIN = [[0, 5], [1, 6], [2, 7], [3, 4]]  # of five words: nodes 5 to 8
     ],
 )
 def test_trees_that_are_refused(tree, message):
-    lm = NeuralLM(n_words=5, output="tree", word_tree=tree, **SMALL)
+    lm = paper_lm(n_words=5, output="tree", word_tree=tree, **SMALL)
     with pytest.raises(ValueError, match=message):
         lm.fit(*text_windows(n_words=5))
 
@@ -264,7 +265,7 @@ def test_trees_that_are_refused(tree, message):
 @each_output
 def test_few_words(output, n_words):
     X, y = text_windows(n_words=n_words)
-    lm = NeuralLM(n_words=n_words, output=output, **SMALL).fit(X, y)
+    lm = paper_lm(n_words=n_words, output=output, **SMALL).fit(X, y)
     P = lm.predict_proba(X)
     np.testing.assert_allclose(P.sum(axis=1), 1, atol=1e-6)
     np.testing.assert_allclose(

@@ -50,7 +50,14 @@ def test_rows_that_are_no_network(name, message):
         NeuralLM.from_paper(name)
 
 
-def test_the_defaults_are_mlp9_in_mini_batches():
+def test_the_papers_training_is_not_the_defaults():
+    # What the paper trained was not tied, and had no dropout; nor does it change when
+    # the default does.
     paper, default = NeuralLM.from_paper("MLP9").get_params(), NeuralLM().get_params()
-    differ = {name for name in paper if paper[name] != default[name]}
-    assert differ == {"order", "batch_size", "learning_rate_init", "max_iter"}
+    assert {name for name in paper if paper[name] != default[name]} == {
+        "order", "n_hidden", "embedding_dim", "tied", "loss", "solver", "learning_rate",
+        "learning_rate_init", "alpha", "dropout", "batch_size", "max_iter",
+        "n_iter_no_change", "tol",
+    }  # fmt: skip
+    assert (paper["tied"], paper["dropout"], paper["loss"]) == (False, 0, "exact")
+    assert (paper["solver"], paper["learning_rate"]) == ("sgd", "invscaling")

@@ -7,8 +7,9 @@ import pytest
 from scipy.sparse import csr_array, csr_matrix, hstack
 from sklearn.base import clone
 
-from nplm import CheckpointError, NeuralLM, windows
+from nplm import CheckpointError, windows
 from nplm.neural.training.fit import check_shared
+from tests.helpers import paper_lm
 
 N_WORDS, M = 20, 4
 SMALL = dict(
@@ -46,7 +47,7 @@ def learned(lm):
 @each_kind
 @each_solver
 def test_it_learns(data, kind, solver):
-    lm = NeuralLM(**SMALL, **KINDS[kind], solver=solver)
+    lm = paper_lm(**SMALL, **KINDS[kind], solver=solver)
     lm.set_params(learning_rate_init=0.03, max_iter=15, alpha=1e-3).fit(*data)
     assert lm.history_["loss"][0] > 1.5 > lm.history_["loss"][-1]
     proba = lm.predict_proba(data[0][:9])
@@ -57,18 +58,18 @@ def test_it_learns(data, kind, solver):
 
 
 def test_features_begin_where_they_are_given(data):
-    lm = NeuralLM(**SMALL, embeddings=START.tolist()).trainer(*data).keep()
+    lm = paper_lm(**SMALL, embeddings=START.tolist()).trainer(*data).keep()
     np.testing.assert_array_equal(lm.C_, START.astype(np.float32))
     began = lm.C_.copy()
     assert (began != lm.partial_fit(*data).C_).any()
     # Of words made of parts they are what each has alone.
-    lm = NeuralLM(**SMALL, embeddings=START, word_features=PARTS).trainer(*data).keep()
+    lm = paper_lm(**SMALL, embeddings=START, word_features=PARTS).trainer(*data).keep()
     np.testing.assert_allclose(lm.C_, START + PARTS @ lm.G_, rtol=1e-5, atol=1e-6)
 
 
 @each_solver
 def test_fixed_features_stay_and_keep_nothing(data, solver):
-    lm = NeuralLM(**SMALL, **KINDS["fixed"], solver=solver, alpha=0.1).fit(*data)
+    lm = paper_lm(**SMALL, **KINDS["fixed"], solver=solver, alpha=0.1).fit(*data)
     lm.partial_fit(*data)
     np.testing.assert_array_equal(lm.C_, START.astype(np.float32))
     assert not [name for name in lm._solver_state if name.endswith("_C")]
@@ -77,7 +78,7 @@ def test_fixed_features_stay_and_keep_nothing(data, solver):
 def test_what_tied_networks_compute(data):
     X, _ = data
     for direct in (False, True):
-        lm = NeuralLM(**SMALL, tied=True, direct=direct).fit(*data)
+        lm = paper_lm(**SMALL, tied=True, direct=direct).fit(*data)
         assert lm.U_ is lm.W_ is None
         x = lm.C_[X[:5, ::-1]].reshape(5, -1)
         a = np.tanh(lm.d_ + x @ lm.H_.T)
@@ -94,7 +95,7 @@ def test_words_of_the_same_parts_have_the_same_neighbours(tied):
     parts = csr_array(np.eye(10)[np.arange(N_WORDS) % 9])
     dense = parts.toarray()
     dense[19] = dense[3]
-    lm = NeuralLM(
+    lm = paper_lm(
         **SMALL | dict(max_iter=20), tied=tied, word_features=csr_array(dense),
         embeddings=np.full((N_WORDS, M), 1e-3), solver="adam", learning_rate_init=0.01,
     ).fit(*windows(ids, 2))  # fmt: skip
@@ -107,7 +108,7 @@ def test_free_parameters(data):
     H = h * (1 + n * m)
 
     def count(**options):
-        return NeuralLM(**SMALL | {"max_iter": 1}, **options).fit(*data).n_parameters_
+        return paper_lm(**SMALL | {"max_iter": 1}, **options).fit(*data).n_parameters_
 
     assert count() == V * m + H + V * (h + 1)
     assert count(word_features=PARTS) == V * m + 7 * m + H + V * (h + 1)
@@ -120,7 +121,7 @@ def test_free_parameters(data):
 @each_solver
 def test_training_goes_on(data, kind, solver):
     """Two epochs and a third are three of one fit, but for their order."""
-    lm = NeuralLM(**SMALL, **KINDS[kind], solver=solver, shuffle=False, alpha=0.01)
+    lm = paper_lm(**SMALL, **KINDS[kind], solver=solver, shuffle=False, alpha=0.01)
     whole = clone(lm).set_params(max_iter=3).fit(*data)
     lm.fit(*data).partial_fit(*data)
     for name, array in learned(whole).items():
@@ -132,7 +133,7 @@ def test_training_goes_on(data, kind, solver):
 
 @each_kind
 def test_pickled_cloned_and_the_same_bits(data, kind):
-    lm = NeuralLM(**SMALL, **KINDS[kind], solver="adam").fit(*data)
+    lm = paper_lm(**SMALL, **KINDS[kind], solver="adam").fit(*data)
     again = pickle.loads(pickle.dumps(lm))
     other = clone(lm).fit(*data)
     for name, array in lm._parameters.trained().items():
@@ -147,7 +148,7 @@ def test_pickled_cloned_and_the_same_bits(data, kind):
 @each_kind
 def test_the_best_epoch_is_kept_whole(data, kind):
     X, y = data
-    lm = NeuralLM(**SMALL | {"max_iter": 30}, **KINDS[kind], n_iter_no_change=2)
+    lm = paper_lm(**SMALL | {"max_iter": 30}, **KINDS[kind], n_iter_no_change=2)
     lm.set_params(learning_rate_init=0.05, batch_size=1, alpha=0.0)
     lm.fit(X[:60], y[:60], X_val=X[300:], y_val=y[300:])
     assert lm.n_iter_ < 30
@@ -158,14 +159,14 @@ def test_the_best_epoch_is_kept_whole(data, kind):
 @pytest.mark.parametrize("parallel", ["async", "locked"])
 @pytest.mark.parametrize("kind", ["fixed", "composed", "tied, composed, sampled"])
 def test_threads_with_examples_of_their_own(data, kind, parallel):
-    lm = NeuralLM(**SMALL | {"max_iter": 12}, **KINDS[kind], n_jobs=2)
+    lm = paper_lm(**SMALL | {"max_iter": 12}, **KINDS[kind], n_jobs=2)
     lm.set_params(parallel=parallel, learning_rate_init=0.03).fit(*data)
     assert lm.history_["loss"][-1] < 1.6
 
 
 @pytest.mark.parametrize("tied", [False, True])
 def test_features_that_are_set_are_trained_on(data, tied):
-    lm = NeuralLM(**SMALL, word_features=PARTS, tied=tied, alpha=0.0).fit(*data)
+    lm = paper_lm(**SMALL, word_features=PARTS, tied=tied, alpha=0.0).fit(*data)
     lm.C_, lm.b_ = START, np.arange(N_WORDS) / 10
     np.testing.assert_allclose(lm.C_, START, rtol=1e-6)
     lm.set_params(learning_rate_init=1e-12).partial_fit(*data)
@@ -177,11 +178,11 @@ def test_features_that_are_set_are_trained_on(data, tied):
 
 def test_any_matrix_will_do_and_they_stack(data):
     both = hstack([PARTS, csr_matrix(np.eye(N_WORDS))])
-    expected = NeuralLM(**SMALL, word_features=PARTS).fit(*data)
+    expected = paper_lm(**SMALL, word_features=PARTS).fit(*data)
     for same in (PARTS.toarray(), PARTS.tocoo(), PARTS.tocsc(), csr_matrix(PARTS)):
-        lm = NeuralLM(**SMALL, word_features=same).fit(*data)
+        lm = paper_lm(**SMALL, word_features=same).fit(*data)
         np.testing.assert_array_equal(lm.C_, expected.C_)
-    assert NeuralLM(**SMALL, word_features=both).fit(*data).G_.shape == (27, M)
+    assert paper_lm(**SMALL, word_features=both).fit(*data).G_.shape == (27, M)
 
 
 def with_bad_index():
@@ -224,7 +225,7 @@ def with_nan():
     ],
 )  # fmt: skip
 def test_what_is_refused(data, options, message):
-    lm = NeuralLM(**SMALL | options)
+    lm = paper_lm(**SMALL | options)
     with pytest.raises(ValueError, match=message):
         lm.fit(*data)
     assert not hasattr(lm, "n_words_")
@@ -245,14 +246,14 @@ def test_what_is_refused(data, options, message):
     ],
 )
 def test_going_on_as_another_network_is_refused(data, before, change):
-    lm = NeuralLM(**SMALL, **before).fit(*data).set_params(**change)
+    lm = paper_lm(**SMALL, **before).fit(*data).set_params(**change)
     with pytest.raises(ValueError, match=r"not (that|those) of the network fitted"):
         lm.partial_fit(*data)
 
 
 @pytest.mark.parametrize("other", [dict(word_features=PARTS * 2), dict(tied=True)])
 def test_a_checkpoint_of_other_features_is_refused(data, tmp_path, other):
-    lm = NeuralLM(**SMALL, word_features=PARTS, embeddings=START)
+    lm = paper_lm(**SMALL, word_features=PARTS, embeddings=START)
     lm.fit(*data, checkpoint=tmp_path)
     with pytest.raises(CheckpointError, match=next(iter(other))):
         clone(lm).set_params(**other).fit(*data, checkpoint=tmp_path)
@@ -262,12 +263,12 @@ def test_a_checkpoint_of_other_features_is_refused(data, tmp_path, other):
 
 def test_candidates_of_a_tied_network(data):
     X, y = data
-    lm = NeuralLM(**SMALL, tied=True, word_features=PARTS).fit(X, y)
+    lm = paper_lm(**SMALL, tied=True, word_features=PARTS).fit(X, y)
     found = lm.candidate_log_prob(X, y[:, None])[:, 0]
     np.testing.assert_allclose(found, lm.log_prob(X, y), atol=1e-5)
 
 
 def test_processes_cannot_share_features_that_are_the_output():
     with pytest.raises(ValueError, match="another output: fit it in one process"):
-        check_shared(NeuralLM(tied=True))
-    check_shared(NeuralLM(word_features=PARTS))
+        check_shared(paper_lm(tied=True))
+    check_shared(paper_lm(word_features=PARTS))

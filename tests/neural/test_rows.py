@@ -4,12 +4,13 @@ import numpy as np
 import pytest
 from sklearn.utils.estimator_checks import check_methods_sample_order_invariance
 
-from nplm import MixtureLM, NeuralLM, windows
+from nplm import MixtureLM, windows
 from nplm.parallel.threads import Threads
 from tests.helpers import (
     EXACT,
     PRECISIONS,
     pairwise,
+    paper_lm,
     random_network,
     random_windows,
     there_is,
@@ -81,14 +82,14 @@ def test_a_row_depends_on_itself_only(kind, precision, shape, n_senses):
 
 
 def test_the_defaults_pass_scikit_learns_check_in_every_tier(tier):
-    check_methods_sample_order_invariance("NeuralLM", NeuralLM(max_iter=1))
+    check_methods_sample_order_invariance("NeuralLM", paper_lm(max_iter=1))
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_a_mixture_of_networks_too(n_jobs):
     X, y = windows(np.random.default_rng(7).integers(0, 37, 300), 2)
     members = [
-        (f"h={h}", NeuralLM(n_words=37, n_hidden=h, embedding_dim=3, max_iter=1))
+        (f"h={h}", paper_lm(n_words=37, n_hidden=h, embedding_dim=3, max_iter=1))
         for h in (3, 5)
     ]
     mix = MixtureLM(members, n_words=37).fit(X, y, X_val=X, y_val=y)

@@ -18,6 +18,7 @@ from tests.helpers import (
     SAMPLED,
     UNIGRAM,
     pairwise,
+    paper_lm,
     random_network,
     random_windows,
     reference_of,
@@ -314,8 +315,8 @@ def test_it_learns_what_there_is(data, model, loss, settings):
 @pytest.mark.parametrize("loss", SAMPLED)
 def test_however_many_samples_are_asked_for_there_are_no_more_than_words(data, loss):
     options = dict(loss=loss, max_iter=1, min_effective_samples=1)
-    lm = NeuralLM(**SMALL | options | {"n_samples": 2**63}).fit(**data)
-    assert_same(lm, NeuralLM(**SMALL | options | {"n_samples": 20}).fit(**data))
+    lm = paper_lm(**SMALL | options | {"n_samples": 2**63}).fit(**data)
+    assert_same(lm, paper_lm(**SMALL | options | {"n_samples": 20}).fit(**data))
 
 
 @each_model
@@ -357,7 +358,7 @@ def test_noise_contrast_normalises_itself(data, model):
 def test_unnormalised_scores_equal_the_reference(precision):
     rng = np.random.default_rng(7)
     X, y = windows(text(500), 2)
-    lm = NeuralLM(
+    lm = paper_lm(
         n_words=12, n_hidden=5, embedding_dim=3, direct=True, loss="nce", max_iter=1,
         precision=precision, random_state=0,
     ).fit(X, y)  # fmt: skip
@@ -394,7 +395,7 @@ def test_training_may_go_on_with_another_loss(data, model):
 @pytest.mark.parametrize("loss", SAMPLED)
 def test_weight_decay_reaches_the_rows_that_are_not_visited(data, loss):
     # So strong that a row which it missed would stand out.
-    lm = NeuralLM(
+    lm = paper_lm(
         loss=loss, alpha=30, learning_rate_init=1e-3, max_iter=3, warm_start=True,
         **{**SMALL, "n_words": 25, "n_samples": 2},
     ).fit(**data)  # fmt: skip
@@ -464,7 +465,7 @@ def test_threads_cannot_share_the_rows(data, model):
 )
 def test_a_step_too_large_is_said(data, loss, batch_size, exponent, tier):
     # The loss of samples may look well when the model does not.
-    lm = NeuralLM(
+    lm = paper_lm(
         loss=loss, batch_size=batch_size, learning_rate_init=10.0**exponent, alpha=0,
         max_iter=2, **{**SMALL, "n_samples": 2},
     )  # fmt: skip
@@ -476,5 +477,5 @@ def test_a_step_too_large_is_said(data, loss, batch_size, exponent, tier):
 def test_one_word_is_a_vocabulary():
     X, y = windows(np.zeros(20, np.int32), 2)
     for loss in SAMPLED:
-        lm = NeuralLM(n_words=1, n_hidden=2, loss=loss, max_iter=1).fit(X, y)
+        lm = paper_lm(n_words=1, n_hidden=2, loss=loss, max_iter=1).fit(X, y)
         assert lm.log_prob(X, y) == pytest.approx(np.zeros(len(y)))

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from nplm import EnergyLM, NeuralLM, windows
-from tests.helpers import text
+from nplm import EnergyLM, windows
+from nplm.neural.training.solvers import halvings
+from tests.helpers import paper_lm, text
 
 SETTINGS = dict(
     n_words=12, n_hidden=4, embedding_dim=3, learning_rate_init=0.05, random_state=0
@@ -19,7 +20,7 @@ def data():
 
 def linear(max_iter, **settings):
     settings = SETTINGS | settings
-    return NeuralLM(learning_rate="linear", max_iter=max_iter, **settings)
+    return paper_lm(learning_rate="linear", max_iter=max_iter, **settings)
 
 
 def equal(one, other):
@@ -32,7 +33,7 @@ def test_the_step_is_0_at_the_end(data):
     X, y = data
     whole = dict(batch_size=len(y), alpha=0, shuffle=False)
     lm = linear(2, **whole).fit(X, y)
-    by_hand = NeuralLM(**SETTINGS | whole).partial_fit(X, y)
+    by_hand = paper_lm(**SETTINGS | whole).partial_fit(X, y)
     by_hand.set_params(learning_rate_init=0.025, learning_rate_decay=0).partial_fit(
         X, y
     )
@@ -88,11 +89,45 @@ def test_a_warm_start_begins_again(data):
     assert moved > np.abs(first.U_).max() / 10
 
 
+@pytest.mark.parametrize(
+    ("losses", "want"),
+    [([], 0), ([5.0], 0), ([5.0, 4.9, 4.8], 0), ([5.0, 4.995], 1), ([5.0, 5.1], 1),
+     ([5.0, 4.995, 4.5, 4.0], 3), ([5.0, float("nan"), 4.0], 2)],
+)  # fmt: skip
+def test_an_adaptive_step_is_halved_from_the_first_small_gain_on(losses, want):
+    assert halvings(losses) == want
+
+
+def test_an_adaptive_step_is_halved_in_a_fit(data):
+    # Epoch by epoch it is a fit with the step that the losses so far ask for.
+    X, y = data
+    settings = SETTINGS | dict(batch_size=len(y), alpha=0, shuffle=False)
+    lm = paper_lm(
+        learning_rate="adaptive", max_iter=9, early_stopping=False, **settings
+    )
+    losses = lm.fit(X, y, X_val=X[:50], y_val=y[:50]).history_["val_loss"]
+    assert 0 < halvings(losses[:-1]) < 8  # it falls, and not at once
+    by_hand = paper_lm(learning_rate="constant", **settings)
+    for epoch in range(9):
+        step = settings["learning_rate_init"] / 2 ** halvings(losses[:epoch])
+        by_hand.set_params(learning_rate_init=step).partial_fit(X, y)
+    np.testing.assert_allclose(lm.U_, by_hand.U_, rtol=1e-5, atol=1e-6)
+
+
+def test_an_adaptive_step_stays_where_nothing_is_held_out(data):
+    constant = paper_lm(learning_rate="constant", max_iter=3, **SETTINGS).fit(*data)
+    lm = paper_lm(learning_rate="adaptive", max_iter=3, **SETTINGS)
+    equal(clone(lm).fit(*data), constant)
+    for _ in range(3):
+        lm.partial_fit(*data)
+    equal(lm, constant)
+
+
 def test_constant_is_the_papers_without_its_fall(data):
-    constant = NeuralLM(learning_rate="constant", learning_rate_decay=10.0, **SETTINGS)
+    constant = paper_lm(learning_rate="constant", learning_rate_decay=10.0, **SETTINGS)
     equal(
         constant.fit(*data),
-        NeuralLM(learning_rate_decay=0.0, **SETTINGS).fit(*data),
+        paper_lm(learning_rate_decay=0.0, **SETTINGS).fit(*data),
     )
 
 

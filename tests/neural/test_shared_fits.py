@@ -8,11 +8,11 @@ import pytest
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
-from nplm import DivergenceError, NeuralLM, windows
+from nplm import DivergenceError, windows
 from nplm._kernels.neural import _network
 from nplm.neural.network.network import Network
 from nplm.training import pace
-from tests.helpers import markov_stream
+from tests.helpers import markov_stream, paper_lm
 
 SMALL = dict(n_hidden=6, embedding_dim=4, random_state=0)
 
@@ -30,7 +30,7 @@ def test_lost_updates_cost_little(data, parallel, batch_size, parts):
     # down training". So small a network makes races likelier than in use.
     X, y = windows(markov_stream(20_000), 2)
     *_, X_val, y_val = data
-    serial = NeuralLM(
+    serial = paper_lm(
         n_words=20, batch_size=batch_size, learning_rate_init=3e-3, max_iter=5,
         **parts, **SMALL,
     ).fit(X, y, X_val=X_val, y_val=y_val)  # fmt: skip
@@ -45,7 +45,7 @@ def test_lost_updates_cost_little(data, parallel, batch_size, parts):
 @pytest.mark.parametrize("parallel", ["async", "locked"])
 def test_asynchronous_threads_diverge_with_a_message(data, parallel):
     X, y, *_ = data
-    lm = NeuralLM(n_words=20, alpha=0, parallel=parallel, n_jobs=3, **SMALL)
+    lm = paper_lm(n_words=20, alpha=0, parallel=parallel, n_jobs=3, **SMALL)
     with pytest.raises(DivergenceError, match="lower learning_rate_init"):
         lm.set_params(learning_rate_init=1e6).fit(X, y)
 
@@ -53,7 +53,7 @@ def test_asynchronous_threads_diverge_with_a_message(data, parallel):
 @pytest.mark.parametrize("parallel", ["rows", "async", "locked"])
 def test_a_thread_that_raises_ends_the_fit(data, parallel, monkeypatch):
     X, y, *_ = data
-    lm = NeuralLM(n_words=20, parallel=parallel, n_jobs=2, max_iter=2, **SMALL)
+    lm = paper_lm(n_words=20, parallel=parallel, n_jobs=2, max_iter=2, **SMALL)
     lm.fit(X, y)
     before = lm.predict_proba(X[:3])
     train, callers = _network.train, set()
@@ -74,7 +74,7 @@ def test_a_thread_that_raises_ends_the_fit(data, parallel, monkeypatch):
 def test_grid_search_over_ways_to_share(data):
     X, y, *_ = data
     search = GridSearchCV(
-        NeuralLM(n_words=20, max_iter=2, n_jobs=2, **SMALL),
+        paper_lm(n_words=20, max_iter=2, n_jobs=2, **SMALL),
         {"parallel": ["rows", "async", "locked"]}, cv=2, n_jobs=2, error_score="raise",
     ).fit(X, y)  # fmt: skip
     # A worker's share of two cores is one thread: all three are serial training.
@@ -96,6 +96,6 @@ def test_a_call_has_a_mini_batch_of_every_thread(data, parallel, monkeypatch):
         "train",
         lambda *args, **kwargs: (sizes.append(len(args[3])), train(*args, **kwargs)),
     )
-    lm = NeuralLM(n_jobs=2, parallel=parallel, batch_size=100, max_iter=1, **SMALL)
+    lm = paper_lm(n_jobs=2, parallel=parallel, batch_size=100, max_iter=1, **SMALL)
     lm.fit(X, y)
     assert set(sizes[:-1]) == {200 if parallel == "async" else 100}

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from nplm import NeuralLM, windows
-from tests.helpers import text
+from nplm import windows
+from tests.helpers import paper_lm, text
 
-LM = NeuralLM(n_words=12, n_hidden=5, embedding_dim=3, batch_size=7, random_state=0)
+LM = paper_lm(n_words=12, n_hidden=5, embedding_dim=3, batch_size=7, random_state=0)
 
 
 @pytest.fixture(scope="module")

@@ -12,16 +12,17 @@ from joblib import Parallel, delayed, parallel_config
 from sklearn.model_selection import GridSearchCV
 from threadpoolctl import ThreadpoolController, threadpool_info
 
-from nplm import NeuralLM, windows
+from nplm import windows
 from nplm._kernels.neural import _network
 from nplm.parallel.threads import Threads, blas_threads, joblibs_limit, n_threads
+from tests.helpers import paper_lm
 
 
 def test_n_jobs_as_joblib_counts():
     assert n_threads(None) == 1
     assert n_threads(3) == 3
     assert n_threads(-1) == len(os.sched_getaffinity(0))
-    with pytest.raises(ValueError, match="n_jobs"):
+    with pytest.raises(ValueError, match="n_jobs=0: give 1 or more threads"):
         n_threads(0)
 
 
@@ -57,7 +58,7 @@ class Counter:
 def at_once(parallel, backend=None):
     """Search with two workers, or fit alone; how many threads trained at once?"""
     X, y = windows(np.tile(np.arange(5), 100), 2)
-    lm = NeuralLM(n_words=5, n_hidden=2, embedding_dim=2, max_iter=2, n_jobs=2)
+    lm = paper_lm(n_words=5, n_hidden=2, embedding_dim=2, max_iter=2, n_jobs=2)
     lm.set_params(parallel=parallel, batch_size=4)
     with patch.object(_network, "train", Counter()) as counter:
         if backend is None:

@@ -12,16 +12,15 @@ from nplm import (
     InterpolatedTrigram,
     KneserNeyLM,
     MixtureLM,
-    NeuralLM,
     TextLM,
     Tokenizer,
     Vocabulary,
 )
 from nplm.formats import read_arpa, write_arpa
-from tests.helpers import small_text
+from tests.helpers import paper_lm, small_text
 
 BLANKS = Tokenizer(r"\S+")
-NETWORK = NeuralLM(n_hidden=3, embedding_dim=2, max_iter=1, random_state=0)
+NETWORK = paper_lm(n_hidden=3, embedding_dim=2, max_iter=1, random_state=0)
 MODELS = {
     "Kneser-Ney": KneserNeyLM(),
     "pruned": KneserNeyLM(min_counts=(1, 2, 3)),

@@ -15,12 +15,12 @@ from nplm import (
     InterpolatedTrigram,
     KneserNeyLM,
     MixtureLM,
-    NeuralLM,
     TextLM,
     Tokenizer,
     Vocabulary,
 )
 from nplm._base import LanguageModel
+from tests.helpers import paper_lm
 
 
 class AddOneBigram(LanguageModel):
@@ -388,7 +388,7 @@ def test_new_words_of_texts():
 
 
 def test_nearest_words():
-    neural = NeuralLM(n_hidden=2, embedding_dim=2, max_iter=1, random_state=0)
+    neural = paper_lm(n_hidden=2, embedding_dim=2, max_iter=1, random_state=0)
     lm = TextLM(neural, n_context=2).fit(TEXTS)
     ids, C = lm.vocabulary_.ids_, lm.estimator_.C_
     unit = C / np.linalg.norm(C, axis=1, keepdims=True)

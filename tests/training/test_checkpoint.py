@@ -17,21 +17,22 @@ import pytest
 from sklearn.base import clone
 
 import nplm
-from nplm import CheckpointError, EnergyLM, NeuralLM, WordClasses, windows
+from nplm import CheckpointError, EnergyLM, WordClasses, windows
 from nplm._tensors import read_tensors, write_tensors
 from nplm.neural.network.network import Network
 from nplm.parallel.processes import ALONE
 from nplm.training import checkpoint as checkpoints
 from nplm.training.checkpoint import Checkpoint
+from tests.helpers import paper_lm
 
 PARAMETERS = ["C_", "H_", "d_", "U_", "b_"]
 SETTINGS = dict(n_words=20, n_hidden=6, embedding_dim=4, batch_size=4, random_state=0)
 FIT = """
 import sys
 import numpy as np
+from nplm import NeuralLM
 from nplm.training import checkpoint
 from nplm.training import pace
-from nplm import NeuralLM
 checkpoint.SECONDS_A_SAVE, pace.SECONDS_A_CALL = 0, 0.002
 data = np.load(sys.argv[1])
 NeuralLM(**eval(sys.argv[3])).fit(data["X"], data["y"], checkpoint=sys.argv[2])
@@ -88,23 +89,30 @@ EACH_PARTS = {
     | dict(target_weights=True, solver="adam"),
     "energy, own weights, nce": dict(loss="nce", target_weights=True),
     "linear": dict(learning_rate="linear"),
+    # Halved from the first small gain on, which is of the second epoch.
+    "adaptive": dict(learning_rate="adaptive", learning_rate_init=1e-4),
     "dropout": dict(dropout=0.2),
     "dropout, tied, adam": dict(dropout=(0.1, 0.2, 0.3), tied=True, solver="adam"),
 }
 
 
 # An epoch has 1,798 examples. Parts whose rows few visit are not shared by threads.
-SHARED = [name for name, parts in EACH_PARTS.items() if "loss" not in parts]
+SHARED = [
+    name
+    for name, parts in EACH_PARTS.items()
+    if "loss" not in parts and name != "adaptive"
+]
 KILLS = [
     *product(EACH_PARTS, [1], [1000, 2500]),
     *product(["sgd", "importance, adam"], [1], [1, 1800, 6000]),
+    ("adaptive", 1, 6000),
     *product(SHARED, [2], [2500]),
 ]
 
 
 @pytest.mark.parametrize(("parts", "n_jobs", "at"), KILLS)
 def test_the_same_bits_as_without_a_kill(data, tmp_path, n_jobs, at, parts):
-    model = EnergyLM if parts.startswith("energy") else NeuralLM
+    model = EnergyLM if parts.startswith("energy") else paper_lm
     parts = EACH_PARTS[parts]
     lm = model(max_iter=4, learning_rate_init=0.02, n_jobs=n_jobs, **SETTINGS)
     lm.set_params(**parts)
@@ -131,7 +139,7 @@ def test_the_same_bits_as_without_a_kill(data, tmp_path, n_jobs, at, parts):
 
 
 def test_early_stopping_goes_on_too(data, tmp_path):
-    lm = NeuralLM(max_iter=60, learning_rate_init=0.1, alpha=0, direct=True, **SETTINGS)
+    lm = paper_lm(max_iter=60, learning_rate_init=0.1, alpha=0, direct=True, **SETTINGS)
     whole = clone(lm).fit(**data)
     assert whole.n_iter_ < 60
     # Killed when the best epoch is behind it.
@@ -143,7 +151,7 @@ def test_early_stopping_goes_on_too(data, tmp_path):
 
 
 def test_more_epochs_may_be_asked_for(data, tmp_path):
-    lm = NeuralLM(max_iter=2, early_stopping=False, **SETTINGS)
+    lm = paper_lm(max_iter=2, early_stopping=False, **SETTINGS)
     clone(lm).fit(**data, checkpoint=tmp_path)
     more = clone(lm).set_params(max_iter=4, verbose=0)
     np.testing.assert_array_equal(
@@ -152,7 +160,7 @@ def test_more_epochs_may_be_asked_for(data, tmp_path):
 
 
 def test_a_step_that_falls_to_0_is_another_with_more_epochs(data, tmp_path):
-    lm = NeuralLM(max_iter=2, learning_rate="linear", **SETTINGS)
+    lm = paper_lm(max_iter=2, learning_rate="linear", **SETTINGS)
     clone(lm).fit(**data, checkpoint=tmp_path)
     with pytest.raises(CheckpointError, match="epochs of the schedule"):
         lm.set_params(max_iter=4).fit(**data, checkpoint=tmp_path)
@@ -161,6 +169,7 @@ def test_a_step_that_falls_to_0_is_another_with_more_epochs(data, tmp_path):
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_killed_by_the_system(data, tmp_path, n_jobs):
     settings = SETTINGS | dict(max_iter=40 // n_jobs**2, batch_size=16, n_jobs=n_jobs)
+    settings = paper_lm(**settings).get_params()
     X, y = data["X"], data["y"]
     np.savez(tmp_path / "data.npz", X=X, y=y)
     folder = tmp_path / "saves"
@@ -175,8 +184,8 @@ def test_killed_by_the_system(data, tmp_path, n_jobs):
         job.send_signal(signal.SIGKILL)
         assert job.wait() == -signal.SIGKILL
         assert n_saves(folder) >= saves
-    went_on = NeuralLM(**settings).fit(X, y, checkpoint=folder)
-    whole = NeuralLM(**settings).fit(X, y)
+    went_on = paper_lm(**settings).fit(X, y, checkpoint=folder)
+    whole = paper_lm(**settings).fit(X, y)
     for name in PARAMETERS:
         np.testing.assert_array_equal(getattr(went_on, name), getattr(whole, name))
     assert went_on.history_["loss"] == whole.history_["loss"]
@@ -192,7 +201,7 @@ def n_saves(folder):
     [dict(learning_rate_init=0.1), dict(n_hidden=7), dict(n_jobs=2), dict(alpha=0)],
 )
 def test_another_fit_is_refused(data, tmp_path, change):
-    lm = NeuralLM(max_iter=1, **SETTINGS).fit(**data, checkpoint=tmp_path)
+    lm = paper_lm(max_iter=1, **SETTINGS).fit(**data, checkpoint=tmp_path)
     (name,) = change
     with pytest.raises(CheckpointError, match=f"another fit: its {name} was"):
         clone(lm).set_params(**change).fit(**data, checkpoint=tmp_path)
@@ -202,7 +211,7 @@ def test_another_fit_is_refused(data, tmp_path, change):
 
 @pytest.mark.parametrize("damage", ["cut", "bit", "missing", "json", "empty", "newer"])
 def test_a_damaged_checkpoint_is_named(data, tmp_path, damage):
-    lm = NeuralLM(max_iter=1, **SETTINGS).fit(**data, checkpoint=tmp_path)
+    lm = paper_lm(max_iter=1, **SETTINGS).fit(**data, checkpoint=tmp_path)
     (arrays,) = tmp_path.glob("*.safetensors")
     latest = tmp_path / "latest.json"
     content = bytearray(arrays.read_bytes())
@@ -246,7 +255,7 @@ def tampered(folder, change):
 def test_another_files_contents_are_refused(data, tmp_path):
     """Even if they are sound: those of another fit of the same sizes, for one."""
     for i in (0, 1):
-        lm = NeuralLM(max_iter=1, **SETTINGS | dict(random_state=i))
+        lm = paper_lm(max_iter=1, **SETTINGS | dict(random_state=i))
         lm.fit(**data, checkpoint=tmp_path / str(i))
     (one,), (other,) = ((tmp_path / i).glob("*.safetensors") for i in "01")
     other.write_bytes(one.read_bytes())
@@ -286,7 +295,7 @@ UNSOUND = {
 
 @pytest.mark.parametrize("change", UNSOUND)
 def test_contents_that_no_fit_leaves_are_refused(data, tmp_path, change):
-    lm = NeuralLM(max_iter=2, **SETTINGS | SAMPLED)
+    lm = paper_lm(max_iter=2, **SETTINGS | SAMPLED)
     fit_and_kill(lm, data, tmp_path, 2000)
     tampered(tmp_path, UNSOUND[change])
     with pytest.raises(CheckpointError, match=r"safetensors is damaged \(ValueError"):
@@ -324,7 +333,7 @@ def test_a_lock_is_no_way_to_write_elsewhere(data, tmp_path, kind):
     else:
         os.mkfifo(folder / "lock")
     with pytest.raises(CheckpointError, match=r"lock is .* written over: remove it"):
-        NeuralLM(max_iter=1, **SETTINGS).fit(**data, checkpoint=folder)
+        paper_lm(max_iter=1, **SETTINGS).fit(**data, checkpoint=folder)
     assert precious.read_text() == "to be kept"
 
 
@@ -348,7 +357,7 @@ def test_what_says_which_save_is_whole_is_something_else(tmp_path, content):
 
 
 def test_a_checkpoint_runs_no_code(tmp_path, data):
-    lm = NeuralLM(max_iter=1, **SETTINGS).fit(**data, checkpoint=tmp_path)
+    lm = paper_lm(max_iter=1, **SETTINGS).fit(**data, checkpoint=tmp_path)
     (arrays,) = tmp_path.glob("*.safetensors")
     arrays.write_bytes(pickle.dumps(Killed()))
     with pytest.raises(CheckpointError, match="damaged"):
@@ -359,7 +368,7 @@ def test_a_checkpoint_runs_no_code(tmp_path, data):
     "error", [PermissionError(13, "no"), OSError(24, "Too many open files")]
 )
 def test_a_save_out_of_reach_is_not_called_damaged(data, tmp_path, monkeypatch, error):
-    lm = NeuralLM(max_iter=1, **SETTINGS).fit(**data, checkpoint=tmp_path)
+    lm = paper_lm(max_iter=1, **SETTINGS).fit(**data, checkpoint=tmp_path)
     opened = open
 
     def refuse(path, *args):
@@ -378,7 +387,7 @@ def test_a_bad_folder_is_refused_at_once(data, tmp_path, monkeypatch, folder):
     Path("a file").touch()
     done = []
     with pytest.raises((ValueError, OSError), match=r"names no folder|a file"):
-        NeuralLM(**SETTINGS).fit(
+        paper_lm(**SETTINGS).fit(
             **data, checkpoint=folder, progress=lambda *a: done.append(a)
         )
     assert not done
@@ -387,7 +396,7 @@ def test_a_bad_folder_is_refused_at_once(data, tmp_path, monkeypatch, folder):
 
 @pytest.mark.parametrize("times", [1, 10**9])
 def test_a_full_disk_ends_no_fit(data, tmp_path, monkeypatch, times):
-    lm = NeuralLM(max_iter=3, **SETTINGS)
+    lm = paper_lm(max_iter=3, **SETTINGS)
     whole = clone(lm).fit(**data)
     write, calls = checkpoints.write_tensors, []
 
@@ -411,7 +420,7 @@ def test_a_full_disk_ends_no_fit(data, tmp_path, monkeypatch, times):
 
 def test_an_interrupted_score_is_saved_too(data, tmp_path, monkeypatch):
     monkeypatch.setattr(checkpoints, "SECONDS_A_SAVE", 1000)
-    lm = NeuralLM(max_iter=3, **SETTINGS)
+    lm = paper_lm(max_iter=3, **SETTINGS)
     whole = clone(lm).fit(**data)
     log_prob, calls = Network.log_prob, []
 
@@ -437,7 +446,7 @@ def test_an_interrupted_score_is_saved_too(data, tmp_path, monkeypatch):
 
 
 def test_an_interrupted_warm_start_goes_on(data, tmp_path):
-    lm = NeuralLM(max_iter=2, warm_start=True, **SETTINGS).fit(**data)
+    lm = paper_lm(max_iter=2, warm_start=True, **SETTINGS).fit(**data)
     state = pickle.dumps(lm)
     whole, again = pickle.loads(state).fit(**data), pickle.loads(state)
 
@@ -476,7 +485,7 @@ def test_an_interrupt_saves(data, tmp_path, monkeypatch, n_jobs, parallel):
     monkeypatch.setattr(checkpoints, "SECONDS_A_SAVE", 1000)
     monkeypatch.setattr("nplm.training.pace.SECONDS_A_CALL", 0.05)
     X, y = np.tile(data["X"], (5, 1)), np.tile(data["y"], 5)
-    lm = NeuralLM(max_iter=10**6, n_jobs=n_jobs, parallel=parallel, **SETTINGS)
+    lm = paper_lm(max_iter=10**6, n_jobs=n_jobs, parallel=parallel, **SETTINGS)
     lm.set_params(batch_size=64)  # threads meet seldom, which is slow under load
     interrupted = clone(lm)
     Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
@@ -497,7 +506,7 @@ def test_an_interrupt_saves(data, tmp_path, monkeypatch, n_jobs, parallel):
 
 
 def test_fewer_epochs_than_saved_are_warned_of(data, tmp_path):
-    lm = NeuralLM(max_iter=3, **SETTINGS).fit(**data, checkpoint=tmp_path)
+    lm = paper_lm(max_iter=3, **SETTINGS).fit(**data, checkpoint=tmp_path)
     fewer = clone(lm).set_params(max_iter=2)
     with pytest.warns(RuntimeWarning, match="epoch 3 already, beyond max_iter=2"):
         fewer.fit(**data, checkpoint=tmp_path)
@@ -505,7 +514,7 @@ def test_fewer_epochs_than_saved_are_warned_of(data, tmp_path):
 
 
 def test_equal_numbers_of_threads_are_the_same_fit(data, tmp_path):
-    lm = NeuralLM(max_iter=1, n_jobs=None, **SETTINGS)
+    lm = paper_lm(max_iter=1, n_jobs=None, **SETTINGS)
     lm.fit(**data, checkpoint=tmp_path / "one")
     lm.set_params(n_jobs=1).fit(**data, checkpoint=tmp_path / "one")
     all_cores = len(os.sched_getaffinity(0))
@@ -514,7 +523,7 @@ def test_equal_numbers_of_threads_are_the_same_fit(data, tmp_path):
 
 
 def test_one_fit_at_a_time_in_a_folder(data, tmp_path):
-    lm = NeuralLM(max_iter=1, **SETTINGS)
+    lm = paper_lm(max_iter=1, **SETTINGS)
 
     def another(*args):
         with pytest.raises(CheckpointError, match="Another fit is at work in"):
@@ -525,7 +534,7 @@ def test_one_fit_at_a_time_in_a_folder(data, tmp_path):
 
 
 def test_what_a_kill_left_is_removed(data, tmp_path):
-    lm = NeuralLM(max_iter=1, **SETTINGS).fit(**data, checkpoint=tmp_path)
+    lm = paper_lm(max_iter=1, **SETTINGS).fit(**data, checkpoint=tmp_path)
     (saved,) = tmp_path.glob("*.safetensors")
     left = [
         "save-0.0-of-1.safetensors",
@@ -557,7 +566,7 @@ def test_damage_anywhere_is_named(tmp_path):
 
 
 def test_other_moments_are_another_fit(data, tmp_path):
-    lm = NeuralLM(max_iter=1, solver="adam", warm_start=True, **SETTINGS).fit(**data)
+    lm = paper_lm(max_iter=1, solver="adam", warm_start=True, **SETTINGS).fit(**data)
     other = deepcopy(lm)
     other._solver_state["first_E"][:] = 1
     other.fit(**data, checkpoint=tmp_path)

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from nplm.cli._files import writable_file
-from nplm.cli._models import MODEL, TARGET, read_model, write_model
+from nplm.cli._models import MODEL, TARGET, convert_vectors, read_model, write_model
 
 __all__ = ["OUTPUT", "convert_command"]
 
@@ -25,12 +25,15 @@ def convert_command(model: str, output: Path, to: str | None) -> None:
 
     MODEL is a text model that nplm saved, an ARPA file, or mapped n-grams. n-grams go
     to ARPA for KenLM and SRILM; features of a network's words to word2vec's files, for
-    gensim and others.
+    gensim and others. Such a file, text or binary, is read too, to be written in the
+    other form.
 
     \b
     Examples:
       nplm convert model model.arpa.gz
       nplm convert model.arpa.gz model
       nplm convert model words.vec
+      nplm convert words.vec words.bin --to vectors-binary
     """  # noqa: D301  (click reads the control character)
-    write_model(read_model(model), output, to)
+    if not convert_vectors(model, output, to):
+        write_model(read_model(model), output, to)

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import click
+from sklearn.utils import check_random_state
 
 from nplm.cli._models import MODEL, read_model, vocabulary_of
 from nplm.cli._options import POSITIVE
 
 __all__ = ["generate_command"]
+
+# Written before the next are drawn: any number of texts takes this much memory.
+TEXTS_A_BLOCK = 256
 
 
 @click.command("generate", context_settings={"show_default": True})
@@ -49,10 +53,12 @@ def generate_command(
     """  # noqa: D301  (click reads the control character)
     lm = read_model(model)
     mark = vocabulary_of(lm).unknown
-    texts = lm.generate(
-        prompt, n, max_words=max_words, temperature=temperature, top_k=top_k,
-        top_p=top_p, exclude=[] if unknown or mark is None else [mark],
-        random_state=seed,
-    )  # fmt: skip
-    for text in texts:
-        click.echo(f"{prompt} {text}".strip())
+    random = check_random_state(seed)
+    for start in range(0, n, TEXTS_A_BLOCK):
+        texts = lm.generate(
+            prompt, min(TEXTS_A_BLOCK, n - start), max_words=max_words,
+            temperature=temperature, top_k=top_k, top_p=top_p,
+            exclude=[] if unknown or mark is None else [mark], random_state=random,
+        )  # fmt: skip
+        for text in texts:
+            click.echo(f"{prompt} {text}".strip())

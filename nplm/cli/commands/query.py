@@ -7,7 +7,7 @@ import numpy as np
 
 from nplm import TextLM
 from nplm.cli._models import MODEL, read_model, vocabulary_of
-from nplm.cli._tally import Scored, Tally, scored
+from nplm.cli._tally import Scored, Tally, scored, scored_in_detail, warning_of_unknown
 from nplm.cli._text import INPUTS, blocks_of_lines
 
 __all__ = ["query_command"]
@@ -22,9 +22,11 @@ def query_command(model: str, inputs: tuple[str, ...], summary: bool) -> None:
 
     MODEL is a text model that nplm saved, an ARPA file, or mapped n-grams. A line of
     TEXT (by default of standard input; plain, gzip or xz) is a sentence. A word outside
-    the vocabulary is marked OOV. The figures that end it are those of KenLM's query
-    (perplexity with and without unknown words) and of SRILM's ngram -ppl (ppl is that
-    without unknown words, ppl1 that without sentence ends too).
+    the vocabulary is marked OOV, and the number before a probability, of models of
+    n-grams that back off, is the length of the n-gram found. The figures that end it
+    are those of KenLM's query (perplexity with and without unknown words) and of
+    SRILM's ngram -ppl (ppl is that without unknown words, ppl1 that without sentence
+    ends too).
 
     \b
     Examples:
@@ -34,12 +36,18 @@ def query_command(model: str, inputs: tuple[str, ...], summary: bool) -> None:
     lm = read_model(model)
     tally = Tally(bool(lm.predict_boundary))
     for block in blocks_of_lines(inputs):
-        part = scored(lm, block)
+        part = (scored if summary else scored_in_detail)(lm, block)
         tally.add(part)
         if not summary:
             _print_words(lm, block, part)
+    if tally.sentences == 0:
+        raise click.ClickException("there is no line of text to query.")
     for line in tally.lines():
         click.echo(line)
+    advice = "Is the text split into words as the model's was?"
+    warning = warning_of_unknown(tally.unknown / max(tally.tokens, 1), advice)
+    if warning:
+        click.echo(f"Warning: {warning}", err=True)
 
 
 def _print_words(lm: TextLM, block: list[str], part: Scored) -> None:
@@ -49,7 +57,10 @@ def _print_words(lm: TextLM, block: list[str], part: Scored) -> None:
     starts = np.searchsorted(part.document, np.arange(len(block) + 1))
     for i, tokens in enumerate(lm.tokenizer_.transform(block)):
         own = slice(*starts[i : i + 2])
-        numbers = zip([*tokens, *ends], part.log10[own], part.unknown[own])
+        words = [*tokens, *ends]
+        if part.order is not None:
+            words = [f"{w} {n}" for w, n in zip(words, part.order[own])]
+        numbers = zip(words, part.log10[own], part.unknown[own])
         words = [f"{w} {p:.4f}{' OOV' * bool(is_new)}" for w, p, is_new in numbers]
         total = f"total {part.log10[own].sum():.4f}"
         click.echo("\t".join([*words, total]))

@@ -4,35 +4,44 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from typing import Any
 
 import click
 import numpy as np
+from rich.console import Console
 
 import nplm
 from nplm import (
     ClassLM,
+    EnergyLM,
     InterpolatedTrigram,
     KneserNeyLM,
     MixtureLM,
     NeuralLM,
+    ShortlistLM,
     TextLM,
     Tokenizer,
     Vocabulary,
 )
+from nplm.cli._bars import stages
 from nplm.cli._files import writable_file
+from nplm.cli._kept import Kept
 from nplm.cli._models import vocabulary_of
-from nplm.cli._options import POSITIVE, network_options
+from nplm.cli._options import COMMON, POSITIVE, network_options
 from nplm.cli._tally import Tally, scored, warning_of_unknown
-from nplm.cli._text import INPUTS, blocks_of_lines, lines_of, texts_of
+from nplm.cli._text import INPUTS, blocks_of_lines, files_of, lines_of, texts_of
+from nplm.formats import estimate_binary, load_binary
+from nplm.neural.network_lm import NetworkLM
 from nplm.text.tokenizer import BETWEEN_BLANKS
+from nplm.training.bars import BAR
 
 __all__ = ["train_command"]
 
-MODELS = ("kneser-ney", "trigram", "classes", "network", "mixture")
+NETWORKS = ("network", "energy", "shortlist", "mixture")
+MODELS = ("kneser-ney", "trigram", "classes", *NETWORKS)
 TEXT = click.Path(exists=True, dir_okay=False)
 
 
@@ -68,8 +77,27 @@ TEXT = click.Path(exists=True, dir_okay=False)
 @click.option("--min-count", type=POSITIVE, default=1, help="Rarer words are <unk>.")
 @click.option("--max-words", type=POSITIVE, help="Know so many words at most.")
 @click.option("--classes", "n_classes", type=POSITIVE, default=500)
-@network_options
+@click.option(
+    "--memory",
+    help="Estimate Kneser-Ney on disk, with buffers of so much (500M, 2G), and save it "
+    "as mapped n-grams; words stand between blanks.",
+)
+@click.option(
+    "--folder",
+    type=click.Path(exists=True, file_okay=False),
+    help="Where --memory has its temporary files, by default where they usually are.",
+)
+@click.option(
+    "--shortlist",
+    "n_shortlist",
+    type=POSITIVE,
+    default=2000,
+    help="Most frequent words, which the network of a short-list model predicts.",
+)
+@network_options()
+@click.pass_context
 def train_command(
+    ctx: click.Context,
     inputs: tuple[str, ...],
     output: Path,
     model: str,
@@ -80,6 +108,9 @@ def train_command(
     min_count: int,
     max_words: int | None,
     n_classes: int,
+    memory: str | None,
+    folder: str | None,
+    n_shortlist: int,
     **parameters: Any,
 ) -> None:
     """Train a model on TEXT, and save it.
@@ -87,11 +118,15 @@ def train_command(
     A line of TEXT (by default of standard input; plain, gzip or xz) is a document,
     which no context crosses. What is trained and how far it is goes to standard error.
 
+    Ctrl-C keeps what a network has learned in a folder, OUTPUT.checkpoint, and so does
+    a kill, to the last minute or epoch: the same command goes on from there.
+
     \b
     Examples:
       nplm train train.txt --output model
       nplm train *.txt.gz -o model --order 3 --min-count 2 --test test.txt
       nplm train train.txt -o model --model network --valid valid.txt --epochs 5
+      nplm train large.txt -o model --tokens blanks --memory 2G --jobs -1
     """  # noqa: D301  (click reads the control character)
     if words_path is not None and (min_count > 1 or max_words is not None):
         raise click.UsageError(
@@ -101,47 +136,112 @@ def train_command(
     vocabulary = Vocabulary(min_count, max_words)
     if words_path is not None:
         vocabulary.words = [word for word in lines_of([words_path]) if word.strip()]
+    if memory is not None:
+        if model != "kneser-ney" or tokens != "blanks":
+            raise click.UsageError(
+                "--memory estimates Kneser-Ney models of words between blanks: add "
+                "--tokens blanks, and no other --model."
+            )
+        _train_on_disk(inputs, output, vocabulary, parameters, memory, folder)
+        if valid is not None or test is not None:
+            _report_perplexities(TextLM.from_model(*load_binary(output)), valid, test)
+        return
     tokenizer = Tokenizer(BETWEEN_BLANKS) if tokens == "blanks" else Tokenizer()
-    estimator = _estimator(model, parameters, n_classes, learn=valid is not None)
-    n_context = parameters["order"] - 1
-    lm = TextLM(estimator, n_context, tokenizer=tokenizer, vocabulary=vocabulary)
-    texts = texts_of(inputs)
-    if not texts:
-        raise click.ClickException("there is no text to train on.")
-    held_out = None if valid is None else texts_of([valid])
-    with _notes(), redirect_stdout(sys.stderr):
-        lm.fit(texts, X_val=held_out)
+    order = parameters["order"]
+    ngrams = KneserNeyLM(order)
+    network = _network(ctx, EnergyLM if model == "energy" else NeuralLM, parameters)
+    estimator: Any = {
+        "kneser-ney": ngrams,
+        "trigram": InterpolatedTrigram(order),
+        "classes": ClassLM(
+            order, n_classes=n_classes, random_state=parameters["random_state"]
+        ),
+        "network": network,
+        "energy": network,
+        "shortlist": ShortlistLM(network, ngrams, n_shortlist=n_shortlist),
+        "mixture": MixtureLM(
+            [("network", network), ("ngrams", ngrams)],
+            "uniform" if valid is None else "learned",
+        ),
+    }[model]
+    lm = TextLM(estimator, order - 1, tokenizer=tokenizer, vocabulary=vocabulary)
+    texts = _texts(inputs, "train on")
+    held_out = None if valid is None else _texts([valid], f"validate on in {valid}")
+    if test is not None and not any(line.strip() for line in lines_of([test])):
+        raise click.ClickException(f"there is no text to test on in {test}.")
+    kept = Kept(output.with_name(f"{output.name}.checkpoint"))
+    name = "network__checkpoint" if model == "mixture" else "checkpoint"
+    resumable = {name: kept.folder} if model in NETWORKS else {}
+    with _notes(), redirect_stdout(sys.stderr), kept:
+        lm.fit(texts, X_val=held_out, **resumable)
     _be_quiet(lm)
     nplm.save(lm, output)
+    kept.remove()
     _report(lm, texts)
-    for name, path in (("validation", valid), ("test", test)):
-        if path is not None:
-            _report_perplexity(lm, name, path)
+    _report_perplexities(lm, valid, test)
 
 
-def _estimator(
-    model: str, parameters: dict[str, Any], n_classes: int, *, learn: bool
-) -> Any:
-    order, seed = parameters["order"], parameters["random_state"]
-    ngrams = KneserNeyLM(order)
-    if model == "kneser-ney":
-        return ngrams
-    if model == "trigram":
-        return InterpolatedTrigram(order)
-    if model == "classes":
-        return ClassLM(order, n_classes=n_classes, random_state=seed)
-    network = NeuralLM(**parameters, verbose=1)
+def _train_on_disk(
+    inputs: tuple[str, ...],
+    output: Path,
+    vocabulary: Vocabulary,
+    parameters: dict[str, Any],
+    memory: str,
+    folder: str | None,
+) -> None:
+    with _notes(), stages(Console(stderr=True)) as shown:
+
+        def show(stage: str, done: int, total: int) -> None:
+            # How long a text is, is known when it has been read.
+            note = "" if total else f"{done:,} words"
+            shown.show(stage, done if total else 0, total, note)
+
+        estimated = estimate_binary(
+            KneserNeyLM(parameters["order"]),
+            files_of(inputs),
+            output,
+            vocabulary=vocabulary,
+            memory=memory,
+            folder=folder,
+            n_jobs=parameters["n_jobs"],
+            progress=show,
+        )
+    unknown = estimated.n_unknown / estimated.n_tokens
+    _report_words(estimated.n_lines, estimated.n_tokens, estimated.n_words, unknown)
+
+
+def _network(
+    ctx: click.Context, kind: type[NetworkLM], parameters: dict[str, Any]
+) -> NetworkLM:
+    """Make a network of what was given, and of its own defaults."""
+    given = {
+        name: value
+        for name, value in parameters.items()
+        if name in COMMON
+        or ctx.get_parameter_source(name) != click.core.ParameterSource.DEFAULT
+    }
+    refused = given.keys() - kind().get_params().keys()
+    if refused:
+        raise click.UsageError(
+            f"{kind.__name__} has no {', '.join(sorted(refused))}: leave it out."
+        )
+    network = kind(**given, verbose=BAR)
     network._check_parameters()
-    if model == "network":
-        return network
-    members = [("network", network), ("n-grams", ngrams)]
-    return MixtureLM(members, "learned" if learn else "uniform")
+    return network
+
+
+def _texts(inputs: Sequence[str], what_for: str) -> list[str]:
+    texts = texts_of(inputs)
+    if not texts:
+        raise click.ClickException(f"there is no text to {what_for}.")
+    return texts
 
 
 def _be_quiet(lm: TextLM) -> None:
     """Let a model that is trained further not tell of it."""
-    members = getattr(lm.estimator_, "estimators_", ())
-    for model in (lm.estimator, lm.estimator_, *members):
+    fitted = lm.estimator_
+    members = *getattr(fitted, "estimators_", ()), getattr(fitted, "network_", None)
+    for model in filter(None, (lm.estimator, fitted, *members)):
         names = [n for n in model.get_params() if n.split("__")[-1] == "verbose"]
         model.set_params(**dict.fromkeys(names, 0))
 
@@ -149,13 +249,23 @@ def _be_quiet(lm: TextLM) -> None:
 def _report(lm: TextLM, texts: list[str]) -> None:
     ids = lm._codec.encode(texts, "X", None).ids
     unknown = np.count_nonzero(ids == vocabulary_of(lm).unknown_id_) / max(len(ids), 1)
+    _report_words(len(texts), len(ids), lm.n_words_, unknown)
+
+
+def _report_words(n_lines: int, n_tokens: int, n_words: int, unknown: float) -> None:
     _say(
-        f"trained on {len(texts):,} lines of {len(ids):,} words; vocabulary "
-        f"{lm.n_words_:,}, {unknown:.2%} of the words are <unk>"
+        f"trained on {n_lines:,} lines of {n_tokens:,} words; vocabulary {n_words:,}, "
+        f"{unknown:.2%} of the words are <unk>"
     )
     warning = warning_of_unknown(unknown)
     if warning:
         _say(f"Warning: {warning}")
+
+
+def _report_perplexities(lm: TextLM, valid: str | None, test: str | None) -> None:
+    for name, path in (("validation", valid), ("test", test)):
+        if path is not None:
+            _report_perplexity(lm, name, path)
 
 
 def _report_perplexity(lm: TextLM, name: str, path: str) -> None:

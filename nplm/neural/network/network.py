@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -154,7 +155,7 @@ class Network:
         self.tier = Tier(kernel_tier(precision), precision)
         self.parallel = parallel
         self.threads = Threads(1) if threads is None else threads
-        self.solver = solver
+        self.solver = self._solver_at_first = solver
         if state is None:
             state = solver.initial_state(parameters)
         self.solver_state = state
@@ -234,6 +235,13 @@ class Network:
         """
         in_joblib = self.parallel != "rows" and self.threads.n > 1
         return pace.SECONDS_A_CALL * (5 if in_joblib else 1)
+
+    def slow_down(self, n_halvings: int) -> None:
+        """Go on with the step that the solver began with, halved so often."""
+        schedule = self._solver_at_first.schedule.slowed(n_halvings)
+        if schedule != self.solver.schedule:
+            self._dismiss()  # their kernels have the old one
+            self.solver = replace(self.solver, schedule=schedule)
 
     def settle(self) -> None:
         """Bring all parameters up to date."""

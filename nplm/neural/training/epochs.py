@@ -13,6 +13,7 @@ from nplm._fitted import Fitted
 from nplm.exceptions import DivergenceError
 from nplm.neural.network.network import Network
 from nplm.neural.network.soundness import check_sums
+from nplm.neural.training.solvers import halvings
 from nplm.parallel.processes import Processes
 from nplm.training.held_out import HeldOut
 
@@ -53,6 +54,9 @@ class Epochs:
         When to stop before.
     learning_rate_init : float
         To be named when training diverges.
+    adaptive : bool
+        Whether the step is halved by what the epochs gain (`halvings`), where windows
+        are held out.
     history : dict of list
         Appended to: ``loss`` (mean over the epoch of each example's negative
         log-likelihood just before its update) and ``val_loss``, in nats a token,
@@ -76,6 +80,7 @@ class Epochs:
         shuffle: bool,
         held_out: HeldOut,
         learning_rate_init: float,
+        adaptive: bool,
         history: dict[str, list[float]],
         verbose: int,
         name: str,
@@ -83,6 +88,7 @@ class Epochs:
         self.network, self.windows, self.processes = network, windows, processes
         self.max_iter, self.batch_size, self.shuffle = max_iter, batch_size, shuffle
         self.held_out, self.learning_rate_init = held_out, learning_rate_init
+        self.adaptive = adaptive
         self.history, self.verbose, self.name = history, verbose, name
         self.n_steps = len(windows.y)
         # A call has a mini-batch of every worker at least.
@@ -150,6 +156,7 @@ class Epochs:
         figures = {"loss": loss, "val_loss": val_loss, "seconds": seconds}
         self._append(figures | network.costs())
         self._report(number)
+        self._adapt()
         if self.held_out.improves(val_loss, number):
             self.held_out.best = network.copy()
 
@@ -165,6 +172,12 @@ class Epochs:
             return "the weights trained so far"
         epoch = self.held_out.best_epoch
         return f"the weights of epoch {epoch}, the best on held-out data"
+
+    def _adapt(self) -> None:
+        """Halve the step as often as the held-out losses of this fit say."""
+        if self.adaptive and self.windows.held_out is not None:
+            losses = self.history["val_loss"][self._n_before :]
+            self.network.slow_down(halvings(losses))
 
     def _append(self, figures: dict[str, float]) -> None:
         """Add an epoch's figures, in one step; nan where fits have different ones."""
@@ -234,3 +247,4 @@ class Epochs:
         self.history.clear()
         self.history.update(history)
         self._n_before, self._seen = n_before, seen
+        self._adapt()

@@ -109,7 +109,8 @@ def check_shared(lm: Any) -> None:
     if not output.rows_are_shared or output.rows_are_features:
         raise ValueError(
             "processes share the output units of a full softmax (section 3.2), and "
-            f"{lm!r} ends in another output: fit it in one process, with threads."
+            f"{lm!r} ends in another output: fit it in one process, with threads, or "
+            "set tied=False, output='softmax' and loss='exact'."
         )
 
 
@@ -201,6 +202,7 @@ def _train(
         shuffle=asked.shuffle,
         held_out=HeldOut(asked.n_iter_no_change if stop_early else None, asked.tol),
         learning_rate_init=asked.learning_rate_init,
+        adaptive=asked.learning_rate == "adaptive" and not door.partial,
         history=history,
         verbose=verbose if verbose < BAR else 0,
         name=type(lm).__name__,

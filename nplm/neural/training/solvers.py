@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields, replace
+from itertools import pairwise
 from math import inf
 from typing import Any
 
@@ -12,9 +14,23 @@ from numpy.typing import NDArray
 from nplm._kernels.neural import _solvers
 from nplm.neural.network.parameters import Parameters, aligned_zeros
 
-__all__ = ["SGD", "Adam", "Schedule", "Solver"]
+__all__ = ["SGD", "Adam", "Schedule", "Solver", "halvings"]
 
 State = dict[str, NDArray[Any]]
+# Nats a token that an epoch gains, or an adaptive step falls from there on.
+LEAST_GAIN = 0.01
+
+
+def halvings(losses: Sequence[float]) -> int:
+    """Count how often an adaptive step was halved after epochs of these losses.
+
+    By the first epoch that gains little, and by every one after it: what the trainers
+    of speech recognisers call "newbob".
+    """
+    for i, (before, after) in enumerate(pairwise(losses), start=1):
+        if not before - after >= LEAST_GAIN:
+            return len(losses) - i
+    return 0
 
 
 @dataclass(frozen=True)
@@ -34,6 +50,11 @@ class Schedule:
     def falling(self, begun: float, span: float) -> Schedule:
         """Give the same as it falls to 0."""
         return replace(self, begun=begun, span=span)
+
+    def slowed(self, n_halvings: int) -> Schedule:
+        """Give the same with a step that was halved so often."""
+        step = self.learning_rate_init / 2**n_halvings
+        return replace(self, learning_rate_init=step)
 
     def has_ended(self, n_seen: float) -> bool:
         """Whether the step is 0 from here on."""

@@ -1,0 +1,205 @@
+"""
+Anomalies in event logs
+=======================
+
+A session of a service is a sequence of events, and a model of the next event says
+how much each of them was to be expected. Unlikely sessions are worth a look. No
+event has to be a word: anything that can be a key of a dictionary will do.
+"""
+
+# %%
+# Sessions
+# --------
+# A made service, so that we know what is wrong. A session logs in, goes through
+# documents, and logs out; an edit is saved or dropped, and an upload has three steps.
+
+import random
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from nplm import EnergyLM, NeuralLM, TextLM, windows
+
+STEPS = {
+    "list": [["GET", "/list"]],
+    "search": [["GET", "/search"], ["GET", "/list"]],
+    "read": [["GET", "/document"]],
+    "edit": [["GET", "/document"], ["LOCK", "/document"], ["PUT", "/document"]],
+    "drop": [["GET", "/document"], ["LOCK", "/document"], ["UNLOCK", "/document"]],
+    "upload": [["POST", "/upload"], ["PUT", "/chunk"], ["POST", "/finish"]],
+}
+
+
+def session(rng):
+    """Draw a usual session: a list of events, each a pair."""
+    events = [["POST", "/login"]]
+    if rng.random() < 0.1:  # a password mistyped, once
+        events += [["401", "/login"], ["POST", "/login"]]
+    for step in rng.choices([*STEPS], [4, 2, 5, 2, 1, 1], k=rng.randint(2, 8)):
+        for event in STEPS[step]:
+            # An upload has as many chunks as it needs.
+            events += [event] * (rng.randint(1, 4) if "/chunk" in event else 1)
+    if rng.random() < 0.8:
+        events.append(["POST", "/logout"])
+    return [tuple(event) for event in events]
+
+
+rng = random.Random(0)
+usual = [session(rng) for _ in range(3_000)]
+train, held_out, test = usual[:2_000], usual[2_000:2_500], usual[2_500:]
+for method, path in train[0]:
+    print(method, path)
+
+# %%
+# What should not be
+# ------------------
+# Five kinds of sessions that break a rule. All events but one are known: what is odd
+# about most of these is their order.
+
+
+def broken(rng, kind):
+    """Draw a session, and break it."""
+    events = session(rng)
+    place = rng.randrange(1, len(events))
+    if kind == "password tried again and again":
+        return events[:1] + [("401", "/login"), ("POST", "/login")] * 6 + events[1:]
+    if kind == "written without a lock":
+        return events[:place] + [("PUT", "/document")] * 2 + events[place:]
+    if kind == "no login":
+        return events[1:]
+    if kind == "out of order":
+        return rng.sample(events, len(events))
+    return [*events[:place], ("DELETE", "/document"), *events[place:]]
+
+
+KINDS = [
+    "password tried again and again",
+    "written without a lock",
+    "no login",
+    "out of order",
+    "an event never seen",
+]
+odd = {kind: [broken(rng, kind) for _ in range(100)] for kind in KINDS}
+
+# %%
+# A model of the next event
+# -------------------------
+# A :class:`~nplm.TextLM` takes lists of events as documents. The vocabulary is that
+# of the training sessions, and ``<unk>`` stands for all other events.
+
+settings = {"n_hidden": 30, "embedding_dim": 10, "max_iter": 10, "random_state": 0}
+paper = {"order": None, "batch_size": 32, "learning_rate_init": 4e-3}
+network = NeuralLM.from_paper("MLP9", **paper, **settings)
+lm = TextLM(network, n_context=6).fit(train, X_val=held_out)
+words, probabilities = lm.next_words([("POST", "/login"), ("GET", "/document")], k=4)
+for word, p in zip(words, probabilities):
+    print(f"{p:.2f}", *(word if isinstance(word, tuple) else (word,)))
+
+# %%
+# The score of a session is the surprise of its most surprising event: a session of
+# many usual events may hide one that is not. ``token_scores`` has those of each.
+
+
+def surprise(lm, sessions):
+    return np.array([-scores.log_prob.min() for scores in lm.token_scores(sessions)])
+
+
+[scores] = lm.token_scores([odd["written without a lock"][0]])
+for word, log_prob in zip(scores.words, scores.log_prob):
+    print(f"{-log_prob:6.2f}  {word}")
+
+# %%
+# The threshold
+# -------------
+# It is chosen on sessions that the model was not fitted on, and that are not those it
+# is judged by: so that one usual session in a hundred raises a false alarm.
+
+threshold = np.quantile(surprise(lm, held_out), 0.99)
+false_alarms = (surprise(lm, test) > threshold).mean()
+print(
+    f"threshold {threshold:.2f}; false alarms in the test sessions {false_alarms:.1%}"
+)
+for kind, sessions in odd.items():
+    found = (surprise(lm, sessions) > threshold).mean()
+    print(f"{found:4.0%}  {kind}")
+
+# %%
+# How far the kinds are apart, and where the threshold is:
+
+fig, ax = plt.subplots(figsize=(7, 3.2), layout="constrained")
+kinds = {"usual (test)": test} | odd
+ax.boxplot(
+    [surprise(lm, sessions) for sessions in kinds.values()],
+    orientation="horizontal",
+    tick_labels=list(kinds),
+    whis=(1, 99),
+    flierprops={"marker": "."},
+)
+ax.axvline(threshold, color="black", linestyle=":")
+ax.invert_yaxis()
+ax.set_xlabel("surprise of the most surprising event, nats")
+plt.show()
+
+# %%
+# New types of events
+# -------------------
+# A new version of the service shows a preview before an edit is saved. Nothing is wrong
+# with that, but the event is unknown, and every such session is an alarm:
+
+PREVIEW = ("GET", "/preview")
+
+
+def with_preview(rng):
+    events = []
+    while PREVIEW not in events:
+        events = []
+        for event in session(rng):
+            events += [PREVIEW, event] if event == ("PUT", "/document") else [event]
+    return events
+
+
+new = [with_preview(rng) for _ in range(210)]
+print(f"{(surprise(lm, new) > threshold).mean():.0%} of the new sessions are alarms")
+
+# %%
+# :class:`~nplm.EnergyLM`, the model of the paper's section 5.1, takes new words after
+# the fit: what a new event is like it guesses from the places in which it was met, here
+# in ten sessions.
+
+energy = TextLM(EnergyLM(**settings), n_context=6).fit(train, X_val=held_out)
+limit = np.quantile(surprise(energy, held_out), 0.99)
+few, many = new[:10], new[10:]
+
+
+def report(when):
+    [scores] = energy.token_scores(few[:1])
+    place = few[0].index(PREVIEW)
+    alarms = (surprise(energy, many) > limit).mean()
+    print(f"{when:<15}surprise of a preview {-scores.log_prob[place]:5.2f}, "
+          f"{alarms:4.0%} of the other new sessions are alarms")  # fmt: skip
+
+
+report("unknown:")
+energy.add_words(few)
+report("added:")
+
+# %%
+# A guess is a beginning. A few passes over the ten sessions, and over some old ones so
+# that nothing is forgotten, train the features of the new event with all others:
+
+stream = np.concatenate(
+    [
+        [*ids, energy.boundary_]
+        for ids in energy.vocabulary_.transform([*few, *train[:100]])
+    ]
+)
+X, y = windows(stream, 6, boundary=energy.boundary_)
+for _ in range(5):
+    energy.estimator_.partial_fit(X, y)
+report("trained on:")
+
+# %%
+# A preview in another place is still odd:
+
+misplaced = [[PREVIEW, *events] for events in test[:200]]
+print(f"found: {(surprise(energy, misplaced) > limit).mean():.0%}")

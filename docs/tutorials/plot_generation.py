@@ -1,0 +1,138 @@
+"""
+Suggesting and writing
+======================
+
+A model that knows which words may come next can propose them while someone types,
+and can write by itself, a word at a time.
+"""
+
+# %%
+# A text model
+# ------------
+# The network and Kneser-Ney, mixed, on the documentation inside Python and its
+# scientific packages. :class:`~nplm.TextLM` has the tokenizer and the vocabulary
+# inside.
+
+from dataclasses import replace
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from nplm import KneserNeyLM, MixtureLM, NeuralLM, TextLM, Vocabulary
+from nplm.datasets import load_python_docs
+from nplm.inspection import NextWordsDisplay
+
+corpus = load_python_docs()
+corpus = replace(
+    corpus,
+    train=corpus.train[:250_000],
+    valid=corpus.valid[:25_000],
+    test=corpus.test[:25_000],
+)
+
+train, valid, test = map(corpus.documents, ("train", "valid", "test"))
+network = NeuralLM.from_paper(
+    "MLP9",
+    order=None,
+    loss="importance",
+    n_samples=128,
+    batch_size=128,
+    learning_rate_init=0.02,
+    learning_rate="linear",
+    max_iter=5,
+    random_state=0,
+)
+mixture = MixtureLM([("network", network), ("n-grams", KneserNeyLM())], "learned")
+lm = TextLM(mixture, n_context=4, vocabulary=Vocabulary()).fit(train, X_val=valid)
+
+# %%
+# What comes next
+# ---------------
+# ``next_words`` gives the most probable words, and :class:`~nplm.inspection.\
+# NextWordsDisplay` draws them. ``exclude`` names words that nobody would type.
+
+starts = ["Return a list of", "raised when the", "If the optional argument"]
+fig, axes = plt.subplots(1, 3, figsize=(9, 3), layout="constrained")
+for start, ax in zip(starts, axes):
+    NextWordsDisplay.from_estimator(
+        lm, start.split(), k=8, exclude=["<unk>", "</s>"], ax=ax
+    )
+plt.show()
+
+# %%
+# How many words need not be typed
+# --------------------------------
+# A word that is among the first k suggestions is chosen, and any other typed. The share
+# of the test words that are, by k and by how many letters were typed already: letters
+# leave out the words that begin with others.
+
+
+def chosen(lm, documents, ks, n_letters, most=400):
+    """Give the share of words among the first k suggestions, for each of `ks`."""
+    model, words = lm.estimator_, lm.vocabulary_.words_
+    begins = np.array([str(word)[:n_letters] for word in words])
+    windows = lm.vocabulary_.transform(documents)
+    found = []
+    for ids in windows:
+        before = [lm.boundary_] * 4
+        for i in ids:
+            if words[i].isalpha() and words[i] != lm.vocabulary_.unknown:
+                found.append((before, i))
+            before = [*before[1:], i]
+    rng = np.random.default_rng(0)
+    places = rng.choice(len(found), most, replace=False)
+    contexts = [found[p][0] for p in places]
+    next_words = np.array([found[p][1] for p in places])
+    proba = model.predict_proba(contexts)
+    proba[begins[np.newaxis] != begins[next_words, np.newaxis]] = 0
+    own = proba[np.arange(most), next_words]
+    rank = (proba > own[:, np.newaxis]).sum(axis=1)
+    return [(rank < k).mean() for k in ks]
+
+
+ks = [1, 2, 3, 5, 8, 12]
+fig, ax = plt.subplots(figsize=(6, 4), layout="constrained")
+for n_letters in range(4):
+    share = chosen(lm, test, ks, n_letters)
+    ax.plot(ks, share, marker="o", label=f"{n_letters} letters typed")
+ax.set(xlabel="suggestions shown", ylabel="share of the words among them", ylim=(0, 1))
+ax.legend()
+plt.show()
+
+# %%
+# Writing
+# -------
+# ``generate`` draws a word, puts it behind the others, and draws the next. Drawn as
+# they come, now and then an unlikely word leads astray; ``temperature`` below 1 prefers
+# the likely, ``top_k`` and ``top_p`` (nucleus sampling) leave out the tail.
+
+manners = {
+    "as they come": {},
+    "temperature 0.6": {"temperature": 0.6},
+    "the 10 likeliest": {"top_k": 10},
+    "nucleus of 0.6": {"top_p": 0.6},
+    "always the likeliest": {"top_k": 1},
+}
+for name, manner in manners.items():
+    words = lm.generate(
+        ["Return", "the"], max_words=18, exclude=["<unk>"], random_state=1, **manner
+    )
+    print(f"{name}:\n    Return the {' '.join(words)}\n")
+
+# %%
+# What is gained and lost: the perplexity of what was written, under the model that
+# wrote it, falls with the choice; and so does the number of different words. Likely
+# text is not good text: always the likeliest word goes round in circles.
+
+print(f"{'':<22}{'perplexity':>11}{'different words':>17}")
+for name, manner in manners.items():
+    texts = lm.generate(n=40, max_words=30, exclude=["<unk>"], random_state=0, **manner)
+    texts = [text for text in texts if len(text)]
+    different = len({word for text in texts for word in text})
+    share = different / sum(map(len, texts))
+    print(f"{name:<22}{lm.perplexity(texts):>11.1f}{share:>17.0%}")
+print(f"{'the test documents':<22}{lm.perplexity(test):>11.1f}")
+
+# %%
+# Saved by :func:`nplm.save`, the model does the same on the command line:
+# ``nplm suggest``, ``nplm generate`` (:doc:`/guide/command_line`).

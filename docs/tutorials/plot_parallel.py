@@ -1,0 +1,121 @@
+"""
+Threads and processes
+=====================
+
+The paper spends three of its pages on parallel training: processors that share the
+examples, and processors that share the output units (section 3). Both are here, on
+the threads of one computer and on the processes of a cluster.
+"""
+
+# %%
+# Threads
+# -------
+# ``n_jobs`` is the number of threads of a fit. With ``parallel="rows"`` each has a
+# block of the output units, and all work on the same examples: the result depends on
+# nothing but the number of threads. With ``parallel="async"`` each has examples of its
+# own, and the parameters are shared without a lock.
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from nplm import NeuralLM
+from nplm.datasets import load_python_docs
+
+corpus = load_python_docs()
+(X, y), (X_val, y_val), _ = corpus.windows(4)
+X, y, X_val, y_val = X[:10_000], y[:10_000], X_val[:3_000], y_val[:3_000]
+settings = dict(
+    order=None, n_words=corpus.n_words, n_hidden=60, batch_size=128,
+    learning_rate_init=0.01, max_iter=1, early_stopping=False, random_state=0,
+)  # fmt: skip
+
+
+def measured(**parallel):
+    started = time.perf_counter()
+    network = NeuralLM.from_paper("MLP9", **settings, **parallel).fit(X, y)
+    return time.perf_counter() - started, network.perplexity(X_val, y_val)
+
+
+print(f"{len(os.sched_getaffinity(0))} cores")
+times = {}
+for name, parallel in {
+    "1 thread": {},
+    "2 threads, rows": {"n_jobs": 2},
+    "2 threads, async": {"n_jobs": 2, "parallel": "async"},
+}.items():
+    times[name], perplexity = measured(**parallel)
+    print(f"{name:<18}{times[name]:5.2f} s, perplexity {perplexity:.1f}")
+
+# %%
+# What a second thread brings depends on what else the computer does while this page is
+# made; times on a quiet one are in :doc:`/measured/parallel`.
+
+fig, ax = plt.subplots(figsize=(6, 2), layout="constrained")
+bars = ax.barh(list(times), list(times.values()))
+ax.bar_label(bars, fmt="%.2f s", padding=3)
+ax.invert_yaxis()
+ax.set_xlabel("seconds of one epoch")
+ax.margins(x=0.15)
+plt.show()
+
+# %%
+# Scoring with several threads shares out the windows, and its results have the same
+# bits for any number of them.
+
+network = NeuralLM.from_paper("MLP9", **settings).fit(X, y)
+alone = network.log_prob(X_val, y_val)
+together = network.set_params(n_jobs=2).log_prob(X_val, y_val)
+print("the same bits:", np.array_equal(alone, together))
+
+# %%
+# Processes
+# ---------
+# :mod:`nplm.mpi` fits one model by several processes, on one computer or many: each
+# holds the output units of some words (section 3.2). It is an ordinary script, started
+# by ``mpiexec``.
+
+script = """
+import numpy as np
+from nplm import NeuralLM, mpi
+
+data = np.load("windows.npz")  # every process reads the same windows
+network = NeuralLM.from_paper("MLP9", n_words=int(data["n_words"]), n_hidden=60,
+                              batch_size=128, learning_rate_init=0.01, max_iter=1,
+                              order=None, random_state=0)
+network = mpi.fit(network, data["X"], data["y"])
+if mpi.rank() == 0:
+    print(f"perplexity {network.perplexity(data['X_val'], data['y_val']):.1f}")
+    spent = {name: network.history_[name][0]
+             for name in ("computing", "communicating", "waiting")}
+    print(", ".join(f"{name} {seconds:.2f} s" for name, seconds in spent.items()))
+"""
+environment = os.environ | {
+    "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+    # As many processes as we like, also on a computer with one core, and as root.
+    "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
+    "OMPI_ALLOW_RUN_AS_ROOT": "1",
+    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+}
+with tempfile.TemporaryDirectory() as folder:
+    Path(folder, "train.py").write_text(script)
+    windows = {"X": X, "y": y, "X_val": X_val, "y_val": y_val}
+    np.savez(Path(folder, "windows.npz"), n_words=corpus.n_words, **windows)
+    command = ["mpiexec", "-n", "2", sys.executable, "-m", "mpi4py", "train.py"]
+    done = subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, check=True
+    )
+print("$ mpiexec -n 2 python -m mpi4py train.py")
+print(done.stdout)
+
+# %%
+# The fitted model is an ordinary one, the same in every process. A search over
+# parameters is another matter: its fits know nothing of each other, and joblib shares
+# them out (``GridSearchCV(n_jobs=...)``, over a cluster with Dask:
+# :ref:`search-over-machines`).

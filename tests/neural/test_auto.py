@@ -1,0 +1,73 @@
+"""What "auto" decides: what the other parameters, the threads and the words allow."""
+
+import numpy as np
+import pytest
+
+from nplm import InterpolatedTrigram, NeuralLM, ShortlistLM, load, save, windows
+from nplm.neural.training.fit import check_shared
+from tests.helpers import text
+
+N_WORDS = 30
+SMALL = dict(
+    tied="auto", loss="auto", n_words=N_WORDS, n_hidden=4, embedding_dim=3, max_iter=1,
+    random_state=0,
+)  # fmt: skip
+FIXED = dict(embeddings=np.ones((N_WORDS, 3)), train_embeddings=False)
+
+
+@pytest.fixture(scope="module")
+def data():
+    return windows(text(300, n_words=N_WORDS), 2)
+
+
+@pytest.mark.parametrize(
+    ("settings", "tied", "loss"),
+    [
+        (dict(), True, "exact"),
+        (dict(n_samples=14), True, "importance"),  # 30 words are more than twice 14
+        (dict(n_samples=15), True, "exact"),
+        (dict(tied=False, n_samples=14), False, "importance"),
+        (dict(n_samples=14, n_jobs=2), True, "exact"),
+        (dict(n_samples=14, n_jobs=2, parallel="async"), True, "importance"),
+        (dict(n_jobs=2, parallel="async"), True, "importance"),
+        (dict(tied=False, n_jobs=2, parallel="async"), False, "exact"),
+        (dict(n_samples=14, output="classes"), False, "exact"),
+        (dict(n_samples=14, output="tree"), False, "exact"),
+        (dict(n_samples=14, **FIXED), False, "importance"),
+    ],
+    ids=str,
+)
+def test_it_is_decided_by_what_can_be(data, tmp_path, settings, tied, loss):
+    lm = NeuralLM(**SMALL | settings).fit(*data)
+    assert (lm.R_ is not None) == tied
+    assert ("effective_samples" in lm.history_) == (loss == "importance")
+    # It is the network of who says so himself, goes on, and comes back from a file.
+    if lm.parallel == "rows":
+        asked = SMALL | settings | dict(tied=tied, loss=loss)
+        said = NeuralLM(**asked).fit(*data)
+        np.testing.assert_array_equal(lm.b_, said.b_)
+    lm.partial_fit(*data)
+    save(lm, tmp_path / "lm")
+    again = load(tmp_path / "lm")
+    np.testing.assert_array_equal(
+        again.predict_proba(data[0]), lm.predict_proba(data[0])
+    )
+    again.partial_fit(*data)
+
+
+def test_a_network_of_a_short_list_is_not_tied(data):
+    network = NeuralLM(**SMALL)
+    lm = ShortlistLM(network, InterpolatedTrigram(n_words=N_WORDS), n_shortlist=9)
+    assert lm.fit(*data).network_.R_ is None
+
+
+def test_processes_are_told_to_ask_for_another():
+    with pytest.raises(ValueError, match="set tied=False"):
+        check_shared(NeuralLM(**SMALL))
+
+
+def test_going_on_as_another_network_is_refused(data):
+    lm = NeuralLM(**SMALL).fit(*data)
+    with pytest.raises(ValueError, match="tied=False is not that of the network"):
+        lm.set_params(tied=False).partial_fit(*data)
+    lm.set_params(tied=True).partial_fit(*data)
