@@ -11,8 +11,8 @@ frequent ones are added those of its sense: which of them is told by the word be
 (by one of a few classes of WordClasses), or it is a mixture that the other words of the
 window make (softmax of learned weights).
 
-time-delay: three neighbours at a time through a layer that all places share, and tanh;
-the paper's x of a longer window is what they are to beat.
+time-delay: three neighbours at a time through a layer that all places share, and tanh,
+beside the window; the paper's x of a longer window is what they are to beat.
 
 Each is to beat a plain x with as many parameters (more features). --rows is a folder
 that keeps the rows, a file each; those that are there are not measured again. --page
@@ -207,16 +207,14 @@ def made(name: str, corpus: Corpus, args: Any) -> Window:
         "window of 4, m = 43": partial(Window, V, 4, 43),
         "4 senses by the word before": None,
         "2 senses, mixed": partial(MixedSenses, V, 4, 30, n, 2),
-        "4 senses, mixed": partial(MixedSenses, V, 4, 30, n, 4),
-        "time-delay of 8": partial(TimeDelay, V, 8, 30, 30, 0),
         "time-delay of 8, beside a window of 4": partial(TimeDelay, V, 8, 30, 30, 4),
     }[name]()
 
 
 NAMES = [
     "window of 4, m = 30", "window of 5, m = 30", "window of 4, m = 43",
-    "4 senses by the word before", "2 senses, mixed", "4 senses, mixed",
-    "window of 8, m = 30", "time-delay of 8", "time-delay of 8, beside a window of 4",
+    "4 senses by the word before", "2 senses, mixed", "window of 8, m = 30",
+    "time-delay of 8, beside a window of 4",
 ]  # fmt: skip
 
 

@@ -14,7 +14,7 @@ from typing import Any, BinaryIO
 
 from numpy.typing import NDArray
 
-__all__ = ["allocate", "forget", "full_disk_named", "replacing"]
+__all__ = ["GIBI", "allocate", "forget", "full_disk_named", "replacing"]
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
 GIBI = 1 << 30
@@ -50,7 +50,7 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
 
 def allocate(file: BinaryIO, n_bytes: int, folder: Path) -> None:
     """Give a file its room now: a mapped file that finds none ends the process."""
-    with full_disk_named(folder, n_bytes):
+    with full_disk_named(folder, f"{n_bytes / GIBI:.3g} GiB"):
         if n_bytes and hasattr(os, "posix_fallocate"):
             os.posix_fallocate(file.fileno(), 0, n_bytes)
         else:
@@ -58,19 +58,18 @@ def allocate(file: BinaryIO, n_bytes: int, folder: Path) -> None:
 
 
 @contextmanager
-def full_disk_named(folder: Path, n_bytes: int = 0) -> Iterator[None]:
-    """Make the error of a full disk say which folder, and what it needs."""
+def full_disk_named(folder: Path, needs: str) -> Iterator[None]:
+    """Make the error of a full disk say which folder, and what is needed there."""
     try:
         yield
     except OSError as error:
         if error.errno not in FULL:
             raise
         free = shutil.disk_usage(folder).free
-        needs = f"{n_bytes / GIBI:.3g} GiB" if n_bytes else "more"
         raise OSError(
             error.errno,
-            f"the disk of {folder} is full: {needs} is needed there, and "
-            f"{free / GIBI:.3g} GiB are left; free some, or name another folder",
+            f"the disk of {folder} is full: {needs} needed there, and "
+            f"{free / GIBI:.3g} GiB left; free some, or name another folder",
         ) from error
 
 

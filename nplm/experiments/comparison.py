@@ -38,9 +38,11 @@ TRIGRAM_ORDER = 3
 QUICK: dict[str, Any] = {
     "n_hidden": 128,
     "embedding_dim": 64,
+    "tied": False,
     "loss": "importance",
     "n_samples": 256,
     "solver": "adam",
+    "epsilon": 1e-8,
     "learning_rate": "linear",
     "learning_rate_init": 2e-3,
     "alpha": 1e-2,

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +34,9 @@ __all__ = ["Estimated", "estimate_binary"]
 
 UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 LEAST_MEMORY = 1 << 10
+# What Python and the libraries take, and a word: its text, counts and places in tables.
+INTERPRETER_BYTES = 100 << 20
+WORD_BYTES = 400
 IDS = "ids"
 
 
@@ -97,8 +100,8 @@ def estimate_binary(
     vocabulary : Vocabulary, optional
         How words are chosen; by default all of them. It is left as it is.
     memory : int or str, default="2G"
-        Bytes for buffers, or so many K, M or G. On top come the interpreter and the
-        words, some 300 bytes each.
+        Bytes that it takes, or so many K, M or G. The interpreter and the words, some
+        400 bytes each, are taken off, and buffers get the rest, a quarter at least.
     folder : path-like, optional
         Where the temporary folder is made; by default where temporary files usually
         are. It takes up to 4 bytes a word of the text and some 40 bytes an n-gram, and
@@ -158,38 +161,26 @@ def estimate_binary(
         )
     model = _checked(model)
     n_bytes, threads = memory_in_bytes(memory), Threads(n_threads(n_jobs))
-    with (
-        threads,
-        Scratch(folder, n_bytes, threads, progress) as scratch,
-    ):
-        stream = WordStream(vocabulary.boundary)
-        _write_ids(texts, stream, scratch)
-        spelled = stream.words()
-        counts = stream.counts
-        vocabulary._choose(
-            {word: n for word, n in zip(spelled, counts.tolist()) if n > 0}
-        )
-        words = check_words(vocabulary.words_.tolist(), vocabulary.n_words_)
-        new_ids = _new_ids(vocabulary, spelled)
-        del spelled
-        n_words, boundary = vocabulary.n_words_, int(new_ids[-1])
-        _set_sizes(model, n_words, boundary)
+    with threads, Scratch(folder, n_bytes, threads, progress) as scratch:
+        text = _read(texts, vocabulary, scratch)
+        _check_sizes(model, text.n_words, text.boundary)
+        taken = INTERPRETER_BYTES + WORD_BYTES * max(text.n_words, len(text.counts))
+        scratch.memory = max(n_bytes - taken, n_bytes // 4)
         if model.order_ == 1:
-            unigrams = np.bincount(new_ids[:-1], counts, n_words).astype(np.int64)
-            unigrams[boundary] = stream.n_lines
-            levels = Levels(n_words, unigrams, [], scratch)
-            scratch.remove(IDS)
+            unigrams = np.zeros(text.n_words, dtype=np.int64)
+            np.add.at(unigrams, text.new_ids[:-1], text.counts)
+            unigrams[text.boundary] = text.n_lines
+            levels = Levels(text.n_words, unigrams, [], scratch)
         else:
-            packing = Packing(model.order_, n_words, boundary)
-            runs = write_runs(packing, IDS, new_ids, scratch)
+            packing = Packing(model.order_, text.n_words, text.boundary)
+            runs = write_runs(packing, IDS, text.new_ids, scratch)
             levels = build_levels(packing, runs, scratch)
-        discounts = _fill(model, levels, path, words, boundary, scratch)
-        unknown = -1 if vocabulary.unknown is None else vocabulary.unknown_id_
+        discounts = _fill(model, levels, path, text, scratch)
         return Estimated(
-            n_lines=stream.n_lines,
-            n_tokens=stream.n_tokens,
-            n_unknown=int(counts[new_ids[:-1] == unknown].sum()),
-            n_words=n_words,
+            n_lines=text.n_lines,
+            n_tokens=text.n_tokens,
+            n_unknown=text.n_unknown,
+            n_words=text.n_words,
             n_ngrams=levels.n_ngrams,
             discounts=discounts,
         )
@@ -229,7 +220,7 @@ def _checked(model: KneserNeyLM) -> KneserNeyLM:
     return model
 
 
-def _set_sizes(model: KneserNeyLM, n_words: int, boundary: int) -> None:
+def _check_sizes(model: KneserNeyLM, n_words: int, boundary: int) -> None:
     """Refuse other sizes than those of the vocabulary."""
     for name, own in (("n_words", n_words), ("boundary", boundary)):
         given = getattr(model, name)
@@ -240,17 +231,50 @@ def _set_sizes(model: KneserNeyLM, n_words: int, boundary: int) -> None:
             )
 
 
-def _write_ids(texts: Iterable[Any], stream: WordStream, scratch: Scratch) -> None:
-    """Write the ids of all texts, in the order in which words come."""
+class _Text(NamedTuple):
+    """What is known of the texts when their ids are written: no more Python words."""
+
+    vocabulary: NDArray[np.uint8]  # as the file has it
+    n_words: int
+    boundary: int
+    new_ids: NDArray[np.int32]  # of the words as they came, and last the boundary
+    counts: NDArray[np.int64]
+    n_lines: int
+    n_tokens: int
+    n_unknown: int
+
+
+def _read(texts: Iterable[Any], vocabulary: Vocabulary, scratch: Scratch) -> _Text:
+    """Write the ids of all texts, in the order in which words come; choose words."""
+    stream = WordStream(vocabulary.boundary)
     scratch.stage("reading", 0)
     with scratch.writing(IDS) as out:
         for text in texts:
             with _opened(text) as (file, name):
-                for ids in stream.read(file, name):
-                    out.write(ids.data)
-                    scratch.tell(len(ids))
+                for part in stream.read(file, name):
+                    out.write(part.data)
+                    scratch.tell(len(part))
     if stream.n_tokens == 0:
         raise ValueError("the texts have no word: there is nothing to estimate from.")
+    spelled, counts = stream.words(), stream.counts
+    vocabulary._choose({word: n for word, n in zip(spelled, counts.tolist()) if n > 0})
+    words = check_words(vocabulary.words_.tolist(), vocabulary.n_words_)
+    ids, unknown = vocabulary.ids_, vocabulary.unknown_id_
+    if unknown is None:
+        vocabulary._check_unknown(word for word in spelled if word not in ids)
+        unknown = -1
+    found = [ids.get(word, unknown) for word in spelled]
+    new_ids = np.array([*found, vocabulary.boundary_id_], dtype=np.int32)
+    return _Text(
+        vocabulary=np.frombuffer("\n".join(words).encode(), dtype=np.uint8),
+        n_words=vocabulary.n_words_,
+        boundary=int(new_ids[-1]),
+        new_ids=new_ids,
+        counts=counts.copy(),
+        n_lines=stream.n_lines,
+        n_tokens=stream.n_tokens,
+        n_unknown=int(counts[new_ids[:-1] == unknown].sum()),
+    )
 
 
 @contextmanager
@@ -266,38 +290,26 @@ def _opened(text: Any) -> Iterator[tuple[BinaryIO, str]]:
             ) from None
 
 
-def _new_ids(vocabulary: Vocabulary, words: list[str]) -> NDArray[np.int32]:
-    """Return the id of each word, and last that of the boundary."""
-    ids, unknown = vocabulary.ids_, vocabulary.unknown_id_
-    if unknown is None:
-        vocabulary._check_unknown(word for word in words if word not in ids)
-        unknown = -1
-    found = [ids.get(word, unknown) for word in words]
-    return np.array([*found, vocabulary.boundary_id_], dtype=np.int32)
-
-
 def _fill(
     model: KneserNeyLM,
     levels: Levels,
     path: str | os.PathLike[str],
-    words: list[str],
-    boundary: int,
+    text: _Text,
     scratch: Scratch,
 ) -> NDArray[np.float64]:
     """Write the file; returns the discounts."""
-    text = np.frombuffer("\n".join(words).encode(), dtype=np.uint8)
     slot_start = slots_of_levels(levels)
     n_slots = int(slot_start[-1]) if len(slot_start) else 0
     n_contexts, n_ngrams = levels.sizes["context_word"], levels.sizes["words"]
     sizes = levels.sizes | {"prob": n_ngrams, "bow": n_contexts}
-    sizes |= {"vocabulary": len(text)}
+    sizes |= {"vocabulary": len(text.vocabulary)}
     sizes |= {"slots": n_slots * SLOT_BYTES, "slot_start": len(slot_start)}
     dtypes = dtypes_of_tree(levels.n_words)
-    header = {"n_words": levels.n_words, "boundary": boundary}
+    header = {"n_words": levels.n_words, "boundary": text.boundary}
     with filling_arrays(
         path, header, {name: (dtype, sizes[name]) for name, dtype in dtypes.items()}
     ) as arrays:
-        arrays["vocabulary"][:] = text
+        arrays["vocabulary"][:] = text.vocabulary
         arrays["slot_start"][:] = slot_start
         discounts = fill_tree(
             levels,

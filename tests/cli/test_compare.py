@@ -205,6 +205,15 @@ def test_an_interrupt_while_the_corpus_loads(run, monkeypatch):
     assert run().exit_code == 130
 
 
+def test_the_network_is_the_quick_one(run, tmp_path):
+    assert run("--output", tmp_path).exit_code == 0
+    found = nplm.load(tmp_path / "network").get_params()
+    given = {"max_iter", "n_hidden", "embedding_dim", "learning_rate_init"}  # by SMALL
+    assert {name: found[name] for name in QUICK.keys() - given} == {
+        name: value for name, value in QUICK.items() if name not in given
+    }
+
+
 def test_help_shows_the_defaults():
     result = CliRunner().invoke(main, ["compare", "--help"])
     assert result.exit_code == 0

@@ -16,7 +16,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import nplm._files
 from nplm import KneserNeyLM, Vocabulary
 from nplm.formats import estimate_binary, load_binary, save_binary
-from nplm.ngrams.external import estimation, levels
+from nplm.ngrams.external import estimation, levels, scratch
 from tests.helpers import read_parts, text
 
 LETTERS = st.sampled_from("abcdefgh")
@@ -234,7 +234,7 @@ def test_a_full_disk_is_named(tmp_path, monkeypatch, n_room):
         os.truncate(file, n_bytes)
 
     monkeypatch.setattr(nplm._files.os, "posix_fallocate", full)
-    with pytest.raises(OSError, match=r"is full: .* GiB is needed there") as caught:
+    with pytest.raises(OSError, match=r"is full: .* GiB needed there") as caught:
         estimate_binary(
             KneserNeyLM(3), [joined(lines_of(500))], tmp_path / "model", folder=tmp_path
         )
@@ -243,29 +243,26 @@ def test_a_full_disk_is_named(tmp_path, monkeypatch, n_room):
     assert os.listdir(tmp_path) == []
 
 
-def test_a_run_that_finds_no_room_names_the_folder(tmp_path, monkeypatch):
-    write = levels.Scratch.writing
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no device is always full")
+@pytest.mark.parametrize("name", ["ids", "run.1", "part.0.2.words"])
+def test_a_file_that_finds_no_room_names_the_folder(tmp_path, monkeypatch, name):
+    def full(path, *args, **options):
+        if path.name == name:
+            return open("/dev/full", "wb")
+        return open(path, *args, **options)
 
-    def full(self, name):
-        if name.startswith("run"):
-            monkeypatch.undo()
-            return full_file(self)
-        return write(self, name)
-
-    monkeypatch.setattr(levels.Scratch, "writing", full)
-    with pytest.raises(OSError, match=r"the disk of .*nplm-.* is full: more is needed"):
+    monkeypatch.setattr(scratch, "open", full, raising=False)
+    needs = "more is" if name == "ids" else "up to .* GiB"
+    with pytest.raises(
+        OSError, match=rf"nplm-.* is full: {needs} needed there"
+    ) as caught:
         estimate_binary(
-            KneserNeyLM(3), [joined(lines_of(500))], tmp_path / "model", folder=tmp_path
+            KneserNeyLM(3),
+            [joined(lines_of(500))],
+            tmp_path / "model",
+            folder=tmp_path,
+            memory="4K",
+            n_jobs=2,
         )
+    assert caught.value.errno == errno.ENOSPC
     assert os.listdir(tmp_path) == []
-
-
-def full_file(scratch):
-    from contextlib import contextmanager
-
-    @contextmanager
-    def opened():
-        with nplm._files.full_disk_named(scratch.folder), open("/dev/full", "wb") as f:
-            yield f
-
-    return opened()

@@ -245,13 +245,23 @@ def put_filters(
 
     No twin: see ``context_keys``.
     """
-    cdef int context
+    cdef Block block
+    cdef int context = first
+    cdef int j
     cdef Slot* at
     with nogil:
-        for context in range(first, last):
-            at = window.put(keys[parent[context]])
-            if at != NULL:
-                at.key |= filter_bit(hash_word(tree.context_word[context]))
+        while context < last:
+            block.n = 0
+            while context < last and block.n < BLOCK:
+                gather(
+                    &block, window, keys[parent[context]], tree.context_word[context],
+                    context,
+                )
+                context += 1
+            for j in range(block.n):
+                at = window.put(block.keys[j])
+                if at != NULL:
+                    at.key |= filter_bit(hash_word(block.which[j]))
 
 
 cdef inline void put_suffix(

@@ -111,6 +111,7 @@ def compare_command(
       nplm compare --corpus novels/ --epochs 5 --json result.json --output models
       mpiexec -n 4 python -m mpi4py -m nplm compare --corpus brown --mpi
     """  # noqa: D301  (click reads the control character)
+    parameters = QUICK | parameters  # those without an option too
     if mpi and ctx.get_parameter_source("loss") == click.core.ParameterSource.DEFAULT:
         parameters["loss"] = "exact"  # the softmax that processes can share
     network = _network(parameters)
@@ -229,7 +230,7 @@ def _network(parameters: dict[str, Any]) -> NeuralLM:
         raise click.UsageError(
             "--hidden 0 leaves no path from the context to the output: add --direct."
         )
-    network = NeuralLM(**parameters, tied=False)  # as processes can share it
+    network = NeuralLM(**parameters)
     try:
         network._check_parameters()
     except ValueError as error:

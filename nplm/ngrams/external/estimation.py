@@ -68,7 +68,7 @@ def fill_tree(
     tree = ContextTree(levels.n_words, **structure)
     ends = np.cumsum(n_ngrams).tolist()
     discounts = find_discounts(
-        [counts_of_counts(counts[i:j]) for i, j in pairwise([0, *ends])],
+        [_counts_of_counts(counts[i:j], scratch) for i, j in pairwise([0, *ends])],
         kind,
         interpolate=interpolate,
     )
@@ -107,6 +107,14 @@ def fill_tree(
     for name in ("prob", "bow", "counts"):
         scratch.remove(name)
     return discounts
+
+
+def _counts_of_counts(counts: NDArray[np.int64], scratch: Scratch) -> NDArray[np.int64]:
+    n = np.zeros(6, dtype=np.int64)
+    for part in blocks(len(counts), BLOCK_FOLLOWERS):
+        n += counts_of_counts(counts[part])
+        scratch.forget()
+    return n
 
 
 def slots_of_levels(levels: Levels) -> NDArray[np.int64]:
@@ -183,7 +191,7 @@ def _fill_circle(
     if n_arcs == 1 and n_slots <= most:
         window = empty_slots(n_slots)
         fill(_hashed.Window(window, n_slots, 0))
-        slots[:] = window
+        _put(slots, 0, window, scratch)
         scratch.tell(n_slots)
         return
     bounds = [n_slots // BUCKET_SLOTS * i // n_arcs for i in range(n_arcs + 1)]
@@ -209,14 +217,23 @@ def _fill_circle(
                 # Behind the last bucket that is not full those are missing that found
                 # no place in it: the next window begins there.
                 n = (int(free[-1]) + 1) * BUCKET_SLOTS
-            put = slice(at * SLOT_BYTES, (at + n) * SLOT_BYTES)
-            slots[put] = window[: n * SLOT_BYTES]
+            _put(slots, at, window[: n * SLOT_BYTES], scratch)
             at += n
             scratch.tell(n)
 
     scratch.each(fill_arc, pairwise(bounds))
     for at, tail in tails:
-        slots[at * SLOT_BYTES : at * SLOT_BYTES + len(tail)] = tail
+        _put(slots, at, tail, scratch)
+
+
+def _put(
+    slots: NDArray[np.uint8], at: int, own: NDArray[np.uint8], scratch: Scratch
+) -> None:
+    """Write slots from the slot `at` on, and let their memory go."""
+    mine = slots[at * SLOT_BYTES :]
+    for part in blocks(len(own), 1 << 23):
+        mine[part] = own[part]
+        scratch.forget(slots)
 
 
 def _free_buckets(window: NDArray[np.uint8]) -> NDArray[np.intp]:

@@ -29,6 +29,8 @@ ARRAYS: dict[str, np.dtype[Any]] = {
     "words": np.dtype(np.int32),
     "counts": np.dtype(np.int64),
 }
+# An n-gram that alone has its context.
+LEVEL_BYTES = sum(dtype.itemsize for dtype in ARRAYS.values())
 
 
 @dataclass(frozen=True)
@@ -148,7 +150,6 @@ class Levels:
                         at[name],
                         dtype,
                     )
-                    scratch.forget(whole[name])
                 n_own = part.sizes[level - 1]
                 next_ngram += n_own[1]
                 if level < len(part.sizes):
@@ -163,6 +164,7 @@ class Levels:
             while len(part := np.fromfile(file, dtype, min(size, 1 << 20))):
                 out[at : at + len(part)] = part + shift
                 at += len(part)
+                self._scratch.forget(out)
         self._scratch.remove(name)
         return at
 
@@ -194,7 +196,9 @@ def build_levels(packing: Packing, runs: Sequence[str], scratch: Scratch) -> Lev
     with ExitStack() as stack:
         opened = [stack.enter_context(Run(scratch, run, packing)) for run in runs]
         bounds = _bounds(opened, packing.n_words, n_parts)
-        scratch.stage("merging", sum(run.n_rows for run in opened))
+        n_rows = sum(run.n_rows for run in opened)
+        scratch.stage("merging", n_rows)
+        scratch.needs = n_rows * (packing.order - 1) * LEVEL_BYTES
 
         def build(_: int, number: int) -> None:
             parts.append(_built(packing, opened, number, bounds, scratch))

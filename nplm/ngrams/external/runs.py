@@ -145,6 +145,7 @@ def write_runs(
     runs: list[str] = []
     buffers = np.empty((n_threads, 2, n_rows, packing.width), dtype=np.uint64)
     scratch.stage("sorting n-grams", n_tokens)
+    scratch.needs = n_tokens * packing.row_bytes
 
     def sort(thread: int, block: tuple[int, NDArray[np.int32]]) -> None:
         number, stream = block

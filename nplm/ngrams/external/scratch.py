@@ -14,7 +14,7 @@ from typing import Any, BinaryIO, Self, TypeVar
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from nplm._files import allocate, forget, full_disk_named
+from nplm._files import GIBI, allocate, forget, full_disk_named
 from nplm.parallel.threads import Threads
 
 __all__ = ["Scratch"]
@@ -39,6 +39,11 @@ class Scratch:
         Those that work.
     progress : callable, optional
         Called with the name of a stage, how much of it is done, and all of it.
+
+    Attributes
+    ----------
+    needs : int
+        The most bytes that a stage writes in files, 0 where that is not known.
     """
 
     def __init__(
@@ -50,6 +55,7 @@ class Scratch:
     ) -> None:
         self._parent = folder
         self.memory, self.threads = memory, threads
+        self.needs = 0
         self._progress = progress
         self._lock = Lock()
         self._done = self._total = 0
@@ -71,7 +77,11 @@ class Scratch:
     def writing(self, name: str) -> Iterator[BinaryIO]:
         """Open a new file of the folder; a full disk names it."""
         path = self.folder / name
-        with full_disk_named(self.folder), open(path, "xb", buffering=1 << 20) as file:
+        needs = f"up to {self.needs / GIBI:.3g} GiB" if self.needs else "more is"
+        with (
+            full_disk_named(self.folder, needs),
+            open(path, "xb", buffering=1 << 20) as file,
+        ):
             yield file
 
     def reading(self, name: str) -> BinaryIO:
