@@ -1,4 +1,6 @@
-"""Kernels of every kind for the tests that ask for them."""
+"""Kernels of every kind for the tests that ask for them, and no disk to wait for."""
+
+import os
 
 import pytest
 from nplm._kernels.neural._loops import available_tiers
@@ -19,3 +21,9 @@ def precision(request, monkeypatch):
     name, tier = request.param.split(", ")
     monkeypatch.setenv("NPLM_TIER", tier)
     return name
+
+
+@pytest.fixture(autouse=True)
+def no_disk_to_wait_for(monkeypatch):
+    """What fsync promises no test could see; a busy disk may take a second for it."""
+    monkeypatch.setattr(os, "fsync", lambda file: None)

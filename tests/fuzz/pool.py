@@ -62,7 +62,9 @@ class Reader:
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors,
             text=True,
         )  # fmt: skip
-        self._report()
+        # However long it takes to begin, on a machine that does other things.
+        if not self._job.stdout.readline():
+            raise RuntimeError(f"the reader does not begin: {self._said()}")
 
     def _report(self):
         with selectors.DefaultSelector() as selector:
@@ -74,10 +76,13 @@ class Reader:
         if line:
             return json.loads(line)
         code = self._end()
+        return {"came": "wrong", "why": f"ended with {code}: {self._said()}"}
+
+    def _said(self):
         self._errors.seek(0)
         said = self._errors.read()[-3000:]
         self._errors.truncate(0)
-        return {"came": "wrong", "why": f"ended with {code}: {said}"}
+        return said
 
     def _end(self):
         if self._job is None:

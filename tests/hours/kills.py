@@ -1,0 +1,118 @@
+"""``python -m tests.hours.kills --kills 100``: fits killed at random moments.
+
+Each kind of fit is made once whole. Then it is begun with a checkpoint and killed
+(SIGKILL) after a random time, again and again until it has been killed so many times,
+and ends with the same bits each time that it comes to its end.
+"""
+
+import argparse
+import hashlib
+import os
+import random
+import shutil
+import signal
+import tempfile
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+
+from nplm import EnergyLM, NeuralLM, WordClasses, windows
+from nplm.training import checkpoint, pace
+
+IDS = np.random.default_rng(0).zipf(1.4, 12_000) % 40
+X, Y = windows(IDS.astype(np.int32), 3)
+SMALL = dict(n_words=40, n_hidden=8, embedding_dim=6, random_state=0, max_iter=3)
+FITS = {
+    "network": NeuralLM(**SMALL, batch_size=8),
+    "network, two threads": NeuralLM(**SMALL, batch_size=16, n_jobs=2),
+    "network, adam, sampled words, dropout": NeuralLM(
+        **SMALL, batch_size=16, solver="adam", loss="importance", n_samples=8,
+        dropout=0.1,
+    ),
+    "energy": EnergyLM(**SMALL, batch_size=16),
+    "classes": WordClasses(12, n_words=40, max_iter=60, random_state=0),
+}  # fmt: skip
+
+
+def fitted(model, folder=None):
+    """Fit, and give a digest of all that was learned."""
+    checkpoint.SECONDS_A_SAVE, pace.SECONDS_A_CALL = 0, 0.002
+    if isinstance(model, WordClasses):
+        model.fit(IDS, checkpoint=folder)
+        learned = [model.labels_, np.array(model.history_["mutual_information"])]
+    else:
+        model.fit(X, Y, X_val=X[:500], y_val=Y[:500], checkpoint=folder)
+        learned = [
+            *model._parameters.named().values(),
+            np.array(model.history_["loss"]),
+        ]
+    return hashlib.sha256(b"".join(map(np.ascontiguousarray, learned))).hexdigest()
+
+
+def in_a_child(model, folder, kill_after=None):
+    """Fit in a process of its own, and maybe kill it; the digest, or None."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            os.write(writing, fitted(model, folder).encode())
+            code = 0
+        finally:
+            os._exit(code)
+    os.close(writing)
+    with open(reading, "rb") as answer:
+        if kill_after is not None:
+            time.sleep(kill_after)
+            os.kill(child, signal.SIGKILL)
+        said = answer.read().decode()
+    _, status = os.waitpid(child, 0)
+    if kill_after is None and status != 0:
+        raise SystemExit("the fit failed")
+    return said or None
+
+
+def killed(name, n_kills, rng):
+    """Kill a fit so many times; give how many ends there were."""
+    with tempfile.TemporaryDirectory() as one:
+        began = time.monotonic()
+        whole = in_a_child(FITS[name], Path(one) / "saves")
+        seconds = time.monotonic() - began
+        n = n_ends = n_gone_on = 0
+        while n < n_kills:
+            folder = Path(one) / f"saves {n}"
+            while n < n_kills:
+                n += 1
+                n_gone_on += (folder / "latest.json").exists()
+                said = in_a_child(FITS[name], folder, rng.uniform(0, 0.7 * seconds))
+                if said is not None:
+                    break
+            else:
+                said = in_a_child(FITS[name], folder)
+            n_ends += 1
+            if said != whole:
+                raise SystemExit(f"{name}: other bits after {n} kills")
+            shutil.rmtree(folder)
+    print(
+        f"{name}: {n} kills ({n_gone_on} of a fit that had been killed before), "
+        f"{n_ends} ends, all with the same bits",
+        flush=True,
+    )
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="python -m tests.hours.kills")
+    parser.add_argument("--kills", type=int, default=100, help="of each kind of fit")
+    parser.add_argument("--fits", nargs="*", choices=list(FITS), default=list(FITS))
+    parser.add_argument("--seed", type=int, default=0)
+    asked = parser.parse_args()
+    warnings.simplefilter("ignore")
+    rng = random.Random(asked.seed)
+    for name in asked.fits:
+        killed(name, asked.kills, rng)
+
+
+if __name__ == "__main__":
+    main()
