@@ -196,7 +196,7 @@ def test_an_interrupt_before_training_leaves_an_earlier_fit_alone(
     lm = paper_lm(n_words=20, max_iter=1, **SMALL).fit(X, y, checkpoint=tmp_path)
     before = vars(lm).copy()
 
-    def half(self, arrays, facts):
+    def half(self, arrays, facts, **place):
         self.network.parameters.C[...] = 0
         raise KeyboardInterrupt
 

@@ -10,7 +10,7 @@ from nplm._kernels.neural._loops import Scratch, Tier
 from nplm._kernels.neural.outputs._sampler import Sampler
 from sklearn.base import clone
 
-from nplm import DivergenceError, EnergyLM, NeuralLM, available_tiers, windows
+from nplm import DivergenceError, EnergyLM, available_tiers, windows
 from nplm._kernels.reference import neural as reference
 from nplm.neural.network.outputs.estimates import Importance
 from nplm.neural.network.outputs.sampled import SampledSoftmax
@@ -271,7 +271,7 @@ def test_draws_grow_where_too_few_are_effective():
 SMALL = dict(n_words=20, n_hidden=6, embedding_dim=4, n_samples=8, random_state=0)
 each_model = pytest.mark.parametrize(
     "model",
-    [NeuralLM, partial(EnergyLM, target_weights=True)],
+    [paper_lm, partial(EnergyLM, target_weights=True)],
     ids=["softmax", "energy"],
 )
 
