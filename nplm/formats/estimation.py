@@ -100,8 +100,9 @@ def estimate_binary(
     vocabulary : Vocabulary, optional
         How words are chosen; by default all of them. It is left as it is.
     memory : int or str, default="2G"
-        Bytes that it takes, or so many K, M or G. The interpreter and the words, some
-        400 bytes each, are taken off, and buffers get the rest, a quarter at least.
+        Bytes to work in, or so many K, M or G. The interpreter and the words, some
+        400 bytes each, are taken off, and buffers get the rest, a quarter at least. It
+        is no limit: peaks were a quarter above it (:doc:`/measured/estimation`).
     folder : path-like, optional
         Where the temporary folder is made; by default where temporary files usually
         are. It takes up to 4 bytes a word of the text and some 40 bytes an n-gram, and

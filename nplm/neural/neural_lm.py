@@ -50,7 +50,7 @@ class NeuralLM(NetworkLM):
 
     where x is the concatenation of the learned feature vectors ``C[w]`` of the
     context's words, nearest first; a softmax turns y into probabilities.
-    The defaults are one recipe for texts from 20,000 to a million words
+    The defaults are one recipe, to begin with on any text
     (:doc:`/measured/default` has how far a search gets beyond it): features that are
     the output's weights too, much dropout, Adam, drawn words where the vocabulary is
     large, and a step that falls, and a fit that ends, by what held-out windows say.
@@ -128,7 +128,8 @@ class NeuralLM(NetworkLM):
 
         "auto" is "importance" where the vocabulary has more than twice `n_samples`
         words, and the network and its threads allow it: of a softmax, in floats of 32
-        or 64 bits, with one thread, or ``parallel="async"``. Else it is "exact".
+        or 64 bits, with one thread, or ``parallel="async"``. Else it is "exact", but
+        for tied features with ``parallel="async"``, which train on drawn words alone.
     [[sampling]]
     [[solver]]
     learning_rate_init : float, default=2e-3

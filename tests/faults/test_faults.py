@@ -24,6 +24,7 @@ from nplm.formats import (
     write_vectors,
 )
 from nplm.training import checkpoint as checkpoints
+from tests.helpers import paper_lm
 
 N_WORDS = 30
 WORDS = [f"w{i}" for i in range(N_WORDS)]
@@ -125,7 +126,11 @@ def test_each_step_of_a_save_fails(tmp_path, monkeypatch, name, error):
     assert path.read_bytes() == whole
 
 
-@pytest.mark.parametrize("model", [NeuralLM(**SMALL), WordClasses(4, random_state=0)])
+@pytest.mark.parametrize(
+    "model",
+    [NeuralLM(**SMALL), paper_lm(**SMALL), WordClasses(4, random_state=0)],
+    ids=["default", "paper", "classes"],
+)
 def test_a_save_of_a_fit_that_fails_loses_nothing(tmp_path, monkeypatch, model):
     monkeypatch.setattr(checkpoints, "SECONDS_A_SAVE", 0)
     monkeypatch.setattr("nplm.training.pace.SECONDS_A_CALL", 0.001)
@@ -134,7 +139,8 @@ def test_a_save_of_a_fit_that_fails_loses_nothing(tmp_path, monkeypatch, model):
         own = type(model)(**model.get_params())
         if isinstance(model, WordClasses):
             return own.fit(IDS, **options).labels_
-        return own.fit(X, Y, **options).U_
+        trained = own.fit(X, Y, **options)._parameters.trained()
+        return np.concatenate([array.ravel() for array in trained.values()])
 
     whole = fitted()
     for i, limit in enumerate((100, 1500)):  # room for the lock's token, at least

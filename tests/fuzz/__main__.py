@@ -1,7 +1,6 @@
 """``python -m tests.fuzz --minutes 60``: damaged files of every kind, for as long.
 
-What went wrong is kept in a folder, a case each: move it to ``tests/fuzz/corpus/KIND``
-when it is mended, so that the tests read it from then on.
+What went wrong is kept in a folder, a case each.
 """
 
 import argparse

@@ -6,7 +6,6 @@ asked to.
 """
 
 import signal
-from pathlib import Path
 
 import pytest
 
@@ -14,8 +13,6 @@ from tests.fuzz.pool import Reader, case
 from tests.fuzz.seeds import kinds, seeds
 
 CASES = 40
-CORPUS = Path(__file__).with_name("corpus")
-KEPT = sorted(folder for folder in CORPUS.glob("*/*") if folder.is_dir())
 
 
 @pytest.fixture(scope="module")
@@ -38,13 +35,6 @@ def test_damaged_files(reader, kind):
         assert report["came"] != "wrong", f"{kind} {number}: {report['why']}"
         came.add(report["came"])
     assert "refused" in came
-
-
-@pytest.mark.parametrize("folder", KEPT, ids=lambda f: f"{f.parent.name}-{f.name}")
-def test_what_once_broke_a_reader(reader, folder):
-    files = {path.name: path.read_bytes() for path in folder.iterdir()}
-    report = reader.read(folder.parent.name, files)
-    assert report["came"] != "wrong", report["why"]
 
 
 def test_a_crash_and_a_hang_are_seen(reader, monkeypatch):
