@@ -385,12 +385,13 @@ class NeuralLM(NetworkLM):
         if self.loss != "auto":
             return self.loss
         in_rows = self.parallel == "rows"
-        can = self.output == "softmax" and self.precision != "bfloat16"
+        # A short-list's network predicts some words: no proposal has just these.
+        all_words = self.output == "softmax" and self._n_outputs is None
+        can = all_words and self.precision != "bfloat16"
         if not can or (in_rows and n_threads(self.n_jobs) > 1):
             return "exact"
         must = self._is_tied() and not in_rows
-        n_outcomes = self._n_outputs or getattr(self, "n_words_", 0)
-        many = n_outcomes > MANY * plain(self.n_samples)
+        many = getattr(self, "n_words_", 0) > MANY * plain(self.n_samples)
         return "importance" if must or many else "exact"
 
     def _output(self) -> Output:

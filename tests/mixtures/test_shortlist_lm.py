@@ -15,6 +15,7 @@ from nplm import (
     InterpolatedTrigram,
     KneserNeyLM,
     MixtureLM,
+    NeuralLM,
     ShortlistLM,
     TextLM,
     windows,
@@ -104,6 +105,14 @@ def test_sums_to_one(n_tokens, n_context, n_shortlist, interpolate, seed):
     words = np.random.default_rng(seed).integers(13, size=len(contexts))
     expected = np.log(proba[np.arange(len(words)), words])
     assert_allclose(model.log_prob(contexts, words), expected, rtol=1e-5, atol=1e-5)
+
+
+def test_the_default_network_whatever_the_list(parts):
+    # Drawn words are of all words, which a network of some does not predict.
+    (X, y), (X_val, _) = parts
+    own = NeuralLM(n_samples=2, **SMALL)
+    model = shortlist().set_params(network=own).fit(X, y)
+    assert_allclose(model.predict_proba(X_val).sum(axis=1), 1, rtol=1e-6)
 
 
 def test_a_list_of_all_words_of_training(parts):
