@@ -40,7 +40,7 @@ from nplm.training.loop import OnProgress
 __all__ = ["NetworkLM", "view"]
 
 # Of so many a fit holds some out, where it is not told.
-MANY_WINDOWS = 1_000
+MANY_WINDOWS = 5_000
 
 
 def view(name: str, doc: str) -> property:

@@ -86,7 +86,7 @@ max_iter : int, default=?
 early_stopping : {"auto"} or bool, default="auto"
     Stop when the held-out loss stops improving, and keep the weights of the
     best epoch. Where ``X_val`` is not given to `fit`, the last `validation_fraction`
-    of the windows is held out: by True, and by "auto" of 1,000 windows or more.
+    of the windows is held out: by True, and by "auto" of 5,000 windows or more.
     False trains `max_iter` epochs and keeps the last weights, as does "auto" with
     fewer windows.
 validation_fraction : float, default=0.1

@@ -487,6 +487,7 @@ def test_an_interrupt_saves(data, tmp_path, monkeypatch, n_jobs, parallel):
     X, y = np.tile(data["X"], (5, 1)), np.tile(data["y"], 5)
     lm = paper_lm(max_iter=10**6, n_jobs=n_jobs, parallel=parallel, **SETTINGS)
     lm.set_params(batch_size=64)  # threads meet seldom, which is slow under load
+    lm.set_params(early_stopping=False)  # all windows are trained on
     interrupted = clone(lm)
     Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
     with (
