@@ -110,10 +110,10 @@ class NeuralLM(NetworkLM):
         :doc:`/guide/outputs`.
     word_classes : WordClasses or array-like of int, shape (n_words,), optional
         For "classes": the class of each word, or a fitted `WordClasses` (for a grid
-        search or a `TextLM`, which clone it, its ``labels_``); numbers that no word has
-        are skipped. By default about ``sqrt(|V|)`` classes with the same share of the
-        tokens of ``y`` each, by falling frequency: found at once, but alike in a class
-        is then how frequent its words are and no more.
+        search or a `TextLM`, which clone it, its ``labels_``), numbered without gaps.
+        By default about ``sqrt(|V|)`` classes with the same share of the tokens of
+        ``y`` each, by falling frequency: found at once, but alike in a class is then
+        how frequent its words are and no more.
     word_tree : array-like of int, shape (n_words - 1, 2), or "huffman", optional
         For "tree": a row an inner node, with its two children: a word, or `n_words`
         plus the row of another node. `nplm.word_tree` makes one from classes, the best
@@ -449,6 +449,12 @@ class NeuralLM(NetworkLM):
                 f"tied=True makes the words' features the output weights of a softmax, "
                 f"and output={self.output!r} has no row a word: drop one of both."
             )
+        for name, output in (("word_classes", "classes"), ("word_tree", "tree")):
+            if getattr(self, name) is not None and self.output != output:
+                raise ValueError(
+                    f"{name} is of output={output!r}, and output={self.output!r} has "
+                    f"no use for it: set output={output!r}, or {name}=None."
+                )
         if self.n_hidden == 0 and not self.direct:
             raise ValueError(
                 "n_hidden=0 without direct connections leaves no path from the "
