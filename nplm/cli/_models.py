@@ -19,7 +19,7 @@ from nplm.formats import (
     write_vectors,
 )
 from nplm.formats._files import UNPACKING_ERRORS, reading
-from nplm.text.text_lm import features_of
+from nplm.text.embeddings import features_of
 from nplm.text.tokenizer import BETWEEN_BLANKS
 
 __all__ = [

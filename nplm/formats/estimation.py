@@ -1,4 +1,4 @@
-"""Estimation of n-gram models in bounded memory, from text files to a mapped file."""
+"""Estimation of n-gram models in bounded memory, from text files to model files."""
 
 from __future__ import annotations
 
@@ -15,9 +15,11 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from nplm._warnings import one_warning
+from nplm.formats._arpa_lines import write_lines
+from nplm.formats._arpa_on_disk import LinesOnDisk
 from nplm.formats._arrays import filling_arrays
 from nplm.formats._files import UNPACKING_ERRORS, check_writable, reading
-from nplm.formats._words import check_words
+from nplm.formats._words import END, check_marks, check_words
 from nplm.formats.binary import ARRAYS, dtypes_of_tree
 from nplm.ngrams.backoff import BackoffTree
 from nplm.ngrams.external.estimation import fill_table, fill_tree, slots_of_levels
@@ -30,7 +32,7 @@ from nplm.parallel.threads import Threads, n_threads
 from nplm.text.streams import WordStream
 from nplm.text.vocabulary import Vocabulary
 
-__all__ = ["Estimated", "estimate_binary"]
+__all__ = ["Estimated", "estimate_arpa", "estimate_binary"]
 
 UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 LEAST_MEMORY = 1 << 10
@@ -133,6 +135,7 @@ def estimate_binary(
 
     See Also
     --------
+    estimate_arpa : The same into an ARPA file.
     nplm.KneserNeyLM.fit_stream : The same in memory, in about 100 bytes a word.
 
     Examples
@@ -153,6 +156,88 @@ def estimate_binary(
     ['</s>', '<unk>', 'a', 'rose', 'is', 'it']
     """
     check_writable(path)
+    work = _Work(_fill_binary, os.fspath(path), memory, folder, n_jobs, progress)
+    return _estimated(model, texts, vocabulary, work)
+
+
+@one_warning
+def estimate_arpa(
+    model: KneserNeyLM,
+    texts: Iterable[str | os.PathLike[str] | BinaryIO],
+    path: str | os.PathLike[str],
+    *,
+    vocabulary: Vocabulary | None = None,
+    memory: int | str = "2G",
+    folder: str | os.PathLike[str] | None = None,
+    n_jobs: int | None = None,
+    progress: Callable[[str, int, int], Any] | None = None,
+) -> Estimated:
+    r"""Estimate a model as `estimate_binary` does, into an ARPA file.
+
+    Neither the model nor the file is ever whole in memory. The file is the one that
+    `write_arpa` writes of ``model.fit_stream`` of the same lines, byte for byte.
+
+    Parameters
+    ----------
+    model, texts, vocabulary, memory, folder, n_jobs, progress
+        As in `estimate_binary`. The temporary folder has the model too.
+    path : path-like
+        The file to write; packed if its name ends in ``.gz`` or ``.xz``. It takes its
+        place when all is written.
+
+    Returns
+    -------
+    estimated : Estimated
+        Sizes and discounts.
+
+    Raises
+    ------
+    ValueError, OSError
+        As `estimate_binary`; and if the text has ``<s>`` or ``</s>`` as a word beside
+        the vocabulary's boundary, which is written so.
+
+    Warns
+    -----
+    UserWarning
+        As `KneserNeyLM`.
+
+    Examples
+    --------
+    >>> import io, tempfile, warnings
+    >>> from nplm import KneserNeyLM
+    >>> from nplm.formats import estimate_arpa, read_arpa
+    >>> text = io.BytesIO(b"a rose is a rose\na rose is it\n")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = f"{folder}/roses.arpa.gz"
+    ...     with warnings.catch_warnings():  # too small a text for discounts
+    ...         warnings.simplefilter("ignore")
+    ...         estimated = estimate_arpa(KneserNeyLM(3), [text], path, memory="1M")
+    ...     model, words = read_arpa(path)
+    >>> estimated.n_ngrams, model.n_ngrams_
+    (array([6, 7, 7]), array([6, 7, 7]))
+    """
+    check_writable(path)
+    work = _Work(_write_arpa, os.fspath(path), memory, folder, n_jobs, progress)
+    return _estimated(model, texts, vocabulary, work)
+
+
+class _Work(NamedTuple):
+    """Where an estimation goes, and how it works."""
+
+    fill: Callable[[KneserNeyLM, Levels, str, _Text, Scratch], NDArray[np.float64]]
+    path: str
+    memory: int | str
+    folder: str | os.PathLike[str] | None
+    n_jobs: int | None
+    progress: Callable[[str, int, int], Any] | None
+
+
+def _estimated(
+    model: KneserNeyLM,
+    texts: Iterable[str | os.PathLike[str] | BinaryIO],
+    vocabulary: Vocabulary | None,
+    work: _Work,
+) -> Estimated:
     vocabulary = Vocabulary() if vocabulary is None else clone(vocabulary)
     vocabulary._validate_params()
     if vocabulary.boundary is None:
@@ -161,8 +246,8 @@ def estimate_binary(
             "give it one, '</s>' for example."
         )
     model = _checked(model)
-    n_bytes, threads = memory_in_bytes(memory), Threads(n_threads(n_jobs))
-    with threads, Scratch(folder, n_bytes, threads, progress) as scratch:
+    n_bytes, threads = memory_in_bytes(work.memory), Threads(n_threads(work.n_jobs))
+    with threads, Scratch(work.folder, n_bytes, threads, work.progress) as scratch:
         text = _read(texts, vocabulary, scratch)
         _check_sizes(model, text.n_words, text.boundary)
         taken = INTERPRETER_BYTES + WORD_BYTES * max(text.n_words, len(text.counts))
@@ -176,7 +261,7 @@ def estimate_binary(
             packing = Packing(model.order_, text.n_words, text.boundary)
             runs = write_runs(packing, IDS, text.new_ids, scratch)
             levels = build_levels(packing, runs, scratch)
-        discounts = _fill(model, levels, path, text, scratch)
+        discounts = work.fill(model, levels, work.path, text, scratch)
         return Estimated(
             n_lines=text.n_lines,
             n_tokens=text.n_tokens,
@@ -291,19 +376,13 @@ def _opened(text: Any) -> Iterator[tuple[BinaryIO, str]]:
             ) from None
 
 
-def _fill(
-    model: KneserNeyLM,
-    levels: Levels,
-    path: str | os.PathLike[str],
-    text: _Text,
-    scratch: Scratch,
+def _fill_binary(
+    model: KneserNeyLM, levels: Levels, path: str, text: _Text, scratch: Scratch
 ) -> NDArray[np.float64]:
-    """Write the file; returns the discounts."""
+    """Write the mapped file; returns the discounts."""
     slot_start = slots_of_levels(levels)
     n_slots = int(slot_start[-1]) if len(slot_start) else 0
-    n_contexts, n_ngrams = levels.sizes["context_word"], levels.sizes["words"]
-    sizes = levels.sizes | {"prob": n_ngrams, "bow": n_contexts}
-    sizes |= {"vocabulary": len(text.vocabulary)}
+    sizes = _sizes_of_tree(levels) | {"vocabulary": len(text.vocabulary)}
     sizes |= {"slots": n_slots * SLOT_BYTES, "slot_start": len(slot_start)}
     dtypes = dtypes_of_tree(levels.n_words)
     header = {"n_words": levels.n_words, "boundary": text.boundary}
@@ -312,16 +391,47 @@ def _fill(
     ) as arrays:
         arrays["vocabulary"][:] = text.vocabulary
         arrays["slot_start"][:] = slot_start
-        discounts = fill_tree(
-            levels,
-            arrays,
-            scratch,
-            interpolate=model.interpolate,
-            min_counts=model._check_min_counts(),
-            kind=model.discounts,
-        )
+        tree, discounts = _filled_tree(model, levels, arrays, scratch)
         if n_slots:
-            own = {name: arrays[name] for name in ARRAYS}
-            tree = BackoffTree(levels.n_words, **own)
             fill_table(tree, arrays["slots"], slot_start, scratch)
     return discounts
+
+
+def _write_arpa(
+    model: KneserNeyLM, levels: Levels, path: str, text: _Text, scratch: Scratch
+) -> NDArray[np.float64]:
+    """Write the ARPA file; returns the discounts."""
+    words = text.vocabulary.tobytes().decode().split("\n")
+    check_marks(words, text.boundary)
+    words[text.boundary] = END
+    dtypes = dtypes_of_tree(levels.n_words)
+    arrays = {
+        name: scratch.array(f"model.{name}", dtypes[name], size)
+        for name, size in _sizes_of_tree(levels).items()
+    }
+    tree, discounts = _filled_tree(model, levels, arrays, scratch)
+    write_lines(path, LinesOnDisk(tree, words, text.boundary, scratch))
+    return discounts
+
+
+def _sizes_of_tree(levels: Levels) -> dict[str, int]:
+    own = levels.sizes
+    return own | {"prob": own["words"], "bow": own["context_word"]}
+
+
+def _filled_tree(
+    model: KneserNeyLM,
+    levels: Levels,
+    arrays: dict[str, NDArray[Any]],
+    scratch: Scratch,
+) -> tuple[BackoffTree, NDArray[np.float64]]:
+    discounts = fill_tree(
+        levels,
+        arrays,
+        scratch,
+        interpolate=model.interpolate,
+        min_counts=model._check_min_counts(),
+        kind=model.discounts,
+    )
+    own = {name: arrays[name] for name in ARRAYS}
+    return BackoffTree(levels.n_words, **own), discounts

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from nplm.inspection._display import Display, check_matplotlib
 from nplm.inspection.words import ids_of
-from nplm.text.text_lm import features_of
+from nplm.text.embeddings import features_of
 
 __all__ = ["FeaturesDisplay"]
 

@@ -13,7 +13,7 @@ from sklearn.utils.extmath import randomized_svd
 
 from nplm._checks import Whole, check_ids
 
-__all__ = ["aligned", "cooccurrence_embeddings", "nearest_rows"]
+__all__ = ["aligned", "cooccurrence_embeddings", "features_of", "nearest_rows"]
 
 SCALE = 0.1  # root of the mean square
 
@@ -192,3 +192,13 @@ def nearest_rows(
     nearest = np.argsort(-cosines, kind="stable")
     nearest = nearest[nearest != i][:k]
     return nearest.astype(np.int32), cosines[nearest]
+
+
+def features_of(model: Any) -> NDArray[Any] | None:
+    """Return the features of words that a model, or a member of it, has learned."""
+    members = *getattr(model, "estimators_", ()), getattr(model, "network_", None)
+    for part in (model, *members):
+        features = getattr(part, "C_", None)
+        if features is not None:
+            return features
+    return None

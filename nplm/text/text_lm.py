@@ -2,40 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from copy import deepcopy
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, DensityMixin, clone
 from sklearn.frozen import FrozenEstimator
-from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import HasMethods, Hidden, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from nplm._base import all_or_nothing
-from nplm._blocks import blocks_of_rows
-from nplm._checks import Whole, check_boundary, plain
+from nplm._checks import Whole, check_boundary
 from nplm._fitted import Fitted
 from nplm._pages import Documented
-from nplm.text.codecs import Codec, codec_of, learned
-from nplm.text.documents import Documents, Tokens
-from nplm.text.drawing import check_drawing, drawn, sharpened, without
-from nplm.text.embeddings import nearest_rows
-from nplm.text.scorer import Scorer, splitter_of
-from nplm.text.token_scores import TokenScores
+from nplm.text.codecs import codec_of, learned
+from nplm.text.continuing import Continuing
+from nplm.text.scoring import Scoring
 from nplm.text.tokenizer import BETWEEN_BLANKS, Tokenizer
 from nplm.text.vocabulary import Vocabulary
-from nplm.text.walkers import WindowWalker
 
-__all__ = ["TextLM", "features_of"]
+__all__ = ["TextLM"]
 
 # The toolkits' symbols of unknown words.
 UNKNOWN = ("<unk>", "<UNK>")
 
 
-class TextLM(DensityMixin, Documented, BaseEstimator):
+class TextLM(Scoring, Continuing, DensityMixin, Documented, BaseEstimator):
     """A language model on documents: text in, text out.
 
     The samples are documents, and there are three kinds: strings, lists of tokens (or
@@ -369,406 +362,6 @@ class TextLM(DensityMixin, Documented, BaseEstimator):
         self.vocabulary_ = vocabulary
         return self
 
-    def score_samples(self, X: Sequence[Any]) -> NDArray[np.float64]:
-        """Log-probability of each document.
-
-        Parameters
-        ----------
-        X : sequence of documents
-            Of the kind that the model was fitted on.
-
-        Returns
-        -------
-        log_prob : ndarray of float64, shape (n_documents,)
-            Natural logarithm, summed over the tokens of the document; 0 for an
-            empty document whose boundary is not predicted.
-        """
-        sentences = self._codec.sentences(X)
-        walker = None
-        if sentences is not None:
-            walker = self._own_walker(at_least=len(sentences))
-        if walker is not None:
-            return walker.sentences(sentences, True, bool(self.predict_boundary))
-        log_prob, tokens = self._log_prob(X)
-        return np.bincount(tokens.document, weights=log_prob, minlength=len(X)).astype(
-            np.float64, copy=False
-        )
-
-    def score(self, X: Sequence[Any], y: Any = None) -> float:
-        """Mean natural-log probability a token, over the tokens of all documents.
-
-        Parameters
-        ----------
-        X : sequence of documents
-            Of the kind that the model was fitted on.
-        y : ignored
-
-        Returns
-        -------
-        score : float
-        """
-        return float(np.mean(self._log_prob(X)[0]))
-
-    def token_scores(
-        self, X: Sequence[Any], *, bos: bool = True, eos: bool | None = None
-    ) -> list[TokenScores]:
-        """Log-probability of each token, and where it comes from.
-
-        Parameters
-        ----------
-        X : sequence of documents
-            Of the kind that the model was fitted on.
-        bos : bool, default=True
-            Whether documents begin where they begin. False is a piece of text: before
-            its first word there is nothing, as KenLM has it, which only n-grams that
-            back off (`KneserNeyLM`, `BackoffLM`) can take for a context.
-        eos : bool, optional
-            Whether documents end where they end; `predict_boundary` by default.
-
-        Returns
-        -------
-        scores : list of TokenScores
-            One a document: ``words``, ``log_prob``, ``unknown``, and the ``order`` of
-            the n-gram found or the ``weights`` of members.
-
-        Raises
-        ------
-        ValueError
-            If `bos` is False and the model needs whole windows.
-
-        Examples
-        --------
-        >>> from nplm import InterpolatedTrigram, TextLM
-        >>> lm = TextLM(InterpolatedTrigram()).fit(["to be or not to be"] * 9)
-        >>> [scores] = lm.token_scores(["to see"])
-        >>> scores.words, scores.unknown.tolist()
-        (['to', '<unk>', '</s>'], [False, True, False])
-        >>> scores.weights.shape  # of p_0 to p_3
-        (3, 4)
-        """
-        codec = self._codec
-        eos = bool(self.predict_boundary if eos is None else eos)
-        documents = codec.encode(X, "X", self.n_words_)
-        self._refuse_marks(documents, lambda i: f"X[{i}]", self.n_words_)
-        log_prob, details = self._walker().tokens(*documents, bool(bos), eos)
-        last = np.cumsum(documents.lengths + eos)
-        ids = np.full(len(log_prob), self.boundary_, dtype=np.int32)
-        inside = np.ones(len(ids), dtype=bool)
-        if eos:
-            inside[last - 1] = False
-        ids[inside] = documents.ids
-        unknown = np.zeros(len(ids), dtype=bool)
-        if self.vocabulary_ is not None:
-            unknown = ids == self.vocabulary_.unknown_id_
-        return [
-            TokenScores(
-                codec.words(ids[i:j]), log_prob[i:j], unknown[i:j],
-                **{name: values[i:j] for name, values in details.items()},
-            )
-            for i, j in zip([0, *last.tolist()], last.tolist())
-        ]  # fmt: skip
-
-    def scorer(self) -> Scorer:
-        """Make what scores in a loop, and checks nothing again.
-
-        Returns
-        -------
-        scorer : Scorer
-            Of the model as it is now.
-
-        Notes
-        -----
-        n-grams that back off are put into a hash table, which takes as long as to score
-        a window for every few of them; it is kept for all later scores.
-
-        Examples
-        --------
-        >>> from nplm import InterpolatedTrigram, TextLM
-        >>> lm = TextLM(InterpolatedTrigram()).fit(["to be or not to be"] * 9)
-        >>> scorer = lm.scorer()
-        >>> log_prob, state = scorer.step(scorer.begin(), "to")
-        >>> abs(scorer.score("to be") - lm.score_samples(["to be"])[0]) < 1e-9
-        np.True_
-        """
-        split = splitter_of(self._codec.tokenizer)
-        return Scorer(self._walker(), split, eos=bool(self.predict_boundary))
-
-    def perplexity(
-        self, X: Sequence[Any], *, skip: Any = None, per_document: bool = False
-    ) -> Any:
-        """``exp(-score)``, pooled over the tokens of all documents, or of each.
-
-        Parameters
-        ----------
-        X : sequence of documents
-            Of the kind that the model was fitted on.
-        skip : word or int, optional
-            A word that is not counted where it is the next word, such as ``"<unk>"``
-            (its id where documents are ids): the toolkits' perplexity "excluding
-            OOVs". It stays in the contexts.
-        per_document : bool, default=False
-            Whether to give the perplexity of each document instead.
-
-        Returns
-        -------
-        perplexity : float, or ndarray of float64, shape (n_documents,)
-            NaN for a document of which no token counts.
-
-        Raises
-        ------
-        ValueError
-            If no token is left to count, or `skip` is no word of the vocabulary.
-        """
-        log_prob, tokens = self._log_prob(X)
-        document = tokens.document
-        if skip is not None:
-            [skipped] = self._codec.encode_words([skip], self.n_words_)
-            counts = tokens.targets != skipped
-            log_prob, document = log_prob[counts], document[counts]
-            if len(log_prob) == 0:
-                raise ValueError(
-                    f"every token of X is skip={skip!r}: none is left to count."
-                )
-        with np.errstate(over="ignore", invalid="ignore"):
-            if not per_document:
-                return float(np.exp(-np.mean(log_prob)))
-            total = np.bincount(document, weights=log_prob, minlength=len(X))
-            return np.exp(-total / np.bincount(document, minlength=len(X)))
-
-    def next_words(
-        self, context: Any = (), k: int = 5, *, exclude: Iterable[Any] = ()
-    ) -> tuple[Any, NDArray[np.float64]]:
-        """Most probable next words.
-
-        Parameters
-        ----------
-        context : document, default=()
-            The start of a document, of the kind that the model was fitted on; its
-            last `n_context` words count.
-        k : int, default=5
-            How many words.
-        exclude : iterable of words, default=()
-            Words that are not wanted, such as ``["<unk>", "</s>"]``. The probabilities
-            are then those of the others among themselves.
-
-        Returns
-        -------
-        words : list of length k, or ndarray of int32
-            The most probable first; ids where documents are ids. Fewer than `k` in a
-            small vocabulary.
-        proba : ndarray of float64, shape (k,)
-            Their probabilities.
-
-        Examples
-        --------
-        >>> from nplm import InterpolatedTrigram, TextLM
-        >>> lm = TextLM(InterpolatedTrigram()).fit(["to be or not to be"] * 9)
-        >>> words, proba = lm.next_words("not to", k=2)
-        >>> words[0], bool(proba[0] > proba[1])
-        ('be', True)
-        """
-        if k < 1:
-            raise ValueError(f"k must be 1 or more, got {k}.")
-        codec, start = self._codec, self._start(context)
-        excluded = codec.encode_words(exclude, self.n_words_)
-        [proba] = without(self._next_proba(start[np.newaxis]), excluded)
-        best = np.argsort(-proba, kind="stable")[: min(k, len(proba) - len(excluded))]
-        return codec.words(best.astype(np.int32)), proba[best]
-
-    def generate(
-        self,
-        context: Any = (),
-        n: int | None = None,
-        *,
-        max_words: int = 50,
-        temperature: float = 1.0,
-        top_k: int | None = None,
-        top_p: float | None = None,
-        exclude: Iterable[Any] = (),
-        random_state: int | np.random.RandomState | None = None,
-    ) -> Any:
-        """Draw the words that follow, one by one, up to the boundary.
-
-        Parameters
-        ----------
-        context : document, default=()
-            The start of a document, of the kind that the model was fitted on.
-        n : int, optional
-            How many times, for a list; once by default.
-        max_words : int, default=50
-            Stop after this many words if no boundary was drawn before.
-        temperature : float, default=1.0
-            Probabilities are raised to ``1 / temperature`` and renormalised:
-            below 1 the probable words are drawn more often still.
-        top_k : int, optional
-            Draw from this many words only, the most probable.
-        top_p : float, optional
-            Draw from the fewest words that have this much probability together
-            (nucleus sampling), after `temperature` and `top_k`.
-        exclude : iterable of words, default=()
-            Words never drawn, such as ``["<unk>"]``.
-        random_state : int, RandomState instance or None, default=None
-            An int draws the same words each time.
-
-        Returns
-        -------
-        words : str, list of tokens, or ndarray of int32; or a list of them
-            What follows, as the documents of the fit were given, without `context`
-            and without the boundary. The words of a string have blanks between them.
-
-        Raises
-        ------
-        ValueError
-            If a number is out of range, or a word is not in the vocabulary.
-
-        References
-        ----------
-        A. Holtzman, J. Buys, L. Du, M. Forbes and Y. Choi (2020). The curious case of
-        neural text degeneration. ICLR.
-
-        A. Fan, M. Lewis and Y. Dauphin (2018). Hierarchical neural story generation.
-        ACL.
-
-        Examples
-        --------
-        >>> from nplm import InterpolatedTrigram, TextLM
-        >>> lm = TextLM(InterpolatedTrigram()).fit(["to be or not to be"] * 9)
-        >>> lm.generate("or not", top_k=1)
-        'to be'
-        >>> len(lm.generate(n=3, random_state=0))
-        3
-        """
-        check_drawing(
-            n=n, max_words=max_words, temperature=temperature, top_k=top_k, top_p=top_p
-        )
-        codec, start = self._codec, self._start(context)
-        excluded = codec.encode_words(exclude, self.n_words_)
-        random = check_random_state(random_state)
-        shape = {"temperature": plain(temperature), "top_k": top_k, "top_p": top_p}
-        n_drawn = 1 if n is None else int(n)
-        last = np.tile(start, (n_drawn, 1))
-        words = np.full((n_drawn, int(max_words)), self.boundary_, dtype=np.int32)
-        # Those that go on: the others have drawn their boundary.
-        live = np.arange(n_drawn)
-        for step in range(int(max_words)):
-            for rows in blocks_of_rows(len(live), self.n_words_):
-                proba = without(self._next_proba(last[live[rows]]), excluded)
-                words[live[rows], step] = drawn(sharpened(proba, **shape), random)
-            live = live[words[live, step] != self.boundary_]
-            if len(live) == 0:
-                break
-            last[live] = np.column_stack([last[live, 1:], words[live, step]])
-        ends = np.column_stack([words == self.boundary_, np.ones(n_drawn, bool)])
-        lengths = ends.argmax(axis=1)
-        texts = [codec.decode(row[:length]) for row, length in zip(words, lengths)]
-        return texts[0] if n is None else texts
-
-    def nearest(
-        self, word: Any, k: int = 10, *, among: int | None = 2000
-    ) -> tuple[Any, NDArray[np.float64]]:
-        """Words with the most similar features, where a network has learned some.
-
-        Parameters
-        ----------
-        word : str or other word of the vocabulary; int where documents are ids
-            Whose neighbours.
-        k : int, default=10
-            How many.
-        among : int or None, default=2000
-            Look among so many words, those of the lowest ids: the most frequent, of
-            a `Vocabulary`. Rare words have features that hardly moved from where they
-            began. None looks among all.
-
-        Returns
-        -------
-        words : list, or ndarray of int32
-            The nearest first.
-        cosines : ndarray of float64
-            Of the angle between their features and those of `word`, rows of ``C_``
-            (section 2).
-
-        Raises
-        ------
-        TypeError
-            If the estimator has no features of words: no ``C_``, nor has a member.
-        ValueError
-            If `word` is not in the vocabulary.
-
-        Examples
-        --------
-        >>> from nplm import NeuralLM, TextLM
-        >>> texts = ["the cat sat", "the dog sat", "a cat ran", "a dog ran"] * 50
-        >>> network = NeuralLM(n_hidden=10, embedding_dim=10, learning_rate_init=0.01,
-        ...                    random_state=0)
-        >>> lm = TextLM(network, n_context=2).fit(texts)
-        >>> words, cosines = lm.nearest("cat", k=1)
-        >>> words
-        ['dog']
-        """
-        check_is_fitted(self)
-        features = features_of(self.estimator_)
-        if features is None:
-            raise TypeError(
-                f"{type(self.estimator_).__name__} has no features of words: fit a "
-                "TextLM of a NeuralLM, an EnergyLM, or a mixture with one."
-            )
-        codec = self._codec
-        [i] = codec.encode_words([word], self.n_words_)
-        ids, cosines = nearest_rows(features, i, k, among)
-        return codec.words(ids), cosines
-
-    # -- from documents to windows -------------------------------------------------
-
-    @property
-    def _codec(self) -> Codec:
-        check_is_fitted(self)
-        return codec_of(self.tokenizer_, self.vocabulary_)
-
-    def _walker(self) -> Any:
-        """Return what looks words up one by one."""
-        walker = self._own_walker()
-        if walker is not None:
-            return walker
-        ids, unknown = self._ids_and_unknown()
-        n_context = int(self.n_context)
-        return WindowWalker(self.estimator_, n_context, self.boundary_, ids, unknown)
-
-    def _own_walker(self, *, at_least: int | None = None) -> Any:
-        """Return what the model has for it; None if that is not worth it for so few."""
-        check_is_fitted(self)
-        make = getattr(self.estimator_, "_walker", None)
-        if make is None:
-            return None
-        return make(self.boundary_, *self._ids_and_unknown(), at_least=at_least)
-
-    def _ids_and_unknown(self) -> tuple[dict[Any, int] | None, int]:
-        if self.vocabulary_ is None:
-            return None, -1
-        unknown = self.vocabulary_.unknown_id_
-        return self.vocabulary_.ids_, -1 if unknown is None else unknown
-
-    def _log_prob(self, X: Sequence[Any]) -> tuple[NDArray[np.float64], Tokens]:
-        """Log-probability of each token, and the tokens."""
-        documents = self._codec.encode(X, "X", self.n_words_)
-        tokens = self._tokens(documents, "X", n_known=self.n_words_)
-        return self.estimator_.log_prob(tokens.contexts, tokens.targets), tokens
-
-    def _next_proba(self, last: NDArray[np.int32]) -> NDArray[np.float64]:
-        """Probability of every word after the last `n_context` words of documents."""
-        return self.estimator_.predict_proba(last).astype(np.float64, copy=False)
-
-    def _start(self, context: Any) -> NDArray[np.int32]:
-        """Return the last `n_context` words of the start of a document."""
-        codec = self._codec
-        ids = np.empty(0, dtype=np.int32)
-        if not isinstance(context, tuple) or len(context):
-            ids = codec.encode_one(context, "context", self.n_words_)
-        document = Documents(ids, np.array([len(ids)]))
-        self._refuse_marks(document, lambda i: "context", self.n_words_)
-        # The last window has all of it before it, whatever word follows.
-        stream = document.tokens(int(self.n_context), self.boundary_, ends=True)
-        return stream.contexts[-1]
-
     def _check_boundary(self) -> int:
         boundary: Any = self.boundary
         if isinstance(boundary, str) and boundary == "auto":
@@ -781,39 +374,6 @@ class TextLM(DensityMixin, Documented, BaseEstimator):
                 "the Vocabulary a boundary, and its boundary_id_ here."
             )
         return int(boundary)
-
-    def _tokens(self, documents: Documents, name: str, *, n_known: int = 0) -> Tokens:
-        """Cut the windows of documents; ids below `n_known` may be words of others."""
-        n = len(documents.lengths)
-        self._refuse_marks(documents, lambda i: f"{name}[{i}]", n_known)
-        if len(documents.ids) + (n if self.predict_boundary else 0) == 0:
-            raise ValueError(
-                f"{name} has {n} documents and no token: give at least one document "
-                "that is not empty."
-            )
-        return documents.tokens(
-            int(self.n_context), self.boundary_, ends=self.predict_boundary
-        )
-
-    def _refuse_marks(
-        self, documents: Documents, name_of: Callable[[int], str], n_known: int
-    ) -> None:
-        """Raise where ids have a 0 and nobody said that it is a mark."""
-        if self.boundary != "auto" or self.vocabulary_ is not None:
-            return
-        zeros = np.flatnonzero(documents.ids == 0)
-        if len(zeros) == 0:
-            return
-        document, place = documents.find(int(zeros[0]))
-        largest = max(int(documents.ids.max()), n_known - 1)
-        raise ValueError(
-            f"{name_of(document)} has the id 0 at {place}, and TextLM takes 0 "
-            "for the boundary unless it is told which id that is. Where 0 is "
-            "a word, set boundary to an id that no word has (here the largest "
-            f"is {largest}: boundary={largest + 1}); where it ends a sentence "
-            "inside a document, set boundary=0; where numbers are events, and no ids, "
-            "set vocabulary=Vocabulary(). Then fit."
-        )
 
     def _fitted(self) -> dict[str, Any]:
         return {
@@ -874,13 +434,3 @@ def _refuse_windows(X: Any, y: Any) -> None:
             "next words: fit the estimator itself to them. A TextLM takes documents, "
             "and makes the windows."
         )
-
-
-def features_of(model: Any) -> NDArray[Any] | None:
-    """Return the features of words that a model, or a member of it, has learned."""
-    members = *getattr(model, "estimators_", ()), getattr(model, "network_", None)
-    for part in (model, *members):
-        features = getattr(part, "C_", None)
-        if features is not None:
-            return features
-    return None

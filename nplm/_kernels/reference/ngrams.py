@@ -266,6 +266,22 @@ def contexts_made(
             made[i] = number.get((*gram, int(tree.words[i])), -1)
 
 
+def weights_in_turn(
+    words: NDArray[np.int32],
+    next_context: NDArray[np.int32],
+    bow: NDArray[np.float32],
+    first: int,
+    weight: NDArray[np.float32],
+) -> None:
+    """Give n-grams (c, w) the weights of the contexts c w, which stand in turn."""
+    for i, word in enumerate(words):
+        made = int(next_context[word])
+        if made >= 0:
+            next_context[word] += 1
+            if 0 <= made - first < len(bow):
+                weight[i] = bow[made - first]
+
+
 def find_contexts(
     tree: Tree,
     X: NDArray[np.int32],

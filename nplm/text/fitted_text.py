@@ -1,0 +1,73 @@
+"""FittedText: a fitted model of windows, and the way from documents to them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from nplm.text.codecs import Codec, codec_of
+from nplm.text.documents import Documents, Tokens
+from nplm.text.vocabulary import Vocabulary
+
+__all__ = ["FittedText"]
+
+
+class FittedText:
+    """What a fit of documents leaves, and documents as its windows."""
+
+    n_context: int
+    boundary: int | str
+    predict_boundary: bool
+
+    estimator_: Any
+    tokenizer_: Any
+    vocabulary_: Vocabulary | None
+    n_words_: int
+    boundary_: int
+
+    @property
+    def _codec(self) -> Codec:
+        check_is_fitted(self)
+        return codec_of(self.tokenizer_, self.vocabulary_)
+
+    def _ids_and_unknown(self) -> tuple[dict[Any, int] | None, int]:
+        if self.vocabulary_ is None:
+            return None, -1
+        unknown = self.vocabulary_.unknown_id_
+        return self.vocabulary_.ids_, -1 if unknown is None else unknown
+
+    def _tokens(self, documents: Documents, name: str, *, n_known: int = 0) -> Tokens:
+        """Cut the windows of documents; ids below `n_known` may be words of others."""
+        n = len(documents.lengths)
+        self._refuse_marks(documents, lambda i: f"{name}[{i}]", n_known)
+        if len(documents.ids) + (n if self.predict_boundary else 0) == 0:
+            raise ValueError(
+                f"{name} has {n} documents and no token: give at least one document "
+                "that is not empty."
+            )
+        return documents.tokens(
+            int(self.n_context), self.boundary_, ends=self.predict_boundary
+        )
+
+    def _refuse_marks(
+        self, documents: Documents, name_of: Callable[[int], str], n_known: int
+    ) -> None:
+        """Raise where ids have a 0 and nobody said that it is a mark."""
+        if self.boundary != "auto" or self.vocabulary_ is not None:
+            return
+        zeros = np.flatnonzero(documents.ids == 0)
+        if len(zeros) == 0:
+            return
+        document, place = documents.find(int(zeros[0]))
+        largest = max(int(documents.ids.max()), n_known - 1)
+        raise ValueError(
+            f"{name_of(document)} has the id 0 at {place}, and TextLM takes 0 "
+            "for the boundary unless it is told which id that is. Where 0 is "
+            "a word, set boundary to an id that no word has (here the largest "
+            f"is {largest}: boundary={largest + 1}); where it ends a sentence "
+            "inside a document, set boundary=0; where numbers are events, and no ids, "
+            "set vocabulary=Vocabulary(). Then fit."
+        )
