@@ -165,6 +165,7 @@ def train_command(
         "mixture": MixtureLM(
             [("network", network), ("ngrams", ngrams)],
             "uniform" if valid is None else "learned",
+            verbose=BAR,
         ),
     }[model]
     lm = TextLM(estimator, order - 1, tokenizer=tokenizer, vocabulary=vocabulary)
