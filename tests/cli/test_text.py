@@ -74,10 +74,13 @@ MODELS = ["kneser-ney", "trigram", "classes", *NETWORKS]
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_train_any_model(folder, run, tmp_path, model, held_out):
     options = ["--valid", "@test"] if held_out else []
+    options += NETWORK[2:] if model in NETWORKS else []
+    options += {"classes": ["--classes", "4"], "shortlist": ["--shortlist", "5"]}.get(
+        model, []
+    )
     result = run(
-        "train", "@train", "-o", str(tmp_path / "model"), *NETWORK[2:], *options,
-        "--model", model, "--order", "3", "--classes", "4", "--shortlist", "5",
-        "--test", "@test",
+        "train", "@train", "-o", str(tmp_path / "model"), "--model", model, *options,
+        "--order", "3", "--test", "@test",
     )  # fmt: skip
     lm = nplm.load(tmp_path / "model")
     lines = (folder / "test").read_text().splitlines()
