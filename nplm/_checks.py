@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.exceptions import NotFittedError
 from sklearn.utils._param_validation import Interval
 
 __all__ = [
@@ -15,6 +16,7 @@ __all__ = [
     "MAX_N_WORDS",
     "Whole",
     "check_boundary",
+    "check_classes",
     "check_ids",
     "non_negative",
     "plain",
@@ -71,6 +73,36 @@ def check_ids(
             why = f"but ids must be below {MAX_N_WORDS}"
         _refuse(ids, ids >= limit, name, why)
     return ids.astype(np.int32, copy=False)
+
+
+def check_classes(given: Any, name: str, n_words: int | None) -> NDArray[np.int32]:
+    """Give the class of each word, of a fitted `WordClasses` or as they are given.
+
+    A class that no word has is refused: a model would give it probability, and a file
+    that numbers from elsewhere is put right by the reader, who then knows the numbers.
+    """
+    labels = getattr(given, "labels_", given)
+    if hasattr(labels, "fit"):
+        raise NotFittedError(
+            f"{name}={given!r} is not fitted: fit it to the training text first, and "
+            "give its labels_ (clones, which grid searches and TextLM fit, would have "
+            "it unfitted again)."
+        )
+    labels = check_ids(labels, name, ndim=1)
+    if not len(labels) or (n_words is not None and len(labels) != n_words):
+        raise ValueError(
+            f"{name} has a class for {len(labels)} words, but n_words={n_words}; "
+            "give one class for each word of the vocabulary."
+        )
+    used = np.unique(labels)
+    gap = np.flatnonzero(used != np.arange(len(used)))
+    if len(gap):
+        raise ValueError(
+            f"{name} has class {used[gap[0]]} but no word of class {gap[0]}: number "
+            f"the classes 0, 1, ... without gaps, as np.unique({name}, "
+            "return_inverse=True)[1] does."
+        )
+    return labels
 
 
 def plain_ids(values: Any, *, ndim: int, n_words: int) -> NDArray[np.int32] | None:

@@ -12,7 +12,7 @@ from sklearn.base import clone
 from sklearn.utils._param_validation import Interval
 
 from nplm._base import CheapWords, LanguageModel, all_or_nothing
-from nplm._checks import Whole, check_boundary, check_ids
+from nplm._checks import Whole, check_boundary, check_classes
 from nplm._fitted import Fitted
 from nplm.classes.word_classes import WordClasses
 from nplm.ngrams.kneser_ney import KneserNeyLM
@@ -47,7 +47,7 @@ class ClassLM(CheapWords, LanguageModel):
         ``labels_`` are used, else a clone of it is fitted to the training windows
         (so also in a mixture or a grid search, for ``sklearn.base.clone`` forgets
         what is fitted: give these ``labels_``, or a
-        ``sklearn.frozen.FrozenEstimator``). By default
+        ``sklearn.frozen.FrozenEstimator``); numbered without gaps. By default
         ``WordClasses(n_classes, random_state=random_state)``.
     uniform_weight : float, optional
         The weight :math:`\epsilon`, from 0 to 1. By default it is estimated:
@@ -171,10 +171,8 @@ class ClassLM(CheapWords, LanguageModel):
             )
         held_out = self._check_held_out(X_val, y_val)
         check_boundary(self.boundary, self.n_words_)
-        # Numbers without gaps: a class that no word has would take probability.
-        found, labels = np.unique(self._find_labels(X, y), return_inverse=True)
-        labels = labels.astype(np.int32)
-        n_classes = len(found)
+        labels = self._find_labels(X, y)
+        n_classes = int(labels.max()) + 1
         boundary = None if self.boundary is None else int(labels[self.boundary])
         model = KneserNeyLM(n_words=n_classes, boundary=boundary)
         with warnings.catch_warnings():
@@ -204,13 +202,7 @@ class ClassLM(CheapWords, LanguageModel):
             finder = clone(given)
             finder.set_params(n_words=self.n_words_, boundary=self.boundary)
             return finder._fit_pairs(X[:, -1], y).labels_
-        given = getattr(given, "labels_", given)
-        labels = check_ids(given, "classes", ndim=1)
-        if len(labels) != self.n_words_:
-            raise ValueError(
-                f"classes has a class for {len(labels)} words, but n_words="
-                f"{self.n_words_}; give one class for each word of the vocabulary."
-            )
+        labels = check_classes(given, "classes", self.n_words_)
         if self.boundary is not None:
             self._check_class_of_boundary(labels)
         return labels

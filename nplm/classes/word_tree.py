@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from nplm._checks import check_ids
+from nplm._checks import check_classes, check_ids
 from nplm._trees import huffman
 
 __all__ = ["word_tree"]
@@ -41,8 +41,10 @@ def word_tree(
 
     Raises
     ------
+    NotFittedError
+        If classes is a `WordClasses` before its fit.
     ValueError
-        If ids are out of range, or a word has no class.
+        If ids are out of range, a word has no class, or a class no word.
 
     See Also
     --------
@@ -62,15 +64,9 @@ def word_tree(
     >>> word_tree([0, 2, 1, 3, 0, 2, 1, 2, 0, 4], [0, 0, 1, 1, 1]).tolist()
     [[6, 7], [1, 0], [2, 8], [3, 4]]
     """
-    labels = check_ids(getattr(classes, "labels_", classes), "classes", ndim=1)
-    n = len(labels) if n_words is None else n_words
-    if len(labels) != n or n == 0:
-        raise ValueError(
-            f"classes has a class for {len(labels)} words, but n_words={n_words}; "
-            "give one class for each word of the vocabulary."
-        )
+    labels = check_classes(classes, "classes", n_words)
+    n = len(labels)
     ids = check_ids(ids, "ids", ndim=1, n_words=n)
-    labels = np.unique(labels, return_inverse=True)[1].astype(np.int32)
     C = int(labels.max()) + 1
     pairs = np.bincount(
         labels[ids[:-1]].astype(np.int64) * C + labels[ids[1:]], minlength=C * C

@@ -415,6 +415,12 @@ class MixtureLM(_BaseComposition, LanguageModel):
 
     def _nearest_of(self, member: Any, X: NDArray[np.int32]) -> NDArray[np.int32]:
         """Keep the columns that a member was fitted on."""
+        if member.n_words_ != self.n_words_:
+            raise ValueError(
+                f"a member knows {member.n_words_} words, but this mixture was fitted "
+                f"with n_words={self.n_words_}, before words were added to it: fit the "
+                "mixture again, of members that all know the same words."
+            )
         return X[:, X.shape[1] - member.n_features_in_ :]
 
     def _predict_proba(self, X: NDArray[np.int32]) -> NDArray[Any]:

@@ -6,9 +6,8 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import check_consistent_length
 from sklearn.utils._param_validation import StrOptions
-from sklearn.utils.validation import check_is_fitted, column_or_1d
+from sklearn.utils.validation import _num_samples, check_is_fitted, column_or_1d
 
 from nplm._base import all_or_nothing
 from nplm._checks import Whole, check_ids
@@ -307,9 +306,14 @@ class EnergyLM(NetworkLM):
         (1, 6)
         """
         check_is_fitted(self)
+        n_contexts, n_met = _num_samples(X), _num_samples(y)
+        if not n_contexts == n_met > 0:
+            raise ValueError(
+                f"X has {n_contexts} contexts, but y {n_met} words: give with each new "
+                "word a context in which it was met, by which its features are guessed."
+            )
         contexts = self._check_X(X)
         new = self._check_new(y) - self.n_words_
-        check_consistent_length(contexts, new)
         own = self._parameters
         n_new, n_rows = int(new.max()) + 1, np.bincount(new)
         known = [own.C] if own.U is None else [own.C, own.U]

@@ -11,6 +11,7 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from nplm._checks import plain
+from nplm._warnings import warn
 from nplm.neural.network.dropout import Dropout
 from nplm.neural.network.features import (
     Composed,
@@ -31,7 +32,6 @@ from nplm.neural.network_lm import NetworkLM, view
 from nplm.neural.paper import settings_of
 from nplm.neural.shared_docs import documented
 from nplm.neural.training.epochs import Windows
-from nplm.parallel.threads import n_threads
 from nplm.training.checkpoint import fingerprint
 
 __all__ = ["NeuralLM"]
@@ -110,10 +110,10 @@ class NeuralLM(NetworkLM):
         :doc:`/guide/outputs`.
     word_classes : WordClasses or array-like of int, shape (n_words,), optional
         For "classes": the class of each word, or a fitted `WordClasses` (for a grid
-        search or a `TextLM`, which clone it, its ``labels_``); numbers that no word has
-        are skipped. By default about ``sqrt(|V|)`` classes with the same share of the
-        tokens of ``y`` each, by falling frequency: found at once, but alike in a class
-        is then how frequent its words are and no more.
+        search or a `TextLM`, which clone it, its ``labels_``), numbered without gaps.
+        By default about ``sqrt(|V|)`` classes with the same share of the tokens of
+        ``y`` each, by falling frequency: found at once, but alike in a class is then
+        how frequent its words are and no more.
     word_tree : array-like of int, shape (n_words - 1, 2), or "huffman", optional
         For "tree": a row an inner node, with its two children: a word, or `n_words`
         plus the row of another node. `nplm.word_tree` makes one from classes, the best
@@ -127,9 +127,11 @@ class NeuralLM(NetworkLM):
         [[loss]]
 
         "auto" is "importance" where the vocabulary has more than twice `n_samples`
-        words, and the network and its threads allow it: of a softmax, in floats of 32
-        or 64 bits, with one thread, or ``parallel="async"``. Else it is "exact", but
+        words, and the other parameters allow it: of a softmax, in floats of 32 or 64
+        bits, with `n_jobs` None or 1, or ``parallel="async"``. Else it is "exact", but
         for tied features with ``parallel="async"``, which train on drawn words alone.
+        So threads that share rows train on all words, which takes longer than one
+        thread takes with drawn ones: a warning says so.
     [[sampling]]
     [[solver]]
     learning_rate_init : float, default=2e-3
@@ -384,15 +386,20 @@ class NeuralLM(NetworkLM):
         """Give the loss; "auto" draws words where that can be done, and is faster."""
         if self.loss != "auto":
             return self.loss
-        in_rows = self.parallel == "rows"
+        draws = self._would_draw() and not self._shares_rows()
+        return "importance" if draws else "exact"
+
+    def _would_draw(self) -> bool:
+        """Whether one thread draws words, with "auto"."""
         # A short-list's network predicts some words: no proposal has just these.
         all_words = self.output == "softmax" and self._n_outputs is None
-        can = all_words and self.precision != "bfloat16"
-        if not can or (in_rows and n_threads(self.n_jobs) > 1):
-            return "exact"
-        must = self._is_tied() and not in_rows
+        must = self._is_tied() and self.parallel != "rows"
         many = getattr(self, "n_words_", 0) > MANY * plain(self.n_samples)
-        return "importance" if must or many else "exact"
+        return all_words and self.precision != "bfloat16" and (must or many)
+
+    def _shares_rows(self) -> bool:
+        """Whether threads are asked to share the output's rows, on any machine."""
+        return self.parallel == "rows" and self.n_jobs not in (None, 1)
 
     def _output(self) -> Output:
         direct, estimate = bool(self.direct), self._estimate()
@@ -442,6 +449,12 @@ class NeuralLM(NetworkLM):
                 f"tied=True makes the words' features the output weights of a softmax, "
                 f"and output={self.output!r} has no row a word: drop one of both."
             )
+        for name, output in (("word_classes", "classes"), ("word_tree", "tree")):
+            if getattr(self, name) is not None and self.output != output:
+                raise ValueError(
+                    f"{name} is of output={output!r}, and output={self.output!r} has "
+                    f"no use for it: set output={output!r}, or {name}=None."
+                )
         if self.n_hidden == 0 and not self.direct:
             raise ValueError(
                 "n_hidden=0 without direct connections leaves no path from the "
@@ -474,6 +487,15 @@ class NeuralLM(NetworkLM):
     def _check_fit(self, *args: Any) -> Windows:
         windows = super()._check_fit(*args)
         self._features()  # raises where they are none of these words
+        if self.loss == "auto" and self._shares_rows() and self._would_draw():
+            warn(
+                f"n_jobs={self.n_jobs} with parallel='rows' shares out all "
+                f"{self.n_words_} words, and so the fit trains on all of them: "
+                f"loss='auto' draws {self.n_samples} a mini-batch with n_jobs=1 or "
+                "parallel='async', which takes a fraction of the time. Set either, or "
+                "loss='exact' for threads that train on all words.",
+                UserWarning,
+            )
         return windows
 
     def _shape(self) -> dict[str, Any]:
@@ -511,6 +533,7 @@ class NeuralLM(NetworkLM):
         return super()._made_with() | own | given
 
     def _fingerprint(self) -> dict[str, Any]:
+        decided = {"tied": self._is_tied(), "loss": self._loss()}
         given: dict[str, Any] = {"embeddings": None, "word_features": None}
         if self.embeddings is not None:
             given["embeddings"] = np.asarray(self.embeddings)
@@ -523,7 +546,7 @@ class NeuralLM(NetworkLM):
             given["word_classes"] = np.asarray(labels)
         if self.word_tree is not None and not isinstance(self.word_tree, str):
             given["word_tree"] = np.asarray(self.word_tree)
-        return super()._fingerprint() | fingerprint({}, given)
+        return super()._fingerprint() | fingerprint(decided, given)
 
     @property
     def word_classes_(self) -> NDArray[np.int32] | None:

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.exceptions import NotFittedError
 
 from nplm import WordClasses, windows, word_tree
 from nplm.classes.word_tree import mergers
@@ -73,3 +74,7 @@ def test_bad_input():
         word_tree([0, 1], [0, 0, 1], n_words=4)
     with pytest.raises(ValueError, match="ids has 7 at 1, but n_words=3"):
         word_tree([0, 7], [0, 0, 1])
+    with pytest.raises(ValueError, match="class 2 but no word of class 0: number the"):
+        word_tree([0, 1], [2, 2, 3])
+    with pytest.raises(NotFittedError, match=r"\(n_classes=3\) is not fitted: fit"):
+        word_tree([0, 1], WordClasses(3))

@@ -173,6 +173,16 @@ def test_train_in_bounded_memory(folder, run, tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         "disk", "memory", "train.xz",
     ]  # fmt: skip
+    arpa, given = str(tmp_path / "x.arpa.xz"), options[:-2]
+    run("train", "@train", "-o", arpa, *given, *disk)
+    disks = run("query", str(tmp_path / "disk"), "@test").stdout.split()
+    # An ARPA file has seven decimals.
+    for ours, one in zip(
+        run("query", arpa, "@test").stdout.split(), disks, strict=True
+    ):
+        assert ours == one or float(ours) == pytest.approx(float(one), abs=1e-4)
+    result = run("train", "@train", "-o", arpa, *options, *disk, code=2)
+    assert "leave --valid and --test out" in result.stderr
     packed.write_bytes(packed.read_bytes()[:-20])
     result = run(
         "train", str(packed), "-o", str(tmp_path / "x"), *options, *disk, code=1

@@ -28,6 +28,7 @@ from nplm import (
     windows,
 )
 from nplm.formats import load_binary, read_arpa, save_binary, write_arpa
+from tests.helpers import paper_lm
 
 # Of an array or a buffer, in bytes.
 LEAST = 512
@@ -37,8 +38,10 @@ IDS = (np.random.default_rng(0).zipf(1.4, 500) % 150).astype(np.int32)
 X, Y = windows(IDS, 2)
 SMALL = dict(n_words=150, n_hidden=12, embedding_dim=8, max_iter=1, random_state=0)
 MODELS = {
-    "network": NeuralLM(**SMALL, batch_size=16, direct=True),
-    "adam, sampled": NeuralLM(
+    "default": NeuralLM(**SMALL, batch_size=16, direct=True),
+    "default, drawn words": NeuralLM(**SMALL, batch_size=16, n_samples=20),
+    "the paper's": paper_lm(**SMALL, batch_size=16, direct=True),
+    "adam, drawn words": paper_lm(
         **SMALL, batch_size=16, solver="adam", loss="importance", n_samples=20,
         dropout=0.1,
     ),

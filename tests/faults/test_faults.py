@@ -24,6 +24,7 @@ from nplm.formats import (
     write_vectors,
 )
 from nplm.training import checkpoint as checkpoints
+from tests.faults.allocations import WORK
 from tests.helpers import paper_lm
 
 N_WORDS = 30
@@ -177,5 +178,6 @@ def test_each_allocation_fails(tmp_path):
         capture_output=True, text=True, timeout=300,
     )  # fmt: skip
     assert job.returncode == 0, job.stderr[-3000:]
-    counts = [int(n) for n in re.findall(r"(\d+) allocations failed", job.stdout)]
-    assert len(counts) == 26 and sum(count > 0 for count in counts) > 20
+    failed = dict(re.findall(r"(.*): (\d+) allocations failed", job.stdout))
+    assert list(failed) == list(WORK)
+    assert sum(int(n) > 0 for n in failed.values()) > 0.8 * len(WORK)

@@ -29,6 +29,7 @@ from nplm.formats import (
     write_counts,
     write_vectors,
 )
+from tests.helpers import paper_lm
 
 N_WORDS = 12
 WORDS = ["</s>", *(f"wörd{i}" for i in range(1, N_WORDS))]
@@ -41,8 +42,8 @@ DRAWN = dict(loss="importance", n_samples=3, min_effective_samples=4)
 
 # Fits that are gone on with from a checkpoint.
 FITS = {
-    "checkpoint, sgd": NeuralLM(**SMALL, **BATCH, solver="sgd"),
-    "checkpoint, adam": NeuralLM(**SMALL, **BATCH, **DRAWN, solver="adam", dropout=0.2),
+    "checkpoint, sgd": paper_lm(**SMALL | BATCH),
+    "checkpoint, adam": NeuralLM(**SMALL, **BATCH, **DRAWN),
     "checkpoint, energy": EnergyLM(**SMALL, **BATCH, loss="nce", n_samples=3),
     "checkpoint, classes": WordClasses(4, max_iter=3, random_state=0, **SIZE),
 }
@@ -134,8 +135,9 @@ def _saved():
     documents = ["a rose is a rose", "is a rose", "a \\ r\n\\n"] * 5
     mixed = [("kn", KneserNeyLM(2)), ("trigram", InterpolatedTrigram())]
     models = [
-        fit(NeuralLM(**SMALL, solver="adam", direct=True)),
-        fit(NeuralLM(**SMALL, tied=True, word_features=np.eye(N_WORDS)[:, :5])),
+        fit(paper_lm(**SMALL, solver="adam", direct=True)),
+        fit(NeuralLM(**SMALL)),
+        fit(NeuralLM(**SMALL, word_features=np.eye(N_WORDS)[:, :5])),
         fit(NeuralLM(**SMALL, output="tree", n_distant=1, order=2)),
         fit(EnergyLM(**SMALL)),
         _kneser_ney(),

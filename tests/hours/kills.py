@@ -20,14 +20,18 @@ import numpy as np
 
 from nplm import EnergyLM, NeuralLM, WordClasses, windows
 from nplm.training import checkpoint, pace
+from tests.helpers import paper_lm
 
 IDS = np.random.default_rng(0).zipf(1.4, 12_000) % 40
 X, Y = windows(IDS.astype(np.int32), 3)
 SMALL = dict(n_words=40, n_hidden=8, embedding_dim=6, random_state=0, max_iter=3)
 FITS = {
-    "network": NeuralLM(**SMALL, batch_size=8),
-    "network, two threads": NeuralLM(**SMALL, batch_size=16, n_jobs=2),
-    "network, adam, sampled words, dropout": NeuralLM(
+    "the paper's": paper_lm(**SMALL, batch_size=8),
+    "the paper's, two threads": paper_lm(**SMALL, batch_size=16, n_jobs=2),
+    "the default": NeuralLM(**SMALL, batch_size=16),
+    "the default, drawn words": NeuralLM(**SMALL, batch_size=16, n_samples=8),
+    "the default, two threads": NeuralLM(**SMALL, batch_size=16, n_jobs=2),
+    "adam, drawn words": paper_lm(
         **SMALL, batch_size=16, solver="adam", loss="importance", n_samples=8,
         dropout=0.1,
     ),

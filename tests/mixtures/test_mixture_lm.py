@@ -13,6 +13,7 @@ from sklearn.model_selection import GridSearchCV
 
 from nplm import (
     ClassLM,
+    EnergyLM,
     InterpolatedTrigram,
     KneserNeyLM,
     MixtureLM,
@@ -242,6 +243,23 @@ def test_member_fitted_on_wider_windows(parts):
     wide = KneserNeyLM(n_words=N_WORDS).fit(X, y)
     with pytest.raises(ValueError, match="member 'wide' was fitted on 3 words"):
         MixtureLM([("wide", FrozenEstimator(wide))]).fit(X[:, 1:], y)
+
+
+def test_member_that_got_words_since(parts):
+    X, y = parts[0]
+    energy = EnergyLM(n_words=N_WORDS, n_hidden=2, embedding_dim=2, max_iter=1)
+    frozen = FrozenEstimator(energy.fit(X, y))
+    model = MixtureLM([("energy", frozen)], "uniform").fit(X, y)
+    energy.add_words(X[:1], [N_WORDS])
+    message = "a member knows 13 words, but this mixture was fitted with n_words=12"
+    for scored in (
+        lambda: model.predict_proba(X),
+        lambda: model.log_prob(X, y),
+        lambda: model.candidate_log_prob(X, [1]),
+    ):
+        with pytest.raises(ValueError, match=message):
+            scored()
+    assert model.fit(X, np.r_[y[1:], N_WORDS]).n_words_ == N_WORDS + 1
 
 
 def interrupted(*args, **kwargs):

@@ -1,4 +1,4 @@
-"""What "auto" decides: what the other parameters, the threads and the words allow."""
+"""What "auto" decides: what the other parameters and the words allow."""
 
 import numpy as np
 import pytest
@@ -27,7 +27,6 @@ def data():
         (dict(n_samples=14), True, "importance"),  # 30 words are more than twice 14
         (dict(n_samples=15), True, "exact"),
         (dict(tied=False, n_samples=14), False, "importance"),
-        (dict(n_samples=14, n_jobs=2), True, "exact"),
         (dict(n_samples=14, n_jobs=2, parallel="async"), True, "importance"),
         (dict(n_jobs=2, parallel="async"), True, "importance"),
         (dict(tied=False, n_jobs=2, parallel="async"), False, "exact"),
@@ -53,6 +52,23 @@ def test_it_is_decided_by_what_can_be(data, tmp_path, settings, tied, loss):
         again.predict_proba(data[0]), lm.predict_proba(data[0])
     )
     again.partial_fit(*data)
+
+
+@pytest.mark.parametrize("n_jobs", [2, -1])
+@pytest.mark.parametrize("n_cores", [1, 2])
+def test_what_threads_train_on_is_the_same_on_any_machine(
+    data, monkeypatch, n_cores, n_jobs
+):
+    monkeypatch.setattr(
+        "nplm.parallel.threads.effective_n_jobs", lambda n: n if n > 0 else n_cores
+    )
+    lm = NeuralLM(**SMALL | dict(n_samples=14, n_jobs=n_jobs))
+    with pytest.warns(UserWarning, match=f"n_jobs={n_jobs} .*'rows' .* all 30 words"):
+        lm.fit(*data)
+    assert "effective_samples" not in lm.history_
+    for settled in (dict(loss="exact"), dict(parallel="async"), dict(n_samples=15)):
+        lm.set_params(**settled).fit(*data)  # without a word
+        lm.set_params(loss="auto", parallel="rows", n_samples=14)
 
 
 def test_a_network_of_a_short_list_is_not_tied(data):

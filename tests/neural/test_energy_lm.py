@@ -173,10 +173,11 @@ def test_a_grown_model_is_pickled_whole(lm, data):
         ([[1, 2, 3]], [V + 1], "y has 13, but no context of 12: .*without a gap"),
         ([[1, 2, 3]], [2**31 - 2], "y has 2147483646, but no context of 12"),
         ([[1, 2, V]], [V], "X has 12 at row 0, column 2, but n_words=12"),
-        ([[1, 2, 3]] * 2, [V], "inconsistent"),
+        ([[1, 2, 3]] * 2, [V], "X has 2 contexts, but y 1 words: give with each new"),
+        ([], [], "X has 0 contexts, but y 0 words"),
         ([[1, 2]], [V], "features"),
         ([[1, 2, 3]], [-1], "y has -1"),
-        (np.empty((0, 3), int), np.empty(0, int), "0 sample"),
+        (np.empty((0, 3), int), np.empty(0, int), "X has 0 contexts"),
     ],
 )
 def test_refused_words_change_nothing(lm, data, X, y, message):

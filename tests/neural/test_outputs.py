@@ -75,7 +75,7 @@ def test_going_on_keeps_classes_and_trees(output, tmp_path):
     with pytest.raises(ValueError, match=rf"{given} (is|are) not th.* of the network"):
         again.set_params(**{given: other}).partial_fit(X, y)
     with pytest.raises(ValueError, match="output='softmax' is not that"):
-        again.set_params(output="softmax").partial_fit(X, y)
+        again.set_params(output="softmax", **{given: None}).partial_fit(X, y)
     # A tree, or classes, of one's own are part of what a checkpoint is of.
     lm = paper_lm(n_words=20, output=output, **SMALL).set_params(**{given: fitted})
     lm.fit(X, y, checkpoint=tmp_path)
@@ -105,7 +105,6 @@ def test_classes_as_they_are_given():
     found = WordClasses(4, n_words=20, random_state=0).fit(y)
     for given, want in (
         (labels.tolist(), labels),
-        (labels * 5 + 2, labels),  # gaps
         (np.arange(20), np.arange(20)),  # each word alone
         (np.zeros(20, int), np.zeros(20, int)),
         (found, found.labels_),
@@ -137,6 +136,7 @@ def test_frequency_bins_weigh_about_the_same():
         (-np.arange(20), r"word_classes has -1 at 1, but word ids start at 0"),
         (np.full(20, 0.5), "word_classes has 0.5 at 0, which is not a whole"),
         (WordClasses(3), "is not fitted: .* and give its labels_"),
+        (np.arange(20) % 3 * 5, "word_classes has class 5 but no word of class 1"),
         (np.zeros((20, 1)), "word_classes must have 1 dimension"),
     ],
 )
@@ -144,6 +144,20 @@ def test_classes_that_are_refused(given, message):
     lm = paper_lm(n_words=20, output="classes", word_classes=given, **SMALL)
     with pytest.raises(ValueError, match=message):
         lm.fit(*text_windows())
+
+
+@pytest.mark.parametrize(
+    ("given", "output"),
+    [
+        ({"word_classes": np.zeros(20, int)}, "classes"),
+        ({"word_tree": "huffman"}, "tree"),
+    ],
+)
+def test_what_another_output_has_no_use_for(given, output):
+    (name,) = given
+    message = f"{name} is of output='{output}', and output='softmax' has no use"
+    with pytest.raises(ValueError, match=message):
+        paper_lm(n_words=20, **given, **SMALL).fit(*text_windows())
 
 
 def mean_depth(tree, weights):

@@ -215,6 +215,8 @@ def with_nan():
         (dict(word_features=np.ones(N_WORDS)), r"word_features has shape \(20,\)"),
         (dict(word_features=PARTS[:-1]), "19 rows, but there are 20 words"),
         (dict(word_features=with_nan()), "word_features has nan at row 4, column"),
+        (dict(word_features=PARTS * 1e30), r"has 1e\+30 at row 0.*: scale"),
+        (dict(embeddings=START * 0 - 1e30), r"has -1e\+30 at row 0, column 0"),
         (dict(word_features=with_bad_index()), "must be a matrix.*(index|indices)"),
         (dict(word_features=PARTS * 0), r"features of shape \(20, 7\) has no entry"),
         (dict(word_features=np.zeros((N_WORDS, 0))), r"shape \(20, 0\) has no entry"),

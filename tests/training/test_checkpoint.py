@@ -17,7 +17,7 @@ import pytest
 from sklearn.base import clone
 
 import nplm
-from nplm import CheckpointError, EnergyLM, WordClasses, windows
+from nplm import CheckpointError, EnergyLM, NeuralLM, WordClasses, windows
 from nplm._tensors import read_tensors, write_tensors
 from nplm.neural.network.network import Network
 from nplm.parallel.processes import ALONE
@@ -73,6 +73,11 @@ SENSES = dict(n_senses=2, alpha=0.1)
 COMPOSED = dict(word_features=np.arange(20)[:, None] % [3, 4, 5] == 0)
 # Draws that grow while it trains.
 SAMPLED = dict(loss="importance", n_samples=2, min_effective_samples=10, alpha=0.1)
+AS_DEFAULT = {
+    name: value
+    for name, value in NeuralLM().get_params().items()
+    if name not in SETTINGS and name not in ("max_iter", "n_jobs")
+}
 EACH_PARTS = {
     "sgd": {},
     "adam, distant": OTHER_PARTS,
@@ -91,16 +96,19 @@ EACH_PARTS = {
     "linear": dict(learning_rate="linear"),
     # Halved from the first small gain on, which is of the second epoch.
     "adaptive": dict(learning_rate="adaptive", learning_rate_init=1e-4),
+    "default": AS_DEFAULT,
+    "default, drawn words": AS_DEFAULT | dict(n_samples=4),
     "dropout": dict(dropout=0.2),
     "dropout, tied, adam": dict(dropout=(0.1, 0.2, 0.3), tied=True, solver="adam"),
 }
 
 
 # An epoch has 1,798 examples. Parts whose rows few visit are not shared by threads.
+ALONE_ONLY = ("adaptive", "default, drawn words")
 SHARED = [
     name
     for name, parts in EACH_PARTS.items()
-    if "loss" not in parts and name != "adaptive"
+    if parts.get("loss", "auto") == "auto" and name not in ALONE_ONLY
 ]
 KILLS = [
     *product(EACH_PARTS, [1], [1000, 2500]),

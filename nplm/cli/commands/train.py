@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from typing import Any
@@ -33,7 +33,7 @@ from nplm.cli._models import vocabulary_of
 from nplm.cli._options import COMMON, NETWORK, POSITIVE, network_options
 from nplm.cli._tally import Tally, scored, warning_of_unknown
 from nplm.cli._text import INPUTS, blocks_of_lines, files_of, lines_of, texts_of
-from nplm.formats import estimate_binary, load_binary
+from nplm.formats import Estimated, estimate_arpa, estimate_binary, load_binary
 from nplm.neural.network_lm import NetworkLM
 from nplm.text.tokenizer import BETWEEN_BLANKS
 from nplm.training.bars import BAR
@@ -42,6 +42,7 @@ __all__ = ["train_command"]
 
 NETWORKS = ("network", "energy", "shortlist", "mixture")
 MODELS = ("kneser-ney", "trigram", "classes", *NETWORKS)
+ARPA_NAMES = (".arpa", ".arpa.gz", ".arpa.xz")
 TEXT = click.Path(exists=True, dir_okay=False)
 
 
@@ -80,7 +81,8 @@ TEXT = click.Path(exists=True, dir_okay=False)
 @click.option(
     "--memory",
     help="Estimate Kneser-Ney on disk, with buffers of so much (500M, 2G), and save it "
-    "as mapped n-grams; words stand between blanks.",
+    "as mapped n-grams, or as ARPA if OUTPUT ends in .arpa, .arpa.gz or .arpa.xz. "
+    "Words stand between blanks.",
 )
 @click.option(
     "--folder",
@@ -127,6 +129,7 @@ def train_command(
       nplm train *.txt.gz -o model --order 3 --min-count 2 --test test.txt
       nplm train train.txt -o model --model network --valid valid.txt --epochs 5
       nplm train large.txt -o model --tokens blanks --memory 2G --jobs -1
+      nplm train large.txt -o model.arpa.gz --tokens blanks --memory 2G --jobs -1
     """  # noqa: D301  (click reads the control character)
     if words_path is not None and (min_count > 1 or max_words is not None):
         raise click.UsageError(
@@ -145,7 +148,14 @@ def train_command(
                 "--memory estimates Kneser-Ney models of words between blanks: add "
                 "--tokens blanks, and no other --model."
             )
-        _train_on_disk(inputs, output, vocabulary, parameters, memory, folder)
+        as_arpa = output.name.endswith(ARPA_NAMES)
+        if as_arpa and (valid is not None or test is not None):
+            raise click.UsageError(
+                "an ARPA file has to be read whole before it scores: leave --valid and "
+                "--test out and score it with nplm query, or give OUTPUT another name."
+            )
+        estimate = estimate_arpa if as_arpa else estimate_binary
+        _train_on_disk(estimate, inputs, output, vocabulary, parameters, memory, folder)
         if valid is not None or test is not None:
             _report_perplexities(TextLM.from_model(*load_binary(output)), valid, test)
         return
@@ -186,6 +196,7 @@ def train_command(
 
 
 def _train_on_disk(
+    estimate: Callable[..., Estimated],
     inputs: tuple[str, ...],
     output: Path,
     vocabulary: Vocabulary,
@@ -200,7 +211,7 @@ def _train_on_disk(
             note = "" if total else f"{done:,} words"
             shown.show(stage, done if total else 0, total, note)
 
-        estimated = estimate_binary(
+        estimated = estimate(
             KneserNeyLM(parameters["order"]),
             files_of(inputs),
             output,

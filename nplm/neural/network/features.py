@@ -25,6 +25,8 @@ __all__ = [
 ]
 
 SCALE = 0.1  # deviation of what is drawn
+# Of what is given: squares of gradients, which go with it, leave float32 far beyond.
+LARGEST = 1e6
 
 
 @dataclass(frozen=True, eq=False)
@@ -242,12 +244,10 @@ def checked_embeddings(values: ArrayLike, n_words: int, m: int) -> NDArray[Any]:
             f"embeddings has {start.shape[1]} columns, but embedding_dim={m}: set "
             f"embedding_dim={start.shape[1]}."
         )
-    bad = np.argwhere(~np.isfinite(start))
+    bad = np.argwhere(_too_large(start))
     if len(bad):
         row, column = bad[0].tolist()
-        raise ValueError(
-            f"embeddings has {start[row, column]} at row {row}, column {column}."
-        )
+        raise _unscaled("embeddings", start[row, column], row, column)
     return start
 
 
@@ -256,6 +256,18 @@ def _real(values: Any) -> Any:
     if np.iscomplexobj(values):
         raise ValueError("complex numbers were given")
     return values
+
+
+def _too_large(values: NDArray[Any]) -> NDArray[np.bool_]:
+    """Tell which numbers no training can begin with, nan among them."""
+    return ~(np.abs(values) <= LARGEST)
+
+
+def _unscaled(name: str, value: float, row: int, column: int) -> ValueError:
+    return ValueError(
+        f"{name} has {value} at row {row}, column {column}: scale its columns to "
+        f"numbers of about 1; they may be {LARGEST:g} at most."
+    )
 
 
 def checked_parts(values: Any, n_words: int) -> csr_array:
@@ -279,13 +291,11 @@ def checked_parts(values: Any, n_words: int) -> csr_array:
             "give a row for each, and set n_words if training lacks some of them."
         )
     matrix.sum_duplicates()
-    bad = np.flatnonzero(~np.isfinite(matrix.data))
+    bad = np.flatnonzero(_too_large(matrix.data))
     if len(bad):
         row = np.searchsorted(matrix.indptr, bad[0], side="right") - 1
-        raise ValueError(
-            f"word_features has {matrix.data[bad[0]]} at row {row}, column "
-            f"{matrix.indices[bad[0]]}."
-        )
+        column = matrix.indices[bad[0]]
+        raise _unscaled("word_features", matrix.data[bad[0]], row, column)
     matrix.eliminate_zeros()
     if not matrix.nnz:
         raise ValueError(

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from nplm._checks import check_ids
+from nplm._checks import check_classes
 from nplm._kernels.neural.outputs import _classes, _softmax
 from nplm.neural.network.outputs.base import Output, Workspace
 
@@ -39,7 +39,7 @@ class Classes(Output):
         if self.given is None:
             labels = frequency_bins(np.bincount(y, minlength=n_words) + 1)
         else:
-            labels = checked_classes(self.given, n_words)
+            labels = check_classes(self.given, "word_classes", n_words)
         order = np.argsort(labels, kind="stable").astype(np.int32)
         starts = np.concatenate([[0], np.cumsum(np.bincount(labels))])
         return replace(self, labels=labels, order=order, starts=starts.astype(np.intp))
@@ -48,7 +48,7 @@ class Classes(Output):
         """Give the fitted classes, unless others are asked for."""
         assert isinstance(fitted, Classes)
         if self.given is not None:
-            asked = checked_classes(self.given, len(fitted.labels))
+            asked = check_classes(self.given, "word_classes", len(fitted.labels))
             if not np.array_equal(asked, fitted.labels):
                 raise ValueError(
                     "word_classes are not those of the network fitted so far, which "
@@ -107,27 +107,5 @@ def frequency_bins(weights: NDArray[np.int64]) -> NDArray[np.int32]:
     share = (np.cumsum(weights[order]) - weights[order] / 2) / weights.sum()
     labels = np.empty(n_words, np.int32)
     labels[order] = (share * n_classes).astype(np.int32)
-    return without_gaps(labels)
-
-
-def checked_classes(given: Any, n_words: int) -> NDArray[np.int32]:
-    """Give `word_classes` numbered without gaps, or raise unless each word has one."""
-    labels = getattr(given, "labels_", given)
-    if hasattr(labels, "fit"):
-        raise ValueError(
-            f"word_classes={given!r} is not fitted: fit it to the training text first, "
-            "and give its labels_: clones, which grid searches and TextLM fit, would "
-            "have it unfitted again."
-        )
-    labels = check_ids(labels, "word_classes", ndim=1)
-    if len(labels) != n_words:
-        raise ValueError(
-            f"word_classes has a class for {len(labels)} words, but n_words={n_words}; "
-            "give one class for each word of the vocabulary."
-        )
-    return without_gaps(labels)
-
-
-def without_gaps(labels: NDArray[np.int32]) -> NDArray[np.int32]:
-    """Give the classes as 0, 1, ...: one without words would take probability."""
+    # One without words would take probability.
     return np.unique(labels, return_inverse=True)[1].astype(np.int32)
