@@ -74,10 +74,13 @@ MODELS = ["kneser-ney", "trigram", "classes", *NETWORKS]
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_train_any_model(folder, run, tmp_path, model, held_out):
     options = ["--valid", "@test"] if held_out else []
+    options += NETWORK[2:] if model in NETWORKS else []
+    options += {"classes": ["--classes", "4"], "shortlist": ["--shortlist", "5"]}.get(
+        model, []
+    )
     result = run(
-        "train", "@train", "-o", str(tmp_path / "model"), *NETWORK[2:], *options,
-        "--model", model, "--order", "3", "--classes", "4", "--shortlist", "5",
-        "--test", "@test",
+        "train", "@train", "-o", str(tmp_path / "model"), "--model", model, *options,
+        "--order", "3", "--test", "@test",
     )  # fmt: skip
     lm = nplm.load(tmp_path / "model")
     lines = (folder / "test").read_text().splitlines()
@@ -131,7 +134,11 @@ def test_what_train_refuses(run, tmp_path):
     for options, code, message in [
         (["--order", "300000"], 2, "300000 is not in the range 2<=x<=32"),
         (["--jobs", "0"], 2, "0 threads do nothing: give 1 or more"),
-        (["--model", "energy", "--direct"], 2, "EnergyLM has no direct: leave it out"),
+        (["--model", "energy", "--direct"], 2, "energy has no --direct, which is of"),
+        (["--hidden", "50"], 2, "has no --hidden, which is of network, energy, sho"),
+        (["--shortlist", "9", *NETWORK], 2, "no --shortlist, which is of shortlist:"),
+        (["--model", "trigram", "--classes", "9"], 2, "--classes, which is of classes"),
+        (["--folder", str(tmp_path)], 2, "--folder is for --memory: give that too."),
         (["--test", empty], 1, f"there is no text to test on in {empty}."),
         (["--valid", empty], 1, f"there is no text to validate on in {empty}."),
     ]:

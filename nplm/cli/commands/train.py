@@ -30,7 +30,7 @@ from nplm.cli._bars import stages
 from nplm.cli._files import writable_file
 from nplm.cli._kept import Kept
 from nplm.cli._models import vocabulary_of
-from nplm.cli._options import COMMON, POSITIVE, network_options
+from nplm.cli._options import COMMON, NETWORK, POSITIVE, network_options
 from nplm.cli._tally import Tally, scored, warning_of_unknown
 from nplm.cli._text import INPUTS, blocks_of_lines, files_of, lines_of, texts_of
 from nplm.formats import Estimated, estimate_arpa, estimate_binary, load_binary
@@ -137,6 +137,9 @@ def train_command(
             "--vocabulary gives the words, and --min-count and --max-words choose "
             "them: leave one of both out."
         )
+    _refuse_others(ctx, model)
+    if folder is not None and memory is None:
+        raise click.UsageError("--folder is for --memory: give that too.")
     vocabulary = Vocabulary(min_count, max_words)
     if words_path is not None:
         vocabulary.words = [word for word in lines_of([words_path]) if word.strip()]
@@ -173,6 +176,7 @@ def train_command(
         "mixture": MixtureLM(
             [("network", network), ("ngrams", ngrams)],
             "uniform" if valid is None else "learned",
+            verbose=BAR,
         ),
     }[model]
     lm = TextLM(estimator, order - 1, tokenizer=tokenizer, vocabulary=vocabulary)
@@ -224,6 +228,32 @@ def _train_on_disk(
     _report_words(estimated.n_lines, estimated.n_tokens, estimated.n_words, unknown)
 
 
+def _refuse_others(ctx: click.Context, model: str) -> None:
+    """Refuse an option that only other models have: it would change nothing."""
+    taken: dict[str, set[str]] = {
+        "kneser-ney": set(),
+        "trigram": set(),
+        "classes": {"n_classes"},
+        "network": NETWORK,
+        "energy": NETWORK & EnergyLM().get_params().keys(),
+        "shortlist": NETWORK | {"n_shortlist"},
+        "mixture": NETWORK,
+    }
+    for option in ctx.command.params:
+        name = str(option.name)
+        having = [other for other in MODELS if name in taken[other]]
+        refused = having and model not in having and name not in COMMON
+        if refused and _is_given(ctx, name):
+            raise click.UsageError(
+                f"--model {model} has no {option.opts[0]}, which is of "
+                f"{', '.join(having)}: leave it out, or train another --model."
+            )
+
+
+def _is_given(ctx: click.Context, name: str) -> bool:
+    return ctx.get_parameter_source(name) != click.core.ParameterSource.DEFAULT
+
+
 def _network(
     ctx: click.Context, kind: type[NetworkLM], parameters: dict[str, Any]
 ) -> NetworkLM:
@@ -231,14 +261,8 @@ def _network(
     given = {
         name: value
         for name, value in parameters.items()
-        if name in COMMON
-        or ctx.get_parameter_source(name) != click.core.ParameterSource.DEFAULT
+        if name in COMMON or _is_given(ctx, name)
     }
-    refused = given.keys() - kind().get_params().keys()
-    if refused:
-        raise click.UsageError(
-            f"{kind.__name__} has no {', '.join(sorted(refused))}: leave it out."
-        )
     network = kind(**given, verbose=BAR)
     network._check_parameters()
     return network
