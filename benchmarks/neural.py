@@ -35,7 +35,7 @@ if __name__ == "__main__" and os.environ.get("MALLOC_MMAP_MAX_") != "0":
 import numpy as np
 from common.limits import bandwidth, clock, gflops
 from common.networks import NETWORKS, TIMED, Shape, Windows, random_windows, trainer
-from common.speed_page import draw, tiers_page
+from common.speed_page import draw, limited_page, ratios_page, tiers_page
 from common.table import Rows, named, parser, report
 
 from nplm import available_tiers, use_tier
@@ -231,6 +231,10 @@ def every_tier(args: argparse.Namespace) -> None:
             beside = False  # it does not depend on our kernels
     report("Every tier", rows, named(args.json, "tiers"))
     (args.docs / "tiers.inc").write_text(tiers_page(rows))
+    if torch:
+        (args.docs / "ratios.inc").write_text(ratios_page(rows))
+        if "avx2" in available_tiers():
+            (args.docs / "ratios_avx2.inc").write_text(limited_page(rows, "avx2"))
     draw(args.docs / "tiers.svg", rows)
 
 

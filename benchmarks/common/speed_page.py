@@ -21,13 +21,25 @@ def best(rows: Rows, name: str) -> dict[str, Any]:
     return max(rows, key=lambda row: row[name] or 0)
 
 
+TRAIN = {"part": "train", "precision": "float32"}
+SCORE = {"part": "score", "precision": "float32"}
+RATIOS = {
+    "training, K = 1": TRAIN | {"K": 1},
+    "training, K = 16": TRAIN | {"K": 16},
+    "training, best K": TRAIN,
+    "training in bfloat16, best K": TRAIN | {"precision": "bfloat16"},
+    "scoring, best K": SCORE,
+    "scoring in bfloat16, best K": SCORE | {"precision": "bfloat16"},
+}
+
+
 def tiers_page(rows: Rows) -> str:
     """Each tier at each K: examples a second, and the share of its limit."""
     batches = sorted({row["K"] for row in rows})
     parts = {"train": "training", "score": "scoring"}
     lines = []
     for part, title in parts.items():
-        for network in dict.fromkeys(row["network"] for row in rows):
+        for network in networks(rows):
             same = [r for r in rows if r["part"] == part and r["network"] == network]
             lines += one_network(f"{network}, {title}", same, batches)
     here = machine()
@@ -39,6 +51,54 @@ def tiers_page(rows: Rows) -> str:
     )
     header = ["", "kernels", *(f"K = {K}" for K in batches)]
     return about + list_table("", header, lines)
+
+
+def ratios_page(rows: Rows) -> str:
+    """The fastest kernels beside PyTorch, each at its best K or both at the same."""
+    lines = [
+        [title, *(cell(rows, wanted | {"network": name}) for name in networks(rows))]
+        for title, wanted in RATIOS.items()
+        if having(rows, wanted)
+    ]
+    return list_table("", ["", *networks(rows)], lines)
+
+
+def limited_page(rows: Rows, tier: str) -> str:
+    """A tier beside PyTorch, and what the ratio were if it did nothing but multiply."""
+    lines = []
+    for title, wanted in ("training", TRAIN), ("scoring", SCORE):
+        each = [wanted | {"network": name} for name in networks(rows)]
+        lines.append([title, *(cell(rows, one, tier) for one in each)])
+        fastest = [beside(rows, one, tier) for one in each]
+        most = [mine["nplm ex/s"] / mine["share"] / theirs for mine, theirs in fastest]
+        lines.append([f"{title}, at most", *(f"{ratio:.2f}" for ratio in most)])
+    return list_table("", ["", *networks(rows)], lines)
+
+
+def cell(rows: Rows, wanted: dict[str, Any], tier: str | None = None) -> str:
+    """Both rates, their ratio, and the share of the limit."""
+    mine, theirs = beside(rows, wanted, tier)
+    rate = mine["nplm ex/s"]
+    return f"{rate:,.0f} / {theirs:,.0f} = {rate / theirs:.2f}; {mine['share']:.0%}"
+
+
+def beside(
+    rows: Rows, wanted: dict[str, Any], tier: str | None = None
+) -> tuple[dict[str, Any], float]:
+    """Give the best row of a tier, by default the fastest, and PyTorch's best rate."""
+    same = having(rows, wanted)
+    own = having(same, {"tier": tier or same[0]["tier"]})
+    return best(own, "nplm ex/s"), best(same, "PyTorch ex/s")["PyTorch ex/s"]
+
+
+def having(rows: Rows, wanted: dict[str, Any]) -> Rows:
+    """Rows with these values."""
+    return [row for row in rows if wanted.items() <= row.items()]
+
+
+def networks(rows: Rows) -> list[str]:
+    """Names, in the order of the rows."""
+    return list(dict.fromkeys(row["network"] for row in rows))
 
 
 def one_network(title: str, rows: Rows, batches: list[int]) -> list[list[str]]:
@@ -71,12 +131,12 @@ def draw(path: Path, rows: Rows) -> None:
     import matplotlib.pyplot as plt
 
     trained = [row for row in rows if row["part"] == "train"]
-    networks = list(dict.fromkeys(row["network"] for row in trained))
+    names = networks(trained)
     figure, axes = plt.subplots(
-        1, len(networks), figsize=(4 * len(networks), 3.6), layout="constrained",
+        1, len(names), figsize=(4 * len(names), 3.6), layout="constrained",
         squeeze=False,
     )  # fmt: skip
-    for axis, network in zip(axes[0], networks, strict=True):
+    for axis, network in zip(axes[0], names, strict=True):
         same = [row for row in trained if row["network"] == network]
         for i, name in enumerate(dict.fromkeys(kernels(row) for row in same)):
             own = [row for row in same if kernels(row) == name]

@@ -2,20 +2,36 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nplm._kernels.files import _ngram_format
+from nplm.formats._files import writing
 from nplm.formats._ngram_text import NgramText
 from nplm.formats._words import BEGIN, END
 from nplm.ngrams.backoff import BackoffTree
 
-__all__ = ["NgramLines"]
+__all__ = ["NgramLines", "write_lines"]
 
 # What the toolkits write for the logarithm of zero.
 LOG_ZERO = -99
+
+
+def write_lines(path: str | os.PathLike[str], ngrams: NgramLines) -> None:
+    """Write an ARPA file, which takes its place when all is written."""
+    orders = range(ngrams.tree.order)
+    with writing(path) as file:
+        file.write(b"\\data\\\n")
+        for level in orders:
+            file.write(b"ngram %d=%d\n" % (level + 1, ngrams.n_lines(level)))
+        for level in orders:
+            file.write(b"\n\\%d-grams:\n" % (level + 1))
+            file.writelines(ngrams.lines(level))
+        file.write(b"\n\\end\\\n")
 
 
 class NgramLines:
@@ -26,7 +42,7 @@ class NgramLines:
     tree : BackoffTree
         The n-grams.
     words : list of str
-        The word of each id.
+        The word of each id; that of the boundary is ``</s>``.
     boundary : int or None
         Id that is ``<s>`` as a context.
     """
@@ -35,9 +51,11 @@ class NgramLines:
         self, tree: BackoffTree, words: list[str], boundary: int | None
     ) -> None:
         self.tree, self.words, self.boundary = tree, words, boundary
-        self.made = tree.contexts_made()
-        self.text = NgramText(tree, words, boundary)
+        self.text = self._text()
         self.unpredicted = self._unpredicted()
+
+    def _text(self) -> NgramText:
+        return NgramText(self.tree, self.words, self.boundary)
 
     def n_lines(self, level: int) -> int:
         """Count the n-grams of ``level + 1`` words."""
@@ -49,15 +67,28 @@ class NgramLines:
         if level == 0:
             yield from self._marks()
         yield from self._unpredicted_lines(level)
-        has_weights = level + 1 < self.tree.order
         yield from self.text.parts(
             level,
             2,
             _ngram_format.format_ngrams,
-            self.tree.prob,
-            self.tree.bow,
-            self.made if has_weights else self.made[:0],
+            self.tree.prob[self.tree.followers(level)],
+            self._weights(level),
         )
+
+    @cached_property
+    def _made(self) -> NDArray[np.int32]:
+        return self.tree.contexts_made()
+
+    def _weights(self, level: int) -> NDArray[np.float32]:
+        """Weights of the contexts that n-grams make, NaN for none; none at the top."""
+        tree, own = self.tree, self.tree.followers(level)
+        if level + 1 == tree.order:
+            return np.empty(0, dtype=np.float32)
+        made = self._made[own]
+        has_none = made < 0
+        if self.boundary is not None:
+            has_none |= tree.words[own] == self.boundary
+        return np.where(has_none, np.float32(np.nan), tree.bow[made])
 
     def _marks(self) -> list[bytes]:
         """<s>, and </s> where the model has none: KenLM reads no file without."""
@@ -79,7 +110,7 @@ class NgramLines:
         tree = self.tree
         found = [np.empty((0, k), dtype=np.int32) for k in range(1, tree.order + 1)]
         predicted = np.zeros(len(tree.context_word), dtype=bool)
-        predicted[self.made[self.made >= 0]] = True
+        predicted[self._made[self._made >= 0]] = True
         for k in range(tree.order - 1, 1, -1):
             first, last = tree.level_start[k : k + 2]
             contexts = first + np.flatnonzero(~predicted[first:last])

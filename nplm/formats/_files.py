@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from nplm._files import replacing
+from nplm._files import full_disk_named, replacing
 
 __all__ = ["UNPACKING_ERRORS", "check_writable", "reading", "writing"]
 
@@ -50,7 +50,8 @@ def writing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     Packed if the name ends in ``.gz`` or ``.xz``. After an error `path` is as it was.
     """
     path = check_writable(path)
-    with replacing(path) as raw:
+    full = full_disk_named(path.absolute().parent, "more is")
+    with full, replacing(path) as raw:
         if path.suffix == ".gz":
             # No name and no time in the header: equal models, equal files.
             with gzip.GzipFile(

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nplm._kernels.files._ngram_format import NUMBER_BYTES, Spelling
 from nplm.formats._words import BEGIN, WordText
@@ -13,7 +14,7 @@ from nplm.ngrams.tree import ContextTree
 
 __all__ = ["NgramText"]
 
-BUFFER_BYTES = 1 << 24
+BUFFER_BYTES = 1 << 22
 
 
 class NgramText:
@@ -27,20 +28,31 @@ class NgramText:
         The word of each id.
     boundary : int or None
         Id that is ``<s>`` as a context.
+    parents : ndarray of int32, shape (n_contexts,), optional
+        Those of ``tree.parents()``, where it is too large to make them in memory.
     """
 
     def __init__(
-        self, tree: ContextTree, words: list[str], boundary: int | None
+        self,
+        tree: ContextTree,
+        words: list[str],
+        boundary: int | None,
+        parents: NDArray[np.int32] | None = None,
     ) -> None:
         text = WordText(words)
         begin = np.frombuffer(BEGIN.encode(), dtype=np.uint8)
         mark = -1 if boundary is None else boundary
-        self._spelling = Spelling(tree.arrays, tree.parents(), text.words, begin, mark)
+        parents = tree.parents() if parents is None else parents
+        self._spelling = Spelling(tree.arrays, parents, text.words, begin, mark)
         self._tree = tree
         self._longest_word = int(np.diff(text.start).max()) + len(BEGIN) + 1
 
     def parts(
-        self, level: int, n_numbers: int, put: Callable[..., Any], *arrays: Any
+        self,
+        level: int,
+        n_numbers: int,
+        put: Callable[..., Any],
+        *arrays: NDArray[Any],
     ) -> Iterator[memoryview]:
         """Lines of the n-grams of ``level + 1`` words, in parts.
 
@@ -53,15 +65,14 @@ class NgramText:
         put : callable
             The kernel that writes the lines.
         *arrays : ndarray
-            What it writes beside the words.
+            What it writes beside the words: an entry for each n-gram of the level.
         """
-        tree = self._tree
-        context, last = map(int, tree.level_start[level : level + 2])
-        most = int(np.diff(tree.start[context : last + 1]).max(initial=0))
+        tree, own = self._tree, self._tree.followers(level)
+        context, first = int(tree.level_start[level]), own.start
         line = n_numbers * NUMBER_BYTES + (level + 1) * self._longest_word
-        buffer = np.empty(max(BUFFER_BYTES, most * line), dtype=np.uint8)
-        while context < last:
-            context, n = put(
-                self._spelling, *arrays, context, last, level, line, buffer
-            )
+        buffer = np.empty(max(BUFFER_BYTES, line), dtype=np.uint8)
+        while first < own.stop:
+            left = [array[first - own.start :] for array in arrays]
+            at = context, first, own.stop, level, line, buffer
+            context, first, n = put(self._spelling, *left, *at)
             yield buffer[:n].data

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from nplm.formats._arpa_lines import NgramLines
-from nplm.formats._files import check_writable, reading, writing
+from nplm.formats._arpa_lines import NgramLines, write_lines
+from nplm.formats._files import check_writable, reading
 from nplm.formats._lines import Lines, shown
 from nplm.formats._models import tree_of
 from nplm.formats._words import BEGIN, END, WordText, check_marks, check_words
@@ -93,15 +93,7 @@ def write_arpa(
     check_marks(words, boundary)
     if boundary is not None:
         words[boundary] = END
-    ngrams = NgramLines(tree, words, boundary)
-    with writing(path) as file:
-        file.write(b"\\data\\\n")
-        for level in range(tree.order):
-            file.write(b"ngram %d=%d\n" % (level + 1, ngrams.n_lines(level)))
-        for level in range(tree.order):
-            file.write(b"\n\\%d-grams:\n" % (level + 1))
-            file.writelines(ngrams.lines(level))
-        file.write(b"\n\\end\\\n")
+    write_lines(path, NgramLines(tree, words, boundary))
 
 
 def read_arpa(path: str | os.PathLike[str]) -> tuple[BackoffLM, list[str]]:

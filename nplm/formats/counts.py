@@ -61,7 +61,8 @@ def write_counts(
     with writing(path) as file:
         for level in range(tree.order):
             put = _ngram_format.format_counts
-            for part in text.parts(level, 1, put, tree.counts):
+            counts = tree.counts[tree.followers(level)]
+            for part in text.parts(level, 1, put, counts):
                 file.write(part)
 
 

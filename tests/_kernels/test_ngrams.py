@@ -141,3 +141,25 @@ def test_find_kernels(counted, level):
     found = results[0][1] >= 0
     assert found[:50].any()
     assert_array_equal(tree.words[results[0][1][found]], y[found])
+
+
+@pytest.mark.parametrize("room", [3, 100])
+def test_weights_in_turn(room):
+    rng = np.random.default_rng(0)
+    words = rng.integers(0, 7, 60).astype(np.int32)
+    # Word 0 makes no contexts; those of the others stand side by side, from 11 on.
+    n_made = np.bincount(words, minlength=7)
+    n_made[0] = 0
+    starts = (11 + np.cumsum([0, *n_made[:-1]])).astype(np.int32)
+    starts[0] = -1
+    bow = rng.random(n_made.sum()).astype(np.float32)
+    made = 11 + np.argsort(np.argsort(words, kind="stable"), kind="stable")
+    expected = np.where(words == 0, np.nan, bow[made - 11 - np.sum(words == 0)])
+    for module in (_backoff, reference):
+        weight = np.full(len(words), np.nan, dtype=np.float32)
+        for first in range(0, len(bow), room):
+            turns = starts.copy()
+            own = bow[first : first + room]
+            module.weights_in_turn(words, turns, own, 11 + first, weight)
+            assert_array_equal(turns[1:], (starts + n_made)[1:])
+        assert_array_equal(weight, expected.astype(np.float32))

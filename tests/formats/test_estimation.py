@@ -15,7 +15,13 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import nplm._files
 from nplm import KneserNeyLM, Vocabulary
-from nplm.formats import estimate_binary, load_binary, save_binary
+from nplm.formats import (
+    estimate_arpa,
+    estimate_binary,
+    load_binary,
+    save_binary,
+    write_arpa,
+)
 from nplm.ngrams.external import estimation, levels, scratch
 from tests.helpers import read_parts, text
 
@@ -33,7 +39,7 @@ def joined(lines):
     return io.BytesIO("\n".join(map(" ".join, lines)).encode())
 
 
-def in_memory(path, lines, vocabulary, *args, **parameters):
+def in_memory(path, lines, vocabulary, *args, save=save_binary, **parameters):
     """The file of the same model, estimated and saved in one piece."""
     ids = vocabulary.fit_transform(lines)
     model = KneserNeyLM(
@@ -44,14 +50,23 @@ def in_memory(path, lines, vocabulary, *args, **parameters):
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        save_binary(model.fit_stream(ids), path, vocabulary.words_.tolist())
+        save(model.fit_stream(ids), path, vocabulary.words_.tolist())
     return model
 
 
-def on_disk(path, lines, vocabulary, *args, memory="1M", n_jobs=None, **parameters):
+def on_disk(
+    path,
+    lines,
+    vocabulary,
+    *args,
+    estimate=estimate_binary,
+    memory="1M",
+    n_jobs=None,
+    **parameters,
+):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        return estimate_binary(
+        return estimate(
             KneserNeyLM(*args, **parameters),
             [joined(lines)],
             path,
@@ -83,6 +98,10 @@ def test_the_file_of_the_model_in_memory(
         )
         in_memory(expected, lines, vocabulary, order, **parameters)
         assert read_parts(found)[0] == read_parts(expected)[0]
+        assert found.read_bytes() == expected.read_bytes()
+        options = dict(estimate=estimate_arpa, memory=memory, n_jobs=n_jobs)
+        on_disk(found, lines, vocabulary, order, **options, **parameters)
+        in_memory(expected, lines, vocabulary, order, save=write_arpa, **parameters)
         assert found.read_bytes() == expected.read_bytes()
 
 
@@ -125,6 +144,29 @@ def test_many_runs_and_windows(tmp_path, monkeypatch, order, n_jobs):
     ]
     last = {stage: (done, total) for stage, done, total in seen}
     assert all(done == total for done, total in list(last.values())[1:]), last
+
+
+def test_an_arpa_file_of_many_windows_packed_by_its_name(tmp_path):
+    lines, seen = lines_of(), []
+    found, expected = (tmp_path / f"{name}.arpa.gz" for name in ("found", "expected"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        estimate_arpa(
+            KneserNeyLM(4),
+            [joined(lines)],
+            found,
+            memory="2K",
+            folder=tmp_path,
+            progress=lambda *told: seen.append(told),
+        )
+    # More contexts of two words than weights that are looked at together.
+    model = in_memory(expected, lines, Vocabulary(), 4, save=write_arpa)
+    assert np.diff(model.tree_.level_start)[2] > 1 << 8
+    assert found.read_bytes() == expected.read_bytes()
+    assert sorted(os.listdir(tmp_path)) == ["expected.arpa.gz", "found.arpa.gz"]
+    stage, done, total = seen[-1]
+    # Beside the n-grams there is the line of <s>.
+    assert (stage, done, total) == ("writing", total, model.n_ngrams_.sum() + 1)
 
 
 def test_texts_of_all_kinds(tmp_path):
@@ -188,6 +230,7 @@ def test_texts_that_are_refused(tmp_path):
     for data, message in [
         (b" \n", "the texts have no word"),
         (b"a\n</s> b", "the text, line 2: it has '</s>'"),
+        (b"a\nb <s>", "the text, line 2: it has '<s>'"),
         (b"a \xff", "the text, line 1: not UTF-8"),
         (b"a \x00", r"words has '\\x00' at"),
     ]:
@@ -200,18 +243,22 @@ def test_texts_that_are_refused(tmp_path):
     assert os.listdir(tmp_path) == []
 
 
-STAGES = ["reading", "sorting n-grams", "merging", "estimating", "hashing"]
+STAGES = ["reading", "sorting n-grams", "merging", "estimating"]
+LAST = {estimate_binary: "hashing", estimate_arpa: "writing"}
 
 
-@pytest.mark.parametrize("stage", STAGES)
+@pytest.mark.parametrize(
+    ("estimate", "stage"),
+    [(estimate_binary, stage) for stage in STAGES] + list(LAST.items()),
+)
 @pytest.mark.parametrize("n_jobs", [1, 2])
-def test_an_interrupt_leaves_nothing(tmp_path, stage, n_jobs):
+def test_an_interrupt_leaves_nothing(tmp_path, estimate, stage, n_jobs):
     def interrupt(at, done, total):
         if at == stage and done > 0:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        estimate_binary(
+        estimate(
             KneserNeyLM(3),
             [joined(lines_of(500))],
             tmp_path / "model",
@@ -223,8 +270,9 @@ def test_an_interrupt_leaves_nothing(tmp_path, stage, n_jobs):
     assert os.listdir(tmp_path) == []
 
 
+@pytest.mark.parametrize("estimate", LAST)
 @pytest.mark.parametrize("n_room", [0, 1, 2, 5])
-def test_a_full_disk_is_named(tmp_path, monkeypatch, n_room):
+def test_a_full_disk_is_named(tmp_path, monkeypatch, estimate, n_room):
     calls = []
 
     def full(file, offset, n_bytes):
@@ -235,7 +283,7 @@ def test_a_full_disk_is_named(tmp_path, monkeypatch, n_room):
 
     monkeypatch.setattr(nplm._files.os, "posix_fallocate", full)
     with pytest.raises(OSError, match=r"is full: .* GiB needed there") as caught:
-        estimate_binary(
+        estimate(
             KneserNeyLM(3), [joined(lines_of(500))], tmp_path / "model", folder=tmp_path
         )
     assert str(tmp_path) in str(caught.value)

@@ -119,90 +119,83 @@ cdef inline Py_ssize_t put_ngram(
 def format_ngrams(
     Spelling spelling,
     const float[::1] prob,
-    const float[::1] bow,
-    const int[::1] made,
+    const float[::1] weight,
+    int context,
     int first,
     int last,
     int n_context_words,
     Py_ssize_t longest,
     unsigned char[::1] out,
 ):
-    """Write the ARPA lines of the followers of contexts ``first <= c < last``.
+    """Write the ARPA lines of the n-grams ``first <= i < last``, of one order.
 
-    They are of `n_context_words` words. Stops before a context whose lines, of at
-    most `longest` bytes each, might not fit in `out`; returns the next context and
-    the bytes written.
+    They follow contexts of `n_context_words` words, the first of them `context`. `prob`
+    and `weight` begin with the n-gram `first`; a weight is that of the context that the
+    n-gram makes, NaN where it makes none, and there are no weights where none of them
+    does. Stops before a line, of at most `longest` bytes, might not fit in `out`;
+    returns the context and the n-gram to go on from, and the bytes written.
 
     No twin: what is written is read again by ``_ngram_parse``, by KenLM, and as
     text by the tests.
     """
     cdef Tree tree = spelling.tree
-    cdef int boundary = spelling.boundary
-    cdef int context = first
-    cdef int i, n
+    cdef int i = first
     cdef Py_ssize_t at = 0
     cdef Py_ssize_t capacity = out.shape[0]
-    cdef bint has_weights = made.shape[0] > 0
+    cdef bint has_weights = weight.shape[0] > 0
     cdef char* line = <char*> &out[0]
     with nogil:
-        while context < last:
-            n = tree.start[context + 1] - tree.start[context]
-            if at + n * longest > capacity:
-                break
-            for i in range(tree.start[context], tree.start[context + 1]):
-                at += put_log10(line + at, prob[i])
-                line[at] = 9  # tab
+        while i < last and at + longest <= capacity:
+            while tree.start[context + 1] <= i:
+                context += 1
+            at += put_log10(line + at, prob[i - first])
+            line[at] = 9  # tab
+            at += 1
+            at += put_ngram(
+                line + at, spelling, context, n_context_words, tree.words[i]
+            )
+            if has_weights and weight[i - first] == weight[i - first]:
+                line[at] = 9
                 at += 1
-                at += put_ngram(
-                    line + at, spelling, context, n_context_words, tree.words[i]
-                )
-                if has_weights and made[i] >= 0 and not (
-                    boundary >= 0 and tree.words[i] == boundary
-                ):
-                    line[at] = 9
-                    at += 1
-                    at += put_log10(line + at, bow[made[i]])
-                line[at] = 10  # newline
-                at += 1
-            context += 1
-    return context, at
+                at += put_log10(line + at, weight[i - first])
+            line[at] = 10  # newline
+            at += 1
+            i += 1
+    return context, i, at
 
 
 def format_counts(
     Spelling spelling,
     const int64_t[::1] counts,
+    int context,
     int first,
     int last,
     int n_context_words,
     Py_ssize_t longest,
     unsigned char[::1] out,
 ):
-    """Write the lines of a count file for the followers of contexts.
+    """Write the lines of a count file for n-grams of one order, those that occur.
 
-    As ``format_ngrams``, n-grams that occur only.
+    As ``format_ngrams``; `counts` begins with the n-gram `first`.
 
     No twin: see ``format_ngrams``.
     """
     cdef Tree tree = spelling.tree
-    cdef int context = first
-    cdef int i, n
+    cdef int i = first
     cdef Py_ssize_t at = 0
     cdef char* line = <char*> &out[0]
     with nogil:
-        while context < last:
-            n = tree.start[context + 1] - tree.start[context]
-            if at + n * longest > out.shape[0]:
-                break
-            for i in range(tree.start[context], tree.start[context + 1]):
-                if counts[i] == 0:
-                    continue
+        while i < last and at + longest <= out.shape[0]:
+            while tree.start[context + 1] <= i:
+                context += 1
+            if counts[i - first] > 0:
                 at += put_ngram(
                     line + at, spelling, context, n_context_words, tree.words[i]
                 )
                 line[at] = 9
                 at += 1
-                at += put_integer(line + at, counts[i])
+                at += put_integer(line + at, counts[i - first])
                 line[at] = 10
                 at += 1
-            context += 1
-    return context, at
+            i += 1
+    return context, i, at

@@ -144,6 +144,37 @@ def longest_contexts(Tree tree, const int[:, :] X, int[::1] path, int[::1] out):
             out[row] = path[depth]
 
 
+def weights_in_turn(
+    const int[::1] words,
+    int[::1] next_context,
+    const float[::1] bow,
+    int first,
+    float[::1] weight,
+):
+    """The weights of the contexts c w that n-grams (c, w) make, in their order.
+
+    Of a tree in which each n-gram whose word has an entry in `next_context` makes a
+    context, and each context of their length is made so: those of one nearest word w
+    then stand in the order of the n-grams that end in w. ``next_context[w]``, negative
+    where none is made, is the next of them, and goes on. `bow` has the weights from the
+    context `first` on; ``weight`` of an n-gram whose context is not there stays as it
+    is.
+
+    Equivalent to, for each i in turn, ``made = next_context[words[i]]++``,
+    ``weight[i] = bow[made - first]``.
+    """
+    cdef Py_ssize_t i
+    cdef int made
+    with nogil:
+        for i in range(words.shape[0]):
+            made = next_context[words[i]]
+            if made < 0:
+                continue
+            next_context[words[i]] = made + 1
+            if first <= made < first + bow.shape[0]:
+                weight[i] = bow[made - first]
+
+
 def find_contexts(Tree tree, const int[:, :] X, int[::1] path, int[::1] out):
     """Number of each whole context, or -1.
 

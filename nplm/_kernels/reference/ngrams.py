@@ -266,6 +266,22 @@ def contexts_made(
             made[i] = number.get((*gram, int(tree.words[i])), -1)
 
 
+def weights_in_turn(
+    words: NDArray[np.int32],
+    next_context: NDArray[np.int32],
+    bow: NDArray[np.float32],
+    first: int,
+    weight: NDArray[np.float32],
+) -> None:
+    """Give n-grams (c, w) the weights of the contexts c w, which stand in turn."""
+    for i, word in enumerate(words):
+        made = int(next_context[word])
+        if made >= 0:
+            next_context[word] += 1
+            if 0 <= made - first < len(bow):
+                weight[i] = bow[made - first]
+
+
 def find_contexts(
     tree: Tree,
     X: NDArray[np.int32],
@@ -346,11 +362,25 @@ def pack_windows(
             row[column] = number
 
 
+def pack_counted(
+    ngrams: NDArray[np.int32],
+    counts: NDArray[np.int64],
+    boundary: int,
+    n_bits: int,
+    rows: NDArray[np.uint64],
+) -> None:
+    """Write the row of each n-gram of a table, with its count."""
+    for ngram, count, row in zip(ngrams, counts, rows):
+        pack_windows(ngram, len(ngram) - 1, boundary, n_bits, row[np.newaxis, :-1])
+        row[-1] = count
+
+
 def sort_rows(
     rows: NDArray[np.uint64], spare: NDArray[np.uint64], n_words: int, n_bits: int
 ) -> bool:
     """Sort rows by their numbers, the first first; `spare` does not get them."""
-    rows[:] = rows[np.lexsort(rows.T[::-1])]
+    n_columns = -(-n_words // (64 // n_bits))
+    rows[:] = rows[np.lexsort(rows.T[:n_columns][::-1])]
     return False
 
 

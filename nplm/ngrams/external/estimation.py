@@ -27,7 +27,9 @@ from nplm.ngrams.hashed import (
 from nplm.ngrams.sweeps import BLOCK_FOLLOWERS, blocks_of_contexts, probabilities
 from nplm.ngrams.tree import ContextTree
 
-__all__ = ["fill_table", "fill_tree", "slots_of_levels"]
+__all__ = ["fill_parents", "fill_table", "fill_tree", "slots_of_levels"]
+
+PARENTS = "parents"
 
 # Slots that a window goes beyond its end, to see where what belongs before ends.
 SPILL = 1 << 14
@@ -156,14 +158,7 @@ def fill_table(
     def done() -> None:
         scratch.forget(*own)
 
-    parent = scratch.array("parent", np.int32, n_contexts)
-    parent[0] = 0
-    children = tree.child_start
-    for first, last in blocks_of_contexts(children, 0, n_contexts):
-        n_children = np.diff(children[first : last + 1])
-        numbers = np.arange(first, last, dtype=np.int32)
-        parent[children[first] : children[last]] = np.repeat(numbers, n_children)
-        done()
+    parent = fill_parents(tree, scratch)
     keys = scratch.array("keys", np.uint64, n_contexts)
     fill_keys(tree, parent, keys, done)
     scratch.stage("hashing", int(slot_start[-1]))
@@ -176,8 +171,22 @@ def fill_table(
             assert missing is not None and not missing.size
 
         _fill_circle(slots[first:last], fill, scratch)
-    for name in ("parent", "keys"):
+    for name in (PARENTS, "keys"):
         scratch.remove(name)
+
+
+def fill_parents(tree: ContextTree, scratch: Scratch) -> NDArray[np.int32]:
+    """Make on disk what ``tree.parents()`` makes in memory."""
+    n_contexts = len(tree.context_word)
+    parent = scratch.array(PARENTS, np.int32, n_contexts)
+    parent[0] = 0
+    children = tree.child_start
+    for first, last in blocks_of_contexts(children, 0, n_contexts):
+        n_children = np.diff(children[first : last + 1])
+        numbers = np.arange(first, last, dtype=np.int32)
+        parent[children[first] : children[last]] = np.repeat(numbers, n_children)
+        scratch.forget(children)
+    return parent
 
 
 def _fill_circle(
