@@ -130,7 +130,8 @@ def test_a_list_of_all_words_of_training(parts):
 
 def test_held_out_windows_are_handed_on(parts):
     (X, y), (X_val, y_val) = parts
-    model = shortlist(network__max_iter=4).fit(X, y, X_val=X_val, y_val=y_val)
+    model = shortlist(network__max_iter=4, network__early_stopping="auto")
+    model.fit(X, y, X_val=X_val, y_val=y_val)
     inside = np.isin(y_val, model.words_)
     places = model._place[y_val[inside]]
     val_loss = model.network_.history_["val_loss"]
