@@ -4,8 +4,8 @@ Bengio and Senecal (2008) draw from an n-gram model that follows the network. A
 mini-batch shares its words here, so one distribution serves all its contexts: what each
 proposal is worth is told in effective samples, by what a network of MLP9's shape says
 after two epochs of Brown, for mini-batches of training windows. The effective samples
-of a draw are one over the relative variance of the sum that it estimates
-(nplm._kernels.reference), exact, nothing is drawn.
+of a draw are one over the relative variance of the sum that it estimates,
+exact, nothing is drawn.
 
 Bigrams are half of the words by the unigrams, and half by the likeliest followers of
 the last words of the contexts, in proportion to the root mean square of their
@@ -29,7 +29,6 @@ from common.table import Rows, parser, report
 from numpy.typing import NDArray
 
 from nplm import NeuralLM
-from nplm._kernels.reference import neural as reference
 from nplm.datasets import Corpus, fetch_brown
 
 PAGE = Path(__file__).parents[1] / "docs" / "measured" / "proposals.inc"
@@ -48,10 +47,21 @@ def trained(corpus: Corpus) -> NeuralLM:
     return lm.fit(*corpus.windows(4).train)
 
 
+def chances(q: Array, n: int) -> Array:
+    """That each word is drawn: min(1, c q), with the c that makes them add up to n."""
+    certain = np.zeros(len(q), bool)
+    while True:
+        rest = n - certain.sum()
+        pi = np.where(certain, 1.0, rest * q / q[~certain].sum())
+        if not (pi > 1).any():
+            return pi
+        certain |= pi > 1
+
+
 def relative_variance(P: Array, q: Array, n: int) -> float:
-    """Of the estimated sums of K rows of probabilities, by n words drawn by q."""
-    order, pi = reference.Sampler(q, [1, 0, 0, 0], n).chances()
-    return float((P[:, order] ** 2 @ ((1 - pi) / pi)).mean())
+    """Of the estimated sums of rows of probabilities, by n words drawn by q."""
+    pi = chances(q, n)
+    return float((P**2 @ ((1 - pi) / pi)).mean())
 
 
 def likeliest(p: Array) -> Array:
