@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nplm.formats._files import UNPACKING_ERRORS, reading
-from nplm.formats._words import check_words
+from nplm.formats._words import BEGIN, END, check_words
 from nplm.ngrams.external.runs import Packing, write_runs
 from nplm.ngrams.external.scratch import Scratch
 from nplm.text.streams import WordStream
@@ -74,7 +74,9 @@ class Texts:
     def words(self, scratch: Scratch) -> Words:
         """Write the ids of all texts, in the order in which words come."""
         vocabulary = self._vocabulary
-        stream = WordStream(vocabulary.boundary)
+        # As lmplz: <s> and </s> in a text are not taken for words.
+        boundary = cast(str, vocabulary.boundary)
+        stream = WordStream(boundary, *([BEGIN] if boundary == END else []))
         scratch.stage("reading", 0)
         with scratch.writing(IDS) as out:
             for text in self._texts:
@@ -94,17 +96,17 @@ class Texts:
         words = check_words(vocabulary.words_.tolist(), vocabulary.n_words_)
         ids, unknown = vocabulary.ids_, vocabulary.unknown_id_
         if unknown is None:
-            left = [word for word in spelled if word not in ids]
+            left = [word for word in seen if word not in ids]
             if left:
                 vocabulary._check_unknown(left)
             unknown = -1
-        boundary = cast(int, vocabulary.boundary_id_)
+        end = cast(int, vocabulary.boundary_id_)
         # Of the words as they came, and last what stands after a line.
         found = [ids.get(word, unknown) for word in spelled]
-        self._new_ids = np.array([*found, boundary], dtype=np.int32)
+        self._new_ids = np.array([*found, end], dtype=np.int32)
         self._counts = np.append(counts, stream.n_lines)
         self._n_words = len(words)
-        return Words(words, boundary, unknown)
+        return Words(words, end, unknown)
 
     @property
     def n_known(self) -> int:

@@ -123,7 +123,8 @@ def estimate_binary(
     ------
     ValueError
         If a parameter is out of range, a text is not UTF-8, has no word or has the
-        boundary in it, or there are more than 2**31 - 1 n-grams.
+        boundary in it (or ``<s>``, where that is ``</s>``), or there are more than
+        2**31 - 1 n-grams.
     OSError
         If a file cannot be read or written. Where a disk is full the error names the
         folder.
@@ -193,8 +194,8 @@ def estimate_arpa(
     Raises
     ------
     ValueError, OSError
-        As `estimate_binary`; and if the text has ``<s>`` or ``</s>`` as a word beside
-        the vocabulary's boundary, which is written so.
+        As `estimate_binary`; and if ``<s>`` or ``</s>`` is a word beside the boundary,
+        which is written so.
 
     Warns
     -----

@@ -214,6 +214,16 @@ def test_words_to_know(folder, run, tmp_path):
     assert "leave one of both out" in result.stderr
 
 
+@pytest.mark.parametrize("mark", ["<s>", "</s>"])
+@pytest.mark.parametrize("on_disk", [False, True])
+def test_marks_of_lines_in_a_text_are_refused(run, tmp_path, mark, on_disk):
+    options = ["-o", str(tmp_path / "x"), "--tokens", "blanks", "--order", "2"]
+    options += ["--memory", "20K"] if on_disk else []
+    result = run("train", *options, input=f"a b\na {mark} b\n", code=1)
+    assert "line 2" in result.stderr and f"has {mark!r}, which" in result.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_query_is_kenlms_query(made, run):
     kenlm = pytest.importorskip("kenlm")
     model = kenlm.Model(str(made / "kn.arpa.gz"))

@@ -34,6 +34,7 @@ from nplm.cli._options import COMMON, NETWORK, POSITIVE, network_options
 from nplm.cli._tally import Tally, scored, warning_of_unknown
 from nplm.cli._text import INPUTS, blocks_of_lines, files_of, lines_of, texts_of
 from nplm.formats import Estimated, estimate_arpa, estimate_binary, load_binary
+from nplm.formats._words import BEGIN, END
 from nplm.neural.network_lm import NetworkLM
 from nplm.text.tokenizer import BETWEEN_BLANKS
 from nplm.training.bars import BAR
@@ -180,6 +181,8 @@ def train_command(
     }[model]
     lm = TextLM(estimator, order - 1, tokenizer=tokenizer, vocabulary=vocabulary)
     texts = _texts(inputs, "train on")
+    if tokens == "blanks":
+        _refuse_marks(texts)
     held_out = None if valid is None else _texts([valid], f"validate on in {valid}")
     if test is not None and not any(line.strip() for line in lines_of([test])):
         raise click.ClickException(f"there is no text to test on in {test}.")
@@ -270,6 +273,17 @@ def _texts(inputs: Sequence[str], what_for: str) -> list[str]:
     if not texts:
         raise click.ClickException(f"there is no text to {what_for}.")
     return texts
+
+
+def _refuse_marks(texts: list[str]) -> None:
+    """Refuse what lmplz refuses in a text: marks of its lines' ends."""
+    for i, text in enumerate(texts, 1):
+        found = {BEGIN, END}.intersection(text.split())
+        if found:
+            raise click.ClickException(
+                f"line {i} of those with words has {min(found)!r}, which stands for an "
+                "end of a line: leave it out, for every line gets its own."
+            )
 
 
 def _be_quiet(lm: TextLM) -> None:
