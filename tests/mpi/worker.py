@@ -27,7 +27,7 @@ comm = MPI.COMM_WORLD
 # As `tests.helpers.paper_lm`, which is out of a script's reach.
 paper_lm = partial(
     NeuralLM.from_paper, "MLP9", order=None, batch_size=32, learning_rate_init=4e-3,
-    max_iter=12,
+    max_iter=12, early_stopping=False,
 )  # fmt: skip
 PARAMETERS = ["C_", "H_", "d_", "U_", "W_", "b_", "P_", "G_", "S_", "Q_"]
 OTHER_PARTS = dict(solver="adam", epsilon=1e-3, order=2, n_distant=2)
