@@ -112,7 +112,7 @@ def stops_early_alike():
     lm = paper_lm(
         n_words=20, max_iter=60, direct=True, alpha=0, batch_size=4, **SETTINGS
     )
-    lm.set_params(learning_rate_init=0.2, random_state=None)
+    lm.set_params(learning_rate_init=0.2, random_state=None, early_stopping="auto")
     np.random.seed(comm.rank)  # noqa: NPY002 (random_state=None draws from it)
     mpi.fit(lm, X[:100], y[:100], X_val=X[200:], y_val=y[200:])
     assert lm.n_iter_ < 60
