@@ -230,6 +230,7 @@ def test_texts_that_are_refused(tmp_path):
     for data, message in [
         (b" \n", "the texts have no word"),
         (b"a\n</s> b", "the text, line 2: it has '</s>'"),
+        (b"a\nb <s>", "the text, line 2: it has '<s>'"),
         (b"a \xff", "the text, line 1: not UTF-8"),
         (b"a \x00", r"words has '\\x00' at"),
     ]:
