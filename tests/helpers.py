@@ -55,6 +55,7 @@ def paper_lm(order=None, **settings):
     change.
     """
     recipe = dict(batch_size=32, learning_rate_init=4e-3, max_iter=12)
+    recipe |= dict(early_stopping=False)
     recipe |= dict(n_samples=512, epsilon=1e-8)  # of other losses, and solvers
     return NeuralLM.from_paper("MLP9", **(recipe | settings | dict(order=order)))
 

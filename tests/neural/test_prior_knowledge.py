@@ -150,6 +150,7 @@ def test_the_best_epoch_is_kept_whole(data, kind):
     X, y = data
     lm = paper_lm(**SMALL | {"max_iter": 30}, **KINDS[kind], n_iter_no_change=2)
     lm.set_params(learning_rate_init=0.05, batch_size=1, alpha=0.0)
+    lm.set_params(early_stopping="auto")
     lm.fit(X[:60], y[:60], X_val=X[300:], y_val=y[300:])
     assert lm.n_iter_ < 30
     best = min(lm.history_["val_loss"])

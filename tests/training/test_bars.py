@@ -89,8 +89,13 @@ def test_fits_that_go_on_know_their_speed(notebook, monkeypatch):
         assert "10 s, 40 s left" in notebook[0]
 
 
+def fit_network(**settings):
+    network = NeuralLM(n_hidden=4, early_stopping=False, random_state=0, **settings)
+    return network.fit(X, Y)
+
+
 def test_models_show_a_bar(notebook, capsys):
-    network = NeuralLM(n_hidden=4, max_iter=3, verbose=2, random_state=0).fit(X, Y)
+    network = fit_network(max_iter=3, verbose=2)
     [element] = notebook
     assert element.startswith("NeuralLM: 100%, perplexity ")
     WordClasses(2, verbose=2, random_state=0).fit(Y)
@@ -140,10 +145,7 @@ def test_a_mixture_has_one_bar(notebook, monkeypatch, capsys):
 
 
 def test_a_bar_changes_nothing(notebook):
-    shown, hidden = (
-        NeuralLM(n_hidden=4, max_iter=2, verbose=verbose, random_state=0).fit(X, Y)
-        for verbose in (2, 0)
-    )
+    shown, hidden = (fit_network(max_iter=2, verbose=verbose) for verbose in (2, 0))
     np.testing.assert_array_equal(shown.C_, hidden.C_)
 
 

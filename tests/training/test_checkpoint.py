@@ -147,7 +147,10 @@ def test_the_same_bits_as_without_a_kill(data, tmp_path, n_jobs, at, parts):
 
 
 def test_early_stopping_goes_on_too(data, tmp_path):
-    lm = paper_lm(max_iter=60, learning_rate_init=0.1, alpha=0, direct=True, **SETTINGS)
+    lm = paper_lm(
+        max_iter=60, learning_rate_init=0.1, alpha=0, direct=True,
+        early_stopping="auto", **SETTINGS,
+    )  # fmt: skip
     whole = clone(lm).fit(**data)
     assert whole.n_iter_ < 60
     # Killed when the best epoch is behind it.
@@ -303,7 +306,7 @@ UNSOUND = {
 
 @pytest.mark.parametrize("change", UNSOUND)
 def test_contents_that_no_fit_leaves_are_refused(data, tmp_path, change):
-    lm = paper_lm(max_iter=2, **SETTINGS | SAMPLED)
+    lm = paper_lm(max_iter=2, early_stopping="auto", **SETTINGS | SAMPLED)
     fit_and_kill(lm, data, tmp_path, 2000)
     tampered(tmp_path, UNSOUND[change])
     with pytest.raises(CheckpointError, match=r"safetensors is damaged \(ValueError"):
@@ -495,7 +498,6 @@ def test_an_interrupt_saves(data, tmp_path, monkeypatch, n_jobs, parallel):
     X, y = np.tile(data["X"], (5, 1)), np.tile(data["y"], 5)
     lm = paper_lm(max_iter=10**6, n_jobs=n_jobs, parallel=parallel, **SETTINGS)
     lm.set_params(batch_size=64)  # threads meet seldom, which is slow under load
-    lm.set_params(early_stopping=False)  # all windows are trained on
     interrupted = clone(lm)
     Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
     with (

@@ -223,7 +223,11 @@ def _train(
             job, lm._rng, processes, checkpoint=saves, progress=progress
         )
     ran_out = interrupt is None and not door.partial and job.held_out.stale == 0
-    if asked.early_stopping is True and ran_out and processes.rank == 0:
+    # A fit that is to end by itself, if it has the epochs for that.
+    is_to_end = asked.early_stopping is True or (
+        stop_early and job.adaptive and job.max_iter > asked.n_iter_no_change
+    )
+    if is_to_end and ran_out and processes.rank == 0:
         warn(
             f"{type(lm).__name__}: the held-out loss was still falling at "
             f"max_iter={asked.max_iter}; raise it.",
