@@ -100,7 +100,7 @@ class Checkpoint:
     which each process of the fit has one. All files of a save are on disk before
     ``latest.json`` is replaced, in one step, and those of the save before are removed
     after it: whenever the fit is killed, one whole save is there. As a context, it has
-    the folder to itself.
+    the folder to itself, and hears of interrupts of several processes.
 
     Parameters
     ----------
@@ -124,6 +124,7 @@ class Checkpoint:
         self.rank, self.n_ranks = processes.rank, processes.size
         self._processes = processes
         self._lock: IO[str] | None = None
+        self._interrupts = processes.interrupts()
         self._number = 0
         self._saved_at = time.monotonic()
 
@@ -134,11 +135,16 @@ class Checkpoint:
             token = processes.everyones(token)[0]
             processes.all_or_none(lambda: self._check_shared(token))
         except BaseException:
-            self.__exit__()
+            self._let_go()
             raise
+        self.interrupted = self._interrupts.__enter__()
         return self
 
-    def __exit__(self, *error: object) -> None:
+    def __exit__(self, *error: Any) -> None:
+        self._let_go()
+        self._interrupts.__exit__(*error)
+
+    def _let_go(self) -> None:
         if self._lock is not None:
             self._lock.close()
 

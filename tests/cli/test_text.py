@@ -479,3 +479,5 @@ def test_help_of_every_command(run):
     for name in main.commands:
         result = run(name, "--help")
         assert "Usage: " in result.stdout
+    commands = run("--help").stdout.split("Commands:")[1]
+    assert "..." not in commands  # where a sentence is cut

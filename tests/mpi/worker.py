@@ -3,6 +3,7 @@
 Each case ends with a line of rank 0 that the test looks for, or dies.
 """
 
+import json
 import os
 import pickle
 import signal
@@ -18,6 +19,7 @@ from sklearn.base import clone
 
 from nplm import DivergenceError, NeuralLM, mpi, windows
 from nplm._kernels.neural import _network
+from nplm._tensors import read_tensors
 from nplm.cli import main
 from nplm.neural.network.network import Parts
 from nplm.neural.training import sharded
@@ -342,6 +344,40 @@ def checkpoints(folder):
     if comm.rank == 0:
         arrays = {name: getattr(lm, name) for name in [*PARAMETERS[:4], "b_"]}
         np.savez(path / "result.npz", val_loss=lm.history_["val_loss"], **arrays)
+
+
+def terminated(folder):
+    """One rank is told to end in the first epoch, which is saved: all go on with it."""
+    X, y = data(20)
+    lm = paper_lm(n_words=20, batch_size=4, max_iter=2, **SETTINGS)
+    whole = mpi.fit(clone(lm), X, y)
+    pace.SECONDS_A_CALL = 0.002
+    train, calls = _network.train, []
+    for number in (signal.SIGTERM, signal.SIGINT):
+        saves = Path(folder) / str(number)
+
+        def count(*args, number=number, **kwargs):
+            calls.append(number)
+            if comm.rank == comm.size - 1 and calls.count(number) == 20:
+                os.kill(os.getpid(), number)
+            train(*args, **kwargs)
+
+        _network.train = count
+        before = signal.getsignal(number)
+        try:
+            mpi.fit(clone(lm), X, y, checkpoint=saves)
+        except KeyboardInterrupt as interrupt:
+            assert signal.Signals(number).name in str(interrupt)
+        else:
+            raise AssertionError("not interrupted")
+        assert signal.getsignal(number) is before
+        save = saves / f"save-1.{comm.rank}-of-{comm.size}.safetensors"
+        _, texts = read_tensors(save, mmap=False)
+        at = json.loads(texts["state"])["at"]
+        assert at["passes"] == 0 < at["steps"]
+        _network.train = train
+        gone_on = mpi.fit(clone(lm), X, y, checkpoint=saves)
+        assert max(differences(gone_on, whole)) == 0
 
 
 if __name__ == "__main__":
