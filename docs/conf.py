@@ -73,7 +73,8 @@ def parameters(kind, name, obj):
     Its own; in a class those of the methods, and in a method the class's too.
     """
     if kind == "class":
-        found = [obj.__init__, *vars(obj).values()]
+        ours = [base for base in obj.__mro__ if base.__module__.startswith("nplm")]
+        found = [obj.__init__, *(f for base in ours for f in vars(base).values())]
     elif kind in ("method", "property"):
         found = [obj, resolve_name(name.rpartition(".")[0]).__init__]
     else:

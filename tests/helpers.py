@@ -11,7 +11,17 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from nplm import NeuralLM, Vocabulary, available_tiers
+from nplm import (
+    ClassLM,
+    EnergyLM,
+    InterpolatedTrigram,
+    KneserNeyLM,
+    MixtureLM,
+    NeuralLM,
+    ShortlistLM,
+    Vocabulary,
+    available_tiers,
+)
 from nplm._kernels.reference import neural as reference
 from nplm.datasets import Corpus, fetch_brown, fetch_ptb
 from nplm.formats._arrays import MAGIC
@@ -45,8 +55,45 @@ def paper_lm(order=None, **settings):
     change.
     """
     recipe = dict(batch_size=32, learning_rate_init=4e-3, max_iter=12)
+    recipe |= dict(early_stopping=False)
     recipe |= dict(n_samples=512, epsilon=1e-8)  # of other losses, and solvers
     return NeuralLM.from_paper("MLP9", **(recipe | settings | dict(order=order)))
+
+
+def small_models(n_words):
+    """One small instance of each model of windows."""
+    size = dict(n_words=n_words)
+    neural = dict(n_hidden=4, embedding_dim=3, max_iter=2, random_state=0)
+    trigram = InterpolatedTrigram(**size)
+    return {
+        "neural": paper_lm(**neural, **size),
+        "neural, direct": paper_lm(**neural, direct=True, **size),
+        "neural, no hidden units": paper_lm(
+            **{**neural, "n_hidden": 0}, direct=True, batch_size=1, **size
+        ),
+        "neural, tied, of parts": paper_lm(
+            **neural, **size, tied=True, word_features=np.eye(n_words)[:, :5]
+        ),
+        "neural, senses": paper_lm(**neural, n_senses=2, **size),
+        "neural, classes": paper_lm(**neural, output="classes", **size),
+        "neural, tree": paper_lm(**neural, output="tree", direct=True, **size),
+        "neural, importance": paper_lm(
+            **neural, loss="importance", n_samples=5, **size
+        ),
+        "neural, nce": paper_lm(**neural, loss="nce", direct=True, **size),
+        "neural, energy": EnergyLM(**neural, **size),
+        "neural, energy, target weights": EnergyLM(
+            **neural, target_weights=True, batch_size=1, **size
+        ),
+        "trigram": trigram,
+        "Kneser-Ney": KneserNeyLM(**size),
+        "Kneser-Ney, back-off": KneserNeyLM(interpolate=False, **size),
+        "classes": ClassLM(n_classes=4, random_state=0, **size),
+        "mixture": MixtureLM([("nn", paper_lm(**neural)), ("tri", trigram)], **size),
+        "short-list": ShortlistLM(
+            paper_lm(**neural), KneserNeyLM(), n_shortlist=5, **size
+        ),
+    }
 
 
 def on_every_tier(*precisions):

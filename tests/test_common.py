@@ -23,45 +23,14 @@ from nplm import (
     windows,
 )
 from nplm.ngrams import backoff, frequencies, hashed
-from tests.helpers import paper_lm
+from tests.helpers import paper_lm, small_models
 
 N_WORDS = 12
 
 
 def models():
     """One small instance of each model, on a vocabulary of N_WORDS words."""
-    size = dict(n_words=N_WORDS)
-    neural = dict(n_hidden=4, embedding_dim=3, max_iter=2, random_state=0)
-    trigram = InterpolatedTrigram(**size)
-    return {
-        "neural": paper_lm(**neural, **size),
-        "neural, direct": paper_lm(**neural, direct=True, **size),
-        "neural, no hidden units": paper_lm(
-            **{**neural, "n_hidden": 0}, direct=True, batch_size=1, **size
-        ),
-        "neural, tied, of parts": paper_lm(
-            **neural, **size, tied=True, word_features=np.eye(N_WORDS)[:, :5]
-        ),
-        "neural, senses": paper_lm(**neural, n_senses=2, **size),
-        "neural, classes": paper_lm(**neural, output="classes", **size),
-        "neural, tree": paper_lm(**neural, output="tree", direct=True, **size),
-        "neural, importance": paper_lm(
-            **neural, loss="importance", n_samples=5, **size
-        ),
-        "neural, nce": paper_lm(**neural, loss="nce", direct=True, **size),
-        "neural, energy": EnergyLM(**neural, **size),
-        "neural, energy, target weights": EnergyLM(
-            **neural, target_weights=True, batch_size=1, **size
-        ),
-        "trigram": trigram,
-        "Kneser-Ney": KneserNeyLM(**size),
-        "Kneser-Ney, back-off": KneserNeyLM(interpolate=False, **size),
-        "classes": ClassLM(n_classes=4, random_state=0, **size),
-        "mixture": MixtureLM([("nn", paper_lm(**neural)), ("tri", trigram)], **size),
-        "short-list": ShortlistLM(
-            paper_lm(**neural), KneserNeyLM(), n_shortlist=5, **size
-        ),
-    }
+    return small_models(N_WORDS)
 
 
 @parametrize_with_checks(

@@ -53,7 +53,7 @@ def interrupt(*args):
 
 @pytest.mark.parametrize("pipeline", [False, True])
 def test_an_interrupted_network(pipeline, monkeypatch):
-    lm = NeuralLM(n_words=3, n_hidden=2, embedding_dim=2, verbose=1)
+    lm = NeuralLM(n_words=3, n_hidden=2, early_stopping=False, verbose=1)
     monkeypatch.setattr("nplm.neural.training.epochs.Epochs._report", interrupt)
     model = make_pipeline(lm) if pipeline else lm
     with (

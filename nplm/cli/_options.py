@@ -10,7 +10,7 @@ import numpy as np
 
 from nplm import NeuralLM
 
-__all__ = ["COMMON", "POSITIVE", "network_options"]
+__all__ = ["COMMON", "NETWORK", "POSITIVE", "network_options"]
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -137,6 +137,8 @@ OPTIONS: list[tuple[str, str, Any, str]] = [
     ),
     ("--seed", "random_state", click.IntRange(min=0), "Random seed."),
 ]
+
+NETWORK = {parameter for _, parameter, *_ in OPTIONS}
 
 
 def network_options(**changed: Any) -> Callable[[Command], Command]:

@@ -3,12 +3,14 @@
 from nplm.formats.arpa import read_arpa, write_arpa
 from nplm.formats.binary import load_binary, save_binary
 from nplm.formats.classes import read_classes, write_classes
+from nplm.formats.count_tables import CountTables
 from nplm.formats.counts import read_counts, write_counts
 from nplm.formats.estimation import Estimated, estimate_arpa, estimate_binary
 from nplm.formats.onnx import write_onnx
 from nplm.formats.vectors import read_vectors, write_vectors
 
 __all__ = [
+    "CountTables",
     "Estimated",
     "estimate_arpa",
     "estimate_binary",

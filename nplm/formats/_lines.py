@@ -42,10 +42,18 @@ class Lines:
         Open for reading.
     path : path-like
         Its name, for the errors.
+    if_not_utf8 : str
+        What to do with a file that is not UTF-8.
     """
 
-    def __init__(self, file: BinaryIO, path: str | os.PathLike[str]) -> None:
+    def __init__(
+        self,
+        file: BinaryIO,
+        path: str | os.PathLike[str],
+        if_not_utf8: str = "convert the file, with iconv for example",
+    ) -> None:
         self._file, self._path = file, os.fspath(path)
+        self._if_not_utf8 = if_not_utf8
         self._buffer, self._at, self._n_read = b"", 0, 0
 
     @property
@@ -76,9 +84,7 @@ class Lines:
                 # A word may hold blanks that are not ASCII: they divide nothing.
                 text = line.decode(encoding).strip(" \t\r\v\f")
             except UnicodeDecodeError as error:
-                raise self.error(
-                    f"not UTF-8 ({error}); convert the file, with iconv for example"
-                ) from error
+                raise self.error(f"not UTF-8 ({error}); {self._if_not_utf8}") from error
             if text:
                 return text
 

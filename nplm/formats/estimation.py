@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import lzma
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, BinaryIO, NamedTuple, cast
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,28 +16,27 @@ from nplm._warnings import one_warning
 from nplm.formats._arpa_lines import write_lines
 from nplm.formats._arpa_on_disk import LinesOnDisk
 from nplm.formats._arrays import filling_arrays
-from nplm.formats._files import UNPACKING_ERRORS, check_writable, reading
-from nplm.formats._words import END, check_marks, check_words
+from nplm.formats._files import check_writable
+from nplm.formats._sources import Source, Texts, Words
+from nplm.formats._words import END, check_marks
 from nplm.formats.binary import ARRAYS, dtypes_of_tree
+from nplm.formats.count_tables import CountTables, Tables
 from nplm.ngrams.backoff import BackoffTree
 from nplm.ngrams.external.estimation import fill_table, fill_tree, slots_of_levels
 from nplm.ngrams.external.levels import Levels, build_levels
-from nplm.ngrams.external.runs import Packing, write_runs
+from nplm.ngrams.external.runs import Packing
 from nplm.ngrams.external.scratch import Scratch
 from nplm.ngrams.hashed import SLOT_BYTES
 from nplm.ngrams.kneser_ney import KneserNeyLM
 from nplm.parallel.threads import Threads, n_threads
-from nplm.text.streams import WordStream
 from nplm.text.vocabulary import Vocabulary
 
 __all__ = ["Estimated", "estimate_arpa", "estimate_binary"]
 
 UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 LEAST_MEMORY = 1 << 10
-# What Python and the libraries take, and a word: its text, counts and places in tables.
-INTERPRETER_BYTES = 100 << 20
-WORD_BYTES = 400
-IDS = "ids"
+# What Python and the libraries take.
+INTERPRETER_BYTES = 190 << 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +68,7 @@ class Estimated:
 @one_warning
 def estimate_binary(
     model: KneserNeyLM,
-    texts: Iterable[str | os.PathLike[str] | BinaryIO],
+    texts: Iterable[str | os.PathLike[str] | BinaryIO] | CountTables,
     path: str | os.PathLike[str],
     *,
     vocabulary: Vocabulary | None = None,
@@ -95,16 +92,19 @@ def estimate_binary(
         ``min_counts`` of more than 1 are refused.
     texts : iterable of path-like or binary file
         UTF-8 text, files gzipped or not. A line is a sentence, and a word what stands
-        between blanks; lines without words are left out.
+        between blanks; lines without words are left out. Or `CountTables`: n-grams
+        that another program has counted.
     path : path-like
         The file to write; `load_binary` maps it. It takes its place when all is
         written.
     vocabulary : Vocabulary, optional
-        How words are chosen; by default all of them. It is left as it is.
+        How words are chosen; by default all of them. It is left as it is. Tables of
+        counts have their words.
     memory : int or str, default="2G"
-        Bytes to work in, or so many K, M or G. The interpreter and the words, some
-        400 bytes each, are taken off, and buffers get the rest, a quarter at least. It
-        is no limit: peaks were a quarter above it (:doc:`/measured/estimation`).
+        Bytes to work in, or so many K, M or G. What the interpreter (190 MB) and the
+        words take is taken off, and buffers get the rest, a quarter at least: so from
+        300 MB and 500 bytes a word of the vocabulary on it is above the peak of a
+        process that does nothing else (:doc:`/measured/estimation`).
     folder : path-like, optional
         Where the temporary folder is made; by default where temporary files usually
         are. It takes up to 4 bytes a word of the text and some 40 bytes an n-gram, and
@@ -123,7 +123,8 @@ def estimate_binary(
     ------
     ValueError
         If a parameter is out of range, a text is not UTF-8, has no word or has the
-        boundary in it, or there are more than 2**31 - 1 n-grams.
+        boundary in it (or ``<s>``, where that is ``</s>``), or there are more than
+        2**31 - 1 n-grams.
     OSError
         If a file cannot be read or written. Where a disk is full the error names the
         folder.
@@ -163,7 +164,7 @@ def estimate_binary(
 @one_warning
 def estimate_arpa(
     model: KneserNeyLM,
-    texts: Iterable[str | os.PathLike[str] | BinaryIO],
+    texts: Iterable[str | os.PathLike[str] | BinaryIO] | CountTables,
     path: str | os.PathLike[str],
     *,
     vocabulary: Vocabulary | None = None,
@@ -193,8 +194,8 @@ def estimate_arpa(
     Raises
     ------
     ValueError, OSError
-        As `estimate_binary`; and if the text has ``<s>`` or ``</s>`` as a word beside
-        the vocabulary's boundary, which is written so.
+        As `estimate_binary`; and if ``<s>`` or ``</s>`` is a word beside the boundary,
+        which is written so.
 
     Warns
     -----
@@ -224,7 +225,7 @@ def estimate_arpa(
 class _Work(NamedTuple):
     """Where an estimation goes, and how it works."""
 
-    fill: Callable[[KneserNeyLM, Levels, str, _Text, Scratch], NDArray[np.float64]]
+    fill: Callable[[KneserNeyLM, Levels, str, Words, Scratch], NDArray[np.float64]]
     path: str
     memory: int | str
     folder: str | os.PathLike[str] | None
@@ -234,10 +235,48 @@ class _Work(NamedTuple):
 
 def _estimated(
     model: KneserNeyLM,
-    texts: Iterable[str | os.PathLike[str] | BinaryIO],
+    texts: Iterable[str | os.PathLike[str] | BinaryIO] | CountTables,
     vocabulary: Vocabulary | None,
     work: _Work,
 ) -> Estimated:
+    source = _source(texts, vocabulary)
+    model = _checked(model)
+    n_bytes, threads = memory_in_bytes(work.memory), Threads(n_threads(work.n_jobs))
+    with threads, Scratch(work.folder, n_bytes, threads, work.progress) as scratch:
+        words = source.words(scratch)
+        _check_sizes(model, words.n_words, words.boundary)
+        # Of a word: its text, ids and counts, and in each thread a number for each
+        # order (see ``_fold``) and the probability one order below.
+        a_word = 40 + threads.n * (8 * model.order_ + 8)
+        taken = INTERPRETER_BYTES + a_word * source.n_known
+        scratch.memory = max(n_bytes - taken, n_bytes // 4)
+        packing = Packing(model.order_, words.n_words, words.boundary)
+        runs = source.runs(packing, scratch)
+        counts = source.counts
+        if model.order_ > 1:
+            levels = build_levels(packing, runs, scratch)
+        else:
+            levels = Levels(words.n_words, counts, [], scratch)
+        discounts = work.fill(model, levels, work.path, words, scratch)
+        n_lines = int(counts[words.boundary])
+        return Estimated(
+            n_lines=n_lines,
+            n_tokens=int(counts.sum()) - n_lines,
+            n_unknown=int(counts[words.unknown]) if words.unknown >= 0 else 0,
+            n_words=words.n_words,
+            n_ngrams=levels.n_ngrams,
+            discounts=discounts,
+        )
+
+
+def _source(texts: Any, vocabulary: Vocabulary | None) -> Source:
+    if isinstance(texts, CountTables):
+        if vocabulary is not None:
+            raise ValueError(
+                "vocabulary is given, but tables of counts have their words: leave it "
+                "out."
+            )
+        return Tables(texts)
     vocabulary = Vocabulary() if vocabulary is None else clone(vocabulary)
     vocabulary._validate_params()
     if vocabulary.boundary is None:
@@ -245,31 +284,7 @@ def _estimated(
             "the vocabulary has boundary=None, but lines need a mark of their ends: "
             "give it one, '</s>' for example."
         )
-    model = _checked(model)
-    n_bytes, threads = memory_in_bytes(work.memory), Threads(n_threads(work.n_jobs))
-    with threads, Scratch(work.folder, n_bytes, threads, work.progress) as scratch:
-        text = _read(texts, vocabulary, scratch)
-        _check_sizes(model, text.n_words, text.boundary)
-        taken = INTERPRETER_BYTES + WORD_BYTES * max(text.n_words, len(text.counts))
-        scratch.memory = max(n_bytes - taken, n_bytes // 4)
-        if model.order_ == 1:
-            unigrams = np.zeros(text.n_words, dtype=np.int64)
-            np.add.at(unigrams, text.new_ids[:-1], text.counts)
-            unigrams[text.boundary] = text.n_lines
-            levels = Levels(text.n_words, unigrams, [], scratch)
-        else:
-            packing = Packing(model.order_, text.n_words, text.boundary)
-            runs = write_runs(packing, IDS, text.new_ids, scratch)
-            levels = build_levels(packing, runs, scratch)
-        discounts = work.fill(model, levels, work.path, text, scratch)
-        return Estimated(
-            n_lines=text.n_lines,
-            n_tokens=text.n_tokens,
-            n_unknown=text.n_unknown,
-            n_words=text.n_words,
-            n_ngrams=levels.n_ngrams,
-            discounts=discounts,
-        )
+    return Texts(texts, vocabulary)
 
 
 def memory_in_bytes(memory: int | str) -> int:
@@ -317,79 +332,20 @@ def _check_sizes(model: KneserNeyLM, n_words: int, boundary: int) -> None:
             )
 
 
-class _Text(NamedTuple):
-    """What is known of the texts when their ids are written: no more Python words."""
-
-    vocabulary: NDArray[np.uint8]  # as the file has it
-    n_words: int
-    boundary: int
-    new_ids: NDArray[np.int32]  # of the words as they came, and last the boundary
-    counts: NDArray[np.int64]
-    n_lines: int
-    n_tokens: int
-    n_unknown: int
-
-
-def _read(texts: Iterable[Any], vocabulary: Vocabulary, scratch: Scratch) -> _Text:
-    """Write the ids of all texts, in the order in which words come; choose words."""
-    stream = WordStream(vocabulary.boundary)
-    scratch.stage("reading", 0)
-    with scratch.writing(IDS) as out:
-        for text in texts:
-            with _opened(text) as (file, name):
-                for part in stream.read(file, name):
-                    out.write(part.data)
-                    scratch.tell(len(part))
-    if stream.n_tokens == 0:
-        raise ValueError("the texts have no word: there is nothing to estimate from.")
-    spelled, counts = stream.words(), stream.counts
-    vocabulary._choose({word: n for word, n in zip(spelled, counts.tolist()) if n > 0})
-    words = check_words(vocabulary.words_.tolist(), vocabulary.n_words_)
-    ids, unknown = vocabulary.ids_, vocabulary.unknown_id_
-    if unknown is None:
-        vocabulary._check_unknown(word for word in spelled if word not in ids)
-        unknown = -1
-    found = [ids.get(word, unknown) for word in spelled]
-    new_ids = np.array([*found, vocabulary.boundary_id_], dtype=np.int32)
-    return _Text(
-        vocabulary=np.frombuffer("\n".join(words).encode(), dtype=np.uint8),
-        n_words=vocabulary.n_words_,
-        boundary=int(new_ids[-1]),
-        new_ids=new_ids,
-        counts=counts.copy(),
-        n_lines=stream.n_lines,
-        n_tokens=stream.n_tokens,
-        n_unknown=int(counts[new_ids[:-1] == unknown].sum()),
-    )
-
-
-@contextmanager
-def _opened(text: Any) -> Iterator[tuple[BinaryIO, str]]:
-    is_file = hasattr(text, "read")
-    name = str(getattr(text, "name", "the text")) if is_file else os.fspath(text)
-    with nullcontext(cast(BinaryIO, text)) if is_file else reading(text) as file:
-        try:
-            yield file, name
-        except (*UNPACKING_ERRORS, lzma.LZMAError) as error:
-            raise ValueError(
-                f"{name} cannot be unpacked ({error}): it is damaged or cut short."
-            ) from None
-
-
 def _fill_binary(
-    model: KneserNeyLM, levels: Levels, path: str, text: _Text, scratch: Scratch
+    model: KneserNeyLM, levels: Levels, path: str, words: Words, scratch: Scratch
 ) -> NDArray[np.float64]:
     """Write the mapped file; returns the discounts."""
     slot_start = slots_of_levels(levels)
     n_slots = int(slot_start[-1]) if len(slot_start) else 0
-    sizes = _sizes_of_tree(levels) | {"vocabulary": len(text.vocabulary)}
+    sizes = _sizes_of_tree(levels) | {"vocabulary": len(words.text)}
     sizes |= {"slots": n_slots * SLOT_BYTES, "slot_start": len(slot_start)}
     dtypes = dtypes_of_tree(levels.n_words)
-    header = {"n_words": levels.n_words, "boundary": text.boundary}
+    header = {"n_words": levels.n_words, "boundary": words.boundary}
     with filling_arrays(
         path, header, {name: (dtype, sizes[name]) for name, dtype in dtypes.items()}
     ) as arrays:
-        arrays["vocabulary"][:] = text.vocabulary
+        arrays["vocabulary"][:] = words.text
         arrays["slot_start"][:] = slot_start
         tree, discounts = _filled_tree(model, levels, arrays, scratch)
         if n_slots:
@@ -398,19 +354,19 @@ def _fill_binary(
 
 
 def _write_arpa(
-    model: KneserNeyLM, levels: Levels, path: str, text: _Text, scratch: Scratch
+    model: KneserNeyLM, levels: Levels, path: str, words: Words, scratch: Scratch
 ) -> NDArray[np.float64]:
     """Write the ARPA file; returns the discounts."""
-    words = text.vocabulary.tobytes().decode().split("\n")
-    check_marks(words, text.boundary)
-    words[text.boundary] = END
+    spelled = words.spelled()
+    check_marks(spelled, words.boundary)
+    spelled[words.boundary] = END
     dtypes = dtypes_of_tree(levels.n_words)
     arrays = {
         name: scratch.array(f"model.{name}", dtypes[name], size)
         for name, size in _sizes_of_tree(levels).items()
     }
     tree, discounts = _filled_tree(model, levels, arrays, scratch)
-    write_lines(path, LinesOnDisk(tree, words, text.boundary, scratch))
+    write_lines(path, LinesOnDisk(tree, spelled, words.boundary, scratch))
     return discounts
 
 

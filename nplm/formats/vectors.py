@@ -20,6 +20,7 @@ CHUNK_BYTES = 1 << 24
 # What a header may claim: more is no vector of a word, nor a word.
 MAX_FEATURES = 1 << 16
 MAX_WORD_BYTES = 1 << 16
+IS_IT_BINARY = "if this is a binary file of word2vec's, give binary=True"
 # Binary files hold numbers so, whichever processor wrote them.
 BINARY = np.dtype("<f4")
 
@@ -153,7 +154,9 @@ Row = tuple[str, str, NDArray[np.float32]]  # where, the word, its vector
 
 
 def _read_text(file: BinaryIO, name: str) -> Iterator[Row]:
-    lines = Lines(file, name)
+    lines = Lines(
+        file, name, f"{IS_IT_BINARY}; if not, convert it, with iconv for example"
+    )
     first = lines.next()
     if first is None:
         raise ValueError(f"{name} is empty: there is no vector in it.")
@@ -172,9 +175,10 @@ def _read_text(file: BinaryIO, name: str) -> Iterator[Row]:
         word, _, rest = line.partition(" ")
         fields = rest.split()
         if len(fields) != m:
+            hint = "" if line.isprintable() else f"; {IS_IT_BINARY}"
             raise lines.error(
                 f"{shown(line)} is not a word and {m} numbers, the size that the first "
-                f"line gives: it has {len(fields)} after the word"
+                f"line gives: it has {len(fields)} after the word{hint}"
             )
         try:
             if "_" in rest:  # which Python allows in numbers

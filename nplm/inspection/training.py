@@ -46,10 +46,10 @@ class TrainingDisplay(Display):
     >>> from nplm import NeuralLM, windows
     >>> from nplm.inspection import TrainingDisplay
     >>> X, y = windows(np.tile([0, 1, 2, 3], 50), 2)
-    >>> lm = NeuralLM(n_hidden=4, max_iter=3, random_state=0).fit(X, y)
+    >>> lm = NeuralLM(n_hidden=4, max_iter=2, random_state=0).fit(X, y)
     >>> display = TrainingDisplay.from_estimator(lm)
-    >>> display.perplexity.shape, display.val_perplexity is None
-    ((3,), True)
+    >>> display.perplexity.shape, display.val_perplexity.shape
+    ((2,), (2,))
     """
 
     def __init__(

@@ -14,12 +14,13 @@ from sklearn.utils.metaestimators import _BaseComposition
 from sklearn.utils.validation import check_is_fitted
 
 from nplm._base import LanguageModel, all_or_nothing
-from nplm._checks import Whole, non_negative
+from nplm._checks import Whole, check_not_grown, non_negative
 from nplm._fitted import Fitted
 from nplm.mixtures.uniform_lm import UniformLM
 from nplm.ngrams.counts import NgramCounts
 from nplm.ngrams.frequencies import RelativeFrequencies
 from nplm.ngrams.soundness import arrays_of, restored_counts
+from nplm.training.bars import stages
 from nplm.training.em import BIN_PRIOR, FrequencyBins, fit_mixture_weights
 
 __all__ = ["MixtureLM"]
@@ -59,6 +60,9 @@ class MixtureLM(_BaseComposition, LanguageModel):
         The most EM steps.
     tol : float, default=1e-5
         EM stops when a step gains less than this, in nats a token.
+    verbose : int, default=0
+        2 shows a bar of the whole fit: which member is fitted, how far it is where it
+        can tell, and when the weights are learned.
 
     Attributes
     ----------
@@ -112,6 +116,7 @@ class MixtureLM(_BaseComposition, LanguageModel):
         "include_uniform": ["boolean"],
         "max_iter": [Whole(0)],
         "tol": [non_negative()],
+        "verbose": ["verbose"],
     }
 
     def __init__(
@@ -123,6 +128,7 @@ class MixtureLM(_BaseComposition, LanguageModel):
         include_uniform: bool = False,
         max_iter: int = 100,
         tol: float = 1e-5,
+        verbose: int = 0,
     ) -> None:
         self.estimators = estimators
         self.weights = weights
@@ -130,6 +136,7 @@ class MixtureLM(_BaseComposition, LanguageModel):
         self.include_uniform = include_uniform
         self.max_iter = max_iter
         self.tol = tol
+        self.verbose = verbose
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Parameters of the mixture and, as ``name__parameter``, its members'.
@@ -211,14 +218,34 @@ class MixtureLM(_BaseComposition, LanguageModel):
                 "and y_val to fit, or fixed weights to the mixture."
             )
         own = _fit_params_of(names, fit_params)
-        members = []
-        for name, estimator in kept:
-            member = clone(estimator)
-            if n_given is not None and _param(member, "n_words") is None:
-                member.set_params(n_words=n_given)
-            member.fit(X, y, X_val=X_val, y_val=y_val, **own[name])
-            self._check_member(name, member)
-            members.append(member)
+        with stages(int(self.verbose), type(self).__name__) as begin:
+            members = []
+            for i, (name, estimator) in enumerate(kept):
+                begin(f"{name} ({i + 1} of {len(kept)})")
+                member = clone(estimator)
+                if n_given is not None and _param(member, "n_words") is None:
+                    member.set_params(n_words=n_given)
+                member.fit(X, y, X_val=X_val, y_val=y_val, **own[name])
+                self._check_member(name, member)
+                members.append(member)
+            self._check_sizes(names, members)
+            self.n_words_ = members[0].n_words_
+            self.classes_ = np.arange(self.n_words_)
+            held_out = self._check_held_out(X_val, y_val)
+            if self.include_uniform:
+                members.append(UniformLM(n_words=self.n_words_).fit(X, y))
+            self.estimators_ = members
+            self.named_estimators_ = Bunch(**dict(zip(names, members)))
+            begin("weights")
+            self._contexts = self._count_contexts(X, y)
+            self.n_iter_ = 0
+            if weights is not None:
+                self.weights_ = weights
+            elif held_out is not None:
+                self.weights_ = self._learn_weights(*held_out)
+        return self
+
+    def _check_sizes(self, names: list[str], members: list[Any]) -> None:
         sizes = {name: m.n_words_ for name, m in zip(names, members)}
         if len(set(sizes.values())) > 1 or sizes[names[0]] < self.n_words_:
             raise ValueError(
@@ -226,20 +253,6 @@ class MixtureLM(_BaseComposition, LanguageModel):
                 f"{sizes} and at least {self.n_words_} in X and y; give all members "
                 "the same n_words, or set it on the mixture."
             )
-        self.n_words_ = members[0].n_words_
-        self.classes_ = np.arange(self.n_words_)
-        held_out = self._check_held_out(X_val, y_val)
-        if self.include_uniform:
-            members.append(UniformLM(n_words=self.n_words_).fit(X, y))
-        self.estimators_ = members
-        self.named_estimators_ = Bunch(**dict(zip(names, members)))
-        self._contexts = self._count_contexts(X, y)
-        self.n_iter_ = 0
-        if weights is not None:
-            self.weights_ = weights
-        elif held_out is not None:
-            self.weights_ = self._learn_weights(*held_out)
-        return self
 
     def _count_contexts(
         self, X: NDArray[np.int32], y: NDArray[np.int32]
@@ -402,12 +415,7 @@ class MixtureLM(_BaseComposition, LanguageModel):
 
     def _nearest_of(self, member: Any, X: NDArray[np.int32]) -> NDArray[np.int32]:
         """Keep the columns that a member was fitted on."""
-        if member.n_words_ != self.n_words_:
-            raise ValueError(
-                f"a member knows {member.n_words_} words, but this mixture was fitted "
-                f"with n_words={self.n_words_}, before words were added to it: fit the "
-                "mixture again, of members that all know the same words."
-            )
+        check_not_grown(member, self.n_words_, "MixtureLM")
         return X[:, X.shape[1] - member.n_features_in_ :]
 
     def _predict_proba(self, X: NDArray[np.int32]) -> NDArray[Any]:

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from nplm._base import LanguageModel
 from nplm._checks import Whole, plain
 from nplm._fitted import Fitted
+from nplm._warnings import warn
 from nplm.neural.network.dropout import NONE, Dropout
 from nplm.neural.network.features import Features
 from nplm.neural.network.network import Network, Parts
@@ -39,8 +40,8 @@ from nplm.training.loop import OnProgress
 
 __all__ = ["NetworkLM", "view"]
 
-# Of so many a fit holds some out, where it is not told.
-MANY_WINDOWS = 5_000
+# Of so many windows a fit holds some out, where it is not told.
+ENOUGH_WINDOWS = 100
 
 
 def view(name: str, doc: str) -> property:
@@ -205,19 +206,32 @@ class NetworkLM(LanguageModel):
         if self._loss() != "exact":
             self._proposal().check(self.n_words_)
         held_out = self._check_held_out(X_val, y_val)
-        holds_out = self.early_stopping is True or (
-            self.early_stopping == "auto" and len(y) >= MANY_WINDOWS
-        )
-        if held_out is None and holds_out and not door.partial:
-            n_val = max(1, round(plain(self.validation_fraction) * len(y)))
-            if n_val >= len(y):
-                raise ValueError(
-                    f"early_stopping=True holds out {n_val} of {len(y)} windows and "
-                    "leaves none to train on; give more windows, or X_val and y_val."
-                )
-            held_out = X[-n_val:], y[-n_val:]
-            X, y = X[:-n_val], y[:-n_val]
-        return Windows(X, y, held_out)
+        windows = Windows(X, y, held_out)
+        if held_out is not None or door.partial or self.early_stopping is False:
+            return windows
+        if self.early_stopping == "auto" and len(y) < ENOUGH_WINDOWS:
+            self._warn_of_no_end(len(y))
+            return windows
+        n_val = max(1, round(plain(self.validation_fraction) * len(y)))
+        if n_val >= len(y):
+            raise ValueError(
+                f"early_stopping={self.early_stopping!r} holds out {n_val} of {len(y)} "
+                "windows and leaves none to train on; give more windows, or X_val and "
+                "y_val."
+            )
+        return windows.held_back(n_val)
+
+    def _warn_of_no_end(self, n_windows: int) -> None:
+        """Warn where held-out windows should end a fit, and there are none."""
+        if self.learning_rate == "adaptive":
+            warn(
+                f"{type(self).__name__}: {n_windows} windows are too few to hold some "
+                f"out, and without these nothing lowers the step or ends the fit "
+                f"before max_iter={self.max_iter} epochs, in which it may learn the "
+                "windows by heart: give X_val and y_val, or set early_stopping=False "
+                "and the max_iter that you want.",
+                UserWarning,
+            )
 
     def _check_schedule(self, door: Door) -> None:
         """Raise when training would go on with a step of 0."""
@@ -318,17 +332,25 @@ class NetworkLM(LanguageModel):
             self._refuse_threads()
         if not output.rounds and self.precision == "bfloat16":
             raise ValueError(
-                "precision='bfloat16' rounds the products of a full softmax, and this "
-                "network has another output: set precision='float32'."
+                "precision='bfloat16' rounds the products of a full softmax, and "
+                f"{self._unlike_softmax(output)}: set precision='float32'."
             )
 
     def _refuse_threads(self) -> None:
         if n_threads(self.n_jobs) > 1:
             raise ValueError(
                 f"n_jobs={self.n_jobs} with parallel='rows' shares out the output "
-                "units of a full softmax, and this network has another output: set "
-                "parallel='async', or n_jobs=1."
+                "units of a full softmax, and "
+                f"{self._unlike_softmax(self._output())}: set parallel='async', or "
+                "n_jobs=1."
             )
+
+    def _unlike_softmax(self, output: Output) -> str:
+        """Say which parameter makes its output no full softmax."""
+        loss = self._loss()
+        if loss != "exact":
+            return f"loss={loss!r} trains the rows of few words"
+        return f"output={output.name!r} has other units"
 
     def _asked(self) -> SimpleNamespace:
         """Parameters as a fit computes with them: Python's own numbers."""

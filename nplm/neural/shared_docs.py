@@ -86,9 +86,9 @@ max_iter : int, default=?
 early_stopping : {"auto"} or bool, default="auto"
     Stop when the held-out loss stops improving, and keep the weights of the
     best epoch. Where ``X_val`` is not given to `fit`, the last `validation_fraction`
-    of the windows is held out: by True, and by "auto" of 5,000 windows or more.
+    of the windows is held out: by True, and by "auto" of 100 windows or more.
     False trains `max_iter` epochs and keeps the last weights, as does "auto" with
-    fewer windows.
+    fewer windows, with a warning where the step is "adaptive".
 validation_fraction : float, default=0.1
     See `early_stopping`.
 n_iter_no_change : int, default=?

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,6 +22,15 @@ __all__ = ["BackoffTree"]
 # To walk the tree for a window takes as long as to hash so many n-grams.
 NGRAMS_A_WINDOW = 8
 _HASHING = RLock()
+
+
+def _forget_the_others() -> None:
+    """Begin anew in a fork: the thread that holds the lock is not in it."""
+    global _HASHING
+    _HASHING = RLock()
+
+
+os.register_at_fork(after_in_child=_forget_the_others)
 
 
 class DuplicateNgramError(ValueError):

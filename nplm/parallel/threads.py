@@ -81,6 +81,16 @@ class _Inside:
     limit: Any = None
 
 
+def _forget_the_others() -> None:
+    """Begin anew in a fork: the thread that holds the lock is not in it."""
+    if _Inside.number > 0:
+        _Inside.limit.restore_original_limits()
+    _Inside.lock, _Inside.number = Lock(), 0
+
+
+os.register_at_fork(after_in_child=_forget_the_others)
+
+
 @contextmanager
 def blas_threads(n: int) -> Iterator[None]:
     """Context in which every BLAS library uses `n` threads.

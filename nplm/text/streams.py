@@ -27,9 +27,9 @@ class WordStream:
 
     Parameters
     ----------
-    mark : str or None
-        A word that a text must not have: what stands for the ends of its lines. Its id
-        is 0.
+    *marks : str
+        Words that a text must not have: what stands for the ends of its lines, and what
+        may stand for their beginnings. Their ids are the first.
 
     Attributes
     ----------
@@ -41,17 +41,16 @@ class WordStream:
         Words read.
     """
 
-    def __init__(self, mark: str | None = None) -> None:
+    def __init__(self, *marks: str) -> None:
         self._slots = np.zeros(1 << 12, dtype=np.uint64)
         self._text = np.empty(1 << 15, dtype=np.uint8)
         self._start = np.zeros((1 << 11) + 1, dtype=np.int64)
         self._counts = np.zeros(1 << 11, dtype=np.int64)
         self._state = np.zeros(3, dtype=np.int64)
         self.n_lines = self.n_tokens = 0
-        if mark is not None:
-            self._encode(mark.encode(), True, "mark")
-            self._counts[0] = 0
-        self._mark = mark
+        self._encode(" ".join(marks).encode(), True, "marks")
+        self._counts[:] = 0
+        self._marks = marks
         self.n_lines = self.n_tokens = 0
 
     @property
@@ -89,7 +88,7 @@ class WordStream:
         Raises
         ------
         ValueError
-            If it is not UTF-8, has the mark in it, or has a word of more than 4 MB.
+            If it is not UTF-8, has a mark in it, or has a word of more than 4 MB.
         """
         self._state[1] = 0
         name = os.fspath(name)
@@ -98,9 +97,11 @@ class WordStream:
         while more:
             read = file.read(CHUNK_BYTES)
             more, chunk = bool(read), rest + read
+            n_before = int(self._state[1])
             ids, at = self._encode(chunk, not more, name)
-            if self._mark is not None and self._counts[0]:
-                raise self._marked(chunk, name)
+            for i, mark in enumerate(self._marks):
+                if self._counts[i]:
+                    raise self._marked(chunk, n_before, name, mark)
             rest = chunk[at:]
             if len(rest) > CHUNK_BYTES:
                 raise ValueError(
@@ -157,12 +158,12 @@ class WordStream:
         self._slots = np.zeros(2 * len(self._slots), dtype=np.uint64)
         _tokens.place_words(self._slots, self._text, self._start, n)
 
-    def _marked(self, chunk: bytes, name: str) -> ValueError:
-        assert self._mark is not None
-        found = re.search(rb"(?<!\S)%s(?!\S)" % re.escape(self._mark.encode()), chunk)
+    def _marked(self, chunk: bytes, n_before: int, name: str, mark: str) -> ValueError:
+        found = re.search(rb"(?<!\S)%s(?!\S)" % re.escape(mark.encode()), chunk)
         at = found.start() if found else 0
-        line = int(self._state[1]) - chunk.count(b"\n", at) + 1
+        line = n_before + chunk.count(b"\n", 0, at) + 1
+        where = "end" if mark == self._marks[0] else "beginning"
         return ValueError(
-            f"{name}, line {line}: it has {self._mark!r}, which stands for the end of "
-            "a line; leave it out, or name another boundary."
+            f"{name}, line {line}: it has {mark!r}, which stands for the {where} of a "
+            "line; leave it out, or name another boundary."
         )

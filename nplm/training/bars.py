@@ -6,12 +6,13 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from html import escape
 from typing import Any
 
 from nplm.training.loop import OnProgress
 
-__all__ = ["BAR", "bar"]
+__all__ = ["BAR", "bar", "stages"]
 
 BAR = 2  # the `verbose` that shows one
 WIDTH = 30  # of a bar on a terminal, in characters
@@ -38,6 +39,10 @@ def bar(
     progress : callable or None
         For the loop.
     """
+    around = _AROUND.get()
+    if around is not None:  # in the place of its own
+        yield _Bar(f"{around.text}, {name}", note, around.surface)
+        return
     if verbose < BAR:
         yield None
         return
@@ -46,6 +51,53 @@ def bar(
         yield shown
     finally:
         shown.close()
+
+
+@contextmanager
+def stages(verbose: int, name: str) -> Iterator[Callable[[str], None]]:
+    """Give what shows which part of a fit begins, where `verbose` asks for a bar.
+
+    The bars of the parts are shown in the same place, behind the name of the whole,
+    whatever the parts' own `verbose`.
+
+    Parameters
+    ----------
+    verbose : int
+        2 and more show it.
+    name : str
+        What is trained.
+
+    Yields
+    ------
+    begin : callable
+        To be called with the name of a part when it begins.
+    """
+    around = _AROUND.get()
+    if around is None and verbose < BAR:
+        yield lambda part: None
+        return
+    name = name if around is None else f"{around.text}, {name}"
+    surface = _surface() if around is None else around.surface
+    shown, began = _Stages(name, surface), time.perf_counter()
+    token = _AROUND.set(shown)
+    try:
+        yield shown.begin
+    finally:
+        _AROUND.reset(token)
+        if around is None:
+            surface.close(f"{name}: {time.perf_counter() - began:.0f} s")
+
+
+class _Stages:
+    def __init__(self, name: str, surface: Any) -> None:
+        self._name, self.text, self.surface = name, name, surface
+
+    def begin(self, part: str) -> None:
+        self.text = f"{self._name}: {part}"
+        self.surface.begin(self.text)
+
+
+_AROUND: ContextVar[_Stages | None] = ContextVar("_AROUND", default=None)
 
 
 class _Bar:
@@ -74,6 +126,9 @@ class _Notebook:
     def __init__(self) -> None:
         self._handle: Any = None
 
+    def begin(self, text: str) -> None:
+        self.show(0, text)
+
     def show(self, share: float, text: str) -> None:
         from IPython.display import HTML, display
 
@@ -93,6 +148,9 @@ class _Notebook:
 class _Terminal:
     """The last line, which is gone when the fit is done."""
 
+    def begin(self, text: str) -> None:
+        self.show(0, text)
+
     def show(self, share: float, text: str) -> None:
         full = round(share * WIDTH)
         drawn = "━" * full + " " * (WIDTH - full)
@@ -107,6 +165,10 @@ class _Log:
 
     def __init__(self) -> None:
         self._tenths = 0
+
+    def begin(self, text: str) -> None:
+        self._tenths = 0
+        print(text, file=sys.stderr, flush=True)
 
     def show(self, share: float, text: str) -> None:
         if int(share * TENTHS) > self._tenths:

@@ -51,6 +51,28 @@ def test_packed_sorted_and_counted(order, n_bits):
         assert fast[1][:, -1].sum() == len(fast[0])
 
 
+@pytest.mark.parametrize(("order", "n_bits"), CASES)
+def test_a_table_packed_and_sorted_with_its_counts(order, n_bits):
+    stream = stream_of(n_bits)
+    stream[5::11] = 0  # the boundary
+    ngrams = np.lib.stride_tricks.sliding_window_view(stream, order).copy()
+    counts = np.arange(len(ngrams))
+    width = -(-order // (64 // n_bits))
+    found = []
+    for module in (_runs, reference):
+        rows = np.empty((len(ngrams), width + 1), dtype=np.uint64)
+        module.pack_counted(ngrams, counts, 0, n_bits, rows)
+        windows = np.empty((len(ngrams), width), dtype=np.uint64)
+        module.pack_windows(stream, order - 1, 0, n_bits, windows)
+        assert_array_equal(rows[:, :-1], windows)
+        spare = np.empty_like(rows)
+        if module.sort_rows(rows, spare, order, n_bits):
+            rows = spare
+        found.append(rows)
+    assert_array_equal(*found)
+    assert sorted(found[0][:, -1].tolist()) == counts.tolist()
+
+
 @pytest.mark.parametrize("n_runs", [1, 2, 5])
 @pytest.mark.parametrize("room", [1, 3, 50])
 def test_merged(n_runs, room):

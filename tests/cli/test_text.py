@@ -74,10 +74,13 @@ MODELS = ["kneser-ney", "trigram", "classes", *NETWORKS]
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_train_any_model(folder, run, tmp_path, model, held_out):
     options = ["--valid", "@test"] if held_out else []
+    options += NETWORK[2:] if model in NETWORKS else []
+    options += {"classes": ["--classes", "4"], "shortlist": ["--shortlist", "5"]}.get(
+        model, []
+    )
     result = run(
-        "train", "@train", "-o", str(tmp_path / "model"), *NETWORK[2:], *options,
-        "--model", model, "--order", "3", "--classes", "4", "--shortlist", "5",
-        "--test", "@test",
+        "train", "@train", "-o", str(tmp_path / "model"), "--model", model, *options,
+        "--order", "3", "--test", "@test",
     )  # fmt: skip
     lm = nplm.load(tmp_path / "model")
     lines = (folder / "test").read_text().splitlines()
@@ -131,7 +134,11 @@ def test_what_train_refuses(run, tmp_path):
     for options, code, message in [
         (["--order", "300000"], 2, "300000 is not in the range 2<=x<=32"),
         (["--jobs", "0"], 2, "0 threads do nothing: give 1 or more"),
-        (["--model", "energy", "--direct"], 2, "EnergyLM has no direct: leave it out"),
+        (["--model", "energy", "--direct"], 2, "energy has no --direct, which is of"),
+        (["--hidden", "50"], 2, "has no --hidden, which is of network, energy, sho"),
+        (["--shortlist", "9", *NETWORK], 2, "no --shortlist, which is of shortlist:"),
+        (["--model", "trigram", "--classes", "9"], 2, "--classes, which is of classes"),
+        (["--folder", str(tmp_path)], 2, "--folder is for --memory: give that too."),
         (["--test", empty], 1, f"there is no text to test on in {empty}."),
         (["--valid", empty], 1, f"there is no text to validate on in {empty}."),
     ]:
@@ -205,6 +212,16 @@ def test_words_to_know(folder, run, tmp_path):
         "train", *options, "--vocabulary", "@train", "--min-count", "2", code=2
     )
     assert "leave one of both out" in result.stderr
+
+
+@pytest.mark.parametrize("mark", ["<s>", "</s>"])
+@pytest.mark.parametrize("on_disk", [False, True])
+def test_marks_of_lines_in_a_text_are_refused(run, tmp_path, mark, on_disk):
+    options = ["-o", str(tmp_path / "x"), "--tokens", "blanks", "--order", "2"]
+    options += ["--memory", "20K"] if on_disk else []
+    result = run("train", *options, input=f"a b\na {mark} b\n", code=1)
+    assert "line 2" in result.stderr and f"has {mark!r}, which" in result.stderr
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_query_is_kenlms_query(made, run):
@@ -462,3 +479,5 @@ def test_help_of_every_command(run):
     for name in main.commands:
         result = run(name, "--help")
         assert "Usage: " in result.stdout
+    commands = run("--help").stdout.split("Commands:")[1]
+    assert "..." not in commands  # where a sentence is cut

@@ -124,6 +124,14 @@ def test_bad_binary_files(tmp_path, content, message):
         read_vectors(path, binary=True)
 
 
+@pytest.mark.parametrize("number", [-1.5, 0.0])  # bytes that are UTF-8, or not
+def test_binary_files_taken_for_text(tmp_path, number):
+    path = tmp_path / "vectors"
+    write_vectors(path, ["a", "rose"], np.full((2, 3), number), binary=True)
+    with pytest.raises(ValueError, match=r"line 2: .*word2vec's, give binary=True"):
+        read_vectors(path)
+
+
 @pytest.mark.parametrize("binary", [False, True])
 def test_packed_files_that_are_cut_short(tmp_path, binary):
     path = tmp_path / "vectors.gz"

@@ -12,6 +12,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import GridSearchCV
 
 from nplm import (
+    EnergyLM,
     InterpolatedTrigram,
     KneserNeyLM,
     MixtureLM,
@@ -129,7 +130,8 @@ def test_a_list_of_all_words_of_training(parts):
 
 def test_held_out_windows_are_handed_on(parts):
     (X, y), (X_val, y_val) = parts
-    model = shortlist(network__max_iter=4).fit(X, y, X_val=X_val, y_val=y_val)
+    model = shortlist(network__max_iter=4, network__early_stopping="auto")
+    model.fit(X, y, X_val=X_val, y_val=y_val)
     inside = np.isin(y_val, model.words_)
     places = model._place[y_val[inside]]
     val_loss = model.network_.history_["val_loss"]
@@ -167,6 +169,16 @@ def test_a_frozen_back_off_model(parts):
     wide = ShortlistLM(network(), FrozenEstimator(KneserNeyLM().fit(X, y)))
     with pytest.raises(ValueError, match="fitted on 3 words of context, but X has 2"):
         wide.fit(X[:, 1:], y)
+
+
+def test_a_frozen_back_off_model_that_got_words_since(parts):
+    X, y = parts[0]
+    energy = EnergyLM(n_words=N_WORDS, n_hidden=2, embedding_dim=2, max_iter=1)
+    frozen = FrozenEstimator(energy.fit(X, y))
+    model = ShortlistLM(network(), frozen, n_shortlist=4).fit(X, y)
+    energy.add_words(X[:1], [N_WORDS])
+    with pytest.raises(ValueError, match="this ShortlistLM knows 31 words, and it"):
+        model.predict_proba(X)
 
 
 def test_in_a_mixture_and_on_documents(parts):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from nplm import DivergenceError, windows
+from nplm import DivergenceError, NeuralLM, windows
 from nplm.neural.training.epochs import Epochs
 from tests.helpers import markov_stream, paper_lm
 
@@ -23,7 +23,7 @@ def test_early_stopping_keeps_the_best_epoch(data):
     X, y, X_val, y_val = data
     lm = paper_lm(
         n_words=20, direct=True, learning_rate_init=0.1, batch_size=8, alpha=0,
-        max_iter=60, n_iter_no_change=3, **SMALL,
+        max_iter=60, n_iter_no_change=3, early_stopping="auto", **SMALL,
     ).fit(X[:300], y[:300], X_val=X_val, y_val=y_val)  # fmt: skip
     losses = lm.history_["val_loss"]
     assert lm.n_iter_ == len(losses) < 60
@@ -39,7 +39,7 @@ def test_early_stopping_without_held_out_data_takes_the_last_windows(data):
     X, y, *_ = data
     lm = paper_lm(n_words=20, early_stopping=True, max_iter=3, **SMALL).fit(X, y)
     n = round(0.1 * len(y))
-    given = paper_lm(n_words=20, max_iter=3, **SMALL)
+    given = paper_lm(n_words=20, early_stopping="auto", max_iter=3, **SMALL)
     given.fit(X[:-n], y[:-n], X_val=X[-n:], y_val=y[-n:])
     np.testing.assert_array_equal(lm.U_, given.U_)
 
@@ -47,14 +47,34 @@ def test_early_stopping_without_held_out_data_takes_the_last_windows(data):
 @pytest.mark.filterwarnings("ignore:NeuralLM. the held-out loss was still falling")
 def test_of_many_windows_some_are_held_out(data, monkeypatch):
     X, y, *_ = data
-    monkeypatch.setattr("nplm.neural.network_lm.MANY_WINDOWS", len(y))
-    lm = paper_lm(n_words=20, max_iter=2, **SMALL)
+    monkeypatch.setattr("nplm.neural.network_lm.ENOUGH_WINDOWS", len(y))
+    lm = paper_lm(n_words=20, early_stopping="auto", max_iter=2, **SMALL)
     held_out = clone(lm).set_params(early_stopping=True).fit(X, y)
     np.testing.assert_array_equal(lm.fit(X, y).U_, held_out.U_)
     assert lm.n_seen_ == 2 * (len(y) - round(0.1 * len(y)))
     assert clone(lm).fit(X[1:], y[1:]).n_seen_ == 2 * (len(y) - 1)
     assert clone(lm).partial_fit(X, y).n_seen_ == len(y)
     assert clone(lm).set_params(early_stopping=False).fit(X, y).n_seen_ == 2 * len(y)
+
+
+def test_few_windows_that_nothing_ends_are_told(data):
+    X, y, *_ = data
+    lm = NeuralLM(n_words=20, max_iter=2, **SMALL)
+    with pytest.warns(UserWarning, match="NeuralLM: 99 windows are too few to hold"):
+        lm.fit(X[:99], y[:99])
+    assert lm.n_seen_ == 2 * 99
+    for settled in (dict(early_stopping=False), dict(learning_rate="constant")):
+        clone(lm).set_params(**settled).fit(X[:99], y[:99])  # without a word
+    clone(lm).fit(X[:99], y[:99], X_val=X[99:150], y_val=y[99:150])
+    clone(lm).partial_fit(X[:99], y[:99])
+
+
+def test_the_default_learns_no_few_windows_by_heart():
+    X, y = windows(np.random.default_rng(0).zipf(1.5, 400) % 50, 2)
+    lm = NeuralLM(n_words=50, random_state=0).fit(X[:200], y[:200])
+    assert lm.n_seen_ == lm.n_iter_ * 180
+    of_all = clone(lm).set_params(early_stopping=False).fit(X[:200], y[:200])
+    assert lm.score(X[200:], y[200:]) > of_all.score(X[200:], y[200:]) + 0.5
 
 
 def test_partial_fit_goes_on(data):
@@ -242,6 +262,7 @@ def test_an_interrupt_keeps_what_was_trained(data, held_out, parallel):
     X, y, X_val, y_val = data
     lm = paper_lm(n_words=20, max_iter=10**6, n_iter_no_change=10**6, **SMALL)
     lm.set_params(parallel=parallel, n_jobs=2)
+    lm.set_params(early_stopping="auto" if held_out else False)
     val = dict(X_val=X_val, y_val=y_val) if held_out else {}
     timer = threading.Timer(0.3, _thread.interrupt_main)
 

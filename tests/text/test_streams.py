@@ -71,11 +71,15 @@ def test_not_utf_8():
 
 
 def test_the_mark_is_refused():
-    stream = WordStream("</s>")
-    assert read(stream, b"a </s>x\n") == [1, 2, -1]
-    assert stream.counts.tolist() == [0, 1, 1]
-    with pytest.raises(ValueError, match=r"mine, line 2: it has '</s>', which stands"):
-        read(stream, b"a </s>x\nb </s>\nc", "mine")
+    stream = WordStream("</s>", "<s>")
+    assert read(stream, b"a </s>x\n") == [2, 3, -1]
+    assert stream.counts.tolist() == [0, 0, 1, 1]
+    assert (stream.n_lines, stream.n_tokens) == (1, 2)
+    for mark, where in [("</s>", "end"), ("<s>", "beginning")]:
+        stream = WordStream("</s>", "<s>")
+        wanted = rf"mine, line 2: it has '{mark}', which stands for the {where} of"
+        with pytest.raises(ValueError, match=wanted):
+            read(stream, f"a {mark}x\nb {mark}\nc".encode(), "mine")
 
 
 def test_a_word_without_end(monkeypatch):

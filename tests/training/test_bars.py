@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from nplm import NeuralLM, TextLM, WordClasses, windows
-from nplm.training.bars import bar
+from nplm import ClassLM, KneserNeyLM, MixtureLM, NeuralLM, TextLM, WordClasses, windows
+from nplm.training.bars import _Notebook, bar
 
 X, Y = windows(np.tile([0, 1, 2, 3], 100), 2)
 
@@ -89,8 +89,13 @@ def test_fits_that_go_on_know_their_speed(notebook, monkeypatch):
         assert "10 s, 40 s left" in notebook[0]
 
 
+def fit_network(**settings):
+    network = NeuralLM(n_hidden=4, early_stopping=False, random_state=0, **settings)
+    return network.fit(X, Y)
+
+
 def test_models_show_a_bar(notebook, capsys):
-    network = NeuralLM(n_hidden=4, max_iter=3, verbose=2, random_state=0).fit(X, Y)
+    network = fit_network(max_iter=3, verbose=2)
     [element] = notebook
     assert element.startswith("NeuralLM: 100%, perplexity ")
     WordClasses(2, verbose=2, random_state=0).fit(Y)
@@ -101,11 +106,46 @@ def test_models_show_a_bar(notebook, capsys):
     assert capsys.readouterr().out == ""
 
 
-def test_a_bar_changes_nothing(notebook):
-    shown, hidden = (
-        NeuralLM(n_hidden=4, max_iter=2, verbose=verbose, random_state=0).fit(X, Y)
-        for verbose in (2, 0)
+def mixture(verbose):
+    network = NeuralLM(n_hidden=4, max_iter=2, random_state=0)
+    members = [("network", network), ("classes", ClassLM(2, n_classes=2))]
+    inner = MixtureLM(members, "learned")
+    both = [("ngrams", KneserNeyLM(2)), ("inner", inner)]
+    return MixtureLM(both, "learned", verbose=verbose)
+
+
+@pytest.mark.filterwarnings("ignore:Kneser-Ney")
+def test_a_mixture_has_one_bar(notebook, monkeypatch, capsys):
+    seen = []
+    update = _Notebook.show
+    monkeypatch.setattr(
+        _Notebook, "show", lambda *call: (seen.append(call[2]), update(*call))
     )
+    mixture(2).fit(X, Y, X_val=X, y_val=Y)
+    [element] = notebook
+    assert element.startswith("MixtureLM: ")
+    assert element.endswith(" s")
+    stages = [text.removeprefix("MixtureLM: ") for text in seen]
+    assert stages[0] == "ngrams (1 of 2)"
+    inside = [text for text in stages if text.startswith("inner (2 of 2), MixtureLM: ")]
+    found = [text.split(": ")[1].split(",")[0] for text in inside]
+    assert list(dict.fromkeys(found)) == [
+        "network (1 of 2)", "classes (2 of 2)", "weights",
+    ]  # fmt: skip
+    assert any("network (1 of 2), NeuralLM: 100%, perplexity" in t for t in inside)
+    assert stages[-1] == "weights"
+    mixture(0).fit(X, Y, X_val=X, y_val=Y)
+    assert len(notebook) == 1
+    monkeypatch.setitem(sys.modules, "IPython", None)
+    del sys.modules["IPython"]
+    mixture(2).fit(X, Y, X_val=X, y_val=Y)
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0] == "MixtureLM: ngrams (1 of 2)"
+    assert lines[-1] == "MixtureLM: weights"
+
+
+def test_a_bar_changes_nothing(notebook):
+    shown, hidden = (fit_network(max_iter=2, verbose=verbose) for verbose in (2, 0))
     np.testing.assert_array_equal(shown.C_, hidden.C_)
 
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from copy import deepcopy
+from errno import EIO, ENOLCK, ENOSYS, ENOTSUP
 from itertools import product
 from pathlib import Path
 from threading import Timer
@@ -147,7 +148,10 @@ def test_the_same_bits_as_without_a_kill(data, tmp_path, n_jobs, at, parts):
 
 
 def test_early_stopping_goes_on_too(data, tmp_path):
-    lm = paper_lm(max_iter=60, learning_rate_init=0.1, alpha=0, direct=True, **SETTINGS)
+    lm = paper_lm(
+        max_iter=60, learning_rate_init=0.1, alpha=0, direct=True,
+        early_stopping="auto", **SETTINGS,
+    )  # fmt: skip
     whole = clone(lm).fit(**data)
     assert whole.n_iter_ < 60
     # Killed when the best epoch is behind it.
@@ -303,7 +307,7 @@ UNSOUND = {
 
 @pytest.mark.parametrize("change", UNSOUND)
 def test_contents_that_no_fit_leaves_are_refused(data, tmp_path, change):
-    lm = paper_lm(max_iter=2, **SETTINGS | SAMPLED)
+    lm = paper_lm(max_iter=2, early_stopping="auto", **SETTINGS | SAMPLED)
     fit_and_kill(lm, data, tmp_path, 2000)
     tampered(tmp_path, UNSOUND[change])
     with pytest.raises(CheckpointError, match=r"safetensors is damaged \(ValueError"):
@@ -495,7 +499,6 @@ def test_an_interrupt_saves(data, tmp_path, monkeypatch, n_jobs, parallel):
     X, y = np.tile(data["X"], (5, 1)), np.tile(data["y"], 5)
     lm = paper_lm(max_iter=10**6, n_jobs=n_jobs, parallel=parallel, **SETTINGS)
     lm.set_params(batch_size=64)  # threads meet seldom, which is slow under load
-    lm.set_params(early_stopping=False)  # all windows are trained on
     interrupted = clone(lm)
     Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
     with (
@@ -540,6 +543,25 @@ def test_one_fit_at_a_time_in_a_folder(data, tmp_path):
 
     lm.fit(**data, checkpoint=tmp_path, progress=another)
     clone(lm).fit(**data, checkpoint=tmp_path)  # after it
+
+
+@pytest.mark.parametrize("number", [ENOSYS, ENOTSUP, ENOLCK])
+def test_a_file_system_without_locks_will_do(data, tmp_path, monkeypatch, number):
+    def flock(file, how):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(checkpoints.fcntl, "flock", flock)
+    lm = paper_lm(max_iter=1, **SETTINGS).fit(**data, checkpoint=tmp_path)
+    assert lm.n_iter_ == 1 and n_saves(tmp_path) >= 1
+
+
+def test_a_lock_that_fails_is_told(data, tmp_path, monkeypatch):
+    def flock(file, how):
+        raise OSError(EIO, "Input/output error")
+
+    monkeypatch.setattr(checkpoints.fcntl, "flock", flock)
+    with pytest.raises(OSError, match="Input/output error"):
+        paper_lm(max_iter=1, **SETTINGS).fit(**data, checkpoint=tmp_path)
 
 
 def test_what_a_kill_left_is_removed(data, tmp_path):

@@ -19,6 +19,29 @@ cdef enum:
     MAX_COLUMNS = 32
 
 
+cdef inline void pack_row(
+    const int* next_word, int n_context, int boundary, int n_bits, uint64_t* row
+) noexcept nogil:
+    """Pack a word and the `n_context` words that stand before it."""
+    cdef int per_number = 64 // n_bits
+    cdef int column = 0
+    cdef int place = 0
+    cdef int word = -1
+    cdef int k
+    row[0] = 0
+    for k in range(1, n_context + 2):
+        if k > n_context:
+            word = next_word[0]
+        elif word != boundary:
+            word = next_word[-k]
+        if place == per_number:
+            place = 0
+            column += 1
+            row[column] = 0
+        row[column] = (row[column] << n_bits) | <uint64_t> word
+        place += 1
+
+
 def pack_windows(
     const int[::1] stream,
     int n_context,
@@ -33,27 +56,33 @@ def pack_windows(
     Equivalent to ``X, y = windows(stream, n_context); rows[:] = packed(X, y)``, X with
     the boundary wherever a nearer word is it.
     """
-    cdef Py_ssize_t i, row
-    cdef int per_number = 64 // n_bits
-    cdef int column, place, k, word
+    cdef Py_ssize_t i
     with nogil:
-        for row in range(rows.shape[0]):
-            i = row + n_context
-            column = 0
-            place = 0
-            word = -1
-            rows[row, 0] = 0
-            for k in range(1, n_context + 2):
-                if k > n_context:
-                    word = stream[i]
-                elif word != boundary:
-                    word = stream[i - k]
-                if place == per_number:
-                    place = 0
-                    column += 1
-                    rows[row, column] = 0
-                rows[row, column] = (rows[row, column] << n_bits) | <uint64_t> word
-                place += 1
+        for i in range(rows.shape[0]):
+            pack_row(&stream[i + n_context], n_context, boundary, n_bits, &rows[i, 0])
+
+
+def pack_counted(
+    const int[:, ::1] ngrams,
+    const int64_t[::1] counts,
+    int boundary,
+    int n_bits,
+    uint64_t[:, ::1] rows,
+):
+    """Write the row of each n-gram of a table, with its count.
+
+    What lies before the nearest boundary of a context is taken as boundary too.
+
+    Equivalent to ``pack_windows(ngram, n_context, boundary, n_bits, row[:-1])`` and
+    ``row[-1] = count`` for each.
+    """
+    cdef int n_context = <int> ngrams.shape[1] - 1
+    cdef Py_ssize_t last = rows.shape[1] - 1
+    cdef Py_ssize_t i
+    with nogil:
+        for i in range(rows.shape[0]):
+            pack_row(&ngrams[i, n_context], n_context, boundary, n_bits, &rows[i, 0])
+            rows[i, last] = counts[i]
 
 
 cdef bint sort_column(
@@ -103,10 +132,13 @@ def sort_rows(
 ):
     """Sort rows of `n_words` words; returns whether `spare` has them in the end.
 
-    Equivalent to ``rows[:] = rows[np.lexsort(rows.T[::-1])]``.
+    A count behind the words goes with them, and what is equal stays in its order.
+
+    Equivalent to ``rows[:] = rows[np.lexsort(words_of(rows).T[::-1])]``.
     """
     cdef int width = <int> rows.shape[1]
     cdef int per_number = 64 // n_bits
+    cdef int n_columns = (n_words + per_number - 1) // per_number
     cdef int column, n_in_column
     cdef bint swapped = False
     cdef uint64_t* own = &rows[0, 0]
@@ -115,10 +147,10 @@ def sort_rows(
     cdef Py_ssize_t n = rows.shape[0]
     cdef bint moved
     with nogil:
-        for column in range(width - 1, -1, -1):
+        for column in range(n_columns - 1, -1, -1):
             n_in_column = per_number
-            if column == width - 1:
-                n_in_column = n_words - (width - 1) * per_number
+            if column == n_columns - 1:
+                n_in_column = n_words - column * per_number
             # Widths known to the compiler: a row is moved as a whole.
             if width == 1:
                 moved = sort_column(own, other, n, 1, column, n_in_column * n_bits)

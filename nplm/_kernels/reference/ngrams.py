@@ -362,11 +362,25 @@ def pack_windows(
             row[column] = number
 
 
+def pack_counted(
+    ngrams: NDArray[np.int32],
+    counts: NDArray[np.int64],
+    boundary: int,
+    n_bits: int,
+    rows: NDArray[np.uint64],
+) -> None:
+    """Write the row of each n-gram of a table, with its count."""
+    for ngram, count, row in zip(ngrams, counts, rows):
+        pack_windows(ngram, len(ngram) - 1, boundary, n_bits, row[np.newaxis, :-1])
+        row[-1] = count
+
+
 def sort_rows(
     rows: NDArray[np.uint64], spare: NDArray[np.uint64], n_words: int, n_bits: int
 ) -> bool:
     """Sort rows by their numbers, the first first; `spare` does not get them."""
-    rows[:] = rows[np.lexsort(rows.T[::-1])]
+    n_columns = -(-n_words // (64 // n_bits))
+    rows[:] = rows[np.lexsort(rows.T[:n_columns][::-1])]
     return False
 
 

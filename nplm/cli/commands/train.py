@@ -30,10 +30,11 @@ from nplm.cli._bars import stages
 from nplm.cli._files import writable_file
 from nplm.cli._kept import Kept
 from nplm.cli._models import vocabulary_of
-from nplm.cli._options import COMMON, POSITIVE, network_options
+from nplm.cli._options import COMMON, NETWORK, POSITIVE, network_options
 from nplm.cli._tally import Tally, scored, warning_of_unknown
 from nplm.cli._text import INPUTS, blocks_of_lines, files_of, lines_of, texts_of
 from nplm.formats import Estimated, estimate_arpa, estimate_binary, load_binary
+from nplm.formats._words import BEGIN, END
 from nplm.neural.network_lm import NetworkLM
 from nplm.text.tokenizer import BETWEEN_BLANKS
 from nplm.training.bars import BAR
@@ -136,6 +137,9 @@ def train_command(
             "--vocabulary gives the words, and --min-count and --max-words choose "
             "them: leave one of both out."
         )
+    _refuse_others(ctx, model)
+    if folder is not None and memory is None:
+        raise click.UsageError("--folder is for --memory: give that too.")
     vocabulary = Vocabulary(min_count, max_words)
     if words_path is not None:
         vocabulary.words = [word for word in lines_of([words_path]) if word.strip()]
@@ -172,10 +176,13 @@ def train_command(
         "mixture": MixtureLM(
             [("network", network), ("ngrams", ngrams)],
             "uniform" if valid is None else "learned",
+            verbose=BAR,
         ),
     }[model]
     lm = TextLM(estimator, order - 1, tokenizer=tokenizer, vocabulary=vocabulary)
     texts = _texts(inputs, "train on")
+    if tokens == "blanks":
+        _refuse_marks(texts)
     held_out = None if valid is None else _texts([valid], f"validate on in {valid}")
     if test is not None and not any(line.strip() for line in lines_of([test])):
         raise click.ClickException(f"there is no text to test on in {test}.")
@@ -221,6 +228,32 @@ def _train_on_disk(
     _report_words(estimated.n_lines, estimated.n_tokens, estimated.n_words, unknown)
 
 
+def _refuse_others(ctx: click.Context, model: str) -> None:
+    """Refuse an option that only other models have: it would change nothing."""
+    taken: dict[str, set[str]] = {
+        "kneser-ney": set(),
+        "trigram": set(),
+        "classes": {"n_classes"},
+        "network": NETWORK,
+        "energy": NETWORK & EnergyLM().get_params().keys(),
+        "shortlist": NETWORK | {"n_shortlist"},
+        "mixture": NETWORK,
+    }
+    for option in ctx.command.params:
+        name = str(option.name)
+        having = [other for other in MODELS if name in taken[other]]
+        refused = having and model not in having and name not in COMMON
+        if refused and _is_given(ctx, name):
+            raise click.UsageError(
+                f"--model {model} has no {option.opts[0]}, which is of "
+                f"{', '.join(having)}: leave it out, or train another --model."
+            )
+
+
+def _is_given(ctx: click.Context, name: str) -> bool:
+    return ctx.get_parameter_source(name) != click.core.ParameterSource.DEFAULT
+
+
 def _network(
     ctx: click.Context, kind: type[NetworkLM], parameters: dict[str, Any]
 ) -> NetworkLM:
@@ -228,14 +261,8 @@ def _network(
     given = {
         name: value
         for name, value in parameters.items()
-        if name in COMMON
-        or ctx.get_parameter_source(name) != click.core.ParameterSource.DEFAULT
+        if name in COMMON or _is_given(ctx, name)
     }
-    refused = given.keys() - kind().get_params().keys()
-    if refused:
-        raise click.UsageError(
-            f"{kind.__name__} has no {', '.join(sorted(refused))}: leave it out."
-        )
     network = kind(**given, verbose=BAR)
     network._check_parameters()
     return network
@@ -246,6 +273,17 @@ def _texts(inputs: Sequence[str], what_for: str) -> list[str]:
     if not texts:
         raise click.ClickException(f"there is no text to {what_for}.")
     return texts
+
+
+def _refuse_marks(texts: list[str]) -> None:
+    """Refuse what lmplz refuses in a text: marks of its lines' ends."""
+    for i, text in enumerate(texts, 1):
+        found = {BEGIN, END}.intersection(text.split())
+        if found:
+            raise click.ClickException(
+                f"line {i} of those with words has {min(found)!r}, which stands for an "
+                "end of a line: leave it out, for every line gets its own."
+            )
 
 
 def _be_quiet(lm: TextLM) -> None:

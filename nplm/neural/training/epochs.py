@@ -34,6 +34,11 @@ class Windows:
     y: NDArray[np.int32]
     held_out: tuple[NDArray[np.int32], NDArray[np.int32]] | None
 
+    def held_back(self, n: int) -> Windows:
+        """Give the same with the last n held out."""
+        X, y = self.X, self.y
+        return Windows(X[:-n], y[:-n], (X[-n:], y[-n:]))
+
 
 class Epochs:
     """A job of the training loop (`nplm.training.loop.Job`): epochs over windows.

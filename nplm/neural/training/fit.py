@@ -106,12 +106,18 @@ def begin(
 def check_shared(lm: Any) -> None:
     """Raise unless the output units of `lm` can be spread over processes."""
     output = lm._output()
-    if not output.rows_are_shared or output.rows_are_features:
-        raise ValueError(
-            "processes share the output units of a full softmax (section 3.2), and "
-            f"{lm!r} ends in another output: fit it in one process, with threads, or "
-            "set tied=False, output='softmax' and loss='exact'."
-        )
+    if output.rows_are_shared and not output.rows_are_features:
+        return
+    # Those that stand in the way, and what comes to when the others are changed.
+    wanted = {"output": "softmax", "tied": False, "loss": "exact"}
+    others = [name for name in wanted if getattr(lm, name) != wanted[name]]
+    has = ", ".join(f"{name}={getattr(lm, name)!r}" for name in others)
+    asked = ", ".join(f"{name}={wanted[name]!r}" for name in others)
+    raise ValueError(
+        "processes share the output units of a full softmax that has weights of its "
+        f"own (section 3.2), and this {type(lm).__name__} has {has}: fit it in one "
+        f"process, or call set_params({asked}), as NeuralLM.from_paper does."
+    )
 
 
 def goes_on(lm: Any, door: Door) -> bool:
@@ -223,7 +229,11 @@ def _train(
             job, lm._rng, processes, checkpoint=saves, progress=progress
         )
     ran_out = interrupt is None and not door.partial and job.held_out.stale == 0
-    if asked.early_stopping is True and ran_out and processes.rank == 0:
+    # A fit that is to end by itself, if it has the epochs for that.
+    is_to_end = asked.early_stopping is True or (
+        stop_early and job.adaptive and job.max_iter > asked.n_iter_no_change
+    )
+    if is_to_end and ran_out and processes.rank == 0:
         warn(
             f"{type(lm).__name__}: the held-out loss was still falling at "
             f"max_iter={asked.max_iter}; raise it.",

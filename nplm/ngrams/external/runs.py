@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Self
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from nplm._kernels.ngrams import _runs
 from nplm.ngrams.external.scratch import Scratch
 
-__all__ = ["NUMBER_BYTES", "Packing", "Run", "write_runs"]
+__all__ = ["NUMBER_BYTES", "Packing", "Run", "write_counted_runs", "write_runs"]
 
 NUMBER_BYTES = 8
 # Rows written at once.
@@ -185,3 +185,76 @@ def _streams(
             stream = np.concatenate([before, new_ids[part]])
             before = stream[len(part) :]
             yield stream
+
+
+def write_counted_runs(
+    packing: Packing,
+    tables: Iterable[tuple[NDArray[np.int32], NDArray[np.int64]]],
+    scratch: Scratch,
+) -> list[str]:
+    """Sort n-grams that have been counted, as many at a time as memory holds.
+
+    Parameters
+    ----------
+    packing : Packing
+        How they are packed.
+    tables : iterable of (ndarray of int32, shape (n, order), ndarray of int64)
+        n-grams in any order, and how often each occurs; what comes twice adds up.
+    scratch : Scratch
+        Where the runs are written.
+
+    Returns
+    -------
+    runs : list of str
+        Their files.
+    """
+    # Of each row: twice itself, for the sort, and twice what it is made of.
+    n_bytes = 2 * packing.row_bytes + 2 * (4 * packing.order + 8)
+    n_threads = scratch.threads.n
+    n_rows = max(scratch.memory // n_threads // n_bytes, 16)
+    runs: list[str] = []
+    buffers = np.empty((n_threads, 2, n_rows, packing.width + 1), dtype=np.uint64)
+
+    def sort(
+        thread: int,
+        block: tuple[int, tuple[NDArray[np.int32], NDArray[np.int64]]],
+    ) -> None:
+        number, (ngrams, counts) = block
+        rows, spare = buffers[thread, :, : len(ngrams)]
+        own = packing.boundary, packing.n_bits
+        _runs.pack_counted(ngrams, counts, *own, rows)
+        if _runs.sort_rows(rows, spare, packing.order, packing.n_bits):
+            rows = spare
+        name = f"run.{number}"
+        with scratch.writing(name) as file:
+            file.write(rows.data)
+        runs.append(name)
+        scratch.tell(len(ngrams))
+
+    scratch.each(sort, enumerate(_gathered(tables, packing.order, n_rows)))
+    return runs
+
+
+def _gathered(
+    tables: Iterable[tuple[NDArray[np.int32], NDArray[np.int64]]],
+    order: int,
+    n_rows: int,
+) -> Iterator[tuple[NDArray[np.int32], NDArray[np.int64]]]:
+    """Give tables of `n_rows` rows, but for the last."""
+
+    def room() -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        return np.empty((n_rows, order), dtype=np.int32), np.empty(n_rows, np.int64)
+
+    (ngrams, counts), n = room(), 0
+    for own in tables:
+        first = 0
+        while first < len(own[0]):
+            part = slice(first, first + n_rows - n)
+            taken = len(own[1][part])
+            ngrams[n : n + taken], counts[n : n + taken] = own[0][part], own[1][part]
+            n, first = n + taken, first + taken
+            if n == n_rows:
+                yield ngrams, counts
+                (ngrams, counts), n = room(), 0
+    if n:
+        yield ngrams[:n], counts[:n]
