@@ -9,9 +9,10 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["ALONE", "Alone", "Processes", "Sharers"]
+__all__ = ["ALONE", "Alone", "Interrupted", "Processes", "Sharers"]
 
 T = TypeVar("T")
+Interrupted = Callable[[], KeyboardInterrupt | None]
 
 
 class Processes(Protocol):
@@ -37,6 +38,13 @@ class Processes(Protocol):
 
     def generator(self, rng: np.random.RandomState) -> np.random.RandomState:
         """Give the first process's random generator in all."""
+
+    def interrupts(self) -> AbstractContextManager[Interrupted]:
+        """Context in which several processes are interrupted together.
+
+        It gives a function that all call at once: the interrupt of any, or None. One
+        process alone is interrupted as ever.
+        """
 
 
 class Sharers(Processes, Protocol):
@@ -92,6 +100,10 @@ class Alone:
 
     def check_same(self, marks: dict[str, str]) -> None:
         """Nobody disagrees."""
+
+    def interrupts(self) -> AbstractContextManager[Interrupted]:
+        """Context that leaves interrupts as they are."""
+        return nullcontext(lambda: None)
 
 
 ALONE = Alone()

@@ -110,6 +110,11 @@ def test_a_limit_that_is_no_time_is_refused(monkeypatch):
     assert "NPLM_MPI_TIMEOUT='soon' must be a number of seconds above 0" in output
 
 
+def test_ranks_that_are_told_to_end_save_first(tmp_path):
+    code, output = finish(start(2, "terminated", str(tmp_path)))
+    assert code == 0, output
+
+
 def test_a_rank_that_is_killed_ends_the_job():
     code, output = finish(start(2, "killed"), seconds=60)
     assert code != 0
