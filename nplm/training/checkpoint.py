@@ -13,7 +13,7 @@ import time
 import zlib
 from collections.abc import Callable
 from contextlib import suppress
-from errno import ELOOP
+from errno import ELOOP, ENOLCK, ENOSYS, ENOTSUP, EOPNOTSUPP
 from pathlib import Path
 from typing import IO, Any, NamedTuple, Self, TypeVar
 
@@ -40,6 +40,9 @@ ROWS_A_PIECE = 4096
 UNFIT = (
     ValueError, TypeError, LookupError, AttributeError, OverflowError, RecursionError,
 )  # fmt: skip
+
+# What a file system without locks says; over a network also that there are none.
+NO_LOCKS = {ENOSYS, ENOTSUP, EOPNOTSUPP, ENOLCK}
 
 # Parameters that may differ when a fit goes on: none changes what is computed.
 FREE = ("max_iter", "verbose")
@@ -134,7 +137,7 @@ class Checkpoint:
         except BaseException:
             self._let_go()
             raise
-        self.interrupted = self._interrupts.__enter__()
+        self._meet = self._interrupts.__enter__()
         return self
 
     def __exit__(self, *error: Any) -> None:
@@ -162,8 +165,9 @@ class Checkpoint:
                 f"Another fit is at work in {self.folder}: wait for its end, or give "
                 "this one a folder of its own."
             ) from error
-        except OSError:
-            pass  # a file system without locks
+        except OSError as error:
+            if error.errno not in NO_LOCKS:
+                raise
         self._lock.truncate(0)
         self._lock.write(token)
         self._lock.flush()
@@ -178,9 +182,10 @@ class Checkpoint:
                 "writes there: the processes of a fit need one folder for all."
             )
 
-    def due(self) -> bool:
-        """Whether the last save is long ago."""
-        return time.monotonic() - self._saved_at >= SECONDS_A_SAVE
+    def due(self) -> tuple[bool, KeyboardInterrupt | None]:
+        """Whether the last save is long ago, and what ends all processes after one."""
+        due, interrupt = self._meet(time.monotonic() - self._saved_at >= SECONDS_A_SAVE)
+        return due or interrupt is not None, interrupt
 
     def save(self, arrays: dict[str, NDArray[Any]], state: dict[str, Any]) -> None:
         """Replace the last save by this one; when it cannot be written, warn."""

@@ -29,7 +29,7 @@ comm = MPI.COMM_WORLD
 # As `tests.helpers.paper_lm`, which is out of a script's reach.
 paper_lm = partial(
     NeuralLM.from_paper, "MLP9", order=None, batch_size=32, learning_rate_init=4e-3,
-    max_iter=12,
+    max_iter=12, early_stopping=False,
 )  # fmt: skip
 PARAMETERS = ["C_", "H_", "d_", "U_", "W_", "b_", "P_", "G_", "S_", "Q_"]
 OTHER_PARTS = dict(solver="adam", epsilon=1e-3, order=2, n_distant=2)
@@ -114,7 +114,7 @@ def stops_early_alike():
     lm = paper_lm(
         n_words=20, max_iter=60, direct=True, alpha=0, batch_size=4, **SETTINGS
     )
-    lm.set_params(learning_rate_init=0.2, random_state=None)
+    lm.set_params(learning_rate_init=0.2, random_state=None, early_stopping="auto")
     np.random.seed(comm.rank)  # noqa: NPY002 (random_state=None draws from it)
     mpi.fit(lm, X[:100], y[:100], X_val=X[200:], y_val=y[200:])
     assert lm.n_iter_ < 60
