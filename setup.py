@@ -26,7 +26,13 @@ LINK_ARGS: list[str] = []
 
 # NPLM_DEBUG=1 builds the kernels with bounds checks, to hunt a bad index.
 DEBUG = bool(os.environ.get("NPLM_DEBUG"))
-if not DEBUG:
+# NPLM_SANITIZE=address,undefined (or thread) builds them with sanitizers: .ci/sanitize.
+# Overflow is looked for too, which Python's own flags would define.
+SANITIZERS = os.environ.get("NPLM_SANITIZE")
+if SANITIZERS:
+    COMPILE_ARGS += ["-O1", "-g1", "-fno-wrapv", f"-fsanitize={SANITIZERS}"]
+    LINK_ARGS.append(f"-fsanitize={SANITIZERS}")
+elif not DEBUG:
     # Python's own flags ask for what a debugger reads, which is most of a module.
     COMPILE_ARGS.append("-g0")
     LINK_ARGS += ["-Wl,--strip-all"] if sys.platform == "linux" else []

@@ -10,6 +10,9 @@ perplexity between parts of the training exact, of some of the validation window
 speed: examples a second that a network of 17,907, 100,000 and a million words trains on
 and scores, on random windows, and the memory that a fresh process has for it at most.
 
+sums: how far from 1 the exponentials of all words' scores sum to, on Brown, by epoch:
+what log_prob(normalize=False) of a network trained by nce leaves out.
+
 page: nothing is measured.
 
 --rows is the folder that keeps what was measured, a file a row. A row that is there is
@@ -36,7 +39,7 @@ from typing import Any
 
 import numpy as np
 from common.networks import NETWORKS, Windows, random_windows
-from common.outputs_page import draw, learnt, tables
+from common.outputs_page import draw, learnt, summed, tables
 from common.process import fresh, resident, serve
 from common.table import file_name, kept, load, machine, parser, report
 from common.texts import Text, brown, classes_of, of_wiki
@@ -67,6 +70,12 @@ TIMED: dict[str, dict[str, Any]] = {
     "classes": {"output": "classes"},
     "tree, K = 1": {"output": "tree", "batch_size": 1, "word_tree": "huffman"},
     "tree": {"output": "tree", "word_tree": "huffman"},
+}
+# Those that scores of networks are compared of, less their normaliser.
+SUMMED: dict[str, dict[str, Any]] = {
+    "nce, 128 words": {"loss": "nce", "n_samples": 128},
+    "nce, 512 words": WAYS["nce, 512 words"],
+    "importance, 512 words": WAYS["importance, 512 words"],
 }
 PARTS = {"brown": 200_000, "wiki": 100_000}  # windows between two perplexities
 SIZES = [17_907, 100_000, 1_000_000]
@@ -233,9 +242,29 @@ def speeds(args: Any, until: float) -> Iterator[dict[str, Any]]:
         yield kept(args.rows, f"speed, {n_words}, {way}", work)
 
 
+# -- normalisers -------------------------------------------------------------------
+
+
+def sums(way: str, text: Text, epochs: int) -> dict[str, Any]:
+    """Logarithms of the normalisers of watched windows, after each epoch."""
+    lm = estimator(text.n_words, SUMMED[way])
+    trainer, reached = lm.trainer(*text.train), []
+    for epoch in range(epochs):
+        trainer.train(np.random.default_rng(epoch).permutation(len(text.train[1])))
+        fitted = trainer.keep()
+        logs = fitted.normalizers(text.watched[0])
+        exact = fitted.log_prob(*text.watched)
+        reached.append({
+            "mean": logs.mean(), "deviation": logs.std(),
+            "farthest": np.abs(logs).max(), "perplexity": np.exp(-exact.mean()),
+            "of the scores": np.exp(-(exact + logs).mean()),
+        })  # fmt: skip
+    return {"way": way, "reached": reached}
+
+
 def main() -> None:
     options = parser(__doc__)
-    options.add_argument("part", choices=["learn", "speed", "page"])
+    options.add_argument("part", choices=["learn", "speed", "sums", "page"])
     options.add_argument("--rows", type=Path, required=True, help="what was measured")
     options.add_argument("--ways", nargs="+", help="by name; else all")
     options.add_argument("--corpus", choices=PARTS, default="brown")
@@ -264,12 +293,24 @@ def main() -> None:
             if time.time() < until:
                 rows.append(learn(way, text, args.rows, epochs, until))
         report(f"Learning {text.name}", learnt(rows), args.json)
+    elif args.part == "sums":
+        text = brown()
+        rows = [
+            kept(args.rows, f"sums, {way}", partial(sums, way, text, args.epochs))
+            for way in args.ways or SUMMED
+        ]
+        report("Normalisers", summed(rows), args.json)
     if args.docs:
-        files = [p for part in ("learn", "speed") for p in args.rows.glob(f"{part}-*")]
+        files = [
+            p
+            for part in ("learn", "speed", "sums")
+            for p in args.rows.glob(f"{part}-*")
+        ]
         found = [json.loads(p.read_text()) for p in files if p.suffix == ".json"]
         for name, table in tables(found, list(WAYS), list(TIMED)).items():
             (args.docs / f"outputs_{name}.inc").write_text(table)
-        draw(args.docs / "outputs.svg", found, list(WAYS))
+        if any("points" in row for row in found):
+            draw(args.docs / "outputs.svg", found, list(WAYS))
 
 
 if __name__ == "__main__":

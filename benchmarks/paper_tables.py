@@ -16,29 +16,24 @@ from typing import Any
 
 from common.parallel_page import list_table
 
-from nplm.experiments import draw, findings
+from nplm.experiments import draw, figures, findings, times
 
 DOCS = Path(__file__).parents[1] / "docs" / "paper"
-PARTS = ("train", "valid", "test")
 
 
 def page(results: dict[str, Any]) -> str:
     """All that is told of a table: figures, what is missing, findings, times."""
-    return "\n".join(
-        [figures(results), missing(results), held(results), times(results)]
-    )
+    return "\n".join([beside(results), missing(results), held(results), taken(results)])
 
 
-def figures(results: dict[str, Any]) -> str:
-    header = ["row", "n", "c", "h", "m", "direct", "mix"]
-    header += [f"{part}, {who}" for part in PARTS for who in ("paper", "ours")]
-    lines = []
-    for row in results["rows"]:
-        ours = row["ours"] or {}
-        cells = [shown(row[key]) for key in ("n", "c", "h", "m", "direct", "mix")]
-        for part in PARTS:
-            cells += [shown(row["paper"][part]), bold(shown(ours.get(part)))]
-        lines.append([row["name"], *cells])
+def beside(results: dict[str, Any]) -> str:
+    """The paper's figures beside ours, which are in bold."""
+    header, *rows = figures(results)
+    ours = [name.endswith(", ours") for name in header]
+    lines = [
+        [f"**{cell}**" if cell and own else cell for cell, own in zip(row, ours)]
+        for row in rows
+    ]
     return list_table("", header, lines)
 
 
@@ -53,31 +48,14 @@ def held(results: dict[str, Any]) -> str:
     return "".join(f"- {sentence}\n" for sentence in findings(results))
 
 
-def times(results: dict[str, Any]) -> str:
-    header = ["fit", "minutes", "CPU minutes", "threads", "epochs", "settings"]
-    lines = []
-    for fit in results["fits"]:
-        settings = ", ".join(f"{key}={value}" for key, value in fit["settings"].items())
-        lines.append([
-            fit["fit"], f"{fit['seconds'] / 60:.1f}", f"{fit['CPU seconds'] / 60:.1f}",
-            str(fit["threads"]), shown(fit["facts"].get("epochs")), f"``{settings}``",
-        ])  # fmt: skip
+def taken(results: dict[str, Any]) -> str:
+    """What each fit took, and how it was made."""
+    header, *rows = times(results)
+    lines = [[*cells, f"``{settings}``"] for *cells, settings in rows]
     cpus = " and an ".join(sorted({fit["processor"] for fit in results["fits"]}))
     return list_table("", header, lines) + (
         f"\nTraining and scoring, on an {cpus}; CPU minutes are of all threads.\n"
     )
-
-
-def shown(value: Any) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return f"{value:.1f}" if isinstance(value, float) else str(value)
-
-
-def bold(text: str) -> str:
-    return f"**{text}**" if text else ""
 
 
 def main() -> None:

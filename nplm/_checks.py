@@ -18,6 +18,7 @@ __all__ = [
     "check_boundary",
     "check_classes",
     "check_ids",
+    "check_not_grown",
     "non_negative",
     "plain",
     "plain_ids",
@@ -197,6 +198,16 @@ COMMON: dict[str, list[Any]] = {
     "n_words": [Whole(1, MAX_N_WORDS), None],
     "boundary": [Whole(0), None],
 }
+
+
+def check_not_grown(member: Any, n_words: int, model: str) -> None:
+    """Raise where words were added to a member since `model` was fitted with it."""
+    if member.n_words_ != n_words:
+        raise ValueError(
+            f"a member of this {model} knows {member.n_words_} words, and it was "
+            f"fitted with n_words={n_words}, before words were added: fit it again, of "
+            "members that all know the same words."
+        )
 
 
 def non_negative() -> Interval:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import mmap
 import os
@@ -14,7 +15,7 @@ from typing import Any, BinaryIO
 
 from numpy.typing import NDArray
 
-__all__ = ["GIBI", "allocate", "forget", "full_disk_named", "replacing"]
+__all__ = ["GIBI", "allocate", "forget", "full_disk_named", "replacing", "trim"]
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
 GIBI = 1 << 30
@@ -79,3 +80,10 @@ def forget(*arrays: NDArray[Any]) -> None:
         pages = getattr(array, "_mmap", None)
         if pages is not None and hasattr(mmap, "MADV_DONTNEED"):
             pages.madvise(mmap.MADV_DONTNEED)
+
+
+def trim() -> None:
+    """Give memory that has been freed back to the system, where glibc keeps it."""
+    give_back = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if give_back is not None:
+        give_back(0)

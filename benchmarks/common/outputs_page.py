@@ -27,6 +27,15 @@ def learnt(rows: Rows) -> Rows:
     ]  # fmt: skip
 
 
+def summed(rows: Rows) -> Rows:
+    """What the terminal shows of normalisers, a line an epoch."""
+    return [
+        {"way": row["way"], "epochs": epochs, **found}
+        for row in rows
+        for epochs, found in enumerate(row["reached"], 1)
+    ]
+
+
 def windows_a_second(row: dict[str, Any]) -> float:
     return row["seen"] / row["seconds"] if row["seen"] else 0.0
 
@@ -143,6 +152,18 @@ def speed_table(rows: Rows, ways: list[str]) -> str:
     return list_table("", header, lines) + "\n" + conditions(own) + "\n"
 
 
+def sums_table(rows: Rows) -> str:
+    """How far normalisers are from 1, and what leaving them out does."""
+    lines = [
+        [r["way"], str(r["epochs"]), f"{r['mean']:+.3f}", f"{r['deviation']:.3f}",
+         f"{r['farthest']:.2f}", f"{r['perplexity']:.1f}", f"{r['of the scores']:.1f}"]
+        for r in summed(rows)
+    ]  # fmt: skip
+    header = ["", "epochs", ":math:`\\log Z`, mean", "deviation", "farthest from 0"]
+    header += ["perplexity", "by the scores as they are"]
+    return list_table("", header, lines) + "\n" + conditions(rows) + "\n"
+
+
 def tables(rows: Rows, ways: list[str], timed: list[str]) -> dict[str, str]:
     """Those that there are rows for, by name."""
     made = {}
@@ -153,6 +174,8 @@ def tables(rows: Rows, ways: list[str], timed: list[str]) -> dict[str, str]:
         made["quality"] = quality_table(rows, ways)
     if any("trains" in row for row in rows):
         made["speed"] = speed_table(rows, timed)
+    if own := [row for row in rows if "reached" in row]:
+        made["sums"] = sums_table(own)
     return made
 
 

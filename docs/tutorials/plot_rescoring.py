@@ -53,10 +53,11 @@ for word in ("is", "list", "that"):
 
 
 def sentences(ids):
-    """Cut a part at its full stops: those of moderate length, without ``<unk>``."""
+    """Cut a part at its full stops: those of some words, and without ``<unk>``."""
     ends = np.flatnonzero((words[ids] == ".") | (ids == corpus.boundary)) + 1
     texts = [words[piece].tolist() for piece in np.split(ids, ends)]
-    return [text for text in texts if 6 <= len(text) <= 25 and "<unk>" not in text]
+    texts = [text for text in texts if len(text) <= 25 and "<unk>" not in text]
+    return [text for text in texts if sum(map(str.isalpha, text)) >= 6]
 
 
 def readings(rng, sentence, n=20):
@@ -140,7 +141,7 @@ def word_errors(lists, scores, weight):
     return wrong / total
 
 
-weights = [0, 0.1, 0.2, 0.3, 0.5, 0.7, 1, 1.5, 2, 3]
+weights = [0, 0.1, 0.2, 0.3, 0.5, 0.7, 1, 1.5, 2, 3, 4, 6]
 fig, ax = plt.subplots(figsize=(6, 4), layout="constrained")
 chosen = {}
 for name, scorer in scorers.items():

@@ -132,9 +132,10 @@ def _download(file: RemoteFile, cache: Path) -> Path:
 def _where_to_put(file: RemoteFile, cache: Path) -> str:
     if file.url is None:
         return (
-            "It is not published: have it (SHA-256 "
-            f"{file.sha256}) from who measured with it, and put it into {cache}, or "
-            "into a folder that the environment variable NPLM_DATA names."
+            "It is not published. If you have it (SHA-256 "
+            f"{file.sha256}), put it into {cache}, or into a folder that the "
+            "environment variable NPLM_DATA names. If not, load_wiki(path) reads a "
+            "text of your own in the same way; its figures are then of that text."
         )
     return (
         f"Get {file.url} (SHA-256 {file.sha256}) on a machine with a network and put "

@@ -8,6 +8,8 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +23,7 @@ __all__ = ["load_wiki"]
 TOKEN = re.compile(r"\w+(?:[.,]\d+)*(?:['’]\w+)?|[^\w\s]")
 N_TRAIN, N_VALID, N_TEST = 13_994_528, 963_138, 963_071
 N_WORDS = 17_964
+LEAST = 100  # tokens of which three parts can be made
 NUMBER, RARE, NAME = "<num>", "<unk>", "<name>"
 WIKI = RemoteFile(
     "wiki16m.txt.xz",
@@ -30,7 +33,10 @@ WIKI = RemoteFile(
 
 
 def load_wiki(
-    *, n_words: int = N_WORDS, data_home: str | os.PathLike[str] | None = None
+    path: str | os.PathLike[str] | None = None,
+    *,
+    n_words: int = N_WORDS,
+    data_home: str | os.PathLike[str] | None = None,
 ) -> Corpus:
     """Load 16 million tokens of Wikipedia, read as the paper reads AP News.
 
@@ -42,13 +48,21 @@ def load_wiki(
 
     Parameters
     ----------
+    path : path-like, optional
+        A text of your own, UTF-8, plain or packed by xz: running text as it is printed,
+        neither split into tokens nor in lower case, a paragraph a line, blank lines
+        between articles if you like, without markup, headings and lists. The articles
+        stand in an order that means nothing, for the parts are cut one after the
+        other. Of a longer text the first 15,920,737 tokens are read (86 MB), and a
+        shorter one is cut in the same proportions. By default the text of the figures
+        here.
     n_words : int, default=17,964
         Size of the vocabulary: the symbols ``<unk>``, ``<name>`` and ``<num>``, and the
         most frequent words of all three parts.
     data_home : path-like, optional
         Folder to look in, by default ``~/.cache/nplm``. The folders that the
-        environment variable ``NPLM_DATA`` names are searched first. The file,
-        ``wiki16m.txt.xz``, is nowhere to be downloaded.
+        environment variable ``NPLM_DATA`` names are searched first. The file of
+        the figures here, ``wiki16m.txt.xz``, is nowhere to be downloaded.
 
     Returns
     -------
@@ -61,6 +75,8 @@ def load_wiki(
         If the file is not there.
     OSError
         If it is damaged.
+    ValueError
+        If a text of your own is not UTF-8, or has too few tokens for three parts.
 
     References
     ----------
@@ -70,26 +86,51 @@ def load_wiki(
     Examples
     --------
     >>> from nplm.datasets import load_wiki
-    >>> wiki = load_wiki()                                      # doctest: +SKIP
+    >>> wiki = load_wiki("my_wikipedia.txt.xz")                 # doctest: +SKIP
     """
-    data = read_file(WIKI, data_home, download_if_missing=False)
-    with lzma.open(io.BytesIO(data)) as file:
-        lines = io.TextIOWrapper(file, encoding="utf-8")
-        tokens, ids = _first_tokens(lines, N_TRAIN + N_VALID + N_TEST)
+    sizes = (N_TRAIN, N_VALID, N_TEST)
+    if path is None:
+        source = "English Wikipedia of 2015 (CC BY-SA)"
+        data = read_file(WIKI, data_home, download_if_missing=False)
+        with lzma.open(io.BytesIO(data)) as file:
+            lines = io.TextIOWrapper(file, encoding="utf-8")
+            tokens, ids = _first_tokens(lines, sum(sizes))
+    else:
+        source = f"The text of {os.fspath(path)}"
+        tokens, ids = _own_tokens(Path(path), sum(sizes))
     words, place = _words(tokens, np.bincount(ids, minlength=len(tokens)), n_words)
-    ids = place[ids]
-    end = N_TRAIN + N_VALID
-    vocabulary = Vocabulary.from_words(words, unknown=RARE, boundary=None)
+    ends = np.cumsum(sizes)[:2] * len(ids) // sum(sizes)
+    train, valid, test = np.split(place[ids], ends)
     return Corpus(
         "wiki",
-        ids[:N_TRAIN],
-        ids[N_TRAIN:end],
-        ids[end:],
-        vocabulary,
+        train,
+        valid,
+        test,
+        Vocabulary.from_words(words, unknown=RARE, boundary=None),
         None,
-        "English Wikipedia of 2015 in place of the paper's AP News: lower case, "
-        "numbers, rare proper nouns and rare words to symbols, one stream. CC BY-SA.",
+        f"{source} in place of the paper's AP News: lower case, numbers, rare proper "
+        "nouns and rare words to symbols, one stream.",
     )
+
+
+def _own_tokens(path: Path, n: int) -> tuple[list[str], NDArray[np.int32]]:
+    """Give the first n tokens of a user's file."""
+    opened: Any = lzma.open if path.suffix == ".xz" else open
+    try:
+        with opened(path, "rt", encoding="utf-8-sig") as lines:
+            tokens, ids = _first_tokens(lines, n)
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"{path} is not UTF-8 ({error.reason}). Convert it, for example with: "
+            "iconv -f latin1 -t utf-8."
+        ) from None
+    except (EOFError, lzma.LZMAError) as error:
+        raise OSError(f"{path} cannot be unpacked ({error}).") from error
+    if len(ids) < LEAST:
+        raise ValueError(
+            f"{path} has {len(ids)} tokens: give {LEAST} or more, for three parts."
+        )
+    return tokens, ids
 
 
 def _first_tokens(lines: Iterable[str], n: int) -> tuple[list[str], NDArray[np.int32]]:

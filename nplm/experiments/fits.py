@@ -19,6 +19,7 @@ from nplm import ClassLM, InterpolatedTrigram, KneserNeyLM, NeuralLM, WordClasse
 from nplm._base import LanguageModel
 from nplm.datasets import Corpus
 from nplm.experiments.scoring import ReportStage, log_prob
+from nplm.neural.paper import settings_of
 
 __all__ = [
     "Bench", "ClassFit", "Fit", "KneserNeyFit", "Measured", "NetworkFit", "PaperRow",
@@ -31,6 +32,7 @@ Scores = dict[str, NDArray[np.float64]]  # log-probabilities, by part
 
 # SRILM's default: n-grams of three words or more are kept where they are seen twice.
 SRILM_CUTOFFS = (1, 1, 2)
+SEED = 0  # of word classes
 
 
 @dataclass(frozen=True)
@@ -157,7 +159,9 @@ class Fit(Protocol):
     rows : list of PaperRow
         What comes of it; the first gives it its name.
     settings : dict
-        All that its figures depend on but the corpus, for JSON.
+        What is told of it, for JSON.
+    decides : dict
+        All that its figures depend on but the corpus.
     work : float
         What it takes, beside others on the same corpus; 0 is seconds to minutes.
     """
@@ -168,7 +172,11 @@ class Fit(Protocol):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """All that its figures depend on but the corpus, for JSON."""
+        """What is told of it, for JSON."""
+
+    @property
+    def decides(self) -> dict[str, Any]:
+        """All that its figures depend on but the corpus."""
 
     @property
     def work(self) -> float:
@@ -201,8 +209,13 @@ class NetworkFit:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """All that its figures depend on."""
+        """The name of the network, and ours of its settings."""
         return {"network": self.network, **self.changes}
+
+    @property
+    def decides(self) -> dict[str, Any]:
+        """All of its settings, the paper's too."""
+        return settings_of(self.network) | self.settings
 
     @property
     def rows(self) -> list[PaperRow]:
@@ -268,6 +281,7 @@ class TrigramFit:
 
     # Of all of them, the mixtures' too.
     settings: ClassVar[dict[str, Any]] = {"order": 3, "max_iter": 20, "tol": 0.0}
+    decides = settings
 
     @property
     def rows(self) -> list[PaperRow]:
@@ -293,6 +307,8 @@ class KneserNeyFit:
     def settings(self) -> dict[str, Any]:
         """All that its figures depend on."""
         return {"order": self.n, "interpolate": False, "min_counts": SRILM_CUTOFFS}
+
+    decides = settings
 
     @property
     def rows(self) -> list[PaperRow]:
@@ -329,7 +345,11 @@ class ClassFit:
     @property
     def settings(self) -> dict[str, Any]:
         """All that its figures depend on."""
-        return {"n_classes": self.c, "orders": list(self.papers), "random_state": 0}
+        return {
+            "n_classes": self.c, "orders": list(self.papers), "random_state": SEED,
+        }  # fmt: skip
+
+    decides = settings
 
     @property
     def rows(self) -> list[PaperRow]:
@@ -348,7 +368,7 @@ class ClassFit:
         def report(done: float, total: float, information: float) -> None:
             bench.progress(stage, done, total, f"{information:.4f} nats")
 
-        classes = WordClasses(self.c, random_state=0, **bench.ngrams).fit(
+        classes = WordClasses(self.c, random_state=SEED, **bench.ngrams).fit(
             bench.corpus.train, progress=report, checkpoint=folder / "fit"
         )
         scores = {}

@@ -8,9 +8,11 @@ from typing import Any
 from nplm.experiments.paper_tables import DIRECT, FINDINGS, INDIRECT
 from nplm.inspection._display import check_matplotlib
 
-__all__ = ["as_markdown", "draw", "findings"]
+__all__ = ["as_markdown", "draw", "figures", "findings", "times"]
 
 PARTS = ("train", "valid", "test")
+SHAPE = ("n", "c", "h", "m", "direct", "mix")
+Table = list[list[str]]
 
 
 def as_markdown(results: dict[str, Any]) -> str:
@@ -26,31 +28,56 @@ def as_markdown(results: dict[str, Any]) -> str:
     text : str
         A table, what of the paper's findings holds, and how long each fit took.
     """
-    header = ["row", "n", "c", "h", "m", "direct", "mix"]
-    header += [f"{part}, {who}" for part in PARTS for who in ("paper", "ours")]
-    lines = [f"# {results['title']}", "", _line(header), _line(["---"] * len(header))]
+    lines = [f"# {results['title']}", "", *_markdown(figures(results)), ""]
+    lines += [*(f"- {sentence}" for sentence in findings(results)), ""]
+    return "\n".join([*lines, *_markdown(times(results))]) + "\n"
+
+
+def figures(results: dict[str, Any]) -> Table:
+    """Give the paper's perplexities beside ours, as text.
+
+    Parameters
+    ----------
+    results : dict
+        As `results_of` gives them.
+
+    Returns
+    -------
+    table : list of list of str
+        The header, and a line a row; "" is what there is not.
+    """
+    header = ["row", *SHAPE]
+    table = [header + [f"{part}, {who}" for part in PARTS for who in ("paper", "ours")]]
     for row in results["rows"]:
-        shape = [_shown(row[key]) for key in ("n", "c", "h", "m", "direct", "mix")]
         ours = row["ours"] or {}
-        pairs = [
-            text
-            for part in PARTS
-            for text in (_shown(row["paper"][part]), _shown(ours.get(part)))
+        pairs = [(row["paper"][part], ours.get(part)) for part in PARTS]
+        values = [row[key] for key in SHAPE] + [
+            value for pair in pairs for value in pair
         ]
-        lines.append(_line([row["name"], *shape, *pairs]))
-    lines += ["", *(f"- {sentence}" for sentence in findings(results)), ""]
-    header = ["fit", "minutes", "CPU minutes", "threads", "epochs", "settings"]
-    lines += [_line(header), _line(["---"] * len(header))]
+        table.append([row["name"], *map(_shown, values)])
+    return table
+
+
+def times(results: dict[str, Any]) -> Table:
+    """Give what each fit took, and its settings, as text.
+
+    Parameters
+    ----------
+    results : dict
+        As `results_of` gives them.
+
+    Returns
+    -------
+    table : list of list of str
+        The header, and a line a fit.
+    """
+    table = [["fit", "minutes", "CPU minutes", "threads", "epochs", "settings"]]
     for fit in results["fits"]:
         settings = ", ".join(f"{key}={value}" for key, value in fit["settings"].items())
-        lines.append(
-            _line([
-                fit["fit"], f"{fit['seconds'] / 60:.1f}",
-                f"{fit['CPU seconds'] / 60:.1f}", str(fit["threads"]),
-                _shown(fit["facts"].get("epochs")), settings,
-            ])
-        )  # fmt: skip
-    return "\n".join(lines) + "\n"
+        minutes = [f"{fit[name] / 60:.1f}" for name in ("seconds", "CPU seconds")]
+        counts = [_shown(n) for n in (fit["threads"], fit["facts"].get("epochs"))]
+        table.append([fit["fit"], *minutes, *counts, settings])
+    return table
 
 
 def findings(results: dict[str, Any]) -> list[str]:
@@ -147,8 +174,10 @@ def _valid(row: dict[str, Any]) -> float:
     return valid
 
 
-def _line(cells: list[str]) -> str:
-    return f"| {' | '.join(cells)} |"
+def _markdown(table: Table) -> list[str]:
+    header, *lines = table
+    rule = ["---"] * len(header)
+    return [f"| {' | '.join(cells)} |" for cells in (header, rule, *lines)]
 
 
 def _shown(value: Any) -> str:

@@ -230,7 +230,7 @@ def _done(fit: Fit, corpus: Corpus, folder: Path) -> bool:
         return False
     marks = _marks(fit, corpus)
     for mark in sorted(marks.keys() | record["marks"].keys()):
-        was, now = record["marks"].get(mark), marks.get(mark)
+        was, now = (noted.get(mark, "not noted") for noted in (record["marks"], marks))
         if was != now:
             raise CheckpointError(
                 f"{path} is of another corpus or other settings: its {mark} was {was}, "
@@ -242,7 +242,7 @@ def _done(fit: Fit, corpus: Corpus, folder: Path) -> bool:
 
 def _marks(fit: Fit, corpus: Corpus) -> dict[str, str]:
     parts = {part: corpus[part] for part in ("train", "valid", "test")}
-    settings = fit.settings | {"n_words": corpus.n_words, "boundary": corpus.boundary}
+    settings = fit.decides | {"n_words": corpus.n_words, "boundary": corpus.boundary}
     return fingerprint(settings, parts)
 
 

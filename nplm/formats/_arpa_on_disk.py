@@ -14,7 +14,6 @@ from nplm.formats._ngram_text import NgramText
 from nplm.ngrams.backoff import BackoffTree
 from nplm.ngrams.external.estimation import fill_parents
 from nplm.ngrams.external.scratch import Scratch
-from nplm.ngrams.sweeps import BLOCK_FOLLOWERS
 
 __all__ = ["LinesOnDisk"]
 
@@ -73,7 +72,7 @@ class LinesOnDisk(NgramLines):
             return np.empty(0, dtype=np.float32)
         words = tree.words[tree.followers(level)]
         weights = scratch.array(WEIGHTS, np.float32, len(words))
-        for part in blocks(len(words), BLOCK_FOLLOWERS):
+        for part in blocks(len(words), scratch.block):
             weights[part] = np.nan
             self._forget()
         # The first context of each nearest word, and behind the last of them.
@@ -88,7 +87,7 @@ class LinesOnDisk(NgramLines):
             bow = np.array(tree.bow[first : min(first + size, int(contexts[-1]))])
             next_context = contexts[:-1].copy()
             next_context[self.boundary] = -1
-            for part in blocks(len(words), BLOCK_FOLLOWERS):
+            for part in blocks(len(words), scratch.block):
                 own = words[part], next_context, bow, first, weights[part]
                 _backoff.weights_in_turn(*own)
                 self._forget()

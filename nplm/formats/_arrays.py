@@ -26,7 +26,7 @@ READ_VERSIONS = (1, 2)
 # Arrays begin at lines of the cache; so does the first, after the header.
 ALIGNMENT = 64
 # Of an array, looked at at once.
-BLOCK_BYTES = 1 << 23
+BLOCK_BYTES = 1 << 20
 
 
 def write_arrays(

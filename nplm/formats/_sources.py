@@ -106,6 +106,7 @@ class Texts:
         self._new_ids = np.array([*found, end], dtype=np.int32)
         self._counts = np.append(counts, stream.n_lines)
         self._n_words = len(words)
+        del self._vocabulary
         return Words(words, end, unknown)
 
     @property

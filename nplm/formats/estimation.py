@@ -35,9 +35,8 @@ __all__ = ["Estimated", "estimate_arpa", "estimate_binary"]
 
 UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 LEAST_MEMORY = 1 << 10
-# What Python and the libraries take, and a word: its text, counts and places in tables.
-INTERPRETER_BYTES = 100 << 20
-WORD_BYTES = 400
+# What Python and the libraries take.
+INTERPRETER_BYTES = 190 << 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,9 +101,10 @@ def estimate_binary(
         How words are chosen; by default all of them. It is left as it is. Tables of
         counts have their words.
     memory : int or str, default="2G"
-        Bytes to work in, or so many K, M or G. The interpreter and the words, some
-        400 bytes each, are taken off, and buffers get the rest, a quarter at least. It
-        is no limit: peaks were a quarter above it (:doc:`/measured/estimation`).
+        Bytes to work in, or so many K, M or G. What the interpreter (190 MB) and the
+        words take is taken off, and buffers get the rest, a quarter at least: so from
+        300 MB and 500 bytes a word of the vocabulary on it is above the peak of a
+        process that does nothing else (:doc:`/measured/estimation`).
     folder : path-like, optional
         Where the temporary folder is made; by default where temporary files usually
         are. It takes up to 4 bytes a word of the text and some 40 bytes an n-gram, and
@@ -245,7 +245,10 @@ def _estimated(
     with threads, Scratch(work.folder, n_bytes, threads, work.progress) as scratch:
         words = source.words(scratch)
         _check_sizes(model, words.n_words, words.boundary)
-        taken = INTERPRETER_BYTES + WORD_BYTES * source.n_known
+        # Of a word: its text, ids and counts, and in each thread a number for each
+        # order (see ``_fold``) and the probability one order below.
+        a_word = 40 + threads.n * (8 * model.order_ + 8)
+        taken = INTERPRETER_BYTES + a_word * source.n_known
         scratch.memory = max(n_bytes - taken, n_bytes // 4)
         packing = Packing(model.order_, words.n_words, words.boundary)
         runs = source.runs(packing, scratch)

@@ -14,7 +14,7 @@ from sklearn.utils.metaestimators import _BaseComposition
 from sklearn.utils.validation import check_is_fitted
 
 from nplm._base import LanguageModel, all_or_nothing
-from nplm._checks import Whole, non_negative
+from nplm._checks import Whole, check_not_grown, non_negative
 from nplm._fitted import Fitted
 from nplm.mixtures.uniform_lm import UniformLM
 from nplm.ngrams.counts import NgramCounts
@@ -415,12 +415,7 @@ class MixtureLM(_BaseComposition, LanguageModel):
 
     def _nearest_of(self, member: Any, X: NDArray[np.int32]) -> NDArray[np.int32]:
         """Keep the columns that a member was fitted on."""
-        if member.n_words_ != self.n_words_:
-            raise ValueError(
-                f"a member knows {member.n_words_} words, but this mixture was fitted "
-                f"with n_words={self.n_words_}, before words were added to it: fit the "
-                "mixture again, of members that all know the same words."
-            )
+        check_not_grown(member, self.n_words_, "MixtureLM")
         return X[:, X.shape[1] - member.n_features_in_ :]
 
     def _predict_proba(self, X: NDArray[np.int32]) -> NDArray[Any]:

@@ -12,7 +12,7 @@ from sklearn.utils._param_validation import HasMethods
 from sklearn.utils.validation import check_is_fitted
 
 from nplm._base import LanguageModel, all_or_nothing
-from nplm._checks import Whole, plain
+from nplm._checks import Whole, check_not_grown, plain
 from nplm._fitted import Fitted
 from nplm.neural.neural_lm import NeuralLM
 from nplm.training.loop import OnProgress
@@ -291,6 +291,7 @@ class ShortlistLM(LanguageModel):
 
     def _nearest_of_backoff(self, X: NDArray[np.int32]) -> NDArray[np.int32]:
         """Keep the columns that the back-off model was fitted on."""
+        check_not_grown(self.backoff_, self.n_words_, "ShortlistLM")
         return X[:, X.shape[1] - self.backoff_.n_features_in_ :]
 
     def _list_mass(self, X: NDArray[np.int32]) -> NDArray[np.float64]:

@@ -332,17 +332,25 @@ class NetworkLM(LanguageModel):
             self._refuse_threads()
         if not output.rounds and self.precision == "bfloat16":
             raise ValueError(
-                "precision='bfloat16' rounds the products of a full softmax, and this "
-                "network has another output: set precision='float32'."
+                "precision='bfloat16' rounds the products of a full softmax, and "
+                f"{self._unlike_softmax(output)}: set precision='float32'."
             )
 
     def _refuse_threads(self) -> None:
         if n_threads(self.n_jobs) > 1:
             raise ValueError(
                 f"n_jobs={self.n_jobs} with parallel='rows' shares out the output "
-                "units of a full softmax, and this network has another output: set "
-                "parallel='async', or n_jobs=1."
+                "units of a full softmax, and "
+                f"{self._unlike_softmax(self._output())}: set parallel='async', or "
+                "n_jobs=1."
             )
+
+    def _unlike_softmax(self, output: Output) -> str:
+        """Say which parameter makes its output no full softmax."""
+        loss = self._loss()
+        if loss != "exact":
+            return f"loss={loss!r} trains the rows of few words"
+        return f"output={output.name!r} has other units"
 
     def _asked(self) -> SimpleNamespace:
         """Parameters as a fit computes with them: Python's own numbers."""

@@ -462,13 +462,14 @@ class NeuralLM(NetworkLM):
             )
         if self._is_tied() and self.parallel != "rows" and self.loss == "exact":
             raise ValueError(
-                f"tied=True with parallel={self.parallel!r}: each update changes all "
-                "features; set parallel='rows', or a loss that draws words."
+                f"tied={self.tied!r} with parallel={self.parallel!r}: an exact update "
+                "changes all features; set parallel='rows', tied=False, or a loss that "
+                "draws words."
             )
         if self.loss in ("importance", "nce") and self.output != "softmax":
             raise ValueError(
                 f"loss={self.loss!r} draws words instead of a softmax over all, and "
-                f"output={self.output!r} has another output: drop one of both."
+                f"output={self.output!r} has no such softmax: drop one of both."
             )
         if self.train_embeddings:
             return
@@ -506,9 +507,10 @@ class NeuralLM(NetworkLM):
         return super()._shape() | {
             "direct": direct,
             "output": self._made_of.output.name,
+            "train_embeddings": parameters.derived != ("C",) or self.G_ is not None,
+            # After these, for "auto" asks for what they allow.
             "tied": self.tied if self._is_tied() == tied else tied,
             "n_senses": getattr(self._made_of.inputs, "n_senses", 1),
-            "train_embeddings": parameters.derived != ("C",) or self.G_ is not None,
         }
 
     def _check_shape(self) -> None:

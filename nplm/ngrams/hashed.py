@@ -132,12 +132,13 @@ def fill_keys(
     parent: NDArray[np.int32],
     keys: NDArray[np.uint64],
     done: Callable[[], Any] = lambda: None,
+    size: int = BLOCK_FOLLOWERS,
 ) -> None:
-    """Fill the key of each context; `done` is called now and then."""
+    """Fill the key of each context; `done` is called after `size` of them."""
     for level in range(tree.order):
         first, last = map(int, tree.level_start[level : level + 2])
-        for begin in range(first, last, BLOCK_FOLLOWERS):
-            end = min(begin + BLOCK_FOLLOWERS, last)
+        for begin in range(first, last, size):
+            end = min(begin + size, last)
             _hashed.context_keys(tree.arrays, parent, level, begin, end, keys)
             done()
 
@@ -150,6 +151,7 @@ def fill_window(
     window: _hashed.Window,
     missing: NDArray[np.int32],
     done: Callable[[], Any] = lambda: None,
+    size: int = BLOCK_FOLLOWERS,
 ) -> NDArray[np.int32] | None:
     """Put what belongs into a window of a level: of equal trees, the same bytes.
 
@@ -169,7 +171,9 @@ def fill_window(
         What this function returned of the level above: all of it, if there were
         several windows, in the order of a single one.
     done : callable
-        Called now and then.
+        Called after `size` n-grams.
+    size : int
+        So many are looked at at once.
 
     Returns
     -------
@@ -182,7 +186,8 @@ def fill_window(
     def contexts(level: int) -> Iterator[tuple[int, int]]:
         if level >= tree.order:
             return
-        for block in blocks_of_contexts(tree.start, levels[level], levels[level + 1]):
+        own = levels[level], levels[level + 1]
+        for block in blocks_of_contexts(tree.start, *own, size):
             yield block
             done()
 

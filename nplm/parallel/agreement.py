@@ -6,7 +6,9 @@ The only module that imports mpi4py.
 from __future__ import annotations
 
 import os
+import signal
 import sys
+import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator
@@ -18,6 +20,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from nplm.exceptions import DivergenceError
+from nplm.parallel.processes import Meeting
 
 try:
     from mpi4py import MPI
@@ -29,6 +32,7 @@ except ImportError as error:
 __all__ = ["MPI", "Ranks", "own"]
 
 T = TypeVar("T")
+E = TypeVar("E", bound=BaseException)
 
 
 # Seconds that a rank waits for the others to come to a meeting.
@@ -208,7 +212,47 @@ class Ranks:
             rng.set_state(state)
         return rng
 
-    def _shared(self, error: Exception) -> Exception:
+    @contextmanager
+    def interrupts(self) -> Iterator[Meeting]:
+        """Hear of an interrupt, or of the SIGTERM of a cluster that wants its nodes.
+
+        The first is kept until all ranks meet; a second does what it always did, and so
+        does one after which they meet no more.
+        """
+        heard: list[int] = []
+        before: dict[int, Any] = {}
+
+        def restore() -> None:
+            while before:
+                signal.signal(*before.popitem())
+
+        def hear(number: int, frame: Any) -> None:
+            heard.append(number)
+            restore()
+
+        def meet(due: bool) -> tuple[bool, KeyboardInterrupt | None]:
+            everyones = self.everyones((due, heard))
+            due, numbers = everyones[0][0], [n for _, own in everyones for n in own]
+            if not numbers:
+                return due, None
+            heard.clear()
+            name = signal.Signals(numbers[0]).name
+            return due, self._shared(KeyboardInterrupt(f"{name} ended the fit"))
+
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGINT, signal.SIGTERM):
+                handler = signal.getsignal(number)
+                if handler is not None:  # one that is not Python's
+                    before[number] = handler
+                    signal.signal(number, hear)
+        try:
+            yield meet
+        finally:
+            restore()
+            for late in heard:
+                signal.raise_signal(late)
+
+    def _shared(self, error: E) -> E:
         """Note an error that is about to be raised in all ranks."""
         errors: Any = self.comm.Get_attr(SHARED)
         if errors is not None:

@@ -9,9 +9,12 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["ALONE", "Alone", "Processes", "Sharers"]
+__all__ = ["ALONE", "Alone", "Meeting", "Processes", "Sharers"]
 
 T = TypeVar("T")
+# Called at once by all, with whether something is due: what the first says to that, and
+# the interrupt of any.
+Meeting = Callable[[bool], tuple[bool, KeyboardInterrupt | None]]
 
 
 class Processes(Protocol):
@@ -37,6 +40,12 @@ class Processes(Protocol):
 
     def generator(self, rng: np.random.RandomState) -> np.random.RandomState:
         """Give the first process's random generator in all."""
+
+    def interrupts(self) -> AbstractContextManager[Meeting]:
+        """Context in which several processes are interrupted when they meet.
+
+        One process alone is interrupted as ever.
+        """
 
 
 class Sharers(Processes, Protocol):
@@ -92,6 +101,10 @@ class Alone:
 
     def check_same(self, marks: dict[str, str]) -> None:
         """Nobody disagrees."""
+
+    def interrupts(self) -> AbstractContextManager[Meeting]:
+        """Context that leaves interrupts as they are."""
+        return nullcontext(lambda due: (due, None))
 
 
 ALONE = Alone()

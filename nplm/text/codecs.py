@@ -77,6 +77,11 @@ class Words:
 
     def encode_one(self, document: Any, name: str, n_words: int) -> NDArray[np.int32]:
         """Word ids of one document."""
+        if isinstance(document, str):
+            raise TypeError(
+                f"{name} is a string, {document!r}: this model was fitted on lists of "
+                "tokens, and takes one of them."
+            )
         return self.vocabulary._encoded([document]).ids
 
     def sentences(self, X: Any) -> Any:
@@ -128,6 +133,11 @@ class Text(Words):
 
     def encode_one(self, document: Any, name: str, n_words: int) -> NDArray[np.int32]:
         """Word ids of one document."""
+        if not isinstance(document, str):
+            raise TypeError(
+                f"{name} is of type {type(document).__name__}: this model was fitted "
+                "on strings, and takes one of them."
+            )
         [tokens] = self.tokenizer.transform([document])
         return super().encode_one(tokens, name, n_words)
 

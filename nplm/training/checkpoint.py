@@ -13,7 +13,7 @@ import time
 import zlib
 from collections.abc import Callable
 from contextlib import suppress
-from errno import ELOOP
+from errno import ELOOP, ENOLCK, ENOSYS, ENOTSUP, EOPNOTSUPP
 from pathlib import Path
 from typing import IO, Any, NamedTuple, Self, TypeVar
 
@@ -40,6 +40,9 @@ ROWS_A_PIECE = 4096
 UNFIT = (
     ValueError, TypeError, LookupError, AttributeError, OverflowError, RecursionError,
 )  # fmt: skip
+
+# What a file system without locks says; over a network also that there are none.
+NO_LOCKS = {ENOSYS, ENOTSUP, EOPNOTSUPP, ENOLCK}
 
 # Parameters that may differ when a fit goes on: none changes what is computed.
 FREE = ("max_iter", "verbose")
@@ -97,7 +100,7 @@ class Checkpoint:
     which each process of the fit has one. All files of a save are on disk before
     ``latest.json`` is replaced, in one step, and those of the save before are removed
     after it: whenever the fit is killed, one whole save is there. As a context, it has
-    the folder to itself.
+    the folder to itself, and hears of interrupts of several processes.
 
     Parameters
     ----------
@@ -121,6 +124,7 @@ class Checkpoint:
         self.rank, self.n_ranks = processes.rank, processes.size
         self._processes = processes
         self._lock: IO[str] | None = None
+        self._interrupts = processes.interrupts()
         self._number = 0
         self._saved_at = time.monotonic()
 
@@ -131,11 +135,16 @@ class Checkpoint:
             token = processes.everyones(token)[0]
             processes.all_or_none(lambda: self._check_shared(token))
         except BaseException:
-            self.__exit__()
+            self._let_go()
             raise
+        self._meet = self._interrupts.__enter__()
         return self
 
-    def __exit__(self, *error: object) -> None:
+    def __exit__(self, *error: Any) -> None:
+        self._let_go()
+        self._interrupts.__exit__(*error)
+
+    def _let_go(self) -> None:
         if self._lock is not None:
             self._lock.close()
 
@@ -156,8 +165,9 @@ class Checkpoint:
                 f"Another fit is at work in {self.folder}: wait for its end, or give "
                 "this one a folder of its own."
             ) from error
-        except OSError:
-            pass  # a file system without locks
+        except OSError as error:
+            if error.errno not in NO_LOCKS:
+                raise
         self._lock.truncate(0)
         self._lock.write(token)
         self._lock.flush()
@@ -172,9 +182,10 @@ class Checkpoint:
                 "writes there: the processes of a fit need one folder for all."
             )
 
-    def due(self) -> bool:
-        """Whether the last save is long ago."""
-        return time.monotonic() - self._saved_at >= SECONDS_A_SAVE
+    def due(self) -> tuple[bool, KeyboardInterrupt | None]:
+        """Whether the last save is long ago, and what ends all processes after one."""
+        due, interrupt = self._meet(time.monotonic() - self._saved_at >= SECONDS_A_SAVE)
+        return due or interrupt is not None, interrupt
 
     def save(self, arrays: dict[str, NDArray[Any]], state: dict[str, Any]) -> None:
         """Replace the last save by this one; when it cannot be written, warn."""

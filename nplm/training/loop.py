@@ -103,7 +103,7 @@ def run_passes(
     """Run a job to its end.
 
     A `checkpoint` is gone on from, if it has a save, and saved to, on an interrupt
-    too.
+    too: by several processes together, whichever of them is interrupted or terminated.
 
     Returns
     -------
@@ -113,7 +113,8 @@ def run_passes(
     Raises
     ------
     KeyboardInterrupt
-        In one of several processes, or before the job began: nothing is to keep.
+        In one of several processes, or before the job began: nothing is to keep. In
+        all of them: what is to keep is in the checkpoint.
     """
     at = _Position()
     if checkpoint is not None:
@@ -139,8 +140,11 @@ def run_passes(
                     progress(before + done, total, figure)
                 if checkpoint is None or done == job.n_steps:
                     continue
-                if processes.agree(checkpoint.due()):
+                due, interrupt = checkpoint.due()
+                if due:
                     _save(checkpoint, job, at, order)
+                if interrupt is not None:
+                    raise interrupt
             job.end(at.passes + 1, time.perf_counter() - started)
             order = rng.get_state(legacy=False)
             at = _Position(at.passes + 1)

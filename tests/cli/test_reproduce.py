@@ -54,6 +54,23 @@ def test_a_table_is_printed_and_written(run, tmp_path):
     assert all(line.endswith(" s") for line in ends)  # whole, however long
 
 
+def test_table_2_on_a_text_of_ones_own(run, tmp_path):
+    (tmp_path / "own.txt").write_text("A cat saw 2 dogs.\nThe dog saw a cat.\n" * 40)
+    options = ("--rows", "Back-off KN", "--text", tmp_path / "own.txt")
+    result = run("table2", *options)
+    assert result.exit_code == 0, result.output
+    results = json.loads((tmp_path / "table2" / "results.json").read_text())
+    assert any(row["ours"] for row in results["rows"])
+    # The figures of one text are not gone on with on another.
+    (tmp_path / "own.txt").write_text("The dog saw a cat.\n" * 40)
+    result = run("table2", *options)
+    assert result.exit_code == 1
+    assert "corpus" in result.stderr
+    result = run("table1", "--text", tmp_path / "own.txt")
+    assert result.exit_code == 2
+    assert "--text is for table2: table1 is of Brown." in result.stderr
+
+
 def test_no_picture_without_matplotlib(run, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     result = run("table1", "--rows", "Del. Int.", "--folder", "x")

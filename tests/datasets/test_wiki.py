@@ -49,7 +49,9 @@ def test_all_words_are_known_in_a_large_vocabulary(folder):
 
 def test_a_file_that_is_not_there_is_not_to_be_downloaded(folder):
     (folder / "wiki16m.txt.xz").unlink()
-    with pytest.raises(FileNotFoundError, match="not published"):
+    with pytest.raises(
+        FileNotFoundError, match=r"not published\..* load_wiki\(path\) reads"
+    ):
         load_wiki(data_home=folder)
 
 
@@ -57,3 +59,37 @@ def test_a_damaged_file_is_told(folder):
     (folder / "wiki16m.txt.xz").write_bytes(b"xz")
     with pytest.raises(OSError, match="is damaged, or another edition"):
         load_wiki(data_home=folder)
+
+
+@pytest.mark.parametrize("name", ["own.txt", "own.txt.xz"])
+def test_a_text_of_ones_own(folder, monkeypatch, name):
+    monkeypatch.setattr(_wiki, "LEAST", 10)
+    pack = lzma.compress if name.endswith(".xz") else bytes
+    whole = load_wiki(data_home=folder)
+    (folder / name).write_bytes(pack(TEXT.encode()))
+    own = load_wiki(folder / name)
+    for part in ("train", "valid", "test"):
+        np.testing.assert_array_equal(own[part], whole[part])
+    assert own.DESCR.startswith(f"The text of {folder / name} in place of")
+    # Of a shorter text as large a share goes to each part.
+    (folder / name).write_bytes(pack(b"a b\nc d\n\n" * 5))
+    short = load_wiki(folder / name)
+    assert [len(short[part]) for part in ("train", "valid", "test")] == [14, 4, 2]
+    (folder / name).write_bytes(pack(b"a b " * 5))
+    short = load_wiki(folder / name)
+    assert [len(short[part]) for part in ("train", "valid", "test")] == [7, 2, 1]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "error", "message"),
+    [
+        ("short", b"a b c", ValueError, "has 3 tokens: give 100 or more"),
+        ("latin", "é a ".encode("latin1") * 99, ValueError, "is not UTF-8"),
+        ("x.xz", b"a b c", OSError, "cannot be unpacked"),
+        ("y.xz", lzma.compress(b"a b" * 99)[:-9], OSError, "cannot be unpacked"),
+    ],
+)
+def test_texts_that_do_not_serve(tmp_path, name, content, error, message):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(error, match=message):
+        load_wiki(tmp_path / name)

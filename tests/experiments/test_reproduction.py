@@ -16,6 +16,7 @@ from nplm import (
     NeuralLM,
 )
 from nplm.experiments import TABLES, reproduce, results_of
+from nplm.neural.paper import NETWORKS
 from tests.helpers import corpus_of
 
 SHORT = {"batch_size": 16, "learning_rate_init": 0.05, "max_iter": 2, "random_state": 0}
@@ -216,6 +217,20 @@ def test_a_result_of_something_else_is_told(run, corpus, tmp_path):
         run("MLP3", changes=SHORT | {"batch_size": 8})
     with pytest.raises(CheckpointError, match="its train was"):
         run("MLP3", corpus=replace(corpus, train=corpus.train[1:]))
+
+
+def test_the_papers_own_recipe_is_part_of_a_result(run, monkeypatch, tmp_path):
+    run("MLP3")
+    monkeypatch.setitem(NETWORKS["MLP3"], "alpha", 1e-3)
+    with pytest.raises(CheckpointError, match=r"its alpha was 0\.0001, this one's is"):
+        run("MLP3")
+    path = tmp_path / "MLP3.json"  # of before the recipe was noted
+    record = json.loads(path.read_text())
+    del record["marks"]["alpha"]
+    path.write_text(json.dumps(record))
+    with pytest.raises(CheckpointError, match="its alpha was not noted, this one's is"):
+        run("MLP3")
+    assert ours(tmp_path)["MLP3"]  # shown all the same
 
 
 def test_an_empty_part_is_refused(run, corpus):

@@ -1,5 +1,6 @@
 """Disks that are full, memory that ends: an error, and nothing lost or half there."""
 
+import io
 import os
 import re
 import resource
@@ -17,6 +18,8 @@ import pytest
 import nplm
 from nplm import KneserNeyLM, NeuralLM, WordClasses, windows
 from nplm.formats import (
+    estimate_arpa,
+    estimate_binary,
     save_binary,
     write_arpa,
     write_classes,
@@ -41,6 +44,16 @@ def model():
         return KneserNeyLM(n_words=N_WORDS).fit(X, Y)
 
 
+def estimated(estimate, path):
+    lines = "\n".join(" ".join(WORDS[i] for i in line) for line in IDS.reshape(-1, 6))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        estimate(
+            KneserNeyLM(3), [io.BytesIO(lines.encode())], path, memory="4K", n_jobs=2,
+            folder=path.parent.parent,
+        )  # fmt: skip
+
+
 SAVERS = {
     "save": lambda path: nplm.save(model(), path),
     "arpa": lambda path: write_arpa(model(), path, WORDS),
@@ -53,6 +66,8 @@ SAVERS = {
     ),
     "binary": lambda path: save_binary(model(), path, WORDS),
     "compact": lambda path: save_binary(model(), path, WORDS, compact=True),
+    "estimated": lambda path: estimated(estimate_binary, path),
+    "estimated.arpa": lambda path: estimated(estimate_arpa, path),
     "packed": lambda path: save_binary(model(), path, WORDS, bits=8),
 }
 

@@ -3,6 +3,8 @@
 import errno
 import io
 import os
+import subprocess
+import sys
 import tempfile
 import warnings
 from pathlib import Path
@@ -314,3 +316,67 @@ def test_a_file_that_finds_no_room_names_the_folder(tmp_path, monkeypatch, name)
         )
     assert caught.value.errno == errno.ENOSPC
     assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no device is always full")
+def test_an_arpa_file_that_finds_no_room_names_the_folder(tmp_path, monkeypatch):
+    def full(path, *args, **options):
+        return open("/dev/full", "wb")
+
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    monkeypatch.setattr(nplm._files, "open", full, raising=False)
+    with pytest.raises(OSError, match="is full: more is needed there") as caught:
+        estimate_arpa(
+            KneserNeyLM(3), [joined(lines_of(500))], tmp_path / "model", folder=kept
+        )
+    assert f"the disk of {tmp_path} is" in str(caught.value)
+    assert os.listdir(tmp_path) == ["kept"] and not os.listdir(kept)
+
+
+PEAK = """
+import sys, warnings
+from nplm import KneserNeyLM, formats
+
+def peak():
+    lines = open("/proc/self/status").read().splitlines()
+    return 1024 * next(int(x.split()[1]) for x in lines if x.startswith("VmHWM"))
+
+before = peak()
+getattr(formats, sys.argv[1])(
+    KneserNeyLM(5), [sys.argv[2]], sys.argv[3], memory="32M", n_jobs=2,
+    folder=sys.argv[4],
+)
+print(peak() - before)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux tells a process's peak")
+@pytest.mark.parametrize("estimate", ["estimate_binary", "estimate_arpa"])
+def test_the_peak_of_memory(tmp_path, estimate):
+    """Of a million words, in a process of its own: the limit, and the interpreter."""
+    rng = np.random.default_rng(0)
+    ids = np.minimum(rng.zipf(1.15, 1_000_000), 20_000)
+    spelled = [f"w{i}{end}".encode() for end in " \n" for i in range(20_001)]
+    ends = 20_001 * (rng.random(len(ids)) < 0.05)
+    words = np.array(spelled, dtype=object)[ids + ends]
+    (tmp_path / "text").write_bytes(b"".join(words))
+    names = [str(tmp_path / name) for name in ("text", "model")]
+    done = subprocess.run(
+        [sys.executable, "-c", PEAK, estimate, *names, str(tmp_path)],
+        capture_output=True, text=True, check=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )  # fmt: skip
+    assert (tmp_path / "model").stat().st_size > 2 * (32 << 20)
+    assert int(done.stdout) < 1.3 * (32 << 20)
+
+
+def test_kills_leave_the_old_file_or_the_new_one():
+    kinds = ["estimation", "estimation, ARPA"]
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.hours.kills", "--kills", "4", "--fits", *kinds],
+        capture_output=True, text=True, cwd=Path(__file__).parents[2],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count(": 4 kills,") == 2

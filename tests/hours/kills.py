@@ -3,12 +3,18 @@
 Each kind of fit is made once whole. Then it is begun with a checkpoint and killed
 (SIGKILL) after a random time, again and again until it has been killed so many times,
 and ends with the same bits each time that it comes to its end.
+
+An estimation on disk keeps nothing to go on from: killed, it leaves the file that was
+there, or the new one whole, and at most its temporary folder and an unfinished file;
+begun anew among these it comes to the same bytes.
 """
 
 import argparse
 import hashlib
+import io
 import os
 import random
+import re
 import shutil
 import signal
 import tempfile
@@ -18,7 +24,8 @@ from pathlib import Path
 
 import numpy as np
 
-from nplm import EnergyLM, NeuralLM, WordClasses, windows
+from nplm import EnergyLM, KneserNeyLM, NeuralLM, WordClasses, windows
+from nplm.formats import estimate_arpa, estimate_binary
 from nplm.training import checkpoint, pace
 from tests.helpers import paper_lm
 
@@ -38,6 +45,12 @@ FITS = {
     "energy": EnergyLM(**SMALL, batch_size=16),
     "classes": WordClasses(12, n_words=40, max_iter=60, random_state=0),
 }  # fmt: skip
+
+
+ESTIMATIONS = {"estimation": estimate_binary, "estimation, ARPA": estimate_arpa}
+TEXT = "\n".join(
+    " ".join(f"w{i}" for i in line) for line in IDS.reshape(-1, 8)
+).encode()
 
 
 def fitted(model, folder=None):
@@ -106,16 +119,70 @@ def killed(name, n_kills, rng):
     )
 
 
+def estimation_in_a_child(estimate, folder, kill_after=None):
+    """Estimate in a process of its own, and maybe kill it; how long it took."""
+    began = time.monotonic()
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            estimate(
+                KneserNeyLM(4), [io.BytesIO(TEXT)], folder / "model", memory="8K",
+                folder=folder, n_jobs=2,
+            )  # fmt: skip
+            code = 0
+        finally:
+            os._exit(code)
+    if kill_after is not None:
+        time.sleep(kill_after)
+        os.kill(child, signal.SIGKILL)
+    _, status = os.waitpid(child, 0)
+    if kill_after is None and status != 0:
+        raise SystemExit("the estimation failed")
+    return time.monotonic() - began
+
+
+def estimation_killed(name, n_kills, rng):
+    """Kill an estimation so many times, and look at what it leaves."""
+    n_whole = 0
+    with tempfile.TemporaryDirectory() as one:
+        folder = Path(one)
+        seconds = estimation_in_a_child(ESTIMATIONS[name], folder)
+        whole = (folder / "model").read_bytes()
+        for _ in range(n_kills):
+            (folder / "model").write_bytes(b"old")
+            after = rng.uniform(0, 1.1 * seconds)
+            estimation_in_a_child(ESTIMATIONS[name], folder, after)
+            found = (folder / "model").read_bytes()
+            if found not in (b"old", whole):
+                raise SystemExit(f"{name}: half a file after a kill")
+            n_whole += found == whole
+        kept = sorted(set(os.listdir(folder)) - {"model"})
+        for left in kept:
+            if not re.fullmatch(r"nplm-\w+|model\.\w+\.part", left):
+                raise SystemExit(f"{name}: a kill left {left}")
+        estimation_in_a_child(ESTIMATIONS[name], folder)
+        if (folder / "model").read_bytes() != whole:
+            raise SystemExit(f"{name}: other bytes among what kills left")
+    print(
+        f"{name}: {n_kills} kills, {n_whole} of them when the file was there, the "
+        f"others left the old one; then the same bytes among {len(kept)} left",
+        flush=True,
+    )
+
+
 def main():
     parser = argparse.ArgumentParser(prog="python -m tests.hours.kills")
     parser.add_argument("--kills", type=int, default=100, help="of each kind of fit")
-    parser.add_argument("--fits", nargs="*", choices=list(FITS), default=list(FITS))
+    kinds = [*FITS, *ESTIMATIONS]
+    parser.add_argument("--fits", nargs="*", choices=kinds, default=kinds)
     parser.add_argument("--seed", type=int, default=0)
     asked = parser.parse_args()
     warnings.simplefilter("ignore")
     rng = random.Random(asked.seed)
     for name in asked.fits:
-        killed(name, asked.kills, rng)
+        kill = estimation_killed if name in ESTIMATIONS else killed
+        kill(name, asked.kills, rng)
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import GridSearchCV
 
 from nplm import (
+    EnergyLM,
     InterpolatedTrigram,
     KneserNeyLM,
     MixtureLM,
@@ -168,6 +169,16 @@ def test_a_frozen_back_off_model(parts):
     wide = ShortlistLM(network(), FrozenEstimator(KneserNeyLM().fit(X, y)))
     with pytest.raises(ValueError, match="fitted on 3 words of context, but X has 2"):
         wide.fit(X[:, 1:], y)
+
+
+def test_a_frozen_back_off_model_that_got_words_since(parts):
+    X, y = parts[0]
+    energy = EnergyLM(n_words=N_WORDS, n_hidden=2, embedding_dim=2, max_iter=1)
+    frozen = FrozenEstimator(energy.fit(X, y))
+    model = ShortlistLM(network(), frozen, n_shortlist=4).fit(X, y)
+    energy.add_words(X[:1], [N_WORDS])
+    with pytest.raises(ValueError, match="this ShortlistLM knows 31 words, and it"):
+        model.predict_proba(X)
 
 
 def test_in_a_mixture_and_on_documents(parts):

@@ -3,6 +3,7 @@
 Each case ends with a line of rank 0 that the test looks for, or dies.
 """
 
+import json
 import os
 import pickle
 import signal
@@ -18,6 +19,7 @@ from sklearn.base import clone
 
 from nplm import DivergenceError, NeuralLM, mpi, windows
 from nplm._kernels.neural import _network
+from nplm._tensors import read_tensors
 from nplm.cli import main
 from nplm.neural.network.network import Parts
 from nplm.neural.training import sharded
@@ -27,7 +29,7 @@ comm = MPI.COMM_WORLD
 # As `tests.helpers.paper_lm`, which is out of a script's reach.
 paper_lm = partial(
     NeuralLM.from_paper, "MLP9", order=None, batch_size=32, learning_rate_init=4e-3,
-    max_iter=12,
+    max_iter=12, early_stopping=False,
 )  # fmt: skip
 PARAMETERS = ["C_", "H_", "d_", "U_", "W_", "b_", "P_", "G_", "S_", "Q_"]
 OTHER_PARTS = dict(solver="adam", epsilon=1e-3, order=2, n_distant=2)
@@ -112,7 +114,7 @@ def stops_early_alike():
     lm = paper_lm(
         n_words=20, max_iter=60, direct=True, alpha=0, batch_size=4, **SETTINGS
     )
-    lm.set_params(learning_rate_init=0.2, random_state=None)
+    lm.set_params(learning_rate_init=0.2, random_state=None, early_stopping="auto")
     np.random.seed(comm.rank)  # noqa: NPY002 (random_state=None draws from it)
     mpi.fit(lm, X[:100], y[:100], X_val=X[200:], y_val=y[200:])
     assert lm.n_iter_ < 60
@@ -342,6 +344,40 @@ def checkpoints(folder):
     if comm.rank == 0:
         arrays = {name: getattr(lm, name) for name in [*PARAMETERS[:4], "b_"]}
         np.savez(path / "result.npz", val_loss=lm.history_["val_loss"], **arrays)
+
+
+def terminated(folder):
+    """One rank is told to end in the first epoch, which is saved: all go on with it."""
+    X, y = data(20)
+    lm = paper_lm(n_words=20, batch_size=4, max_iter=2, **SETTINGS)
+    whole = mpi.fit(clone(lm), X, y)
+    pace.SECONDS_A_CALL = 0.002
+    train, calls = _network.train, []
+    for number in (signal.SIGTERM, signal.SIGINT):
+        saves = Path(folder) / str(number)
+
+        def count(*args, number=number, **kwargs):
+            calls.append(number)
+            if comm.rank == comm.size - 1 and calls.count(number) == 20:
+                os.kill(os.getpid(), number)
+            train(*args, **kwargs)
+
+        _network.train = count
+        before = signal.getsignal(number)
+        try:
+            mpi.fit(clone(lm), X, y, checkpoint=saves)
+        except KeyboardInterrupt as interrupt:
+            assert signal.Signals(number).name in str(interrupt)
+        else:
+            raise AssertionError("not interrupted")
+        assert signal.getsignal(number) is before
+        save = saves / f"save-1.{comm.rank}-of-{comm.size}.safetensors"
+        _, texts = read_tensors(save, mmap=False)
+        at = json.loads(texts["state"])["at"]
+        assert at["passes"] == 0 < at["steps"]
+        _network.train = train
+        gone_on = mpi.fit(clone(lm), X, y, checkpoint=saves)
+        assert max(differences(gone_on, whole)) == 0
 
 
 if __name__ == "__main__":

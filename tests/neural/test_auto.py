@@ -1,5 +1,7 @@
 """What "auto" decides: what the other parameters and the words allow."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -77,9 +79,28 @@ def test_a_network_of_a_short_list_is_not_tied(data):
     assert lm.fit(*data).network_.R_ is None
 
 
-def test_processes_are_told_to_ask_for_another():
-    with pytest.raises(ValueError, match="set tied=False"):
-        check_shared(NeuralLM(**SMALL))
+@pytest.mark.parametrize("output", ["softmax", "classes"])
+def test_processes_are_told_what_to_ask_for(data, output):
+    lm = NeuralLM(**SMALL, n_samples=3, output=output)
+    with pytest.raises(ValueError, match="tied='auto', loss='auto': fit it in") as told:
+        check_shared(lm)
+    [asked] = re.findall(r"set_params\((.*?)\)", str(told.value))
+    check_shared(eval(f"lm.set_params({asked})").fit(*data))
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (dict(loss="nce", n_jobs=2), "and loss='nce' trains the rows of few words"),
+        (dict(output="tree", n_jobs=2), "and output='tree' has other units"),
+        (dict(loss="exact", parallel="async"), "tied='auto' with parallel='async'"),
+        (dict(loss="nce", output="tree"), "output='tree' has no such softmax"),
+        (dict(validation_fraction=0.999), "early_stopping='auto' holds out 298 of 298"),
+    ],
+)
+def test_what_stands_in_the_way_is_named(data, settings, message):
+    with pytest.raises(ValueError, match=message):
+        NeuralLM(**SMALL | settings).fit(*data)
 
 
 def test_going_on_as_another_network_is_refused(data):

@@ -46,6 +46,7 @@ def test_probabilities_from_the_attributes(lm, data):
 def test_training_begins_from_the_unigrams(data):
     X, y = data
     lm = EnergyLM(n_words=V, max_iter=1, learning_rate_init=1e-12, random_state=0)
+    lm.set_params(early_stopping=False)
     counts = np.bincount(y, minlength=V) + 1
     np.testing.assert_allclose(
         lm.fit(X, y).predict_proba(X[:1])[0], counts / counts.sum(), rtol=1e-5
@@ -234,6 +235,7 @@ def test_text_that_cannot_add_words():
         lm.add_words([[2, n, 2**31 - 2]])
     assert lm.n_words_ == n
     np.testing.assert_array_equal(lm.estimator_.C_, before)
-    other = TextLM(NeuralLM(max_iter=1), n_context=2).fit([[1, 2, 3]])
+    network = NeuralLM(max_iter=1, early_stopping=False)
+    other = TextLM(network, n_context=2).fit([[1, 2, 3]])
     with pytest.raises(TypeError, match="NeuralLM cannot take new words"):
         other.add_words([[1, 4]])

@@ -521,3 +521,12 @@ def test_what_has_no_order_or_is_no_list_is_refused(use):
 def test_a_missing_document_is_no_text(use, missing):
     with pytest.raises(TypeError, match=r"X\[0\] is missing"):
         use([missing])
+
+
+def test_a_context_of_another_kind_is_named():
+    of_text = TextLM(InterpolatedTrigram()).fit(["a b c"] * 9)
+    of_tokens = TextLM(InterpolatedTrigram()).fit([["a", "b"]] * 9)
+    with pytest.raises(TypeError, match=r"^context is of type list: .* on strings"):
+        of_text.next_words(["a", "b"])
+    with pytest.raises(TypeError, match=r"^context is a string, 'a b': .* of tokens"):
+        of_tokens.generate("a b")

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from copy import deepcopy
+from errno import EIO, ENOLCK, ENOSYS, ENOTSUP
 from itertools import product
 from pathlib import Path
 from threading import Timer
@@ -542,6 +543,25 @@ def test_one_fit_at_a_time_in_a_folder(data, tmp_path):
 
     lm.fit(**data, checkpoint=tmp_path, progress=another)
     clone(lm).fit(**data, checkpoint=tmp_path)  # after it
+
+
+@pytest.mark.parametrize("number", [ENOSYS, ENOTSUP, ENOLCK])
+def test_a_file_system_without_locks_will_do(data, tmp_path, monkeypatch, number):
+    def flock(file, how):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(checkpoints.fcntl, "flock", flock)
+    lm = paper_lm(max_iter=1, **SETTINGS).fit(**data, checkpoint=tmp_path)
+    assert lm.n_iter_ == 1 and n_saves(tmp_path) >= 1
+
+
+def test_a_lock_that_fails_is_told(data, tmp_path, monkeypatch):
+    def flock(file, how):
+        raise OSError(EIO, "Input/output error")
+
+    monkeypatch.setattr(checkpoints.fcntl, "flock", flock)
+    with pytest.raises(OSError, match="Input/output error"):
+        paper_lm(max_iter=1, **SETTINGS).fit(**data, checkpoint=tmp_path)
 
 
 def test_what_a_kill_left_is_removed(data, tmp_path):

@@ -43,6 +43,7 @@ cdef class Solver:
     cdef const Loops *loops
     cdef Py_ssize_t itemsize
     cdef Clock clock
+    cdef Lock *lock           # of the team whose updates it makes, or NULL
     cdef double learning_rate_init, learning_rate_decay, alpha, begun, span
     cdef Parameter C
     cdef Step step(self, Py_ssize_t K) noexcept nogil

@@ -144,25 +144,31 @@ cdef class Solver:
 
     cdef void visit(self, Parameter p, const int *rows, Py_ssize_t n) noexcept nogil:
         """Bring these rows up to date, before they are read: their decay may be due."""
-        cdef double now = atomic_read(&self.clock.log_decay)
+        cdef double now
         cdef Py_ssize_t i
         if self.alpha == 0 or p.decayed == NULL:
             return
+        lock_acquire(self.lock)
+        now = atomic_read(&self.clock.log_decay)
         for i in range(n):
             if p.decayed[rows[i]] != now:
                 catch_up(self.loops, p, rows[i], now, self.itemsize)
+        lock_release(self.lock)
 
     cdef void visit_block(
         self, Parameter p, Py_ssize_t first, Py_ssize_t n,
     ) noexcept nogil:
         """`visit` rows that follow each other."""
-        cdef double now = atomic_read(&self.clock.log_decay)
+        cdef double now
         cdef Py_ssize_t row
         if self.alpha == 0 or p.decayed == NULL:
             return
+        lock_acquire(self.lock)
+        now = atomic_read(&self.clock.log_decay)
         for row in range(first, first + n):
             if p.decayed[row] != now:
                 catch_up(self.loops, p, row, now, self.itemsize)
+        lock_release(self.lock)
 
     cdef void decayed(
         self, const Step *step, Parameter p, Py_ssize_t first, Py_ssize_t n,

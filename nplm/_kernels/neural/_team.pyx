@@ -86,6 +86,8 @@ cdef class Team:
         self.size, self.here = size, here
         self.update_lock = lock
         self.lock = NULL if lock is None else &lock.lock
+        if solver is not None:
+            solver.lock = self.lock
         self.barrier.size = len(outputs)
         self.shared_totals, self.shared_slopes = totals, slopes
         if totals is None:

@@ -90,7 +90,7 @@ def compare_command(
     folder: Path | None,
     **parameters: Any,
 ) -> None:
-    """Train the paper's models on a corpus and set them side by side.
+    """Train the paper's models on a corpus, side by side.
 
     An interpolated trigram, modified Kneser-Ney, n-grams of word classes, and the
     neural model see the same windows of text; then the neural model is mixed with

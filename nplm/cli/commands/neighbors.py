@@ -15,7 +15,9 @@ __all__ = ["neighbors_command"]
 @click.argument("words", nargs=-1, required=True)
 @click.option("-k", "k", type=POSITIVE, default=10, help="How many of each.")
 def neighbors_command(model: str, words: tuple[str, ...], k: int) -> None:
-    """Give the words with the most similar features, by their cosine.
+    """Give the words with the most similar features.
+
+    Behind each is the cosine of the two.
 
     \b
     Examples:

@@ -24,7 +24,7 @@ __all__ = ["prune_command"]
 )
 @TARGET
 def prune_command(model: str, output: Path, threshold: float, to: str | None) -> None:
-    """Drop the n-grams of MODEL that matter least, and write the rest to OUTPUT.
+    """Write MODEL without the n-grams that matter least.
 
     \b
     Examples:

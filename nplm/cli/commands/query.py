@@ -18,7 +18,7 @@ __all__ = ["query_command"]
 @INPUTS
 @click.option("--summary", "-s", is_flag=True, help="Leave the words out.")
 def query_command(model: str, inputs: tuple[str, ...], summary: bool) -> None:
-    """Give log10 of each word's probability, and the perplexity of the text.
+    """Give log10 of each word's probability, and perplexities.
 
     MODEL is a text model that nplm saved, an ARPA file, or mapped n-grams. A line of
     TEXT (by default of standard input; plain, gzip or xz) is a sentence. A word outside

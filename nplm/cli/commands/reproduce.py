@@ -14,6 +14,7 @@ from nplm.cli._bars import stages
 from nplm.cli._files import writable_folder
 from nplm.cli._jobs import INTERRUPTED
 from nplm.cli._tables import one_line_of, print_paper_table
+from nplm.datasets import load_wiki
 from nplm.experiments import TABLES, as_markdown, draw, findings, reproduce, results_of
 
 __all__ = ["reproduce_command"]
@@ -34,6 +35,11 @@ __all__ = ["reproduce_command"]
     help="Where results, networks and what is not finished are kept: by default a "
     "folder of the table's name.",
 )
+@click.option(
+    "--text",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="A text of your own for table2, as nplm.datasets.load_wiki takes it.",
+)
 @click.option("--jobs", "n_jobs", type=int, default=1, help="Threads; -1 is all cores.")
 @click.option(
     "--precision",
@@ -53,16 +59,18 @@ def reproduce_command(
     table: str,
     rows: tuple[str, ...],
     folder: Path | None,
+    text: Path | None,
     n_jobs: int,
     precision: str,
     as_printed: bool,
 ) -> None:
-    """Measure TABLE of the paper anew: table1 (Brown) or table2 (AP News).
+    """Measure a table of the paper anew: table1 or table2.
 
     The paper's perplexities beside ours. A row that is done is kept in the folder, and
     what Ctrl-C or a kill interrupts goes on where it was: give the same command again.
     The table is in the folder too, as results.json, results.md and, if matplotlib is
-    there, results.svg. Table 2 is of Wikipedia, for AP News is not published.
+    there, results.svg. Table 1 is of Brown. Table 2 is of Wikipedia, or of a --text of
+    your own, for the paper's AP News is not published.
 
     \b
     Examples:
@@ -72,7 +80,9 @@ def reproduce_command(
     """  # noqa: D301  (click reads the control character)
     folder = writable_folder(ctx, None, folder or Path(table))
     assert folder is not None
-    names = [name for text in rows for name in text.split(",") if name.strip()]
+    names = [name for given in rows for name in given.split(",") if name.strip()]
+    if text is not None and table != "table2":
+        raise click.UsageError(f"--text is for table2: {table} is of Brown.")
     status = Console(stderr=True)
     exit_code = 0
     try:
@@ -80,6 +90,7 @@ def reproduce_command(
             n_fits = len(TABLES[table].fits_of(names or None))
             done = reproduce(
                 table, folder, rows=names or None, n_jobs=n_jobs,
+                corpus=None if text is None else load_wiki(text),
                 as_printed=as_printed, changes={"precision": precision},
                 progress=bars.show,
             )  # fmt: skip

@@ -20,7 +20,9 @@ __all__ = ["score_command"]
 def score_command(
     model: str, inputs: tuple[str, ...], per_token: bool, with_text: bool
 ) -> None:
-    """Give log10 of the probability of each line: to filter text, or to rescore.
+    """Give log10 of the probability of each line.
+
+    That is what filters text, or rescores what a recogniser proposes.
 
     MODEL is a text model that nplm saved, an ARPA file, or mapped n-grams; TEXT is
     plain or packed by gzip or xz, by default standard input. There is a number for each

@@ -15,9 +15,9 @@ __all__ = ["suggest_command"]
 @click.argument("context", nargs=-1)
 @click.option("-k", "k", type=POSITIVE, default=5, help="How many.")
 def suggest_command(model: str, context: tuple[str, ...], k: int) -> None:
-    """Give the most probable words after CONTEXT, and their probabilities.
+    """Give the most probable words after CONTEXT.
 
-    <unk> is left out, and </s> is the end of a line.
+    Each with its probability. <unk> is left out, and </s> is the end of a line.
 
     \b
     Examples:

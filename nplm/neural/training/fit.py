@@ -106,12 +106,18 @@ def begin(
 def check_shared(lm: Any) -> None:
     """Raise unless the output units of `lm` can be spread over processes."""
     output = lm._output()
-    if not output.rows_are_shared or output.rows_are_features:
-        raise ValueError(
-            "processes share the output units of a full softmax (section 3.2), and "
-            f"{lm!r} ends in another output: fit it in one process, with threads, or "
-            "set tied=False, output='softmax' and loss='exact'."
-        )
+    if output.rows_are_shared and not output.rows_are_features:
+        return
+    # Those that stand in the way, and what comes to when the others are changed.
+    wanted = {"output": "softmax", "tied": False, "loss": "exact"}
+    others = [name for name in wanted if getattr(lm, name) != wanted[name]]
+    has = ", ".join(f"{name}={getattr(lm, name)!r}" for name in others)
+    asked = ", ".join(f"{name}={wanted[name]!r}" for name in others)
+    raise ValueError(
+        "processes share the output units of a full softmax that has weights of its "
+        f"own (section 3.2), and this {type(lm).__name__} has {has}: fit it in one "
+        f"process, or call set_params({asked}), as NeuralLM.from_paper does."
+    )
 
 
 def goes_on(lm: Any, door: Door) -> bool:

@@ -24,7 +24,7 @@ from nplm.ngrams.hashed import (
     fill_window,
     sizes_of_levels,
 )
-from nplm.ngrams.sweeps import BLOCK_FOLLOWERS, blocks_of_contexts, probabilities
+from nplm.ngrams.sweeps import blocks_of_contexts, probabilities
 from nplm.ngrams.tree import ContextTree
 
 __all__ = ["fill_parents", "fill_table", "fill_tree", "slots_of_levels"]
@@ -77,7 +77,7 @@ def fill_tree(
     prob = scratch.array("prob", np.float64, len(counts))
     bow = scratch.array("bow", np.float64, int(tree.level_start[-1]))
     lower = np.empty((scratch.threads.n, levels.n_words))
-    size = min(max(scratch.memory // scratch.threads.n // 64, 1 << 10), BLOCK_FOLLOWERS)
+    size = scratch.block
     scratch.stage("estimating", ends[-1])
     for level in range(tree.order):
         first, last = map(int, tree.level_start[level : level + 2])
@@ -113,7 +113,7 @@ def fill_tree(
 
 def _counts_of_counts(counts: NDArray[np.int64], scratch: Scratch) -> NDArray[np.int64]:
     n = np.zeros(6, dtype=np.int64)
-    for part in blocks(len(counts), BLOCK_FOLLOWERS):
+    for part in blocks(len(counts), scratch.block):
         n += counts_of_counts(counts[part])
         scratch.forget()
     return n
@@ -160,14 +160,15 @@ def fill_table(
 
     parent = fill_parents(tree, scratch)
     keys = scratch.array("keys", np.uint64, n_contexts)
-    fill_keys(tree, parent, keys, done)
+    fill_keys(tree, parent, keys, done, scratch.block)
     scratch.stage("hashing", int(slot_start[-1]))
     for level in range(tree.order - 1, 0, -1):
         first, last = slot_start[level : level + 2] * SLOT_BYTES
 
         def fill(window: _hashed.Window, level: int = level) -> None:
             none = np.empty((2, 0), dtype=np.int32)
-            missing = fill_window(tree, parent, keys, level, window, none, done)
+            own = tree, parent, keys, level, window, none, done, scratch.block
+            missing = fill_window(*own)
             assert missing is not None and not missing.size
 
         _fill_circle(slots[first:last], fill, scratch)
@@ -181,7 +182,7 @@ def fill_parents(tree: ContextTree, scratch: Scratch) -> NDArray[np.int32]:
     parent = scratch.array(PARENTS, np.int32, n_contexts)
     parent[0] = 0
     children = tree.child_start
-    for first, last in blocks_of_contexts(children, 0, n_contexts):
+    for first, last in blocks_of_contexts(children, 0, n_contexts, scratch.block):
         n_children = np.diff(children[first : last + 1])
         numbers = np.arange(first, last, dtype=np.int32)
         parent[children[first] : children[last]] = np.repeat(numbers, n_children)
@@ -240,7 +241,7 @@ def _put(
 ) -> None:
     """Write slots from the slot `at` on, and let their memory go."""
     mine = slots[at * SLOT_BYTES :]
-    for part in blocks(len(own), 1 << 23):
+    for part in blocks(len(own), 1 << 20):
         mine[part] = own[part]
         scratch.forget(slots)
 

@@ -14,12 +14,15 @@ from typing import Any, BinaryIO, Self, TypeVar
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from nplm._files import GIBI, allocate, forget, full_disk_named
+from nplm._files import GIBI, allocate, forget, full_disk_named, trim
+from nplm.ngrams.sweeps import BLOCK_FOLLOWERS
 from nplm.parallel.threads import Threads
 
 __all__ = ["Scratch"]
 
 T = TypeVar("T")
+# Of a file that is written: a merge has some dozens open at once.
+BUFFER_BYTES = 1 << 16
 
 
 class GivenUpError(Exception):
@@ -71,6 +74,11 @@ class Scratch:
         self._arrays.clear()
         shutil.rmtree(self.folder, ignore_errors=True)
 
+    @property
+    def block(self) -> int:
+        """n-grams of which the threads look at what is on disk, a block each."""
+        return min(max(self.memory // self.threads.n // 128, 1 << 10), BLOCK_FOLLOWERS)
+
     # -- files ---------------------------------------------------------------------
 
     @contextmanager
@@ -80,7 +88,7 @@ class Scratch:
         needs = f"up to {self.needs / GIBI:.3g} GiB" if self.needs else "more is"
         with (
             full_disk_named(self.folder, needs),
-            open(path, "xb", buffering=1 << 20) as file,
+            open(path, "xb", buffering=BUFFER_BYTES) as file,
         ):
             yield file
 
@@ -118,6 +126,8 @@ class Scratch:
 
     def stage(self, name: str, total: int) -> None:
         """Begin a stage: `total` is what `tell` will come to."""
+        # What the stage before has freed is not beside what this one takes.
+        trim()
         self._stage, self._done, self._total = name, 0, total
         self.tell(0)
 

@@ -2,7 +2,16 @@
 #ifndef NPLM_COMPILERS_H
 #define NPLM_COMPILERS_H
 
+/* With sanitizers blocks stay functions and loops: unrolled, with a check at each number,
+ * they would take GCC hours. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define NPLM_SANITIZED
+#endif
+#ifdef NPLM_SANITIZED
+#define INLINE static inline
+#else
 #define INLINE static inline __attribute__((always_inline))
+#endif
 #define NPLM_PRAGMA(text) _Pragma(#text)
 
 /* FOR_TARGET("avx2") ... END_TARGET: functions that may use those instructions.
@@ -22,6 +31,10 @@
 #define END_TARGET NPLM_PRAGMA(GCC pop_options)
 #define UNROLL NPLM_PRAGMA(GCC unroll 16)
 #define SHUFFLE(ivec, a, b, ...) __builtin_shuffle(a, b, (ivec){__VA_ARGS__})
+#endif
+#ifdef NPLM_SANITIZED
+#undef UNROLL
+#define UNROLL
 #endif
 
 #endif
