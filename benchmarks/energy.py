@@ -134,6 +134,11 @@ TRIED: list[tuple[Callable[..., Any], dict[str, Any], int]] = [
     (EnergyLM, own_v(48, 80, 64, 3e-2, alpha=5e-5, **SMALLER), 4),
     (EnergyLM, own_v(48, 80, 64, 3e-2, alpha=3e-5, **SMALLER), 4),
     (EnergyLM, own_v(48, 80, 64, 4e-2, alpha=5e-5, **SMALLER), 4),
+    (EnergyLM, own_v(48, 80, 64, 3e-2, alpha=5e-5, batch_size=64), 4),
+    (EnergyLM, own_v(48, 80, 64, 3.5e-2, alpha=5e-5, batch_size=64), 4),
+    (EnergyLM, own_v(48, 80, 64, 4e-2, alpha=5e-5, batch_size=32), 4),
+    (EnergyLM, own_v(48, 80, 64, 2.5e-2, alpha=5e-5), 4),
+    (paper_lm, {"n_samples": 128, "learning_rate_init": 1.8e-2, "alpha": 5e-5}, 7),
 ]
 
 
@@ -220,7 +225,7 @@ def sampled_page(rows: Rows) -> str:
         for model in COMPARED
     }
     lines = []
-    for row in rows:
+    for row in sorted(rows, key=lambda row: list(COMPARED).index(row[""])):
         shown = [f"{row['step']:g}", str(row["epochs"]), f"{row['CPU s']:.1f}"]
         if row["valid"] is None:
             shown += ["diverges", ""]

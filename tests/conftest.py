@@ -1,11 +1,17 @@
 """Kernels of every kind for the tests that ask for them, and no disk to wait for."""
 
 import os
+import signal
 
 import pytest
 from nplm._kernels.neural._loops import available_tiers
 
 from tests.helpers import PRECISIONS
+
+# A shell ignores interrupts for what it starts in the background, and Python with it:
+# fits that tests interrupt would go on for ever.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(params=available_tiers())

@@ -434,13 +434,12 @@ def test_errors_are_sentences(made, run, tmp_path, monkeypatch):
     for arguments, message in [
         (["score", "@kn", "latin"], "latin, line 2: not UTF-8"),
         (["score", "@kn", "cut"], "cut, after line .*: cannot be unpacked"),
-        (["score", "@kn", "absent"], "No such file or directory: .*absent"),
         (["score", str(made / "train")], "train, after line 500: no line .*no ARPA"),
         (["score", "words"], "words has a Vocabulary, and text needs"),
         (["train", "-o", "model", "latin"], "latin, line 2: not UTF-8"),
         (["train", "-o", "model"], "there is no text to train on"),
     ]:
-        names = ["latin", "cut", "absent", "words", "model"]
+        names = ["latin", "cut", "words", "model"]
         own = [str(tmp_path / a) if a in names else a for a in arguments]
         result = run(*own, code=1, input="\n")
         assert "Traceback" not in result.output
@@ -481,3 +480,17 @@ def test_help_of_every_command(run):
         assert "Usage: " in result.stdout
     commands = run("--help").stdout.split("Commands:")[1]
     assert "..." not in commands  # where a sentence is cut
+
+
+def test_files_that_cannot_be_read_are_told_in_sentences(made, run, monkeypatch):
+    result = run("score", "@kn", "@nowhere", code=2)
+    assert "nowhere' does not exist." in result.stderr
+    result = run("score", "@kn", str(made), code=2)
+    assert "is a directory." in result.stderr
+
+    def refused(path):
+        raise PermissionError(13, "Permission denied", path)
+
+    monkeypatch.setattr(nplm, "load", refused)
+    result = run("score", "@kn", code=1)
+    assert result.stderr == f"Error: {made / 'kn'}: Permission denied.\n"
