@@ -71,11 +71,11 @@ def test_few_windows_that_nothing_ends_are_told(data):
 
 
 def test_a_default_that_did_not_end_is_told(data, monkeypatch):
-    monkeypatch.setitem(NeuralLM.__init__.__kwdefaults__, "max_iter", 3)
+    monkeypatch.setitem(NeuralLM.__init__.__kwdefaults__, "max_iter", 2)
     X, y, *_ = data
-    with pytest.warns(ConvergenceWarning, match="still falling at max_iter=3; raise"):
+    with pytest.warns(ConvergenceWarning, match="still falling at max_iter=2; raise"):
         NeuralLM(n_words=20, random_state=0).fit(X, y)
-    NeuralLM(n_words=20, max_iter=2, random_state=0).fit(X, y)  # without a word
+    NeuralLM(n_words=20, max_iter=1, random_state=0).fit(X, y)  # without a word
 
 
 def test_the_default_learns_no_few_windows_by_heart():
