@@ -46,7 +46,6 @@ from nplm import (
     UniformLM,
     WordClasses,
 )
-from nplm._base import LanguageModel
 from nplm.datasets import Corpus, fetch_brown, fetch_ptb
 from nplm.experiments import ABLATIONS, NETWORKS, as_stream, network
 
@@ -92,7 +91,7 @@ def trained(lm: NeuralLM, train: Windows, folder: Path, seconds: float) -> float
 
 
 def figures(
-    model: LanguageModel, corpus: Corpus, parts: dict[str, Windows]
+    model: NeuralLM | MixtureLM, corpus: Corpus, parts: dict[str, Windows]
 ) -> dict[str, float]:
     """Perplexities of some parts, and of the words there that training has."""
     counts = np.bincount(corpus.train, minlength=corpus.n_words)
