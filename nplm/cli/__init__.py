@@ -30,10 +30,17 @@ class Commands(click.Group):
         except BrokenPipeError:  # click's: who reads has had enough
             raise
         except (OSError, ImportError, ValueError) as error:
-            raise click.ClickException(str(error)) from error
+            raise click.ClickException(_sentence(error)) from error
         except KeyboardInterrupt:
             click.echo("Interrupted.", err=True)
             raise click.exceptions.Exit(INTERRUPTED) from None
+
+
+def _sentence(error: Exception) -> str:
+    """Say what the system says of a file as a sentence, without its number."""
+    if isinstance(error, OSError) and error.filename and error.strerror:
+        return f"{error.filename}: {error.strerror}."
+    return str(error)
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})

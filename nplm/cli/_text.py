@@ -22,7 +22,10 @@ LINES_A_BLOCK = 2000
 DAMAGED = (EOFError, zlib.error, gzip.BadGzipFile, lzma.LZMAError)
 
 INPUTS = click.argument(
-    "inputs", nargs=-1, metavar="[TEXT]...", type=click.Path(allow_dash=True)
+    "inputs",
+    nargs=-1,
+    metavar="[TEXT]...",
+    type=click.Path(exists=True, dir_okay=False, allow_dash=True),
 )
 
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from nplm.exceptions import DivergenceError
-from nplm.parallel.processes import Interrupted
+from nplm.parallel.processes import Meeting
 
 try:
     from mpi4py import MPI
@@ -213,11 +213,11 @@ class Ranks:
         return rng
 
     @contextmanager
-    def interrupts(self) -> Iterator[Interrupted]:
+    def interrupts(self) -> Iterator[Meeting]:
         """Hear of an interrupt, or of the SIGTERM of a cluster that wants its nodes.
 
-        The first is kept until all ranks ask; a second does what it always did, and so
-        does one for which they ask no more.
+        The first is kept until all ranks meet; a second does what it always did, and so
+        does one after which they meet no more.
         """
         heard: list[int] = []
         before: dict[int, Any] = {}
@@ -230,13 +230,14 @@ class Ranks:
             heard.append(number)
             restore()
 
-        def interrupted() -> KeyboardInterrupt | None:
-            numbers = [n for theirs in self.everyones(heard) for n in theirs]
+        def meet(due: bool) -> tuple[bool, KeyboardInterrupt | None]:
+            everyones = self.everyones((due, heard))
+            due, numbers = everyones[0][0], [n for _, own in everyones for n in own]
             if not numbers:
-                return None
+                return due, None
             heard.clear()
             name = signal.Signals(numbers[0]).name
-            return self._shared(KeyboardInterrupt(f"{name} ended the fit"))
+            return due, self._shared(KeyboardInterrupt(f"{name} ended the fit"))
 
         if threading.current_thread() is threading.main_thread():
             for number in (signal.SIGINT, signal.SIGTERM):
@@ -245,7 +246,7 @@ class Ranks:
                     before[number] = handler
                     signal.signal(number, hear)
         try:
-            yield interrupted
+            yield meet
         finally:
             restore()
             for late in heard:

@@ -9,10 +9,12 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["ALONE", "Alone", "Interrupted", "Processes", "Sharers"]
+__all__ = ["ALONE", "Alone", "Meeting", "Processes", "Sharers"]
 
 T = TypeVar("T")
-Interrupted = Callable[[], KeyboardInterrupt | None]
+# Called at once by all, with whether something is due: what the first says to that, and
+# the interrupt of any.
+Meeting = Callable[[bool], tuple[bool, KeyboardInterrupt | None]]
 
 
 class Processes(Protocol):
@@ -39,11 +41,10 @@ class Processes(Protocol):
     def generator(self, rng: np.random.RandomState) -> np.random.RandomState:
         """Give the first process's random generator in all."""
 
-    def interrupts(self) -> AbstractContextManager[Interrupted]:
-        """Context in which several processes are interrupted together.
+    def interrupts(self) -> AbstractContextManager[Meeting]:
+        """Context in which several processes are interrupted when they meet.
 
-        It gives a function that all call at once: the interrupt of any, or None. One
-        process alone is interrupted as ever.
+        One process alone is interrupted as ever.
         """
 
 
@@ -101,9 +102,9 @@ class Alone:
     def check_same(self, marks: dict[str, str]) -> None:
         """Nobody disagrees."""
 
-    def interrupts(self) -> AbstractContextManager[Interrupted]:
+    def interrupts(self) -> AbstractContextManager[Meeting]:
         """Context that leaves interrupts as they are."""
-        return nullcontext(lambda: None)
+        return nullcontext(lambda due: (due, None))
 
 
 ALONE = Alone()

@@ -137,7 +137,7 @@ class Checkpoint:
         except BaseException:
             self._let_go()
             raise
-        self.interrupted = self._interrupts.__enter__()
+        self._meet = self._interrupts.__enter__()
         return self
 
     def __exit__(self, *error: Any) -> None:
@@ -182,9 +182,10 @@ class Checkpoint:
                 "writes there: the processes of a fit need one folder for all."
             )
 
-    def due(self) -> bool:
-        """Whether the last save is long ago."""
-        return time.monotonic() - self._saved_at >= SECONDS_A_SAVE
+    def due(self) -> tuple[bool, KeyboardInterrupt | None]:
+        """Whether the last save is long ago, and what ends all processes after one."""
+        due, interrupt = self._meet(time.monotonic() - self._saved_at >= SECONDS_A_SAVE)
+        return due or interrupt is not None, interrupt
 
     def save(self, arrays: dict[str, NDArray[Any]], state: dict[str, Any]) -> None:
         """Replace the last save by this one; when it cannot be written, warn."""

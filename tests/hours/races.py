@@ -1,0 +1,93 @@
+"""``.ci/sanitize thread``: fits and scores by threads, all that they touch watched.
+
+GCC's thread sanitizer reports what two threads read and write without an order. Threads
+that share the rows of a fit, and those that score, race nowhere. Races that are meant
+are named here, array by array: the parameters of threads that train asynchronously
+(section 3.1 of the paper), and what the solver, the output and dropout keep beside
+them. All else that such threads touch, from scratch memory to the sum of their losses,
+is watched as it is in "rows".
+"""
+
+import ctypes
+import sys
+import warnings
+
+import numpy as np
+
+from nplm import EnergyLM, NeuralLM, windows
+from nplm.neural.network.network import Network
+
+IDS = (np.random.default_rng(0).zipf(1.4, 500) % 30).astype(np.int32)
+X, Y = windows(IDS, 3)
+SMALL = dict(n_words=30, n_hidden=8, embedding_dim=6, random_state=0, max_iter=2)
+PAPER = dict(order=None, batch_size=8, learning_rate_init=4e-3, n_jobs=2, **SMALL)
+DRAWN = dict(n_samples=8)
+
+
+def paper_lm(**settings):
+    return NeuralLM.from_paper("MLP9", **(PAPER | settings))
+
+
+FITS = {
+    "sgd": paper_lm(),
+    "one by one": paper_lm(batch_size=1, direct=True),
+    "adam, dropout": paper_lm(solver="adam", dropout=0.2),
+    "distant words": paper_lm(order=3, n_distant=1),
+    "senses": paper_lm(n_senses=2),
+    "parts": paper_lm(word_features=np.eye(30)[:, :9]),
+    "float64": paper_lm(precision="float64"),
+}
+# Those of which threads share rows, or cannot.
+TOGETHER = {
+    "tied": paper_lm(tied=True),
+    "energy": EnergyLM(batch_size=8, n_jobs=2, **SMALL),
+}
+APART = {
+    "importance": paper_lm(loss="importance", **DRAWN),
+    "importance, tied, adam": paper_lm(
+        loss="importance", tied=True, solver="adam", **DRAWN
+    ),
+    "nce": paper_lm(loss="nce", direct=True, **DRAWN),
+    "classes": paper_lm(output="classes"),
+    "tree": paper_lm(output="tree"),
+    "energy, nce": EnergyLM(batch_size=8, n_jobs=2, loss="nce", **DRAWN, **SMALL),
+}
+
+
+def mean_races_on_parameters():
+    """Tell the sanitizer of the arrays that asynchronous threads share unordered."""
+    sanitizer, begin = ctypes.CDLL(None), Network.__init__
+
+    def begin_and_tell(self, *args, **kwargs):
+        begin(self, *args, **kwargs)
+        if self.parallel == "async":
+            for name, array in self._arrays().items():
+                first, end = np.lib.array_utils.byte_bounds(array)
+                sanitizer.AnnotateBenignRaceSized(
+                    b"nplm", 1, ctypes.c_void_p(first), ctypes.c_size_t(end - first),
+                    name.encode(),
+                )  # fmt: skip
+
+    Network.__init__ = begin_and_tell
+
+
+def fit_and_score(name, model):
+    print(f"{name}, {model.parallel}", file=sys.stderr, flush=True)
+    model.fit(X, Y)
+    model.score(X, Y)
+    model.predict_proba(X[:60])
+
+
+def main():
+    warnings.simplefilter("ignore")
+    mean_races_on_parameters()
+    chosen = sys.argv[1:]
+    for parallel in ("rows", "async", "locked"):
+        more = TOGETHER if parallel == "rows" else APART
+        for name, model in (FITS | more).items():
+            if not chosen or f"{name}, {parallel}" in chosen or parallel in chosen:
+                fit_and_score(name, model.set_params(parallel=parallel))
+
+
+if __name__ == "__main__":
+    main()
