@@ -12,7 +12,13 @@ threads, held-out scoring apart. Perplexities are pooled over all tokens: of the
 validation part, by which settings are chosen, and with --test of the test part. "seen"
 are those of next words that training has; "smoothed" is the network mixed with uniform
 probabilities of all words and of those that training lacks, weights by EM on the
-validation part. --page makes the tables of docs/measured/ablation.inc of the JSON.
+validation part. A mixture of rows that --folder has, with Kneser-Ney, word classes and
+the two uniforms, its weights learned on the validation part for each bin of the
+context's frequency:
+
+    python benchmarks/ablation.py --mixture brown-distant brown-window --test ...
+
+--page makes the tables of docs/measured/ablation.inc of the JSON.
 """
 
 from __future__ import annotations
@@ -20,6 +26,8 @@ from __future__ import annotations
 import ast
 import json
 import time
+from argparse import Namespace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +35,17 @@ import numpy as np
 from common.parallel_page import list_table
 from common.table import Rows, machine, parser, report
 from numpy.typing import NDArray
+from sklearn.frozen import FrozenEstimator
 
-from nplm import NeuralLM
+import nplm
+from nplm import (
+    ClassLM,
+    KneserNeyLM,
+    MixtureLM,
+    NeuralLM,
+    UniformLM,
+    WordClasses,
+)
 from nplm.datasets import Corpus, fetch_brown, fetch_ptb
 from nplm.experiments import ABLATIONS, NETWORKS, as_stream, network
 
@@ -74,25 +91,44 @@ def trained(lm: NeuralLM, train: Windows, folder: Path, seconds: float) -> float
 
 
 def figures(
-    lm: NeuralLM, corpus: Corpus, parts: dict[str, Windows]
+    model: NeuralLM | MixtureLM, corpus: Corpus, parts: dict[str, Windows]
 ) -> dict[str, float]:
-    """Perplexities of some parts; what smooths them is learnt on the first."""
+    """Perplexities of some parts, and of the words there that training has."""
     counts = np.bincount(corpus.train, minlength=corpus.n_words)
-    unseen = 1.0 / max(1, np.count_nonzero(counts == 0))
-    weights, found = np.full(3, 1 / 3), {}
+    found = {}
     for name, (X, y) in parts.items():
-        log_p, seen = lm.log_prob(X, y), counts[y] > 0
-        uniform = np.full(len(y), 1 / corpus.n_words)
-        each = np.column_stack([np.exp(log_p), uniform, np.where(seen, 0, unseen)])
-        for _ in range(100 if not found else 0):
-            shares = each * weights
-            weights = (shares / shares.sum(axis=1, keepdims=True)).mean(axis=0)
-        found |= {
-            name: float(np.exp(-log_p.mean())),
-            f"{name} seen": float(np.exp(-log_p[seen].mean())),
-            f"{name} smoothed": float(np.exp(-np.log(each @ weights).mean())),
-        }
+        log_p = model.log_prob(X, y)
+        found[name] = float(np.exp(-log_p.mean()))
+        found[f"{name} seen"] = float(np.exp(-log_p[counts[y] > 0].mean()))
     return found
+
+
+def smoothed(
+    lm: NeuralLM, train: Windows, parts: dict[str, Windows]
+) -> dict[str, float]:
+    """The perplexities of a network mixed with the two uniforms."""
+    members = [("network", FrozenEstimator(lm)), ("unseen", UniformLM("unseen"))]
+    mixture = MixtureLM(
+        members, weights="learned", include_uniform=True, n_words=lm.n_words_
+    )
+    X_val, y_val = parts["valid"]
+    mixture.fit(*train, X_val=X_val, y_val=y_val)
+    return {
+        f"{name} smoothed": mixture.perplexity(*part) for name, part in parts.items()
+    }
+
+
+def mixed(corpus: Corpus, networks: dict[str, NeuralLM]) -> MixtureLM:
+    """Networks, the best of the n-gram models, and the two uniforms."""
+    common = {"n_words": corpus.n_words}
+    classes = WordClasses(500, random_state=0, **common).fit(corpus.train)
+    members = [(name, FrozenEstimator(lm)) for name, lm in networks.items()]
+    members += [
+        ("Kneser-Ney", KneserNeyLM(5, **common)),
+        ("classes", ClassLM(3, classes=classes.labels_, **common)),
+        ("unseen", UniformLM("unseen")),
+    ]
+    return MixtureLM(members, weights="context", include_uniform=True, **common)
 
 
 def page(rows: Rows) -> str:
@@ -102,9 +138,9 @@ def page(rows: Rows) -> str:
     tables = []
     for corpus, title in titles.items():
         lines = [
-            [f"{r['row']} {r['changes']}".strip(), f"{r['epochs']}",
+            [f"{r['row']} {r['changes']}".strip(), f"{r['epochs'] or ''}",
              f"{r['parameters'] / 1e6:.1f}", f"{r['CPU s'] / 60:.1f}",
-             *(f"{r[c]:.1f}" if c in r else "" for c in columns)]
+             *(f"{r[c]:.1f}" if r.get(c) else "" for c in columns)]
             for r in rows if r["corpus"] == corpus
         ]  # fmt: skip
         header = ["network", "epochs", "million parameters", "CPU minutes", *columns]
@@ -112,6 +148,51 @@ def page(rows: Rows) -> str:
             tables.append(list_table(title, header, lines))
     cpus = " and ".join(sorted({row["cpu"] for row in rows}))
     return "\n".join(tables) + f"\nOne thread of an {cpus}.\n"
+
+
+def one_network(corpus: Corpus, name: str, args: Namespace) -> dict[str, Any] | None:
+    """A row, or None where its fit is not done."""
+    base, changes = settings_of(name, args.set)
+    lm = network(corpus, base, n_jobs=args.jobs, **changes)
+    train, valid, test = corpus.windows(max(lm.order - 1, lm.n_distant))
+    title = "-".join([args.corpus, name.replace(" ", "-"), *args.set])
+    folder = args.folder / title.replace("/", "_")
+    folder.mkdir(parents=True, exist_ok=True)
+    seconds = trained(lm, train, folder, args.seconds)
+    if seconds is None:
+        return None
+    nplm.save(lm, folder / "model")
+    parts = {"valid": valid} | ({"test": test} if args.test else {})
+    return {
+        "row": name, "corpus": args.corpus, "changes": " ".join(args.set),
+        "epochs": lm.n_iter_, "CPU s": seconds, "parameters": lm.n_parameters_,
+        "train": float(np.exp(lm.history_["loss"][-1])),
+        **figures(lm, corpus, parts), **smoothed(lm, train, parts),
+        "cpu": machine()["cpu"],
+    }  # fmt: skip
+
+
+def one_mixture(corpus: Corpus, args: Namespace) -> dict[str, Any]:
+    """A row: the networks of some folders and the n-gram models, mixed."""
+    networks, seconds = {}, 0.0
+    names = " + ".join(name.removeprefix(f"{args.corpus}-") for name in args.mixture)
+    for name in args.mixture:
+        networks[name] = nplm.load(args.folder / name / "model")
+        seconds += json.loads((args.folder / name / "seconds.json").read_text())
+    widest = max(lm.n_features_in_ for lm in networks.values())
+    train, valid, test = corpus.windows(widest)
+    parts = {"valid": valid} | ({"test": test} if args.test else {})
+    began = time.process_time()
+    model = mixed(corpus, networks).fit(*train, X_val=valid[0], y_val=valid[1])
+    print(model.named_estimators_.keys(), model.weights_.round(3))
+    return {
+        "row": "mixture", "corpus": args.corpus,
+        "changes": f"of {names}",
+        "epochs": None, "CPU s": seconds + time.process_time() - began,
+        "parameters": model.n_parameters_, "train": None,
+        **figures(model, corpus, parts), **{f"{name} smoothed": None for name in parts},
+        "cpu": machine()["cpu"],
+    }  # fmt: skip
 
 
 def main() -> None:
@@ -123,6 +204,9 @@ def main() -> None:
     options.add_argument("--set", nargs="*", default=[], metavar="NAME=VALUE")
     options.add_argument("--jobs", type=int, default=1, help="threads of a fit")
     options.add_argument("--folder", type=Path, required=True, help="of checkpoints")
+    options.add_argument(
+        "--mixture", nargs="+", metavar="NAME", help="folders there, of networks to mix"
+    )
     options.add_argument("--seconds", type=float, default=float("inf"))
     options.add_argument("--test", action="store_true", help="only of final rows")
     options.add_argument("--page", action="store_true", help=f"write {PAGE.name}")
@@ -131,23 +215,13 @@ def main() -> None:
     rows: list[dict[str, Any]] = []
     if args.json and args.json.exists():
         rows = json.loads(args.json.read_text())["rows"]
-    for name in args.rows:
-        base, changes = settings_of(name, args.set)
-        lm = network(corpus, base, n_jobs=args.jobs, **changes)
-        train, valid, test = corpus.windows(max(lm.order - 1, lm.n_distant))
-        title = "-".join([args.corpus, name.replace(" ", "-"), *args.set])
-        folder = args.folder / title.replace("/", "_")
-        folder.mkdir(parents=True, exist_ok=True)
-        seconds = trained(lm, train, folder, args.seconds)
-        if seconds is None:
+    asked = [partial(one_network, corpus, name, args) for name in args.rows]
+    if args.mixture:
+        asked.append(partial(one_mixture, corpus, args))
+    for measure in asked:
+        row = measure()
+        if row is None:
             continue
-        parts = {"valid": valid} | ({"test": test} if args.test else {})
-        row = {
-            "row": name, "corpus": args.corpus, "changes": " ".join(args.set),
-            "epochs": lm.n_iter_, "CPU s": seconds, "parameters": lm.n_parameters_,
-            "train": float(np.exp(lm.history_["loss"][-1])),
-            **figures(lm, corpus, parts), "cpu": machine()["cpu"],
-        }  # fmt: skip
         rows.append(row)
         report("Networks", [row])
         if args.json:

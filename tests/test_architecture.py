@@ -180,4 +180,4 @@ def test_no_test_imports_another():
         imports = rf"^\s*(from|import) tests\b(?!\.helpers| import helpers{own})"
         if re.search(imports, path.read_text(), re.MULTILINE):
             found.add(str(name))
-    assert not found, "what two tests share lives in tests/helpers.py"
+    assert not found, "what two tests share lives in tests/helpers*.py"

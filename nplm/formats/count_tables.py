@@ -86,7 +86,6 @@ class CountTables:
                 f"tables is one {type(tables).__name__}: give a list of it, for there "
                 "may be several."
             )
-        self._tables = tables
         own = check_words(list(words), len(words))
         if boundary not in own:
             raise ValueError(

@@ -3,6 +3,10 @@
 import gzip
 import lzma
 import re
+import signal
+import subprocess
+import sys
+import time
 
 import numpy as np
 import pytest
@@ -212,6 +216,23 @@ def test_words_to_know(folder, run, tmp_path):
         "train", *options, "--vocabulary", "@train", "--min-count", "2", code=2
     )
     assert "leave one of both out" in result.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_training_on_disk_that_is_ended_cleans_up(tmp_path, number):
+    options = ["-o", str(tmp_path / "x"), "--tokens", "blanks", "--memory", "1M"]
+    with subprocess.Popen(
+        [sys.executable, "-m", "nplm", "train", *options, "--folder", str(tmp_path)],
+        stdin=subprocess.PIPE, stderr=subprocess.PIPE,
+    ) as process:  # fmt: skip
+        # It waits for more of its input: its folder is there.
+        while not list(tmp_path.iterdir()):
+            assert process.poll() is None
+            time.sleep(0.01)
+        process.send_signal(number)
+        # Not communicate(), which would end its input.
+        assert process.wait(60) == 130
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("mark", ["<s>", "</s>"])

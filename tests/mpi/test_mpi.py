@@ -12,17 +12,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.mpi import jobs
+from tests import helpers_mpi
 
 pytest.importorskip("mpi4py", reason="mpi4py is not installed")
-pytestmark = pytest.mark.skipif(jobs.MPIEXEC is None, reason="there is no mpiexec")
+pytestmark = pytest.mark.skipif(
+    helpers_mpi.MPIEXEC is None, reason="there is no mpiexec"
+)
 
 WORKER = Path(__file__).with_name("worker.py")
 SECONDS = 120
 
 
 def start(n_ranks, *args, **options):
-    return jobs.start(n_ranks, WORKER, *args, **options)
+    return helpers_mpi.start(n_ranks, WORKER, *args, **options)
 
 
 def finish(job, seconds=SECONDS):
@@ -77,14 +79,14 @@ def test_a_rank_that_raises_ends_the_job(case, message, python):
 @pytest.mark.parametrize("case", ["leaves_before", "leaves_between"])
 @pytest.mark.parametrize("python", [(), ("-m", "mpi4py")])
 def test_a_rank_that_never_comes_is_not_waited_for_ever(case, python, monkeypatch):
-    monkeypatch.setitem(jobs.ENVIRONMENT, "NPLM_MPI_TIMEOUT", "2")
+    monkeypatch.setitem(helpers_mpi.ENVIRONMENT, "NPLM_MPI_TIMEOUT", "2")
     code, output = finish(start(3, case, python=python), seconds=60)
     assert code != 0
     assert "of 3 waited 2 s for the others, and one did not come" in output
 
 
 def test_a_limit_that_is_no_time_is_refused(monkeypatch):
-    monkeypatch.setitem(jobs.ENVIRONMENT, "NPLM_MPI_TIMEOUT", "soon")
+    monkeypatch.setitem(helpers_mpi.ENVIRONMENT, "NPLM_MPI_TIMEOUT", "soon")
     code, output = finish(start(2, "disagreements", python=()), seconds=60)
     assert code != 0
     assert "NPLM_MPI_TIMEOUT='soon' must be a number of seconds above 0" in output

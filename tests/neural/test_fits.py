@@ -6,6 +6,7 @@ import threading
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 
 from nplm import DivergenceError, NeuralLM, windows
 from nplm.neural.training.epochs import Epochs
@@ -67,6 +68,14 @@ def test_few_windows_that_nothing_ends_are_told(data):
         clone(lm).set_params(**settled).fit(X[:99], y[:99])  # without a word
     clone(lm).fit(X[:99], y[:99], X_val=X[99:150], y_val=y[99:150])
     clone(lm).partial_fit(X[:99], y[:99])
+
+
+def test_a_default_that_did_not_end_is_told(data, monkeypatch):
+    monkeypatch.setitem(NeuralLM.__init__.__kwdefaults__, "max_iter", 2)
+    X, y, *_ = data
+    with pytest.warns(ConvergenceWarning, match="still falling at max_iter=2; raise"):
+        NeuralLM(n_words=20, random_state=0).fit(X, y)
+    NeuralLM(n_words=20, max_iter=1, random_state=0).fit(X, y)  # without a word
 
 
 def test_the_default_learns_no_few_windows_by_heart():

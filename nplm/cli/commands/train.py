@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -207,7 +208,7 @@ def _train_on_disk(
     memory: str,
     folder: str | None,
 ) -> None:
-    with _notes(), stages(Console(stderr=True)) as shown:
+    with _notes(), _terms_as_interrupts(), stages(Console(stderr=True)) as shown:
 
         def show(stage: str, done: int, total: int) -> None:
             # How long a text is, is known when it has been read.
@@ -325,6 +326,16 @@ def _report_perplexity(lm: TextLM, name: str, path: str) -> None:
         f"{name}: perplexity {tally.with_unknown:.2f}, without unknown words "
         f"{tally.without_unknown:.2f} ({tally.unknown:,} of {tally.tokens:,} tokens)"
     )
+
+
+@contextmanager
+def _terms_as_interrupts() -> Iterator[None]:
+    """Let a SIGTERM, as a cluster sends it, clean up as Ctrl-C does."""
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 @contextmanager

@@ -229,9 +229,9 @@ def _train(
             job, lm._rng, processes, checkpoint=saves, progress=progress
         )
     ran_out = interrupt is None and not door.partial and job.held_out.stale == 0
-    # A fit that is to end by itself, if it has the epochs for that.
+    # A fit that is to end by itself, unless fewer epochs than usual were asked for.
     is_to_end = asked.early_stopping is True or (
-        stop_early and job.adaptive and job.max_iter > asked.n_iter_no_change
+        stop_early and job.adaptive and job.max_iter >= type(lm)().max_iter
     )
     if is_to_end and ran_out and processes.rank == 0:
         warn(
