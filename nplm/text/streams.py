@@ -15,7 +15,7 @@ from nplm._kernels.files import _tokens
 
 __all__ = ["WordStream"]
 
-CHUNK_BYTES = 1 << 22
+CHUNK_BYTES = 1 << 20
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
@@ -88,7 +88,7 @@ class WordStream:
         Raises
         ------
         ValueError
-            If it is not UTF-8, has a mark in it, or has a word of more than 4 MB.
+            If it is not UTF-8, has a mark in it, or has a word of more than 1 MB.
         """
         self._state[1] = 0
         name = os.fspath(name)

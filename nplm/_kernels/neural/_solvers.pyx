@@ -79,7 +79,8 @@ cdef class Parameter:
             raise ValueError(f"n_decaying={n_decaying} of {self.columns} numbers")
         if decayed is not None and len(decayed) != self.rows:
             raise ValueError(f"{len(decayed)} decays for {self.rows} rows")
-        self.decayed = NULL if decayed is None else &decayed[0]
+        if decayed is not None and len(decayed) > 0:  # of no rows there is no first
+            self.decayed = &decayed[0]
         self.values = <void *><uintptr_t>values.ctypes.data
         self.first = NULL if first is None else <void *><uintptr_t>first.ctypes.data
         self.second = NULL if second is None else <void *><uintptr_t>second.ctypes.data
