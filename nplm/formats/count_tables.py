@@ -171,7 +171,11 @@ class Tables:
     def _check_whole(self) -> None:
         """Raise if n-grams do not lead from one to the next, as those of lines do."""
         odd = np.flatnonzero(self.counts != self._before)
-        if len(odd):
+        boundary = self._words.boundary
+        if not self.counts[boundary]:
+            end = self._words.spelled()[boundary]
+            found = f"{end!r} never comes, so that no line ends"
+        elif len(odd):
             word = int(odd[0])
             found = (
                 f"{self._words.spelled()[word]!r} comes {self.counts[word]} times, but "

@@ -277,6 +277,11 @@ def _source(texts: Any, vocabulary: Vocabulary | None) -> Source:
                 "out."
             )
         return Tables(texts)
+    if isinstance(texts, (str, os.PathLike)) or hasattr(texts, "read"):
+        raise TypeError(
+            f"texts is one {type(texts).__name__}: give a list of it, for there may be "
+            "several."
+        )
     vocabulary = Vocabulary() if vocabulary is None else clone(vocabulary)
     vocabulary._validate_params()
     if vocabulary.boundary is None:

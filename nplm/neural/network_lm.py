@@ -216,8 +216,8 @@ class NetworkLM(LanguageModel):
         if n_val >= len(y):
             raise ValueError(
                 f"early_stopping={self.early_stopping!r} holds out {n_val} of {len(y)} "
-                "windows and leaves none to train on; give more windows, or X_val and "
-                "y_val."
+                "windows and leaves none to train on; give more windows, a smaller "
+                "validation_fraction, or X_val and y_val."
             )
         return windows.held_back(n_val)
 

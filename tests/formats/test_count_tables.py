@@ -172,6 +172,8 @@ REFUSED = {
         [([[0, 0, 2], [0, 2, 3], [4, 3, 0]], [1] * 3)],
         "not of whole lines: contexts come that no n-gram leads to",
     ),
+    # A stream that runs in a circle.
+    "no end": ([([[2, 3, 2], [3, 2, 3]], [5, 5])], "'</s>' never comes"),
     "no rows": ([], "the tables have no n-gram"),
     "ids": ([([[0, 0, 99]], [1])], "ngrams .*99.*n_words=32"),
     "counts": ([([[0, 0, 2]], [-1])], "counts has -1 at 0, which is negative"),

@@ -296,3 +296,6 @@ def test_an_interrupt_keeps_what_was_trained(data, held_out, parallel):
 def test_one_window_cannot_hold_itself_out():
     with pytest.raises(ValueError, match="leaves none to train on"):
         paper_lm(early_stopping=True, **SMALL).fit([[0, 1]], [1])
+    share = NeuralLM(validation_fraction=0.999)
+    with pytest.raises(ValueError, match=r"120 of 120 .* smaller validation_fraction"):
+        share.fit([[0, 1]] * 120, [1] * 120)
