@@ -126,8 +126,7 @@ class Tables:
                 scratch.tell(len(ngrams))
         if not self.counts.any():
             raise ValueError("the tables have no n-gram: nothing to estimate from.")
-        if packing.order > 1:
-            self._check_whole()
+        self._check_whole(packing.order)
         return runs
 
     def _checked(
@@ -168,9 +167,10 @@ class Tables:
         states[:, states[-1] == boundary] = boundary
         self._balance += (weight * _hashes(states[1:])).sum()
 
-    def _check_whole(self) -> None:
+    def _check_whole(self, order: int) -> None:
         """Raise if n-grams do not lead from one to the next, as those of lines do."""
-        odd = np.flatnonzero(self.counts != self._before)
+        # Of single words only that lines end can be seen.
+        odd = np.flatnonzero((self.counts != self._before) & (order > 1))
         boundary = self._words.boundary
         if not self.counts[boundary]:
             end = self._words.spelled()[boundary]

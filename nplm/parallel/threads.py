@@ -121,7 +121,9 @@ class Threads:
 
     def __init__(self, n: int) -> None:
         self.n = n
-        self._joblib = Parallel(n_jobs=n, require="sharedmem")
+        # All parts at once: they are as many as threads, and joblib would else evaluate
+        # an expression, which Python 3.11 cannot do in several threads.
+        self._joblib = Parallel(n_jobs=n, require="sharedmem", pre_dispatch="all")
         self._pool: ThreadPoolExecutor | None = None
 
     def __enter__(self) -> Self:

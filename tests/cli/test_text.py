@@ -148,6 +148,8 @@ def test_what_train_refuses(run, tmp_path):
     ]:
         result = run("train", "@train", *output, *options, code=code)
         assert message in " ".join(result.stderr.split())
+    result = run("train", "@train", "-o", str(tmp_path / "model.arpa.gz"), code=2)
+    assert "nplm convert makes ARPA of a" in " ".join(result.stderr.split())
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")

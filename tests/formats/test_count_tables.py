@@ -193,6 +193,12 @@ def test_refused(tmp_path, name):
     assert os.listdir(tmp_path) == []
 
 
+def test_single_words_of_lines_that_do_not_end_are_refused(tmp_path):
+    tables = CountTables([([[2], [3]], [5, 5])], WORDS)
+    with pytest.raises(ValueError, match="'</s>' never comes, so that no line ends"):
+        estimate_binary(KneserNeyLM(1), tables, tmp_path / "x")
+
+
 def test_arguments_that_are_refused(tmp_path):
     for given, error, message in [
         (("counts.parquet", WORDS), TypeError, "tables is one str: give a list"),

@@ -144,6 +144,12 @@ def train_command(
     vocabulary = Vocabulary(min_count, max_words)
     if words_path is not None:
         vocabulary.words = [word for word in lines_of([words_path]) if word.strip()]
+    if memory is None and output.name.endswith(ARPA_NAMES):
+        raise click.UsageError(
+            f"OUTPUT is a model of nplm, which no other tool would read as "
+            f"{output.name}: give it another name, and nplm convert makes ARPA of a "
+            "Kneser-Ney model (or estimate it with --memory, straight into ARPA)."
+        )
     if memory is not None:
         if model != "kneser-ney" or tokens != "blanks":
             raise click.UsageError(

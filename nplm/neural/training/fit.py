@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -110,13 +111,17 @@ def check_shared(lm: Any) -> None:
         return
     # Those that stand in the way, and what comes to when the others are changed.
     wanted = {"output": "softmax", "tied": False, "loss": "exact"}
-    others = [name for name in wanted if getattr(lm, name) != wanted[name]]
-    has = ", ".join(f"{name}={getattr(lm, name)!r}" for name in others)
+    given = lm.get_params(deep=False)
+    others = [name for name in wanted if given.get(name, wanted[name]) != wanted[name]]
+    has = ", ".join(f"{name}={given[name]!r}" for name in others)
     asked = ", ".join(f"{name}={wanted[name]!r}" for name in others)
+    change = f", or call set_params({asked}), as NeuralLM.from_paper does"
+    has_choice = wanted.keys() <= given.keys()  # EnergyLM has none of it
     raise ValueError(
         "processes share the output units of a full softmax that has weights of its "
-        f"own (section 3.2), and this {type(lm).__name__} has {has}: fit it in one "
-        f"process, or call set_params({asked}), as NeuralLM.from_paper does."
+        f"own (section 3.2), and this {type(lm).__name__} has "
+        f"{has if has_choice else 'none'}: fit it in one process"
+        f"{change if has_choice else ''}."
     )
 
 
@@ -230,8 +235,12 @@ def _train(
         )
     ran_out = interrupt is None and not door.partial and job.held_out.stale == 0
     # A fit that is to end by itself, unless fewer epochs than usual were asked for.
+    usual = signature(type(lm)).parameters.get("max_iter")
     is_to_end = asked.early_stopping is True or (
-        stop_early and job.adaptive and job.max_iter >= type(lm)().max_iter
+        stop_early
+        and job.adaptive
+        and usual is not None
+        and job.max_iter >= usual.default
     )
     if is_to_end and ran_out and processes.rank == 0:
         warn(
