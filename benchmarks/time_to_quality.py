@@ -1,4 +1,4 @@
-"""How long until a network is better than the paper's best, and than the n-grams?
+"""How long until a network is better than the paper's best network and mixture?
 
 Trains networks of nplm/experiments/ablation.py on Brown, each anew for one epoch, two
 and more, for their steps fall to 0 at the end of what was asked for; seconds are those
