@@ -19,8 +19,8 @@ from tests.fuzz.pool import Reader, case
 from tests.fuzz.seeds import kinds, quiet, seeds
 
 CASES = 40
-# Bytes of memory for each of a file of half a megabyte and more: 1.5 to 6 were seen, and
-# 17 of a corpus, each word of which is an object of Python's.
+# Bytes of memory for each of a file of half a megabyte and more: 1.5 to 6 were seen,
+# and 17 of a corpus, each word of which is an object of Python's.
 A_BYTE_OF_MANY, A_BYTE_OF_WORDS = 20, 40
 # A folder a kind, in it a folder a case, as ``python -m tests.fuzz`` keeps them.
 BROKE = sorted(Path(__file__).with_name("broke").glob("*/*"))
