@@ -76,8 +76,9 @@ def fit(
         As in ``NeuralLM.fit``; called by rank 0.
     checkpoint : path-like, optional
         As in ``NeuralLM.fit``: one folder, to which all ranks can write. A fit
-        goes on with as many ranks as it began with, and saves nothing on an
-        interrupt, which ends all of them.
+        goes on with as many ranks as it began with. SIGTERM or an interrupt of any
+        rank lets all of them save, and then raises KeyboardInterrupt in all. Without a
+        checkpoint an interrupt ends the job.
 
     Returns
     -------

@@ -227,9 +227,10 @@ class NetworkLM(LanguageModel):
             warn(
                 f"{type(self).__name__}: too few windows to hold some out "
                 f"({n_windows} of {ENOUGH_WINDOWS}), and without these nothing lowers "
-                f"the step or ends the fit before max_iter={self.max_iter} epochs, in "
-                "which it may learn the windows by heart: give X_val and y_val, or set "
-                "early_stopping=False and the max_iter that you want.",
+                f"the step or ends the fit before its {self.max_iter} epochs, in which "
+                "it may learn the windows by heart: give held-out data (X_val; in nplm "
+                "train --valid), or say how long to train without (early_stopping="
+                "False and max_iter; --schedule linear and --epochs).",
                 UserWarning,
             )
 
