@@ -86,7 +86,9 @@ class Texts:
                         scratch.tell(len(part))
         if stream.n_tokens == 0:
             raise ValueError(
-                "the texts have no word: there is nothing to estimate from."
+                "the texts have no word: there is nothing to estimate from. If texts "
+                "is an iterator, or one of them an open file, it gives its lines only "
+                "once: open it anew."
             )
         spelled, counts = stream.words(), stream.counts
         seen: dict[Hashable, int] = {

@@ -34,7 +34,7 @@ def check_words(
         if not word or BLANKS.intersection(word):
             raise ValueError(
                 f"words has {word!r} at {i}: a word of a text format is not empty and "
-                "has no blank in it; replace its blanks, by '_' for example."
+                "has no blank or NUL in it; replace these, by '_' for example."
             )
         if word in seen:
             raise ValueError(

@@ -125,7 +125,11 @@ class Tables:
             for ngrams, _ in tables:
                 scratch.tell(len(ngrams))
         if not self.counts.any():
-            raise ValueError("the tables have no n-gram: nothing to estimate from.")
+            raise ValueError(
+                "the tables have no n-gram: nothing to estimate from. If tables is an "
+                "iterator, or one of them a reader, it gives its rows only once: make "
+                "it anew."
+            )
         self._check_whole(packing.order)
         return runs
 

@@ -216,25 +216,28 @@ class Ranks:
     def interrupts(self) -> Iterator[Meeting]:
         """Hear of an interrupt, or of the SIGTERM of a cluster that wants its nodes.
 
-        The first is kept until all ranks meet; a second does what it always did, and so
-        does one after which they meet no more.
+        The first is kept until all ranks meet. A second before that does what it
+        always did, for they may never meet, and so does one after which they meet no
+        more. Once they have met all save and end: more signals change nothing.
         """
         heard: list[int] = []
         before: dict[int, Any] = {}
 
-        def restore() -> None:
-            while before:
-                signal.signal(*before.popitem())
+        def handle(handler: Any = None) -> None:
+            """Let both signals do this, or what they did before."""
+            for number, own in before.items():
+                signal.signal(number, own if handler is None else handler)
 
         def hear(number: int, frame: Any) -> None:
             heard.append(number)
-            restore()
+            handle()
 
         def meet(due: bool) -> tuple[bool, KeyboardInterrupt | None]:
             everyones = self.everyones((due, heard))
             due, numbers = everyones[0][0], [n for _, own in everyones for n in own]
             if not numbers:
                 return due, None
+            handle(signal.SIG_IGN)
             heard.clear()
             name = signal.Signals(numbers[0]).name
             return due, self._shared(KeyboardInterrupt(f"{name} ended the fit"))
@@ -244,11 +247,11 @@ class Ranks:
                 handler = signal.getsignal(number)
                 if handler is not None:  # one that is not Python's
                     before[number] = handler
-                    signal.signal(number, hear)
+            handle(hear)
         try:
             yield meet
         finally:
-            restore()
+            handle()
             for late in heard:
                 signal.raise_signal(late)
 

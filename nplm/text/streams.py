@@ -88,7 +88,8 @@ class WordStream:
         Raises
         ------
         ValueError
-            If it is not UTF-8, has a mark in it, or has a word of more than 1 MB.
+            If it is not UTF-8, has a mark or a NUL in it, or has a word of more than
+            1 MB.
         """
         self._state[1] = 0
         name = os.fspath(name)
@@ -98,6 +99,8 @@ class WordStream:
             read = file.read(CHUNK_BYTES)
             more, chunk = bool(read), rest + read
             n_before = int(self._state[1])
+            if b"\0" in chunk:
+                raise self._binary(chunk, n_before, name)
             ids, at = self._encode(chunk, not more, name)
             for i, mark in enumerate(self._marks):
                 if self._counts[i]:
@@ -158,6 +161,13 @@ class WordStream:
         self._slots = np.zeros(2 * len(self._slots), dtype=np.uint64)
         _tokens.place_words(self._slots, self._text, self._start, n)
 
+    def _binary(self, chunk: bytes, n_before: int, name: str) -> ValueError:
+        line = n_before + chunk.count(b"\n", 0, chunk.index(b"\0")) + 1
+        return ValueError(
+            f"{name}, line {line}: it has a NUL, a byte of 0, which no UTF-8 text has: "
+            "remove it, or convert UTF-16, for example with: iconv -f utf-16 -t utf-8."
+        )
+
     def _marked(self, chunk: bytes, n_before: int, name: str, mark: str) -> ValueError:
         found = re.search(rb"(?<!\S)%s(?!\S)" % re.escape(mark.encode()), chunk)
         at = found.start() if found else 0
@@ -165,5 +175,6 @@ class WordStream:
         where = "end" if mark == self._marks[0] else "beginning"
         return ValueError(
             f"{name}, line {line}: it has {mark!r}, which stands for the {where} of a "
-            "line; leave it out, or name another boundary."
+            "line: leave it out, for every line gets its own (the boundary of a "
+            "Vocabulary names another mark)."
         )

@@ -175,6 +175,7 @@ REFUSED = {
     # A stream that runs in a circle.
     "no end": ([([[2, 3, 2], [3, 2, 3]], [5, 5])], "'</s>' never comes"),
     "no rows": ([], "the tables have no n-gram"),
+    "gone through": (iter([]), "no n-gram: .* an iterator, .* only once: make it anew"),
     "ids": ([([[0, 0, 99]], [1])], "ngrams .*99.*n_words=32"),
     "counts": ([([[0, 0, 2]], [-1])], "counts has -1 at 0, which is negative"),
     "too many": ([([[0, 0, 2]], [2**52])] * 2, "add up to 9.01e.15, more than"),

@@ -234,12 +234,16 @@ def test_texts_that_are_refused(tmp_path):
         (b"a\n</s> b", "the text, line 2: it has '</s>'"),
         (b"a\nb <s>", "the text, line 2: it has '<s>'"),
         (b"a \xff", "the text, line 1: not UTF-8"),
-        (b"a \x00", r"words has '\\x00' at"),
+        (b"a\nb \x00", "the text, line 2: it has a NUL"),
     ]:
         with pytest.raises(ValueError, match=message):
             estimate_binary(
                 KneserNeyLM(2), [io.BytesIO(data)], tmp_path / "model", folder=tmp_path
             )
+    spent = iter([io.BytesIO(b"a b\n")])
+    next(spent)
+    with pytest.raises(ValueError, match=r"no word: .* an iterator, .* only once"):
+        estimate_binary(KneserNeyLM(2), spent, tmp_path / "model", folder=tmp_path)
     for one in ("text.txt", tmp_path / "text.txt", io.BytesIO(b"a b\n")):
         with pytest.raises(TypeError, match=r"texts is one .*: give a list of it"):
             estimate_binary(KneserNeyLM(2), one, tmp_path / "model")

@@ -347,12 +347,21 @@ def checkpoints(folder):
 
 
 def terminated(folder):
-    """One rank is told to end in the first epoch, which is saved: all go on with it."""
+    """One rank is told to end in the first epoch, which is saved: all go on with it.
+
+    All are told so again while they save, which changes nothing.
+    """
     X, y = data(20)
     lm = paper_lm(n_words=20, batch_size=4, max_iter=2, **SETTINGS)
     whole = mpi.fit(clone(lm), X, y)
     pace.SECONDS_A_CALL = 0.002
-    train, calls = _network.train, []
+    train, calls, save = _network.train, [], checkpoint.Checkpoint.save
+
+    def save_and_hear_more(self, *args):
+        for number in (signal.SIGTERM, signal.SIGINT):
+            os.kill(os.getpid(), number)
+        save(self, *args)
+
     for number in (signal.SIGTERM, signal.SIGINT):
         saves = Path(folder) / str(number)
 
@@ -363,6 +372,7 @@ def terminated(folder):
             train(*args, **kwargs)
 
         _network.train = count
+        checkpoint.Checkpoint.save = save_and_hear_more
         before = signal.getsignal(number)
         try:
             mpi.fit(clone(lm), X, y, checkpoint=saves)
@@ -371,11 +381,11 @@ def terminated(folder):
         else:
             raise AssertionError("not interrupted")
         assert signal.getsignal(number) is before
-        save = saves / f"save-1.{comm.rank}-of-{comm.size}.safetensors"
-        _, texts = read_tensors(save, mmap=False)
+        path = saves / f"save-1.{comm.rank}-of-{comm.size}.safetensors"
+        _, texts = read_tensors(path, mmap=False)
         at = json.loads(texts["state"])["at"]
         assert at["passes"] == 0 < at["steps"]
-        _network.train = train
+        _network.train, checkpoint.Checkpoint.save = train, save
         gone_on = mpi.fit(clone(lm), X, y, checkpoint=saves)
         assert max(differences(gone_on, whole)) == 0
 

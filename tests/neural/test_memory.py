@@ -36,7 +36,7 @@ print(status("VmHWM") - before)
 
 
 @pytest.mark.parametrize(("K", "held_out"), [(1, True), (128, False)])
-def test_a_fit_has_one_copy_of_the_weights_and_its_scratch(K, held_out):
+def test_the_peak_of_memory_of_a_fit_is_one_copy_and_its_scratch(K, held_out):
     V, h, m = 30_000, 100, 30
     out = subprocess.run(
         [sys.executable, "-c", FIT, *map(str, (V, h, m, K, int(held_out)))],

@@ -70,6 +70,16 @@ def test_not_utf_8():
         read(WordStream(), data, "mine")
 
 
+@pytest.mark.parametrize("chunk", [1, 1 << 10])
+def test_no_text_at_all(monkeypatch, chunk):
+    monkeypatch.setattr(streams, "CHUNK_BYTES", chunk)
+    with pytest.raises(ValueError, match=r"mine, line 3: it has a NUL, .* iconv -f ut"):
+        read(WordStream(), b"a\n\nb\0\n", "mine")
+    for data in ("a b\n".encode("utf-16-le"), b"\0"):
+        with pytest.raises(ValueError, match="mine, line 1: it has a NUL"):
+            read(WordStream(), data, "mine")
+
+
 def test_the_mark_is_refused():
     stream = WordStream("</s>", "<s>")
     assert read(stream, b"a </s>x\n") == [2, 3, -1]

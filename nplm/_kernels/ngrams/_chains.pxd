@@ -11,7 +11,8 @@ what it finds, drops from `live` those that do not go on, and in the end asks fo
 """
 
 cdef enum:
-    BLOCK = 64
+    # Windows of a block: what waits for its memory waits beside so many others.
+    BLOCK = 256
     # The longest n-gram.
     MAX_WORDS = 16
     N_CHAINS = 2 * BLOCK
@@ -23,8 +24,10 @@ cdef struct Chains:
     int live[N_CHAINS]
     int newest[N_CHAINS]  # where the newest word is, the older ones before it
     int n_words[N_CHAINS]  # of context, in the longest n-gram that was found
-    float prob[N_CHAINS]  # and its probability
-    float bow[MAX_WORDS][N_CHAINS]  # weights of the context of one word, two, ...
+    # By words of context: the probability of the n-gram, if it was found; the weight
+    # of the context, 1 of none and of what was not found.
+    float prob[MAX_WORDS][N_CHAINS]
+    float bow[MAX_WORDS + 1][N_CHAINS]
     int context[BLOCK]  # the chain of a window's context
     int n_read
     # What is before the first word is read but never used.
@@ -46,9 +49,9 @@ cdef inline void begin(
     cdef bint follows
     chains.n_live = 0
     chains.words[0] = 0
-    for k in range(1, n_context):
-        for j in range(N_CHAINS):
-            chains.bow[k][j] = 1
+    for k in range(n_context + 1):
+        for j in range(n):
+            chains.bow[k][j] = chains.bow[k][BLOCK + j] = 1
     for j in range(n):
         row = first + j
         follows = j > 0 and X[row, n_context - 1] == y[row - 1]
@@ -61,13 +64,13 @@ cdef inline void begin(
             end += n_context
             chains.context[j] = BLOCK + j
             chains.newest[BLOCK + j] = end - 1
-            chains.bow[0][BLOCK + j] = bow[X[row, n_context - 1]]
+            chains.bow[1][BLOCK + j] = bow[X[row, n_context - 1]]
             chains.live[chains.n_live] = BLOCK + j
             chains.n_live += n_context > 1
         chains.words[end] = y[row]
         chains.newest[j] = end
-        chains.bow[0][j] = bow[y[row]]
-        chains.prob[j] = prob[y[row]]
+        chains.bow[1][j] = bow[y[row]]
+        chains.prob[0][j] = prob[y[row]]
         chains.n_words[j] = 0
         chains.live[chains.n_live] = j
         chains.n_live += 1
@@ -88,6 +91,7 @@ cdef inline double prob_of(Chains* chains, int j, int n_context) noexcept nogil:
     cdef int n_words = chains.n_words[j]
     cdef double scale = 1
     cdef int k
-    for k in range(n_context - 1, -1, -1):  # the longest first, as in the tree
-        scale *= chains.bow[k][context] if k >= n_words else 1
-    return scale * chains.prob[j]
+    # The longest first, as in the tree; without branches, and so the empty context's.
+    for k in range(n_context, 0, -1):
+        scale *= chains.bow[k if k > n_words else 0][context]
+    return scale * chains.prob[n_words][j]

@@ -19,14 +19,56 @@ cdef extern from *:
     static const uint64_t MIX1 = 0xBF58476D1CE4E5B9U;
     static const uint64_t MIX2 = 0x94D049BB133111EBU;
     static const uint64_t TAG = 0xFFFFFFFFFFFF0000U;
-    /* An empty slot. */
-    static const struct {
+    /* A bucket of empty slots. */
+    typedef struct {
         uint64_t key;
         float prob, bow;
-    } NPLM_EMPTY = {0, -1, 1};
-    static const void* const NPLM_NOTHING = &NPLM_EMPTY;
+    } nplm_slot;
+    static const nplm_slot NPLM_EMPTY[4] __attribute__((aligned(64))) = {
+        {0, -1, 1}, {0, -1, 1}, {0, -1, 1}, {0, -1, 1}
+    };
+    static const void* const NPLM_NOTHING = NPLM_EMPTY;
+
+    /* Bit i: slot i of a bucket has the tag, or is empty. Which it is cannot be
+       predicted, so there must be no branch, and compilers make one of || and ?:. */
+    #if defined(__SSE2__)
+    #include <emmintrin.h>
+    static inline int nplm_hits(const void* bucket, uint64_t wanted) {
+        const __m128i* slot = (const __m128i*) bucket;
+        const __m128i first = _mm_unpacklo_epi32(
+            _mm_loadu_si128(slot), _mm_loadu_si128(slot + 1));
+        const __m128i second = _mm_unpacklo_epi32(
+            _mm_loadu_si128(slot + 2), _mm_loadu_si128(slot + 3));
+        const __m128i low = _mm_unpacklo_epi64(first, second);
+        const __m128i high = _mm_unpackhi_epi64(first, second);
+        const __m128i tag = _mm_and_si128(low, _mm_set1_epi32((int) (uint32_t) TAG));
+        const __m128i same = _mm_and_si128(
+            _mm_cmpeq_epi32(tag, _mm_set1_epi32((int) (uint32_t) wanted)),
+            _mm_cmpeq_epi32(high, _mm_set1_epi32((int) (wanted >> 32))));
+        const __m128i empty =
+            _mm_cmpeq_epi32(_mm_or_si128(low, high), _mm_setzero_si128());
+        return _mm_movemask_ps(_mm_castsi128_ps(_mm_or_si128(same, empty)));
+    }
+    #else
+    static inline int nplm_hits(const void* bucket, uint64_t wanted) {
+        const nplm_slot* slot = (const nplm_slot*) bucket;
+        int hits = 0, i;
+        for (i = 0; i < 4; i++)
+            hits |= (((slot[i].key & TAG) == wanted) | (slot[i].key == 0)) << i;
+        return hits;
+    }
+    #endif
+    /* The first of them, 4 if there is none. */
+    #define NPLM_FIRST(hits) __builtin_ctz((hits) | 1 << 4)
+    static inline void* nplm_either(int yes, const void* this, const void* that) {
+        const uintptr_t all = -(uintptr_t) yes;
+        return (void*) (((uintptr_t) this & all) | ((uintptr_t) that & ~all));
+    }
     """
     void NPLM_PREFETCH(const void*) noexcept nogil
+    int nplm_hits(const void* bucket, uint64_t wanted) noexcept nogil
+    int NPLM_FIRST(int hits) noexcept nogil
+    void* nplm_either(bint yes, const void* this, const void* that) noexcept nogil
     const uint64_t MULTIPLIER, MIX1, MIX2, TAG
     const void* NPLM_NOTHING
 
@@ -78,14 +120,15 @@ cdef inline Slot* home(Slot* slots, uint64_t n_slots, uint64_t key) noexcept nog
     return slots + home_number(n_slots, key)
 
 
+cdef inline Slot* next_bucket(Slot* slots, uint64_t n_slots, Slot* at) noexcept nogil:
+    """Return where a search goes on, round the circle of slots."""
+    return slots if at + BUCKET == slots + n_slots else at + BUCKET
+
+
 cdef inline int place_in_bucket(const Slot* at, uint64_t wanted) noexcept nogil:
     """Return which slot of a bucket has a tag or is the first empty one, or BUCKET."""
-    # A bucket fills from its first slot on; without a branch to mispredict.
-    cdef int hit = BUCKET
-    cdef int i
-    for i in range(BUCKET - 1, -1, -1):
-        hit = i if (at[i].key & TAG) == wanted or at[i].key == 0 else hit
-    return hit
+    # A bucket fills from its first slot on.
+    return NPLM_FIRST(nplm_hits(at, wanted))
 
 
 cdef inline Slot* find_slot(Slot* slots, uint64_t n_slots, uint64_t key) noexcept nogil:
@@ -101,8 +144,6 @@ cdef inline Slot* find_slot(Slot* slots, uint64_t n_slots, uint64_t key) noexcep
         hit = place_in_bucket(at, wanted)
         if hit < BUCKET:
             return at + hit
-        at += BUCKET
-        if at == slots + n_slots:
-            at = slots
+        at = next_bucket(slots, n_slots, at)
         if at == first:
             return <Slot*> NPLM_NOTHING

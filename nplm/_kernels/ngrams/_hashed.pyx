@@ -14,6 +14,10 @@ from nplm._kernels.ngrams._tree cimport Tree
 
 MAX_ORDER = MAX_WORDS
 
+cdef enum:
+    # n-grams put together.
+    N_PUT = 64
+
 
 cdef class Table:
     """The slots of all levels, in one argument.
@@ -109,7 +113,7 @@ cdef class Window:
         return self.room()
 
     cdef inline bint room(self) noexcept nogil:
-        return self.n_used + BLOCK < <int64_t> (self.size - self.size // 10)
+        return self.n_used + N_PUT < <int64_t> (self.size - self.size // 10)
 
     cdef inline uint64_t place_of(self, uint64_t key) noexcept nogil:
         """Where the search for a key begins; outside of the window from `size` on."""
@@ -143,9 +147,9 @@ cdef class Window:
 cdef struct Block:
     # n-grams that are inside of a window, whose slots are fetched together.
     int n
-    uint64_t keys[BLOCK]
-    int which[BLOCK]
-    int context[BLOCK]
+    uint64_t keys[N_PUT]
+    int which[N_PUT]
+    int context[N_PUT]
 
 
 cdef inline void gather(
@@ -186,7 +190,7 @@ def put_ngrams(
     with nogil:
         while i < end and enough:
             block.n = 0
-            while i < end and block.n < BLOCK:
+            while i < end and block.n < N_PUT:
                 while i >= tree.start[context + 1]:
                     context += 1
                 gather(
@@ -218,7 +222,7 @@ def put_weights(
     with nogil:
         while context < last and enough:
             block.n = 0
-            while context < last and block.n < BLOCK:
+            while context < last and block.n < N_PUT:
                 gather(&block, window, keys[context], context, context)
                 context += 1
             for j in range(block.n):
@@ -252,7 +256,7 @@ def put_filters(
     with nogil:
         while context < last:
             block.n = 0
-            while context < last and block.n < BLOCK:
+            while context < last and block.n < N_PUT:
                 gather(
                     &block, window, keys[parent[context]], tree.context_word[context],
                     context,
@@ -308,7 +312,7 @@ def put_suffixes(
     with nogil:
         while i < end and enough:
             block.n = 0
-            while i < end and block.n < BLOCK:
+            while i < end and block.n < N_PUT:
                 while i >= tree.start[context + 1]:
                     context += 1
                 gather(
@@ -359,6 +363,9 @@ cdef struct Keys:
     # Of each word that the chains have, and of the chains as far as they have grown.
     uint64_t word[1 + BLOCK * MAX_WORDS]
     uint64_t chain[N_CHAINS]
+    # In a step, the bucket where each chain is sought, and those that still are.
+    Slot* bucket[N_CHAINS]
+    int sought[N_CHAINS]
 
 
 cdef void hash_words(Chains* chains, Keys* keys) noexcept nogil:
@@ -378,26 +385,44 @@ cdef void step(
     cdef Slot* slots = table.slots + table.slot_start[k]
     cdef uint64_t n_slots = table.slot_start[k + 1] - table.slot_start[k]
     cdef int n_longer = n_growing(k, n_context)
-    cdef int i, chain, n_next = 0
+    cdef int i, chain, hit, n_next = 0
+    cdef int n_sought = chains.n_live, n_missed
     cdef Slot* at
-    cdef bint known
-    for i in range(chains.n_live):
+    for i in range(n_sought):
         chain = chains.live[i]
         keys.chain[chain] += keys.word[chains.newest[chain] - k] * power
-        NPLM_PREFETCH(home(slots, n_slots, keys.chain[chain]))
-    # Without branches: whether an n-gram is there cannot be predicted.
-    for i in range(chains.n_live):
-        chain = chains.live[i]
-        at = find_slot(slots, n_slots, keys.chain[chain])
-        known = at.prob >= 0
-        chains.prob[chain] = at.prob if known else chains.prob[chain]
-        chains.n_words[chain] = k if known else chains.n_words[chain]
-        chains.bow[k][chain] = at.bow
-        chains.live[n_next] = chain
-        # An empty slot has no bit set.
-        n_next += (chain < n_longer) & (
-            (at.key & filter_bit(keys.word[chains.newest[chain] - k - 1])) != 0
-        )
+        keys.bucket[chain] = home(slots, n_slots, keys.chain[chain])
+        keys.sought[i] = chain
+        NPLM_PREFETCH(keys.bucket[chain])
+    # Without branches: whether an n-gram is there, and in the bucket where it belongs,
+    # cannot be predicted. Those to be sought in the next bucket wait for one another.
+    while n_sought > 0:
+        n_missed = 0
+        for i in range(n_sought):
+            chain = keys.sought[i]
+            hit = place_in_bucket(keys.bucket[chain], tag(keys.chain[chain]))
+            keys.sought[n_missed] = chain
+            n_missed += hit == BUCKET
+            at = <Slot*> nplm_either(
+                hit < BUCKET, keys.bucket[chain] + hit, NPLM_NOTHING
+            )
+            chains.prob[k][chain] = at.prob
+            chains.n_words[chain] += (k - chains.n_words[chain]) * (at.prob >= 0)
+            chains.bow[k + 1][chain] = at.bow
+            chains.live[n_next] = chain
+            # An empty slot has no bit set.
+            n_next += (chain < n_longer) & (
+                (at.key & filter_bit(keys.word[chains.newest[chain] - k - 1])) != 0
+            )
+        n_sought = n_missed
+        for i in range(n_sought):
+            chain = keys.sought[i]
+            at = next_bucket(slots, n_slots, keys.bucket[chain])
+            # A full table, as a damaged one may be, has no empty slot that ends this.
+            if at == home(slots, n_slots, keys.chain[chain]):
+                at = <Slot*> NPLM_NOTHING
+            keys.bucket[chain] = at
+            NPLM_PREFETCH(at)
     chains.n_live = n_next
 
 

@@ -223,10 +223,10 @@ cdef void step(
             level.records, first * level.width + level.word, level.code
         )]
         if prob >= 0:
-            chains.prob[chain] = prob
+            chains.prob[k][chain] = prob
             chains.n_words[chain] = k
         if level.bow != NULL:
-            chains.bow[k][chain] = level.bow[read_bits(
+            chains.bow[k + 1][chain] = level.bow[read_bits(
                 level.records, first * level.width + level.word + level.code, level.code
             )]
             NPLM_PREFETCH(level.sample + first // SAMPLE)
