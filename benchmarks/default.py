@@ -51,7 +51,7 @@ SEARCH: dict[str, dict[str, Any]] = {
     "no dropout": {"dropout": 0.0},
     "smaller": {"n_hidden": 128, "embedding_dim": 64},
     "larger": {"n_hidden": 512, "embedding_dim": 192},
-    "untied": {"tied": False},
+    "tied": {"tied": True},
     "little decay": {"alpha": 0.01},
     "more decay": {"alpha": 1.0},
     "smaller batches": {"batch_size": 128},

@@ -59,7 +59,7 @@ def fit(
     estimator : NeuralLM
         What to fit; fitted in place where all of it is kept, and elsewhere left as
         it is. A rank is one thread: ``n_jobs`` stays at 1. Output units that can be
-        shared out have ``tied=False`` and ``loss="exact"``.
+        shared out are trained with ``loss="exact"``.
     X : array-like of int, shape (n_samples, n_context)
         Contexts, the nearest word in the last column.
     y : array-like of int, shape (n_samples,)
@@ -108,7 +108,7 @@ def fit(
     >>> import numpy as np
     >>> from nplm import NeuralLM, mpi, windows
     >>> X, y = windows(np.tile([0, 1, 2, 3], 50), 2)
-    >>> lm = NeuralLM(n_words=4, n_hidden=8, tied=False, max_iter=2)
+    >>> lm = NeuralLM(n_words=4, n_hidden=8, max_iter=2)
     >>> lm = mpi.fit(lm, X, y)
     >>> lm.n_iter_
     2
@@ -170,7 +170,7 @@ def trainer(
     >>> import numpy as np
     >>> from nplm import NeuralLM, mpi, windows
     >>> X, y = windows(np.tile([0, 1, 2, 3], 50), 2)
-    >>> lm = NeuralLM(n_words=4, n_hidden=8, tied=False, random_state=0)
+    >>> lm = NeuralLM(n_words=4, n_hidden=8, random_state=0)
     >>> trainer = mpi.trainer(lm, X, y)
     >>> trainer.train(range(100)) > trainer.train(range(100))
     True

@@ -38,7 +38,6 @@ TRIGRAM_ORDER = 3
 QUICK: dict[str, Any] = {
     "n_hidden": 128,
     "embedding_dim": 64,
-    "tied": False,
     "loss": "importance",
     "n_samples": 256,
     "solver": "adam",

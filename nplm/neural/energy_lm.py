@@ -62,8 +62,8 @@ class EnergyLM(NetworkLM):
         Features of a word, m.
     target_weights : bool, default=False
         Whether each next word has a v of its own, "indexed by the identity of the
-        target word": about as many parameters as a `NeuralLM` with ``tied=False`` has.
-        False is one v for all.
+        target word": about as many parameters as a `NeuralLM` has. False is one v for
+        all.
     [[n_distant]]
     loss : {"exact", "importance", "nce"}, default="exact"
         [[loss]]

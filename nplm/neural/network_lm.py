@@ -225,12 +225,12 @@ class NetworkLM(LanguageModel):
         """Warn where held-out windows should end a fit, and there are none."""
         if self.learning_rate == "adaptive":
             warn(
-                f"{type(self).__name__}: {n_windows} windows are too few to hold some "
-                f"out, and without these nothing lowers the step or ends the fit "
-                f"before its {self.max_iter} epochs, in which it may learn the windows "
-                "by heart: give held-out data (X_val; in nplm train --valid), or say "
-                "how long to train without (early_stopping=False and max_iter; "
-                "--schedule linear and --epochs).",
+                f"{type(self).__name__}: too few windows to hold some out "
+                f"({n_windows} of {ENOUGH_WINDOWS}), and without these nothing lowers "
+                f"the step or ends the fit before its {self.max_iter} epochs, in which "
+                "it may learn the windows by heart: give held-out data (X_val; in nplm "
+                "train --valid), or say how long to train without (early_stopping="
+                "False and max_iter; --schedule linear and --epochs).",
                 UserWarning,
             )
 

@@ -51,9 +51,9 @@ class NeuralLM(NetworkLM):
     where x is the concatenation of the learned feature vectors ``C[w]`` of the
     context's words, nearest first; a softmax turns y into probabilities.
     The defaults are one recipe, to begin with on any text
-    (:doc:`/measured/default` has how far a search gets beyond it): features that are
-    the output's weights too, much dropout, Adam, drawn words where the vocabulary is
-    large, and a step that falls, and a fit that ends, by what held-out windows say.
+    (:doc:`/measured/default` has how far a search gets beyond it): much dropout, Adam,
+    drawn words where the vocabulary is large, and a step that falls, and a fit that
+    ends, by what held-out windows say.
     `from_paper` makes the paper's networks with the paper's training.
 
     Parameters
@@ -70,7 +70,7 @@ class NeuralLM(NetworkLM):
         Features of a word, m.
     direct : bool, default=False
         Direct connections W from the features to the output units.
-    tied : {"auto"} or bool, default=?
+    tied : bool, default=False
         Let the features of the words be the weights of their output units too::
 
             y = b + C R tanh(d + H x)
@@ -79,8 +79,7 @@ class NeuralLM(NetworkLM):
         connections have it project x too, beside the hidden units. Far fewer
         parameters; best with a large `embedding_dim` and `batch_size` and "adam". A
         `loss` that draws words makes and learns the features of few at each update,
-        several times as fast. "auto" does where it can be: with ``output="softmax"``
-        and features that are trained.
+        several times as fast.
     embeddings : array-like of float, shape (n_words, embedding_dim), or None
         Where the features C begin, such as `cooccurrence_embeddings` or
         ``Vocabulary.embeddings``; with `word_features`, what each word has alone. None
@@ -241,7 +240,7 @@ class NeuralLM(NetworkLM):
         "dropout": [Real, "array-like"],
         "direct": ["boolean"],
         "loss": [StrOptions({"auto", "exact", "importance", "nce"})],
-        "tied": ["boolean", StrOptions({"auto"})],
+        "tied": ["boolean"],
         "n_senses": [Interval(Integral, 1, None, closed="left")],
         "embeddings": ["array-like", None],
         "train_embeddings": ["boolean"],
@@ -259,7 +258,7 @@ class NeuralLM(NetworkLM):
         n_hidden: int = 256,
         embedding_dim: int = 128,
         direct: bool = False,
-        tied: bool | str = "auto",
+        tied: bool = False,
         embeddings: ArrayLike | None = None,
         train_embeddings: bool = True,
         word_features: Any = None,
@@ -375,13 +374,6 @@ class NeuralLM(NetworkLM):
         """
         return cls(**(settings_of(name) | changes))
 
-    def _is_tied(self) -> bool:
-        """Whether the output has the features for its weights."""
-        if self.tied != "auto":
-            return bool(self.tied)
-        of_words = self.output == "softmax" and self._n_outputs is None
-        return of_words and bool(self.train_embeddings)
-
     def _loss(self) -> str:
         """Give the loss; "auto" draws words where that can be done, and is faster."""
         if self.loss != "auto":
@@ -393,7 +385,7 @@ class NeuralLM(NetworkLM):
         """Whether one thread draws words, with "auto"."""
         # A short-list's network predicts some words: no proposal has just these.
         all_words = self.output == "softmax" and self._n_outputs is None
-        must = self._is_tied() and self.parallel != "rows"
+        must = self.tied and self.parallel != "rows"
         many = getattr(self, "n_words_", 0) > MANY * plain(self.n_samples)
         return all_words and self.precision != "bfloat16" and (must or many)
 
@@ -403,7 +395,7 @@ class NeuralLM(NetworkLM):
 
     def _output(self) -> Output:
         direct, estimate = bool(self.direct), self._estimate()
-        if self._is_tied():  # the projection looks at x, not the output
+        if self.tied:  # the projection looks at x, not the output
             if estimate is None:
                 return TiedSoftmax(False)
             return SampledTiedSoftmax(False, estimate=estimate)
@@ -423,7 +415,7 @@ class NeuralLM(NetworkLM):
         if n_senses > 1:
             assert isinstance(parts.inputs, Concatenation)
             parts = parts._replace(inputs=MixedSenses(parts.inputs, n_senses))
-        if not self._is_tied():
+        if not self.tied:
             return parts
         m, direct = parts.features.m, bool(self.direct)
         return parts._replace(hidden=Projected(parts.hidden.n_hidden, m, direct))
@@ -434,9 +426,9 @@ class NeuralLM(NetworkLM):
             start = checked_embeddings(self.embeddings, self.n_words_, m)
         if self.word_features is not None:
             matrix = checked_parts(self.word_features, self.n_words_)
-            return Composed(m, start, self._is_tied(), matrix)
+            return Composed(m, start, bool(self.tied), matrix)
         return (
-            Features(m, start, self._is_tied())
+            Features(m, start, bool(self.tied))
             if self.train_embeddings
             else Fixed(m, start)
         )
@@ -444,7 +436,7 @@ class NeuralLM(NetworkLM):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         self._dropout()  # raises where it is none
-        if self.tied is True and self.output != "softmax":
+        if self.tied and self.output != "softmax":
             raise ValueError(
                 f"tied=True makes the words' features the output weights of a softmax, "
                 f"and output={self.output!r} has no row a word: drop one of both."
@@ -460,9 +452,9 @@ class NeuralLM(NetworkLM):
                 "n_hidden=0 without direct connections leaves no path from the "
                 "context to the output units; set direct=True or n_hidden above 0."
             )
-        if self._is_tied() and self.parallel != "rows" and self.loss == "exact":
+        if self.tied and self.parallel != "rows" and self.loss == "exact":
             raise ValueError(
-                f"tied={self.tied!r} with parallel={self.parallel!r}: an exact update "
+                f"tied=True with parallel={self.parallel!r}: an exact update "
                 "changes all features; set parallel='rows', tied=False, or a loss that "
                 "draws words."
             )
@@ -478,8 +470,8 @@ class NeuralLM(NetworkLM):
                 "train_embeddings=False without embeddings would leave features as "
                 "they are drawn; give embeddings."
             )
-        if self._is_tied() or self.word_features is not None:
-            name = "tied" if self._is_tied() else "word_features"
+        if self.tied or self.word_features is not None:
+            name = "tied" if self.tied else "word_features"
             raise ValueError(
                 f"train_embeddings=False leaves features as they are, and {name} has "
                 "them learned: drop one of both."
@@ -508,8 +500,7 @@ class NeuralLM(NetworkLM):
             "direct": direct,
             "output": self._made_of.output.name,
             "train_embeddings": parameters.derived != ("C",) or self.G_ is not None,
-            # After these, for "auto" asks for what they allow.
-            "tied": self.tied if self._is_tied() == tied else tied,
+            "tied": tied,
             "n_senses": getattr(self._made_of.inputs, "n_senses", 1),
         }
 
@@ -529,13 +520,13 @@ class NeuralLM(NetworkLM):
             )
 
     def _made_with(self) -> dict[str, Any]:
-        # Not "auto", which other parameters decide.
+        # The loss is not "auto", which other parameters decide.
         own = {"tied": self._parameters.tied, "loss": "exact"}
         given = self._made_of.output.made_with() | self._made_of.features.made_with()
         return super()._made_with() | own | given
 
     def _fingerprint(self) -> dict[str, Any]:
-        decided = {"tied": self._is_tied(), "loss": self._loss()}
+        decided = {"loss": self._loss()}
         given: dict[str, Any] = {"embeddings": None, "word_features": None}
         if self.embeddings is not None:
             given["embeddings"] = np.asarray(self.embeddings)

@@ -5,13 +5,13 @@ import re
 import numpy as np
 import pytest
 
-from nplm import InterpolatedTrigram, NeuralLM, ShortlistLM, load, save, windows
+from nplm import NeuralLM, load, save, windows
 from nplm.neural.training.fit import check_shared
 from tests.helpers import text
 
 N_WORDS = 30
 SMALL = dict(
-    tied="auto", loss="auto", n_words=N_WORDS, n_hidden=4, embedding_dim=3, max_iter=1,
+    loss="auto", n_words=N_WORDS, n_hidden=4, embedding_dim=3, max_iter=1,
     random_state=0,
 )  # fmt: skip
 FIXED = dict(embeddings=np.ones((N_WORDS, 3)), train_embeddings=False)
@@ -23,28 +23,27 @@ def data():
 
 
 @pytest.mark.parametrize(
-    ("settings", "tied", "loss"),
+    ("settings", "loss"),
     [
-        (dict(), True, "exact"),
-        (dict(n_samples=14), True, "importance"),  # 30 words are more than twice 14
-        (dict(n_samples=15), True, "exact"),
-        (dict(tied=False, n_samples=14), False, "importance"),
-        (dict(n_samples=14, n_jobs=2, parallel="async"), True, "importance"),
-        (dict(n_jobs=2, parallel="async"), True, "importance"),
-        (dict(tied=False, n_jobs=2, parallel="async"), False, "exact"),
-        (dict(n_samples=14, output="classes"), False, "exact"),
-        (dict(n_samples=14, output="tree"), False, "exact"),
-        (dict(n_samples=14, **FIXED), False, "importance"),
+        (dict(), "exact"),
+        (dict(n_samples=14), "importance"),  # 30 words are more than twice 14
+        (dict(n_samples=15), "exact"),
+        (dict(tied=True, n_samples=14), "importance"),
+        (dict(n_samples=14, n_jobs=2, parallel="async"), "importance"),
+        (dict(n_jobs=2, parallel="async"), "exact"),
+        (dict(tied=True, n_jobs=2, parallel="async"), "importance"),
+        (dict(n_samples=14, output="classes"), "exact"),
+        (dict(n_samples=14, output="tree"), "exact"),
+        (dict(n_samples=14, **FIXED), "importance"),
     ],
     ids=str,
 )
-def test_it_is_decided_by_what_can_be(data, tmp_path, settings, tied, loss):
+def test_it_is_decided_by_what_can_be(data, tmp_path, settings, loss):
     lm = NeuralLM(**SMALL | settings).fit(*data)
-    assert (lm.R_ is not None) == tied
     assert ("effective_samples" in lm.history_) == (loss == "importance")
     # It is the network of who says so himself, goes on, and comes back from a file.
     if lm.parallel == "rows":
-        asked = SMALL | settings | dict(tied=tied, loss=loss)
+        asked = SMALL | settings | dict(loss=loss)
         said = NeuralLM(**asked).fit(*data)
         np.testing.assert_array_equal(lm.b_, said.b_)
     lm.partial_fit(*data)
@@ -73,16 +72,10 @@ def test_what_threads_train_on_is_the_same_on_any_machine(
         lm.set_params(loss="auto", parallel="rows", n_samples=14)
 
 
-def test_a_network_of_a_short_list_is_not_tied(data):
-    network = NeuralLM(**SMALL)
-    lm = ShortlistLM(network, InterpolatedTrigram(n_words=N_WORDS), n_shortlist=9)
-    assert lm.fit(*data).network_.R_ is None
-
-
 @pytest.mark.parametrize("output", ["softmax", "classes"])
 def test_processes_are_told_what_to_ask_for(data, output):
-    lm = NeuralLM(**SMALL, n_samples=3, output=output)
-    with pytest.raises(ValueError, match="tied='auto', loss='auto': fit it in") as told:
+    lm = NeuralLM(**SMALL, n_samples=3, output=output).fit(*data)
+    with pytest.raises(ValueError, match="loss='auto': fit it in") as told:
         check_shared(lm)
     [asked] = re.findall(r"set_params\((.*?)\)", str(told.value))
     check_shared(eval(f"lm.set_params({asked})").fit(*data))
@@ -93,7 +86,7 @@ def test_processes_are_told_what_to_ask_for(data, output):
     [
         (dict(loss="nce", n_jobs=2), "and loss='nce' trains the rows of few words"),
         (dict(output="tree", n_jobs=2), "and output='tree' has other units"),
-        (dict(loss="exact", parallel="async"), "tied='auto' with parallel='async'"),
+        (dict(tied=True, loss="exact", parallel="async"), "tied=True with parallel"),
         (dict(loss="nce", output="tree"), "output='tree' has no such softmax"),
         (dict(validation_fraction=0.999), "early_stopping='auto' holds out 298 of 298"),
     ],
@@ -105,6 +98,6 @@ def test_what_stands_in_the_way_is_named(data, settings, message):
 
 def test_going_on_as_another_network_is_refused(data):
     lm = NeuralLM(**SMALL).fit(*data)
-    with pytest.raises(ValueError, match="tied=False is not that of the network"):
-        lm.set_params(tied=False).partial_fit(*data)
-    lm.set_params(tied=True).partial_fit(*data)
+    with pytest.raises(ValueError, match="tied=True is not that of the network"):
+        lm.set_params(tied=True).partial_fit(*data)
+    lm.set_params(tied=False).partial_fit(*data)

@@ -55,7 +55,7 @@ def test_the_papers_training_is_not_the_defaults():
     # the default does.
     paper, default = NeuralLM.from_paper("MLP9").get_params(), NeuralLM().get_params()
     assert {name for name in paper if paper[name] != default[name]} == {
-        "order", "n_hidden", "embedding_dim", "tied", "loss", "solver", "learning_rate",
+        "order", "n_hidden", "embedding_dim", "loss", "solver", "learning_rate",
         "learning_rate_init", "alpha", "dropout", "batch_size", "max_iter",
         "n_iter_no_change", "tol",
     }  # fmt: skip

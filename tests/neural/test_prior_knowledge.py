@@ -255,7 +255,7 @@ def test_going_on_as_another_network_is_refused(data, before, change):
 
 
 def test_what_cannot_change_any_more_is_blamed_itself(data):
-    lm = paper_lm(**SMALL, embeddings=START, tied="auto").fit(*data)
+    lm = paper_lm(**SMALL, embeddings=START).fit(*data)
     with pytest.raises(ValueError, match="train_embeddings=False is not that of the"):
         lm.set_params(train_embeddings=False).partial_fit(*data)
 
