@@ -23,6 +23,7 @@ from common.table import parser, report
 from nplm import KneserNeyLM, windows
 from nplm.datasets import load_wiki
 from nplm.formats import load_binary, read_arpa, save_binary, write_arpa
+from nplm.ngrams.packed import PackedTrie
 
 ORDER = 5
 N_SCORED = 1_000_000
@@ -177,7 +178,50 @@ def score(model, X, y, words, folder: Path, repeats: int) -> list[Row]:
     )  # fmt: skip
     loss = packed.perplexity(X, y) / model.perplexity(X, y) - 1
     rows.append(Row("8 bits raise the perplexity by", 100 * loss, "%"))
+    n_bytes = path.stat().st_size / model.n_ngrams_.sum()
+    rows.append(Row("8 bits", n_bytes, "bytes an n-gram"))
+    names = "its words in Elias-Fano codes", "these of ranks"
+    rows += [
+        Row(name, own, "bytes an n-gram")
+        for name, own in zip(names, elias_fano(packed.trie_))
+    ]
     return rows
+
+
+def elias_fano(trie: PackedTrie) -> list[float]:
+    """Bytes an n-gram with the words of the trie in Elias-Fano codes, and ranked.
+
+    The words of a range rise; what all ranges before come to is added, so that all of a
+    level do (Pibiri and Venturini 2017, 3.1). Ranked, a word is its place among those
+    that stand before the next newer word (3.2).
+    """
+    bits = np.zeros(2)
+    starts, newest = trie.start, np.arange(trie.n_words)
+    for i, level in enumerate(trie.levels):
+        words, _, _, offsets = trie.unpacked(i)
+        newer = np.repeat(newest, np.diff(starts))
+        pairs = newer * trie.n_words + words
+        if i == 0:
+            bigrams, ranks = pairs, words
+        else:
+            ranks = np.searchsorted(bigrams, pairs) - trie.start[newer]
+        bits += [rising_bits(words, starts), rising_bits(ranks, starts)]
+        bits += level.n * trie.bits
+        if offsets is not None:
+            bits += level.n * trie.bits + coded_bits(level.n, int(offsets[-1]))
+            starts, newest = offsets, words
+    return (bits / 8 / trie.n_ngrams.sum()).tolist()
+
+
+def rising_bits(numbers, starts) -> int:
+    last = numbers[starts[1:][np.diff(starts) > 0] - 1]
+    return coded_bits(len(numbers), int((last + 1).sum()))
+
+
+def coded_bits(n: int, most: int) -> int:
+    """Bits of n rising numbers up to the largest, without what finds the i-th fast."""
+    low = max(0, (most // n).bit_length() - 1)
+    return n * (low + 1) + (most >> low) + 1
 
 
 def in_batches(model, X, y, size: int) -> None:
