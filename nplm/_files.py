@@ -4,20 +4,27 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import fcntl
 import mmap
 import os
+import re
 import secrets
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from numpy.typing import NDArray
 
-__all__ = ["GIBI", "allocate", "forget", "full_disk_named", "replacing", "trim"]
+__all__ = [
+    "GIBI", "NO_LOCKS", "allocate", "forget", "full_disk_named", "is_abandoned",
+    "owned", "replacing", "trim",
+]  # fmt: skip
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
+# What a file system without locks says; over a network also that there are none.
+NO_LOCKS = {errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK}
 GIBI = 1 << 30
 
 
@@ -26,18 +33,19 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
     """Open a new file beside `path`; it takes its place when all is written.
 
     After an error `path` is as it was; after a kill or a power cut it is the old
-    file or the new one, with perhaps an unfinished ``.part`` file beside it. A link
-    stays, and what it names is replaced.
+    file or the new one, with perhaps an unfinished ``.part`` file beside it, which the
+    next to write there removes. A link stays, and what it names is replaced.
     """
     if path.is_symlink():
         path = path.resolve()
+    _remove_unfinished(path)
     unfinished = path.with_name(f"{path.name}.{secrets.token_hex(4)}.part")
     try:
-        with open(unfinished, "x+b") as file:
+        with owned(unfinished) as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        unfinished.replace(path)
+            unfinished.replace(path)
     except BaseException:
         unfinished.unlink(missing_ok=True)
         raise
@@ -47,6 +55,41 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
         os.fsync(folder)
     finally:
         os.close(folder)
+
+
+def _remove_unfinished(path: Path) -> None:
+    """Remove what processes left that were killed while they wrote to `path`."""
+    own = re.compile(re.escape(path.name) + r"\.[0-9a-f]{8}\.part")
+    # Names at once: an interrupt would leave a folder open that is gone through.
+    for name in os.listdir(path.parent):
+        if own.fullmatch(name):
+            with suppress(OSError), open(path.with_name(name), "r+b") as file:
+                if is_abandoned(file.fileno()):
+                    path.with_name(name).unlink()
+
+
+@contextmanager
+def owned(path: Path) -> Iterator[BinaryIO]:
+    """Open a new file that is not abandoned for as long as it is open."""
+    while True:
+        with open(path, "x+b") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX)
+            except OSError as error:
+                if error.errno not in NO_LOCKS:
+                    raise
+            if path.exists():  # nobody has removed it before it was locked
+                yield file
+                return
+
+
+def is_abandoned(descriptor: int) -> bool:
+    """Whether a file of `owned` is of no process any more; it is then this one's."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:  # held, or who knows
+        return False
+    return True
 
 
 def allocate(file: BinaryIO, n_bytes: int, folder: Path) -> None:

@@ -1,5 +1,9 @@
+import errno
+import fcntl
 import os
 import stat
+import subprocess
+import sys
 
 import pytest
 
@@ -59,6 +63,62 @@ def test_permissions_are_those_of_any_new_file(tmp_path):
         pass
     modes = {path.stat().st_mode for path in tmp_path.iterdir()}
     assert len(modes) == 1
+
+
+def test_what_a_killed_writer_left_is_removed_by_the_next(tmp_path):
+    path = tmp_path / "model"
+    script = """
+import os, pathlib, signal, sys
+from nplm._files import replacing
+with replacing(pathlib.Path(sys.argv[1])) as file:
+    file.write(b"half of the n")
+    file.flush()
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+    # Not those of other files, nor what somebody has named alike.
+    others = {"model.2.0123abcd.part", "other.0123abcd.part", "model.notes.part"}
+    for name in others:
+        (tmp_path / name).touch()
+    (tmp_path / "model.0123abcd.part").mkdir()
+    for _ in range(2):
+        subprocess.run([sys.executable, "-c", script, path], check=False)
+        assert len(set(os.listdir(tmp_path)) - others) == 2
+    with replacing(path) as one:
+        one.write(b"one")
+        with replacing(path) as other:
+            other.write(b"other")
+    assert path.read_bytes() == b"one"
+    assert set(os.listdir(tmp_path)) == others | {"model", "model.0123abcd.part"}
+
+
+def test_one_that_is_taken_for_abandoned_before_its_lock_begins_anew(
+    tmp_path, monkeypatch
+):
+    calls, flock = [], fcntl.flock
+
+    def late(file, how):
+        if not calls:
+            (found,) = tmp_path.iterdir()
+            found.unlink()
+        calls.append(how)
+        flock(file, how)
+
+    monkeypatch.setattr("fcntl.flock", late)
+    with replacing(tmp_path / "model") as file:
+        file.write(b"new")
+    assert (tmp_path / "model").read_bytes() == b"new"
+    assert len(calls) == 2
+
+
+def test_without_locks_nothing_is_removed(tmp_path, monkeypatch):
+    def none(file, how):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    (tmp_path / "model.0123abcd.part").touch()
+    monkeypatch.setattr("fcntl.flock", none)
+    with replacing(tmp_path / "model") as file:
+        file.write(b"new")
+    assert sorted(os.listdir(tmp_path)) == ["model", "model.0123abcd.part"]
 
 
 def test_two_writers_at_once_leave_one_whole_file(tmp_path):

@@ -108,7 +108,8 @@ def estimate_binary(
     folder : path-like, optional
         Where the temporary folder is made; by default where temporary files usually
         are. It takes up to 4 bytes a word of the text and some 40 bytes an n-gram, and
-        is gone at the end, after an error or an interrupt too.
+        is gone at the end, after an error or an interrupt too. What a kill left of
+        others there is removed first.
     n_jobs : int, optional
         Threads, as joblib counts them: None is 1, -1 all cores. No bit depends on it.
     progress : callable, optional

@@ -13,14 +13,14 @@ import time
 import zlib
 from collections.abc import Callable
 from contextlib import suppress
-from errno import ELOOP, ENOLCK, ENOSYS, ENOTSUP, EOPNOTSUPP
+from errno import ELOOP
 from pathlib import Path
 from typing import IO, Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nplm._files import replacing
+from nplm._files import NO_LOCKS, replacing
 from nplm._fitted import Fitted
 from nplm._tensors import CHECKSUM, read_tensors, write_tensors
 from nplm._warnings import warn
@@ -40,9 +40,6 @@ ROWS_A_PIECE = 4096
 UNFIT = (
     ValueError, TypeError, LookupError, AttributeError, OverflowError, RecursionError,
 )  # fmt: skip
-
-# What a file system without locks says; over a network also that there are none.
-NO_LOCKS = {ENOSYS, ENOTSUP, EOPNOTSUPP, ENOLCK}
 
 # Parameters that may differ when a fit goes on: none changes what is computed.
 FREE = ("max_iter", "verbose")
@@ -192,7 +189,9 @@ class Checkpoint:
         self._number += 1
         number, path = self._number, self._file(self._number)
         text = {STATE: json.dumps(state)}
-        checksum, failure = self._try(lambda: write_tensors(path, arrays, text))
+        checksum, failure = self._try(
+            lambda: write_tensors(_no_link(path), arrays, text)
+        )
         if failure is not None:
             path.unlink(missing_ok=True)
         else:
@@ -242,7 +241,7 @@ class Checkpoint:
                 "fit": self.marks,
             }  # fmt: skip
             text = json.dumps(latest).encode()
-            with replacing(self.folder / "latest.json") as file:
+            with replacing(_no_link(self.folder / "latest.json")) as file:
                 file.write(text)
 
     def _latest(self) -> _Latest | None:
@@ -319,6 +318,13 @@ class Checkpoint:
             f"{path} is damaged ({type(error).__name__}: {error}); the fit cannot go "
             f"on from it. Remove {self.folder} to start anew."
         )
+
+
+def _no_link(path: Path) -> Path:
+    """Give the name of a file that is replaced, not one elsewhere that a link names."""
+    if path.is_symlink():
+        path.unlink()
+    return path
 
 
 def _own_file(path: Path) -> IO[str]:

@@ -3,6 +3,9 @@
 import errno
 import io
 import os
+import re
+import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -25,6 +28,7 @@ from nplm.formats import (
     write_arpa,
 )
 from nplm.ngrams.external import estimation, levels, scratch
+from nplm.parallel.threads import Threads
 from tests.helpers import read_parts, text
 
 LETTERS = st.sampled_from("abcdefgh")
@@ -376,6 +380,37 @@ def test_the_peak_of_memory(tmp_path, estimate):
     )  # fmt: skip
     assert (tmp_path / "model").stat().st_size > 2 * (32 << 20)
     assert int(done.stdout) < 1.3 * (32 << 20)
+
+
+def test_folders_of_killed_processes_are_removed_and_no_others(tmp_path):
+    def temporary():
+        return scratch.Scratch(tmp_path, 1 << 20, Threads(1))
+
+    def names():
+        return {path.name for path in tmp_path.iterdir()}
+
+    child = os.fork()
+    if child == 0:
+        temporary().__enter__().array("much", "u1", 1 << 20)
+        os.kill(os.getpid(), signal.SIGKILL)
+    os.waitpid(child, 0)
+    (left,) = tmp_path.iterdir()
+    assert (left / "much").stat().st_size == 1 << 20
+    # Of another machine, whose locks may not be seen; of nobody that is known; and a
+    # link to one.
+    (prefix,) = re.findall("nplm-.*-", left.name)
+    others = [tmp_path / f"nplm-other.{prefix}x", tmp_path / f"{prefix}mine"]
+    shutil.copytree(left, others[0])
+    others[1].mkdir()
+    (others[1] / "kept").touch()
+    elsewhere = tmp_path / "elsewhere"
+    shutil.copytree(left, elsewhere)
+    (tmp_path / f"{prefix}link").symlink_to(elsewhere)
+    others = [*others, elsewhere, tmp_path / f"{prefix}link"]
+    with temporary() as one, temporary() as other:
+        assert names() == {path.name for path in (*others, one.folder, other.folder)}
+    assert names() == {path.name for path in others}
+    assert all(list(path.iterdir()) for path in others)
 
 
 def test_kills_leave_the_old_file_or_the_new_one():

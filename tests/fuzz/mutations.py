@@ -29,7 +29,7 @@ ODD = [
     {"dict": 3}, {"tuple": [[1, 2]]}, {"float": "nan"}, {"sparse": [[1, 1]]},
     {"words": 3}, {"pattern": ["(", 0]}, float("nan"), float("inf"), "x" * 3000,
 ]  # fmt: skip
-TEXT = ("arpa", "counts", "classes", "vectors", "text", "corpus")
+TEXT = ("arpa", "counts", "classes", "vectors", "text", "stream", "corpus")
 
 
 def mutated(kind, files, rng):

@@ -6,10 +6,11 @@ import numpy as np
 from sklearn.base import clone
 
 import nplm
-from nplm import CheckpointError, EnergyLM, PackedLM
+from nplm import CheckpointError, EnergyLM, KneserNeyLM, PackedLM
 from nplm.cli._text import texts_of
 from nplm.datasets import load_text
 from nplm.formats import (
+    estimate_binary,
     load_binary,
     read_arpa,
     read_classes,
@@ -90,7 +91,9 @@ def _vectors(path, **options):
 
 
 def _names_a_line(error):
-    if not re.search("line [0-9]+|is empty|has no word|unpacked|overflow", str(error)):
+    if not re.search(
+        "line [0-9]+|is empty|ha(s|ve) no word|unpacked|overflow", str(error)
+    ):
         raise WrongError(f"does not name the line: {error}") from error
 
 
@@ -111,6 +114,23 @@ def _unverified(path):
         if "is damaged" not in str(error):
             raise WrongError(f"{type(error).__name__}: {error}") from error
         raise
+
+
+def _stream(path):
+    """Estimate of it, a part at a time."""
+    model, folder = path.with_name("model"), path.parent
+    try:
+        quiet(
+            lambda: estimate_binary(
+                KneserNeyLM(2), [path], model, memory="20K", folder=folder
+            )
+        )
+    except ValueError as error:
+        _names_a_line(error)
+        if "the texts have no word" in str(error):  # none of several is to blame
+            raise ValueError(f"{path}: {error}") from error
+        raise
+    _look_at(load_binary(model)[0])
 
 
 def _look_at_all(model):
@@ -177,5 +197,6 @@ READERS = {
     "binary, unverified": _unverified,
     "saved": _saved,
     "text": lambda path: texts_of([str(path)]),
+    "stream": _stream,
     "corpus": lambda path: load_text(path, lines=True),
 }

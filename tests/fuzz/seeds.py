@@ -163,5 +163,9 @@ MADE = {
         {"file": "a rose is\n\na röse\n".encode()},
         {"file": gzip.compress(b"one\ntwo\n" * 9, mtime=0)},
     ],
+    "stream": lambda: [
+        {"file": "\ufeffa rose is\n\na röse is a rose\r\n".encode() * 9},
+        {"file": gzip.compress(b"one two\ntwo one two\n" * 9, mtime=0)},
+    ],
     "corpus": lambda: [{"file": "a rose is\n\na röse\n".encode() * 9}],
 }

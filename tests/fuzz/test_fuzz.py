@@ -7,6 +7,7 @@ asked to.
 
 import signal
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,8 +19,11 @@ from tests.fuzz.pool import Reader, case
 from tests.fuzz.seeds import kinds, quiet, seeds
 
 CASES = 40
-# Bytes of memory for each of a file of a megabyte and more: 1.5 to 6 were seen.
-A_BYTE_OF_MANY = 20
+# Bytes of memory for each of a file of half a megabyte and more: 1.5 to 6 were seen,
+# and 17 of a corpus, each word of which is an object of Python's.
+A_BYTE_OF_MANY, A_BYTE_OF_WORDS = 20, 40
+# A folder a kind, in it a folder a case, as ``python -m tests.fuzz`` keeps them.
+BROKE = sorted(Path(__file__).with_name("broke").glob("*/*"))
 
 
 @pytest.fixture(scope="module")
@@ -44,6 +48,13 @@ def test_damaged_files(reader, kind):
     assert "refused" in came
 
 
+@pytest.mark.parametrize("folder", BROKE, ids=lambda path: path.name)
+def test_files_that_once_broke_a_reader(reader, folder):
+    files = {path.name: path.read_bytes() for path in folder.iterdir()}
+    report = reader.read(folder.parent.name, files)
+    assert report["came"] == "refused", report
+
+
 N_WORDS = 2000
 WORDS = ["</s>", *(f"word{i}" for i in range(1, N_WORDS))]
 
@@ -55,12 +66,20 @@ def large_model():
     return quiet(lambda: model.fit(*windows(ids, 2, boundary=0)))
 
 
+def large_text():
+    ids = np.random.default_rng(0).zipf(1.3, 100_000) % (N_WORDS - 1) + 1
+    return "\n".join(" ".join(WORDS[i] for i in row) for row in ids.reshape(-1, 20))
+
+
 LARGE = {
     "arpa": lambda path: write_arpa(large_model(), path, WORDS),
     "counts": lambda path: write_counts(large_model(), path, WORDS),
     "vectors": lambda path: write_vectors(path, WORDS, np.ones((N_WORDS, 100)) / 3),
     "binary": lambda path: save_binary(large_model(), path, WORDS),
     "saved": lambda path: nplm.save(large_model(), path),
+    "text": lambda path: path.write_text(large_text()),
+    "stream": lambda path: path.write_text(large_text()),
+    "corpus": lambda path: path.write_text(large_text()),
 }
 
 
@@ -73,7 +92,8 @@ def test_memory_of_a_larger_file(tmp_path, kind):
     with Reader() as reader:  # whose memory is what it was at its beginning
         report = reader.read(kind, {"file": data})
     assert report["came"] == "read"
-    assert report["memory"] < A_BYTE_OF_MANY * len(data)
+    a_byte = A_BYTE_OF_WORDS if kind == "corpus" else A_BYTE_OF_MANY
+    assert report["memory"] < a_byte * len(data)
 
 
 def test_a_crash_and_a_hang_are_seen(reader, monkeypatch):

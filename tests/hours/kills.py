@@ -6,7 +6,7 @@ and ends with the same bits each time that it comes to its end.
 
 An estimation on disk keeps nothing to go on from: killed, it leaves the file that was
 there, or the new one whole, and at most its temporary folder and an unfinished file;
-begun anew among these it comes to the same bytes.
+begun anew it removes these, and comes to the same bytes.
 """
 
 import argparse
@@ -144,7 +144,7 @@ def estimation_in_a_child(estimate, folder, kill_after=None):
 
 def estimation_killed(name, n_kills, rng):
     """Kill an estimation so many times, and look at what it leaves."""
-    n_whole = 0
+    n_whole, left = 0, set()
     with tempfile.TemporaryDirectory() as one:
         folder = Path(one)
         seconds = estimation_in_a_child(ESTIMATIONS[name], folder)
@@ -157,16 +157,20 @@ def estimation_killed(name, n_kills, rng):
             if found not in (b"old", whole):
                 raise SystemExit(f"{name}: half a file after a kill")
             n_whole += found == whole
-        kept = sorted(set(os.listdir(folder)) - {"model"})
-        for left in kept:
-            if not re.fullmatch(r"nplm-\w+|model\.\w+\.part", left):
-                raise SystemExit(f"{name}: a kill left {left}")
+            kept = sorted(set(os.listdir(folder)) - {"model"})
+            kinds = [re.fullmatch(r"nplm-.+|model\.\w+\.part", name) for name in kept]
+            if not all(kinds) or len(kept) > 2:
+                raise SystemExit(f"{name}: a kill left {kept}")
+            left.update(kept)
         estimation_in_a_child(ESTIMATIONS[name], folder)
         if (folder / "model").read_bytes() != whole:
             raise SystemExit(f"{name}: other bytes among what kills left")
+        if os.listdir(folder) != ["model"]:
+            raise SystemExit(f"{name}: what kills left stays: {os.listdir(folder)}")
     print(
         f"{name}: {n_kills} kills, {n_whole} of them when the file was there, the "
-        f"others left the old one; then the same bytes among {len(kept)} left",
+        f"others left the old one; {len(left)} temporary folders and unfinished files "
+        "were left, which the next removed; then the same bytes",
         flush=True,
     )
 

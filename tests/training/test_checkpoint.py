@@ -349,6 +349,16 @@ def test_a_lock_is_no_way_to_write_elsewhere(data, tmp_path, kind):
     assert precious.read_text() == "to be kept"
 
 
+@pytest.mark.parametrize("name", ["latest.json", "save-1.0-of-1.safetensors"])
+def test_links_are_replaced_and_not_what_they_name(data, tmp_path, name):
+    elsewhere, folder = tmp_path / "elsewhere", tmp_path / "saves"
+    folder.mkdir()
+    (folder / name).symlink_to(elsewhere)
+    paper_lm(max_iter=1, **SETTINGS).fit(**data, checkpoint=folder)
+    assert not (folder / name).is_symlink()
+    assert not elsewhere.exists()
+
+
 @pytest.mark.parametrize(
     "content",
     [

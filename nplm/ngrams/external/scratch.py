@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import shutil
+import socket
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -14,13 +16,23 @@ from typing import Any, BinaryIO, Self, TypeVar
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from nplm._files import GIBI, allocate, forget, full_disk_named, trim
+from nplm._files import (
+    GIBI,
+    allocate,
+    forget,
+    full_disk_named,
+    is_abandoned,
+    owned,
+    trim,
+)
 from nplm.ngrams.sweeps import BLOCK_FOLLOWERS
 from nplm.parallel.threads import Threads
 
 __all__ = ["Scratch"]
 
 T = TypeVar("T")
+# The file of a folder that tells whether its process lives.
+OWNER = "owner"
 # Of a file that is written: a merge has some dozens open at once.
 BUFFER_BYTES = 1 << 16
 
@@ -31,6 +43,9 @@ class GivenUpError(Exception):
 
 class Scratch:
     """A temporary folder, gone when it is left, and what else a stage works with.
+
+    Its name says the machine. Those beside it that processes of this machine and user
+    left, because they were killed, are removed.
 
     Parameters
     ----------
@@ -67,12 +82,25 @@ class Scratch:
         self._given_up = Event()
 
     def __enter__(self) -> Self:
-        self.folder = Path(tempfile.mkdtemp(prefix="nplm-", dir=self._parent))
+        parent = Path(tempfile.gettempdir() if self._parent is None else self._parent)
+        prefix = f"nplm-{socket.gethostname()}-"
+        # On another machine a lock may not be seen.
+        for path in parent.glob(f"{glob.escape(prefix)}*"):
+            with suppress(OSError):
+                _remove_abandoned(path)
+        self.folder = Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
+        self._owner = owned(self.folder / OWNER)
+        try:
+            self._owner.__enter__()
+        except BaseException:
+            shutil.rmtree(self.folder, ignore_errors=True)
+            raise
         return self
 
     def __exit__(self, *error: object) -> None:
         self._arrays.clear()
         shutil.rmtree(self.folder, ignore_errors=True)
+        self._owner.__exit__(None, None, None)
 
     @property
     def block(self) -> int:
@@ -164,3 +192,26 @@ class Scratch:
     def _go_on(self) -> None:
         if self._given_up.is_set():
             raise GivenUpError
+
+
+def _remove_abandoned(path: Path) -> None:
+    """Remove a folder of `Scratch` whose process was killed.
+
+    Whatever takes its name meanwhile, nothing is removed but files of the folder that
+    was looked at.
+    """
+    folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        if os.fstat(folder).st_uid != os.geteuid():
+            return
+        owner = os.open(OWNER, os.O_RDWR | os.O_NOFOLLOW, dir_fd=folder)
+        try:
+            if is_abandoned(owner):
+                # Last what tells that it is one.
+                for name in sorted(os.listdir(folder), key=OWNER.__eq__):
+                    os.unlink(name, dir_fd=folder)
+                path.rmdir()
+        finally:
+            os.close(owner)
+    finally:
+        os.close(folder)
