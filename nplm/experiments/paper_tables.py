@@ -21,8 +21,8 @@ from nplm.experiments.fits import (
 __all__ = ["DIRECT", "FINDINGS", "INDIRECT", "TABLES", "PaperTable"]
 
 # How we train the networks of Table 1: the paper's stochastic gradient on the exact
-# loss and its weight decay, but mini-batches, a longer first step, and a step that falls
-# in a line to 0 within seven epochs, where the paper's falls as 1 / (1 + r t):
+# loss and its weight decay, but mini-batches, a longer first step, and a step that
+# falls in a line to 0 within seven epochs, where the paper's falls as 1 / (1 + r t):
 # `NeuralLM.from_paper` has the paper's own values. Chosen by the validation part, on
 # networks that learned from drawn words, which takes a tenth of the time: ten epochs
 # that begin with half the step are as good.
