@@ -99,8 +99,10 @@ class Scratch:
 
     def __exit__(self, *error: object) -> None:
         self._arrays.clear()
-        shutil.rmtree(self.folder, ignore_errors=True)
-        self._owner.__exit__(None, None, None)
+        try:
+            shutil.rmtree(self.folder, ignore_errors=True)
+        finally:  # after an interrupt of that the next one removes the folder
+            self._owner.__exit__(None, None, None)
 
     @property
     def block(self) -> int:
