@@ -20,6 +20,7 @@ COMPILE_ARGS = [
     "-fopenmp-simd",
     "-fno-math-errno",
     "-fno-trapping-math",
+    "-fno-wrapv",  # Python's own: with it GCC keeps numbers of an inner loop in memory
     "-Wno-unused-function",  # a header serves two modules
 ]
 LINK_ARGS: list[str] = []
@@ -27,10 +28,10 @@ LINK_ARGS: list[str] = []
 # NPLM_DEBUG=1 builds the kernels with bounds checks, to hunt a bad index.
 DEBUG = bool(os.environ.get("NPLM_DEBUG"))
 # NPLM_SANITIZE=address,undefined (or thread) builds them with sanitizers: .ci/sanitize.
-# Overflow is looked for too, which Python's own flags would define.
+# Overflow is looked for too.
 SANITIZERS = os.environ.get("NPLM_SANITIZE")
 if SANITIZERS:
-    COMPILE_ARGS += ["-O1", "-g1", "-fno-wrapv", f"-fsanitize={SANITIZERS}"]
+    COMPILE_ARGS += ["-O1", "-g1", f"-fsanitize={SANITIZERS}"]
     LINK_ARGS.append(f"-fsanitize={SANITIZERS}")
 elif not DEBUG:
     # Python's own flags ask for what a debugger reads, which is most of a module.
