@@ -23,7 +23,6 @@ from common.table import parser, report
 from nplm import KneserNeyLM, windows
 from nplm.datasets import load_wiki
 from nplm.formats import load_binary, read_arpa, save_binary, write_arpa
-from nplm.ngrams.packed import PackedTrie
 
 ORDER = 5
 N_SCORED = 1_000_000
@@ -188,7 +187,7 @@ def score(model, X, y, words, folder: Path, repeats: int) -> list[Row]:
     return rows
 
 
-def elias_fano(trie: PackedTrie) -> list[float]:
+def elias_fano(trie: Any) -> list[float]:
     """Bytes an n-gram with the words of the trie in Elias-Fano codes, and ranked.
 
     The words of a range rise; what all ranges before come to is added, so that all of a
