@@ -11,6 +11,7 @@ from nplm._fitted import Fitted
 from nplm._kernels.classes import _exchange
 from nplm._kernels.classes._exchange import GAIN, MOVES, VISITED
 from nplm.classes.partition import Partition
+from nplm.training import pace
 
 __all__ = ["Annealing"]
 
@@ -51,6 +52,7 @@ class Annealing:
         if n_cooling:
             self.cooling = list(np.geomspace(HOTTEST, COOLEST, n_cooling))
         self.n_steps = len(partition.words)
+        self.seconds_a_call = pace.SECONDS_A_CALL
         self.history: dict[str, list[float]] = {
             name: [] for name in ("mutual_information", "n_moves", "seconds")
         }

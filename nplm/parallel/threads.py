@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed, wait
 from contextlib import contextmanager
 from functools import cache
@@ -12,7 +11,7 @@ from threading import Lock
 from typing import Any, Self, TypeVar
 
 import scipy.linalg.cython_blas  # noqa: F401 (loads the BLAS that the kernels call)
-from joblib import effective_n_jobs
+from joblib import Parallel, delayed, effective_n_jobs
 from joblib.parallel import get_active_backend
 from threadpoolctl import ThreadpoolController
 
@@ -115,52 +114,73 @@ def blas_threads(n: int) -> Iterator[None]:
 class Threads:
     """A few threads that run kernels at once; these give the GIL away.
 
-    No OpenMP: nothing to clash with the run-time library of another package, with a
-    fork, or with joblib's workers. Nor joblib, which may run fewer threads than asked
-    for, one after the other, though they wait for each other, and looks for the end of
-    a call every 10 ms. The caller is one of them, and as a context this keeps the
-    others from call to call.
+    No OpenMP: nothing to clash with the run-time library of another package,
+    with a fork, or with joblib's workers. As a context it keeps joblib's threads
+    from call to call.
     """
 
     def __init__(self, n: int) -> None:
         self.n = n
+        # All parts at once: they are as many as threads, and joblib would else evaluate
+        # an expression, which Python 3.11 cannot do in several threads.
+        self._joblib = Parallel(n_jobs=n, require="sharedmem", pre_dispatch="all")
         self._pool: ThreadPoolExecutor | None = None
 
     def __enter__(self) -> Self:
-        self._pool = ThreadPoolExecutor(self.n, thread_name_prefix="nplm")
+        self._joblib.__enter__()
         return self
 
     def __exit__(self, *error: object) -> None:
-        assert self._pool is not None
-        self._pool.shutdown()
-        self._pool = None
+        self._joblib.__exit__(*error)
 
-    def map(self, work: Callable[[T], None], parts: Iterable[T]) -> None:
-        """Run ``work(part)`` for every part, a thread one after another.
+    def map(
+        self,
+        work: Callable[[T], None],
+        parts: Sequence[T],
+        *,
+        give_up: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Run ``work(part)`` for every part, at once or in turn, and wait for all.
 
-        After an error or an interrupt no other part begins, and when this raises none
-        runs any more.
+        On an error or an interrupt `give_up` must make those at work return. None
+        runs any more when this raises, and none begins later.
         """
-        left = deque(parts)
+        if len(parts) == 1:
+            work(parts[0])
+            return
+        # joblib raises without waiting for the other threads: whoever works on a
+        # part holds its lock, and after an error all are held for good.
+        locks = [Lock() for _ in parts]
 
-        def run(thread: int) -> None:
-            while left:
+        def run(part: T, lock: Lock) -> None:
+            if lock.acquire(blocking=False):
                 try:
-                    part = left.popleft()
-                except IndexError:  # another thread has it
-                    return
-                work(part)
+                    work(part)
+                finally:
+                    lock.release()
 
-        self.abreast(run, min(self.n, len(left)), give_up=left.clear)
+        try:
+            self._joblib(delayed(run)(part, lock) for part, lock in zip(parts, locks))
+        except BaseException:
+            give_up()
+            for lock in locks:
+                lock.acquire()
+            raise
 
     def abreast(
         self, work: Callable[[int], None], n: int, *, give_up: Callable[[], None]
     ) -> None:
-        """Run ``work(0)`` to ``work(n - 1)``, which may wait for each other, at once.
+        """Run ``work(0)`` to ``work(n - 1)``, which wait for each other, at once.
 
         `give_up` must make them return when one of them will never come. None
         runs any more when this returns or raises: the first error, if any did.
+
+        A pool of our own, for joblib may run fewer threads than asked for, one
+        after the other: they would wait for ever.
         """
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(self.n, thread_name_prefix="nplm")
+        futures: list[Future[None]] = []
 
         def run(i: int) -> None:
             try:
@@ -169,17 +189,9 @@ class Threads:
                 give_up()
                 raise
 
-        if self._pool is None and n > 1:
-            with self:
-                self.abreast(work, n, give_up=give_up)
-            return
-        futures: list[Future[None]] = []
         try:
-            for i in range(1, n):
-                assert self._pool is not None
-                futures.append(self._pool.submit(run, i))
-            if n > 0:
-                run(0)
+            futures += [self._pool.submit(run, i) for i in range(1, n)]
+            run(0)
             for future in as_completed(futures):
                 future.result()
         except BaseException:

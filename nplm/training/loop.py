@@ -36,6 +36,7 @@ class Job(Protocol):
     pass_name: str  # "epoch", or what its field calls a pass
     n_steps: int  # of a pass
     least: int  # steps of a call, or multiples of it
+    seconds_a_call: float
 
     @property
     def n_ended(self) -> int:
@@ -129,7 +130,8 @@ def run_passes(
             before = at.passes * job.n_steps
             for done in calls(
                 job.work, job.n_steps, at.steps,
-                least=job.least, agree=processes.agree,
+                least=job.least, seconds_a_call=job.seconds_a_call,
+                agree=processes.agree,
             ):  # fmt: skip
                 at.steps, at.seconds = done, time.perf_counter() - started
                 figure = job.figure(done)

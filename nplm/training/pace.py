@@ -17,6 +17,7 @@ def calls(
     done: int,
     *,
     least: int,
+    seconds_a_call: float,
     agree: Callable[[float], float],
 ) -> Iterator[int]:
     """Do ``work(start, stop)`` from `done` to n, and yield how far it went.
@@ -32,5 +33,5 @@ def calls(
         seconds = agree(time.perf_counter() - started)
         done = stop
         yield done
-        speed_up = min(4.0, SECONDS_A_CALL / max(seconds, 1e-9))
+        speed_up = min(4.0, seconds_a_call / max(seconds, 1e-9))
         size = max(1, round(size / least * speed_up)) * least

@@ -24,6 +24,7 @@ from nplm.neural.network.parameters import Parameters
 from nplm.neural.tiers import kernel_tier
 from nplm.neural.training.solvers import SGD, Schedule, Solver, State
 from nplm.parallel.threads import Threads
+from nplm.training import pace
 
 __all__ = ["Network", "Parts"]
 
@@ -200,9 +201,9 @@ class Network:
                 )  # fmt: skip
             else:
                 own = self.threads.split(len(index), batch_size)
-                self.threads.abreast(
-                    lambda i: train(teams[i], 0, index[own[i]]),
-                    len(own), give_up=give_up,
+                self.threads.map(
+                    lambda part: train(part[0], 0, index[part[1]]),
+                    list(zip(teams, own)), give_up=give_up,
                 )  # fmt: skip
         except BaseException:
             self._dismiss()  # a team that gave up is of no more use
@@ -224,6 +225,16 @@ class Network:
     def n_seen(self) -> int:
         """Examples that the parameters were trained on."""
         return int(self.clock.n_examples)
+
+    @property
+    def seconds_a_call(self) -> float:
+        """How long a call of `train` should last, about.
+
+        The main thread sees an interrupt between calls. It sees it at once while
+        joblib's threads work, but sees the end of their call up to 10 ms late.
+        """
+        in_joblib = self.parallel != "rows" and self.threads.n > 1
+        return pace.SECONDS_A_CALL * (5 if in_joblib else 1)
 
     def slow_down(self, n_halvings: int) -> None:
         """Go on with the step that the solver began with, halved so often."""

@@ -99,6 +99,7 @@ class Epochs:
         # A call has a mini-batch of every worker at least.
         apart = network.threads.n if network.parallel != "rows" else 1
         self.least = batch_size * apart
+        self.seconds_a_call = network.seconds_a_call
         self._n_before = len(history["loss"])
         self._seen = network.n_seen  # before this fit
         self._index: NDArray[np.unsignedinteger] | None = None
