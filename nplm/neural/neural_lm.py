@@ -31,7 +31,7 @@ from nplm.neural.network.outputs.tree import Tree
 from nplm.neural.network_lm import NetworkLM, view
 from nplm.neural.paper import settings_of
 from nplm.neural.shared_docs import documented
-from nplm.neural.training.epochs import Windows
+from nplm.neural.training.windows import Windows
 from nplm.training.checkpoint import fingerprint
 
 __all__ = ["NeuralLM"]

@@ -19,9 +19,10 @@ from sklearn.utils import check_random_state
 from nplm._base import unchanged_by_errors
 from nplm._warnings import warn
 from nplm.neural.network.network import Network
-from nplm.neural.training.epochs import Epochs, Windows
+from nplm.neural.training.epochs import Epochs
 from nplm.neural.training.sharded import ShardedNetwork, rows_of
 from nplm.neural.training.solvers import State
+from nplm.neural.training.windows import Windows
 from nplm.parallel.processes import ALONE, Alone, Sharers
 from nplm.parallel.threads import blas_threads
 from nplm.training.bars import BAR, bar
