@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from nplm._base import LanguageModel
 from nplm._checks import Whole, plain
 from nplm._fitted import Fitted
+from nplm.neural.conflicts import check_network
 from nplm.neural.network.dropout import NONE, Dropout
 from nplm.neural.network.features import Features
 from nplm.neural.network.network import Network, Parts
@@ -287,42 +288,7 @@ class NetworkLM(LanguageModel):
         check_random_state(self.random_state)
         n_threads(self.n_jobs)
         kernel_tier(self.precision)
-        if self.n_distant and self.order is None:
-            raise ValueError(
-                f"n_distant={self.n_distant} averages the features of so many words "
-                "beside those of a window: set order to the window's words plus one."
-            )
-        least = np.finfo("float64" if self.precision == "float64" else "float32").tiny
-        if self.epsilon < least:
-            raise ValueError(
-                f"epsilon={self.epsilon!r} is 0 in {self.precision}, and Adam would "
-                f"divide by it: set it to {least:.0e} at least, as 1e-8."
-            )
-        self._solver().check(plain(self.batch_size))
-        output = self._output()
-        if not output.rows_are_shared and self.parallel == "rows":
-            self._refuse_threads()
-        if not output.rounds and self.precision == "bfloat16":
-            raise ValueError(
-                "precision='bfloat16' rounds the products of a full softmax, and "
-                f"{self._unlike_softmax(output)}: set precision='float32'."
-            )
-
-    def _refuse_threads(self) -> None:
-        if n_threads(self.n_jobs) > 1:
-            raise ValueError(
-                f"n_jobs={self.n_jobs} with parallel='rows' shares out the output "
-                "units of a full softmax, and "
-                f"{self._unlike_softmax(self._output())}: set parallel='async', or "
-                "n_jobs=1."
-            )
-
-    def _unlike_softmax(self, output: Output) -> str:
-        """Say which parameter makes its output no full softmax."""
-        loss = self._loss()
-        if loss != "exact":
-            return f"loss={loss!r} trains the rows of few words"
-        return f"output={output.name!r} has other units"
+        check_network(self)
 
     def _asked(self) -> SimpleNamespace:
         """Parameters as a fit computes with them: Python's own numbers."""

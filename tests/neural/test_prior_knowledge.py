@@ -8,7 +8,7 @@ from scipy.sparse import csr_array, csr_matrix, hstack
 from sklearn.base import clone
 
 from nplm import CheckpointError, windows
-from nplm.neural.training.fit import check_shared
+from nplm.neural.conflicts import check_shared
 from tests.helpers import paper_lm
 
 N_WORDS, M = 20, 4
