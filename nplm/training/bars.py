@@ -153,7 +153,7 @@ class _Terminal:
         self.show(0, text)
 
     def show(self, share: float, text: str) -> None:
-        # What went on to a second line would stay there: the bar makes room for the text.
+        # A second line would stay there: the bar makes room for the text.
         columns = shutil.get_terminal_size().columns - 1
         width = max(0, min(WIDTH, columns - 1 - len(text)))
         drawn = ("━" * round(share * width)).ljust(width)

@@ -410,10 +410,59 @@ def test_folders_of_killed_processes_are_removed_and_no_others(tmp_path):
     shutil.copytree(left, elsewhere)
     (tmp_path / f"{prefix}link").symlink_to(elsewhere)
     others = [*others, elsewhere, tmp_path / f"{prefix}link"]
+    (tmp_path / f"{prefix}empty").mkdir()  # killed before it had an owner
     with temporary() as one, temporary() as other:
         assert names() == {path.name for path in (*others, one.folder, other.folder)}
     assert names() == {path.name for path in others}
     assert all(list(path.iterdir()) for path in others)
+
+
+def test_a_folder_that_is_removed_while_it_is_empty_is_made_anew(tmp_path, monkeypatch):
+    made, mkdtemp = [], tempfile.mkdtemp
+
+    def taken_for_abandoned(**where):
+        made.append(mkdtemp(**where))
+        if len(made) == 1:
+            os.rmdir(made[0])
+        return made[-1]
+
+    monkeypatch.setattr(tempfile, "mkdtemp", taken_for_abandoned)
+    with scratch.Scratch(tmp_path, 1 << 20, Threads(1)) as one:
+        assert str(one.folder) == made[1]
+    assert not list(tmp_path.iterdir())
+
+
+def test_kills_within_the_removal_of_a_folder_leave_what_the_next_removes(tmp_path):
+    unlink, n_kills = os.unlink, 0
+
+    def kill(after):
+        left = after
+
+        def killed(*args, **kwargs):
+            nonlocal left
+            if left == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+            left -= 1
+            unlink(*args, **kwargs)
+
+        return killed
+
+    for after in range(4):
+        child = os.fork()
+        if child == 0:
+            try:
+                one = scratch.Scratch(tmp_path, 1 << 20, Threads(1)).__enter__()
+                for name in ("a", "z"):
+                    one.array(name, "u1", 10)
+                os.unlink = kill(after)
+                one.__exit__(None, None, None)
+            finally:
+                os._exit(0)
+        _, status = os.waitpid(child, 0)
+        n_kills += os.WIFSIGNALED(status)
+        with scratch.Scratch(tmp_path, 1 << 20, Threads(1)) as one:
+            assert list(tmp_path.iterdir()) == [one.folder]
+    assert n_kills == 3
 
 
 def test_kills_leave_the_old_file_or_the_new_one():
