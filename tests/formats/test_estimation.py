@@ -1,6 +1,7 @@
 """Estimation in bounded memory: the files of the models in memory, byte for byte."""
 
 import errno
+import fcntl
 import io
 import os
 import re
@@ -414,6 +415,53 @@ def test_folders_of_killed_processes_are_removed_and_no_others(tmp_path):
         assert names() == {path.name for path in (*others, one.folder, other.folder)}
     assert names() == {path.name for path in others}
     assert all(list(path.iterdir()) for path in others)
+
+
+def test_a_folder_that_another_removes_before_it_is_locked_is_made_anew(
+    tmp_path, monkeypatch
+):
+    flock, seen = fcntl.flock, []
+
+    def late(file, how):
+        if not seen:
+            seen.extend(tmp_path.iterdir())
+            scratch._remove_abandoned(seen[0])
+        flock(file, how)
+
+    monkeypatch.setattr(scratch, "is_abandoned", lambda descriptor: True)
+    monkeypatch.setattr("fcntl.flock", late)
+    with scratch.Scratch(tmp_path, 1 << 20, Threads(1)) as one:
+        assert list(tmp_path.iterdir()) == [one.folder] != seen
+
+
+@pytest.mark.parametrize("n_removed", [0, 10, 20])
+def test_what_an_interrupt_of_its_removal_leaves_is_removed_by_the_next(
+    tmp_path, monkeypatch, n_removed
+):
+    unlink, removed = os.unlink, []
+
+    def interrupted(name, **where):
+        if len(removed) == n_removed:
+            raise KeyboardInterrupt
+        removed.append(name)
+        unlink(name, **where)
+
+    one = scratch.Scratch(tmp_path, 1 << 20, Threads(1))
+    with pytest.raises(KeyboardInterrupt), one:
+        for i in range(20):
+            one.array(str(i), "u1", 9)
+        monkeypatch.setattr("os.unlink", interrupted)
+    monkeypatch.undo()
+    assert len(list(one.folder.iterdir())) == 21 - n_removed
+    with scratch.Scratch(tmp_path, 1 << 20, Threads(1)):
+        assert not one.folder.exists()
+
+
+def test_a_folder_for_temporary_files_that_is_none_is_named(tmp_path):
+    (tmp_path / "file").touch()
+    for name in ("absent", "file"):
+        with pytest.raises(NotADirectoryError, match=f"{name}' is no folder: make it"):
+            estimate_binary(KneserNeyLM(2), [], tmp_path / "x", folder=tmp_path / name)
 
 
 def test_kills_leave_the_old_file_or_the_new_one():

@@ -83,25 +83,37 @@ class Scratch:
 
     def __enter__(self) -> Self:
         parent = Path(tempfile.gettempdir() if self._parent is None else self._parent)
+        if not parent.is_dir():
+            raise NotADirectoryError(
+                f"folder={str(parent)!r} is no folder: make it first, for temporary "
+                "files, or name another."
+            )
         prefix = f"nplm-{socket.gethostname()}-"
         # On another machine a lock may not be seen.
         for path in parent.glob(f"{glob.escape(prefix)}*"):
             with suppress(OSError):
                 _remove_abandoned(path)
-        self.folder = Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
-        self._owner = owned(self.folder / OWNER)
-        try:
-            self._owner.__enter__()
-        except BaseException:
-            shutil.rmtree(self.folder, ignore_errors=True)
-            raise
-        return self
+        while True:
+            self.folder = Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
+            self._owner = owned(self.folder / OWNER)
+            try:
+                self._owner.__enter__()
+            except FileNotFoundError:
+                continue  # another took it for abandoned before its owner was locked
+            except BaseException:
+                shutil.rmtree(self.folder, ignore_errors=True)
+                raise
+            return self
 
     def __exit__(self, *error: object) -> None:
         self._arrays.clear()
         try:
+            # Last what tells the next one to remove what an interrupt of this leaves.
+            with suppress(OSError):
+                for name in set(os.listdir(self.folder)) - {OWNER}:
+                    (self.folder / name).unlink()
             shutil.rmtree(self.folder, ignore_errors=True)
-        finally:  # after an interrupt of that the next one removes the folder
+        finally:
             self._owner.__exit__(None, None, None)
 
     @property
