@@ -177,13 +177,13 @@ def number_of(text: str) -> int:
 
 def page(rows: dict[str, dict[str, Any]]) -> str:
     """Make the tables of docs/measured/estimation.rst."""
-    header = ["", "million words", "allowed", "CPU s", "words a CPU second", "peak MB"]
-    header += ["file MB"]
+    header = ["", "million words", "order", "allowed", "CPU s", "words a CPU second"]
+    header += ["peak MB", "file MB"]
     shown = []
     for name, row in sorted(rows.items(), key=lambda item: _place(*item)):
         n_words = number_of(row["tokens"])
         shown += [[
-            WAYS[way_of(name)], f"{n_words / MILLION:g}",
+            WAYS[way_of(name)], f"{n_words / MILLION:,g}", str(row["order"]),
             row["memory"] if way_of(name) != "probing" else "",
             f"{row['cpu']:,.1f}", f"{n_words / row['cpu']:,.0f}",
             f"{row['peak'] / 1e6:,.0f}", f"{row['file'] / 1e6:,.0f}",
@@ -217,7 +217,8 @@ def page(rows: dict[str, dict[str, Any]]) -> str:
             list_table("", header, shown),
             where,
             list_table(
-                f"{WAYS[way_of(name)]}, {largest['tokens']} words, by stage",
+                f"{WAYS[way_of(name)]}, {largest['tokens']} words, order "
+                f"{largest['order']}, by stage",
                 ["stage", "CPU s"],
                 stages,
             ),
@@ -229,8 +230,9 @@ def way_of(name: str) -> str:
     return name.split(" ", 1)[0]
 
 
-def _place(name: str, row: dict[str, Any]) -> tuple[int, str, int]:
-    return number_of(row["tokens"]), row["memory"], list(WAYS).index(way_of(name))
+def _place(name: str, row: dict[str, Any]) -> tuple[int, int, str, int]:
+    way = list(WAYS).index(way_of(name))
+    return number_of(row["tokens"]), row["order"], row["memory"], way
 
 
 def main() -> None:

@@ -21,9 +21,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from nplm.neural.conflicts import check_shared
 from nplm.neural.neural_lm import NeuralLM
 from nplm.neural.tiers import kernel_tier
-from nplm.neural.training.fit import Door, check_shared, joined
+from nplm.neural.training.fit import Door, joined
 from nplm.neural.training.fit import fit as fit_network
 from nplm.neural.training.sharded import ShardedNetwork, rows_of
 from nplm.neural.training.trainer import Trainer

@@ -21,9 +21,9 @@ from nplm.neural.network.outputs.sampled import SampledEnergy
 from nplm.neural.network.parameters import Parameters
 from nplm.neural.network_lm import NetworkLM, view
 from nplm.neural.shared_docs import documented
-from nplm.neural.training.epochs import Windows
 from nplm.neural.training.fit import Door, goes_on
 from nplm.neural.training.solvers import State
+from nplm.neural.training.windows import Windows
 
 __all__ = ["EnergyLM"]
 

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from nplm._base import LanguageModel
 from nplm._checks import Whole, plain
 from nplm._fitted import Fitted
-from nplm._warnings import warn
+from nplm.neural.conflicts import check_network
 from nplm.neural.network.dropout import NONE, Dropout
 from nplm.neural.network.features import Features
 from nplm.neural.network.network import Network, Parts
@@ -29,19 +29,16 @@ from nplm.neural.network.outputs.estimates import (
 )
 from nplm.neural.network.parameters import Parameters
 from nplm.neural.tiers import kernel_tier
-from nplm.neural.training.epochs import Windows
 from nplm.neural.training.fit import ENDED, Door, epochs_before, fit, goes_on
 from nplm.neural.training.saved import UNMADE, fitted_network, restore_network
 from nplm.neural.training.solvers import SGD, Adam, Schedule, Solver, State
 from nplm.neural.training.trainer import Trainer
+from nplm.neural.training.windows import Windows, with_held_out
 from nplm.parallel.threads import Threads, blas_threads, n_threads
 from nplm.training.checkpoint import fingerprint
 from nplm.training.loop import OnProgress
 
 __all__ = ["NetworkLM", "view"]
-
-# Of so many windows a fit holds some out, where it is not told.
-ENOUGH_WINDOWS = 100
 
 
 def view(name: str, doc: str) -> property:
@@ -207,32 +204,7 @@ class NetworkLM(LanguageModel):
             self._proposal().check(self.n_words_)
         held_out = self._check_held_out(X_val, y_val)
         windows = Windows(X, y, held_out)
-        if held_out is not None or door.partial or self.early_stopping is False:
-            return windows
-        if self.early_stopping == "auto" and len(y) < ENOUGH_WINDOWS:
-            self._warn_of_no_end(len(y))
-            return windows
-        n_val = max(1, round(plain(self.validation_fraction) * len(y)))
-        if n_val >= len(y):
-            raise ValueError(
-                f"early_stopping={self.early_stopping!r} holds out {n_val} of {len(y)} "
-                "windows and leaves none to train on; give more windows, a smaller "
-                "validation_fraction, or X_val and y_val."
-            )
-        return windows.held_back(n_val)
-
-    def _warn_of_no_end(self, n_windows: int) -> None:
-        """Warn where held-out windows should end a fit, and there are none."""
-        if self.learning_rate == "adaptive":
-            warn(
-                f"{type(self).__name__}: too few windows to hold some out "
-                f"({n_windows} of {ENOUGH_WINDOWS}), and without these nothing lowers "
-                f"the step or ends the fit before its {self.max_iter} epochs, in which "
-                "it may learn the windows by heart: give held-out data (X_val; in nplm "
-                "train --valid), or say how long to train without (early_stopping="
-                "False and max_iter; --schedule linear and --epochs).",
-                UserWarning,
-            )
+        return windows if door.partial else with_held_out(self, windows)
 
     def _check_schedule(self, door: Door) -> None:
         """Raise when training would go on with a step of 0."""
@@ -316,42 +288,7 @@ class NetworkLM(LanguageModel):
         check_random_state(self.random_state)
         n_threads(self.n_jobs)
         kernel_tier(self.precision)
-        if self.n_distant and self.order is None:
-            raise ValueError(
-                f"n_distant={self.n_distant} averages the features of so many words "
-                "beside those of a window: set order to the window's words plus one."
-            )
-        least = np.finfo("float64" if self.precision == "float64" else "float32").tiny
-        if self.epsilon < least:
-            raise ValueError(
-                f"epsilon={self.epsilon!r} is 0 in {self.precision}, and Adam would "
-                f"divide by it: set it to {least:.0e} at least, as 1e-8."
-            )
-        self._solver().check(plain(self.batch_size))
-        output = self._output()
-        if not output.rows_are_shared and self.parallel == "rows":
-            self._refuse_threads()
-        if not output.rounds and self.precision == "bfloat16":
-            raise ValueError(
-                "precision='bfloat16' rounds the products of a full softmax, and "
-                f"{self._unlike_softmax(output)}: set precision='float32'."
-            )
-
-    def _refuse_threads(self) -> None:
-        if n_threads(self.n_jobs) > 1:
-            raise ValueError(
-                f"n_jobs={self.n_jobs} with parallel='rows' shares out the output "
-                "units of a full softmax, and "
-                f"{self._unlike_softmax(self._output())}: set parallel='async', or "
-                "n_jobs=1."
-            )
-
-    def _unlike_softmax(self, output: Output) -> str:
-        """Say which parameter makes its output no full softmax."""
-        loss = self._loss()
-        if loss != "exact":
-            return f"loss={loss!r} trains the rows of few words"
-        return f"output={output.name!r} has other units"
+        check_network(self)
 
     def _asked(self) -> SimpleNamespace:
         """Parameters as a fit computes with them: Python's own numbers."""

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from nplm._checks import plain
 from nplm._warnings import warn
+from nplm.neural.conflicts import check_neural
 from nplm.neural.network.dropout import Dropout
 from nplm.neural.network.features import (
     Composed,
@@ -31,7 +32,7 @@ from nplm.neural.network.outputs.tree import Tree
 from nplm.neural.network_lm import NetworkLM, view
 from nplm.neural.paper import settings_of
 from nplm.neural.shared_docs import documented
-from nplm.neural.training.epochs import Windows
+from nplm.neural.training.windows import Windows
 from nplm.training.checkpoint import fingerprint
 
 __all__ = ["NeuralLM"]
@@ -436,46 +437,7 @@ class NeuralLM(NetworkLM):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         self._dropout()  # raises where it is none
-        if self.tied and self.output != "softmax":
-            raise ValueError(
-                f"tied=True makes the words' features the output weights of a softmax, "
-                f"and output={self.output!r} has no row a word: drop one of both."
-            )
-        for name, output in (("word_classes", "classes"), ("word_tree", "tree")):
-            if getattr(self, name) is not None and self.output != output:
-                raise ValueError(
-                    f"{name} is of output={output!r}, and output={self.output!r} has "
-                    f"no use for it: set output={output!r}, or {name}=None."
-                )
-        if self.n_hidden == 0 and not self.direct:
-            raise ValueError(
-                "n_hidden=0 without direct connections leaves no path from the "
-                "context to the output units; set direct=True or n_hidden above 0."
-            )
-        if self.tied and self.parallel != "rows" and self.loss == "exact":
-            raise ValueError(
-                f"tied=True with parallel={self.parallel!r}: an exact update "
-                "changes all features; set parallel='rows', tied=False, or a loss that "
-                "draws words."
-            )
-        if self.loss in ("importance", "nce") and self.output != "softmax":
-            raise ValueError(
-                f"loss={self.loss!r} draws words instead of a softmax over all, and "
-                f"output={self.output!r} has no such softmax: drop one of both."
-            )
-        if self.train_embeddings:
-            return
-        if self.embeddings is None:
-            raise ValueError(
-                "train_embeddings=False without embeddings would leave features as "
-                "they are drawn; give embeddings."
-            )
-        if self.tied or self.word_features is not None:
-            name = "tied" if self.tied else "word_features"
-            raise ValueError(
-                f"train_embeddings=False leaves features as they are, and {name} has "
-                "them learned: drop one of both."
-            )
+        check_neural(self)
 
     def _check_fit(self, *args: Any) -> Windows:
         windows = super()._check_fit(*args)

@@ -15,7 +15,7 @@ from sklearn.base import clone
 
 from nplm._checks import check_ids
 from nplm.text.documents import Documents, checked_document
-from nplm.text.samples import check_documents, is_missing
+from nplm.text.samples import check_documents, is_missing, lists_of_tokens
 from nplm.text.tokenizer import Tokenizer
 from nplm.text.vocabulary import Vocabulary
 
@@ -86,12 +86,12 @@ class Words:
 
     def sentences(self, X: Any) -> Any:
         """Give the words of each document."""
-        return list(self.vocabulary._documents(X))
+        return list(lists_of_tokens(X))
 
     def add_unknown(self, X: Any) -> None:
         """Give the words of documents that the vocabulary lacks ids of their own."""
         known = self.vocabulary.ids_
-        documents = self.vocabulary._documents(X)
+        documents = lists_of_tokens(X)
         tokens = (token for document in documents for token in document)
         new = dict.fromkeys(token for token in tokens if token not in known)
         self.vocabulary.add_words(list(new))

@@ -1,14 +1,20 @@
-"""What counts as documents."""
+"""What counts as documents, and as tokens."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Set
 from typing import Any
 
 import numpy as np
 
-__all__ = ["check_document", "check_documents", "is_missing"]
+__all__ = [
+    "check_document",
+    "check_documents",
+    "check_tokens",
+    "is_missing",
+    "lists_of_tokens",
+]
 
 
 def check_documents(X: Any, item: str, advice: str = "", name: str = "X") -> Any:
@@ -57,6 +63,42 @@ def check_document(document: Any, name: str, item: str, advice: str) -> None:
             f"{name} is a {type(document).__name__}: a document must be {item}. "
             f"{advice}".rstrip()
         )
+
+
+def lists_of_tokens(X: Any) -> Iterator[Any]:
+    """Give the documents of `X` one by one, each checked to be a list of tokens."""
+    advice = "Put a Tokenizer before the Vocabulary."
+    item = "a list of tokens"
+    for i, document in enumerate(check_documents(X, item, advice)):
+        if isinstance(document, (str, bytes)):
+            raise TypeError(
+                f"X[{i}] is a string, {document[:30]!r}: a document must be "
+                f"{item}. {advice}"
+            )
+        check_document(document, f"X[{i}]", item, advice)
+        if not hasattr(document, "__iter__"):
+            raise TypeError(
+                f"X[{i}] is {document!r}: a document must be {item}; a single "
+                "document is a list of one."
+            )
+        yield document
+
+
+def check_tokens(tokens: Iterable[Any]) -> None:
+    """Raise an error that names what is no token: missing, or not hashable."""
+    for token in tokens:
+        if is_missing(token):
+            raise TypeError(
+                f"a token is missing ({token!r}): leave it out, or put a word in its "
+                "place."
+            )
+        try:
+            hash(token)
+        except TypeError:
+            raise TypeError(
+                f"tokens must be strings, or events that are hashable, got {token!r} "
+                f"of type {type(token).__name__}."
+            ) from None
 
 
 def is_missing(value: Any) -> bool:

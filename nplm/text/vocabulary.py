@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import validate_parameter_constraints
 from sklearn.utils.validation import check_is_fitted
 
 from nplm._checks import Whole, check_ids
@@ -20,7 +19,7 @@ from nplm._fitted import Fitted
 from nplm._pages import Documented
 from nplm.text.documents import Documents
 from nplm.text.embeddings import aligned
-from nplm.text.samples import check_document, check_documents, is_missing
+from nplm.text.samples import check_documents, check_tokens, lists_of_tokens
 from nplm.text.spelling import spelling_features
 
 __all__ = ["Vocabulary"]
@@ -190,13 +189,13 @@ class Vocabulary(TransformerMixin, Documented, BaseEstimator):
     def _counted(self, X: Any) -> Counter[Hashable]:
         """Count the words of documents."""
         counts: Counter[Hashable] = Counter()
-        for document in self._documents(X):
+        for document in lists_of_tokens(X):
             try:
                 counts.update(document)
             except TypeError:  # a token that cannot be counted
-                _check_tokens(document)
+                check_tokens(document)
                 raise
-        _check_tokens(counts)
+        check_tokens(counts)
         return counts
 
     def _frequent(
@@ -223,7 +222,7 @@ class Vocabulary(TransformerMixin, Documented, BaseEstimator):
                 "them: give a list."
             )
         words: list[Hashable] = list(cast(Any, self.words))
-        _check_tokens(words)
+        check_tokens(words)
         if len(set(words)) < len(words):
             (twice, n), *_ = Counter(words).most_common(1)
             raise ValueError(
@@ -276,7 +275,7 @@ class Vocabulary(TransformerMixin, Documented, BaseEstimator):
         if isinstance(words, (str, bytes)):
             raise TypeError(f"words is a string, {words!r}: a single word is a list.")
         words = list(words)
-        _check_tokens(words)
+        check_tokens(words)
         ids_ = dict(self.ids_)
         for word in words:
             if word in ids_:
@@ -322,11 +321,11 @@ class Vocabulary(TransformerMixin, Documented, BaseEstimator):
         get = ids_.get
         flat: list[Any] = []
         lengths: list[int] = []
-        for document in self._documents(X):
+        for document in lists_of_tokens(X):
             try:
                 own = [get(token, unknown) for token in document]
             except TypeError:  # a token that cannot be looked up
-                _check_tokens(document)
+                check_tokens(document)
                 raise
             if unknown in own:
                 self._check_unknown(token for token in document if token not in ids_)
@@ -338,7 +337,7 @@ class Vocabulary(TransformerMixin, Documented, BaseEstimator):
     def _check_unknown(self, words: Iterable[Hashable]) -> None:
         """Raise where an unknown word is none, or is refused."""
         words = list(words)
-        _check_tokens(words)
+        check_tokens(words)
         if self.unknown is not None:
             return
         raise ValueError(
@@ -476,27 +475,10 @@ class Vocabulary(TransformerMixin, Documented, BaseEstimator):
         True
         """
         check_is_fitted(self)
-        try:
-            least, most = ngrams
-        except (TypeError, ValueError):
-            raise ValueError(
-                f"ngrams must be the least and the most letters, got {ngrams!r}."
-            ) from None
-        given = {"ngrams[0]": least, "ngrams[1]": most, "min_words": min_words}
-        allowed: dict[str, list[Any]] = {name: [Whole(1)] for name in given}
-        validate_parameter_constraints(allowed, given, "spelling_features")
-        if least > most:
-            raise ValueError(f"ngrams={ngrams!r} ends before it begins: swap them.")
         specials = self._specials()
         is_spelt = [isinstance(w, str) and w not in specials for w in self.words_]
         words = [w if spelt else "" for w, spelt in zip(self.words_, is_spelt)]
-        features, names = spelling_features(words, least, most, min_words)
-        if not names:
-            raise ValueError(
-                f"no feature is in {min_words} words or more of the {self.n_words_} of "
-                "this vocabulary: lower min_words."
-            )
-        return features, names
+        return spelling_features(words, ngrams, min_words)
 
     def _specials(self) -> list[str]:
         """Return the special symbols, in the order of their ids."""
@@ -513,30 +495,13 @@ class Vocabulary(TransformerMixin, Documented, BaseEstimator):
             )
         return specials
 
-    def _documents(self, X: Any) -> Iterable[Sequence[Any]]:
-        advice = "Put a Tokenizer before the Vocabulary."
-        item = "a list of tokens"
-        for i, document in enumerate(check_documents(X, item, advice)):
-            if isinstance(document, (str, bytes)):
-                raise TypeError(
-                    f"X[{i}] is a string, {document[:30]!r}: a document must be "
-                    f"{item}. {advice}"
-                )
-            check_document(document, f"X[{i}]", item, advice)
-            if not hasattr(document, "__iter__"):
-                raise TypeError(
-                    f"X[{i}] is {document!r}: a document must be {item}; a single "
-                    "document is a list of one."
-                )
-            yield document
-
     def _fitted(self) -> dict[str, Any]:
         marks = {"unknown_id": self.unknown_id_, "boundary_id": self.boundary_id_}
         return {"words": self.words_.tolist()} | marks
 
     def _restore(self, fitted: Fitted) -> None:
         words = fitted.take("words", list)
-        _check_tokens(words)
+        check_tokens(words)
         self.words_ = _objects(words)
         self.ids_ = {word: i for i, word in enumerate(words)}
         self.n_words_ = len(self.ids_)
@@ -550,22 +515,6 @@ class Vocabulary(TransformerMixin, Documented, BaseEstimator):
         tags.no_validation = True
         tags.input_tags.two_d_array = False
         return tags
-
-
-def _check_tokens(tokens: Iterable[Any]) -> None:
-    for token in tokens:
-        if is_missing(token):
-            raise TypeError(
-                f"a token is missing ({token!r}): leave it out, or put a word in its "
-                "place."
-            )
-        try:
-            hash(token)
-        except TypeError:
-            raise TypeError(
-                f"tokens must be strings, or events that are hashable, got {token!r} "
-                f"of type {type(token).__name__}."
-            ) from None
 
 
 def _objects(items: Sequence[Any]) -> NDArray[np.object_]:

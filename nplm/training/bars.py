@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -15,7 +16,7 @@ from nplm.training.loop import OnProgress
 __all__ = ["BAR", "bar", "stages"]
 
 BAR = 2  # the `verbose` that shows one
-WIDTH = 30  # of a bar on a terminal, in characters
+WIDTH = 30  # of a bar on a terminal, in characters at most
 TENTHS = 10  # lines of a log
 
 
@@ -152,9 +153,12 @@ class _Terminal:
         self.show(0, text)
 
     def show(self, share: float, text: str) -> None:
-        full = round(share * WIDTH)
-        drawn = "━" * full + " " * (WIDTH - full)
-        print(f"\r\x1b[K{drawn} {text}", end="", file=sys.stderr, flush=True)
+        # A second line would stay there: the bar makes room for the text.
+        columns = shutil.get_terminal_size().columns - 1
+        width = max(0, min(WIDTH, columns - 1 - len(text)))
+        drawn = ("━" * round(share * width)).ljust(width)
+        line = f"{drawn} {text}"[:columns]
+        print(f"\r\x1b[K{line}", end="", file=sys.stderr, flush=True)
 
     def close(self, text: str) -> None:
         print("\r\x1b[K", end="", file=sys.stderr, flush=True)

@@ -1,7 +1,6 @@
 """Estimation in bounded memory: the files of the models in memory, byte for byte."""
 
 import errno
-import fcntl
 import io
 import os
 import re
@@ -411,50 +410,59 @@ def test_folders_of_killed_processes_are_removed_and_no_others(tmp_path):
     shutil.copytree(left, elsewhere)
     (tmp_path / f"{prefix}link").symlink_to(elsewhere)
     others = [*others, elsewhere, tmp_path / f"{prefix}link"]
+    (tmp_path / f"{prefix}empty").mkdir()  # killed before it had an owner
     with temporary() as one, temporary() as other:
         assert names() == {path.name for path in (*others, one.folder, other.folder)}
     assert names() == {path.name for path in others}
     assert all(list(path.iterdir()) for path in others)
 
 
-def test_a_folder_that_another_removes_before_it_is_locked_is_made_anew(
-    tmp_path, monkeypatch
-):
-    flock, seen = fcntl.flock, []
+def test_a_folder_that_is_removed_while_it_is_empty_is_made_anew(tmp_path, monkeypatch):
+    made, mkdtemp = [], tempfile.mkdtemp
 
-    def late(file, how):
-        if not seen:
-            seen.extend(tmp_path.iterdir())
-            scratch._remove_abandoned(seen[0])
-        flock(file, how)
+    def taken_for_abandoned(**where):
+        made.append(mkdtemp(**where))
+        if len(made) == 1:
+            os.rmdir(made[0])
+        return made[-1]
 
-    monkeypatch.setattr(scratch, "is_abandoned", lambda descriptor: True)
-    monkeypatch.setattr("fcntl.flock", late)
+    monkeypatch.setattr(tempfile, "mkdtemp", taken_for_abandoned)
     with scratch.Scratch(tmp_path, 1 << 20, Threads(1)) as one:
-        assert list(tmp_path.iterdir()) == [one.folder] != seen
+        assert str(one.folder) == made[1]
+    assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("n_removed", [0, 10, 20])
-def test_what_an_interrupt_of_its_removal_leaves_is_removed_by_the_next(
-    tmp_path, monkeypatch, n_removed
-):
-    unlink, removed = os.unlink, []
+def test_kills_within_the_removal_of_a_folder_leave_what_the_next_removes(tmp_path):
+    unlink, n_kills = os.unlink, 0
 
-    def interrupted(name, **where):
-        if len(removed) == n_removed:
-            raise KeyboardInterrupt
-        removed.append(name)
-        unlink(name, **where)
+    def kill(after):
+        left = after
 
-    one = scratch.Scratch(tmp_path, 1 << 20, Threads(1))
-    with pytest.raises(KeyboardInterrupt), one:
-        for i in range(20):
-            one.array(str(i), "u1", 9)
-        monkeypatch.setattr("os.unlink", interrupted)
-    monkeypatch.undo()
-    assert len(list(one.folder.iterdir())) == 21 - n_removed
-    with scratch.Scratch(tmp_path, 1 << 20, Threads(1)):
-        assert not one.folder.exists()
+        def killed(*args, **kwargs):
+            nonlocal left
+            if left == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+            left -= 1
+            unlink(*args, **kwargs)
+
+        return killed
+
+    for after in range(4):
+        child = os.fork()
+        if child == 0:
+            try:
+                one = scratch.Scratch(tmp_path, 1 << 20, Threads(1)).__enter__()
+                for name in ("a", "z"):
+                    one.array(name, "u1", 10)
+                os.unlink = kill(after)
+                one.__exit__(None, None, None)
+            finally:
+                os._exit(0)
+        _, status = os.waitpid(child, 0)
+        n_kills += os.WIFSIGNALED(status)
+        with scratch.Scratch(tmp_path, 1 << 20, Threads(1)) as one:
+            assert list(tmp_path.iterdir()) == [one.folder]
+    assert n_kills == 3
 
 
 def test_a_folder_for_temporary_files_that_is_none_is_named(tmp_path):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from nplm import NeuralLM, load, save, windows
-from nplm.neural.training.fit import check_shared
+from nplm.neural.conflicts import check_shared
 from tests.helpers import text
 
 N_WORDS = 30

@@ -8,7 +8,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from nplm import EnergyLM, NeuralLM, TextLM, Vocabulary, windows
-from nplm.neural.training.fit import check_shared
+from nplm.neural.conflicts import check_shared
 from tests.helpers import text
 
 V = 12

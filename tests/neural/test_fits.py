@@ -48,7 +48,7 @@ def test_early_stopping_without_held_out_data_takes_the_last_windows(data):
 @pytest.mark.filterwarnings("ignore:NeuralLM. the held-out loss was still falling")
 def test_of_many_windows_some_are_held_out(data, monkeypatch):
     X, y, *_ = data
-    monkeypatch.setattr("nplm.neural.network_lm.ENOUGH_WINDOWS", len(y))
+    monkeypatch.setattr("nplm.neural.training.windows.ENOUGH_WINDOWS", len(y))
     lm = paper_lm(n_words=20, early_stopping="auto", max_iter=2, **SMALL)
     held_out = clone(lm).set_params(early_stopping=True).fit(X, y)
     np.testing.assert_array_equal(lm.fit(X, y).U_, held_out.U_)

@@ -8,7 +8,7 @@ from scipy.sparse import csr_array, csr_matrix, hstack
 from sklearn.base import clone
 
 from nplm import CheckpointError, windows
-from nplm.neural.training.fit import check_shared
+from nplm.neural.conflicts import check_shared
 from tests.helpers import paper_lm
 
 N_WORDS, M = 20, 4
@@ -162,7 +162,8 @@ def test_the_best_epoch_is_kept_whole(data, kind):
 def test_threads_with_examples_of_their_own(data, kind, parallel):
     lm = paper_lm(**SMALL | {"max_iter": 12}, **KINDS[kind], n_jobs=2)
     lm.set_params(parallel=parallel, learning_rate_init=0.03).fit(*data)
-    # 900 fits ended from 0.96 to 1.75, the sampled ones spread widest; guessing is log(20) = 3.0
+    # 900 fits ended from 0.96 to 1.75, the sampled ones spread widest; guessing is
+    # log(20) = 3.0.
     assert lm.history_["loss"][-1] < 2
 
 

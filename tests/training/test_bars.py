@@ -53,17 +53,29 @@ def test_a_log_has_a_line_a_tenth(capsys):
     assert lines[4].endswith(" s left")
 
 
-def test_a_terminal_has_one_line_which_goes(monkeypatch):
-    class Terminal(io.StringIO):
-        def isatty(self):
-            return True
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
 
+
+def test_a_terminal_has_one_line_which_goes(monkeypatch):
     monkeypatch.setattr(sys, "stderr", terminal := Terminal())
     progress(4)
     *drawn, last = terminal.getvalue().split("\r\x1b[K")
     assert "\n" not in terminal.getvalue()
     assert last == ""
     assert drawn[2].startswith("━" * 15 + " " * 15 + " a <fit>: 50%, figure 98")
+
+
+@pytest.mark.parametrize("columns", [80, 40])
+def test_a_line_is_no_wider_than_the_terminal(monkeypatch, columns):
+    monkeypatch.setattr(sys, "stderr", terminal := Terminal())
+    monkeypatch.setenv("COLUMNS", str(columns))
+    progress(4, name="a mixture, the first of its networks")
+    lines = terminal.getvalue().split("\r\x1b[K")[1:-1]
+    assert {len(line) for line in lines} == {columns - 1}
+    if columns == 80:  # the bar makes room
+        assert all(line.endswith(" s left") for line in lines)
 
 
 def test_a_notebook_has_an_element_which_changes(notebook, capsys):

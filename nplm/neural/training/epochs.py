@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,30 +13,17 @@ from nplm.exceptions import DivergenceError
 from nplm.neural.network.network import Network
 from nplm.neural.network.soundness import check_sums
 from nplm.neural.training.solvers import halvings
+from nplm.neural.training.windows import Windows
 from nplm.parallel.processes import Processes
 from nplm.training.held_out import HeldOut
 
-__all__ = ["Epochs", "Windows"]
+__all__ = ["Epochs"]
 
 # Examples whose mean loss tells a fit that diverges from a few that are hard.
 N_JUDGED = 1000
 # Training windows scored after an epoch without held-out data: the loss of the
 # epoch is from before its last updates, and these may have diverged.
 N_PROBED = 1000
-
-
-@dataclass(frozen=True)
-class Windows:
-    """What a fit works on, checked."""
-
-    X: NDArray[np.int32]
-    y: NDArray[np.int32]
-    held_out: tuple[NDArray[np.int32], NDArray[np.int32]] | None
-
-    def held_back(self, n: int) -> Windows:
-        """Give the same with the last n held out."""
-        X, y = self.X, self.y
-        return Windows(X[:-n], y[:-n], (X[-n:], y[-n:]))
 
 
 class Epochs:

@@ -18,10 +18,12 @@ from sklearn.utils import check_random_state
 
 from nplm._base import unchanged_by_errors
 from nplm._warnings import warn
+from nplm.neural.conflicts import check_shared
 from nplm.neural.network.network import Network
-from nplm.neural.training.epochs import Epochs, Windows
+from nplm.neural.training.epochs import Epochs
 from nplm.neural.training.sharded import ShardedNetwork, rows_of
 from nplm.neural.training.solvers import State
+from nplm.neural.training.windows import Windows
 from nplm.parallel.processes import ALONE, Alone, Sharers
 from nplm.parallel.threads import blas_threads
 from nplm.training.bars import BAR, bar
@@ -33,7 +35,6 @@ __all__ = [
     "ENDED",
     "Door",
     "begin",
-    "check_shared",
     "epochs_before",
     "fit",
     "goes_on",
@@ -102,27 +103,6 @@ def begin(
     others = {"keep": door.keep, "checkpoint": str(door.checkpoint), "verbose": ""}
     door.processes.check_same(marks | others)
     return _network(lm, windows, door), windows, marks
-
-
-def check_shared(lm: Any) -> None:
-    """Raise unless the output units of `lm` can be spread over processes."""
-    output = lm._output()
-    if output.rows_are_shared and not output.rows_are_features:
-        return
-    # Those that stand in the way, and what comes to when the others are changed.
-    wanted = {"output": "softmax", "tied": False, "loss": "exact"}
-    given = lm.get_params(deep=False)
-    others = [name for name in wanted if given.get(name, wanted[name]) != wanted[name]]
-    has = ", ".join(f"{name}={given[name]!r}" for name in others)
-    asked = ", ".join(f"{name}={wanted[name]!r}" for name in others)
-    change = f", or call set_params({asked}), as NeuralLM.from_paper does"
-    has_choice = wanted.keys() <= given.keys()  # EnergyLM has none of it
-    raise ValueError(
-        "processes share the output units of a full softmax that has weights of its "
-        f"own (section 3.2), and this {type(lm).__name__} has "
-        f"{has if has_choice else 'none'}: fit it in one process"
-        f"{change if has_choice else ''}."
-    )
 
 
 def goes_on(lm: Any, door: Door) -> bool:

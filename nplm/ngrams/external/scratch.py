@@ -98,8 +98,8 @@ class Scratch:
             self._owner = owned(self.folder / OWNER)
             try:
                 self._owner.__enter__()
-            except FileNotFoundError:
-                continue  # another took it for abandoned before its owner was locked
+            except FileNotFoundError:  # another removed it, for it was empty
+                continue
             except BaseException:
                 shutil.rmtree(self.folder, ignore_errors=True)
                 raise
@@ -108,12 +108,14 @@ class Scratch:
     def __exit__(self, *error: object) -> None:
         self._arrays.clear()
         try:
-            # Last what tells the next one to remove what an interrupt of this leaves.
             with suppress(OSError):
-                for name in set(os.listdir(self.folder)) - {OWNER}:
-                    (self.folder / name).unlink()
-            shutil.rmtree(self.folder, ignore_errors=True)
-        finally:
+                folder = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY)
+                try:
+                    _empty(folder)
+                finally:
+                    os.close(folder)
+                self.folder.rmdir()
+        finally:  # what is left now, after an interrupt, the next one removes
             self._owner.__exit__(None, None, None)
 
     @property
@@ -218,14 +220,22 @@ def _remove_abandoned(path: Path) -> None:
     try:
         if os.fstat(folder).st_uid != os.geteuid():
             return
-        owner = os.open(OWNER, os.O_RDWR | os.O_NOFOLLOW, dir_fd=folder)
+        try:
+            owner = os.open(OWNER, os.O_RDWR | os.O_NOFOLLOW, dir_fd=folder)
+        except FileNotFoundError:
+            path.rmdir()  # killed before it had an owner or after, it is empty
+            return
         try:
             if is_abandoned(owner):
-                # Last what tells that it is one.
-                for name in sorted(os.listdir(folder), key=OWNER.__eq__):
-                    os.unlink(name, dir_fd=folder)
+                _empty(folder)
                 path.rmdir()
         finally:
             os.close(owner)
     finally:
         os.close(folder)
+
+
+def _empty(folder: int) -> None:
+    """Remove the files of a folder that is open, last the one that tells what it is."""
+    for name in sorted(os.listdir(folder), key=OWNER.__eq__):
+        os.unlink(name, dir_fd=folder)

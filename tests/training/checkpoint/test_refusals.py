@@ -1,0 +1,222 @@
+"""What no fit goes on from: damaged saves, and those of another fit."""
+
+import json
+import os
+import pickle
+from copy import deepcopy
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from nplm import CheckpointError, WordClasses
+from nplm._tensors import read_tensors, write_tensors
+from nplm.parallel.processes import ALONE
+from nplm.training.checkpoint import Checkpoint
+from tests.helpers import paper_lm
+from tests.helpers_checkpoint import SAMPLED, SETTINGS, Killed, fit_and_kill
+
+
+@pytest.mark.parametrize(
+    "change",
+    [dict(learning_rate_init=0.1), dict(n_hidden=7), dict(n_jobs=2), dict(alpha=0)],
+)
+def test_another_fit_is_refused(data, tmp_path, change):
+    lm = paper_lm(max_iter=1, **SETTINGS).fit(**data, checkpoint=tmp_path)
+    (name,) = change
+    with pytest.raises(CheckpointError, match=f"another fit: its {name} was"):
+        clone(lm).set_params(**change).fit(**data, checkpoint=tmp_path)
+    with pytest.raises(CheckpointError, match="another fit: its y was int32"):
+        clone(lm).fit(**data | {"y": (data["y"] + 1) % 20}, checkpoint=tmp_path)
+
+
+def test_equal_numbers_of_threads_are_the_same_fit(data, tmp_path):
+    lm = paper_lm(max_iter=1, n_jobs=None, **SETTINGS)
+    lm.fit(**data, checkpoint=tmp_path / "one")
+    lm.set_params(n_jobs=1).fit(**data, checkpoint=tmp_path / "one")
+    all_cores = len(os.sched_getaffinity(0))
+    lm.set_params(n_jobs=-1).fit(**data, checkpoint=tmp_path / "all")
+    lm.set_params(n_jobs=all_cores).fit(**data, checkpoint=tmp_path / "all")
+
+
+def test_other_moments_are_another_fit(data, tmp_path):
+    lm = paper_lm(max_iter=1, solver="adam", warm_start=True, **SETTINGS).fit(**data)
+    other = deepcopy(lm)
+    other._solver_state["first_E"][:] = 1
+    other.fit(**data, checkpoint=tmp_path)
+    with pytest.raises(CheckpointError, match="first_E"):
+        lm.fit(**data, checkpoint=tmp_path)
+
+
+@pytest.mark.parametrize("damage", ["cut", "bit", "missing", "json", "empty", "newer"])
+def test_a_damaged_checkpoint_is_named(data, tmp_path, damage):
+    lm = paper_lm(max_iter=1, **SETTINGS).fit(**data, checkpoint=tmp_path)
+    (arrays,) = tmp_path.glob("*.safetensors")
+    latest = tmp_path / "latest.json"
+    content = bytearray(arrays.read_bytes())
+    message = "is damaged .*Remove .* to start anew"
+    if damage == "cut":
+        arrays.write_bytes(content[: len(content) // 2])
+    elif damage == "bit":
+        content[300] ^= 4
+        arrays.write_bytes(content)
+    elif damage == "missing":
+        arrays.unlink()
+    elif damage == "json":
+        latest.write_text(latest.read_text()[:-9])
+    elif damage == "empty":
+        latest.write_text("")
+    else:
+        latest.write_text(latest.read_text().replace('"format": 3', '"format": 9'))
+        message = "of format 9, and this nplm reads format 3"
+    before = vars(lm).copy()
+    with pytest.raises(CheckpointError, match=message):
+        lm.fit(**data, checkpoint=tmp_path)
+    assert vars(lm).keys() == before.keys()
+    assert lm._parameters is before["_parameters"]
+
+
+def taken(arrays, state):
+    return arrays.take("C"), state.take("epoch")
+
+
+def test_damage_anywhere_is_named(tmp_path):
+    saves = Checkpoint(tmp_path, {}, ALONE)
+    saves.save({"C": np.arange(12.0)}, {"epoch": 1})
+    (path,) = tmp_path.glob("*.safetensors")
+    good, rng = path.read_bytes(), np.random.default_rng(0)
+    for i in range(len(good)):
+        bad = bytearray(good)
+        bad[i] ^= 1 << rng.integers(8)
+        path.write_bytes(bad)
+        try:
+            C, epoch = saves.load(taken)
+        except CheckpointError:
+            continue
+        # A byte that means nothing: a blank that fills the header up.
+        np.testing.assert_array_equal(C, np.arange(12.0))
+        assert epoch == 1
+
+
+def tampered(folder, change):
+    """Change what was saved, in place, and note it as what was saved."""
+    (path,) = folder.glob("*.safetensors")
+    arrays, texts = read_tensors(path, mmap=False)
+    state = json.loads(texts["state"])
+    change(arrays, state)
+    latest = json.loads((folder / "latest.json").read_text())
+    latest["files"] = [write_tensors(path, arrays, {"state": json.dumps(state)})]
+    (folder / "latest.json").write_text(json.dumps(latest))
+
+
+def test_another_files_contents_are_refused(data, tmp_path):
+    """Even if they are sound: those of another fit of the same sizes, for one."""
+    for i in (0, 1):
+        lm = paper_lm(max_iter=1, **SETTINGS | dict(random_state=i))
+        lm.fit(**data, checkpoint=tmp_path / str(i))
+    (one,), (other,) = ((tmp_path / i).glob("*.safetensors") for i in "01")
+    other.write_bytes(one.read_bytes())
+    with pytest.raises(CheckpointError, match=r"is not the file that latest\.json has"):
+        lm.fit(**data, checkpoint=tmp_path / "1")
+
+
+def put(where, name, value, at=None):
+    if at is None:
+        where[name] = value
+    else:
+        where[name] = np.array(where[name])
+        where[name].reshape(-1)[at] = value
+
+
+UNSOUND = {
+    "shape": lambda a, s: put(a, "C", a["C"][:-1]),
+    "type": lambda a, s: put(a, "d", a["d"].astype(np.float64)),
+    "missing": lambda a, s: a.pop("E"),
+    "more": lambda a, s: put(a, "F", a["d"]),
+    "best": lambda a, s: put(a, "best_0", a["best_0"][:, :1]),
+    "no best": lambda a, s: [a.pop(f"best_{i}") for i in range(5) if f"best_{i}" in a],
+    "proposal": lambda a, s: put(a, "proposal", 0.5, at=3),
+    "generator": lambda a, s: put(a, "generators", 0 * a["generators"]),
+    "draws": lambda a, s: put(a, "watched", -1e9, at=0),
+    "many draws": lambda a, s: put(a, "watched", 1e9, at=0),
+    "examples": lambda a, s: put(a, "moving", 7, at=0),
+    "order": lambda a, s: put(a, "order", a["order"][:9]),
+    "place": lambda a, s: put(s["order"], "pos", 2**40),
+    "steps": lambda a, s: put(s["at"], "steps", -1),
+    "passes": lambda a, s: put(s["at"], "passes", 0.5),
+    "history": lambda a, s: put(s["job"]["history"], "loss", [1.0, 2.0, 3.0]),
+    "patience": lambda a, s: put(s["job"]["held_out"], "stale", "a"),
+    "else": lambda a, s: put(s["job"], "code", "import os"),
+}
+
+
+@pytest.mark.parametrize("change", UNSOUND)
+def test_contents_that_no_fit_leaves_are_refused(data, tmp_path, change):
+    lm = paper_lm(max_iter=2, early_stopping="auto", **SETTINGS | SAMPLED)
+    fit_and_kill(lm, data, tmp_path, 2000)
+    tampered(tmp_path, UNSOUND[change])
+    with pytest.raises(CheckpointError, match=r"safetensors is damaged \(ValueError"):
+        lm.fit(**data, checkpoint=tmp_path)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda a, s: put(a, "labels", 10**6, at=3),
+        lambda a, s: put(a, "labels", -1, at=3),
+        lambda a, s: put(a, "labels", 4, at=7),  # the boundary's, to which none comes
+        lambda a, s: put(a, "tally", 10**6, at=2),
+        lambda a, s: put(s["job"], "history", {}),
+    ],
+)
+def test_classes_that_no_fit_leaves_are_refused(tmp_path, change):
+    ids = np.random.default_rng(0).zipf(1.4, 2000) % 20
+    classes = WordClasses(5, n_words=20, boundary=0, max_iter=3, random_state=0)
+    classes.fit(ids, checkpoint=tmp_path)
+    tampered(tmp_path, change)
+    with pytest.raises(CheckpointError, match=r"safetensors is damaged \(ValueError"):
+        classes.fit(ids, checkpoint=tmp_path)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "[" * 10**5,
+        "[]",
+        '"a"',
+        "{}",
+        '{"format": 3, "save": Infinity, "fit": {}}',
+        '{"format": 3, "save": 1, "fit": 3}',
+        '{"format": 3, "save": [], "fit": {}}',
+    ],
+    ids=["deep", "list", "text", "empty", "infinite", "fit", "save"],
+)
+def test_what_says_which_save_is_whole_is_something_else(tmp_path, content):
+    (tmp_path / "latest.json").write_text(content)
+    with pytest.raises(CheckpointError, match=r"latest\.json is damaged"):
+        Checkpoint(tmp_path, {}, ALONE).load(taken)
+
+
+def test_a_checkpoint_runs_no_code(tmp_path, data):
+    lm = paper_lm(max_iter=1, **SETTINGS).fit(**data, checkpoint=tmp_path)
+    (arrays,) = tmp_path.glob("*.safetensors")
+    arrays.write_bytes(pickle.dumps(Killed()))
+    with pytest.raises(CheckpointError, match="damaged"):
+        lm.fit(**data, checkpoint=tmp_path)
+
+
+@pytest.mark.parametrize(
+    "error", [PermissionError(13, "no"), OSError(24, "Too many open files")]
+)
+def test_a_save_out_of_reach_is_not_called_damaged(data, tmp_path, monkeypatch, error):
+    lm = paper_lm(max_iter=1, **SETTINGS).fit(**data, checkpoint=tmp_path)
+    opened = open
+
+    def refuse(path, *args):
+        if str(path).endswith(".safetensors"):
+            raise error
+        return opened(path, *args)
+
+    monkeypatch.setattr("nplm._tensors.open", refuse, raising=False)
+    with pytest.raises(type(error), match=error.strerror):
+        clone(lm).fit(**data, checkpoint=tmp_path)

@@ -1,0 +1,259 @@
+"""Checkpoints: the same bits after a kill or an interrupt."""
+
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import time
+from itertools import product
+from pathlib import Path
+from threading import Timer
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+import nplm
+from nplm import CheckpointError, EnergyLM, NeuralLM
+from nplm.neural.network.network import Network
+from nplm.training import checkpoint as checkpoints
+from tests.helpers import paper_lm
+from tests.helpers_checkpoint import SAMPLED, SETTINGS, fit_and_kill, n_saves
+
+PARAMETERS = ["C_", "H_", "d_", "U_", "b_"]
+FIT = """
+import sys
+import numpy as np
+from nplm import NeuralLM
+from nplm.training import checkpoint
+from nplm.training import pace
+checkpoint.SECONDS_A_SAVE, pace.SECONDS_A_CALL = 0, 0.002
+data = np.load(sys.argv[1])
+NeuralLM(**eval(sys.argv[3])).fit(data["X"], data["y"], checkpoint=sys.argv[2])
+"""
+
+OTHER_PARTS = dict(solver="adam", order=2, n_distant=2)
+SENSES = dict(n_senses=2, alpha=0.1)
+COMPOSED = dict(word_features=np.arange(20)[:, None] % [3, 4, 5] == 0)
+AS_DEFAULT = {
+    name: value
+    for name, value in NeuralLM().get_params().items()
+    if name not in SETTINGS and name not in ("max_iter", "n_jobs")
+}
+EACH_PARTS = {
+    "sgd": {},
+    "adam, distant": OTHER_PARTS,
+    "senses": SENSES,
+    "senses, adam": SENSES | dict(solver="adam"),
+    "composed": COMPOSED,
+    "tied, composed, adam": COMPOSED | dict(tied=True, solver="adam"),
+    "importance": SAMPLED,
+    "importance, adam": dict(SAMPLED, solver="adam"),
+    "nce": dict(loss="nce"),
+    "tied, composed, importance": COMPOSED | SAMPLED | dict(tied=True),
+    "energy, importance": SAMPLED,
+    "energy, own weights, importance, adam": SAMPLED
+    | dict(target_weights=True, solver="adam"),
+    "energy, own weights, nce": dict(loss="nce", target_weights=True),
+    "linear": dict(learning_rate="linear"),
+    # Halved from the first small gain on, which is of the second epoch.
+    "adaptive": dict(learning_rate="adaptive", learning_rate_init=1e-4),
+    "default": AS_DEFAULT,
+    "default, drawn words": AS_DEFAULT | dict(n_samples=4),
+    "dropout": dict(dropout=0.2),
+    "dropout, tied, adam": dict(dropout=(0.1, 0.2, 0.3), tied=True, solver="adam"),
+}
+
+# An epoch has 1,798 examples. Parts whose rows few visit are not shared by threads.
+ALONE_ONLY = ("adaptive", "default, drawn words")
+SHARED = [
+    name
+    for name, parts in EACH_PARTS.items()
+    if parts.get("loss", "auto") == "auto" and name not in ALONE_ONLY
+]
+KILLS = [
+    *product(EACH_PARTS, [1], [1000, 2500]),
+    *product(["sgd", "importance, adam"], [1], [1, 1800, 6000]),
+    ("adaptive", 1, 6000),
+    *product(SHARED, [2], [2500]),
+]
+
+
+@pytest.mark.parametrize(("parts", "n_jobs", "at"), KILLS)
+def test_the_same_bits_as_without_a_kill(data, tmp_path, n_jobs, at, parts):
+    model = EnergyLM if parts.startswith("energy") else paper_lm
+    parts = EACH_PARTS[parts]
+    lm = model(max_iter=4, learning_rate_init=0.02, n_jobs=n_jobs, **SETTINGS)
+    lm.set_params(**parts)
+    whole = clone(lm).fit(**data)
+    fit_and_kill(clone(lm), data, tmp_path, at)
+    began_at = []
+    lm.fit(**data, checkpoint=tmp_path, progress=lambda done, *_: began_at.append(done))
+    if at > 1000:
+        assert began_at[0] > 0.3 * at  # it did go on, not start anew
+    arrays, wanted = (fitted._parameters.trained() for fitted in (lm, whole))
+    for name, want in wanted.items():
+        np.testing.assert_array_equal(arrays[name], want)
+    for name in ("loss", "val_loss"):
+        assert lm.history_[name] == whole.history_[name]
+    assert (lm.n_iter_, lm.n_seen_) == (whole.n_iter_, whole.n_seen_)
+    if "n_distant" in parts:
+        np.testing.assert_array_equal(lm.P_, whole.P_)
+        np.testing.assert_array_equal(
+            lm.partial_fit(data["X"], data["y"]).U_,
+            whole.partial_fit(data["X"], data["y"]).U_,
+        )
+    # Only the last save is left.
+    assert len(list(tmp_path.iterdir())) == 3  # with latest.json and lock
+
+
+def test_early_stopping_goes_on_too(data, tmp_path):
+    lm = paper_lm(
+        max_iter=60, learning_rate_init=0.1, alpha=0, direct=True,
+        early_stopping="auto", **SETTINGS,
+    )  # fmt: skip
+    whole = clone(lm).fit(**data)
+    assert whole.n_iter_ < 60
+    # Killed when the best epoch is behind it.
+    fit_and_kill(clone(lm), data, tmp_path, (whole.n_iter_ - 0.5) * len(data["y"]))
+    for _ in range(2):  # the second time there is nothing left to do
+        again = clone(lm).fit(**data, checkpoint=tmp_path)
+        np.testing.assert_array_equal(again.U_, whole.U_)
+        assert again.history_["val_loss"] == whole.history_["val_loss"]
+
+
+def test_more_epochs_may_be_asked_for(data, tmp_path):
+    lm = paper_lm(max_iter=2, early_stopping=False, **SETTINGS)
+    clone(lm).fit(**data, checkpoint=tmp_path)
+    more = clone(lm).set_params(max_iter=4, verbose=0)
+    np.testing.assert_array_equal(
+        clone(more).fit(**data, checkpoint=tmp_path).U_, clone(more).fit(**data).U_
+    )
+
+
+def test_a_step_that_falls_to_0_is_another_with_more_epochs(data, tmp_path):
+    lm = paper_lm(max_iter=2, learning_rate="linear", **SETTINGS)
+    clone(lm).fit(**data, checkpoint=tmp_path)
+    with pytest.raises(CheckpointError, match="epochs of the schedule"):
+        lm.set_params(max_iter=4).fit(**data, checkpoint=tmp_path)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_killed_by_the_system(data, tmp_path, n_jobs):
+    settings = SETTINGS | dict(max_iter=40 // n_jobs**2, batch_size=16, n_jobs=n_jobs)
+    settings = paper_lm(**settings).get_params()
+    X, y = data["X"], data["y"]
+    np.savez(tmp_path / "data.npz", X=X, y=y)
+    folder = tmp_path / "saves"
+    for saves in (2, 7):  # killed twice
+        job = subprocess.Popen(
+            [sys.executable, "-c", FIT, tmp_path / "data.npz", folder, repr(settings)],
+            env={**os.environ, "PYTHONPATH": str(Path(nplm.__file__).parents[1])},
+        )
+        deadline = time.monotonic() + 60
+        while n_saves(folder) < saves and time.monotonic() < deadline:
+            time.sleep(0.0005)
+        job.send_signal(signal.SIGKILL)
+        assert job.wait() == -signal.SIGKILL
+        assert n_saves(folder) >= saves
+    went_on = paper_lm(**settings).fit(X, y, checkpoint=folder)
+    whole = paper_lm(**settings).fit(X, y)
+    for name in PARAMETERS:
+        np.testing.assert_array_equal(getattr(went_on, name), getattr(whole, name))
+    assert went_on.history_["loss"] == whole.history_["loss"]
+
+
+def test_an_interrupted_score_is_saved_too(data, tmp_path, monkeypatch):
+    monkeypatch.setattr(checkpoints, "SECONDS_A_SAVE", 1000)
+    lm = paper_lm(max_iter=3, **SETTINGS)
+    whole = clone(lm).fit(**data)
+    log_prob, calls = Network.log_prob, []
+
+    def interrupt(*args):
+        calls.append(1)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return log_prob(*args)
+
+    monkeypatch.setattr(Network, "log_prob", interrupt)
+    interrupted = clone(lm)
+    with (
+        pytest.warns(RuntimeWarning, match="interrupted"),
+        pytest.raises(KeyboardInterrupt),
+    ):
+        interrupted.fit(**data, checkpoint=tmp_path)
+    assert {len(values) for values in interrupted.history_.values()} == {1}
+    monkeypatch.undo()
+    began_at = []
+    lm.fit(**data, checkpoint=tmp_path, progress=lambda done, *_: began_at.append(done))
+    assert_same_fit(lm, whole)
+    assert began_at[0] > 2 * len(data["y"])
+
+
+def test_an_interrupted_warm_start_goes_on(data, tmp_path):
+    lm = paper_lm(max_iter=2, warm_start=True, **SETTINGS).fit(**data)
+    state = pickle.dumps(lm)
+    whole, again = pickle.loads(state).fit(**data), pickle.loads(state)
+
+    def interrupt(done, total, loss):
+        if done > 1.5 * len(data["y"]):
+            raise KeyboardInterrupt
+
+    with (
+        pytest.warns(RuntimeWarning, match="interrupted"),
+        pytest.raises(KeyboardInterrupt),
+    ):
+        lm.fit(**data, checkpoint=tmp_path, progress=interrupt)
+    assert lm.n_iter_ == len(lm.history_["loss"]) == 3
+    began_at = []
+    again.fit(
+        **data, checkpoint=tmp_path, progress=lambda done, *_: began_at.append(done)
+    )
+    assert_same_fit(again, whole)
+    assert again.n_iter_ == len(again.history_["loss"]) == 4
+    assert began_at[0] > 1.5 * len(data["y"])  # the interrupt saved it
+
+
+def assert_same_fit(one, other):
+    for name in PARAMETERS:
+        np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
+    assert one.history_["loss"] == other.history_["loss"]
+
+
+# The interrupt may come between open() and the context that closes the file.
+@pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")
+@pytest.mark.filterwarnings("ignore:Exception ignored in.*_io:pytest.PytestWarning")
+@pytest.mark.parametrize(
+    ("n_jobs", "parallel"), [(1, "rows"), (2, "rows"), (2, "async")]
+)
+def test_an_interrupt_saves(data, tmp_path, monkeypatch, n_jobs, parallel):
+    monkeypatch.setattr(checkpoints, "SECONDS_A_SAVE", 1000)
+    monkeypatch.setattr("nplm.training.pace.SECONDS_A_CALL", 0.05)
+    X, y = np.tile(data["X"], (5, 1)), np.tile(data["y"], 5)
+    lm = paper_lm(max_iter=10**6, n_jobs=n_jobs, parallel=parallel, **SETTINGS)
+    lm.set_params(batch_size=64)  # threads meet seldom, which is slow under load
+    interrupted = clone(lm)
+    Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+    with (
+        pytest.warns(RuntimeWarning, match="interrupted"),
+        pytest.raises(KeyboardInterrupt),
+    ):
+        interrupted.fit(X, y, checkpoint=tmp_path)
+    lm.set_params(max_iter=interrupted.n_iter_ + 2)
+    whole = clone(lm).fit(X, y)
+    began_at = []
+    lm.fit(X, y, checkpoint=tmp_path, progress=lambda done, *_: began_at.append(done))
+    assert began_at[0] > interrupted.n_seen_
+    assert lm.n_seen_ == lm.n_iter_ * len(y)
+    if parallel == "rows":
+        assert_same_fit(lm, whole)
+    np.testing.assert_allclose(lm.history_["loss"], whole.history_["loss"], rtol=0.05)
+
+
+def test_fewer_epochs_than_saved_are_warned_of(data, tmp_path):
+    lm = paper_lm(max_iter=3, **SETTINGS).fit(**data, checkpoint=tmp_path)
+    fewer = clone(lm).set_params(max_iter=2)
+    with pytest.warns(RuntimeWarning, match="epoch 3 already, beyond max_iter=2"):
+        fewer.fit(**data, checkpoint=tmp_path)
+    np.testing.assert_array_equal(fewer.U_, lm.U_)
