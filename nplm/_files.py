@@ -18,8 +18,8 @@ from typing import Any, BinaryIO
 from numpy.typing import NDArray
 
 __all__ = [
-    "GIBI", "NO_LOCKS", "allocate", "forget", "full_disk_named", "is_abandoned",
-    "owned", "replacing", "trim",
+    "GIBI", "NO_LOCKS", "allocate", "followed", "forget", "full_disk_named",
+    "is_abandoned", "owned", "replacing", "trim",
 ]  # fmt: skip
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
@@ -36,8 +36,7 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
     file or the new one, with perhaps an unfinished ``.part`` file beside it, which the
     next to write there removes. A link stays, and what it names is replaced.
     """
-    if path.is_symlink():
-        path = path.resolve()
+    path = followed(path)
     _remove_unfinished(path)
     unfinished = path.with_name(f"{path.name}.{secrets.token_hex(4)}.part")
     try:
@@ -55,6 +54,12 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
         os.fsync(folder)
     finally:
         os.close(folder)
+
+
+def followed(path: Path) -> Path:
+    """Give the file that is written at `path`: what links name, if anything."""
+    # Not resolve(), which raises where links run in a circle: one of them is replaced.
+    return Path(os.path.realpath(path)) if path.is_symlink() else path
 
 
 def _remove_unfinished(path: Path) -> None:

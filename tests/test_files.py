@@ -32,6 +32,16 @@ def test_a_link_stays_and_what_it_names_is_replaced(tmp_path):
     assert os.listdir(tmp_path / "elsewhere") == ["model"]
 
 
+def test_of_links_that_run_in_a_circle_one_is_replaced(tmp_path):
+    one, other = tmp_path / "one", tmp_path / "other"
+    one.symlink_to(other)
+    other.symlink_to(one)
+    with replacing(one) as file:
+        file.write(b"new")
+    assert one.read_bytes() == b"new"
+    assert set(os.listdir(tmp_path)) == {"one", "other"}
+
+
 @pytest.mark.parametrize("error", [OSError("disk full"), KeyboardInterrupt()])
 def test_after_an_error_all_is_as_it_was(tmp_path, error):
     path = tmp_path / "model"

@@ -9,6 +9,8 @@ from typing import Any
 
 import click
 
+from nplm._files import followed
+
 __all__ = ["writable_file", "writable_folder"]
 
 
@@ -24,7 +26,7 @@ def writable_file(_ctx: Any, _param: Any, path: Path | None) -> Path | None:
             )
         if path.exists() and not os.access(path, os.W_OK):
             raise click.BadParameter(f"{path} cannot be written to.")
-        _probe(path.absolute().parent)
+        _probe(followed(path.absolute()).parent)
     return path
 
 

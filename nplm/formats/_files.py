@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from nplm._files import full_disk_named, replacing
+from nplm._files import followed, full_disk_named, replacing
 
 __all__ = ["UNPACKING_ERRORS", "check_writable", "reading", "writing"]
 
@@ -31,13 +31,14 @@ def check_writable(path: str | os.PathLike[str]) -> Path:
             f"cannot write {path}: it is a device or a pipe, whose place a file would "
             "take; name a file."
         )
-    if not path.parent.is_dir():
+    folder = followed(path).parent
+    if not folder.is_dir():
         raise FileNotFoundError(
-            f"cannot write {path}: there is no folder {path.parent}; create it first."
+            f"cannot write {path}: there is no folder {folder}; create it first."
         )
-    if not os.access(path.parent, os.W_OK):
+    if not os.access(folder, os.W_OK):
         raise PermissionError(
-            f"cannot write {path}: the folder {path.parent} is read-only for this "
+            f"cannot write {path}: the folder {folder} is read-only for this "
             "user; choose another folder, or change its permissions."
         )
     return path

@@ -150,6 +150,9 @@ def test_what_train_refuses(run, tmp_path):
         assert message in " ".join(result.stderr.split())
     result = run("train", "@train", "-o", str(tmp_path / "model.arpa.gz"), code=2)
     assert "nplm convert makes ARPA of a" in " ".join(result.stderr.split())
+    (tmp_path / "link").symlink_to(tmp_path / "absent" / "model")
+    result = run("train", "@train", "-o", str(tmp_path / "link"), code=2)
+    assert "absent cannot be written to: No" in " ".join(result.stderr.split())
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")

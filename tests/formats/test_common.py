@@ -57,3 +57,12 @@ def test_no_file_takes_the_place_of_a_device_or_a_pipe(tmp_path):
         check_writable(tmp_path / "pipe")
     with pytest.raises(OSError, match=r"/dev/null: it is a device"):
         check_writable("/dev/null")
+
+
+def test_a_link_is_followed_before_all_that_is_to_be_written_is_made(tmp_path):
+    link = tmp_path / "link"
+    link.symlink_to(tmp_path / "absent" / "model")
+    with pytest.raises(FileNotFoundError, match=r"link: there is no folder .*absent;"):
+        check_writable(link)
+    (tmp_path / "absent").mkdir()
+    assert check_writable(link) == link

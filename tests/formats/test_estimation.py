@@ -466,6 +466,13 @@ def test_kills_within_the_removal_of_a_folder_leave_what_the_next_removes(tmp_pa
     assert n_kills == 3
 
 
+def test_a_folder_for_temporary_files_that_is_none_is_named(tmp_path):
+    (tmp_path / "file").touch()
+    for name in ("absent", "file"):
+        with pytest.raises(NotADirectoryError, match=f"{name}' is no folder: make it"):
+            estimate_binary(KneserNeyLM(2), [], tmp_path / "x", folder=tmp_path / name)
+
+
 def test_kills_leave_the_old_file_or_the_new_one():
     kinds = ["estimation", "estimation, ARPA"]
     done = subprocess.run(

@@ -83,6 +83,11 @@ class Scratch:
 
     def __enter__(self) -> Self:
         parent = Path(tempfile.gettempdir() if self._parent is None else self._parent)
+        if not parent.is_dir():
+            raise NotADirectoryError(
+                f"folder={str(parent)!r} is no folder: make it first, for temporary "
+                "files, or name another."
+            )
         prefix = f"nplm-{socket.gethostname()}-"
         # On another machine a lock may not be seen.
         for path in parent.glob(f"{glob.escape(prefix)}*"):
