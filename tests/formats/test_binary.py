@@ -13,7 +13,7 @@ from nplm import KneserNeyLM, windows
 from nplm.formats import load_binary, save_binary
 from nplm.formats._arrays import MAGIC
 from nplm.ngrams.hashed import HashedNgrams
-from tests.helpers import read_parts, write_parts, write_raw
+from tests.helpers_binary import read_parts, write_parts, write_raw
 
 N_WORDS = 300
 WORDS = [f"wörd{i}" for i in range(N_WORDS)]

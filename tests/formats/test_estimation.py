@@ -29,7 +29,8 @@ from nplm.formats import (
 )
 from nplm.ngrams.external import estimation, levels, scratch
 from nplm.parallel.threads import Threads
-from tests.helpers import read_parts, text
+from tests.helpers import text
+from tests.helpers_binary import read_parts
 
 LETTERS = st.sampled_from("abcdefgh")
 LINES = st.lists(st.lists(LETTERS, min_size=1, max_size=9), min_size=1, max_size=40)

@@ -6,7 +6,8 @@ from numpy.testing import assert_array_equal
 
 from nplm import KneserNeyLM, PackedLM, TextLM, windows
 from nplm.formats import load_binary, save_binary
-from tests.helpers import read_parts, small_text, text, write_parts
+from tests.helpers import small_text, text
+from tests.helpers_binary import read_parts, write_parts
 
 pytestmark = small_text
 N_WORDS = 50

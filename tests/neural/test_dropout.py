@@ -7,12 +7,11 @@ from sklearn.base import clone
 from nplm import windows
 from nplm._kernels.reference import neural as reference
 from nplm.neural.network.dropout import Dropout
-from tests.helpers import (
+from tests.helpers import paper_lm, text
+from tests.helpers_networks import (
     dropout_of,
-    paper_lm,
     random_network,
     random_windows,
-    text,
     weights_of,
 )
 

@@ -3,14 +3,8 @@
 import numpy as np
 
 from nplm._kernels.reference import neural as reference
-from tests.helpers import (
-    FULL_PRECISIONS,
-    pairwise,
-    random_network,
-    random_windows,
-    weights_of,
-    wide,
-)
+from tests.helpers import FULL_PRECISIONS, pairwise
+from tests.helpers_networks import random_network, random_windows, weights_of, wide
 
 KINDS = ["energy", "energy, own weights"]
 

@@ -11,13 +11,12 @@ from nplm._kernels.neural import _caches
 from nplm._kernels.reference import neural as reference
 from nplm.neural.training.sharded import ShardedNetwork
 from nplm.parallel.threads import Threads
-from tests.helpers import (
+from tests.helpers import PRECISIONS, pairwise
+from tests.helpers_networks import (
     EXACT,
     KINDS,
-    PRECISIONS,
     SHAPES,
     dropout_of,
-    pairwise,
     random_network,
     random_windows,
     reference_of,

@@ -9,8 +9,8 @@ import pytest
 
 from nplm import DivergenceError, available_tiers, use_tier, windows
 from nplm._kernels.reference import neural as reference
-from tests.helpers import (
-    paper_lm,
+from tests.helpers import paper_lm
+from tests.helpers_networks import (
     random_network,
     random_windows,
     reference_of,

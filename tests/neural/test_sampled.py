@@ -14,17 +14,15 @@ from nplm import DivergenceError, EnergyLM, available_tiers, windows
 from nplm._kernels.reference import neural as reference
 from nplm.neural.network.outputs.estimates import Importance
 from nplm.neural.network.outputs.sampled import SampledSoftmax
-from tests.helpers import (
+from tests.helpers import pairwise, paper_lm, text
+from tests.helpers_networks import (
     SAMPLED,
     UNIGRAM,
-    pairwise,
-    paper_lm,
     random_network,
     random_windows,
     reference_of,
     sampled_loss,
     solver_of,
-    text,
     weights_of,
     wide,
 )

@@ -10,7 +10,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from nplm import KneserNeyLM, Vocabulary, windows
 from nplm.ngrams.discounts import counts_of_counts, modified_discounts
-from tests.helpers import DictionaryKneserNey, small_text, text
+from tests.helpers import small_text, text
+from tests.helpers_ngrams import DictionaryKneserNey
 
 N_WORDS = 12
 

@@ -15,7 +15,8 @@ from nplm import KneserNeyLM, windows
 from nplm.formats import read_counts, write_counts
 from nplm.ngrams import sweeps, tree
 from nplm.ngrams.discounts import counts_of_counts, plain_discounts
-from tests.helpers import DictionaryKneserNey, text
+from tests.helpers import text
+from tests.helpers_ngrams import DictionaryKneserNey
 
 # Text of a few words cannot give discounts: its fall-back is tested on its own.
 pytestmark = pytest.mark.filterwarnings("ignore:Kneser-Ney cannot estimate")

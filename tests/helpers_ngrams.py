@@ -1,0 +1,66 @@
+"""Kneser-Ney on dictionaries, as in the formulas: what the fast ones should be."""
+
+import math
+from collections import Counter, defaultdict
+
+
+class DictionaryKneserNey:
+    """Chen and Goodman's equations on dictionaries, one probability at a time."""
+
+    def __init__(self, X, y, n_words, interpolate, min_counts, boundary):
+        self.n_words, self.interpolate = n_words, interpolate
+        self.top = len(X[0])
+        self.min_counts = min_counts
+        raw = [Counter() for _ in range(self.top + 1)]
+        for x, w in zip(X, y):
+            for k in range(self.top + 1):
+                context = tuple(x[self.top - k :])
+                raw[k][context, w] += 1
+                if k and context[0] == boundary:
+                    break
+        self.a = [defaultdict(dict) for _ in raw]
+        for k, grams in enumerate(raw):
+            before = Counter()
+            if k < self.top:
+                before = Counter((c[1:], w) for c, w in raw[k + 1])
+            for (c, w), count in grams.items():
+                whole = k == self.top or (c and c[0] == boundary)
+                self.a[k][c][w] = count if whole else before[c, w]
+        self.discounts = []
+        for level in self.a:
+            n = Counter(a for row in level.values() for a in row.values())
+            D = [0.5, 1.0, 1.5]
+            if all(n[i] for i in (1, 2, 3)):
+                Y = n[1] / (n[1] + 2 * n[2])
+                own = [i - (i + 1) * Y * n[i + 1] / n[i] for i in (1, 2, 3)]
+                whole = 3 if interpolate else math.nextafter(3, 0)
+                if all(0 < d <= i for i, d in zip((1, 2, whole), own)):
+                    D = own
+            self.discounts.append(D)
+        self.rows = {}
+
+    def row(self, context):
+        """Return the whole distribution after a context (a tuple)."""
+        if context not in self.rows:
+            self.rows[context] = self._row(context)
+        return self.rows[context]
+
+    def _row(self, context):
+        k = len(context)
+        lower = self.row(context[1:]) if k else [1 / self.n_words] * self.n_words
+        seen = self.a[k].get(context)
+        if not seen:
+            return lower
+        total = sum(seen.values())
+        discounted = {w: self.discounts[k][min(a, 3) - 1] for w, a in seen.items()}
+        gamma = sum(discounted.values()) / total
+        kept = [w for w, a in seen.items() if a >= self.min_counts[k]]
+        p = {w: (seen[w] - discounted[w]) / total for w in kept}
+        if self.interpolate or len(kept) == self.n_words:
+            p = {w: p[w] + gamma * lower[w] for w in kept}
+        if len(kept) == self.n_words:
+            bow = 0.0
+        else:
+            rest = sum(lower[w] for w in range(self.n_words) if w not in p)
+            bow = (1 - sum(p.values())) / rest
+        return [p.get(w, bow * lower[w]) for w in range(self.n_words)]
