@@ -15,6 +15,8 @@ from typing import Any, BinaryIO, cast
 
 import click
 
+from nplm.text.streams import HAS_A_NUL
+
 __all__ = ["INPUTS", "blocks_of_lines", "files_of", "lines_of", "texts_of"]
 
 # What memory they take does not grow with the text.
@@ -89,6 +91,8 @@ def _decoded(file: BinaryIO, name: str) -> Iterator[str]:
     number = 0
     try:
         for number, line in enumerate(file, 1):
+            if b"\0" in line:
+                raise ValueError(f"{name}, line {number}: {HAS_A_NUL}")
             # A mark of the encoding may begin the file.
             encoding = "utf-8-sig" if number == 1 else "utf-8"
             yield line.decode(encoding).rstrip("\r\n")

@@ -15,6 +15,7 @@ import numpy as np
 from nplm.datasets._files import RemoteFile, read_file
 from nplm.datasets._python_docs import documented_versions, python_documents
 from nplm.datasets.corpus import Corpus
+from nplm.text.streams import HAS_A_NUL
 from nplm.text.tokenizer import Tokenizer
 from nplm.text.vocabulary import Vocabulary
 from nplm.text.windows import contiguous_split
@@ -346,6 +347,9 @@ def _read_text(path: Path) -> str:
         raise type(error)(
             f"The text file {path} cannot be read: {error.strerror}."
         ) from error
+    if b"\0" in data:
+        line = data.count(b"\n", 0, data.index(b"\0")) + 1
+        raise ValueError(f"{path}, line {line}: {HAS_A_NUL}")
     try:
         text = data.decode("utf-8").removeprefix("\ufeff")
     except UnicodeDecodeError as error:

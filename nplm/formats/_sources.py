@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import lzma
 import os
 from collections.abc import Hashable, Iterable, Iterator, Sequence
@@ -133,6 +134,13 @@ class Texts:
 @contextmanager
 def _opened(text: Any) -> Iterator[tuple[BinaryIO, str]]:
     is_file = hasattr(text, "read")
+    if isinstance(text, io.TextIOBase) or not (
+        is_file or isinstance(text, (str, bytes, os.PathLike))
+    ):
+        raise TypeError(
+            f"texts has a {type(text).__name__}: a text is the name of a file, or a "
+            "file that is open for reading bytes (mode 'rb')."
+        )
     name = str(getattr(text, "name", "the text")) if is_file else os.fspath(text)
     with nullcontext(cast(BinaryIO, text)) if is_file else reading(text) as file:
         try:

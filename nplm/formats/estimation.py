@@ -278,7 +278,7 @@ def _source(texts: Any, vocabulary: Vocabulary | None) -> Source:
                 "out."
             )
         return Tables(texts)
-    if isinstance(texts, (str, os.PathLike)) or hasattr(texts, "read"):
+    if isinstance(texts, (str, bytes, os.PathLike)) or hasattr(texts, "read"):
         raise TypeError(
             f"texts is one {type(texts).__name__}: give a list of it, for there may be "
             "several."

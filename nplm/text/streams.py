@@ -13,10 +13,14 @@ from numpy.typing import NDArray
 
 from nplm._kernels.files import _tokens
 
-__all__ = ["WordStream"]
+__all__ = ["HAS_A_NUL", "WordStream"]
 
 CHUNK_BYTES = 1 << 20
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+HAS_A_NUL = (
+    "it has a NUL, a byte of 0, which no UTF-8 text has: remove it, or convert UTF-16, "
+    "for example with: iconv -f utf-16 -t utf-8."
+)
 
 
 class WordStream:
@@ -100,7 +104,8 @@ class WordStream:
             more, chunk = bool(read), rest + read
             n_before = int(self._state[1])
             if b"\0" in chunk:
-                raise self._binary(chunk, n_before, name)
+                line = n_before + chunk.count(b"\n", 0, chunk.index(b"\0")) + 1
+                raise ValueError(f"{name}, line {line}: {HAS_A_NUL}")
             ids, at = self._encode(chunk, not more, name)
             for i, mark in enumerate(self._marks):
                 if self._counts[i]:
@@ -160,13 +165,6 @@ class WordStream:
         self._start = np.concatenate([self._start, np.zeros_like(self._start[1:])])
         self._slots = np.zeros(2 * len(self._slots), dtype=np.uint64)
         _tokens.place_words(self._slots, self._text, self._start, n)
-
-    def _binary(self, chunk: bytes, n_before: int, name: str) -> ValueError:
-        line = n_before + chunk.count(b"\n", 0, chunk.index(b"\0")) + 1
-        return ValueError(
-            f"{name}, line {line}: it has a NUL, a byte of 0, which no UTF-8 text has: "
-            "remove it, or convert UTF-16, for example with: iconv -f utf-16 -t utf-8."
-        )
 
     def _marked(self, chunk: bytes, n_before: int, name: str, mark: str) -> ValueError:
         found = re.search(rb"(?<!\S)%s(?!\S)" % re.escape(mark.encode()), chunk)

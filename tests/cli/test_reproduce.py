@@ -66,9 +66,13 @@ def test_table_2_on_a_text_of_ones_own(run, tmp_path):
     result = run("table2", *options)
     assert result.exit_code == 1
     assert "corpus" in result.stderr
+    result = run("table1", "--rows", " ,")
+    assert result.exit_code == 2
+    assert "--rows names no row: leave it out for all of them." in result.stderr
     result = run("table1", "--text", tmp_path / "own.txt")
     assert result.exit_code == 2
     assert "--text is for table2: table1 is of Brown." in result.stderr
+    assert not (tmp_path / "table1").exists()
 
 
 def test_no_picture_without_matplotlib(run, tmp_path, monkeypatch):

@@ -237,6 +237,7 @@ def test_prune(made, run, tmp_path):
 
 def test_errors_are_sentences(made, run, tmp_path, monkeypatch):
     (tmp_path / "latin").write_bytes(b"good\ncaf\xe9\n")
+    (tmp_path / "wide").write_bytes("some\ntext\n".encode("utf-16"))
     (tmp_path / "cut").write_bytes(gzip.compress(b"some text\n" * 999)[:-30])
     nplm.save(nplm.load(made / "kn").vocabulary_, tmp_path / "words")
     for arguments, message in [
@@ -245,9 +246,10 @@ def test_errors_are_sentences(made, run, tmp_path, monkeypatch):
         (["score", str(made / "train")], "train, after line 500: no line .*no ARPA"),
         (["score", "words"], "words has a Vocabulary, and text needs"),
         (["train", "-o", "model", "latin"], "latin, line 2: not UTF-8"),
+        (["train", "-o", "model", "wide"], "wide, line 1: it has a NUL, .*utf-16"),
         (["train", "-o", "model"], "there is no text to train on"),
     ]:
-        names = ["latin", "cut", "words", "model"]
+        names = ["latin", "wide", "cut", "words", "model"]
         own = [str(tmp_path / a) if a in names else a for a in arguments]
         result = run(*own, code=1, input="\n")
         assert "Traceback" not in result.output

@@ -355,6 +355,7 @@ def test_preprocessing_of_ap_news(tmp_path):
         (b"", ValueError, r"text\.txt is empty"),
         (b" \n", ValueError, r"text\.txt is empty"),
         (b"caf\xe9 au lait", ValueError, "not UTF-8: byte 0xe9 at offset 3"),
+        ("é a".encode("utf-16"), ValueError, r"text\.txt, line 1: it has a NUL"),
         (b"two words", ValueError, "too small for its splits"),
     ],
 )

@@ -78,11 +78,13 @@ def reproduce_command(
       nplm reproduce table1 --rows "Del. Int.,Kneser-Ney back-off,MLP9"
       nplm reproduce table2 --folder runs/wiki --jobs 2
     """  # noqa: D301  (click reads the control character)
-    folder = writable_folder(ctx, None, folder or Path(table))
-    assert folder is not None
     names = [name for given in rows for name in given.split(",") if name.strip()]
+    if rows and not names:
+        raise click.UsageError("--rows names no row: leave it out for all of them.")
     if text is not None and table != "table2":
         raise click.UsageError(f"--text is for table2: {table} is of Brown.")
+    folder = writable_folder(ctx, None, folder or Path(table))
+    assert folder is not None
     status = Console(stderr=True)
     exit_code = 0
     try:
