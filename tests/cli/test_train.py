@@ -1,0 +1,200 @@
+"""``nplm train``: any model, in memory or on disk, to the end or interrupted."""
+
+import lzma
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+import nplm
+from nplm.neural.training.epochs import Epochs
+
+SMALL = ["--epochs", "2", "--hidden", "8", "--embedding", "4"]
+NETWORKS = ["network", "energy", "shortlist", "mixture"]
+MODELS = ["kneser-ney", "trigram", "classes", *NETWORKS]
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("held_out", [True, False])
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_train_any_model(folder, run, tmp_path, model, held_out):
+    options = ["--valid", "@test"] if held_out else []
+    options += SMALL if model in NETWORKS else []
+    options += {"classes": ["--classes", "4"], "shortlist": ["--shortlist", "5"]}.get(
+        model, []
+    )
+    result = run(
+        "train", "@train", "-o", str(tmp_path / "model"), "--model", model, *options,
+        "--order", "3", "--test", "@test",
+    )  # fmt: skip
+    lm = nplm.load(tmp_path / "model")
+    lines = (folder / "test").read_text().splitlines()
+    assert f"test: perplexity {lm.perplexity(lines):.2f}" in result.stdout
+    without = lm.perplexity(lines, skip="<unk>")
+    assert f"without unknown words {without:.2f} (2 of 107 tokens)" in result.stdout
+    assert ("validation: " in result.stdout) == held_out
+    assert "trained on 500 lines of 2,000 words; vocabulary 11" in result.stderr
+    assert not list(tmp_path.glob("*.checkpoint"))
+    if model in NETWORKS:
+        name = "EnergyLM" if model == "energy" else "NeuralLM"
+        assert f"{name}: 100%, perplexity" in result.stderr
+        assert not any(
+            value for name, value in lm.get_params().items() if "verbose" in name
+        )
+
+
+@pytest.mark.parametrize("model", ["network", "mixture"])
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_an_interrupted_fit_goes_on(run, tmp_path, monkeypatch, model):
+    def train(name, *options, **expected):
+        command = ["train", "@train", *SMALL, "--model", model, *options]
+        return run(*command, "-o", str(tmp_path / name), **expected)
+
+    train("whole")
+
+    def interrupt(epochs, done):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Epochs, "figure", interrupt)
+        result = train("cut", code=130)
+    kept = tmp_path / "cut.checkpoint"
+    assert f"is in {kept}: the same command goes on from there" in result.stderr
+    assert not (tmp_path / "cut").exists()
+    result = train("cut", "--seed", "5", code=1)
+    assert f"To begin anew, remove the folder {kept}" in result.stderr
+    (kept / "mine").write_text("not the fit's")
+    result = train("cut")
+    assert f"Going on from {kept}." in result.stderr
+    assert [path.name for path in kept.iterdir()] == ["mine"]
+    whole, cut = (nplm.load(tmp_path / name) for name in ("whole", "cut"))
+    text = ["the cat sees them", "a dog bites it"]
+    np.testing.assert_array_equal(whole.score_samples(text), cut.score_samples(text))
+
+
+def test_what_train_refuses(run, tmp_path):
+    output = ["-o", str(tmp_path / "model")]
+    (tmp_path / "empty").write_text("\n\n")
+    empty = str(tmp_path / "empty")
+    for options, code, message in [
+        (["--order", "300000"], 2, "300000 is not in the range 2<=x<=32"),
+        (["--jobs", "0"], 2, "0 threads do nothing: give 1 or more"),
+        (["--model", "energy", "--direct"], 2, "energy has no --direct, which is of"),
+        (["--hidden", "50"], 2, "has no --hidden, which is of network, energy, sho"),
+        (
+            ["--shortlist", "9", "--model", "network", *SMALL],
+            2,
+            "no --shortlist, which is of shortlist:",
+        ),
+        (["--model", "trigram", "--classes", "9"], 2, "--classes, which is of classes"),
+        (["--folder", str(tmp_path)], 2, "--folder is for --memory: give that too."),
+        (["--test", empty], 1, f"there is no text to test on in {empty}."),
+        (["--valid", empty], 1, f"there is no text to validate on in {empty}."),
+    ]:
+        result = run("train", "@train", *output, *options, code=code)
+        assert message in " ".join(result.stderr.split())
+    result = run("train", "@train", "-o", str(tmp_path / "model.arpa.gz"), code=2)
+    assert "nplm convert makes ARPA of a" in " ".join(result.stderr.split())
+    (tmp_path / "link").symlink_to(tmp_path / "absent" / "model")
+    result = run("train", "@train", "-o", str(tmp_path / "link"), code=2)
+    assert "absent cannot be written to: No" in " ".join(result.stderr.split())
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_train_in_bounded_memory(folder, run, tmp_path):
+    # The same model as in memory, from packed text or standard input.
+    options = ["--tokens", "blanks", "--order", "3", "--min-count", "2"]
+    options += ["--test", "@test"]
+    expected = run("train", "@train", "-o", str(tmp_path / "memory"), *options)
+    packed = tmp_path / "train.xz"
+    packed.write_bytes(lzma.compress((folder / "train").read_bytes()))
+    disk = ["--memory", "20K", "--folder", str(tmp_path), "--jobs", "2"]
+    for text, input in (("@train", None), (str(packed), None), (None, packed)):
+        given = [] if text is None else [text]
+        found = run(
+            "train", *given, "-o", str(tmp_path / "disk"), *options, *disk,
+            input=None if input is None else input.read_bytes(),
+        )  # fmt: skip
+        assert found.stdout == expected.stdout
+        words = re.search("trained on .*", expected.stderr)[0]
+        assert words in found.stderr
+        assert "estimating" in found.stderr
+        asked = [
+            run("query", str(tmp_path / model), "@test").stdout
+            for model in ("memory", "disk")
+        ]
+        assert asked[0] == asked[1]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "disk", "memory", "train.xz",
+    ]  # fmt: skip
+    arpa, given = str(tmp_path / "x.arpa.xz"), options[:-2]
+    run("train", "@train", "-o", arpa, *given, *disk)
+    disks = run("query", str(tmp_path / "disk"), "@test").stdout.split()
+    # An ARPA file has seven decimals.
+    for ours, one in zip(
+        run("query", arpa, "@test").stdout.split(), disks, strict=True
+    ):
+        assert ours == one or float(ours) == pytest.approx(float(one), abs=1e-4)
+    result = run("train", "@train", "-o", arpa, *options, *disk, code=2)
+    assert "leave --valid and --test out" in result.stderr
+    packed.write_bytes(packed.read_bytes()[:-20])
+    result = run(
+        "train", str(packed), "-o", str(tmp_path / "x"), *options, *disk, code=1
+    )
+    assert "cannot be unpacked" in result.stderr
+    for wrong in (["--tokens", "words"], ["--tokens", "blanks", "--model", "trigram"]):
+        result = run(
+            "train", "@train", "-o", str(tmp_path / "x"), *wrong, *disk, code=2
+        )
+        assert "--memory estimates Kneser-Ney models of words" in result.stderr
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_words_to_know(folder, run, tmp_path):
+    (tmp_path / "words").write_text("the\ncat\ndog\n")
+    model = str(tmp_path / "model")
+    options = ["-o", model, "--tokens", "blanks"]
+    result = run("train", *options, "--vocabulary", str(tmp_path / "words"), "@train")
+    assert nplm.load(model).vocabulary_.words_.tolist() == [
+        "</s>", "<unk>", "the", "cat", "dog"
+    ]  # fmt: skip
+    assert "Warning: 7" in result.stderr  # of a hundred words
+    assert "<unk>, which is easy to predict" in result.stderr
+    run("train", *options, "--max-words", "4", input="a b b c.\n" * 9)
+    assert nplm.load(model).vocabulary_.words_.tolist() == ["</s>", "<unk>", "b", "a"]
+    result = run(
+        "train", *options, "--vocabulary", "@train", "--min-count", "2", code=2
+    )
+    assert "leave one of both out" in result.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_training_on_disk_that_is_ended_cleans_up(tmp_path, number):
+    options = ["-o", str(tmp_path / "x"), "--tokens", "blanks", "--memory", "1M"]
+    with subprocess.Popen(
+        [sys.executable, "-m", "nplm", "train", *options, "--folder", str(tmp_path)],
+        stdin=subprocess.PIPE, stderr=subprocess.PIPE,
+    ) as process:  # fmt: skip
+        # It waits for more of its input: its folder is there, and has an owner. Before
+        # that an interrupt may leave it, empty, for the next to remove.
+        while not list(tmp_path.glob("*/*")):
+            assert process.poll() is None
+            time.sleep(0.01)
+        process.send_signal(number)
+        # Not communicate(), which would end its input.
+        assert process.wait(60) == 130
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("mark", ["<s>", "</s>"])
+@pytest.mark.parametrize("on_disk", [False, True])
+def test_marks_of_lines_in_a_text_are_refused(run, tmp_path, mark, on_disk):
+    options = ["-o", str(tmp_path / "x"), "--tokens", "blanks", "--order", "2"]
+    options += ["--memory", "20K"] if on_disk else []
+    result = run("train", *options, input=f"a b\na {mark} b\n", code=1)
+    assert "line 2" in result.stderr and f"has {mark!r}, which" in result.stderr
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,114 @@
+"""What counts as documents, and what is said of all else."""
+
+import numpy as np
+import pytest
+from sklearn.pipeline import make_pipeline
+
+from nplm import InterpolatedTrigram, TextLM, Tokenizer, Vocabulary
+
+TEXTS = ["the cat sat on the mat .", "the dog sat on the cat .", "a dog saw a zebra ."]
+
+
+def pipeline():
+    return make_pipeline(Tokenizer(), Vocabulary(), TextLM(InterpolatedTrigram()))
+
+
+@pytest.fixture(params=["pandas", "polars"])
+def tables(request):
+    return pytest.importorskip(request.param)
+
+
+def test_one_column_is_documents(tables):
+    expected = pipeline().fit(TEXTS)
+    for documents in (tables.Series(TEXTS), tables.DataFrame({"text": TEXTS})):
+        model = pipeline().fit(documents)
+        assert model["vocabulary"].ids_ == expected["vocabulary"].ids_
+        np.testing.assert_array_equal(
+            model.score_samples(documents), expected.score_samples(TEXTS)
+        )
+
+
+def test_several_columns_are_not_documents(tables):
+    table = tables.DataFrame({"text": TEXTS, "year": range(len(TEXTS))})
+    model = pipeline().fit(TEXTS)
+    for use in (pipeline().fit, model.score, Vocabulary().fit, model["textlm"].score):
+        with pytest.raises(TypeError, match=r"of 2 columns.*from 'text', 'year'"):
+            use(table)
+
+
+def test_a_missing_document_is_named(tables):
+    with pytest.raises(TypeError, match=r"X\[1\] is missing"):
+        pipeline().fit(tables.Series(["a text", None, "another"]))
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        Tokenizer().transform,
+        Vocabulary().fit,
+        Vocabulary().fit([["a"]]).transform,
+        Vocabulary().fit([["a"]]).inverse_transform,
+        Vocabulary().fit([["a"]]).count_unknown,
+        TextLM(InterpolatedTrigram()).fit,
+        TextLM(InterpolatedTrigram()).fit([[1]]).score,
+    ],
+    ids=lambda use: use.__qualname__,
+)
+def test_what_has_no_order_or_is_no_list_is_refused(use):
+    with pytest.raises(TypeError, match=r"X is a dict.* keys, 'one', 'two'"):
+        use({"one": "a text", "two": "another"})
+    for X in ("a text", b"a text", bytearray(b"a text"), {"a", "text"}, None, 3):
+        with pytest.raises(TypeError, match="X must be a list of documents"):
+            use(X)
+
+
+@pytest.mark.parametrize("missing", [None, float("nan"), np.float32("nan")])
+@pytest.mark.parametrize(
+    "use", [Tokenizer().transform, Vocabulary().fit, Vocabulary().fit([[]]).transform]
+)
+def test_a_missing_document_is_no_text(use, missing):
+    with pytest.raises(TypeError, match=r"X\[0\] is missing"):
+        use([missing])
+
+
+def test_a_context_of_another_kind_is_named():
+    of_text = TextLM(InterpolatedTrigram()).fit(["a b c"] * 9)
+    of_tokens = TextLM(InterpolatedTrigram()).fit([["a", "b"]] * 9)
+    with pytest.raises(TypeError, match=r"^context is of type list: .* on strings"):
+        of_text.next_words(["a", "b"])
+    with pytest.raises(TypeError, match=r"^context is a string, 'a b': .* of tokens"):
+        of_tokens.generate("a b")
+
+
+@pytest.mark.parametrize(
+    ("X", "error", "message"),
+    [
+        ("raw text", TypeError, "list of documents"),
+        ([[1], "raw text"], TypeError, "Put a Tokenizer and a Vocabulary"),
+        (["raw text", ["a", "b"]], TypeError, r"X\[1\] is of type list"),
+        ([["a", "b"], "raw text"], TypeError, r"X\[1\] is a string"),
+        ([["a", None]], TypeError, "token is missing"),
+        ([1, 2, 3], TypeError, "list of one"),
+        ([[1], [2, -3]], ValueError, r"X\[1\] has -3 at 1"),
+        ([[1.5]], ValueError, "not a whole number"),
+        ([[1], None], TypeError, r"X\[1\] is missing \(None\)"),
+        ([[1], float("nan")], TypeError, r"X\[1\] is missing \(nan\)"),
+        ([{1, 2}], TypeError, r"X\[0\] is a set"),
+        (b"bytes", TypeError, "list of documents"),
+        (None, TypeError, "list of documents"),
+        ([], ValueError, "no token"),
+    ],
+)
+def test_fit_refuses_what_is_not_documents(X, error, message):
+    with pytest.raises(error, match=message):
+        TextLM(InterpolatedTrigram()).fit(X)
+
+
+@pytest.mark.parametrize("document", [[[1, 2], [3]], [{}], [[1], None]])
+def test_a_document_that_is_no_array_of_ids_is_named(document):
+    lm = TextLM(InterpolatedTrigram()).fit([[1, 2, 3]])
+    for use in (TextLM(InterpolatedTrigram()).fit, lm.score):
+        with pytest.raises((TypeError, ValueError), match=r"^X\[1\] must h"):
+            use([[1], document])
+    with pytest.raises((TypeError, ValueError), match=r"^context must h"):
+        lm.next_words(document)
