@@ -64,6 +64,7 @@ cdef inline void begin(
             end += n_context
             chains.context[j] = BLOCK + j
             chains.newest[BLOCK + j] = end - 1
+            chains.n_words[BLOCK + j] = 0
             chains.bow[1][BLOCK + j] = bow[X[row, n_context - 1]]
             chains.live[chains.n_live] = BLOCK + j
             chains.n_live += n_context > 1

@@ -137,6 +137,7 @@ def load(path: str | os.PathLike[str], *, mmap: bool = True) -> Any:
         return model
     except (ValueError, TypeError, RecursionError) as error:
         raise ValueError(
-            f"{path} cannot be loaded: {error}. Copy it again, or save the model again "
-            "with this nplm; if it is a file of another kind, nplm.formats may read it."
+            f"{path} cannot be loaded: {str(error).rstrip('.')}. Copy it again, or "
+            "save the model again with this nplm; if it is a file of another kind, "
+            "nplm.formats may read it."
         ) from error

@@ -215,12 +215,9 @@ def _train(
         )
     ran_out = interrupt is None and not door.partial and job.held_out.stale == 0
     # A fit that is to end by itself, unless fewer epochs than usual were asked for.
-    usual = signature(type(lm)).parameters.get("max_iter")
+    usual = signature(type(lm)).parameters["max_iter"].default
     is_to_end = asked.early_stopping is True or (
-        stop_early
-        and job.adaptive
-        and usual is not None
-        and job.max_iter >= usual.default
+        stop_early and job.adaptive and job.max_iter >= usual
     )
     if is_to_end and ran_out and processes.rank == 0:
         warn(
