@@ -1,0 +1,265 @@
+"""What `nplm.save` and `nplm.load` refuse, with an error that names the file."""
+
+import json
+import os
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import Pipeline
+
+import nplm
+from nplm import KneserNeyLM, Tokenizer
+from nplm._tensors import read_tensors, write_tensors
+from nplm.formats import save_binary, write_arpa
+from tests.helpers_saving import N_WORDS, TEXTS, X, Y, pipeline, quiet
+
+
+def test_what_cannot_be_saved(tmp_path, fitted):
+    path = tmp_path / "model"
+    with pytest.raises(TypeError, match="must be an estimator of nplm's, got 3"):
+        nplm.save(3, path)
+    with pytest.raises(NotFittedError, match="KneserNeyLM instance is not fitted"):
+        nplm.save(KneserNeyLM(), path)
+    with pytest.raises(TypeError, match=r"knows no sklearn.*LogisticRegression"):
+        nplm.save(LogisticRegression().fit([[0], [1]], [0, 1]), path)
+    with pytest.raises(TypeError, match=r"knows no sklearn.*CountVectorizer"):
+        nplm.save(Pipeline([("a", CountVectorizer()), ("b", Tokenizer())]), path)
+    generator = clone(fitted["softmax"]).fit(X, Y)
+    generator.random_state = np.random.RandomState(np.random.PCG64(0))
+    with pytest.raises(TypeError, match="RandomState of PCG64"):
+        nplm.save(generator, path)
+    cached = pipeline(KneserNeyLM()).set_params(memory=str(tmp_path))
+    with pytest.raises(TypeError, match="its cache is made of pickles"):
+        nplm.save(quiet(lambda: cached.fit(TEXTS)), path)
+    with pytest.raises(FileNotFoundError, match="there is no folder"):
+        nplm.save(fitted["trigram"], tmp_path / "absent" / "model")
+    assert not path.exists()
+
+
+def test_an_error_leaves_the_old_file(tmp_path, fitted, monkeypatch):
+    path = tmp_path / "model"
+    nplm.save(fitted["trigram"], path)
+    before = path.read_bytes()
+
+    def full(_fd):
+        raise OSError("the disk is full")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="full"):
+        nplm.save(fitted["softmax"], path)
+    assert path.read_bytes() == before
+    assert os.listdir(tmp_path) == ["model"]
+
+
+def test_files_of_other_kinds(tmp_path, fitted):
+    kn, words = fitted["Kneser-Ney"], [f"w{i}" for i in range(N_WORDS)]
+    write_arpa(kn, tmp_path / "arpa", words)
+    save_binary(kn, tmp_path / "binary", words)
+    (tmp_path / "pickle").write_bytes(pickle.dumps(kn))
+    (tmp_path / "empty").touch()
+    np.save(tmp_path / "array.npy", np.zeros(3))
+    for name in os.listdir(tmp_path):
+        with pytest.raises(ValueError, match=rf"{name} cannot be loaded: it does not"):
+            nplm.load(tmp_path / name)
+    with pytest.raises(FileNotFoundError):
+        nplm.load(tmp_path / "absent")
+    with pytest.raises(IsADirectoryError):
+        nplm.load(tmp_path)
+
+
+def test_other_versions(tmp_path, fitted):
+    path = tmp_path / "model"
+    nplm.save(fitted["uniform"], path)
+    arrays, metadata = read_tensors(path, mmap=False)
+    own = {"format": metadata["format"], "version": metadata["version"]}
+    for changes, message in [
+        ({"version": "2"}, "it is of version '2', and this nplm reads version '1'"),
+        ({"format": "pt"}, "it is no model that nplm.save wrote"),
+    ]:
+        write_tensors(path, arrays, own | changes)
+        with pytest.raises(ValueError, match=rf"model cannot be loaded: {message}"):
+            nplm.load(path)
+    kinds = json.loads(arrays["objects.json"].tobytes())
+    for change, message in [
+        (dict(kind="TransformerLM"), "it has a 'TransformerLM', of which this nplm"),
+        (dict(params={"dict": {"depth": 3}}), "has the parameter 'depth', of which"),
+        (dict(params={"dict": {"words": "some"}}), "The 'words' parameter of Uniform"),
+    ]:
+        text = json.dumps([kinds[0] | change]).encode()
+        write_tensors(path, arrays | {"objects.json": np.frombuffer(text, "u1")}, own)
+        with pytest.raises(ValueError, match=message):
+            nplm.load(path)
+
+
+FILES = ["adam, distant", "senses, adam", "tied, of parts", "classes", "tree given",
+         "energy, adam", "Kneser-Ney, cut", "trigram", "class model",
+         "mixture by context", "frozen", "short-list"]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def saved(fitted, tmp_path_factory):
+    """The bytes of files, and where to write them again."""
+    folder = tmp_path_factory.mktemp("saved")
+    for name in FILES:
+        nplm.save(fitted[name], folder / name)
+    return folder, {name: (folder / name).read_bytes() for name in FILES}
+
+
+def refused_or_sound(path):
+    """Load it: an error that names it, or a model that gives distributions."""
+    try:
+        model = nplm.load(path)
+    except ValueError as error:
+        assert str(path) in str(error)
+        assert "Copy it again, or save" in str(error)
+        return None
+    contexts = X[:20, -model.n_features_in_ :]
+    try:
+        proba = model.predict_proba(contexts)
+    except ValueError as error:  # a parameter like any other, which scoring reads
+        assert "n_jobs" in str(error)
+        return None
+    np.testing.assert_allclose(proba.sum(axis=1), 1, atol=3e-3)
+    assert np.isfinite(model.log_prob(contexts, Y[:20])).any()
+    return model
+
+
+@pytest.mark.parametrize("name", FILES)
+@settings(max_examples=30, deadline=None)
+@given(data=st.data())
+def test_damaged_bytes(saved, name, data):
+    folder, whole = saved[0], bytearray(saved[1][name])
+    kind = data.draw(st.sampled_from(["flip", "cut", "more", "zeros", "swap"]))
+    at = data.draw(st.integers(0, len(whole) - 1))
+    n = data.draw(st.integers(1, 64))
+    if kind == "flip":
+        whole[at] ^= data.draw(st.integers(1, 255))
+    elif kind == "cut":
+        del whole[at:]
+    elif kind == "more":
+        whole[at:at] = data.draw(st.binary(min_size=1, max_size=64))
+    elif kind == "zeros":
+        whole[at : at + n] = bytes(len(whole[at : at + n]))
+    else:
+        to = data.draw(st.integers(0, len(whole) - 1))
+        whole[at : at + n], whole[to : to + n] = whole[to : to + n], whole[at : at + n]
+    path = folder / "damaged"
+    path.write_bytes(bytes(whole))
+    if refused_or_sound(path) is not None:  # blanks in its header, or nothing at all
+        assert len(whole) == len(saved[1][name])
+
+
+@pytest.mark.parametrize("name", FILES)
+@settings(max_examples=30, deadline=None)
+@given(data=st.data())
+def test_tampered_arrays_with_the_right_checksums(saved, name, data):
+    """Kernels trust what they are given: nothing of this may reach them."""
+    folder, path = saved[0], saved[0] / "tampered"
+    arrays, metadata = read_tensors(folder / name, mmap=False)
+    which = data.draw(st.sampled_from(sorted(arrays.keys() - {"objects.json"})))
+    array = arrays[which] = arrays[which].copy()
+    kind = data.draw(
+        st.sampled_from(["number", "number", "cut", "type", "turn", "lose"])
+    )
+    if kind == "number" and array.size:
+        at = data.draw(st.integers(0, array.size - 1))
+        values = [0, 1, -1, 2**31 - 1, -(2**31), 7]
+        if array.dtype.kind == "f":
+            values = [0.0, -1.0, 2.0, np.nan, np.inf, -np.inf, 1e30, 3e38, -3e38]
+        value = data.draw(st.sampled_from(values))
+        array.reshape(-1)[at] = np.array(value).astype(array.dtype)
+    elif kind == "cut":
+        arrays[which] = array[: data.draw(st.integers(0, len(array)))]
+    elif kind == "type":
+        to = data.draw(st.sampled_from(["i4", "i8", "f4", "f8", "u1", "?"]))
+        with np.errstate(invalid="ignore"):
+            arrays[which] = array.astype(to)
+    elif kind == "turn":
+        arrays[which] = array.T if array.ndim > 1 else array[::-1]
+    elif kind == "lose":
+        del arrays[which]
+    write_tensors(path, arrays, {k: metadata[k] for k in ("format", "version")})
+    refused_or_sound(path)
+
+
+def nodes_of(node):
+    """The places of a tree of JSON, each as (list or dict, key)."""
+    if isinstance(node, (list, dict)):
+        keys = range(len(node)) if isinstance(node, list) else list(node)
+        for key in keys:
+            yield node, key
+            yield from nodes_of(node[key])
+
+
+ODD = [None, True, -1, 0, 1, 3, 2**40, 0.5, "", "softmax", "NeuralLM", [], {},
+       {"object": 0}, {"object": -1}, {"object": 99}, {"array": "absent"}, {"dict": 3},
+       {"tuple": [[1, 2]]}, {"float": "nan"}, {"sparse": [[1, 1]]}, {"words": 3},
+       {"pattern": ["(", 0]}, {"eval": "1"}]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FILES)
+@settings(max_examples=40, deadline=None)
+@given(
+    kind=st.sampled_from(["odd", "lose", "other"]),
+    at=st.floats(0, 1, exclude_max=True),
+    odd=st.integers(0, len(ODD) - 1),
+    to=st.floats(0, 1, exclude_max=True),
+)
+def test_tampered_json_with_the_right_checksums(saved, name, kind, at, odd, to):
+    folder, path = saved[0], saved[0] / "tampered"
+    arrays, metadata = read_tensors(folder / name, mmap=False)
+    objects = json.loads(arrays["objects.json"].tobytes())
+    places = list(nodes_of(objects))
+    where, key = places[int(at * len(places))]
+    if kind == "odd":
+        where[key] = ODD[odd]
+    elif kind == "lose":
+        del where[key]
+    else:
+        other, place = places[int(to * len(places))]
+        where[key] = json.loads(json.dumps(other[place]))
+    text = json.dumps(objects).encode()
+    own = {k: metadata[k] for k in ("format", "version")}
+    write_tensors(path, arrays | {"objects.json": np.frombuffer(text, "u1")}, own)
+    refused_or_sound(path)
+
+
+@pytest.mark.parametrize(
+    "encoded",
+    [b"", b"[]", b"{}", b"\xff", b"[" * 10**5, b"[1]", b'[{"kind": 1}]', b"NaN",
+     b'[{"kind": "RandomState", "params": {"dict": {}}, "fitted": null}]',
+     b'[{"kind": [], "params": {"dict": {}}, "fitted": null}]',
+     b'[{"kind": "Pipeline", "params": {"dict": {"steps": 3}}, "fitted": null}]'],
+    ids=len,
+)  # fmt: skip
+def test_json_of_something_else(saved, encoded):
+    _, metadata = read_tensors(saved[0] / "frozen", mmap=False)
+    own = {k: metadata[k] for k in ("format", "version")}
+    path = saved[0] / "tampered"
+    write_tensors(path, {"objects.json": np.frombuffer(encoded, "u1")}, own)
+    with pytest.raises(ValueError, match="tampered cannot be loaded") as told:
+        nplm.load(path)
+    assert ".." not in str(told.value)
+
+
+def test_a_folder_is_no_model(tmp_path):
+    with pytest.raises(
+        IsADirectoryError, match=f"{tmp_path} is a folder: name the file"
+    ):
+        nplm.load(tmp_path)
+
+
+def test_probabilities_that_do_not_sum_to_one(saved):
+    arrays, metadata = read_tensors(saved[0] / "Kneser-Ney, cut", mmap=False)
+    arrays["KneserNeyLM.tree.prob"][-1] *= 0.5
+    own = {k: metadata[k] for k in ("format", "version")}
+    write_tensors(saved[0] / "tampered", arrays, own)
+    with pytest.raises(ValueError, match="KneserNeyLM, its probabilities do not sum"):
+        nplm.load(saved[0] / "tampered")

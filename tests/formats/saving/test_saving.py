@@ -1,0 +1,226 @@
+"""`nplm.save` and `nplm.load`: the same bits again."""
+
+import os
+import pickle
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.base import clone
+
+import nplm
+from nplm import (
+    EnergyLM,
+    InterpolatedTrigram,
+    KneserNeyLM,
+    TextLM,
+    Tokenizer,
+    Vocabulary,
+    WordClasses,
+)
+from nplm._tensors import read_tensors
+from nplm.formats import read_arpa, write_arpa
+from tests.helpers import paper_lm, small_text
+from tests.helpers_saving import (
+    IDS,
+    MODELS,
+    N_WORDS,
+    SMALL,
+    TEXTS,
+    X_VAL,
+    Y_VAL,
+    X,
+    Y,
+    pipeline,
+    quiet,
+)
+
+
+def scored(model):
+    return model.log_prob(X, Y), model.predict_proba(X[:50])
+
+
+def same_bits(a, b):
+    for one, other in zip(scored(a), scored(b)):
+        assert type(one) is type(other) is np.ndarray
+        assert one.dtype == other.dtype
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("mmap", [True, False])
+def test_the_same_bits_again(tmp_path, fitted, name, mmap):
+    model, path = fitted[name], tmp_path / "model"
+    nplm.save(model, path)
+    again = nplm.load(path, mmap=mmap)
+    assert type(again) is type(model)
+    assert vars(again).keys() == vars(model).keys()
+    assert re.sub("0x.*", "", repr(again)) == re.sub("0x.*", "", repr(model))
+    assert again.n_parameters_ == model.n_parameters_
+    same_bits(again, model)
+    nplm.save(again, tmp_path / "twice")
+    assert (tmp_path / "twice").read_bytes() == path.read_bytes()
+    assert sorted(os.listdir(tmp_path)) == ["model", "twice"]
+    same_bits(pickle.loads(pickle.dumps(again)), model)
+
+
+@pytest.mark.parametrize("name", MODELS)
+@small_text
+@pytest.mark.filterwarnings("ignore:.*the weights still gained")
+def test_a_fit_goes_on_or_begins_anew(tmp_path, fitted, name):
+    nplm.save(fitted[name], tmp_path / "model")
+    again = nplm.load(tmp_path / "model")
+    same = pickle.loads(pickle.dumps(fitted[name]))
+    for model in (again, same):
+        if hasattr(model, "partial_fit"):
+            model.partial_fit(X_VAL, Y_VAL).partial_fit(X, Y)
+        else:
+            model.fit(X_VAL, Y_VAL, X_val=X, y_val=Y)
+    same_bits(again, same)
+    anew = [clone(model).fit(X, Y, X_val=X_VAL, y_val=Y_VAL) for model in (again, same)]
+    same_bits(*anew)
+
+
+def test_a_step_that_falls_to_0_goes_on_falling(tmp_path):
+    model = paper_lm(**SMALL, learning_rate="linear").partial_fit(X, Y)
+    nplm.save(model, tmp_path / "model")
+    again = nplm.load(tmp_path / "model").partial_fit(X, Y)
+    same_bits(again, model.partial_fit(X, Y))
+    with pytest.raises(ValueError, match="has fallen to 0"):
+        again.partial_fit(X, Y)
+
+
+def test_what_is_mapped_is_read_only_and_shared(tmp_path, fitted):
+    nplm.save(fitted["Kneser-Ney"], tmp_path / "model")
+    mapped = nplm.load(tmp_path / "model")
+    base = mapped.tree_.prob
+    while isinstance(base.base, np.ndarray):
+        base = base.base
+    assert isinstance(base, np.memmap)
+    for array in (mapped.tree_.prob, mapped.counts_.counts):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 1
+    assert mapped.tree_.words is mapped.counts_.words
+    own = nplm.load(tmp_path / "model", mmap=False)
+    own.tree_.prob[0] = own.tree_.prob[0]
+    nplm.save(fitted["softmax"], tmp_path / "model")
+    network = nplm.load(tmp_path / "model")
+    network.b_[0] = 1.0
+
+
+def test_a_member_in_two_places_is_saved_once(tmp_path, fitted):
+    nplm.save(fitted["frozen"], tmp_path / "model")
+    again = nplm.load(tmp_path / "model")
+    assert again.estimators[0][1] is again.estimators_[0]
+
+
+@pytest.mark.parametrize("predict_boundary", [True, False])
+@pytest.mark.parametrize("lm", [KneserNeyLM(), EnergyLM(n_hidden=3, random_state=0)])
+def test_text_models(tmp_path, lm, predict_boundary):
+    model = quiet(lambda: pipeline(lm, predict_boundary=predict_boundary).fit(TEXTS))
+    nplm.save(model, tmp_path / "model")
+    again = nplm.load(tmp_path / "model")
+    np.testing.assert_array_equal(
+        again.score_samples(TEXTS), model.score_samples(TEXTS)
+    )
+    tokens, vocabulary, _ = (step for _, step in again.steps)
+    assert tokens.get_params() == model["tokens"].get_params()
+    assert vocabulary.ids_ == model["ids"].ids_
+    assert vars(vocabulary).keys() == vars(model["ids"]).keys()
+    assert (vocabulary.unknown_id_, vocabulary.boundary_id_) == (1, 0)
+    quiet(lambda: clone(again).fit(TEXTS))
+    words = [again["lm"].generate(random_state=i).tolist() for i in range(5)]
+    assert words == [model["lm"].generate(random_state=i).tolist() for i in range(5)]
+
+
+@pytest.mark.parametrize(
+    "documents",
+    [
+        TEXTS,
+        [["login", ("read", 3), "logout"], [7, 2.5, True]] * 20,
+        [[1, 2], [3, 1]] * 9,
+    ],
+    ids=["text", "events", "ids"],
+)
+@small_text
+def test_text_in_text_out(tmp_path, documents):
+    model = TextLM(KneserNeyLM(), 2).fit(documents)
+    nplm.save(model, tmp_path / "model")
+    again = nplm.load(tmp_path / "model")
+    assert vars(again).keys() == vars(model).keys()
+    options = dict(n=5, random_state=0, max_words=5)
+    np.testing.assert_equal(again.generate(**options), model.generate(**options))
+    np.testing.assert_array_equal(
+        again.score_samples(documents), model.score_samples(documents)
+    )
+    clone(again).fit(documents)
+
+
+def test_the_text_model_of_a_file(tmp_path, fitted):
+    words = [f"w{i}" for i in range(N_WORDS)]
+    model = TextLM.from_model(fitted["Kneser-Ney"], words, boundary=0)
+    nplm.save(model, tmp_path / "model")
+    again = nplm.load(tmp_path / "model")
+    assert again.score(["w1 w2 w3"]) == model.score(["w1 w2 w3"])
+    with pytest.raises(ValueError, match="'w99' is not among the 12 words"):
+        again.score(["w99"])
+
+
+@settings(max_examples=50, deadline=None)
+@given(words=st.lists(st.text(st.characters(codec=None)), max_size=300, unique=True))
+def test_any_words(words, tmp_path_factory):
+    path = tmp_path_factory.getbasetemp() / "words"
+    vocabulary = Vocabulary(boundary=None).fit([words])
+    nplm.save(vocabulary, path)
+    again = nplm.load(path)
+    assert again.words_.tolist() == vocabulary.words_.tolist()
+    assert again.boundary_id_ is None
+
+
+def test_word_classes_and_tokenizers(tmp_path):
+    classes = WordClasses(4, n_words=N_WORDS, random_state=0).fit(IDS)
+    nplm.save(classes, tmp_path / "classes")
+    again = nplm.load(tmp_path / "classes")
+    np.testing.assert_array_equal(again.transform(IDS), classes.transform(IDS))
+    assert vars(again).keys() == vars(classes).keys()
+    assert again.history_ == classes.history_
+    tokenizer = Tokenizer(number="<n>")
+    nplm.save(tokenizer, tmp_path / "tokens")
+    assert nplm.load(tmp_path / "tokens").transform(["1 a"]) == [["<n>", "a"]]
+
+
+@pytest.mark.parametrize("share", [1.0, 0.5])
+def test_a_model_of_another_tool(tmp_path, fitted, share):
+    """What sums to one must; what never did may stay so."""
+    words = [f"w{i}" for i in range(N_WORDS)]
+    write_arpa(fitted["Kneser-Ney"], tmp_path / "arpa", words)
+    model, _ = read_arpa(tmp_path / "arpa")
+    model.tree_.prob[:] *= share
+    nplm.save(model, tmp_path / "model")
+    same_bits(nplm.load(tmp_path / "model"), model)
+
+
+def test_names_of_columns(tmp_path):
+    pd = pytest.importorskip("pandas")
+    table = pd.DataFrame(X, columns=["third", "second", "first"])
+    model = InterpolatedTrigram(n_words=N_WORDS).fit(table, Y)
+    nplm.save(model, tmp_path / "model")
+    again = nplm.load(tmp_path / "model")
+    np.testing.assert_array_equal(again.log_prob(table, Y), model.log_prob(table, Y))
+    with pytest.raises(ValueError, match="feature names should match"):
+        again.log_prob(table[["first", "second", "third"]], Y)
+
+
+def test_the_package_of_the_format_reads_and_writes_it(tmp_path, fitted):
+    st_numpy = pytest.importorskip("safetensors.numpy")
+    nplm.save(fitted["mixture of mixtures"], tmp_path / "model")
+    ours, _ = read_tensors(tmp_path / "model", mmap=False)
+    theirs = st_numpy.load_file(tmp_path / "model")
+    assert theirs.keys() == ours.keys()
+    for name, array in theirs.items():
+        np.testing.assert_array_equal(array, ours[name])
+    st_numpy.save_file({"a": np.zeros(3)}, tmp_path / "theirs")
+    with pytest.raises(ValueError, match="theirs cannot be loaded: its header is none"):
+        nplm.load(tmp_path / "theirs")
