@@ -103,10 +103,10 @@ parallel : {"rows", "async", "locked"}, default="rows"
     What the threads of a fit share (section 3 of the paper). "rows": the
     output units of each example; nothing races, and the larger the
     `batch_size` the better. "async": the examples, each thread updating the
-    parameters at any time without a lock; faster at a small `batch_size`,
-    but no two fits are the same, for now and then part of an update is
-    lost. "locked": the same with a lock around updates, the paper's first
-    attempt, slow.
+    parameters at any time without a lock; nobody waits, and words can be
+    drawn, but no two fits are the same, for now and then part of an update
+    is lost. "locked": the same with a lock around updates, the paper's
+    first attempt, slow.
 """,
     "running": """
 warm_start : bool, default=False
