@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
-from functools import wraps
-from typing import Any, ClassVar, TypeVar, cast
+from collections.abc import Iterator
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -25,48 +24,7 @@ from nplm._checks import (
 from nplm._fitted import Fitted
 from nplm._pages import Documented
 
-__all__ = [
-    "CheapWords",
-    "LanguageModel",
-    "WordsMass",
-    "all_or_nothing",
-    "neg_perplexity",
-    "unchanged_by_errors",
-]
-
-Fit = TypeVar("Fit", bound=Callable[..., Any])
-
-
-def all_or_nothing(fit: Fit) -> Fit:
-    """Make a method of a model one that is `unchanged_by_errors`."""
-
-    @wraps(fit)
-    def guarded(self: Any, *args: Any, **kwargs: Any) -> Any:
-        with unchanged_by_errors(self):
-            return fit(self, *args, **kwargs)
-
-    return cast(Fit, guarded)
-
-
-@contextlib.contextmanager
-def unchanged_by_errors(model: Any) -> Iterator[Callable[[], None]]:
-    """Leave the model as it was when a fit is refused or breaks off.
-
-    A model half of the old fit and half of the new one would pass ids to a
-    kernel that its arrays do not have. A fit that has made a whole one calls what
-    this gives: the model then stays as it is at that moment, whatever comes.
-    """
-    whole = vars(model).copy()
-
-    def keep() -> None:
-        nonlocal whole
-        whole = vars(model).copy()
-
-    try:
-        yield keep
-    except BaseException:
-        model.__dict__ = whole
-        raise
+__all__ = ["CheapWords", "LanguageModel", "WordsMass", "neg_perplexity"]
 
 
 def neg_perplexity(estimator: Any, X: Any, y: Any = None) -> float:

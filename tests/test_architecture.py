@@ -27,6 +27,7 @@ FLOORS = [
     {"_base"},
     {"_generators", "_tensors"},
     {
+        "_atomic",
         "_blocks",
         "_checks",
         "_files",

@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.utils._param_validation import Interval
 
-from nplm._base import CheapWords, LanguageModel, all_or_nothing
+from nplm._atomic import all_or_nothing
+from nplm._base import CheapWords, LanguageModel
 from nplm._checks import Whole, check_boundary, check_classes
 from nplm._fitted import Fitted
 from nplm.classes.word_classes import WordClasses

@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from nplm._base import unchanged_by_errors
+from nplm._atomic import unchanged_by_errors
 from nplm._checks import COMMON, MAX_N_WORDS, Whole, check_boundary, check_ids
 from nplm._fitted import Fitted
 from nplm._pages import Documented

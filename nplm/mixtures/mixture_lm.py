@@ -13,7 +13,8 @@ from sklearn.utils import Bunch
 from sklearn.utils.metaestimators import _BaseComposition
 from sklearn.utils.validation import check_is_fitted
 
-from nplm._base import LanguageModel, all_or_nothing
+from nplm._atomic import all_or_nothing
+from nplm._base import LanguageModel
 from nplm._checks import Whole, check_not_grown, non_negative
 from nplm._fitted import Fitted
 from nplm.mixtures.uniform_lm import UniformLM

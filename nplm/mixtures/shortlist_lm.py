@@ -11,7 +11,8 @@ from sklearn.base import clone
 from sklearn.utils._param_validation import HasMethods
 from sklearn.utils.validation import check_is_fitted
 
-from nplm._base import LanguageModel, all_or_nothing
+from nplm._atomic import all_or_nothing
+from nplm._base import LanguageModel
 from nplm._checks import Whole, check_not_grown, plain
 from nplm._fitted import Fitted
 from nplm.neural.neural_lm import NeuralLM

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils._param_validation import StrOptions
 
-from nplm._base import CheapWords, LanguageModel, all_or_nothing
+from nplm._atomic import all_or_nothing
+from nplm._base import CheapWords, LanguageModel
 from nplm._fitted import Fitted
 
 __all__ = ["UniformLM"]

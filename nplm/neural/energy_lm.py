@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import _num_samples, check_is_fitted, column_or_1d
 
-from nplm._base import all_or_nothing
+from nplm._atomic import all_or_nothing
 from nplm._checks import Whole, check_ids
 from nplm._fitted import Fitted
 from nplm.neural.network.features import Features, Met

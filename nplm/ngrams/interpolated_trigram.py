@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils._param_validation import Interval
 
-from nplm._base import CheapWords, LanguageModel, all_or_nothing
+from nplm._atomic import all_or_nothing
+from nplm._base import CheapWords, LanguageModel
 from nplm._checks import Whole, non_negative
 from nplm._fitted import Fitted
 from nplm.ngrams.counts import NgramCounts

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils._param_validation import StrOptions
 
-from nplm._base import all_or_nothing
+from nplm._atomic import all_or_nothing
 from nplm._checks import check_boundary, check_ids
 from nplm._fitted import Fitted
 from nplm._warnings import one_warning

@@ -12,7 +12,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils._param_validation import HasMethods, Hidden, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from nplm._base import all_or_nothing
+from nplm._atomic import all_or_nothing
 from nplm._checks import Whole, check_boundary
 from nplm._fitted import Fitted
 from nplm._pages import Documented

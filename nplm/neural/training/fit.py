@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from nplm._base import unchanged_by_errors
+from nplm._atomic import unchanged_by_errors
 from nplm._warnings import warn
 from nplm.neural.conflicts import check_shared
 from nplm.neural.network.network import Network

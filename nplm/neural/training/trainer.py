@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from nplm._base import unchanged_by_errors
+from nplm._atomic import unchanged_by_errors
 from nplm.neural.training.fit import ENDED, Door, begin, hand_over, past
 from nplm.parallel.threads import blas_threads
 
