@@ -85,8 +85,8 @@ with replacing(pathlib.Path(sys.argv[1])) as file:
     file.flush()
     os.kill(os.getpid(), signal.SIGKILL)
 """
-    # Not those of other files, nor what somebody has named alike, nor another machine's,
-    # whose lock may not be seen.
+    # Not those of other files, nor what somebody has named alike, nor another
+    # machine's, whose lock may not be seen.
     ending = f"{_machine_mark()}0123abcd.part"
     others = {f"model.2.{ending}", f"other.{ending}", "model.notes.part"}
     others |= {"model.0000000089abcdef.part"}
