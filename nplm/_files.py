@@ -10,6 +10,8 @@ import os
 import re
 import secrets
 import shutil
+import socket
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -34,11 +36,13 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
 
     After an error `path` is as it was; after a kill or a power cut it is the old
     file or the new one, with perhaps an unfinished ``.part`` file beside it, which the
-    next to write there removes. A link stays, and what it names is replaced.
+    next of this machine to write there removes. A link stays, and what it names is
+    replaced.
     """
     path = followed(path)
     _remove_unfinished(path)
-    unfinished = path.with_name(f"{path.name}.{secrets.token_hex(4)}.part")
+    mark = _machine_mark() + secrets.token_hex(4)
+    unfinished = path.with_name(f"{path.name}.{mark}.part")
     try:
         with owned(unfinished) as file:
             yield file
@@ -62,9 +66,16 @@ def followed(path: Path) -> Path:
     return Path(os.path.realpath(path)) if path.is_symlink() else path
 
 
+def _machine_mark() -> str:
+    """Tell this machine from others in the names of files: eight digits."""
+    return f"{zlib.crc32(socket.gethostname().encode()):08x}"
+
+
 def _remove_unfinished(path: Path) -> None:
-    """Remove what processes left that were killed while they wrote to `path`."""
-    own = re.compile(re.escape(path.name) + r"\.[0-9a-f]{8}\.part")
+    """Remove what this machine's processes left that were killed as they wrote."""
+    # On another machine a lock may not be seen.
+    mark = _machine_mark() + "[0-9a-f]{8}"
+    own = re.compile(rf"{re.escape(path.name)}\.{mark}\.part")
     # Names at once: an interrupt would leave a folder open that is gone through.
     for name in os.listdir(path.parent):
         if own.fullmatch(name):

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from nplm._files import replacing
+from nplm._files import _machine_mark, replacing
 
 
 def test_a_file_takes_its_place_when_it_is_whole(tmp_path):
@@ -85,11 +85,15 @@ with replacing(pathlib.Path(sys.argv[1])) as file:
     file.flush()
     os.kill(os.getpid(), signal.SIGKILL)
 """
-    # Not those of other files, nor what somebody has named alike.
-    others = {"model.2.0123abcd.part", "other.0123abcd.part", "model.notes.part"}
+    # Not those of other files, nor what somebody has named alike, nor another
+    # machine's, whose lock may not be seen.
+    ending = f"{_machine_mark()}0123abcd.part"
+    others = {f"model.2.{ending}", f"other.{ending}", "model.notes.part"}
+    others |= {"model.0000000089abcdef.part"}
+    own = f"model.{ending}"
     for name in others:
         (tmp_path / name).touch()
-    (tmp_path / "model.0123abcd.part").mkdir()
+    (tmp_path / own).mkdir()
     for _ in range(2):
         subprocess.run([sys.executable, "-c", script, path], check=False)
         assert len(set(os.listdir(tmp_path)) - others) == 2
@@ -98,7 +102,7 @@ with replacing(pathlib.Path(sys.argv[1])) as file:
         with replacing(path) as other:
             other.write(b"other")
     assert path.read_bytes() == b"one"
-    assert set(os.listdir(tmp_path)) == others | {"model", "model.0123abcd.part"}
+    assert set(os.listdir(tmp_path)) == others | {"model", own}
 
 
 def test_one_that_is_taken_for_abandoned_before_its_lock_begins_anew(
@@ -124,11 +128,12 @@ def test_without_locks_nothing_is_removed(tmp_path, monkeypatch):
     def none(file, how):
         raise OSError(errno.ENOLCK, "No locks available")
 
-    (tmp_path / "model.0123abcd.part").touch()
+    left = f"model.{_machine_mark()}0123abcd.part"
+    (tmp_path / left).touch()
     monkeypatch.setattr("fcntl.flock", none)
     with replacing(tmp_path / "model") as file:
         file.write(b"new")
-    assert sorted(os.listdir(tmp_path)) == ["model", "model.0123abcd.part"]
+    assert sorted(os.listdir(tmp_path)) == ["model", left]
 
 
 def test_two_writers_at_once_leave_one_whole_file(tmp_path):
