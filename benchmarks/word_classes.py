@@ -5,11 +5,20 @@ the class bigrams on the text clustered, ``exp(H - I)``: H the entropy of its
 words, I the mutual information of neighbouring classes. Rows marked "recorded"
 were measured on another day, on a machine like this one: mkcls (exchange with
 threshold accepting), brown-cluster (Liang 2005) and SRILM's ngram-class.
+
+    python benchmarks/word_classes.py --mkcls mkcls-v2/mkcls
+
+instead runs that program (which is in no Python package) and WordClasses, one after the
+other, on the first two million tokens of Wiki.
 """
 
 from __future__ import annotations
 
+import os
+import subprocess
+import tempfile
 import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,7 +26,8 @@ from common.table import named, parser, report
 from numpy.typing import NDArray
 
 from nplm import WordClasses
-from nplm.datasets import fetch_brown
+from nplm.datasets import fetch_brown, load_wiki
+from nplm.formats import read_classes
 
 # Tokens, classes, program, CPU seconds, mutual information (or perplexity).
 RECORDED = [
@@ -116,12 +126,80 @@ def cost(stream: NDArray[np.int32], max_classes: int) -> list[dict[str, Any]]:
     return rows
 
 
+def beside_mkcls(program: Path, sizes: list[int]) -> list[dict[str, Any]]:
+    """Classes of the same text, whose lines end at full stops, by both programs."""
+    corpus = load_wiki()
+    words = [str(word).replace(" ", "_") for word in corpus.words]
+    ids = corpus.train[:2_000_000]
+    after = np.flatnonzero(ids[:-1] == words.index(".")) + 1
+    boundary = len(words)
+    stream = np.concatenate([[boundary], np.insert(ids, after, boundary), [boundary]])
+    stream = stream.astype(np.int32)
+    rows = []
+    with tempfile.TemporaryDirectory() as folder:
+        text, found = Path(folder) / "text", Path(folder) / "classes"
+        text.write_text(
+            "\n".join(" ".join(words[i] for i in line) for line in np.split(ids, after))
+        )
+        for n_classes in sizes:
+            for max_iter in (80, 180):
+                model = WordClasses(
+                    n_classes, max_iter=max_iter, boundary=boundary, random_state=0
+                )
+                started = time.process_time()
+                model.fit(stream)
+                seconds = time.process_time() - started
+                name = f"nplm, max_iter={max_iter}"
+                own = name, len(stream), n_classes, seconds
+                rows.append(found_by(*own, information(stream, model.labels_)))
+            before = os.times()
+            command = [str(program), f"-c{n_classes}", "-n1", f"-p{text}", f"-V{found}"]
+            subprocess.run([*command, "opt"], check=True, stdout=subprocess.DEVNULL)
+            after_it = os.times()
+            seconds = after_it.children_user - before.children_user
+            spelled, numbers = read_classes(found)
+            label = dict(zip(spelled, numbers.tolist(), strict=True))
+            of_marks = max(label.values()) + 1
+            labels = [label.get(word, of_marks) for word in words]
+            labels = np.array([*labels, of_marks])
+            own = "mkcls", len(stream), n_classes, seconds
+            rows.append(found_by(*own, information(stream, labels)))
+    return rows
+
+
+def found_by(
+    program: str, n_tokens: int, n_classes: int, seconds: float, nats: float
+) -> dict[str, Any]:
+    return {
+        "program": program,
+        "tokens": n_tokens,
+        "classes": n_classes,
+        "CPU s": seconds,
+        "MI, nats": f"{nats:.4f}",
+    }
+
+
+def information(ids: NDArray[np.int32], labels: NDArray[Any]) -> float:
+    """Mutual information of neighbouring classes, in nats."""
+    n = int(labels.max()) + 1
+    pairs = labels[ids[:-1]].astype(np.int64) * n + labels[ids[1:]]
+    p = np.bincount(pairs, minlength=n * n).reshape(n, n) / len(pairs)
+    apart = np.outer(p.sum(axis=1), p.sum(axis=0))
+    return float((p[p > 0] * np.log(p[p > 0] / apart[p > 0])).sum())
+
+
 def main() -> None:
     options = parser(__doc__)
     options.add_argument(
         "--max-classes", type=int, default=2000, help="leave out more classes than this"
     )
+    options.add_argument("--mkcls", type=Path, help="the program, to run beside it")
+    options.add_argument("--classes", type=int, nargs="+", default=[200, 500])
     given = options.parse_args()
+    if given.mkcls:
+        rows = beside_mkcls(given.mkcls, given.classes)
+        report("Word classes on Wiki", rows, given.json)
+        return
     stream = fetch_brown().train
     rows = quality(stream, given.max_classes)
     report("Word classes on Brown", rows, given.json)
