@@ -118,6 +118,22 @@ def test_a_float_of_numpys(name, parameter, kind):
     check_same(name, parameter, kind(getattr(ESTIMATORS[name], parameter)))
 
 
+@pytest.mark.filterwarnings("ignore:Kneser-Ney cannot estimate:UserWarning")
+@pytest.mark.filterwarnings("ignore:.*the held-out loss was still falling")
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_choices_of_numpys(name):
+    """As a search over an array of them sets them."""
+    changes = {
+        parameter: kind(value)
+        for parameter, value in ESTIMATORS[name].get_params(deep=False).items()
+        for own, kind in ((bool, np.bool_), (str, np.str_))
+        if isinstance(value, own)
+    }
+    given = fitted(clone(ESTIMATORS[name]).set_params(**changes))
+    for key, want in fitted_with(name).items():
+        np.testing.assert_array_equal(given[key], want)
+
+
 # Of these more is asked than a type and a range: the estimators' own tests ask it.
 BY_HAND = {"classes", "estimator", "estimators", "min_counts", "weights"}
 

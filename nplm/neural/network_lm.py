@@ -409,7 +409,7 @@ class NetworkLM(LanguageModel):
         fitted: str = self.C_.dtype.name
         rounds = self._made_of.output.rounds and fitted == "float32"
         mixed = self.precision == "bfloat16" and rounds
-        return self.precision if mixed else fitted
+        return "bfloat16" if mixed else fitted
 
     @property
     def n_parameters_(self) -> int:

@@ -35,7 +35,7 @@ def available_tiers(precision: str = "float32") -> list[str]:
     >>> available_tiers()[-2:]
     ['plain', 'blas']
     """
-    tiers: list[str] = _available_tiers(precision)
+    tiers: list[str] = _available_tiers(str(precision))  # not NumPy's text
     return tiers
 
 

@@ -97,7 +97,11 @@ class WordStream:
         """
         self._state[1] = 0
         name = os.fspath(name)
-        rest = file.read(len(BYTE_ORDER_MARK)).removeprefix(BYTE_ORDER_MARK)
+        rest = b""
+        # A pipe may give fewer bytes than it is asked for.
+        while len(rest) < len(BYTE_ORDER_MARK) and (read := file.read(1)):
+            rest += read
+        rest = rest.removeprefix(BYTE_ORDER_MARK)
         more = True
         while more:
             read = file.read(CHUNK_BYTES)

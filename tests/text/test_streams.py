@@ -11,7 +11,7 @@ from nplm.text.streams import WordStream
 BLANKS = "\t\v\f\r\x1c\x1d\x1e\x1f \x85\xa0\u1680\u2000\u200a\u2028\u2029\u202f\u205f"
 BLANKS += "\u3000"
 # What begins as a blank does, and is none.
-WORDS = ["a", "rose", "\xc2\xa1", "\u1681", "\u200b", "\u2030", "\u3001", "\x1b", "\0"]
+WORDS = ["a", "rose", "\xc2\xa1", "\u1681", "\u200b", "\u2030", "\u3001", "\x1b"]
 
 
 def expected(text):
@@ -61,6 +61,17 @@ def test_files_one_after_another():
     assert read(stream, b"\n\nb c\n") == [1, 2, -1]
     assert read(stream, b"") == []
     assert (stream.n_lines, stream.n_tokens) == (2, 4)
+
+
+def test_a_pipe_that_gives_a_byte_at_a_time():
+    class Pipe(io.BytesIO):
+        def read(self, size):
+            return super().read(min(size, 1))
+
+    stream = WordStream()
+    parts = stream.read(Pipe(b"\xef\xbb\xbfa b\na"), "text")
+    assert np.concatenate(list(parts)).tolist() == [0, 1, -1, 0, -1]
+    assert stream.words() == ["a", "b"]
 
 
 def test_not_utf_8():

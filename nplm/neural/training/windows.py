@@ -34,7 +34,7 @@ class Windows:
 def with_held_out(lm: Any, windows: Windows) -> Windows:
     """Give windows of which some are held out, where `lm` is to do that by itself."""
     n_windows = len(windows.y)
-    if windows.held_out is not None or lm.early_stopping is False:
+    if windows.held_out is not None or not lm.early_stopping:  # NumPy's False too
         return windows
     if lm.early_stopping == "auto" and n_windows < ENOUGH_WINDOWS:
         _warn_of_no_end(lm, n_windows)
