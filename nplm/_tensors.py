@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nplm._files import replacing
+from nplm._files import followed, full_disk_named, replacing
 
 __all__ = ["CHECKSUM", "is_storable", "read_tensors", "write_tensors"]
 
@@ -84,7 +84,8 @@ def write_tensors(
     header[METADATA][CHECKSUM] = checksum = header_checksum(header)
     encoded = json.dumps(header).encode()
     encoded += b" " * (-(8 + len(encoded)) % ALIGNMENT)
-    with replacing(Path(path)) as file:
+    full = full_disk_named(followed(Path(path).absolute()).parent, "more is")
+    with full, replacing(Path(path)) as file:
         file.write(len(encoded).to_bytes(8, "little") + encoded)
         for array in little.values():
             file.write(array.data)

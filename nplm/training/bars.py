@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from html import escape
 from typing import Any
@@ -146,6 +147,14 @@ class _Notebook:
             self._handle.update(HTML(escape(text)))
 
 
+def _columns() -> int:
+    """Ask how wide the terminal is, to which stdout may not go."""
+    with suppress(OSError, ValueError, AttributeError):  # it is none that has a size
+        if columns := os.get_terminal_size(sys.stderr.fileno()).columns:
+            return columns
+    return shutil.get_terminal_size().columns
+
+
 class _Terminal:
     """The last line, which is gone when the fit is done."""
 
@@ -154,7 +163,7 @@ class _Terminal:
 
     def show(self, share: float, text: str) -> None:
         # A second line would stay there: the bar makes room for the text.
-        columns = shutil.get_terminal_size().columns - 1
+        columns = _columns() - 1
         width = max(0, min(WIDTH, columns - 1 - len(text)))
         drawn = ("━" * round(share * width)).ljust(width)
         line = f"{drawn} {text}"[:columns]

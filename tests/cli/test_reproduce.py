@@ -72,6 +72,12 @@ def test_table_2_on_a_text_of_ones_own(run, tmp_path):
     result = run("table1", "--text", tmp_path / "own.txt")
     assert result.exit_code == 2
     assert "--text is for table2: table1 is of Brown." in result.stderr
+    result = run("table1", "--jobs", "0")
+    assert result.exit_code == 2
+    assert "0 threads do nothing" in result.stderr
+    result = run("table1", "--rows", "MLP11")
+    assert result.exit_code == 1
+    assert "'MLP11' is no row of table1" in result.stderr
     assert not (tmp_path / "table1").exists()
 
 

@@ -1,6 +1,7 @@
 """Bars: in a notebook, on a terminal, in a log."""
 
 import io
+import os
 import sys
 from types import SimpleNamespace
 
@@ -76,6 +77,15 @@ def test_a_line_is_no_wider_than_the_terminal(monkeypatch, columns):
     assert {len(line) for line in lines} == {columns - 1}
     if columns == 80:  # the bar makes room
         assert all(line.endswith(" s left") for line in lines)
+
+
+def test_the_terminal_that_counts_is_that_of_stderr(monkeypatch):
+    monkeypatch.setattr(sys, "stderr", terminal := Terminal())
+    monkeypatch.setattr(terminal, "fileno", lambda: 99, raising=False)
+    sizes = {99: os.terminal_size((50, 24))}
+    monkeypatch.setattr("os.get_terminal_size", sizes.__getitem__)
+    progress(4)
+    assert {len(line) for line in terminal.getvalue().split("\r\x1b[K")[1:-1]} == {49}
 
 
 def test_a_notebook_has_an_element_which_changes(notebook, capsys):

@@ -13,6 +13,7 @@ from nplm import DivergenceError
 from nplm.cli._bars import stages
 from nplm.cli._files import writable_folder
 from nplm.cli._jobs import INTERRUPTED
+from nplm.cli._options import Jobs
 from nplm.cli._tables import one_line_of, print_paper_table
 from nplm.datasets import load_wiki
 from nplm.experiments import TABLES, as_markdown, draw, findings, reproduce, results_of
@@ -40,7 +41,9 @@ __all__ = ["reproduce_command"]
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="A text of your own for table2, as nplm.datasets.load_wiki takes it.",
 )
-@click.option("--jobs", "n_jobs", type=int, default=1, help="Threads; -1 is all cores.")
+@click.option(
+    "--jobs", "n_jobs", type=Jobs(), default=1, help="Threads; -1 is all cores."
+)
 @click.option(
     "--precision",
     type=click.Choice(["float32", "bfloat16"]),
@@ -83,13 +86,13 @@ def reproduce_command(
         raise click.UsageError("--rows names no row: leave it out for all of them.")
     if text is not None and table != "table2":
         raise click.UsageError(f"--text is for table2: {table} is of Brown.")
+    n_fits = len(TABLES[table].fits_of(names or None))
     folder = writable_folder(ctx, None, folder or Path(table))
     assert folder is not None
     status = Console(stderr=True)
     exit_code = 0
     try:
         with stages(status) as bars:
-            n_fits = len(TABLES[table].fits_of(names or None))
             done = reproduce(
                 table, folder, rows=names or None, n_jobs=n_jobs,
                 corpus=None if text is None else load_wiki(text),

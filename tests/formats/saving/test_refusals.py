@@ -58,6 +58,16 @@ def test_an_error_leaves_the_old_file(tmp_path, fitted, monkeypatch):
     assert os.listdir(tmp_path) == ["model"]
 
 
+def test_a_full_disk_is_named(tmp_path, fitted, monkeypatch):
+    def full(file):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.raises(OSError, match=rf"the disk of {tmp_path} is full: more is nee"):
+        nplm.save(fitted["uniform"], tmp_path / "model")
+    assert os.listdir(tmp_path) == []
+
+
 def test_files_of_other_kinds(tmp_path, fitted):
     kn, words = fitted["Kneser-Ney"], [f"w{i}" for i in range(N_WORDS)]
     write_arpa(kn, tmp_path / "arpa", words)
