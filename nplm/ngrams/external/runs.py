@@ -12,6 +12,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from nplm._blocks import blocks
 from nplm._kernels.ngrams import _runs
 from nplm.ngrams.external.scratch import Scratch
 
@@ -179,11 +180,18 @@ def _streams(
     scratch: Scratch,
 ) -> Iterator[NDArray[np.int32]]:
     """Give the text in parts, each after the words before it."""
-    before = np.full(packing.order - 1, packing.boundary, dtype=np.int32)
+    n_before = packing.order - 1
+    before = np.full(n_before, packing.boundary, dtype=np.int32)
     with scratch.reading(ids) as file:
         while len(part := np.fromfile(file, np.int32, n_rows)):
-            stream = np.concatenate([before, new_ids[part]])
-            before = stream[len(part) :]
+            stream = np.empty(n_before + len(part), dtype=np.int32)
+            stream[:n_before] = before
+            own = stream[n_before:]
+            # As an index it is twice as long.
+            for piece in blocks(len(part), MAX_PIECE):
+                own[piece] = new_ids[part[piece]]
+            before = stream[len(part) :].copy()
+            del part  # of two threads' memory only what they work on stays
             yield stream
 
 

@@ -197,8 +197,9 @@ class Scratch:
             with suppress(GivenUpError):
                 while True:
                     self._go_on()
+                    part: Any = None  # what is done goes before more is made
                     with lock:
-                        part: Any = next(coming, ended)
+                        part = next(coming, ended)
                     if part is ended:
                         return
                     work(thread, part)
