@@ -142,6 +142,7 @@ def beside_mkcls(program: Path, sizes: list[int]) -> list[dict[str, Any]]:
             "\n".join(" ".join(words[i] for i in line) for line in np.split(ids, after))
         )
         for n_classes in sizes:
+            made = {}
             for max_iter in (80, 180):
                 model = WordClasses(
                     n_classes, max_iter=max_iter, boundary=boundary, random_state=0
@@ -149,34 +150,22 @@ def beside_mkcls(program: Path, sizes: list[int]) -> list[dict[str, Any]]:
                 started = time.process_time()
                 model.fit(stream)
                 seconds = time.process_time() - started
-                name = f"nplm, max_iter={max_iter}"
-                own = name, len(stream), n_classes, seconds
-                rows.append(found_by(*own, information(stream, model.labels_)))
+                made[f"nplm, max_iter={max_iter}"] = seconds, model.labels_
             before = os.times()
             command = [str(program), f"-c{n_classes}", "-n1", f"-p{text}", f"-V{found}"]
             subprocess.run([*command, "opt"], check=True, stdout=subprocess.DEVNULL)
-            after_it = os.times()
-            seconds = after_it.children_user - before.children_user
+            spent = np.subtract(os.times(), before)
             spelled, numbers = read_classes(found)
             label = dict(zip(spelled, numbers.tolist(), strict=True))
             of_marks = max(label.values()) + 1
-            labels = [label.get(word, of_marks) for word in words]
-            labels = np.array([*labels, of_marks])
-            own = "mkcls", len(stream), n_classes, seconds
-            rows.append(found_by(*own, information(stream, labels)))
+            labels = [*(label.get(word, of_marks) for word in words), of_marks]
+            made["mkcls"] = float(spent[2] + spent[3]), np.array(labels)
+            for name, (seconds, labels) in made.items():
+                nats = information(stream, labels)
+                perplexity = float(np.exp(entropy(stream) - nats))
+                own = len(stream), n_classes, name, seconds, nats, perplexity
+                rows.append(row(*own))
     return rows
-
-
-def found_by(
-    program: str, n_tokens: int, n_classes: int, seconds: float, nats: float
-) -> dict[str, Any]:
-    return {
-        "program": program,
-        "tokens": n_tokens,
-        "classes": n_classes,
-        "CPU s": seconds,
-        "MI, nats": f"{nats:.4f}",
-    }
 
 
 def information(ids: NDArray[np.int32], labels: NDArray[Any]) -> float:

@@ -8,9 +8,8 @@ import numpy as np
 from nplm.formats._arrays import MAGIC
 
 
-def read_parts(path):
-    """Header and arrays of a file of save_binary."""
-    data = path.read_bytes()
+def parts_of(data):
+    """Header and arrays of the bytes of a file of save_binary."""
     n = int.from_bytes(data[16:20], "little")
     header, at, arrays = json.loads(data[24 : 24 + n]), 24 + n, {}
     for entry in header["arrays"]:
@@ -19,6 +18,11 @@ def read_parts(path):
         arrays[entry["name"]] = np.frombuffer(data, dtype, entry["size"], at).copy()
         at += entry["size"] * dtype.itemsize
     return header, arrays
+
+
+def read_parts(path):
+    """Header and arrays of a file of save_binary."""
+    return parts_of(path.read_bytes())
 
 
 def write_parts(path, header, arrays):

@@ -12,6 +12,7 @@ import numpy as np
 
 from nplm._tensors import CHECKSUM, METADATA, TYPES, header_checksum
 from nplm.formats._arrays import MAGIC
+from tests.helpers_binary import parts_of
 
 TOKENS = [
     "", " ", "\t", "\n", "\r\n", "\0", "\x1c", "\u2028", "\u00a0", "\ufeff", "a", "<s>",
@@ -152,13 +153,7 @@ def _places(node):
 
 def _binary(data, rng):
     """Change a file of save_binary."""
-    n = int.from_bytes(data[16:20], "little")
-    header, at, arrays = json.loads(data[24 : 24 + n]), 24 + n, {}
-    for entry in header["arrays"]:
-        at += -at % 64
-        dtype = np.dtype(entry["dtype"])
-        arrays[entry["name"]] = np.frombuffer(data, dtype, entry["size"], at).copy()
-        at += entry["size"] * dtype.itemsize
+    header, arrays = parts_of(data)
     if rng.random() < 0.8:
         name = rng.choice(list(arrays))
         kept, arrays[name] = arrays[name].dtype, _array(arrays[name], rng)

@@ -162,9 +162,9 @@ def test_the_best_epoch_is_kept_whole(data, kind):
 def test_threads_with_examples_of_their_own(data, kind, parallel):
     lm = paper_lm(**SMALL | {"max_iter": 12}, **KINDS[kind], n_jobs=2)
     lm.set_params(parallel=parallel, learning_rate_init=0.03).fit(*data)
-    # 900 fits ended from 0.96 to 1.75, the sampled ones spread widest; guessing is
-    # log(20) = 3.0.
-    assert lm.history_["loss"][-1] < 2
+    # Guessing is log(20) = 3.0. Of 150 fits a case the sampled ones ended at up to
+    # 1.75, the others at up to 1.39.
+    assert lm.history_["loss"][-1] < (2 if "sampled" in kind else 1.6)
 
 
 @pytest.mark.parametrize("tied", [False, True])
