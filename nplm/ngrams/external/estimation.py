@@ -16,6 +16,7 @@ from nplm.ngrams.discounts import counts_of_counts, find_discounts
 from nplm.ngrams.external.levels import Levels
 from nplm.ngrams.external.scratch import Scratch
 from nplm.ngrams.hashed import (
+    BUCKET_BYTES,
     BUCKET_SLOTS,
     MAX_HASHED_ORDER,
     SLOT_BYTES,
@@ -196,7 +197,7 @@ def _fill_circle(
     """Fill the slots of a level, by windows that memory holds."""
     n_slots = len(slots) // SLOT_BYTES
     n_arcs = scratch.threads.n if n_slots >= MIN_SLOTS else 1
-    most = max(scratch.memory // 2 // n_arcs // SLOT_BYTES, 4 * SPILL)
+    most = max(scratch.memory * 3 // 4 // n_arcs // SLOT_BYTES, 4 * SPILL)
     most -= most % BUCKET_SLOTS
     if n_arcs == 1 and n_slots <= most:
         window = empty_slots(n_slots)
@@ -208,28 +209,30 @@ def _fill_circle(
     bounds = [BUCKET_SLOTS * bound for bound in bounds]
     tails: list[tuple[int, NDArray[np.uint8]]] = []
 
+    def fill_some(at: int, last: int) -> int:
+        """Fill slots from `at` on, to `last` at most; returns where the next begin."""
+        size = min(most, last - at + SPILL)
+        window = empty_slots(size)
+        fill(_hashed.Window(window, n_slots, at))
+        n = last - at
+        beyond = window[n * SLOT_BYTES :]
+        if len(free := _free_buckets(beyond)):
+            # What belongs here and found its place where another arc begins goes as
+            # far as the first bucket that is not full.
+            tail = beyond[: (int(free[0]) + 1) * BUCKET_BYTES].copy()
+            tails.append((last % n_slots, tail))
+        else:
+            # Behind the last bucket that is not full those are missing that found no
+            # place in it: the next window begins there.
+            n = (_last_free_bucket(window) + 1) * BUCKET_SLOTS
+        _put(slots, at, window[: n * SLOT_BYTES], scratch)
+        scratch.tell(n)
+        return at + n
+
     def fill_arc(_: int, arc: tuple[int, int]) -> None:
         at, last = arc
         while at < last:
-            size = min(most, last - at + SPILL)
-            window = empty_slots(size)
-            fill(_hashed.Window(window, n_slots, at))
-            free = _free_buckets(window)
-            n = last - at
-            behind = int(np.searchsorted(free, n // BUCKET_SLOTS))
-            if size > n and behind < len(free):
-                # What belongs here and found its place where another arc begins goes as
-                # far as the first bucket that is not full.
-                end = (int(free[behind]) + 1) * BUCKET_SLOTS
-                tail = window[n * SLOT_BYTES : end * SLOT_BYTES].copy()
-                tails.append((last % n_slots, tail))
-            else:
-                # Behind the last bucket that is not full those are missing that found
-                # no place in it: the next window begins there.
-                n = (int(free[-1]) + 1) * BUCKET_SLOTS
-            _put(slots, at, window[: n * SLOT_BYTES], scratch)
-            at += n
-            scratch.tell(n)
+            at = fill_some(at, last)
 
     scratch.each(fill_arc, pairwise(bounds))
     for at, tail in tails:
@@ -246,7 +249,17 @@ def _put(
         scratch.forget(slots)
 
 
-def _free_buckets(window: NDArray[np.uint8]) -> NDArray[np.intp]:
-    """Find the buckets of a window that are not full."""
-    keys = window.view("<u8").reshape(-1, BUCKET_SLOTS, SLOT_BYTES // 8)[:, :, 0]
+def _free_buckets(slots: NDArray[np.uint8]) -> NDArray[np.intp]:
+    """Find the buckets that are not full."""
+    keys = slots.view("<u8").reshape(-1, BUCKET_SLOTS, SLOT_BYTES // 8)[:, :, 0]
     return np.flatnonzero((keys == 0).any(axis=1))
+
+
+def _last_free_bucket(window: NDArray[np.uint8]) -> int:
+    """Find the last bucket that is not full: it is near the end."""
+    for end in range(len(window) // BUCKET_BYTES, 0, -SPILL):
+        first = max(end - SPILL, 0)
+        free = _free_buckets(window[first * BUCKET_BYTES : end * BUCKET_BYTES])
+        if len(free):
+            return first + int(free[-1])
+    raise AssertionError("unreachable: there are more slots than n-grams")
