@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-import gzip
 import io
-import lzma
 import sys
-import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import islice
-from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO
 
 import click
 
+from nplm.formats._files import UNPACKING_ERRORS, reading, unpacked
 from nplm.text.streams import HAS_A_NUL
 
 __all__ = ["INPUTS", "blocks_of_lines", "files_of", "lines_of", "texts_of"]
 
 # What memory they take does not grow with the text.
 LINES_A_BLOCK = 2000
-DAMAGED = (EOFError, zlib.error, gzip.BadGzipFile, lzma.LZMAError)
 
 INPUTS = click.argument(
     "inputs",
@@ -66,25 +62,11 @@ def _opened(name: str) -> Iterator[BinaryIO]:
         stdin: Any = sys.stdin.buffer
         if not hasattr(stdin, "peek"):  # no real one
             stdin = io.BufferedReader(stdin)
-        with _unpacked(stdin) as file:
+        with unpacked(stdin) as file:
             yield file
-        return
-    with open(Path(name), "rb") as raw, _unpacked(raw) as file:
-        yield file
-
-
-@contextmanager
-def _unpacked(raw: Any) -> Iterator[BinaryIO]:
-    """Unpack what begins as a packed file does."""
-    start = raw.peek(6)[:6]
-    if start.startswith(b"\x1f\x8b"):
-        with gzip.GzipFile(fileobj=raw) as file:
-            yield cast(BinaryIO, file)
-    elif start == b"\xfd7zXZ\x00":
-        with lzma.LZMAFile(raw) as unpacked:
-            yield cast(BinaryIO, unpacked)
     else:
-        yield raw
+        with reading(name) as file:
+            yield file
 
 
 def _decoded(file: BinaryIO, name: str) -> Iterator[str]:
@@ -101,7 +83,7 @@ def _decoded(file: BinaryIO, name: str) -> Iterator[str]:
             f"{name}, line {number}: not UTF-8 ({error.reason}); convert it, for "
             "example with: iconv -f latin1 -t utf-8."
         ) from None
-    except DAMAGED as error:
+    except UNPACKING_ERRORS as error:
         raise ValueError(
             f"{name}, after line {number}: cannot be unpacked ({error}); it is damaged "
             "or cut short."

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from nplm.datasets._files import RemoteFile, read_file
 from nplm.datasets.corpus import Corpus
+from nplm.text.streams import HAS_A_NUL
 from nplm.text.vocabulary import Vocabulary
 
 __all__ = ["load_wiki"]
@@ -120,6 +121,8 @@ def _own_tokens(path: Path, n: int) -> tuple[list[str], NDArray[np.int32]]:
         with opened(path, "rt", encoding="utf-8-sig") as lines:
             tokens, ids = _first_tokens(lines, n)
     except UnicodeDecodeError as error:
+        if b"\0" in error.object:
+            raise ValueError(f"{path}: {HAS_A_NUL}") from None
         raise ValueError(
             f"{path} is not UTF-8 ({error.reason}). Convert it, for example with: "
             "iconv -f latin1 -t utf-8."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import lzma
 import os
 import zlib
@@ -13,7 +14,7 @@ from typing import BinaryIO, cast
 
 from nplm._files import followed, full_disk_named, replacing
 
-__all__ = ["UNPACKING_ERRORS", "check_writable", "reading", "writing"]
+__all__ = ["UNPACKING_ERRORS", "check_writable", "reading", "unpacked", "writing"]
 
 # Level 9, gzip's own default, takes thrice the time of 6 and saves a hundredth.
 GZIP_LEVEL = 6
@@ -69,13 +70,19 @@ def writing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 @contextmanager
 def reading(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """Open a file for reading, unpacked if it begins as gzip or xz does."""
-    with open(path, "rb") as raw:
-        start = raw.peek(6)[:6]
-        if start.startswith(b"\x1f\x8b"):
-            with gzip.GzipFile(fileobj=raw) as packed:
-                yield cast(BinaryIO, packed)
-        elif start == b"\xfd7zXZ\x00":
-            with lzma.LZMAFile(raw) as xz:
-                yield cast(BinaryIO, xz)
-        else:
-            yield raw
+    with open(path, "rb") as raw, unpacked(raw) as file:
+        yield file
+
+
+@contextmanager
+def unpacked(raw: io.BufferedReader) -> Iterator[BinaryIO]:
+    """Unpack what begins as gzip or xz does."""
+    start = raw.peek(6)[:6]
+    if start.startswith(b"\x1f\x8b"):
+        with gzip.GzipFile(fileobj=raw) as packed:
+            yield cast(BinaryIO, packed)
+    elif start == b"\xfd7zXZ\x00":
+        with lzma.LZMAFile(raw) as xz:
+            yield cast(BinaryIO, xz)
+    else:
+        yield raw

@@ -85,6 +85,7 @@ def test_a_text_of_ones_own(folder, monkeypatch, name):
     [
         ("short", b"a b c", ValueError, "has 3 tokens: give 100 or more"),
         ("latin", "é a ".encode("latin1") * 99, ValueError, "is not UTF-8"),
+        ("wide", "é a ".encode("utf-16") * 99, ValueError, "has a NUL, .* -f utf-16"),
         ("x.xz", b"a b c", OSError, "cannot be unpacked"),
         ("y.xz", lzma.compress(b"a b" * 99)[:-9], OSError, "cannot be unpacked"),
     ],

@@ -10,6 +10,7 @@ import click
 from rich.console import Console
 
 from nplm import DivergenceError
+from nplm._files import replacing
 from nplm.cli._bars import stages
 from nplm.cli._files import writable_folder
 from nplm.cli._jobs import INTERRUPTED
@@ -124,9 +125,10 @@ def reproduce_command(
 
 
 def _write(results: dict[str, Any], folder: Path) -> None:
-    text = json.dumps(results, indent=1) + "\n"
-    (folder / "results.json").write_text(text, encoding="utf-8")
-    (folder / "results.md").write_text(as_markdown(results), encoding="utf-8")
+    texts = {"json": json.dumps(results, indent=1) + "\n", "md": as_markdown(results)}
+    for kind, text in texts.items():
+        with replacing(folder / f"results.{kind}") as file:
+            file.write(text.encode())
 
 
 def _draw(results: dict[str, Any], folder: Path, status: Console) -> None:
