@@ -168,7 +168,9 @@ def one_network(corpus: Corpus, name: str, args: Namespace) -> dict[str, Any] | 
     """A row, or None where its fit is not done."""
     base, changes = settings_of(name, args.set)
     lm = network(corpus, base, n_jobs=args.jobs, **changes)
-    train, valid, test = corpus.windows(max(lm.order - 1, lm.n_distant))
+    widest = max(lm.order - 1, lm.n_distant)
+    corpus = as_stream(corpus, widest)
+    train, valid, test = corpus.windows(widest)
     title = "-".join([args.corpus, name.replace(" ", "-"), *args.set])
     folder = args.folder / title.replace("/", "_")
     folder.mkdir(parents=True, exist_ok=True)
@@ -194,6 +196,7 @@ def one_mixture(corpus: Corpus, args: Namespace) -> dict[str, Any]:
         networks[name] = nplm.load(args.folder / name / "model")
         seconds += json.loads((args.folder / name / "seconds.json").read_text())
     widest = max(lm.n_features_in_ for lm in networks.values())
+    corpus = as_stream(corpus, widest)
     train, valid, test = corpus.windows(widest)
     parts = {"valid": valid} | ({"test": test} if args.test else {})
     began = time.process_time()
@@ -225,7 +228,7 @@ def main() -> None:
     options.add_argument("--test", action="store_true", help="only of final rows")
     options.add_argument("--page", action="store_true", help=f"write {PAGE.name}")
     args = options.parse_args()
-    corpus = as_stream(CORPORA[args.corpus]())
+    corpus = CORPORA[args.corpus]()
     rows: list[dict[str, Any]] = []
     if args.json and args.json.exists():
         rows = json.loads(args.json.read_text())["rows"]

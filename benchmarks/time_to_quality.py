@@ -23,7 +23,7 @@ from common.parallel_page import list_table
 from common.table import Rows, file_name, kept, parser, report
 
 from nplm.datasets import Corpus, fetch_brown
-from nplm.experiments import as_stream, network
+from nplm.experiments import network
 
 PAGE = Path(__file__).parents[1] / "docs" / "measured" / "quality.inc"
 EPOCHS = {"untied": (1, 2, 4), "window": (1, 2, 3)}
@@ -99,7 +99,7 @@ def main() -> None:
     options.add_argument("--page", action="store_true", help=f"write {PAGE.name}")
     args = options.parse_args()
     os.makedirs(args.folder, exist_ok=True)
-    corpus = as_stream(fetch_brown())
+    corpus = fetch_brown()
     rows = [
         kept(
             args.folder, file_name(f"{name}, {epochs}"),

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from nplm import NeuralLM
 from nplm.datasets import Corpus
 
@@ -85,6 +87,13 @@ def network(corpus: Corpus, name: str, **changes: Any) -> NeuralLM:
     return NeuralLM(n_words=corpus.n_words, **settings)
 
 
-def as_stream(corpus: Corpus) -> Corpus:
-    """Give the corpus as one stream: a network may look beyond a sentence's start."""
-    return replace(corpus, boundary=None)
+def as_stream(corpus: Corpus, n_context: int) -> Corpus:
+    """Give the corpus as one stream: a network may look beyond a sentence's start.
+
+    Its training part begins with `n_context` boundaries, so that all its words have a
+    window of so many: the first words of the Penn Treebank's are nowhere else in it.
+    """
+    if corpus.boundary is None:
+        return corpus
+    before = np.full(n_context, corpus.boundary, dtype=np.int32)
+    return replace(corpus, boundary=None, train=np.concatenate([before, corpus.train]))

@@ -12,7 +12,7 @@ TINY = dict(order=3, n_hidden=4, embedding_dim=3, max_iter=1, batch_size=16)
 @pytest.fixture(scope="module")
 def corpus():
     ids = np.random.default_rng(0).choice([0, 2, 3, 4], size=80)
-    return as_stream(corpus_of(ids, 0))
+    return as_stream(corpus_of(ids, 0), 5)
 
 
 @pytest.mark.parametrize(
@@ -41,8 +41,14 @@ def test_each_ablation_changes_what_it_says(corpus):
         assert all(whole.get(key) != value for key, value in changes.items()), name
 
 
-def test_a_stream_has_contexts_across_sentences(corpus):
-    assert corpus.boundary is None
+def test_a_stream_has_contexts_across_sentences_and_windows_of_all_words():
+    corpus = corpus_of(np.array([3, 0, 2, 4, 3, 0] * 10), 0)
+    stream = as_stream(corpus, 4)
+    X, y = stream.windows(4).train
+    assert y.tolist() == corpus.train.tolist()
+    assert X[:2].tolist() == [[0, 0, 0, 0], [0, 0, 0, 3]]
+    assert X[4].tolist() == corpus.train[:4].tolist()  # with the boundary inside
+    assert as_stream(stream, 4) is stream
 
 
 def test_no_such_network(corpus):
