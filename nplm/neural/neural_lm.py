@@ -142,7 +142,7 @@ class NeuralLM(NetworkLM):
         Weight decay on C, H, U and W (and on R, G, S, Q and what words have alone), not
         on the biases d and b nor on P: each example ("adam": each update) takes
         ``step * alpha`` of every weight away. The paper's, for "sgd", is 1e-4.
-    dropout : float or array-like of float, shape (3,), default=(0.2, 0.5, 0.35)
+    dropout : float or array-like of float, shape (3,), default=(0.1, 0.25, 0.15)
         Share of the numbers that each training example leaves out, at random, while
         the others grow by as much (Srivastava et al., 2014): of the features x, of the
         hidden units, and with `tied` of what R projects them to; or a share for each.
@@ -278,7 +278,7 @@ class NeuralLM(NetworkLM):
         learning_rate_init: float = 2e-3,
         learning_rate_decay: float = 1e-8,
         alpha: float = 0.1,
-        dropout: float | ArrayLike = (0.2, 0.5, 0.35),
+        dropout: float | ArrayLike = (0.1, 0.25, 0.15),
         beta_1: float = 0.9,
         beta_2: float = 0.999,
         epsilon: float = 1e-5,
