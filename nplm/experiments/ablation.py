@@ -22,6 +22,10 @@ COMMON: dict[str, Any] = {
     "max_iter": 3, "early_stopping": False, "random_state": 0,
 }  # fmt: skip
 SPELLING = "spelling"  # stands for `Vocabulary.spelling_features` of the corpus
+UNTIED: dict[str, Any] = COMMON | {
+    "tied": False, "direct": False, "word_features": SPELLING,
+    "dropout": (0.1, 0.25, 0.0), "batch_size": 256, "max_iter": 10,
+}  # fmt: skip
 
 NETWORKS: dict[str, dict[str, Any]] = {
     # The paper's kind of network and of training, but for drawn words, dropout, and a
@@ -43,15 +47,26 @@ NETWORKS: dict[str, dict[str, Any]] = {
         "order": 6, "n_hidden": 400, "embedding_dim": 128, "word_features": SPELLING,
         "n_distant": 128,
     },
+    # Better, and as fast: the output's weights its own, and little dropout.
+    "untied window": UNTIED | {"order": 7, "n_hidden": 512, "embedding_dim": 200},
+    "untied distant": UNTIED | {
+        "order": 6, "n_hidden": 400, "embedding_dim": 160, "n_distant": 200,
+    },
 }  # fmt: skip
 
 # What is changed of "small", one thing at a time.
 ABLATIONS: dict[str, dict[str, Any]] = {
     "all": {},
+    "less dropout": {"dropout": (0.1, 0.25, 0.15)},
     "without dropout": {"dropout": 0.0},
     "without spelling": {"word_features": None},
     "without the linear path": {"direct": False},
     "without tying": {"tied": False, "dropout": (0.2, 0.5, 0.0)},
+    "less dropout, untied, no linear path": {
+        "tied": False,
+        "direct": False,
+        "dropout": (0.1, 0.25, 0.0),
+    },
     "a step that does not fall": {"learning_rate": "constant"},
     "without drawn words": {"loss": "exact"},
     "with averages of 128 words": {"n_distant": 128},
