@@ -104,6 +104,20 @@ def test_what_train_refuses(run, tmp_path):
     assert "absent cannot be written to: No" in " ".join(result.stderr.split())
 
 
+@pytest.mark.parametrize("option", ["text", "--valid", "--test", "--vocabulary"])
+@pytest.mark.parametrize("on_disk", [False, True])
+def test_a_model_does_not_take_the_place_of_a_text(run, tmp_path, option, on_disk):
+    text, link = tmp_path / "text", tmp_path / "link"
+    text.write_text("a b\n")
+    link.symlink_to(text)
+    read = ["@train", option, str(text)] if option != "text" else ["@train", str(text)]
+    disk = ["--tokens", "blanks", "--memory", "1M"] if on_disk else []
+    for output in (text, link):
+        result = run("train", *read, *disk, "-o", str(output), code=2)
+        assert f"{output} is read, and" in " ".join(result.stderr.split())
+    assert text.read_text() == "a b\n"
+
+
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_train_in_bounded_memory(folder, run, tmp_path):
     # The same model as in memory, from packed text or standard input.
