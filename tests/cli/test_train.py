@@ -118,6 +118,20 @@ def test_a_model_does_not_take_the_place_of_a_text(run, tmp_path, option, on_dis
     assert text.read_text() == "a b\n"
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--learning-rate", "5000", "--alpha", "0"], "NeuralLM: training diverged in"),
+        (["--hidden", "4000000000"], "memory ended: Unable to allocate"),
+    ],
+)
+def test_a_fit_that_fails_is_told_in_a_sentence(run, tmp_path, options, message):
+    output = ["-o", str(tmp_path / "model"), "--model", "network", "--epochs", "2"]
+    result = run("train", "@train", *output, *options, code=1)
+    assert f"Error: {message}" in result.stderr
+    assert not (tmp_path / "model").exists()
+
+
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_train_in_bounded_memory(folder, run, tmp_path):
     # The same model as in memory, from packed text or standard input.
