@@ -62,7 +62,7 @@ def _opened(name: str) -> Iterator[BinaryIO]:
         stdin: Any = sys.stdin.buffer
         if not hasattr(stdin, "peek"):  # no real one
             stdin = io.BufferedReader(stdin)
-        with unpacked(stdin) as file:
+        with unpacked(stdin, "standard input") as file:
             yield file
     else:
         with reading(name) as file:

@@ -6,6 +6,7 @@ import gzip
 import io
 import lzma
 import os
+import re
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,6 +21,10 @@ __all__ = ["UNPACKING_ERRORS", "check_writable", "reading", "unpacked", "writing
 GZIP_LEVEL = 6
 # What reading a damaged packed file raises.
 UNPACKING_ERRORS = (EOFError, zlib.error, gzip.BadGzipFile, lzma.LZMAError)
+# How files begin that other programs packed.
+PACKED_OTHERWISE = re.compile(
+    rb"(?P<bzip2>BZh[1-9]1AY&SY)|(?P<zstd>\x28\xb5\x2f\xfd)|(?P<zip>PK\x03\x04)"
+)
 
 
 def check_writable(path: str | os.PathLike[str]) -> Path:
@@ -70,18 +75,23 @@ def writing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 @contextmanager
 def reading(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """Open a file for reading, unpacked if it begins as gzip or xz does."""
-    with open(path, "rb") as raw, unpacked(raw) as file:
+    with open(path, "rb") as raw, unpacked(raw, os.fspath(path)) as file:
         yield file
 
 
 @contextmanager
-def unpacked(raw: io.BufferedReader) -> Iterator[BinaryIO]:
+def unpacked(raw: io.BufferedReader, name: str) -> Iterator[BinaryIO]:
     """Unpack what begins as gzip or xz does."""
-    start = raw.peek(6)[:6]
+    start = raw.peek(10)[:10]
+    if other := PACKED_OTHERWISE.match(start):
+        raise ValueError(
+            f"{name} is packed by {other.lastgroup}, and what is read here may be by "
+            "gzip or xz: unpack it first."
+        )
     if start.startswith(b"\x1f\x8b"):
         with gzip.GzipFile(fileobj=raw) as packed:
             yield cast(BinaryIO, packed)
-    elif start == b"\xfd7zXZ\x00":
+    elif start.startswith(b"\xfd7zXZ\x00"):
         with lzma.LZMAFile(raw) as xz:
             yield cast(BinaryIO, xz)
     else:

@@ -1,5 +1,6 @@
 """Models on text: the figures are KenLM's, the errors are sentences."""
 
+import bz2
 import gzip
 import lzma
 import re
@@ -239,17 +240,22 @@ def test_errors_are_sentences(made, run, tmp_path, monkeypatch):
     (tmp_path / "latin").write_bytes(b"good\ncaf\xe9\n")
     (tmp_path / "wide").write_bytes("some\ntext\n".encode("utf-16"))
     (tmp_path / "cut").write_bytes(gzip.compress(b"some text\n" * 999)[:-30])
+    (tmp_path / "bz2").write_bytes(bz2.compress(b"some text\n"))
+    (tmp_path / "zst").write_bytes(b"\x28\xb5\x2f\xfd and more")
     nplm.save(nplm.load(made / "kn").vocabulary_, tmp_path / "words")
     for arguments, message in [
         (["score", "@kn", "latin"], "latin, line 2: not UTF-8"),
         (["score", "@kn", "cut"], "cut, after line .*: cannot be unpacked"),
+        (["score", "@kn", "bz2"], "bz2 is packed by bzip2, and .*: unpack it first"),
+        (["train", "-o", "model", "zst"], "zst is packed by zstd"),
+        (["score", "bz2", "@test"], "bz2 is packed by bzip2"),
         (["score", str(made / "train")], "train, after line 500: no line .*no ARPA"),
         (["score", "words"], "words has a Vocabulary, and text needs"),
         (["train", "-o", "model", "latin"], "latin, line 2: not UTF-8"),
         (["train", "-o", "model", "wide"], "wide, line 1: it has a NUL, .*utf-16"),
         (["train", "-o", "model"], "there is no text to train on"),
     ]:
-        names = ["latin", "wide", "cut", "words", "model"]
+        names = ["latin", "wide", "cut", "bz2", "zst", "words", "model"]
         own = [str(tmp_path / a) if a in names else a for a in arguments]
         result = run(*own, code=1, input="\n")
         assert "Traceback" not in result.output
