@@ -93,6 +93,7 @@ def test_what_train_refuses(run, tmp_path):
         (["--model", "trigram", "--classes", "9"], 2, "--classes, which is of classes"),
         (["--folder", str(tmp_path)], 2, "--folder is for --memory: give that too."),
         (["--test", empty], 1, f"there is no text to test on in {empty}."),
+        (["--vocabulary", empty], 1, f"there is no word to know in {empty}."),
         (["--valid", empty], 1, f"there is no text to validate on in {empty}."),
     ]:
         result = run("train", "@train", *output, *options, code=code)
@@ -183,7 +184,7 @@ def test_train_in_bounded_memory(folder, run, tmp_path):
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_words_to_know(folder, run, tmp_path):
-    (tmp_path / "words").write_text("the\ncat\ndog\n")
+    (tmp_path / "words").write_text("the \n\ncat\r\n\tdog\n")  # blanks are of no word
     model = str(tmp_path / "model")
     options = ["-o", model, "--tokens", "blanks"]
     result = run("train", *options, "--vocabulary", str(tmp_path / "words"), "@train")

@@ -144,7 +144,9 @@ def train_command(
         raise click.UsageError("--folder is for --memory: give that too.")
     vocabulary = Vocabulary(min_count, max_words)
     if words_path is not None:
-        vocabulary.words = [word for word in lines_of([words_path]) if word.strip()]
+        vocabulary.words = [word.strip() for word in texts_of([words_path])]
+        if not vocabulary.words:
+            raise click.ClickException(f"there is no word to know in {words_path}.")
     if memory is None and output.name.endswith(ARPA_NAMES):
         raise click.UsageError(
             f"OUTPUT is a model of nplm, which no other tool would read as "
