@@ -101,10 +101,11 @@ def estimate_binary(
         How words are chosen; by default all of them. It is left as it is. Tables of
         counts have their words.
     memory : int or str, default="2G"
-        Bytes to work in, or so many K, M or G. What the interpreter (190 MB) and the
-        words take is taken off, and buffers get the rest, a quarter at least: so from
-        300 MB and 500 bytes a word of the vocabulary on it is above the peak of a
-        process that does nothing else (:doc:`/measured/estimation`).
+        Bytes to work in, or so many K, M or G, each 1,024 of the one before: 2G are
+        2,147 MB. What the interpreter (190 MB) and the words take is taken off, and
+        buffers get the rest, a quarter at least: so from 200 MB and 500
+        bytes a word of the vocabulary on it is above the peak of a process that does
+        nothing else (:doc:`/measured/estimation`).
     folder : path-like, optional
         Where the temporary folder is made; by default where temporary files usually
         are. It takes up to 4 bytes a word of the text and some 40 bytes an n-gram, and
