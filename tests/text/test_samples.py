@@ -28,6 +28,17 @@ def test_one_column_is_documents(tables):
         )
 
 
+@pytest.mark.parametrize("kind", [str, object])
+def test_an_array_of_one_column_of_strings_is_documents(kind):
+    column = np.array(TEXTS, dtype=kind)[:, np.newaxis]
+    expected = TextLM(InterpolatedTrigram()).fit(TEXTS)
+    model = TextLM(InterpolatedTrigram()).fit(column)
+    assert model.vocabulary_.ids_ == expected.vocabulary_.ids_
+    assert model.perplexity(column) == expected.perplexity(TEXTS)
+    ids = np.array([[1], [2], [1]])  # documents of a word each
+    assert TextLM(InterpolatedTrigram()).fit(ids).n_words_ == 3
+
+
 def test_several_columns_are_not_documents(tables):
     table = tables.DataFrame({"text": TEXTS, "year": range(len(TEXTS))})
     model = pipeline().fit(TEXTS)
