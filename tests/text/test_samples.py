@@ -108,6 +108,8 @@ def test_a_context_of_another_kind_is_named():
         (b"bytes", TypeError, "list of documents"),
         (None, TypeError, "list of documents"),
         ([], ValueError, "no token"),
+        ([""], ValueError, "n_samples=1 windows are too few"),
+        (["", b"bytes"], TypeError, r"X\[1\] is of type bytes: .*; decode it first"),
     ],
 )
 def test_fit_refuses_what_is_not_documents(X, error, message):
