@@ -10,6 +10,7 @@ import click
 
 import nplm
 from nplm import TextLM, Tokenizer, Vocabulary
+from nplm._packed import UNPACKING_ERRORS, reading
 from nplm.formats import (
     load_binary,
     read_arpa,
@@ -18,7 +19,6 @@ from nplm.formats import (
     write_arpa,
     write_vectors,
 )
-from nplm.formats._files import UNPACKING_ERRORS, reading
 from nplm.text.embeddings import features_of
 from nplm.text.tokenizer import BETWEEN_BLANKS
 
