@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, BinaryIO, NamedTuple
 
@@ -241,7 +241,7 @@ def _estimated(
     vocabulary: Vocabulary | None,
     work: _Work,
 ) -> Estimated:
-    source = _source(texts, vocabulary)
+    source = _source(texts, vocabulary, work.path)
     model = _checked(model)
     n_bytes, threads = memory_in_bytes(work.memory), Threads(n_threads(work.n_jobs))
     with threads, Scratch(work.folder, n_bytes, threads, work.progress) as scratch:
@@ -271,7 +271,7 @@ def _estimated(
         )
 
 
-def _source(texts: Any, vocabulary: Vocabulary | None) -> Source:
+def _source(texts: Any, vocabulary: Vocabulary | None, path: str) -> Source:
     if isinstance(texts, CountTables):
         if vocabulary is not None:
             raise ValueError(
@@ -291,7 +291,20 @@ def _source(texts: Any, vocabulary: Vocabulary | None) -> Source:
             "the vocabulary has boundary=None, but lines need a mark of their ends: "
             "give it one, '</s>' for example."
         )
-    return Texts(texts, vocabulary)
+    return Texts(_others(texts, path), vocabulary)
+
+
+def _others(texts: Iterable[Any], path: str) -> Iterator[Any]:
+    """Give the texts; the model must not take the place of one of them."""
+    for text in texts:
+        is_name = isinstance(text, (str, bytes, os.PathLike))
+        both = is_name and os.path.exists(text) and os.path.exists(path)
+        if both and os.path.samefile(text, path):
+            raise ValueError(
+                f"path={path!r} is one of the texts, whose place the model would "
+                "take: give it another name."
+            )
+        yield text
 
 
 def memory_in_bytes(memory: int | str) -> int:
