@@ -80,7 +80,7 @@ def convert_vectors(path: str, output: Path, to: str | None) -> bool:
     start = _start_of(path)
     if not VECTORS.match(start):
         return False
-    kind = to or "vectors"
+    kind = to or ("arpa" if _kind_of(output) == "arpa" else "vectors")
     if not kind.startswith("vectors"):
         raise ValueError(f"{path} has word vectors: they cannot be written as {kind}.")
     is_text = VECTORS_OF_TEXT.match(start) is not None
