@@ -1,5 +1,6 @@
 """``nplm train``: any model, in memory or on disk, to the end or interrupted."""
 
+import fcntl
 import lzma
 import re
 import signal
@@ -67,6 +68,11 @@ def test_an_interrupted_fit_goes_on(run, tmp_path, monkeypatch, model):
     assert not (tmp_path / "cut").exists()
     result = train("cut", "--seed", "5", code=1)
     assert f"To begin anew, remove the folder {kept}" in result.stderr
+    with open(kept / "lock", "a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        result = train("cut", code=1)
+    assert f"Another fit is at work in {kept}" in result.stderr
+    assert "To begin anew" not in result.stderr
     (kept / "mine").write_text("not the fit's")
     result = train("cut")
     assert f"Going on from {kept}." in result.stderr
