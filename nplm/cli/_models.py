@@ -54,7 +54,15 @@ def read_model(path: str | os.PathLike[str]) -> TextLM:
             "writes them in another form, and a network can begin with them."
         )
     if _is_text(start):
-        return TextLM.from_model(*read_arpa(path))
+        lm = TextLM.from_model(*read_arpa(path))
+        if vocabulary_of(lm).unknown is None:  # SRILM's, unless asked for with -unk
+            click.echo(
+                f"Note: {os.fspath(path)} has no <unk>: words that it lacks are "
+                "refused, unless you add <unk> to its 1-grams with a logarithm of -99; "
+                "then they count as ngram -ppl counts them.",
+                err=True,
+            )
+        return lm
     model = nplm.load(path)
     if not isinstance(model, TextLM):
         raise ValueError(

@@ -106,6 +106,23 @@ def test_packed_arpa_is_a_model_everywhere(made, run, tmp_path, packed):
     assert "cannot be unpacked" in result.stderr
 
 
+def test_arpa_without_the_unknown_word(made, run, tmp_path):
+    path = tmp_path / "model.arpa"
+    run("convert", str(made / "kn"), str(path))
+    text = re.sub(r"\S+\t<unk>.*\n", "", path.read_text())
+    n = int(re.search(r"ngram 1=(\d+)", text)[1])
+    path.write_text(text.replace(f"ngram 1={n}", f"ngram 1={n - 1}"))
+    result = run("query", str(path), str(made / "test"), code=1)
+    assert "model.arpa has no <unk>: words that it lacks are" in result.stderr
+    assert "'zebra' is not among" in result.stderr
+    # What the note says to do counts them as no words.
+    path.write_text(text.replace("1-grams:\n", "1-grams:\n-99\t<unk>\n"))
+    result = run("query", "--summary", str(path), str(made / "test"))
+    assert "Note" not in result.stderr
+    assert "unknown words: 2\n" in result.stdout
+    assert re.search("perplexity without unknown words: [0-9.]+\n", result.stdout)
+
+
 def test_a_tokenizer_that_a_file_cannot_hold_is_told_of(run, tmp_path):
     (tmp_path / "text").write_text("The end.\n" * 9)
     for tokens, told in ("words", True), ("blanks", False):
