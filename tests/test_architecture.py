@@ -32,6 +32,7 @@ FLOORS = [
         "_checks",
         "_files",
         "_fitted",
+        "_packed",
         "_pages",
         "_trees",
         "_warnings",

@@ -5,6 +5,7 @@ from typing import Any
 import click
 
 import nplm
+from nplm import DivergenceError
 from nplm.cli._jobs import INTERRUPTED
 from nplm.cli.commands.compare import compare_command
 from nplm.cli.commands.convert import convert_command
@@ -19,6 +20,8 @@ from nplm.cli.commands.train import train_command
 
 __all__ = ["main"]
 
+FAILURES = (OSError, ImportError, ValueError, MemoryError, DivergenceError)
+
 
 class Commands(click.Group):
     """Commands that end with a sentence and an exit code, not with a traceback."""
@@ -29,7 +32,7 @@ class Commands(click.Group):
             return super().invoke(ctx)
         except BrokenPipeError:  # click's: who reads has had enough
             raise
-        except (OSError, ImportError, ValueError) as error:
+        except FAILURES as error:
             raise click.ClickException(_sentence(error)) from error
         except KeyboardInterrupt:
             click.echo("Interrupted.", err=True)
@@ -40,6 +43,8 @@ def _sentence(error: Exception) -> str:
     """Say what the system says of a file as a sentence, without its number."""
     if isinstance(error, OSError) and error.filename and error.strerror:
         return f"{error.filename}: {error.strerror}."
+    if isinstance(error, MemoryError):
+        return f"memory ended: {error or 'no more is given to this process'}."
     return str(error)
 
 

@@ -11,7 +11,7 @@ import click
 
 from nplm._files import followed
 
-__all__ = ["writable_file", "writable_folder"]
+__all__ = ["refuse_to_replace", "writable_file", "writable_folder"]
 
 
 def writable_file(_ctx: Any, _param: Any, path: Path | None) -> Path | None:
@@ -28,6 +28,16 @@ def writable_file(_ctx: Any, _param: Any, path: Path | None) -> Path | None:
             raise click.BadParameter(f"{path} cannot be written to.")
         _probe(followed(path.absolute()).parent)
     return path
+
+
+def refuse_to_replace(output: Path, *read: str | None) -> None:
+    """Refuse an output that is one of the files read: a text would be lost."""
+    for name in filter(None, read):
+        if name != "-" and output.exists() and output.samefile(name):
+            raise click.UsageError(
+                f"{output} is read, and the model would take its place: give --output "
+                "another name."
+            )
 
 
 def writable_folder(_ctx: Any, _param: Any, path: Path | None) -> Path | None:

@@ -35,7 +35,10 @@ class Kept:
                 "there.",
                 err=True,
             )
-        elif isinstance(error, CheckpointError):
+        # Not where another fit is at work in the folder: it would lose its own.
+        elif isinstance(error, CheckpointError) and not isinstance(
+            error.__cause__, BlockingIOError
+        ):
             click.echo(
                 f"To begin anew, remove the folder {self.folder} or give another "
                 "--output.",

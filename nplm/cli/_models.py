@@ -10,6 +10,7 @@ import click
 
 import nplm
 from nplm import TextLM, Tokenizer, Vocabulary
+from nplm._packed import UNPACKING_ERRORS, reading
 from nplm.formats import (
     load_binary,
     read_arpa,
@@ -18,7 +19,6 @@ from nplm.formats import (
     write_arpa,
     write_vectors,
 )
-from nplm.formats._files import UNPACKING_ERRORS, reading
 from nplm.text.embeddings import features_of
 from nplm.text.tokenizer import BETWEEN_BLANKS
 
@@ -54,7 +54,15 @@ def read_model(path: str | os.PathLike[str]) -> TextLM:
             "writes them in another form, and a network can begin with them."
         )
     if _is_text(start):
-        return TextLM.from_model(*read_arpa(path))
+        lm = TextLM.from_model(*read_arpa(path))
+        if vocabulary_of(lm).unknown is None:  # SRILM's, unless asked for with -unk
+            click.echo(
+                f"Note: {os.fspath(path)} has no <unk>: words that it lacks are "
+                "refused, unless you add <unk> to its 1-grams with a logarithm of -99; "
+                "then they count as ngram -ppl counts them.",
+                err=True,
+            )
+        return lm
     model = nplm.load(path)
     if not isinstance(model, TextLM):
         raise ValueError(
@@ -80,7 +88,7 @@ def convert_vectors(path: str, output: Path, to: str | None) -> bool:
     start = _start_of(path)
     if not VECTORS.match(start):
         return False
-    kind = to or "vectors"
+    kind = to or ("arpa" if _kind_of(output) == "arpa" else "vectors")
     if not kind.startswith("vectors"):
         raise ValueError(f"{path} has word vectors: they cannot be written as {kind}.")
     is_text = VECTORS_OF_TEXT.match(start) is not None

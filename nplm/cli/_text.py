@@ -11,7 +11,7 @@ from typing import Any, BinaryIO
 
 import click
 
-from nplm.formats._files import UNPACKING_ERRORS, reading, unpacked
+from nplm._packed import UNPACKING_ERRORS, reading, unpacked
 from nplm.text.streams import HAS_A_NUL
 
 __all__ = ["INPUTS", "blocks_of_lines", "files_of", "lines_of", "texts_of"]
@@ -62,7 +62,7 @@ def _opened(name: str) -> Iterator[BinaryIO]:
         stdin: Any = sys.stdin.buffer
         if not hasattr(stdin, "peek"):  # no real one
             stdin = io.BufferedReader(stdin)
-        with unpacked(stdin) as file:
+        with unpacked(stdin, "standard input") as file:
             yield file
     else:
         with reading(name) as file:

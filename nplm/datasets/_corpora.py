@@ -12,6 +12,7 @@ from typing import Literal
 
 import numpy as np
 
+from nplm._packed import UNPACKING_ERRORS, reading
 from nplm.datasets._files import RemoteFile, read_file
 from nplm.datasets._python_docs import documented_versions, python_documents
 from nplm.datasets.corpus import Corpus
@@ -252,7 +253,7 @@ def load_text(
     Parameters
     ----------
     path : path-like
-        A UTF-8 text file, or a folder.
+        A UTF-8 text file, or a folder; plain, gzip or xz.
     valid, test : float or int, default=0.1
         Size of each part: a fraction of the tokens (float) or tokens (int).
         Parts are contiguous, in text order; see `contiguous_split`.
@@ -342,7 +343,12 @@ def _text_files(path: Path, pattern: str) -> list[Path]:
 
 def _read_text(path: Path) -> str:
     try:
-        data = path.read_bytes()
+        with reading(path) as file:
+            data = file.read()
+    except UNPACKING_ERRORS as error:
+        raise ValueError(
+            f"{path} cannot be unpacked ({error}): it is damaged or cut short."
+        ) from None
     except OSError as error:
         raise type(error)(
             f"The text file {path} cannot be read: {error.strerror}."

@@ -9,11 +9,11 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from nplm._packed import UNPACKING_ERRORS, reading
 from nplm.datasets._files import RemoteFile, read_file
 from nplm.datasets.corpus import Corpus
 from nplm.text.streams import HAS_A_NUL
@@ -50,7 +50,7 @@ def load_wiki(
     Parameters
     ----------
     path : path-like, optional
-        A text of your own, UTF-8, plain or packed by xz: running text as it is printed,
+        A text of your own, UTF-8, plain, gzip or xz: running text as it is printed,
         neither split into tokens nor in lower case, a paragraph a line, blank lines
         between articles if you like, without markup, headings and lists. The articles
         stand in an order that means nothing, for the parts are cut one after the
@@ -116,9 +116,11 @@ def load_wiki(
 
 def _own_tokens(path: Path, n: int) -> tuple[list[str], NDArray[np.int32]]:
     """Give the first n tokens of a user's file."""
-    opened: Any = lzma.open if path.suffix == ".xz" else open
     try:
-        with opened(path, "rt", encoding="utf-8-sig") as lines:
+        with (
+            reading(path) as file,
+            io.TextIOWrapper(file, encoding="utf-8-sig") as lines,
+        ):
             tokens, ids = _first_tokens(lines, n)
     except UnicodeDecodeError as error:
         if b"\0" in error.object:
@@ -127,8 +129,10 @@ def _own_tokens(path: Path, n: int) -> tuple[list[str], NDArray[np.int32]]:
             f"{path} is not UTF-8 ({error.reason}). Convert it, for example with: "
             "iconv -f latin1 -t utf-8."
         ) from None
-    except (EOFError, lzma.LZMAError) as error:
+    except UNPACKING_ERRORS as error:
         raise OSError(f"{path} cannot be unpacked ({error}).") from error
+    if "\0" in tokens:
+        raise ValueError(f"{path}: {HAS_A_NUL}")
     if len(ids) < LEAST:
         raise ValueError(
             f"{path} has {len(ids)} tokens: give {LEAST} or more, for three parts."

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import gzip
-import io
 import lzma
 import os
-import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,12 +12,10 @@ from typing import BinaryIO, cast
 
 from nplm._files import followed, full_disk_named, replacing
 
-__all__ = ["UNPACKING_ERRORS", "check_writable", "reading", "unpacked", "writing"]
+__all__ = ["check_writable", "writing"]
 
 # Level 9, gzip's own default, takes thrice the time of 6 and saves a hundredth.
 GZIP_LEVEL = 6
-# What reading a damaged packed file raises.
-UNPACKING_ERRORS = (EOFError, zlib.error, gzip.BadGzipFile, lzma.LZMAError)
 
 
 def check_writable(path: str | os.PathLike[str]) -> Path:
@@ -65,24 +61,3 @@ def writing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
                 yield cast(BinaryIO, xz)
         else:
             yield raw
-
-
-@contextmanager
-def reading(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """Open a file for reading, unpacked if it begins as gzip or xz does."""
-    with open(path, "rb") as raw, unpacked(raw) as file:
-        yield file
-
-
-@contextmanager
-def unpacked(raw: io.BufferedReader) -> Iterator[BinaryIO]:
-    """Unpack what begins as gzip or xz does."""
-    start = raw.peek(6)[:6]
-    if start.startswith(b"\x1f\x8b"):
-        with gzip.GzipFile(fileobj=raw) as packed:
-            yield cast(BinaryIO, packed)
-    elif start == b"\xfd7zXZ\x00":
-        with lzma.LZMAFile(raw) as xz:
-            yield cast(BinaryIO, xz)
-    else:
-        yield raw

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nplm._kernels.files import _ngram_parse
-from nplm.formats._files import UNPACKING_ERRORS
+from nplm._packed import UNPACKING_ERRORS
 from nplm.formats._words import WordText
 
 __all__ = ["Lines", "shown"]

@@ -12,7 +12,7 @@ from typing import Any, BinaryIO, Protocol, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from nplm.formats._files import UNPACKING_ERRORS, reading
+from nplm._packed import UNPACKING_ERRORS, reading
 from nplm.formats._words import BEGIN, END, check_words
 from nplm.ngrams.external.runs import Packing, write_runs
 from nplm.ngrams.external.scratch import Scratch

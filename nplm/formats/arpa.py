@@ -10,8 +10,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from nplm._packed import reading
 from nplm.formats._arpa_lines import NgramLines, write_lines
-from nplm.formats._files import check_writable, reading
+from nplm.formats._files import check_writable
 from nplm.formats._lines import Lines, shown
 from nplm.formats._models import tree_of
 from nplm.formats._words import BEGIN, END, WordText, check_marks, check_words

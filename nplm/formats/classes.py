@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from nplm._checks import MAX_N_WORDS, check_ids
-from nplm.formats._files import UNPACKING_ERRORS, reading, writing
+from nplm._packed import UNPACKING_ERRORS, reading
+from nplm.formats._files import writing
 
 __all__ = ["read_classes", "write_classes"]
 

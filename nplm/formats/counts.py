@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nplm._kernels.files import _ngram_format, _ngram_parse
-from nplm.formats._files import check_writable, reading, writing
+from nplm._packed import reading
+from nplm.formats._files import check_writable, writing
 from nplm.formats._lines import shown
 from nplm.formats._models import counts_of
 from nplm.formats._ngram_text import NgramText

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, BinaryIO, NamedTuple
 
@@ -101,10 +101,11 @@ def estimate_binary(
         How words are chosen; by default all of them. It is left as it is. Tables of
         counts have their words.
     memory : int or str, default="2G"
-        Bytes to work in, or so many K, M or G. What the interpreter (190 MB) and the
-        words take is taken off, and buffers get the rest, a quarter at least: so from
-        300 MB and 500 bytes a word of the vocabulary on it is above the peak of a
-        process that does nothing else (:doc:`/measured/estimation`).
+        Bytes to work in, or so many K, M or G, each 1,024 of the one before: 2G are
+        2,147 MB. What the interpreter (190 MB) and the words take is taken off, and
+        buffers get the rest, a quarter at least: so from 200 MB and 500
+        bytes a word of the vocabulary on it is above the peak of a process that does
+        nothing else (:doc:`/measured/estimation`).
     folder : path-like, optional
         Where the temporary folder is made; by default where temporary files usually
         are. It takes up to 4 bytes a word of the text and some 40 bytes an n-gram, and
@@ -240,7 +241,7 @@ def _estimated(
     vocabulary: Vocabulary | None,
     work: _Work,
 ) -> Estimated:
-    source = _source(texts, vocabulary)
+    source = _source(texts, vocabulary, work.path)
     model = _checked(model)
     n_bytes, threads = memory_in_bytes(work.memory), Threads(n_threads(work.n_jobs))
     with threads, Scratch(work.folder, n_bytes, threads, work.progress) as scratch:
@@ -270,7 +271,7 @@ def _estimated(
         )
 
 
-def _source(texts: Any, vocabulary: Vocabulary | None) -> Source:
+def _source(texts: Any, vocabulary: Vocabulary | None, path: str) -> Source:
     if isinstance(texts, CountTables):
         if vocabulary is not None:
             raise ValueError(
@@ -290,7 +291,20 @@ def _source(texts: Any, vocabulary: Vocabulary | None) -> Source:
             "the vocabulary has boundary=None, but lines need a mark of their ends: "
             "give it one, '</s>' for example."
         )
-    return Texts(texts, vocabulary)
+    return Texts(_others(texts, path), vocabulary)
+
+
+def _others(texts: Iterable[Any], path: str) -> Iterator[Any]:
+    """Give the texts; the model must not take the place of one of them."""
+    for text in texts:
+        is_name = isinstance(text, (str, bytes, os.PathLike))
+        both = is_name and os.path.exists(text) and os.path.exists(path)
+        if both and os.path.samefile(text, path):
+            raise ValueError(
+                f"path={path!r} is one of the texts, whose place the model would "
+                "take: give it another name."
+            )
+        yield text
 
 
 def memory_in_bytes(memory: int | str) -> int:

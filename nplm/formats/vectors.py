@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from nplm._checks import MAX_N_WORDS
-from nplm.formats._files import UNPACKING_ERRORS, reading, writing
+from nplm._packed import UNPACKING_ERRORS, reading
+from nplm.formats._files import writing
 from nplm.formats._lines import Lines, shown
 from nplm.formats._words import check_words
 

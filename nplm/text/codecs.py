@@ -180,9 +180,10 @@ def learned(X: Any, tokenizer: Any, vocabulary: Any) -> tuple[Codec, Documents]:
     documents : Documents
         Their ids.
     """
-    first = _first(check_documents(X, ITEM))
+    X = check_documents(X, ITEM)
+    first = _first(X)
     if isinstance(tokenizer, str):
-        tokenizer = Tokenizer() if isinstance(first, str) else None
+        tokenizer = Tokenizer() if isinstance(first, (str, bytes)) else None
     if isinstance(vocabulary, str):
         needed = tokenizer is not None or _is_words(first)
         vocabulary = Vocabulary() if needed else None
@@ -194,12 +195,15 @@ def learned(X: Any, tokenizer: Any, vocabulary: Any) -> tuple[Codec, Documents]:
 
 
 def _first(X: Any) -> Any:
-    """Return the first document that is not empty, or None."""
+    """Return the first document that is not empty, else an empty string or None."""
+    empty = None
     for document in X:
         is_empty = hasattr(document, "__len__") and len(document) == 0
         if not is_empty and not is_missing(document):
             return document
-    return None
+        if is_empty and isinstance(document, str):
+            empty = document
+    return empty
 
 
 def _is_words(document: Any) -> bool:

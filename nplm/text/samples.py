@@ -20,8 +20,9 @@ __all__ = [
 def check_documents(X: Any, item: str, advice: str = "", name: str = "X") -> Any:
     """Return the documents of `X`, else raise an error that says what can be them.
 
-    They are the items of a sequence, or the one column of a DataFrame. What gives
-    its keys when it is gone through, or has no order, is not a sequence.
+    They are the items of a sequence, or the one column of a DataFrame or of an array
+    of strings. What gives its keys when it is gone through, or has no order, is not a
+    sequence.
     """
     kind = type(X).__name__
     if isinstance(X, Mapping):
@@ -39,6 +40,8 @@ def check_documents(X: Any, item: str, advice: str = "", name: str = "X") -> Any
             f"choose the column that has them, {name}[column], from "
             f"{', '.join(map(repr, columns[:10]))}."
         )
+    if isinstance(X, np.ndarray) and X.ndim == 2 and X.shape[1] == 1 and len(X):
+        return X[:, 0] if isinstance(X[0, 0], str) else X
     if (
         isinstance(X, (str, bytes, bytearray, Set))
         or not hasattr(X, "__len__")

@@ -1,5 +1,6 @@
 """Models on text: the figures are KenLM's, the errors are sentences."""
 
+import bz2
 import gzip
 import lzma
 import re
@@ -105,6 +106,23 @@ def test_packed_arpa_is_a_model_everywhere(made, run, tmp_path, packed):
     assert "cannot be unpacked" in result.stderr
 
 
+def test_arpa_without_the_unknown_word(made, run, tmp_path):
+    path = tmp_path / "model.arpa"
+    run("convert", str(made / "kn"), str(path))
+    text = re.sub(r"\S+\t<unk>.*\n", "", path.read_text())
+    n = int(re.search(r"ngram 1=(\d+)", text)[1])
+    path.write_text(text.replace(f"ngram 1={n}", f"ngram 1={n - 1}"))
+    result = run("query", str(path), str(made / "test"), code=1)
+    assert "model.arpa has no <unk>: words that it lacks are" in result.stderr
+    assert "'zebra' is not among" in result.stderr
+    # What the note says to do counts them as no words.
+    path.write_text(text.replace("1-grams:\n", "1-grams:\n-99\t<unk>\n"))
+    result = run("query", "--summary", str(path), str(made / "test"))
+    assert "Note" not in result.stderr
+    assert "unknown words: 2\n" in result.stdout
+    assert re.search("perplexity without unknown words: [0-9.]+\n", result.stdout)
+
+
 def test_a_tokenizer_that_a_file_cannot_hold_is_told_of(run, tmp_path):
     (tmp_path / "text").write_text("The end.\n" * 9)
     for tokens, told in ("words", True), ("blanks", False):
@@ -199,8 +217,9 @@ def test_vectors(made, run, tmp_path, kind):
     assert (tmp_path / "again").read_bytes() != (tmp_path / "back").read_bytes()
     result = run("query", path, "@test", code=1)
     assert "has word vectors, which are no model" in result.stderr
-    result = run("convert", path, again, "--to", "arpa", code=1)
-    assert "has word vectors: they cannot be written as arpa" in result.stderr
+    for arpa in ([again, "--to", "arpa"], [f"{again}.arpa"]):
+        result = run("convert", path, *arpa, code=1)
+        assert "has word vectors: they cannot be written as arpa" in result.stderr
     result = run("convert", "--to", kind, "@kn", path, code=1)
     assert "KneserNeyLM has no features of words" in result.stderr
 
@@ -239,17 +258,22 @@ def test_errors_are_sentences(made, run, tmp_path, monkeypatch):
     (tmp_path / "latin").write_bytes(b"good\ncaf\xe9\n")
     (tmp_path / "wide").write_bytes("some\ntext\n".encode("utf-16"))
     (tmp_path / "cut").write_bytes(gzip.compress(b"some text\n" * 999)[:-30])
+    (tmp_path / "bz2").write_bytes(bz2.compress(b"some text\n"))
+    (tmp_path / "zst").write_bytes(b"\x28\xb5\x2f\xfd and more")
     nplm.save(nplm.load(made / "kn").vocabulary_, tmp_path / "words")
     for arguments, message in [
         (["score", "@kn", "latin"], "latin, line 2: not UTF-8"),
         (["score", "@kn", "cut"], "cut, after line .*: cannot be unpacked"),
+        (["score", "@kn", "bz2"], "bz2 is packed by bzip2, and .*: unpack it first"),
+        (["train", "-o", "model", "zst"], "zst is packed by zstd"),
+        (["score", "bz2", "@test"], "bz2 is packed by bzip2"),
         (["score", str(made / "train")], "train, after line 500: no line .*no ARPA"),
         (["score", "words"], "words has a Vocabulary, and text needs"),
         (["train", "-o", "model", "latin"], "latin, line 2: not UTF-8"),
         (["train", "-o", "model", "wide"], "wide, line 1: it has a NUL, .*utf-16"),
         (["train", "-o", "model"], "there is no text to train on"),
     ]:
-        names = ["latin", "wide", "cut", "words", "model"]
+        names = ["latin", "wide", "cut", "bz2", "zst", "words", "model"]
         own = [str(tmp_path / a) if a in names else a for a in arguments]
         result = run(*own, code=1, input="\n")
         assert "Traceback" not in result.output

@@ -1,5 +1,6 @@
 """``nplm train``: any model, in memory or on disk, to the end or interrupted."""
 
+import fcntl
 import lzma
 import re
 import signal
@@ -67,6 +68,11 @@ def test_an_interrupted_fit_goes_on(run, tmp_path, monkeypatch, model):
     assert not (tmp_path / "cut").exists()
     result = train("cut", "--seed", "5", code=1)
     assert f"To begin anew, remove the folder {kept}" in result.stderr
+    with open(kept / "lock", "a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        result = train("cut", code=1)
+    assert f"Another fit is at work in {kept}" in result.stderr
+    assert "To begin anew" not in result.stderr
     (kept / "mine").write_text("not the fit's")
     result = train("cut")
     assert f"Going on from {kept}." in result.stderr
@@ -93,6 +99,7 @@ def test_what_train_refuses(run, tmp_path):
         (["--model", "trigram", "--classes", "9"], 2, "--classes, which is of classes"),
         (["--folder", str(tmp_path)], 2, "--folder is for --memory: give that too."),
         (["--test", empty], 1, f"there is no text to test on in {empty}."),
+        (["--vocabulary", empty], 1, f"there is no word to know in {empty}."),
         (["--valid", empty], 1, f"there is no text to validate on in {empty}."),
     ]:
         result = run("train", "@train", *output, *options, code=code)
@@ -102,6 +109,34 @@ def test_what_train_refuses(run, tmp_path):
     (tmp_path / "link").symlink_to(tmp_path / "absent" / "model")
     result = run("train", "@train", "-o", str(tmp_path / "link"), code=2)
     assert "absent cannot be written to: No" in " ".join(result.stderr.split())
+
+
+@pytest.mark.parametrize("option", ["text", "--valid", "--test", "--vocabulary"])
+@pytest.mark.parametrize("on_disk", [False, True])
+def test_a_model_does_not_take_the_place_of_a_text(run, tmp_path, option, on_disk):
+    text, link = tmp_path / "text", tmp_path / "link"
+    text.write_text("a b\n")
+    link.symlink_to(text)
+    read = ["@train", option, str(text)] if option != "text" else ["@train", str(text)]
+    disk = ["--tokens", "blanks", "--memory", "1M"] if on_disk else []
+    for output in (text, link):
+        result = run("train", *read, *disk, "-o", str(output), code=2)
+        assert f"{output} is read, and" in " ".join(result.stderr.split())
+    assert text.read_text() == "a b\n"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--learning-rate", "5000", "--alpha", "0"], "NeuralLM: training diverged in"),
+        (["--hidden", "4000000000"], "memory ended: Unable to allocate"),
+    ],
+)
+def test_a_fit_that_fails_is_told_in_a_sentence(run, tmp_path, options, message):
+    output = ["-o", str(tmp_path / "model"), "--model", "network", "--epochs", "2"]
+    result = run("train", "@train", *output, *options, code=1)
+    assert f"Error: {message}" in result.stderr
+    assert not (tmp_path / "model").exists()
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
@@ -155,7 +190,7 @@ def test_train_in_bounded_memory(folder, run, tmp_path):
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_words_to_know(folder, run, tmp_path):
-    (tmp_path / "words").write_text("the\ncat\ndog\n")
+    (tmp_path / "words").write_text("the \n\ncat\r\n\tdog\n")  # blanks are of no word
     model = str(tmp_path / "model")
     options = ["-o", model, "--tokens", "blanks"]
     result = run("train", *options, "--vocabulary", str(tmp_path / "words"), "@train")

@@ -1,5 +1,7 @@
 """Corpora: the embedded one, the downloaded ones, and text files."""
 
+import bz2
+import gzip
 import hashlib
 import http.server
 import os
@@ -12,7 +14,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from nplm import Tokenizer
+from nplm import Tokenizer, _packed
 from nplm.datasets import (
     _corpora,
     _files,
@@ -357,6 +359,9 @@ def test_preprocessing_of_ap_news(tmp_path):
         (b"caf\xe9 au lait", ValueError, "not UTF-8: byte 0xe9 at offset 3"),
         ("é a".encode("utf-16"), ValueError, r"text\.txt, line 1: it has a NUL"),
         (b"two words", ValueError, "too small for its splits"),
+        (gzip.compress(b"two words"), ValueError, "too small for its splits"),
+        (gzip.compress(b"a b" * 99)[:-9], ValueError, r"text\.txt cannot be unpacked"),
+        (bz2.compress(b"a b"), ValueError, r"text\.txt is packed by bzip2"),
     ],
 )
 def test_bad_files(tmp_path, content, error, message):
@@ -369,9 +374,9 @@ def test_bad_files(tmp_path, content, error, message):
 
 def test_an_unreadable_file(tmp_path, monkeypatch):
     # Root reads everything, so the refusal is simulated.
-    def refuse(path):
+    def refuse(path, mode):
         raise PermissionError(13, "Permission denied", str(path))
 
-    monkeypatch.setattr(type(tmp_path), "read_bytes", refuse)
+    monkeypatch.setattr(_packed, "open", refuse, raising=False)
     with pytest.raises(PermissionError, match=r"text\.txt cannot be read: Permission"):
         load_text(tmp_path / "text.txt")

@@ -1,8 +1,10 @@
 """The Wiki protocol, on a few words."""
 
+import gzip
 import hashlib
 import lzma
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -61,10 +63,10 @@ def test_a_damaged_file_is_told(folder):
         load_wiki(data_home=folder)
 
 
-@pytest.mark.parametrize("name", ["own.txt", "own.txt.xz"])
+@pytest.mark.parametrize("name", ["own.txt", "own.txt.xz", "own.gz"])
 def test_a_text_of_ones_own(folder, monkeypatch, name):
     monkeypatch.setattr(_wiki, "LEAST", 10)
-    pack = lzma.compress if name.endswith(".xz") else bytes
+    pack = {".xz": lzma.compress, ".gz": gzip.compress}.get(Path(name).suffix, bytes)
     whole = load_wiki(data_home=folder)
     (folder / name).write_bytes(pack(TEXT.encode()))
     own = load_wiki(folder / name)
@@ -86,7 +88,13 @@ def test_a_text_of_ones_own(folder, monkeypatch, name):
         ("short", b"a b c", ValueError, "has 3 tokens: give 100 or more"),
         ("latin", "é a ".encode("latin1") * 99, ValueError, "is not UTF-8"),
         ("wide", "é a ".encode("utf-16") * 99, ValueError, "has a NUL, .* -f utf-16"),
-        ("x.xz", b"a b c", OSError, "cannot be unpacked"),
+        (
+            "thin",
+            "a b ".encode("utf-16-le") * 99,
+            ValueError,
+            "has a NUL, .* -f utf-16",
+        ),
+        ("x.gz", gzip.compress(b"a b" * 99)[:-9], OSError, "cannot be unpacked"),
         ("y.xz", lzma.compress(b"a b" * 99)[:-9], OSError, "cannot be unpacked"),
     ],
 )

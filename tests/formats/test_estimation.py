@@ -260,6 +260,18 @@ def test_texts_that_are_refused(tmp_path):
     assert os.listdir(tmp_path) == []
 
 
+@pytest.mark.parametrize("estimate", [estimate_binary, estimate_arpa])
+def test_a_model_does_not_take_the_place_of_a_text(tmp_path, estimate):
+    text, link = tmp_path / "text.txt", tmp_path / "link"
+    text.write_bytes(b"a b\n")
+    link.symlink_to(text)
+    for path in (text, link):
+        with pytest.raises(ValueError, match=r"^path='.*' is one of the texts, whose"):
+            estimate(KneserNeyLM(2), [io.BytesIO(b"c\n"), text], path, folder=tmp_path)
+    assert text.read_bytes() == b"a b\n"
+    assert sorted(os.listdir(tmp_path)) == ["link", "text.txt"]
+
+
 STAGES = ["reading", "sorting n-grams", "merging", "estimating"]
 LAST = {estimate_binary: "hashing", estimate_arpa: "writing"}
 

@@ -28,6 +28,17 @@ def test_one_column_is_documents(tables):
         )
 
 
+@pytest.mark.parametrize("kind", [str, object])
+def test_an_array_of_one_column_of_strings_is_documents(kind):
+    column = np.array(TEXTS, dtype=kind)[:, np.newaxis]
+    expected = TextLM(InterpolatedTrigram()).fit(TEXTS)
+    model = TextLM(InterpolatedTrigram()).fit(column)
+    assert model.vocabulary_.ids_ == expected.vocabulary_.ids_
+    assert model.perplexity(column) == expected.perplexity(TEXTS)
+    ids = np.array([[1], [2], [1]])  # documents of a word each
+    assert TextLM(InterpolatedTrigram()).fit(ids).n_words_ == 3
+
+
 def test_several_columns_are_not_documents(tables):
     table = tables.DataFrame({"text": TEXTS, "year": range(len(TEXTS))})
     model = pipeline().fit(TEXTS)
@@ -97,6 +108,8 @@ def test_a_context_of_another_kind_is_named():
         (b"bytes", TypeError, "list of documents"),
         (None, TypeError, "list of documents"),
         ([], ValueError, "no token"),
+        ([""], ValueError, "n_samples=1 windows are too few"),
+        (["", b"bytes"], TypeError, r"X\[1\] is of type bytes: .*; decode it first"),
     ],
 )
 def test_fit_refuses_what_is_not_documents(X, error, message):

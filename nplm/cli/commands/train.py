@@ -28,7 +28,7 @@ from nplm import (
     Vocabulary,
 )
 from nplm.cli._bars import stages
-from nplm.cli._files import writable_file
+from nplm.cli._files import refuse_to_replace, writable_file
 from nplm.cli._kept import Kept
 from nplm.cli._models import vocabulary_of
 from nplm.cli._options import COMMON, NETWORK, POSITIVE, network_options
@@ -139,11 +139,14 @@ def train_command(
             "them: leave one of both out."
         )
     _refuse_others(ctx, model)
+    refuse_to_replace(output, *inputs, valid, test, words_path)
     if folder is not None and memory is None:
         raise click.UsageError("--folder is for --memory: give that too.")
     vocabulary = Vocabulary(min_count, max_words)
     if words_path is not None:
-        vocabulary.words = [word for word in lines_of([words_path]) if word.strip()]
+        vocabulary.words = [word.strip() for word in texts_of([words_path])]
+        if not vocabulary.words:
+            raise click.ClickException(f"there is no word to know in {words_path}.")
     if memory is None and output.name.endswith(ARPA_NAMES):
         raise click.UsageError(
             f"OUTPUT is a model of nplm, which no other tool would read as "
