@@ -26,6 +26,10 @@ from nplm._pages import Documented
 
 __all__ = ["CheapWords", "LanguageModel", "WordsMass", "neg_perplexity"]
 
+# How scikit-learn is to hand arrays over: `check_ids` judges what they hold, in words
+# on word ids, where scikit-learn advises other estimators for NaN.
+AS_IT_IS: dict[str, Any] = {"dtype": None, "order": None, "ensure_all_finite": False}
+
 
 def neg_perplexity(estimator: Any, X: Any, y: Any = None) -> float:
     """Score a model by its perplexity, the sign turned: greater is better.
@@ -286,9 +290,7 @@ class LanguageModel(DensityMixin, Documented, BaseEstimator):
         """
         self._validate_params()
         refuse_usual_mistakes(X, y, type(self).__name__, need_y=True)
-        contexts, target = validate_data(
-            self, X, y, reset=reset, dtype=None, order=None
-        )
+        contexts, target = validate_data(self, X, y, reset=reset, **AS_IT_IS)
         target = column_or_1d(target, warn=True)
         if not reset:
             return self._check_ids(contexts, target)
@@ -330,7 +332,7 @@ class LanguageModel(DensityMixin, Documented, BaseEstimator):
             return self._nearest(plain)
         check_is_fitted(self)
         refuse_usual_mistakes(X, None, type(self).__name__, need_y=False)
-        contexts = validate_data(self, X, reset=False, dtype=None, order=None)
+        contexts = validate_data(self, X, reset=False, **AS_IT_IS)
         return self._check_ids(contexts)[0]
 
     def _check_Xy(
@@ -350,9 +352,7 @@ class LanguageModel(DensityMixin, Documented, BaseEstimator):
         self, X: ArrayLike, y: ArrayLike | None
     ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         refuse_usual_mistakes(X, y, type(self).__name__, need_y=True)
-        contexts, target = validate_data(
-            self, X, y, reset=False, dtype=None, order=None
-        )
+        contexts, target = validate_data(self, X, y, reset=False, **AS_IT_IS)
         return self._check_ids(contexts, column_or_1d(target, warn=True))
 
     def _plain_ids(self, values: Any, *, ndim: int) -> NDArray[np.int32] | None:

@@ -61,8 +61,9 @@ def check_ids(
         )
     if ids.dtype.kind == "f":
         with np.errstate(invalid="ignore"):
+            why = "which is no word id: neither NaN nor inf is"
+            _refuse(ids, ~np.isfinite(ids), name, why)
             _refuse(ids, ids != np.floor(ids), name, "which is not a whole number")
-            _refuse(ids, ~np.isfinite(ids), name, "which is not a word id")
     low, high = ids.min(), ids.max()
     if low < 0:
         why = "but word ids start at 0: Negative values in data are no ids"

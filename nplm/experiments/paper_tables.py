@@ -183,4 +183,5 @@ FINDINGS = (
     ("Mixing with the trigram helps", "MLP8", "MLP7"),
     ("Mixing with the trigram helps", "MLP10", "MLP9"),
     ("Without direct connections it ends lower", INDIRECT, DIRECT),
+    ("Without direct connections it ends lower in mixtures", "MLP10", "MLP2"),
 )

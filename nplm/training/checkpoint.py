@@ -149,7 +149,13 @@ class Checkpoint:
         """Take the folder for this fit, for as long as this process lives."""
         if not os.fspath(self._given):
             raise ValueError("checkpoint='' names no folder.")
-        self.folder.mkdir(parents=True, exist_ok=True)
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        except (FileExistsError, NotADirectoryError) as error:
+            raise type(error)(
+                f"checkpoint={str(self.folder)!r} cannot be a folder, for there is a "
+                "file of that name, or of one before it: name another."
+            ) from None
         # Only writing tells: permissions say yes on a read-only file system.
         tempfile.TemporaryFile(dir=self.folder).close()
         if self.rank > 0:
