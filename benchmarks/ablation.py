@@ -137,31 +137,17 @@ def page(rows: Rows) -> str:
     titles = {"brown": "Brown", "ptb": "Penn Treebank"}
     tables = []
     for corpus, title in titles.items():
-        own = [row for row in rows if row["corpus"] == corpus]
-        if not own:
-            continue
-        # What is changed in all networks is said once.
-        changed = [set(r["changes"].split()) for r in own if r["row"] != "mixture"]
-        common = sorted(set.intersection(*changed)) if len(changed) > 1 else []
         lines = [
-            [label(r, common), f"{r['epochs'] or ''}",
+            [f"{r['row']} {r['changes']}".strip(), f"{r['epochs'] or ''}",
              f"{r['parameters'] / 1e6:.1f}", f"{r['CPU s'] / 60:.1f}",
              *(f"{r[c]:.1f}" if r.get(c) else "" for c in columns)]
-            for r in own
+            for r in rows if r["corpus"] == corpus
         ]  # fmt: skip
         header = ["network", "epochs", "million parameters", "CPU minutes", *columns]
-        with_all = f", all with {' '.join(common)}" if common else ""
-        tables.append(list_table(title + with_all, header, lines))
+        if lines:
+            tables.append(list_table(title, header, lines))
     cpus = " and ".join(sorted({row["cpu"] for row in rows}))
     return "\n".join(tables) + f"\nOne thread of an {cpus}.\n"
-
-
-def label(row: dict[str, Any], common: list[str]) -> str:
-    """Name a row by what not all have."""
-    changes = row["changes"]
-    for setting in common:
-        changes = changes.replace(f"-{setting}", "").replace(setting, "")
-    return " ".join([row["row"], *changes.split()])
 
 
 def one_network(corpus: Corpus, name: str, args: Namespace) -> dict[str, Any] | None:
