@@ -304,7 +304,7 @@ def assert_same(one, other):
 def test_it_learns_what_there_is(data, model, loss, settings):
     lm = model(loss=loss, max_iter=15, **settings, **SMALL).fit(**data)
     # The source's own entropy is 0.80 nats, the unigrams' 3.0; 8 of 20 words are few
-    # where three are all that can come next. The worst of 600 threads' fits: 1.18.
+    # where three are all that can come next. Of 444 threads' fits the worst had 1.18.
     assert lm.score(data["X_val"], data["y_val"]) > -1.5
     n_iter = lm.n_iter_
     assert lm.partial_fit(data["X"], data["y"]).n_iter_ == n_iter + 1
