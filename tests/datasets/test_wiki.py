@@ -94,7 +94,13 @@ def test_a_text_of_ones_own(folder, monkeypatch, name):
             ValueError,
             "has a NUL, .* -f utf-16",
         ),
-        ("x.gz", gzip.compress(b"a b" * 99)[:-9], OSError, "cannot be unpacked"),
+        # Without the time: processes that share the tests must name them alike.
+        (
+            "x.gz",
+            gzip.compress(b"a b" * 99, mtime=0)[:-9],
+            OSError,
+            "cannot be unpacked",
+        ),
         ("y.xz", lzma.compress(b"a b" * 99)[:-9], OSError, "cannot be unpacked"),
     ],
 )
