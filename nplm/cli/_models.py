@@ -54,12 +54,13 @@ def read_model(path: str | os.PathLike[str]) -> TextLM:
             "writes them in another form, and a network can begin with them."
         )
     if _is_text(start):
-        lm = TextLM.from_model(*read_arpa(path))
-        if vocabulary_of(lm).unknown is None:  # SRILM's, unless asked for with -unk
-            click.echo(
-                f"Note: {os.fspath(path)} has no <unk>: words that it lacks are "
-                "refused, unless you add <unk> to its 1-grams with a logarithm of -99; "
-                "then they count as ngram -ppl counts them.",
+        model, words = read_arpa(path, add_unknown=True)
+        lm = TextLM.from_model(model, words)
+        if model.tree_.prob[vocabulary_of(lm).unknown_id_] == 0:
+            click.echo(  # SRILM's, unless asked for with -unk
+                f"Note: {os.fspath(path)} gives no probability to <unk>: lines with "
+                "words that it lacks have none, and perplexities without unknown words "
+                "are those of ngram -ppl.",
                 err=True,
             )
         return lm

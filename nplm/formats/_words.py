@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from nplm._kernels.files import _ngram_parse
 from nplm._kernels.files._words import Words
+from nplm.text.vocabulary import UNKNOWN
 
 __all__ = ["BEGIN", "END", "WordText", "check_marks", "check_words"]
 
@@ -47,7 +48,7 @@ def check_words(
 
 def check_marks(words: Sequence[str], boundary: int | None) -> None:
     """Raise if the marks of the toolkits would be taken for other words."""
-    if "<unk>" in words and "<UNK>" in words:
+    if all(mark in words for mark in UNKNOWN):
         raise ValueError(
             "words has both '<unk>' and '<UNK>', which KenLM takes for one word; "
             "rename one of them."

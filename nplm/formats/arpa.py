@@ -21,6 +21,7 @@ from nplm.ngrams.backoff_lm import BackoffLM
 from nplm.ngrams.backoff_model import BackoffModel
 from nplm.ngrams.soundness import multiplies
 from nplm.ngrams.tree import MAX_NGRAMS
+from nplm.text.vocabulary import UNKNOWN
 
 __all__ = ["read_arpa", "write_arpa"]
 
@@ -97,13 +98,19 @@ def write_arpa(
     write_lines(path, NgramLines(tree, words, boundary))
 
 
-def read_arpa(path: str | os.PathLike[str]) -> tuple[BackoffLM, list[str]]:
+def read_arpa(
+    path: str | os.PathLike[str], *, add_unknown: bool = False
+) -> tuple[BackoffLM, list[str]]:
     """Read an n-gram model from an ARPA file.
 
     Parameters
     ----------
     path : path-like
         The file, plain, or packed by gzip or xz.
+    add_unknown : bool, default=False
+        Whether a file with neither ``<unk>`` nor ``<UNK>``, as SRILM writes unless told
+        ``-unk``, gets a last word ``<unk>`` of probability 0. ``TextLM.from_model``
+        takes words that the model lacks for it, instead of refusing them.
 
     Returns
     -------
@@ -134,6 +141,9 @@ def read_arpa(path: str | os.PathLike[str]) -> tuple[BackoffLM, list[str]]:
         lines = Lines(file, path)
         counts = _read_header(lines)
         words, prob, bow = _read_unigrams(lines, counts[0])
+        if add_unknown and not any(mark in words for mark in UNKNOWN):
+            words = [*words, UNKNOWN[0]]
+            prob, bow = np.append(prob, 0.0), np.append(bow, 1.0)
         text = WordText(words)
         ids = np.arange(len(words), dtype=np.int32)[:, np.newaxis]
         tables, probs, bows = [ids], [prob], [bow]

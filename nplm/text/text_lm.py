@@ -20,12 +20,9 @@ from nplm.text.codecs import codec_of, learned
 from nplm.text.continuing import Continuing
 from nplm.text.scoring import Scoring
 from nplm.text.tokenizer import BETWEEN_BLANKS, Tokenizer
-from nplm.text.vocabulary import Vocabulary
+from nplm.text.vocabulary import UNKNOWN, Vocabulary
 
 __all__ = ["TextLM"]
-
-# The toolkits' symbols of unknown words.
-UNKNOWN = ("<unk>", "<UNK>")
 
 
 class TextLM(Scoring, Continuing, DensityMixin, Documented, BaseEstimator):
@@ -161,7 +158,8 @@ class TextLM(Scoring, Continuing, DensityMixin, Documented, BaseEstimator):
             n-gram needs.
         words : sequence of hashable, shape (n_words_,), or Vocabulary, optional
             The word of each id. Where ``<unk>`` (or ``<UNK>``) is among them it
-            stands for unknown words; else these are refused. Without words documents
+            stands for unknown words; else these are refused (of an ARPA file,
+            ``read_arpa(path, add_unknown=True)`` adds it). Without words documents
             are ids.
         tokenizer : "auto", transformer or None, default="auto"
             What splits strings: "auto" takes what stands between blanks, as the

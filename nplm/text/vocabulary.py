@@ -22,7 +22,10 @@ from nplm.text.embeddings import aligned
 from nplm.text.samples import check_documents, check_tokens, lists_of_tokens
 from nplm.text.spelling import spelling_features
 
-__all__ = ["Vocabulary"]
+__all__ = ["UNKNOWN", "Vocabulary"]
+
+# What the toolkits' files call unknown words; the first is more usual.
+UNKNOWN = ("<unk>", "<UNK>")
 
 
 class Vocabulary(TransformerMixin, Documented, BaseEstimator):
@@ -343,7 +346,7 @@ class Vocabulary(TransformerMixin, Documented, BaseEstimator):
         raise ValueError(
             f"{words[0]!r} is not among the {self.n_words_} words of the vocabulary, "
             "which has no symbol for unknown ones (unknown=None): leave it out, or fit "
-            "with such a symbol."
+            "with such a symbol (read_arpa(path, add_unknown=True) adds one)."
         )
 
     def inverse_transform(self, X: Iterable[ArrayLike]) -> list[list[str]]:

@@ -3,12 +3,13 @@
 import gzip
 import os
 import warnings
+from itertools import product
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from nplm import KneserNeyLM, windows
+from nplm import KneserNeyLM, TextLM, windows
 from nplm.formats import _lines, read_arpa, write_arpa
 
 N_WORDS = 30
@@ -176,6 +177,22 @@ def test_read_what_the_toolkits_write(tmp_path, text):
             found = model.log_prob([ids], [words.index(word)])[0] / np.log(10)
             expected = log10_prob(path, scored, word)
             assert found == pytest.approx(expected, abs=1e-6), (context, word)
+
+
+@pytest.mark.parametrize("text", [KENLM, SRILM], ids=["kenlm", "srilm"])
+def test_a_word_for_unknown_ones(tmp_path, text):
+    path = tmp_path / "model.arpa"
+    path.write_text(text)
+    model, words = read_arpa(path)
+    again, more = read_arpa(path, add_unknown=True)
+    assert more == (words if text is KENLM else [*words, "<unk>"])
+    X = np.array(list(product(range(len(words)), repeat=2)))
+    proba = again.predict_proba(X)
+    assert_array_equal(proba[:, : len(words)], model.predict_proba(X))
+    assert (proba[:, len(words) :] == 0).all()
+    lm = TextLM.from_model(again, more)
+    assert np.isfinite(lm.score(["a zebra"])) == (text is KENLM)
+    assert np.isfinite(lm.perplexity(["a zebra"], skip="<unk>"))
 
 
 def test_what_is_read_can_be_written_for_kenlm(tmp_path):
