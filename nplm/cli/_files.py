@@ -17,6 +17,8 @@ __all__ = ["refuse_to_replace", "writable_file", "writable_folder"]
 def writable_file(_ctx: Any, _param: Any, path: Path | None) -> Path | None:
     """Refuse a file that cannot be written."""
     if path is not None:
+        if str(path) == "-":
+            raise click.BadParameter("it cannot go to standard output; name a file.")
         if path.is_dir():
             raise click.BadParameter(f"{path} is a folder; name a file.")
         if path.exists() and not path.is_file():

@@ -55,7 +55,7 @@ def _warn_of_no_end(lm: Any, n_windows: int) -> None:
         warn(
             f"{type(lm).__name__}: too few windows to hold some out "
             f"({n_windows} of {ENOUGH_WINDOWS}), and without these nothing lowers "
-            f"the step or ends the fit before its {lm.max_iter} epochs, in which "
+            f"the step or ends the fit before epoch {lm.max_iter}, by which "
             "it may learn the windows by heart: give held-out data (X_val; in nplm "
             "train --valid), or say how long to train without (early_stopping="
             "False and max_iter; --schedule linear and --epochs).",
