@@ -17,8 +17,7 @@ __all__ = ["refuse_to_replace", "writable_file", "writable_folder"]
 def writable_file(_ctx: Any, _param: Any, path: Path | None) -> Path | None:
     """Refuse a file that cannot be written."""
     if path is not None:
-        if str(path) == "-":
-            raise click.BadParameter("it cannot go to standard output; name a file.")
+        _refuse_standard_output(path)
         if path.is_dir():
             raise click.BadParameter(f"{path} is a folder; name a file.")
         if path.exists() and not path.is_file():
@@ -45,6 +44,7 @@ def refuse_to_replace(output: Path, *read: str | None) -> None:
 def writable_folder(_ctx: Any, _param: Any, path: Path | None) -> Path | None:
     """Make a folder, or refuse one that cannot be written to."""
     if path is not None:
+        _refuse_standard_output(path)
         try:
             path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -53,6 +53,11 @@ def writable_folder(_ctx: Any, _param: Any, path: Path | None) -> Path | None:
             ) from error
         _probe(path)
     return path
+
+
+def _refuse_standard_output(path: Path) -> None:
+    if str(path) == "-":
+        raise click.BadParameter("nothing is written to standard output; give a name.")
 
 
 def _probe(folder: Path) -> None:

@@ -54,16 +54,14 @@ def read_model(path: str | os.PathLike[str]) -> TextLM:
             "writes them in another form, and a network can begin with them."
         )
     if _is_text(start):
-        model, words = read_arpa(path, add_unknown=True)
-        lm = TextLM.from_model(model, words)
-        if model.tree_.prob[vocabulary_of(lm).unknown_id_] == 0:
-            click.echo(  # SRILM's, unless asked for with -unk
-                f"Note: {os.fspath(path)} gives no probability to <unk>: lines with "
-                "words that it lacks have none, and perplexities without unknown words "
-                "are those of ngram -ppl.",
-                err=True,
+        ngrams, words = read_arpa(path, add_unknown=True)
+        if ngrams.boundary is None:
+            raise ValueError(
+                f"{os.fspath(path)} has no n-grams of <s> or </s>, which lines begin "
+                "and end with: in Python, give TextLM.from_model a boundary and "
+                "predict_boundary=False."
             )
-        return lm
+        return TextLM.from_model(ngrams, words)
     model = nplm.load(path)
     if not isinstance(model, TextLM):
         raise ValueError(

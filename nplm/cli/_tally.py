@@ -63,6 +63,8 @@ class Tally:
         Documents, and what was predicted: words, and the ends if they are.
     unknown, zeros : int
         Words outside the vocabulary, and others without any probability.
+    lost : int
+        Words outside the vocabulary that have no probability either.
     total, known : float
         log10 of the probability of all, and without those words.
     """
@@ -72,6 +74,7 @@ class Tally:
     tokens: int = 0
     unknown: int = 0
     zeros: int = 0
+    lost: int = 0
     total: float = 0.0
     known: float = 0.0
 
@@ -83,12 +86,13 @@ class Tally:
         self.tokens += len(part.log10)
         self.unknown += int(part.unknown.sum())
         self.zeros += int((clear & ~possible).sum())
+        self.lost += int((part.log10[part.unknown] == -np.inf).sum())
         self.total += float(part.log10.sum())
         self.known += float(part.log10[possible].sum())
 
     @property
     def with_unknown(self) -> float:
-        """KenLM's perplexity including OOVs."""
+        """KenLM's perplexity including OOVs, if these have any probability."""
         return _perplexity(self.total, self.tokens)
 
     @property

@@ -141,9 +141,6 @@ def read_arpa(
         lines = Lines(file, path)
         counts = _read_header(lines)
         words, prob, bow = _read_unigrams(lines, counts[0])
-        if add_unknown and not any(mark in words for mark in UNKNOWN):
-            words = [*words, UNKNOWN[0]]
-            prob, bow = np.append(prob, 0.0), np.append(bow, 1.0)
         text = WordText(words)
         ids = np.arange(len(words), dtype=np.int32)[:, np.newaxis]
         tables, probs, bows = [ids], [prob], [bow]
@@ -166,6 +163,10 @@ def read_arpa(
     words, boundary = _settle_marks(words, tables, probs, bows)
     if not words:
         raise ValueError(f"{os.fspath(path)} has no word beside <s> and </s>.")
+    if add_unknown and not any(mark in words for mark in UNKNOWN):
+        tables[0] = np.append(tables[0], [[len(words)]], axis=0).astype(np.int32)
+        probs[0], bows[0] = np.append(probs[0], 0.0), np.append(bows[0], 1.0)
+        words = [*words, UNKNOWN[0]]
     try:
         tree = BackoffTree.from_tables(tables, probs, bows[:-1], n_words=len(words))
     except DuplicateNgramError as error:

@@ -346,7 +346,7 @@ class Vocabulary(TransformerMixin, Documented, BaseEstimator):
         raise ValueError(
             f"{words[0]!r} is not among the {self.n_words_} words of the vocabulary, "
             "which has no symbol for unknown ones (unknown=None): leave it out, or fit "
-            "with such a symbol (read_arpa(path, add_unknown=True) adds one)."
+            "with such a symbol."
         )
 
     def inverse_transform(self, X: Iterable[ArrayLike]) -> list[list[str]]:

@@ -123,7 +123,8 @@ def test_options_reach_the_network(run, tmp_path):
     [
         (["--json", "{tmp}/absent/x.json"], "cannot be written to"),
         (["--json", "{tmp}"], "is a folder"),
-        (["--json", "-"], "it cannot go to standard output; name a file"),
+        (["--json", "-"], "nothing is written to standard output; give a name"),
+        (["--output", "-"], "nothing is written to standard output; give a name"),
         (["--output", "{tmp}/text.txt"], "cannot be made"),
         (["--output", "{tmp}/text.txt/inner"], "cannot be made"),
         (["--corpus", "python-docs"], "--min-count is for --corpus PATH"),

@@ -113,13 +113,20 @@ def test_arpa_without_the_unknown_word(made, run, tmp_path):
     n = int(re.search(r"ngram 1=(\d+)", text)[1])
     path.write_text(text.replace(f"ngram 1={n}", f"ngram 1={n - 1}"))
     # As SRILM's perplexities are: those words are counted, and are no words.
-    result = run("query", "--summary", str(path), str(made / "test"))
-    assert "model.arpa gives no probability to <unk>: lines with words" in result.stderr
-    assert "unknown words: 2\n" in result.stdout
-    found = re.search("perplexity without unknown words: ([0-9.]+)\n", result.stdout)
-    wanted = run("query", "--summary", str(made / "kn"), str(made / "test")).stdout
-    assert found[0] in wanted
-    assert run("score", str(path), input=b"zebra\n").stdout == "-inf\n"
+    run("convert", str(path), str(tmp_path / "mapped"), "--to", "binary")
+    for model in (str(path), str(tmp_path / "mapped")):
+        result = run("query", "--summary", model, str(made / "test"))
+        assert "2% of the words are unknown, and the model gives" in result.stderr
+        assert "unknown words: 2\n" in result.stdout
+        assert "perplexity with unknown words: inf\n" in result.stdout
+        found = re.search("perplexity without unknown words: .*\n", result.stdout)
+        assert found[0] in run("query", str(made / "kn"), str(made / "test")).stdout
+        assert run("score", model, input=b"zebra\n").stdout == "-inf\n"
+        assert not run("query", "--summary", model, input=b"the cat\n").stderr
+    stream = "\\data\\\nngram 1=1\n\n\\1-grams:\n0\ta\n\n\\end\\\n"
+    path.write_text(stream)
+    result = run("query", str(path), input=b"a\n", code=1)
+    assert "model.arpa has no n-grams of <s> or </s>" in result.stderr
 
 
 def test_a_tokenizer_that_a_file_cannot_hold_is_told_of(run, tmp_path):

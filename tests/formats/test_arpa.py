@@ -195,6 +195,22 @@ def test_a_word_for_unknown_ones(tmp_path, text):
     assert np.isfinite(lm.perplexity(["a zebra"], skip="<unk>"))
 
 
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (KENLM.replace("-1.2\t<unk>\t0\n", "").replace("1=5", "1=4").replace(
+            "b a\t0", "b <unk>\t0"), "'<unk>' in .* is no unigram"),
+        ("\\data\\\nngram 1=2\n\n\\1-grams:\n-99\t<s>\n-99\t</s>\n\n\\end\\\n",
+         "no word beside"),
+    ],
+)  # fmt: skip
+def test_no_word_is_added_to_what_is_no_model(tmp_path, text, message):
+    path = tmp_path / "model.arpa"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=message):
+        read_arpa(path, add_unknown=True)
+
+
 def test_what_is_read_can_be_written_for_kenlm(tmp_path):
     kenlm = pytest.importorskip("kenlm")
     (tmp_path / "srilm.arpa").write_text(SRILM)

@@ -44,9 +44,16 @@ def query_command(model: str, inputs: tuple[str, ...], summary: bool) -> None:
         raise click.ClickException("there is no line of text to query.")
     for line in tally.lines():
         click.echo(line)
+    share = tally.unknown / max(tally.tokens, 1)
     advice = "Is the text split into words as the model's was?"
-    warning = warning_of_unknown(tally.unknown / max(tally.tokens, 1), advice)
-    if warning:
+    warning = warning_of_unknown(share, advice)
+    if tally.lost:
+        click.echo(
+            f"Note: {share:.0%} of the words are unknown, and the model gives such no "
+            "probability; KenLM's query gives each 10^-100.",
+            err=True,
+        )
+    elif warning:
         click.echo(f"Warning: {warning}", err=True)
 
 

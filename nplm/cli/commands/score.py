@@ -26,8 +26,9 @@ def score_command(
 
     MODEL is a text model that nplm saved, an ARPA file, or mapped n-grams; TEXT is
     plain or packed by gzip or xz, by default standard input. There is a number for each
-    line, in the order of the lines. The end of the line counts as a token, as in KenLM,
-    unless the model was made without.
+    line, in the order of the lines: -inf where a word has no probability, as words that
+    an ARPA file without <unk> lacks. The end of the line counts as a token, as in
+    KenLM, unless the model was made without.
 
     \b
     Examples:
