@@ -65,9 +65,9 @@ class NeuralLM(NetworkLM):
     n_words : int or None, default=None
         Size of the vocabulary; None takes the largest id of the training
         windows plus one, and then refuses ids beyond it.
-    n_hidden : int, default=256
+    n_hidden : int, default=320
         Hidden units, h. 0 needs ``direct=True``.
-    embedding_dim : int, default=128
+    embedding_dim : int, default=144
         Features of a word, m.
     direct : bool, default=False
         Direct connections W from the features to the output units.
@@ -256,8 +256,8 @@ class NeuralLM(NetworkLM):
         order: int | None = None,
         *,
         n_words: int | None = None,
-        n_hidden: int = 256,
-        embedding_dim: int = 128,
+        n_hidden: int = 320,
+        embedding_dim: int = 144,
         direct: bool = False,
         tied: bool = False,
         embeddings: ArrayLike | None = None,
