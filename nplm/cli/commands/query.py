@@ -44,13 +44,12 @@ def query_command(model: str, inputs: tuple[str, ...], summary: bool) -> None:
         raise click.ClickException("there is no line of text to query.")
     for line in tally.lines():
         click.echo(line)
-    share = tally.unknown / max(tally.tokens, 1)
     advice = "Is the text split into words as the model's was?"
-    warning = warning_of_unknown(share, advice)
+    warning = warning_of_unknown(tally.unknown / max(tally.tokens, 1), advice)
     if tally.lost:
         click.echo(
-            f"Note: {share:.0%} of the words are unknown, and the model gives such no "
-            "probability; KenLM's query gives each 10^-100.",
+            "Note: unknown words have no probability by this model, where KenLM's "
+            f"query gives each 10^-100. There are {tally.lost}.",
             err=True,
         )
     elif warning:
