@@ -304,8 +304,9 @@ def assert_same(one, other):
 def test_it_learns_what_there_is(data, model, loss, settings):
     lm = model(loss=loss, max_iter=15, **settings, **SMALL).fit(**data)
     # The source's own entropy is 0.80 nats, the unigrams' 3.0; 8 of 20 words are few
-    # where three are all that can come next. Of 444 threads' fits the worst had 1.18.
-    assert lm.score(data["X_val"], data["y_val"]) > -1.5
+    # where three are all that can come next. Threads race: of 444 fits one had 1.18.
+    worst = 1.5 if "parallel" in settings else 1.2
+    assert lm.score(data["X_val"], data["y_val"]) > -worst
     n_iter = lm.n_iter_
     assert lm.partial_fit(data["X"], data["y"]).n_iter_ == n_iter + 1
 
