@@ -17,6 +17,7 @@ from nplm._checks import (
     COMMON,
     MAX_N_WORDS,
     check_ids,
+    inferred_n_words,
     plain,
     plain_ids,
     refuse_usual_mistakes,
@@ -307,7 +308,7 @@ class LanguageModel(DensityMixin, Documented, BaseEstimator):
         next_words = check_ids(target, "y", ndim=1, n_words=self.n_words)
         self.order_ = int(order)
         if self.n_words is None:
-            self.n_words_ = int(max(ids.max(), next_words.max())) + 1
+            self.n_words_ = inferred_n_words(ids, next_words)
         else:
             self.n_words_ = int(self.n_words)
         self.classes_ = np.arange(self.n_words_)

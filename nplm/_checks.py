@@ -19,6 +19,7 @@ __all__ = [
     "check_classes",
     "check_ids",
     "check_not_grown",
+    "inferred_n_words",
     "non_negative",
     "plain",
     "plain_ids",
@@ -26,6 +27,9 @@ __all__ = [
 ]
 
 MAX_N_WORDS = np.iinfo(np.int32).max
+# A model has rows for all ids up to the largest. Where that is beyond MANY_WORDS, and a
+# smaller share of the ids occurs, they are hashes or keys of a database.
+MANY_WORDS, LEAST_SHARE = 1 << 20, 0.01
 UNSIGNED = {np.dtype(np.int32): np.uint32, np.dtype(np.int64): np.uint64}
 
 
@@ -38,10 +42,11 @@ def check_ids(
     """
     try:
         ids = np.asarray(values)
-    except ValueError as error:  # no array: its rows are of different lengths
+    except ValueError:
+        found = "of different lengths" if ndim > 1 else "in place of single ids"
         raise ValueError(
             f"{name} must have {ndim} dimension{'s' if ndim > 1 else ''}, got "
-            f"sequences that make no array ({error})."
+            f"sequences {found}."
         ) from None
     if ids.ndim != ndim:
         raise ValueError(
@@ -66,7 +71,7 @@ def check_ids(
             _refuse(ids, ids != np.floor(ids), name, "which is not a whole number")
     low, high = ids.min(), ids.max()
     if low < 0:
-        why = "but word ids start at 0: Negative values in data are no ids"
+        why = "but word ids start at 0. Negative values in data cannot be word ids"
         _refuse(ids, ids < 0, name, why)
     limit = MAX_N_WORDS if n_words is None else n_words
     if high >= limit:
@@ -75,6 +80,25 @@ def check_ids(
             why = f"but ids must be below {MAX_N_WORDS}"
         _refuse(ids, ids >= limit, name, why)
     return ids.astype(np.int32, copy=False)
+
+
+def inferred_n_words(
+    ids: NDArray[np.int32], next_words: NDArray[np.int32], name: str = "X and y"
+) -> int:
+    """Give the largest id plus one, or raise where few of the ids below it occur."""
+    n_words = int(max(ids.max(), next_words.max())) + 1
+    if n_words <= MANY_WORDS:
+        return n_words
+    n_found = len(np.union1d(ids, next_words))
+    if n_found < LEAST_SHARE * n_words:
+        raise ValueError(
+            f"{name} have {n_found} distinct word ids, of which the largest is "
+            f"{n_words - 1}, and a model takes memory for every id up to the largest. "
+            "Number the words from 0 with nplm.Vocabulary (TextLM does with "
+            f"vocabulary=Vocabulary()). If there are so many words, set "
+            f"n_words={n_words}."
+        )
+    return n_words
 
 
 def check_classes(given: Any, name: str, n_words: int | None) -> NDArray[np.int32]:
@@ -128,7 +152,7 @@ def refuse_usual_mistakes(X: Any, y: Any, model: str, *, need_y: bool) -> None:
     scikit-learn's checks refuse them too, in words of samples and features.
     """
     documents = (
-        f"a {model} takes windows of word ids, and TextLM({model}(...)) takes documents"
+        f"{model} takes windows of word ids, and TextLM({model}(...)) takes documents"
     )
     if isinstance(X, (str, bytes)):
         raise TypeError(

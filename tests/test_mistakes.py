@@ -7,11 +7,16 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
 from nplm import (
+    ClassLM,
+    EnergyLM,
     InterpolatedTrigram,
     KneserNeyLM,
     MixtureLM,
+    ShortlistLM,
     TextLM,
     UniformLM,
+    Vocabulary,
+    WordClasses,
     neg_perplexity,
     windows,
 )
@@ -59,6 +64,42 @@ def test_what_is_no_windows_is_told_what_to_do(model, given, error, message):
         for use in (fitted.predict_proba, fitted.predict):
             with pytest.raises(error, match=r"windows"):
                 use(given[0])
+
+
+HUGE = [7, 10**9, 3, 5] * 5
+INFERRING = [
+    *MODELS,
+    ClassLM(),
+    EnergyLM(),
+    MixtureLM([("kn", KneserNeyLM())], include_uniform=True),
+    ShortlistLM(paper_lm(), KneserNeyLM()),
+]
+
+
+@pytest.mark.parametrize("model", INFERRING, ids=lambda model: type(model).__name__)
+def test_ids_far_above_their_number_are_told_of_vocabulary(model):
+    message = r"have 4 distinct .*largest is 1000000000, .*nplm\.Vocabulary"
+    with pytest.raises(ValueError, match=f"X and y {message}"):
+        clone(model).fit(*windows(HUGE, 2))
+    message = message.replace("4", "5")
+    with pytest.raises(ValueError, match=f"X and boundary {message}"):
+        TextLM(model).fit([HUGE])
+
+
+def test_large_ids_pass_where_n_words_or_a_vocabulary_is_given():
+    with pytest.raises(ValueError, match=r"ids have 4 distinct .*nplm\.Vocabulary"):
+        WordClasses().fit(HUGE)
+    with pytest.raises(ValueError, match=r"X and boundary have 3 .* 1000000000"):
+        TextLM(UniformLM(), boundary=10**9).fit([[1, 2]])
+    n_words = 1 << 21
+    with pytest.raises(ValueError, match=f"set n_words={n_words}"):
+        UniformLM().fit([[1]], [n_words - 1])
+    assert UniformLM(n_words=n_words).fit([[1]], [n_words - 1]).n_words_ == n_words
+    lm = TextLM(UniformLM(n_words=n_words)).fit([[1, n_words - 1]])
+    assert lm.n_words_ == n_words
+    # A vocabulary of which a small text has few words is no mistake.
+    assert UniformLM().fit([[1]], [300_000]).n_words_ == 300_001
+    assert TextLM(UniformLM(), vocabulary=Vocabulary()).fit([HUGE]).n_words_ == 6
 
 
 @small_text

@@ -14,7 +14,14 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from nplm._atomic import unchanged_by_errors
-from nplm._checks import COMMON, MAX_N_WORDS, Whole, check_boundary, check_ids
+from nplm._checks import (
+    COMMON,
+    MAX_N_WORDS,
+    Whole,
+    check_boundary,
+    check_ids,
+    inferred_n_words,
+)
 from nplm._fitted import Fitted
 from nplm._pages import Documented
 from nplm.classes.annealing import Annealing
@@ -196,8 +203,10 @@ class WordClasses(TransformerMixin, Documented, BaseEstimator):
                 "n_classes=1 leaves no class for words beside that of the boundary; "
                 "give 2 or more."
             )
-        largest = int(max(before.max(), after.max()))
-        n_words = largest + 1 if self.n_words is None else int(self.n_words)
+        if self.n_words is None:
+            n_words = inferred_n_words(before, after, "ids")
+        else:
+            n_words = int(self.n_words)
         check_boundary(self.boundary, n_words)
         bigrams = Bigrams(before, after, n_words)
         state = Partition(bigrams, min(int(self.n_classes), n_words), self.boundary)

@@ -65,8 +65,9 @@ def read_model(path: str | os.PathLike[str]) -> TextLM:
     model = nplm.load(path)
     if not isinstance(model, TextLM):
         raise ValueError(
-            f"{os.fspath(path)} has a {type(model).__name__}, and text needs its words "
-            "too: make a TextLM of it, TextLM.from_model(model, words), and save that."
+            f"{os.fspath(path)} has no TextLM, but an object of type "
+            f"{type(model).__name__}: make a TextLM of a model and its words, "
+            "TextLM.from_model(model, words), and save that."
         )
     if model.tokenizer_ is None or model.vocabulary_ is None:
         raise ValueError(

@@ -138,8 +138,8 @@ def _opened(text: Any) -> Iterator[tuple[BinaryIO, str]]:
         is_file or isinstance(text, (str, bytes, os.PathLike))
     ):
         raise TypeError(
-            f"texts has a {type(text).__name__}: a text is the name of a file, or a "
-            "file that is open for reading bytes (mode 'rb')."
+            f"texts has an item of type {type(text).__name__}: a text is the name of a "
+            "file, or a file that is open for reading bytes (mode 'rb')."
         )
     name = str(getattr(text, "name", "the text")) if is_file else os.fspath(text)
     with nullcontext(cast(BinaryIO, text)) if is_file else reading(text) as file:

@@ -322,9 +322,7 @@ def memory_in_bytes(memory: int | str) -> int:
 def _checked(model: KneserNeyLM) -> KneserNeyLM:
     """Return a copy of a model that says what to estimate, or raise."""
     if not isinstance(model, KneserNeyLM):
-        raise TypeError(
-            f"model is a {type(model).__name__}: only a KneserNeyLM is estimated so."
-        )
+        raise TypeError(f"model must be a KneserNeyLM, got {type(model).__name__}.")
     model = clone(model)
     model._validate_params()
     if model.order is None:

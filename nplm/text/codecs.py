@@ -185,7 +185,7 @@ def learned(X: Any, tokenizer: Any, vocabulary: Any) -> tuple[Codec, Documents]:
     if isinstance(tokenizer, str):
         tokenizer = Tokenizer() if isinstance(first, (str, bytes)) else None
     if isinstance(vocabulary, str):
-        needed = tokenizer is not None or _is_words(first)
+        needed = tokenizer is not None or any(map(_has_words, X))
         vocabulary = Vocabulary() if needed else None
     codec = codec_of(
         None if tokenizer is None else clone(tokenizer),
@@ -206,9 +206,15 @@ def _first(X: Any) -> Any:
     return empty
 
 
-def _is_words(document: Any) -> bool:
-    """Whether a document has events that are no numbers; ids are refused as such."""
-    if not hasattr(document, "__iter__"):
+def _has_words(document: Any) -> bool:
+    """Whether a document has a token that is no number: then all of them are events.
+
+    Documents of ids have numbers only; what has no hash is refused as an id.
+    """
+    if not hasattr(document, "__len__") or isinstance(document, (str, bytes)):
         return False
-    first = next(iter(document))
-    return isinstance(first, Hashable) and not isinstance(first, Number)
+    dtype = getattr(document, "dtype", None)
+    if isinstance(dtype, np.dtype) and dtype.kind != "O":
+        return dtype.kind not in "biufc" and np.ndim(document) == 1
+    kinds = set(map(type, document)) - {type(None)}
+    return any(issubclass(k, Hashable) and not issubclass(k, Number) for k in kinds)

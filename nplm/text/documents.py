@@ -111,8 +111,11 @@ def checked_document(
         )
     try:
         return check_ids(ids, name, ndim=1, n_words=n_words)
-    except TypeError as error:  # items of which no number can be made
-        raise TypeError(f"{name} must hold word ids, whole numbers: {error}.") from None
+    except TypeError:  # items of which no number can be made
+        raise TypeError(
+            f"{name} must hold word ids, whole numbers from 0, but some of its items "
+            "are not numbers."
+        ) from None
     except ValueError as error:
         if n_words is None or f"n_words={n_words}" not in str(error):
             raise

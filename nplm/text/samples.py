@@ -27,7 +27,7 @@ def check_documents(X: Any, item: str, advice: str = "", name: str = "X") -> Any
     kind = type(X).__name__
     if isinstance(X, Mapping):
         raise TypeError(
-            f"{name} is a {kind}, which goes through its keys, "
+            f"{name} is of type {kind}, which goes through its keys, "
             f"{', '.join(map(repr, list(X)[:5]))}: give the documents under one of "
             "them, or list(X.values())."
         )
@@ -36,7 +36,7 @@ def check_documents(X: Any, item: str, advice: str = "", name: str = "X") -> Any
         if len(columns) == 1:
             return X[columns[0]]
         raise TypeError(
-            f"{name} is a {kind} of {len(columns)} columns, and documents are one: "
+            f"{name} has {len(columns)} columns, and documents are one: "
             f"choose the column that has them, {name}[column], from "
             f"{', '.join(map(repr, columns[:10]))}."
         )
@@ -63,7 +63,7 @@ def check_document(document: Any, name: str, item: str, advice: str) -> None:
         )
     if isinstance(document, (Mapping, Set)):
         raise TypeError(
-            f"{name} is a {type(document).__name__}: a document must be {item}. "
+            f"{name} is of type {type(document).__name__}: a document must be {item}. "
             f"{advice}".rstrip()
         )
 

@@ -18,8 +18,8 @@ __all__ = ["HAS_A_NUL", "WordStream"]
 CHUNK_BYTES = 1 << 20
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 HAS_A_NUL = (
-    "it has a NUL, a byte of 0, which no UTF-8 text has: remove it, or convert UTF-16, "
-    "for example with: iconv -f utf-16 -t utf-8."
+    "it has a NUL (a byte of 0), as binary files and UTF-16 have: convert UTF-16, for "
+    "example with: iconv -f utf-16 -t utf-8. Remove the NULs from other text."
 )
 
 

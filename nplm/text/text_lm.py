@@ -13,7 +13,7 @@ from sklearn.utils._param_validation import HasMethods, Hidden, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from nplm._atomic import all_or_nothing
-from nplm._checks import Whole, check_boundary
+from nplm._checks import Whole, check_boundary, inferred_n_words
 from nplm._fitted import Fitted
 from nplm._pages import Documented
 from nplm.text.codecs import codec_of, learned
@@ -30,7 +30,8 @@ class TextLM(Scoring, Continuing, DensityMixin, Documented, BaseEstimator):
 
     The samples are documents, and there are three kinds: strings, lists of tokens (or
     of any hashable events, such as the lines of a log), and arrays of word ids. What
-    the model is fitted on is what it scores and what it answers in.
+    the model is fitted on is what it scores and what it answers in. Documents are ids
+    if all their tokens are numbers. If one token is not a number, all are events.
 
     No window crosses from one document into another: before its first word a document
     has the boundary, as many times as the window is wide.
@@ -115,7 +116,8 @@ class TextLM(Scoring, Continuing, DensityMixin, Documented, BaseEstimator):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_context": [Whole(1)],
         "tokenizer": [StrOptions({"auto"}), HasMethods(["fit", "transform"]), None],
-        "vocabulary": [StrOptions({"auto"}), Vocabulary, None],
+        # A list of words gets an error that names `Vocabulary.from_words`.
+        "vocabulary": [StrOptions({"auto"}), Vocabulary, None, Hidden("array-like")],
         # None, as of a Vocabulary without a boundary, gets an error of its own.
         "boundary": [StrOptions({"auto"}), Whole(0), Hidden(None)],
         "predict_boundary": ["boolean"],
@@ -262,6 +264,7 @@ class TextLM(Scoring, Continuing, DensityMixin, Documented, BaseEstimator):
         """
         self._validate_params()
         _check_model(self.estimator)
+        _check_vocabulary(self.vocabulary)
         _refuse_windows(X, y)
         codec, documents = learned(X, self.tokenizer, self.vocabulary)
         self.tokenizer_, self.vocabulary_ = codec.tokenizer, codec.vocabulary
@@ -277,6 +280,8 @@ class TextLM(Scoring, Continuing, DensityMixin, Documented, BaseEstimator):
             for name, value in estimator.get_params().items()
             if name.split("__")[-1] in known and value is None
         }
+        if self.vocabulary_ is None and n_words in unset.values():
+            inferred_n_words(targets, np.array([self.boundary_]), "X and boundary")
         if unset:  # what is frozen can be told nothing
             estimator.set_params(**unset)
         held_out = {}
@@ -404,6 +409,16 @@ def _check_model(estimator: Any) -> None:
         raise TypeError(
             "estimator must be a language model with log_prob, such as KneserNeyLM, "
             f"got {estimator!r}."
+        )
+
+
+def _check_vocabulary(vocabulary: Any) -> None:
+    """Raise where a list of words is given in place of a vocabulary."""
+    if not (vocabulary is None or isinstance(vocabulary, (str, Vocabulary))):
+        raise TypeError(
+            f"vocabulary must be a Vocabulary, 'auto' or None, got "
+            f"{type(vocabulary).__name__}: make one of these words, "
+            "vocabulary=Vocabulary.from_words(words)."
         )
 
 

@@ -34,8 +34,8 @@ class Vocabulary(TransformerMixin, Documented, BaseEstimator):
     Ids are given in this order: the boundary, the unknown symbol, then words by
     falling frequency, alphabetically where frequencies are equal. A token that
     spells a special symbol (the ``<unk>`` of Penn Treebank files) is that symbol.
-    A token is a string, or anything hashable that stands for an event: a tuple, a
-    number.
+    A token is a string, or anything else that has a hash and stands for an event: a
+    tuple, a number. None and NaN are missing values, which are refused.
 
     Parameters
     ----------
@@ -221,8 +221,8 @@ class Vocabulary(TransformerMixin, Documented, BaseEstimator):
     def _given(self) -> list[Hashable]:
         if isinstance(self.words, (Set, Mapping)):
             raise TypeError(
-                f"words is a {type(self.words).__name__}, and an id is a place among "
-                "them: give a list."
+                f"words is of type {type(self.words).__name__}, and an id is a place "
+                "among them: give a list."
             )
         words: list[Hashable] = list(cast(Any, self.words))
         check_tokens(words)

@@ -146,7 +146,7 @@ class WindowWalker:
     def _check(self, bos: bool) -> None:
         if not bos:
             raise ValueError(
-                f"bos=False: a {type(self.model).__name__} sees a whole window before "
+                f"bos=False: {type(self.model).__name__} sees a whole window before "
                 "each word, and only n-grams that back off can do with less; leave "
                 "bos=True."
             )

@@ -87,12 +87,12 @@ def test_a_text_of_ones_own(folder, monkeypatch, name):
     [
         ("short", b"a b c", ValueError, "has 3 tokens: give 100 or more"),
         ("latin", "é a ".encode("latin1") * 99, ValueError, "is not UTF-8"),
-        ("wide", "é a ".encode("utf-16") * 99, ValueError, "has a NUL, .* -f utf-16"),
+        ("wide", "é a ".encode("utf-16") * 99, ValueError, "has a NUL .* -f utf-16"),
         (
             "thin",
             "a b ".encode("utf-16-le") * 99,
             ValueError,
-            "has a NUL, .* -f utf-16",
+            "has a NUL .* -f utf-16",
         ),
         # Without the time: processes that share the tests must name them alike.
         (

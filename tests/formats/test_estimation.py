@@ -250,7 +250,7 @@ def test_texts_that_are_refused(tmp_path):
     with pytest.raises(ValueError, match=r"no word: .* an iterator, .* only once"):
         estimate_binary(KneserNeyLM(2), spent, tmp_path / "model", folder=tmp_path)
     for wrong in (io.StringIO("a b\n"), 3, None, ["a", "b"]):
-        with pytest.raises(TypeError, match=r"texts has a .*: a text is the name of"):
+        with pytest.raises(TypeError, match=r"texts has an item of type .*: a text"):
             estimate_binary(KneserNeyLM(2), [wrong], tmp_path / "x", folder=tmp_path)
     for one in ("text.txt", b"text.txt", tmp_path / "text.txt", io.BytesIO(b"a b\n")):
         with pytest.raises(TypeError, match=r"texts is one .*: give a list of it"):

@@ -43,7 +43,7 @@ def test_several_columns_are_not_documents(tables):
     table = tables.DataFrame({"text": TEXTS, "year": range(len(TEXTS))})
     model = pipeline().fit(TEXTS)
     for use in (pipeline().fit, model.score, Vocabulary().fit, model["textlm"].score):
-        with pytest.raises(TypeError, match=r"of 2 columns.*from 'text', 'year'"):
+        with pytest.raises(TypeError, match=r"has 2 columns.*from 'text', 'year'"):
             use(table)
 
 
@@ -66,7 +66,7 @@ def test_a_missing_document_is_named(tables):
     ids=lambda use: use.__qualname__,
 )
 def test_what_has_no_order_or_is_no_list_is_refused(use):
-    with pytest.raises(TypeError, match=r"X is a dict.* keys, 'one', 'two'"):
+    with pytest.raises(TypeError, match=r"X is of type dict.* keys, 'one', 'two'"):
         use({"one": "a text", "two": "another"})
     for X in ("a text", b"a text", bytearray(b"a text"), {"a", "text"}, None, 3):
         with pytest.raises(TypeError, match="X must be a list of documents"):
@@ -104,17 +104,47 @@ def test_a_context_of_another_kind_is_named():
         ([[1.5]], ValueError, "not a whole number"),
         ([[1], None], TypeError, r"X\[1\] is missing \(None\)"),
         ([[1], float("nan")], TypeError, r"X\[1\] is missing \(nan\)"),
-        ([{1, 2}], TypeError, r"X\[0\] is a set"),
+        ([{1, 2}], TypeError, r"X\[0\] is of type set"),
         (b"bytes", TypeError, "list of documents"),
         (None, TypeError, "list of documents"),
         ([], ValueError, "no token"),
         ([""], ValueError, "n_samples=1 windows are too few"),
+        ([[1, [2]]], ValueError, r"X\[0\] must have 1 dim.*, got sequences in"),
+        ([[1, {2}]], TypeError, r"X\[0\] must hold .* items are not numbers"),
+        ([[1, None], ["a"]], TypeError, r"token is missing \(None\)"),
         (["", b"bytes"], TypeError, r"X\[1\] is of type bytes: .*; decode it first"),
     ],
 )
 def test_fit_refuses_what_is_not_documents(X, error, message):
     with pytest.raises(error, match=message):
         TextLM(InterpolatedTrigram()).fit(X)
+
+
+@pytest.mark.parametrize(
+    "documents",
+    [
+        [[1, "a"], ["a", 1]],
+        [["a", 1], [1, "a"]],
+        [[1, (2, 3)]],
+        [[1, 2], [3, b"a"]],
+        [[], (1, frozenset({2}))],
+        [np.array([1, 2]), ["a"]],
+        [np.array([1, "a"], dtype=object)],
+    ],
+)
+def test_one_token_that_is_no_number_makes_all_events(documents):
+    lm = TextLM(InterpolatedTrigram()).fit(documents)
+    tokens = {token for document in documents for token in document}
+    assert set(lm.vocabulary_.words_[2:]) == tokens
+    assert lm.score_samples(documents).shape == (len(documents),)
+    again = Vocabulary().fit(documents)
+    assert again.words_.tolist() == lm.vocabulary_.words_.tolist()
+
+
+@pytest.mark.parametrize("words", [["a", "b"], ("a",), np.array(["a"]), {"a": 0}])
+def test_words_in_place_of_a_vocabulary_are_told_of_from_words(words):
+    with pytest.raises(TypeError, match=r"vocabulary=Vocabulary\.from_words\(words\)"):
+        TextLM(InterpolatedTrigram(), vocabulary=words).fit(["a b"])
 
 
 @pytest.mark.parametrize("document", [[[1, 2], [3]], [{}], [[1], None]])

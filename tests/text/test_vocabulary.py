@@ -111,7 +111,7 @@ def test_what_is_missing_or_has_no_hash_is_no_unknown_word():
         with pytest.raises(TypeError, match=r"hashable, got \['a'\] of type list"):
             use([[["a"], ["b"]]])
     for document in ({"a": 1}, {"a"}):
-        with pytest.raises(TypeError, match=r"X\[0\] is a"):
+        with pytest.raises(TypeError, match=r"X\[0\] is of type"):
             vocabulary.transform([document])
     with pytest.raises(TypeError, match=r"X\[0\] is 3: a document must be a list"):
         vocabulary.transform([3])

@@ -34,8 +34,8 @@ def prune_command(model: str, output: Path, threshold: float, to: str | None) ->
     ngrams = lm.estimator_
     if not hasattr(ngrams, "prune"):
         raise click.ClickException(
-            f"{model} is a {type(ngrams).__name__}, which has no n-grams to drop: give "
-            "a Kneser-Ney model, or an ARPA file."
+            f"{model} has no n-grams to drop ({type(ngrams).__name__}): give a "
+            "Kneser-Ney model, or an ARPA file."
         )
     before = int(ngrams.n_ngrams_.sum())
     ngrams.prune(threshold)
