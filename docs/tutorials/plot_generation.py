@@ -49,14 +49,13 @@ lm = TextLM(mixture, n_context=4, vocabulary=Vocabulary()).fit(train, X_val=vali
 # What comes next
 # ---------------
 # ``next_words`` gives the most probable words, and :class:`~nplm.inspection.\
-# NextWordsDisplay` draws them. ``exclude`` names words that nobody would type.
+# NextWordsDisplay` draws them. ``exclude`` leaves out the mark that ends a document,
+# which nobody types.
 
 starts = ["Return a list of", "raised when the", "If the optional argument"]
 fig, axes = plt.subplots(1, 3, figsize=(9, 3), layout="constrained")
 for start, ax in zip(starts, axes):
-    NextWordsDisplay.from_estimator(
-        lm, start.split(), k=8, exclude=["<unk>", "</s>"], ax=ax
-    )
+    NextWordsDisplay.from_estimator(lm, start.split(), k=8, exclude=["</s>"], ax=ax)
 plt.show()
 
 # %%
@@ -114,9 +113,7 @@ manners = {
     "always the likeliest": {"top_k": 1},
 }
 for name, manner in manners.items():
-    words = lm.generate(
-        ["Return", "the"], max_words=18, exclude=["<unk>"], random_state=1, **manner
-    )
+    words = lm.generate(["Return", "the"], max_words=18, random_state=1, **manner)
     print(f"{name}:\n    Return the {' '.join(words)}\n")
 
 # %%
@@ -126,7 +123,7 @@ for name, manner in manners.items():
 
 print(f"{'':<22}{'perplexity':>11}{'different words':>17}")
 for name, manner in manners.items():
-    texts = lm.generate(n=40, max_words=30, exclude=["<unk>"], random_state=0, **manner)
+    texts = lm.generate(n=40, max_words=30, random_state=0, **manner)
     texts = [text for text in texts if len(text)]
     different = len({word for text in texts for word in text})
     share = different / sum(map(len, texts))

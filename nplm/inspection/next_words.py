@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from nplm.inspection._display import Display, check_matplotlib
 from nplm.inspection.words import ids_of
 from nplm.text.drawing import without
+from nplm.text.vocabulary import UNKNOWN
 
 __all__ = ["NextWordsDisplay"]
 
@@ -65,6 +66,7 @@ class NextWordsDisplay(Display):
         words: Sequence[Any] | NDArray[np.object_] | None = None,
         k: int = 10,
         exclude: Iterable[Any] = (),
+        unknown: bool = False,
         ax: Any = None,
         **kwargs: Any,
     ) -> Self:
@@ -81,8 +83,11 @@ class NextWordsDisplay(Display):
         k : int, default=10
             How many words.
         exclude : iterable of words, default=()
-            Words that are not wanted, such as ``["<unk>"]``; the probabilities are
-            then those of the others among themselves.
+            Words to leave out.
+        unknown : bool, default=False
+            Whether the symbol for unknown words may be shown: that of the `TextLM`, or
+            ``<unk>`` and ``<UNK>`` among `words`. If words are left out, the
+            probabilities are given that the next word is none of them.
         ax : matplotlib Axes, optional
             What to draw on; new ones by default.
         **kwargs : dict
@@ -107,10 +112,12 @@ class NextWordsDisplay(Display):
                 raise ValueError(
                     "words is for models of windows: a TextLM has its own."
                 )
-            likely, proba = estimator.next_words(context, k, exclude=exclude)
+            likely, proba = estimator.next_words(
+                context, k, exclude=exclude, unknown=unknown
+            )
             title = context if isinstance(context, str) else " ".join(map(str, context))
         else:
-            likely, proba = _next_words(estimator, context, words, k, exclude)
+            likely, proba = _next_words(estimator, context, words, k, exclude, unknown)
             assert words is not None  # they were looked up
             title = " ".join(str(words[i]) for i in np.asarray(context))
         return cls(likely, proba, context=title).plot(ax, **kwargs)
@@ -142,7 +149,12 @@ class NextWordsDisplay(Display):
 
 
 def _next_words(
-    model: Any, context: ArrayLike, words: Any, k: int, exclude: Iterable[Any]
+    model: Any,
+    context: ArrayLike,
+    words: Any,
+    k: int,
+    exclude: Iterable[Any],
+    unknown: bool,
 ) -> tuple[list[Any], NDArray[np.float64]]:
     """Ask a model of windows, which knows ids alone."""
     if words is None or len(words) != model.n_words_:
@@ -151,7 +163,10 @@ def _next_words(
             f"words={given}, but {type(model).__name__} has n_words_={model.n_words_}: "
             "give the word of each id."
         )
-    excluded = np.array(ids_of(exclude, words, "exclude"), dtype=np.int32)
+    left_out = ids_of(exclude, words, "exclude")
+    if not unknown:
+        left_out += [i for i, word in enumerate(words) if word in UNKNOWN]
+    excluded = np.unique(np.array(left_out, dtype=np.int32))
     [proba] = without(model.predict_proba([context]).astype(np.float64), excluded)
     best = np.argsort(-proba, kind="stable")[: min(k, len(words) - len(excluded))]
     return [words[i] for i in best], proba[best]

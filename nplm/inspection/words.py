@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from nplm._base import LanguageModel
 from nplm.datasets import Corpus
+from nplm.text.drawing import without
 from nplm.text.embeddings import nearest_rows
 
 __all__ = ["ids_of", "nearest_words", "suggestions"]
@@ -38,7 +39,8 @@ def suggestions(
     -------
     suggestions : list of dict
         ``context`` (list of str), ``next`` (str, what the text has) and
-        ``suggestions`` (list of (str, float), word and probability).
+        ``suggestions`` (list of (str, float), word and probability). Unknown words are
+        not suggested: the probabilities are given that the next word is a known one.
 
     Examples
     --------
@@ -59,13 +61,15 @@ def suggestions(
     """
     X, y = corpus.windows(model.n_features_in_).test
     marks = corpus.vocabulary.unknown_id_, corpus.boundary
+    unknown = np.array([m for m in marks[:1] if m is not None], dtype=np.int32)
     special = [mark for mark in marks if mark is not None]
     clear = np.flatnonzero(~np.isin(np.column_stack([X, y]), special).any(axis=1))
     chosen = clear[_spread(len(clear), n_contexts)]
     shown = []
     for context, word in zip(X[chosen], y[chosen]):
-        proba = model.predict_proba([context])[0]
-        best = np.argsort(-proba, kind="stable")[:k]
+        proba = model.predict_proba([context]).astype(np.float64)
+        [proba] = without(proba, unknown)
+        best = np.argsort(-proba, kind="stable")[: min(k, len(proba) - len(unknown))]
         shown.append(
             {
                 "context": corpus.words[context].tolist(),

@@ -24,7 +24,12 @@ class Continuing(FittedText):
     """Words: the next ones, drawn ones, near ones."""
 
     def next_words(
-        self, context: Any = (), k: int = 5, *, exclude: Iterable[Any] = ()
+        self,
+        context: Any = (),
+        k: int = 5,
+        *,
+        exclude: Iterable[Any] = (),
+        unknown: bool = False,
     ) -> tuple[Any, NDArray[np.float64]]:
         """Most probable next words.
 
@@ -36,8 +41,10 @@ class Continuing(FittedText):
         k : int, default=5
             How many words.
         exclude : iterable of words, default=()
-            Words that are not wanted, such as ``["<unk>", "</s>"]``. The probabilities
-            are then those of the others among themselves.
+            Words to leave out, such as ``["</s>"]``.
+        unknown : bool, default=False
+            Whether the vocabulary's symbol for unknown words, ``<unk>``, may be among
+            the words.
 
         Returns
         -------
@@ -45,7 +52,14 @@ class Continuing(FittedText):
             The most probable first; ids where documents are ids. Fewer than `k` in a
             small vocabulary.
         proba : ndarray of float64, shape (k,)
-            Their probabilities.
+            Their probabilities. If words are left out, ``<unk>`` or others, these are
+            the probabilities given that the next word is none of them.
+
+        Raises
+        ------
+        ValueError
+            If `k` is out of range, a word is not in the vocabulary, or no word is left
+            that has any probability.
 
         Examples
         --------
@@ -58,7 +72,7 @@ class Continuing(FittedText):
         if k < 1:
             raise ValueError(f"k must be 1 or more, got {k}.")
         codec, start = self._codec, self._start(context)
-        excluded = codec.encode_words(exclude, self.n_words_)
+        excluded = self._excluded(exclude, unknown)
         [proba] = without(self._next_proba(start[np.newaxis]), excluded)
         best = np.argsort(-proba, kind="stable")[: min(k, len(proba) - len(excluded))]
         return codec.words(best.astype(np.int32)), proba[best]
@@ -73,6 +87,7 @@ class Continuing(FittedText):
         top_k: int | None = None,
         top_p: float | None = None,
         exclude: Iterable[Any] = (),
+        unknown: bool = False,
         random_state: int | np.random.RandomState | None = None,
     ) -> Any:
         """Draw the words that follow, one by one, up to the boundary.
@@ -94,7 +109,9 @@ class Continuing(FittedText):
             Draw from the fewest words that have this much probability together
             (nucleus sampling), after `temperature` and `top_k`.
         exclude : iterable of words, default=()
-            Words never drawn, such as ``["<unk>"]``.
+            Words that are never drawn.
+        unknown : bool, default=False
+            Whether the vocabulary's symbol for unknown words, ``<unk>``, may be drawn.
         random_state : int, RandomState instance or None, default=None
             An int draws the same words each time.
 
@@ -107,7 +124,8 @@ class Continuing(FittedText):
         Raises
         ------
         ValueError
-            If a number is out of range, or a word is not in the vocabulary.
+            If a number is out of range, a word is not in the vocabulary, or no word is
+            left that has any probability.
 
         References
         ----------
@@ -130,7 +148,7 @@ class Continuing(FittedText):
             n=n, max_words=max_words, temperature=temperature, top_k=top_k, top_p=top_p
         )
         codec, start = self._codec, self._start(context)
-        excluded = codec.encode_words(exclude, self.n_words_)
+        excluded = self._excluded(exclude, unknown)
         random = check_random_state(random_state)
         shape = {"temperature": plain(temperature), "top_k": top_k, "top_p": top_p}
         n_drawn = 1 if n is None else int(n)
@@ -204,6 +222,14 @@ class Continuing(FittedText):
         [i] = codec.encode_words([word], self.n_words_)
         ids, cosines = nearest_rows(features, i, k, among)
         return codec.words(ids), cosines
+
+    def _excluded(self, exclude: Iterable[Any], unknown: bool) -> NDArray[np.int32]:
+        """Return the ids of words that must not follow, each once."""
+        excluded = self._codec.encode_words(exclude, self.n_words_)
+        mark = None if self.vocabulary_ is None else self.vocabulary_.unknown_id_
+        if not unknown and mark is not None:
+            excluded = np.append(excluded, np.int32(mark))
+        return np.unique(excluded)
 
     def _start(self, context: Any) -> NDArray[np.int32]:
         """Return the last `n_context` words of the start of a document."""

@@ -58,8 +58,8 @@ def without(
     total = proba.sum(axis=1, keepdims=True)
     if not total.all():
         raise ValueError(
-            f"exclude has {len(excluded)} words, and no other has any probability "
-            "here: exclude fewer."
+            f"{len(excluded)} words are excluded (<unk> is one, unless it is asked "
+            "for), and no other has any probability here: exclude fewer."
         )
     return proba / total
 

@@ -183,17 +183,19 @@ def test_generate_suggest_and_neighbors(made, run):
     lm = nplm.load(made / "kn")
     options = ["--prompt", "the", "-n", "3", "--seed", "1", "--top-k", "2"]
     shown = run("generate", "@kn", *options).stdout.splitlines()
-    drawn = lm.generate("the", 3, top_k=2, random_state=1, exclude=["<unk>"])
+    drawn = lm.generate("the", 3, top_k=2, random_state=1)
     assert shown == [f"the {text}".strip() for text in drawn]
     with pytest.MonkeyPatch.context() as patch:  # as it draws any number
         patch.setattr(generate, "TEXTS_A_BLOCK", 3)
         again = run("generate", "@kn", "-n", "7", *options[:2], *options[4:]).stdout
         assert again.splitlines()[:3] == shown
         assert len(again.splitlines()) == 7
-    words, proba = lm.next_words("a cat", 3, exclude=["<unk>"])
-    assert run("suggest", "@kn", "a", "cat", "-k", "3").stdout == "".join(
-        f"{word}\t{p:.4f}\n" for word, p in zip(words, proba)
-    )
+    for flags, unknown in [([], False), (["--unknown"], True)]:
+        words, proba = lm.next_words("a cat", 30, unknown=unknown)
+        assert ("<unk>" in words) is unknown
+        shown = run("suggest", "@kn", "a", "cat", "-k", "30", *flags).stdout
+        rows = [f"{word}\t{p:.4f}\n" for word, p in zip(words, proba)]
+        assert shown == "".join(rows)
     near = run("neighbors", "@network", "cat", "the", "-k", "2").stdout.splitlines()
     words, _ = nplm.load(made / "network").nearest("cat", 2)
     assert [row.split("\t")[:2] for row in near][:2] == [["cat", w] for w in words]

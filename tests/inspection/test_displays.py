@@ -211,8 +211,9 @@ def test_bins_say_what_is_wrong(trigram):
 
 def test_next_words_of_text_and_of_windows(trigram):
     lm = TextLM(InterpolatedTrigram(), n_context=2).fit(["to be or not to be"] * 9)
-    display = NextWordsDisplay.from_estimator(lm, "not to", k=3, exclude=["<unk>"])
-    words, proba = lm.next_words("not to", 3, exclude=["<unk>"])
+    display = NextWordsDisplay.from_estimator(lm, "not to", k=9, exclude=["not"])
+    words, proba = lm.next_words("not to", 9, exclude=["not"])
+    assert not {"<unk>", "not"} & set(words)
     assert display.words == words
     assert [bar.get_width() for bar in display.bars_] == proba.tolist()
     assert display.ax_.get_title() == "not to …"
@@ -226,6 +227,19 @@ def test_next_words_of_text_and_of_windows(trigram):
     labels = [tick.get_text() for tick in display.ax_.get_yticklabels()]
     assert labels == display.words
     display.figure_.canvas.draw()
+
+
+def test_next_words_leave_unknown_ones_out_unless_asked_for(trigram):
+    lm = TextLM(InterpolatedTrigram(), n_context=2).fit(["to be or not to be"] * 9)
+    words = ["<unk>", *WORDS[1:]]
+    show = NextWordsDisplay.from_estimator
+    for given in [(lm, "to"), (trigram, [3, 1], words)]:
+        options = {"words": given[2]} if given[2:] else {}
+        assert "<unk>" not in show(*given[:2], k=99, **options).words
+        display = show(*given[:2], k=99, unknown=True, **options)
+        assert "<unk>" in display.words
+        assert display.proba.sum() == pytest.approx(1)
+    assert show(trigram, [3, 1], words=words, k=99).proba.sum() == pytest.approx(1)
 
 
 def test_next_words_need_words(trigram):

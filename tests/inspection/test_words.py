@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from nplm import UniformLM
 from nplm.inspection import nearest_words, suggestions
 from tests.helpers import corpus_of, paper_lm
 
@@ -22,6 +23,13 @@ def test_suggestions_are_the_most_probable_words():
         [(word, probability)] = example["suggestions"]
         assert word == example["next"]
         assert 0.5 < probability <= 1
+
+
+def test_unknown_words_are_not_suggested():
+    corpus = corpus_of(np.tile([2, 3, 4], 20), None)
+    lm = UniformLM(n_words=5).fit(*corpus.windows(2).train)
+    [shown] = suggestions(lm, corpus, n_contexts=1)
+    assert dict(shown["suggestions"]) == dict.fromkeys(["</s>", "a", "b", "c"], 0.25)
 
 
 def test_nearest_words_by_the_cosine():

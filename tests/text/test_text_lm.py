@@ -214,12 +214,13 @@ def test_text_is_what_the_steps_of_a_pipeline_make_of_it():
     np.testing.assert_array_equal(lm.score_samples(texts), steps.score_samples(texts))
     assert lm.score(texts) == steps.score(texts)
     ids, proba = steps["lm"].next_words(steps["ids"].transform([["on"]])[0], k=3)
-    words, own = lm.next_words("on", k=3)
+    # Ids are no words: a TextLM after a Vocabulary does not know which is unknown.
+    words, own = lm.next_words("on", k=3, unknown=True)
     assert words == steps["ids"].words_[ids].tolist()
     np.testing.assert_array_equal(own, proba)
     drawn = steps["lm"].generate([lm.vocabulary_.ids_["the"]], random_state=0)
     spelled = " ".join(lm.vocabulary_.words_[drawn])
-    assert lm.generate("the", random_state=0) == spelled
+    assert lm.generate("the", unknown=True, random_state=0) == spelled
 
 
 def test_tokens_and_events_of_any_kind():
@@ -257,11 +258,11 @@ def test_perplexity_of_each_document():
 
 def test_words_that_are_not_wanted():
     lm = text_lm()
-    words, proba = lm.next_words("zoo", k=99, exclude=["<unk>", "</s>"])
+    words, proba = lm.next_words("zoo", k=99, exclude=["<unk>", "</s>", "</s>"])
     assert len(words) == len(proba) == lm.n_words_ - 2
     assert not {"<unk>", "</s>"} & set(words)
     assert proba.sum() == pytest.approx(1)
-    all_words, all_proba = lm.next_words("zoo", k=99)
+    all_words, all_proba = lm.next_words("zoo", k=99, unknown=True)
     kept = [p for word, p in zip(all_words, all_proba) if word in words]
     np.testing.assert_allclose(proba, np.array(kept) / sum(kept))
     texts = lm.generate("a", 20, max_words=30, exclude=["</s>", "cat"], random_state=0)
@@ -269,8 +270,34 @@ def test_words_that_are_not_wanted():
     assert texts == lm.generate(
         "a", 20, max_words=30, exclude=["</s>", "cat"], random_state=0
     )
-    with pytest.raises(ValueError, match="exclude fewer"):
-        lm.next_words("a", exclude=lm.vocabulary_.words_)
+    for words in (lm.vocabulary_.words_, [*lm.vocabulary_.words_[2:].tolist(), "</s>"]):
+        with pytest.raises(ValueError, match=r"<unk> is one, unless .*exclude fewer"):
+            lm.next_words("a", exclude=words)
+
+
+def test_unknown_words_do_not_follow_unless_asked_for():
+    rare = Vocabulary(max_words=4)
+    lm = text_lm(vocabulary=rare)
+    mark = lm.vocabulary_.unknown_id_
+    contexts = [[0, lm.vocabulary_.ids_["the"]]]
+    all_proba = lm.estimator_.predict_proba(contexts)[0]
+    assert all_proba.argmax() == mark
+    words, proba = lm.next_words("the", k=99)
+    assert "<unk>" not in words
+    known = np.delete(all_proba, mark)
+    np.testing.assert_allclose(proba, -np.sort(-known) / known.sum())
+    words, proba = lm.next_words("the", k=99, unknown=True)
+    assert words[0] == "<unk>"
+    np.testing.assert_allclose(proba, -np.sort(-all_proba))
+    assert "<unk>" not in " ".join(lm.generate(n=50, random_state=0))
+    assert "<unk>" in " ".join(lm.generate(n=50, unknown=True, random_state=0))
+    # A vocabulary without the symbol, and ids, have no unknown words.
+    for own in (
+        text_lm(vocabulary=Vocabulary(unknown=None)),
+        TextLM(AddOneBigram()).fit([[1, 2]]),
+    ):
+        for unknown in (False, True):
+            assert len(own.next_words(k=99, unknown=unknown)[0]) == own.n_words_
 
 
 def test_several_texts_at_once_are_drawn_by_their_probabilities():

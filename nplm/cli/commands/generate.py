@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 from sklearn.utils import check_random_state
 
-from nplm.cli._models import MODEL, read_model, vocabulary_of
+from nplm.cli._models import MODEL, read_model
 from nplm.cli._options import POSITIVE
 
 __all__ = ["generate_command"]
@@ -52,13 +52,12 @@ def generate_command(
       nplm generate model --prompt "return a list of" --temperature 0.7 --seed 1
     """  # noqa: D301  (click reads the control character)
     lm = read_model(model)
-    mark = vocabulary_of(lm).unknown
     random = check_random_state(seed)
     for start in range(0, n, TEXTS_A_BLOCK):
         texts = lm.generate(
             prompt, min(TEXTS_A_BLOCK, n - start), max_words=max_words,
             temperature=temperature, top_k=top_k, top_p=top_p,
-            exclude=[] if unknown or mark is None else [mark], random_state=random,
+            unknown=unknown, random_state=random,
         )  # fmt: skip
         for text in texts:
             click.echo(f"{prompt} {text}".strip())

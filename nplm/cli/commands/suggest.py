@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from nplm.cli._models import MODEL, read_model, vocabulary_of
+from nplm.cli._models import MODEL, read_model
 from nplm.cli._options import POSITIVE
 
 __all__ = ["suggest_command"]
@@ -14,19 +14,19 @@ __all__ = ["suggest_command"]
 @MODEL
 @click.argument("context", nargs=-1)
 @click.option("-k", "k", type=POSITIVE, default=5, help="How many.")
-def suggest_command(model: str, context: tuple[str, ...], k: int) -> None:
+@click.option("--unknown", is_flag=True, help="Let <unk> be among them.")
+def suggest_command(
+    model: str, context: tuple[str, ...], k: int, unknown: bool
+) -> None:
     """Give the most probable words after CONTEXT.
 
-    Each with its probability. <unk> is left out, and </s> is the end of a line.
+    Each with its probability. </s> is the end of a line.
 
     \b
     Examples:
       nplm suggest model return a list of
     """  # noqa: D301  (click reads the control character)
     lm = read_model(model)
-    mark = vocabulary_of(lm).unknown
-    words, proba = lm.next_words(
-        " ".join(context), k, exclude=[] if mark is None else [mark]
-    )
+    words, proba = lm.next_words(" ".join(context), k, unknown=unknown)
     for word, p in zip(words, proba):
         click.echo(f"{word}\t{p:.4f}")
