@@ -9,6 +9,7 @@ import numpy as np
 
 from nplm import NeuralLM
 from nplm.datasets import Corpus
+from nplm.text.word_rows import SPELLING
 
 __all__ = ["ABLATIONS", "NETWORKS", "as_stream", "network"]
 
@@ -20,7 +21,6 @@ COMMON: dict[str, Any] = {
     "epsilon": 1e-5, "alpha": 0.1, "dropout": (0.2, 0.5, 0.35), "batch_size": 512,
     "max_iter": 3, "early_stopping": False, "random_state": 0,
 }  # fmt: skip
-SPELLING = "spelling"  # stands for `Vocabulary.spelling_features` of the corpus
 UNTIED: dict[str, Any] = COMMON | {
     "tied": False, "direct": False, "word_features": SPELLING,
     "dropout": (0.1, 0.25, 0.0), "batch_size": 256, "max_iter": 10,

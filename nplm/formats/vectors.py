@@ -91,7 +91,8 @@ def read_vectors(
 ) -> tuple[list[str], NDArray[np.float32]]:
     """Read word vectors from a file of word2vec's, text or binary.
 
-    ``Vocabulary.embeddings`` lines them up with its ids.
+    Inside a `TextLM`, ``NeuralLM(embeddings=read_vectors(path))`` matches them with the
+    words of its vocabulary. ``Vocabulary.embeddings`` lines them up with its ids.
 
     Parameters
     ----------

@@ -33,6 +33,7 @@ from nplm.neural.network_lm import NetworkLM, view
 from nplm.neural.paper import settings_of
 from nplm.neural.shared_docs import documented
 from nplm.neural.training.windows import Windows
+from nplm.text.word_rows import SPELLING
 from nplm.training.checkpoint import fingerprint
 
 __all__ = ["NeuralLM"]
@@ -84,14 +85,23 @@ class NeuralLM(NetworkLM):
     embeddings : array-like of float, shape (n_words, embedding_dim), or None
         Where the features C begin, such as `cooccurrence_embeddings` or
         ``Vocabulary.embeddings``; with `word_features`, what each word has alone. None
-        draws them. Not looked at where training goes on.
+        draws them. Not looked at where training goes on. Inside a `TextLM` they are
+        given by word: a dict of word to vector, gensim's ``KeyedVectors``, or a tuple
+        ``(words, vectors)``, such as `nplm.formats.read_vectors` returns. A word of
+        the vocabulary that has no vector gets one as ``Vocabulary.embeddings`` draws
+        it (by `random_state`, or 0 if that is None). The `TextLM` refuses an array
+        unless the words of its vocabulary are given.
     train_embeddings : bool, default=True
         False leaves C as `embeddings` has it. (The paper found such fixed features
         "unsuccessful"; :doc:`/measured/features` has figures.)
     word_features : sparse matrix or array-like, shape (n_words, n_features), or None
         What the words are made of, such as ``Vocabulary.spelling_features`` or parts
         of speech: the features of word w are its own, and for each feature f of it
-        learned ones G(f) (``G_``) times the entry at (w, f) of the matrix.
+        learned ones G(f) (``G_``) times the entry at (w, f) of the matrix. Inside a
+        `TextLM` they are given by word: "spelling" for the
+        ``Vocabulary.spelling_features`` of its vocabulary, a dict of word to row, or a
+        tuple ``(words, matrix)``. A word that has no row has no such features. The
+        `TextLM` refuses a matrix unless the words of its vocabulary are given.
     n_senses : int, default=1
         Feature vectors of a word (section 5.2, item 6). With two or more, to the
         features of each word of the window is added a mixture of so many learned ones
@@ -245,7 +255,7 @@ class NeuralLM(NetworkLM):
         "n_senses": [Interval(Integral, 1, None, closed="left")],
         "embeddings": ["array-like", None],
         "train_embeddings": ["boolean"],
-        "word_features": ["array-like", "sparse matrix", None],
+        "word_features": ["array-like", "sparse matrix", StrOptions({SPELLING}), None],
         "output": [StrOptions({"softmax", "classes", "tree"})],
         "word_classes": ["array-like", HasMethods("transform"), None],
         "word_tree": ["array-like", StrOptions({"huffman"}), None],

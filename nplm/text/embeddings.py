@@ -13,7 +13,13 @@ from sklearn.utils.extmath import randomized_svd
 
 from nplm._checks import Whole, check_ids
 
-__all__ = ["aligned", "cooccurrence_embeddings", "features_of", "nearest_rows"]
+__all__ = [
+    "aligned",
+    "cooccurrence_embeddings",
+    "features_of",
+    "nearest_rows",
+    "places_of",
+]
 
 SCALE = 0.1  # root of the mean square
 
@@ -42,22 +48,28 @@ def aligned(
             f"vectors has {given[row, column]} at row {row}, column {column} (of "
             f"{words[row]!r}), which is no finite float32."
         )
-    rows = {word: i for i, word in enumerate(words)}
-    if len(rows) != len(words):
-        twice = next(word for i, word in enumerate(words) if rows[word] != i)
-        raise ValueError(f"words has {twice!r} twice: leave one of them out.")
-    found = np.array([rows.get(word, -1) for word in vocabulary])
+    found = places_of(vocabulary, words)
     here = found >= 0
-    if not here.any():
-        raise ValueError(
-            f"none of the words is in the vocabulary: compare {list(words[:3])} with "
-            f"{vocabulary[-3:].tolist()}; upper and lower case differ."
-        )
     made = np.empty((len(vocabulary), given.shape[1]))
     made[here] = given[found[here]]
     mean, deviation = made[here].mean(axis=0), made[here].std(axis=0)
     made[~here] = mean + deviation * rng.normal(size=(int(np.sum(~here)), len(mean)))
     return made.astype(np.float32)
+
+
+def places_of(vocabulary: NDArray[Any], words: Sequence[Any]) -> NDArray[np.intp]:
+    """Give the place among `words` of each word of a vocabulary, -1 if it has none."""
+    rows = {word: i for i, word in enumerate(words)}
+    if len(rows) != len(words):
+        twice = next(word for i, word in enumerate(words) if rows[word] != i)
+        raise ValueError(f"words has {twice!r} twice: leave one of them out.")
+    found = np.array([rows.get(word, -1) for word in vocabulary], dtype=np.intp)
+    if not (found >= 0).any():
+        raise ValueError(
+            f"none of the words is in the vocabulary: compare {list(words[:3])} with "
+            f"{vocabulary[-3:].tolist()}; upper and lower case differ."
+        )
+    return found
 
 
 def cooccurrence_embeddings(

@@ -21,6 +21,7 @@ from nplm.text.continuing import Continuing
 from nplm.text.scoring import Scoring
 from nplm.text.tokenizer import BETWEEN_BLANKS, Tokenizer
 from nplm.text.vocabulary import UNKNOWN, Vocabulary
+from nplm.text.word_rows import matched_rows
 
 __all__ = ["TextLM"]
 
@@ -42,6 +43,8 @@ class TextLM(Scoring, Continuing, DensityMixin, Documented, BaseEstimator):
         A language model such as `KneserNeyLM` or `NeuralLM`. It is cloned, and
         where its ``n_words`` or ``boundary`` is None (or that of an estimator
         inside it), it is told the size of the vocabulary, and the boundary.
+        ``embeddings`` and ``word_features`` of a network may be given by word, as
+        `NeuralLM` says, and are matched with the vocabulary.
     n_context : int, default=4
         Words of context in a window. An ``order`` of the estimator may be at
         most ``n_context + 1``; a grid search over ``estimator__order`` then
@@ -260,7 +263,9 @@ class TextLM(Scoring, Continuing, DensityMixin, Documented, BaseEstimator):
             different kinds.
         ValueError
             If ids are negative or not whole, if there is no token at all, or if a
-            document of ids has the id 0 and no `boundary` is given.
+            document of ids has the id 0 and no `boundary` is given. If the estimator
+            has an array of embeddings, features or classes of words, but the vocabulary
+            is fitted here, so that their ids are not known beforehand.
         """
         self._validate_params()
         _check_model(self.estimator)
@@ -282,8 +287,9 @@ class TextLM(Scoring, Continuing, DensityMixin, Documented, BaseEstimator):
         }
         if self.vocabulary_ is None and n_words in unset.values():
             inferred_n_words(targets, np.array([self.boundary_]), "X and boundary")
-        if unset:  # what is frozen can be told nothing
-            estimator.set_params(**unset)
+        told = unset | matched_rows(estimator, self.vocabulary_)
+        if told:  # what is frozen can be told nothing
+            estimator.set_params(**told)
         held_out = {}
         if X_val is not None:
             own = codec.encode(X_val, "X_val", None)

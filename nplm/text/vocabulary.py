@@ -415,7 +415,8 @@ class Vocabulary(TransformerMixin, Documented, BaseEstimator):
         Returns
         -------
         embeddings : ndarray of float32, shape (n_words_, m)
-            The vector of each id, for ``NeuralLM(embeddings=...)``.
+            The vector of each id, for ``NeuralLM(embeddings=...)``. A `TextLM` lines
+            them up itself: give the network ``embeddings=(words, vectors)``.
 
         Raises
         ------
@@ -442,7 +443,8 @@ class Vocabulary(TransformerMixin, Documented, BaseEstimator):
         """Tell what the words are made of: pieces, shape and length of their spelling.
 
         With ``NeuralLM(word_features=...)`` words that are spelt alike share what is
-        learnt of them, rare ones most of all.
+        learnt of them, rare ones most of all. Inside a `TextLM`,
+        ``word_features="spelling"`` makes them of the vocabulary that it fits.
 
         Parameters
         ----------

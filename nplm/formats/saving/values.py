@@ -36,6 +36,7 @@ from nplm.ngrams.kneser_ney import KneserNeyLM
 from nplm.text.text_lm import TextLM
 from nplm.text.tokenizer import Tokenizer
 from nplm.text.vocabulary import Vocabulary
+from nplm.text.word_rows import is_keyed_vectors
 
 __all__ = ["Decoder", "Encoder"]
 
@@ -101,6 +102,15 @@ class Encoder:
             name = where if where not in self.arrays else f"{where} {len(self.arrays)}"
             self.arrays[name] = value
             return {"array": name}
+        if (
+            isinstance(value, np.ndarray)
+            and value.ndim == 1
+            and value.dtype.kind in "OU"
+        ):
+            return self._list(value.tolist(), where)  # words
+        if is_keyed_vectors(value):
+            words_and_rows = list(value.key_to_index), value.vectors
+            return {"tuple": self._items(words_and_rows, where)}
         if issparse(value):
             matrix = csr_array(value, copy=True)
             parts = [matrix.data, matrix.indices, matrix.indptr]

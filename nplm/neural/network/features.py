@@ -13,6 +13,7 @@ from nplm._kernels.neural import _features
 from nplm._kernels.neural._loops import row_stride
 from nplm._kernels.neural._solvers import Clock, Parameter
 from nplm.neural.network.parameters import Parameters, aligned_zeros, random_normal
+from nplm.text.word_rows import is_by_word
 
 __all__ = [
     "Composed",
@@ -228,6 +229,7 @@ def _parts_of(matrix: csr_array) -> tuple[NDArray[Any], NDArray[Any], NDArray[An
 
 def checked_embeddings(values: ArrayLike, n_words: int, m: int) -> NDArray[Any]:
     """Give a start of the features, or raise."""
+    _refuse_by_word(values, "embeddings", "Vocabulary.embeddings(words, vectors)")
     try:
         start = np.asarray(_real(values), dtype=np.float64)
     except ValueError as error:
@@ -251,6 +253,15 @@ def checked_embeddings(values: ArrayLike, n_words: int, m: int) -> NDArray[Any]:
     return start
 
 
+def _refuse_by_word(values: Any, name: str, instead: str) -> None:
+    if isinstance(values, str) or is_by_word(values):
+        raise ValueError(
+            f"{name} are given by word, and NeuralLM knows ids alone: fit a "
+            f"TextLM(NeuralLM(...)) to documents, or give an array, {instead} for "
+            "example."
+        )
+
+
 def _real(values: Any) -> Any:
     """Give the values, unless NumPy would drop imaginary parts of theirs."""
     if np.iscomplexobj(values):
@@ -272,6 +283,7 @@ def _unscaled(name: str, value: float, row: int, column: int) -> ValueError:
 
 def checked_parts(values: Any, n_words: int) -> csr_array:
     """Give what words are made of, or raise."""
+    _refuse_by_word(values, "word_features", "Vocabulary.spelling_features()[0]")
     try:
         matrix = csr_array(_real(values), dtype=np.float64)
         # Of arrays that were put together by hand nothing is known.

@@ -1,0 +1,153 @@
+"""Parameters with a row for each word, matched with the words of a vocabulary."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array, issparse
+from sklearn.utils import check_random_state
+
+from nplm.text.embeddings import aligned, places_of
+from nplm.text.vocabulary import Vocabulary
+
+__all__ = ["SPELLING", "is_by_word", "is_keyed_vectors", "matched_rows"]
+
+SPELLING = "spelling"
+# What an array of these parameters says of a word, it says of an id.
+BY_WORD = {"embeddings", "word_features"}
+BY_ID = BY_WORD | {"classes", "proposal", "word_classes", "word_tree"}
+
+
+def is_keyed_vectors(value: Any) -> bool:
+    """Whether a value has words and vectors as gensim's ``KeyedVectors`` has them."""
+    return hasattr(value, "key_to_index") and hasattr(value, "vectors")
+
+
+def is_by_word(value: Any) -> bool:
+    """Whether a value has rows and says of which words they are.
+
+    It is a dict of word to row, a `KeyedVectors`, or a tuple of words and rows.
+    """
+    is_pair = isinstance(value, tuple) and len(value) == 2
+    return (
+        isinstance(value, Mapping)
+        or is_keyed_vectors(value)
+        or (is_pair and (issparse(value[1]) or np.ndim(value[1]) == 2))
+    )
+
+
+def matched_rows(estimator: Any, vocabulary: Vocabulary | None) -> dict[str, Any]:
+    """Give the parameters of an estimator that have rows of words, as rows of ids.
+
+    Parameters
+    ----------
+    estimator : estimator of windows
+        Its parameters are read, and those of estimators inside it.
+    vocabulary : Vocabulary or None
+        Fitted; None where documents are ids.
+
+    Returns
+    -------
+    matched : dict of str
+        What to set, by the names that ``set_params`` takes.
+
+    Raises
+    ------
+    ValueError
+        If rows are those of words, and documents have ids; if they are those of ids,
+        and the vocabulary gave words their ids in this fit; if they cannot be matched.
+    """
+    matched = {}
+    params = estimator.get_params()
+    for name, value in params.items():
+        own = name.split("__")[-1]
+        if own not in BY_ID or value is None or hasattr(value, "get_params"):
+            continue
+        if own == "embeddings" and isinstance(value, (str, os.PathLike)):
+            read = f"nplm.formats.read_vectors({os.fspath(value)!r})"
+            raise ValueError(f"embeddings={value!r} is a path: set embeddings={read}.")
+        is_spelling = own == "word_features" and isinstance(value, str)
+        if is_spelling or (own in BY_WORD and is_by_word(value)):
+            seed = params.get(f"{name.removesuffix(own)}random_state")
+            matched[name] = _rows_of_ids(own, value, vocabulary, seed)
+        elif not isinstance(value, str):
+            _check_ids_are_given(own, vocabulary)
+    return matched
+
+
+def _check_ids_are_given(name: str, vocabulary: Vocabulary | None) -> None:
+    """Raise where rows of ids meet a vocabulary that this fit has made."""
+    if vocabulary is None or vocabulary.words is not None:
+        return
+    by_word = f"give the words too, {name}=(words, rows), or " * (name in BY_WORD)
+    raise ValueError(
+        f"{name} is an array for the ids of words, but the vocabulary is fitted to the "
+        f"documents and may give words other ids: {by_word}set "
+        "vocabulary=Vocabulary.from_words(words) to the words of these ids."
+    )
+
+
+def _rows_of_ids(
+    name: str, value: Any, vocabulary: Vocabulary | None, seed: Any
+) -> NDArray[np.float32] | csr_array:
+    if vocabulary is None:
+        raise ValueError(
+            f"{name} are given by word, but the documents are ids: give an array with "
+            "a row for each id."
+        )
+    if isinstance(value, str):
+        if value != SPELLING:
+            raise ValueError(
+                f"{name}={value!r} must be {SPELLING!r}, a dict of word to row, a "
+                "tuple of words and matrix, a matrix, or None."
+            )
+        return vocabulary.spelling_features()[0]
+    try:
+        words, rows = _words_and_rows(value, vocabulary)
+        if name == "embeddings":
+            # A checkpoint takes the fit up again only where the start is the same.
+            rng = check_random_state(0 if seed is None else seed)
+            return aligned(vocabulary.words_, words, rows, rng)
+        return _features(vocabulary, words, rows)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name}: {error}") from error
+
+
+def _words_and_rows(value: Any, vocabulary: Vocabulary) -> tuple[Sequence[Any], Any]:
+    """Give words and their rows; of many vectors those that the vocabulary knows."""
+    if is_keyed_vectors(value):
+        every = value.key_to_index
+        known = [word for word in every if word in vocabulary.ids_] or list(every)[:3]
+        return known, value.vectors[[every[word] for word in known]]
+    if not isinstance(value, Mapping):
+        words, rows = value
+        return list(words), rows
+    rows = [np.asarray(row) for row in value.values()]
+    lengths = {row.shape for row in rows}
+    if len(lengths) != 1 or rows[0].ndim != 1:
+        raise ValueError(
+            "each word must have a list of numbers, and all lists the same length, got "
+            f"shapes {sorted(lengths, key=str)[:3]}."
+        )
+    return list(value), np.stack(rows)
+
+
+def _features(
+    vocabulary: Vocabulary, words: Sequence[Hashable], rows: Any
+) -> csr_array:
+    """Give the rows of words, with no entry for a word that has none."""
+    matrix = csr_array(rows)
+    if matrix.shape[0] != len(words):
+        raise ValueError(
+            f"there must be a row for each of the {len(words)} words, got shape "
+            f"{matrix.shape}."
+        )
+    places = places_of(vocabulary.words_, words)
+    here = np.flatnonzero(places >= 0)
+    chosen = (np.ones(len(here)), (here, places[here]))
+    shape = vocabulary.n_words_, len(words)
+    return csr_array(csr_array(chosen, shape=shape) @ matrix)
