@@ -216,5 +216,5 @@ def _has_words(document: Any) -> bool:
     dtype = getattr(document, "dtype", None)
     if isinstance(dtype, np.dtype) and dtype.kind != "O":
         return dtype.kind not in "biufc" and np.ndim(document) == 1
-    kinds = set(map(type, document)) - {type(None)}
+    kinds = set(map(type, document)) - {int, type(None)}
     return any(issubclass(k, Hashable) and not issubclass(k, Number) for k in kinds)

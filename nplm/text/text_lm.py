@@ -264,8 +264,9 @@ class TextLM(Scoring, Continuing, DensityMixin, Documented, BaseEstimator):
         ValueError
             If ids are negative or not whole, if there is no token at all, or if a
             document of ids has the id 0 and no `boundary` is given. If the estimator
-            has an array of embeddings, features or classes of words, but the vocabulary
-            is fitted here, so that their ids are not known beforehand.
+            has an array of embeddings, features or classes of words, or a
+            ``FrozenEstimator``, but the vocabulary is fitted here: the ids of words are
+            then not known beforehand.
         """
         self._validate_params()
         _check_model(self.estimator)

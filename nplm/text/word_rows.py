@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
+from sklearn.frozen import FrozenEstimator
 from sklearn.utils import check_random_state
 
 from nplm.text.embeddings import aligned, places_of
@@ -32,12 +33,15 @@ def is_by_word(value: Any) -> bool:
 
     It is a dict of word to row, a `KeyedVectors`, or a tuple of words and rows.
     """
-    is_pair = isinstance(value, tuple) and len(value) == 2
-    return (
-        isinstance(value, Mapping)
-        or is_keyed_vectors(value)
-        or (is_pair and (issparse(value[1]) or np.ndim(value[1]) == 2))
-    )
+    if isinstance(value, Mapping) or is_keyed_vectors(value):
+        return True
+    if not isinstance(value, tuple) or len(value) != 2:
+        return False
+    rows = value[1]
+    if isinstance(rows, (list, tuple)) and len(rows):
+        rows = rows[0]  # of which others may be longer, as an error says later
+        return np.ndim(rows) == 1
+    return issparse(rows) or np.ndim(rows) == 2
 
 
 def matched_rows(estimator: Any, vocabulary: Vocabulary | None) -> dict[str, Any]:
@@ -59,10 +63,15 @@ def matched_rows(estimator: Any, vocabulary: Vocabulary | None) -> dict[str, Any
     ------
     ValueError
         If rows are those of words, and documents have ids; if they are those of ids,
-        and the vocabulary gave words their ids in this fit; if they cannot be matched.
+        or a part is frozen, and the vocabulary gave words their ids in this fit; if
+        they cannot be matched.
     """
     matched = {}
     params = estimator.get_params()
+    if any(
+        isinstance(value, FrozenEstimator) for value in (estimator, *params.values())
+    ):
+        _check_ids_are_given("a FrozenEstimator knows the ids", "", vocabulary)
     for name, value in params.items():
         own = name.split("__")[-1]
         if own not in BY_ID or value is None or hasattr(value, "get_params"):
@@ -75,19 +84,22 @@ def matched_rows(estimator: Any, vocabulary: Vocabulary | None) -> dict[str, Any
             seed = params.get(f"{name.removesuffix(own)}random_state")
             matched[name] = _rows_of_ids(own, value, vocabulary, seed)
         elif not isinstance(value, str):
-            _check_ids_are_given(own, vocabulary)
+            by_word = f"give the words too, {own}=(words, rows), or "
+            remedy = by_word if own in BY_WORD else ""
+            _check_ids_are_given(f"{own} is an array for the ids", remedy, vocabulary)
     return matched
 
 
-def _check_ids_are_given(name: str, vocabulary: Vocabulary | None) -> None:
-    """Raise where rows of ids meet a vocabulary that this fit has made."""
+def _check_ids_are_given(
+    given: str, remedy: str, vocabulary: Vocabulary | None
+) -> None:
+    """Raise where what has rows of ids meets a vocabulary that this fit has made."""
     if vocabulary is None or vocabulary.words is not None:
         return
-    by_word = f"give the words too, {name}=(words, rows), or " * (name in BY_WORD)
     raise ValueError(
-        f"{name} is an array for the ids of words, but the vocabulary is fitted to the "
-        f"documents and may give words other ids: {by_word}set "
-        "vocabulary=Vocabulary.from_words(words) to the words of these ids."
+        f"{given} of words, but the vocabulary is fitted to the documents and may give "
+        f"words other ids: {remedy}set vocabulary=Vocabulary.from_words(words) to the "
+        "words of these ids."
     )
 
 
@@ -123,17 +135,18 @@ def _words_and_rows(value: Any, vocabulary: Vocabulary) -> tuple[Sequence[Any], 
         every = value.key_to_index
         known = [word for word in every if word in vocabulary.ids_] or list(every)[:3]
         return known, value.vectors[[every[word] for word in known]]
-    if not isinstance(value, Mapping):
-        words, rows = value
-        return list(words), rows
-    rows = [np.asarray(row) for row in value.values()]
-    lengths = {row.shape for row in rows}
-    if len(lengths) != 1 or rows[0].ndim != 1:
-        raise ValueError(
-            "each word must have a list of numbers, and all lists the same length, got "
-            f"shapes {sorted(lengths, key=str)[:3]}."
-        )
-    return list(value), np.stack(rows)
+    pair = (value, value.values()) if isinstance(value, Mapping) else value
+    words, rows = list(pair[0]), pair[1]
+    if not hasattr(rows, "shape"):
+        rows = [np.asarray(row) for row in rows]
+        shapes = {row.shape for row in rows}
+        if len(shapes) != 1 or rows[0].ndim != 1:
+            raise ValueError(
+                "each word must have a list of numbers, and all lists the same length, "
+                f"got shapes {sorted(shapes, key=str)[:3]}."
+            )
+        rows = np.stack(rows)
+    return words, rows
 
 
 def _features(

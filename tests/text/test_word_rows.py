@@ -185,7 +185,7 @@ def test_a_text_lm_in_a_pipeline_matches_tokens():
     assert steps.set_params(lm__estimator__embeddings=array).fit(TEXTS)["lm"].n_words_
 
 
-def test_a_frozen_network_keeps_its_embeddings():
+def test_a_frozen_network_keeps_its_embeddings(tmp_path):
     first = text_lm(embeddings=VECTOR).fit(TEXTS)
     words = Vocabulary.from_words(first.vocabulary_.words_)
     frozen = FrozenEstimator(first.estimator_)
@@ -194,6 +194,8 @@ def test_a_frozen_network_keeps_its_embeddings():
     mixture = MixtureLM([("a", frozen), ("b", UniformLM())])
     mixed = TextLM(mixture, n_context=2, vocabulary=words).fit(TEXTS[:3])
     assert_matched(mixed, mixed.estimator_.estimators_[0].embeddings)
+    nplm.save(mixed, tmp_path / "mixed")
+    assert nplm.load(tmp_path / "mixed").score(TEXTS) == mixed.score(TEXTS)
 
 
 def test_a_checkpoint_is_resumed_with_drawn_embeddings(tmp_path):
@@ -226,6 +228,32 @@ def test_arrays_of_ids_are_refused_where_the_vocabulary_is_fitted(estimator):
         lm.fit(TEXTS)
 
 
+def frozen(model):
+    ids = np.arange(40).reshape(20, 2) % 10
+    return FrozenEstimator(model.fit(ids, ids[:, 0]))
+
+
+FROZEN = [
+    frozen(UniformLM(n_words=10)),
+    MixtureLM([("one", frozen(UniformLM(n_words=10))), ("two", UniformLM())]),
+    ShortlistLM(network(), frozen(UniformLM(n_words=10)), n_shortlist=4),
+    ClassLM(
+        classes=FrozenEstimator(WordClasses(3, boundary=0).fit(list(range(10)) * 3))
+    ),
+]
+
+
+@pytest.mark.parametrize("estimator", FROZEN)
+def test_frozen_parts_are_refused_where_the_vocabulary_is_fitted(estimator):
+    lm = TextLM(estimator, n_context=2, vocabulary=Vocabulary(max_words=10))
+    with pytest.raises(ValueError, match=r"Frozen.*ids of words, .*\.from_words"):
+        lm.fit(TEXTS)
+    lm.set_params(vocabulary=Vocabulary.from_words(WORDS[:8]))
+    assert np.isfinite(lm.fit(TEXTS).score(TEXTS))
+    lm.set_params(vocabulary=None, tokenizer=None)
+    assert lm.fit([[1, 9, 3, 2] * 3]).n_words_ == 10
+
+
 def test_arrays_of_ids_stay_what_they_are_where_the_ids_are_known():
     array = np.random.default_rng(1).normal(size=(14, 3))
     given = Vocabulary.from_words(WORDS)
@@ -245,6 +273,7 @@ def test_arrays_of_ids_stay_what_they_are_where_the_ids_are_known():
         (dict(embeddings=(["w1", "w1"], VECTORS[:2])), "embeddings: .*'w1' twice"),
         (dict(embeddings={"Q": [1.0]}), r"embeddings: none of .*compare \['Q'\]"),
         (dict(embeddings=Keyed(["Q"], VECTORS)), r"none of .*compare \['Q'\]"),
+        (dict(embeddings=(WORDS[:2], [[1, 2], [1]])), r"same length, got .*\(2,\)"),
         (dict(embeddings={}), "embeddings: each word must have"),
         (dict(embeddings={"w1": [1, 2], "w2": [1]}), r"same length, got .*\(1,\)"),
         (dict(embeddings={"w1": [1, np.nan]}), "embeddings: .* has nan at row 0"),
