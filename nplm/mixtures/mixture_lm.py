@@ -46,11 +46,12 @@ class MixtureLM(_BaseComposition, LanguageModel):
         out, and its number of the `weights` given. `fit` fits a clone of each; a
         member wrapped in ``sklearn.frozen.FrozenEstimator`` is taken as it was
         fitted, on the same columns or on fewer (it then sees the nearest ones).
-    weights : {"uniform", "learned", "context"} or array-like, default="uniform"
-        Weight of each member: equal, or given (0 or more, summing to 1), or
-        learned by EM on the held-out windows of `fit`: "learned" one set of
+    weights : {"auto", "uniform", "learned", "context"} or array-like, default="auto"
+        Weight of each member: equal ("uniform"), or given (0 or more, summing to 1),
+        or learned by EM on the held-out windows of `fit`: "learned" one set of
         weights, "context" one for each bin of the frequency in training of the
-        two words before.
+        two words before. "auto" is "learned" where `fit` gets held-out windows, and
+        "uniform" where it gets none.
     n_words : int or None, default=None
         Size of the vocabulary, passed on to members that have none of their
         own; None leaves each to infer it, and then all must agree.
@@ -102,6 +103,12 @@ class MixtureLM(_BaseComposition, LanguageModel):
     >>> mix.weights_.tolist()
     [0.5, 0.5]
 
+    Weights learned on held-out windows:
+
+    >>> mix = mix.fit(X[:150], y[:150], X_val=X[150:], y_val=y[150:])
+    >>> mix.n_iter_ > 0, float(mix.weights_.sum().round(6))
+    (True, 1.0)
+
     Weights for each bin of the context's frequency, learned on held-out windows:
 
     >>> mix = MixtureLM(members, "context", n_words=5, include_uniform=True)
@@ -123,7 +130,7 @@ class MixtureLM(_BaseComposition, LanguageModel):
     def __init__(
         self,
         estimators: list[tuple[str, Any]],
-        weights: str | ArrayLike = "uniform",
+        weights: str | ArrayLike = "auto",
         *,
         n_words: int | None = None,
         include_uniform: bool = False,
@@ -188,9 +195,10 @@ class MixtureLM(_BaseComposition, LanguageModel):
         y : array-like of int, shape (n_samples,)
             Next words.
         X_val, y_val : array-like of int, optional
-            Held-out windows, for the weights and handed to the members (early
-            stopping, EM). A mixture that learns its weights needs them: on the
-            training windows the member that overfits most would win.
+            Held-out windows, handed to the members (early stopping, EM). The mixture
+            itself learns its weights on them, unless these are "uniform" or given.
+            "learned" and "context" need them: on the training windows the member that
+            overfits most would win.
         **fit_params
             As ``name__parameter``, handed to the ``fit`` of that member:
             ``network__checkpoint="folder"``.
@@ -206,7 +214,8 @@ class MixtureLM(_BaseComposition, LanguageModel):
             fit parameter names no member; if weights are to be learned and there are no
             held-out windows, or no member gives any of them a probability.
         """
-        weights = self._check_weights(self._check_estimators())
+        names = self._check_estimators()
+        weights = self._check_weights(names, X_val is not None or y_val is not None)
         kept = [pair for pair in self.estimators if not _is_dropped(pair[1])]
         names = [name for name, _ in kept]
         if self.include_uniform:
@@ -311,19 +320,22 @@ class MixtureLM(_BaseComposition, LanguageModel):
     def _by_context(self) -> bool:
         return isinstance(self.weights, str) and self.weights == "context"
 
-    def _check_weights(self, names: list[str]) -> NDArray[np.float64] | None:
+    def _check_weights(
+        self, names: list[str], has_held_out: bool
+    ) -> NDArray[np.float64] | None:
         """Return the weights of the members kept, None where they are learned."""
         models = dict(self.estimators)
         kept = np.array([not _is_dropped(models.get(name)) for name in names])
         if isinstance(self.weights, str):
-            if self.weights == "uniform":
+            if self.weights not in ("auto", "uniform", "learned", "context"):
+                raise ValueError(
+                    'weights must be "auto", "uniform", "learned", "context" or '
+                    f"numbers, got {self.weights!r}."
+                )
+            is_uniform = self.weights == "uniform"
+            if is_uniform or (self.weights == "auto" and not has_held_out):
                 return np.full(kept.sum(), 1 / kept.sum())
-            if self.weights in ("learned", "context"):
-                return None
-            raise ValueError(
-                'weights must be "uniform", "learned", "context" or numbers, got '
-                f"{self.weights!r}."
-            )
+            return None
         weights = np.asarray(self.weights, dtype=np.float64)
         if weights.shape != (len(names),):
             raise ValueError(
@@ -355,7 +367,7 @@ class MixtureLM(_BaseComposition, LanguageModel):
         """Parameters of all members, and the free weights learned."""
         check_is_fitted(self)
         n = sum(member.n_parameters_ for member in self.estimators_)
-        if isinstance(self.weights, str) and self.weights != "uniform":
+        if self.n_iter_ > 0:
             n += self.weights_.size - self.weights_.size // len(self.estimators_)
         return n
 

@@ -206,6 +206,28 @@ def test_held_out_windows_unlike_the_training_windows(weights):
         MixtureLM([("c", nothing)], weights).fit(X, y, X_val=X_val, y_val=y_val)
 
 
+def test_default_weights_are_learned_on_held_out_windows(parts):
+    model = MixtureLM(members(), n_words=N_WORDS)
+    (X, y), (X_val, y_val) = parts
+    held_out = {"X_val": X_val, "y_val": y_val}
+    learned = clone(model).set_params(weights="learned").fit(X, y, **held_out)
+    members_alone = sum(member.n_parameters_ for member in learned.estimators_)
+    model.fit(X, y, **held_out)
+    assert_array_equal(model.weights_, learned.weights_)
+    assert not np.allclose(model.weights_, 1 / len(model.weights_))
+    assert model.n_iter_ > 0
+    assert model.n_parameters_ == members_alone + len(model.weights_) - 1
+    model.fit(X, y)
+    assert_array_equal(model.weights_, np.full(len(members()), 1 / len(members())))
+    assert model.n_iter_ == 0
+    assert model.n_parameters_ == members_alone
+
+
+def test_uniform_weights_stay_uniform_with_held_out_windows(parts):
+    model = fitted("uniform", parts)
+    assert_array_equal(model.weights_, np.full(3, 1 / 3))
+
+
 @pytest.mark.parametrize("weights", ["learned", "context"])
 def test_learning_needs_held_out_windows(parts, weights):
     (X, y), (X_val, y_val) = parts
@@ -220,7 +242,10 @@ def test_learning_needs_held_out_windows(parts, weights):
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"weights": "best"}, 'weights must be "uniform", "learned".* got \'best\''),
+        (
+            {"weights": "best"},
+            'weights must be "auto", "uniform", "learned".* got \'best\'',
+        ),
         ({"weights": [0.5, 0.5]}, "one number for each of the 3 members"),
         ({"weights": [0.5, 0.6, -0.1]}, "must be 0 or more and sum to 1"),
         ({"weights": [0.5, 0.5, 0.1]}, r"sum to 1, got .* \(sum 1.1\)"),
