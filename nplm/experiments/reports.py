@@ -162,7 +162,8 @@ def draw(results: dict[str, Any], path: str | os.PathLike[str]) -> None:
     axes.set_ylim(-0.6, len(rows) - 0.4)
     axes.set_xlabel("test perplexity")
     axes.set_title(results["title"])
-    axes.legend(loc="lower right")
+    # Outside the axes: a bar may reach into any corner of them.
+    figure.legend(loc="outside lower right", ncols=2, frameon=False)
     # The same picture of the same figures, byte by byte.
     metadata = {"Date": None} if os.fspath(path).endswith(".svg") else {}
     with matplotlib.rc_context({"svg.hashsalt": "nplm"}):

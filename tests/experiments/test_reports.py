@@ -76,6 +76,25 @@ def test_a_picture_of_the_same_figures_has_the_same_bytes(results, tmp_path):
     assert paths[1].read_bytes() != first
 
 
+def test_the_legend_of_a_picture_covers_no_bar(results, tmp_path, monkeypatch):
+    figure = pytest.importorskip("matplotlib.figure")
+    drawn = []
+    savefig = figure.Figure.savefig
+
+    def keeping(self, *args, **kwargs):
+        drawn.append(self)
+        savefig(self, *args, **kwargs)
+
+    monkeypatch.setattr(figure.Figure, "savefig", keeping)
+    draw(results, tmp_path / "a.svg")
+    [picture] = drawn
+    [axes] = picture.axes
+    legends = [*picture.legends, *filter(None, [axes.get_legend()])]
+    assert [len(legend.get_texts()) for legend in legends] == [2]
+    (box,) = (legend.get_window_extent() for legend in legends)
+    assert not box.overlaps(axes.get_window_extent())
+
+
 def test_a_picture_without_matplotlib(results, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(ImportError, match=r"nplm\[plots\]"):
