@@ -1,9 +1,12 @@
 """Word vectors: what is written is read, here and by gensim; what is wrong is named."""
 
 import gzip
+import tomllib
+from pathlib import Path
 
 import numpy as np
 import pytest
+from packaging.requirements import Requirement
 
 from nplm import Vocabulary
 from nplm.formats import read_vectors, write_vectors
@@ -43,6 +46,14 @@ def test_gensim_reads_ours_and_we_read_gensims(tmp_path, binary):
     words, again = read_vectors(tmp_path / "theirs", binary=binary)
     assert words == WORDS
     np.testing.assert_array_equal(again, vectors)
+
+
+@pytest.mark.parametrize(("python", "needed"), [("3.13", True), ("3.14", False)])
+def test_gensim_is_required_only_where_it_has_builds(python, needed):
+    project = Path(__file__).parents[2] / "pyproject.toml"
+    extras = tomllib.loads(project.read_text())["project"]["optional-dependencies"]
+    [gensim] = [r for r in map(Requirement, extras["test"]) if r.name == "gensim"]
+    assert gensim.marker.evaluate({"python_version": python}) is needed
 
 
 def test_a_text_file_as_word2vec_writes_it(tmp_path):
