@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
+from typing import Any
 
 import click
+from numpy.typing import NDArray
 
 import nplm
 from nplm import TextLM, Tokenizer, Vocabulary
@@ -23,8 +25,8 @@ from nplm.text.embeddings import features_of
 from nplm.text.tokenizer import BETWEEN_BLANKS
 
 __all__ = [
-    "KINDS", "MODEL", "TARGET", "convert_vectors", "read_model", "vocabulary_of",
-    "write_model",
+    "KINDS", "MODEL", "TARGET", "convert_vectors", "learned_features",
+    "read_model", "vocabulary_of", "write_model",
 ]  # fmt: skip
 
 KINDS = ("nplm", "arpa", "binary", "vectors", "vectors-binary")
@@ -83,6 +85,17 @@ def vocabulary_of(lm: TextLM) -> Vocabulary:
     return lm.vocabulary_
 
 
+def learned_features(lm: TextLM) -> NDArray[Any]:
+    """Return the features of words, or raise where the model has learned none."""
+    features = features_of(lm.estimator_)
+    if features is None:
+        raise click.ClickException(
+            f"{type(lm.estimator_).__name__} has no features of words: give a MODEL "
+            "trained with --model network, energy, shortlist or mixture."
+        )
+    return features
+
+
 def convert_vectors(path: str, output: Path, to: str | None) -> bool:
     """Write word vectors in another form; False if these are none."""
     start = _start_of(path)
@@ -105,10 +118,7 @@ def write_model(lm: TextLM, path: Path, to: str | None) -> None:
         if kind == "nplm":
             nplm.save(lm, path)
         elif kind.startswith("vectors"):
-            features = features_of(lm.estimator_)
-            if features is None:
-                name = type(lm.estimator_).__name__
-                raise ValueError(f"{name} has no features of words: train a network.")
+            features = learned_features(lm)
             write_vectors(path, words, features, binary=kind == "vectors-binary")
         else:
             write = write_arpa if kind == "arpa" else save_binary

@@ -202,6 +202,8 @@ def test_generate_suggest_and_neighbors(made, run):
     assert [row.split("\t")[0] for row in near] == ["cat", "cat", "the", "the"]
     result = run("neighbors", "@kn", "cat", code=1)
     assert "KneserNeyLM has no features of words" in result.stderr
+    assert "trained with --model network, energy, shortlist or mix" in result.stderr
+    assert "TextLM" not in result.stderr
     result = run("neighbors", "@network", "zebra", code=1)
     assert "'zebra' is not in the vocabulary of 11 words" in result.stderr
 
@@ -214,10 +216,6 @@ def test_vectors(made, run, tmp_path, kind):
     lm = nplm.load(made / "network")
     assert words == lm.vocabulary_.words_.tolist()
     np.testing.assert_array_equal(vectors, lm.estimator_.C_.astype(np.float32))
-    keyed = pytest.importorskip("gensim.models").KeyedVectors
-    read = keyed.load_word2vec_format(path, binary=kind != "vectors")
-    assert read.index_to_key == words
-    np.testing.assert_array_equal(read.vectors, vectors)
     other = {"vectors": "vectors-binary", "vectors-binary": "vectors"}[kind]
     again, back = str(tmp_path / "again"), str(tmp_path / "back")
     run("convert", path, again, "--to", other)
@@ -231,6 +229,17 @@ def test_vectors(made, run, tmp_path, kind):
         assert "has word vectors: they cannot be written as arpa" in result.stderr
     result = run("convert", "--to", kind, "@kn", path, code=1)
     assert "KneserNeyLM has no features of words" in result.stderr
+
+
+@pytest.mark.parametrize("kind", ["vectors", "vectors-binary"])
+def test_gensim_reads_vectors_of_convert(made, run, tmp_path, kind):
+    keyed = pytest.importorskip("gensim.models").KeyedVectors
+    path = str(tmp_path / "words.vec")
+    run("convert", "@network", path, "--to", kind)
+    read = keyed.load_word2vec_format(path, binary=kind != "vectors")
+    lm = nplm.load(made / "network")
+    assert read.index_to_key == lm.vocabulary_.words_.tolist()
+    np.testing.assert_array_equal(read.vectors, lm.estimator_.C_.astype(np.float32))
 
 
 def test_packed_ngrams(made, run, tmp_path):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from nplm.cli._models import MODEL, read_model
+from nplm.cli._models import MODEL, learned_features, read_model
 from nplm.cli._options import POSITIVE
 
 __all__ = ["neighbors_command"]
@@ -24,10 +24,8 @@ def neighbors_command(model: str, words: tuple[str, ...], k: int) -> None:
       nplm neighbors model list string
     """  # noqa: D301  (click reads the control character)
     lm = read_model(model)
+    learned_features(lm)  # or an error that says which models have some
     for word in words:
-        try:
-            nearest, cosines = lm.nearest(word, k)
-        except TypeError as error:  # no network
-            raise click.ClickException(str(error)) from error
+        nearest, cosines = lm.nearest(word, k)
         for other, cosine in zip(nearest, cosines):
             click.echo(f"{word}\t{other}\t{cosine:.4f}")
