@@ -5,19 +5,11 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from collections.abc import Callable
-from contextvars import ContextVar
-from functools import wraps
-from typing import Any, TypeVar, cast
 
 import joblib
 import sklearn
 
-__all__ = ["one_warning", "warn"]
-
-Method = TypeVar("Method", bound=Callable[..., Any])
-# What is to be said when a method is done.
-_GATHERED: ContextVar[list[str] | None] = ContextVar("gathered", default=None)
+__all__ = ["warn"]
 
 # A fit may be called by a pipeline or a grid search, to any depth.
 _BETWEEN = tuple(
@@ -36,30 +28,8 @@ def warn(message: str, category: type[Warning]) -> None:
     category : type of Warning
         Of what kind it is.
     """
-    gathered = _GATHERED.get()
-    if gathered is not None:
-        gathered.append(message)
-        return
     # What skip_file_prefixes of Python 3.12 does.
     level, frame = 1, sys._getframe()
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_BETWEEN):
         level, frame = level + 1, frame.f_back
     warnings.warn(message, category, stacklevel=level)
-
-
-def one_warning(method: Method) -> Method:
-    """Make all that a method warns of one `UserWarning`, when it is done."""
-
-    @wraps(method)
-    def gathering(*args: Any, **kwargs: Any) -> Any:
-        gathered: list[str] = []
-        token = _GATHERED.set(gathered)
-        try:
-            made = method(*args, **kwargs)
-        finally:
-            _GATHERED.reset(token)
-        if gathered:
-            warn("\n".join(gathered), UserWarning)
-        return made
-
-    return cast(Method, gathering)

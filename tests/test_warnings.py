@@ -8,7 +8,7 @@ from joblib import Parallel, delayed
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
-from nplm import KneserNeyLM, MixtureLM, NeuralLM, WordClasses, windows
+from nplm import ClassLM, KneserNeyLM, MixtureLM, NeuralLM, WordClasses, windows
 from nplm._warnings import warn
 
 X, y = windows(np.arange(60) % 3, 1)
@@ -87,8 +87,39 @@ def test_a_warning_is_shown_once_a_line():
     assert {warning.filename for warning in caught} == {__file__}
 
 
-def test_a_fit_warns_once_of_all_its_orders():
+def test_a_fit_warns_once_of_all_its_orders_and_says_what_to_do():
     with pytest.warns(UserWarning, match="of the 1-grams") as caught:
         KneserNeyLM().fit(*windows(DOCUMENTS, 3))
     (warning,) = caught
-    assert all(f"of the {k}-grams" in str(warning.message) for k in (1, 2, 3, 4))
+    message = str(warning.message)
+    assert all(f"the {k}-grams (" in message for k in (1, 2, 3, 4))
+    remedy = "discount_fallback=(0.5, 1, 1.5)"
+    assert message.endswith(f"without a warning, set {remedy}.")
+    # As the warning says.
+    KneserNeyLM(discount_fallback=(0.5, 1, 1.5)).fit(*windows(DOCUMENTS, 3))
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_a_search_with_discount_fallback_is_silent(n_jobs, capfd):
+    lm = KneserNeyLM(n_words=3, discount_fallback=(0.5, 1, 1.5))
+    folds = [(np.arange(40), np.arange(40, 59))]
+    grid = {"interpolate": [True, False]}
+    GridSearchCV(lm, grid, cv=folds, n_jobs=n_jobs).fit(X, y)
+    assert "Kneser-Ney" not in capfd.readouterr().err
+
+
+def test_classes_warn_of_longer_ngrams_only():
+    """Single classes are few, and none is rare."""
+    ids = np.random.default_rng(0).zipf(1.5, 400) % 12
+    labels = np.arange(12) % 4
+    lm = ClassLM(n_words=12, classes=labels)
+    with pytest.warns(UserWarning, match="Kneser-Ney cannot estimate") as caught:
+        lm.fit(*windows(ids, 2))  # here
+    assert line_of(caught).endswith("# here")
+    (message,) = {str(warning.message) for warning in caught}
+    assert "the 1-grams" not in message
+    assert "the 2-grams (" in message
+    lm.set_params(discount_fallback=(0.4, 1, 1.5)).fit(*windows(ids, 2))
+    assert lm.class_model_.discounts_[0].tolist() == [0.4, 1, 1.5]
+    with pytest.raises(ValueError, match="discount_fallback must be None"):
+        lm.set_params(discount_fallback=2).fit(*windows(ids, 2))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
+from collections.abc import Sequence
 from numbers import Real
 from typing import Any, ClassVar, Self
 
@@ -16,6 +16,7 @@ from nplm._base import CheapWords, LanguageModel
 from nplm._checks import Whole, check_boundary, check_classes
 from nplm._fitted import Fitted
 from nplm.classes.word_classes import WordClasses
+from nplm.ngrams.discounts import check_fallback
 from nplm.ngrams.kneser_ney import KneserNeyLM
 from nplm.training.em import fit_mixture_weights
 
@@ -60,6 +61,8 @@ class ClassLM(CheapWords, LanguageModel):
         classes ends its contexts. For windows made with the same `boundary`.
     random_state : int, RandomState instance or None, default=None
         For `WordClasses`.
+    discount_fallback : float or sequence of 3 floats, optional
+        As in `KneserNeyLM`, for the model of classes.
 
     Attributes
     ----------
@@ -82,9 +85,9 @@ class ClassLM(CheapWords, LanguageModel):
     Notes
     -----
     A class that occurs nowhere in training (of given classes) gives its words
-    equal shares. Kneser-Ney falls back on fixed discounts for the single classes,
-    of which there are few and none is rare; that is no fault, and its warning is
-    not shown.
+    equal shares. The single classes are few and none is rare: Kneser-Ney usually
+    cannot estimate discounts for them and uses fixed ones. `fit` warns only of
+    longer n-grams of classes.
 
     References
     ----------
@@ -112,6 +115,7 @@ class ClassLM(CheapWords, LanguageModel):
         "n_classes": [Whole(1)],
         "uniform_weight": [Interval(Real, 0, 1, closed="both"), None],
         "random_state": ["random_state"],
+        "discount_fallback": [Real, "array-like", None],
     }
 
     def __init__(
@@ -124,6 +128,7 @@ class ClassLM(CheapWords, LanguageModel):
         uniform_weight: float | None = None,
         boundary: int | None = None,
         random_state: int | np.random.RandomState | None = None,
+        discount_fallback: float | Sequence[float] | None = None,
     ) -> None:
         self.order = order
         self.n_classes = n_classes
@@ -132,6 +137,7 @@ class ClassLM(CheapWords, LanguageModel):
         self.uniform_weight = uniform_weight
         self.boundary = boundary
         self.random_state = random_state
+        self.discount_fallback = discount_fallback
 
     @all_or_nothing
     def fit(
@@ -172,15 +178,16 @@ class ClassLM(CheapWords, LanguageModel):
             )
         held_out = self._check_held_out(X_val, y_val)
         check_boundary(self.boundary, self.n_words_)
+        check_fallback(self.discount_fallback, interpolate=True)
         labels = self._find_labels(X, y)
         n_classes = int(labels.max()) + 1
         boundary = None if self.boundary is None else int(labels[self.boundary])
-        model = KneserNeyLM(n_words=n_classes, boundary=boundary)
-        with warnings.catch_warnings():
-            warnings.filterwarnings(
-                "ignore", "Kneser-Ney cannot estimate the discounts of the 1-grams"
-            )
-            model.fit(labels[X], labels[y])
+        model = KneserNeyLM(
+            n_words=n_classes,
+            boundary=boundary,
+            discount_fallback=self.discount_fallback,
+        )
+        model._fit(labels[X], labels[y], warned_from=2)
         self.labels_ = np.asarray(labels, np.int32)
         self.n_classes_ = n_classes
         self.class_model_ = model

@@ -9,8 +9,16 @@ import click
 import numpy as np
 
 from nplm import NeuralLM
+from nplm.ngrams.discounts import check_fallback
 
-__all__ = ["COMMON", "NETWORK", "POSITIVE", "network_options"]
+__all__ = [
+    "COMMON",
+    "NETWORK",
+    "POSITIVE",
+    "Discounts",
+    "in_options",
+    "network_options",
+]
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -50,6 +58,35 @@ class Shares(click.ParamType):
         if len(shares) not in (1, 3):
             self.fail(f"{value} are {len(shares)} shares: give one or three.")
         return shares[0] if len(shares) == 1 else shares
+
+
+class Discounts(click.ParamType):
+    """A discount, or three with commas between."""
+
+    name = "discounts"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> tuple[float, float, float]:
+        """Refuse what `KneserNeyLM` refuses."""
+        if isinstance(value, tuple):
+            return value
+        try:
+            numbers = [float(number) for number in value.split(",")]
+            given = numbers if len(numbers) > 1 else numbers[0]
+            fallback = check_fallback(given, interpolate=True)
+        except ValueError:
+            self.fail(
+                f"{value!r} must be one number above 0 and at most 1, or three, above "
+                "0 and at most 1, 2 and 3, with commas between: 0.5,1,1.5 for example."
+            )
+        assert fallback is not None
+        return fallback
+
+
+def in_options(warning: str) -> str:
+    """Say what a warning advises in the words of the command line."""
+    return warning.replace(
+        "discount_fallback=(0.5, 1, 1.5)", "--discount-fallback 0.5,1,1.5"
+    )
 
 
 # In the order in which --help shows them: name, parameter, type and what it says.

@@ -105,12 +105,11 @@ def read_counts(
 
     Examples
     --------
-    >>> import tempfile, warnings
+    >>> import tempfile
     >>> from nplm import KneserNeyLM
     >>> from nplm.formats import read_counts, write_counts
-    >>> with warnings.catch_warnings():  # too small a text for discounts
-    ...     warnings.simplefilter("ignore")
-    ...     model = KneserNeyLM(2, boundary=0).fit_stream([[1, 2, 1], [1]])
+    >>> model = KneserNeyLM(2, boundary=0, discount_fallback=(0.5, 1, 1.5))
+    >>> model = model.fit_stream([[1, 2, 1], [1]])
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     write_counts(model, f"{folder}/counts", ["</s>", "a", "b"])
     ...     ngrams, counts, words = read_counts(f"{folder}/counts")

@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from nplm._warnings import one_warning
 from nplm.formats._arpa_lines import write_lines
 from nplm.formats._arpa_on_disk import LinesOnDisk
 from nplm.formats._arrays import filling_arrays
@@ -65,7 +64,6 @@ class Estimated:
     discounts: NDArray[np.float64]
 
 
-@one_warning
 def estimate_binary(
     model: KneserNeyLM,
     texts: Iterable[str | os.PathLike[str] | BinaryIO] | CountTables,
@@ -143,15 +141,14 @@ def estimate_binary(
 
     Examples
     --------
-    >>> import io, tempfile, warnings
+    >>> import io, tempfile
     >>> from nplm import KneserNeyLM
     >>> from nplm.formats import estimate_binary, load_binary
     >>> text = io.BytesIO(b"a rose is a rose\na rose is it\n")
+    >>> model = KneserNeyLM(3, discount_fallback=(0.5, 1, 1.5))
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = f"{folder}/roses.nplm"
-    ...     with warnings.catch_warnings():  # too small a text for discounts
-    ...         warnings.simplefilter("ignore")
-    ...         estimated = estimate_binary(KneserNeyLM(3), [text], path, memory="1M")
+    ...     estimated = estimate_binary(model, [text], path, memory="1M")
     ...     model, words = load_binary(path)
     >>> estimated.n_tokens, estimated.n_ngrams
     (9, array([6, 7, 7]))
@@ -163,7 +160,6 @@ def estimate_binary(
     return _estimated(model, texts, vocabulary, work)
 
 
-@one_warning
 def estimate_arpa(
     model: KneserNeyLM,
     texts: Iterable[str | os.PathLike[str] | BinaryIO] | CountTables,
@@ -206,15 +202,14 @@ def estimate_arpa(
 
     Examples
     --------
-    >>> import io, tempfile, warnings
+    >>> import io, tempfile
     >>> from nplm import KneserNeyLM
     >>> from nplm.formats import estimate_arpa, read_arpa
     >>> text = io.BytesIO(b"a rose is a rose\na rose is it\n")
+    >>> model = KneserNeyLM(3, discount_fallback=(0.5, 1, 1.5))
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = f"{folder}/roses.arpa.gz"
-    ...     with warnings.catch_warnings():  # too small a text for discounts
-    ...         warnings.simplefilter("ignore")
-    ...         estimated = estimate_arpa(KneserNeyLM(3), [text], path, memory="1M")
+    ...     estimated = estimate_arpa(model, [text], path, memory="1M")
     ...     model, words = read_arpa(path)
     >>> estimated.n_ngrams, model.n_ngrams_
     (array([6, 7, 7]), array([6, 7, 7]))
@@ -331,6 +326,7 @@ def _checked(model: KneserNeyLM) -> KneserNeyLM:
             "KneserNeyLM(5) for example."
         )
     model.order_ = int(model.order)
+    model._check_fallback()
     if (model._check_min_counts() > 1).any():
         raise ValueError(
             f"min_counts={model.min_counts!r}: n-grams are not cut in bounded memory; "
@@ -406,6 +402,7 @@ def _filled_tree(
         interpolate=model.interpolate,
         min_counts=model._check_min_counts(),
         kind=model.discounts,
+        fallback=model._check_fallback(),
     )
     own = {name: arrays[name] for name in ARRAYS}
     return BackoffTree(levels.n_words, **own), discounts

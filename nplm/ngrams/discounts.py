@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from numbers import Real
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,6 +14,7 @@ from nplm._warnings import warn
 
 __all__ = [
     "check_counts",
+    "check_fallback",
     "counts_of_counts",
     "find_discounts",
     "lower_tables",
@@ -22,8 +24,7 @@ __all__ = [
 ]
 
 # For an order whose counts of counts give none: KenLM's `--discount_fallback`.
-FALLBACK_DISCOUNTS = (0.5, 1.0, 1.5)
-FALLBACK_DISCOUNT = 0.5
+FALLBACKS = {"modified": (0.5, 1.0, 1.5), "plain": (0.5, 0.5, 0.5)}
 # Whole numbers that float64 holds exactly.
 MAX_COUNT = 1 << 53
 BLOCK_COUNTS = 1 << 20
@@ -53,11 +54,17 @@ def counts_of_counts(counts: NDArray[np.int64]) -> NDArray[np.int64]:
     return n
 
 
+class NoDiscountsError(ValueError):
+    """The counts of counts of an order give no discounts; the message says why."""
+
+
 def find_discounts(
     n: Sequence[NDArray[np.int64]],
     kind: Literal["modified", "plain"],
     *,
     interpolate: bool,
+    fallback: tuple[float, float, float] | None = None,
+    warned_from: int = 1,
 ) -> NDArray[np.float64]:
     """Find the discounts of all orders.
 
@@ -69,23 +76,51 @@ def find_discounts(
         Three discounts an order, or one.
     interpolate : bool
         As in `modified_discounts`.
+    fallback : tuple of 3 floats or None, default=None
+        The discounts of an order whose counts of counts give none. None stands for
+        0.5, 1 and 1.5 (0.5 for plain discounts), with a warning.
+    warned_from : int, default=1
+        The lowest order that the warning mentions.
 
     Returns
     -------
     discounts : ndarray of float64, shape (order, 3)
+
+    Warns
+    -----
+    UserWarning
+        Once for all orders, if `fallback` is None and is needed.
     """
-    if kind == "plain":
-        return np.array([plain_discounts(own, k) for k, own in enumerate(n, 1)])
-    return np.array(
-        [
-            modified_discounts(own, k, interpolate=interpolate)
-            for k, own in enumerate(n, 1)
-        ]
-    )
+    usual = FALLBACKS[kind]
+    discounts, reasons = [], []
+    for order, own in enumerate(n, 1):
+        try:
+            if kind == "plain":
+                found = plain_discounts(own)
+            else:
+                found = modified_discounts(own, interpolate=interpolate)
+        except NoDiscountsError as error:
+            found = usual if fallback is None else fallback
+            if order >= warned_from:
+                reasons.append(f"the {order}-grams ({error})")
+        discounts.append(found)
+    if reasons and fallback is None:
+        values = "{:g}, {:g} and {:g}".format(*usual)
+        given = "({:g}, {:g}, {:g})".format(*usual)
+        if kind == "plain":
+            values = given = f"{usual[0]:g}"
+        warn(
+            f"Kneser-Ney cannot estimate the discounts of {', '.join(reasons)}: "
+            f"it uses {values} instead. Small texts and vocabularies without rare "
+            "words give too few different counts. To use these values without a "
+            f"warning, set discount_fallback={given}.",
+            UserWarning,
+        )
+    return np.array(discounts)
 
 
 def modified_discounts(
-    n: NDArray[np.int64], order: int, *, interpolate: bool = True
+    n: NDArray[np.int64], *, interpolate: bool = True
 ) -> tuple[float, float, float]:
     """Discounts of one order from its counts of counts.
 
@@ -96,8 +131,6 @@ def modified_discounts(
     ----------
     n : ndarray of int64, shape (6,)
         The counts of counts of this order (`counts_of_counts`).
-    order : int
-        Which order it is, for the warning.
     interpolate : bool, default=True
         Whether the mass taken off goes to these n-grams too: then a discount may
         be the whole count, as that of 3 is where n4 is 0.
@@ -107,38 +140,37 @@ def modified_discounts(
     d1, d2, d3 : float
         For n-grams of count 1, 2, and 3 or more.
 
-    Warns
-    -----
-    UserWarning
+    Raises
+    ------
+    NoDiscountsError
         If one of n1 to n3 is 0 (or n4, without interpolation), or a discount is not
-        between 0 and its count: then 0.5, 1 and 1.5 are returned.
+        between 0 and its count.
 
     Examples
     --------
     >>> import numpy as np
-    >>> modified_discounts(np.array([0, 100, 40, 25, 15, 0]), 2)
+    >>> modified_discounts(np.array([0, 100, 40, 25, 15, 0]))
     (0.555..., 0.958..., 1.666...)
     """
-    if n[1:4].all():
-        Y = n[1] / (n[1] + 2 * n[2])
-        found = [float(i - (i + 1) * Y * n[i + 1] / n[i]) for i in (1, 2, 3)]
-        # Nothing taken off would leave nothing for words that were not seen, and all
-        # taken off, without interpolation, nothing for those that were.
-        most = [1, 2, 3] if interpolate else [1, 2, np.nextafter(3, 0)]
-        if all(0 < d <= highest for d, highest in zip(found, most)):
-            return found[0], found[1], found[2]
-        why = "its discounts come out as {:.3g}, {:.3g} and {:.3g}".format(*found)
-    else:
-        why = "there are {}, {} and {} of count 1 to 3".format(*n[1:4])
-    warn(
-        f"Kneser-Ney cannot estimate the discounts of the {order}-grams: {why}. "
-        "Discounting them by {}, {} and {} instead.".format(*FALLBACK_DISCOUNTS),
-        UserWarning,
-    )
-    return FALLBACK_DISCOUNTS
+    if not n[1:4].all():
+        raise NoDiscountsError(
+            "{} of count 1, {} of count 2, {} of count 3".format(*n[1:4])
+        )
+    Y = n[1] / (n[1] + 2 * n[2])
+    d1, d2, d3 = (float(i - (i + 1) * Y * n[i + 1] / n[i]) for i in (1, 2, 3))
+    if not _in_range((d1, d2, d3), interpolate):
+        raise NoDiscountsError(f"they come out as {d1:.3g}, {d2:.3g} and {d3:.3g}")
+    return d1, d2, d3
 
 
-def plain_discounts(n: NDArray[np.int64], order: int) -> tuple[float, float, float]:
+def _in_range(discounts: Sequence[float], interpolate: bool) -> bool:
+    """Whether discounts leave some mass for unseen words, and for seen ones."""
+    # All taken off, without interpolation, would leave nothing for those seen.
+    most = (1, 2, 3) if interpolate else (1, 2, np.nextafter(3, 0))
+    return all(0 < d <= highest for d, highest in zip(discounts, most))
+
+
+def plain_discounts(n: NDArray[np.int64]) -> tuple[float, float, float]:
     """Return the one discount of an order, thrice.
 
     ``D = n1 / (n1 + 2 n2)`` (Kneser and Ney 1995, after Ney, Essen and Kneser
@@ -148,36 +180,72 @@ def plain_discounts(n: NDArray[np.int64], order: int) -> tuple[float, float, flo
     ----------
     n : ndarray of int64, shape (6,)
         The counts of counts of this order (`counts_of_counts`).
-    order : int
-        Which order it is, for the warning.
 
     Returns
     -------
     d1, d2, d3 : float
         The same number.
 
-    Warns
-    -----
-    UserWarning
-        If there are no n-grams of count 1, or none of count 2: then 0.5.
+    Raises
+    ------
+    NoDiscountsError
+        If there are no n-grams of count 1, or none of count 2.
 
     Examples
     --------
     >>> import numpy as np
-    >>> plain_discounts(np.array([0, 100, 50, 0, 0, 0]), 2)
+    >>> plain_discounts(np.array([0, 100, 50, 0, 0, 0]))
     (0.5, 0.5, 0.5)
     """
     n1, n2 = int(n[1]), int(n[2])
-    if n1 and n2:
-        discount = n1 / (n1 + 2 * n2)
-        return discount, discount, discount
-    warn(
-        f"Kneser-Ney cannot estimate the discount of the {order}-grams: there are "
-        f"{n1} of count 1 and {n2} of count 2. Discounting them by "
-        f"{FALLBACK_DISCOUNT} instead.",
-        UserWarning,
+    if not (n1 and n2):
+        raise NoDiscountsError(f"{n1} of count 1, {n2} of count 2")
+    discount = n1 / (n1 + 2 * n2)
+    return discount, discount, discount
+
+
+def check_fallback(
+    given: Any, *, interpolate: bool
+) -> tuple[float, float, float] | None:
+    """Return the three discounts of `discount_fallback`, None where there is none.
+
+    Parameters
+    ----------
+    given : float, sequence of 3 floats, or None
+        One discount for all n-grams, or those of count 1, 2, and 3 or more.
+    interpolate : bool
+        As in `modified_discounts`.
+
+    Returns
+    -------
+    fallback : tuple of 3 floats or None
+
+    Raises
+    ------
+    ValueError
+        If the discounts are not above 0 and at most 1, 2 and 3 (below 3 without
+        interpolation).
+
+    Examples
+    --------
+    >>> check_fallback(0.5, interpolate=True)
+    (0.5, 0.5, 0.5)
+    """
+    if given is None:
+        return None
+    values = list(given) if np.ndim(given) == 1 else [given] * 3
+    are_numbers = all(
+        isinstance(d, Real) and not isinstance(d, (bool, np.bool_)) for d in values
     )
-    return FALLBACK_DISCOUNT, FALLBACK_DISCOUNT, FALLBACK_DISCOUNT
+    if len(values) != 3 or not are_numbers or not _in_range(values, interpolate):
+        raise ValueError(
+            "discount_fallback must be None, a number above 0 and at most 1, or three "
+            "of them, above 0 and at most 1, 2 and 3"
+            f"{'' if interpolate else ' (below 3 where interpolate=False)'}, got "
+            f"{given!r}."
+        )
+    d1, d2, d3 = map(float, values)
+    return d1, d2, d3
 
 
 def check_counts(counts: ArrayLike, n: int) -> NDArray[np.int64]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Sequence
+from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, Self, cast
 
 import numpy as np
@@ -13,12 +13,12 @@ from sklearn.utils._param_validation import StrOptions
 from nplm._atomic import all_or_nothing
 from nplm._checks import check_boundary, check_ids
 from nplm._fitted import Fitted
-from nplm._warnings import one_warning
 from nplm.ngrams.backoff import BackoffTree
 from nplm.ngrams.backoff_model import BackoffModel
 from nplm.ngrams.counts import MAX_TOTAL, NgramCounts
 from nplm.ngrams.discounts import (
     check_counts,
+    check_fallback,
     counts_of_counts,
     find_discounts,
     lower_tables,
@@ -69,6 +69,11 @@ class KneserNeyLM(BackoffModel):
         Three discounts an order, for n-grams seen once, twice and more often
         (Chen and Goodman 1999), or one for all, n1 / (n1 + 2 n2) (Kneser and Ney
         1995).
+    discount_fallback : float or sequence of 3 floats, optional
+        The discounts of an order whose counts give none, as in a small text or a
+        vocabulary without rare words: those of n-grams seen once, twice and more
+        often, or one for all. None uses 0.5, 1 and 1.5 (0.5 with plain discounts)
+        and warns.
 
     Attributes
     ----------
@@ -88,11 +93,9 @@ class KneserNeyLM(BackoffModel):
     Warns
     -----
     UserWarning
-        Where an order's counts of counts give no usable discounts (one of n1 to
-        n3 is 0, as in a small corpus or when rare words are merged into one
-        symbol; n4 where it does not interpolate; or a discount comes out of range):
-        the order is discounted by 0.5, 1 and 1.5 instead, and by 0.5 with plain
-        discounts.
+        Once a fit, if `discount_fallback` is None and an order's counts of counts
+        give no usable discounts: one of n1 to n3 is 0 (or n4 without
+        interpolation), or a discount is out of range.
 
     References
     ----------
@@ -124,6 +127,7 @@ class KneserNeyLM(BackoffModel):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "interpolate": ["boolean"],
         "discounts": [StrOptions({"modified", "plain"})],
+        "discount_fallback": [Real, "array-like", None],
     }
 
     def __init__(
@@ -135,6 +139,7 @@ class KneserNeyLM(BackoffModel):
         min_counts: Sequence[int] | None = None,
         boundary: int | None = None,
         discounts: Literal["modified", "plain"] = "modified",
+        discount_fallback: float | Sequence[float] | None = None,
     ) -> None:
         self.order = order
         self.n_words = n_words
@@ -142,6 +147,7 @@ class KneserNeyLM(BackoffModel):
         self.min_counts = min_counts
         self.boundary = boundary
         self.discounts = discounts
+        self.discount_fallback = discount_fallback
 
     @all_or_nothing
     def fit(
@@ -171,12 +177,24 @@ class KneserNeyLM(BackoffModel):
         Raises
         ------
         ValueError
-            If ids, the order, a minimum count or the boundary are out of range.
+            If ids, the order, a minimum count, the boundary or `discount_fallback` are
+            out of range.
         """
+        return self._fit(X, y, X_val, y_val)
+
+    def _fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike | None,
+        X_val: ArrayLike | None = None,
+        y_val: ArrayLike | None = None,
+        *,
+        warned_from: int = 1,
+    ) -> Self:
         X, y = self._start_fit(X, y)
         self._check_held_out(X_val, y_val)
         self._check_relations()
-        return self._estimate(self._count(X, y))
+        return self._estimate(self._count(X, y), warned_from)
 
     @all_or_nothing
     def partial_fit(self, X: ArrayLike, y: ArrayLike) -> Self:
@@ -233,11 +251,8 @@ class KneserNeyLM(BackoffModel):
         Examples
         --------
         >>> from nplm import KneserNeyLM
-        >>> import warnings
-        >>> with warnings.catch_warnings():  # too small a text for discounts
-        ...     warnings.simplefilter("ignore")
-        ...     model = KneserNeyLM(3, boundary=0).fit_stream([[1, 2], [2, 1, 1]])
-        >>> model.n_ngrams_
+        >>> model = KneserNeyLM(3, boundary=0, discount_fallback=(0.5, 1, 1.5))
+        >>> model.fit_stream([[1, 2], [2, 1, 1]]).n_ngrams_
         array([3, 7, 5])
         """
         self._validate_params()
@@ -364,8 +379,7 @@ class KneserNeyLM(BackoffModel):
             X, y, n_words=self.n_words_, boundary=self.boundary, padded=padded
         )
 
-    @one_warning
-    def _estimate(self, counts: NgramCounts) -> Self:
+    def _estimate(self, counts: NgramCounts, warned_from: int = 1) -> Self:
         min_counts = self._check_min_counts()
         modified = counts.continuation_counts()
         levels = range(self.order_)
@@ -373,6 +387,8 @@ class KneserNeyLM(BackoffModel):
             [counts_of_counts(modified[counts.followers(level)]) for level in levels],
             self.discounts,
             interpolate=self.interpolate,
+            fallback=self._check_fallback(),
+            warned_from=warned_from,
         )
         prob = np.empty(len(modified))
         bow = np.empty(len(counts.context_word))
@@ -422,7 +438,11 @@ class KneserNeyLM(BackoffModel):
 
     def _check_relations(self) -> None:
         self._check_min_counts()
+        self._check_fallback()
         check_boundary(self.boundary, self.n_words_)
+
+    def _check_fallback(self) -> tuple[float, float, float] | None:
+        return check_fallback(self.discount_fallback, interpolate=self.interpolate)
 
     def _check_min_counts(self) -> NDArray[np.int64]:
         """Return the minimum count of each order, shape (order_,)."""
@@ -430,9 +450,7 @@ class KneserNeyLM(BackoffModel):
         if (
             np.ndim(given) != 1
             or len(given) == 0
-            or not all(
-                isinstance(n, numbers.Integral) and 1 <= n < MAX_TOTAL for n in given
-            )
+            or not all(isinstance(n, Integral) and 1 <= n < MAX_TOTAL for n in given)
         ):
             raise ValueError(
                 "min_counts must be None or whole numbers from 1 (below 2**53), one an "

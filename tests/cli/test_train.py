@@ -48,6 +48,30 @@ def test_train_any_model(folder, run, tmp_path, model, held_out):
         )
 
 
+@pytest.mark.parametrize("more", [[], ["--memory", "1M"], ["--model", "classes"]])
+def test_discount_fallback_replaces_the_note_on_discounts(run, tmp_path, more):
+    options = ["train", "@train", "--order", "3", "--tokens", "blanks", *more]
+    if "classes" in more:
+        options += ["--classes", "4"]
+    note = "Note: Kneser-Ney cannot estimate the discounts of "
+    remedy = "--discount-fallback 0.5,1,1.5"
+    result = run(*options, "-o", str(tmp_path / "a"))
+    assert note in result.stderr
+    assert f"without a warning, set {remedy}." in result.stderr
+    result = run(*options, "-o", str(tmp_path / "b"), *remedy.split())
+    assert note not in result.stderr
+    first, second = (
+        run("score", str(tmp_path / name), "@test").stdout for name in "ab"
+    )
+    assert first == second
+    run(*options, "-o", str(tmp_path / "c"), "--discount-fallback", "0.25")
+    assert run("score", str(tmp_path / "c"), "@test").stdout != first
+    for value in ("2", "0.5,1", "a", "0.5,1,4"):
+        refused = ["--discount-fallback", value]
+        result = run(*options, "-o", str(tmp_path / "d"), *refused, code=2)
+        assert f"'{value}' must be one number above 0 and at most 1" in result.stderr
+
+
 @pytest.mark.parametrize("model", ["network", "mixture"])
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_an_interrupted_fit_goes_on(run, tmp_path, monkeypatch, model):

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from nplm import KneserNeyLM, Vocabulary, windows
-from nplm.ngrams.discounts import counts_of_counts, modified_discounts
+from nplm.ngrams.discounts import counts_of_counts, find_discounts
 from tests.helpers import small_text, text
 from tests.helpers_ngrams import DictionaryKneserNey
 
@@ -124,10 +124,10 @@ def test_discounts_of_an_order_fall_back_with_a_warning():
     X, y = windows(np.tile([0, 1, 0, 2, 1, 2], 50), 1)
     with pytest.warns(UserWarning, match="Kneser-Ney") as caught:
         model = KneserNeyLM(n_words=5).fit(X, y)
-    unigrams, bigrams = str(caught[0].message).split("\n")
-    assert "of the 1-grams: there are 0, 3 and 0 of count 1 to 3" in unigrams
-    assert "of the 2-grams: there are 0, 0 and 0 of count 1 to 3" in bigrams
-    assert "by 0.5, 1.0 and 1.5 instead" in bigrams
+    (message,) = (str(warning.message) for warning in caught)
+    assert "the 1-grams (0 of count 1, 3 of count 2, 0 of count 3), " in message
+    assert "the 2-grams (0 of count 1, 0 of count 2, 0 of count 3): it " in message
+    assert "uses 0.5, 1 and 1.5 instead" in message
     assert {warning.filename for warning in caught} == {__file__}
     assert_array_equal(model.discounts_, [[0.5, 1, 1.5]] * 2)
     assert (model.predict_proba([[0], [4]]) > 0).all()
@@ -176,7 +176,7 @@ def test_back_off_leaves_all_that_was_seen_a_probability():
         [line.split() for line in SENTENCES.split("\n")]
     )
     model = KneserNeyLM(2, interpolate=False, boundary=0)
-    with pytest.warns(UserWarning, match="discounts of the 1-grams: its .* and 3"):
+    with pytest.warns(UserWarning, match=r"discounts of the 1-grams \(they .* and 3\)"):
         model.fit_stream(documents)
     assert_array_equal(model.discounts_[0], [0.5, 1, 1.5])
 
@@ -189,8 +189,13 @@ def test_a_boundary_inside_a_sentence_is_refused():
 def test_discounts_out_of_range_fall_back():
     # n3 / n2 = 20 takes D2 below 0.
     counts = np.repeat([1, 2, 3, 4], [10, 5, 100, 10])
-    with pytest.warns(UserWarning, match="3-grams: its discounts come out as .*, -28"):
-        assert modified_discounts(counts_of_counts(counts), 3) == (0.5, 1.0, 1.5)
+    n = [counts_of_counts(counts)] * 3
+    with pytest.warns(
+        UserWarning, match=r"3-grams \(they come out as .*, -28"
+    ) as caught:
+        found = find_discounts(n, "modified", interpolate=True)
+    assert found.tolist() == [[0.5, 1, 1.5]] * 3
+    assert len(caught) == 1
 
 
 @pytest.mark.parametrize(

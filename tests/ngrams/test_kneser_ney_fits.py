@@ -10,11 +10,12 @@ from dataclasses import fields
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
 
-from nplm import KneserNeyLM, windows
+from nplm import KneserNeyLM, load, save, windows
 from nplm.formats import read_counts, write_counts
 from nplm.ngrams import sweeps, tree
-from nplm.ngrams.discounts import counts_of_counts, plain_discounts
+from nplm.ngrams.discounts import counts_of_counts, find_discounts
 from tests.helpers import text
 from tests.helpers_ngrams import DictionaryKneserNey
 
@@ -73,14 +74,53 @@ def test_plain_discounts():
 
 @pytest.mark.filterwarnings("default:Kneser-Ney cannot estimate")
 def test_a_plain_discount_out_of_range_falls_back():
-    with pytest.warns(
-        UserWarning, match="of the 2-grams: there are 3 of count 1 and 0"
-    ):
-        n = counts_of_counts(np.array([1, 1, 1, 4]))
-        assert plain_discounts(n, 2) == (0.5, 0.5, 0.5)
-    with pytest.warns(UserWarning, match="by 0.5 instead") as caught:
+    n = [counts_of_counts(np.array([1, 1, 1, 4]))]
+    with pytest.warns(UserWarning, match=r"1-grams \(3 of count 1, 0 of count 2\)"):
+        found = find_discounts(n, "plain", interpolate=True)
+    assert found.tolist() == [[0.5, 0.5, 0.5]]
+    with pytest.warns(UserWarning, match="uses 0.5 instead.*=0.5.$") as caught:
         KneserNeyLM(2, discounts="plain").fit_stream([0, 1, 0, 1, 0, 1])
     assert {warning.filename for warning in caught} == {__file__}
+
+
+@pytest.mark.parametrize(
+    ("fallback", "used"), [((0.4, 1.25, 2), (0.4, 1.25, 2)), (0.5, (0.5, 0.5, 0.5))]
+)
+@pytest.mark.filterwarnings("error:Kneser-Ney cannot estimate")
+def test_discount_fallback_is_used_without_a_warning(fallback, used, tmp_path):
+    ids = [0, 1, 2, 0] * 10
+    X, y = windows(ids, 2)
+    model = KneserNeyLM(n_words=3, discount_fallback=fallback).fit(X, y)
+    assert_array_equal(model.discounts_, [used] * 3)
+    assert_allclose(model.predict_proba(X).sum(axis=1), 1)
+    save(model, tmp_path / "model")
+    again = load(tmp_path / "model")
+    assert_array_equal(again.set_params(order=2).fit(X, y).discounts_, [used] * 2)
+
+
+def test_discount_fallback_leaves_estimated_discounts_alone():
+    X, y = windows(text(3000), 2)
+    plain = KneserNeyLM(n_words=N_WORDS, discounts="plain")
+    found = clone(plain).fit(X, y).discounts_
+    plain.set_params(discount_fallback=0.125).fit(X, y)
+    estimated = found[:, 0] != 0.5
+    assert estimated.any()
+    assert_array_equal(plain.discounts_[estimated], found[estimated])
+
+
+@pytest.mark.parametrize(
+    ("fallback", "interpolate"),
+    [
+        (0, True), (1.5, True), ((0.5, 1), True), ((0.5, 1, 3.5), True), (np.nan, True),
+        (True, True), (["a", 1, 1], True), ([[0.5, 1, 1.5]], True),
+        ((0.5, 1, 3), False),
+    ],
+)  # fmt: skip
+def test_discount_fallback_out_of_range_is_refused(fallback, interpolate):
+    X, y = windows(text(100), 2)
+    model = KneserNeyLM(discount_fallback=fallback, interpolate=interpolate)
+    with pytest.raises(ValueError, match="discount_fallback must be None, a number"):
+        model.fit(X, y)
 
 
 @pytest.mark.parametrize("order", [1, 2, 4])

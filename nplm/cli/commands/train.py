@@ -31,7 +31,14 @@ from nplm.cli._bars import stages
 from nplm.cli._files import refuse_to_replace, writable_file
 from nplm.cli._kept import Kept
 from nplm.cli._models import vocabulary_of
-from nplm.cli._options import COMMON, NETWORK, POSITIVE, network_options
+from nplm.cli._options import (
+    COMMON,
+    NETWORK,
+    POSITIVE,
+    Discounts,
+    in_options,
+    network_options,
+)
 from nplm.cli._tally import Tally, scored, warning_of_unknown
 from nplm.cli._text import INPUTS, blocks_of_lines, files_of, lines_of, texts_of
 from nplm.formats import Estimated, estimate_arpa, estimate_binary, load_binary
@@ -98,6 +105,12 @@ TEXT = click.Path(exists=True, dir_okay=False)
     default=2000,
     help="Most frequent words, which the network of a short-list model predicts.",
 )
+@click.option(
+    "--discount-fallback",
+    type=Discounts(),
+    help="Kneser-Ney's discounts where a small text gives none, such as 0.5,1,1.5. "
+    "By default these are used with a note.",
+)
 @network_options()
 @click.pass_context
 def train_command(
@@ -115,6 +128,7 @@ def train_command(
     memory: str | None,
     folder: str | None,
     n_shortlist: int,
+    discount_fallback: tuple[float, float, float] | None,
     **parameters: Any,
 ) -> None:
     """Train a model on TEXT, and save it.
@@ -153,6 +167,7 @@ def train_command(
             f"{output.name}: give it another name, and nplm convert makes ARPA of a "
             "Kneser-Ney model (or estimate it with --memory, straight into ARPA)."
         )
+    ngrams = KneserNeyLM(parameters["order"], discount_fallback=discount_fallback)
     if memory is not None:
         if model != "kneser-ney" or tokens != "blanks":
             raise click.UsageError(
@@ -166,28 +181,29 @@ def train_command(
                 "--test out and score it with nplm query, or give OUTPUT another name."
             )
         estimate = estimate_arpa if as_arpa else estimate_binary
-        _train_on_disk(estimate, inputs, output, vocabulary, parameters, memory, folder)
+        n_jobs = parameters["n_jobs"]
+        _train_on_disk(
+            estimate, ngrams, inputs, output, vocabulary, n_jobs, memory, folder
+        )
         if valid is not None or test is not None:
             _report_perplexities(TextLM.from_model(*load_binary(output)), valid, test)
         return
     tokenizer = Tokenizer(BETWEEN_BLANKS) if tokens == "blanks" else Tokenizer()
     order = parameters["order"]
-    ngrams = KneserNeyLM(order)
     network = _network(ctx, EnergyLM if model == "energy" else NeuralLM, parameters)
     estimator: Any = {
         "kneser-ney": ngrams,
         "trigram": InterpolatedTrigram(order),
         "classes": ClassLM(
-            order, n_classes=n_classes, random_state=parameters["random_state"]
+            order,
+            n_classes=n_classes,
+            random_state=parameters["random_state"],
+            discount_fallback=discount_fallback,
         ),
         "network": network,
         "energy": network,
         "shortlist": ShortlistLM(network, ngrams, n_shortlist=n_shortlist),
-        "mixture": MixtureLM(
-            [("network", network), ("ngrams", ngrams)],
-            "uniform" if valid is None else "learned",
-            verbose=BAR,
-        ),
+        "mixture": MixtureLM([("network", network), ("ngrams", ngrams)], verbose=BAR),
     }[model]
     lm = TextLM(estimator, order - 1, tokenizer=tokenizer, vocabulary=vocabulary)
     texts = _texts(inputs, "train on")
@@ -210,10 +226,11 @@ def train_command(
 
 def _train_on_disk(
     estimate: Callable[..., Estimated],
+    ngrams: KneserNeyLM,
     inputs: tuple[str, ...],
     output: Path,
     vocabulary: Vocabulary,
-    parameters: dict[str, Any],
+    n_jobs: int,
     memory: str,
     folder: str | None,
 ) -> None:
@@ -225,13 +242,13 @@ def _train_on_disk(
             shown.show(stage, done if total else 0, total, note)
 
         estimated = estimate(
-            KneserNeyLM(parameters["order"]),
+            ngrams,
             files_of(inputs),
             output,
             vocabulary=vocabulary,
             memory=memory,
             folder=folder,
-            n_jobs=parameters["n_jobs"],
+            n_jobs=n_jobs,
             progress=show,
         )
     unknown = estimated.n_unknown / estimated.n_tokens
@@ -241,13 +258,13 @@ def _train_on_disk(
 def _refuse_others(ctx: click.Context, model: str) -> None:
     """Refuse an option that only other models have: it would change nothing."""
     taken: dict[str, set[str]] = {
-        "kneser-ney": set(),
+        "kneser-ney": {"discount_fallback"},
         "trigram": set(),
-        "classes": {"n_classes"},
+        "classes": {"n_classes", "discount_fallback"},
         "network": NETWORK,
         "energy": NETWORK & EnergyLM().get_params().keys(),
-        "shortlist": NETWORK | {"n_shortlist"},
-        "mixture": NETWORK,
+        "shortlist": NETWORK | {"n_shortlist", "discount_fallback"},
+        "mixture": NETWORK | {"discount_fallback"},
     }
     for option in ctx.command.params:
         name = str(option.name)
@@ -356,7 +373,7 @@ def _notes() -> Iterator[None]:
             yield
         finally:
             for note in dict.fromkeys(str(note.message) for note in notes):
-                _say(f"Note: {note}")
+                _say(f"Note: {in_options(note)}")
 
 
 def _say(text: str) -> None:

@@ -46,6 +46,7 @@ def fill_tree(
     interpolate: bool,
     min_counts: NDArray[np.int64],
     kind: Literal["modified", "plain"],
+    fallback: tuple[float, float, float] | None,
 ) -> NDArray[np.float64]:
     """Fill the arrays of a tree: its structure, probabilities and weights.
 
@@ -57,8 +58,8 @@ def fill_tree(
         Those of a ``BackoffTree``, by name, on disk.
     scratch : Scratch
         Where there is room for what a sweep needs.
-    interpolate, min_counts, kind
-        As in `KneserNeyLM`.
+    interpolate, min_counts, kind, fallback
+        As in `KneserNeyLM`, whose `discounts` and `discount_fallback` are the last two.
 
     Returns
     -------
@@ -74,6 +75,7 @@ def fill_tree(
         [_counts_of_counts(counts[i:j], scratch) for i, j in pairwise([0, *ends])],
         kind,
         interpolate=interpolate,
+        fallback=fallback,
     )
     prob = scratch.array("prob", np.float64, len(counts))
     bow = scratch.array("bow", np.float64, int(tree.level_start[-1]))
