@@ -31,6 +31,8 @@ ROUNDING = 1e-4
 LOG_ZERO = -98.0
 # log10 of a back-off weight; float32 ends soon above.
 HEAVIEST = 38.0
+# Lines above the header, which are comments: toolkits write a few.
+MAX_COMMENTS = 10_000
 # As the other orders are read; float() takes more, 1_0 for one.
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.A)
 # Far above what any model is made with; a tree takes time with its square.
@@ -198,7 +200,13 @@ def _read_header(lines: Lines) -> list[int]:
     """Return the number of n-grams of each order."""
     line = lines.next()
     # SRILM allows comments above.
+    n_comments = 0
     while line is not None and line != "\\data\\":
+        n_comments += 1
+        if n_comments > MAX_COMMENTS:
+            raise lines.error(
+                f"no line '\\data\\' within {MAX_COMMENTS} lines: this is no ARPA file"
+            )
         line = lines.next()
     if line is None:
         raise lines.error("no line '\\data\\': this is no ARPA file", ended=True)
@@ -303,7 +311,11 @@ def _settle_marks(
     stays[dropped] = False
     new_id = np.cumsum(stays, dtype=np.int32) - np.int32(1)
     new_id[begin] = new_id[end]
-    if is_used:
+    if not is_context:
+        # Nothing follows </s>: its weights, which a file may have, are not those of
+        # the boundary as a context.
+        for table, bow in zip(tables, bows):
+            bow[table[:, -1] == end] = 1
         bows[0][end] = bows[0][begin]
     for table in tables[1:]:
         table[:] = new_id[table]

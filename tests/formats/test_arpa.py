@@ -2,8 +2,11 @@
 
 import gzip
 import os
+import re
 import warnings
+from functools import partial
 from itertools import product
+from random import Random
 
 import numpy as np
 import pytest
@@ -177,6 +180,102 @@ def test_read_what_the_toolkits_write(tmp_path, text):
             found = model.log_prob([ids], [words.index(word)])[0] / np.log(10)
             expected = log10_prob(path, scored, word)
             assert found == pytest.approx(expected, abs=1e-6), (context, word)
+
+
+def test_comments_above_the_header_are_few(tmp_path):
+    path = tmp_path / "model.arpa"
+    path.write_text("a comment\n" * 10_000 + SRILM)
+    assert read_arpa(path)[0].order_ == 3
+    path.write_text("a comment\n" * 10_001 + SRILM)
+    message = r"model.arpa, line 10001: no line '\\data\\' within 10000 lines"
+    with pytest.raises(ValueError, match=message):
+        read_arpa(path)
+
+
+def arpa_of(ngrams):
+    """An ARPA file of {words: (log10 of the probability, log10 of the weight)}."""
+    order = max(map(len, ngrams))
+    of_order = [[g for g in ngrams if len(g) == k + 1] for k in range(order)]
+    tables = [{gram: ngrams[gram] for gram in own} for own in of_order]
+    text = "\\data\\\n"
+    text += "".join(f"ngram {k}={len(own)}\n" for k, own in enumerate(tables, 1))
+    for k, own in enumerate(tables, 1):
+        text += f"\n\\{k}-grams:\n"
+        for gram, (prob, weight) in own.items():
+            text += f"{prob}\t{' '.join(gram)}" + f"\t{weight}" * (k < order) + "\n"
+    return text + "\n\\end\\\n"
+
+
+def odd_model(rng, order):
+    """N-grams of a, b and the marks, which have any weights, used or not."""
+    number = partial(rng.choice, [0, 0, -0.25, -0.5, -1.25, 0.25])
+    words = ["<s>", "a", "b", "</s>"]
+    ngrams = {(w,): (-0.125 * i - 0.25, number()) for i, w in enumerate(words)}
+    ngrams["<unk>",] = -2, 0
+    if rng.random() < 0.5:
+        ngrams["<s>",] = 0 if rng.random() < 0.5 else -99, ngrams["<s>",][1]
+    pairs = [*product(words[:3], words[1:])]
+    bigrams = [g for g in pairs if rng.random() < 0.5 or g in [("a", "b"), ("b", "b")]]
+    if order > 1:
+        ngrams |= {g: (-0.5 * rng.random(), number()) for g in bigrams}
+    trigrams = [(*u, v[1]) for u in bigrams for v in bigrams if u[1] == v[0]]
+    if order > 2:
+        ngrams |= {g: (-0.25 * rng.random(), 0) for g in trigrams}
+    return ngrams
+
+
+SENTENCES = [line for n in (1, 2, 3) for line in product(["a", "b"], repeat=n)]
+
+
+def log10_probs(model, words, line):
+    """The score of a sentence by a model that was read."""
+    total, n, given = 0, model.n_features_in_, ["<s>"]
+    for word in (*line, "</s>"):
+        # Without a boundary, a context of unigrams, which is any.
+        assert (model.boundary is None) == (model.order_ == 1)
+        ids = [words.index(w.replace("<s>", "</s>")) for w in given]
+        total += model.log_prob([([ids[0]] * n + ids)[-n:]], [words.index(word)])[0]
+        given.append(word)
+    return total / np.log(10)
+
+
+@pytest.mark.parametrize("number", range(60))
+def test_marks_with_any_weights(tmp_path, number):
+    path = tmp_path / "model.arpa"
+    order = number % 3 + 1
+    path.write_text(arpa_of(odd_model(Random(number), order)))
+    model, words = read_arpa(path)
+    for line in SENTENCES:
+        given, expected = ["<s>"], 0
+        for word in (*line, "</s>"):
+            context = given[-order + 1 :] if order > 1 else []
+            expected += log10_prob(path, context, word)
+            given.append(word)
+        assert log10_probs(model, words, line) == pytest.approx(expected, abs=1e-5)
+
+
+@pytest.mark.parametrize("number", range(40))
+def test_kenlm_scores_marks_with_any_weights_the_same(tmp_path, number):
+    kenlm = pytest.importorskip("kenlm")
+    path = tmp_path / "model.arpa"
+    path.write_text(arpa_of(odd_model(Random(number), number % 2 + 2)))
+    model, words = read_arpa(path)
+    other = kenlm.Model(os.fspath(path))
+    for line in SENTENCES:
+        expected = other.score(" ".join(line))
+        assert log10_probs(model, words, line) == pytest.approx(expected, abs=1e-4)
+
+
+def test_the_boundary_has_the_weight_of_the_mark_that_begins(tmp_path):
+    path = tmp_path / "model.arpa"
+    text = KENLM.replace("<s>\t-0.3", "<s>\t0").replace("</s>\t0", "</s>\t-0.7", 1)
+    path.write_text(re.sub("ngram 2=4", "ngram 2=3", text).replace("3=2", "3=1")
+                    .replace("-0.3\t<s> a\t-0.05\n", "")
+                    .replace("-0.1\t<s> a b\n", ""))  # fmt: skip
+    model, words = read_arpa(path)
+    end, a = words.index("</s>"), words.index("a")
+    found = model.log_prob([[end, end]], [a]) / np.log(10)
+    assert found == pytest.approx(-0.4, abs=1e-6)
 
 
 @pytest.mark.parametrize("text", [KENLM, SRILM], ids=["kenlm", "srilm"])
