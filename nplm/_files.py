@@ -1,16 +1,18 @@
-"""Files that appear whole or not at all, and files that are mapped into memory."""
+"""Files that appear whole or not at all, that are opened, and that are mapped."""
 
 from __future__ import annotations
 
 import ctypes
 import errno
 import fcntl
+import io
 import mmap
 import os
 import re
 import secrets
 import shutil
 import socket
+import stat
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -21,13 +23,50 @@ from numpy.typing import NDArray
 
 __all__ = [
     "GIBI", "NO_LOCKS", "allocate", "followed", "forget", "full_disk_named",
-    "is_abandoned", "owned", "replacing", "trim",
+    "is_abandoned", "opened", "owned", "replacing", "trim",
 ]  # fmt: skip
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
 # What a file system without locks says; over a network also that there are none.
 NO_LOCKS = {errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK}
 GIBI = 1 << 30
+
+
+def opened(path: str | os.PathLike[str], *, pipes: bool = False) -> io.BufferedReader:
+    """Open a file for reading.
+
+    Parameters
+    ----------
+    path : path-like
+        The file.
+    pipes : bool, default=False
+        Whether it may be a pipe or a device, as text may be. Opening a pipe waits for
+        its writer. A pipe without a name in a folder (``/dev/stdin``, a shell's
+        ``<(...)``) is open already and is read in either case.
+
+    Returns
+    -------
+    file : io.BufferedReader
+
+    Raises
+    ------
+    IsADirectoryError
+        If it is a folder.
+    OSError
+        If it cannot be opened, or is a pipe or a device and may not be one.
+    """
+    mode = os.stat(path).st_mode
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(
+            f"{os.fspath(path)} is a folder: give the name of a file in it."
+        )
+    is_unnamed = stat.S_ISFIFO(mode) and not os.path.exists(os.path.realpath(path))
+    if not (stat.S_ISREG(mode) or pipes or is_unnamed):
+        raise OSError(
+            f"{os.fspath(path)} is a pipe or a device: write what it gives to a file, "
+            "and give the name of that file."
+        )
+    return open(path, "rb")
 
 
 @contextmanager
@@ -37,7 +76,7 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
     After an error `path` is as it was; after a kill or a power cut it is the old
     file or the new one, with perhaps an unfinished ``.part`` file beside it, which the
     next of this machine to write there removes. A link stays, and what it names is
-    replaced.
+    replaced. The new file has the permissions of the old one.
     """
     path = followed(path)
     _remove_unfinished(path)
@@ -45,6 +84,8 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
     unfinished = path.with_name(f"{path.name}.{mark}.part")
     try:
         with owned(unfinished) as file:
+            # Before anything is written: the old file may be private.
+            _keep_permissions(path, file)
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -58,6 +99,17 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
         os.fsync(folder)
     finally:
         os.close(folder)
+
+
+def _keep_permissions(path: Path, file: BinaryIO) -> None:
+    """Give a new file the permissions of the one that it will replace, if any."""
+    with suppress(FileNotFoundError):
+        old = stat.S_IMODE(path.lstat().st_mode) & 0o777
+        # Not where they agree: some file systems refuse every change.
+        if stat.S_ISREG(path.lstat().st_mode) and old != stat.S_IMODE(
+            os.fstat(file.fileno()).st_mode
+        ):
+            os.fchmod(file.fileno(), old)
 
 
 def followed(path: Path) -> Path:

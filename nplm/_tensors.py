@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nplm._files import followed, full_disk_named, replacing
+from nplm._files import followed, full_disk_named, opened, replacing
 
 __all__ = ["CHECKSUM", "is_storable", "read_tensors", "write_tensors"]
 
@@ -115,8 +115,8 @@ def read_tensors(
     ValueError
         Saying what is wrong with it.
     """
-    size = path.stat().st_size
-    with open(path, "rb") as file:
+    with opened(path) as file:
+        size = os.fstat(file.fileno()).st_size
         n = int.from_bytes(file.read(8), "little")
         if size < 8 or n > min(size - 8, MAX_HEADER):
             raise ValueError("it does not begin as a file of safetensors does")

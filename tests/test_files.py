@@ -75,6 +75,21 @@ def test_permissions_are_those_of_any_new_file(tmp_path):
     assert len(modes) == 1
 
 
+@pytest.mark.skipif(os.name != "posix", reason="permissions of POSIX")
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o666])
+def test_permissions_stay_those_of_the_file_that_is_replaced(tmp_path, mode):
+    path = tmp_path / "model"
+    path.touch()
+    path.chmod(mode)
+    (tmp_path / "link").symlink_to(path)
+    with replacing(tmp_path / "link") as file:
+        [unfinished] = tmp_path.glob("*.part")
+        assert stat.S_IMODE(unfinished.stat().st_mode) == mode
+        file.write(b"new")
+    assert stat.S_IMODE(path.stat().st_mode) == mode
+    assert path.read_bytes() == b"new"
+
+
 def test_what_a_killed_writer_left_is_removed_by_the_next(tmp_path):
     path = tmp_path / "model"
     script = """

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 import nplm
 from nplm import TextLM, Tokenizer, Vocabulary
-from nplm._packed import UNPACKING_ERRORS, reading
+from nplm._packed import UnpackingError, reading
 from nplm.formats import (
     load_binary,
     read_arpa,
@@ -151,7 +151,7 @@ def _start_of(path: str | os.PathLike[str]) -> bytes:
     with reading(path) as file:
         try:
             return file.read(512)
-        except UNPACKING_ERRORS:
+        except UnpackingError:
             return b""
 
 

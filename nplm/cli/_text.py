@@ -11,7 +11,7 @@ from typing import Any, BinaryIO
 
 import click
 
-from nplm._packed import UNPACKING_ERRORS, reading, unpacked
+from nplm._packed import reading, unpacked
 from nplm.text.streams import HAS_A_NUL
 
 __all__ = ["INPUTS", "blocks_of_lines", "files_of", "lines_of", "texts_of"]
@@ -65,7 +65,7 @@ def _opened(name: str) -> Iterator[BinaryIO]:
         with unpacked(stdin, "standard input") as file:
             yield file
     else:
-        with reading(name) as file:
+        with reading(name, pipes=True) as file:
             yield file
 
 
@@ -82,9 +82,4 @@ def _decoded(file: BinaryIO, name: str) -> Iterator[str]:
         raise ValueError(
             f"{name}, line {number}: not UTF-8 ({error.reason}); convert it, for "
             "example with: iconv -f latin1 -t utf-8."
-        ) from None
-    except UNPACKING_ERRORS as error:
-        raise ValueError(
-            f"{name}, after line {number}: cannot be unpacked ({error}); it is damaged "
-            "or cut short."
         ) from None

@@ -12,7 +12,7 @@ from typing import Literal
 
 import numpy as np
 
-from nplm._packed import UNPACKING_ERRORS, reading
+from nplm._packed import reading
 from nplm.datasets._files import RemoteFile, read_file
 from nplm.datasets._python_docs import documented_versions, python_documents
 from nplm.datasets.corpus import Corpus
@@ -343,12 +343,8 @@ def _text_files(path: Path, pattern: str) -> list[Path]:
 
 def _read_text(path: Path) -> str:
     try:
-        with reading(path) as file:
+        with reading(path, pipes=True) as file:
             data = file.read()
-    except UNPACKING_ERRORS as error:
-        raise ValueError(
-            f"{path} cannot be unpacked ({error}): it is damaged or cut short."
-        ) from None
     except OSError as error:
         raise type(error)(
             f"The text file {path} cannot be read: {error.strerror}."

@@ -120,12 +120,12 @@ def _download(file: RemoteFile, cache: Path) -> Path:
         raise OSError(
             f"{file.name} could not be downloaded ({error}). "
             f"{_where_to_put(file, cache)}"
-        ) from error
+        ) from None  # its traceback is that of four libraries, and says no more
     except ValueError as error:  # what pooch raises for a wrong digest
         raise OSError(
             f"The download of {file.name} is damaged and was not kept ({error}). Try "
             f"again; if that does not help: {_where_to_put(file, cache)}"
-        ) from error
+        ) from None
     return Path(path)
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from nplm._packed import UNPACKING_ERRORS, reading
+from nplm._packed import reading
 from nplm.datasets._files import RemoteFile, read_file
 from nplm.datasets.corpus import Corpus
 from nplm.text.streams import HAS_A_NUL
@@ -118,7 +118,7 @@ def _own_tokens(path: Path, n: int) -> tuple[list[str], NDArray[np.int32]]:
     """Give the first n tokens of a user's file."""
     try:
         with (
-            reading(path) as file,
+            reading(path, pipes=True) as file,
             io.TextIOWrapper(file, encoding="utf-8-sig") as lines,
         ):
             tokens, ids = _first_tokens(lines, n)
@@ -129,8 +129,6 @@ def _own_tokens(path: Path, n: int) -> tuple[list[str], NDArray[np.int32]]:
             f"{path} is not UTF-8 ({error.reason}). Convert it, for example with: "
             "iconv -f latin1 -t utf-8."
         ) from None
-    except UNPACKING_ERRORS as error:
-        raise OSError(f"{path} cannot be unpacked ({error}).") from error
     if "\0" in tokens:
         raise ValueError(f"{path}: {HAS_A_NUL}")
     if len(ids) < LEAST:

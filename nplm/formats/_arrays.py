@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from nplm._blocks import blocks
-from nplm._files import allocate, forget, replacing
+from nplm._files import allocate, forget, opened, replacing
 from nplm.formats._files import check_writable, writing
 
 __all__ = ["ArrayFile", "filling_arrays", "is_whole", "write_arrays"]
@@ -159,7 +159,7 @@ class ArrayFile:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
-        with open(self.path, "rb") as file:
+        with opened(self.path) as file:
             if file.read(len(MAGIC)) != MAGIC:
                 raise ValueError(
                     f"{self.path} is no file of save_binary: it does not begin as one."

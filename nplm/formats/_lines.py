@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nplm._kernels.files import _ngram_parse
-from nplm._packed import UNPACKING_ERRORS
 from nplm.formats._words import WordText
 
 __all__ = ["Lines", "shown"]
@@ -185,10 +184,7 @@ class Lines:
             raise self.error(
                 f"longer than {MAX_LINE_BYTES} bytes: no line of such a file is"
             )
-        try:
-            more = self._file.read(CHUNK_BYTES)
-        except UNPACKING_ERRORS as error:
-            raise self.error(f"cannot be unpacked ({error})", ended=True) from error
+        more = self._file.read(CHUNK_BYTES)
         self._buffer = self._buffer[self._at :] + more
         self._at = 0
         return bool(more)

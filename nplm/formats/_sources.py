@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import lzma
 import os
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
@@ -142,10 +141,11 @@ def _opened(text: Any) -> Iterator[tuple[BinaryIO, str]]:
             "file, or a file that is open for reading bytes (mode 'rb')."
         )
     name = str(getattr(text, "name", "the text")) if is_file else os.fspath(text)
-    with nullcontext(cast(BinaryIO, text)) if is_file else reading(text) as file:
+    given = nullcontext(cast(BinaryIO, text)) if is_file else reading(text, pipes=True)
+    with given as file:
         try:
             yield file, name
-        except (*UNPACKING_ERRORS, lzma.LZMAError) as error:
+        except UNPACKING_ERRORS as error:  # of a file that the caller has opened
             raise ValueError(
                 f"{name} cannot be unpacked ({error}): it is damaged or cut short."
             ) from None

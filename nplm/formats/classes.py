@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from nplm._checks import MAX_N_WORDS, check_ids
-from nplm._packed import UNPACKING_ERRORS, reading
+from nplm._packed import reading
 from nplm.formats._files import writing
+from nplm.formats._lines import MAX_LINE_BYTES, shown
 
 __all__ = ["read_classes", "write_classes"]
 
@@ -53,7 +54,8 @@ def write_classes(
         )
     seen: set[str] = set()
     for i, word in enumerate(words):
-        if word in seen or not word or len(word.splitlines()) > 1 or "\t" in word:
+        # Not even at its end: "a\n".splitlines() has one line too.
+        if word in seen or word.splitlines() != [word] or "\t" in word:
             raise ValueError(
                 f"words[{i}] is {word!r}: the words of a class file are distinct and "
                 "hold no tab and no end of a line."
@@ -84,31 +86,24 @@ def read_classes(
     Raises
     ------
     ValueError
-        If a line is anything else, or a word occurs twice; it names the line.
+        If a line is anything else, or a word occurs twice; it names the line. If a
+        packed file is damaged or unpacks to more than 64 times its size.
+    OSError
+        If the file cannot be read.
     """
     words: list[str] = []
     labels: list[int] = []
     line_of: dict[str, int] = {}
-    try:
-        with reading(path) as file:
-            lines = file.read().splitlines()
-    except UNPACKING_ERRORS as error:
-        raise ValueError(f"{os.fspath(path)} cannot be unpacked ({error}).") from error
-    for number, raw in enumerate(lines, 1):
-        where = f"{os.fspath(path)}, line {number}"
-        try:
-            line = raw.decode("utf-8")
-        except UnicodeDecodeError as error:
-            raise ValueError(f"{where}: not UTF-8 ({error.reason}).") from None
+    for number, (where, line) in enumerate(_lines(path), 1):
         word, tab, label = line.partition("\t")
         if not (word and tab and label.isascii() and label.isdigit()):
             raise ValueError(
                 f"{where}: expected word<TAB>class, class a whole number from 0, got "
-                f"{line!r}."
+                f"{shown(line)}."
             )
         if word in line_of:
             raise ValueError(
-                f"{where}: {word!r} has a class already, on line {line_of[word]}."
+                f"{where}: {shown(word)} has a class already, on line {line_of[word]}."
             )
         # By its digits first: int refuses thousands of them.
         if len(label) > len(str(MAX_N_WORDS)) or int(label) >= MAX_N_WORDS:
@@ -119,3 +114,22 @@ def read_classes(
         words.append(word)
         labels.append(int(label))
     return words, np.array(labels, dtype=np.int32)
+
+
+def _lines(path: str | os.PathLike[str]) -> Iterator[tuple[str, str]]:
+    """Give where each line is, for the errors, and the line."""
+    with reading(path) as file:
+        number = 0
+        while raw := file.readline(MAX_LINE_BYTES + 1):
+            number += 1
+            where = f"{os.fspath(path)}, line {number}"
+            if len(raw) > MAX_LINE_BYTES:
+                raise ValueError(
+                    f"{where}: longer than {MAX_LINE_BYTES} bytes: no line of such a "
+                    "file is."
+                )
+            try:
+                line = raw.decode("utf-8")
+            except UnicodeDecodeError as error:
+                raise ValueError(f"{where}: not UTF-8 ({error.reason}).") from None
+            yield where, line.removesuffix("\n").removesuffix("\r")

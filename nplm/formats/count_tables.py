@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from nplm._blocks import blocks
 from nplm._checks import check_ids
+from nplm._files import opened
 from nplm.formats._sources import Words
 from nplm.formats._words import check_words
 from nplm.ngrams.counts import MAX_TOTAL
@@ -209,11 +210,8 @@ def _batches(table: Any) -> Iterator[tuple[Any, Any]]:
     """Give the n-grams and counts of a table, some rows at a time."""
     if isinstance(table, (str, os.PathLike)):
         for path in _files(Path(table)):
-            with _arrow("pyarrow.parquet").ParquetFile(
-                path, pre_buffer=False, buffer_size=1 << 20
-            ) as file:
-                for batch in file.iter_batches(BATCH_ROWS, use_threads=False):
-                    yield _columns(batch, os.fspath(path))
+            for batch in _parquet_batches(path):
+                yield _columns(batch, os.fspath(path))
     elif hasattr(table, "__arrow_c_stream__"):
         reader = _arrow("pyarrow").RecordBatchReader.from_stream(table)
         for batch in reader:
@@ -231,6 +229,24 @@ def _batches(table: Any) -> Iterator[tuple[Any, Any]]:
             f"{_name(table)} is no table: give the name of a Parquet file, Arrow data, "
             "or a pair of n-grams and counts."
         )
+
+
+def _parquet_batches(path: Path) -> Iterator[Any]:
+    """Give the rows of a Parquet file, some at a time."""
+    parquet = _arrow("pyarrow.parquet")
+    # pyarrow's errors name no file; of damage it raises many kinds.
+    errors = (_arrow("pyarrow").ArrowException, ValueError, TypeError, OverflowError)
+    opened(path).close()  # its errors name the file
+    try:
+        with parquet.ParquetFile(path, pre_buffer=False, buffer_size=1 << 20) as file:
+            yield from file.iter_batches(BATCH_ROWS, use_threads=False)
+    except MemoryError:
+        raise
+    except (*errors, OSError) as error:
+        raise ValueError(
+            f"{path} cannot be read as a Parquet file: {str(error).rstrip('.')}. It is "
+            "of another kind, damaged or cut short: write it again."
+        ) from error
 
 
 def _files(path: Path) -> list[Path]:

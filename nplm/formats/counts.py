@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import gzip
 import os
 import re
-import zlib
 from collections.abc import Sequence
 
 import numpy as np
@@ -118,10 +116,7 @@ def read_counts(
     """
     path = os.fspath(path)
     with reading(path) as file:
-        try:
-            data = file.read()
-        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-            raise ValueError(f"{path} cannot be unpacked ({error}).") from error
+        data = file.read()
     if not data or data.isspace():
         raise ValueError(f"{path} is empty: there is no n-gram in it.")
     known = _unigrams(data, path) if words is None else list(words)
@@ -156,9 +151,9 @@ def read_counts(
 def _unigrams(data: bytes, path: str) -> list[str]:
     blank = rb"[ \t\r\v\f]"
     unigram = rb"^%b*(\S+)%b+\S+%b*$" % (blank, blank, blank)
-    found = re.findall(unigram, data, re.M)
+    found = dict.fromkeys(match[1] for match in re.finditer(unigram, data, re.M))
     try:
-        return list(dict.fromkeys(word.decode() for word in found))
+        return [word.decode() for word in found]
     except UnicodeDecodeError as error:
         bad = re.search(rb"^%b*%b\s" % (blank, re.escape(error.object)), data, re.M)
         line = 1 + data.count(b"\n", 0, bad.start() if bad else 0)

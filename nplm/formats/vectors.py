@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from nplm._checks import MAX_N_WORDS
-from nplm._packed import UNPACKING_ERRORS, reading
+from nplm._packed import reading
 from nplm.formats._files import writing
 from nplm.formats._lines import Lines, shown
 from nplm.formats._words import check_words
@@ -272,10 +272,7 @@ class _Bytes:
         self._at = 0
 
     def _read(self) -> bytes:
-        try:
-            return self._file.read(CHUNK_BYTES)
-        except UNPACKING_ERRORS as error:
-            raise ValueError(f"{self._name} cannot be unpacked ({error}).") from error
+        return self._file.read(CHUNK_BYTES)
 
 
 def _sizes(line: str) -> tuple[int, int]:

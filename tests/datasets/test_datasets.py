@@ -14,7 +14,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from nplm import Tokenizer, _packed
+from nplm import Tokenizer
 from nplm.datasets import (
     _corpora,
     _files,
@@ -224,6 +224,8 @@ def test_without_a_network_the_error_says_where_to_put_the_file(
         _files.read_file(remote, tmp_path, True)
     for part in (remote.url, remote.sha256, str(tmp_path), "NPLM_DATA"):
         assert part in str(info.value)
+    # The sentence is not hidden below the tracebacks of the libraries underneath.
+    assert info.value.__suppress_context__ and info.value.__cause__ is None
 
 
 @pytest.mark.parametrize("fetch", [fetch_brown, fetch_ptb])
@@ -381,6 +383,7 @@ def test_an_unreadable_file(tmp_path, monkeypatch):
     def refuse(path, mode):
         raise PermissionError(13, "Permission denied", str(path))
 
-    monkeypatch.setattr(_packed, "open", refuse, raising=False)
+    (tmp_path / "text.txt").touch()
+    monkeypatch.setattr("nplm._files.open", refuse, raising=False)
     with pytest.raises(PermissionError, match=r"text\.txt cannot be read: Permission"):
         load_text(tmp_path / "text.txt")

@@ -19,6 +19,24 @@ def test_class_files(tmp_path):
     assert labels.dtype == np.int32
 
 
+def test_lines_of_class_files_that_end_as_on_windows(tmp_path):
+    path = tmp_path / "classes.tsv"
+    path.write_bytes(b"a\t1\r\nb\t0")
+    words, labels = read_classes(path)
+    assert (words, labels.tolist()) == (["a", "b"], [1, 0])
+
+
+def test_a_long_line_of_a_class_file_is_not_read_whole_nor_shown(tmp_path):
+    path = tmp_path / "classes.tsv"
+    path.write_bytes(b"a\t0\n" + b"a" * (1 << 24) + b"\t1\n")
+    with pytest.raises(ValueError, match=r"line 2: longer than 16777216 bytes"):
+        read_classes(path)
+    path.write_bytes(b"a\t0\n" + b"a" * 10**6 + b"\n")
+    with pytest.raises(ValueError, match=r"line 2: expected .* got 'a+\.\.\.'") as told:
+        read_classes(path)
+    assert len(str(told.value)) < 1000
+
+
 def test_packed_class_files(tmp_path):
     path = tmp_path / "classes.tsv.gz"
     write_classes(path, ["a", "b"], [1, 0])
@@ -67,6 +85,8 @@ def test_bad_class_files(tmp_path, content, message):
         (["a", "a"], [1, 2], r"words\[1\] is 'a'"),
         (["a\tb"], [1], "hold no tab"),
         (["a\nb"], [1], "hold no tab and no end of a line"),
+        (["a\n"], [1], "hold no tab and no end of a line"),
+        (["a\r"], [1], "hold no tab and no end of a line"),
         ([""], [1], r"words\[0\] is ''"),
         (["a"], [-1], "labels has -1"),
     ],

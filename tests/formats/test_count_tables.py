@@ -229,6 +229,34 @@ def test_columns_that_are_refused(tmp_path):
             estimate_binary(KneserNeyLM(1), tables, tmp_path / "x")
 
 
+def test_parquet_files_that_cannot_be_read_are_named(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    path = tmp_path / "counts.parquet"
+    parquet.write_table(pa.table({"w": [0, 2] * 999, "n": range(1998)}), path)
+    data = path.read_bytes()
+    rng = np.random.default_rng(0)
+    refused = 0
+    for _ in range(60):
+        damaged = np.frombuffer(data, np.uint8).copy()
+        at = rng.integers(0, len(damaged), 3)
+        damaged[at] = rng.integers(0, 256, 3)
+        path.write_bytes(damaged.tobytes()[: int(rng.choice([len(data), at[0]]))])
+        try:
+            estimated(CountTables([path], WORDS), tmp_path / "x", 1)
+        except ValueError as error:
+            refused += f"{path} cannot be read as a Parquet file: " in str(error)
+    assert refused > 20
+    for content in (b"", b"PAR1", b"a,b\n1,2\n"):
+        path.write_bytes(content)
+        with pytest.raises(ValueError, match=f"{path} cannot be read as a Parquet"):
+            estimated(CountTables([path], WORDS), tmp_path / "x", 1)
+    path.unlink()
+    os.mkfifo(path)
+    with pytest.raises(OSError, match=f"{path} is a pipe or a device"):
+        estimated(CountTables([path], WORDS), tmp_path / "x", 1)
+
+
 def test_without_pyarrow(tmp_path, monkeypatch):
     def missing(name):
         raise ImportError(name)

@@ -115,10 +115,6 @@ def load(path: str | os.PathLike[str], *, mmap: bool = True) -> Any:
     from nplm.formats.saving.values import Decoder
 
     path = Path(path)
-    if path.is_dir():
-        raise IsADirectoryError(
-            f"{path} is a folder: name the file that nplm.save wrote."
-        )
     try:
         arrays, metadata = read_tensors(path, mmap=mmap)
         if metadata.get("format") != FORMAT:

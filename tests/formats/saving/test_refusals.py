@@ -261,7 +261,7 @@ def test_json_of_something_else(saved, encoded):
 
 def test_a_folder_is_no_model(tmp_path):
     with pytest.raises(
-        IsADirectoryError, match=f"{tmp_path} is a folder: name the file"
+        IsADirectoryError, match=f"{tmp_path} is a folder: give the name"
     ):
         nplm.load(tmp_path)
 
