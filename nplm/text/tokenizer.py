@@ -11,13 +11,15 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from nplm._pages import Documented
 from nplm.text.samples import check_document, check_documents
 
-__all__ = ["Tokenizer"]
+__all__ = ["Tokenizer", "check_length", "compiled"]
 
 TOKEN_PATTERN = r"\w+(?:[.,]\d+)*(?:['’]\w+)?|[^\w\s]"
 # What str.split finds too, several times as fast.
 BETWEEN_BLANKS = r"\S+"
 NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 SENTENCE_END = frozenset({".", "!", "?", "…"})
+# Characters; thousands of character classes take seconds to compile.
+MAX_PATTERN = 5000
 PRONOUN_I = re.compile(r"I(?:['’]\w+)?")
 
 
@@ -33,7 +35,7 @@ class Tokenizer(TransformerMixin, Documented, BaseEstimator):
         Regular expression of one token; what it does not match is dropped.
         By default a word with its decimals or apostrophe (``3.14``, ``don't``),
         or one punctuation mark. ``r"\S+"`` takes what stands between blanks, as
-        the n-gram toolkits do.
+        the n-gram toolkits do. At most 5,000 characters.
     lowercase : bool, default=False
         Whether to map upper case to lower case.
     number : str or None, default=None
@@ -117,7 +119,8 @@ class Tokenizer(TransformerMixin, Documented, BaseEstimator):
             If `X` is one string, a dict or several columns, or a document is not a
             string.
         ValueError
-            If `pattern` is not a regular expression.
+            If `pattern` is not a regular expression, or is longer than 5,000
+            characters.
         """
         self._validate_params()
         X = check_documents(X, "a string")
@@ -136,12 +139,7 @@ class Tokenizer(TransformerMixin, Documented, BaseEstimator):
 
     def _splitter(self) -> Callable[[str], list[str]]:
         """Return what makes the tokens of one string, and checks nothing."""
-        try:
-            split = _finder(re.compile(self.pattern))
-        except re.error as error:
-            raise ValueError(
-                f"pattern {self.pattern!r} is not a regular expression: {error}."
-            ) from None
+        split = _finder(compiled(self.pattern))
         if self.proper_noun is None and self.number is None and not self.lowercase:
             return split
         return lambda text: self._map(split(text))
@@ -172,6 +170,27 @@ class Tokenizer(TransformerMixin, Documented, BaseEstimator):
         tags.input_tags.two_d_array = False
         tags.input_tags.string = True
         return tags
+
+
+def compiled(pattern: str | re.Pattern[str], flags: int = 0) -> re.Pattern[str]:
+    """Compile a regular expression, or raise a ValueError that says what is wrong."""
+    check_length(pattern if isinstance(pattern, str) else pattern.pattern)
+    try:
+        return re.compile(pattern, flags)
+    except (re.error, OverflowError, RecursionError) as error:
+        raise ValueError(
+            f"pattern {pattern!r:.200} is not a regular expression: {error}."
+        ) from None
+
+
+def check_length(pattern: str) -> None:
+    """Raise if a regular expression would take long to compile."""
+    if len(pattern) > MAX_PATTERN:
+        raise ValueError(
+            f"pattern {pattern[:40]!r}... has {len(pattern)} characters, and at most "
+            f"{MAX_PATTERN} are taken, because longer ones may take minutes to "
+            "compile: shorten it, or split the text yourself and give lists of tokens."
+        )
 
 
 def _finder(pattern: re.Pattern[str]) -> Callable[[str], list[str]]:

@@ -1,5 +1,7 @@
 """Tokenizer: documents to tokens."""
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -52,3 +54,14 @@ def test_tokenizer_refuses_what_is_not_documents(X, message):
 def test_tokenizer_names_a_wrong_pattern():
     with pytest.raises(ValueError, match=r"pattern '\(' is not a regular expression"):
         Tokenizer("(").transform(["text"])
+
+
+def test_tokenizer_refuses_a_long_pattern_before_it_is_compiled():
+    pattern = "(?i:" + "[!-\U0010fff0]" * 12_000 + ")"  # which takes a minute
+    with pytest.raises(ValueError, match=r"has 60005 characters, and at most 5000 are"):
+        Tokenizer(pattern).transform(["text"])
+    with pytest.raises(ValueError, match=r"has 5001 characters"):
+        Tokenizer(re.compile("a" * 5001)).transform(["text"])
+    assert Tokenizer("a" * 5000).transform(["text"]) == [[]]
+    with pytest.raises(ValueError, match=r"is not a regular expression: .*recursion"):
+        Tokenizer("(?:" * 1200 + ")" * 1200).transform(["text"])

@@ -34,7 +34,7 @@ from nplm.ngrams.backoff_lm import BackoffLM
 from nplm.ngrams.interpolated_trigram import InterpolatedTrigram
 from nplm.ngrams.kneser_ney import KneserNeyLM
 from nplm.text.text_lm import TextLM
-from nplm.text.tokenizer import Tokenizer
+from nplm.text.tokenizer import Tokenizer, check_length, compiled
 from nplm.text.vocabulary import Vocabulary
 from nplm.text.word_rows import is_keyed_vectors
 
@@ -53,6 +53,11 @@ NUMBERS = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 UNFIT = (ValueError, TypeError, LookupError, AttributeError, OverflowError)
 # Long lists of words are an array of their bytes, which is quicker read than JSON.
 MANY = 100
+# What a file may ask for by naming its parts again and again. Estimators, counted each
+# time that one has them: so many, and so many for each in the file; one in another.
+LEAST_MEMBERS, MOST_MEMBERS, MOST_DEPTH = 1000, 4, 50
+# Bytes of arrays, counted each time that one is named.
+LEAST_NAMED, MOST_NAMED = 1 << 20, 16
 
 
 class Encoder:
@@ -173,12 +178,21 @@ class Decoder:
     def __init__(self, objects: Any, arrays: dict[str, NDArray[Any]]) -> None:
         self._arrays, self._used = arrays, set[str]()
         self._objects: list[Any] = []
+        # Of each estimator and of the one in hand: those in it with itself, and how
+        # deep they are in one another.
+        self._sizes: list[tuple[int, int]] = []
+        self._size = self._depth = 1
+        own = sum(array.nbytes for array in arrays.values())
+        self._n_bytes_left = LEAST_NAMED + MOST_NAMED * own
+        self._patterns: dict[tuple[str, int], re.Pattern[str]] = {}
         if not isinstance(objects, list) or not objects:
             raise ValueError("it lists no estimators")
         for entry in objects:
             if not isinstance(entry, dict) or entry.keys() != ENTRY:
                 raise ValueError(f"{entry!r:.80} is no estimator")
+            self._size = self._depth = 1
             self._objects.append(self._object(**entry))
+            self._sizes.append((self._size, self._depth))
         if self._used != arrays.keys():
             raise ValueError(f"nothing is known of {min(arrays.keys() - self._used)}")
 
@@ -207,8 +221,21 @@ class Decoder:
         return {name: self._decoded(item) for name, item in items.items()}
 
     def _array(self, name: str) -> NDArray[Any]:
+        array = self._arrays[name]
         self._used.add(name)
-        return self._arrays[name]
+        self._n_bytes_left -= array.nbytes
+        if self._n_bytes_left < 0:
+            raise ValueError(
+                f"it names its arrays {MOST_NAMED} times and more, which may be an "
+                "attempt to fill the memory"
+            )
+        return array
+
+    def _words(self, node: Any) -> list[str]:
+        # As a list words take many times the bytes of their array.
+        if node["array"] in self._used:
+            raise ValueError(f"{node['array']!r:.80} is used twice")
+        return _words_of(self._decoded(node))
 
     def _sparse(self, value: list[Any]) -> csr_array:
         shape, *parts = value
@@ -221,7 +248,25 @@ class Decoder:
     def _reference(self, number: int) -> Any:
         if type(number) is not int or number < 0:
             raise ValueError(f"{number!r:.80} is no number of an estimator")
-        return self._objects[number]
+        found = self._objects[number]
+        size, depth = self._sizes[number]
+        self._size, self._depth = self._size + size, max(self._depth, depth + 1)
+        most = LEAST_MEMBERS + MOST_MEMBERS * len(self._objects)
+        # Whatever goes through members, errors that show them too, takes as long.
+        if self._size > most or self._depth > MOST_DEPTH:
+            raise ValueError(
+                f"an estimator has more than {most} others in it, or more than "
+                f"{MOST_DEPTH} in one another, counted each time that they are named"
+            )
+        return found
+
+    def _pattern(self, given: list[Any]) -> re.Pattern[str]:
+        pattern, flags = given
+        if (pattern, flags) not in self._patterns:
+            # Of all together: each takes as long as another of its length.
+            check_length("".join([pattern, *(text for text, _ in self._patterns)]))
+            self._patterns[pattern, flags] = compiled(pattern, flags)
+        return self._patterns[pattern, flags]
 
     def _object(self, kind: Any, params: Any, fitted: Any) -> Any:
         given, left = self._decoded(params), self._decoded(fitted)
@@ -248,10 +293,10 @@ DECODED: dict[str, Callable[[Decoder, Any], Any]] = {
     "dict": Decoder._dict,
     "float": lambda _, text: NUMBERS[text],
     "object": Decoder._reference,
-    "pattern": lambda _, given: _pattern(*given),
+    "pattern": Decoder._pattern,
     "sparse": Decoder._sparse,
     "tuple": lambda self, items: tuple(self._decoded(list(items))),
-    "words": lambda self, node: _words_of(self._decoded(node)),
+    "words": Decoder._words,
 }
 
 
@@ -287,13 +332,6 @@ def _check_parameters(estimator: Any) -> None:
                 f"a Pipeline with memory={estimator.memory!r:.80} is not saved: its "
                 "cache is made of pickles; set memory=None."
             )
-
-
-def _pattern(pattern: str, flags: int) -> re.Pattern[str]:
-    try:
-        return re.compile(pattern, flags)
-    except re.error as error:
-        raise ValueError(f"{pattern!r:.80} is no pattern: {error}") from error
 
 
 def _bytes_of(words: list[str]) -> NDArray[np.uint8]:

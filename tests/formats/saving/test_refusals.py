@@ -3,6 +3,8 @@
 import json
 import os
 import pickle
+import re
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -11,11 +13,12 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline
 
 import nplm
-from nplm import KneserNeyLM, Tokenizer
+from nplm import KneserNeyLM, MixtureLM, NeuralLM, TextLM, Tokenizer, UniformLM
 from nplm._tensors import read_tensors, write_tensors
 from nplm.formats import save_binary, write_arpa
 from tests.helpers_saving import N_WORDS, TEXTS, X, Y, pipeline, quiet
@@ -130,7 +133,9 @@ def refused_or_sound(path):
         assert str(path) in str(error)
         assert "Copy it again, or save" in str(error)
         return None
-    contexts = X[:20, -model.n_features_in_ :]
+    # A mixture may be of wider contexts than its members.
+    width = model.n_features_in_
+    contexts = np.tile(X[:20], -(-width // X.shape[1]))[:, -width:]
     try:
         proba = model.predict_proba(contexts)
     except ValueError as error:  # a parameter like any other, which scoring reads
@@ -273,3 +278,104 @@ def test_probabilities_that_do_not_sum_to_one(saved):
     write_tensors(saved[0] / "tampered", arrays, own)
     with pytest.raises(ValueError, match="KneserNeyLM, its probabilities do not sum"):
         nplm.load(saved[0] / "tampered")
+
+
+def written(path, objects, **arrays):
+    """A file of such objects, its checksums right."""
+    arrays["objects.json"] = np.frombuffer(json.dumps(objects).encode(), "u1")
+    write_tensors(path, arrays, {"format": "nplm model", "version": "1"})
+    return path
+
+
+def entry(kind, fitted=None, **params):
+    return {"kind": kind, "params": {"dict": params}, "fitted": fitted}
+
+
+def mixture_of(*members):
+    pairs = [{"tuple": [f"m{i}", {"object": n}]} for i, n in enumerate(members)]
+    return entry("MixtureLM", estimators=pairs)
+
+
+@pytest.mark.parametrize(
+    "last",
+    [
+        entry("MixtureLM", estimators=[{"tuple": ["a", {"object": 11}]}], weights=3),
+        entry("MixtureLM", {"dict": {}}, estimators={"object": 11}),
+        entry("TextLM", {"dict": {}}, estimator={"object": 11}),
+    ],
+    ids=["weights", "estimators", "text"],
+)
+def test_a_chain_of_pairs_of_mixtures_is_refused_before_it_is_shown(tmp_path, last):
+    """Each has the one before twice: all that goes through them takes 2**n steps."""
+    chain = [entry("UniformLM"), *(mixture_of(n, n) for n in range(40)), last]
+    path = written(tmp_path / "chain", chain)
+    with pytest.raises(ValueError, match=r"chain cannot be loaded: .* others in it"):
+        nplm.load(path)
+
+
+def test_a_deep_chain_is_refused(tmp_path):
+    chain = [entry("UniformLM"), *(mixture_of(n) for n in range(60))]
+    path = written(tmp_path / "chain", chain)
+    with pytest.raises(ValueError, match="more than 50 in one another"):
+        nplm.load(path)
+
+
+def test_a_mixture_of_many_is_loaded(tmp_path, fitted):
+    frozen = FrozenEstimator(fitted["trigram"])
+    members = [(f"m{i}", frozen) for i in range(100)]
+    mixture = MixtureLM(members, n_words=N_WORDS).fit(X, Y)
+    words = [f"w{i}" for i in range(N_WORDS)]
+    nplm.save(TextLM.from_model(mixture, words, boundary=0), tmp_path / "model")
+    again = nplm.load(tmp_path / "model")
+    assert len(again.estimator_.estimators_) == 100
+
+
+LONG = np.frombuffer("\n".join(f"word{i}" for i in range(20_000)).encode(), "u1")
+
+
+@pytest.mark.parametrize(
+    ("parameter", "message"),
+    [
+        ({"words": {"array": "long"}}, "'long' is used twice"),
+        ({"array": "long"}, "names its arrays 16 times and more"),
+        (
+            {"sparse": [[1, 1], {"array": "long"}, {"array": "long"}, [0, 0]]},
+            "names its arrays 16 times and more",
+        ),
+    ],
+    ids=["words", "array", "sparse"],
+)
+def test_an_array_that_is_named_again_and_again_is_refused(
+    tmp_path, parameter, message
+):
+    repeated = entry("Vocabulary", words=[parameter] * 5000)
+    path = written(tmp_path / "repeated", [repeated], long=LONG)
+    tracemalloc.start()
+    with pytest.raises(ValueError, match=rf"repeated cannot be loaded: .*{message}"):
+        nplm.load(path)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < (64 << 20) + 100 * path.stat().st_size
+
+
+def test_an_array_that_several_estimators_share_is_loaded(tmp_path):
+    features = np.random.default_rng(0).normal(size=(N_WORDS, 50))
+    networks = [
+        (f"n{i}", NeuralLM(embeddings=features, n_words=N_WORDS)) for i in range(10)
+    ]
+    mixture = MixtureLM([*networks, ("u", UniformLM())], n_words=N_WORDS)
+    mixture.set_params(**{name: "drop" for name, _ in networks}).fit(X, Y)
+    nplm.save(mixture.set_params(**dict(networks)), tmp_path / "model")
+    again = nplm.load(tmp_path / "model")
+    for _, network in again.estimators[:10]:
+        np.testing.assert_array_equal(network.embeddings, features)
+
+
+def test_patterns_of_a_file_are_bounded_together(tmp_path):
+    sets = ["a" * 2000 + str(i) for i in range(3)]
+    own = [entry("Tokenizer", {"dict": {}}, pattern={"pattern": [p, 34]}) for p in sets]
+    path = written(tmp_path / "patterns", own)
+    with pytest.raises(ValueError, match=r"patterns cannot be loaded: .* at most 5000"):
+        nplm.load(path)
+    nplm.save(Tokenizer(re.compile("a|b" * 1600, re.I)), path)
+    assert nplm.load(path).transform(["A"]) == [["A"]]
