@@ -11,13 +11,15 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from nplm._pages import Documented
 from nplm.text.samples import check_document, check_documents
 
-__all__ = ["Tokenizer", "check_length", "compiled"]
+__all__ = ["FLAGS", "Tokenizer", "check_length", "compiled"]
 
 TOKEN_PATTERN = r"\w+(?:[.,]\d+)*(?:['’]\w+)?|[^\w\s]"
 # What str.split finds too, several times as fast.
 BETWEEN_BLANKS = r"\S+"
 NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 SENTENCE_END = frozenset({".", "!", "?", "…"})
+# All but that which prints.
+FLAGS = re.A | re.I | re.L | re.M | re.S | re.U | re.X
 # Characters; thousands of character classes take seconds to compile.
 MAX_PATTERN = 5000
 PRONOUN_I = re.compile(r"I(?:['’]\w+)?")
@@ -175,6 +177,8 @@ class Tokenizer(TransformerMixin, Documented, BaseEstimator):
 def compiled(pattern: str | re.Pattern[str], flags: int = 0) -> re.Pattern[str]:
     """Compile a regular expression, or raise a ValueError that says what is wrong."""
     check_length(pattern if isinstance(pattern, str) else pattern.pattern)
+    if flags & ~FLAGS:
+        raise ValueError(f"pattern {pattern!r:.200} has unknown flags: {flags}.")
     try:
         return re.compile(pattern, flags)
     except (re.error, OverflowError, RecursionError) as error:

@@ -11,7 +11,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from tests.fuzz.pool import Reader, case
+from tests.fuzz.pool import Reader, case, put
 from tests.fuzz.seeds import kinds
 
 
@@ -61,7 +61,7 @@ def _keep(folder, files, why):
     print(f"{folder}: {why.strip().splitlines()[-1]}", flush=True)
     folder.mkdir(parents=True, exist_ok=True)
     for name, data in files.items():
-        (folder / name).write_bytes(data)
+        put(folder / name, data)
     folder.with_suffix(".txt").write_text(why)
 
 

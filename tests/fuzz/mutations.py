@@ -12,6 +12,7 @@ import numpy as np
 
 from nplm._tensors import CHECKSUM, METADATA, TYPES, header_checksum
 from nplm.formats._arrays import MAGIC
+from tests.fuzz.structures import BUILT, FOLDER, PIPE, bomb, nodes, packer_of
 from tests.helpers_binary import parts_of
 
 TOKENS = [
@@ -30,7 +31,8 @@ ODD = [
     {"dict": 3}, {"tuple": [[1, 2]]}, {"float": "nan"}, {"sparse": [[1, 1]]},
     {"words": 3}, {"pattern": ["(", 0]}, float("nan"), float("inf"), "x" * 3000,
 ]  # fmt: skip
-TEXT = ("arpa", "counts", "classes", "vectors", "text", "stream", "corpus")
+WAITING = ("text", "stream", "corpus")
+TEXT = ("arpa", "counts", "classes", "vectors", *WAITING)
 
 
 def mutated(kind, files, rng):
@@ -39,12 +41,24 @@ def mutated(kind, files, rng):
     name = rng.choice(sorted(name for name in files if name != "lock"))
     if kind.startswith("checkpoint"):
         return _checkpoint(files, name, rng)
+    if rng.random() < 0.02:
+        # A reader of text waits for what a pipe gives, as it should.
+        files[name] = FOLDER if kind in WAITING else rng.choice([PIPE, FOLDER])
+        return files
+    if kind in TEXT and rng.random() < 0.1:
+        files[name] = bomb(files[name], rng)
+        return files
     careful = rng.random() < 0.7
+    packer = packer_of(files[name])
+    if kind in TEXT and careful and packer is not None:
+        unpack, pack = packer
+        files[name] = pack(_text(unpack(files[name]), rng))
+        return files
     if kind.startswith("binary") and careful:
         files[name] = _binary(files[name], rng)
     elif kind == "saved" and careful:
         files[name] = _saved(files[name], rng)
-    elif kind in TEXT and careful and not files[name].startswith(b"\x1f\x8b"):
+    elif kind in TEXT and careful:
         files[name] = _text(files[name], rng)
     else:
         files[name] = _bytes(files[name], rng)
@@ -130,7 +144,7 @@ def _array(array, rng):
 
 def _json(node, rng):
     """Change one place of a tree of JSON, in place."""
-    places = list(_places(node))
+    places = list(nodes(node))
     if not places:
         return
     where, key = rng.choice(places)
@@ -142,13 +156,6 @@ def _json(node, rng):
     else:
         other, place = rng.choice(places)
         where[key] = json.loads(json.dumps(other[place]))
-
-
-def _places(node):
-    if isinstance(node, (list, dict)):
-        for key in range(len(node)) if isinstance(node, list) else list(node):
-            yield node, key
-            yield from _places(node[key])
 
 
 def _binary(data, rng):
@@ -210,8 +217,12 @@ def _saved(data, rng):
     """Change a file of nplm.save."""
     arrays, texts = _tensors(data)
     objects = json.loads(arrays["objects.json"].tobytes())
-    if rng.random() < 0.5:
-        _json(objects, rng)
+    if (how := rng.random()) < 0.6:
+        if how < 0.3:
+            _json(objects, rng)
+        else:
+            del arrays["objects.json"]
+            rng.choice(BUILT)(objects, arrays, rng)
         arrays["objects.json"] = np.frombuffer(json.dumps(objects).encode(), np.uint8)
     else:
         _change_arrays(arrays, rng)

@@ -13,6 +13,7 @@ from random import Random
 import nplm
 from tests.fuzz.mutations import mutated
 from tests.fuzz.seeds import seeds
+from tests.fuzz.structures import FOLDER, PIPE
 
 # A case takes milliseconds; a machine may do other things.
 SECONDS = 60.0
@@ -23,6 +24,16 @@ def case(kind, number):
     """Give the files of a case, by its kind and its number."""
     rng = Random(f"{kind} {number}")
     return mutated(kind, rng.choice(seeds(kind)), rng)
+
+
+def put(path, data):
+    """Make a file of a case, or what stands in its place."""
+    if data == PIPE:
+        os.mkfifo(path)
+    elif data == FOLDER:
+        path.mkdir()
+    else:
+        path.write_bytes(data)
 
 
 class Reader:
@@ -47,7 +58,7 @@ class Reader:
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir()
         for name, data in files.items():
-            (folder / name).write_bytes(data)
+            put(folder / name, data)
         if self._job is None:
             self._begin()
         self._job.stdin.write(json.dumps([kind, str(folder)]) + "\n")

@@ -10,6 +10,7 @@ from nplm import CheckpointError, EnergyLM, KneserNeyLM, PackedLM
 from nplm.cli._text import texts_of
 from nplm.datasets import load_text
 from nplm.formats import (
+    CountTables,
     estimate_binary,
     load_binary,
     read_arpa,
@@ -92,7 +93,7 @@ def _vectors(path, **options):
 
 def _names_a_line(error):
     if not re.search(
-        "line [0-9]+|is empty|ha(s|ve) no word|unpacked|overflow", str(error)
+        "line [0-9]+|is empty|ha(s|ve) no word|unpack|overflow", str(error)
     ):
         raise WrongError(f"does not name the line: {error}") from error
 
@@ -133,6 +134,19 @@ def _stream(path):
     _look_at(load_binary(model)[0])
 
 
+def _tables(path):
+    """Estimate of a table of counts of two words."""
+    source = CountTables([path], ["</s>", "a", "b"])
+    model, folder = path.with_name("model"), path.parent
+    try:
+        quiet(lambda: estimate_binary(KneserNeyLM(2), source, model, folder=folder))
+    except ValueError as error:
+        if str(path) in str(error):
+            raise
+        raise ValueError(f"{path}: {error}") from error  # of rows that are no n-grams
+    _look_at(load_binary(model)[0])
+
+
 def _look_at_all(model):
     """Ask what goes through all n-grams, or a word at a time."""
     scorer = nplm.TextLM.from_model(model, [f"w{i}" for i in range(model.n_words_)])
@@ -143,10 +157,19 @@ def _look_at_all(model):
 
 def _saved(path):
     model = nplm.load(path)
-    if hasattr(model, "predict_proba"):
+    # Of a chain, too, an error can be shown.
+    repr(model)
+    if hasattr(model, "n_words_") and hasattr(model, "predict_proba"):
         _look_at(model)
-    elif hasattr(model, "score_samples"):
-        model.score_samples(["a rose", "is"])
+        return
+    work = getattr(model, "score_samples", getattr(model, "transform", None))
+    try:
+        if work is not None:
+            work(["a rose", "is"])
+    except (ValueError, TypeError) as error:
+        # Of parameters that only use reads: a pattern, or what splits documents.
+        if not re.match("pattern .* (not a regular|has) |X.0. is a string", str(error)):
+            raise
 
 
 def _go_on(model, folder):
@@ -196,6 +219,7 @@ READERS = {
     "binary": _binary,
     "binary, unverified": _unverified,
     "saved": _saved,
+    "tables": _tables,
     "text": lambda path: texts_of([str(path)]),
     "stream": _stream,
     "corpus": lambda path: load_text(path, lines=True),

@@ -1,13 +1,15 @@
 """Good files of every kind, small: what mutations begin with."""
 
 import contextlib
-import gzip
+import re
 import tempfile
 import warnings
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
+from sklearn.frozen import FrozenEstimator
 
 import nplm
 from nplm import (
@@ -19,6 +21,7 @@ from nplm import (
     NeuralLM,
     ShortlistLM,
     TextLM,
+    Tokenizer,
     WordClasses,
     windows,
 )
@@ -29,7 +32,9 @@ from nplm.formats import (
     write_counts,
     write_vectors,
 )
+from tests.fuzz.structures import PACKERS, tables
 from tests.helpers import paper_lm
+from tests.helpers_saving import pipeline
 
 N_WORDS = 12
 WORDS = ["</s>", *(f"wörd{i}" for i in range(1, N_WORDS))]
@@ -87,8 +92,16 @@ def _one(write):
         return {"file": path.read_bytes()}
 
 
-def _gzipped(write):
-    return {"file": gzip.compress(_one(write)["file"], mtime=0)}
+def _packed(*writes):
+    """Give plain files, and the same packed."""
+    plain = [_one(write) for write in writes]
+    return plain + [
+        {"file": pack(files["file"])} for files in plain for _, pack in PACKERS.values()
+    ]
+
+
+def _texts(*texts):
+    return _packed(*(lambda path, text=text: path.write_bytes(text) for text in texts))
 
 
 def _checkpoint(model):
@@ -146,26 +159,30 @@ def _saved():
         fit(ClassLM(n_classes=4, random_state=0, **SIZE)),
         _classes(),
         quiet(lambda: TextLM(KneserNeyLM(), 2).fit(documents)),
+        quiet(lambda: pipeline(KneserNeyLM()).fit(documents)),
+        Tokenizer(re.compile(r"\w+", re.I), lowercase=True),
+        fit(MixtureLM([("kn", FrozenEstimator(_kneser_ney())), *mixed[1:]], **SIZE)),
     ]
     return [lambda path, model=model: nplm.save(model, path) for model in models]
 
 
 MADE = {
-    "arpa": lambda: [_arpa(3), _arpa(2), _arpa(1), _gzipped(_arpa(3))],
-    "counts": lambda: [lambda path: write_counts(_kneser_ney(), path, WORDS)],
-    "classes": lambda: [lambda path: write_classes(path, WORDS, _classes().labels_)],
-    "vectors": _vectors,
-    "vectors, binary": lambda: _vectors(binary=True),
+    "arpa": lambda: [_arpa(2), _arpa(1), *_packed(_arpa(3))],
+    "counts": lambda: _packed(lambda path: write_counts(_kneser_ney(), path, WORDS)),
+    "classes": lambda: _packed(
+        lambda path: write_classes(path, WORDS, _classes().labels_)
+    ),
+    "vectors": lambda: _packed(*_vectors()),
+    "vectors, binary": lambda: _packed(*_vectors(binary=True)),
     "binary": lambda: [_binary(), _binary(1), _binary(compact=True), _binary(bits=4)],
     "binary, unverified": lambda: [_binary(), _binary(bits=4)],
     "saved": _saved,
-    "text": lambda: [
-        {"file": "a rose is\n\na röse\n".encode()},
-        {"file": gzip.compress(b"one\ntwo\n" * 9, mtime=0)},
-    ],
-    "stream": lambda: [
-        {"file": "\ufeffa rose is\n\na röse is a rose\r\n".encode() * 9},
-        {"file": gzip.compress(b"one two\ntwo one two\n" * 9, mtime=0)},
-    ],
-    "corpus": lambda: [{"file": "a rose is\n\na röse\n".encode() * 9}],
+    "text": lambda: _texts("a rose is\n\na röse\n".encode(), b"one\ntwo\n" * 9),
+    "stream": lambda: _texts(
+        "\ufeffa rose is\n\na röse is a rose\r\n".encode() * 9,
+        b"one two\ntwo one two\n" * 9,
+    ),
+    "corpus": lambda: _texts("a rose is\n\na röse\n".encode() * 9),
 }
+if find_spec("pyarrow") is not None:
+    MADE["tables"] = lambda: list(tables())

@@ -34,7 +34,7 @@ from nplm.ngrams.backoff_lm import BackoffLM
 from nplm.ngrams.interpolated_trigram import InterpolatedTrigram
 from nplm.ngrams.kneser_ney import KneserNeyLM
 from nplm.text.text_lm import TextLM
-from nplm.text.tokenizer import Tokenizer, check_length, compiled
+from nplm.text.tokenizer import FLAGS, Tokenizer, check_length, compiled
 from nplm.text.vocabulary import Vocabulary
 from nplm.text.word_rows import is_keyed_vectors
 
@@ -54,8 +54,11 @@ UNFIT = (ValueError, TypeError, LookupError, AttributeError, OverflowError)
 # Long lists of words are an array of their bytes, which is quicker read than JSON.
 MANY = 100
 # What a file may ask for by naming its parts again and again. Estimators, counted each
-# time that one has them: so many, and so many for each in the file; one in another.
-LEAST_MEMBERS, MOST_MEMBERS, MOST_DEPTH = 1000, 4, 50
+# time that one has them: so many, and so many for each in the file.
+LEAST_MEMBERS, MOST_MEMBERS = 1000, 4
+# Steps that showing an estimator may take, a millisecond each: scikit-learn shows what
+# is in a parameter twice, and so an estimator 2**n times if it is in n others.
+MOST_SHOWN = 5000
 # Bytes of arrays, counted each time that one is named.
 LEAST_NAMED, MOST_NAMED = 1 << 20, 16
 
@@ -95,7 +98,7 @@ class Encoder:
             items = value.items()
             return {"dict": {k: self._encoded(v, f"{where}.{k}") for k, v in items}}
         if isinstance(value, re.Pattern) and isinstance(value.pattern, str):
-            return {"pattern": [value.pattern, value.flags]}
+            return {"pattern": [value.pattern, value.flags & int(FLAGS)]}
         if id(value) in self._known:
             return self._known[id(value)][1]
         known = self._encoded_once(value, where)
@@ -178,10 +181,10 @@ class Decoder:
     def __init__(self, objects: Any, arrays: dict[str, NDArray[Any]]) -> None:
         self._arrays, self._used = arrays, set[str]()
         self._objects: list[Any] = []
-        # Of each estimator and of the one in hand: those in it with itself, and how
-        # deep they are in one another.
+        # Of each estimator and of the one in hand: those in it with itself, and the
+        # steps that it takes to show it.
         self._sizes: list[tuple[int, int]] = []
-        self._size = self._depth = 1
+        self._size = self._shown = 1
         own = sum(array.nbytes for array in arrays.values())
         self._n_bytes_left = LEAST_NAMED + MOST_NAMED * own
         self._patterns: dict[tuple[str, int], re.Pattern[str]] = {}
@@ -190,9 +193,9 @@ class Decoder:
         for entry in objects:
             if not isinstance(entry, dict) or entry.keys() != ENTRY:
                 raise ValueError(f"{entry!r:.80} is no estimator")
-            self._size = self._depth = 1
+            self._size = self._shown = 1
             self._objects.append(self._object(**entry))
-            self._sizes.append((self._size, self._depth))
+            self._sizes.append((self._size, self._shown))
         if self._used != arrays.keys():
             raise ValueError(f"nothing is known of {min(arrays.keys() - self._used)}")
 
@@ -249,14 +252,14 @@ class Decoder:
         if type(number) is not int or number < 0:
             raise ValueError(f"{number!r:.80} is no number of an estimator")
         found = self._objects[number]
-        size, depth = self._sizes[number]
-        self._size, self._depth = self._size + size, max(self._depth, depth + 1)
+        size, shown = self._sizes[number]
+        self._size, self._shown = self._size + size, self._shown + 2 * shown
+        # Whatever goes through the members of an estimator takes as long.
         most = LEAST_MEMBERS + MOST_MEMBERS * len(self._objects)
-        # Whatever goes through members, errors that show them too, takes as long.
-        if self._size > most or self._depth > MOST_DEPTH:
+        if self._size > most or self._shown > MOST_SHOWN:
             raise ValueError(
-                f"an estimator has more than {most} others in it, or more than "
-                f"{MOST_DEPTH} in one another, counted each time that they are named"
+                f"an estimator has more than {most} others in it, counted each time "
+                "that they are named, or too many in one another"
             )
         return found
 
@@ -269,7 +272,8 @@ class Decoder:
         return self._patterns[pattern, flags]
 
     def _object(self, kind: Any, params: Any, fitted: Any) -> Any:
-        given, left = self._decoded(params), self._decoded(fitted)
+        given, shown = self._decoded(params), self._shown
+        left, self._shown = self._decoded(fitted), shown  # which is not shown
         if not isinstance(given, dict) or not isinstance(kind, str):
             raise ValueError(f"{kind!r:.80} has no parameters")
         if kind == "RandomState":

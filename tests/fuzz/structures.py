@@ -1,0 +1,176 @@
+"""Structures that small files may have: repeats, references, chains, bombs.
+
+Damage changes what is there; these are built, so that readers meet what no damage
+makes of a good file.
+"""
+
+import gzip
+import io
+import json
+import lzma
+
+import numpy as np
+
+# In place of the bytes of a file.
+PIPE, FOLDER = "a pipe", "a folder"
+PACKERS = {
+    b"\x1f\x8b": (gzip.decompress, lambda data: gzip.compress(data, mtime=0)),
+    b"\xfd7zXZ\0": (lzma.decompress, lambda data: lzma.compress(data, preset=0)),
+}
+LINES = [
+    b"\n", b"a", b" ", b"\0", b"\xff", b"a 1\n", b"a\t1\n", b"a a a 1\n", b"-1 a\n",
+    b"\\data\\\n", b"a 0.5 0.5\n", b"\r", b"1 ",
+]  # fmt: skip
+PATTERNS = [
+    ["[!-\U0010fff0]" * 12_000, 34], ["(?i:[!-\U0010fff0])", 34], ["a" * 5000, 32],
+    ["(?:" * 900 + ")" * 900, 0], ["a{99999999999}", 0], ["[[a]]", 0], ["a", 2**40],
+    ["a", -1], [3, 0], [None, None], ["(a)", 256], ["a|b" * 1000, 2],
+]  # fmt: skip
+
+
+def packer_of(data):
+    """Give (unpack, pack) of a packed file, None of another."""
+    return next((own for mark, own in PACKERS.items() if data.startswith(mark)), None)
+
+
+def bomb(data, rng):
+    """Repeat a line, or part of a good file, beside it, and pack it or not."""
+    packer = packer_of(data)
+    plain = packer[0](data) if packer else data
+    at = rng.randrange(len(plain) + 1)
+    line = rng.choice([*LINES, plain[at : at + rng.choice([1, 50, 5000])] or b"\n"])
+    size = 10 ** rng.choice([4, 5, 6, 7]) * rng.choice([1, 3])
+    many = line * (size // len(line))
+    end = plain.find(b"\n", at) + 1
+    plain = rng.choice([many, plain + many, many + plain, plain[:end] + many])
+    if size < 10**6 and rng.random() < 0.2:
+        return plain
+    _, pack = rng.choice([*PACKERS.values()])
+    data = pack(plain)
+    # In parts, as `cat a.gz b.gz` makes them.
+    return data * rng.choice([1, 1, 1, 2, 5])
+
+
+def _objects(objects):
+    """Name those that an estimator of a saved file may refer to."""
+    return [
+        i for i, entry in enumerate(objects)
+        if isinstance(entry, dict) and entry.get("kind") != "RandomState"
+    ]  # fmt: skip
+
+
+def _mixture(members, rng):
+    pairs = [{"tuple": [f"m{i}", {"object": n}]} for i, n in enumerate(members)]
+    fitted = None
+    if rng.random() < 0.5:
+        # As a fit leaves it, so that what is sound of it is scored.
+        n = len(members)
+        left = {
+            "names": [f"m{i}" for i in range(n)],
+            "members": [{"object": n} for n in members],
+            "weights": {"array": "mixed"}, "n_iter": 0, "n_features_in": 2,
+        }  # fmt: skip
+        fitted = {"dict": left}
+    return {"kind": "MixtureLM", "params": {"dict": {"estimators": pairs}},
+            "fitted": fitted}  # fmt: skip
+
+
+def _frozen(member, _):
+    given = {"dict": {"estimator": {"object": member}}}
+    return {"kind": "FrozenEstimator", "params": given, "fitted": None}
+
+
+def _pipeline(members, _):
+    steps = [{"tuple": [f"s{i}", {"object": n}]} for i, n in enumerate(members)]
+    return {"kind": "Pipeline", "params": {"dict": {"steps": steps}}, "fitted": None}
+
+
+def chained(objects, arrays, rng):
+    """Add estimators that refer to others, each to those before."""
+    n_each = rng.choice([1, 2, 2, 3])
+    arrays["mixed"] = np.full(n_each, 1 / n_each)
+    make = rng.choice(["mixture", "mixture", "frozen", "pipeline", "any"])
+    for _ in range(rng.choice([1, 2, 5, 12, 45, 200])):
+        known = _objects(objects) or [0]
+        newest = rng.random() < 0.8
+        members = [known[-1] if newest else rng.choice(known) for _ in range(n_each)]
+        kind = rng.choice(["mixture", "frozen", "pipeline"]) if make == "any" else make
+        if kind == "mixture":
+            objects.append(_mixture(members, rng))
+        elif kind == "frozen":
+            objects.append(_frozen(members[0], rng))
+        else:
+            objects.append(_pipeline(members, rng))
+    if '"mixed"' not in json.dumps(objects):
+        del arrays["mixed"]
+
+
+def repeated(objects, arrays, rng):
+    """Name an array, a reference or anything else as often as a small file can."""
+    places = list(nodes(objects))
+    named = [(w, k) for w, k in places if isinstance(w[k], dict) and len(w[k]) == 1]
+    where, key = rng.choice(named or places)
+    node, n = where[key], rng.choice([2, 20, 500, 20_000])
+    of_arrays = ["words", "sparse"] if arrays else []
+    kind = rng.choice(["list", "tuple", "dict", "entries", *of_arrays])
+    if kind == "list":
+        where[key] = [node] * n
+    elif kind == "tuple":
+        where[key] = {"tuple": [node] * n}
+    elif kind == "dict":
+        where[key] = {"dict": {f"k{i}": node for i in range(n)}}
+    elif kind == "words":
+        where[key] = [{"words": {"array": rng.choice(sorted(arrays))}}] * n
+    elif kind == "sparse":
+        name = {"array": rng.choice(sorted(arrays))}
+        where[key] = [{"sparse": [[n, n], name, name, name]}] * n
+    else:
+        entry = rng.choice(objects)
+        objects[:0] = [entry] * min(n, 500)
+
+
+def deep(objects, arrays, rng):
+    """Put lists, or kinds, into one another."""
+    where, key = rng.choice(list(nodes(objects)))
+    kind = rng.choice(["list", "tuple", "dict", "words"])
+    for _ in range(rng.choice([3, 100, 400])):
+        node = where[key]
+        where[key] = {
+            "list": [node], "tuple": {"tuple": [node]}, "words": {"words": node},
+            "dict": {"dict": {"a": node}},
+        }[kind]  # fmt: skip
+
+
+def patterns(objects, arrays, rng):
+    """Add tokenizers of odd patterns."""
+    for _ in range(rng.choice([1, 1, 3, 50])):
+        pattern = {"pattern": rng.choice(PATTERNS)}
+        if rng.random() < 0.3:
+            pattern = pattern["pattern"][0]
+        given = {"dict": {"pattern": pattern}}
+        own = {"kind": "Tokenizer", "params": given, "fitted": {"dict": {}}}
+        objects.insert(rng.choice([0, len(objects)]), own)
+
+
+BUILT = [chained, chained, repeated, repeated, deep, patterns]
+
+
+def tables():
+    """Give a Parquet file of n-grams of two words and their counts."""
+    import pyarrow as pa
+    import pyarrow.parquet as parquet
+
+    rows = [(0, 1, 20), (1, 2, 20), (2, 0, 20), (2, 2, 10)]
+    whole = pa.table(dict(zip("abn", zip(*rows * 100))))
+    for options in ({}, {"compression": "gzip"}, {"use_dictionary": False}):
+        out = io.BytesIO()
+        parquet.write_table(whole, out, **options)
+        yield {"file": out.getvalue()}
+
+
+def nodes(node):
+    """Give the places of a tree of JSON, each as (list or dict, key)."""
+    if isinstance(node, (list, dict)):
+        for key in range(len(node)) if isinstance(node, list) else list(node):
+            yield node, key
+            yield from nodes(node[key])
