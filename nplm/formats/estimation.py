@@ -239,7 +239,7 @@ def _estimated(
     source = _source(texts, vocabulary, work.path)
     model = _checked(model)
     n_bytes, threads = memory_in_bytes(work.memory), Threads(n_threads(work.n_jobs))
-    with threads, Scratch(work.folder, n_bytes, threads, work.progress) as scratch:
+    with Scratch(work.folder, n_bytes, threads, work.progress) as scratch:
         words = source.words(scratch)
         _check_sizes(model, words.n_words, words.boundary)
         # Of a word: its text, ids and counts, and in each thread a number for each

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import os
+from _thread import LockType, start_new_thread
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, as_completed, wait
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
+from queue import Empty, SimpleQueue
 from threading import Lock
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
 import scipy.linalg.cython_blas  # noqa: F401 (loads the BLAS that the kernels call)
-from joblib import Parallel, delayed, effective_n_jobs
+from joblib import effective_n_jobs
 from joblib.parallel import get_active_backend
 from threadpoolctl import ThreadpoolController
 
 __all__ = ["Threads", "blas_libraries", "blas_threads", "n_threads"]
 
 T = TypeVar("T")
+SECONDS_A_WAIT = 0.05  # for threads, before signals are looked at
 MAX_THREADS = 256  # as many members as a Team has room for
 
 
@@ -115,23 +118,12 @@ class Threads:
     """A few threads that run kernels at once; these give the GIL away.
 
     No OpenMP: nothing to clash with the run-time library of another package,
-    with a fork, or with joblib's workers. As a context it keeps joblib's threads
-    from call to call.
+    with a fork, or with joblib's workers. Each call starts its threads, which takes
+    less than 0.1 ms, and none outlives it.
     """
 
     def __init__(self, n: int) -> None:
         self.n = n
-        # All parts at once: they are as many as threads, and joblib would else evaluate
-        # an expression, which Python 3.11 cannot do in several threads.
-        self._joblib = Parallel(n_jobs=n, require="sharedmem", pre_dispatch="all")
-        self._pool: ThreadPoolExecutor | None = None
-
-    def __enter__(self) -> Self:
-        self._joblib.__enter__()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._joblib.__exit__(*error)
 
     def map(
         self,
@@ -143,29 +135,15 @@ class Threads:
         """Run ``work(part)`` for every part, at once or in turn, and wait for all.
 
         On an error or an interrupt `give_up` must make those at work return. None
-        runs any more when this raises, and none begins later.
+        runs any more when this raises, and none begins later. When the system cannot
+        start a thread the error is a MemoryError.
         """
-        if len(parts) == 1:
-            work(parts[0])
-            return
-        # joblib raises without waiting for the other threads: whoever works on a
-        # part holds its lock, and after an error all are held for good.
-        locks = [Lock() for _ in parts]
-
-        def run(part: T, lock: Lock) -> None:
-            if lock.acquire(blocking=False):
-                try:
-                    work(part)
-                finally:
-                    lock.release()
-
-        try:
-            self._joblib(delayed(run)(part, lock) for part, lock in zip(parts, locks))
-        except BaseException:
-            give_up()
-            for lock in locks:
-                lock.acquire()
-            raise
+        n = min(self.n, len(parts))
+        if n > 1:
+            _run(work, parts, n, lambda: None, give_up)
+        else:
+            for part in parts:
+                work(part)
 
     def abreast(
         self, work: Callable[[int], None], n: int, *, give_up: Callable[[], None]
@@ -173,14 +151,9 @@ class Threads:
         """Run ``work(0)`` to ``work(n - 1)``, which wait for each other, at once.
 
         `give_up` must make them return when one of them will never come. None
-        runs any more when this returns or raises: the first error, if any did.
-
-        A pool of our own, for joblib may run fewer threads than asked for, one
-        after the other: they would wait for ever.
+        runs any more when this returns or raises: the first error, if any did. When the
+        system cannot start a thread the error is a MemoryError.
         """
-        if self._pool is None:
-            self._pool = ThreadPoolExecutor(self.n, thread_name_prefix="nplm")
-        futures: list[Future[None]] = []
 
         def run(i: int) -> None:
             try:
@@ -189,15 +162,7 @@ class Threads:
                 give_up()
                 raise
 
-        try:
-            futures += [self._pool.submit(run, i) for i in range(1, n)]
-            run(0)
-            for future in as_completed(futures):
-                future.result()
-        except BaseException:
-            give_up()
-            wait(futures)
-            raise
+        _run(run, range(1, n), n - 1, lambda: run(0), give_up)
 
     def split(self, n: int, block: int, most: int | None = None) -> list[slice]:
         """Cut range(n) into a part a thread, or more if `most` blocks are one's limit.
@@ -207,3 +172,75 @@ class Threads:
         blocks = -(-n // block)
         size = min(-(-blocks // self.n), most or blocks) * block
         return [slice(i, min(n, i + size)) for i in range(0, n, size)]
+
+
+def _run(
+    work: Callable[[T], None],
+    parts: Sequence[T],
+    n: int,
+    own: Callable[[], None],
+    give_up: Callable[[], None],
+) -> None:
+    """Let n new threads do the parts while this one does its own work.
+
+    Only locks and queues that are written in C: an interrupt in the midst of those of
+    `threading` and `concurrent.futures` leaves them locked for good.
+    """
+    waiting, ended = deque(parts), SimpleQueue[BaseException | None]()
+    # A thread at work holds its lock. After an error all are held, and a thread that
+    # begins only then finds that it has nothing to do.
+    locks = [Lock() for _ in range(n)]
+
+    def serve(lock: LockType) -> None:
+        if not lock.acquire(blocking=False):
+            return
+        try:
+            while True:
+                try:
+                    part = waiting.popleft()
+                except IndexError:
+                    break
+                work(part)
+            ended.put(None)
+        except BaseException as error:
+            ended.put(error)
+        finally:
+            lock.release()
+
+    error: BaseException | None = None
+    try:
+        for lock in locks:
+            _start(serve, lock, n)
+        own()
+        for _ in locks:
+            error = _next(ended)
+            if error is not None:
+                raise error
+    except BaseException:
+        waiting.clear()
+        give_up()
+        for lock in locks:
+            lock.acquire()
+        raise
+    finally:
+        del error  # it would hold this frame, and its arrays, in a cycle
+
+
+def _start(serve: Callable[[LockType], None], lock: LockType, n: int) -> None:
+    try:
+        start_new_thread(serve, (lock,))
+    except RuntimeError as error:
+        # Python has no class of its own for it.
+        if "can't start new thread" not in str(error):
+            raise
+        raise MemoryError(
+            f"the system cannot start {n} more threads: lower n_jobs, or raise its "
+            "limits on memory and threads"
+        ) from error
+
+
+def _next(ended: SimpleQueue[BaseException | None]) -> BaseException | None:
+    while True:
+        # An interrupt that another thread hears of wakes nobody.
+        with suppress(Empty):
+            return ended.get(timeout=SECONDS_A_WAIT)

@@ -1,6 +1,8 @@
 """Thread counts, alone and inside joblib's workers."""
 
 import os
+import signal
+import threading
 import time
 from threading import Lock
 from unittest.mock import patch
@@ -14,6 +16,7 @@ from threadpoolctl import ThreadpoolController, threadpool_info
 
 from nplm import windows
 from nplm._kernels.neural import _network
+from nplm.parallel import threads as module
 from nplm.parallel.threads import Threads, blas_threads, joblibs_limit, n_threads
 from tests.helpers import paper_lm
 
@@ -133,3 +136,114 @@ def test_parts_are_whole_blocks_that_cover_everything():
         assert [i for part in short for i in range(n)[part]] == list(range(n))
         assert [i for part in parts for i in range(n)[part]] == list(range(n))
         assert all((p.stop - p.start) % block == 0 for p in parts[:-1])
+
+
+def open_files():
+    return len(os.listdir("/proc/self/fd"))
+
+
+def n_running():
+    return len(os.listdir("/proc/self/task"))
+
+
+def threads_end(n_before, seconds=5):
+    """Whether there are soon no more threads than before."""
+    until = time.monotonic() + seconds
+    while n_running() > n_before and time.monotonic() < until:
+        time.sleep(0.005)
+    return n_running() <= n_before
+
+
+@pytest.mark.parametrize("n", [2, 4])
+def test_threads_run_every_part_once(n):
+    threads, seen, n_before = Threads(n), [], n_running()
+    threads.map(seen.append, range(50))
+    assert sorted(seen) == list(range(50))
+    threads.abreast(seen.append, n, give_up=lambda: None)
+    assert sorted(seen[50:]) == list(range(n))
+    assert threads_end(n_before)
+
+
+def test_one_thread_is_the_callers():
+    seen = []
+    Threads(1).map(lambda part: seen.append(threading.get_ident()), range(3))
+    assert seen == 3 * [threading.get_ident()]
+
+
+@pytest.mark.parametrize("how", ["map", "abreast"])
+@pytest.mark.parametrize("error", [ValueError("bad"), KeyboardInterrupt()], ids=repr)
+def test_threads_end_after_an_error(how, error):
+    threads, stop = Threads(3), threading.Event()
+    n_files, n_before = open_files(), n_running()
+
+    def work(i):
+        if i == 1:
+            raise error
+        assert stop.wait(10)
+
+    for _ in range(20):
+        stop.clear()
+        with pytest.raises(type(error)) as raised:
+            if how == "map":
+                threads.map(work, range(3), give_up=stop.set)
+            else:
+                threads.abreast(work, 3, give_up=stop.set)
+    assert threads_end(n_before)
+    assert open_files() == n_files
+    assert raised.value is error
+
+
+@pytest.mark.parametrize("parallel", ["rows", "async"])
+def test_interrupted_scores_leave_no_threads_or_files(parallel):
+    X, y = windows(np.random.default_rng(0).integers(0, 300, 60_000), 2)
+    lm = paper_lm(
+        n_words=300, n_hidden=30, max_iter=1, n_jobs=2, parallel=parallel,
+        random_state=0,
+    ).fit(X[:500], y[:500])  # fmt: skip
+    n_files, n_before, n_interrupts = open_files(), n_running(), 0
+    expected = lm.log_prob(X[:500], y[:500])
+    for i in range(15):
+        timer = threading.Timer(0.002 * (i + 1), os.kill, (os.getpid(), signal.SIGINT))
+        try:
+            timer.start()
+            while True:
+                lm.log_prob(X, y)
+        except KeyboardInterrupt:
+            n_interrupts += 1
+    assert n_interrupts == 15
+    assert threads_end(n_before)
+    assert open_files() == n_files
+    np.testing.assert_array_equal(lm.log_prob(X[:500], y[:500]), expected)
+
+
+@pytest.mark.parametrize("n_started", [0, 1])
+@pytest.mark.parametrize("how", ["map", "abreast"])
+def test_a_thread_that_cannot_start_is_a_memory_error(monkeypatch, how, n_started):
+    threads, stop, start = Threads(4), threading.Event(), module.start_new_thread
+    begun = []
+
+    def fail(*args):
+        if len(begun) >= n_started:
+            raise RuntimeError("can't start new thread")
+        begun.append(args)
+        start(*args)
+
+    done = []
+
+    def work(i):
+        stop.wait(10)
+        done.append(i)
+
+    monkeypatch.setattr(module, "start_new_thread", fail)
+    with pytest.raises(MemoryError, match="lower n_jobs, or raise"):
+        if how == "map":
+            threads.map(work, range(4), give_up=stop.set)
+        else:
+            threads.abreast(work, 4, give_up=stop.set)
+    monkeypatch.undo()
+    n_done = len(done)
+    assert n_done <= n_started
+    time.sleep(0.02)
+    assert len(done) == n_done  # none begins later
+    threads.map(done.append, range(4))
+    assert len(done) == n_done + 4

@@ -230,11 +230,12 @@ class Network:
     def seconds_a_call(self) -> float:
         """How long a call of `train` should last, about.
 
-        The main thread sees an interrupt between calls. It sees it at once while
-        joblib's threads work, but sees the end of their call up to 10 ms late.
+        The main thread sees an interrupt between calls. While other threads do all
+        the work it sees it at once: the calls are longer, and wait for the slowest
+        thread less often.
         """
-        in_joblib = self.parallel != "rows" and self.threads.n > 1
-        return pace.SECONDS_A_CALL * (5 if in_joblib else 1)
+        only_waits = self.parallel != "rows" and self.threads.n > 1
+        return pace.SECONDS_A_CALL * (5 if only_waits else 1)
 
     def slow_down(self, n_halvings: int) -> None:
         """Go on with the step that the solver began with, halved so often."""

@@ -207,7 +207,7 @@ def _train(
         job.name,
         lambda loss: f"perplexity {np.exp(loss):.1f}",
     )
-    with saves or nullcontext(), blas_threads(1), network.threads, shown as progress:
+    with saves or nullcontext(), blas_threads(1), shown as progress:
         if door.progress is not None and processes.rank == 0:
             progress = door.progress
         interrupt = run_passes(
