@@ -77,7 +77,7 @@ class Trainer:
         if network.solver.schedule.has_ended(network.n_seen):
             raise ValueError(ENDED.format(self._lm.max_iter))
         X, y = self._windows.X, self._windows.y
-        with processes.guard(), blas_threads(1), network.threads:
+        with processes.guard(), blas_threads(1):
             index = processes.all_or_none(lambda: _checked(examples, len(y)))
             network.loss = 0.0
             network.train(X, y, index, self._batch_size)
