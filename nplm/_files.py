@@ -91,7 +91,8 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
             os.fsync(file.fileno())
             unfinished.replace(path)
     except BaseException:
-        unfinished.unlink(missing_ok=True)
+        with suppress(OSError):  # it would hide the error, or the interrupt, itself
+            unfinished.unlink()
         raise
     # The new name is on the disk when the folder is.
     folder = os.open(path.parent, os.O_RDONLY)

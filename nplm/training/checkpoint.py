@@ -78,7 +78,8 @@ def discard(folder: Path) -> None:
         return
     for name in os.listdir(folder):
         if re.fullmatch(r"lock|latest\.json|save-\d+\.\d+-of-\d+\.\w+", name):
-            (folder / name).unlink()
+            with suppress(OSError):  # a folder of that name, or no permission
+                (folder / name).unlink()
     with suppress(OSError):  # not empty
         folder.rmdir()
 
@@ -115,6 +116,11 @@ class Checkpoint:
         marks: dict[str, str],
         processes: Processes,
     ) -> None:
+        if not isinstance(folder, (str, os.PathLike)):
+            raise TypeError(
+                f"checkpoint={folder!r} is of type {type(folder).__name__}: give the "
+                "path of a folder, as a str or a pathlib.Path."
+            )
         self._given, self.folder = folder, Path(folder)
         self.marks = {k: v for k, v in marks.items() if k not in FREE}
         self.marks["processes"] = str(processes.size)
@@ -179,7 +185,7 @@ class Checkpoint:
     def _check_shared(self, token: str) -> None:
         """Raise when the first process's folder is not this one's."""
         lock = self.folder / "lock"
-        if not lock.exists() or lock.read_text() != token:
+        if not lock.is_file() or lock.read_text() != token:
             raise CheckpointError(
                 f"Process {self.rank} does not find in {self.folder} what process 0 "
                 "writes there: the processes of a fit need one folder for all."
@@ -199,7 +205,9 @@ class Checkpoint:
             lambda: write_tensors(_no_link(path), arrays, text)
         )
         if failure is not None:
-            path.unlink(missing_ok=True)
+            # The folder may be gone, or not ours any more: the fit goes on.
+            with suppress(OSError):
+                path.unlink()
         else:
             latest = _Latest(number, self._processes.everyones(checksum or ""))
             _, failure = self._try(lambda: self._point_to(latest))
@@ -256,6 +264,7 @@ class Checkpoint:
         if self.rank > 0 or not path.exists():
             return None
         try:
+            _check_is_file(path)
             latest = Fitted(json.loads(path.read_bytes()))
             version = latest.take("format")
             if version != FORMAT:
@@ -279,6 +288,7 @@ class Checkpoint:
     def _read(self, save: _Latest, resume: Callable[[Fitted, Fitted], T]) -> T:
         path = self._file(save.number)
         try:
+            _check_is_file(path)
             # What goes on copies them: into the arrays that it has.
             arrays, texts = read_tensors(path, mmap=True)
             if texts.get(CHECKSUM) != save.checksums[self.rank]:
@@ -303,8 +313,12 @@ class Checkpoint:
             + (r"|latest\.json\.\w+\.part" if self.rank == 0 else "")
         )
         kept = self._file(number).name
-        # Names at once: an interrupt would leave a folder open that is gone through.
-        for name in os.listdir(self.folder):
+        names: list[str] = []
+        with suppress(OSError):  # the folder cannot be read any more
+            # Names at once: an interrupt would leave a folder open that is gone
+            # through.
+            names = os.listdir(self.folder)
+        for name in names:
             if name != kept and own.fullmatch(name):
                 with suppress(OSError):
                     (self.folder / name).unlink()
@@ -333,10 +347,25 @@ def _no_link(path: Path) -> Path:
     return path
 
 
+def _check_is_file(path: Path) -> None:
+    """Raise ValueError for a pipe, which would hang its reader, or a folder."""
+    mode = path.stat().st_mode
+    if not stat.S_ISREG(mode):
+        kind = "a folder" if stat.S_ISDIR(mode) else "a pipe or a device"
+        raise ValueError(f"it is {kind}, not a file")
+
+
 def _own_file(path: Path) -> IO[str]:
     """Open a file to write in, not one elsewhere that a link names."""
     try:
-        number = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
+        # Without waiting: opening a pipe may wait for a reader.
+        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
+        number = os.open(path, flags, 0o666)
+    except IsADirectoryError as error:
+        raise CheckpointError(
+            f"{path} is a folder, where the checkpoint needs a file of that name: "
+            "remove it."
+        ) from error
     except OSError as error:
         if error.errno != ELOOP:
             raise

@@ -1,6 +1,9 @@
 """The folder of a checkpoint: who writes there, and what becomes of what is in it."""
 
 import os
+import shutil
+import subprocess
+import sys
 from errno import EIO, ENOLCK, ENOSYS, ENOTSUP
 from pathlib import Path
 
@@ -11,7 +14,7 @@ from sklearn.base import clone
 from nplm import CheckpointError
 from nplm.training import checkpoint as checkpoints
 from tests.helpers import paper_lm
-from tests.helpers_checkpoint import SETTINGS, n_saves
+from tests.helpers_checkpoint import SETTINGS, Killed, n_saves
 
 
 @pytest.mark.parametrize("folder", ["", "a file", "a file/below"])
@@ -49,6 +52,116 @@ def test_a_full_disk_ends_no_fit(data, tmp_path, monkeypatch, times):
         clone(lm).fit(**data, checkpoint=tmp_path).U_, whole.U_
     )
     assert len(list(tmp_path.iterdir())) == 3
+
+
+def lose_the_folder(folder):
+    shutil.rmtree(folder)
+
+
+def put_a_file_in_its_place(folder):
+    shutil.rmtree(folder)
+    folder.write_text("not a folder")
+
+
+def put_folders_in_place_of_its_files(folder):
+    for name in ["latest.json", *(f"save-{i}.0-of-1.safetensors" for i in range(99))]:
+        (folder / name).unlink(missing_ok=True)
+        (folder / name / "inside").mkdir(parents=True)
+
+
+@pytest.mark.parametrize(
+    "happens",
+    [lose_the_folder, put_a_file_in_its_place, put_folders_in_place_of_its_files],
+)
+def test_fit_goes_on_without_its_folder(data, tmp_path, happens):
+    lm = paper_lm(max_iter=2, **SETTINGS)
+    whole, folder, done = clone(lm).fit(**data), tmp_path / "saves", []
+
+    def progress(*figures):
+        if not done:
+            happens(folder)
+        done.append(figures)
+
+    with pytest.warns(RuntimeWarning, match="The fit goes on, but could not be saved"):
+        lm.fit(**data, checkpoint=folder, progress=progress)
+    np.testing.assert_array_equal(lm.U_, whole.U_)
+
+
+WITHOUT_PERMISSION = """
+import os, sys, warnings
+folder, user = sys.argv[1], 65534
+import numpy as np
+from nplm import windows
+from nplm.training import checkpoint
+from tests.helpers import paper_lm
+from tests.helpers_checkpoint import SETTINGS
+if os.getuid() == 0:
+    os.setgid(user)
+    os.setuid(user)
+checkpoint.SECONDS_A_SAVE = 0
+X, y = windows(np.arange(2000) % 20, 2)
+warnings.simplefilter("always")
+lm = paper_lm(max_iter=3, **SETTINGS)
+lm.fit(X, y, checkpoint=folder, progress=lambda *a: os.chmod(folder, 0))
+os.chmod(folder, 0o700)
+print(lm.n_iter_)
+"""
+
+
+def test_fit_goes_on_when_permission_is_lost(tmp_path):
+    folder = tmp_path / "saves"
+    folder.mkdir()
+    if os.getuid() == 0:
+        os.chown(folder, 65534, 65534)
+        for above in [tmp_path, *tmp_path.parents[:2]]:
+            os.chmod(above, 0o755)
+    job = subprocess.run(
+        [sys.executable, "-c", WITHOUT_PERMISSION, folder],
+        cwd=Path(__file__).parents[3], capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    assert job.returncode == 0, job.stderr
+    assert job.stdout.strip() == "3"
+    assert "could not be saved" in job.stderr
+
+
+@pytest.mark.parametrize("checkpoint", [5, True, b"folder", ["folder"]])
+def test_checkpoint_that_is_no_path_is_refused(data, checkpoint):
+    message = r"checkpoint=.* is of type \w+: give the path of a folder"
+    with pytest.raises(TypeError, match=message):
+        paper_lm(max_iter=1, **SETTINGS).fit(**data, checkpoint=checkpoint)
+
+
+@pytest.mark.parametrize("kind", ["pipe", "folder"])
+@pytest.mark.parametrize("name", ["latest.json", "save-1.0-of-1.safetensors", "lock"])
+def test_pipe_or_folder_in_place_of_a_file_is_refused(data, tmp_path, name, kind):
+    lm = paper_lm(max_iter=1, **SETTINGS)
+    with pytest.raises(Killed):
+        lm.fit(**data, checkpoint=tmp_path, progress=kill_after_a_save(tmp_path))
+    (tmp_path / "lock").touch()
+    saved = next(tmp_path.glob("save-*"))
+    path = saved if name.startswith("save") else tmp_path / name
+    path.unlink()
+    if kind == "pipe":
+        os.mkfifo(path)
+    else:
+        path.mkdir()
+    with pytest.raises(CheckpointError, match=f"{path.name} is .*(pipe|folder).*emove"):
+        clone(lm).fit(**data, checkpoint=tmp_path)
+
+
+def kill_after_a_save(folder):
+    def progress(*figures):
+        if n_saves(folder):
+            raise Killed
+
+    return progress
+
+
+def test_discard_leaves_what_it_cannot_remove(tmp_path):
+    (tmp_path / "latest.json").mkdir()
+    (tmp_path / "lock").touch()
+    checkpoints.discard(tmp_path)
+    assert os.listdir(tmp_path) == ["latest.json"]
 
 
 def test_what_a_kill_left_is_removed(data, tmp_path):
