@@ -7,7 +7,10 @@ from collections.abc import Callable, Iterator
 from functools import wraps
 from typing import Any, TypeVar, cast
 
-__all__ = ["all_or_nothing", "unchanged_by_errors"]
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted
+
+__all__ = ["all_or_nothing", "fitted_or_interrupted", "unchanged_by_errors"]
 
 Fit = TypeVar("Fit", bound=Callable[..., Any])
 
@@ -42,3 +45,37 @@ def unchanged_by_errors(model: Any) -> Iterator[Callable[[], None]]:
     except BaseException:
         model.__dict__ = whole
         raise
+
+
+def fitted_or_interrupted(
+    estimator: Any, *args: Any, **kwargs: Any
+) -> tuple[Any, KeyboardInterrupt | None]:
+    """Fit a new estimator, and give it with the interrupt after which it is fitted.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Not fitted yet.
+    *args, **kwargs
+        For its ``fit``.
+
+    Returns
+    -------
+    fitted : estimator
+        What ``fit`` returns, or the estimator.
+    interrupt : KeyboardInterrupt or None
+        What ended the fit early: to be raised when the result is kept.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        If the estimator kept nothing.
+    """
+    try:
+        return estimator.fit(*args, **kwargs), None
+    except KeyboardInterrupt as interrupt:
+        try:
+            check_is_fitted(estimator)
+        except NotFittedError:
+            raise interrupt from None
+        return estimator, interrupt

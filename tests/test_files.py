@@ -163,7 +163,7 @@ def test_two_writers_at_once_leave_one_whole_file(tmp_path):
 def test_error_is_not_hidden_by_a_part_that_cannot_be_removed(tmp_path):
     folder = tmp_path / "folder"
     folder.mkdir()
-    with pytest.raises(KeyboardInterrupt), replacing(folder / "file"):  # noqa: PT012
+    with pytest.raises(KeyboardInterrupt), replacing(folder / "file"):
         folder.rename(tmp_path / "elsewhere")
         folder.write_text("not a folder")
         raise KeyboardInterrupt

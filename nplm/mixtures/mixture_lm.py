@@ -13,10 +13,11 @@ from sklearn.utils import Bunch
 from sklearn.utils.metaestimators import _BaseComposition
 from sklearn.utils.validation import check_is_fitted
 
-from nplm._atomic import all_or_nothing
+from nplm._atomic import fitted_or_interrupted, unchanged_by_errors
 from nplm._base import LanguageModel
 from nplm._checks import Whole, check_not_grown, non_negative
 from nplm._fitted import Fitted
+from nplm._warnings import warn
 from nplm.mixtures.uniform_lm import UniformLM
 from nplm.ngrams.counts import NgramCounts
 from nplm.ngrams.frequencies import RelativeFrequencies
@@ -175,7 +176,6 @@ class MixtureLM(_BaseComposition, LanguageModel):
         self._set_params("estimators", **params)
         return self
 
-    @all_or_nothing
     def fit(
         self,
         X: ArrayLike,
@@ -213,7 +213,31 @@ class MixtureLM(_BaseComposition, LanguageModel):
             If the weights, the members or the ids are out of range or disagree; if a
             fit parameter names no member; if weights are to be learned and there are no
             held-out windows, or no member gives any of them a probability.
+        KeyboardInterrupt
+            On an interrupt. If it comes while the last member is fitted, and that
+            keeps what it has learned so far, as a network does, the mixture is fitted
+            with it; else it stays as it was before the fit. So let a network be the
+            last.
         """
+        with unchanged_by_errors(self) as keep:
+            interrupt = self._fit(X, y, X_val, y_val, fit_params)
+            keep()
+            try:
+                if interrupt is not None:
+                    raise interrupt
+            finally:
+                del interrupt  # else it would hold this frame in a cycle
+        return self
+
+    def _fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike | None,
+        X_val: ArrayLike | None,
+        y_val: ArrayLike | None,
+        fit_params: dict[str, Any],
+    ) -> KeyboardInterrupt | None:
+        """Fit, and give the interrupt after which all members are fitted, if any."""
         names = self._check_estimators()
         weights = self._check_weights(names, X_val is not None or y_val is not None)
         kept = [pair for pair in self.estimators if not _is_dropped(pair[1])]
@@ -229,13 +253,26 @@ class MixtureLM(_BaseComposition, LanguageModel):
             )
         own = _fit_params_of(names, fit_params)
         with stages(int(self.verbose), type(self).__name__) as begin:
-            members = []
+            members, interrupt = [], None
             for i, (name, estimator) in enumerate(kept):
                 begin(f"{name} ({i + 1} of {len(kept)})")
                 member = clone(estimator)
                 if n_given is not None and _param(member, "n_words") is None:
                     member.set_params(n_words=n_given)
-                member.fit(X, y, X_val=X_val, y_val=y_val, **own[name])
+                member, interrupt = fitted_or_interrupted(
+                    member, X, y, X_val=X_val, y_val=y_val, **own[name]
+                )
+                if interrupt is not None and i + 1 < len(kept):
+                    warn(
+                        f"{type(self).__name__}: interrupted while {name!r} was "
+                        f"fitted, before {kept[i + 1][0]!r}; the mixture stays as it "
+                        "was before the fit.",
+                        RuntimeWarning,
+                    )
+                    try:
+                        raise interrupt
+                    finally:
+                        del interrupt  # else it would hold this frame in a cycle
                 self._check_member(name, member)
                 members.append(member)
             self._check_sizes(names, members)
@@ -253,7 +290,7 @@ class MixtureLM(_BaseComposition, LanguageModel):
                 self.weights_ = weights
             elif held_out is not None:
                 self.weights_ = self._learn_weights(*held_out)
-        return self
+        return interrupt
 
     def _check_sizes(self, names: list[str], members: list[Any]) -> None:
         sizes = {name: m.n_words_ for name, m in zip(names, members)}

@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.utils._param_validation import HasMethods
 from sklearn.utils.validation import check_is_fitted
 
-from nplm._atomic import all_or_nothing
+from nplm._atomic import fitted_or_interrupted, unchanged_by_errors
 from nplm._base import LanguageModel
 from nplm._checks import Whole, check_not_grown, plain
 from nplm._fitted import Fitted
@@ -121,7 +121,6 @@ class ShortlistLM(LanguageModel):
         self.n_shortlist = n_shortlist
         self.n_words = n_words
 
-    @all_or_nothing
     def fit(
         self,
         X: ArrayLike,
@@ -144,8 +143,7 @@ class ShortlistLM(LanguageModel):
             Held-out windows, handed on: to the network those whose next word is in
             the short-list, for its early stopping.
         progress, checkpoint : optional
-            As in `NeuralLM.fit`, for the network's. An interrupt leaves this model as
-            it was, and the checkpoint with what was trained.
+            As in `NeuralLM.fit`, for the network's.
 
         Returns
         -------
@@ -157,7 +155,30 @@ class ShortlistLM(LanguageModel):
             If the ids or sizes are out of range or disagree; if the network is to go
             on from an earlier fit (``warm_start``); if no held-out window has a next
             word of the short-list.
+        KeyboardInterrupt
+            On an interrupt. If the network has begun to train, this model is fitted
+            with what it has learned; else it stays as it was before the fit.
         """
+        with unchanged_by_errors(self) as keep:
+            interrupt = self._fit(X, y, X_val, y_val, progress, checkpoint)
+            keep()
+            try:
+                if interrupt is not None:
+                    raise interrupt
+            finally:
+                del interrupt  # else it would hold this frame in a cycle
+        return self
+
+    def _fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike | None,
+        X_val: ArrayLike | None,
+        y_val: ArrayLike | None,
+        progress: OnProgress | None,
+        checkpoint: str | os.PathLike[str] | None,
+    ) -> KeyboardInterrupt | None:
+        """Fit, and give the interrupt after which the network is fitted, if any."""
         X, y = self._start_fit(X, y)
         self._check_network()
         backoff = self._fitted_backoff(X, y, X_val, y_val)
@@ -165,10 +186,12 @@ class ShortlistLM(LanguageModel):
         self.classes_ = np.arange(self.n_words_)
         held_out = self._check_held_out(X_val, y_val)
         self._set_list(self._most_frequent(y))
-        self.network_ = self._fitted_network(X, y, held_out, progress, checkpoint)
+        self.network_, interrupt = self._fitted_network(
+            X, y, held_out, progress, checkpoint
+        )
         self.backoff_ = backoff
         self._mass = backoff._words_mass(self.words_)
-        return self
+        return interrupt
 
     def _set_list(self, words: NDArray[np.int32]) -> None:
         self.words_ = words
@@ -224,7 +247,7 @@ class ShortlistLM(LanguageModel):
         held_out: tuple[NDArray[np.int32], NDArray[np.int32]] | None,
         progress: OnProgress | None,
         checkpoint: str | os.PathLike[str] | None,
-    ) -> NeuralLM:
+    ) -> tuple[NeuralLM, KeyboardInterrupt | None]:
         network: NeuralLM = clone(self.network)
         if network.n_words is None:
             network.set_params(n_words=self.n_words_)
@@ -242,11 +265,10 @@ class ShortlistLM(LanguageModel):
                     f"none of the {len(held_out[1])} held-out windows has a next word "
                     f"of the short-list, of {len(self.words_)} words: give more."
                 )
-        network.fit(
-            *self._of_the_list(X, y), X_val=X_val, y_val=y_val,
+        return fitted_or_interrupted(
+            network, *self._of_the_list(X, y), X_val=X_val, y_val=y_val,
             progress=progress, checkpoint=checkpoint,
         )  # fmt: skip
-        return network
 
     def _of_the_list(
         self, X: NDArray[np.int32], y: NDArray[np.int32]

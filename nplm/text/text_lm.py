@@ -12,7 +12,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils._param_validation import HasMethods, Hidden, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from nplm._atomic import all_or_nothing
+from nplm._atomic import fitted_or_interrupted, unchanged_by_errors
 from nplm._checks import Whole, check_boundary, inferred_n_words
 from nplm._fitted import Fitted
 from nplm._pages import Documented
@@ -234,7 +234,6 @@ class TextLM(Scoring, Continuing, DensityMixin, Documented, BaseEstimator):
         lm.estimator_, lm.n_words_ = model, model.n_words_
         return lm
 
-    @all_or_nothing
     def fit(
         self, X: Sequence[Any], y: Any = None, *, X_val: Any = None, **fit_params: Any
     ) -> Self:
@@ -267,7 +266,25 @@ class TextLM(Scoring, Continuing, DensityMixin, Documented, BaseEstimator):
             has an array of embeddings, features or classes of words, or a
             ``FrozenEstimator``, but the vocabulary is fitted here: the ids of words are
             then not known beforehand.
+        KeyboardInterrupt
+            On an interrupt. If the estimator keeps what it has learned so far, as a
+            network does, this model is fitted with it; else it stays as it was before
+            the fit.
         """
+        with unchanged_by_errors(self) as keep:
+            interrupt = self._fit(X, y, X_val, fit_params)
+            keep()
+            try:
+                if interrupt is not None:
+                    raise interrupt
+            finally:
+                del interrupt  # else it would hold this frame in a cycle
+        return self
+
+    def _fit(
+        self, X: Sequence[Any], y: Any, X_val: Any, fit_params: dict[str, Any]
+    ) -> KeyboardInterrupt | None:
+        """Fit, and give the interrupt after which the estimator is fitted, if any."""
         self._validate_params()
         _check_model(self.estimator)
         _check_vocabulary(self.vocabulary)
@@ -296,7 +313,9 @@ class TextLM(Scoring, Continuing, DensityMixin, Documented, BaseEstimator):
             own = codec.encode(X_val, "X_val", None)
             tokens = self._tokens(own, "X_val", n_known=n_words)
             held_out = {"X_val": tokens.contexts, "y_val": tokens.targets}
-        fitted = estimator.fit(contexts, targets, **held_out, **fit_params)
+        fitted, interrupt = fitted_or_interrupted(
+            estimator, contexts, targets, **held_out, **fit_params
+        )
         if isinstance(fitted, FrozenEstimator):
             fitted = fitted.estimator
         if self.vocabulary_ is not None and fitted.n_words_ != n_words:
@@ -306,7 +325,7 @@ class TextLM(Scoring, Continuing, DensityMixin, Documented, BaseEstimator):
                 "vocabulary that a fitted model was made with."
             )
         self.estimator_, self.n_words_ = fitted, fitted.n_words_
-        return self
+        return interrupt
 
     def add_words(self, X: Sequence[Any]) -> Self:
         """Add words that training never saw, where the estimator can take them.

@@ -72,7 +72,7 @@ def test_discount_fallback_replaces_the_note_on_discounts(run, tmp_path, more):
         assert f"'{value}' must be one number above 0 and at most 1" in result.stderr
 
 
-@pytest.mark.parametrize("model", ["network", "mixture"])
+@pytest.mark.parametrize("model", ["network", "mixture", "shortlist", "energy"])
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_an_interrupted_fit_goes_on(run, tmp_path, monkeypatch, model):
     def train(name, *options, **expected):
@@ -89,7 +89,11 @@ def test_an_interrupted_fit_goes_on(run, tmp_path, monkeypatch, model):
         result = train("cut", code=130)
     kept = tmp_path / "cut.checkpoint"
     assert f"is in {kept}: the same command goes on from there" in result.stderr
-    assert not (tmp_path / "cut").exists()
+    assert f"{tmp_path / 'cut'} has the model as far as it was trained." in (
+        result.stderr
+    )
+    text = ["the cat sees them", "a dog bites it"]
+    assert np.isfinite(nplm.load(tmp_path / "cut").score_samples(text)).all()
     result = train("cut", "--seed", "5", code=1)
     assert f"To begin anew, remove the folder {kept}" in result.stderr
     with open(kept / "lock", "a") as lock:
@@ -102,7 +106,6 @@ def test_an_interrupted_fit_goes_on(run, tmp_path, monkeypatch, model):
     assert f"Going on from {kept}." in result.stderr
     assert [path.name for path in kept.iterdir()] == ["mine"]
     whole, cut = (nplm.load(tmp_path / name) for name in ("whole", "cut"))
-    text = ["the cat sees them", "a dog bites it"]
     np.testing.assert_array_equal(whole.score_samples(text), cut.score_samples(text))
 
 

@@ -10,6 +10,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import FunctionTransformer
 
 from nplm import (
     ClassLM,
@@ -295,13 +297,14 @@ def test_an_interrupted_refit_leaves_the_mixture_as_it_was(parts, monkeypatch):
     X, y = parts[0]
     network = paper_lm(n_hidden=2, embedding_dim=2, max_iter=1, random_state=0)
     inner = MixtureLM([("network", network)])
-    model = MixtureLM([("kn", KneserNeyLM()), ("inner", inner)], n_words=N_WORDS)
+    model = MixtureLM([("inner", inner), ("kn", KneserNeyLM())], n_words=N_WORDS)
     model.fit(X, y)
     before, proba = vars(model).copy(), model.predict_proba(X)
     monkeypatch.setattr(Network, "train", interrupted)
     with (
         pytest.raises(KeyboardInterrupt),
         pytest.warns(RuntimeWarning, match="NeuralLM: interrupted"),
+        pytest.warns(RuntimeWarning, match="interrupted while 'inner' was fitted"),
     ):
         model.set_params(n_words=N_WORDS + 1).fit(X[:, 1:], y)
     model.set_params(n_words=N_WORDS)
@@ -311,16 +314,64 @@ def test_an_interrupted_refit_leaves_the_mixture_as_it_was(parts, monkeypatch):
     assert_array_equal(model.predict_proba(X), proba)
 
 
-def test_an_interrupted_refit_leaves_a_model_of_documents_as_it_was(monkeypatch):
-    network = paper_lm(n_hidden=2, embedding_dim=2, max_iter=1, random_state=0)
-    model = TextLM(network, n_context=2).fit([[1, 2, 3]])
-    before = vars(model).copy()
-    monkeypatch.setattr(Network, "train", interrupted)
+def test_interrupt_of_the_last_member_keeps_the_mixture(parts, monkeypatch):
+    X, y = parts[0]
+    network = paper_lm(n_hidden=2, embedding_dim=2, max_iter=9, random_state=0)
+    inner = MixtureLM([("network", network)])
+    model = MixtureLM(
+        [("kn", KneserNeyLM()), ("inner", inner)], "learned", n_words=N_WORDS
+    )
+    monkeypatch.setattr(Network, "train", stops_after_an_epoch(len(y)))
     with (
         pytest.raises(KeyboardInterrupt),
         pytest.warns(RuntimeWarning, match="NeuralLM: interrupted"),
     ):
-        model.fit([[1, 2, 3, 4]])
+        model.fit(X, y, X_val=X[:50], y_val=y[:50])
+    assert model.estimators_[1].estimators_[0].n_iter_ == 1
+    assert model.n_iter_ > 0
+    assert_allclose(model.predict_proba(X).sum(axis=1), 1)
+
+
+def stops_after_an_epoch(n):
+    train = Network.train
+
+    def stops(own, *args):
+        if own.n_seen >= n:
+            raise KeyboardInterrupt
+        train(own, *args)
+
+    return stops
+
+
+@pytest.mark.parametrize("fitted_before", [False, True])
+@pytest.mark.parametrize("in_a_pipeline", [False, True])
+def test_interrupted_text_model_keeps_what_its_network_learned(
+    monkeypatch, fitted_before, in_a_pipeline
+):
+    texts = ["a b c a b", "c b a c"] * 5
+    network = paper_lm(n_hidden=2, embedding_dim=2, max_iter=9, random_state=0)
+    model = lm = TextLM(network, n_context=2)
+    if in_a_pipeline:
+        model = Pipeline([("same", FunctionTransformer()), ("lm", lm)])
+    if fitted_before:
+        model.fit(["x y z"])
+    monkeypatch.setattr(Network, "train", stops_after_an_epoch(55))
+    with (
+        pytest.raises(KeyboardInterrupt),
+        pytest.warns(RuntimeWarning, match="NeuralLM: interrupted"),
+    ):
+        model.fit(texts)
+    assert lm.estimator_.n_iter_ == 1
+    assert "c" in lm.vocabulary_.words_
+    assert np.isfinite(model.score_samples(texts)).all()
+
+
+def test_interrupted_text_model_stays_where_its_estimator_keeps_nothing(monkeypatch):
+    model = TextLM(KneserNeyLM(), n_context=2).fit([[1, 2, 3] * 9])
+    before = vars(model).copy()
+    monkeypatch.setattr(KneserNeyLM, "_start_fit", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit([[1, 2, 3, 4] * 9])
     assert vars(model) == before
 
 

@@ -136,8 +136,9 @@ def train_command(
     A line of TEXT (by default of standard input; plain, gzip or xz) is a document,
     which no context crosses. What is trained and how far it is goes to standard error.
 
-    Ctrl-C keeps what a network has learned in a folder, OUTPUT.checkpoint, and so does
-    a kill, to the last minute or epoch: the same command goes on from there.
+    Ctrl-C saves the model with what its network has learned so far, and ends with the
+    exit code 130. The state of the fit is in a folder, OUTPUT.checkpoint, after a kill
+    too (to the last minute or epoch): the same command goes on from there.
 
     \b
     Examples:
@@ -203,7 +204,11 @@ def train_command(
         "network": network,
         "energy": network,
         "shortlist": ShortlistLM(network, ngrams, n_shortlist=n_shortlist),
-        "mixture": MixtureLM([("network", network), ("ngrams", ngrams)], verbose=BAR),
+        "mixture": MixtureLM(
+            # The network last: after an interrupt the mixture is then whole.
+            [("ngrams", ngrams), ("network", network)],
+            verbose=BAR,
+        ),
     }[model]
     lm = TextLM(estimator, order - 1, tokenizer=tokenizer, vocabulary=vocabulary)
     texts = _texts(inputs, "train on")
@@ -215,8 +220,15 @@ def train_command(
     kept = Kept(output.with_name(f"{output.name}.checkpoint"))
     name = "network__checkpoint" if model == "mixture" else "checkpoint"
     resumable = {name: kept.folder} if model in NETWORKS else {}
-    with _notes(), redirect_stdout(sys.stderr), kept:
-        lm.fit(texts, X_val=held_out, **resumable)
+    try:
+        with _notes(), redirect_stdout(sys.stderr), kept:
+            lm.fit(texts, X_val=held_out, **resumable)
+    except KeyboardInterrupt:
+        if hasattr(lm, "estimator_"):
+            _be_quiet(lm)
+            nplm.save(lm, output)
+            _say(f"{output} has the model as far as it was trained.")
+        raise
     _be_quiet(lm)
     nplm.save(lm, output)
     kept.remove()
