@@ -9,6 +9,7 @@ import subprocess
 import sys
 import warnings
 from contextlib import contextmanager
+from errno import EMFILE
 from functools import cache
 from pathlib import Path
 
@@ -97,6 +98,47 @@ def test_a_disk_that_is_full_at_any_byte(tmp_path, name):
             save(path)
         assert path.read_bytes() == b"old"
         assert os.listdir(tmp_path) == [name]
+
+
+@contextmanager
+def at_most_files(n):
+    """Let the process open n more files; then none."""
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    taken = [os.open(os.devnull, os.O_RDONLY)]
+    try:
+        # The lowest free number is given out next: all below it are taken.
+        resource.setrlimit(resource.RLIMIT_NOFILE, (taken[0] + 1 + n, limits[1]))
+        while taken[-1] < taken[0]:
+            taken.append(os.open(os.devnull, os.O_RDONLY))
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+        for number in taken:
+            os.close(number)
+
+
+@pytest.mark.parametrize("name", SAVERS)
+def test_descriptors_that_end_leave_nothing_behind(tmp_path, name):
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    path, save = folder / name, SAVERS[name]
+    save(path)
+    path.write_bytes(b"old")
+    n_failed = 0
+    for n in [*range(12), *range(20, 400, 20)]:
+        try:
+            with at_most_files(n):
+                save(path)
+        except OSError as error:
+            assert error.errno == EMFILE
+            n_failed += 1
+        else:
+            break
+        assert path.read_bytes() == b"old"
+        assert os.listdir(folder) == [name]
+        assert os.listdir(tmp_path) == ["folder"]  # no temporary folder either
+    assert n_failed > 0
+    assert path.read_bytes() != b"old"
 
 
 class Steps:

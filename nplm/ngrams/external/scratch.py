@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import glob
 import os
-import shutil
 import socket
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
@@ -78,6 +77,7 @@ class Scratch:
         self._lock = Lock()
         self._done = self._total = 0
         self._stage = ""
+        self._names: set[str] = set()  # of files that were begun
         self._arrays: dict[str, NDArray[Any]] = {}
         self._given_up = Event()
 
@@ -101,22 +101,24 @@ class Scratch:
             except FileNotFoundError:  # another removed it, for it was empty
                 continue
             except BaseException:
-                shutil.rmtree(self.folder, ignore_errors=True)
+                self._remove()
                 raise
             return self
 
     def __exit__(self, *error: object) -> None:
         self._arrays.clear()
         try:
-            with suppress(OSError):
-                folder = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY)
-                try:
-                    _empty(folder)
-                finally:
-                    os.close(folder)
-                self.folder.rmdir()
+            self._remove()
         finally:  # what is left now, after an interrupt, the next one removes
             self._owner.__exit__(None, None, None)
+
+    def _remove(self) -> None:
+        """Remove the folder, without a file descriptor: none may be left."""
+        for name in [*self._names, OWNER]:  # last the one that tells what it is
+            with suppress(OSError):
+                (self.folder / name).unlink()
+        with suppress(OSError):
+            self.folder.rmdir()
 
     @property
     def block(self) -> int:
@@ -128,13 +130,17 @@ class Scratch:
     @contextmanager
     def writing(self, name: str) -> Iterator[BinaryIO]:
         """Open a new file of the folder; a full disk names it."""
-        path = self.folder / name
+        path = self._new(name)
         needs = f"up to {self.needs / GIBI:.3g} GiB" if self.needs else "more is"
         with (
             full_disk_named(self.folder, needs),
             open(path, "xb", buffering=BUFFER_BYTES) as file,
         ):
             yield file
+
+    def _new(self, name: str) -> Path:
+        self._names.add(name)
+        return self.folder / name
 
     def reading(self, name: str) -> BinaryIO:
         """Open a file of the folder."""
@@ -148,10 +154,11 @@ class Scratch:
         """Give the room of a file back, or that of an array."""
         self._arrays.pop(name, None)
         (self.folder / name).unlink()
+        self._names.discard(name)
 
     def array(self, name: str, dtype: DTypeLike, size: int) -> NDArray[Any]:
         """Make an array on disk, mapped into memory: its room is there from now on."""
-        path = self.folder / name
+        path = self._new(name)
         n_bytes = size * np.dtype(dtype).itemsize
         with open(path, "x+b") as file:
             allocate(file, n_bytes, self.folder)
