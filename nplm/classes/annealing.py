@@ -41,6 +41,7 @@ class Annealing:
     """
 
     pass_name = "pass"
+    closing = ""
     least = 1
 
     def __init__(

@@ -234,7 +234,12 @@ class WordClasses(TransformerMixin, Documented, BaseEstimator):
         )
         with saves or nullcontext(), shown as drawn:
             interrupt = run_passes(
-                job, rng, ALONE, progress=report or drawn, checkpoint=saves
+                job,
+                rng,
+                ALONE,
+                progress=report or drawn,
+                checkpoint=saves,
+                verbose=verbose,
             )
         # A second interrupt may come before all is set.
         with unchanged_by_errors(self):

@@ -106,7 +106,7 @@ class _Bar:
     def __init__(self, name: str, note: Callable[[float], str], surface: Any) -> None:
         self._name, self._note, self._surface = name, note, surface
         self._began: tuple[float, float] | None = None
-        self._text = ""
+        self._text, self._share = "", 0.0
 
     def __call__(self, done: float, total: float, figure: float) -> None:
         now = time.perf_counter()
@@ -116,7 +116,14 @@ class _Bar:
         self._text = f"{self._name}: {share:.0%}, {self._note(figure)}, {seconds:.0f} s"
         if done > self._began[0]:  # a fit that goes on has not begun at 0
             left = seconds * (total - done) / (done - self._began[0])
-            self._surface.show(share, f"{self._text}, {left:.0f} s left")
+            # At the end there is still what `closing` tells.
+            rest = f", {left:.0f} s left" if done < total else ""
+            self._surface.show(share, self._text + rest)
+        self._share = share
+
+    def closing(self, text: str) -> None:
+        """Show what is done at the end of a pass, which may take a while."""
+        self._surface.note(self._share, f"{self._text}, {text}")
 
     def close(self) -> None:
         self._surface.close(self._text)
@@ -139,6 +146,8 @@ class _Notebook:
             self._handle = display(element, display_id=True)
         else:
             self._handle.update(element)
+
+    note = show
 
     def close(self, text: str) -> None:
         if self._handle is not None:
@@ -169,6 +178,8 @@ class _Terminal:
         line = f"{drawn} {text}"[:columns]
         print(f"\r\x1b[K{line}", end="", file=sys.stderr, flush=True)
 
+    note = show
+
     def close(self, text: str) -> None:
         print("\r\x1b[K", end="", file=sys.stderr, flush=True)
 
@@ -186,6 +197,11 @@ class _Log:
     def show(self, share: float, text: str) -> None:
         if int(share * TENTHS) > self._tenths:
             self._tenths = int(share * TENTHS)
+            print(text, file=sys.stderr, flush=True)
+
+    def note(self, share: float, text: str) -> None:
+        """Say what follows the last pass, not every one."""
+        if share >= 1:
             print(text, file=sys.stderr, flush=True)
 
     def close(self, text: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,14 @@ __all__ = ["Job", "OnProgress", "run_passes"]
 OnProgress = Callable[[float, float, float], None]
 
 
+@runtime_checkable
+class Closing(Protocol):
+    """Progress that can say what happens at the end of a pass."""
+
+    def closing(self, text: str) -> None:
+        """Show what is done after the last step of a pass."""
+
+
 class Job(Protocol):
     """What is trained in passes, each of so many steps.
 
@@ -34,6 +42,7 @@ class Job(Protocol):
 
     name: str  # for messages
     pass_name: str  # "epoch", or what its field calls a pass
+    closing: str  # what `end` does, if it takes a while
     n_steps: int  # of a pass
     least: int  # steps of a call, or multiples of it
     seconds_a_call: float
@@ -99,11 +108,14 @@ def run_passes(
     *,
     progress: OnProgress | None,
     checkpoint: Checkpoint | None = None,
+    verbose: int = 0,
 ) -> KeyboardInterrupt | None:
     """Run a job to its end.
 
     A `checkpoint` is gone on from, if it has a save, and saved to, on an interrupt
     too: by several processes together, whichever of them is interrupted or terminated.
+    A `progress` with a method ``closing`` is told at the end of a pass. With `verbose`,
+    a line says that the job resumes from a checkpoint, and where.
 
     Returns
     -------
@@ -121,6 +133,8 @@ def run_passes(
         saved = checkpoint.load(lambda *given: _resume(*given, job=job, rng=rng))
         if saved is not None:
             at = saved
+            if verbose:
+                _tell_where(job, at, checkpoint)
             _warn_of_more(job, at)
     order = rng.get_state(legacy=False)  # at the start of the pass
     try:
@@ -145,6 +159,8 @@ def run_passes(
                     _save(checkpoint, job, at, order)
                 if interrupt is not None:
                     raise interrupt
+            if job.closing and isinstance(progress, Closing):
+                progress.closing(job.closing)
             job.end(at.passes + 1, time.perf_counter() - started)
             order = rng.get_state(legacy=False)
             at = _Position(at.passes + 1)
@@ -166,6 +182,15 @@ def run_passes(
     finally:
         job.close()
     return None
+
+
+def _tell_where(job: Job, at: _Position, checkpoint: Checkpoint) -> None:
+    n, most = at.passes, job.n_passes(at.passes)
+    where = f"after {job.pass_name} {n} of at most {most}"
+    if at.steps:
+        share = at.steps / job.n_steps
+        where = f"in {job.pass_name} {n + 1} of at most {most}, {share:.0%} done"
+    print(f"[{job.name}] resumes from {checkpoint.folder}: {where}")
 
 
 def _warn_of_more(job: Job, at: _Position) -> None:

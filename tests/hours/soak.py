@@ -1,10 +1,11 @@
-"""``python -m tests.hours.soak --minutes 60``: fits, scores, saves and loads.
+"""``python -m tests.hours.soak --minutes 60``: fits, scores, saves, loads, interrupts.
 
 Memory, open files and threads must stay where they were after the first rounds.
 """
 
 import argparse
 import os
+import signal
 import tempfile
 import threading
 import time
@@ -64,12 +65,45 @@ def a_round(folder):
         path.unlink()
 
 
+def interrupted(work, seconds):
+    """Do it again and again until a signal interrupts it."""
+    timer = threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGINT))
+    try:
+        timer.start()
+        while True:
+            work()
+    except KeyboardInterrupt:
+        pass
+    timer.join()
+
+
+def interrupts(folder, rng):
+    """Interrupt fits, scores and saves, in one thread and in several."""
+    for parallel in ("rows", "async"):
+        lm = NeuralLM(**SMALL, n_jobs=2, parallel=parallel)
+        interrupted(lambda lm=lm: lm.fit(X, Y), rng.uniform(0.01, 0.2))
+        lm.fit(X, Y)
+        for _ in range(5):
+            interrupted(lambda lm=lm: lm.log_prob(X, Y), rng.uniform(0.001, 0.02))
+    saves = folder / "saves interrupted"
+    checked = NeuralLM(**SMALL)
+    interrupted(lambda: checked.fit(X, Y, checkpoint=saves), rng.uniform(0.05, 0.3))
+    for path in saves.glob("*"):
+        path.unlink()
+    interrupted(lambda: nplm.save(lm, folder / "model"), rng.uniform(0.001, 0.02))
+    text = TextLM(NeuralLM(**SMALL), n_context=3)
+    interrupted(lambda: text.fit([IDS % 49 + 1]), rng.uniform(0.05, 0.3))
+
+
 def in_use():
     """Bytes of memory, open files, threads."""
+    time.sleep(0.05)  # threads that are done may still be ending
     fields = Path("/proc/self/statm").read_text().split()
     pages = int(fields[1]) - int(fields[2])  # not those of mapped files
     n_files = len(os.listdir("/proc/self/fd"))
-    return pages * os.sysconf("SC_PAGESIZE"), n_files, threading.active_count()
+    # The system's number: Python does not count threads that it did not name.
+    n_threads = len(os.listdir("/proc/self/task"))
+    return pages * os.sysconf("SC_PAGESIZE"), n_files, n_threads
 
 
 def main():
@@ -77,10 +111,11 @@ def main():
     parser.add_argument("--minutes", type=float, default=60)
     until = time.monotonic() + 60 * parser.parse_args().minutes
     warnings.simplefilter("ignore")
-    n, first, last = 0, None, None
+    n, first, last, rng = 0, None, None, np.random.default_rng(0)
     with tempfile.TemporaryDirectory() as name:
         while time.monotonic() < until or n <= WARM_UP:
             a_round(Path(name))
+            interrupts(Path(name), rng)
             n, last = n + 1, in_use()
             if n == WARM_UP:
                 first = last

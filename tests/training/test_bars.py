@@ -3,12 +3,15 @@
 import io
 import os
 import sys
+import warnings
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from nplm import ClassLM, KneserNeyLM, MixtureLM, NeuralLM, TextLM, WordClasses, windows
+from nplm.neural.network.network import Network
+from nplm.training import checkpoint
 from nplm.training.bars import _Notebook, bar
 
 X, Y = windows(np.tile([0, 1, 2, 3], 100), 2)
@@ -76,7 +79,8 @@ def test_a_line_is_no_wider_than_the_terminal(monkeypatch, columns):
     lines = terminal.getvalue().split("\r\x1b[K")[1:-1]
     assert {len(line) for line in lines} == {columns - 1}
     if columns == 80:  # the bar makes room
-        assert all(line.endswith(" s left") for line in lines)
+        assert all(line.endswith(" s left") for line in lines[:-1])
+        assert "100%" in lines[-1] and "left" not in lines[-1]
 
 
 def test_the_terminal_that_counts_is_that_of_stderr(monkeypatch):
@@ -177,3 +181,60 @@ def test_the_progress_asked_for_takes_the_place_of_the_bar(notebook):
     network.fit(X, Y, progress=lambda *call: calls.append(call))
     assert calls
     assert notebook == []
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_bar_says_that_held_out_windows_are_scored(monkeypatch, capsys, terminal):
+    if terminal:
+        monkeypatch.setattr(sys, "stderr", Terminal())
+    lm = NeuralLM(
+        n_words=4, n_hidden=2, embedding_dim=2, max_iter=2, verbose=2, random_state=0,
+        early_stopping=True, n_iter_no_change=9, tol=0,
+    )  # fmt: skip
+    seen, log_prob = [], Network.log_prob
+
+    def scored(*args):
+        seen.append(sys.stderr.getvalue() if terminal else capsys.readouterr().err)
+        return log_prob(*args)
+
+    monkeypatch.setattr(Network, "log_prob", scored)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        lm.fit(X[50:], Y[50:], X_val=X[:50], y_val=Y[:50])
+    assert len(seen) == 2
+    assert seen[-1].rstrip().endswith("s, scoring held-out windows")
+    assert "100%, perplexity" in seen[-1]
+    assert " 0 s left" not in seen[-1].rsplit("100%")[-1]
+
+
+@pytest.mark.parametrize("verbose", [0, 1, 2])
+@pytest.mark.parametrize("within", [False, True])
+def test_resumed_fit_says_from_where(monkeypatch, tmp_path, capsys, verbose, within):
+    monkeypatch.setattr(checkpoint, "SECONDS_A_SAVE", 0)
+    options = dict(n_words=4, n_hidden=2, embedding_dim=2, early_stopping=False)
+    lm = NeuralLM(**options, max_iter=3, verbose=verbose, random_state=0)
+    train = Network.train
+
+    def stops(own, *args):
+        if within and own.n_seen > 0:
+            raise KeyboardInterrupt
+        train(own, *args)
+        if not within and own.n_seen >= len(Y):
+            monkeypatch.setattr(Network, "train", interrupted)
+
+    def interrupted(own, *args):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Network, "train", stops)
+    with pytest.raises(KeyboardInterrupt), pytest.warns(RuntimeWarning):
+        lm.fit(X, Y, checkpoint=tmp_path)
+    monkeypatch.setattr(Network, "train", train)
+    capsys.readouterr()
+    lm.fit(X, Y, checkpoint=tmp_path)
+    out = capsys.readouterr().out
+    line = f"[NeuralLM] resumes from {tmp_path}: "
+    assert (line in out) == (verbose > 0)
+    if verbose and within:
+        assert f"{line}in epoch 1 of at most 3, " in out
+    elif verbose:
+        assert f"{line}after epoch 1 of at most 3" in out

@@ -81,6 +81,8 @@ class Epochs:
         self.held_out, self.learning_rate_init = held_out, learning_rate_init
         self.adaptive = adaptive
         self.history, self.verbose, self.name = history, verbose, name
+        held = windows.held_out is not None
+        self.closing = f"scoring {'held-out' if held else 'some training'} windows"
         self.n_steps = len(windows.y)
         # A call has a mini-batch of every worker at least.
         apart = network.threads.n if network.parallel != "rows" else 1

@@ -211,7 +211,12 @@ def _train(
         if door.progress is not None and processes.rank == 0:
             progress = door.progress
         interrupt = run_passes(
-            job, lm._rng, processes, checkpoint=saves, progress=progress
+            job,
+            lm._rng,
+            processes,
+            checkpoint=saves,
+            progress=progress,
+            verbose=verbose,
         )
     ran_out = interrupt is None and not door.partial and job.held_out.stale == 0
     # A fit that is to end by itself, unless fewer epochs than usual were asked for.
