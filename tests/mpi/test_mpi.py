@@ -97,6 +97,11 @@ def test_ranks_that_are_told_to_end_save_first(tmp_path):
     assert code == 0, output
 
 
+def test_ranks_go_on_when_their_checkpoint_cannot_be_written(tmp_path):
+    code, output = finish(start(2, "goes_on_without_its_folder", str(tmp_path)))
+    assert code == 0, output
+
+
 def test_a_rank_that_is_killed_ends_the_job():
     code, output = finish(start(2, "killed"), seconds=60)
     assert code != 0

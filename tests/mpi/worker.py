@@ -6,9 +6,11 @@ Each case ends with a line of rank 0 that the test looks for, or dies.
 import json
 import os
 import pickle
+import shutil
 import signal
 import sys
 import tempfile
+import warnings
 from contextlib import chdir
 from functools import partial
 from pathlib import Path
@@ -344,6 +346,26 @@ def checkpoints(folder):
     if comm.rank == 0:
         arrays = {name: getattr(lm, name) for name in [*PARAMETERS[:4], "b_"]}
         np.savez(path / "result.npz", val_loss=lm.history_["val_loss"], **arrays)
+
+
+def goes_on_without_its_folder(folder):
+    """Rank 0 puts a file in the place of the checkpoint's folder: a warning a save."""
+    checkpoint.SECONDS_A_SAVE, pace.SECONDS_A_CALL = 0, 0.002
+    X, y = data(20)
+    lm = paper_lm(n_words=20, batch_size=4, max_iter=2, **SETTINGS)
+    whole, saves = mpi.fit(clone(lm), X, y), Path(folder) / "saves"
+
+    def progress(*figures):
+        if saves.is_dir():
+            shutil.rmtree(saves)
+            saves.touch()
+
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        lm = mpi.fit(lm, X, y, checkpoint=saves, progress=progress)
+    told = ["could not be saved" in str(warning.message) for warning in found]
+    assert any(told) == (comm.rank == 0)
+    assert not any(differences(lm, whole))
 
 
 def terminated(folder):
