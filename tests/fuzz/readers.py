@@ -162,10 +162,10 @@ def _saved(path):
     if hasattr(model, "n_words_") and hasattr(model, "predict_proba"):
         _look_at(model)
         return
-    work = getattr(model, "score_samples", getattr(model, "transform", None))
+    is_tokenizer = isinstance(model, nplm.Tokenizer)
     try:
-        if work is not None:
-            work(["a rose", "is"])
+        if is_tokenizer or hasattr(model, "score_samples"):
+            (model.transform if is_tokenizer else model.score_samples)(["a rose", "is"])
     except (ValueError, TypeError) as error:
         # Of parameters that only use reads: a pattern, or what splits documents.
         if not re.match("pattern .* (not a regular|has) |X.0. is a string", str(error)):
