@@ -19,8 +19,10 @@ __all__ = [
     "check_classes",
     "check_ids",
     "check_not_grown",
+    "count_ids",
     "inferred_n_words",
     "non_negative",
+    "own_ids",
     "plain",
     "plain_ids",
     "refuse_usual_mistakes",
@@ -30,6 +32,8 @@ MAX_N_WORDS = np.iinfo(np.int32).max
 # A model has rows for all ids up to the largest. Where that is beyond MANY_WORDS, and a
 # smaller share of the ids occurs, they are hashes or keys of a database.
 MANY_WORDS, LEAST_SHARE = 1 << 20, 0.01
+# Ids that are counted at once, at least: 4 MB of them.
+BLOCK_IDS = 1 << 20
 UNSIGNED = {np.dtype(np.int32): np.uint32, np.dtype(np.int64): np.uint64}
 
 
@@ -144,6 +148,30 @@ def plain_ids(values: Any, *, ndim: int, n_words: int) -> NDArray[np.int32] | No
     if unsigned is None or values.view(unsigned).max() >= n_words:
         return None
     return values.astype(np.int32, copy=False)
+
+
+def own_ids(ids: NDArray[np.int32], n_words: int) -> NDArray[np.int32]:
+    """Copy ids that were checked, for code that trusts them.
+
+    The array stays the caller's. Where another thread has written to it since what
+    is no id, the copy has the last word's, as kernels take it. NumPy checks an index
+    array once and reads it again, and crashes where it changed in between.
+    """
+    return np.minimum(ids.view(np.uint32), np.uint32(n_words - 1)).view(np.int32)
+
+
+def count_ids(ids: NDArray[np.int32], n_words: int) -> NDArray[np.int64]:
+    """Count how often each id occurs, shape (n_words,), whoever writes to the array.
+
+    ``np.bincount`` of an id that is too large would give a longer array: of 2**31 - 1
+    one of 16 GB.
+    """
+    counts = np.zeros(n_words, dtype=np.int64)
+    size = max(n_words, BLOCK_IDS)
+    for start in range(0, len(ids), size):
+        part = own_ids(ids[start : start + size], n_words)
+        counts += np.bincount(part, minlength=n_words)
+    return counts
 
 
 def refuse_usual_mistakes(X: Any, y: Any, model: str, *, need_y: bool) -> None:

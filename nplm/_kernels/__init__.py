@@ -2,7 +2,8 @@
 
 Kernels take typed memoryviews and fill what they are given: no Python object,
 no estimator, no print, no stopping rule. Bounds checks are off, so callers
-check word ids first (``nplm._checks``).
+check word ids first (``nplm._checks``). The arrays of ids stay the caller's and may
+change after that: kernels take each id by ``_ids.id_below``, which keeps it in range.
 """
 
 from importlib.util import find_spec

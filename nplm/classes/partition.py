@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from nplm._checks import MAX_N_WORDS
+from nplm._checks import MAX_N_WORDS, own_ids
 from nplm._kernels.classes._exchange import GAIN, MOVES
 
 __all__ = ["Bigrams", "Partition"]
@@ -31,7 +31,7 @@ class Bigrams:
     Attributes
     ----------
     before, after : ndarray of int32
-        The same.
+        The same, copied.
     start : ndarray of int32, shape (2, n_words + 1)
         Where the neighbours of each word stand.
     neighbour, count : ndarray of int32, shape (2, n_distinct)
@@ -51,6 +51,7 @@ class Bigrams:
                 f"{len(after)} bigrams are too many to count; give at most "
                 f"{MAX_N_WORDS}."
             )
+        before, after = own_ids(before, n_words), own_ids(after, n_words)
         ones = np.ones(len(after), dtype=np.int32)
         shape = (n_words, n_words)
         followers = csr_array((ones, (before, after)), shape=shape)

@@ -9,6 +9,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from nplm._checks import count_ids
 from nplm._kernels.ngrams import _backoff, _counts
 from nplm.ngrams.tree import MAX_NGRAMS, ContextTree, TreeBuilder
 
@@ -87,7 +88,7 @@ class NgramCounts(ContextTree):
                 f"{MAX_NGRAMS}."
             )
         builder = TreeBuilder(n_words)
-        builder.counts.append(np.bincount(y, minlength=n_words))
+        builder.counts.append(count_ids(y, n_words))
         if X.shape[1] == 0:
             return cls(**builder.structure(), counts=builder.counts[0])
         if padded:

@@ -8,6 +8,7 @@ the parameters.
 
 from libc.math cimport log
 
+from nplm._kernels._ids cimport id_below
 from nplm._kernels.neural._inputs cimport Activations
 from nplm._kernels.neural._solvers cimport Solver, Step, lock_acquire, lock_release
 from nplm._kernels.neural._team cimport Team, barrier_broken, barrier_wait
@@ -15,16 +16,20 @@ from nplm._kernels.neural.outputs._output cimport Output
 
 
 cdef void take_windows(
-    Activations at, const int[:, :] X, const int[:] y, const Py_ssize_t[::1] index,
-    Py_ssize_t start, Py_ssize_t K,
+    Team team, Activations at, const int[:, :] X, const int[:] y,
+    const Py_ssize_t[::1] index, Py_ssize_t start, Py_ssize_t K,
 ) noexcept nogil:
-    """Contexts, nearest word first, and next words of K examples, if y has them."""
+    """Contexts, nearest word first, and next words of K examples, if y has them.
+
+    The only place where ids enter a network: all that follows reads these copies.
+    """
     cdef Py_ssize_t n = at.n_context, i, k, row
+    cdef int n_words = <int>team.inputs.features.C.rows, n_outcomes = team.n_outcomes
     for k in range(K):
         row = index[start + k]
-        at.words[k] = y[row] if y is not None else -1
+        at.words[k] = id_below(&y[row], n_outcomes) if y is not None else -1
         for i in range(n):
-            at.contexts[k * n + i] = X[row, n - 1 - i]
+            at.contexts[k * n + i] = id_below(&X[row, n - 1 - i], n_words)
 
 
 # The phases of a mini-batch. Between them members share their totals and their
@@ -76,7 +81,7 @@ def train(
             K = min(at.batch_size, n - start)
             if phases & FORWARD:
                 if leads:
-                    take_windows(at, X, y, index, start, K)
+                    take_windows(team, at, X, y, index, start, K)
                     team.inputs.visit(at, K, solver)
                     team.inputs.forward(at, K)
                     team.hidden.forward(at, K)
@@ -127,7 +132,7 @@ def score(
     with nogil:
         while start < n:
             K = min(at.batch_size, n - start)
-            take_windows(at, X, y, index, start, K)
+            take_windows(team, at, X, y, index, start, K)
             team.inputs.forward(at, K)
             team.hidden.forward(at, K)
             output.begin(K)
@@ -161,7 +166,7 @@ def probabilities(
     with nogil:
         while start < n:
             K = min(at.batch_size, n - start)
-            take_windows(at, X, None, index, start, K)
+            take_windows(team, at, X, None, index, start, K)
             team.inputs.forward(at, K)
             team.hidden.forward(at, K)
             output.begin(K)
@@ -192,13 +197,16 @@ def candidates(
     cdef Activations at = team.at
     cdef Py_ssize_t n = len(index), start = 0, K, j, k
     cdef double total
+    cdef int word
     check_windows(team, X, index)
+    if output.first != 0 or output.n_words != team.n_outcomes:
+        raise ValueError(f"{output.n_words} of {team.n_outcomes} words are here")
     if words.shape[0] != n or out.shape[0] != n or out.shape[1] != words.shape[1]:
         raise ValueError(f"no room for {words.shape[1]} candidates of {n} windows")
     with nogil:
         while start < n:
             K = min(at.batch_size, n - start)
-            take_windows(at, X, None, index, start, K)
+            take_windows(team, at, X, None, index, start, K)
             team.inputs.forward(at, K)
             team.hidden.forward(at, K)
             output.begin(K)
@@ -207,5 +215,6 @@ def candidates(
             for k in range(K):
                 total = output.own.high[k] + log(output.own.sum[k]) if normalize else 0
                 for j in range(words.shape[1]):
-                    out[start + k, j] = output.logit(k, words[start + k, j]) - total
+                    word = id_below(&words[start + k, j], team.n_outcomes)
+                    out[start + k, j] = output.logit(k, word) - total
             start += K

@@ -29,6 +29,7 @@ cdef class Team:
     cdef public double loss            # summed negative log-likelihood
     cdef readonly int size             # members, here and elsewhere
     cdef readonly int here             # the first member of this process
+    cdef int n_outcomes                # next words are below it
     cdef Barrier barrier
     cdef UpdateLock update_lock
     cdef Lock *lock                    # around updates, or NULL

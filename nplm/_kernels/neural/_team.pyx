@@ -54,6 +54,8 @@ cdef class Team:
         One a member of this process.
     solver : Solver or None
         Who updates the parameters; None for a team that only scores.
+    n_outcomes : int
+        Next words that there are, those of members elsewhere included.
     size : int
         Members, M, here and elsewhere.
     here : int, default=0
@@ -70,7 +72,7 @@ cdef class Team:
 
     def __cinit__(
         self, Tier tier, Activations at, Inputs inputs, Hidden hidden, tuple outputs,
-        Solver solver=None, *, int size=1, int here=0,
+        Solver solver=None, *, int n_outcomes, int size=1, int here=0,
         double[:, :, ::1] totals=None, unsigned char[::1] slopes=None,
         UpdateLock lock=None,
     ):
@@ -84,6 +86,12 @@ cdef class Team:
         self.at, self.inputs, self.hidden, self.outputs = at, inputs, hidden, outputs
         self.solver = solver
         self.size, self.here = size, here
+        self.n_outcomes = n_outcomes
+        output = outputs[len(outputs) - 1]
+        if not 1 <= output.first + output.n_words <= n_outcomes:
+            raise ValueError(
+                f"words {output.first} to {output.first + output.n_words} of "
+                f"{n_outcomes} outcomes")
         self.update_lock = lock
         self.lock = NULL if lock is None else &lock.lock
         if solver is not None:

@@ -1,5 +1,6 @@
 """Look-ups in a back-off model: one word of many contexts, or all words of each."""
 
+from nplm._kernels._ids cimport id_below
 from nplm._kernels.ngrams._tree cimport Tree, descend, find_child, find_follower
 
 
@@ -21,24 +22,25 @@ def backoff_prob(
     words, axis=1)``.
     """
     cdef Py_ssize_t row, j
-    cdef int longest, depth, context, i
+    cdef int longest, depth, context, i, word
     cdef double scale
     with nogil:
         for row in range(X.shape[0]):
             longest = descend(tree, X, row, path)
             for j in range(words.shape[1]):
+                word = id_below(&words[row, j], tree.n_words)
                 depth = longest
                 scale = 1
                 i = -1
                 while depth > 0:
                     context = path[depth]
-                    i = find_follower(tree, context, words[row, j])
+                    i = find_follower(tree, context, word)
                     if i >= 0:
                         break
                     scale *= bow[context]
                     depth -= 1
                 # The root knows every word: the follower w is at index w.
-                out[row, j] = scale * prob[i if depth > 0 else words[row, j]]
+                out[row, j] = scale * prob[i if depth > 0 else word]
 
 
 def backoff_distribution(

@@ -10,6 +10,8 @@ what it finds, drops from `live` those that do not go on, and in the end asks fo
 `prob_of`.
 """
 
+from nplm._kernels._ids cimport id_below
+
 cdef enum:
     # Windows of a block: what waits for its memory waits beside so many others.
     BLOCK = 256
@@ -43,9 +45,10 @@ cdef inline void begin(
     `prob` and `bow` are those of each word, as a unigram and as a context.
     """
     cdef int n_context = <int> X.shape[1]
+    cdef int n_words = <int> prob.shape[0]
     cdef int end = 1
     cdef Py_ssize_t row
-    cdef int j, k
+    cdef int j, k, word
     cdef bint follows
     chains.n_live = 0
     chains.words[0] = 0
@@ -60,18 +63,19 @@ cdef inline void begin(
         chains.context[j] = j - 1
         if not follows:
             for k in range(n_context):
-                chains.words[end + k] = X[row, k]
+                chains.words[end + k] = id_below(&X[row, k], n_words)
             end += n_context
             chains.context[j] = BLOCK + j
             chains.newest[BLOCK + j] = end - 1
             chains.n_words[BLOCK + j] = 0
-            chains.bow[1][BLOCK + j] = bow[X[row, n_context - 1]]
+            chains.bow[1][BLOCK + j] = bow[chains.words[end - 1]]
             chains.live[chains.n_live] = BLOCK + j
             chains.n_live += n_context > 1
-        chains.words[end] = y[row]
+        word = id_below(&y[row], n_words)
+        chains.words[end] = word
         chains.newest[j] = end
-        chains.bow[1][j] = bow[y[row]]
-        chains.prob[0][j] = prob[y[row]]
+        chains.bow[1][j] = bow[word]
+        chains.prob[0][j] = prob[word]
         chains.n_words[j] = 0
         chains.live[chains.n_live] = j
         chains.n_live += 1

@@ -4,6 +4,7 @@ from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
+from nplm._kernels._ids cimport id_below
 from nplm._kernels.ngrams._tree cimport Tree
 
 # A digit of 11 bits: its 2048 write positions stay in the cache.
@@ -54,10 +55,12 @@ cdef void pack(
     Pairs* pairs, const int[:] left, const int[:] right, int n_left, int n_right
 ) noexcept nogil:
     cdef Py_ssize_t i
+    cdef uint64_t key
     pairs.right_bits = bit_length(n_right - 1)
     pairs.bits = pairs.right_bits + bit_length(n_left - 1)
     for i in range(pairs.n):
-        pairs.keys[i] = (<uint64_t> left[i] << pairs.right_bits) | <uint64_t> right[i]
+        key = <uint64_t> id_below(&left[i], n_left) << pairs.right_bits
+        pairs.keys[i] = key | <uint64_t> id_below(&right[i], n_right)
     if pairs.rows != NULL:
         for i in range(pairs.n):
             pairs.rows[i] = <int> i

@@ -2,6 +2,7 @@
 
 from libc.stdint cimport int64_t
 
+from nplm._kernels._ids cimport id_below
 from nplm._kernels.ngrams._tree cimport Tree, descend, find_follower
 
 
@@ -24,18 +25,19 @@ def relative_frequencies(
     ``out[i, k] = counts[c, y] / totals[c]``.
     """
     cdef Py_ssize_t row
-    cdef int depth, level, context, i
+    cdef int depth, level, context, i, word
     cdef double p
     with nogil:
         for row in range(X.shape[0]):
             depth = descend(tree, X, row, path)
             out[row, 0] = 1.0 / tree.start[1]
-            p = <double> counts[y[row]] / totals[0]
+            word = id_below(&y[row], tree.n_words)
+            p = <double> counts[word] / totals[0]
             out[row, 1] = p
             for level in range(1, <int> X.shape[1] + 1):
                 if level <= depth and totals[path[level]] > 0:
                     context = path[level]
-                    i = find_follower(tree, context, y[row])
+                    i = find_follower(tree, context, word)
                     p = <double> counts[i] / totals[context] if i >= 0 else 0.0
                 out[row, level + 1] = p
 

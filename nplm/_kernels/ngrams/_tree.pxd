@@ -1,5 +1,7 @@
 """Steps in a context tree of sorted arrays (see ``nplm.ngrams.tree``)."""
 
+from nplm._kernels._ids cimport id_below
+
 
 cdef class Tree:
     cdef const int[::1] level_start
@@ -7,6 +9,7 @@ cdef class Tree:
     cdef const int[::1] child_start
     cdef const int[::1] start
     cdef const int[::1] words
+    cdef int n_words  # size of the vocabulary
 
 
 cdef inline int find(
@@ -52,15 +55,16 @@ cdef inline int descend(
     """
     cdef Py_ssize_t n_context = X.shape[1]
     cdef Py_ssize_t depth
-    cdef int context
+    cdef int context, word
     path[0] = 0
     if n_context == 0:
         return 0
     # The root's children are dense: one for each word of the vocabulary.
-    context = 1 + X[row, n_context - 1]
+    context = 1 + id_below(&X[row, n_context - 1], tree.n_words)
     path[1] = context
     for depth in range(1, n_context):
-        context = find_child(tree, context, X[row, n_context - 1 - depth])
+        word = id_below(&X[row, n_context - 1 - depth], tree.n_words)
+        context = find_child(tree, context, word)
         if context < 0:
             return <int> depth
         path[depth + 1] = context

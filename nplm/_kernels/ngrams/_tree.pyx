@@ -23,3 +23,8 @@ cdef class Tree:
         self.child_start = child_start
         self.start = start
         self.words = words
+        # Not the offsets, which a damaged file may have wrong; a tree of unigrams has
+        # no contexts of one word.
+        self.n_words = <int> words.shape[0]
+        if level_start.shape[0] > 2:
+            self.n_words = level_start[2] - level_start[1]

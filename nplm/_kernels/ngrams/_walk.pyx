@@ -9,6 +9,7 @@ strings, and the dictionary that gives them their ids. Its look-ups are those of
 from libc.math cimport log
 from libc.stdint cimport int64_t, uint64_t
 
+from nplm._kernels._ids cimport id_below
 from nplm._kernels.ngrams._chains cimport MAX_WORDS
 from nplm._kernels.ngrams._hashed cimport (
     MULTIPLIER, NPLM_PREFETCH, Slot, Table, filter_bit, find_slot, hash_word, home,
@@ -125,6 +126,13 @@ cdef class Walker:
         self, Table table, int n_context, int boundary, dict ids, int n_words,
         int unknown, bint closed,
     ):
+        if not (
+            n_words <= table.prob.shape[0] and 0 <= boundary < n_words > unknown >= -1
+        ):
+            raise ValueError(
+                f"n_words={n_words}, boundary={boundary} and unknown={unknown} are not "
+                f"of a table of {table.prob.shape[0]} words"
+            )
         self.table, self.n_context, self.boundary = table, n_context, boundary
         self.ids, self.n_words, self.unknown = ids, n_words, unknown
         self.closed = closed
@@ -203,6 +211,7 @@ cdef class Walker:
         """
         cdef Context context
         cdef Py_ssize_t i = 0, out = 0, last, row
+        cdef int own[CHUNK]
         cdef int n
         if log_prob.shape[0] == 0:
             return
@@ -211,12 +220,13 @@ cdef class Walker:
                 self.begin_in(&context, bos)
                 last = i + lengths[row]
                 while i < last:
-                    n = 1
-                    while (
-                        n < CHUNK and i + n < last and ids[i + n - 1] != self.boundary
-                    ):
+                    n = 0
+                    while n < CHUNK and i + n < last:
+                        own[n] = id_below(&ids[i + n], self.n_words)
                         n += 1
-                    self.walk(&context, &ids[i], n, 0, &log_prob[out], &orders[out])
+                        if own[n - 1] == self.boundary:
+                            break
+                    self.walk(&context, own, n, 0, &log_prob[out], &orders[out])
                     i += n
                     out += n
                 if eos:
@@ -331,7 +341,13 @@ cdef class Walker:
             return i
         found = self.ids.get(word)
         if found is not None:
-            return found
+            i = found
+            if not 0 <= i < self.n_words:
+                raise ValueError(
+                    f"{word!r} has the id {i}, but the model knows {self.n_words} "
+                    "words: the vocabulary is not the one that it was fitted with."
+                )
+            return i
         if word is None or word != word:
             raise TypeError(
                 f"a token is missing ({word!r}): leave it out, or put a word in its "

@@ -427,5 +427,6 @@ class Network:
             masks.of_inputs(at, table, inputs.kernel(table, trained, at, scratch)),
             hidden.kernel(tier, trained, at, scratch, masks),
         )
-        options = {"size": len(outputs)} | options
+        n_outcomes = output.n_outcomes(self.n_words)
+        options = {"size": len(outputs), "n_outcomes": n_outcomes} | options
         return Team(tier, at, *below, tuple(outputs), steps, **options)

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from nplm._checks import check_classes
+from nplm._checks import check_classes, count_ids
 from nplm._kernels.neural.outputs import _classes, _softmax
 from nplm.neural.network.outputs.base import Output, Workspace
 
@@ -37,7 +37,7 @@ class Classes(Output):
     def learn(self, n_words: int, X: NDArray[np.int32], y: NDArray[np.int32]) -> Self:
         """Give the same with a class for every word."""
         if self.given is None:
-            labels = frequency_bins(np.bincount(y, minlength=n_words) + 1)
+            labels = frequency_bins(count_ids(y, n_words) + 1)
         else:
             labels = check_classes(self.given, "word_classes", n_words)
         order = np.argsort(labels, kind="stable").astype(np.int32)
@@ -70,7 +70,7 @@ class Classes(Output):
 
         With U = W = 0 these are what the words have.
         """
-        counts = np.bincount(y, minlength=n_words) + 1.0
+        counts = count_ids(y, n_words) + 1.0
         mass = np.bincount(self.labels, counts)
         within = np.log(counts / mass[self.labels])
         return np.concatenate([np.log(mass / mass.sum()), within[self.order]])

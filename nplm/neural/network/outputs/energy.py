@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from nplm._checks import count_ids
 from nplm._kernels.neural.outputs import _energy
 from nplm.neural.network.outputs.base import Output, State, Workspace
 from nplm.neural.network.parameters import random_normal
@@ -36,7 +37,7 @@ class Energy(Output):
 
     def initial_biases(self, n_words: int, y: NDArray[np.int32]) -> NDArray[Any]:
         """Give the energies of the (add-one) unigrams: with v = 0 they are all."""
-        counts = np.bincount(y, minlength=n_words) + 1.0
+        counts = count_ids(y, n_words) + 1.0
         return -np.log(counts / counts.sum())
 
     def initial_arrays(

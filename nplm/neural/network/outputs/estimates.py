@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from nplm._checks import count_ids
 from nplm._kernels.neural.outputs import _estimates
 from nplm._kernels.neural.outputs._sampler import Sampler
 from nplm.neural.network.outputs.base import State, Workspace
@@ -52,7 +53,7 @@ class Proposal:
     def probabilities(self, n_words: int, y: NDArray[np.int32]) -> NDArray[np.float64]:
         """Give those of all words, to train on next words `y`."""
         if self.weights is None:
-            weights = np.bincount(y, minlength=n_words) + 1.0
+            weights = count_ids(y, n_words) + 1.0
         else:
             weights = np.asarray(self.weights, dtype=np.float64)
         # Relative to the largest, so that none overflows; nor is one nothing.

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from nplm._checks import count_ids
 from nplm._kernels.neural.outputs import _softmax
 from nplm.neural.network.features import gatherer_of
 from nplm.neural.network.outputs.base import Output, Workspace
@@ -48,7 +49,7 @@ class Softmax(Output):
 
         With U = W = 0 the first updates need not learn how frequent words are.
         """
-        counts = np.bincount(y, minlength=self.n_rows(n_words)) + 1.0
+        counts = count_ids(y, self.n_rows(n_words)) + 1.0
         return np.log(counts / counts.sum())
 
     def kernel(self, team: Workspace, start: int, stop: int, leader: Any) -> Any:

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import coo_array
 from sklearn.utils.extmath import randomized_svd
 
-from nplm._checks import check_ids
+from nplm._checks import check_ids, count_ids, own_ids
 from nplm._kernels.neural.outputs import _tree
 from nplm._trees import bisected, depth_of, huffman, masses, parents_of, top_down
 from nplm.neural.network.outputs.base import Output, Workspace
@@ -45,7 +45,7 @@ class Tree(Output):
 
     def learn(self, n_words: int, X: NDArray[np.int32], y: NDArray[np.int32]) -> Self:
         """Give the same with a tree of all words."""
-        weights = np.bincount(y, minlength=n_words) + 1
+        weights = count_ids(y, n_words) + 1
         if self.given is None:
             children = bisected(of_contexts(X[:, -1], y, n_words), weights)
         elif isinstance(self.given, str):
@@ -88,7 +88,7 @@ class Tree(Output):
 
         By the (add-one) unigrams: with U = W = 0 these are what the words have.
         """
-        mass = masses(self.children, np.bincount(y, minlength=n_words) + 1)
+        mass = masses(self.children, count_ids(y, n_words) + 1)
         first, second = mass[self.children].T
         return np.log(first) - np.log(second)
 
@@ -112,6 +112,7 @@ def of_contexts(
     Collobert, 2014), where a word counts as often as it comes. What is seen a few times
     only is drawn to the mean.
     """
+    before, y = own_ids(before, n_words), own_ids(y, n_words)
     often = np.argsort(-np.bincount(before, minlength=n_words), kind="stable")
     column = np.full(n_words, N_CONTEXTS)
     column[often[:N_CONTEXTS]] = np.arange(len(often[:N_CONTEXTS]))
