@@ -12,12 +12,14 @@ from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils._param_validation import validate_parameter_constraints
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
+from nplm._atomic import read_at_once
 from nplm._blocks import blocks_of_rows
 from nplm._checks import (
     COMMON,
     MAX_N_WORDS,
     check_ids,
     inferred_n_words,
+    own_ids,
     plain,
     plain_ids,
     refuse_usual_mistakes,
@@ -102,7 +104,8 @@ class LanguageModel(DensityMixin, Documented, BaseEstimator):
         out = np.empty(len(y))
         for rows in self._blocks(len(y)):
             log_proba = self._predict_log_proba(X[rows])
-            out[rows] = log_proba[np.arange(len(log_proba)), y[rows]]
+            words = own_ids(y[rows], log_proba.shape[1])
+            out[rows] = log_proba[np.arange(len(log_proba)), words]
         return out
 
     def _candidate_log_prob(
@@ -111,7 +114,8 @@ class LanguageModel(DensityMixin, Documented, BaseEstimator):
         out = np.empty(candidates.shape)
         for rows in self._blocks(len(X)):
             log_proba = self._predict_log_proba(X[rows])
-            out[rows] = np.take_along_axis(log_proba, candidates[rows], axis=1)
+            words = own_ids(candidates[rows], log_proba.shape[1])
+            out[rows] = np.take_along_axis(log_proba, words, axis=1)
         return out
 
     def _words_mass(self, words: NDArray[np.int32]) -> WordsMass:
@@ -120,6 +124,7 @@ class LanguageModel(DensityMixin, Documented, BaseEstimator):
 
     # -- probabilities --------------------------------------------------------
 
+    @read_at_once
     def predict_proba(self, X: ArrayLike) -> NDArray[Any]:
         """Probability of every word of the vocabulary after each context.
 
@@ -135,6 +140,7 @@ class LanguageModel(DensityMixin, Documented, BaseEstimator):
         """
         return self._predict_proba(self._check_X(X))
 
+    @read_at_once
     def predict_log_proba(self, X: ArrayLike) -> NDArray[Any]:
         """Natural logarithm of `predict_proba`.
 
@@ -149,6 +155,7 @@ class LanguageModel(DensityMixin, Documented, BaseEstimator):
         """
         return self._predict_log_proba(self._check_X(X))
 
+    @read_at_once
     def predict(self, X: ArrayLike) -> NDArray[np.int32]:
         """Id of the most probable next word after each context.
 
@@ -167,6 +174,7 @@ class LanguageModel(DensityMixin, Documented, BaseEstimator):
             best[rows] = self._predict_proba(X[rows]).argmax(axis=1)
         return best
 
+    @read_at_once
     def log_prob(self, X: ArrayLike, y: ArrayLike | None = None) -> NDArray[np.float64]:
         """Log-probability of each next word given its context.
 
@@ -187,6 +195,7 @@ class LanguageModel(DensityMixin, Documented, BaseEstimator):
         """
         return self._log_prob(*self._check_Xy(X, y))
 
+    @read_at_once
     def candidate_log_prob(
         self, X: ArrayLike, candidates: ArrayLike, *, normalize: bool = True
     ) -> NDArray[np.float64]:
@@ -294,6 +303,7 @@ class LanguageModel(DensityMixin, Documented, BaseEstimator):
         contexts, target = validate_data(self, X, y, reset=reset, **AS_IT_IS)
         target = column_or_1d(target, warn=True)
         if not reset:
+            self._check_fitted()
             return self._check_ids(contexts, target)
         n_context = contexts.shape[1]
         order = n_context + 1 if self.order is None else plain(self.order)
@@ -331,7 +341,7 @@ class LanguageModel(DensityMixin, Documented, BaseEstimator):
         plain = self._plain_ids(X, ndim=2)
         if plain is not None:
             return self._nearest(plain)
-        check_is_fitted(self)
+        self._check_fitted()
         refuse_usual_mistakes(X, None, type(self).__name__, need_y=False)
         contexts = validate_data(self, X, reset=False, **AS_IT_IS)
         return self._check_ids(contexts)[0]
@@ -346,8 +356,23 @@ class LanguageModel(DensityMixin, Documented, BaseEstimator):
             and len(plain) == len(next_words)
         ):
             return self._nearest(plain), next_words
-        check_is_fitted(self)
+        self._check_fitted()
         return self._check_windows(X, y)
+
+    def _check_fitted(self) -> None:
+        """Raise unless this is fitted, and ``n_words_`` is what the fit found."""
+        check_is_fitted(self)
+        if self.n_words_ != self._n_known():
+            raise ValueError(
+                f"n_words_={self.n_words_!r}, but this {type(self).__name__} was "
+                f"fitted with {self._n_known()} words: n_words_ says how many words a "
+                "fitted model has, and setting it adds none. Set it back; for a larger "
+                f"vocabulary fit again, with {type(self).__name__}(n_words=...)."
+            )
+
+    def _n_known(self) -> int:
+        """Give the size of the vocabulary, by the arrays that the fit made."""
+        return self.n_words_
 
     def _check_windows(
         self, X: ArrayLike, y: ArrayLike | None
@@ -365,7 +390,7 @@ class LanguageModel(DensityMixin, Documented, BaseEstimator):
         fitted = vars(self)
         if not {"n_words_", "n_features_in_"} <= fitted.keys():
             return None
-        if "feature_names_in_" in fitted:
+        if "feature_names_in_" in fitted or fitted["n_words_"] != self._n_known():
             return None
         ids = plain_ids(values, ndim=ndim, n_words=self.n_words_)
         if ids is not None and ndim == 2 and ids.shape[1] != fitted["n_features_in_"]:

@@ -1,19 +1,29 @@
 """Data that are mapped, forks, threads that share a model: always the same bits."""
 
+import contextlib
 import os
 import pickle
 import signal
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from multiprocessing.connection import Pipe
-from threading import Barrier
+from threading import Barrier, Event, Thread
 
 import numpy as np
 import pytest
 from sklearn.base import clone
 
-from nplm import EnergyLM, KneserNeyLM, TextLM, UniformLM, WordClasses, windows
+from nplm import (
+    EnergyLM,
+    KneserNeyLM,
+    MixtureLM,
+    TextLM,
+    UniformLM,
+    WordClasses,
+    windows,
+)
 from nplm.formats import load_binary, save_binary
 from nplm.ngrams import backoff
 from nplm.parallel import threads
@@ -44,8 +54,11 @@ every = pytest.mark.parametrize("name", estimators())
 
 
 def fit(name, X=X, y=Y):
-    """Fit a clone to windows, or to the words that come next."""
-    model = clone(estimators()[name])
+    return fit_again(clone(estimators()[name]), X, y)
+
+
+def fit_again(model, X, y):
+    """Fit to windows, or to the words that come next."""
     if isinstance(model, WordClasses):
         return model.fit(y)
     if isinstance(model, TextLM):
@@ -58,19 +71,24 @@ def fitted(name):
     return fit(name)
 
 
+def questions(model, X=X, y=Y):
+    if isinstance(model, WordClasses):
+        return [lambda: model.labels_, lambda: model.transform(y)]
+    if isinstance(model, TextLM):
+        return [
+            lambda: model.score_samples(np.array_split(y, 7)),
+            lambda: model.scorer().score(y[:5]),
+        ]
+    return [
+        lambda: model.log_prob(X, y),
+        lambda: model.predict_proba(X),
+        lambda: model.candidate_log_prob(X, y[:3]),
+    ]
+
+
 def answers(model, X=X, y=Y):
     """All that it says, to compare bit by bit."""
-    if isinstance(model, WordClasses):
-        said = [model.labels_, model.transform(y)]
-    elif isinstance(model, TextLM):
-        said = [model.score_samples(np.array_split(y, 7)), model.scorer().score(y[:5])]
-    else:
-        said = [
-            model.log_prob(X, y),
-            model.predict_proba(X),
-            model.candidate_log_prob(X, y[:3]),
-        ]
-    return [np.asarray(array).tobytes() for array in said]
+    return [np.asarray(ask()).tobytes() for ask in questions(model, X, y)]
 
 
 @every
@@ -105,6 +123,156 @@ def test_eight_threads_score_a_model_while_its_clone_is_fitted(name, monkeypatch
     finally:
         sys.setswitchinterval(switches_after)
     assert answers(again) == alone
+
+
+# Other windows, of which a refit makes another model.
+OTHERS = X[::-1], (Y[::-1] * 7) % 10
+
+
+def sized(model, n_words):
+    """Have the next fit know so many words; not where it is given features of all."""
+    sizes = {
+        name: n_words
+        for name, value in model.get_params().items()
+        if name.split("__")[-1] == "n_words" and value is not None
+    }
+    if getattr(model, "word_features", None) is None:
+        model.set_params(**sizes)
+    return model
+
+
+@every
+def test_model_is_scored_while_it_is_fitted_again(name):
+    old, new = fit(name), fit_again(sized(fit(name), N_WORDS + 2), *OTHERS)
+    either = list(zip(answers(old), answers(new)))
+    assert all(before != after for before, after in either)
+    done, together = Event(), Barrier(3)
+
+    def score():
+        n = 0
+        together.wait(SECONDS)
+        while not done.is_set() or n == 0:
+            for said, allowed in zip(answers(old), either):
+                assert said in allowed
+            n += 1
+
+    switches_after = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        with ThreadPoolExecutor(2) as pool:
+            scored = [pool.submit(score) for _ in range(2)]
+            together.wait(SECONDS)
+            try:
+                fit_again(sized(old, N_WORDS + 2), *OTHERS)
+                fit_again(sized(old, N_WORDS), X, Y)
+                fit_again(sized(old, N_WORDS + 2), *OTHERS)
+            finally:
+                done.set()
+        for one in scored:
+            one.result()
+    finally:
+        sys.setswitchinterval(switches_after)
+    assert answers(old) == answers(new)
+
+
+@every
+def test_fit_changes_a_model_in_one_step(name):
+    """Whatever attribute it sets first."""
+    model = sized(fit(name), N_WORDS + 2)
+    before, n_set = answers(model), 0
+
+    def setting(self, attribute, value):
+        nonlocal n_set
+        object.__setattr__(self, attribute, value)
+        if attribute != "__dict__":
+            n_set += 1
+            assert answers(model) == before
+
+    watched = {"__setattr__": setting, "__init__": type(model).__init__}
+    own = type(model)
+    model.__class__ = type(own.__name__, (own,), watched)
+    fit_again(model, *OTHERS)
+    object.__setattr__(model, "__class__", own)
+    assert n_set > 2
+    assert answers(model) != before
+
+
+NO_IDS = np.array([2**31 - 1, -1, N_WORDS, -(2**31)], np.int32)
+
+
+def unchecked(monkeypatch):
+    """Let ids through unchecked, as where they change once they were checked."""
+
+    def check_ids(values, *args, **kwargs):
+        return np.asarray(values, np.int32)
+
+    for module in [m for n, m in sys.modules.items() if n.startswith("nplm.")]:
+        for check in ("check_ids", "plain_ids"):
+            if hasattr(module, check):
+                monkeypatch.setattr(module, check, check_ids)
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
+@pytest.mark.parametrize("name", [name for name in estimators() if name != "text"])
+def test_id_that_changes_once_it_is_checked_is_the_last_words(name, monkeypatch):
+    """No kernel, and no array of NumPy's, is read or written out of bounds."""
+    changed = np.random.default_rng(0).random((len(Y), 4)) < 0.3
+    ids = np.column_stack([X, Y])
+    now = np.where(changed, np.resize(NO_IDS, ids.shape), ids)
+    ids[changed] = N_WORDS - 1
+    model, read = fitted(name), (ids[:, :3], ids[:, 3])
+    expected = answers(model, *read), answers(fit(name, *read))
+    unchecked(monkeypatch)
+
+    def work():
+        windows_now = now[:, :3], now[:, 3]
+        return answers(model, *windows_now), answers(fit(name, *windows_now))
+
+    assert in_a_child(work) == expected
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
+@every
+def test_another_thread_writes_to_the_windows(name):
+    """It gets an answer or an error, and ends no process."""
+    X_now, y_now, model = X.copy(), Y.copy(), fitted(name)
+
+    def write(done):
+        while not done.is_set():
+            X_now[:, :], y_now[:] = NO_IDS[0], NO_IDS[0]
+            X_now[:, :], y_now[:] = X, Y
+
+    def work():
+        done = Event()
+        writer = Thread(target=write, args=(done,))
+        sys.setswitchinterval(1e-5)
+        writer.start()
+        until = time.monotonic() + 0.05
+        while time.monotonic() < until:
+            for ask in (
+                *questions(model, X_now, y_now),
+                lambda: fit(name, X_now, y_now),
+            ):
+                with contextlib.suppress(ValueError, IndexError):
+                    ask()
+        done.set()
+        writer.join()
+        return answers(model)
+
+    assert in_a_child(work) == answers(model)
+
+
+@every
+def test_n_words_set_by_hand_is_refused(name):
+    model = pickle.loads(pickle.dumps(fitted(name)))
+    beyond = np.full_like(X, 10**5), np.full_like(Y, 10**5)
+    model.n_words_ = 10**6
+    for ask in questions(model, *beyond)[isinstance(model, WordClasses) :]:
+        with pytest.raises(ValueError, match="100000"):
+            ask()
+    if not isinstance(model, (WordClasses, TextLM, MixtureLM)):
+        with pytest.raises(ValueError, match=r"n_words_=1000000, but this .* 12 words"):
+            model.log_prob(X, Y)
 
 
 @pytest.mark.parametrize("options", [{}, {"compact": True}, {"bits": 8}], ids=str)

@@ -13,7 +13,7 @@ from sklearn.utils._param_validation import Interval
 
 from nplm._atomic import all_or_nothing
 from nplm._base import CheapWords, LanguageModel
-from nplm._checks import Whole, check_boundary, check_classes
+from nplm._checks import Whole, check_boundary, check_classes, count_ids, own_ids
 from nplm._fitted import Fitted
 from nplm.classes.word_classes import WordClasses
 from nplm.ngrams.discounts import check_fallback
@@ -187,11 +187,11 @@ class ClassLM(CheapWords, LanguageModel):
             boundary=boundary,
             discount_fallback=self.discount_fallback,
         )
-        model._fit(labels[X], labels[y], warned_from=2)
+        model._fit(_classes_of(labels, X), _classes_of(labels, y), warned_from=2)
         self.labels_ = np.asarray(labels, np.int32)
         self.n_classes_ = n_classes
         self.class_model_ = model
-        counts = np.bincount(y, minlength=self.n_words_)
+        counts = count_ids(y, self.n_words_)
         tokens = np.bincount(labels, counts, minlength=n_classes)
         shares = np.where(tokens[labels] > 0, counts, 1)
         totals = np.bincount(labels, shares, minlength=n_classes)
@@ -264,18 +264,23 @@ class ClassLM(CheapWords, LanguageModel):
         self.uniform_weight_ = fitted.number("uniform_weight", 0, 1)
         self.n_parameters_ = model.n_parameters_ + 2 * self.n_words_ + 1
 
+    def _n_known(self) -> int:
+        return len(self.labels_)
+
     def _class_prob(
         self, X: NDArray[np.int32], y: NDArray[np.int32]
     ) -> NDArray[np.float64]:
         """P(class) P(word | class)."""
         labels = self.labels_
-        log_prob = self.class_model_.log_prob(labels[X], labels[y])
+        y = own_ids(y, len(labels))
+        log_prob = self.class_model_.log_prob(_classes_of(labels, X), labels[y])
         return np.exp(log_prob) * self.word_proba_[y]
 
     def _predict_proba(self, X: NDArray[np.int32]) -> NDArray[np.float64]:
         proba = np.empty((len(X), self.n_words_))
         for rows in self._blocks(len(X)):
-            of_classes = self.class_model_.predict_proba(self.labels_[X[rows]])
+            classes = _classes_of(self.labels_, X[rows])
+            of_classes = self.class_model_.predict_proba(classes)
             block = np.take(
                 of_classes, self.labels_, axis=1, out=proba[rows], mode="clip"
             )
@@ -291,3 +296,11 @@ class ClassLM(CheapWords, LanguageModel):
         # A given weight of 0 leaves words that training lacks no probability.
         with np.errstate(divide="ignore"):
             return np.log(prob)
+
+
+def _classes_of(
+    labels: NDArray[np.int32], words: NDArray[np.int32]
+) -> NDArray[np.int32]:
+    """Give the class of each word."""
+    classes: NDArray[np.int32] = labels[own_ids(words, len(labels))]
+    return classes

@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from nplm._atomic import unchanged_by_errors
+from nplm._atomic import aside, become, read_at_once
 from nplm._checks import (
     COMMON,
     MAX_N_WORDS,
@@ -21,6 +21,7 @@ from nplm._checks import (
     check_boundary,
     check_ids,
     inferred_n_words,
+    own_ids,
 )
 from nplm._fitted import Fitted
 from nplm._pages import Documented
@@ -242,13 +243,14 @@ class WordClasses(TransformerMixin, Documented, BaseEstimator):
                 verbose=verbose,
             )
         # A second interrupt may come before all is set.
-        with unchanged_by_errors(self):
-            self.n_words_ = n_words
-            self.n_classes_ = state.n_classes
-            self.history_ = job.history
-            self.labels_ = state.labels_by_size()
-            self.mutual_information_ = state.mutual_information
-            self.n_iter_ = job.n_ended
+        fitted = aside(self)
+        fitted.n_words_ = n_words
+        fitted.n_classes_ = state.n_classes
+        fitted.history_ = job.history
+        fitted.labels_ = state.labels_by_size()
+        fitted.mutual_information_ = state.mutual_information
+        fitted.n_iter_ = job.n_ended
+        become(self, fitted)
         try:
             if interrupt is not None:
                 raise interrupt
@@ -256,6 +258,7 @@ class WordClasses(TransformerMixin, Documented, BaseEstimator):
             del interrupt  # else it would hold this frame, and its arrays, in a cycle
         return self
 
+    @read_at_once
     def transform(self, ids: ArrayLike) -> NDArray[np.int32]:
         """Class of each word.
 
@@ -269,7 +272,9 @@ class WordClasses(TransformerMixin, Documented, BaseEstimator):
         classes : ndarray of int32, shape (n_tokens,)
         """
         check_is_fitted(self)
-        return self.labels_[check_ids(ids, "ids", ndim=1, n_words=self.n_words_)]
+        n_words = len(self.labels_)
+        words = own_ids(check_ids(ids, "ids", ndim=1, n_words=n_words), n_words)
+        return self.labels_[words]
 
     def _fitted(self) -> dict[str, Any]:
         return {

@@ -13,7 +13,7 @@ from sklearn.utils import Bunch
 from sklearn.utils.metaestimators import _BaseComposition
 from sklearn.utils.validation import check_is_fitted
 
-from nplm._atomic import fitted_or_interrupted, unchanged_by_errors
+from nplm._atomic import fit_aside, fitted_or_interrupted
 from nplm._base import LanguageModel
 from nplm._checks import Whole, check_not_grown, non_negative
 from nplm._fitted import Fitted
@@ -219,15 +219,7 @@ class MixtureLM(_BaseComposition, LanguageModel):
             with it; else it stays as it was before the fit. So let a network be the
             last.
         """
-        with unchanged_by_errors(self) as keep:
-            interrupt = self._fit(X, y, X_val, y_val, fit_params)
-            keep()
-            try:
-                if interrupt is not None:
-                    raise interrupt
-            finally:
-                del interrupt  # else it would hold this frame in a cycle
-        return self
+        return fit_aside(self, lambda model: model._fit(X, y, X_val, y_val, fit_params))
 
     def _fit(
         self,

@@ -11,9 +11,9 @@ from sklearn.base import clone
 from sklearn.utils._param_validation import HasMethods
 from sklearn.utils.validation import check_is_fitted
 
-from nplm._atomic import fitted_or_interrupted, unchanged_by_errors
+from nplm._atomic import fit_aside, fitted_or_interrupted
 from nplm._base import LanguageModel
-from nplm._checks import Whole, check_not_grown, plain
+from nplm._checks import Whole, check_not_grown, count_ids, own_ids, plain
 from nplm._fitted import Fitted
 from nplm.neural.neural_lm import NeuralLM
 from nplm.training.loop import OnProgress
@@ -159,15 +159,9 @@ class ShortlistLM(LanguageModel):
             On an interrupt. If the network has begun to train, this model is fitted
             with what it has learned; else it stays as it was before the fit.
         """
-        with unchanged_by_errors(self) as keep:
-            interrupt = self._fit(X, y, X_val, y_val, progress, checkpoint)
-            keep()
-            try:
-                if interrupt is not None:
-                    raise interrupt
-            finally:
-                del interrupt  # else it would hold this frame in a cycle
-        return self
+        return fit_aside(
+            self, lambda model: model._fit(X, y, X_val, y_val, progress, checkpoint)
+        )
 
     def _fit(
         self,
@@ -211,7 +205,7 @@ class ShortlistLM(LanguageModel):
         network._output().of_few(1)
 
     def _most_frequent(self, y: NDArray[np.int32]) -> NDArray[np.int32]:
-        counts = np.bincount(y, minlength=self.n_words_)
+        counts = count_ids(y, self.n_words_)
         n = min(plain(self.n_shortlist), int(np.count_nonzero(counts)))
         return np.argsort(-counts, kind="stable")[:n].astype(np.int32)
 
@@ -274,9 +268,16 @@ class ShortlistLM(LanguageModel):
         self, X: NDArray[np.int32], y: NDArray[np.int32]
     ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         """Keep the windows whose next word is in the list, and give its place."""
-        place = self._place[y]
+        place = self._places(y)
         inside = place >= 0
         return X[inside], place[inside]
+
+    def _n_known(self) -> int:
+        return len(self._place)
+
+    def _places(self, words: NDArray[np.int32]) -> NDArray[np.int32]:
+        """Give the places of words in the list, -1 of those that are not in it."""
+        return self._place[own_ids(words, len(self._place))]
 
     @property
     def n_parameters_(self) -> int:
@@ -337,10 +338,11 @@ class ShortlistLM(LanguageModel):
         self, X: NDArray[np.int32], y: NDArray[np.int32]
     ) -> NDArray[np.float64]:
         out = np.empty(len(y))
-        inside = self._place[y] >= 0
+        places = self._places(y)
+        inside = places >= 0
         if inside.any():
-            X_list, places = self._of_the_list(X, y)
-            out[inside] = self.network_.log_prob(X_list, places)
+            X_list = X[inside]
+            out[inside] = self.network_.log_prob(X_list, places[inside])
             out[inside] += self._list_log_mass(X_list)
         if not inside.all():
             others = self._nearest_of_backoff(X[~inside])
@@ -352,7 +354,7 @@ class ShortlistLM(LanguageModel):
     ) -> NDArray[np.float64]:
         # The network's are a share of the list's mass: they must be normalised.
         out = self.backoff_.candidate_log_prob(self._nearest_of_backoff(X), candidates)
-        places = self._place[candidates]
+        places = self._places(candidates)
         some = (places >= 0).any(axis=1)
         if some.any():
             X, places, listed = X[some], places[some], out[some]

@@ -10,6 +10,7 @@ from sklearn.utils._param_validation import StrOptions
 
 from nplm._atomic import all_or_nothing
 from nplm._base import CheapWords, LanguageModel
+from nplm._checks import own_ids
 from nplm._fitted import Fitted
 
 __all__ = ["UniformLM"]
@@ -86,7 +87,7 @@ class UniformLM(CheapWords, LanguageModel):
         self._check_held_out(X_val, y_val)
         shared = np.ones(self.n_words_)
         if self.words == "unseen":
-            shared[y] = 0
+            shared[own_ids(y, self.n_words_)] = 0
             if not shared.any():
                 shared[:] = 1
         self.proba_ = shared / shared.sum()
@@ -101,6 +102,9 @@ class UniformLM(CheapWords, LanguageModel):
         self.n_parameters_ = 0
         self._restore_sizes(fitted, len(self.proba_))
 
+    def _n_known(self) -> int:
+        return len(self.proba_)
+
     def _predict_proba(self, X: NDArray[np.int32]) -> NDArray[np.float64]:
         proba = np.empty((len(X), self.n_words_))
         for rows in self._blocks(len(X)):
@@ -111,4 +115,4 @@ class UniformLM(CheapWords, LanguageModel):
         self, X: NDArray[np.int32], y: NDArray[np.int32]
     ) -> NDArray[np.float64]:
         with np.errstate(divide="ignore"):
-            return np.log(self.proba_)[y]
+            return np.log(self.proba_)[own_ids(y, len(self.proba_))]

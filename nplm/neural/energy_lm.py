@@ -338,7 +338,7 @@ class EnergyLM(NetworkLM):
 
     def _check_new(self, y: ArrayLike) -> NDArray[np.int32]:
         """Ids of words to add, or an error that names what is wrong with them."""
-        ids = check_ids(column_or_1d(y), "y", ndim=1)
+        ids = check_ids(np.array(column_or_1d(y)), "y", ndim=1)  # a copy
         known = np.flatnonzero(ids < self.n_words_)
         if len(known):
             raise ValueError(

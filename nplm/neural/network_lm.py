@@ -13,6 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from nplm._atomic import read_at_once
 from nplm._base import LanguageModel
 from nplm._checks import Whole, plain
 from nplm._fitted import Fitted
@@ -400,6 +401,9 @@ class NetworkLM(LanguageModel):
             precision=self._precision(), threads=self._threads(), state={},
         )  # fmt: skip
 
+    def _n_known(self) -> int:
+        return len(self._parameters.C)
+
     def _nearest(self, X: NDArray[np.int32]) -> NDArray[np.int32]:
         """Keep the columns that the network looks at, the fitted one."""
         return X[:, X.shape[1] - max(self.order_ - 1, self._n_distant) :]
@@ -427,6 +431,7 @@ class NetworkLM(LanguageModel):
         with blas_threads(1):
             return self._network().predict_proba(X, logarithm=True)
 
+    @read_at_once
     def log_prob(
         self, X: ArrayLike, y: ArrayLike | None = None, *, normalize: bool = True
     ) -> NDArray[np.float64]:
@@ -487,6 +492,7 @@ class NetworkLM(LanguageModel):
         with blas_threads(1):
             return self._network().log_prob(X, y)
 
+    @read_at_once
     def normalizers(self, X: ArrayLike) -> NDArray[np.float64]:
         """Natural logarithm of what the scores of all words sum to, exponentiated.
 

@@ -8,6 +8,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from nplm._atomic import all_or_nothing
 from nplm._base import LanguageModel, WordsMass
 from nplm._fitted import Fitted
 from nplm.ngrams.backoff import BackoffTree
@@ -34,6 +35,7 @@ class BackoffModel(LanguageModel):
     tree_: BackoffTree
     n_ngrams_: NDArray[np.int64]
 
+    @all_or_nothing
     def prune(self, threshold: float) -> Self:
         r"""Drop the n-grams whose loss raises perplexity the least (Stolcke 1998).
 
@@ -70,6 +72,9 @@ class BackoffModel(LanguageModel):
         # Counted when asked for: a file mapped into memory is not read to load it.
         n_contexts = int(np.count_nonzero(np.diff(self.tree_.start)))
         return int(self.n_ngrams_.sum()) + n_contexts
+
+    def _n_known(self) -> int:
+        return self.tree_.n_words
 
     def _set_tree(self, tree: BackoffTree) -> None:
         self.tree_ = tree
@@ -127,7 +132,7 @@ class BackoffModel(LanguageModel):
         ):
             return None
         return NgramWalker(
-            tree.hashed.table, tree.order - 1, boundary, ids, self.n_words_, unknown,
+            tree.hashed.table, tree.order - 1, boundary, ids, tree.n_words, unknown,
             tree.is_closed,
         )  # fmt: skip
 

@@ -204,6 +204,9 @@ class InterpolatedTrigram(CheapWords, LanguageModel):
             )
         return n_samples - n_held_out
 
+    def _n_known(self) -> int:
+        return self.members_.counts.n_words
+
     def _count(self, X: NDArray[np.int32], y: NDArray[np.int32]) -> RelativeFrequencies:
         return RelativeFrequencies(
             NgramCounts.from_windows(X, y, n_words=self.n_words_)

@@ -117,6 +117,9 @@ class PackedLM(CheapWords, LanguageModel):
         model.trie_, model.n_ngrams_ = trie, trie.n_ngrams
         return model
 
+    def _n_known(self) -> int:
+        return self.trie_.n_words
+
     def _log_prob(
         self, X: NDArray[np.int32], y: NDArray[np.int32]
     ) -> NDArray[np.float64]:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from nplm._atomic import read_at_once
 from nplm._blocks import blocks_of_rows
 from nplm._checks import plain
 from nplm.text.documents import Documents
@@ -23,6 +24,7 @@ __all__ = ["Continuing"]
 class Continuing(FittedText):
     """Words: the next ones, drawn ones, near ones."""
 
+    @read_at_once
     def next_words(
         self,
         context: Any = (),
@@ -77,6 +79,7 @@ class Continuing(FittedText):
         best = np.argsort(-proba, kind="stable")[: min(k, len(proba) - len(excluded))]
         return codec.words(best.astype(np.int32)), proba[best]
 
+    @read_at_once
     def generate(
         self,
         context: Any = (),
@@ -169,6 +172,7 @@ class Continuing(FittedText):
         texts = [codec.decode(row[:length]) for row, length in zip(words, lengths)]
         return texts[0] if n is None else texts
 
+    @read_at_once
     def nearest(
         self, word: Any, k: int = 10, *, among: int | None = 2000
     ) -> tuple[Any, NDArray[np.float64]]:

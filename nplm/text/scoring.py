@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from nplm._atomic import read_at_once
 from nplm.text.documents import Tokens
 from nplm.text.fitted_text import FittedText
 from nplm.text.scorer import Scorer, splitter_of
@@ -21,6 +22,7 @@ __all__ = ["Scoring"]
 class Scoring(FittedText):
     """How probable documents are."""
 
+    @read_at_once
     def score_samples(self, X: Sequence[Any]) -> NDArray[np.float64]:
         """Log-probability of each document.
 
@@ -46,6 +48,7 @@ class Scoring(FittedText):
             np.float64, copy=False
         )
 
+    @read_at_once
     def score(self, X: Sequence[Any], y: Any = None) -> float:
         """Mean natural-log probability a token, over the tokens of all documents.
 
@@ -61,6 +64,7 @@ class Scoring(FittedText):
         """
         return float(np.mean(self._log_prob(X)[0]))
 
+    @read_at_once
     def token_scores(
         self, X: Sequence[Any], *, bos: bool = True, eos: bool | None = None
     ) -> list[TokenScores]:
@@ -120,6 +124,7 @@ class Scoring(FittedText):
             for i, j in zip([0, *last.tolist()], last.tolist())
         ]  # fmt: skip
 
+    @read_at_once
     def scorer(self) -> Scorer:
         """Make what scores in a loop, and checks nothing again.
 
@@ -145,6 +150,7 @@ class Scoring(FittedText):
         split = splitter_of(self._codec.tokenizer)
         return Scorer(self._walker(), split, eos=bool(self.predict_boundary))
 
+    @read_at_once
     def perplexity(
         self, X: Sequence[Any], *, skip: Any = None, per_document: bool = False
     ) -> Any:

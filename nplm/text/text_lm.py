@@ -12,7 +12,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils._param_validation import HasMethods, Hidden, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from nplm._atomic import fitted_or_interrupted, unchanged_by_errors
+from nplm._atomic import fit_aside, fitted_or_interrupted
 from nplm._checks import Whole, check_boundary, inferred_n_words
 from nplm._fitted import Fitted
 from nplm._pages import Documented
@@ -271,15 +271,7 @@ class TextLM(Scoring, Continuing, DensityMixin, Documented, BaseEstimator):
             network does, this model is fitted with it; else it stays as it was before
             the fit.
         """
-        with unchanged_by_errors(self) as keep:
-            interrupt = self._fit(X, y, X_val, fit_params)
-            keep()
-            try:
-                if interrupt is not None:
-                    raise interrupt
-            finally:
-                del interrupt  # else it would hold this frame in a cycle
-        return self
+        return fit_aside(self, lambda model: model._fit(X, y, X_val, fit_params))
 
     def _fit(
         self, X: Sequence[Any], y: Any, X_val: Any, fit_params: dict[str, Any]

@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from nplm._atomic import all_or_nothing, read_at_once
 from nplm._checks import Whole, check_ids
 from nplm._fitted import Fitted
 from nplm._pages import Documented
@@ -155,6 +156,7 @@ class Vocabulary(TransformerMixin, Documented, BaseEstimator):
         """
         return cls(unknown=unknown, boundary=boundary, words=words).fit()
 
+    @all_or_nothing
     def fit(self, X: Iterable[Sequence[Hashable]] | None = None, y: Any = None) -> Self:
         """Choose the words.
 
@@ -241,6 +243,7 @@ class Vocabulary(TransformerMixin, Documented, BaseEstimator):
         self.unknown_id_ = None if self.unknown is None else self.ids_[self.unknown]
         self.boundary_id_ = None if self.boundary is None else self.ids_[self.boundary]
 
+    @all_or_nothing
     def add_words(self, words: Sequence[Hashable]) -> NDArray[np.int32]:
         """Give new words ids, after those that are there.
 
@@ -292,6 +295,7 @@ class Vocabulary(TransformerMixin, Documented, BaseEstimator):
         self.words_ = np.append(self.words_, _objects(words))
         return np.arange(len(ids_) - len(words), len(ids_), dtype=np.int32)
 
+    @read_at_once
     def transform(self, X: Iterable[Sequence[Hashable]]) -> list[NDArray[np.int32]]:
         """Word ids of each document.
 
@@ -349,6 +353,7 @@ class Vocabulary(TransformerMixin, Documented, BaseEstimator):
             "with such a symbol."
         )
 
+    @read_at_once
     def inverse_transform(self, X: Iterable[ArrayLike]) -> list[list[str]]:
         """Words of each document's ids; what was unknown comes back as `unknown`.
 
@@ -369,6 +374,7 @@ class Vocabulary(TransformerMixin, Documented, BaseEstimator):
             for i, ids in enumerate(check_documents(X, "an array of word ids"))
         ]
 
+    @read_at_once
     def count_unknown(self, X: Iterable[Sequence[str]]) -> NDArray[np.int64]:
         """Tokens of each document that are outside the vocabulary (OOV).
 

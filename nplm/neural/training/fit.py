@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from nplm._atomic import unchanged_by_errors
+from nplm._atomic import aside, become
 from nplm._warnings import warn
 from nplm.neural.conflicts import check_shared
 from nplm.neural.network.network import Network
@@ -71,16 +71,16 @@ def fit(
     door: Door,
 ) -> None:
     """Fit the network of `lm`, an estimator that is left as it was by errors."""
-    with unchanged_by_errors(lm) as keep:
-        network, windows, marks = begin(lm, X, y, X_val, y_val, door)
-        interrupt, history = _train(lm, network, windows, marks, door)
-        hand_over(lm, network, history, door, len(windows.y))
-        keep()
-        try:
-            if interrupt is not None:
-                raise interrupt
-        finally:
-            del interrupt  # else it would hold this frame, and its arrays, in a cycle
+    fitted = aside(lm)
+    network, windows, marks = begin(fitted, X, y, X_val, y_val, door)
+    interrupt, history = _train(fitted, network, windows, marks, door)
+    hand_over(fitted, network, history, door, len(windows.y))
+    become(lm, fitted)
+    try:
+        if interrupt is not None:
+            raise interrupt
+    finally:
+        del interrupt  # else it would hold this frame, and its arrays, in a cycle
 
 
 def begin(

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from nplm._atomic import unchanged_by_errors
+from nplm._atomic import aside, become
 from nplm.neural.training.fit import ENDED, Door, begin, hand_over, past
 from nplm.parallel.threads import blas_threads
 
@@ -38,19 +38,16 @@ class Trainer:
     ) -> None:
         self._lm, self._door = lm, door
         self._begun_with = vars(lm).get("_parameters")
-        with unchanged_by_errors(lm) as keep:
-            before = dict(vars(lm))
-            self._network, self._windows, _ = begin(lm, X, y, None, None, door)
-            self._history = past(lm, door)
-            # What the checks learnt of the windows; `keep` makes it the model's. Not
-            # the parameters, which may be set to others before that.
-            self._learnt = {
-                name: value
-                for name, value in vars(lm).items()
-                if name not in before or value is not before[name]
-            }
-            lm.__dict__ = before
-            keep()
+        fitted, before = aside(lm), vars(lm)
+        self._network, self._windows, _ = begin(fitted, X, y, None, None, door)
+        self._history = past(fitted, door)
+        # What the checks learnt of the windows; `keep` makes it the model's. Not the
+        # parameters, which may be set to others before that.
+        self._learnt = {
+            name: value
+            for name, value in vars(fitted).items()
+            if name not in before or value is not before[name]
+        }
         self._batch_size = min(lm._asked().batch_size, len(self._windows.y))
 
     def train(self, examples: ArrayLike) -> float:
@@ -112,15 +109,15 @@ class Trainer:
                 "kept it last): make a new trainer, which goes on from that fit."
             )
         self._network.settle()
-        vars(self._lm).update(self._learnt)
+        fitted = aside(self._lm)
+        vars(fitted).update(self._learnt)
         n_windows = len(self._windows.y)
-        hand_over(self._lm, self._network, self._history, self._door, n_windows)
+        hand_over(fitted, self._network, self._history, self._door, n_windows)
         # Training may go on, the model stays as it is.
-        self._lm._parameters = self._lm._parameters.copy()
-        self._lm._solver_state = {
-            k: v.copy() for k, v in self._lm._solver_state.items()
-        }
-        self._begun_with = self._lm._parameters
+        fitted._parameters = fitted._parameters.copy()
+        fitted._solver_state = {k: v.copy() for k, v in fitted._solver_state.items()}
+        become(self._lm, fitted)
+        self._begun_with = fitted._parameters
         return self._lm
 
 
