@@ -97,7 +97,7 @@ def main() -> None:
             ("network", FrozenEstimator(lm)),
             ("trigram", FrozenEstimator(trigram)),
         ]
-        mixture = MixtureLM(members)
+        mixture = MixtureLM(members, "uniform")
         measure(mixture, f"{name} + trigram", shape.n, stream, precision)
     report(f"Perplexity on {args.corpus}", rows, args.json)
 

@@ -28,7 +28,7 @@ MODELS = {
     "trigram": InterpolatedTrigram(),
     "network": NETWORK,
     "classes": ClassLM(n_classes=4, random_state=0),
-    "mixture": MixtureLM([("kn", KneserNeyLM()), ("net", NETWORK)]),
+    "mixture": MixtureLM([("kn", KneserNeyLM()), ("net", NETWORK)], "uniform"),
 }
 pytestmark = small_text
 
