@@ -422,6 +422,8 @@ class MixtureLM(_BaseComposition, LanguageModel):
         if len(set(names)) != len(members):
             raise fitted.unfit("names", names)
         self._restore_sizes(fitted, sizes.pop())
+        if self.order_ <= self.n_features_in_:  # members get all columns
+            raise fitted.unfit("order", self.order_)
         for name, member in zip(names, members):
             self._check_member(name, member)
         self.estimators_ = members

@@ -298,6 +298,8 @@ class ShortlistLM(LanguageModel):
         if not hasattr(backoff, "_words_mass"):
             raise fitted.unfit("backoff", backoff)
         self._restore_sizes(fitted, backoff.n_words_)
+        if self.order_ <= self.n_features_in_:  # members get all columns
+            raise fitted.unfit("order", self.order_)
         words = fitted.ids("words", (None,), self.n_words_)
         self._set_list(words)
         sound = (

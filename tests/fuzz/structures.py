@@ -68,7 +68,7 @@ def _mixture(members, rng):
         left = {
             "names": [f"m{i}" for i in range(n)],
             "members": [{"object": n} for n in members],
-            "weights": {"array": "mixed"}, "n_iter": 0, "n_features_in": 2,
+            "weights": {"array": "mixed"}, "n_iter": 0, "n_context": 2, "order": 3,
         }  # fmt: skip
         fitted = {"dict": left}
     return {"kind": "MixtureLM", "params": {"dict": {"estimators": pairs}},

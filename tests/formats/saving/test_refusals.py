@@ -386,3 +386,14 @@ def test_patterns_of_a_file_are_bounded_together(tmp_path):
             nplm.load(written(path, [given]))
     nplm.save(Tokenizer(re.compile("a|b" * 1600, re.I)), tmp_path / "of a user")
     assert nplm.load(tmp_path / "of a user").transform(["A"]) == [["A"]]
+
+
+@pytest.mark.parametrize("name", ["frozen", "short-list"])
+def test_a_mixture_of_a_lower_order_than_its_contexts_is_refused(saved, name):
+    """Its members would get fewer columns than they were fitted on."""
+    arrays, _ = read_tensors(saved[0] / name, mmap=False)
+    objects = json.loads(arrays.pop("objects.json").tobytes())
+    objects[-1]["fitted"]["dict"]["order"] = 2
+    path = written(saved[0] / "tampered", objects, **arrays)
+    with pytest.raises(ValueError, match="order is 2, which no fit leaves"):
+        nplm.load(path)
