@@ -55,7 +55,7 @@ cdef inline int descend(
     """
     cdef Py_ssize_t n_context = X.shape[1]
     cdef Py_ssize_t depth
-    cdef int context, word
+    cdef int context
     path[0] = 0
     if n_context == 0:
         return 0
@@ -63,8 +63,8 @@ cdef inline int descend(
     context = 1 + id_below(&X[row, n_context - 1], tree.n_words)
     path[1] = context
     for depth in range(1, n_context):
-        word = id_below(&X[row, n_context - 1 - depth], tree.n_words)
-        context = find_child(tree, context, word)
+        # Older words are only compared: what is no id is not found.
+        context = find_child(tree, context, X[row, n_context - 1 - depth])
         if context < 0:
             return <int> depth
         path[depth + 1] = context
