@@ -390,12 +390,16 @@ class LanguageModel(DensityMixin, Documented, BaseEstimator):
         fitted = vars(self)
         if not {"n_words_", "n_features_in_"} <= fitted.keys():
             return None
-        if "feature_names_in_" in fitted or fitted["n_words_"] != self._n_known():
+        if "feature_names_in_" in fitted:
             return None
         ids = plain_ids(values, ndim=ndim, n_words=self.n_words_)
-        if ids is not None and ndim == 2 and ids.shape[1] != fitted["n_features_in_"]:
-            return None
-        return ids
+        if ids is None or ndim == 1:
+            return ids
+        is_as_fitted = (
+            ids.shape[1] == fitted["n_features_in_"]
+            and fitted["n_words_"] == self._n_known()
+        )
+        return ids if is_as_fitted else None
 
     def _check_ids(
         self, X: NDArray[Any], y: NDArray[Any] | None = None
