@@ -129,7 +129,7 @@ def measure(folder: Path, repeats: int) -> list[Row]:
 def score(model, X, y, words, folder: Path, repeats: int) -> list[Row]:
     """log_prob of all windows, and kenlm's score() of the same words, in turn."""
     start = time.process_time()
-    assert model.tree_.hashed  # made when asked for
+    assert model.trie_.hashed  # made when asked for
     hashing = time.process_time() - start
     path = str(folder / "model.arpa")
     start = time.process_time()

@@ -20,7 +20,7 @@ from nplm.neural.training.trainer import Trainer as Trainer
 from nplm.ngrams.backoff_lm import BackoffLM as BackoffLM
 from nplm.ngrams.interpolated_trigram import InterpolatedTrigram as InterpolatedTrigram
 from nplm.ngrams.kneser_ney import KneserNeyLM as KneserNeyLM
-from nplm.ngrams.packed_lm import PackedLM as PackedLM
+from nplm.ngrams.quantized_lm import QuantizedLM as QuantizedLM
 from nplm.text.embeddings import cooccurrence_embeddings as cooccurrence_embeddings
 from nplm.text.scorer import Scorer as Scorer
 from nplm.text.text_lm import TextLM as TextLM

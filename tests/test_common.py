@@ -22,7 +22,8 @@ from nplm import (
     _blocks,
     windows,
 )
-from nplm.ngrams import backoff, frequencies, hashed
+from nplm.ngrams import frequencies
+from nplm.ngrams.trie import backoff_trie, hash_table
 from tests.helpers import paper_lm, small_models
 
 N_WORDS = 12
@@ -333,9 +334,9 @@ def test_long_calls_are_made_in_blocks(fitted, stream, name, monkeypatch):
     lm = pickle.loads(pickle.dumps(fitted[name]))
     wanted = [lm.predict_proba(X), lm.predict_log_proba(X), lm.log_prob(X, y)]
     kernels = [
-        (backoff._backoff, "backoff_distribution"),
-        (backoff._backoff, "backoff_prob"),
-        (hashed._hashed, "hashed_prob"),
+        (backoff_trie._backoff, "backoff_distribution"),
+        (backoff_trie._backoff, "backoff_prob"),
+        (hash_table._hashed, "hashed_prob"),
         (frequencies._interpolation, "context_frequencies"),
         (frequencies._interpolation, "relative_frequencies"),
         (frequencies._interpolation, "mixed_frequencies"),
@@ -351,7 +352,7 @@ def test_long_calls_are_made_in_blocks(fitted, stream, name, monkeypatch):
 
     for module, kernel in kernels:
         monkeypatch.setattr(module, kernel, noted(getattr(module, kernel)))
-    for module in (backoff, hashed, frequencies):
+    for module in (backoff_trie, hash_table, frequencies):
         monkeypatch.setattr(module, "BLOCK_WINDOWS", 100)
     monkeypatch.setattr(_blocks, "BLOCK_SIZE", 100 * N_WORDS)
     found = [lm.predict_proba(X), lm.predict_log_proba(X), lm.log_prob(X, y)]

@@ -25,7 +25,7 @@ from nplm import (
     windows,
 )
 from nplm.formats import load_binary, save_binary
-from nplm.ngrams import backoff
+from nplm.ngrams.trie import backoff_trie
 from nplm.parallel import threads
 from tests.helpers import paper_lm, small_models, small_text
 
@@ -321,7 +321,7 @@ def test_a_fork_scores_and_fits(name):
     ("name", "lock", "use"),
     [
         ("neural", threads._Inside.lock, lambda model: None),
-        ("Kneser-Ney", backoff._HASHING, lambda model: model.tree_.hashed),
+        ("Kneser-Ney", backoff_trie._HASHING, lambda model: model.trie_.hashed),
     ],
 )
 def test_a_fork_while_another_thread_holds_a_lock(name, lock, use):

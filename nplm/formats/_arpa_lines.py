@@ -1,4 +1,4 @@
-"""The n-grams of a tree as lines of an ARPA file."""
+"""The n-grams of a trie as lines of an ARPA file."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from nplm._kernels.files import _ngram_format
 from nplm.formats._files import writing
 from nplm.formats._ngram_text import NgramText
 from nplm.formats._words import BEGIN, END
-from nplm.ngrams.backoff import BackoffTree
+from nplm.ngrams.trie.backoff_trie import BackoffTrie
 
 __all__ = ["NgramLines", "write_lines"]
 
@@ -23,7 +23,7 @@ LOG_ZERO = -99
 
 def write_lines(path: str | os.PathLike[str], ngrams: NgramLines) -> None:
     """Write an ARPA file, which takes its place when all is written."""
-    orders = range(ngrams.tree.order)
+    orders = range(ngrams.trie.order)
     with writing(path) as file:
         file.write(b"\\data\\\n")
         for level in orders:
@@ -39,7 +39,7 @@ class NgramLines:
 
     Parameters
     ----------
-    tree : BackoffTree
+    trie : BackoffTrie
         The n-grams.
     words : list of str
         The word of each id; that of the boundary is ``</s>``.
@@ -48,19 +48,19 @@ class NgramLines:
     """
 
     def __init__(
-        self, tree: BackoffTree, words: list[str], boundary: int | None
+        self, trie: BackoffTrie, words: list[str], boundary: int | None
     ) -> None:
-        self.tree, self.words, self.boundary = tree, words, boundary
+        self.trie, self.words, self.boundary = trie, words, boundary
         self.text = self._text()
         self.unpredicted = self._unpredicted()
 
     def _text(self) -> NgramText:
-        return NgramText(self.tree, self.words, self.boundary)
+        return NgramText(self.trie, self.words, self.boundary)
 
     def n_lines(self, level: int) -> int:
         """Count the n-grams of ``level + 1`` words."""
         marks = len(self._marks()) if level == 0 else 0
-        return int(self.tree.n_ngrams[level]) + len(self.unpredicted[level]) + marks
+        return int(self.trie.n_ngrams[level]) + len(self.unpredicted[level]) + marks
 
     def lines(self, level: int) -> Iterator[bytes | memoryview]:
         """Lines of the n-grams of ``level + 1`` words, in parts."""
@@ -71,24 +71,24 @@ class NgramLines:
             level,
             2,
             _ngram_format.format_ngrams,
-            self.tree.prob[self.tree.followers(level)],
+            self.trie.prob[self.trie.followers(level)],
             self._weights(level),
         )
 
     @cached_property
     def _made(self) -> NDArray[np.int32]:
-        return self.tree.contexts_made()
+        return self.trie.contexts_made()
 
     def _weights(self, level: int) -> NDArray[np.float32]:
         """Weights of the contexts that n-grams make, NaN for none; none at the top."""
-        tree, own = self.tree, self.tree.followers(level)
-        if level + 1 == tree.order:
+        trie, own = self.trie, self.trie.followers(level)
+        if level + 1 == trie.order:
             return np.empty(0, dtype=np.float32)
         made = self._made[own]
         has_none = made < 0
         if self.boundary is not None:
-            has_none |= tree.words[own] == self.boundary
-        return np.where(has_none, np.float32(np.nan), tree.bow[made])
+            has_none |= trie.words[own] == self.boundary
+        return np.where(has_none, np.float32(np.nan), trie.bow[made])
 
     def _marks(self) -> list[bytes]:
         """<s>, and </s> where the model has none: KenLM reads no file without."""
@@ -96,39 +96,39 @@ class NgramLines:
             marks = [m for m in (BEGIN, END) if m not in self.words]
             return [f"{LOG_ZERO}\t{mark}\n".encode() for mark in marks]
         weight = ""
-        if self.tree.order > 1:
-            weight = f"\t{_log10(self.tree.bow[1 + self.boundary])}"
+        if self.trie.order > 1:
+            weight = f"\t{_log10(self.trie.bow[1 + self.boundary])}"
         return [f"{LOG_ZERO}\t{BEGIN}{weight}\n".encode()]
 
     def _unpredicted(self) -> list[NDArray[np.int32]]:
-        """Contexts that are no n-gram of the tree, by length less one.
+        """Contexts that are no n-gram of the trie, by length less one.
 
         The first words of a text are a context without having been predicted,
         and cutting an n-gram may leave longer ones that begin with it. The
         toolkits want a line for their weight, and one for what it begins with.
         """
-        tree = self.tree
-        found = [np.empty((0, k), dtype=np.int32) for k in range(1, tree.order + 1)]
-        predicted = np.zeros(len(tree.context_word), dtype=bool)
+        trie = self.trie
+        found = [np.empty((0, k), dtype=np.int32) for k in range(1, trie.order + 1)]
+        predicted = np.zeros(len(trie.context_word), dtype=bool)
         predicted[self._made[self._made >= 0]] = True
-        for k in range(tree.order - 1, 1, -1):
-            first, last = tree.level_start[k : k + 2]
+        for k in range(trie.order - 1, 1, -1):
+            first, last = trie.level_start[k : k + 2]
             contexts = first + np.flatnonzero(~predicted[first:last])
             longer = found[k][:, :-1]
-            new = tree.index(longer[:, :-1], longer[:, -1]) < 0
-            rows = [tree.context_words(contexts, k), longer[new]]
+            new = trie.index(longer[:, :-1], longer[:, -1]) < 0
+            rows = [trie.context_words(contexts, k), longer[new]]
             found[k - 1] = np.unique(np.concatenate(rows), axis=0)
         return found
 
     def _unpredicted_lines(self, level: int) -> Iterator[bytes]:
         grams = self.unpredicted[level]
-        prob = self.tree.next_word_prob(grams[:, :-1], grams[:, -1])
-        contexts = self.tree.context(grams)
+        prob = self.trie.next_word_prob(grams[:, :-1], grams[:, -1])
+        contexts = self.trie.context(grams)
         for gram, p, context in zip(grams.tolist(), prob, contexts):
             names = [self.words[w] for w in gram]
             if gram[0] == self.boundary:
                 names[0] = BEGIN
-            weight = "" if context < 0 else f"\t{_log10(self.tree.bow[context])}"
+            weight = "" if context < 0 else f"\t{_log10(self.trie.bow[context])}"
             yield f"{_log10(p)}\t{' '.join(names)}{weight}\n".encode()
 
 

@@ -11,9 +11,9 @@ from nplm._blocks import blocks
 from nplm._kernels.ngrams import _backoff
 from nplm.formats._arpa_lines import NgramLines
 from nplm.formats._ngram_text import NgramText
-from nplm.ngrams.backoff import BackoffTree
 from nplm.ngrams.external.estimation import fill_parents
 from nplm.ngrams.external.scratch import Scratch
+from nplm.ngrams.trie.backoff_trie import BackoffTrie
 
 __all__ = ["LinesOnDisk"]
 
@@ -22,14 +22,14 @@ WEIGHTS = "weights"
 
 
 class LinesOnDisk(NgramLines):
-    """Lines of an ARPA file, of a tree on disk that was estimated there.
+    """Lines of an ARPA file, of a trie on disk that was estimated there.
 
     It has not been cut: each n-gram that does not end a sentence makes a context (but
     the longest), and each context is made by an n-gram.
 
     Parameters
     ----------
-    tree : BackoffTree
+    trie : BackoffTrie
         The n-grams, mapped.
     words : list of str
         The word of each id; that of the boundary is ``</s>``.
@@ -40,51 +40,51 @@ class LinesOnDisk(NgramLines):
     """
 
     def __init__(
-        self, tree: BackoffTree, words: list[str], boundary: int, scratch: Scratch
+        self, trie: BackoffTrie, words: list[str], boundary: int, scratch: Scratch
     ) -> None:
         self._scratch = scratch
-        super().__init__(tree, words, boundary)
+        super().__init__(trie, words, boundary)
 
     def lines(self, level: int) -> Iterator[bytes | memoryview]:
         """Lines of the n-grams of ``level + 1`` words, in parts."""
         if level == 0:
-            n_lines = sum(map(self.n_lines, range(self.tree.order)))
+            n_lines = sum(map(self.n_lines, range(self.trie.order)))
             self._scratch.stage("writing", n_lines)
         for part in super().lines(level):
             yield part
             self._forget()
             is_end = np.frombuffer(part, np.uint8) == NEWLINE
             self._scratch.tell(int(np.count_nonzero(is_end)))
-        if level + 1 < self.tree.order:
+        if level + 1 < self.trie.order:
             self._scratch.remove(WEIGHTS)
 
     def _text(self) -> NgramText:
-        parents = fill_parents(self.tree, self._scratch)
+        parents = fill_parents(self.trie, self._scratch)
         self._forget()
-        return NgramText(self.tree, self.words, self.boundary, parents)
+        return NgramText(self.trie, self.words, self.boundary, parents)
 
     def _unpredicted(self) -> list[NDArray[np.int32]]:
-        return [np.empty((0, k), dtype=np.int32) for k in range(1, self.tree.order + 1)]
+        return [np.empty((0, k), dtype=np.int32) for k in range(1, self.trie.order + 1)]
 
     def _weights(self, level: int) -> NDArray[np.float32]:
-        tree, scratch = self.tree, self._scratch
-        if level + 1 == tree.order:
+        trie, scratch = self.trie, self._scratch
+        if level + 1 == trie.order:
             return np.empty(0, dtype=np.float32)
-        words = tree.words[tree.followers(level)]
+        words = trie.words[trie.followers(level)]
         weights = scratch.array(WEIGHTS, np.float32, len(words))
         for part in blocks(len(words), scratch.block):
             weights[part] = np.nan
             self._forget()
         # The first context of each nearest word, and behind the last of them.
-        contexts = np.arange(1, tree.n_words + 2, dtype=np.int32)
+        contexts = np.arange(1, trie.n_words + 2, dtype=np.int32)
         for _ in range(level):
-            contexts = tree.child_start[contexts]
+            contexts = trie.child_start[contexts]
             self._forget()
         assert self.boundary is not None
         # Places at random, in as much of the weights as memory holds.
         size = max(scratch.memory // 2 // weights.itemsize, 1 << 8)
         for first in range(int(contexts[0]), int(contexts[-1]), size):
-            bow = np.array(tree.bow[first : min(first + size, int(contexts[-1]))])
+            bow = np.array(trie.bow[first : min(first + size, int(contexts[-1]))])
             next_context = contexts[:-1].copy()
             next_context[self.boundary] = -1
             for part in blocks(len(words), scratch.block):
@@ -96,6 +96,6 @@ class LinesOnDisk(NgramLines):
         return weights
 
     def _forget(self) -> None:
-        tree = self.tree
-        own = tree.context_word, tree.child_start, tree.start, tree.words
-        self._scratch.forget(*own, tree.prob, tree.bow)
+        trie = self.trie
+        own = trie.context_word, trie.child_start, trie.start, trie.words
+        self._scratch.forget(*own, trie.prob, trie.bow)

@@ -10,21 +10,21 @@ from nplm.ngrams.backoff_model import BackoffModel
 from nplm.ngrams.kneser_ney import KneserNeyLM
 
 if TYPE_CHECKING:
-    from nplm.ngrams.backoff import BackoffTree
     from nplm.ngrams.counts import NgramCounts
+    from nplm.ngrams.trie.backoff_trie import BackoffTrie
 
-__all__ = ["counts_of", "tree_of"]
+__all__ = ["counts_of", "trie_of"]
 
 
-def tree_of(model: Any) -> BackoffTree:
+def trie_of(model: Any) -> BackoffTrie:
     """Return the n-grams of a fitted back-off model, or raise."""
     if not isinstance(model, BackoffModel):
         raise TypeError(
             f"{_name(model)} is not made of n-grams with back-off weights, which is "
             "what the file holds; give a KneserNeyLM or a BackoffLM."
         )
-    check_is_fitted(model, "tree_")
-    return model.tree_
+    check_is_fitted(model, "trie_")
+    return model.trie_
 
 
 def counts_of(model: Any) -> NgramCounts:

@@ -1,4 +1,4 @@
-"""The n-grams of a tree as lines of text."""
+"""The n-grams of a trie as lines of text."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from nplm._kernels.files._ngram_format import NUMBER_BYTES, Spelling
 from nplm.formats._words import BEGIN, WordText
-from nplm.ngrams.tree import ContextTree
+from nplm.ngrams.trie.context_trie import ContextTrie
 
 __all__ = ["NgramText"]
 
@@ -22,19 +22,19 @@ class NgramText:
 
     Parameters
     ----------
-    tree : ContextTree
+    trie : ContextTrie
         The n-grams.
     words : list of str
         The word of each id.
     boundary : int or None
         Id that is ``<s>`` as a context.
     parents : ndarray of int32, shape (n_contexts,), optional
-        Those of ``tree.parents()``, where it is too large to make them in memory.
+        Those of ``trie.parents()``, where it is too large to make them in memory.
     """
 
     def __init__(
         self,
-        tree: ContextTree,
+        trie: ContextTrie,
         words: list[str],
         boundary: int | None,
         parents: NDArray[np.int32] | None = None,
@@ -42,9 +42,9 @@ class NgramText:
         text = WordText(words)
         begin = np.frombuffer(BEGIN.encode(), dtype=np.uint8)
         mark = -1 if boundary is None else boundary
-        parents = tree.parents() if parents is None else parents
-        self._spelling = Spelling(tree.arrays, parents, text.words, begin, mark)
-        self._tree = tree
+        parents = trie.parents() if parents is None else parents
+        self._spelling = Spelling(trie.arrays, parents, text.words, begin, mark)
+        self._trie = trie
         self._longest_word = int(np.diff(text.start).max()) + len(BEGIN) + 1
 
     def parts(
@@ -67,8 +67,8 @@ class NgramText:
         *arrays : ndarray
             What it writes beside the words: an entry for each n-gram of the level.
         """
-        tree, own = self._tree, self._tree.followers(level)
-        context, first = int(tree.level_start[level]), own.start
+        trie, own = self._trie, self._trie.followers(level)
+        context, first = int(trie.level_start[level]), own.start
         line = n_numbers * NUMBER_BYTES + (level + 1) * self._longest_word
         buffer = np.empty(max(BUFFER_BYTES, line), dtype=np.uint8)
         while first < own.stop:

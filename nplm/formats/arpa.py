@@ -14,13 +14,13 @@ from nplm._packed import reading
 from nplm.formats._arpa_lines import NgramLines, write_lines
 from nplm.formats._files import check_writable
 from nplm.formats._lines import Lines, shown
-from nplm.formats._models import tree_of
+from nplm.formats._models import trie_of
 from nplm.formats._words import BEGIN, END, WordText, check_marks, check_words
-from nplm.ngrams.backoff import BackoffTree, DuplicateNgramError
 from nplm.ngrams.backoff_lm import BackoffLM
 from nplm.ngrams.backoff_model import BackoffModel
-from nplm.ngrams.soundness import multiplies
-from nplm.ngrams.tree import MAX_NGRAMS
+from nplm.ngrams.trie.backoff_trie import BackoffTrie, DuplicateNgramError
+from nplm.ngrams.trie.checks import multiplies
+from nplm.ngrams.trie.context_trie import MAX_NGRAMS
 from nplm.text.vocabulary import UNKNOWN
 
 __all__ = ["read_arpa", "write_arpa"]
@@ -35,7 +35,7 @@ HEAVIEST = 38.0
 MAX_COMMENTS = 10_000
 # As the other orders are read; float() takes more, 1_0 for one.
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.A)
-# Far above what any model is made with; a tree takes time with its square.
+# Far above what any model is made with; a trie takes time with its square.
 MAX_ORDER = 255
 
 
@@ -90,12 +90,12 @@ def write_arpa(
     True
     """
     check_writable(path)
-    tree, boundary = tree_of(model), model.boundary
-    words = check_words(words, tree.n_words)
+    trie, boundary = trie_of(model), model.boundary
+    words = check_words(words, trie.n_words)
     check_marks(words, boundary)
     if boundary is not None:
         words[boundary] = END
-    write_lines(path, NgramLines(tree, words, boundary))
+    write_lines(path, NgramLines(trie, words, boundary))
 
 
 def read_arpa(
@@ -168,7 +168,7 @@ def read_arpa(
         probs[0], bows[0] = np.append(probs[0], 0.0), np.append(bows[0], 1.0)
         words = [*words, UNKNOWN[0]]
     try:
-        tree = BackoffTree.from_tables(tables, probs, bows[:-1], n_words=len(words))
+        trie = BackoffTrie.from_tables(tables, probs, bows[:-1], n_words=len(words))
     except DuplicateNgramError as error:
         gram = " ".join(words[w] for w in tables[error.order - 1][error.row])
         line = first_line[error.order] + error.row
@@ -178,12 +178,12 @@ def read_arpa(
         ) from error
     except ValueError as error:  # more contexts than have numbers
         raise ValueError(f"{os.fspath(path)} has {error}") from error
-    if not multiplies(tree):
+    if not multiplies(trie):
         raise ValueError(
             f"{os.fspath(path)} has back-off weights whose product overflows: no model "
             "has such; estimate it again."
         )
-    return BackoffLM.from_tree(tree, boundary=boundary), words
+    return BackoffLM.from_trie(trie, boundary=boundary), words
 
 
 def _expect(lines: Lines, wanted: str) -> None:

@@ -14,29 +14,29 @@ from numpy.typing import NDArray
 from nplm._checks import MAX_N_WORDS
 from nplm.formats._arrays import ArrayFile, is_whole, write_arrays
 from nplm.formats._files import check_writable
-from nplm.formats._models import tree_of
-from nplm.formats._packed import (
-    arrays_of_trie,
-    dtypes_of_trie,
-    header_of_trie,
-    trie_of_arrays,
+from nplm.formats._models import trie_of
+from nplm.formats._quantized import (
+    arrays_of_quantized,
+    dtypes_of_quantized,
+    header_of_quantized,
+    quantized_of_arrays,
 )
 from nplm.formats._words import check_words
-from nplm.ngrams.backoff import BackoffTree
 from nplm.ngrams.backoff_lm import BackoffLM
 from nplm.ngrams.backoff_model import BackoffModel
-from nplm.ngrams.hashed import (
+from nplm.ngrams.quantized_lm import QuantizedLM
+from nplm.ngrams.trie.backoff_trie import BackoffTrie
+from nplm.ngrams.trie.checks import check_ranges, check_sizes
+from nplm.ngrams.trie.context_trie import ContextTrie
+from nplm.ngrams.trie.hash_table import (
     BUCKET_SLOTS,
     MAX_HASHED_ORDER,
     SLOT_BYTES,
-    HashedNgrams,
+    HashTable,
 )
-from nplm.ngrams.packed import MAX_BITS, MIN_BITS, PackedTrie
-from nplm.ngrams.packed_lm import PackedLM
-from nplm.ngrams.soundness import check_ranges, check_sizes
-from nplm.ngrams.tree import ContextTree
+from nplm.ngrams.trie.quantized_trie import MAX_BITS, MIN_BITS, QuantizedTrie
 
-__all__ = ["ARRAYS", "dtypes_of_tree", "load_binary", "save_binary"]
+__all__ = ["ARRAYS", "dtypes_of_trie", "load_binary", "save_binary"]
 
 # 0 is the code of probability 0; the others are even steps of the logarithm.
 N_CODES = 1 << 16
@@ -54,7 +54,7 @@ def save_binary(
 ) -> None:
     """Save an n-gram model in a file that loads without being read.
 
-    The hash table that scores windows is in it (``model.tree_.hashed``; for it the
+    The hash table that scores windows is in it (``model.trie_.hashed``; for it the
     model gets one): what loads the file makes none.
 
     Parameters
@@ -73,8 +73,8 @@ def save_binary(
         steps are finer where the probabilities of a model span less than 13 powers
         of ten).
     bits : int, optional
-        Write a packed file: a tenth of the size, in which windows are scored as it
-        is, by a `PackedLM`. A probability or a weight takes so many bits, from 3 to
+        Write a quantized file: a tenth of the size, in which windows are scored as it
+        is, by a `QuantizedLM`. A probability or a weight takes so many bits, from 3 to
         12; 8 change a perplexity by less than half a per cent. Orders 2 to 16.
 
     Raises
@@ -105,28 +105,28 @@ def save_binary(
     True
     """
     check_writable(path)
-    tree = tree_of(model)
-    text = "\n".join(check_words(words, tree.n_words)).encode()
+    trie = trie_of(model)
+    text = "\n".join(check_words(words, trie.n_words)).encode()
     header: dict[str, Any] = {
-        "n_words": tree.n_words,
+        "n_words": trie.n_words,
         "boundary": None if model.boundary is None else int(model.boundary),
     }
     arrays = {"vocabulary": np.frombuffer(text, dtype=np.uint8)}
     if bits is not None:
-        trie = PackedTrie.of(tree, _check_bits(bits, compact, tree))
-        header["packed"] = header_of_trie(trie)
-        arrays |= arrays_of_trie(trie)
+        quantized = QuantizedTrie.of(trie, _check_bits(bits, compact, trie))
+        header["packed"] = header_of_quantized(quantized)
+        arrays |= arrays_of_quantized(quantized)
     elif compact:
-        header["codes"], packed = _packed(tree)
-        arrays |= packed
+        header["codes"], rounded = _rounded(trie)
+        arrays |= rounded
     else:
-        arrays |= {name: getattr(tree, name) for name in ARRAYS} | _table_of(tree)
+        arrays |= {name: getattr(trie, name) for name in ARRAYS} | _table_of(trie)
     write_arrays(path, header, arrays)
 
 
 def load_binary(
     path: str | os.PathLike[str], *, verify: bool = False
-) -> tuple[BackoffLM | PackedLM, list[str]]:
+) -> tuple[BackoffLM | QuantizedLM, list[str]]:
     """Load a model that `save_binary` wrote.
 
     Nothing is read but the header and the words: the rest is mapped, and read as
@@ -149,7 +149,7 @@ def load_binary(
 
     Returns
     -------
-    model : BackoffLM or, of a packed file, PackedLM
+    model : BackoffLM or, of a quantized file, QuantizedLM
         Scores as the model saved.
     words : list of str
         The word of each id.
@@ -167,8 +167,8 @@ def load_binary(
     _check_header(file)
     n_words, compact = header["n_words"], "codes" in header
     if "packed" in header:
-        return _load_packed(file, verify=verify)
-    dtypes = dtypes_of_tree(n_words, compact=compact, hashed=header["version"] > 1)
+        return _load_quantized(file, verify=verify)
+    dtypes = dtypes_of_trie(n_words, compact=compact, hashed=header["version"] > 1)
     # A compact file is read in full anyway, and so are the words.
     verify = verify or compact
     arrays = file.arrays(dtypes, list(dtypes) if verify else ["vocabulary"])
@@ -177,38 +177,38 @@ def load_binary(
     try:
         check_sizes(arrays, n_words, compact=compact)
         if compact:
-            arrays = _unpacked(arrays, header["codes"])
-        tree = BackoffTree(n_words, **arrays)
+            arrays = _restored(arrays, header["codes"])
+        trie = BackoffTrie(n_words, **arrays)
         if verify:
-            check_ranges(tree)
+            check_ranges(trie)
         else:
-            tree.doubt(partial(_check_late, file))
+            trie.doubt(partial(_check_late, file))
     except ValueError as error:
         raise file.damaged(str(error)) from error
     if table:
-        _give_table(tree, **table, file=file, check=verify)
-    return BackoffLM.from_tree(tree, boundary=header["boundary"]), words
+        _give_table(trie, **table, file=file, check=verify)
+    return BackoffLM.from_trie(trie, boundary=header["boundary"]), words
 
 
-def _check_late(file: ArrayFile, tree: ContextTree) -> None:
-    """See that the numbers of a tree are in range, when all of them are needed."""
-    assert isinstance(tree, BackoffTree)
+def _check_late(file: ArrayFile, trie: ContextTrie) -> None:
+    """See that the numbers of a trie are in range, when all of them are needed."""
+    assert isinstance(trie, BackoffTrie)
     try:
-        check_ranges(tree)
+        check_ranges(trie)
     except ValueError as error:
         raise file.damaged(str(error)) from error
 
 
-def _load_packed(file: ArrayFile, *, verify: bool) -> tuple[PackedLM, list[str]]:
-    dtypes = {"vocabulary": np.dtype("<u1")} | dtypes_of_trie(file)
+def _load_quantized(file: ArrayFile, *, verify: bool) -> tuple[QuantizedLM, list[str]]:
+    dtypes = {"vocabulary": np.dtype("<u1")} | dtypes_of_quantized(file)
     arrays = file.arrays(dtypes, list(dtypes) if verify else ["vocabulary"])
     n_words, boundary = file.header["n_words"], file.header["boundary"]
     words = _words(arrays.pop("vocabulary"), n_words, file, check=verify)
-    trie = trie_of_arrays(file, arrays, check=verify)
-    return PackedLM.from_trie(trie, boundary=boundary), words
+    quantized = quantized_of_arrays(file, arrays, check=verify)
+    return QuantizedLM.from_trie(quantized, boundary=boundary), words
 
 
-def _check_bits(bits: Any, compact: bool, tree: BackoffTree) -> int:
+def _check_bits(bits: Any, compact: bool, trie: BackoffTrie) -> int:
     """Return the bits of a code, or raise."""
     if not isinstance(bits, int | np.integer) or not MIN_BITS <= bits <= MAX_BITS:
         raise ValueError(
@@ -218,10 +218,10 @@ def _check_bits(bits: Any, compact: bool, tree: BackoffTree) -> int:
         raise ValueError(
             f"bits={bits} and compact=True are two kinds of file: give one."
         )
-    if not tree.is_hashable:
+    if not trie.is_hashable:
         raise ValueError(
             f"bits={bits} packs orders 2 to {MAX_HASHED_ORDER}, but the model's is "
-            f"{tree.order}: leave bits out."
+            f"{trie.order}: leave bits out."
         )
     return int(bits)
 
@@ -266,12 +266,12 @@ def _are_spans(codes: Any) -> bool:
     )
 
 
-# What a tree is made of, beside `n_words`, and its hash table.
+# What a trie is made of, beside `n_words`, and its hash table.
 ARRAYS = ("level_start", "context_word", "child_start", "start", "words", "prob", "bow")
 TABLE = ("slots", "slot_start")
 
 
-def dtypes_of_tree(
+def dtypes_of_trie(
     n_words: int, *, compact: bool = False, hashed: bool = True
 ) -> dict[str, np.dtype[Any]]:
     """Return the one type that each array has, in the order of the file."""
@@ -285,67 +285,67 @@ def dtypes_of_tree(
     return {name: np.dtype(kind) for name, kind in dtypes.items()}
 
 
-def _table_of(tree: BackoffTree) -> dict[str, NDArray[Any]]:
+def _table_of(trie: BackoffTrie) -> dict[str, NDArray[Any]]:
     """Return the arrays of the hash table, empty ones where the order has none."""
-    if tree.is_hashable:
-        return {name: getattr(tree.hashed, name) for name in TABLE}
+    if trie.is_hashable:
+        return {name: getattr(trie.hashed, name) for name in TABLE}
     return {"slots": np.zeros(0, np.uint8), "slot_start": np.zeros(0, np.int64)}
 
 
 def _give_table(
-    tree: BackoffTree,
+    trie: BackoffTrie,
     slots: NDArray[np.uint8],
     slot_start: NDArray[np.int64],
     *,
     file: ArrayFile,
     check: bool,
 ) -> None:
-    """Hand a tree its hash table; kernels trust the sizes."""
+    """Hand a trie its hash table; kernels trust the sizes."""
     # As Python's numbers, which do not overflow.
     starts = slot_start.tolist()
     sizes = [end - start for start, end in pairwise(starts)]
     sound = not starts and not len(slots)
-    if tree.is_hashable:
+    if trie.is_hashable:
         sound = (
-            len(sizes) == tree.order
+            len(sizes) == trie.order
             and starts[:2] == [0, 0]
             and all(n >= BUCKET_SLOTS and n % BUCKET_SLOTS == 0 for n in sizes[1:])
             and starts[-1] * SLOT_BYTES == len(slots)
         )
     if not sound:
         raise file.damaged("its arrays do not fit together")
-    if not tree.is_hashable:
+    if not trie.is_hashable:
         return
     if check:
-        # One tree makes one table.
-        own = HashedNgrams.of(tree)
+        # One trie makes one table.
+        own = HashTable.of(trie)
         if not (
             np.array_equal(own.slot_start, slot_start)
             and np.array_equal(own.slots, slots)
         ):
             raise file.damaged("slots has other n-grams than the rest of it")
-    tree.take_table(slots, slot_start)
+    trie.take_table(slots, slot_start)
 
 
-def _packed(tree: BackoffTree) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+def _rounded(trie: BackoffTrie) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """Return what undoes the rounding, and the arrays in few bytes."""
-    word_type = dtypes_of_tree(tree.n_words, compact=True, hashed=False)["words"]
-    prob_range, prob = _encode(tree.prob)
-    bow_range, bow = _encode(tree.bow)
+    word_type = dtypes_of_trie(trie.n_words, compact=True, hashed=False)["words"]
+    prob_range, prob = _encode(trie.prob)
+    bow_range, bow = _encode(trie.bow)
     arrays = {
-        "level_start": tree.level_start,
-        "context_word": tree.context_word.astype(word_type),
+        "level_start": trie.level_start,
+        "context_word": trie.context_word.astype(word_type),
         # The longest contexts have no children.
-        "child_start": tree.child_start[: tree.level_start[-2]],
-        "start": tree.start,
-        "words": tree.words.astype(word_type),
+        "child_start": trie.child_start[: trie.level_start[-2]],
+        "start": trie.start,
+        "words": trie.words.astype(word_type),
         "prob": prob,
         "bow": bow,
     }
     return {"prob": prob_range, "bow": bow_range}, arrays
 
 
-def _unpacked(
+def _restored(
     arrays: dict[str, NDArray[Any]], codes: dict[str, Any]
 ) -> dict[str, NDArray[Any]]:
     n_contexts = int(arrays["level_start"][-1])

@@ -51,16 +51,16 @@ def write_counts(
         If `path` cannot be written, before any work is done.
     """
     check_writable(path)
-    tree, boundary = counts_of(model), model.boundary
-    words = check_words(words, tree.n_words)
+    trie, boundary = counts_of(model), model.boundary
+    words = check_words(words, trie.n_words)
     check_marks(words, boundary)
     if boundary is not None:
         words[boundary] = END
-    text = NgramText(tree, words, boundary)
+    text = NgramText(trie, words, boundary)
     with writing(path) as file:
-        for level in range(tree.order):
+        for level in range(trie.order):
             put = _ngram_format.format_counts
-            counts = tree.counts[tree.followers(level)]
+            counts = trie.counts[trie.followers(level)]
             for part in text.parts(level, 1, put, counts):
                 file.write(part)
 

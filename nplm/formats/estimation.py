@@ -18,15 +18,15 @@ from nplm.formats._arrays import filling_arrays
 from nplm.formats._files import check_writable
 from nplm.formats._sources import Source, Texts, Words
 from nplm.formats._words import END, check_marks
-from nplm.formats.binary import ARRAYS, dtypes_of_tree
+from nplm.formats.binary import ARRAYS, dtypes_of_trie
 from nplm.formats.count_tables import CountTables, Tables
-from nplm.ngrams.backoff import BackoffTree
-from nplm.ngrams.external.estimation import fill_table, fill_tree, slots_of_levels
+from nplm.ngrams.external.estimation import fill_table, fill_trie, slots_of_levels
 from nplm.ngrams.external.levels import Levels, build_levels
 from nplm.ngrams.external.runs import Packing
 from nplm.ngrams.external.scratch import Scratch
-from nplm.ngrams.hashed import SLOT_BYTES
 from nplm.ngrams.kneser_ney import KneserNeyLM
+from nplm.ngrams.trie.backoff_trie import BackoffTrie
+from nplm.ngrams.trie.hash_table import SLOT_BYTES
 from nplm.parallel.threads import Threads, n_threads
 from nplm.text.vocabulary import Vocabulary
 
@@ -352,18 +352,18 @@ def _fill_binary(
     """Write the mapped file; returns the discounts."""
     slot_start = slots_of_levels(levels)
     n_slots = int(slot_start[-1]) if len(slot_start) else 0
-    sizes = _sizes_of_tree(levels) | {"vocabulary": len(words.text)}
+    sizes = _sizes_of_trie(levels) | {"vocabulary": len(words.text)}
     sizes |= {"slots": n_slots * SLOT_BYTES, "slot_start": len(slot_start)}
-    dtypes = dtypes_of_tree(levels.n_words)
+    dtypes = dtypes_of_trie(levels.n_words)
     header = {"n_words": levels.n_words, "boundary": words.boundary}
     with filling_arrays(
         path, header, {name: (dtype, sizes[name]) for name, dtype in dtypes.items()}
     ) as arrays:
         arrays["vocabulary"][:] = words.text
         arrays["slot_start"][:] = slot_start
-        tree, discounts = _filled_tree(model, levels, arrays, scratch)
+        trie, discounts = _filled_trie(model, levels, arrays, scratch)
         if n_slots:
-            fill_table(tree, arrays["slots"], slot_start, scratch)
+            fill_table(trie, arrays["slots"], slot_start, scratch)
     return discounts
 
 
@@ -374,28 +374,28 @@ def _write_arpa(
     spelled = words.spelled()
     check_marks(spelled, words.boundary)
     spelled[words.boundary] = END
-    dtypes = dtypes_of_tree(levels.n_words)
+    dtypes = dtypes_of_trie(levels.n_words)
     arrays = {
         name: scratch.array(f"model.{name}", dtypes[name], size)
-        for name, size in _sizes_of_tree(levels).items()
+        for name, size in _sizes_of_trie(levels).items()
     }
-    tree, discounts = _filled_tree(model, levels, arrays, scratch)
-    write_lines(path, LinesOnDisk(tree, spelled, words.boundary, scratch))
+    trie, discounts = _filled_trie(model, levels, arrays, scratch)
+    write_lines(path, LinesOnDisk(trie, spelled, words.boundary, scratch))
     return discounts
 
 
-def _sizes_of_tree(levels: Levels) -> dict[str, int]:
+def _sizes_of_trie(levels: Levels) -> dict[str, int]:
     own = levels.sizes
     return own | {"prob": own["words"], "bow": own["context_word"]}
 
 
-def _filled_tree(
+def _filled_trie(
     model: KneserNeyLM,
     levels: Levels,
     arrays: dict[str, NDArray[Any]],
     scratch: Scratch,
-) -> tuple[BackoffTree, NDArray[np.float64]]:
-    discounts = fill_tree(
+) -> tuple[BackoffTrie, NDArray[np.float64]]:
+    discounts = fill_trie(
         levels,
         arrays,
         scratch,
@@ -405,4 +405,4 @@ def _filled_tree(
         fallback=model._check_fallback(),
     )
     own = {name: arrays[name] for name in ARRAYS}
-    return BackoffTree(levels.n_words, **own), discounts
+    return BackoffTrie(levels.n_words, **own), discounts

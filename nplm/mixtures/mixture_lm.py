@@ -21,7 +21,7 @@ from nplm._warnings import warn
 from nplm.mixtures.uniform_lm import UniformLM
 from nplm.ngrams.counts import NgramCounts
 from nplm.ngrams.frequencies import RelativeFrequencies
-from nplm.ngrams.soundness import arrays_of, restored_counts
+from nplm.ngrams.saved import arrays_of, restored_counts
 from nplm.training.bars import stages
 from nplm.training.em import BIN_PRIOR, FrequencyBins, fit_mixture_weights
 

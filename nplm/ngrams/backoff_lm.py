@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from nplm._fitted import Fitted
-from nplm.ngrams.backoff import BackoffTree
 from nplm.ngrams.backoff_model import BackoffModel
-from nplm.ngrams.soundness import sums_to_one
+from nplm.ngrams.trie.backoff_trie import BackoffTrie
+from nplm.ngrams.trie.checks import sums_to_one
 
 __all__ = ["BackoffLM"]
 
@@ -32,7 +32,7 @@ class BackoffLM(BackoffModel):
 
     Attributes
     ----------
-    tree_ : BackoffTree
+    trie_ : BackoffTrie
         The probabilities and back-off weights.
     n_ngrams_ : ndarray of int64, shape (order_,)
         n-grams stored of each order; every word of the vocabulary is a unigram.
@@ -45,7 +45,7 @@ class BackoffLM(BackoffModel):
     -----
     A model that was loaded from a binary has its n-grams in a hash table. Others
     make one when `log_prob` has spent as long without it as that takes, and that
-    one call takes longer; ``tree_.hashed`` makes it at once. The probabilities are
+    one call takes longer; ``trie_.hashed`` makes it at once. The probabilities are
     the same bit for bit.
 
     See Also
@@ -92,7 +92,7 @@ class BackoffLM(BackoffModel):
 
     def _fitted(self) -> dict[str, Any]:
         # A file from elsewhere may have given anything.
-        return super()._fitted() | {"sums_to_one": sums_to_one(self.tree_)}
+        return super()._fitted() | {"sums_to_one": sums_to_one(self.trie_)}
 
     def _restore(self, fitted: Fitted) -> None:
         super()._restore(fitted)
@@ -100,12 +100,12 @@ class BackoffLM(BackoffModel):
             self._check_sums()
 
     @classmethod
-    def from_tree(cls, tree: BackoffTree, *, boundary: int | None = None) -> Self:
-        """Make a fitted model of a tree.
+    def from_trie(cls, trie: BackoffTrie, *, boundary: int | None = None) -> Self:
+        """Make a fitted model of a trie.
 
         Parameters
         ----------
-        tree : BackoffTree
+        trie : BackoffTrie
             The n-grams.
         boundary : int, optional
             Id of the mark between sentences.
@@ -114,9 +114,9 @@ class BackoffLM(BackoffModel):
         -------
         model : BackoffLM
         """
-        model = cls(tree.order, n_words=tree.n_words, boundary=boundary)
-        model.order_, model.n_words_ = tree.order, tree.n_words
-        model.classes_ = np.arange(tree.n_words)
-        model.n_features_in_ = max(tree.order - 1, 1)
-        model._set_tree(tree)
+        model = cls(trie.order, n_words=trie.n_words, boundary=boundary)
+        model.order_, model.n_words_ = trie.order, trie.n_words
+        model.classes_ = np.arange(trie.n_words)
+        model.n_features_in_ = max(trie.order - 1, 1)
+        model._set_trie(trie)
         return model

@@ -1,4 +1,4 @@
-"""Models of a back-off tree: what estimation and ARPA files end in."""
+"""Models of a back-off trie: what estimation and ARPA files end in."""
 
 from __future__ import annotations
 
@@ -11,28 +11,29 @@ from numpy.typing import NDArray
 from nplm._atomic import all_or_nothing
 from nplm._base import LanguageModel, WordsMass
 from nplm._fitted import Fitted
-from nplm.ngrams.backoff import BackoffTree
 from nplm.ngrams.pruning import pruned_by_entropy
-from nplm.ngrams.soundness import arrays_of, restored_tree, sums_to_one
-from nplm.ngrams.walker import NgramWalker
+from nplm.ngrams.saved import arrays_of, restored_trie
+from nplm.ngrams.trie.backoff_trie import BackoffTrie
+from nplm.ngrams.trie.checks import sums_to_one
+from nplm.ngrams.trie.word_scorer import NgramWordScorer
 
 __all__ = ["BackoffModel"]
 
 
 class BackoffModel(LanguageModel):
-    """Look-ups in a back-off tree, and its pruning.
+    """Look-ups in a back-off trie, and its pruning.
 
-    A subclass makes the tree, and hands it to ``_set_tree``.
+    A subclass makes the trie, and hands it to ``_set_trie``.
 
     Attributes
     ----------
-    tree_ : BackoffTree
+    trie_ : BackoffTrie
         The probabilities and back-off weights.
     n_ngrams_ : ndarray of int64, shape (order_,)
         n-grams stored of each order; every word of the vocabulary is a unigram.
     """
 
-    tree_: BackoffTree
+    trie_: BackoffTrie
     n_ngrams_: NDArray[np.int64]
 
     @all_or_nothing
@@ -63,45 +64,45 @@ class BackoffModel(LanguageModel):
         if not isinstance(threshold, numbers.Real) or not 0 <= threshold < np.inf:
             raise ValueError(f"threshold must be 0 or more, got {threshold!r}.")
         if threshold > 0:
-            self._set_tree(pruned_by_entropy(self.tree_, float(threshold)))
+            self._set_trie(pruned_by_entropy(self.trie_, float(threshold)))
         return self
 
     @property
     def n_parameters_(self) -> int:
         """Probabilities and back-off weights stored."""
         # Counted when asked for: a file mapped into memory is not read to load it.
-        n_contexts = int(np.count_nonzero(np.diff(self.tree_.start)))
+        n_contexts = int(np.count_nonzero(np.diff(self.trie_.start)))
         return int(self.n_ngrams_.sum()) + n_contexts
 
     def _n_known(self) -> int:
-        return self.tree_.n_words
+        return self.trie_.n_words
 
-    def _set_tree(self, tree: BackoffTree) -> None:
-        self.tree_ = tree
-        self.n_ngrams_ = tree.n_ngrams
+    def _set_trie(self, trie: BackoffTrie) -> None:
+        self.trie_ = trie
+        self.n_ngrams_ = trie.n_ngrams
 
     def _fitted(self) -> dict[str, Any]:
-        return super()._fitted() | {"tree": arrays_of(self.tree_)}
+        return super()._fitted() | {"trie": arrays_of(self.trie_)}
 
     def _restore(self, fitted: Fitted) -> None:
-        tree = restored_tree(fitted.inner("tree"))
-        self._restore_sizes(fitted, tree.n_words)
-        if self.order_ != tree.order:
+        trie = restored_trie(fitted.inner("trie"))
+        self._restore_sizes(fitted, trie.n_words)
+        if self.order_ != trie.order:
             raise fitted.unfit("order", self.order_)
-        self._set_tree(tree)
+        self._set_trie(trie)
 
     def _check_sums(self) -> None:
         """Raise where a saved model gives no distribution after some context."""
-        if not sums_to_one(self.tree_):
+        if not sums_to_one(self.trie_):
             raise ValueError("its probabilities do not sum to 1")
 
     def _predict_proba(self, X: NDArray[np.int32]) -> NDArray[np.float64]:
-        return self.tree_.distribution(X)
+        return self.trie_.distribution(X)
 
     def _log_prob(
         self, X: NDArray[np.int32], y: NDArray[np.int32]
     ) -> NDArray[np.float64]:
-        prob = self.tree_.next_word_prob(X, y)
+        prob = self.trie_.next_word_prob(X, y)
         # A file may give a word no probability at all.
         with np.errstate(divide="ignore"):
             return np.log(prob, out=prob)
@@ -109,44 +110,44 @@ class BackoffModel(LanguageModel):
     def _candidate_log_prob(
         self, X: NDArray[np.int32], candidates: NDArray[np.int32], normalize: bool
     ) -> NDArray[np.float64]:
-        prob = self.tree_.words_prob(X, candidates)
+        prob = self.trie_.words_prob(X, candidates)
         with np.errstate(divide="ignore"):
             return np.log(prob, out=prob)
 
-    def _walker(
+    def _word_scorer(
         self,
         boundary: int,
         ids: dict[Any, int] | None,
         unknown: int,
         *,
         at_least: int | None = None,
-    ) -> NgramWalker | None:
+    ) -> NgramWordScorer | None:
         """Return what looks words up one by one, where there can be a hash table.
 
         With `at_least`, of a number of windows, where there is one or it is time to
         make it.
         """
-        tree = self.tree_
-        if not tree.is_hashable or (
-            at_least is not None and tree.table_for(at_least) is None
+        trie = self.trie_
+        if not trie.is_hashable or (
+            at_least is not None and trie.table_for(at_least) is None
         ):
             return None
-        return NgramWalker(
-            tree.hashed.table, tree.order - 1, boundary, ids, tree.n_words, unknown,
-            tree.is_closed,
+        return NgramWordScorer(
+            trie.hashed.table, trie.order - 1, boundary, ids, trie.n_words, unknown,
+            trie.is_closed,
         )  # fmt: skip
 
     def _words_mass(self, words: NDArray[np.int32]) -> WordsMass:
-        return TreeMass(self, words)
+        return TrieMass(self, words)
 
 
-class TreeMass(WordsMass):
-    """The same in a tree, where the mass of each context is known beforehand.
+class TrieMass(WordsMass):
+    """The same in a trie, where the mass of each context is known beforehand.
 
-    Of a context that is not in the tree it is that of the longest one that is.
+    Of a context that is not in the trie it is that of the longest one that is.
     """
 
-    _tree: BackoffTree | None = None
+    _trie: BackoffTrie | None = None
     _mass: NDArray[np.float64]
 
     def after(self, X: NDArray[np.int32]) -> NDArray[np.float64]:
@@ -161,11 +162,11 @@ class TreeMass(WordsMass):
         -------
         mass : ndarray of float64, shape (n_samples,)
         """
-        tree = self.model.tree_
-        if self._tree is not tree:  # new, or pruned since
-            self._tree, self._mass = tree, tree.masses(self.words)
-        return self._mass[tree.longest_contexts(self.model._check_X(X))]
+        trie = self.model.trie_
+        if self._trie is not trie:  # new, or pruned since
+            self._trie, self._mass = trie, trie.masses(self.words)
+        return self._mass[trie.longest_contexts(self.model._check_X(X))]
 
     def __getstate__(self) -> dict[str, Any]:
-        # What the tree gives is quickly made again.
+        # What the trie gives is quickly made again.
         return {"model": self.model, "words": self.words}

@@ -1,4 +1,4 @@
-"""n-gram counts of all orders, as a tree of contexts (see ``tree``)."""
+"""n-gram counts of all orders, as a trie of contexts (see ``trie``)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from nplm._checks import count_ids
 from nplm._kernels.ngrams import _backoff, _counts
-from nplm.ngrams.tree import MAX_NGRAMS, ContextTree, TreeBuilder
+from nplm.ngrams.trie.context_trie import MAX_NGRAMS, ContextTrie, TrieBuilder
 
 __all__ = ["NgramCounts"]
 
@@ -24,7 +24,7 @@ _ONE_TEXT = (
 
 
 @dataclass(frozen=True, eq=False)
-class NgramCounts(ContextTree):
+class NgramCounts(ContextTrie):
     """How often each n-gram of each order occurs.
 
     Attributes
@@ -87,7 +87,7 @@ class NgramCounts(ContextTree):
                 f"{len(y)} windows are too many to count at once; give at most "
                 f"{MAX_NGRAMS}."
             )
-        builder = TreeBuilder(n_words)
+        builder = TrieBuilder(n_words)
         builder.counts.append(count_ids(y, n_words))
         if X.shape[1] == 0:
             return cls(**builder.structure(), counts=builder.counts[0])
@@ -121,7 +121,7 @@ class NgramCounts(ContextTree):
         *,
         n_words: int,
     ) -> Self:
-        """Build the tree of tables of n-grams; the counts of equal rows add up.
+        """Build the trie of tables of n-grams; the counts of equal rows add up.
 
         Parameters
         ----------
@@ -149,7 +149,7 @@ class NgramCounts(ContextTree):
                 f"counts add up to {total:.3g}, more than {MAX_TOTAL}: they overflow; "
                 "divide them, or count less text."
             )
-        builder = TreeBuilder(n_words)
+        builder = TrieBuilder(n_words)
         places, _ = builder.add_tables(ngrams)
         summed = [
             # Sums below 2**53 are exact in float64.
@@ -197,7 +197,7 @@ class NgramCounts(ContextTree):
                 )
 
     def merged(self, other: NgramCounts) -> Self:
-        """Add the counts of another tree of the same order and vocabulary.
+        """Add the counts of another trie of the same order and vocabulary.
 
         Parameters
         ----------
@@ -207,7 +207,7 @@ class NgramCounts(ContextTree):
         Returns
         -------
         counts : NgramCounts
-            A new tree, as if both texts had been counted at once.
+            A new trie, as if both texts had been counted at once.
         """
         levels = range(self.order)
         return self.from_tables(

@@ -71,12 +71,12 @@ class RelativeFrequencies:
         -------
         frequency : ndarray of int64, shape (n_samples,)
         """
-        tree = self.counts
+        trie = self.counts
         out = np.empty(len(X), dtype=np.int64)
-        path = tree.path()
+        path = trie.path()
         for rows in blocks(len(X), BLOCK_WINDOWS):
             _interpolation.context_frequencies(
-                tree.arrays, self.totals, X[rows], path, out[rows]
+                trie.arrays, self.totals, X[rows], path, out[rows]
             )
         return out
 

@@ -15,7 +15,7 @@ from nplm._checks import Whole, non_negative
 from nplm._fitted import Fitted
 from nplm.ngrams.counts import NgramCounts
 from nplm.ngrams.frequencies import RelativeFrequencies
-from nplm.ngrams.soundness import arrays_of, restored_counts
+from nplm.ngrams.saved import arrays_of, restored_counts
 from nplm.training.em import BIN_PRIOR, FrequencyBins, fit_mixture_weights
 
 __all__ = ["InterpolatedTrigram"]

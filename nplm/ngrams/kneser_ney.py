@@ -13,7 +13,6 @@ from sklearn.utils._param_validation import StrOptions
 from nplm._atomic import all_or_nothing
 from nplm._checks import check_boundary, check_ids
 from nplm._fitted import Fitted
-from nplm.ngrams.backoff import BackoffTree
 from nplm.ngrams.backoff_model import BackoffModel
 from nplm.ngrams.counts import MAX_TOTAL, NgramCounts
 from nplm.ngrams.discounts import (
@@ -24,8 +23,10 @@ from nplm.ngrams.discounts import (
     lower_tables,
     tables_within,
 )
-from nplm.ngrams.soundness import arrays_of, restored_counts
-from nplm.ngrams.sweeps import blocks_of_contexts, probabilities
+from nplm.ngrams.probabilities import probabilities
+from nplm.ngrams.saved import arrays_of, restored_counts
+from nplm.ngrams.trie.backoff_trie import BackoffTrie
+from nplm.ngrams.trie.context_trie import blocks_of_contexts
 from nplm.text.windows import windows
 
 __all__ = ["KneserNeyLM"]
@@ -81,7 +82,7 @@ class KneserNeyLM(BackoffModel):
         The discounts of n-grams seen once, twice, and more often.
     n_ngrams_ : ndarray of int64, shape (order_,)
         n-grams stored of each order; every word of the vocabulary is a unigram.
-    tree_ : BackoffTree
+    trie_ : BackoffTrie
         The probabilities and back-off weights.
     counts_ : NgramCounts
         The counts, for `partial_fit` to add to.
@@ -408,7 +409,7 @@ class KneserNeyLM(BackoffModel):
                     bow,
                     interpolate=self.interpolate,
                 )
-        tree = BackoffTree(
+        trie = BackoffTrie(
             n_words=counts.n_words,
             level_start=counts.level_start,
             context_word=counts.context_word,
@@ -419,8 +420,8 @@ class KneserNeyLM(BackoffModel):
             bow=bow.astype(np.float32),
         )
         if (min_counts > 1).any():
-            tree = tree.pruned(modified >= np.repeat(min_counts, counts.n_ngrams))
-        self._set_tree(tree)
+            trie = trie.pruned(modified >= np.repeat(min_counts, counts.n_ngrams))
+        self._set_trie(trie)
         self.counts_ = counts
         return self
 
@@ -433,7 +434,7 @@ class KneserNeyLM(BackoffModel):
         self._check_sums()
         self.counts_ = restored_counts(fitted.inner("counts"))
         if (self.counts_.n_words, self.counts_.order) != (self.n_words_, self.order_):
-            raise ValueError("counts are of another vocabulary or order than tree")
+            raise ValueError("counts are of another vocabulary or order than trie")
         self.discounts_ = fitted.array("discounts", np.float64, (self.order_, 3))
 
     def _check_relations(self) -> None:

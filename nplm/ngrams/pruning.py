@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from nplm.ngrams.backoff import BackoffTree
+from nplm.ngrams.trie.backoff_trie import BackoffTrie
 
 __all__ = ["pruned_by_entropy"]
 
@@ -16,35 +16,35 @@ __all__ = ["pruned_by_entropy"]
 LEAST_MASS = 1e-6
 
 
-def pruned_by_entropy(tree: BackoffTree, threshold: float) -> BackoffTree:
+def pruned_by_entropy(trie: BackoffTrie, threshold: float) -> BackoffTrie:
     """Drop the n-grams that change the model's perplexity by less than a fraction.
 
     Parameters
     ----------
-    tree : BackoffTree
+    trie : BackoffTrie
         The model.
     threshold : float
         The relative change of perplexity below which an n-gram goes.
 
     Returns
     -------
-    tree : BackoffTree
+    trie : BackoffTrie
         A new one.
     """
-    keep = np.ones(len(tree.words), dtype=bool)
-    bow = tree.bow.copy()
-    made = tree.contexts_made()
-    leads_on = np.zeros(len(tree.context_word), dtype=bool)
-    for level in range(tree.order - 1, 0, -1):
-        first, last = tree.level_start[level : level + 2]
+    keep = np.ones(len(trie.words), dtype=bool)
+    bow = trie.bow.copy()
+    made = trie.contexts_made()
+    leads_on = np.zeros(len(trie.context_word), dtype=bool)
+    for level in range(trie.order - 1, 0, -1):
+        first, last = trie.level_start[level : level + 2]
         contexts = np.arange(first, last, dtype=np.int32)
-        own = tree.followers(level)
+        own = trie.followers(level)
         # The context of each n-gram, counted from the level's first.
-        n_followers = np.diff(tree.start[first : last + 1])
+        n_followers = np.diff(trie.start[first : last + 1])
         context = np.repeat(np.arange(len(contexts)), n_followers)
-        ngrams = tree.ngrams(level)
-        p = tree.prob[own].astype(np.float64)
-        lower = tree.next_word_prob(ngrams[:, 1:-1], ngrams[:, -1])
+        ngrams = trie.ngrams(level)
+        p = trie.prob[own].astype(np.float64)
+        lower = trie.next_word_prob(ngrams[:, 1:-1], ngrams[:, -1])
         # Equation (3) of Stolcke: the mass left to words that do not follow, here
         # and one order below.
         numerator = 1 - _sum_by(context, p, len(contexts))
@@ -54,9 +54,9 @@ def pruned_by_entropy(tree: BackoffTree, threshold: float) -> BackoffTree:
             lower,
             numerator[context],
             denominator[context],
-            _probability(tree, tree.context_words(contexts, level))[context],
+            _probability(trie, trie.context_words(contexts, level))[context],
         ) < np.log1p(threshold)
-        if level + 1 < tree.order:
+        if level + 1 < trie.order:
             # What longer n-grams begin with stays.
             child = made[own]
             drop &= ~((child >= 0) & leads_on[child])
@@ -68,30 +68,30 @@ def pruned_by_entropy(tree: BackoffTree, threshold: float) -> BackoffTree:
         bow[contexts[changed]] = numerator[changed] / denominator[changed]
         leads_on[contexts[context[~drop]]] = True
     if keep.all():
-        return tree
-    return _renormalised(replace(tree, bow=bow).pruned(keep))
+        return trie
+    return _renormalised(replace(trie, bow=bow).pruned(keep))
 
 
-def _renormalised(tree: BackoffTree) -> BackoffTree:
+def _renormalised(trie: BackoffTrie) -> BackoffTrie:
     """Work out every back-off weight anew, from the shortest contexts on.
 
     A context that lost nothing itself backs off to one that did.
     """
-    bow = tree.bow.copy()
-    for level in range(1, tree.order):
-        first, last = tree.level_start[level : level + 2]
-        n_followers = np.diff(tree.start[first : last + 1])
+    bow = trie.bow.copy()
+    for level in range(1, trie.order):
+        first, last = trie.level_start[level : level + 2]
+        n_followers = np.diff(trie.start[first : last + 1])
         context = np.repeat(np.arange(last - first), n_followers)
-        ngrams = tree.ngrams(level)
+        ngrams = trie.ngrams(level)
         # The shorter contexts have their new weights by now.
-        tree = replace(tree, bow=bow.copy())
-        lower = tree.next_word_prob(ngrams[:, 1:-1], ngrams[:, -1])
-        p = tree.prob[tree.followers(level)].astype(np.float64)
+        trie = replace(trie, bow=bow.copy())
+        lower = trie.next_word_prob(ngrams[:, 1:-1], ngrams[:, -1])
+        p = trie.prob[trie.followers(level)].astype(np.float64)
         left = 1 - _sum_by(context, p, last - first)
         left_below = 1 - _sum_by(context, lower, last - first)
         usable = (left >= 0) & (left_below > LEAST_MASS)
         bow[first:last][usable] = left[usable] / left_below[usable]
-    return replace(tree, bow=bow)
+    return replace(trie, bow=bow)
 
 
 def _loss(
@@ -117,11 +117,11 @@ def _loss(
     return loss
 
 
-def _probability(tree: BackoffTree, X: NDArray[np.int32]) -> NDArray[np.float64]:
+def _probability(trie: BackoffTrie, X: NDArray[np.int32]) -> NDArray[np.float64]:
     """Probability of each row's words, one after the other."""
     probability = np.ones(len(X))
     for k in range(X.shape[1]):
-        probability *= tree.next_word_prob(X[:, :k], X[:, k])
+        probability *= trie.next_word_prob(X[:, :k], X[:, k])
     return probability
 
 

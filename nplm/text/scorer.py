@@ -25,7 +25,7 @@ class Scorer:
 
     Parameters
     ----------
-    walker : object
+    word_scorer : object
         What looks words up.
     split : callable or None
         What makes words of a string; None where documents are no strings.
@@ -68,9 +68,9 @@ class Scorer:
     """
 
     def __init__(
-        self, walker: Any, split: Callable[[str], list[str]] | None, *, eos: bool
+        self, word_scorer: Any, split: Callable[[str], list[str]] | None, *, eos: bool
     ) -> None:
-        self._walker, self._split, self._eos = walker, split, eos
+        self._word_scorer, self._split, self._eos = word_scorer, split, eos
 
     def begin(self, *, bos: bool = True) -> Any:
         """Return the state before the first word.
@@ -85,7 +85,7 @@ class Scorer:
         -------
         state : hashable
         """
-        return self._walker.begin(bos)
+        return self._word_scorer.begin(bos)
 
     def step(self, state: Any, word: Any) -> tuple[float, Any]:
         """Give the log-probability of a word, and the state after it.
@@ -103,7 +103,7 @@ class Scorer:
             Natural logarithm.
         state : hashable
         """
-        return self._walker.step(state, word)
+        return self._word_scorer.step(state, word)
 
     def end(self, state: Any) -> float:
         """Log-probability that the sentence ends here.
@@ -117,7 +117,7 @@ class Scorer:
         -------
         log_prob : float
         """
-        return self._walker.end(state)
+        return self._word_scorer.end(state)
 
     def candidates(self, state: Any, words: Sequence[Any]) -> NDArray[np.float64]:
         """Log-probabilities of words that may come next.
@@ -133,7 +133,7 @@ class Scorer:
         -------
         log_prob : ndarray of float64, shape (n,)
         """
-        return self._walker.candidates(state, words)
+        return self._word_scorer.candidates(state, words)
 
     def score(
         self, sentence: Any, *, bos: bool = True, eos: bool | None = None
@@ -156,7 +156,9 @@ class Scorer:
         """
         if self._split is not None and isinstance(sentence, str):
             sentence = self._split(sentence)
-        return self._walker.sentence(sentence, bos, self._eos if eos is None else eos)
+        return self._word_scorer.sentence(
+            sentence, bos, self._eos if eos is None else eos
+        )
 
     def score_many(
         self, sentences: Iterable[Any], *, bos: bool = True, eos: bool | None = None
@@ -178,7 +180,7 @@ class Scorer:
             split = self._split
             sentences = (split(s) if isinstance(s, str) else s for s in sentences)
         eos = self._eos if eos is None else eos
-        return self._walker.sentences(sentences, bos, eos)
+        return self._word_scorer.sentences(sentences, bos, eos)
 
 
 def splitter_of(tokenizer: Any) -> Callable[[str], list[str]] | None:

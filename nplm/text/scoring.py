@@ -14,7 +14,7 @@ from nplm.text.documents import Tokens
 from nplm.text.fitted_text import FittedText
 from nplm.text.scorer import Scorer, splitter_of
 from nplm.text.token_scores import TokenScores
-from nplm.text.walkers import WindowWalker
+from nplm.text.window_scorer import WindowWordScorer
 
 __all__ = ["Scoring"]
 
@@ -38,11 +38,11 @@ class Scoring(FittedText):
             empty document whose boundary is not predicted.
         """
         sentences = self._codec.sentences(X)
-        walker = None
+        word_scorer = None
         if sentences is not None:
-            walker = self._own_walker(at_least=len(sentences))
-        if walker is not None:
-            return walker.sentences(sentences, True, bool(self.predict_boundary))
+            word_scorer = self._own_word_scorer(at_least=len(sentences))
+        if word_scorer is not None:
+            return word_scorer.sentences(sentences, True, bool(self.predict_boundary))
         log_prob, tokens = self._log_prob(X)
         return np.bincount(tokens.document, weights=log_prob, minlength=len(X)).astype(
             np.float64, copy=False
@@ -106,7 +106,7 @@ class Scoring(FittedText):
         eos = bool(self.predict_boundary if eos is None else eos)
         documents = codec.encode(X, "X", self.n_words_)
         self._refuse_marks(documents, lambda i: f"X[{i}]", self.n_words_)
-        log_prob, details = self._walker().tokens(*documents, bool(bos), eos)
+        log_prob, details = self._word_scorer().tokens(*documents, bool(bos), eos)
         last = np.cumsum(documents.lengths + eos)
         ids = np.full(len(log_prob), self.boundary_, dtype=np.int32)
         inside = np.ones(len(ids), dtype=bool)
@@ -148,7 +148,7 @@ class Scoring(FittedText):
         np.True_
         """
         split = splitter_of(self._codec.tokenizer)
-        return Scorer(self._walker(), split, eos=bool(self.predict_boundary))
+        return Scorer(self._word_scorer(), split, eos=bool(self.predict_boundary))
 
     @read_at_once
     def perplexity(
@@ -201,19 +201,21 @@ class Scoring(FittedText):
         tokens = self._tokens(documents, "X", n_known=self.n_words_)
         return self.estimator_.log_prob(tokens.contexts, tokens.targets), tokens
 
-    def _walker(self) -> Any:
+    def _word_scorer(self) -> Any:
         """Return what looks words up one by one."""
-        walker = self._own_walker()
-        if walker is not None:
-            return walker
+        word_scorer = self._own_word_scorer()
+        if word_scorer is not None:
+            return word_scorer
         ids, unknown = self._ids_and_unknown()
         n_context = int(self.n_context)
-        return WindowWalker(self.estimator_, n_context, self.boundary_, ids, unknown)
+        return WindowWordScorer(
+            self.estimator_, n_context, self.boundary_, ids, unknown
+        )
 
-    def _own_walker(self, *, at_least: int | None = None) -> Any:
+    def _own_word_scorer(self, *, at_least: int | None = None) -> Any:
         """Return what the model has for it; None if that is not worth it for so few."""
         check_is_fitted(self)
-        make = getattr(self.estimator_, "_walker", None)
+        make = getattr(self.estimator_, "_word_scorer", None)
         if make is None:
             return None
         return make(self.boundary_, *self._ids_and_unknown(), at_least=at_least)

@@ -16,33 +16,33 @@ N_WORDS = 12
 @pytest.fixture(params=[None, 1], ids=["stream", "boundary"])
 def counted(request):
     X, y = windows(text(600), 3, boundary=request.param)
-    tree = NgramCounts.from_windows(X, y, n_words=N_WORDS, boundary=request.param)
+    trie = NgramCounts.from_windows(X, y, n_words=N_WORDS, boundary=request.param)
     contexts = np.random.default_rng(0).permuted(X, axis=0)[:50]
-    return tree, np.concatenate([X[:50], contexts]), y[:100]
+    return trie, np.concatenate([X[:50], contexts]), y[:100]
 
 
-def arrays_of(module, tree):
-    return reference.Tree.of(tree) if module is reference else tree.arrays
+def arrays_of(module, trie):
+    return reference.Trie.of(trie) if module is reference else trie.arrays
 
 
-def estimated(module, tree, interpolate, min_counts):
-    prob, bow = np.empty(len(tree.words)), np.empty(len(tree.context_word))
-    parents = tree.parents()
+def estimated(module, trie, interpolate, min_counts):
+    prob, bow = np.empty(len(trie.words)), np.empty(len(trie.context_word))
+    parents = trie.parents()
     calls = [(0, 0, 0, 1)]
-    for level in range(1, tree.order):
-        first, last = map(int, tree.level_start[level : level + 2])
+    for level in range(1, trie.order):
+        first, last = map(int, trie.level_start[level : level + 2])
         middle = (first + last) // 2
         calls.append((level, parents[first], first, middle))
         calls.append((level, parents[middle], middle, last))
     for call in calls:
         module.kneser_ney(
-            arrays_of(module, tree),
+            arrays_of(module, trie),
             *call,
-            tree.continuation_counts(),
+            trie.continuation_counts(),
             np.array([[0.4, 0.9, 1.3]] * 4),
             np.array(min_counts),
             interpolate,
-            np.empty(tree.n_words),
+            np.empty(trie.n_words),
             prob,
             bow,
         )
@@ -52,27 +52,27 @@ def estimated(module, tree, interpolate, min_counts):
 @pytest.mark.parametrize("interpolate", [True, False])
 @pytest.mark.parametrize("min_counts", [[1] * 4, [1, 1, 2, 3]])
 def test_kneser_ney_kernel(counted, interpolate, min_counts):
-    tree = counted[0]
-    fast = estimated(_kneser_ney, tree, interpolate, min_counts)
-    naive = estimated(reference, tree, interpolate, min_counts)
+    trie = counted[0]
+    fast = estimated(_kneser_ney, trie, interpolate, min_counts)
+    naive = estimated(reference, trie, interpolate, min_counts)
     assert_allclose(fast[0], naive[0], rtol=1e-12)
     # A weight that no word is left to use is not specified by the sums alone.
-    used = np.diff(tree.start) < tree.n_words
+    used = np.diff(trie.start) < trie.n_words
     assert_allclose(fast[1][used], naive[1][used], rtol=1e-9)
 
 
 def test_lookup_kernels(counted):
-    tree, X, y = counted
+    trie, X, y = counted
     prob, bow = (
-        a.astype(np.float32) for a in estimated(_kneser_ney, tree, True, [1] * 4)
+        a.astype(np.float32) for a in estimated(_kneser_ney, trie, True, [1] * 4)
     )
     rows = [np.empty((len(X), N_WORDS)) for _ in range(2)]
     words = [np.empty((len(X), 3)) for _ in range(2)]
     chosen = np.stack([y, y[::-1], np.roll(y, 1)], axis=1)
     for module, row, word in zip((_backoff, reference), rows, words):
-        arrays = arrays_of(module, tree)
-        module.backoff_distribution(arrays, prob, bow, X, tree.path(), row)
-        module.backoff_prob(arrays, prob, bow, X, chosen, tree.path(), word)
+        arrays = arrays_of(module, trie)
+        module.backoff_distribution(arrays, prob, bow, X, trie.path(), row)
+        module.backoff_prob(arrays, prob, bow, X, chosen, trie.path(), word)
     assert_allclose(*rows, rtol=1e-12)
     assert_allclose(*words, rtol=1e-12)
     assert_allclose(np.take_along_axis(rows[0], chosen, 1), words[0], rtol=1e-12)
@@ -80,26 +80,26 @@ def test_lookup_kernels(counted):
 
 @pytest.mark.parametrize("interpolate", [True, False])
 def test_mass_kernels(counted, interpolate):
-    tree, X, _ = counted
+    trie, X, _ = counted
     prob, bow = (
-        a.astype(np.float32) for a in estimated(_kneser_ney, tree, interpolate, [1] * 4)
+        a.astype(np.float32) for a in estimated(_kneser_ney, trie, interpolate, [1] * 4)
     )
     chosen = np.random.default_rng(0).integers(0, 2, N_WORDS).astype(np.uint8)
-    n = len(tree.context_word)
+    n = len(trie.context_word)
     mass, found = np.empty((2, n)), np.empty((2, len(X)), np.int32)
     for module, own, context in zip((_backoff, reference), mass, found):
-        arrays = arrays_of(module, tree)
+        arrays = arrays_of(module, trie)
         for part in (slice(0, n // 3), slice(n // 3, n)):
             module.backoff_masses(
-                arrays, prob, bow, tree.parents(), chosen, part.start, part.stop, own
+                arrays, prob, bow, trie.parents(), chosen, part.start, part.stop, own
             )
-        module.longest_contexts(arrays, X, tree.path(), context)
+        module.longest_contexts(arrays, X, trie.path(), context)
     assert_array_equal(*found)
     assert (found > 0).all()
     assert_allclose(*mass, rtol=1e-6, atol=1e-6)
     rows = np.empty((len(X), N_WORDS))
     _backoff.backoff_distribution(
-        arrays_of(_backoff, tree), prob, bow, X, tree.path(), rows
+        arrays_of(_backoff, trie), prob, bow, X, trie.path(), rows
     )
     assert_allclose(
         mass[0][found[0]], rows[:, chosen.astype(bool)].sum(1), rtol=1e-6, atol=1e-6
@@ -107,19 +107,19 @@ def test_mass_kernels(counted, interpolate):
 
 
 def test_frequency_kernels(counted):
-    tree, X, y = counted
-    totals = tree.totals()
+    trie, X, y = counted
+    totals = trie.totals()
     weights = np.random.default_rng(0).dirichlet(np.ones(5), size=len(X))
     results = []
     for module in (_interpolation, reference):
-        arrays = arrays_of(module, tree)
-        counts = (tree.counts, totals)
+        arrays = arrays_of(module, trie)
+        counts = (trie.counts, totals)
         members = np.empty((len(X), 5))
         frequency = np.empty(len(X), dtype=np.int64)
         mixed = np.empty((len(X), N_WORDS))
-        module.relative_frequencies(arrays, *counts, X, y, tree.path(), members)
-        module.context_frequencies(arrays, totals, X, tree.path(), frequency)
-        module.mixed_frequencies(arrays, *counts, weights, X, tree.path(), mixed)
+        module.relative_frequencies(arrays, *counts, X, y, trie.path(), members)
+        module.context_frequencies(arrays, totals, X, trie.path(), frequency)
+        module.mixed_frequencies(arrays, *counts, weights, X, trie.path(), mixed)
         results.append((members, frequency, mixed))
     for fast, naive in zip(*results):
         assert_allclose(fast, naive, rtol=1e-12)
@@ -127,20 +127,20 @@ def test_frequency_kernels(counted):
 
 @pytest.mark.parametrize("level", [0, 1, 2, 3])
 def test_find_kernels(counted, level):
-    tree, X, y = counted
+    trie, X, y = counted
     X = X[:, 3 - level :]
     results = []
     for module in (_backoff, reference):
         contexts, index = np.empty((2, len(X)), dtype=np.int32)
-        arrays = arrays_of(module, tree)
-        module.find_contexts(arrays, X, tree.path(), contexts)
+        arrays = arrays_of(module, trie)
+        module.find_contexts(arrays, X, trie.path(), contexts)
         module.find_ngrams(arrays, contexts, y, index)
         results.append((contexts, index))
     assert_array_equal(*(contexts for contexts, _ in results))
     assert_array_equal(*(index for _, index in results))
     found = results[0][1] >= 0
     assert found[:50].any()
-    assert_array_equal(tree.words[results[0][1][found]], y[found])
+    assert_array_equal(trie.words[results[0][1][found]], y[found])
 
 
 @pytest.mark.parametrize("room", [3, 100])

@@ -242,15 +242,15 @@ def test_gensim_reads_vectors_of_convert(made, run, tmp_path, kind):
     np.testing.assert_array_equal(read.vectors, lm.estimator_.C_.astype(np.float32))
 
 
-def test_packed_ngrams(made, run, tmp_path):
+def test_quantized_ngrams(made, run, tmp_path):
     lm = nplm.load(made / "kn")
-    path = tmp_path / "packed"
+    path = tmp_path / "quantized"
     words = lm.vocabulary_.words_.tolist()
     save_binary(lm.estimator_, path, words, bits=8)
     found = figures(run("query", "-s", str(path), "@test"))
     assert found == pytest.approx(figures(run("query", "-s", "@kn", "@test")), rel=0.02)
     result = run("convert", str(path), str(tmp_path / "model"), code=1)
-    assert "nplm.save knows no PackedLM, which is frozen here" in result.stderr
+    assert "nplm.save knows no QuantizedLM, which is frozen here" in result.stderr
 
 
 def test_prune(made, run, tmp_path):

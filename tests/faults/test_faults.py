@@ -69,7 +69,7 @@ SAVERS = {
     "compact": lambda path: save_binary(model(), path, WORDS, compact=True),
     "estimated": lambda path: estimated(estimate_binary, path),
     "estimated.arpa": lambda path: estimated(estimate_arpa, path),
-    "packed": lambda path: save_binary(model(), path, WORDS, bits=8),
+    "quantized": lambda path: save_binary(model(), path, WORDS, bits=8),
 }
 
 

@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from nplm import KneserNeyLM, windows
 from nplm.formats import load_binary, save_binary
 from nplm.formats._arrays import MAGIC
-from nplm.ngrams.hashed import HashedNgrams
+from nplm.ngrams.trie.hash_table import HashTable
 from tests.helpers_binary import read_parts, write_parts, write_raw
 
 N_WORDS = 300
@@ -38,7 +38,7 @@ def test_round_trip(tmp_path, fitted):
         assert_array_equal(again.log_prob(X, y), model.log_prob(X, y))
         assert_array_equal(again.log_prob(X[:1], y[:1]), model.log_prob(X[:1], y[:1]))
         assert_array_equal(again.predict_proba(X[:9]), model.predict_proba(X[:9]))
-        assert isinstance(again.tree_.words, np.memmap)
+        assert isinstance(again.trie_.words, np.memmap)
         assert_array_equal(again.n_ngrams_, model.n_ngrams_)
     assert os.listdir(tmp_path) == ["model.nplm"]
 
@@ -64,12 +64,12 @@ def test_boundary_and_zero_probabilities(tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         model = KneserNeyLM(boundary=0).fit(X, y)
-    model.tree_.prob[2] = 0
+    model.trie_.prob[2] = 0
     for compact in (False, True):
         save_binary(model, tmp_path / "model.nplm", ["</s>", "a", "b"], compact=compact)
         again, _ = load_binary(tmp_path / "model.nplm")
         assert again.boundary == 0
-        assert again.tree_.prob[2] == 0
+        assert again.trie_.prob[2] == 0
 
 
 def with_header(data, **changes):
@@ -271,12 +271,12 @@ def test_a_hash_table_of_other_ngrams(saved, name, at, value, verify):
 def test_the_hash_table_is_that_of_the_file(saved, monkeypatch):
     path, _ = saved
     model, _ = load_binary(path)
-    assert isinstance(model.tree_.hashed.slots, np.memmap)
-    monkeypatch.setattr(HashedNgrams, "of", None)  # none is made
+    assert isinstance(model.trie_.hashed.slots, np.memmap)
+    monkeypatch.setattr(HashTable, "of", None)  # none is made
     X, y = windows(np.arange(50), 2)
     # Walked, not hashed.
-    expected = model.tree_.words_prob(X, y[:, None])[:, 0]
-    assert_array_equal(load_binary(path)[0].tree_.next_word_prob(X, y), expected)
+    expected = model.trie_.words_prob(X, y[:, None])[:, 0]
+    assert_array_equal(load_binary(path)[0].trie_.next_word_prob(X, y), expected)
 
 
 @pytest.mark.parametrize("saved", [False], indirect=True)

@@ -16,8 +16,8 @@ from nplm import (
 )
 from nplm.formats import save_binary, write_arpa, write_counts
 from nplm.formats._files import check_writable
-from nplm.ngrams.backoff import BackoffTree
 from nplm.ngrams.backoff_lm import BackoffLM
+from nplm.ngrams.trie.backoff_trie import BackoffTrie
 
 WRITERS = [write_arpa, save_binary, write_counts]
 
@@ -46,7 +46,7 @@ def test_models_not_fitted(tmp_path, write):
 
 def test_a_model_read_from_a_file_has_no_counts(tmp_path):
     one = np.zeros((1, 1), dtype=np.int32)
-    read = BackoffLM.from_tree(BackoffTree.from_tables([one], [one[0]], [], n_words=1))
+    read = BackoffLM.from_trie(BackoffTrie.from_tables([one], [one[0]], [], n_words=1))
     with pytest.raises(TypeError, match="BackoffLM keeps no n-gram counts"):
         write_counts(read, tmp_path / "counts", ["a"])
 

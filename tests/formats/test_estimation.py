@@ -168,7 +168,7 @@ def test_an_arpa_file_of_many_windows_packed_by_its_name(tmp_path):
         )
     # More contexts of two words than weights that are looked at together.
     model = in_memory(expected, lines, Vocabulary(), 4, save=write_arpa)
-    assert np.diff(model.tree_.level_start)[2] > 1 << 8
+    assert np.diff(model.trie_.level_start)[2] > 1 << 8
     assert found.read_bytes() == expected.read_bytes()
     assert sorted(os.listdir(tmp_path)) == ["expected.arpa.gz", "found.arpa.gz"]
     stage, done, total = seen[-1]

@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.base import clone
 
 import nplm
-from nplm import CheckpointError, EnergyLM, KneserNeyLM, PackedLM
+from nplm import CheckpointError, EnergyLM, KneserNeyLM, QuantizedLM
 from nplm.cli._text import texts_of
 from nplm.datasets import load_text
 from nplm.formats import (
@@ -21,7 +21,7 @@ from nplm.formats import (
 from tests.fuzz.seeds import FITS, fit, quiet
 
 # Rounded probabilities sum to 1 only nearly; those of few bits less so.
-TOLERANCE, PACKED_TOLERANCE = 5e-3, 0.3
+TOLERANCE, QUANTIZED_TOLERANCE = 5e-3, 0.3
 # What a model of so many words gives is looked at; of more it would take long.
 FEW_WORDS = 5000
 
@@ -151,7 +151,7 @@ def _look_at_all(model):
     """Ask what goes through all n-grams, or a word at a time."""
     scorer = nplm.TextLM.from_model(model, [f"w{i}" for i in range(model.n_words_)])
     scorer.score_samples(["w1 w2 w3 w1", "w4"])
-    if not isinstance(model, PackedLM):
+    if not isinstance(model, QuantizedLM):
         model.prune(1e-3)
 
 
@@ -203,7 +203,7 @@ def _look_at(model, *, sums=True, finite=True):
     if n_words > FEW_WORDS:
         return
     total = model.predict_proba(X).sum(axis=1)
-    tolerance = PACKED_TOLERANCE if isinstance(model, PackedLM) else TOLERANCE
+    tolerance = QUANTIZED_TOLERANCE if isinstance(model, QuantizedLM) else TOLERANCE
     if sums and not (abs(total - 1) < tolerance).all():
         raise WrongError(f"probabilities that sum to {total[abs(total - 1).argmax()]}")
     if isinstance(model, EnergyLM):

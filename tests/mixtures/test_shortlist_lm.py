@@ -156,7 +156,7 @@ def test_a_pruned_model_and_one_of_more_counts(parts, interpolate):
 def test_a_frozen_back_off_model(parts):
     (X, y), (X_val, y_val) = parts
     kn = KneserNeyLM(n_words=N_WORDS + 5).fit(X[:, 1:], y)
-    read = BackoffLM.from_tree(kn.tree_)
+    read = BackoffLM.from_trie(kn.trie_)
     model = ShortlistLM(network(), FrozenEstimator(read), n_shortlist=4).fit(X, y)
     assert model.n_words_ == N_WORDS + 5
     assert model.network_.C_.shape[0] == N_WORDS + 5

@@ -84,16 +84,16 @@ def dictionary(X, y, boundary):
     return counts
 
 
-def spelled_out(tree, values):
-    """{(context, next word): value} of a tree, for words that were seen."""
-    contexts = [()] * len(tree.context_word)
-    for c in range(len(tree.context_word)):
-        for child in range(tree.child_start[c], tree.child_start[c + 1]):
-            contexts[child] = (int(tree.context_word[child]), *contexts[c])
+def spelled_out(trie, values):
+    """{(context, next word): value} of a trie, for words that were seen."""
+    contexts = [()] * len(trie.context_word)
+    for c in range(len(trie.context_word)):
+        for child in range(trie.child_start[c], trie.child_start[c + 1]):
+            contexts[child] = (int(trie.context_word[child]), *contexts[c])
     return {
-        (contexts[c], int(tree.words[i])): int(values[i])
+        (contexts[c], int(trie.words[i])): int(values[i])
         for c in range(len(contexts))
-        for i in range(tree.start[c], tree.start[c + 1])
+        for i in range(trie.start[c], trie.start[c + 1])
         if values[i]
     }
 
@@ -102,10 +102,10 @@ def spelled_out(tree, values):
 @pytest.mark.parametrize("n_context", [1, 2, 4])
 def test_counts_and_continuation_counts(stream, n_context, boundary):
     X, y = windows(stream, n_context, boundary=boundary)
-    tree = NgramCounts.from_windows(X, y, n_words=40, boundary=boundary)
+    trie = NgramCounts.from_windows(X, y, n_words=40, boundary=boundary)
     expected = dictionary(X, y, boundary)
-    assert spelled_out(tree, tree.counts) == expected
-    assert tree.order == n_context + 1
+    assert spelled_out(trie, trie.counts) == expected
+    assert trie.order == n_context + 1
 
     distinct_before = Counter((c[1:], w) for c, w in expected if c)
     modified = {
@@ -114,33 +114,33 @@ def test_counts_and_continuation_counts(stream, n_context, boundary):
         else distinct_before[c, w]
         for (c, w), count in expected.items()
     }
-    assert spelled_out(tree, tree.continuation_counts()) == modified
-    out = np.empty_like(tree.counts)
+    assert spelled_out(trie, trie.continuation_counts()) == modified
+    out = np.empty_like(trie.counts)
     slot = np.empty(40, dtype=np.int32)
-    reference.continuation_counts(reference.Tree.of(tree), tree.counts, slot, out)
-    assert_array_equal(out, tree.continuation_counts())
+    reference.continuation_counts(reference.Trie.of(trie), trie.counts, slot, out)
+    assert_array_equal(out, trie.continuation_counts())
 
 
 def test_arrays_are_sorted_and_the_root_is_dense(stream):
     X, y = windows(stream, 3)
-    tree = NgramCounts.from_windows(X, y, n_words=50)
-    assert_array_equal(tree.words[:50], np.arange(50))
-    assert_array_equal(tree.context_word[1:51], np.arange(50))
-    assert tree.child_start[0] == 1
-    for c in range(len(tree.context_word)):
+    trie = NgramCounts.from_windows(X, y, n_words=50)
+    assert_array_equal(trie.words[:50], np.arange(50))
+    assert_array_equal(trie.context_word[1:51], np.arange(50))
+    assert trie.child_start[0] == 1
+    for c in range(len(trie.context_word)):
         for words, start in (
-            (tree.words, tree.start),
-            (tree.context_word, tree.child_start),
+            (trie.words, trie.start),
+            (trie.context_word, trie.child_start),
         ):
             assert (np.diff(words[start[c] : start[c + 1]]) > 0).all()
-    assert tree.child_start[-1] == len(tree.context_word)
-    assert tree.start[-1] == len(tree.words)
-    assert_array_equal(tree.totals()[0], len(y))
+    assert trie.child_start[-1] == len(trie.context_word)
+    assert trie.start[-1] == len(trie.words)
+    assert_array_equal(trie.totals()[0], len(y))
 
 
 def test_order_1_has_no_context(stream):
     X = np.empty((len(stream), 0), dtype=np.int32)
-    tree = NgramCounts.from_windows(X, stream, n_words=40)
-    assert_array_equal(tree.counts, np.bincount(stream, minlength=40))
-    assert_array_equal(tree.continuation_counts(), tree.counts)
-    assert_array_equal(tree.n_ngrams, [40])
+    trie = NgramCounts.from_windows(X, stream, n_words=40)
+    assert_array_equal(trie.counts, np.bincount(stream, minlength=40))
+    assert_array_equal(trie.continuation_counts(), trie.counts)
+    assert_array_equal(trie.n_ngrams, [40])

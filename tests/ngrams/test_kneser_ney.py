@@ -112,9 +112,9 @@ def test_cutoffs_drop_ngrams_and_empty_contexts():
     assert (every.n_ngrams_[2:] > cut.n_ngrams_[2:]).all()
     kept = Counter(map(tuple, np.column_stack([X, y]).tolist()))
     assert cut.n_ngrams_[3] == sum(count >= 2 for count in kept.values())
-    assert len(cut.tree_.words) == cut.n_ngrams_.sum()
-    tree = cut.tree_
-    leads_on = np.diff(tree.start) + np.diff(tree.child_start)
+    assert len(cut.trie_.words) == cut.n_ngrams_.sum()
+    trie = cut.trie_
+    leads_on = np.diff(trie.start) + np.diff(trie.child_start)
     assert (leads_on[1 + 60 :] > 0).all()
     assert cut.n_parameters_ < every.n_parameters_
 

@@ -14,8 +14,8 @@ from sklearn.base import clone
 
 from nplm import KneserNeyLM, load, save, windows
 from nplm.formats import read_counts, write_counts
-from nplm.ngrams import sweeps, tree
 from nplm.ngrams.discounts import counts_of_counts, find_discounts
+from nplm.ngrams.trie import context_trie
 from tests.helpers import text
 from tests.helpers_ngrams import DictionaryKneserNey
 
@@ -28,8 +28,8 @@ N_WORDS = 12
 def assert_same(a, b):
     """Same model, bit for bit."""
     assert_array_equal(a.discounts_, b.discounts_)
-    for field in fields(a.tree_):
-        arrays = (getattr(model.tree_, field.name) for model in (a, b))
+    for field in fields(a.trie_):
+        arrays = (getattr(model.trie_, field.name) for model in (a, b))
         assert_array_equal(*arrays, err_msg=field.name)
 
 
@@ -59,7 +59,7 @@ def test_plain_discounts():
     x = X[0].tolist()
     seen = {g[2]: count for g, count in trigrams.items() if g[:2] == tuple(x)}
     D, total = model.discounts_[2, 0], sum(seen.values())
-    lower = model.tree_.distribution(X[:1, 1:])[0]
+    lower = model.trie_.distribution(X[:1, 1:])[0]
     expected = D * len(seen) / total * lower
     for w, count in seen.items():
         expected[w] += (count - D) / total
@@ -297,11 +297,13 @@ def test_bad_tables():
 
 def test_more_contexts_than_numbers_for_them(monkeypatch):
     stream = np.arange(60)
-    monkeypatch.setattr(tree, "MAX_NGRAMS", 200)
+    monkeypatch.setattr(context_trie, "MAX_NGRAMS", 200)
     with pytest.raises(ValueError, match=r"more than 200 (contexts|n-grams); lower"):
         KneserNeyLM(5).fit_stream(stream)
     with pytest.raises(ValueError, match="more than 200 contexts; lower order"):
-        tree.TreeBuilder(300).add_context_level(np.zeros(2, int), np.arange(300))
+        context_trie.TrieBuilder(300).add_context_level(
+            np.zeros(2, int), np.arange(300)
+        )
     rows = np.zeros((201, 2), int)
     with pytest.raises(ValueError, match="201 rows of n-grams are too many to sort"):
         KneserNeyLM().fit_counts(rows, np.ones(201))
@@ -448,7 +450,7 @@ def test_parameters_are_counted():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model.fit_stream(text(500))
-    n_contexts = np.count_nonzero(np.diff(model.tree_.start))
+    n_contexts = np.count_nonzero(np.diff(model.trie_.start))
     assert model.n_parameters_ == model.n_ngrams_.sum() + n_contexts
 
 
@@ -471,7 +473,7 @@ def test_counts_of_a_stream_are_read_with_the_words_given(tmp_path):
 
 def test_estimation_in_blocks_is_the_same(monkeypatch):
     expected = KneserNeyLM(4, n_words=N_WORDS).fit_stream(text(2000))
-    monkeypatch.setattr(sweeps, "BLOCK_FOLLOWERS", 7)
+    monkeypatch.setattr(context_trie, "BLOCK_FOLLOWERS", 7)
     assert_same(KneserNeyLM(4, n_words=N_WORDS).fit_stream(text(2000)), expected)
 
 

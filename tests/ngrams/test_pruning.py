@@ -23,17 +23,17 @@ def fitted(order, n=1500, **parameters):
 class Dictionary:
     """A back-off model of dictionaries; pruned as the paper says."""
 
-    def __init__(self, tree):
-        self.order, self.words = tree.order, range(tree.n_words)
+    def __init__(self, trie):
+        self.order, self.words = trie.order, range(trie.n_words)
         self.prob, self.bow = {}, {}
-        for level in range(tree.order):
-            own = tree.followers(level)
+        for level in range(trie.order):
+            own = trie.followers(level)
             self.prob |= zip(
-                map(tuple, tree.ngrams(level).tolist()), tree.prob[own].tolist()
+                map(tuple, trie.ngrams(level).tolist()), trie.prob[own].tolist()
             )
-            first, last = tree.level_start[level : level + 2]
-            spelled = tree.context_words(np.arange(first, last), level)
-            self.bow |= zip(map(tuple, spelled.tolist()), tree.bow[first:last].tolist())
+            first, last = trie.level_start[level : level + 2]
+            spelled = trie.context_words(np.arange(first, last), level)
+            self.bow |= zip(map(tuple, spelled.tolist()), trie.bow[first:last].tolist())
 
     def p(self, context, word):
         if (*context, word) in self.prob:
@@ -85,7 +85,7 @@ class Dictionary:
 @pytest.mark.parametrize("threshold", [1e-6, 1e-4, 1e-2])
 def test_pruning_against_the_definition(parameters, threshold):
     model, X, _ = fitted(3, **parameters)
-    expected = Dictionary(model.tree_)
+    expected = Dictionary(model.trie_)
     n_before = model.n_ngrams_.copy()
     expected.prune(threshold)
     assert model.prune(threshold) is model

@@ -156,7 +156,7 @@ def test_what_may_follow_of_a_stream_depends_on_all_words():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         model = KneserNeyLM(4, n_words=13).fit_stream(ids)
-    assert not model.tree_.is_closed
+    assert not model.trie_.is_closed
     scorer = TextLM.from_model(model, boundary=0).scorer()
     _, state = scorer.step(scorer.begin(), 5)
     assert state.words == (0, 0, 5)
@@ -172,14 +172,14 @@ def test_token_scores_tell_where_a_probability_comes_from(models):
     assert scores.words == ["w1", "<unk>", "w1", "w2", "</s>"]
     assert scores.unknown.tolist() == [False, True, False, False, False]
     assert_allclose(scores.log_prob.sum(), lm.score_samples(["w1 zoo w1 w2"])[0])
-    # The longest n-gram that the tree has, found by its words.
+    # The longest n-gram that the trie has, found by its words.
     ids = lm.vocabulary_.transform([["</s>"] * 3 + scores.words])[0]
-    tree = lm.estimator_.tree_
+    trie = lm.estimator_.trie_
     for i, order in enumerate(scores.order, 3):
         has = [
             k
             for k in range(1, 5)
-            if tree.index(ids[None, i - k + 1 : i], ids[i : i + 1])[0] >= 0
+            if trie.index(ids[None, i - k + 1 : i], ids[i : i + 1])[0] >= 0
         ]
         assert order == max(has)
     assert scores.weights is None

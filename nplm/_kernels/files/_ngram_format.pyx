@@ -5,7 +5,7 @@ from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memcpy
 
 from nplm._kernels.files._words cimport Words
-from nplm._kernels.ngrams._tree cimport Tree
+from nplm._kernels.ngrams._trie cimport Trie
 
 # A number and its tab take less: sign, digits, point, 7 decimals.
 NUMBER_BYTES = 32
@@ -58,7 +58,7 @@ cdef class Spelling:
 
     Parameters
     ----------
-    tree : Tree
+    tree : Trie
         The n-grams.
     parent : ndarray of int32, shape (n_contexts,)
         The context one word shorter of each.
@@ -70,7 +70,7 @@ cdef class Spelling:
         Id of the boundary, -1 for none.
     """
 
-    cdef Tree tree
+    cdef Trie tree
     cdef const int[::1] parent
     cdef Words words
     cdef const unsigned char[::1] boundary_text
@@ -78,7 +78,7 @@ cdef class Spelling:
 
     def __cinit__(
         self,
-        Tree tree not None,
+        Trie tree not None,
         const int[::1] parent,
         Words words not None,
         const unsigned char[::1] boundary_text,
@@ -138,7 +138,7 @@ def format_ngrams(
     No twin: what is written is read again by ``_ngram_parse``, by KenLM, and as
     text by the tests.
     """
-    cdef Tree tree = spelling.tree
+    cdef Trie tree = spelling.tree
     cdef int i = first
     cdef Py_ssize_t at = 0
     cdef Py_ssize_t capacity = out.shape[0]
@@ -180,7 +180,7 @@ def format_counts(
 
     No twin: see ``format_ngrams``.
     """
-    cdef Tree tree = spelling.tree
+    cdef Trie tree = spelling.tree
     cdef int i = first
     cdef Py_ssize_t at = 0
     cdef char* line = <char*> &out[0]

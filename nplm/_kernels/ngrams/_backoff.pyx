@@ -1,11 +1,11 @@
 """Look-ups in a back-off model: one word of many contexts, or all words of each."""
 
 from nplm._kernels._ids cimport id_below
-from nplm._kernels.ngrams._tree cimport Tree, descend, find_child, find_follower
+from nplm._kernels.ngrams._trie cimport Trie, descend, find_child, find_follower
 
 
 def backoff_prob(
-    Tree tree,
+    Trie tree,
     const float[::1] prob,
     const float[::1] bow,
     const int[:, :] X,
@@ -44,7 +44,7 @@ def backoff_prob(
 
 
 def backoff_distribution(
-    Tree tree,
+    Trie tree,
     const float[::1] prob,
     const float[::1] bow,
     const int[:, :] X,
@@ -83,7 +83,7 @@ def backoff_distribution(
 
 
 def backoff_masses(
-    Tree tree,
+    Trie tree,
     const float[::1] prob,
     const float[::1] bow,
     const int[::1] parent,
@@ -131,7 +131,7 @@ def backoff_masses(
             mass[c] = own if c == 0 else own + bow[c] * max(0.0, mass[parent[c]] - below)
 
 
-def longest_contexts(Tree tree, const int[:, :] X, int[::1] path, int[::1] out):
+def longest_contexts(Trie tree, const int[:, :] X, int[::1] path, int[::1] out):
     """Number of the longest context of the tree that ends each row.
 
     `path` is scratch of ``X.shape[1] + 1`` entries.
@@ -177,7 +177,7 @@ def weights_in_turn(
                 weight[i] = bow[made - first]
 
 
-def find_contexts(Tree tree, const int[:, :] X, int[::1] path, int[::1] out):
+def find_contexts(Trie tree, const int[:, :] X, int[::1] path, int[::1] out):
     """Number of each whole context, or -1.
 
     `path` is scratch of ``X.shape[1] + 1`` entries.
@@ -192,7 +192,7 @@ def find_contexts(Tree tree, const int[:, :] X, int[::1] path, int[::1] out):
             out[row] = path[depth] if depth == X.shape[1] else -1
 
 
-def find_ngrams(Tree tree, const int[::1] contexts, const int[:] y, int[::1] out):
+def find_ngrams(Trie tree, const int[::1] contexts, const int[:] y, int[::1] out):
     """Index of each n-gram ``(contexts[i], y[i])`` in `words`, or -1.
 
     Equivalent to ``out[i] = -1`` where ``contexts[i] < 0`` or the word is not
@@ -207,7 +207,7 @@ def find_ngrams(Tree tree, const int[::1] contexts, const int[:] y, int[::1] out
 
 
 cdef int context_after(
-    Tree tree, const int[::1] parent, int context, int word, int[::1] path
+    Trie tree, const int[::1] parent, int context, int word, int[::1] path
 ) noexcept nogil:
     """Number of the context made of the words of `context` and then `word`, or -1."""
     cdef int n = 0
@@ -223,7 +223,7 @@ cdef int context_after(
 
 
 def contexts_made(
-    Tree tree,
+    Trie tree,
     const int[::1] parent,
     int[::1] slot,
     int[::1] path,

@@ -5,7 +5,7 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
 from nplm._kernels._ids cimport id_below
-from nplm._kernels.ngrams._tree cimport Tree
+from nplm._kernels.ngrams._trie cimport Trie
 
 # A digit of 11 bits: its 2048 write positions stay in the cache.
 cdef enum:
@@ -190,7 +190,7 @@ def count_pairs(
 
 
 def continuation_counts(
-    Tree tree, const int64_t[::1] counts, int[::1] slot, int64_t[::1] out
+    Trie tree, const int64_t[::1] counts, int[::1] slot, int64_t[::1] out
 ):
     """Distinct words before each n-gram, N1+(. c w) of Chen and Goodman (1999).
 

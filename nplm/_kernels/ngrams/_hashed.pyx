@@ -10,7 +10,7 @@ from libc.stdint cimport int64_t, uint64_t
 from nplm._kernels.ngrams._chains cimport (
     BLOCK, MAX_WORDS, N_CHAINS, Chains, begin, n_growing, prob_of,
 )
-from nplm._kernels.ngrams._tree cimport Tree
+from nplm._kernels.ngrams._trie cimport Trie
 
 MAX_ORDER = MAX_WORDS
 
@@ -53,7 +53,7 @@ cdef inline uint64_t ngram_key(int word, uint64_t context_key) noexcept nogil:
 
 
 def context_keys(
-    Tree tree, const int[::1] parent, int level, int first, int last, uint64_t[::1] keys
+    Trie tree, const int[::1] parent, int level, int first, int last, uint64_t[::1] keys
 ):
     """Key of contexts ``first <= c < last``, of `level` words; shorter ones have theirs.
 
@@ -166,7 +166,7 @@ cdef inline void gather(
 
 
 def put_ngrams(
-    Tree tree,
+    Trie tree,
     const uint64_t[::1] keys,
     const float[::1] prob,
     int first,
@@ -234,7 +234,7 @@ def put_weights(
 
 
 def put_filters(
-    Tree tree,
+    Trie tree,
     const int[::1] parent,
     const uint64_t[::1] keys,
     int first,
@@ -269,7 +269,7 @@ def put_filters(
 
 
 cdef inline void put_suffix(
-    Tree tree, const int[::1] parent, Window window, Block* block, int j,
+    Trie tree, const int[::1] parent, Window window, Block* block, int j,
     int[:, ::1] made, int* n_made,
 ) noexcept nogil:
     cdef int64_t n_before = window.n_used
@@ -284,7 +284,7 @@ cdef inline void put_suffix(
 
 
 def put_suffixes(
-    Tree tree,
+    Trie tree,
     const int[::1] parent,
     const uint64_t[::1] keys,
     int first,
@@ -327,7 +327,7 @@ def put_suffixes(
 
 
 def put_missing(
-    Tree tree,
+    Trie tree,
     const int[::1] parent,
     const uint64_t[::1] keys,
     const int[:, ::1] missing,

@@ -3,11 +3,11 @@
 from libc.stdint cimport int64_t
 
 from nplm._kernels._ids cimport id_below
-from nplm._kernels.ngrams._tree cimport Tree, descend, find_follower
+from nplm._kernels.ngrams._trie cimport Trie, descend, find_follower
 
 
 def relative_frequencies(
-    Tree tree,
+    Trie tree,
     const int64_t[::1] counts,
     const int64_t[::1] totals,
     const int[:, :] X,
@@ -43,7 +43,7 @@ def relative_frequencies(
 
 
 def context_frequencies(
-    Tree tree,
+    Trie tree,
     const int64_t[::1] totals,
     const int[:, :] X,
     int[::1] path,
@@ -64,7 +64,7 @@ def context_frequencies(
 
 
 def mixed_frequencies(
-    Tree tree,
+    Trie tree,
     const int64_t[::1] counts,
     const int64_t[::1] totals,
     const double[:, ::1] weights,

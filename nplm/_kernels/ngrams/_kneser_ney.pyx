@@ -2,7 +2,7 @@
 
 from libc.stdint cimport int64_t
 
-from nplm._kernels.ngrams._tree cimport Tree
+from nplm._kernels.ngrams._trie cimport Trie
 
 
 cdef inline int discount_class(int64_t count) noexcept nogil:
@@ -11,7 +11,7 @@ cdef inline int discount_class(int64_t count) noexcept nogil:
 
 
 cdef void estimate(
-    Tree tree,
+    Trie tree,
     int context,
     const int64_t[::1] counts,
     const double[::1] discounts,
@@ -76,7 +76,7 @@ cdef void estimate(
 
 
 def kneser_ney(
-    Tree tree,
+    Trie tree,
     int level,
     int parent,
     int first,

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 
 @dataclass
-class Tree:
-    """The arrays of a context tree (see ``nplm.ngrams.tree``)."""
+class Trie:
+    """The arrays of a context trie (see ``nplm.ngrams.trie.context_trie``)."""
 
     level_start: NDArray[np.int32]
     context_word: NDArray[np.int32]
@@ -21,16 +21,16 @@ class Tree:
     words: NDArray[np.int32]
 
     @classmethod
-    def of(cls, tree: Any) -> Self:
-        """Take them from a tree that has more besides."""
-        return cls(*(getattr(tree, field.name) for field in fields(cls)))
+    def of(cls, trie: Any) -> Self:
+        """Take them from a trie that has more besides."""
+        return cls(*(getattr(trie, field.name) for field in fields(cls)))
 
     def own(self, context: int) -> slice:
         """Where the followers of a context stand."""
         return slice(*self.start[context : context + 2])
 
     def contexts(self, x: NDArray[np.int32]) -> list[int]:
-        """Return the contexts of the tree that end the row x, shortest first."""
+        """Return the contexts of the trie that end the row x, shortest first."""
         path = [0]
         for word in x[::-1]:
             children = np.arange(*self.child_start[path[-1] : path[-1] + 2])
@@ -75,23 +75,23 @@ def count_pairs(
 
 
 def continuation_counts(
-    tree: Tree,
+    trie: Trie,
     counts: NDArray[np.int64],
     slot: NDArray[np.int32],
     out: NDArray[np.int64],
 ) -> None:
     """Count the distinct words before each n-gram, N1+(. c w)."""
     out[:] = counts
-    for c in range(len(tree.child_start) - 1):
-        longer = slice(*tree.start[tree.child_start[c : c + 2]])
+    for c in range(len(trie.child_start) - 1):
+        longer = slice(*trie.start[trie.child_start[c : c + 2]])
         if longer.start < longer.stop:
-            own = tree.own(c)
-            before = np.bincount(tree.words[longer], minlength=len(slot))
-            out[own] = before[tree.words[own]]
+            own = trie.own(c)
+            before = np.bincount(trie.words[longer], minlength=len(slot))
+            out[own] = before[trie.words[own]]
 
 
 def kneser_ney(
-    tree: Tree,
+    trie: Trie,
     level: int,
     parent: int,
     first: int,
@@ -108,8 +108,8 @@ def kneser_ney(
     n_words = len(lower)
 
     def estimate(c: int, lower: NDArray[np.float64]) -> None:
-        own = tree.own(c)
-        a, low = counts[own], lower[tree.words[own]]
+        own = trie.own(c)
+        a, low = counts[own], lower[trie.words[own]]
         D = np.where(a > 0, discounts[level, np.clip(a, 1, 3) - 1], 0.0)
         if a.sum() == 0:
             bow[c], prob[own] = 1, low
@@ -129,16 +129,16 @@ def kneser_ney(
         estimate(0, np.full(n_words, 1 / n_words))
         return
     for c in range(first, last):
-        while c >= tree.child_start[parent + 1]:
+        while c >= trie.child_start[parent + 1]:
             parent += 1
-        own = tree.own(parent)
+        own = trie.own(parent)
         p_lower = np.zeros(n_words)
-        p_lower[tree.words[own]] = prob[own]
+        p_lower[trie.words[own]] = prob[own]
         estimate(c, p_lower)
 
 
 def backoff_distribution(
-    tree: Tree,
+    trie: Trie,
     prob: NDArray[np.float32],
     bow: NDArray[np.float32],
     X: NDArray[np.int32],
@@ -148,14 +148,14 @@ def backoff_distribution(
     """Probability of every word after each context."""
     for row, x in enumerate(X):
         out[row] = prob[: out.shape[1]]
-        for c in tree.contexts(x)[1:]:
-            own = tree.own(c)
+        for c in trie.contexts(x)[1:]:
+            own = trie.own(c)
             out[row] *= bow[c]
-            out[row, tree.words[own]] = prob[own]
+            out[row, trie.words[own]] = prob[own]
 
 
 def backoff_prob(
-    tree: Tree,
+    trie: Trie,
     prob: NDArray[np.float32],
     bow: NDArray[np.float32],
     X: NDArray[np.int32],
@@ -164,13 +164,13 @@ def backoff_prob(
     out: NDArray[np.float64],
 ) -> None:
     """Probability of some words after each context."""
-    rows = np.empty((len(X), tree.start[1]))
-    backoff_distribution(tree, prob, bow, X, path, rows)
+    rows = np.empty((len(X), trie.start[1]))
+    backoff_distribution(trie, prob, bow, X, path, rows)
     out[:] = np.take_along_axis(rows, words, axis=1)
 
 
 def backoff_masses(
-    tree: Tree,
+    trie: Trie,
     prob: NDArray[np.float32],
     bow: NDArray[np.float32],
     parent: NDArray[np.int32],
@@ -182,9 +182,9 @@ def backoff_masses(
     """Probability of all chosen words together, after contexts `first` to `last`."""
 
     def distribution(c: int) -> NDArray[np.float64]:
-        own = tree.own(c)
+        own = trie.own(c)
         p = prob[own].astype(np.float64) if c == 0 else bow[c] * distribution(parent[c])
-        p[tree.words[own]] = prob[own]
+        p[trie.words[own]] = prob[own]
         return p
 
     for c in range(first, last):
@@ -192,14 +192,14 @@ def backoff_masses(
 
 
 def longest_contexts(
-    tree: Tree, X: NDArray[np.int32], path: NDArray[np.int32], out: NDArray[np.int32]
+    trie: Trie, X: NDArray[np.int32], path: NDArray[np.int32], out: NDArray[np.int32]
 ) -> None:
-    """Find the longest context of the tree that ends each row."""
-    out[:] = [tree.contexts(x)[-1] for x in X]
+    """Find the longest context of the trie that ends each row."""
+    out[:] = [trie.contexts(x)[-1] for x in X]
 
 
 def relative_frequencies(
-    tree: Tree,
+    trie: Trie,
     counts: NDArray[np.int64],
     totals: NDArray[np.int64],
     X: NDArray[np.int32],
@@ -208,19 +208,19 @@ def relative_frequencies(
     out: NDArray[np.float64],
 ) -> None:
     """Fill ``out[i, k]`` with p_k(y[i]) of the paper's mixture."""
-    n_words = tree.start[1]
+    n_words = trie.start[1]
     out[:, 0] = 1 / n_words
     for row, x in enumerate(X):
-        seen = tree.contexts(x)
+        seen = trie.contexts(x)
         seen = [c for c in seen if totals[c] > 0]
         for k, c in enumerate(seen):
-            own = tree.own(c)
-            out[row, k + 1] = counts[own][tree.words[own] == y[row]].sum() / totals[c]
+            own = trie.own(c)
+            out[row, k + 1] = counts[own][trie.words[own] == y[row]].sum() / totals[c]
         out[row, len(seen) + 1 :] = out[row, len(seen)]
 
 
 def context_frequencies(
-    tree: Tree,
+    trie: Trie,
     totals: NDArray[np.int64],
     X: NDArray[np.int32],
     path: NDArray[np.int32],
@@ -228,12 +228,12 @@ def context_frequencies(
 ) -> None:
     """Fill `out` with how often each whole context was seen, 0 if never."""
     for row, x in enumerate(X):
-        seen = tree.contexts(x)
+        seen = trie.contexts(x)
         out[row] = totals[seen[-1]] if len(seen) == len(x) + 1 else 0
 
 
 def mixed_frequencies(
-    tree: Tree,
+    trie: Trie,
     counts: NDArray[np.int64],
     totals: NDArray[np.int64],
     weights: NDArray[np.float64],
@@ -245,12 +245,12 @@ def mixed_frequencies(
     members = np.empty((len(X), weights.shape[1]))
     for word in range(out.shape[1]):
         y = np.full(len(X), word, dtype=np.int32)
-        relative_frequencies(tree, counts, totals, X, y, path, members)
+        relative_frequencies(trie, counts, totals, X, y, path, members)
         out[:, word] = (weights * members).sum(axis=1)
 
 
 def contexts_made(
-    tree: Tree,
+    trie: Trie,
     parent: NDArray[np.int32],
     slot: NDArray[np.int32],
     path: NDArray[np.int32],
@@ -258,12 +258,12 @@ def contexts_made(
 ) -> None:
     """For each n-gram (c, w), the number of the context c w, or -1."""
     spelled: list[tuple[int, ...]] = [()]
-    for c in range(1, len(tree.context_word)):
-        spelled.append((int(tree.context_word[c]), *spelled[parent[c]]))
+    for c in range(1, len(trie.context_word)):
+        spelled.append((int(trie.context_word[c]), *spelled[parent[c]]))
     number = {gram: c for c, gram in enumerate(spelled)}
     for c, gram in enumerate(spelled):
-        for i in range(tree.start[c], min(tree.start[c + 1], len(made))):
-            made[i] = number.get((*gram, int(tree.words[i])), -1)
+        for i in range(trie.start[c], min(trie.start[c + 1], len(made))):
+            made[i] = number.get((*gram, int(trie.words[i])), -1)
 
 
 def weights_in_turn(
@@ -283,19 +283,19 @@ def weights_in_turn(
 
 
 def find_contexts(
-    tree: Tree,
+    trie: Trie,
     X: NDArray[np.int32],
     path: NDArray[np.int32],
     out: NDArray[np.int32],
 ) -> None:
     """Find the number of each whole context, or -1."""
     for row, x in enumerate(X):
-        contexts = tree.contexts(x)
+        contexts = trie.contexts(x)
         out[row] = contexts[-1] if len(contexts) == len(x) + 1 else -1
 
 
 def find_ngrams(
-    tree: Tree,
+    trie: Trie,
     contexts: NDArray[np.int32],
     y: NDArray[np.int32],
     out: NDArray[np.int32],
@@ -303,19 +303,19 @@ def find_ngrams(
     """Index of each n-gram ``(contexts[i], y[i])`` in `words`, or -1."""
     out[:] = -1
     for i in np.flatnonzero(contexts >= 0):
-        own = tree.own(contexts[i])
-        place = np.flatnonzero(tree.words[own] == y[i])
+        own = trie.own(contexts[i])
+        place = np.flatnonzero(trie.words[own] == y[i])
         if len(place):
             out[i] = own.start + place[0]
 
 
-def packed_prob(
+def quantized_prob(
     trie: Any,
     X: NDArray[np.int32],
     y: NDArray[np.int32],
     out: NDArray[np.float64],
 ) -> None:
-    # Here `trie` is a PackedTrie, whose numbers are unpacked.
+    # Here `trie` is a QuantizedTrie, whose numbers are unpacked.
     levels = [trie.unpacked(i) for i in range(len(trie.levels))]
 
     def found(newest: int, *older: int) -> Iterator[tuple[float, float]]:

@@ -16,7 +16,7 @@ from nplm.formats._files import check_writable
 __all__ = ["load", "save"]
 
 FORMAT = "nplm model"
-VERSION = "1"
+VERSION = "2"
 # The array that has all but the arrays, as JSON.
 OBJECTS = "objects.json"
 

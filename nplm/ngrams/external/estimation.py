@@ -11,11 +11,13 @@ from numpy.typing import NDArray
 
 from nplm._blocks import blocks
 from nplm._kernels.ngrams import _hashed
-from nplm.ngrams.backoff import BackoffTree
 from nplm.ngrams.discounts import counts_of_counts, find_discounts
 from nplm.ngrams.external.levels import Levels
 from nplm.ngrams.external.scratch import Scratch
-from nplm.ngrams.hashed import (
+from nplm.ngrams.probabilities import probabilities
+from nplm.ngrams.trie.backoff_trie import BackoffTrie
+from nplm.ngrams.trie.context_trie import ContextTrie, blocks_of_contexts
+from nplm.ngrams.trie.hash_table import (
     BUCKET_BYTES,
     BUCKET_SLOTS,
     MAX_HASHED_ORDER,
@@ -25,10 +27,8 @@ from nplm.ngrams.hashed import (
     fill_window,
     sizes_of_levels,
 )
-from nplm.ngrams.sweeps import blocks_of_contexts, probabilities
-from nplm.ngrams.tree import ContextTree
 
-__all__ = ["fill_parents", "fill_table", "fill_tree", "slots_of_levels"]
+__all__ = ["fill_parents", "fill_table", "fill_trie", "slots_of_levels"]
 
 PARENTS = "parents"
 
@@ -38,7 +38,7 @@ SPILL = 1 << 14
 MIN_SLOTS = 1 << 20
 
 
-def fill_tree(
+def fill_trie(
     levels: Levels,
     arrays: dict[str, NDArray[Any]],
     scratch: Scratch,
@@ -48,14 +48,14 @@ def fill_tree(
     kind: Literal["modified", "plain"],
     fallback: tuple[float, float, float] | None,
 ) -> NDArray[np.float64]:
-    """Fill the arrays of a tree: its structure, probabilities and weights.
+    """Fill the arrays of a trie: its structure, probabilities and weights.
 
     Parameters
     ----------
     levels : Levels
         The n-grams. Their files are removed.
     arrays : dict of ndarray
-        Those of a ``BackoffTree``, by name, on disk.
+        Those of a ``BackoffTrie``, by name, on disk.
     scratch : Scratch
         Where there is room for what a sweep needs.
     interpolate, min_counts, kind, fallback
@@ -69,7 +69,7 @@ def fill_tree(
     structure = {name: arrays[name] for name in levels.sizes}
     counts = scratch.array("counts", np.int64, int(n_ngrams.sum()))
     levels.fill(structure, counts)
-    tree = ContextTree(levels.n_words, **structure)
+    trie = ContextTrie(levels.n_words, **structure)
     ends = np.cumsum(n_ngrams).tolist()
     discounts = find_discounts(
         [_counts_of_counts(counts[i:j], scratch) for i, j in pairwise([0, *ends])],
@@ -78,18 +78,18 @@ def fill_tree(
         fallback=fallback,
     )
     prob = scratch.array("prob", np.float64, len(counts))
-    bow = scratch.array("bow", np.float64, int(tree.level_start[-1]))
+    bow = scratch.array("bow", np.float64, int(trie.level_start[-1]))
     lower = np.empty((scratch.threads.n, levels.n_words))
     size = scratch.block
     scratch.stage("estimating", ends[-1])
-    for level in range(tree.order):
-        first, last = map(int, tree.level_start[level : level + 2])
+    for level in range(trie.order):
+        first, last = map(int, trie.level_start[level : level + 2])
 
         def estimate(
             thread: int, contexts: tuple[int, int], level: int = level
         ) -> None:
             probabilities(
-                tree,
+                trie,
                 level,
                 contexts,
                 counts,
@@ -100,11 +100,11 @@ def fill_tree(
                 bow,
                 interpolate=interpolate,
             )
-            n = int(tree.start[contexts[1]] - tree.start[contexts[0]])
+            n = int(trie.start[contexts[1]] - trie.start[contexts[0]])
             scratch.forget(*structure.values())
             scratch.tell(n)
 
-        scratch.each(estimate, blocks_of_contexts(tree.start, first, last, size))
+        scratch.each(estimate, blocks_of_contexts(trie.start, first, last, size))
     for name, own in (("prob", prob), ("bow", bow)):
         for part in blocks(len(own), size):
             arrays[name][part] = own[part]
@@ -136,16 +136,16 @@ def slots_of_levels(levels: Levels) -> NDArray[np.int64]:
 
 
 def fill_table(
-    tree: BackoffTree,
+    trie: BackoffTrie,
     slots: NDArray[np.uint8],
     slot_start: NDArray[np.int64],
     scratch: Scratch,
 ) -> None:
-    """Fill the hash table of a tree on disk, a part of its slots at a time.
+    """Fill the hash table of a trie on disk, a part of its slots at a time.
 
     Parameters
     ----------
-    tree : BackoffTree
+    trie : BackoffTrie
         With all suffixes of its n-grams.
     slots : ndarray of uint8
         On disk.
@@ -154,23 +154,23 @@ def fill_table(
     scratch : Scratch
         Where there is room for the keys.
     """
-    n_contexts = len(tree.context_word)
-    own = [getattr(tree, name) for name in ("context_word", "child_start", "start")]
-    own += [tree.words, tree.prob, tree.bow, slots]
+    n_contexts = len(trie.context_word)
+    own = [getattr(trie, name) for name in ("context_word", "child_start", "start")]
+    own += [trie.words, trie.prob, trie.bow, slots]
 
     def done() -> None:
         scratch.forget(*own)
 
-    parent = fill_parents(tree, scratch)
+    parent = fill_parents(trie, scratch)
     keys = scratch.array("keys", np.uint64, n_contexts)
-    fill_keys(tree, parent, keys, done, scratch.block)
+    fill_keys(trie, parent, keys, done, scratch.block)
     scratch.stage("hashing", int(slot_start[-1]))
-    for level in range(tree.order - 1, 0, -1):
+    for level in range(trie.order - 1, 0, -1):
         first, last = slot_start[level : level + 2] * SLOT_BYTES
 
         def fill(window: _hashed.Window, level: int = level) -> None:
             none = np.empty((2, 0), dtype=np.int32)
-            own = tree, parent, keys, level, window, none, done, scratch.block
+            own = trie, parent, keys, level, window, none, done, scratch.block
             missing = fill_window(*own)
             assert missing is not None and not missing.size
 
@@ -179,12 +179,12 @@ def fill_table(
         scratch.remove(name)
 
 
-def fill_parents(tree: ContextTree, scratch: Scratch) -> NDArray[np.int32]:
-    """Make on disk what ``tree.parents()`` makes in memory."""
-    n_contexts = len(tree.context_word)
+def fill_parents(trie: ContextTrie, scratch: Scratch) -> NDArray[np.int32]:
+    """Make on disk what ``trie.parents()`` makes in memory."""
+    n_contexts = len(trie.context_word)
     parent = scratch.array(PARENTS, np.int32, n_contexts)
     parent[0] = 0
-    children = tree.child_start
+    children = trie.child_start
     for first, last in blocks_of_contexts(children, 0, n_contexts, scratch.block):
         n_children = np.diff(children[first : last + 1])
         numbers = np.arange(first, last, dtype=np.int32)

@@ -1,4 +1,4 @@
-"""Sorted runs to the levels of a tree, as they are merged."""
+"""Sorted runs to the levels of a trie, as they are merged."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from nplm._kernels.ngrams import _fold, _runs
 from nplm.ngrams.external.runs import NUMBER_BYTES, Packing, Run
 from nplm.ngrams.external.scratch import Scratch
-from nplm.ngrams.tree import MAX_NGRAMS
+from nplm.ngrams.trie.context_trie import MAX_NGRAMS
 
 __all__ = ["Levels", "build_levels"]
 
@@ -53,7 +53,7 @@ class Part:
 
 
 class Levels:
-    """The levels of a tree, each array of each in a file of every part.
+    """The levels of a trie, each array of each in a file of every part.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ class Levels:
 
     @property
     def sizes(self) -> dict[str, int]:
-        """Entries of each array of the tree."""
+        """Entries of each array of the trie."""
         n_contexts, n_ngrams = int(self.level_start[-1]), int(self.n_ngrams.sum())
         return {
             "level_start": len(self.level_start),
@@ -108,7 +108,7 @@ class Levels:
         Parameters
         ----------
         arrays : dict of ndarray of int32
-            Those of a ``ContextTree``, by name, of the `sizes`.
+            Those of a ``ContextTrie``, by name, of the `sizes`.
         counts : ndarray of int64, shape (n_ngrams,)
             Their modified counts.
         """
@@ -170,7 +170,7 @@ class Levels:
 
 
 def build_levels(packing: Packing, runs: Sequence[str], scratch: Scratch) -> Levels:
-    """Merge runs, and make the levels of the tree of what comes.
+    """Merge runs, and make the levels of the trie of what comes.
 
     Parameters
     ----------

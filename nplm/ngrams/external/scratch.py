@@ -24,7 +24,7 @@ from nplm._files import (
     owned,
     trim,
 )
-from nplm.ngrams.sweeps import BLOCK_FOLLOWERS
+from nplm.ngrams.trie.context_trie import BLOCK_FOLLOWERS
 from nplm.parallel.threads import Threads
 
 __all__ = ["Scratch"]

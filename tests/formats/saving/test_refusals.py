@@ -93,7 +93,7 @@ def test_other_versions(tmp_path, fitted):
     arrays, metadata = read_tensors(path, mmap=False)
     own = {"format": metadata["format"], "version": metadata["version"]}
     for changes, message in [
-        ({"version": "2"}, "it is of version '2', and this nplm reads version '1'"),
+        ({"version": "1"}, "it is of version '1', and this nplm reads version '2'"),
         ({"format": "pt"}, "it is no model that nplm.save wrote"),
     ]:
         write_tensors(path, arrays, own | changes)
@@ -273,7 +273,7 @@ def test_a_folder_is_no_model(tmp_path):
 
 def test_probabilities_that_do_not_sum_to_one(saved):
     arrays, metadata = read_tensors(saved[0] / "Kneser-Ney, cut", mmap=False)
-    arrays["KneserNeyLM.tree.prob"][-1] *= 0.5
+    arrays["KneserNeyLM.trie.prob"][-1] *= 0.5
     own = {k: metadata[k] for k in ("format", "version")}
     write_tensors(saved[0] / "tampered", arrays, own)
     with pytest.raises(ValueError, match="KneserNeyLM, its probabilities do not sum"):

@@ -95,16 +95,16 @@ def test_a_step_that_falls_to_0_goes_on_falling(tmp_path):
 def test_what_is_mapped_is_read_only_and_shared(tmp_path, fitted):
     nplm.save(fitted["Kneser-Ney"], tmp_path / "model")
     mapped = nplm.load(tmp_path / "model")
-    base = mapped.tree_.prob
+    base = mapped.trie_.prob
     while isinstance(base.base, np.ndarray):
         base = base.base
     assert isinstance(base, np.memmap)
-    for array in (mapped.tree_.prob, mapped.counts_.counts):
+    for array in (mapped.trie_.prob, mapped.counts_.counts):
         with pytest.raises(ValueError, match="read-only"):
             array[0] = 1
-    assert mapped.tree_.words is mapped.counts_.words
+    assert mapped.trie_.words is mapped.counts_.words
     own = nplm.load(tmp_path / "model", mmap=False)
-    own.tree_.prob[0] = own.tree_.prob[0]
+    own.trie_.prob[0] = own.trie_.prob[0]
     nplm.save(fitted["softmax"], tmp_path / "model")
     network = nplm.load(tmp_path / "model")
     network.b_[0] = 1.0
@@ -197,7 +197,7 @@ def test_a_model_of_another_tool(tmp_path, fitted, share):
     words = [f"w{i}" for i in range(N_WORDS)]
     write_arpa(fitted["Kneser-Ney"], tmp_path / "arpa", words)
     model, _ = read_arpa(tmp_path / "arpa")
-    model.tree_.prob[:] *= share
+    model.trie_.prob[:] *= share
     nplm.save(model, tmp_path / "model")
     same_bits(nplm.load(tmp_path / "model"), model)
 

@@ -1,16 +1,16 @@
-"""A tree of contexts in sorted arrays, and how it is built.
+"""A trie of contexts in sorted arrays, and how it is built.
 
 A context is reached from the root by its nearest word first, so the children of
 a context are its extensions by one more, older, word: the way back from a long
 context to the shorter ones is the way up. Contexts are numbered level by level
 (the root is 0), children of one context side by side and sorted by word; then
-six flat arrays hold the whole tree, and every stage of an estimation is one
+six flat arrays hold the whole trie, and every stage of an estimation is one
 sweep over them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any, Self
@@ -19,15 +19,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nplm._kernels.ngrams import _backoff, _counts
-from nplm._kernels.ngrams._tree import Tree
+from nplm._kernels.ngrams._trie import Trie
 
-__all__ = ["ContextTree", "TreeBuilder", "WeightedTree"]
+__all__ = [
+    "BLOCK_FOLLOWERS",
+    "ContextTrie",
+    "TrieBuilder",
+    "WeightedTrie",
+    "blocks_of_contexts",
+]
 
 MAX_NGRAMS = np.iinfo(np.int32).max
+# Followers of the contexts of a block: an interrupt waits for no more.
+BLOCK_FOLLOWERS = 1 << 20
 
 
 @dataclass(frozen=True, eq=False)
-class ContextTree:
+class ContextTrie:
     """Contexts of up to ``order - 1`` words, and the words that follow each.
 
     The root's followers and children are dense (every word of the vocabulary):
@@ -60,9 +68,9 @@ class ContextTree:
     words: NDArray[np.int32]
 
     @cached_property
-    def arrays(self) -> Tree:
+    def arrays(self) -> Trie:
         """The structure as kernels take it."""
-        return Tree(
+        return Trie(
             self.level_start,
             self.context_word,
             self.child_start,
@@ -74,12 +82,12 @@ class ContextTree:
         """Have `check` look at the numbers before what goes through all of them.
 
         Look-ups stay within the arrays whatever these say, but it takes sound numbers
-        to go through a tree: one that a file may have damaged.
+        to go through a trie: one that a file may have damaged.
         """
         self.__dict__["_check"] = check
 
     def settle_doubt(self) -> None:
-        """Look at the numbers if nobody has: ValueError where they are no tree's."""
+        """Look at the numbers if nobody has: ValueError where they are no trie's."""
         check = self.__dict__.get("_check")
         if check is not None:
             check(self)
@@ -159,7 +167,7 @@ class ContextTree:
         )
 
     def context(self, X: NDArray[np.int32]) -> NDArray[np.int32]:
-        """Find the number of each whole context, -1 where it is not in the tree.
+        """Find the number of each whole context, -1 where it is not in the trie.
 
         Parameters
         ----------
@@ -198,7 +206,7 @@ class ContextTree:
 
 
 @dataclass(frozen=True, eq=False)
-class WeightedTree(ContextTree):
+class WeightedTrie(ContextTrie):
     """Contexts and followers with what a back-off model knows of them.
 
     Attributes
@@ -213,8 +221,37 @@ class WeightedTree(ContextTree):
     bow: NDArray[np.float32]
 
 
-class TreeBuilder:
-    """The arrays of a tree, level by level from the root."""
+def blocks_of_contexts(
+    start: NDArray[np.int32], first: int, last: int, size: int | None = None
+) -> Iterator[tuple[int, int]]:
+    """Cut contexts `first` to `last` into blocks of about `size` followers.
+
+    Parameters
+    ----------
+    start : ndarray of int32, shape (n_contexts + 1,)
+        The first follower of each.
+    first, last : int
+        The contexts.
+    size : int, optional
+        A block has no more, unless it is one context; by default `BLOCK_FOLLOWERS`.
+
+    Yields
+    ------
+    first, last : int
+        The contexts of a block: between two of them an interrupt is heard.
+    """
+    size = BLOCK_FOLLOWERS if size is None else size
+    while first < last:
+        # Of the type of the array, or searchsorted would copy that.
+        most = np.int32(min(int(start[first]) + size, np.iinfo(np.int32).max))
+        end = first + int(np.searchsorted(start[first : last + 1], most, side="right"))
+        end = min(max(end - 1, first + 1), last)
+        yield first, end
+        first = end
+
+
+class TrieBuilder:
+    """The arrays of a trie, level by level from the root."""
 
     def __init__(self, n_words: int) -> None:
         self.n_words = n_words
@@ -308,7 +345,7 @@ class TreeBuilder:
         return places, made
 
     def structure(self) -> dict[str, Any]:
-        """Return what a `ContextTree` is made of, by name."""
+        """Return what a `ContextTrie` is made of, by name."""
         n_contexts = self.level_start[-1]
         childless = np.full(self._n_last() + 1, n_contexts, dtype=np.int32)
         end = np.array([self.n_ngrams], dtype=np.int32)

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nplm._kernels.ngrams._walk import Walker
+from nplm._kernels.ngrams._word_scorer import WordScorer
 
-__all__ = ["NgramWalker"]
+__all__ = ["NgramWordScorer"]
 
 
-class NgramWalker(Walker):
+class NgramWordScorer(WordScorer):
     """What `nplm.Scorer` asks, beside the sentences and steps of the kernel."""
 
     def candidates(self, state: Any, words: Sequence[Any]) -> NDArray[np.float64]:

@@ -51,7 +51,7 @@ cdef struct Level:
     int low
 
 
-cdef class Trie:
+cdef class QuantizedTrie:
     """The levels of a packed trie, in one argument.
 
     Parameters
@@ -197,7 +197,7 @@ cdef void search(
 
 
 cdef void step(
-    Chains* chains, Ranges* ranges, Trie trie, int k, int n_context
+    Chains* chains, Ranges* ranges, QuantizedTrie trie, int k, int n_context
 ) noexcept nogil:
     """Look the live chains up with one more word, the k-th of their contexts."""
     cdef const Level* level = &trie.level[k - 1]
@@ -251,7 +251,7 @@ cdef void step(
     chains.n_live = n_next
 
 
-def packed_prob(Trie trie, const int[:, :] X, const int[:] y, double[::1] out):
+def quantized_prob(QuantizedTrie trie, const int[:, :] X, const int[:] y, double[::1] out):
     """Probability of each next word: the longest n-gram that is there decides.
 
     Equivalent to ``backoff_prob(...)`` with the numbers that the codes stand for.

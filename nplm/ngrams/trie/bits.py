@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nplm._kernels.ngrams._packed import SAMPLED
+from nplm._kernels.ngrams._quantized import SAMPLED
 
 __all__ = [
     "MAX_WIDTH",

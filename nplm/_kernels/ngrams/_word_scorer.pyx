@@ -43,7 +43,7 @@ cdef struct Chains:
 
 
 cdef class State:
-    """What a `Walker` remembers of the words so far; states are equal where what may
+    """What a `WordScorer` remembers of the words so far; states are equal where what may
     follow has the same probabilities.
 
     No twin: an object for the words that ``backoff_prob`` takes as a row of X.
@@ -84,7 +84,7 @@ cdef class State:
         return f"State{self.words}"
 
 
-cdef class Walker:
+cdef class WordScorer:
     """A hash table of n-grams, and the words that it knows.
 
     Parameters
@@ -154,13 +154,13 @@ cdef class Walker:
         cdef int i = self.id_of(word)
         cdef double log_prob
         after.context = state.context
-        log_prob = self.walk(&after.context, &i, 1, 0, NULL, NULL)
+        log_prob = self.score_words(&after.context, &i, 1, 0, NULL, NULL)
         return log_prob, self.telling(after)
 
     def end(self, State state not None):
         """Log-probability of the boundary."""
         cdef Context context = state.context
-        return self.walk(&context, &self.boundary, 1, 0, NULL, NULL)
+        return self.score_words(&context, &self.boundary, 1, 0, NULL, NULL)
 
     def fill_candidates(self, State state not None, words, double[::1] out):
         """Fill in the log-probabilities of words that may come next."""
@@ -193,12 +193,12 @@ cdef class Walker:
             n += 1
             # Nothing before a boundary is seen from behind it.
             if n == CHUNK or ids[n - 1] == self.boundary:
-                total = self.walk(&context, ids, n, total, NULL, NULL)
+                total = self.score_words(&context, ids, n, total, NULL, NULL)
                 n = 0
         if eos:
             ids[n] = self.boundary
             n += 1
-        return self.walk(&context, ids, n, total, NULL, NULL)
+        return self.score_words(&context, ids, n, total, NULL, NULL)
 
     def fill_tokens(
         self, const int[::1] ids, const int64_t[::1] lengths, bint bos, bint eos,
@@ -226,11 +226,11 @@ cdef class Walker:
                         n += 1
                         if own[n - 1] == self.boundary:
                             break
-                    self.walk(&context, own, n, 0, &log_prob[out], &orders[out])
+                    self.score_words(&context, own, n, 0, &log_prob[out], &orders[out])
                     i += n
                     out += n
                 if eos:
-                    self.walk(
+                    self.score_words(
                         &context, &self.boundary, 1, 0, &log_prob[out], &orders[out]
                     )
                     out += 1
@@ -241,7 +241,7 @@ cdef class Walker:
         else:
             context.n_words = context.n_found = 0
 
-    cdef double walk(
+    cdef double score_words(
         self, Context* context, const int* ids, int n, double total,
         double* log_prob, int* orders,
     ) noexcept nogil:

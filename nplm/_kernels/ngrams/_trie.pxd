@@ -1,9 +1,9 @@
-"""Steps in a context tree of sorted arrays (see ``nplm.ngrams.tree``)."""
+"""Steps in a context tree of sorted arrays (see ``nplm.ngrams.trie.context_trie``)."""
 
 from nplm._kernels._ids cimport id_below
 
 
-cdef class Tree:
+cdef class Trie:
     cdef const int[::1] level_start
     cdef const int[::1] context_word
     cdef const int[::1] child_start
@@ -31,12 +31,12 @@ cdef inline int find(
     return low if words[low] == word else -1
 
 
-cdef inline int find_follower(Tree tree, int context, int word) noexcept nogil:
+cdef inline int find_follower(Trie tree, int context, int word) noexcept nogil:
     """Index in ``words`` of the n-gram of a context and a word, or -1."""
     return find(tree.words, tree.start[context], tree.start[context + 1], word)
 
 
-cdef inline int find_child(Tree tree, int context, int word) noexcept nogil:
+cdef inline int find_child(Trie tree, int context, int word) noexcept nogil:
     """Number of the context that is one older word longer, or -1."""
     return find(
         tree.context_word,
@@ -47,7 +47,7 @@ cdef inline int find_child(Tree tree, int context, int word) noexcept nogil:
 
 
 cdef inline int descend(
-    Tree tree, const int[:, :] X, Py_ssize_t row, int[::1] path
+    Trie tree, const int[:, :] X, Py_ssize_t row, int[::1] path
 ) noexcept nogil:
     """Length of the longest context of the tree that ends the row of X.
 

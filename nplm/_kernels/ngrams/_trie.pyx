@@ -1,8 +1,8 @@
 """The arrays of a context tree, as kernels take them."""
 
 
-cdef class Tree:
-    """What ``nplm.ngrams.tree.ContextTree`` is made of, in one argument.
+cdef class Trie:
+    """What ``nplm.ngrams.trie.context_trie.ContextTrie`` is made of, in one argument.
 
     Parameters
     ----------

@@ -10,17 +10,17 @@ from numpy.typing import NDArray
 
 from nplm.text.documents import Documents
 
-__all__ = ["WindowWalker"]
+__all__ = ["WindowWordScorer"]
 
 # Ids of the last words, as many as a window has.
 State = tuple[int, ...]
 SHORT = 64
 
 
-class WindowWalker:
+class WindowWordScorer:
     """A model of windows: nothing is checked twice, and a sentence is one call.
 
-    The walker of n-grams that back off has the same methods.
+    The word scorer of n-grams that back off has the same methods.
 
     Parameters
     ----------

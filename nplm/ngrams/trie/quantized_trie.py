@@ -10,23 +10,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nplm._blocks import BLOCK_WINDOWS, blocks
-from nplm._kernels.ngrams import _packed
-from nplm.ngrams.bits import (
+from nplm._kernels.ngrams import _quantized
+from nplm.ngrams.trie.bits import (
     MAX_WIDTH,
     pack_offsets,
     pack_records,
     unpack_offsets,
     unpack_records,
 )
-from nplm.ngrams.tree import TreeBuilder, WeightedTree
+from nplm.ngrams.trie.context_trie import TrieBuilder, WeightedTrie
 
 __all__ = [
     "MAX_BITS",
     "MIN_BITS",
     "NO_PROB",
     "NO_WEIGHT",
-    "PackedLevel",
-    "PackedTrie",
+    "QuantizedLevel",
+    "QuantizedTrie",
     "codebook",
 ]
 
@@ -109,7 +109,7 @@ def _clusters(
 
 
 @dataclass(frozen=True, eq=False)
-class PackedLevel:
+class QuantizedLevel:
     """The n-grams of one length.
 
     Attributes
@@ -140,7 +140,7 @@ class PackedLevel:
 
 
 @dataclass(frozen=True, eq=False)
-class PackedTrie:
+class QuantizedTrie:
     """A trie of n-grams, the newest word first, in numbers of few bits.
 
     Attributes
@@ -156,7 +156,7 @@ class PackedTrie:
     start : ndarray of int64, shape (n_words + 1,)
         The bigrams that end with word w are those from ``start[w]`` to
         ``start[w + 1]``.
-    levels : list of PackedLevel
+    levels : list of QuantizedLevel
         The n-grams of 2 words, 3, ...
     """
 
@@ -166,34 +166,34 @@ class PackedTrie:
     prob: NDArray[np.float32]
     bow: NDArray[np.float32]
     start: NDArray[np.int64]
-    levels: list[PackedLevel]
+    levels: list[QuantizedLevel]
 
     @classmethod
-    def of(cls, tree: WeightedTree, bits: int) -> Self:
-        """Pack the n-grams of a tree.
+    def of(cls, trie: WeightedTrie, bits: int) -> Self:
+        """Quantize the n-grams of a trie.
 
         Parameters
         ----------
-        tree : WeightedTree
+        trie : WeightedTrie
             Of order 2 to 16.
         bits : int
             Of a code.
 
         Returns
         -------
-        trie : PackedTrie
+        trie : QuantizedTrie
         """
-        nodes = _nodes(tree)
+        nodes = _nodes(trie)
         levels = []
-        for k in range(2, tree.order + 1):
+        for k in range(2, trie.order + 1):
             words, prob, bow, offsets = nodes[k]
             prob_codes, prob_book = codebook(prob, bits, NO_PROB)
-            width = word_bits(tree.n_words)
+            width = word_bits(trie.n_words)
             records = words.astype(np.uint64) | prob_codes << np.uint64(width)
             width += bits
             if offsets is None:
                 packed = pack_records(records, width)
-                levels.append(PackedLevel(
+                levels.append(QuantizedLevel(
                     len(words), 0, packed, np.zeros(0, np.uint64),
                     np.zeros(0, np.uint32), prob_book, np.zeros(0, np.float32),
                 ))  # fmt: skip
@@ -209,14 +209,16 @@ class PackedTrie:
             packed = pack_records(records, width + low)
             high, sample = pack_offsets(offsets, low)
             levels.append(
-                PackedLevel(len(words), low, packed, high, sample, prob_book, bow_book)
+                QuantizedLevel(
+                    len(words), low, packed, high, sample, prob_book, bow_book
+                )
             )
         return cls(
-            n_words=tree.n_words,
+            n_words=trie.n_words,
             bits=bits,
-            n_ngrams=tree.n_ngrams,
-            prob=np.ascontiguousarray(tree.prob[: tree.n_words]),
-            bow=np.ascontiguousarray(tree.bow[1 : tree.n_words + 1]),
+            n_ngrams=trie.n_ngrams,
+            prob=np.ascontiguousarray(trie.prob[: trie.n_words]),
+            bow=np.ascontiguousarray(trie.bow[1 : trie.n_words + 1]),
             start=cast(NDArray[np.int64], nodes[1][3]),
             levels=levels,
         )
@@ -259,7 +261,7 @@ class PackedTrie:
         return words, prob, bow, unpack_offsets(level.high, low, level.low)
 
     @cached_property
-    def arrays(self) -> _packed.Trie:
+    def arrays(self) -> _quantized.QuantizedTrie:
         """The same as kernels take it."""
         word = word_bits(self.n_words)
         levels = [
@@ -267,7 +269,7 @@ class PackedTrie:
              self.bits, own.low)
             for own in self.levels
         ]  # fmt: skip
-        return _packed.Trie(self.prob, self.bow, self.start, levels)
+        return _quantized.QuantizedTrie(self.prob, self.bow, self.start, levels)
 
     def __getstate__(self) -> dict[str, Any]:
         # What is kept beside the fields is quickly made again.
@@ -291,7 +293,7 @@ class PackedTrie:
         """
         out = np.empty(len(y))
         for rows in blocks(len(y), BLOCK_WINDOWS):
-            _packed.packed_prob(self.arrays, X[rows], y[rows], out[rows])
+            _quantized.quantized_prob(self.arrays, X[rows], y[rows], out[rows])
         return out
 
 
@@ -301,27 +303,27 @@ def word_bits(n_words: int) -> int:
 
 
 def _nodes(
-    tree: WeightedTree,
+    trie: WeightedTrie,
 ) -> dict[int, tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any] | None]]:
     """Sort the n-grams of each length by their words, the newest first.
 
     Gives their oldest words, probabilities, weights, and the offsets of those one
     older word longer (None of the longest).
     """
-    # In the tree of all n-grams as contexts, the nearest word first. Besides the
+    # In the trie of all n-grams as contexts, the nearest word first. Besides the
     # n-grams there are in it the contexts with a weight and whatever ends in it.
-    builder = TreeBuilder(tree.n_words)
-    every = np.arange(tree.n_words, dtype=np.int32)
-    builder.add_context_level(np.array([0, tree.n_words], dtype=np.int32), every)
-    rows = {k: tree.ngrams(k - 1) for k in range(2, tree.order + 1)}
+    builder = TrieBuilder(trie.n_words)
+    every = np.arange(trie.n_words, dtype=np.int32)
+    builder.add_context_level(np.array([0, trie.n_words], dtype=np.int32), every)
+    rows = {k: trie.ngrams(k - 1) for k in range(2, trie.order + 1)}
     weighty = {}
-    for k in range(2, tree.order):
-        first, last = tree.level_start[k : k + 2]
-        weighty[k] = first + np.flatnonzero(tree.bow[first:last] != NO_WEIGHT)
-        rows[-k] = tree.context_words(weighty[k], k)
+    for k in range(2, trie.order):
+        first, last = trie.level_start[k : k + 2]
+        weighty[k] = first + np.flatnonzero(trie.bow[first:last] != NO_WEIGHT)
+        rows[-k] = trie.context_words(weighty[k], k)
     number = {key: own[:, -1] for key, own in rows.items()}
     made: dict[int, NDArray[np.int32]] = {}
-    for k in range(2, tree.order + 1):
+    for k in range(2, trie.order + 1):
         ranked = builder.rank_contexts(
             np.concatenate(list(number.values())),
             np.concatenate([rows[key][:, -k] for key in number]),
@@ -330,16 +332,16 @@ def _nodes(
         number = dict(zip(number, np.split(ranked, ends[:-1])))
         made |= {key: number.pop(key) for key in (k, -k) if key in number}
     nodes = {}
-    for k in range(1, tree.order + 1):
+    for k in range(1, trie.order + 1):
         first, last = builder.level_start[k : k + 2]
         prob = np.full(last - first, NO_PROB, dtype=np.float32)
         bow = np.full(last - first, NO_WEIGHT, dtype=np.float32)
         if k > 1:
-            prob[made[k]] = tree.prob[tree.followers(k - 1)]
+            prob[made[k]] = trie.prob[trie.followers(k - 1)]
         if k in weighty:
-            bow[made[-k]] = tree.bow[weighty[k]]
+            bow[made[-k]] = trie.bow[weighty[k]]
         offsets = None
-        if k < tree.order:
+        if k < trie.order:
             n_longer = builder.level_start[k + 2] - last
             offsets = np.append(builder.child_start[k] - np.int64(last), n_longer)
         nodes[k] = builder.context_word[k], prob, bow, offsets

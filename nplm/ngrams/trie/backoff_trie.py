@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 
 from nplm._blocks import BLOCK_WINDOWS, blocks, blocks_of_rows
 from nplm._kernels.ngrams import _backoff
-from nplm.ngrams.hashed import MAX_HASHED_ORDER, HashedNgrams
-from nplm.ngrams.tree import TreeBuilder, WeightedTree
+from nplm.ngrams.trie.context_trie import TrieBuilder, WeightedTrie
+from nplm.ngrams.trie.hash_table import MAX_HASHED_ORDER, HashTable
 
-__all__ = ["BackoffTree"]
+__all__ = ["BackoffTrie"]
 
-# To walk the tree for a window takes as long as to hash so many n-grams.
+# To walk the trie for a window takes as long as to hash so many n-grams.
 NGRAMS_A_WINDOW = 8
 _HASHING = RLock()
 
@@ -42,7 +42,7 @@ class DuplicateNgramError(ValueError):
 
 
 @dataclass(frozen=True, eq=False)
-class BackoffTree(WeightedTree):
+class BackoffTrie(WeightedTrie):
     """Next-word probabilities in the sense of an ARPA file.
 
     The probability of a word is that of the longest n-gram stored, times the
@@ -59,7 +59,7 @@ class BackoffTree(WeightedTree):
         *,
         n_words: int,
     ) -> Self:
-        """Build the tree of tables of n-grams, as an ARPA file has them.
+        """Build the trie of tables of n-grams, as an ARPA file has them.
 
         Parameters
         ----------
@@ -75,7 +75,7 @@ class BackoffTree(WeightedTree):
 
         Returns
         -------
-        tree : BackoffTree
+        trie : BackoffTrie
 
         Raises
         ------
@@ -84,7 +84,7 @@ class BackoffTree(WeightedTree):
         """
         # Weights of 1 are those of contexts that are not there.
         weighty = [np.flatnonzero(own != 1) for own in bow]
-        builder = TreeBuilder(n_words)
+        builder = TrieBuilder(n_words)
         places, made = builder.add_tables(ngrams, rows_of_contexts=weighty)
         for k, (place, n) in enumerate(zip(places, builder.n_followers)):
             if len(place) != n:
@@ -153,7 +153,7 @@ class BackoffTree(WeightedTree):
         return out
 
     def masses(self, words: NDArray[np.int32]) -> NDArray[np.float64]:
-        """Probability of these words together, after each context of the tree.
+        """Probability of these words together, after each context of the trie.
 
         Parameters
         ----------
@@ -173,7 +173,7 @@ class BackoffTree(WeightedTree):
         return mass
 
     def longest_contexts(self, X: NDArray[np.int32]) -> NDArray[np.int32]:
-        """Find the number of the longest context of the tree that ends each row.
+        """Find the number of the longest context of the trie that ends each row.
 
         Parameters
         ----------
@@ -190,11 +190,11 @@ class BackoffTree(WeightedTree):
         return out
 
     @property
-    def hashed(self) -> HashedNgrams:
+    def hashed(self) -> HashTable:
         """The same n-grams in a hash table, made when first asked for."""
         with _HASHING:
             if "_hashed" not in self.__dict__:
-                self.__dict__["_hashed"] = HashedNgrams.of(self)
+                self.__dict__["_hashed"] = HashTable.of(self)
         return self.__dict__["_hashed"]
 
     @property
@@ -205,7 +205,7 @@ class BackoffTree(WeightedTree):
     def take_table(
         self, slots: NDArray[np.uint8], slot_start: NDArray[np.int64]
     ) -> None:
-        """Take the hash table that was made of this tree, as a file has it.
+        """Take the hash table that was made of this trie, as a file has it.
 
         Parameters
         ----------
@@ -214,9 +214,9 @@ class BackoffTree(WeightedTree):
         slot_start : ndarray of int64, shape (order + 1,)
             The first slot of each level.
         """
-        self.__dict__["_hashed"] = HashedNgrams(self, slots, slot_start)
+        self.__dict__["_hashed"] = HashTable(self, slots, slot_start)
 
-    def table_for(self, n_samples: int) -> HashedNgrams | None:
+    def table_for(self, n_samples: int) -> HashTable | None:
         """Return the hash table, once as long has been spent without as it takes.
 
         So a stream of small calls comes to have one too, and a call takes at most
@@ -274,7 +274,7 @@ class BackoffTree(WeightedTree):
 
     @cached_property
     def is_closed(self) -> bool:
-        """Whether each context c w is an n-gram w after a context c of the tree.
+        """Whether each context c w is an n-gram w after a context c of the trie.
 
         Then all that follows a text depends on the longest context that ends it. The
         first words of one long stream make contexts that are no n-grams; so may cuts.
@@ -292,7 +292,7 @@ class BackoffTree(WeightedTree):
 
         Returns
         -------
-        tree : BackoffTree
+        trie : BackoffTrie
         """
         self.settle_doubt()
         keep = keep.copy()

@@ -1,4 +1,4 @@
-"""A packed trie as arrays of a file."""
+"""A quantized trie as arrays of a file."""
 
 from __future__ import annotations
 
@@ -8,19 +8,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nplm.formats._arrays import ArrayFile, is_whole
-from nplm.ngrams.bits import MAX_WIDTH, READ_BYTES, SAMPLED, pack_offsets
-from nplm.ngrams.hashed import MAX_HASHED_ORDER
-from nplm.ngrams.packed import (
+from nplm.ngrams.trie.bits import MAX_WIDTH, READ_BYTES, SAMPLED, pack_offsets
+from nplm.ngrams.trie.checks import MOST, ROUNDING
+from nplm.ngrams.trie.hash_table import MAX_HASHED_ORDER
+from nplm.ngrams.trie.quantized_trie import (
     MAX_BITS,
     MIN_BITS,
     NO_PROB,
     NO_WEIGHT,
-    PackedLevel,
-    PackedTrie,
+    QuantizedLevel,
+    QuantizedTrie,
 )
-from nplm.ngrams.soundness import MOST, ROUNDING
 
-__all__ = ["arrays_of_trie", "dtypes_of_trie", "header_of_trie", "trie_of_arrays"]
+__all__ = [
+    "arrays_of_quantized",
+    "dtypes_of_quantized",
+    "header_of_quantized",
+    "quantized_of_arrays",
+]
 
 MAX_SIZE = int(np.iinfo(np.int32).max)
 OF_TRIE = {"prob": "<f4", "bow": "<f4", "start": "<i8"}
@@ -33,7 +38,7 @@ OF_LEVEL = {
 }
 
 
-def header_of_trie(trie: PackedTrie) -> dict[str, Any]:
+def header_of_quantized(trie: QuantizedTrie) -> dict[str, Any]:
     """Return what the header says of a trie."""
     return {
         "bits": trie.bits,
@@ -43,7 +48,7 @@ def header_of_trie(trie: PackedTrie) -> dict[str, Any]:
     }
 
 
-def arrays_of_trie(trie: PackedTrie) -> dict[str, NDArray[Any]]:
+def arrays_of_quantized(trie: QuantizedTrie) -> dict[str, NDArray[Any]]:
     """Return its arrays, by the names that they have in a file."""
     arrays = {name: getattr(trie, name) for name in OF_TRIE}
     for k, level in enumerate(trie.levels, 2):
@@ -51,7 +56,7 @@ def arrays_of_trie(trie: PackedTrie) -> dict[str, NDArray[Any]]:
     return arrays
 
 
-def dtypes_of_trie(file: ArrayFile) -> dict[str, np.dtype[Any]]:
+def dtypes_of_quantized(file: ArrayFile) -> dict[str, np.dtype[Any]]:
     """Return the type of each array, of a header that is in order; else raise."""
     about = file.header["packed"]
     n_words = file.header["n_words"]
@@ -76,16 +81,16 @@ def dtypes_of_trie(file: ArrayFile) -> dict[str, np.dtype[Any]]:
     return {name: np.dtype(kind) for name, kind in names.items()}
 
 
-def trie_of_arrays(
+def quantized_of_arrays(
     file: ArrayFile, arrays: dict[str, NDArray[Any]], *, check: bool
-) -> PackedTrie:
+) -> QuantizedTrie:
     """Put a trie together; its sizes are always looked at, its numbers to `check`."""
     about = file.header["packed"]
     levels = [
-        PackedLevel(n, low, *(arrays[f"{name}_{k}"] for name in OF_LEVEL))
+        QuantizedLevel(n, low, *(arrays[f"{name}_{k}"] for name in OF_LEVEL))
         for k, (n, low) in enumerate(zip(about["n_nodes"], about["low"]), 2)
     ]
-    trie = PackedTrie(
+    trie = QuantizedTrie(
         n_words=file.header["n_words"],
         bits=about["bits"],
         n_ngrams=np.array(about["n_ngrams"], dtype=np.int64),
@@ -99,7 +104,7 @@ def trie_of_arrays(
     return trie
 
 
-def _fits(trie: PackedTrie) -> bool:
+def _fits(trie: QuantizedTrie) -> bool:
     """Whether the arrays belong together: kernels trust their sizes."""
     n_codes, n_levels = 1 << trie.bits, len(trie.levels)
     sound = (
@@ -123,7 +128,7 @@ def _fits(trie: PackedTrie) -> bool:
     return sound
 
 
-def _check_numbers(trie: PackedTrie, file: ArrayFile) -> None:
+def _check_numbers(trie: QuantizedTrie, file: ArrayFile) -> None:
     """Refuse numbers that no trie has: kernels take them for places and ids."""
     begins: NDArray[Any] = trie.start
     heaviest = [trie.bow.max(initial=1)]

@@ -10,15 +10,19 @@ from numpy.typing import NDArray
 
 from nplm._blocks import BLOCK_WINDOWS, blocks
 from nplm._kernels.ngrams import _hashed
-from nplm.ngrams.sweeps import BLOCK_FOLLOWERS, blocks_of_contexts
-from nplm.ngrams.tree import ContextTree, WeightedTree
+from nplm.ngrams.trie.context_trie import (
+    BLOCK_FOLLOWERS,
+    ContextTrie,
+    WeightedTrie,
+    blocks_of_contexts,
+)
 
 __all__ = [
     "BUCKET_BYTES",
     "BUCKET_SLOTS",
     "MAX_HASHED_ORDER",
     "SLOT_BYTES",
-    "HashedNgrams",
+    "HashTable",
     "empty_slots",
     "fill_keys",
     "fill_window",
@@ -35,16 +39,16 @@ EMPTY = np.array([0, 0, -1, 1], dtype="<f4").view("<u8")
 SPACE = 1.5
 
 
-class HashedNgrams:
-    """Probabilities and weights of a tree's n-grams by the hash of their words.
+class HashTable:
+    """Probabilities and weights of a trie's n-grams by the hash of their words.
 
-    The same probabilities as the tree's, bit for bit, several times as fast. 48
+    The same probabilities as the trie's, bit for bit, several times as fast. 48
     bits of the hash stand for the words, and where it is looked for for the rest:
     an n-gram that is not there is taken for another once in some 10**13 look-ups.
 
     Parameters
     ----------
-    tree : WeightedTree
+    trie : WeightedTrie
         Of order 2 to ``MAX_HASHED_ORDER``.
     slots : ndarray of uint8
         The slots, of all levels.
@@ -59,50 +63,50 @@ class HashedNgrams:
 
     def __init__(
         self,
-        tree: WeightedTree,
+        trie: WeightedTrie,
         slots: NDArray[np.uint8],
         slot_start: NDArray[np.int64],
     ) -> None:
         self.slots, self.slot_start = slots, slot_start
         # Word w is the root's follower w, and the context 1 + w.
-        words = tree.prob[: tree.n_words], tree.bow[1 : tree.n_words + 1]
+        words = trie.prob[: trie.n_words], trie.bow[1 : trie.n_words + 1]
         self.table = _hashed.Table(slots, slot_start, *words)
 
     @classmethod
-    def of(cls, tree: WeightedTree) -> Self:
-        """Put the n-grams of a tree into a table: of equal trees, the same bytes.
+    def of(cls, trie: WeightedTrie) -> Self:
+        """Put the n-grams of a trie into a table: of equal tries, the same bytes.
 
         Parameters
         ----------
-        tree : WeightedTree
+        trie : WeightedTrie
             Of order 2 to ``MAX_HASHED_ORDER``.
 
         Returns
         -------
-        hashed : HashedNgrams
+        table : HashTable
         """
-        parent = tree.parents()
-        keys = np.empty(len(tree.context_word), dtype=np.uint64)
-        fill_keys(tree, parent, keys)
-        for n_slots in sizes_of_levels(tree.n_ngrams, tree.level_start):
+        parent = trie.parents()
+        keys = np.empty(len(trie.context_word), dtype=np.uint64)
+        fill_keys(trie, parent, keys)
+        for n_slots in sizes_of_levels(trie.n_ngrams, trie.level_start):
             slot_start = np.concatenate([[0], np.cumsum(n_slots)])
             slots = empty_slots(int(slot_start[-1]))
             missing = np.empty((2, 0), dtype=np.int32)
-            for level in range(tree.order - 1, 0, -1):
+            for level in range(trie.order - 1, 0, -1):
                 first, last = slot_start[level : level + 2] * SLOT_BYTES
                 window = _hashed.Window(slots[first:last], int(n_slots[level]), 0)
-                made = fill_window(tree, parent, keys, level, window, missing)
+                made = fill_window(trie, parent, keys, level, window, missing)
                 if made is None:
                     break
                 missing = made
             else:
-                return cls(tree, slots, slot_start)
+                return cls(trie, slots, slot_start)
         raise AssertionError("unreachable: sizes grow until they fit")
 
     def next_word_prob(
         self, X: NDArray[np.int32], y: NDArray[np.int32]
     ) -> NDArray[np.float64]:
-        """Probability of each next word; see ``BackoffTree.next_word_prob``."""
+        """Probability of each next word; see ``BackoffTrie.next_word_prob``."""
         out = np.empty(len(y))
         for rows in blocks(len(y), BLOCK_WINDOWS):
             _hashed.hashed_prob(self.table, X[rows], y[rows], out[rows])
@@ -112,9 +116,9 @@ class HashedNgrams:
 def sizes_of_levels(
     n_ngrams: NDArray[np.int64], level_start: NDArray[Any]
 ) -> Iterator[NDArray[np.int64]]:
-    """Give the slots of each level of a tree, ever more of them.
+    """Give the slots of each level of a trie, ever more of them.
 
-    A pruned tree has contexts and suffixes beside its n-grams: the first sizes may not
+    A pruned trie has contexts and suffixes beside its n-grams: the first sizes may not
     be enough.
     """
     # A level's slots serve the n-grams of k + 1 words and contexts as long.
@@ -128,23 +132,23 @@ def sizes_of_levels(
 
 
 def fill_keys(
-    tree: ContextTree,
+    trie: ContextTrie,
     parent: NDArray[np.int32],
     keys: NDArray[np.uint64],
     done: Callable[[], Any] = lambda: None,
     size: int = BLOCK_FOLLOWERS,
 ) -> None:
     """Fill the key of each context; `done` is called after `size` of them."""
-    for level in range(tree.order):
-        first, last = map(int, tree.level_start[level : level + 2])
+    for level in range(trie.order):
+        first, last = map(int, trie.level_start[level : level + 2])
         for begin in range(first, last, size):
             end = min(begin + size, last)
-            _hashed.context_keys(tree.arrays, parent, level, begin, end, keys)
+            _hashed.context_keys(trie.arrays, parent, level, begin, end, keys)
             done()
 
 
 def fill_window(
-    tree: WeightedTree,
+    trie: WeightedTrie,
     parent: NDArray[np.int32],
     keys: NDArray[np.uint64],
     level: int,
@@ -153,11 +157,11 @@ def fill_window(
     done: Callable[[], Any] = lambda: None,
     size: int = BLOCK_FOLLOWERS,
 ) -> NDArray[np.int32] | None:
-    """Put what belongs into a window of a level: of equal trees, the same bytes.
+    """Put what belongs into a window of a level: of equal tries, the same bytes.
 
     Parameters
     ----------
-    tree : WeightedTree
+    trie : WeightedTrie
         The n-grams.
     parent : ndarray of int32, shape (n_contexts,)
         Of each context.
@@ -178,28 +182,28 @@ def fill_window(
     Returns
     -------
     made : ndarray of int32, shape (2, n_made), or None
-        Context and word of the suffixes that the tree lacks; None if the window is
+        Context and word of the suffixes that the trie lacks; None if the window is
         the whole circle and has no room.
     """
-    arrays, levels = tree.arrays, [*tree.level_start.tolist(), tree.level_start[-1]]
+    arrays, levels = trie.arrays, [*trie.level_start.tolist(), trie.level_start[-1]]
 
     def contexts(level: int) -> Iterator[tuple[int, int]]:
-        if level >= tree.order:
+        if level >= trie.order:
             return
         own = levels[level], levels[level + 1]
-        for block in blocks_of_contexts(tree.start, *own, size):
+        for block in blocks_of_contexts(trie.start, *own, size):
             yield block
             done()
 
     for block in contexts(level):
-        if not _hashed.put_ngrams(arrays, keys, tree.prob, *block, window):
+        if not _hashed.put_ngrams(arrays, keys, trie.prob, *block, window):
             return None
     for block in contexts(level + 1):
-        if not _hashed.put_weights(keys, tree.bow, *block, window):
+        if not _hashed.put_weights(keys, trie.bow, *block, window):
             return None
     found = []
     for block in contexts(level + 1):
-        n = int(tree.start[block[1]] - tree.start[block[0]])
+        n = int(trie.start[block[1]] - trie.start[block[0]])
         made = np.empty((2, n), dtype=np.int32)
         n_made = _hashed.put_suffixes(arrays, parent, keys, *block, window, made)
         if n_made < 0:

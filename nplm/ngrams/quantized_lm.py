@@ -1,4 +1,4 @@
-"""PackedLM: an n-gram model in a few bytes an n-gram."""
+"""QuantizedLM: an n-gram model in a few bytes an n-gram."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from numpy.typing import ArrayLike, NDArray
 
 from nplm._base import CheapWords, LanguageModel
 from nplm._blocks import blocks_of_rows
-from nplm.ngrams.packed import PackedTrie
+from nplm.ngrams.trie.quantized_trie import QuantizedTrie
 
-__all__ = ["PackedLM"]
+__all__ = ["QuantizedLM"]
 
 
-class PackedLM(CheapWords, LanguageModel):
-    """An n-gram model that backs off, packed: as read from a file of few bits.
+class QuantizedLM(CheapWords, LanguageModel):
+    """An n-gram model that backs off, quantized: each number is a code of a few bits.
 
     Probabilities and weights are codes of a few bits each, of numbers chosen for the
     n-grams of each length; words and offsets take no more bits than they need. Scores
-    of windows are looked up in the packed file itself, which is mapped into memory.
+    of windows are looked up in the quantized file itself, which is mapped into memory.
     ``nplm.formats.save_binary(model, path, words, bits=8)`` makes one of any
     `KneserNeyLM` or `BackoffLM`.
 
@@ -34,7 +34,7 @@ class PackedLM(CheapWords, LanguageModel):
 
     Attributes
     ----------
-    trie_ : PackedTrie
+    trie_ : QuantizedTrie
         The n-grams.
     n_ngrams_ : ndarray of int64, shape (order_,)
         n-grams stored of each order; every word of the vocabulary is a unigram.
@@ -47,7 +47,7 @@ class PackedLM(CheapWords, LanguageModel):
     200 contexts, to 0.9995 in the mean with a standard deviation of 0.007, and to 0.92
     at the worst. Perplexity on its test part is 0.04% higher. The distribution of the
     next word costs a look-up for every word of the vocabulary:
-    where that is wanted often, keep the model that was packed.
+    where that is wanted often, keep the model that was quantized.
 
     References
     ----------
@@ -95,19 +95,19 @@ class PackedLM(CheapWords, LanguageModel):
         )
 
     @classmethod
-    def from_trie(cls, trie: PackedTrie, *, boundary: int | None = None) -> Self:
+    def from_trie(cls, trie: QuantizedTrie, *, boundary: int | None = None) -> Self:
         """Make a fitted model of a trie.
 
         Parameters
         ----------
-        trie : PackedTrie
+        trie : QuantizedTrie
             The n-grams.
         boundary : int, optional
             Id of the mark between sentences.
 
         Returns
         -------
-        model : PackedLM
+        model : QuantizedLM
         """
         order = len(trie.n_ngrams)
         model = cls(order, n_words=trie.n_words, boundary=boundary)

@@ -1,4 +1,4 @@
-"""Scoring by hash: the tree's probabilities, bit for bit."""
+"""Scoring by hash: the trie's probabilities, bit for bit."""
 
 import pickle
 import warnings
@@ -12,8 +12,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from nplm import KneserNeyLM, windows
 from nplm._kernels.reference import ngrams as reference
-from nplm.ngrams.backoff import BackoffTree
-from nplm.ngrams.hashed import HashedNgrams
+from nplm.ngrams.trie.backoff_trie import BackoffTrie
+from nplm.ngrams.trie.hash_table import HashTable
 
 N_WORDS = 40
 
@@ -32,10 +32,10 @@ def fitted(order, *, n=3000, min_counts=None, boundary=None, seed=0):
     return model, contexts, np.concatenate([y, rng.permutation(y)])
 
 
-def without_suffixes(tree):
-    """A pruned tree in which n-grams lack suffixes and their contexts' own lines."""
-    keep = np.random.default_rng(0).random(len(tree.words)) < 0.3
-    return tree.pruned(keep)
+def without_suffixes(trie):
+    """A pruned trie in which n-grams lack suffixes and their contexts' own lines."""
+    keep = np.random.default_rng(0).random(len(trie.words)) < 0.3
+    return trie.pruned(keep)
 
 
 @pytest.mark.parametrize("order", range(2, 10))
@@ -43,22 +43,22 @@ def without_suffixes(tree):
 @pytest.mark.parametrize("boundary", [None, 1])
 def test_hashed_is_the_tree_bit_for_bit(order, min_counts, boundary):
     model, X, y = fitted(order, min_counts=min_counts, boundary=boundary)
-    for tree in (model.tree_, without_suffixes(model.tree_)):
+    for trie in (model.trie_, without_suffixes(model.trie_)):
         walked = np.array(
             [
-                tree.next_word_prob(X[i : i + 1], y[i : i + 1])[0]
+                trie.next_word_prob(X[i : i + 1], y[i : i + 1])[0]
                 for i in range(0, len(y), 97)
             ]
         )
-        hashed = HashedNgrams.of(tree).next_word_prob(X, y)
+        hashed = HashTable.of(trie).next_word_prob(X, y)
         assert_array_equal(hashed[::97], walked)
-        rows = tree.distribution(X[::97])
+        rows = trie.distribution(X[::97])
         assert_allclose(walked, rows[np.arange(len(walked)), y[::97]], rtol=1e-12)
 
 
 def test_grouping_does_not_change_a_bit():
     model, X, y = fitted(5)
-    hashed = HashedNgrams.of(model.tree_)
+    hashed = HashTable.of(model.trie_)
     whole = hashed.next_word_prob(X, y)
     for size in (1, 7, 255, 257):
         parts = [
@@ -70,36 +70,34 @@ def test_grouping_does_not_change_a_bit():
 
 def test_a_full_table_as_a_damaged_file_may_have_it_ends_each_search():
     model, X, y = fitted(5)
-    whole = HashedNgrams.of(model.tree_)
+    whole = HashTable.of(model.trie_)
     slots = whole.slots.copy()
     keys = slots.view(np.uint64)[::2]
     keys[keys == 0] = 1 << 16  # nobody's
-    full = HashedNgrams(model.tree_, slots, whole.slot_start)
+    full = HashTable(model.trie_, slots, whole.slot_start)
     assert_array_equal(full.next_word_prob(X, y), whole.next_word_prob(X, y))
 
 
 def test_hashed_against_the_reference():
     model, X, y = fitted(4, min_counts=(1, 2, 2))
-    tree = without_suffixes(model.tree_)
+    trie = without_suffixes(model.trie_)
     expected = np.empty((len(y), 1))
-    arrays = reference.Tree.of(tree)
-    reference.backoff_prob(arrays, tree.prob, tree.bow, X, y[:, None], None, expected)
-    assert_allclose(
-        HashedNgrams.of(tree).next_word_prob(X, y), expected[:, 0], rtol=1e-12
-    )
+    arrays = reference.Trie.of(trie)
+    reference.backoff_prob(arrays, trie.prob, trie.bow, X, y[:, None], None, expected)
+    assert_allclose(HashTable.of(trie).next_word_prob(X, y), expected[:, 0], rtol=1e-12)
 
 
 @pytest.fixture
 def tables(monkeypatch):
-    """Trees that a hash table was made of."""
+    """Tries that a hash table was made of."""
     made = []
-    make = HashedNgrams.of
+    make = HashTable.of
 
-    def noted(tree):
-        made.append(tree)
-        return make(tree)
+    def noted(trie):
+        made.append(trie)
+        return make(trie)
 
-    monkeypatch.setattr(HashedNgrams, "of", noted)
+    monkeypatch.setattr(HashTable, "of", noted)
     return made
 
 
@@ -108,18 +106,18 @@ def test_many_windows_are_hashed_and_a_pickle_has_no_table(tables):
     few = model.log_prob(X[:1], y[:1])
     assert not tables
     many = model.log_prob(X, y)
-    assert tables == [model.tree_]
+    assert tables == [model.trie_]
     assert many[0] == few[0]
     again = pickle.loads(pickle.dumps(model))
-    assert vars(again.tree_).keys() == {field.name for field in fields(model.tree_)}
+    assert vars(again.trie_).keys() == {field.name for field in fields(model.trie_)}
     assert_array_equal(again.log_prob(X, y), many)
-    assert tables == [model.tree_, again.tree_]
+    assert tables == [model.trie_, again.trie_]
 
 
 def test_a_table_waits_until_as_much_was_scored_without(tables):
     """A text a hundredth of the model does not pay for one; a stream of such does."""
     model, X, y = fitted(3)
-    n = len(model.tree_.words) // 100
+    n = len(model.trie_.words) // 100
     for _ in range(12):
         assert not tables
         scored = model.log_prob(X[:n], y[:n])
@@ -131,18 +129,18 @@ def test_a_table_waits_until_as_much_was_scored_without(tables):
 def test_threads_make_one_table(tables, monkeypatch):
     model, X, y = fitted(3)
     expected = model.log_prob(X, y)
-    model.tree_ = replace(model.tree_)
+    model.trie_ = replace(model.trie_)
     tables.clear()
     begun, scored = Event(), Event()
 
-    make = HashedNgrams.of
+    make = HashTable.of
 
-    def slow(tree):
+    def slow(trie):
         begun.set()
         assert scored.wait(10)
-        return make(tree)
+        return make(trie)
 
-    monkeypatch.setattr(HashedNgrams, "of", slow)
+    monkeypatch.setattr(HashTable, "of", slow)
     with ThreadPoolExecutor(1) as pool:
         maker = pool.submit(model.log_prob, X, y)
         assert begun.wait(10)
@@ -156,11 +154,11 @@ def test_threads_make_one_table(tables, monkeypatch):
 @pytest.mark.parametrize("order", [1, 2, 4])
 def test_contexts_made(order):
     model, *_ = fitted(order)
-    for tree in (model.tree_, without_suffixes(model.tree_)):
-        made = tree.contexts_made()
+    for trie in (model.trie_, without_suffixes(model.trie_)):
+        made = trie.contexts_made()
         expected = np.empty_like(made)
-        arrays = reference.Tree.of(tree)
-        reference.contexts_made(arrays, tree.parents(), None, None, expected)
+        arrays = reference.Trie.of(trie)
+        reference.contexts_made(arrays, trie.parents(), None, None, expected)
         assert_array_equal(made, expected)
 
 
@@ -174,9 +172,9 @@ def test_contexts_made_of_a_high_order():
     tables += [ids[np.newaxis, :order]]
     ones = [np.ones(len(table)) for table in tables]
     tables[-2], ones[-2] = ids[np.newaxis, : order - 1], np.full(1, 0.5)
-    tree = BackoffTree.from_tables(tables, ones, ones[:-1], n_words=3)
-    made = tree.contexts_made()
-    assert made[3:].tolist() == tree.context(tables[-2]).tolist()
+    trie = BackoffTrie.from_tables(tables, ones, ones[:-1], n_words=3)
+    made = trie.contexts_made()
+    assert made[3:].tolist() == trie.context(tables[-2]).tolist()
 
 
 def test_a_table_that_is_full_at_first_grows():
@@ -192,7 +190,7 @@ def test_a_table_that_is_full_at_first_grows():
     tables += [np.empty((0, 3), dtype=np.int32), longest]
     prob = [np.full(len(table), 1 / n) for table in tables]
     bow = [np.ones(len(table)) for table in tables[:-1]]
-    tree = BackoffTree.from_tables(tables, prob, bow, n_words=n)
+    trie = BackoffTrie.from_tables(tables, prob, bow, n_words=n)
     X, y = np.ascontiguousarray(longest[:, :-1]), longest[:, -1]
-    again = HashedNgrams.of(tree).next_word_prob(X, y)
-    assert_array_equal(again, tree.next_word_prob(X[:1], y[:1])[0])
+    again = HashTable.of(trie).next_word_prob(X, y)
+    assert_array_equal(again, trie.next_word_prob(X[:1], y[:1])[0])

@@ -1,4 +1,4 @@
-"""Models packed into few bits: the same n-grams, with numbers a little off."""
+"""Quantized models: the same n-grams, with numbers a little off."""
 
 import pickle
 
@@ -8,9 +8,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from nplm import KneserNeyLM, windows
 from nplm._kernels.reference import ngrams as reference
-from nplm.ngrams.bits import pack_records, unpack_records
-from nplm.ngrams.packed import PackedTrie, codebook
-from nplm.ngrams.packed_lm import PackedLM
+from nplm.ngrams.quantized_lm import QuantizedLM
+from nplm.ngrams.trie.bits import pack_records, unpack_records
+from nplm.ngrams.trie.quantized_trie import QuantizedTrie, codebook
 from tests.helpers import small_text
 
 pytestmark = small_text
@@ -29,10 +29,10 @@ def fitted(request):
     return model, contexts, np.concatenate([y, rng.permutation(y)])
 
 
-def trees(model):
-    """The tree, and one that lacks suffixes of its n-grams."""
-    keep = np.random.default_rng(0).random(len(model.tree_.words)) < 0.3
-    return model.tree_, model.tree_.pruned(keep)
+def tries(model):
+    """The trie, and one that lacks suffixes of its n-grams."""
+    keep = np.random.default_rng(0).random(len(model.trie_.words)) < 0.3
+    return model.trie_, model.trie_.pruned(keep)
 
 
 @pytest.mark.parametrize("width", [1, 7, 8, 33, 57])
@@ -67,30 +67,32 @@ def test_codes_are_of_the_nearest_number():
 
 def test_the_kernel_against_the_reference(fitted):
     model, X, y = fitted
-    for tree in trees(model):
+    for trie in tries(model):
         for bits in (4, 12):
-            trie = PackedTrie.of(tree, bits)
-            found, expected = trie.next_word_prob(X, y), np.empty(len(y))
-            reference.packed_prob(trie, X, y, expected)
+            quantized = QuantizedTrie.of(trie, bits)
+            found, expected = quantized.next_word_prob(X, y), np.empty(len(y))
+            reference.quantized_prob(quantized, X, y, expected)
             assert_allclose(found, expected, rtol=1e-12)
 
 
-def test_the_ngrams_are_those_of_the_tree(fitted):
-    """With codes enough the numbers are the tree's, and so are the scores."""
+def test_the_ngrams_are_those_of_the_trie(fitted):
+    """With codes enough the numbers are the trie's, and so are the scores."""
     model, X, y = fitted
-    for tree in trees(model):
-        trie = PackedTrie.of(tree, 12)
-        assert_array_equal(trie.n_ngrams, tree.n_ngrams)
-        assert_allclose(trie.next_word_prob(X, y), tree.next_word_prob(X, y), rtol=2e-3)
+    for trie in tries(model):
+        quantized = QuantizedTrie.of(trie, 12)
+        assert_array_equal(quantized.n_ngrams, trie.n_ngrams)
+        assert_allclose(
+            quantized.next_word_prob(X, y), trie.next_word_prob(X, y), rtol=2e-3
+        )
 
 
 def test_grouping_does_not_change_a_bit(fitted):
     model, X, y = fitted
-    trie = PackedTrie.of(model.tree_, 8)
-    whole = trie.next_word_prob(X, y)
+    quantized = QuantizedTrie.of(model.trie_, 8)
+    whole = quantized.next_word_prob(X, y)
     for size in (1, 33, 64):
         parts = [
-            trie.next_word_prob(X[i : i + size], y[i : i + size])
+            quantized.next_word_prob(X[i : i + size], y[i : i + size])
             for i in range(0, len(y), size)
         ]
         assert_array_equal(np.concatenate(parts), whole)
@@ -98,16 +100,16 @@ def test_grouping_does_not_change_a_bit(fitted):
 
 def test_a_model_of_it(fitted):
     model, X, y = fitted
-    packed = PackedLM.from_trie(PackedTrie.of(model.tree_, 8))
-    assert packed.perplexity(X, y) == pytest.approx(model.perplexity(X, y), rel=5e-3)
-    proba = packed.predict_proba(X[:9])
+    quantized = QuantizedLM.from_trie(QuantizedTrie.of(model.trie_, 8))
+    assert quantized.perplexity(X, y) == pytest.approx(model.perplexity(X, y), rel=5e-3)
+    proba = quantized.predict_proba(X[:9])
     assert_array_equal(
-        np.log(proba[np.arange(9), y[:9]]), packed.log_prob(X[:9], y[:9])
+        np.log(proba[np.arange(9), y[:9]]), quantized.log_prob(X[:9], y[:9])
     )
     assert_allclose(proba.sum(axis=1), 1, atol=0.05)
-    candidates = packed.candidate_log_prob(X[:9], [1, 5])
-    assert_array_equal(candidates, packed.predict_log_proba(X[:9])[:, [1, 5]])
-    again = pickle.loads(pickle.dumps(packed))
-    assert_array_equal(again.log_prob(X, y), packed.log_prob(X, y))
+    candidates = quantized.candidate_log_prob(X[:9], [1, 5])
+    assert_array_equal(candidates, quantized.predict_log_proba(X[:9])[:, [1, 5]])
+    again = pickle.loads(pickle.dumps(quantized))
+    assert_array_equal(again.log_prob(X, y), quantized.log_prob(X, y))
     with pytest.raises(TypeError, match="is read from a file"):
-        packed.fit(X, y)
+        quantized.fit(X, y)

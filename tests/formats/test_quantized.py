@@ -1,10 +1,10 @@
-"""The packed binary file: small, scored as it is, and refused when it is damaged."""
+"""The quantized binary file: small, scored as it is, and refused when it is damaged."""
 
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from nplm import KneserNeyLM, PackedLM, TextLM, windows
+from nplm import KneserNeyLM, QuantizedLM, TextLM, windows
 from nplm.formats import load_binary, save_binary
 from tests.helpers import small_text, text
 from tests.helpers_binary import read_parts, write_parts
@@ -16,7 +16,7 @@ WORDS = ["</s>", *(f"wörd{i}" for i in range(1, N_WORDS))]
 
 @pytest.fixture
 def saved(tmp_path):
-    """A model, and the path of its packed file."""
+    """A model, and the path of its quantized file."""
     model = KneserNeyLM(3, n_words=N_WORDS, boundary=0)
     model.fit_stream(text(3000, n_words=N_WORDS))
     path = tmp_path / "model.nplm"
@@ -28,7 +28,7 @@ def saved(tmp_path):
 def test_round_trip(saved, verify):
     model, path = saved
     again, words = load_binary(path, verify=verify)
-    assert isinstance(again, PackedLM) and words == WORDS and again.boundary == 0
+    assert isinstance(again, QuantizedLM) and words == WORDS and again.boundary == 0
     assert isinstance(again.trie_.levels[0].records, np.memmap)
     assert_array_equal(again.n_ngrams_, model.n_ngrams_)
     X, y = windows(text(500, seed=1, n_words=N_WORDS), 2, boundary=0)
@@ -62,9 +62,9 @@ def test_what_is_refused(saved, tmp_path):
     unigrams = KneserNeyLM(1, n_words=N_WORDS).fit_stream(text(900, n_words=N_WORDS))
     with pytest.raises(ValueError, match="packs orders 2 to 16, but the model's is 1"):
         save_binary(unigrams, path, WORDS, bits=8)
-    packed, words = load_binary(path)
-    with pytest.raises(TypeError, match="PackedLM is not made of n-grams"):
-        save_binary(packed, tmp_path / "again.nplm", words)
+    quantized, words = load_binary(path)
+    with pytest.raises(TypeError, match="QuantizedLM is not made of n-grams"):
+        save_binary(quantized, tmp_path / "again.nplm", words)
 
 
 @pytest.mark.parametrize(
