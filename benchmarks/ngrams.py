@@ -20,7 +20,7 @@ import numpy as np
 from common.process import fresh, resident, serve
 from common.table import parser, report
 
-from nplm import KneserNeyLM, windows
+from nplm import BackoffLM, KneserNeyLM, windows
 from nplm.datasets import load_wiki
 from nplm.formats import load_binary, read_arpa, save_binary, write_arpa
 
@@ -129,7 +129,7 @@ def measure(folder: Path, repeats: int) -> list[Row]:
 def score(model, X, y, words, folder: Path, repeats: int) -> list[Row]:
     """log_prob of all windows, and kenlm's score() of the same words, in turn."""
     start = time.process_time()
-    assert model.trie_.hashed  # made when asked for
+    BackoffLM.from_trie(model.trie_).build_index()
     hashing = time.process_time() - start
     path = str(folder / "model.arpa")
     start = time.process_time()

@@ -25,7 +25,6 @@ from nplm import (
     windows,
 )
 from nplm.formats import load_binary, save_binary
-from nplm.ngrams.trie import backoff_trie
 from nplm.parallel import threads
 from tests.helpers import paper_lm, small_models, small_text
 
@@ -315,22 +314,15 @@ def test_a_fork_scores_and_fits(name):
     assert in_a_child(lambda: (answers(model), answers(fit(name)))) == (alone, alone)
 
 
-# The locks that all fits, or all tables of n-grams, share.
+# The lock that all fits share.
 @pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
-@pytest.mark.parametrize(
-    ("name", "lock", "use"),
-    [
-        ("neural", threads._Inside.lock, lambda model: None),
-        ("Kneser-Ney", backoff_trie._HASHING, lambda model: model.trie_.hashed),
-    ],
-)
-def test_a_fork_while_another_thread_holds_a_lock(name, lock, use):
+def test_fork_fits_while_another_thread_holds_the_lock():
     """It goes on without that thread, which would never let go there."""
+    name, lock = "neural", threads._Inside.lock
     alone = answers(fitted(name))
     model = pickle.loads(pickle.dumps(fitted(name)))
 
     def work():
-        use(model)
         return answers(model), answers(fit(name))
 
     with ThreadPoolExecutor(1) as pool:

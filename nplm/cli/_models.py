@@ -45,8 +45,11 @@ TARGET = click.option(
 )
 
 
-def read_model(path: str | os.PathLike[str]) -> TextLM:
-    """Read a text model: of nplm.save, an ARPA file, or mapped n-grams."""
+def read_model(path: str | os.PathLike[str], *, index: bool = True) -> TextLM:
+    """Read a text model: of nplm.save, an ARPA file, or mapped n-grams.
+
+    Without `index` an ARPA file is read only to be written again.
+    """
     start = _start_of(path)
     if start.startswith(BINARY):
         return TextLM.from_model(*load_binary(path, verify=True))
@@ -56,7 +59,7 @@ def read_model(path: str | os.PathLike[str]) -> TextLM:
             "writes them in another form, and a network can begin with them."
         )
     if _is_text(start):
-        ngrams, words = read_arpa(path, add_unknown=True)
+        ngrams, words = read_arpa(path, add_unknown=True, index=index)
         if ngrams.boundary is None:
             raise ValueError(
                 f"{os.fspath(path)} has no n-grams of <s> or </s>, which lines begin "

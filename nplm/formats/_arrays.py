@@ -20,9 +20,7 @@ from nplm.formats._files import check_writable, writing
 __all__ = ["ArrayFile", "filling_arrays", "is_whole", "write_arrays"]
 
 MAGIC = b"nplm n-grams\r\n\x1a\n"
-VERSION = 2
-# Version 1 had no hash table.
-READ_VERSIONS = (1, 2)
+VERSION = 3
 # Arrays begin at lines of the cache; so does the first, after the header.
 ALIGNMENT = 64
 # Of an array, looked at at once.
@@ -180,11 +178,11 @@ class ArrayFile:
             raise self.damaged(f"its header is no JSON ({error})") from error
         if not isinstance(self.header, dict) or "version" not in self.header:
             raise self.damaged("its header says no version")
-        if self.header["version"] not in READ_VERSIONS:
+        if self.header["version"] != VERSION:
             raise ValueError(
                 f"{self.path} is of version {self.header['version']!r}, but this nplm "
-                f"reads versions {READ_VERSIONS[0]} to {VERSION}; save the model again "
-                "with this nplm, or update it."
+                f"reads version {VERSION}; save the model again with this nplm, or "
+                "update it."
             )
         self._first = end + -end % ALIGNMENT
 

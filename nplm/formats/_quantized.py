@@ -58,7 +58,7 @@ def arrays_of_quantized(trie: QuantizedTrie) -> dict[str, NDArray[Any]]:
 
 def dtypes_of_quantized(file: ArrayFile) -> dict[str, np.dtype[Any]]:
     """Return the type of each array, of a header that is in order; else raise."""
-    about = file.header["packed"]
+    about = file.header["quantized"]
     n_words = file.header["n_words"]
     sound = isinstance(about, dict) and all(
         isinstance(about.get(name), list)
@@ -74,7 +74,7 @@ def dtypes_of_quantized(file: ArrayFile) -> dict[str, np.dtype[Any]]:
             and about["n_ngrams"][0] == n_words
         )
     if not sound:
-        raise file.damaged(f"its header has packed={about!r}")
+        raise file.damaged(f"its header has quantized={about!r}")
     names = dict(OF_TRIE)
     for k in range(2, order + 1):
         names |= {f"{name}_{k}": kind for name, kind in OF_LEVEL.items()}
@@ -85,7 +85,7 @@ def quantized_of_arrays(
     file: ArrayFile, arrays: dict[str, NDArray[Any]], *, check: bool
 ) -> QuantizedTrie:
     """Put a trie together; its sizes are always looked at, its numbers to `check`."""
-    about = file.header["packed"]
+    about = file.header["quantized"]
     levels = [
         QuantizedLevel(n, low, *(arrays[f"{name}_{k}"] for name in OF_LEVEL))
         for k, (n, low) in enumerate(zip(about["n_nodes"], about["low"]), 2)

@@ -21,6 +21,7 @@ from nplm.ngrams.backoff_model import BackoffModel
 from nplm.ngrams.trie.backoff_trie import BackoffTrie, DuplicateNgramError
 from nplm.ngrams.trie.checks import multiplies
 from nplm.ngrams.trie.context_trie import MAX_NGRAMS
+from nplm.ngrams.trie.hash_table import index_of
 from nplm.text.vocabulary import UNKNOWN
 
 __all__ = ["read_arpa", "write_arpa"]
@@ -99,7 +100,7 @@ def write_arpa(
 
 
 def read_arpa(
-    path: str | os.PathLike[str], *, add_unknown: bool = False
+    path: str | os.PathLike[str], *, add_unknown: bool = False, index: bool = True
 ) -> tuple[BackoffLM, list[str]]:
     """Read an n-gram model from an ARPA file.
 
@@ -111,6 +112,10 @@ def read_arpa(
         Whether a file with neither ``<unk>`` nor ``<UNK>``, as SRILM writes unless told
         ``-unk``, gets a last word ``<unk>`` of probability 0. ``TextLM.from_model``
         takes words that the model lacks for it, instead of refusing them.
+    index : bool, default=True
+        Whether to make the hash table that look-ups use. False saves its time and
+        memory, about 24 bytes an n-gram, where a model is only pruned or written;
+        ``model.build_index()`` makes it later.
 
     Returns
     -------
@@ -183,7 +188,8 @@ def read_arpa(
             f"{os.fspath(path)} has back-off weights whose product overflows: no model "
             "has such; estimate it again."
         )
-    return BackoffLM.from_trie(trie, boundary=boundary), words
+    table = index_of(trie) if index else None
+    return BackoffLM.from_trie(trie, table, boundary=boundary), words
 
 
 def _expect(lines: Lines, wanted: str) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from functools import partial
+from dataclasses import dataclass, fields
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -27,12 +28,13 @@ from nplm.ngrams.backoff_model import BackoffModel
 from nplm.ngrams.quantized_lm import QuantizedLM
 from nplm.ngrams.trie.backoff_trie import BackoffTrie
 from nplm.ngrams.trie.checks import check_ranges, check_sizes
-from nplm.ngrams.trie.context_trie import ContextTrie
 from nplm.ngrams.trie.hash_table import (
     BUCKET_SLOTS,
     MAX_HASHED_ORDER,
     SLOT_BYTES,
     HashTable,
+    index_of,
+    is_hashable,
 )
 from nplm.ngrams.trie.quantized_trie import MAX_BITS, MIN_BITS, QuantizedTrie
 
@@ -54,8 +56,7 @@ def save_binary(
 ) -> None:
     """Save an n-gram model in a file that loads without being read.
 
-    The hash table that scores windows is in it (``model.trie_.hashed``; for it the
-    model gets one): what loads the file makes none.
+    The model's hash table, ``index_``, is part of the file: loading it makes none.
 
     Parameters
     ----------
@@ -114,13 +115,14 @@ def save_binary(
     arrays = {"vocabulary": np.frombuffer(text, dtype=np.uint8)}
     if bits is not None:
         quantized = QuantizedTrie.of(trie, _check_bits(bits, compact, trie))
-        header["packed"] = header_of_quantized(quantized)
+        header["quantized"] = header_of_quantized(quantized)
         arrays |= arrays_of_quantized(quantized)
     elif compact:
         header["codes"], rounded = _rounded(trie)
         arrays |= rounded
     else:
-        arrays |= {name: getattr(trie, name) for name in ARRAYS} | _table_of(trie)
+        index = index_of(trie) if model.index_ is None else model.index_
+        arrays |= {name: getattr(trie, name) for name in ARRAYS} | _arrays_of(index)
     write_arrays(path, header, arrays)
 
 
@@ -130,8 +132,9 @@ def load_binary(
     """Load a model that `save_binary` wrote.
 
     Nothing is read but the header and the words: the rest is mapped, and read as
-    it is needed, by all processes in one. A compact file is unpacked. Files of
-    version 1 are read too; they have no hash table, so the model makes its own.
+    it is needed, by all processes in one. The hash table is part of a mapped file, so
+    the first look-up is as fast as later ones. A compact file is unpacked, and its hash
+    table is made.
 
     Parameters
     ----------
@@ -166,9 +169,9 @@ def load_binary(
     header = file.header
     _check_header(file)
     n_words, compact = header["n_words"], "codes" in header
-    if "packed" in header:
+    if "quantized" in header:
         return _load_quantized(file, verify=verify)
-    dtypes = dtypes_of_trie(n_words, compact=compact, hashed=header["version"] > 1)
+    dtypes = dtypes_of_trie(n_words, compact=compact)
     # A compact file is read in full anyway, and so are the words.
     verify = verify or compact
     arrays = file.arrays(dtypes, list(dtypes) if verify else ["vocabulary"])
@@ -182,21 +185,45 @@ def load_binary(
         if verify:
             check_ranges(trie)
         else:
-            trie.doubt(partial(_check_late, file))
+            trie = MappedTrie(n_words, **arrays, file=file)
     except ValueError as error:
         raise file.damaged(str(error)) from error
-    if table:
-        _give_table(trie, **table, file=file, check=verify)
-    return BackoffLM.from_trie(trie, boundary=header["boundary"]), words
+    if compact:
+        index = index_of(trie)
+    else:
+        index = _index(trie, **table, file=file, check=verify)
+    return BackoffLM.from_trie(trie, index, boundary=header["boundary"]), words
 
 
-def _check_late(file: ArrayFile, trie: ContextTrie) -> None:
-    """See that the numbers of a trie are in range, when all of them are needed."""
-    assert isinstance(trie, BackoffTrie)
-    try:
-        check_ranges(trie)
-    except ValueError as error:
-        raise file.damaged(str(error)) from error
+@dataclass(frozen=True, eq=False)
+class MappedTrie(BackoffTrie):
+    """A trie in a file whose numbers were not checked when it was loaded.
+
+    Attributes
+    ----------
+    file : ArrayFile
+        The file, to name it in an error.
+    """
+
+    file: ArrayFile
+
+    def verified(self) -> BackoffTrie:  # type: ignore[override]
+        """Return the trie as one that is in order; ValueError if it is damaged."""
+        return self._verified
+
+    @cached_property
+    def _verified(self) -> BackoffTrie:
+        own = {name: getattr(self, name) for name in ARRAYS}
+        trie = BackoffTrie(self.n_words, **own)
+        try:
+            check_ranges(trie)
+        except ValueError as error:
+            raise self.file.damaged(str(error)) from error
+        return trie
+
+    def __reduce__(self) -> Any:
+        own = self.verified()
+        return BackoffTrie, tuple(getattr(own, field.name) for field in fields(own))
 
 
 def _load_quantized(file: ArrayFile, *, verify: bool) -> tuple[QuantizedLM, list[str]]:
@@ -218,7 +245,7 @@ def _check_bits(bits: Any, compact: bool, trie: BackoffTrie) -> int:
         raise ValueError(
             f"bits={bits} and compact=True are two kinds of file: give one."
         )
-    if not trie.is_hashable:
+    if not is_hashable(trie.order):
         raise ValueError(
             f"bits={bits} packs orders 2 to {MAX_HASHED_ORDER}, but the model's is "
             f"{trie.order}: leave bits out."
@@ -268,68 +295,73 @@ def _are_spans(codes: Any) -> bool:
 
 # What a trie is made of, beside `n_words`, and its hash table.
 ARRAYS = ("level_start", "context_word", "child_start", "start", "words", "prob", "bow")
-TABLE = ("slots", "slot_start")
+TABLE = ("slots", "slot_start", "closed")
 
 
-def dtypes_of_trie(
-    n_words: int, *, compact: bool = False, hashed: bool = True
-) -> dict[str, np.dtype[Any]]:
+def dtypes_of_trie(n_words: int, *, compact: bool = False) -> dict[str, np.dtype[Any]]:
     """Return the one type that each array has, in the order of the file."""
     dtypes = {"vocabulary": "<u1"} | dict.fromkeys(ARRAYS[:-2], "<i4")
     dtypes |= dict.fromkeys(ARRAYS[-2:], "<f4")
     if compact:
         word = np.min_scalar_type(n_words - 1).newbyteorder("<").str
         dtypes |= {"context_word": word, "words": word, "prob": "<u2", "bow": "<u2"}
-    elif hashed:
-        dtypes |= {"slots": "<u1", "slot_start": "<i8"}
+    else:
+        dtypes |= {"slots": "<u1", "slot_start": "<i8", "closed": "|b1"}
     return {name: np.dtype(kind) for name, kind in dtypes.items()}
 
 
-def _table_of(trie: BackoffTrie) -> dict[str, NDArray[Any]]:
+def _arrays_of(index: HashTable | None) -> dict[str, NDArray[Any]]:
     """Return the arrays of the hash table, empty ones where the order has none."""
-    if trie.is_hashable:
-        return {name: getattr(trie.hashed, name) for name in TABLE}
-    return {"slots": np.zeros(0, np.uint8), "slot_start": np.zeros(0, np.int64)}
+    if index is None:
+        none = np.zeros(0, np.uint8), np.zeros(0, np.int64), np.zeros(0, np.bool_)
+        return dict(zip(TABLE, none))
+    own = index.slots, index.slot_start, np.array([index.closed])
+    return dict(zip(TABLE, own))
 
 
-def _give_table(
+def _index(
     trie: BackoffTrie,
     slots: NDArray[np.uint8],
     slot_start: NDArray[np.int64],
+    closed: NDArray[np.bool_],
     *,
     file: ArrayFile,
     check: bool,
-) -> None:
-    """Hand a trie its hash table; kernels trust the sizes."""
+) -> HashTable | None:
+    """Return the hash table of a file; kernels trust the sizes."""
     # As Python's numbers, which do not overflow.
     starts = slot_start.tolist()
     sizes = [end - start for start, end in pairwise(starts)]
-    sound = not starts and not len(slots)
-    if trie.is_hashable:
+    hashable = is_hashable(trie.order)
+    sound = not starts and not len(slots) and not len(closed)
+    if hashable:
         sound = (
             len(sizes) == trie.order
             and starts[:2] == [0, 0]
             and all(n >= BUCKET_SLOTS and n % BUCKET_SLOTS == 0 for n in sizes[1:])
             and starts[-1] * SLOT_BYTES == len(slots)
+            and len(closed) == 1
         )
     if not sound:
         raise file.damaged("its arrays do not fit together")
-    if not trie.is_hashable:
-        return
+    if not hashable:
+        return None
+    index = HashTable.over(trie, slots, slot_start, closed=bool(closed[0]))
     if check:
         # One trie makes one table.
         own = HashTable.of(trie)
         if not (
             np.array_equal(own.slot_start, slot_start)
             and np.array_equal(own.slots, slots)
+            and own.closed == index.closed
         ):
             raise file.damaged("slots has other n-grams than the rest of it")
-    trie.take_table(slots, slot_start)
+    return index
 
 
 def _rounded(trie: BackoffTrie) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """Return what undoes the rounding, and the arrays in few bytes."""
-    word_type = dtypes_of_trie(trie.n_words, compact=True, hashed=False)["words"]
+    word_type = dtypes_of_trie(trie.n_words, compact=True)["words"]
     prob_range, prob = _encode(trie.prob)
     bow_range, bow = _encode(trie.bow)
     arrays = {

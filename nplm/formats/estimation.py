@@ -354,6 +354,7 @@ def _fill_binary(
     n_slots = int(slot_start[-1]) if len(slot_start) else 0
     sizes = _sizes_of_trie(levels) | {"vocabulary": len(words.text)}
     sizes |= {"slots": n_slots * SLOT_BYTES, "slot_start": len(slot_start)}
+    sizes["closed"] = int(n_slots > 0)
     dtypes = dtypes_of_trie(levels.n_words)
     header = {"n_words": levels.n_words, "boundary": words.boundary}
     with filling_arrays(
@@ -363,7 +364,8 @@ def _fill_binary(
         arrays["slot_start"][:] = slot_start
         trie, discounts = _filled_trie(model, levels, arrays, scratch)
         if n_slots:
-            fill_table(trie, arrays["slots"], slot_start, scratch)
+            closed = fill_table(trie, arrays["slots"], slot_start, scratch)
+            arrays["closed"][:] = closed
     return discounts
 
 

@@ -11,6 +11,7 @@ from nplm._fitted import Fitted
 from nplm.ngrams.backoff_model import BackoffModel
 from nplm.ngrams.trie.backoff_trie import BackoffTrie
 from nplm.ngrams.trie.checks import sums_to_one
+from nplm.ngrams.trie.hash_table import HashTable
 
 __all__ = ["BackoffLM"]
 
@@ -34,6 +35,9 @@ class BackoffLM(BackoffModel):
     ----------
     trie_ : BackoffTrie
         The probabilities and back-off weights.
+    index_ : HashTable or None
+        The same n-grams in a hash table, which look-ups of next words use; None for
+        orders 1 and above 16, and where it was not wanted (`build_index` makes it).
     n_ngrams_ : ndarray of int64, shape (order_,)
         n-grams stored of each order; every word of the vocabulary is a unigram.
     n_parameters_ : int
@@ -43,10 +47,8 @@ class BackoffLM(BackoffModel):
 
     Notes
     -----
-    A model that was loaded from a binary has its n-grams in a hash table. Others
-    make one when `log_prob` has spent as long without it as that takes, and that
-    one call takes longer; ``trie_.hashed`` makes it at once. The probabilities are
-    the same bit for bit.
+    Look-ups go by the hash table ``index_``. A binary has it; a model that is read
+    from another file makes it then, from about 24 bytes an n-gram.
 
     See Also
     --------
@@ -100,13 +102,21 @@ class BackoffLM(BackoffModel):
             self._check_sums()
 
     @classmethod
-    def from_trie(cls, trie: BackoffTrie, *, boundary: int | None = None) -> Self:
+    def from_trie(
+        cls,
+        trie: BackoffTrie,
+        index: HashTable | None = None,
+        *,
+        boundary: int | None = None,
+    ) -> Self:
         """Make a fitted model of a trie.
 
         Parameters
         ----------
         trie : BackoffTrie
             The n-grams.
+        index : HashTable, optional
+            Of this trie; without it look-ups walk the trie.
         boundary : int, optional
             Id of the mark between sentences.
 
@@ -118,5 +128,5 @@ class BackoffLM(BackoffModel):
         model.order_, model.n_words_ = trie.order, trie.n_words
         model.classes_ = np.arange(trie.n_words)
         model.n_features_in_ = max(trie.order - 1, 1)
-        model._set_trie(trie)
+        model._set_trie(trie, index)
         return model

@@ -15,6 +15,7 @@ from nplm.ngrams.pruning import pruned_by_entropy
 from nplm.ngrams.saved import arrays_of, restored_trie
 from nplm.ngrams.trie.backoff_trie import BackoffTrie
 from nplm.ngrams.trie.checks import sums_to_one
+from nplm.ngrams.trie.hash_table import HashTable, index_of
 from nplm.ngrams.trie.word_scorer import NgramWordScorer
 
 __all__ = ["BackoffModel"]
@@ -29,11 +30,14 @@ class BackoffModel(LanguageModel):
     ----------
     trie_ : BackoffTrie
         The probabilities and back-off weights.
+    index_ : HashTable or None
+        The same n-grams in a hash table, which look-ups of next words use.
     n_ngrams_ : ndarray of int64, shape (order_,)
         n-grams stored of each order; every word of the vocabulary is a unigram.
     """
 
     trie_: BackoffTrie
+    index_: HashTable | None
     n_ngrams_: NDArray[np.int64]
 
     @all_or_nothing
@@ -64,7 +68,24 @@ class BackoffModel(LanguageModel):
         if not isinstance(threshold, numbers.Real) or not 0 <= threshold < np.inf:
             raise ValueError(f"threshold must be 0 or more, got {threshold!r}.")
         if threshold > 0:
-            self._set_trie(pruned_by_entropy(self.trie_, float(threshold)))
+            trie = pruned_by_entropy(self.trie_, float(threshold))
+            self._set_trie(trie, None if self.index_ is None else index_of(trie))
+        return self
+
+    @all_or_nothing
+    def build_index(self) -> Self:
+        """Make the hash table of a model that was read without one.
+
+        A fit makes it, and so does reading a file, unless it is told otherwise
+        (``read_arpa(path, index=False)``). Without it every look-up walks the trie,
+        which takes several times as long and gives the same bits.
+
+        Returns
+        -------
+        self : BackoffModel
+        """
+        if self.index_ is None:
+            self.index_ = index_of(self.trie_)
         return self
 
     @property
@@ -77,19 +98,31 @@ class BackoffModel(LanguageModel):
     def _n_known(self) -> int:
         return self.trie_.n_words
 
-    def _set_trie(self, trie: BackoffTrie) -> None:
-        self.trie_ = trie
+    def _set_trie(self, trie: BackoffTrie, index: HashTable | None) -> None:
+        self.trie_, self.index_ = trie, index
         self.n_ngrams_ = trie.n_ngrams
 
+    def __getstate__(self) -> dict[str, Any]:
+        state = dict(super().__getstate__())
+        if "index_" in state:
+            # It is larger than the trie, and made again: only whether there is one.
+            state["index_"] = state["index_"] is not None
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        if "index_" in state:
+            self.index_ = index_of(self.trie_) if state["index_"] else None
+
     def _fitted(self) -> dict[str, Any]:
-        return super()._fitted() | {"trie": arrays_of(self.trie_)}
+        return super()._fitted() | {"trie": arrays_of(self.trie_.verified())}
 
     def _restore(self, fitted: Fitted) -> None:
         trie = restored_trie(fitted.inner("trie"))
         self._restore_sizes(fitted, trie.n_words)
         if self.order_ != trie.order:
             raise fitted.unfit("order", self.order_)
-        self._set_trie(trie)
+        self._set_trie(trie, index_of(trie))
 
     def _check_sums(self) -> None:
         """Raise where a saved model gives no distribution after some context."""
@@ -102,7 +135,8 @@ class BackoffModel(LanguageModel):
     def _log_prob(
         self, X: NDArray[np.int32], y: NDArray[np.int32]
     ) -> NDArray[np.float64]:
-        prob = self.trie_.next_word_prob(X, y)
+        index = self.trie_ if self.index_ is None else self.index_
+        prob = index.next_word_prob(X, y)
         # A file may give a word no probability at all.
         with np.errstate(divide="ignore"):
             return np.log(prob, out=prob)
@@ -115,26 +149,15 @@ class BackoffModel(LanguageModel):
             return np.log(prob, out=prob)
 
     def _word_scorer(
-        self,
-        boundary: int,
-        ids: dict[Any, int] | None,
-        unknown: int,
-        *,
-        at_least: int | None = None,
+        self, boundary: int, ids: dict[Any, int] | None, unknown: int
     ) -> NgramWordScorer | None:
-        """Return what looks words up one by one, where there can be a hash table.
-
-        With `at_least`, of a number of windows, where there is one or it is time to
-        make it.
-        """
-        trie = self.trie_
-        if not trie.is_hashable or (
-            at_least is not None and trie.table_for(at_least) is None
-        ):
+        """Return the scorer of single words, or None without an index."""
+        index = self.index_
+        if index is None:
             return None
         return NgramWordScorer(
-            trie.hashed.table, trie.order - 1, boundary, ids, trie.n_words, unknown,
-            trie.is_closed,
+            index.table, index.order - 1, boundary, ids, index.n_words, unknown,
+            index.closed,
         )  # fmt: skip
 
     def _words_mass(self, words: NDArray[np.int32]) -> WordsMass:

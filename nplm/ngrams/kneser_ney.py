@@ -27,6 +27,7 @@ from nplm.ngrams.probabilities import probabilities
 from nplm.ngrams.saved import arrays_of, restored_counts
 from nplm.ngrams.trie.backoff_trie import BackoffTrie
 from nplm.ngrams.trie.context_trie import blocks_of_contexts
+from nplm.ngrams.trie.hash_table import index_of
 from nplm.text.windows import windows
 
 __all__ = ["KneserNeyLM"]
@@ -84,6 +85,10 @@ class KneserNeyLM(BackoffModel):
         n-grams stored of each order; every word of the vocabulary is a unigram.
     trie_ : BackoffTrie
         The probabilities and back-off weights.
+    index_ : HashTable or None
+        The same n-grams in a hash table, which look-ups of next words use; None for
+        orders 1 and above 16. The fit makes it. It is not saved or pickled: a model
+        that is loaded makes it again.
     counts_ : NgramCounts
         The counts, for `partial_fit` to add to.
     n_parameters_ : int
@@ -381,10 +386,19 @@ class KneserNeyLM(BackoffModel):
         )
 
     def _estimate(self, counts: NgramCounts, warned_from: int = 1) -> Self:
+        trie, self.discounts_ = self._estimated(counts, warned_from)
+        self._set_trie(trie, index_of(trie))
+        self.counts_ = counts
+        return self
+
+    def _estimated(
+        self, counts: NgramCounts, warned_from: int
+    ) -> tuple[BackoffTrie, NDArray[np.float64]]:
+        """Return the trie of the counts, and the discounts of each order."""
         min_counts = self._check_min_counts()
         modified = counts.continuation_counts()
         levels = range(self.order_)
-        self.discounts_ = find_discounts(
+        discounts = find_discounts(
             [counts_of_counts(modified[counts.followers(level)]) for level in levels],
             self.discounts,
             interpolate=self.interpolate,
@@ -402,7 +416,7 @@ class KneserNeyLM(BackoffModel):
                     level,
                     contexts,
                     modified,
-                    self.discounts_,
+                    discounts,
                     min_counts,
                     lower,
                     prob,
@@ -421,9 +435,7 @@ class KneserNeyLM(BackoffModel):
         )
         if (min_counts > 1).any():
             trie = trie.pruned(modified >= np.repeat(min_counts, counts.n_ngrams))
-        self._set_trie(trie)
-        self.counts_ = counts
-        return self
+        return trie, discounts
 
     def _fitted(self) -> dict[str, Any]:
         own = {"counts": arrays_of(self.counts_), "discounts": self.discounts_}

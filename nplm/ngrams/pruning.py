@@ -31,6 +31,7 @@ def pruned_by_entropy(trie: BackoffTrie, threshold: float) -> BackoffTrie:
     trie : BackoffTrie
         A new one.
     """
+    trie = trie.verified()
     keep = np.ones(len(trie.words), dtype=bool)
     bow = trie.bow.copy()
     made = trie.contexts_made()

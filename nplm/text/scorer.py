@@ -17,8 +17,8 @@ class Scorer:
     """Scores sentences and words, one by one, and checks nothing again.
 
     For decoders, n-best lists and loops: `TextLM.scorer` makes it of any fitted model.
-    Of n-grams that back off (`KneserNeyLM`, `BackoffLM`) it walks a hash table in
-    compiled code, from Python's words: a sentence costs microseconds. Of other models
+    For n-grams that back off (`KneserNeyLM`, `BackoffLM`) it looks words up in the
+    model's hash table, in compiled code: a sentence costs microseconds. Of other models
     a sentence is one call for all its windows.
 
     It is of the model as it is when it is made: after a further fit make another.

@@ -38,9 +38,7 @@ class Scoring(FittedText):
             empty document whose boundary is not predicted.
         """
         sentences = self._codec.sentences(X)
-        word_scorer = None
-        if sentences is not None:
-            word_scorer = self._own_word_scorer(at_least=len(sentences))
+        word_scorer = None if sentences is None else self._own_word_scorer()
         if word_scorer is not None:
             return word_scorer.sentences(sentences, True, bool(self.predict_boundary))
         log_prob, tokens = self._log_prob(X)
@@ -133,11 +131,6 @@ class Scoring(FittedText):
         scorer : Scorer
             Of the model as it is now.
 
-        Notes
-        -----
-        n-grams that back off are put into a hash table, which takes as long as to score
-        a window for every few of them; it is kept for all later scores.
-
         Examples
         --------
         >>> from nplm import InterpolatedTrigram, TextLM
@@ -212,10 +205,8 @@ class Scoring(FittedText):
             self.estimator_, n_context, self.boundary_, ids, unknown
         )
 
-    def _own_word_scorer(self, *, at_least: int | None = None) -> Any:
-        """Return what the model has for it; None if that is not worth it for so few."""
+    def _own_word_scorer(self) -> Any:
+        """Return the model's own scorer of single words; None if it has none."""
         check_is_fitted(self)
         make = getattr(self.estimator_, "_word_scorer", None)
-        if make is None:
-            return None
-        return make(self.boundary_, *self._ids_and_unknown(), at_least=at_least)
+        return None if make is None else make(self.boundary_, *self._ids_and_unknown())

@@ -2,6 +2,7 @@
 
 import json
 import os
+import pickle
 import warnings
 import zlib
 
@@ -9,9 +10,10 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from nplm import KneserNeyLM, windows
-from nplm.formats import load_binary, save_binary
+from nplm import KneserNeyLM, TextLM, windows
+from nplm.formats import binary, load_binary, save_binary
 from nplm.formats._arrays import MAGIC
+from nplm.ngrams.trie.backoff_trie import BackoffTrie
 from nplm.ngrams.trie.hash_table import HashTable
 from tests.helpers_binary import read_parts, write_parts, write_raw
 
@@ -98,12 +100,12 @@ def test_damage(tmp_path):
         (data[:30], "checksum of its header", False),
         (bytes(header), "checksum of its header", False),
         (
-            with_header(data, version=3),
-            "is of version 3, but .* reads versions 1 to 2",
+            with_header(data, version=2),
+            "is of version 2, but .* reads version 3; save the model again",
             False,
         ),
         (data[:-200], "is cut short: it has .* bytes, but slots ends at", False),
-        (data[:-1], "is cut short: it has .* bytes, but slot_start ends at", False),
+        (data[:-1], "is cut short: it has .* bytes, but closed ends at", False),
         (data + b"\0", "is damaged: it has .* bytes, but ends at", False),
         (bytes(flipped), "is damaged: the checksum of slots", True),
     ]:
@@ -200,7 +202,7 @@ def test_a_header_with_another_array(saved, place, changes):
 
 
 @pytest.mark.parametrize(
-    "encoded", [b"", b"[]", b"{}", b"\xff", b"[" * 10**5, b'{"version": 1}'], ids=len
+    "encoded", [b"", b"[]", b"{}", b"\xff", b"[" * 10**5, b'{"version": 3}'], ids=len
 )
 def test_a_header_that_is_none(saved, encoded):
     path, _ = saved
@@ -256,6 +258,7 @@ def test_numbers_out_of_range_with_the_right_checksum(saved, name, at, value):
         ("slots", 0, 1, True),  # the filter or the key of some n-gram
         ("slots", 8, 1, True),  # its probability
         ("slots", 15, 1, True),  # and its weight
+        ("closed", 0, 1, True),
     ],
 )
 def test_a_hash_table_of_other_ngrams(saved, name, at, value, verify):
@@ -271,26 +274,33 @@ def test_a_hash_table_of_other_ngrams(saved, name, at, value, verify):
 def test_the_hash_table_is_that_of_the_file(saved, monkeypatch):
     path, _ = saved
     model, _ = load_binary(path)
-    assert isinstance(model.trie_.hashed.slots, np.memmap)
+    assert isinstance(model.index_.slots, np.memmap)
     monkeypatch.setattr(HashTable, "of", None)  # none is made
     X, y = windows(np.arange(50), 2)
-    # Walked, not hashed.
-    expected = model.trie_.words_prob(X, y[:, None])[:, 0]
-    assert_array_equal(load_binary(path)[0].trie_.next_word_prob(X, y), expected)
+    expected = np.log(model.trie_.next_word_prob(X, y))
+    assert_array_equal(load_binary(path)[0].log_prob(X, y), expected)
 
 
 @pytest.mark.parametrize("saved", [False], indirect=True)
-def test_version_1_had_no_hash_table(saved):
+def test_mapped_model_scores_words_without_reading_all_of_it(saved, monkeypatch):
     path, _ = saved
+    model, words = load_binary(path)
+    monkeypatch.setattr(binary, "check_ranges", None)
+    text = TextLM.from_model(model, words, boundary=0)
+    assert np.isfinite(text.score_samples([" ".join(words[1:9])])).all()
+    assert np.isfinite(text.scorer().score(" ".join(words[1:9])))
+
+
+@pytest.mark.parametrize("saved", [False], indirect=True)
+def test_mapped_model_pickles_as_one_in_memory(saved):
+    path, _ = saved
+    model, _ = load_binary(path)
     X, y = windows(np.arange(50), 2)
-    expected = load_binary(path)[0].log_prob(X, y)
-    header, arrays = read_parts(path)
-    header["version"], header["arrays"] = 1, header["arrays"][:-2]
-    del arrays["slots"], arrays["slot_start"]
-    write_parts(path, header, arrays)
-    for verify in (False, True):
-        model, _ = load_binary(path, verify=verify)
-        assert_array_equal(model.log_prob(X, y), expected)
+    again = pickle.loads(pickle.dumps(model))
+    assert type(again.trie_) is BackoffTrie
+    assert again.index_.closed == model.index_.closed
+    assert_array_equal(again.index_.slots, model.index_.slots)
+    assert_array_equal(again.log_prob(X, y), model.log_prob(X, y))
 
 
 # Any code of a compact file is a probability.

@@ -86,7 +86,7 @@ def test_what_is_refused(saved, tmp_path):
 def test_a_header_with_something_else(saved, changes):
     _, path = saved
     header, arrays = read_parts(path)
-    header["packed"] |= changes
+    header["quantized"] |= changes
     write_parts(path, header, arrays)
     with pytest.raises(ValueError, match=r"model\.nplm is damaged"):
         load_binary(path)
@@ -96,7 +96,7 @@ def test_a_header_with_something_else(saved, changes):
 def test_a_header_that_is_none(saved, header):
     _, path = saved
     whole, arrays = read_parts(path)
-    write_parts(path, whole | {"packed": header}, arrays)
+    write_parts(path, whole | {"quantized": header}, arrays)
     with pytest.raises(ValueError, match=r"model\.nplm is damaged"):
         load_binary(path)
 

@@ -2,15 +2,13 @@
 
 import pickle
 import warnings
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields, replace
-from threading import Event
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from nplm import KneserNeyLM, windows
+from nplm import BackoffLM, KneserNeyLM, TextLM, windows
 from nplm._kernels.reference import ngrams as reference
 from nplm.ngrams.trie.backoff_trie import BackoffTrie
 from nplm.ngrams.trie.hash_table import HashTable
@@ -74,7 +72,7 @@ def test_a_full_table_as_a_damaged_file_may_have_it_ends_each_search():
     slots = whole.slots.copy()
     keys = slots.view(np.uint64)[::2]
     keys[keys == 0] = 1 << 16  # nobody's
-    full = HashTable(model.trie_, slots, whole.slot_start)
+    full = replace(whole, slots=slots)
     assert_array_equal(full.next_word_prob(X, y), whole.next_word_prob(X, y))
 
 
@@ -101,54 +99,111 @@ def tables(monkeypatch):
     return made
 
 
-def test_many_windows_are_hashed_and_a_pickle_has_no_table(tables):
-    model, X, y = fitted(3)
-    few = model.log_prob(X[:1], y[:1])
-    assert not tables
-    many = model.log_prob(X, y)
+def assert_same_index(a, b):
+    for field in fields(HashTable):
+        assert_array_equal(getattr(a, field.name), getattr(b, field.name))
+
+
+def test_fit_makes_the_index_and_reads_change_nothing(tables):
+    model, X, y = fitted(3, boundary=1)
     assert tables == [model.trie_]
-    assert many[0] == few[0]
-    again = pickle.loads(pickle.dumps(model))
-    assert vars(again.trie_).keys() == {field.name for field in fields(model.trie_)}
-    assert_array_equal(again.log_prob(X, y), many)
-    assert tables == [model.trie_, again.trie_]
+    before = vars(model).copy()
+    model.log_prob(X, y), model.log_prob(X[:1], y[:1]), model.predict_proba(X[:9])
+    text = TextLM.from_model(model)
+    text.score_samples([y[:5], y[5:9]]), text.scorer().score(y[:5])
+    assert vars(model) == before and tables == [model.trie_]
+    # Views of the arrays for the kernels, and nothing else.
+    names = {field.name for field in fields(model.trie_)}
+    assert vars(model.trie_).keys() <= names | {"arrays"}
+    names = {field.name for field in fields(HashTable)}
+    assert vars(model.index_).keys() <= names | {"table"}
 
 
-def test_a_table_waits_until_as_much_was_scored_without(tables):
-    """A text a hundredth of the model does not pay for one; a stream of such does."""
-    model, X, y = fitted(3)
-    n = len(model.trie_.words) // 100
-    for _ in range(12):
-        assert not tables
-        scored = model.log_prob(X[:n], y[:n])
-    for _ in range(4):
-        assert_array_equal(model.log_prob(X[:n], y[:n]), scored)
-    assert len(tables) == 1
-
-
-def test_threads_make_one_table(tables, monkeypatch):
+def test_first_call_uses_the_index(monkeypatch):
     model, X, y = fitted(3)
     expected = model.log_prob(X, y)
-    model.trie_ = replace(model.trie_)
-    tables.clear()
-    begun, scored = Event(), Event()
+    again, *_ = fitted(3)
+    monkeypatch.setattr(BackoffTrie, "next_word_prob", None)
+    assert_array_equal(again.log_prob(X[:1], y[:1]), expected[:1])
+    assert_array_equal(again.log_prob(X, y), expected)
 
-    make = HashTable.of
 
-    def slow(trie):
-        begun.set()
-        assert scored.wait(10)
-        return make(trie)
+def test_pickle_has_no_index_and_a_model_that_is_unpickled_has_one():
+    model, X, y = fitted(3)
+    pickled = pickle.dumps(model)
+    bare = BackoffLM.from_trie(model.trie_)
+    assert len(pickle.dumps(BackoffLM.from_trie(model.trie_, model.index_))) == len(
+        pickle.dumps(bare)
+    )
+    again = pickle.loads(pickled)
+    assert_same_index(again.index_, model.index_)
+    assert_array_equal(again.log_prob(X, y), model.log_prob(X, y))
+    assert pickle.loads(pickle.dumps(bare)).index_ is None
 
-    monkeypatch.setattr(HashTable, "of", slow)
-    with ThreadPoolExecutor(1) as pool:
-        maker = pool.submit(model.log_prob, X, y)
-        assert begun.wait(10)
-        # While the table is made, others do without.
-        assert_array_equal(model.log_prob(X, y), expected)
-        scored.set()
-        assert_array_equal(maker.result(), expected)
-    assert len(tables) == 1
+
+def test_model_without_index_gives_the_same_bits_until_it_is_built():
+    model, X, y = fitted(4, min_counts=(1, 2, 2))
+    bare = BackoffLM.from_trie(model.trie_)
+    assert bare.index_ is None
+    assert_array_equal(bare.log_prob(X, y), model.log_prob(X, y))
+    assert bare.prune(1e-4).index_ is None
+    assert_same_index(bare.build_index().index_, HashTable.of(bare.trie_))
+    index = bare.index_
+    assert bare.build_index().index_ is index
+
+
+def test_index_follows_pruning_and_more_counts():
+    model, X, y = fitted(3)
+    for change in (lambda: model.prune(1e-4), lambda: model.partial_fit(X, y)):
+        before = model.trie_
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            change()
+        assert model.trie_ is not before
+        assert_same_index(model.index_, HashTable.of(model.trie_))
+
+
+@pytest.mark.parametrize("change", ["prune", "partial_fit"])
+def test_interrupt_while_the_index_is_made_leaves_the_model(monkeypatch, change):
+    model, X, y = fitted(3)
+    before = vars(model).copy()
+
+    def interrupted(trie):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(HashTable, "of", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        model.prune(1e-4) if change == "prune" else model.partial_fit(X, y)
+    assert vars(model) == before
+
+
+def test_orders_that_have_no_table_have_no_index():
+    for order in (1, 17):
+        model, X, y = fitted(order, n=300)
+        assert model.index_ is None and model.build_index().index_ is None
+        assert np.isfinite(model.log_prob(X, y)).all()
+
+
+@pytest.mark.parametrize("order", range(2, 6))
+@pytest.mark.parametrize("boundary", [None, 1])
+def test_index_tells_whether_all_contexts_are_ngrams(order, boundary):
+    model, *_ = fitted(order, n=400, boundary=boundary)
+    for trie in (model.trie_, without_suffixes(model.trie_)):
+        n_made = np.count_nonzero(trie.contexts_made() >= 0)
+        closed = n_made == len(trie.context_word) - 1
+        assert HashTable.of(trie).closed == closed
+
+
+def test_streams_and_pruning_leave_contexts_that_are_no_ngrams():
+    rest = np.random.default_rng(0).zipf(1.5, 500) % 9 + 4
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        model = KneserNeyLM(4, n_words=13).fit_stream([1, 2, 3, 1, *rest])
+    assert not model.index_.closed
+    model, *_ = fitted(4, boundary=1)
+    assert (
+        model.index_.closed and not HashTable.of(without_suffixes(model.trie_)).closed
+    )
 
 
 @pytest.mark.parametrize("order", [1, 2, 4])

@@ -156,7 +156,7 @@ def test_what_may_follow_of_a_stream_depends_on_all_words():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         model = KneserNeyLM(4, n_words=13).fit_stream(ids)
-    assert not model.trie_.is_closed
+    assert not model.index_.closed
     scorer = TextLM.from_model(model, boundary=0).scorer()
     _, state = scorer.step(scorer.begin(), 5)
     assert state.words == (0, 0, 5)

@@ -36,4 +36,4 @@ def convert_command(model: str, output: Path, to: str | None) -> None:
       nplm convert words.vec words.bin --to vectors-binary
     """  # noqa: D301  (click reads the control character)
     if not convert_vectors(model, output, to):
-        write_model(read_model(model), output, to)
+        write_model(read_model(model, index=False), output, to)

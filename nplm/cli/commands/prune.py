@@ -30,7 +30,7 @@ def prune_command(model: str, output: Path, threshold: float, to: str | None) ->
     Examples:
       nplm prune --threshold 1e-8 model.arpa.gz small.arpa.gz
     """  # noqa: D301  (click reads the control character)
-    lm = read_model(model)
+    lm = read_model(model, index=False)
     ngrams = lm.estimator_
     if not hasattr(ngrams, "prune"):
         raise click.ClickException(

@@ -20,11 +20,11 @@ from nplm.ngrams.trie.context_trie import ContextTrie, blocks_of_contexts
 from nplm.ngrams.trie.hash_table import (
     BUCKET_BYTES,
     BUCKET_SLOTS,
-    MAX_HASHED_ORDER,
     SLOT_BYTES,
     empty_slots,
     fill_keys,
     fill_window,
+    is_hashable,
     sizes_of_levels,
 )
 
@@ -129,7 +129,7 @@ def slots_of_levels(levels: Levels) -> NDArray[np.int64]:
     -------
     slot_start : ndarray of int64, shape (order + 1,), or (0,) if there is no table
     """
-    if not 1 < len(levels.n_ngrams) <= MAX_HASHED_ORDER:
+    if not is_hashable(len(levels.n_ngrams)):
         return np.empty(0, dtype=np.int64)
     n_slots = next(sizes_of_levels(levels.n_ngrams, levels.level_start))
     return np.concatenate([[0], np.cumsum(n_slots)])
@@ -140,7 +140,7 @@ def fill_table(
     slots: NDArray[np.uint8],
     slot_start: NDArray[np.int64],
     scratch: Scratch,
-) -> None:
+) -> bool:
     """Fill the hash table of a trie on disk, a part of its slots at a time.
 
     Parameters
@@ -153,6 +153,11 @@ def fill_table(
         Those of `slots_of_levels`.
     scratch : Scratch
         Where there is room for the keys.
+
+    Returns
+    -------
+    closed : bool
+        As of `HashTable`.
     """
     n_contexts = len(trie.context_word)
     own = [getattr(trie, name) for name in ("context_word", "child_start", "start")]
@@ -165,18 +170,21 @@ def fill_table(
     keys = scratch.array("keys", np.uint64, n_contexts)
     fill_keys(trie, parent, keys, done, scratch.block)
     scratch.stage("hashing", int(slot_start[-1]))
+    are_closed: list[bool] = []
     for level in range(trie.order - 1, 0, -1):
         first, last = slot_start[level : level + 2] * SLOT_BYTES
 
         def fill(window: _hashed.Window, level: int = level) -> None:
             none = np.empty((2, 0), dtype=np.int32)
             own = trie, parent, keys, level, window, none, done, scratch.block
-            missing = fill_window(*own)
-            assert missing is not None and not missing.size
+            filled = fill_window(*own)
+            assert filled is not None and not filled.missing.size
+            are_closed.append(filled.closed)
 
         _fill_circle(slots[first:last], fill, scratch)
     for name in (PARENTS, "keys"):
         scratch.remove(name)
+    return all(are_closed)
 
 
 def fill_parents(trie: ContextTrie, scratch: Scratch) -> NDArray[np.int32]:

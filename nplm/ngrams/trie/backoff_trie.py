@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from threading import RLock
 from typing import Self
 
 import numpy as np
@@ -15,22 +12,8 @@ from numpy.typing import NDArray
 from nplm._blocks import BLOCK_WINDOWS, blocks, blocks_of_rows
 from nplm._kernels.ngrams import _backoff
 from nplm.ngrams.trie.context_trie import TrieBuilder, WeightedTrie
-from nplm.ngrams.trie.hash_table import MAX_HASHED_ORDER, HashTable
 
 __all__ = ["BackoffTrie"]
-
-# To walk the trie for a window takes as long as to hash so many n-grams.
-NGRAMS_A_WINDOW = 8
-_HASHING = RLock()
-
-
-def _forget_the_others() -> None:
-    """Begin anew in a fork: the thread that holds the lock is not in it."""
-    global _HASHING
-    _HASHING = RLock()
-
-
-os.register_at_fork(after_in_child=_forget_the_others)
 
 
 class DuplicateNgramError(ValueError):
@@ -118,9 +101,6 @@ class BackoffTrie(WeightedTrie):
         -------
         prob : ndarray of float64, shape (n_samples,)
         """
-        table = self.table_for(len(y)) if X.shape[1] == self.order - 1 else None
-        if table is not None:
-            return table.next_word_prob(X, y)
         out = np.empty(len(y))
         arrays, path = (self.arrays, self.prob, self.bow), self.path()
         for rows in blocks(len(y), BLOCK_WINDOWS):
@@ -189,53 +169,6 @@ class BackoffTrie(WeightedTrie):
             _backoff.longest_contexts(self.arrays, X[rows], self.path(), out[rows])
         return out
 
-    @property
-    def hashed(self) -> HashTable:
-        """The same n-grams in a hash table, made when first asked for."""
-        with _HASHING:
-            if "_hashed" not in self.__dict__:
-                self.__dict__["_hashed"] = HashTable.of(self)
-        return self.__dict__["_hashed"]
-
-    @property
-    def is_hashable(self) -> bool:
-        """Whether the order is one that a hash table can have."""
-        return 1 < self.order <= MAX_HASHED_ORDER
-
-    def take_table(
-        self, slots: NDArray[np.uint8], slot_start: NDArray[np.int64]
-    ) -> None:
-        """Take the hash table that was made of this trie, as a file has it.
-
-        Parameters
-        ----------
-        slots : ndarray of uint8
-            The slots, of all levels.
-        slot_start : ndarray of int64, shape (order + 1,)
-            The first slot of each level.
-        """
-        self.__dict__["_hashed"] = HashTable(self, slots, slot_start)
-
-    def table_for(self, n_samples: int) -> HashTable | None:
-        """Return the hash table, once as long has been spent without as it takes.
-
-        So a stream of small calls comes to have one too, and a call takes at most
-        about twice as long as it would if it knew of those to come.
-        """
-        known = self.__dict__
-        if "_hashed" in known or not self.is_hashable:
-            return known.get("_hashed")
-        known["_n_walked"] = known.get("_n_walked", 0) + n_samples
-        if known["_n_walked"] * NGRAMS_A_WINDOW < len(self.words):
-            return None
-        # While one thread makes a table the others go on without.
-        if not _HASHING.acquire(blocking=False):
-            return None
-        try:
-            return self.hashed
-        finally:
-            _HASHING.release()
-
     def distribution(self, X: NDArray[np.int32]) -> NDArray[np.float64]:
         """Probability of every word after each context.
 
@@ -272,17 +205,7 @@ class BackoffTrie(WeightedTrie):
         )
         return made
 
-    @cached_property
-    def is_closed(self) -> bool:
-        """Whether each context c w is an n-gram w after a context c of the trie.
-
-        Then all that follows a text depends on the longest context that ends it. The
-        first words of one long stream make contexts that are no n-grams; so may cuts.
-        """
-        n_made = np.count_nonzero(self.contexts_made() >= 0)
-        return bool(n_made == len(self.context_word) - 1)
-
-    def pruned(self, keep: NDArray[np.bool_]) -> Self:
+    def pruned(self, keep: NDArray[np.bool_]) -> BackoffTrie:
         """Drop n-grams, and contexts that then lead nowhere.
 
         Parameters
@@ -294,7 +217,7 @@ class BackoffTrie(WeightedTrie):
         -------
         trie : BackoffTrie
         """
-        self.settle_doubt()
+        self.verified()
         keep = keep.copy()
         keep[: self.n_words] = True
         start = _count_up_to(keep)[self.start]
@@ -308,7 +231,7 @@ class BackoffTrie(WeightedTrie):
             n_useful = _count_up_to(useful[children[0] : children[-1]])
             useful[first:last] |= np.diff(n_useful[children - children[0]]) > 0
         n_before = _count_up_to(useful)
-        return type(self)(
+        return BackoffTrie(
             n_words=self.n_words,
             level_start=n_before[self.level_start],
             context_word=self.context_word[useful],

@@ -10,7 +10,7 @@ sweep over them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any, Self
@@ -78,23 +78,16 @@ class ContextTrie:
             self.words,
         )
 
-    def doubt(self, check: Callable[[Self], None]) -> None:
-        """Have `check` look at the numbers before what goes through all of them.
+    def verified(self) -> Self:
+        """Return the trie with numbers that are known to be in range.
 
-        Look-ups stay within the arrays whatever these say, but it takes sound numbers
-        to go through a trie: one that a file may have damaged.
+        Look-ups stay within the arrays whatever these say; what goes through all of
+        them needs numbers of a trie. A trie that was built here has them; one of a
+        file that was not verified checks them, and raises ValueError if they are not.
         """
-        self.__dict__["_check"] = check
-
-    def settle_doubt(self) -> None:
-        """Look at the numbers if nobody has: ValueError where they are no trie's."""
-        check = self.__dict__.get("_check")
-        if check is not None:
-            check(self)
-            del self.__dict__["_check"]
+        return self
 
     def __getstate__(self) -> dict[str, Any]:
-        self.settle_doubt()
         # What is kept beside the fields is quickly made again.
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
@@ -121,7 +114,7 @@ class ContextTrie:
         -------
         parent : ndarray of int32, shape (n_contexts,)
         """
-        self.settle_doubt()
+        self.verified()
         contexts = np.arange(len(self.context_word), dtype=np.int32)
         parent = np.zeros_like(contexts)
         # Children stand in the order of their parents, from the root's on.
@@ -142,7 +135,7 @@ class ContextTrie:
         -------
         X : ndarray of int32, shape (n, level)
         """
-        self.settle_doubt()
+        self.verified()
         X = np.empty((len(contexts), level), dtype=np.int32)
         for column in range(level):
             X[:, column] = self.context_word[contexts]
@@ -157,7 +150,7 @@ class ContextTrie:
         ngrams : ndarray of int32, shape (n, level + 1)
             In the order of `words`, the next word in the last column.
         """
-        self.settle_doubt()
+        self.verified()
         first, last = self.level_start[level : level + 2]
         contexts = np.arange(first, last, dtype=np.int32)
         n_followers = np.diff(self.start[first : last + 1])

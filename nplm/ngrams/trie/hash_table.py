@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, Self
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,10 +24,13 @@ __all__ = [
     "BUCKET_SLOTS",
     "MAX_HASHED_ORDER",
     "SLOT_BYTES",
+    "Filled",
     "HashTable",
     "empty_slots",
     "fill_keys",
     "fill_window",
+    "index_of",
+    "is_hashable",
     "sizes_of_levels",
 ]
 
@@ -39,38 +44,60 @@ EMPTY = np.array([0, 0, -1, 1], dtype="<f4").view("<u8")
 SPACE = 1.5
 
 
+@dataclass(frozen=True, eq=False)
 class HashTable:
-    """Probabilities and weights of a trie's n-grams by the hash of their words.
+    """The index of a trie: its probabilities and weights by the hash of the words.
 
     The same probabilities as the trie's, bit for bit, several times as fast. 48
     bits of the hash stand for the words, and where it is looked for for the rest:
     an n-gram that is not there is taken for another once in some 10**13 look-ups.
 
-    Parameters
+    Attributes
     ----------
-    trie : WeightedTrie
-        Of order 2 to ``MAX_HASHED_ORDER``.
+    prob, bow : ndarray of float32, shape (n_words,)
+        Those of each word, as a unigram and as a context.
     slots : ndarray of uint8
         The slots, of all levels.
     slot_start : ndarray of int64, shape (order + 1,)
         The first slot of each level.
-
-    Attributes
-    ----------
-    table : Table
-        The same as kernels take it.
+    closed : bool
+        Whether each context c w is an n-gram w after a context c of the trie. Then
+        the probabilities of all words that follow a text depend on the longest
+        context that ends it. The first words of one long stream make contexts that
+        are not n-grams, and so may pruning.
     """
 
-    def __init__(
-        self,
+    prob: NDArray[np.float32]
+    bow: NDArray[np.float32]
+    slots: NDArray[np.uint8]
+    slot_start: NDArray[np.int64]
+    closed: bool
+
+    @classmethod
+    def over(
+        cls,
         trie: WeightedTrie,
         slots: NDArray[np.uint8],
         slot_start: NDArray[np.int64],
-    ) -> None:
-        self.slots, self.slot_start = slots, slot_start
+        *,
+        closed: bool,
+    ) -> Self:
+        """Make the index of slots that were filled from this trie.
+
+        Parameters
+        ----------
+        trie : WeightedTrie
+            Of order 2 to ``MAX_HASHED_ORDER``.
+        slots, slot_start, closed
+            The attributes.
+
+        Returns
+        -------
+        table : HashTable
+        """
         # Word w is the root's follower w, and the context 1 + w.
         words = trie.prob[: trie.n_words], trie.bow[1 : trie.n_words + 1]
-        self.table = _hashed.Table(slots, slot_start, *words)
+        return cls(*words, slots, slot_start, closed)
 
     @classmethod
     def of(cls, trie: WeightedTrie) -> Self:
@@ -92,16 +119,32 @@ class HashTable:
             slot_start = np.concatenate([[0], np.cumsum(n_slots)])
             slots = empty_slots(int(slot_start[-1]))
             missing = np.empty((2, 0), dtype=np.int32)
+            closed = True
             for level in range(trie.order - 1, 0, -1):
                 first, last = slot_start[level : level + 2] * SLOT_BYTES
                 window = _hashed.Window(slots[first:last], int(n_slots[level]), 0)
-                made = fill_window(trie, parent, keys, level, window, missing)
-                if made is None:
+                filled = fill_window(trie, parent, keys, level, window, missing)
+                if filled is None:
                     break
-                missing = made
+                missing, closed = filled.missing, closed and filled.closed
             else:
-                return cls(trie, slots, slot_start)
+                return cls.over(trie, slots, slot_start, closed=closed)
         raise AssertionError("unreachable: sizes grow until they fit")
+
+    @property
+    def n_words(self) -> int:
+        """Words of the vocabulary."""
+        return len(self.prob)
+
+    @property
+    def order(self) -> int:
+        """Words of the longest n-grams."""
+        return len(self.slot_start) - 1
+
+    @cached_property
+    def table(self) -> _hashed.Table:
+        """The table as kernels take it."""
+        return _hashed.Table(self.slots, self.slot_start, self.prob, self.bow)
 
     def next_word_prob(
         self, X: NDArray[np.int32], y: NDArray[np.int32]
@@ -111,6 +154,31 @@ class HashTable:
         for rows in blocks(len(y), BLOCK_WINDOWS):
             _hashed.hashed_prob(self.table, X[rows], y[rows], out[rows])
         return out
+
+
+def index_of(trie: WeightedTrie) -> HashTable | None:
+    """Make the index of a trie, or return None if it is of an order without one."""
+    return HashTable.of(trie) if is_hashable(trie.order) else None
+
+
+def is_hashable(order: int) -> bool:
+    """Whether n-grams of this order have a hash table."""
+    return 1 < order <= MAX_HASHED_ORDER
+
+
+class Filled(NamedTuple):
+    """What `fill_window` put into a window beside the n-grams.
+
+    Attributes
+    ----------
+    missing : ndarray of int32, shape (2, n)
+        Context and word of the suffixes that the trie lacks.
+    closed : bool
+        Whether all contexts of the length are n-grams.
+    """
+
+    missing: NDArray[np.int32]
+    closed: bool
 
 
 def sizes_of_levels(
@@ -156,7 +224,7 @@ def fill_window(
     missing: NDArray[np.int32],
     done: Callable[[], Any] = lambda: None,
     size: int = BLOCK_FOLLOWERS,
-) -> NDArray[np.int32] | None:
+) -> Filled | None:
     """Put what belongs into a window of a level: of equal tries, the same bytes.
 
     Parameters
@@ -172,7 +240,7 @@ def fill_window(
     window : Window
         Empty slots.
     missing : ndarray of int32, shape (2, n)
-        What this function returned of the level above: all of it, if there were
+        Those of the level above: all of it, if there were
         several windows, in the order of a single one.
     done : callable
         Called after `size` n-grams.
@@ -181,9 +249,8 @@ def fill_window(
 
     Returns
     -------
-    made : ndarray of int32, shape (2, n_made), or None
-        Context and word of the suffixes that the trie lacks; None if the window is
-        the whole circle and has no room.
+    filled : Filled or None
+        None if the window is the whole circle and has no room.
     """
     arrays, levels = trie.arrays, [*trie.level_start.tolist(), trie.level_start[-1]]
 
@@ -198,9 +265,11 @@ def fill_window(
     for block in contexts(level):
         if not _hashed.put_ngrams(arrays, keys, trie.prob, *block, window):
             return None
+    n_ngrams = window.n_used
     for block in contexts(level + 1):
         if not _hashed.put_weights(keys, trie.bow, *block, window):
             return None
+    closed = window.n_used == n_ngrams
     found = []
     for block in contexts(level + 1):
         n = int(trie.start[block[1]] - trie.start[block[0]])
@@ -215,7 +284,7 @@ def fill_window(
     n_made = _hashed.put_missing(arrays, parent, keys, missing, window, made)
     if n_made < 0:
         return None
-    return np.concatenate([*found, made[:, :n_made]], axis=1)
+    return Filled(np.concatenate([*found, made[:, :n_made]], axis=1), closed)
 
 
 def empty_slots(n_slots: int) -> NDArray[np.uint8]:
