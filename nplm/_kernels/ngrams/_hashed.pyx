@@ -5,7 +5,7 @@ one slot, its address known from the words. It is not taken where the slot befor
 tells that there is no n-gram one word longer.
 """
 
-from libc.stdint cimport int64_t, uint64_t
+from libc.stdint cimport int64_t, uint16_t, uint64_t
 
 from nplm._kernels.ngrams._chains cimport (
     BLOCK, MAX_WORDS, N_CHAINS, Chains, begin, n_growing, prob_of,
@@ -107,12 +107,8 @@ cdef class Window:
         self.size = memory.shape[0] // sizeof(Slot)
         self.n_used = 0
 
-    @property
-    def has_room(self):
-        """Whether a tenth of the slots stays empty when a block more is put."""
-        return self.room()
-
     cdef inline bint room(self) noexcept nogil:
+        """Whether a tenth of the slots stays empty when a block more is put."""
         return self.n_used + N_PUT < <int64_t> (self.size - self.size // 10)
 
     cdef inline uint64_t place_of(self, uint64_t key) noexcept nogil:
@@ -150,19 +146,36 @@ cdef struct Block:
     uint64_t keys[N_PUT]
     int which[N_PUT]
     int context[N_PUT]
+    uint64_t filters[N_PUT]
 
 
 cdef inline void gather(
-    Block* block, Window window, uint64_t key, int which, int context
+    Block* block, Window window, uint64_t key, int which, int context, uint64_t filters
 ) noexcept nogil:
     """Add an n-gram to a block if it is inside."""
     cdef uint64_t place = window.place_of(key)
     block.keys[block.n] = key
     block.which[block.n] = which
     block.context[block.n] = context
+    block.filters[block.n] = filters
     if place < window.size:
         NPLM_PREFETCH(window.slots + place)
         block.n += 1
+
+
+cdef inline bint put_block(
+    Block* block, const float[::1] prob, Window window
+) noexcept nogil:
+    """Put the n-grams of a block; returns whether the window has room for more."""
+    cdef Slot* at
+    cdef int j
+    for j in range(block.n):
+        at = window.put(block.keys[j])
+        if at != NULL:
+            at.prob = prob[block.which[j]]
+            at.key |= block.filters[j]
+    block.n = 0
+    return window.size < window.n_slots or window.room()
 
 
 def put_ngrams(
@@ -172,161 +185,106 @@ def put_ngrams(
     int first,
     int last,
     Window window,
+    uint16_t[::1] filters,
+    int[:, ::1] missing,
 ):
     """Put the n-grams of the contexts ``first <= c < last``, of one level.
 
-    Equivalent to ``table[key(c, w)].prob = prob[...]``. Returns whether the window, if
-    it is the whole circle, has room for more.
+    An n-gram tells of those one older word longer, (child of c, w). Of these a pruned
+    model may lack the suffix (c, w): its context, its word and its filter go to
+    `missing`, which has room for all n-grams of the children. `filters` is scratch of
+    ``n_words`` zeros, and is zeros again. Returns how many are missing, -1 where the
+    window, if it is the whole circle, has no room.
+
+    Equivalent to ``table[key(c, w)].prob = prob[...]`` and, for each child d of c,
+    ``table[key(c, w)].key |= filter_bit(oldest word of d)`` where w follows d.
 
     No twin: see ``context_keys``.
     """
     cdef Block block
-    cdef Slot* at
-    cdef int context = first
-    cdef int i = tree.start[first]
-    cdef int end = tree.start[last]
-    cdef int j
+    cdef int context, child, i, word
+    cdef int first_child, last_child
+    cdef int n_missing = 0
+    cdef int n_open  # suffixes in `filters`
+    cdef uint16_t bit
     cdef bint enough = True
+    block.n = 0
     with nogil:
-        while i < end and enough:
-            block.n = 0
-            while i < end and block.n < N_PUT:
-                while i >= tree.start[context + 1]:
-                    context += 1
+        for context in range(first, last):
+            n_open = 0
+            first_child = tree.child_start[context]
+            last_child = tree.child_start[context + 1]
+            for child in range(first_child, last_child):
+                bit = <uint16_t> filter_bit(hash_word(tree.context_word[child]))
+                for i in range(tree.start[child], tree.start[child + 1]):
+                    word = tree.words[i]
+                    n_open += filters[word] == 0
+                    filters[word] |= bit
+            for i in range(tree.start[context], tree.start[context + 1]):
+                word = tree.words[i]
+                n_open -= filters[word] != 0
                 gather(
-                    &block, window, ngram_key(tree.words[i], keys[context]), i, context
+                    &block, window, ngram_key(word, keys[context]), i, context,
+                    filters[word],
                 )
-                i += 1
-            for j in range(block.n):
-                at = window.put(block.keys[j])
-                if at != NULL:
-                    at.prob = prob[block.which[j]]
-            enough = window.size < window.n_slots or window.room()
-    return bool(enough)
+                filters[word] = 0
+                if block.n == N_PUT:
+                    enough = enough and put_block(&block, prob, window)
+            if n_open > 0:
+                for i in range(tree.start[first_child], tree.start[last_child]):
+                    word = tree.words[i]
+                    if filters[word] != 0:
+                        missing[0, n_missing] = context
+                        missing[1, n_missing] = word
+                        missing[2, n_missing] = filters[word]
+                        filters[word] = 0
+                        n_missing += 1
+            if not enough:
+                break
+        enough = enough and put_block(&block, prob, window)
+    return n_missing if enough else -1
 
 
-def put_weights(
-    const uint64_t[::1] keys, const float[::1] bow, int first, int last, Window window
+def put_contexts(
+    Trie tree,
+    const uint64_t[::1] keys,
+    const float[::1] bow,
+    int first,
+    int last,
+    Window window,
 ):
-    """Put the weights of the contexts ``first <= c < last``; as ``put_ngrams``.
+    """Put the contexts ``first <= c < last``, of one level; as ``put_ngrams``.
 
-    Equivalent to ``table[key(c)].bow = bow[c]``.
+    Equivalent to ``table[key(c)].bow = bow[c]`` and, for each child d of c,
+    ``table[key(c)].key |= filter_bit(oldest word of d)``.
 
     No twin: see ``context_keys``.
     """
     cdef Block block
     cdef Slot* at
     cdef int context = first
-    cdef int j
+    cdef int j, child
     cdef bint enough = True
     with nogil:
         while context < last and enough:
             block.n = 0
             while context < last and block.n < N_PUT:
-                gather(&block, window, keys[context], context, context)
+                gather(&block, window, keys[context], context, context, 0)
                 context += 1
             for j in range(block.n):
                 at = window.put(block.keys[j])
-                if at != NULL:
-                    at.bow = bow[block.which[j]]
+                if at == NULL:
+                    continue
+                at.bow = bow[block.which[j]]
+                for child in range(
+                    tree.child_start[block.which[j]], tree.child_start[block.which[j] + 1]
+                ):
+                    at.key |= filter_bit(hash_word(tree.context_word[child]))
             enough = window.size < window.n_slots or window.room()
     return bool(enough)
 
 
-def put_filters(
-    Trie tree,
-    const int[::1] parent,
-    const uint64_t[::1] keys,
-    int first,
-    int last,
-    Window window,
-):
-    """Let the contexts a word shorter tell of the contexts ``first <= c < last``.
-
-    Those are in the table: so none is made.
-
-    Equivalent to ``table[key(parent[c])].key |= filter_bit(oldest word of c)``.
-
-    No twin: see ``context_keys``.
-    """
-    cdef Block block
-    cdef int context = first
-    cdef int j
-    cdef Slot* at
-    with nogil:
-        while context < last:
-            block.n = 0
-            while context < last and block.n < N_PUT:
-                gather(
-                    &block, window, keys[parent[context]], tree.context_word[context],
-                    context,
-                )
-                context += 1
-            for j in range(block.n):
-                at = window.put(block.keys[j])
-                if at != NULL:
-                    at.key |= filter_bit(hash_word(block.which[j]))
-
-
-cdef inline void put_suffix(
-    Trie tree, const int[::1] parent, Window window, Block* block, int j,
-    int[:, ::1] made, int* n_made,
-) noexcept nogil:
-    cdef int64_t n_before = window.n_used
-    cdef int context = block.context[j]
-    cdef Slot* at = window.put(block.keys[j])
-    if at != NULL:
-        at.key |= filter_bit(hash_word(tree.context_word[context]))
-    if window.n_used > n_before:
-        made[0, n_made[0]] = parent[context]
-        made[1, n_made[0]] = block.which[j]
-        n_made[0] += 1
-
-
 def put_suffixes(
-    Trie tree,
-    const int[::1] parent,
-    const uint64_t[::1] keys,
-    int first,
-    int last,
-    Window window,
-    int[:, ::1] made,
-):
-    """Let n-grams a word shorter tell of those of the contexts ``first <= c < last``.
-
-    A pruned model may lack them: such a suffix gets a slot. Its context and its word
-    go to `made`, which has room for all, so that shorter ones may tell of it in turn.
-    Returns their number, -1 where the window, if it is the whole circle, has no room.
-
-    Equivalent to ``table[key(parent[c], w)].key |= filter_bit(oldest word of c)``.
-
-    No twin: see ``context_keys``.
-    """
-    cdef Block block
-    cdef int context = first
-    cdef int i = tree.start[first]
-    cdef int end = tree.start[last]
-    cdef int j
-    cdef int n_made = 0
-    cdef bint enough = True
-    with nogil:
-        while i < end and enough:
-            block.n = 0
-            while i < end and block.n < N_PUT:
-                while i >= tree.start[context + 1]:
-                    context += 1
-                gather(
-                    &block, window, ngram_key(tree.words[i], keys[parent[context]]),
-                    tree.words[i], context,
-                )
-                i += 1
-            for j in range(block.n):
-                put_suffix(tree, parent, window, &block, j, made, &n_made)
-            enough = window.size < window.n_slots or n_made == 0 or window.room()
-    return n_made if enough else -1
-
-
-def put_missing(
     Trie tree,
     const int[::1] parent,
     const uint64_t[::1] keys,
@@ -334,25 +292,44 @@ def put_missing(
     Window window,
     int[:, ::1] made,
 ):
-    """Do as ``put_suffixes`` for the contexts and words that it made a level above.
+    """Put suffixes that the trie lacks: their contexts, words and filters.
 
-    Equivalent to ``table[key(parent[c], w)].key |= filter_bit(oldest word of c)``.
+    One that gets a slot has a suffix in turn, whose context, word and filter go to
+    `made`, which has room for all. Returns their number, -1 where the window, if it is
+    the whole circle, has no room.
+
+    Equivalent to ``table[key(c, w)].key |= filters``.
 
     No twin: see ``context_keys``.
     """
     cdef Block block
+    cdef Slot* at
     cdef Py_ssize_t i
+    cdef int context
+    cdef int64_t n_before
     cdef int n_made = 0
     cdef bint enough = True
     with nogil:
         for i in range(missing.shape[1]):
+            context = missing[0, i]
             block.n = 0
             gather(
-                &block, window, ngram_key(missing[1, i], keys[parent[missing[0, i]]]),
-                missing[1, i], missing[0, i],
+                &block, window, ngram_key(missing[1, i], keys[context]),
+                missing[1, i], context, <uint64_t> missing[2, i],
             )
-            if block.n > 0:
-                put_suffix(tree, parent, window, &block, 0, made, &n_made)
+            if block.n == 0:
+                continue
+            n_before = window.n_used
+            at = window.put(block.keys[0])
+            if at != NULL:
+                at.key |= block.filters[0]
+            if window.n_used > n_before:
+                made[0, n_made] = parent[context]
+                made[1, n_made] = missing[1, i]
+                made[2, n_made] = <int> filter_bit(
+                    hash_word(tree.context_word[context])
+                )
+                n_made += 1
             enough = window.size < window.n_slots or n_made == 0 or window.room()
             if not enough:
                 break

@@ -175,7 +175,7 @@ def fill_table(
         first, last = slot_start[level : level + 2] * SLOT_BYTES
 
         def fill(window: _hashed.Window, level: int = level) -> None:
-            none = np.empty((2, 0), dtype=np.int32)
+            none = np.empty((3, 0), dtype=np.int32)
             own = trie, parent, keys, level, window, none, done, scratch.block
             filled = fill_window(*own)
             assert filled is not None and not filled.missing.size

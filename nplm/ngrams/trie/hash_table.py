@@ -118,7 +118,7 @@ class HashTable:
         for n_slots in sizes_of_levels(trie.n_ngrams, trie.level_start):
             slot_start = np.concatenate([[0], np.cumsum(n_slots)])
             slots = empty_slots(int(slot_start[-1]))
-            missing = np.empty((2, 0), dtype=np.int32)
+            missing = np.empty((3, 0), dtype=np.int32)
             closed = True
             for level in range(trie.order - 1, 0, -1):
                 first, last = slot_start[level : level + 2] * SLOT_BYTES
@@ -171,8 +171,9 @@ class Filled(NamedTuple):
 
     Attributes
     ----------
-    missing : ndarray of int32, shape (2, n)
-        Context and word of the suffixes that the trie lacks.
+    missing : ndarray of int32, shape (3, n)
+        Suffixes one word shorter that the trie may lack: their contexts, words and
+        filters.
     closed : bool
         Whether all contexts of the length are n-grams.
     """
@@ -239,9 +240,8 @@ def fill_window(
         Words in the contexts of the n-grams.
     window : Window
         Empty slots.
-    missing : ndarray of int32, shape (2, n)
-        Those of the level above: all of it, if there were
-        several windows, in the order of a single one.
+    missing : ndarray of int32, shape (3, n)
+        Those of the level above, where that had a single window.
     done : callable
         Called after `size` n-grams.
     size : int
@@ -262,29 +262,24 @@ def fill_window(
             yield block
             done()
 
-    for block in contexts(level):
-        if not _hashed.put_ngrams(arrays, keys, trie.prob, *block, window):
+    filters, found = np.zeros(trie.n_words, dtype=np.uint16), [missing]
+    for first, last in contexts(level):
+        longer = trie.start[trie.child_start[[first, last]]]
+        lacking = np.empty((3, longer[1] - longer[0]), dtype=np.int32)
+        own = first, last, window, filters, lacking
+        n_lacking = _hashed.put_ngrams(arrays, keys, trie.prob, *own)
+        if n_lacking < 0:
             return None
+        found.insert(-1, lacking[:, :n_lacking].copy())
     n_ngrams = window.n_used
     for block in contexts(level + 1):
-        if not _hashed.put_weights(keys, trie.bow, *block, window):
+        if not _hashed.put_contexts(arrays, keys, trie.bow, *block, window):
             return None
     closed = window.n_used == n_ngrams
-    found = []
-    for block in contexts(level + 1):
-        n = int(trie.start[block[1]] - trie.start[block[0]])
-        made = np.empty((2, n), dtype=np.int32)
-        n_made = _hashed.put_suffixes(arrays, parent, keys, *block, window, made)
-        if n_made < 0:
-            return None
-        found.append(made[:, :n_made].copy())
-    for block in contexts(level + 2):
-        _hashed.put_filters(arrays, parent, keys, *block, window)
-    made = np.empty_like(missing)
-    n_made = _hashed.put_missing(arrays, parent, keys, missing, window, made)
-    if n_made < 0:
-        return None
-    return Filled(np.concatenate([*found, made[:, :n_made]], axis=1), closed)
+    lacking = np.concatenate(found, axis=1)
+    made = np.empty_like(lacking)
+    n_made = _hashed.put_suffixes(arrays, parent, keys, lacking, window, made)
+    return None if n_made < 0 else Filled(made[:, :n_made].copy(), closed)
 
 
 def empty_slots(n_slots: int) -> NDArray[np.uint8]:
