@@ -1,4 +1,4 @@
-"""Lines of n-grams, written from a tree: ARPA files and count files."""
+"""Lines of n-grams, written from a trie: ARPA files and count files."""
 
 from libc.math cimport fabs, log10
 from libc.stdint cimport int64_t, uint64_t
@@ -54,11 +54,11 @@ cdef inline Py_ssize_t put_log10(char* out, double probability) noexcept nogil:
 
 
 cdef class Spelling:
-    """How the n-grams of a tree are spelled.
+    """How the n-grams of a trie are spelled.
 
     Parameters
     ----------
-    tree : Trie
+    trie : Trie
         The n-grams.
     parent : ndarray of int32, shape (n_contexts,)
         The context one word shorter of each.
@@ -70,7 +70,7 @@ cdef class Spelling:
         Id of the boundary, -1 for none.
     """
 
-    cdef Trie tree
+    cdef Trie trie
     cdef const int[::1] parent
     cdef Words words
     cdef const unsigned char[::1] boundary_text
@@ -78,13 +78,13 @@ cdef class Spelling:
 
     def __cinit__(
         self,
-        Trie tree not None,
+        Trie trie not None,
         const int[::1] parent,
         Words words not None,
         const unsigned char[::1] boundary_text,
         int boundary,
     ):
-        self.tree = tree
+        self.trie = trie
         self.parent = parent
         self.words = words
         self.boundary_text = boundary_text
@@ -104,7 +104,7 @@ cdef inline Py_ssize_t put_ngram(
     cdef Py_ssize_t at = 0
     cdef int k, oldest
     for k in range(n_context_words):
-        oldest = spelling.tree.context_word[context]
+        oldest = spelling.trie.context_word[context]
         if oldest == spelling.boundary:
             memcpy(out + at, &spelling.boundary_text[0], spelling.boundary_text.shape[0])
             at += spelling.boundary_text.shape[0]
@@ -138,7 +138,7 @@ def format_ngrams(
     No twin: what is written is read again by ``_ngram_parse``, by KenLM, and as
     text by the tests.
     """
-    cdef Trie tree = spelling.tree
+    cdef Trie trie = spelling.trie
     cdef int i = first
     cdef Py_ssize_t at = 0
     cdef Py_ssize_t capacity = out.shape[0]
@@ -146,13 +146,13 @@ def format_ngrams(
     cdef char* line = <char*> &out[0]
     with nogil:
         while i < last and at + longest <= capacity:
-            while tree.start[context + 1] <= i:
+            while trie.start[context + 1] <= i:
                 context += 1
             at += put_log10(line + at, prob[i - first])
             line[at] = 9  # tab
             at += 1
             at += put_ngram(
-                line + at, spelling, context, n_context_words, tree.words[i]
+                line + at, spelling, context, n_context_words, trie.words[i]
             )
             if has_weights and weight[i - first] == weight[i - first]:
                 line[at] = 9
@@ -180,17 +180,17 @@ def format_counts(
 
     No twin: see ``format_ngrams``.
     """
-    cdef Trie tree = spelling.tree
+    cdef Trie trie = spelling.trie
     cdef int i = first
     cdef Py_ssize_t at = 0
     cdef char* line = <char*> &out[0]
     with nogil:
         while i < last and at + longest <= out.shape[0]:
-            while tree.start[context + 1] <= i:
+            while trie.start[context + 1] <= i:
                 context += 1
             if counts[i - first] > 0:
                 at += put_ngram(
-                    line + at, spelling, context, n_context_words, tree.words[i]
+                    line + at, spelling, context, n_context_words, trie.words[i]
                 )
                 line[at] = 9
                 at += 1

@@ -5,7 +5,7 @@ from nplm._kernels.ngrams._trie cimport Trie, descend, find_child, find_follower
 
 
 def backoff_prob(
-    Trie tree,
+    Trie trie,
     const float[::1] prob,
     const float[::1] bow,
     const int[:, :] X,
@@ -26,15 +26,15 @@ def backoff_prob(
     cdef double scale
     with nogil:
         for row in range(X.shape[0]):
-            longest = descend(tree, X, row, path)
+            longest = descend(trie, X, row, path)
             for j in range(words.shape[1]):
-                word = id_below(&words[row, j], tree.n_words)
+                word = id_below(&words[row, j], trie.n_words)
                 depth = longest
                 scale = 1
                 i = -1
                 while depth > 0:
                     context = path[depth]
-                    i = find_follower(tree, context, word)
+                    i = find_follower(trie, context, word)
                     if i >= 0:
                         break
                     scale *= bow[context]
@@ -44,7 +44,7 @@ def backoff_prob(
 
 
 def backoff_distribution(
-    Trie tree,
+    Trie trie,
     const float[::1] prob,
     const float[::1] bow,
     const int[:, :] X,
@@ -56,7 +56,7 @@ def backoff_distribution(
     `path` is scratch of ``X.shape[1] + 1`` entries.
 
     Equivalent to, for each row, ``p = prob[:n_words].copy()`` and then for each
-    context c of the row in the tree, shortest first, ``p *= bow[c];
+    context c of the row in the trie, shortest first, ``p *= bow[c];
     p[words[start[c]:start[c + 1]]] = prob[start[c]:start[c + 1]]``.
     """
     cdef Py_ssize_t row
@@ -65,7 +65,7 @@ def backoff_distribution(
     cdef double scale
     with nogil:
         for row in range(X.shape[0]):
-            depth = descend(tree, X, row, path)
+            depth = descend(trie, X, row, path)
             # Shortest context first, so that longer ones overwrite; the weights
             # still to come multiply once instead of at every level.
             for level in range(depth + 1):
@@ -74,16 +74,16 @@ def backoff_distribution(
                     scale *= bow[path[i]]
                 context = path[level]
                 # What the arrays of a damaged file may say is no place of theirs.
-                first = max(0, tree.start[context])
-                last = min(<int> tree.words.shape[0], tree.start[context + 1])
+                first = max(0, trie.start[context])
+                last = min(<int> trie.words.shape[0], trie.start[context + 1])
                 for i in range(first, last):
-                    word = <unsigned int> tree.words[i]
+                    word = <unsigned int> trie.words[i]
                     if word < n_words:
                         out[row, word] = scale * prob[i]
 
 
 def backoff_masses(
-    Trie tree,
+    Trie trie,
     const float[::1] prob,
     const float[::1] bow,
     const int[::1] parent,
@@ -110,17 +110,17 @@ def backoff_masses(
     with nogil:
         for c in range(first, last):
             own = below = 0
-            for i in range(tree.start[c], tree.start[c + 1]):
-                word = tree.words[i]
+            for i in range(trie.start[c], trie.start[c + 1]):
+                word = trie.words[i]
                 if not chosen[word]:
                     continue
                 own += prob[i]
-                # P(w | c'), up the tree to the root, which knows every word.
+                # P(w | c'), up the trie to the root, which knows every word.
                 scale = 1
                 j = word
                 shorter = parent[c]
                 while shorter > 0:
-                    j = find_follower(tree, shorter, word)
+                    j = find_follower(trie, shorter, word)
                     if j >= 0:
                         break
                     scale *= bow[shorter]
@@ -131,8 +131,8 @@ def backoff_masses(
             mass[c] = own if c == 0 else own + bow[c] * max(0.0, mass[parent[c]] - below)
 
 
-def longest_contexts(Trie tree, const int[:, :] X, int[::1] path, int[::1] out):
-    """Number of the longest context of the tree that ends each row.
+def longest_contexts(Trie trie, const int[:, :] X, int[::1] path, int[::1] out):
+    """Number of the longest context of the trie that ends each row.
 
     `path` is scratch of ``X.shape[1] + 1`` entries.
 
@@ -142,7 +142,7 @@ def longest_contexts(Trie tree, const int[:, :] X, int[::1] path, int[::1] out):
     cdef int depth
     with nogil:
         for row in range(X.shape[0]):
-            depth = descend(tree, X, row, path)
+            depth = descend(trie, X, row, path)
             out[row] = path[depth]
 
 
@@ -155,7 +155,7 @@ def weights_in_turn(
 ):
     """The weights of the contexts c w that n-grams (c, w) make, in their order.
 
-    Of a tree in which each n-gram whose word has an entry in `next_context` makes a
+    Of a trie in which each n-gram whose word has an entry in `next_context` makes a
     context, and each context of their length is made so: those of one nearest word w
     then stand in the order of the n-grams that end in w. ``next_context[w]``, negative
     where none is made, is the next of them, and goes on. `bow` has the weights from the
@@ -177,7 +177,7 @@ def weights_in_turn(
                 weight[i] = bow[made - first]
 
 
-def find_contexts(Trie tree, const int[:, :] X, int[::1] path, int[::1] out):
+def find_contexts(Trie trie, const int[:, :] X, int[::1] path, int[::1] out):
     """Number of each whole context, or -1.
 
     `path` is scratch of ``X.shape[1] + 1`` entries.
@@ -188,11 +188,11 @@ def find_contexts(Trie tree, const int[:, :] X, int[::1] path, int[::1] out):
     cdef int depth
     with nogil:
         for row in range(X.shape[0]):
-            depth = descend(tree, X, row, path)
+            depth = descend(trie, X, row, path)
             out[row] = path[depth] if depth == X.shape[1] else -1
 
 
-def find_ngrams(Trie tree, const int[::1] contexts, const int[:] y, int[::1] out):
+def find_ngrams(Trie trie, const int[::1] contexts, const int[:] y, int[::1] out):
     """Index of each n-gram ``(contexts[i], y[i])`` in `words`, or -1.
 
     Equivalent to ``out[i] = -1`` where ``contexts[i] < 0`` or the word is not
@@ -203,11 +203,11 @@ def find_ngrams(Trie tree, const int[::1] contexts, const int[:] y, int[::1] out
     with nogil:
         for i in range(contexts.shape[0]):
             c = contexts[i]
-            out[i] = -1 if c < 0 else find_follower(tree, c, y[i])
+            out[i] = -1 if c < 0 else find_follower(trie, c, y[i])
 
 
 cdef int context_after(
-    Trie tree, const int[::1] parent, int context, int word, int[::1] path
+    Trie trie, const int[::1] parent, int context, int word, int[::1] path
 ) noexcept nogil:
     """Number of the context made of the words of `context` and then `word`, or -1."""
     cdef int n = 0
@@ -218,12 +218,12 @@ cdef int context_after(
         context = parent[context]
     while n > 0 and found >= 0:
         n -= 1
-        found = find_child(tree, found, tree.context_word[path[n]])
+        found = find_child(trie, found, trie.context_word[path[n]])
     return found
 
 
 def contexts_made(
-    Trie tree,
+    Trie trie,
     const int[::1] parent,
     int[::1] slot,
     int[::1] path,
@@ -238,27 +238,27 @@ def contexts_made(
     """
     cdef int level, above, context, first, last, i, word, below
     with nogil:
-        for i in range(tree.start[1] if made.shape[0] > 0 else 0):
-            made[i] = 1 + tree.words[i]
-        for level in range(1, <int> tree.level_start.shape[0] - 2):
-            for above in range(tree.level_start[level - 1], tree.level_start[level]):
-                first = tree.start[above]
-                last = tree.start[above + 1]
+        for i in range(trie.start[1] if made.shape[0] > 0 else 0):
+            made[i] = 1 + trie.words[i]
+        for level in range(1, <int> trie.level_start.shape[0] - 2):
+            for above in range(trie.level_start[level - 1], trie.level_start[level]):
+                first = trie.start[above]
+                last = trie.start[above + 1]
                 for i in range(first, last):
-                    slot[tree.words[i]] = i
+                    slot[trie.words[i]] = i
                 for context in range(
-                    tree.child_start[above], tree.child_start[above + 1]
+                    trie.child_start[above], trie.child_start[above + 1]
                 ):
-                    for i in range(tree.start[context], tree.start[context + 1]):
+                    for i in range(trie.start[context], trie.start[context + 1]):
                         # c w is c' w and one older word. A pruned model may lack
                         # c' w among its n-grams: then what is in the slot is not
                         # its, and it is looked up from the root.
-                        word = tree.words[i]
+                        word = trie.words[i]
                         below = slot[word]
-                        if first <= below < last and tree.words[below] == word:
+                        if first <= below < last and trie.words[below] == word:
                             below = made[below]
                         else:
-                            below = context_after(tree, parent, above, word, path)
+                            below = context_after(trie, parent, above, word, path)
                         made[i] = -1 if below < 0 else find_child(
-                            tree, below, tree.context_word[context]
+                            trie, below, trie.context_word[context]
                         )

@@ -96,7 +96,7 @@ cdef inline double prob_of(Chains* chains, int j, int n_context) noexcept nogil:
     cdef int n_words = chains.n_words[j]
     cdef double scale = 1
     cdef int k
-    # The longest first, as in the tree; without branches, and so the empty context's.
+    # The longest first, as in the trie; without branches, and so the empty context's.
     for k in range(n_context, 0, -1):
         scale *= chains.bow[k if k > n_words else 0][context]
     return scale * chains.prob[n_words][j]

@@ -190,7 +190,7 @@ def count_pairs(
 
 
 def continuation_counts(
-    Trie tree, const int64_t[::1] counts, int[::1] slot, int64_t[::1] out
+    Trie trie, const int64_t[::1] counts, int[::1] slot, int64_t[::1] out
 ):
     """Distinct words before each n-gram, N1+(. c w) of Chen and Goodman (1999).
 
@@ -206,17 +206,17 @@ def continuation_counts(
     """
     cdef int context, first, last, i
     with nogil:
-        for context in range(<int> tree.child_start.shape[0] - 1):
+        for context in range(<int> trie.child_start.shape[0] - 1):
             # Children are contiguous, hence so are their followers.
-            first = tree.start[tree.child_start[context]]
-            last = tree.start[tree.child_start[context + 1]]
+            first = trie.start[trie.child_start[context]]
+            last = trie.start[trie.child_start[context + 1]]
             # The root has every word as a child, whether anything follows or not.
             if first == last:
-                for i in range(tree.start[context], tree.start[context + 1]):
+                for i in range(trie.start[context], trie.start[context + 1]):
                     out[i] = counts[i]
                 continue
-            for i in range(tree.start[context], tree.start[context + 1]):
+            for i in range(trie.start[context], trie.start[context + 1]):
                 out[i] = 0
-                slot[tree.words[i]] = i
+                slot[trie.words[i]] = i
             for i in range(first, last):
-                out[slot[tree.words[i]]] += 1
+                out[slot[trie.words[i]]] += 1

@@ -1,4 +1,4 @@
-"""From sorted n-grams of the highest order to the levels of a tree, in one pass."""
+"""From sorted n-grams of the highest order to the levels of a trie, in one pass."""
 
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from libc.stdint cimport int64_t, uint64_t
@@ -84,7 +84,7 @@ cdef void sort_words(int* words, int n) noexcept nogil:
 
 
 cdef class Fold:
-    """The levels of a tree, from the merged rows of its longest n-grams.
+    """The levels of a trie, from the merged rows of its longest n-grams.
 
     In the order of the rows (see ``_runs``) the n-grams of a context stand together,
     and so do those of the contexts that are one word longer: when a context ends, the
@@ -126,7 +126,7 @@ cdef class Fold:
         self.open = <int*> calloc(order + 1, sizeof(int))
         self.row = <int*> calloc(order + 1, sizeof(int))
         if self.levels == NULL or self.open == NULL or self.row == NULL:
-            raise MemoryError("no memory to build a tree")
+            raise MemoryError("no memory to build a trie")
         for k in range(self.longest):
             self.levels[k].distinct = <int*> calloc(n_words, sizeof(int))
             # The root's are all of the words.

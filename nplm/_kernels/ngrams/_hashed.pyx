@@ -1,6 +1,6 @@
 """Look-ups by hashing: an n-gram's place depends on its words alone.
 
-The walk down a tree waits for memory at every step, several times. Here a step is
+The walk down a trie waits for memory at every step, several times. Here a step is
 one slot, its address known from the words. It is not taken where the slot before it
 tells that there is no n-gram one word longer.
 """
@@ -53,7 +53,7 @@ cdef inline uint64_t ngram_key(int word, uint64_t context_key) noexcept nogil:
 
 
 def context_keys(
-    Trie tree, const int[::1] parent, int level, int first, int last, uint64_t[::1] keys
+    Trie trie, const int[::1] parent, int level, int first, int last, uint64_t[::1] keys
 ):
     """Key of contexts ``first <= c < last``, of `level` words; shorter ones have theirs.
 
@@ -73,7 +73,7 @@ def context_keys(
             power *= MULTIPLIER
         for context in range(first, last):
             keys[context] = (
-                keys[parent[context]] + hash_word(tree.context_word[context]) * power
+                keys[parent[context]] + hash_word(trie.context_word[context]) * power
             )
 
 
@@ -179,7 +179,7 @@ cdef inline bint put_block(
 
 
 def put_ngrams(
-    Trie tree,
+    Trie trie,
     const uint64_t[::1] keys,
     const float[::1] prob,
     int first,
@@ -212,16 +212,16 @@ def put_ngrams(
     with nogil:
         for context in range(first, last):
             n_open = 0
-            first_child = tree.child_start[context]
-            last_child = tree.child_start[context + 1]
+            first_child = trie.child_start[context]
+            last_child = trie.child_start[context + 1]
             for child in range(first_child, last_child):
-                bit = <uint16_t> filter_bit(hash_word(tree.context_word[child]))
-                for i in range(tree.start[child], tree.start[child + 1]):
-                    word = tree.words[i]
+                bit = <uint16_t> filter_bit(hash_word(trie.context_word[child]))
+                for i in range(trie.start[child], trie.start[child + 1]):
+                    word = trie.words[i]
                     n_open += filters[word] == 0
                     filters[word] |= bit
-            for i in range(tree.start[context], tree.start[context + 1]):
-                word = tree.words[i]
+            for i in range(trie.start[context], trie.start[context + 1]):
+                word = trie.words[i]
                 n_open -= filters[word] != 0
                 gather(
                     &block, window, ngram_key(word, keys[context]), i, context,
@@ -231,8 +231,8 @@ def put_ngrams(
                 if block.n == N_PUT:
                     enough = enough and put_block(&block, prob, window)
             if n_open > 0:
-                for i in range(tree.start[first_child], tree.start[last_child]):
-                    word = tree.words[i]
+                for i in range(trie.start[first_child], trie.start[last_child]):
+                    word = trie.words[i]
                     if filters[word] != 0:
                         missing[0, n_missing] = context
                         missing[1, n_missing] = word
@@ -246,7 +246,7 @@ def put_ngrams(
 
 
 def put_contexts(
-    Trie tree,
+    Trie trie,
     const uint64_t[::1] keys,
     const float[::1] bow,
     int first,
@@ -263,7 +263,7 @@ def put_contexts(
     cdef Block block
     cdef Slot* at
     cdef int context = first
-    cdef int j, child
+    cdef int j, own, child
     cdef bint enough = True
     with nogil:
         while context < last and enough:
@@ -276,16 +276,15 @@ def put_contexts(
                 if at == NULL:
                     continue
                 at.bow = bow[block.which[j]]
-                for child in range(
-                    tree.child_start[block.which[j]], tree.child_start[block.which[j] + 1]
-                ):
-                    at.key |= filter_bit(hash_word(tree.context_word[child]))
+                own = block.which[j]
+                for child in range(trie.child_start[own], trie.child_start[own + 1]):
+                    at.key |= filter_bit(hash_word(trie.context_word[child]))
             enough = window.size < window.n_slots or window.room()
     return bool(enough)
 
 
 def put_suffixes(
-    Trie tree,
+    Trie trie,
     const int[::1] parent,
     const uint64_t[::1] keys,
     const int[:, ::1] missing,
@@ -327,7 +326,7 @@ def put_suffixes(
                 made[0, n_made] = parent[context]
                 made[1, n_made] = missing[1, i]
                 made[2, n_made] = <int> filter_bit(
-                    hash_word(tree.context_word[context])
+                    hash_word(trie.context_word[context])
                 )
                 n_made += 1
             enough = window.size < window.n_slots or n_made == 0 or window.room()

@@ -7,7 +7,7 @@ from nplm._kernels.ngrams._trie cimport Trie, descend, find_follower
 
 
 def relative_frequencies(
-    Trie tree,
+    Trie trie,
     const int64_t[::1] counts,
     const int64_t[::1] totals,
     const int[:, :] X,
@@ -29,21 +29,21 @@ def relative_frequencies(
     cdef double p
     with nogil:
         for row in range(X.shape[0]):
-            depth = descend(tree, X, row, path)
-            out[row, 0] = 1.0 / tree.start[1]
-            word = id_below(&y[row], tree.n_words)
+            depth = descend(trie, X, row, path)
+            out[row, 0] = 1.0 / trie.start[1]
+            word = id_below(&y[row], trie.n_words)
             p = <double> counts[word] / totals[0]
             out[row, 1] = p
             for level in range(1, <int> X.shape[1] + 1):
                 if level <= depth and totals[path[level]] > 0:
                     context = path[level]
-                    i = find_follower(tree, context, word)
+                    i = find_follower(trie, context, word)
                     p = <double> counts[i] / totals[context] if i >= 0 else 0.0
                 out[row, level + 1] = p
 
 
 def context_frequencies(
-    Trie tree,
+    Trie trie,
     const int64_t[::1] totals,
     const int[:, :] X,
     int[::1] path,
@@ -59,12 +59,12 @@ def context_frequencies(
     cdef int depth
     with nogil:
         for row in range(X.shape[0]):
-            depth = descend(tree, X, row, path)
+            depth = descend(trie, X, row, path)
             out[row] = totals[path[depth]] if depth == X.shape[1] else 0
 
 
 def mixed_frequencies(
-    Trie tree,
+    Trie trie,
     const int64_t[::1] counts,
     const int64_t[::1] totals,
     const double[:, ::1] weights,
@@ -85,7 +85,7 @@ def mixed_frequencies(
     cdef double scale, weight
     with nogil:
         for row in range(X.shape[0]):
-            depth = descend(tree, X, row, path)
+            depth = descend(trie, X, row, path)
             # An order whose context is unseen falls back on the one below, so
             # that order takes its weight.
             while depth > 0 and totals[path[depth]] == 0:
@@ -99,5 +99,5 @@ def mixed_frequencies(
                         weight += weights[row, i]
                 context = path[level]
                 scale = weight / totals[context]
-                for i in range(tree.start[context], tree.start[context + 1]):
-                    out[row, tree.words[i]] += scale * counts[i]
+                for i in range(trie.start[context], trie.start[context + 1]):
+                    out[row, trie.words[i]] += scale * counts[i]

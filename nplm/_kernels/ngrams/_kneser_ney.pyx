@@ -1,4 +1,4 @@
-"""Kneser-Ney probabilities and back-off weights in one sweep of the tree."""
+"""Kneser-Ney probabilities and back-off weights in one sweep of the trie."""
 
 from libc.stdint cimport int64_t
 
@@ -11,7 +11,7 @@ cdef inline int discount_class(int64_t count) noexcept nogil:
 
 
 cdef void estimate(
-    Trie tree,
+    Trie trie,
     int context,
     const int64_t[::1] counts,
     const double[::1] discounts,
@@ -25,8 +25,8 @@ cdef void estimate(
 
     ``lower[w]`` is the probability of w one order below.
     """
-    cdef int begin = tree.start[context]
-    cdef int end = tree.start[context + 1]
+    cdef int begin = trie.start[context]
+    cdef int end = trie.start[context + 1]
     cdef int i
     cdef int n_seen = 0
     cdef int n_kept = 0
@@ -43,7 +43,7 @@ cdef void estimate(
     if total == 0:
         bow[context] = 1
         for i in range(begin, end):
-            prob[i] = lower[tree.words[i]]
+            prob[i] = lower[trie.words[i]]
         return
     # The mass taken off, (D1 N1 + D2 N2 + D3+ N3+) / total: equation (27) of
     # Chen and Goodman (1999).
@@ -52,18 +52,18 @@ cdef void estimate(
         if counts[i] > 0 and counts[i] >= min_count:
             p = (counts[i] - discounts[discount_class(counts[i])]) / total
             if interpolate:
-                p += gamma * lower[tree.words[i]]
+                p += gamma * lower[trie.words[i]]
             prob[i] = p
             n_kept += 1
             sum_kept += p
-            sum_lower += lower[tree.words[i]]
+            sum_lower += lower[trie.words[i]]
     if n_kept == lower.shape[0]:
         # Every word follows: no word is left to back off to, and the mass taken
         # off goes back to all, as interpolation gives it.
         bow[context] = gamma
         if not interpolate:
             for i in range(begin, end):
-                prob[i] += gamma * lower[tree.words[i]]
+                prob[i] += gamma * lower[trie.words[i]]
         return
     if interpolate and n_kept == n_seen:
         bow[context] = gamma
@@ -72,11 +72,11 @@ cdef void estimate(
         bow[context] = (1 - sum_kept) / (1 - sum_lower)
     for i in range(begin, end):
         if counts[i] == 0 or counts[i] < min_count:
-            prob[i] = bow[context] * lower[tree.words[i]]
+            prob[i] = bow[context] * lower[trie.words[i]]
 
 
 def kneser_ney(
-    Trie tree,
+    Trie trie,
     int level,
     int parent,
     int first,
@@ -114,13 +114,13 @@ def kneser_ney(
             # Followers of a child follow its parent too: no other entry of `lower`
             # is read.
             if level > 0:
-                for i in range(tree.start[parent], tree.start[parent + 1]):
-                    lower[tree.words[i]] = prob[i]
+                for i in range(trie.start[parent], trie.start[parent + 1]):
+                    lower[trie.words[i]] = prob[i]
             while context < last and (
-                level == 0 or context < tree.child_start[parent + 1]
+                level == 0 or context < trie.child_start[parent + 1]
             ):
                 estimate(
-                    tree, context, counts, discounts[level], min_counts[level],
+                    trie, context, counts, discounts[level], min_counts[level],
                     interpolate, lower, prob, bow,
                 )
                 context += 1

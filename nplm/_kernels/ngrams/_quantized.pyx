@@ -52,7 +52,7 @@ cdef struct Level:
 
 
 cdef class QuantizedTrie:
-    """The levels of a packed trie, in one argument.
+    """The levels of a quantized trie, in one argument.
 
     Parameters
     ----------
@@ -251,7 +251,9 @@ cdef void step(
     chains.n_live = n_next
 
 
-def quantized_prob(QuantizedTrie trie, const int[:, :] X, const int[:] y, double[::1] out):
+def quantized_prob(
+    QuantizedTrie trie, const int[:, :] X, const int[:] y, double[::1] out
+):
     """Probability of each next word: the longest n-gram that is there decides.
 
     Equivalent to ``backoff_prob(...)`` with the numbers that the codes stand for.

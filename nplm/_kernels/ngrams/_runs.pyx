@@ -1,6 +1,6 @@
 """Sorted runs of n-grams: fixed-width rows, packed, sorted, counted and merged.
 
-A row is an n-gram as the tree has it: its words from the nearest of the context to the
+A row is an n-gram as the trie has it: its words from the nearest of the context to the
 oldest, then the next word, `n_bits` each, the first in the highest bits. As many words
 as fit whole go into each number of 64 bits, so rows compare as their numbers do. Where
 rows are counted a last number has the count.

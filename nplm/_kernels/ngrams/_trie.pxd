@@ -1,4 +1,4 @@
-"""Steps in a context tree of sorted arrays (see ``nplm.ngrams.trie.context_trie``)."""
+"""Steps in a context trie of sorted arrays (see ``nplm.ngrams.trie.context_trie``)."""
 
 from nplm._kernels._ids cimport id_below
 
@@ -31,25 +31,25 @@ cdef inline int find(
     return low if words[low] == word else -1
 
 
-cdef inline int find_follower(Trie tree, int context, int word) noexcept nogil:
+cdef inline int find_follower(Trie trie, int context, int word) noexcept nogil:
     """Index in ``words`` of the n-gram of a context and a word, or -1."""
-    return find(tree.words, tree.start[context], tree.start[context + 1], word)
+    return find(trie.words, trie.start[context], trie.start[context + 1], word)
 
 
-cdef inline int find_child(Trie tree, int context, int word) noexcept nogil:
+cdef inline int find_child(Trie trie, int context, int word) noexcept nogil:
     """Number of the context that is one older word longer, or -1."""
     return find(
-        tree.context_word,
-        tree.child_start[context],
-        tree.child_start[context + 1],
+        trie.context_word,
+        trie.child_start[context],
+        trie.child_start[context + 1],
         word,
     )
 
 
 cdef inline int descend(
-    Trie tree, const int[:, :] X, Py_ssize_t row, int[::1] path
+    Trie trie, const int[:, :] X, Py_ssize_t row, int[::1] path
 ) noexcept nogil:
-    """Length of the longest context of the tree that ends the row of X.
+    """Length of the longest context of the trie that ends the row of X.
 
     ``path[k]`` becomes the number of the context of its nearest k words.
     """
@@ -60,11 +60,11 @@ cdef inline int descend(
     if n_context == 0:
         return 0
     # The root's children are dense: one for each word of the vocabulary.
-    context = 1 + id_below(&X[row, n_context - 1], tree.n_words)
+    context = 1 + id_below(&X[row, n_context - 1], trie.n_words)
     path[1] = context
     for depth in range(1, n_context):
         # Older words are only compared: what is no id is not found.
-        context = find_child(tree, context, X[row, n_context - 1 - depth])
+        context = find_child(trie, context, X[row, n_context - 1 - depth])
         if context < 0:
             return <int> depth
         path[depth + 1] = context

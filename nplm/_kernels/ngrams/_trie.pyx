@@ -1,4 +1,4 @@
-"""The arrays of a context tree, as kernels take them."""
+"""The arrays of a context trie, as kernels take them."""
 
 
 cdef class Trie:
@@ -23,7 +23,7 @@ cdef class Trie:
         self.child_start = child_start
         self.start = start
         self.words = words
-        # Not the offsets, which a damaged file may have wrong; a tree of unigrams has
+        # Not the offsets, which a damaged file may have wrong; a trie of unigrams has
         # no contexts of one word.
         self.n_words = <int> words.shape[0]
         if level_start.shape[0] > 2:

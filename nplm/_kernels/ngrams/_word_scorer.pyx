@@ -43,8 +43,9 @@ cdef struct Chains:
 
 
 cdef class State:
-    """What a `WordScorer` remembers of the words so far; states are equal where what may
-    follow has the same probabilities.
+    """The words so far, as a `WordScorer` needs them.
+
+    States are equal where what may follow has the same probabilities.
 
     No twin: an object for the words that ``backoff_prob`` takes as a row of X.
     """
