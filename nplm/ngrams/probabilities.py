@@ -1,4 +1,4 @@
-"""Estimation as sweeps over a trie, from its root to the longest contexts.
+"""Probabilities and weights of a trie, from its root to the longest contexts.
 
 The trie may be in memory or on disk, mapped: what is read and written stands side by
 side, and what has been done is not looked at again until the next level.

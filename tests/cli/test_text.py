@@ -13,6 +13,7 @@ from nplm import TextLM
 from nplm.cli import _text, main
 from nplm.cli.commands import generate
 from nplm.formats import read_arpa, read_vectors, save_binary
+from nplm.ngrams.trie.hash_table import HashTable
 
 NETWORK = ["--model", "network", "--epochs", "2", "--hidden", "8", "--embedding", "4"]
 
@@ -104,6 +105,14 @@ def test_packed_arpa_is_a_model_everywhere(made, run, tmp_path, packed):
     cut.write_bytes((tmp_path / f"kn.arpa.{packed}").read_bytes()[:-30])
     result = run("query", str(cut), "@test", code=1)
     assert "cannot be unpacked" in result.stderr
+
+
+def test_arpa_is_converted_without_an_index(made, run, tmp_path, monkeypatch):
+    path, again = str(tmp_path / "kn.arpa"), str(tmp_path / "again.arpa")
+    run("convert", "@kn", path)
+    monkeypatch.setattr(HashTable, "of", None)  # none is made
+    run("convert", path, again)
+    run("prune", path, again, "--threshold", "1e-5")
 
 
 def test_arpa_without_the_unknown_word(made, run, tmp_path):

@@ -10,6 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from nplm import BackoffLM, KneserNeyLM, TextLM, windows
 from nplm._kernels.reference import ngrams as reference
+from nplm.formats import read_arpa, write_arpa
 from nplm.ngrams.trie.backoff_trie import BackoffTrie
 from nplm.ngrams.trie.hash_table import HashTable
 
@@ -150,6 +151,16 @@ def test_model_without_index_gives_the_same_bits_until_it_is_built():
     assert_same_index(bare.build_index().index_, HashTable.of(bare.trie_))
     index = bare.index_
     assert bare.build_index().index_ is index
+
+
+def test_arpa_file_is_read_with_the_index_that_it_is_asked_for(tmp_path):
+    model, X, y = fitted(3)
+    write_arpa(model, tmp_path / "arpa", [f"w{i}" for i in range(N_WORDS + 1)])
+    whole, _ = read_arpa(tmp_path / "arpa")
+    bare, _ = read_arpa(tmp_path / "arpa", index=False)
+    assert_same_index(whole.index_, HashTable.of(bare.trie_))
+    assert bare.index_ is None
+    assert_array_equal(bare.log_prob(X, y), whole.log_prob(X, y))
 
 
 def test_index_follows_pruning_and_more_counts():

@@ -1,4 +1,4 @@
-"""Levels on disk to probabilities, weights and the hash table, in sweeps."""
+"""Levels on disk to probabilities, weights and the hash table, each in one pass."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def fill_trie(
     arrays : dict of ndarray
         Those of a ``BackoffTrie``, by name, on disk.
     scratch : Scratch
-        Where there is room for what a sweep needs.
+        Where there is room for what a pass needs.
     interpolate, min_counts, kind, fallback
         As in `KneserNeyLM`, whose `discounts` and `discount_fallback` are the last two.
 

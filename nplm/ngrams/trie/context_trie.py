@@ -5,7 +5,7 @@ a context are its extensions by one more, older, word: the way back from a long
 context to the shorter ones is the way up. Contexts are numbered level by level
 (the root is 0), children of one context side by side and sorted by word; then
 six flat arrays hold the whole trie, and every stage of an estimation is one
-sweep over them.
+pass over them.
 """
 
 from __future__ import annotations
