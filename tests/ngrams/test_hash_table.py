@@ -175,6 +175,7 @@ def test_index_follows_pruning_and_more_counts():
 
 
 @pytest.mark.parametrize("change", ["prune", "partial_fit"])
+@pytest.mark.filterwarnings("ignore:Kneser-Ney")
 def test_interrupt_while_the_index_is_made_leaves_the_model(monkeypatch, change):
     model, X, y = fitted(3)
     before = vars(model).copy()

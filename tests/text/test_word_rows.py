@@ -244,6 +244,7 @@ FROZEN = [
 
 
 @pytest.mark.parametrize("estimator", FROZEN)
+@pytest.mark.filterwarnings("ignore:Kneser-Ney")
 def test_frozen_parts_are_refused_where_the_vocabulary_is_fitted(estimator):
     lm = TextLM(estimator, n_context=2, vocabulary=Vocabulary(max_words=10))
     with pytest.raises(ValueError, match=r"Frozen.*ids of words, .*\.from_words"):
@@ -254,6 +255,7 @@ def test_frozen_parts_are_refused_where_the_vocabulary_is_fitted(estimator):
     assert lm.fit([[1, 9, 3, 2] * 3]).n_words_ == 10
 
 
+@pytest.mark.filterwarnings("ignore:Kneser-Ney")
 def test_arrays_of_ids_stay_what_they_are_where_the_ids_are_known():
     array = np.random.default_rng(1).normal(size=(14, 3))
     given = Vocabulary.from_words(WORDS)

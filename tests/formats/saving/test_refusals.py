@@ -283,7 +283,7 @@ def test_probabilities_that_do_not_sum_to_one(saved):
 def written(path, objects, **arrays):
     """A file of such objects, its checksums right."""
     arrays["objects.json"] = np.frombuffer(json.dumps(objects).encode(), "u1")
-    write_tensors(path, arrays, {"format": "nplm model", "version": "1"})
+    write_tensors(path, arrays, {"format": "nplm model", "version": "2"})
     return path
 
 

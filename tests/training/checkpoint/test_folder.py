@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from errno import EIO, ENOLCK, ENOSYS, ENOTSUP
 from pathlib import Path
 
@@ -108,13 +109,21 @@ print(lm.n_iter_)
 """
 
 
-def test_fit_goes_on_when_permission_is_lost(tmp_path):
-    folder = tmp_path / "saves"
-    folder.mkdir()
+@pytest.fixture
+def open_folder():
+    """A folder that a user without rights reaches too; those of pytest are private."""
+    with tempfile.TemporaryDirectory(prefix="nplm-test-") as above:
+        os.chmod(above, 0o755)
+        folder = Path(above) / "saves"
+        folder.mkdir()
+        yield folder
+        folder.chmod(0o700)
+
+
+def test_fit_goes_on_when_permission_is_lost(open_folder):
+    folder = open_folder
     if os.getuid() == 0:
         os.chown(folder, 65534, 65534)
-        for above in [tmp_path, *tmp_path.parents[:2]]:
-            os.chmod(above, 0o755)
     job = subprocess.run(
         [sys.executable, "-c", WITHOUT_PERMISSION, folder],
         cwd=Path(__file__).parents[3], capture_output=True, text=True, timeout=120,

@@ -217,6 +217,6 @@ def test_a_save_out_of_reach_is_not_called_damaged(data, tmp_path, monkeypatch, 
             raise error
         return opened(path, *args)
 
-    monkeypatch.setattr("nplm._tensors.open", refuse, raising=False)
+    monkeypatch.setattr("nplm._files.open", refuse, raising=False)
     with pytest.raises(type(error), match=error.strerror):
         clone(lm).fit(**data, checkpoint=tmp_path)
