@@ -19,6 +19,7 @@ __all__ = [
     "check_classes",
     "check_ids",
     "check_not_grown",
+    "check_over_words",
     "count_ids",
     "inferred_n_words",
     "non_negative",
@@ -260,6 +261,17 @@ def check_not_grown(member: Any, n_words: int, model: str) -> None:
             f"a member of this {model} knows {member.n_words_} words, and it was "
             f"fitted with n_words={n_words}, before words were added: fit it again, of "
             "members that all know the same words."
+        )
+
+
+def check_over_words(model: Any, name: str) -> None:
+    """Raise if a fitted model predicts places in a short-list instead of words."""
+    n_outputs = getattr(model, "_n_outputs", None)
+    if n_outputs is not None:
+        raise ValueError(
+            f"{name} predicts {n_outputs} places of a short-list instead of "
+            f"{model.n_words_} words: it is the network of a ShortlistLM, so give the "
+            "ShortlistLM."
         )
 
 

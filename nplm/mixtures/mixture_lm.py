@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from nplm._atomic import fit_aside, fitted_or_interrupted
 from nplm._base import LanguageModel
-from nplm._checks import Whole, check_not_grown, non_negative
+from nplm._checks import Whole, check_not_grown, check_over_words, non_negative
 from nplm._fitted import Fitted
 from nplm._warnings import warn
 from nplm.mixtures.uniform_lm import UniformLM
@@ -385,6 +385,7 @@ class MixtureLM(_BaseComposition, LanguageModel):
         return weights / weights.sum()
 
     def _check_member(self, name: str, member: Any) -> None:
+        check_over_words(member, f"member {name!r}")
         if member.n_features_in_ > self.n_features_in_:
             raise ValueError(
                 f"member {name!r} was fitted on {member.n_features_in_} words of "

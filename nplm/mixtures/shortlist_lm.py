@@ -13,7 +13,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from nplm._atomic import fit_aside, fitted_or_interrupted
 from nplm._base import LanguageModel
-from nplm._checks import Whole, check_not_grown, count_ids, own_ids, plain
+from nplm._checks import (
+    Whole,
+    check_not_grown,
+    check_over_words,
+    count_ids,
+    own_ids,
+    plain,
+)
 from nplm._fitted import Fitted
 from nplm.neural.neural_lm import NeuralLM
 from nplm.training.loop import OnProgress
@@ -220,6 +227,7 @@ class ShortlistLM(LanguageModel):
         if self.n_words is not None and _unset(backoff, "n_words"):
             backoff.set_params(n_words=self.n_words)
         backoff.fit(X, y, X_val=X_val, y_val=y_val)
+        check_over_words(backoff, "the back-off model")
         n_words = backoff.n_words_
         if n_words < self.n_words_ or self.n_words not in (None, n_words):
             raise ValueError(
@@ -297,6 +305,7 @@ class ShortlistLM(LanguageModel):
         backoff = fitted.estimator("backoff")
         if not hasattr(backoff, "_words_mass"):
             raise fitted.unfit("backoff", backoff)
+        check_over_words(backoff, "the back-off model")
         self._restore_sizes(fitted, backoff.n_words_)
         if self.order_ <= self.n_features_in_:  # members get all columns
             raise fitted.unfit("order", self.order_)

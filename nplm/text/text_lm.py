@@ -13,7 +13,7 @@ from sklearn.utils._param_validation import HasMethods, Hidden, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from nplm._atomic import fit_aside, fitted_or_interrupted
-from nplm._checks import Whole, check_boundary, inferred_n_words
+from nplm._checks import Whole, check_boundary, check_over_words, inferred_n_words
 from nplm._fitted import Fitted
 from nplm._pages import Documented
 from nplm.text.codecs import codec_of, learned
@@ -204,6 +204,7 @@ class TextLM(Scoring, Continuing, DensityMixin, Documented, BaseEstimator):
         """
         _check_model(model)
         check_is_fitted(model)
+        check_over_words(model, "the model")
         if boundary is None:
             boundary = getattr(model, "boundary", None)
         if boundary is None and isinstance(words, Vocabulary):
@@ -310,6 +311,7 @@ class TextLM(Scoring, Continuing, DensityMixin, Documented, BaseEstimator):
         )
         if isinstance(fitted, FrozenEstimator):
             fitted = fitted.estimator
+        check_over_words(fitted, "the estimator")
         if self.vocabulary_ is not None and fitted.n_words_ != n_words:
             raise ValueError(
                 f"the vocabulary has {n_words} words, but the estimator "
@@ -407,6 +409,7 @@ class TextLM(Scoring, Continuing, DensityMixin, Documented, BaseEstimator):
     def _restore(self, fitted: Fitted) -> None:
         self.estimator_ = fitted.estimator("estimator")
         _check_model(self.estimator_)
+        check_over_words(self.estimator_, "the estimator")
         self.n_words_ = self.estimator_.n_words_
         self.boundary_ = fitted.whole("boundary", 0, self.n_words_ - 1)
         self.tokenizer_ = fitted.take("tokenizer", Tokenizer, type(None))

@@ -291,3 +291,21 @@ def test_brown():
     mixture = 0.5 * np.exp(model.log_prob(X_test, y_test))
     mixture += 0.5 * np.exp(kn.log_prob(X_test, y_test))
     assert np.log(mixture).mean() > kn.score(X_test, y_test)
+
+
+def test_network_of_a_shortlist_is_refused_in_another_model(parts):
+    (X, y), _ = parts
+    inner = shortlist().fit(X, y).network_
+    message = "predicts 6 places of a short-list instead of 30 words: .* ShortlistLM"
+    for name, model in [
+        ("member 'one'", MixtureLM([("one", FrozenEstimator(inner))])),
+        ("the back-off model", shortlist(FrozenEstimator(inner))),
+    ]:
+        with pytest.raises(ValueError, match=f"{name} {message}"):
+            model.fit(X, y)
+    with pytest.raises(ValueError, match=f"the estimator {message}"):
+        TextLM(FrozenEstimator(inner), boundary=0).fit([y])
+    with pytest.raises(ValueError, match=f"the model {message}"):
+        TextLM.from_model(inner, boundary=0)
+    # Fitted anew it predicts words.
+    assert MixtureLM([("one", inner)]).fit(X, y).predict_proba(X[:1]).shape == (1, 30)

@@ -388,6 +388,34 @@ def test_patterns_of_a_file_are_bounded_together(tmp_path):
     assert nplm.load(tmp_path / "of a user").transform(["A"]) == [["A"]]
 
 
+def of_a_network(n):
+    """A mixture that was fitted with that member alone."""
+    left = {"names": ["m0"], "members": [{"object": n}], "weights": {"array": "one"},
+            "n_iter": 0, "n_context": 2, "order": 3}  # fmt: skip
+    return entry("MixtureLM", {"dict": left}, **mixture_of(n)["params"]["dict"])
+
+
+def text_of_a_network(n):
+    left = {"estimator": {"object": n}, "boundary": 0, "tokenizer": None,
+            "vocabulary": None}  # fmt: skip
+    return entry("TextLM", {"dict": left}, estimator={"object": n})
+
+
+@pytest.mark.parametrize(
+    ("made_of", "name"),
+    [(of_a_network, "member 'm0'"), (text_of_a_network, "the estimator")],
+)
+def test_network_of_a_shortlist_is_refused_in_another_model(saved, made_of, name):
+    """It has a probability for each place of the list, not for each word."""
+    arrays, _ = read_tensors(saved[0] / "short-list", mmap=False)
+    objects = json.loads(arrays.pop("objects.json").tobytes())
+    n = objects[-1]["fitted"]["dict"]["network"]["object"]
+    one = {"one": np.ones(1)} if made_of is of_a_network else {}
+    path = written(saved[0] / "tampered", [*objects, made_of(n)], **arrays, **one)
+    with pytest.raises(ValueError, match=rf"{name} predicts \d+ places of a short-li"):
+        nplm.load(path)
+
+
 @pytest.mark.parametrize("name", ["frozen", "short-list"])
 def test_a_mixture_of_a_lower_order_than_its_contexts_is_refused(saved, name):
     """Its members would get fewer columns than they were fitted on."""
