@@ -59,6 +59,8 @@ LEAST_MEMBERS, MOST_MEMBERS = 1000, 4
 # Steps that showing an estimator may take, a millisecond each: scikit-learn shows what
 # is in a parameter twice, and so an estimator 2**n times if it is in n others.
 MOST_SHOWN = 5000
+# Lists and objects of JSON in one another: showing an estimator recurses.
+MOST_NESTED = 16
 # Bytes of arrays, counted each time that one is named.
 LEAST_NAMED, MOST_NAMED = 1 << 20, 16
 
@@ -158,7 +160,9 @@ class Encoder:
     def _object(self, kind: str, params: Any, fitted: Any) -> dict[str, Any]:
         own = self._encoded(params, f"{kind}.params")
         left = self._encoded(fitted, kind)
-        self.objects.append({"kind": kind, "params": own, "fitted": left})
+        entry = {"kind": kind, "params": own, "fitted": left}
+        _check_nesting(entry)
+        self.objects.append(entry)
         return {"object": len(self.objects) - 1}
 
 
@@ -193,6 +197,7 @@ class Decoder:
         for entry in objects:
             if not isinstance(entry, dict) or entry.keys() != ENTRY:
                 raise ValueError(f"{entry!r:.80} is no estimator")
+            _check_nesting(entry)
             self._size = self._shown = 1
             self._objects.append(self._object(**entry))
             self._sizes.append((self._size, self._shown))
@@ -302,6 +307,20 @@ DECODED: dict[str, Callable[[Decoder, Any], Any]] = {
     "tuple": lambda self, items: tuple(self._decoded(list(items))),
     "words": Decoder._words,
 }
+
+
+def _check_nesting(entry: dict[str, Any]) -> None:
+    """Raise where values of an estimator are too deep in one another to be shown."""
+    level: list[Any] = [entry]
+    for _ in range(MOST_NESTED):
+        inside = [n.values() if isinstance(n, dict) else n for n in level]
+        level = [n for nodes in inside for n in nodes if isinstance(n, (dict, list))]
+        if not level:
+            return
+    raise ValueError(
+        f"{entry['kind']!r:.80} has lists, tuples or dicts that are too deep in one "
+        "another"
+    )
 
 
 def _made(kind: Any, params: dict[str, Any], left: Any) -> Any:

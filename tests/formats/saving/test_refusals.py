@@ -18,7 +18,15 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline
 
 import nplm
-from nplm import KneserNeyLM, MixtureLM, NeuralLM, TextLM, Tokenizer, UniformLM
+from nplm import (
+    KneserNeyLM,
+    MixtureLM,
+    NeuralLM,
+    TextLM,
+    Tokenizer,
+    UniformLM,
+    Vocabulary,
+)
 from nplm._tensors import read_tensors, write_tensors
 from nplm.formats import save_binary, write_arpa
 from tests.helpers_saving import N_WORDS, TEXTS, X, Y, pipeline, quiet
@@ -321,6 +329,23 @@ def test_a_deep_chain_is_refused(tmp_path):
     chain = [entry("UniformLM"), *(mixture_of(n) for n in range(30))]
     with pytest.raises(ValueError, match="or too many in one another"):
         nplm.load(written(tmp_path / "chain", chain))
+
+
+@pytest.mark.parametrize("kind", ["tuple", "dict", "list"])
+def test_values_that_are_too_deep_in_one_another_are_refused(tmp_path, kind):
+    """What shows an estimator recurses into them."""
+
+    words = node = ["a"]
+    for _ in range(100):
+        words = {"tuple": (words,), "dict": {"a": words}, "list": [words]}[kind]
+        node = {"tuple": {"tuple": [node]}, "dict": {"dict": {"a": node}},
+                "list": [node]}[kind]  # fmt: skip
+    path = written(tmp_path / "deep", [entry("Vocabulary", words=node)])
+    with pytest.raises(ValueError, match=r"deep cannot be loaded: 'Voc.* too deep in"):
+        nplm.load(path)
+    fitted = Vocabulary().fit([["a"]])
+    with pytest.raises(ValueError, match=r"'Vocabulary' has .* too deep in one"):
+        nplm.save(fitted.set_params(words=words), tmp_path / "model")
 
 
 def test_a_mixture_of_many_is_loaded(tmp_path, fitted):
