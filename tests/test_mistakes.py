@@ -12,6 +12,7 @@ from nplm import (
     InterpolatedTrigram,
     KneserNeyLM,
     MixtureLM,
+    NeuralLM,
     ShortlistLM,
     TextLM,
     UniformLM,
@@ -135,3 +136,11 @@ def test_a_loss_that_still_falls_is_told_where_stopping_was_asked_for():
     # Epochs that were asked for, whether or not they are watched.
     clone(network).set_params(early_stopping=False).fit(X, Y)
     clone(network).set_params(early_stopping="auto").fit(X, Y, X_val=X, y_val=Y)
+
+
+@pytest.mark.parametrize("model", [NeuralLM, EnergyLM])
+@pytest.mark.parametrize("method", ["fit", "partial_fit"])
+def test_wrong_argument_is_an_error_of_the_estimator(model, method):
+    message = rf"{model.__name__}\.{method}\(\) got an unexpected keyword"
+    with pytest.raises(TypeError, match=message):
+        getattr(model(), method)([[0]], [0], wrong=1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from numbers import Integral, Real
-from types import SimpleNamespace
+from types import FunctionType, SimpleNamespace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -123,6 +123,20 @@ class NetworkLM(LanguageModel):
         "random_state": ["random_state"],
         "verbose": ["verbose"],
     }
+
+    def __init_subclass__(cls) -> None:
+        """Give a subclass methods of its own name, which Python's errors show."""
+        super().__init_subclass__()
+        for name in ("fit", "partial_fit", "trainer"):
+            shared = getattr(NetworkLM, name)
+            own = FunctionType(
+                shared.__code__, shared.__globals__, name, shared.__defaults__,
+                shared.__closure__,
+            )  # fmt: skip
+            own.__kwdefaults__, own.__doc__ = shared.__kwdefaults__, shared.__doc__
+            own.__annotations__, own.__module__ = shared.__annotations__, cls.__module__
+            own.__qualname__ = f"{cls.__qualname__}.{name}"
+            setattr(cls, name, own)
 
     # -- fitting --------------------------------------------------------------
 
