@@ -7,7 +7,11 @@ import pytest
 
 from nplm import datasets
 
-NEEDS_MPI = ["nplm/mpi.py", "nplm/parallel/agreement.py", "docs/guide/parallel.rst"]
+NEEDS_MPI = [
+    "nplm/mpi.py",
+    "nplm/training/parallel/agreement.py",
+    "docs/guide/parallel.rst",
+]
 collect_ignore = [] if find_spec("mpi4py") else NEEDS_MPI
 
 

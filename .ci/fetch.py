@@ -7,7 +7,7 @@ import threading
 from functools import partial
 from pathlib import Path
 
-from nplm.datasets._files import RemoteFile, read_file
+from nplm.datasets._remote_files import RemoteFile, read_file
 
 folder, cache = sys.argv[1:]
 data = (Path(folder) / "corpus.txt").read_bytes()

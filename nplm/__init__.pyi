@@ -1,30 +1,32 @@
 """The public names, and where each is; nplm loads a module when it is first asked."""
 
-from nplm._base import neg_perplexity as neg_perplexity
-from nplm._versions import show_versions as show_versions
-from nplm.classes.class_lm import ClassLM as ClassLM
-from nplm.classes.word_classes import WordClasses as WordClasses
-from nplm.classes.word_tree import word_tree as word_tree
-from nplm.exceptions import CheckpointError as CheckpointError
-from nplm.exceptions import DivergenceError as DivergenceError
-from nplm.formats.saving.saving import load as load
-from nplm.formats.saving.saving import save as save
-from nplm.mixtures.mixture_lm import MixtureLM as MixtureLM
-from nplm.mixtures.shortlist_lm import ShortlistLM as ShortlistLM
-from nplm.mixtures.uniform_lm import UniformLM as UniformLM
-from nplm.neural.energy_lm import EnergyLM as EnergyLM
-from nplm.neural.neural_lm import NeuralLM as NeuralLM
-from nplm.neural.tiers import available_tiers as available_tiers
-from nplm.neural.tiers import use_tier as use_tier
-from nplm.neural.training.trainer import Trainer as Trainer
-from nplm.ngrams.backoff_lm import BackoffLM as BackoffLM
-from nplm.ngrams.interpolated_trigram import InterpolatedTrigram as InterpolatedTrigram
-from nplm.ngrams.kneser_ney import KneserNeyLM as KneserNeyLM
-from nplm.ngrams.quantized_lm import QuantizedLM as QuantizedLM
+from nplm.base.estimators import neg_perplexity as neg_perplexity
+from nplm.base.exceptions import CheckpointError as CheckpointError
+from nplm.base.exceptions import DivergenceError as DivergenceError
+from nplm.formats.saving.files import load as load
+from nplm.formats.saving.files import save as save
+from nplm.models.classes.class_lm import ClassLM as ClassLM
+from nplm.models.classes.word_classes import WordClasses as WordClasses
+from nplm.models.classes.word_tree import word_tree as word_tree
+from nplm.models.mixtures.mixture_lm import MixtureLM as MixtureLM
+from nplm.models.mixtures.shortlist_lm import ShortlistLM as ShortlistLM
+from nplm.models.mixtures.uniform_lm import UniformLM as UniformLM
+from nplm.models.neural.energy_lm import EnergyLM as EnergyLM
+from nplm.models.neural.fitting.trainer import Trainer as Trainer
+from nplm.models.neural.neural_lm import NeuralLM as NeuralLM
+from nplm.models.neural.tiers import available_tiers as available_tiers
+from nplm.models.neural.tiers import use_tier as use_tier
+from nplm.models.ngrams.backoff_lm import BackoffLM as BackoffLM
+from nplm.models.ngrams.interpolated_trigram import (
+    InterpolatedTrigram as InterpolatedTrigram,
+)
+from nplm.models.ngrams.kneser_ney import KneserNeyLM as KneserNeyLM
+from nplm.models.ngrams.quantized_lm import QuantizedLM as QuantizedLM
+from nplm.models.versions import show_versions as show_versions
 from nplm.text.embeddings import cooccurrence_embeddings as cooccurrence_embeddings
-from nplm.text.scorer import Scorer as Scorer
-from nplm.text.text_lm import TextLM as TextLM
-from nplm.text.token_scores import TokenScores as TokenScores
+from nplm.text.lm.scorer import Scorer as Scorer
+from nplm.text.lm.text_lm import TextLM as TextLM
+from nplm.text.lm.token_scores import TokenScores as TokenScores
 from nplm.text.tokenizer import Tokenizer as Tokenizer
 from nplm.text.vocabulary import Vocabulary as Vocabulary
 from nplm.text.windows import contiguous_split as contiguous_split

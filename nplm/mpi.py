@@ -21,17 +21,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from nplm.neural.conflicts import check_shared
-from nplm.neural.neural_lm import NeuralLM
-from nplm.neural.tiers import kernel_tier
-from nplm.neural.training.fit import Door, joined
-from nplm.neural.training.fit import fit as fit_network
-from nplm.neural.training.sharded import ShardedNetwork, rows_of
-from nplm.neural.training.trainer import Trainer
-from nplm.parallel.agreement import MPI, Ranks
-from nplm.parallel.threads import blas_threads
+from nplm.models.neural.conflicts import check_shared
+from nplm.models.neural.fitting.fit import Door, joined
+from nplm.models.neural.fitting.fit import fit as fit_network
+from nplm.models.neural.fitting.sharded import ShardedNetwork, rows_of
+from nplm.models.neural.fitting.trainer import Trainer
+from nplm.models.neural.neural_lm import NeuralLM
+from nplm.models.neural.tiers import kernel_tier
 from nplm.training.checkpoint import fingerprint
 from nplm.training.loop import OnProgress
+from nplm.training.parallel.agreement import MPI, Ranks
+from nplm.training.parallel.threads import blas_threads
 
 __all__ = ["ShardedLM", "fit", "rank", "shard", "trainer"]
 

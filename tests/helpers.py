@@ -19,7 +19,7 @@ from nplm import (
     available_tiers,
 )
 from nplm.datasets import Corpus, fetch_brown, fetch_ptb
-from nplm.neural.tiers import kernel_tier
+from nplm.models.neural.tiers import kernel_tier
 
 # Text of a few words cannot give discounts: its fall-back is tested on its own.
 small_text = pytest.mark.filterwarnings("ignore:Kneser-Ney cannot estimate")

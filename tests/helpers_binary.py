@@ -5,7 +5,7 @@ import zlib
 
 import numpy as np
 
-from nplm.formats._arrays import MAGIC
+from nplm.formats.binary.arrays import MAGIC
 
 
 def parts_of(data):

@@ -3,24 +3,28 @@
 import numpy as np
 from scipy.sparse import csr_array
 
-from nplm._kernels.reference import neural as reference
-from nplm.neural.network.dropout import Dropout
-from nplm.neural.network.features import Composed, Features, Fixed, Met
-from nplm.neural.network.hidden import Linear, Projected
-from nplm.neural.network.inputs import MixedSenses
-from nplm.neural.network.network import Network, Parts
-from nplm.neural.network.outputs.classes import Classes
-from nplm.neural.network.outputs.energy import Energy
-from nplm.neural.network.outputs.estimates import Importance, NoiseContrastive, Proposal
-from nplm.neural.network.outputs.sampled import (
+from nplm.models.neural.network.dropout import Dropout
+from nplm.models.neural.network.features import Composed, Features, Fixed, Met
+from nplm.models.neural.network.hidden import Linear, Projected
+from nplm.models.neural.network.inputs import MixedSenses
+from nplm.models.neural.network.network import Network, Parts
+from nplm.models.neural.network.outputs.classes import Classes
+from nplm.models.neural.network.outputs.energy import Energy
+from nplm.models.neural.network.outputs.estimates import (
+    Importance,
+    NoiseContrastive,
+    Proposal,
+)
+from nplm.models.neural.network.outputs.sampled import (
     SampledEnergy,
     SampledSoftmax,
     SampledTiedSoftmax,
 )
-from nplm.neural.network.outputs.softmax import Softmax, TiedSoftmax
-from nplm.neural.network.outputs.tree import Tree
-from nplm.neural.training.solvers import SGD, Adam, Schedule
-from nplm.parallel.threads import Threads
+from nplm.models.neural.network.outputs.softmax import Softmax, TiedSoftmax
+from nplm.models.neural.network.outputs.tree import Tree
+from nplm.models.neural.network.solvers import SGD, Adam, Schedule
+from nplm.training.parallel.threads import Threads
+from tests.reference import neural as reference
 
 # A network of any kind: each is an output, and features, that others do not have.
 KINDS = [

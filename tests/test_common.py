@@ -18,12 +18,11 @@ from nplm import (
     MixtureLM,
     ShortlistLM,
     UniformLM,
-    _base,
-    _blocks,
     windows,
 )
-from nplm.ngrams import frequencies
-from nplm.ngrams.trie import backoff_trie, hash_table
+from nplm.base import blocks, estimators
+from nplm.models.ngrams import frequencies
+from nplm.models.ngrams.trie import backoff_trie, hash_table
 from tests.helpers import paper_lm, small_models
 
 N_WORDS = 12
@@ -277,8 +276,8 @@ def test_arrays_of_ids_take_no_long_checks(fitted, stream, name, dtype, monkeypa
     def long_check(*args, **kwargs):
         raise AssertionError
 
-    monkeypatch.setattr(_base, "validate_data", long_check)
-    monkeypatch.setattr(_base, "check_is_fitted", long_check)
+    monkeypatch.setattr(estimators, "validate_data", long_check)
+    monkeypatch.setattr(estimators, "check_is_fitted", long_check)
     np.testing.assert_array_equal(lm.log_prob(X, y), expected[0])
     np.testing.assert_array_equal(lm.predict_proba(X), expected[1])
     # A view, as of a slice of a stream.
@@ -354,7 +353,7 @@ def test_long_calls_are_made_in_blocks(fitted, stream, name, monkeypatch):
         monkeypatch.setattr(module, kernel, noted(getattr(module, kernel)))
     for module in (backoff_trie, hash_table, frequencies):
         monkeypatch.setattr(module, "BLOCK_WINDOWS", 100)
-    monkeypatch.setattr(_blocks, "BLOCK_SIZE", 100 * N_WORDS)
+    monkeypatch.setattr(blocks, "BLOCK_SIZE", 100 * N_WORDS)
     found = [lm.predict_proba(X), lm.predict_log_proba(X), lm.log_prob(X, y)]
     for a, b in zip(found, wanted):
         np.testing.assert_array_equal(a, b)

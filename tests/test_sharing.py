@@ -25,7 +25,7 @@ from nplm import (
     windows,
 )
 from nplm.formats import load_binary, save_binary
-from nplm.parallel import threads
+from nplm.training.parallel import threads
 from tests.helpers import paper_lm, small_models, small_text
 
 pytestmark = small_text

@@ -1,8 +1,8 @@
-"""Compiled loops, one idea a file; ``reference`` is their specification in NumPy.
+"""Compiled loops, one idea a file; ``tests/reference`` specifies them.
 
 Kernels take typed memoryviews and fill what they are given: no Python object,
 no estimator, no print, no stopping rule. Bounds checks are off, so callers
-check word ids first (``nplm._checks``). The arrays of ids stay the caller's and may
+check word ids first (``nplm.base.checks``). The arrays of ids stay the caller's and may
 change after that: kernels take each id by ``_ids.id_below``, which keeps it in range.
 """
 

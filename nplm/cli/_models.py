@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 import nplm
 from nplm import TextLM, Tokenizer, Vocabulary
-from nplm._packed import UnpackingError, reading
+from nplm.base.files.compressed import UnpackingError, reading
 from nplm.formats import (
     load_binary,
     read_arpa,

@@ -9,7 +9,7 @@ import click
 import numpy as np
 
 from nplm import NeuralLM
-from nplm.ngrams.discounts import check_fallback
+from nplm.models.ngrams.discounts import check_fallback
 
 __all__ = [
     "COMMON",

@@ -11,7 +11,7 @@ from typing import Any, BinaryIO
 
 import click
 
-from nplm._packed import reading, unpacked
+from nplm.base.files.compressed import reading, unpacked
 from nplm.text.streams import HAS_A_NUL
 
 __all__ = ["INPUTS", "blocks_of_lines", "files_of", "lines_of", "texts_of"]

@@ -12,9 +12,9 @@ from typing import Literal
 
 import numpy as np
 
-from nplm._packed import reading
-from nplm.datasets._files import RemoteFile, read_file
+from nplm.base.files.compressed import reading
 from nplm.datasets._python_docs import documented_versions, python_documents
+from nplm.datasets._remote_files import RemoteFile, read_file
 from nplm.datasets.corpus import Corpus
 from nplm.text.streams import HAS_A_NUL
 from nplm.text.tokenizer import Tokenizer

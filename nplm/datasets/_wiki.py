@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from nplm._packed import reading
-from nplm.datasets._files import RemoteFile, read_file
+from nplm.base.files.compressed import reading
+from nplm.datasets._remote_files import RemoteFile, read_file
 from nplm.datasets.corpus import Corpus
 from nplm.text.streams import HAS_A_NUL
 from nplm.text.vocabulary import Vocabulary

@@ -20,7 +20,7 @@ from nplm import (
     NeuralLM,
     WordClasses,
 )
-from nplm._base import LanguageModel
+from nplm.base.estimators import LanguageModel
 from nplm.datasets import Corpus
 from nplm.datasets.corpus import CorpusWindows
 from nplm.experiments.scoring import ReportStage, log_prob, perplexity

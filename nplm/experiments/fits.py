@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nplm import ClassLM, InterpolatedTrigram, KneserNeyLM, NeuralLM, WordClasses
-from nplm._base import LanguageModel
+from nplm.base.estimators import LanguageModel
 from nplm.datasets import Corpus
 from nplm.experiments.scoring import ReportStage, log_prob
-from nplm.neural.paper import settings_of
+from nplm.models.neural.paper import settings_of
 
 __all__ = [
     "Bench", "ClassFit", "Fit", "KneserNeyFit", "Measured", "NetworkFit", "PaperRow",

@@ -15,15 +15,15 @@ from pathlib import Path
 from typing import Any
 
 import nplm
-from nplm._files import replacing
-from nplm._versions import processor
+from nplm.base.exceptions import CheckpointError
+from nplm.base.files.atomic_files import replacing
 from nplm.datasets import Corpus
-from nplm.exceptions import CheckpointError
 from nplm.experiments.fits import Bench, Fit
 from nplm.experiments.paper_tables import TABLES, PaperTable
 from nplm.experiments.scoring import ReportStage, perplexity
-from nplm.parallel.threads import n_threads
+from nplm.models.versions import processor
 from nplm.training.checkpoint import fingerprint
+from nplm.training.parallel.threads import n_threads
 
 __all__ = ["reproduce", "results_of"]
 

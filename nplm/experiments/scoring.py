@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from nplm._base import LanguageModel
+from nplm.base.estimators import LanguageModel
 from nplm.datasets.corpus import Windows
 
 __all__ = ["ReportStage", "log_prob", "perplexity"]

@@ -1,11 +1,11 @@
 """Files of n-gram models, counts, classes and vectors: the toolkits' and nplm's own."""
 
-from nplm.formats.arpa import read_arpa, write_arpa
-from nplm.formats.binary import load_binary, save_binary
+from nplm.formats.arpa.arpa_files import read_arpa, write_arpa
+from nplm.formats.binary.binary_files import load_binary, save_binary
 from nplm.formats.classes import read_classes, write_classes
-from nplm.formats.count_tables import CountTables
-from nplm.formats.counts import read_counts, write_counts
-from nplm.formats.estimation import Estimated, estimate_arpa, estimate_binary
+from nplm.formats.counts.count_files import read_counts, write_counts
+from nplm.formats.counts.count_tables import CountTables
+from nplm.formats.counts.estimation import Estimated, estimate_arpa, estimate_binary
 from nplm.formats.onnx import write_onnx
 from nplm.formats.vectors import read_vectors, write_vectors
 

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from sklearn.utils.validation import check_is_fitted
 
-from nplm.ngrams.backoff_model import BackoffModel
-from nplm.ngrams.kneser_ney import KneserNeyLM
+from nplm.models.ngrams.backoff_model import BackoffModel
+from nplm.models.ngrams.kneser_ney import KneserNeyLM
 
 if TYPE_CHECKING:
-    from nplm.ngrams.counts import NgramCounts
-    from nplm.ngrams.trie.backoff_trie import BackoffTrie
+    from nplm.models.ngrams.counts import NgramCounts
+    from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
 
 __all__ = ["counts_of", "trie_of"]
 

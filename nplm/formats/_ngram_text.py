@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from nplm._kernels.files._ngram_format import NUMBER_BYTES, Spelling
 from nplm.formats._words import BEGIN, WordText
-from nplm.ngrams.trie.context_trie import ContextTrie
+from nplm.models.ngrams.trie.context_trie import ContextTrie
 
 __all__ = ["NgramText"]
 

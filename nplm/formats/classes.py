@@ -8,10 +8,10 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from nplm._checks import MAX_N_WORDS, check_ids
-from nplm._packed import reading
-from nplm.formats._files import writing
+from nplm.base.checks import MAX_N_WORDS, check_ids
+from nplm.base.files.compressed import reading
 from nplm.formats._lines import MAX_LINE_BYTES, shown
+from nplm.formats._model_files import writing
 
 __all__ = ["read_classes", "write_classes"]
 

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from nplm.formats._files import check_writable, writing
-from nplm.neural.network.outputs.softmax import Softmax
-from nplm.neural.neural_lm import NeuralLM
+from nplm.formats._model_files import check_writable, writing
+from nplm.models.neural.network.outputs.softmax import Softmax
+from nplm.models.neural.neural_lm import NeuralLM
 
 __all__ = ["write_onnx"]
 

@@ -9,10 +9,10 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from nplm._checks import MAX_N_WORDS
-from nplm._packed import reading
-from nplm.formats._files import writing
+from nplm.base.checks import MAX_N_WORDS
+from nplm.base.files.compressed import reading
 from nplm.formats._lines import Lines, shown
+from nplm.formats._model_files import writing
 from nplm.formats._words import check_words
 
 __all__ = ["read_vectors", "write_vectors"]

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from nplm.inspection._display import Display, check_matplotlib
 from nplm.inspection.words import ids_of
-from nplm.text.drawing import without
+from nplm.text.lm.drawing import without
 from nplm.text.vocabulary import UNKNOWN
 
 __all__ = ["NextWordsDisplay"]

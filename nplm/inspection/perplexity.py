@@ -8,7 +8,7 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from nplm._checks import check_ids
+from nplm.base.checks import check_ids
 from nplm.inspection._display import Display, above, check_matplotlib
 
 __all__ = ["PerplexityDisplay"]

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nplm._base import LanguageModel
+from nplm.base.estimators import LanguageModel
 from nplm.datasets import Corpus
-from nplm.text.drawing import without
 from nplm.text.embeddings import nearest_rows
+from nplm.text.lm.drawing import without
 
 __all__ = ["ids_of", "nearest_words", "suggestions"]
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from nplm._checks import check_ids
+from nplm.base.checks import check_ids
 from nplm.text.documents import Documents, checked_document
 from nplm.text.samples import check_documents, is_missing, lists_of_tokens
 from nplm.text.tokenizer import Tokenizer

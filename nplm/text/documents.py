@@ -8,7 +8,7 @@ from typing import NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from nplm._checks import check_ids
+from nplm.base.checks import check_ids
 from nplm.text.samples import check_document, check_documents
 from nplm.text.windows import windows
 

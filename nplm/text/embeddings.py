@@ -11,7 +11,7 @@ from scipy.sparse import coo_array, csr_array, hstack
 from sklearn.utils._param_validation import validate_parameter_constraints
 from sklearn.utils.extmath import randomized_svd
 
-from nplm._checks import Whole, check_ids
+from nplm.base.checks import Whole, check_ids
 
 __all__ = [
     "aligned",

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 
 from sklearn.base import BaseEstimator, TransformerMixin
 
-from nplm._pages import Documented
+from nplm.base.pages import Documented
 from nplm.text.samples import check_document, check_documents
 
 __all__ = ["FLAGS", "Tokenizer", "check_length", "compiled"]

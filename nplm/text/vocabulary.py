@@ -14,10 +14,10 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from nplm._atomic import all_or_nothing, read_at_once
-from nplm._checks import Whole, check_ids
-from nplm._fitted import Fitted
-from nplm._pages import Documented
+from nplm.base.atomic import all_or_nothing, read_at_once
+from nplm.base.checks import Whole, check_ids
+from nplm.base.fitted import Fitted
+from nplm.base.pages import Documented
 from nplm.text.documents import Documents
 from nplm.text.embeddings import aligned
 from nplm.text.samples import check_documents, check_tokens, lists_of_tokens

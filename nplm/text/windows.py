@@ -8,7 +8,7 @@ from typing import cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from nplm._checks import MAX_N_WORDS, check_ids
+from nplm.base.checks import MAX_N_WORDS, check_ids
 
 __all__ = ["contiguous_split", "windows"]
 

@@ -20,12 +20,12 @@ from typing import IO, Any, NamedTuple, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from nplm._files import NO_LOCKS, replacing
-from nplm._fitted import Fitted
-from nplm._tensors import CHECKSUM, read_tensors, write_tensors
-from nplm._warnings import warn
-from nplm.exceptions import CheckpointError
-from nplm.parallel.processes import Processes
+from nplm.base.exceptions import CheckpointError
+from nplm.base.files.atomic_files import NO_LOCKS, replacing
+from nplm.base.files.tensors import CHECKSUM, read_tensors, write_tensors
+from nplm.base.fitted import Fitted
+from nplm.base.warnings import warn
+from nplm.training.parallel.processes import Processes
 
 __all__ = ["Checkpoint", "discard", "fingerprint", "has_save"]
 

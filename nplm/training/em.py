@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from nplm._warnings import warn
+from nplm.base.warnings import warn
 
 __all__ = ["BIN_PRIOR", "FrequencyBins", "MixtureFit", "fit_mixture_weights"]
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from nplm._fitted import Fitted
+from nplm.base.fitted import Fitted
 
 __all__ = ["HeldOut"]
 

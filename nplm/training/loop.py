@@ -10,12 +10,12 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from nplm._fitted import Fitted
-from nplm._generators import plain_state, taken_state
-from nplm._warnings import warn
-from nplm.parallel.processes import Processes
+from nplm.base.fitted import Fitted
+from nplm.base.generators import plain_state, taken_state
+from nplm.base.warnings import warn
 from nplm.training.checkpoint import Checkpoint
 from nplm.training.pace import calls
+from nplm.training.parallel.processes import Processes
 
 __all__ = ["Job", "OnProgress", "run_passes"]
 

@@ -6,9 +6,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from nplm import windows
 from nplm._kernels.ngrams import _backoff, _interpolation, _kneser_ney
-from nplm._kernels.reference import ngrams as reference
-from nplm.ngrams.counts import NgramCounts
+from nplm.models.ngrams.counts import NgramCounts
 from tests.helpers import text
+from tests.reference import ngrams as reference
 
 N_WORDS = 12
 

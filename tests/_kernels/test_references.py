@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import nplm._kernels
-from nplm._kernels.reference import neural
+from tests.reference import neural
 
 ROOT = Path(nplm._kernels.__file__).parent
 
@@ -32,7 +32,7 @@ def kernels():
 def test_a_twin_of_the_same_name_and_arguments(family, kernel):
     if "No twin: " in kernel.__doc__:
         return
-    twins = importlib.import_module(f"nplm._kernels.reference.{family}")
+    twins = importlib.import_module(f"tests.reference.{family}")
     twin = getattr(twins, kernel.__name__)
     assert list(signature(twin).parameters) == list(signature(kernel).parameters)
 

@@ -5,8 +5,8 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from nplm._kernels.ngrams import _runs
-from nplm._kernels.reference import ngrams as reference
 from tests.helpers import text
+from tests.reference import ngrams as reference
 
 # From several words in a number to numbers that are not full, and more than three.
 CASES = [(2, 1), (3, 4), (5, 7), (5, 16), (4, 25), (6, 21), (7, 31), (9, 30)]

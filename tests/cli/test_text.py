@@ -13,7 +13,7 @@ from nplm import TextLM
 from nplm.cli import _text, main
 from nplm.cli.commands import generate
 from nplm.formats import read_arpa, read_vectors, save_binary
-from nplm.ngrams.trie.hash_table import HashTable
+from nplm.models.ngrams.trie.hash_table import HashTable
 
 NETWORK = ["--model", "network", "--epochs", "2", "--hidden", "8", "--embedding", "4"]
 

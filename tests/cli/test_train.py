@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import nplm
-from nplm.neural.training.epochs import Epochs
+from nplm.models.neural.fitting.epochs import Epochs
 
 SMALL = ["--epochs", "2", "--hidden", "8", "--embedding", "4"]
 NETWORKS = ["network", "energy", "shortlist", "mixture"]

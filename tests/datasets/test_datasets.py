@@ -17,8 +17,8 @@ import pytest
 from nplm import Tokenizer
 from nplm.datasets import (
     _corpora,
-    _files,
     _python_docs,
+    _remote_files,
     fetch_brown,
     fetch_ptb,
     load_python_docs,
@@ -176,7 +176,7 @@ def remote(monkeypatch):
     """A small remote file, and no NPLM_DATA."""
     monkeypatch.delenv("NPLM_DATA", raising=False)
     # Port 9 (discard) is closed here: a test that downloads says where from.
-    return _files.RemoteFile(
+    return _remote_files.RemoteFile(
         "corpus.txt",
         "http://127.0.0.1:9/corpus.txt",
         hashlib.sha256(b"a text").hexdigest(),
@@ -189,10 +189,10 @@ def test_download_is_kept_in_the_cache(serve, remote, tmp_path):
     (folder / "corpus.txt").write_bytes(b"a text")
     cache = tmp_path / "cache"
     there = replace(remote, url=f"{address}/corpus.txt")
-    assert _files.read_file(there, cache, True) == b"a text"
+    assert _remote_files.read_file(there, cache, True) == b"a text"
     assert [path.name for path in cache.iterdir()] == ["corpus.txt"]
     # Now without the server.
-    assert _files.read_file(remote, cache, True) == b"a text"
+    assert _remote_files.read_file(remote, cache, True) == b"a text"
 
 
 @pytest.mark.parametrize(
@@ -212,7 +212,7 @@ def test_nothing_of_a_failed_download_stays(
     there = replace(remote, url=f"{address}/corpus.txt")
     cache = tmp_path / "cache"
     with pytest.raises(OSError, match=f"(?s){message}"):
-        _files.read_file(there, cache, True)
+        _remote_files.read_file(there, cache, True)
     assert list(cache.iterdir()) == []
 
 
@@ -221,7 +221,7 @@ def test_without_a_network_the_error_says_where_to_put_the_file(
 ):
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     with pytest.raises(OSError, match="could not be downloaded") as info:
-        _files.read_file(remote, tmp_path, True)
+        _remote_files.read_file(remote, tmp_path, True)
     for part in (remote.url, remote.sha256, str(tmp_path), "NPLM_DATA"):
         assert part in str(info.value)
     # The sentence is not hidden below the tracebacks of the libraries underneath.
@@ -240,7 +240,7 @@ def test_absent_and_not_to_be_downloaded(fetch, tmp_path, monkeypatch):
 def test_without_pooch_the_error_says_what_to_install(remote, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pooch", None)
     with pytest.raises(ImportError, match=r'pip install "nplm\[datasets\]"'):
-        _files.read_file(remote, tmp_path, True)
+        _remote_files.read_file(remote, tmp_path, True)
 
 
 def test_local_files_come_first_and_are_checked(remote, tmp_path, monkeypatch):
@@ -251,11 +251,11 @@ def test_local_files_come_first_and_are_checked(remote, tmp_path, monkeypatch):
     (cache / "corpus.txt").write_bytes(b"damaged")
     with zipfile.ZipFile(second / "corpus.zip", "w") as archive:
         archive.writestr("corpus.txt", "a text")
-    assert _files.read_file(remote, cache, False) == b"a text"
+    assert _remote_files.read_file(remote, cache, False) == b"a text"
 
     (first / "corpus.txt").write_bytes(b"a test")
     with pytest.raises(OSError, match="is damaged") as info:
-        _files.read_file(remote, cache, False)
+        _remote_files.read_file(remote, cache, False)
     actual = hashlib.sha256(b"a test").hexdigest()
     for part in (str(first / "corpus.txt"), actual, remote.sha256, "Delete it"):
         assert part in str(info.value)
@@ -265,13 +265,13 @@ def test_local_files_come_first_and_are_checked(remote, tmp_path, monkeypatch):
 def test_a_damaged_archive(remote, tmp_path, content):
     (tmp_path / "corpus.zip").write_bytes(content)
     with pytest.raises(OSError, match=r"corpus\.zip is damaged.*Delete it"):
-        _files.read_file(remote, tmp_path, False)
+        _remote_files.read_file(remote, tmp_path, False)
 
 
 def test_nplm_data_must_name_folders(remote, tmp_path, monkeypatch):
     monkeypatch.setenv("NPLM_DATA", str(tmp_path / "absent"))
     with pytest.raises(FileNotFoundError, match=r"NPLM_DATA names .*absent"):
-        _files.read_file(remote, tmp_path, False)
+        _remote_files.read_file(remote, tmp_path, False)
 
 
 @pytest.mark.parametrize("empty", ["", os.pathsep])
@@ -280,16 +280,16 @@ def test_an_empty_nplm_data_is_unset(remote, tmp_path, monkeypatch, empty):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "corpus.txt").write_bytes(b"of the folder one happens to be in")
     with pytest.raises(FileNotFoundError, match="is not there"):
-        _files.read_file(remote, tmp_path / "cache", False)
+        _remote_files.read_file(remote, tmp_path / "cache", False)
 
 
 def test_cache_folder(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert _files.cache_folder() == tmp_path / "nplm"
+    assert _remote_files.cache_folder() == tmp_path / "nplm"
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert _files.cache_folder() == tmp_path / ".cache" / "nplm"
-    assert _files.cache_folder("~/corpora") == tmp_path / "corpora"
+    assert _remote_files.cache_folder() == tmp_path / ".cache" / "nplm"
+    assert _remote_files.cache_folder("~/corpora") == tmp_path / "corpora"
 
 
 def test_brown_tokens_and_marks():
@@ -384,6 +384,6 @@ def test_an_unreadable_file(tmp_path, monkeypatch):
         raise PermissionError(13, "Permission denied", str(path))
 
     (tmp_path / "text.txt").touch()
-    monkeypatch.setattr("nplm._files.open", refuse, raising=False)
+    monkeypatch.setattr("nplm.base.files.atomic_files.open", refuse, raising=False)
     with pytest.raises(PermissionError, match=r"text\.txt cannot be read: Permission"):
         load_text(tmp_path / "text.txt")

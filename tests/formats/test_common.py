@@ -15,9 +15,9 @@ from nplm import (
     UniformLM,
 )
 from nplm.formats import save_binary, write_arpa, write_counts
-from nplm.formats._files import check_writable
-from nplm.ngrams.backoff_lm import BackoffLM
-from nplm.ngrams.trie.backoff_trie import BackoffTrie
+from nplm.formats._model_files import check_writable
+from nplm.models.ngrams.backoff_lm import BackoffLM
+from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
 
 WRITERS = [write_arpa, save_binary, write_counts]
 

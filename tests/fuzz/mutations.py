@@ -10,8 +10,8 @@ import zlib
 
 import numpy as np
 
-from nplm._tensors import CHECKSUM, METADATA, TYPES, header_checksum
-from nplm.formats._arrays import MAGIC
+from nplm.base.files.tensors import CHECKSUM, METADATA, TYPES, header_checksum
+from nplm.formats.binary.arrays import MAGIC
 from tests.fuzz.structures import BUILT, FOLDER, PIPE, bomb, nodes, packer_of
 from tests.helpers_binary import parts_of
 

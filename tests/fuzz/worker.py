@@ -14,7 +14,7 @@ import traceback
 import warnings
 from pathlib import Path
 
-from nplm._packed import reading
+from nplm.base.files.compressed import reading
 from tests.fuzz.readers import WrongError, read
 
 # Memory that reading may take beside what the process has: so many bytes, and so many

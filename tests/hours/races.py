@@ -15,7 +15,7 @@ import warnings
 import numpy as np
 
 from nplm import EnergyLM, NeuralLM, windows
-from nplm.neural.network.network import Network
+from nplm.models.neural.network.network import Network
 
 IDS = (np.random.default_rng(0).zipf(1.4, 500) % 30).astype(np.int32)
 X, Y = windows(IDS, 3)

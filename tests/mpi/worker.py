@@ -21,10 +21,10 @@ from sklearn.base import clone
 
 from nplm import DivergenceError, NeuralLM, mpi, windows
 from nplm._kernels.neural import _network
-from nplm._tensors import read_tensors
+from nplm.base.files.tensors import read_tensors
 from nplm.cli import main
-from nplm.neural.network.network import Parts
-from nplm.neural.training import sharded
+from nplm.models.neural.fitting import sharded
+from nplm.models.neural.network.network import Parts
 from nplm.training import checkpoint, pace
 
 comm = MPI.COMM_WORLD

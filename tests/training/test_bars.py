@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from nplm import ClassLM, KneserNeyLM, MixtureLM, NeuralLM, TextLM, WordClasses, windows
-from nplm.neural.network.network import Network
+from nplm.models.neural.network.network import Network
 from nplm.training import checkpoint
 from nplm.training.bars import _Notebook, bar
 

@@ -1,4 +1,7 @@
-"""Steps in a context trie of sorted arrays (see ``nplm.ngrams.trie.context_trie``)."""
+"""Steps in a context trie of sorted arrays.
+
+See ``nplm.models.ngrams.trie.context_trie``.
+"""
 
 from nplm._kernels._ids cimport id_below
 

@@ -2,7 +2,7 @@
 
 
 cdef class Trie:
-    """What ``nplm.ngrams.trie.context_trie.ContextTrie`` is made of, in one argument.
+    """What ``nplm.models.ngrams.trie.context_trie.ContextTrie`` is made of, in one argument.
 
     Parameters
     ----------

@@ -16,12 +16,12 @@ from rich.console import Console
 
 import nplm
 from nplm import DivergenceError, NeuralLM
-from nplm._base import LanguageModel
+from nplm.base.estimators import LanguageModel
 from nplm.cli._bars import stages
 from nplm.cli._corpora import load_corpus
-from nplm.cli._files import writable_file, writable_folder
 from nplm.cli._jobs import INTERRUPTED, Job, mpi_job
 from nplm.cli._options import POSITIVE, network_options
+from nplm.cli._outputs import writable_file, writable_folder
 from nplm.cli._tables import one_line, print_corpus, print_examples, print_table
 from nplm.cli._tally import warning_of_unknown
 from nplm.datasets import Corpus

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
-from nplm.cli._files import writable_file
 from nplm.cli._models import MODEL, TARGET, convert_vectors, read_model, write_model
+from nplm.cli._outputs import writable_file
 
 __all__ = ["OUTPUT", "convert_command"]
 

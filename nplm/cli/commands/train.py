@@ -28,7 +28,6 @@ from nplm import (
     Vocabulary,
 )
 from nplm.cli._bars import stages
-from nplm.cli._files import refuse_to_replace, writable_file
 from nplm.cli._kept import Kept
 from nplm.cli._models import vocabulary_of
 from nplm.cli._options import (
@@ -39,11 +38,12 @@ from nplm.cli._options import (
     in_options,
     network_options,
 )
+from nplm.cli._outputs import refuse_to_replace, writable_file
 from nplm.cli._tally import Tally, scored, warning_of_unknown
 from nplm.cli._text import INPUTS, blocks_of_lines, files_of, lines_of, texts_of
 from nplm.formats import Estimated, estimate_arpa, estimate_binary, load_binary
 from nplm.formats._words import BEGIN, END
-from nplm.neural.network_lm import NetworkLM
+from nplm.models.neural.network_lm import NetworkLM
 from nplm.text.tokenizer import BETWEEN_BLANKS
 from nplm.training.bars import BAR
 

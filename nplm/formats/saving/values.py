@@ -20,20 +20,20 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from nplm._fitted import Fitted
-from nplm._generators import plain_state, taken_state
-from nplm._tensors import is_storable
-from nplm.classes.class_lm import ClassLM
-from nplm.classes.word_classes import WordClasses
-from nplm.mixtures.mixture_lm import MixtureLM
-from nplm.mixtures.shortlist_lm import ShortlistLM
-from nplm.mixtures.uniform_lm import UniformLM
-from nplm.neural.energy_lm import EnergyLM
-from nplm.neural.neural_lm import NeuralLM
-from nplm.ngrams.backoff_lm import BackoffLM
-from nplm.ngrams.interpolated_trigram import InterpolatedTrigram
-from nplm.ngrams.kneser_ney import KneserNeyLM
-from nplm.text.text_lm import TextLM
+from nplm.base.files.tensors import is_storable
+from nplm.base.fitted import Fitted
+from nplm.base.generators import plain_state, taken_state
+from nplm.models.classes.class_lm import ClassLM
+from nplm.models.classes.word_classes import WordClasses
+from nplm.models.mixtures.mixture_lm import MixtureLM
+from nplm.models.mixtures.shortlist_lm import ShortlistLM
+from nplm.models.mixtures.uniform_lm import UniformLM
+from nplm.models.neural.energy_lm import EnergyLM
+from nplm.models.neural.neural_lm import NeuralLM
+from nplm.models.ngrams.backoff_lm import BackoffLM
+from nplm.models.ngrams.interpolated_trigram import InterpolatedTrigram
+from nplm.models.ngrams.kneser_ney import KneserNeyLM
+from nplm.text.lm.text_lm import TextLM
 from nplm.text.tokenizer import FLAGS, Tokenizer, check_length, compiled
 from nplm.text.vocabulary import Vocabulary
 from nplm.text.word_rows import is_keyed_vectors

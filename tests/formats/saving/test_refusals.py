@@ -27,7 +27,7 @@ from nplm import (
     UniformLM,
     Vocabulary,
 )
-from nplm._tensors import read_tensors, write_tensors
+from nplm.base.files.tensors import read_tensors, write_tensors
 from nplm.formats import save_binary, write_arpa
 from tests.helpers_saving import N_WORDS, TEXTS, X, Y, pipeline, quiet
 

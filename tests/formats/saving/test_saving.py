@@ -22,7 +22,7 @@ from nplm import (
     Vocabulary,
     WordClasses,
 )
-from nplm._tensors import read_tensors
+from nplm.base.files.tensors import read_tensors
 from nplm.formats import read_arpa, write_arpa
 from tests.helpers import paper_lm, small_text
 from tests.helpers_saving import (

@@ -10,9 +10,9 @@ import pytest
 from sklearn.base import clone
 
 from nplm import CheckpointError, WordClasses
-from nplm._tensors import read_tensors, write_tensors
-from nplm.parallel.processes import ALONE
+from nplm.base.files.tensors import read_tensors, write_tensors
 from nplm.training.checkpoint import Checkpoint
+from nplm.training.parallel.processes import ALONE
 from tests.helpers import paper_lm
 from tests.helpers_checkpoint import SAMPLED, SETTINGS, Killed, fit_and_kill
 
@@ -217,6 +217,6 @@ def test_a_save_out_of_reach_is_not_called_damaged(data, tmp_path, monkeypatch, 
             raise error
         return opened(path, *args)
 
-    monkeypatch.setattr("nplm._files.open", refuse, raising=False)
+    monkeypatch.setattr("nplm.base.files.atomic_files.open", refuse, raising=False)
     with pytest.raises(type(error), match=error.strerror):
         clone(lm).fit(**data, checkpoint=tmp_path)

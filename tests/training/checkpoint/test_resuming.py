@@ -16,7 +16,7 @@ from sklearn.base import clone
 
 import nplm
 from nplm import CheckpointError, EnergyLM, NeuralLM
-from nplm.neural.network.network import Network
+from nplm.models.neural.network.network import Network
 from nplm.training import checkpoint as checkpoints
 from tests.helpers import paper_lm
 from tests.helpers_checkpoint import SAMPLED, SETTINGS, fit_and_kill, n_saves

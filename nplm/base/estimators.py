@@ -1,0 +1,536 @@
+"""What every language model shares: checks, scores, scikit-learn tags."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, DensityMixin
+from sklearn.utils._param_validation import validate_parameter_constraints
+from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+
+from nplm.base.atomic import read_at_once
+from nplm.base.blocks import blocks_of_rows
+from nplm.base.checks import (
+    COMMON,
+    MAX_N_WORDS,
+    check_ids,
+    inferred_n_words,
+    own_ids,
+    plain,
+    plain_ids,
+    refuse_usual_mistakes,
+)
+from nplm.base.fitted import Fitted
+from nplm.base.pages import Documented
+
+__all__ = ["CheapWords", "LanguageModel", "WordsMass", "neg_perplexity"]
+
+# How scikit-learn is to hand arrays over: `check_ids` judges what they hold, in words
+# on word ids, where scikit-learn advises other estimators for NaN.
+AS_IT_IS: dict[str, Any] = {"dtype": None, "order": None, "ensure_all_finite": False}
+
+
+def neg_perplexity(estimator: Any, X: Any, y: Any = None) -> float:
+    """Score a model by its perplexity, the sign turned: greater is better.
+
+    For ``scoring=`` of scikit-learn's searches and cross-validations. The mean of
+    perplexities over folds is not the perplexity of all: ``score``, the default, has
+    the mean that is.
+
+    Parameters
+    ----------
+    estimator : language model or TextLM
+        Fitted.
+    X : windows or documents
+        What its ``perplexity`` takes.
+    y : array-like of int, optional
+        Next words of windows.
+
+    Returns
+    -------
+    score : float
+        ``-estimator.perplexity(X, y)``.
+
+    Examples
+    --------
+    >>> from sklearn.model_selection import cross_val_score
+    >>> from nplm import InterpolatedTrigram, TextLM, neg_perplexity
+    >>> lm = TextLM(InterpolatedTrigram())
+    >>> scores = cross_val_score(lm, ["a rose is"] * 9, cv=3, scoring=neg_perplexity)
+    >>> bool((scores < -1).all())
+    True
+    """
+    given = (X,) if y is None else (X, y)
+    return -float(estimator.perplexity(*given))
+
+
+class LanguageModel(DensityMixin, Documented, BaseEstimator):
+    """Base of the models: a conditional distribution of the next word.
+
+    A density estimator, not a classifier: its ``score`` is a mean
+    log-likelihood, and scikit-learn then cuts the windows of a text into
+    contiguous folds instead of interleaving them by next word.
+
+    A subclass fits in ``fit`` (starting with ``_start_fit``) and implements
+    ``_predict_proba``, and ``_log_prob`` or ``_predict_log_proba`` where it
+    can do better than through the full matrix; ``_fitted`` and ``_restore`` are its
+    part of `nplm.save`. These get checked int32 ids and
+    only the nearest ``order_ - 1`` columns.
+    """
+
+    order: int | None
+    n_words: int | None
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {}
+
+    # -- what a subclass implements -------------------------------------------
+
+    def _predict_proba(self, X: NDArray[np.int32]) -> NDArray[Any]:
+        raise NotImplementedError
+
+    def _predict_log_proba(self, X: NDArray[np.int32]) -> NDArray[Any]:
+        proba = self._predict_proba(X)
+        with np.errstate(divide="ignore"):
+            for rows in self._blocks(len(X)):
+                np.log(proba[rows], out=proba[rows])
+        return proba
+
+    def _log_prob(
+        self, X: NDArray[np.int32], y: NDArray[np.int32]
+    ) -> NDArray[np.float64]:
+        out = np.empty(len(y))
+        for rows in self._blocks(len(y)):
+            log_proba = self._predict_log_proba(X[rows])
+            words = own_ids(y[rows], log_proba.shape[1])
+            out[rows] = log_proba[np.arange(len(log_proba)), words]
+        return out
+
+    def _candidate_log_prob(
+        self, X: NDArray[np.int32], candidates: NDArray[np.int32], normalize: bool
+    ) -> NDArray[np.float64]:
+        out = np.empty(candidates.shape)
+        for rows in self._blocks(len(X)):
+            log_proba = self._predict_log_proba(X[rows])
+            words = own_ids(candidates[rows], log_proba.shape[1])
+            out[rows] = np.take_along_axis(log_proba, words, axis=1)
+        return out
+
+    def _words_mass(self, words: NDArray[np.int32]) -> WordsMass:
+        """Give what knows the probability of these words together."""
+        return WordsMass(self, words)
+
+    # -- probabilities --------------------------------------------------------
+
+    @read_at_once
+    def predict_proba(self, X: ArrayLike) -> NDArray[Any]:
+        """Probability of every word of the vocabulary after each context.
+
+        Parameters
+        ----------
+        X : array-like of int, shape (n_samples, n_context)
+            Contexts, the nearest word in the last column.
+
+        Returns
+        -------
+        proba : ndarray, shape (n_samples, n_words_)
+            Rows sum to 1; column j is the word with id j.
+        """
+        return self._predict_proba(self._check_X(X))
+
+    @read_at_once
+    def predict_log_proba(self, X: ArrayLike) -> NDArray[Any]:
+        """Natural logarithm of `predict_proba`.
+
+        Parameters
+        ----------
+        X : array-like of int, shape (n_samples, n_context)
+            Contexts, the nearest word in the last column.
+
+        Returns
+        -------
+        log_proba : ndarray, shape (n_samples, n_words_)
+        """
+        return self._predict_log_proba(self._check_X(X))
+
+    @read_at_once
+    def predict(self, X: ArrayLike) -> NDArray[np.int32]:
+        """Id of the most probable next word after each context.
+
+        Parameters
+        ----------
+        X : array-like of int, shape (n_samples, n_context)
+            Contexts, the nearest word in the last column.
+
+        Returns
+        -------
+        y : ndarray of int32, shape (n_samples,)
+        """
+        X = self._check_X(X)
+        best = np.empty(len(X), dtype=np.int32)
+        for rows in self._blocks(len(X)):
+            best[rows] = self._predict_proba(X[rows]).argmax(axis=1)
+        return best
+
+    @read_at_once
+    def log_prob(self, X: ArrayLike, y: ArrayLike | None = None) -> NDArray[np.float64]:
+        """Log-probability of each next word given its context.
+
+        Computed block by block: memory does not grow with
+        ``n_samples * n_words_``.
+
+        Parameters
+        ----------
+        X : array-like of int, shape (n_samples, n_context)
+            Contexts, the nearest word in the last column.
+        y : array-like of int, shape (n_samples,)
+            Next words.
+
+        Returns
+        -------
+        log_prob : ndarray of float64, shape (n_samples,)
+            Natural logarithms.
+        """
+        return self._log_prob(*self._check_Xy(X, y))
+
+    @read_at_once
+    def candidate_log_prob(
+        self, X: ArrayLike, candidates: ArrayLike, *, normalize: bool = True
+    ) -> NDArray[np.float64]:
+        """Log-probability of some words after each context, and of no others.
+
+        For the arcs of a recogniser's lattice, n-best lists, choices to be ranked:
+        n-gram models look up the candidates alone. A network computes its hidden
+        units once a context; its normaliser costs all words, unless `normalize` is
+        False: "if the language model is coupled to a speech recognizer, then only the
+        scores (unnormalized probabilities) of the acoustically ambiguous words need to
+        be computed" (Bengio et al. 2003, section 5.2, item 3).
+
+        Parameters
+        ----------
+        X : array-like of int, shape (n_samples, n_context)
+            Contexts, the nearest word in the last column.
+        candidates : array-like of int, shape (n_samples, n_candidates) or \
+(n_candidates,)
+            Ids of the words to score after each context, or after every one; a word
+            may be there more than once, to fill up a row.
+        normalize : bool, default=True
+            False gives scores that compare within a row only: log-probabilities less
+            a number of the row's own, which is not computed. With a softmax they are
+            the logits, at a cost that does not depend on the size of the vocabulary;
+            of models that know no such thing they are the log-probabilities.
+
+        Returns
+        -------
+        log_prob : ndarray of float64, shape (n_samples, n_candidates)
+            Natural logarithms: columns of `predict_log_proba`, up to rounding.
+
+        Raises
+        ------
+        ValueError
+            If a candidate is no id of the vocabulary, or there are not as many rows
+            of candidates as of X.
+
+        Examples
+        --------
+        >>> from nplm import InterpolatedTrigram, windows
+        >>> X, y = windows([0, 1, 2, 0, 1, 3] * 20, 2)
+        >>> lm = InterpolatedTrigram().fit(X, y)
+        >>> lm.candidate_log_prob([[0, 1]], [2, 3]).round(2)
+        array([[-0.7, -0.7]])
+        """
+        X = self._check_X(X)
+        words = self._check_candidates(candidates, len(X))
+        return self._candidate_log_prob(X, words, normalize)
+
+    def score(self, X: ArrayLike, y: ArrayLike | None = None) -> float:
+        """Mean natural-log probability a token: what a grid search maximises.
+
+        Parameters
+        ----------
+        X : array-like of int, shape (n_samples, n_context)
+            Contexts, the nearest word in the last column.
+        y : array-like of int, shape (n_samples,)
+            Next words; every token counts, a boundary or unknown word too.
+
+        Returns
+        -------
+        score : float
+        """
+        return float(np.mean(self.log_prob(X, y)))
+
+    def perplexity(self, X: ArrayLike, y: ArrayLike | None = None) -> float:
+        """Geometric mean of 1 / P(next word), ``exp(-score)`` (section 2).
+
+        Perplexities compare only between models of one vocabulary.
+
+        Parameters
+        ----------
+        X : array-like of int, shape (n_samples, n_context)
+            Contexts, the nearest word in the last column.
+        y : array-like of int, shape (n_samples,)
+            Next words.
+
+        Returns
+        -------
+        perplexity : float
+        """
+        with np.errstate(over="ignore"):
+            return float(np.exp(-self.score(X, y)))
+
+    # -- checks ---------------------------------------------------------------
+
+    def _validate_params(self) -> None:
+        """Check types and ranges; relations between parameters are for the fit."""
+        validate_parameter_constraints(
+            COMMON | self._parameter_constraints,
+            self.get_params(deep=False),
+            caller_name=type(self).__name__,
+        )
+
+    def _start_fit(
+        self, X: ArrayLike, y: ArrayLike | None, *, reset: bool = True
+    ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """Check parameters and windows; set ``order_``, ``n_words_``, ``classes_``.
+
+        With ``reset=False`` (a further ``partial_fit``) those stay as they are,
+        and the windows must agree with them.
+        """
+        self._validate_params()
+        refuse_usual_mistakes(X, y, type(self).__name__, need_y=True)
+        contexts, target = validate_data(self, X, y, reset=reset, **AS_IT_IS)
+        target = column_or_1d(target, warn=True)
+        if not reset:
+            self._check_fitted()
+            return self._check_ids(contexts, target)
+        n_context = contexts.shape[1]
+        order = n_context + 1 if self.order is None else plain(self.order)
+        if order - 1 > n_context:
+            raise ValueError(
+                f"order={order} needs contexts of {order - 1} words, but X has "
+                f"{n_context} column{'s' if n_context > 1 else ''} "
+                f"(n_features={n_context}); make wider windows "
+                f"(n_context={order - 1}) or lower order."
+            )
+        ids = check_ids(contexts, "X", ndim=2, n_words=self.n_words)
+        next_words = check_ids(target, "y", ndim=1, n_words=self.n_words)
+        self.order_ = int(order)
+        if self.n_words is None:
+            self.n_words_ = inferred_n_words(ids, next_words)
+        else:
+            self.n_words_ = int(self.n_words)
+        self.classes_ = np.arange(self.n_words_)
+        return self._nearest(ids), next_words
+
+    def _check_held_out(
+        self, X_val: ArrayLike | None, y_val: ArrayLike | None
+    ) -> tuple[NDArray[np.int32], NDArray[np.int32]] | None:
+        """Held-out windows checked against the training ones, or None."""
+        if X_val is None and y_val is None:
+            return None
+        if X_val is None or y_val is None:
+            raise ValueError("X_val and y_val go together: give both, or neither.")
+        try:
+            return self._check_windows(X_val, y_val)
+        except ValueError as error:
+            raise ValueError(f"In X_val, y_val: {error}") from error
+
+    def _check_X(self, X: ArrayLike) -> NDArray[np.int32]:
+        plain = self._plain_ids(X, ndim=2)
+        if plain is not None:
+            return self._nearest(plain)
+        self._check_fitted()
+        refuse_usual_mistakes(X, None, type(self).__name__, need_y=False)
+        contexts = validate_data(self, X, reset=False, **AS_IT_IS)
+        return self._check_ids(contexts)[0]
+
+    def _check_Xy(
+        self, X: ArrayLike, y: ArrayLike | None
+    ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        plain, next_words = self._plain_ids(X, ndim=2), self._plain_ids(y, ndim=1)
+        if (
+            plain is not None
+            and next_words is not None
+            and len(plain) == len(next_words)
+        ):
+            return self._nearest(plain), next_words
+        self._check_fitted()
+        return self._check_windows(X, y)
+
+    def _check_fitted(self) -> None:
+        """Raise unless this is fitted, and ``n_words_`` is what the fit found."""
+        check_is_fitted(self)
+        if self.n_words_ != self._n_known():
+            raise ValueError(
+                f"n_words_={self.n_words_!r}, but this {type(self).__name__} was "
+                f"fitted with {self._n_known()} words: n_words_ says how many words a "
+                "fitted model has, and setting it adds none. Set it back; for a larger "
+                f"vocabulary fit again, with {type(self).__name__}(n_words=...)."
+            )
+
+    def _n_known(self) -> int:
+        """Give the size of the vocabulary, by the arrays that the fit made."""
+        return self.n_words_
+
+    def _check_windows(
+        self, X: ArrayLike, y: ArrayLike | None
+    ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        refuse_usual_mistakes(X, y, type(self).__name__, need_y=True)
+        contexts, target = validate_data(self, X, y, reset=False, **AS_IT_IS)
+        return self._check_ids(contexts, column_or_1d(target, warn=True))
+
+    def _plain_ids(self, values: Any, *, ndim: int) -> NDArray[np.int32] | None:
+        """Ids that need no other check: the others find the words for what is wrong.
+
+        Contexts must have the columns of the fit; where these have names, their
+        absence is for scikit-learn to tell.
+        """
+        fitted = vars(self)
+        if not {"n_words_", "n_features_in_"} <= fitted.keys():
+            return None
+        if "feature_names_in_" in fitted:
+            return None
+        ids = plain_ids(values, ndim=ndim, n_words=self.n_words_)
+        if ids is None or ndim == 1:
+            return ids
+        is_as_fitted = (
+            ids.shape[1] == fitted["n_features_in_"]
+            and fitted["n_words_"] == self._n_known()
+        )
+        return ids if is_as_fitted else None
+
+    def _check_ids(
+        self, X: NDArray[Any], y: NDArray[Any] | None = None
+    ) -> tuple[NDArray[np.int32], Any]:
+        with self._inferred_n_words():
+            X = check_ids(X, "X", ndim=2, n_words=self.n_words_)
+            if y is not None:
+                y = check_ids(y, "y", ndim=1, n_words=self.n_words_)
+        return self._nearest(X), y
+
+    @contextlib.contextmanager
+    def _inferred_n_words(self) -> Iterator[None]:
+        """Say of an id that is refused what to do where `n_words` was not given."""
+        try:
+            yield
+        except ValueError as error:
+            if self.n_words is None and "n_words=" in str(error):
+                raise ValueError(
+                    f"{error} n_words was inferred from the training windows; to "
+                    f"score words they lack, set it to the size of the vocabulary: "
+                    f"{type(self).__name__}(n_words=...)."
+                ) from None
+            raise
+
+    def _check_candidates(
+        self, candidates: ArrayLike, n_samples: int
+    ) -> NDArray[np.int32]:
+        """Give candidates checked, a row for each of `n_samples` contexts."""
+        with contextlib.suppress(ValueError):  # ragged: told in words below
+            candidates = np.asarray(candidates)
+        ndim = 1 if getattr(candidates, "ndim", 2) == 1 else 2
+        ids = plain_ids(candidates, ndim=ndim, n_words=self.n_words_)
+        if ids is None:
+            with self._inferred_n_words():
+                ids = check_ids(
+                    candidates, "candidates", ndim=ndim, n_words=self.n_words_
+                )
+        if ndim == 1:
+            return np.broadcast_to(ids, (n_samples, len(ids)))
+        if len(ids) != n_samples:
+            raise ValueError(
+                f"candidates has {len(ids)} rows, but X has {n_samples}: give each "
+                "context its row of candidates, or one list (1-dimensional) for all."
+            )
+        return ids
+
+    def _nearest(self, X: NDArray[np.int32]) -> NDArray[np.int32]:
+        """Keep the columns of the nearest ``order_ - 1`` words."""
+        return X[:, X.shape[1] - (self.order_ - 1) :]
+
+    def _blocks(self, n_samples: int) -> Iterator[slice]:
+        """Slices of rows whose probabilities fit in one block."""
+        return blocks_of_rows(n_samples, self.n_words_)
+
+    # -- files ----------------------------------------------------------------
+
+    def _fitted(self) -> dict[str, Any]:
+        """Say what a fit leaves, for `nplm.save`; a subclass adds its own."""
+        fitted = {"order": self.order_, "n_context": self.n_features_in_}
+        columns = getattr(self, "feature_names_in_", None)
+        return fitted if columns is None else fitted | {"columns": columns.tolist()}
+
+    def _restore(self, fitted: Fitted) -> None:
+        """Take what `_fitted` said, or raise ValueError where no fit leaves it."""
+        raise NotImplementedError
+
+    def _restore_sizes(self, fitted: Fitted, n_words: int) -> None:
+        """Take what all models have; the size of the vocabulary is what arrays say."""
+        self.n_features_in_ = fitted.whole("n_context", 1, MAX_N_WORDS)
+        self.order_ = fitted.whole("order", 1, self.n_features_in_ + 1)
+        if "columns" in fitted:
+            columns = fitted.texts("columns")
+            if len(columns) != self.n_features_in_:
+                raise fitted.unfit("columns", columns)
+            self.feature_names_in_ = np.array(columns, dtype=object)
+        self.n_words_ = n_words
+        self.classes_ = np.arange(n_words)
+
+    # -- scikit-learn ---------------------------------------------------------
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.categorical = True
+        tags.input_tags.positive_only = True
+        tags.target_tags.required = True
+        return tags
+
+
+class CheapWords:
+    """For models whose cost of one word does not depend on how many there are."""
+
+    def _candidate_log_prob(
+        self: Any, X: NDArray[np.int32], candidates: NDArray[np.int32], normalize: bool
+    ) -> NDArray[np.float64]:
+        out = np.empty(candidates.shape)
+        n = candidates.shape[1]
+        for rows in blocks_of_rows(len(X), n) if n else ():
+            words = candidates[rows]
+            each = self._log_prob(np.repeat(X[rows], n, axis=0), words.ravel())
+            out[rows] = each.reshape(words.shape)
+        return out
+
+
+class WordsMass:
+    """How probable some words are together, after each context.
+
+    Parameters
+    ----------
+    model : LanguageModel
+        Whose probabilities.
+    words : ndarray of int32, shape (n,)
+        Ids, each once.
+    """
+
+    def __init__(self, model: Any, words: NDArray[np.int32]) -> None:
+        self.model, self.words = model, words
+
+    def after(self, X: NDArray[np.int32]) -> NDArray[np.float64]:
+        """Sum of the words' probabilities after each context.
+
+        Parameters
+        ----------
+        X : ndarray of int32, shape (n_samples, n_context)
+            As wide as the model's windows.
+
+        Returns
+        -------
+        mass : ndarray of float64, shape (n_samples,)
+        """
+        mass = np.empty(len(X))
+        for rows in blocks_of_rows(len(X), self.model.n_words_):
+            proba = self.model.predict_proba(X[rows])
+            mass[rows] = proba[:, self.words].sum(axis=1, dtype=np.float64)
+        return mass

@@ -1,0 +1,70 @@
+"""Options that name what is written: checked before hours of training."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import click
+
+from nplm.base.files.atomic_files import followed
+
+__all__ = ["refuse_to_replace", "writable_file", "writable_folder"]
+
+
+def writable_file(_ctx: Any, _param: Any, path: Path | None) -> Path | None:
+    """Refuse a file that cannot be written."""
+    if path is not None:
+        _refuse_standard_output(path)
+        if path.is_dir():
+            raise click.BadParameter(f"{path} is a folder; name a file.")
+        if path.exists() and not path.is_file():
+            raise click.BadParameter(
+                f"{path} is a device or a pipe, whose place a file would take; name a "
+                "file."
+            )
+        if path.exists() and not os.access(path, os.W_OK):
+            raise click.BadParameter(f"{path} cannot be written to.")
+        _probe(followed(path.absolute()).parent)
+    return path
+
+
+def refuse_to_replace(output: Path, *read: str | None) -> None:
+    """Refuse an output that is one of the files read: a text would be lost."""
+    for name in filter(None, read):
+        if name != "-" and output.exists() and output.samefile(name):
+            raise click.UsageError(
+                f"{output} is read, and the model would take its place: give --output "
+                "another name."
+            )
+
+
+def writable_folder(_ctx: Any, _param: Any, path: Path | None) -> Path | None:
+    """Make a folder, or refuse one that cannot be written to."""
+    if path is not None:
+        _refuse_standard_output(path)
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise click.BadParameter(
+                f"the folder {path} cannot be made: {error.strerror}."
+            ) from error
+        _probe(path)
+    return path
+
+
+def _refuse_standard_output(path: Path) -> None:
+    if str(path) == "-":
+        raise click.BadParameter("nothing is written to standard output; give a name.")
+
+
+def _probe(folder: Path) -> None:
+    # Only writing tells: permissions say yes on a read-only file system.
+    try:
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError as error:
+        raise click.BadParameter(
+            f"the folder {folder} cannot be written to: {error.strerror}."
+        ) from error

@@ -1,0 +1,101 @@
+"""An ARPA file of n-grams on disk, never whole in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nplm._kernels.ngrams import _backoff
+from nplm.base.blocks import blocks
+from nplm.formats._ngram_text import NgramText
+from nplm.formats.arpa.arpa_lines import NgramLines
+from nplm.models.ngrams.external.estimation import fill_parents
+from nplm.models.ngrams.external.scratch import Scratch
+from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
+
+__all__ = ["LinesOnDisk"]
+
+NEWLINE = ord("\n")
+WEIGHTS = "weights"
+
+
+class LinesOnDisk(NgramLines):
+    """Lines of an ARPA file, of a trie on disk that was estimated there.
+
+    It has not been cut: each n-gram that does not end a sentence makes a context (but
+    the longest), and each context is made by an n-gram.
+
+    Parameters
+    ----------
+    trie : BackoffTrie
+        The n-grams, mapped.
+    words : list of str
+        The word of each id; that of the boundary is ``</s>``.
+    boundary : int
+        Id that is ``<s>`` as a context.
+    scratch : Scratch
+        Where there is room for what this takes.
+    """
+
+    def __init__(
+        self, trie: BackoffTrie, words: list[str], boundary: int, scratch: Scratch
+    ) -> None:
+        self._scratch = scratch
+        super().__init__(trie, words, boundary)
+
+    def lines(self, level: int) -> Iterator[bytes | memoryview]:
+        """Lines of the n-grams of ``level + 1`` words, in parts."""
+        if level == 0:
+            n_lines = sum(map(self.n_lines, range(self.trie.order)))
+            self._scratch.stage("writing", n_lines)
+        for part in super().lines(level):
+            yield part
+            self._forget()
+            is_end = np.frombuffer(part, np.uint8) == NEWLINE
+            self._scratch.tell(int(np.count_nonzero(is_end)))
+        if level + 1 < self.trie.order:
+            self._scratch.remove(WEIGHTS)
+
+    def _text(self) -> NgramText:
+        parents = fill_parents(self.trie, self._scratch)
+        self._forget()
+        return NgramText(self.trie, self.words, self.boundary, parents)
+
+    def _unpredicted(self) -> list[NDArray[np.int32]]:
+        return [np.empty((0, k), dtype=np.int32) for k in range(1, self.trie.order + 1)]
+
+    def _weights(self, level: int) -> NDArray[np.float32]:
+        trie, scratch = self.trie, self._scratch
+        if level + 1 == trie.order:
+            return np.empty(0, dtype=np.float32)
+        words = trie.words[trie.followers(level)]
+        weights = scratch.array(WEIGHTS, np.float32, len(words))
+        for part in blocks(len(words), scratch.block):
+            weights[part] = np.nan
+            self._forget()
+        # The first context of each nearest word, and behind the last of them.
+        contexts = np.arange(1, trie.n_words + 2, dtype=np.int32)
+        for _ in range(level):
+            contexts = trie.child_start[contexts]
+            self._forget()
+        assert self.boundary is not None
+        # Places at random, in as much of the weights as memory holds.
+        size = max(scratch.memory // 2 // weights.itemsize, 1 << 8)
+        for first in range(int(contexts[0]), int(contexts[-1]), size):
+            bow = np.array(trie.bow[first : min(first + size, int(contexts[-1]))])
+            next_context = contexts[:-1].copy()
+            next_context[self.boundary] = -1
+            for part in blocks(len(words), scratch.block):
+                own = words[part], next_context, bow, first, weights[part]
+                _backoff.weights_in_turn(*own)
+                self._forget()
+            next_context[self.boundary] = contexts[self.boundary + 1]
+            assert np.array_equal(next_context, contexts[1:])
+        return weights
+
+    def _forget(self) -> None:
+        trie = self.trie
+        own = trie.context_word, trie.child_start, trie.start, trie.words
+        self._scratch.forget(*own, trie.prob, trie.bow)

@@ -1,0 +1,1 @@
+"""Binary files of n-gram models, mapped into memory."""

@@ -1,0 +1,1 @@
+"""Files of counts, and models estimated in bounded memory."""

@@ -1,0 +1,193 @@
+"""SRILM's count files: a line an n-gram of any order, and how often it occurs."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nplm._kernels.files import _ngram_format, _ngram_parse
+from nplm.base.files.compressed import reading
+from nplm.formats._lines import shown
+from nplm.formats._model_files import check_writable, writing
+from nplm.formats._models import counts_of
+from nplm.formats._ngram_text import NgramText
+from nplm.formats._words import BEGIN, END, WordText, check_marks, check_words
+from nplm.models.ngrams.counts import MAX_TOTAL
+from nplm.models.ngrams.kneser_ney import KneserNeyLM
+
+__all__ = ["read_counts", "write_counts"]
+
+MAX_ORDER = 9
+
+
+def write_counts(
+    model: KneserNeyLM, path: str | os.PathLike[str], words: Sequence[str]
+) -> None:
+    """Write the n-gram counts of a model, as SRILM's ``ngram-count`` does.
+
+    Parameters
+    ----------
+    model : KneserNeyLM
+        A fitted model; its ``counts_`` are written.
+    path : path-like
+        The file to write; packed if its name ends in ``.gz`` or ``.xz``.
+    words : sequence of str, shape (n_words_,)
+        The word of each id. A ``boundary`` is written as ``</s>`` where it comes
+        last and as ``<s>`` elsewhere.
+
+    Raises
+    ------
+    TypeError
+        If the model keeps no counts.
+    NotFittedError
+        If it is not fitted.
+    ValueError
+        If the words are not one an id, distinct, and without blanks.
+    OSError
+        If `path` cannot be written, before any work is done.
+    """
+    check_writable(path)
+    trie, boundary = counts_of(model), model.boundary
+    words = check_words(words, trie.n_words)
+    check_marks(words, boundary)
+    if boundary is not None:
+        words[boundary] = END
+    text = NgramText(trie, words, boundary)
+    with writing(path) as file:
+        for level in range(trie.order):
+            put = _ngram_format.format_counts
+            counts = trie.counts[trie.followers(level)]
+            for part in text.parts(level, 1, put, counts):
+                file.write(part)
+
+
+def read_counts(
+    path: str | os.PathLike[str], words: Sequence[str] | None = None
+) -> tuple[list[NDArray[np.int32]], list[NDArray[np.int64]], list[str]]:
+    """Read n-gram counts, for ``KneserNeyLM.fit_counts``.
+
+    Parameters
+    ----------
+    path : path-like
+        The file, plain, or packed by gzip or xz, with n-grams of up to 9 words in
+        any order of lines.
+    words : sequence of str, optional
+        The word of each id; by default the unigrams in the order of the file.
+
+    Returns
+    -------
+    ngrams : list of ndarray of int32, shape (n, k)
+        The n-grams of k = 1, 2, ... words.
+    counts : list of ndarray of int64, shape (n,)
+        How often each occurs.
+    words : list of str
+        The word of each id.
+
+    Raises
+    ------
+    ValueError
+        If a line is not words and a whole number, or has a word that is not among
+        `words`; the error names the line. If counts add up to 2**53 or more.
+    OSError
+        If the file cannot be read.
+
+    Notes
+    -----
+    Where ``<s>`` and ``</s>`` are both there they become one id, with the word
+    ``</s>``: give it to the model as its ``boundary``. The count of ``<s>`` itself is
+    left out, since it is never predicted.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from nplm import KneserNeyLM
+    >>> from nplm.formats import read_counts, write_counts
+    >>> model = KneserNeyLM(2, boundary=0, discount_fallback=(0.5, 1, 1.5))
+    >>> model = model.fit_stream([[1, 2, 1], [1]])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_counts(model, f"{folder}/counts", ["</s>", "a", "b"])
+    ...     ngrams, counts, words = read_counts(f"{folder}/counts")
+    >>> words, ngrams[1].tolist(), counts[1].tolist()
+    (['</s>', 'a', 'b'], [[0, 1], [1, 0], [1, 2], [2, 1]], [2, 2, 1, 1])
+    """
+    path = os.fspath(path)
+    with reading(path) as file:
+        data = file.read()
+    if not data or data.isspace():
+        raise ValueError(f"{path} is empty: there is no n-gram in it.")
+    known = _unigrams(data, path) if words is None else list(words)
+    if BEGIN not in known:
+        known.append(BEGIN)
+    ids, length, counts = _parse(data, WordText(known), path)
+    begin = known.index(BEGIN)
+    predicted = ids[:, -1] != begin
+    ids, length, counts = ids[predicted], length[predicted], counts[predicted]
+    if END in known:
+        ids[ids == begin] = known.index(END)
+    elif (ids == begin).any():
+        raise ValueError(
+            f"{path} has n-grams that begin with <s>, but no </s> is among its words: "
+            "add it to `words`, or count with both marks or none."
+        )
+    del known[begin]
+    ids[ids > begin] -= 1
+    orders = range(1, int(length.max(initial=0)) + 1)
+    tables = [np.ascontiguousarray(ids[length == k, -k:]) for k in orders]
+    own = [counts[length == k] for k in orders]
+    for k, of_order in zip(orders, own):
+        total = float(of_order.sum(dtype=np.float64))
+        if total >= MAX_TOTAL:
+            raise ValueError(
+                f"{path}: the counts of its {k}-grams add up to {total:.3g}, more than "
+                f"{MAX_TOTAL}: they overflow; divide them, or count less text."
+            )
+    return tables, own, known
+
+
+def _unigrams(data: bytes, path: str) -> list[str]:
+    blank = rb"[ \t\r\v\f]"
+    unigram = rb"^%b*(\S+)%b+\S+%b*$" % (blank, blank, blank)
+    found = dict.fromkeys(match[1] for match in re.finditer(unigram, data, re.M))
+    try:
+        return [word.decode() for word in found]
+    except UnicodeDecodeError as error:
+        bad = re.search(rb"^%b*%b\s" % (blank, re.escape(error.object)), data, re.M)
+        line = 1 + data.count(b"\n", 0, bad.start() if bad else 0)
+        raise ValueError(
+            f"{path}, line {line}: not UTF-8 ({error.reason}); convert the file, with "
+            "iconv for example."
+        ) from error
+
+
+def _parse(
+    data: bytes, text: WordText, path: str
+) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64]]:
+    # A row is a word, a blank and a number at least: many blank lines make none.
+    n_ends = data.count(b"\n")
+    n = 1 + min(n_ends, (len(data) - n_ends) // 3)
+    ids = np.empty((n, MAX_ORDER), dtype=np.int32)
+    length, counts = np.empty(n, dtype=np.int32), np.empty(n, dtype=np.int64)
+    reason, n_lines, begin, rows = _ngram_parse.parse_counts(
+        np.frombuffer(data, dtype=np.uint8),
+        text.words,
+        text.slots,
+        ids,
+        length,
+        counts,
+    )
+    if reason != _ngram_parse.MORE:
+        end = data.find(b"\n", begin)
+        line = data[begin : end if end >= 0 else None].decode(errors="replace").strip()
+        why = {
+            _ngram_parse.BAD_LENGTH: f"is not 1 to {MAX_ORDER} words and a count",
+            _ngram_parse.BAD_NUMBER: "does not end in a whole number, 0 or more",
+            _ngram_parse.OUT_OF_RANGE: "has a count that overflows: 2**53 or more",
+            _ngram_parse.UNKNOWN_WORD: "has a word that is no unigram of the file, and "
+            "not among `words`",
+        }[reason]
+        raise ValueError(f"{path}, line {n_lines}: {shown(line)} {why}.")
+    return ids[:rows], length[:rows], counts[:rows]

@@ -1,0 +1,1 @@
+"""The language models, a family a folder."""

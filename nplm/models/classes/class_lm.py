@@ -1,0 +1,306 @@
+"""ClassLM: a Kneser-Ney model of word classes, and words within classes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from numbers import Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone
+from sklearn.utils._param_validation import Interval
+
+from nplm.base.atomic import all_or_nothing
+from nplm.base.checks import Whole, check_boundary, check_classes, count_ids, own_ids
+from nplm.base.estimators import CheapWords, LanguageModel
+from nplm.base.fitted import Fitted
+from nplm.models.classes.word_classes import WordClasses
+from nplm.models.ngrams.discounts import check_fallback
+from nplm.models.ngrams.kneser_ney import KneserNeyLM
+from nplm.training.em import fit_mixture_weights
+
+__all__ = ["ClassLM"]
+
+
+class ClassLM(CheapWords, LanguageModel):
+    r"""Class-based n-gram model: the next class, then the word within it.
+
+    .. math:: P(w | c) = (1 - \epsilon)\, P(g(w) | g(c_1), \ldots, g(c_{n-1}))\,
+        P(w | g(w)) + \epsilon / |V|,
+
+    g(w) being the class of a word (Brown et al. 1992; section 4.1 of Bengio et al.
+    2003 uses 150 to 2,000 classes). The model of classes is a `KneserNeyLM` of the
+    same order, and P(w | g(w)) is the share of w in the tokens of its class. The
+    uniform part is for words that training lacks, and for those rare in their
+    class.
+
+    Parameters
+    ----------
+    order : int, optional
+        Words in the longest n-gram, 2 or more; by default every column of the
+        windows and the next word.
+    n_classes : int, default=500
+        Number of classes to find; unused when `classes` is given.
+    n_words : int, optional
+        Size of the vocabulary; inferred from the training windows by default.
+    classes : WordClasses or array-like of int, shape (n_words,), optional
+        The class of each word, or a `WordClasses`: where that is fitted, its
+        ``labels_`` are used, else a clone of it is fitted to the training windows
+        (so also in a mixture or a grid search, for ``sklearn.base.clone`` forgets
+        what is fitted: give these ``labels_``, or a
+        ``sklearn.frozen.FrozenEstimator``); numbered without gaps. By default
+        ``WordClasses(n_classes, random_state=random_state)``.
+    uniform_weight : float, optional
+        The weight :math:`\epsilon`, from 0 to 1. By default it is estimated:
+        with held-out windows by EM, and without them as the share of training
+        tokens that are words seen once (Good 1953), which is too little when the
+        text to come is of another kind.
+    boundary : int, optional
+        Id of a mark between sentences: a class of its own, in which the model of
+        classes ends its contexts. For windows made with the same `boundary`.
+    random_state : int, RandomState instance or None, default=None
+        For `WordClasses`.
+    discount_fallback : float or sequence of 3 floats, optional
+        As in `KneserNeyLM`, for the model of classes.
+
+    Attributes
+    ----------
+    labels_ : ndarray of int32, shape (n_words_,)
+        The class of each word.
+    n_classes_ : int
+        Number of classes.
+    class_model_ : KneserNeyLM
+        The model of classes.
+    word_proba_ : ndarray of float64, shape (n_words_,)
+        P(w | g(w)); the words of a class sum to 1.
+    uniform_weight_ : float
+        The weight in use.
+    n_parameters_ : int
+        Those of the model of classes, a class and a share for each word, and the
+        weight.
+    order_, n_words_ : int
+        The order and vocabulary size in use.
+
+    Notes
+    -----
+    A class that occurs nowhere in training (of given classes) gives its words
+    equal shares. The single classes are few and none is rare: Kneser-Ney usually
+    cannot estimate discounts for them and uses fixed ones. `fit` warns only of
+    longer n-grams of classes.
+
+    References
+    ----------
+    P. F. Brown, V. J. Della Pietra, P. V. deSouza, J. C. Lai and R. L. Mercer
+    (1992). Class-based n-gram models of natural language. Computational
+    Linguistics 18.
+
+    I. J. Good (1953). The population frequencies of species and the estimation of
+    population parameters. Biometrika 40.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nplm import ClassLM, windows
+    >>> ids = np.random.default_rng(0).zipf(1.5, size=5000) % 100
+    >>> X, y = windows(ids, 2)
+    >>> model = ClassLM(n_classes=50, n_words=100, random_state=0).fit(X, y)
+    >>> proba = model.predict_proba([[1, 2], [98, 99]])
+    >>> proba.shape, bool(np.allclose(proba.sum(axis=1), 1))
+    ((2, 100), True)
+    """
+
+    labels_: NDArray[np.int32]
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_classes": [Whole(1)],
+        "uniform_weight": [Interval(Real, 0, 1, closed="both"), None],
+        "random_state": ["random_state"],
+        "discount_fallback": [Real, "array-like", None],
+    }
+
+    def __init__(
+        self,
+        order: int | None = None,
+        *,
+        n_classes: int = 500,
+        n_words: int | None = None,
+        classes: WordClasses | ArrayLike | None = None,
+        uniform_weight: float | None = None,
+        boundary: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        discount_fallback: float | Sequence[float] | None = None,
+    ) -> None:
+        self.order = order
+        self.n_classes = n_classes
+        self.n_words = n_words
+        self.classes = classes
+        self.uniform_weight = uniform_weight
+        self.boundary = boundary
+        self.random_state = random_state
+        self.discount_fallback = discount_fallback
+
+    @all_or_nothing
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike | None = None,
+        *,
+        X_val: ArrayLike | None = None,
+        y_val: ArrayLike | None = None,
+    ) -> Self:
+        """Find the classes, unless they are given, and count.
+
+        Parameters
+        ----------
+        X : array-like of int, shape (n_samples, n_context)
+            Contexts, the nearest word in the last column.
+        y : array-like of int, shape (n_samples,)
+            Next words.
+        X_val : array-like of int, shape (n_held_out, n_context), optional
+            Held-out contexts for the uniform weight.
+        y_val : array-like of int, shape (n_held_out,), optional
+            Their next words.
+
+        Returns
+        -------
+        self : ClassLM
+
+        Raises
+        ------
+        ValueError
+            If ids, the order, the classes or the boundary are out of range.
+        """
+        X, y = self._start_fit(X, y)
+        if self.order_ < 2:
+            raise ValueError(
+                "order=1 is a model without context, in which classes change nothing; "
+                "give 2 or more."
+            )
+        held_out = self._check_held_out(X_val, y_val)
+        check_boundary(self.boundary, self.n_words_)
+        check_fallback(self.discount_fallback, interpolate=True)
+        labels = self._find_labels(X, y)
+        n_classes = int(labels.max()) + 1
+        boundary = None if self.boundary is None else int(labels[self.boundary])
+        model = KneserNeyLM(
+            n_words=n_classes,
+            boundary=boundary,
+            discount_fallback=self.discount_fallback,
+        )
+        model._fit(_classes_of(labels, X), _classes_of(labels, y), warned_from=2)
+        self.labels_ = np.asarray(labels, np.int32)
+        self.n_classes_ = n_classes
+        self.class_model_ = model
+        counts = count_ids(y, self.n_words_)
+        tokens = np.bincount(labels, counts, minlength=n_classes)
+        shares = np.where(tokens[labels] > 0, counts, 1)
+        totals = np.bincount(labels, shares, minlength=n_classes)
+        self.word_proba_ = shares / totals[labels]
+        self.uniform_weight_ = self._estimate_uniform_weight(counts, held_out)
+        self.n_parameters_ = model.n_parameters_ + 2 * self.n_words_ + 1
+        return self
+
+    def _find_labels(
+        self, X: NDArray[np.int32], y: NDArray[np.int32]
+    ) -> NDArray[np.int32]:
+        given = self.classes
+        if given is None:
+            given = WordClasses(self.n_classes, random_state=self.random_state)
+        if isinstance(given, WordClasses) and not hasattr(given, "labels_"):
+            finder = clone(given)
+            finder.set_params(n_words=self.n_words_, boundary=self.boundary)
+            return finder._fit_pairs(X[:, -1], y).labels_
+        labels = check_classes(given, "classes", self.n_words_)
+        if self.boundary is not None:
+            self._check_class_of_boundary(labels)
+        return labels
+
+    def _check_class_of_boundary(self, labels: NDArray[np.int32]) -> None:
+        own = labels[self.boundary]
+        if np.count_nonzero(labels == own) > 1:
+            raise ValueError(
+                f"the class of the boundary, {own}, has other words; "
+                "give the boundary a class of its own (WordClasses(boundary=...) does)."
+            )
+
+    def _estimate_uniform_weight(
+        self,
+        counts: NDArray[np.int64],
+        held_out: tuple[NDArray[np.int32], NDArray[np.int32]] | None,
+    ) -> float:
+        if self.uniform_weight is not None:
+            return float(self.uniform_weight)
+        if held_out is None:
+            # At least one word, so that every word has some probability.
+            return max(1, int(np.count_nonzero(counts == 1))) / int(counts.sum())
+        X_val, y_val = held_out
+        probs = np.empty((len(y_val), 2))
+        probs[:, 0] = self._class_prob(X_val, y_val)
+        probs[:, 1] = 1 / self.n_words_
+        one_bin = np.zeros(len(y_val), dtype=np.intp)
+        fit = fit_mixture_weights(probs, one_bin, 1, max_iter=100, tol=1e-7)
+        return float(fit.weights[0, 1])
+
+    def _fitted(self) -> dict[str, Any]:
+        return super()._fitted() | {
+            "labels": self.labels_,
+            "class_model": self.class_model_,
+            "word_proba": self.word_proba_,
+            "uniform_weight": self.uniform_weight_,
+        }
+
+    def _restore(self, fitted: Fitted) -> None:
+        model = fitted.estimator("class_model", KneserNeyLM)
+        labels = fitted.ids("labels", (None,), model.n_words_)
+        shares = fitted.array("word_proba", np.float64, labels.shape)
+        mass = np.bincount(labels, shares, minlength=model.n_words_)
+        if not (shares >= 0).all() or not np.allclose(mass, 1):
+            raise fitted.unfit("word_proba", shares)
+        self._restore_sizes(fitted, len(labels))
+        if not self.order_ == model.order_ == model.n_features_in_ + 1:
+            raise fitted.unfit("order", self.order_)
+        self.labels_, self.word_proba_ = labels, shares
+        self.n_classes_, self.class_model_ = model.n_words_, model
+        self.uniform_weight_ = fitted.number("uniform_weight", 0, 1)
+        self.n_parameters_ = model.n_parameters_ + 2 * self.n_words_ + 1
+
+    def _n_known(self) -> int:
+        return len(self.labels_)
+
+    def _class_prob(
+        self, X: NDArray[np.int32], y: NDArray[np.int32]
+    ) -> NDArray[np.float64]:
+        """P(class) P(word | class)."""
+        labels = self.labels_
+        y = own_ids(y, len(labels))
+        log_prob = self.class_model_.log_prob(_classes_of(labels, X), labels[y])
+        return np.exp(log_prob) * self.word_proba_[y]
+
+    def _predict_proba(self, X: NDArray[np.int32]) -> NDArray[np.float64]:
+        proba = np.empty((len(X), self.n_words_))
+        for rows in self._blocks(len(X)):
+            classes = _classes_of(self.labels_, X[rows])
+            of_classes = self.class_model_.predict_proba(classes)
+            block = np.take(
+                of_classes, self.labels_, axis=1, out=proba[rows], mode="clip"
+            )
+            block *= (1 - self.uniform_weight_) * self.word_proba_
+            block += self.uniform_weight_ / self.n_words_
+        return proba
+
+    def _log_prob(
+        self, X: NDArray[np.int32], y: NDArray[np.int32]
+    ) -> NDArray[np.float64]:
+        prob = (1 - self.uniform_weight_) * self._class_prob(X, y)
+        prob += self.uniform_weight_ / self.n_words_
+        # A given weight of 0 leaves words that training lacks no probability.
+        with np.errstate(divide="ignore"):
+            return np.log(prob)
+
+
+def _classes_of(
+    labels: NDArray[np.int32], words: NDArray[np.int32]
+) -> NDArray[np.int32]:
+    """Give the class of each word."""
+    classes: NDArray[np.int32] = labels[own_ids(words, len(labels))]
+    return classes

@@ -1,0 +1,185 @@
+"""Words in classes, and the counts by which one moves to a better class."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from nplm._kernels.classes._exchange import GAIN, MOVES
+from nplm.base.checks import MAX_N_WORDS, own_ids
+
+__all__ = ["Bigrams", "Partition"]
+
+# i log i is looked up for i below this, and computed above: 8 MB.
+TABLE_SIZE = 1 << 20
+
+
+class Bigrams:
+    """Counts of word bigrams, by the second word (side 0) and by the first (1).
+
+    Parameters
+    ----------
+    before, after : ndarray of int32, shape (n_bigrams,)
+        The words of each bigram of a text; ids are unchecked.
+    n_words : int
+        Size of the vocabulary.
+
+    Attributes
+    ----------
+    before, after : ndarray of int32
+        The same, copied.
+    start : ndarray of int32, shape (2, n_words + 1)
+        Where the neighbours of each word stand.
+    neighbour, count : ndarray of int32, shape (2, n_distinct)
+        On side 0 what comes before a word and how often, on side 1 what comes
+        after it.
+    totals : ndarray of int64, shape (2, n_words)
+        Tokens of each word that have a neighbour on that side.
+    table : ndarray of float64
+        ``i log i``.
+    """
+
+    def __init__(
+        self, before: NDArray[np.int32], after: NDArray[np.int32], n_words: int
+    ) -> None:
+        if len(after) > MAX_N_WORDS:
+            raise ValueError(
+                f"{len(after)} bigrams are too many to count; give at most "
+                f"{MAX_N_WORDS}."
+            )
+        before, after = own_ids(before, n_words), own_ids(after, n_words)
+        ones = np.ones(len(after), dtype=np.int32)
+        shape = (n_words, n_words)
+        followers = csr_array((ones, (before, after)), shape=shape)
+        followers.sum_duplicates()
+        sides = [followers.T.tocsr(), followers]
+        self.before, self.after = before, after
+        self.start = np.array([m.indptr for m in sides], dtype=np.int32)
+        self.neighbour = np.array([m.indices for m in sides], dtype=np.int32)
+        self.count = np.array([m.data for m in sides], dtype=np.int32)
+        self.totals = np.array([m.sum(axis=1) for m in sides], dtype=np.int64)
+        # n log n of every count that can arise, or of as many as are worth it.
+        self.table = np.arange(min(len(after) + 1, TABLE_SIZE), dtype=np.float64)
+        self.table[1:] *= np.log(self.table[1:])
+
+    def arrays(self, kind: Callable[..., Any]) -> Any:
+        """Return the neighbours of the words, as a kernel or its twin takes them."""
+        return kind(self.start, self.neighbour, self.count, self.totals, self.table)
+
+
+class Partition:
+    """A class for each word, and the counts of the class bigrams.
+
+    Parameters
+    ----------
+    bigrams : Bigrams
+        Of the training text.
+    n_classes : int
+        Number of classes, that of the boundary included.
+    boundary : int or None
+        A word that has the last class to itself.
+
+    Attributes
+    ----------
+    labels : ndarray of int32, shape (n_words,)
+        The class of each word.
+    counts : ndarray of int32, shape (2, n_classes, n_classes)
+        Class bigrams, ``counts[0, g, h]`` of g before h, and the transpose.
+    tally : ndarray of float64, shape (3,)
+        Gain in log-likelihood since the start; moves in the pass; words visited since
+        the start.
+    """
+
+    def __init__(self, bigrams: Bigrams, n_classes: int, boundary: int | None) -> None:
+        self.bigrams = bigrams
+        self.n_classes = n_classes
+        # The boundary's class is the last one, which the kernel keeps closed.
+        self.n_open = n_classes - (boundary is not None)
+        occurrences = bigrams.totals.sum(axis=0)
+        by_frequency = np.argsort(-occurrences, kind="stable")
+        movable = (occurrences[by_frequency] > 0) & (by_frequency != boundary)
+        self.words = by_frequency[movable].astype(np.int32)
+        self.heat = np.sqrt(occurrences[self.words] / 2)
+        # The most frequent words each start a class, all others share one.
+        self.labels = np.full(len(occurrences), self.n_open - 1, dtype=np.int32)
+        self.labels[self.words[: self.n_open]] = np.arange(
+            min(self.n_open, len(self.words))
+        )
+        if boundary is not None:
+            self.labels[boundary] = n_classes - 1
+        self.tally = np.zeros(3)
+        blocks = -(-n_classes // 64)
+        self.counts = np.empty((2, n_classes, n_classes), dtype=np.int32)
+        self.totals = np.empty((2, n_classes), dtype=np.int64)
+        self.nonzero = np.empty((2, n_classes, blocks), dtype=np.uint64)
+        self._count()
+        n = len(bigrams.after)
+        cells = self.counts[0][self.counts[0] > 0]
+        sums = self.totals[self.totals > 0]
+        log_likelihood = (cells * np.log(cells)).sum() - (sums * np.log(sums)).sum()
+        self._information = float(log_likelihood / n + np.log(n))
+
+    def set_labels(self, labels: NDArray[np.int32]) -> None:
+        """Set the class of each word: a movable one's, the others keep theirs.
+
+        Raises
+        ------
+        ValueError
+            If words that do not move have moved, or a word is in a closed class.
+        """
+        stays = np.ones(len(labels), dtype=bool)
+        stays[self.words] = False
+        others = labels != self.labels
+        if others[stays].any() or (labels[~stays] >= self.n_open).any():
+            raise ValueError("labels has classes that words cannot be in")
+        self.labels[:] = labels
+        self._count()
+
+    def _count(self) -> None:
+        """Count the class bigrams, in place."""
+        C, bigrams = self.n_classes, self.bigrams
+        left = self.labels[bigrams.before].astype(np.int64)
+        pairs = np.bincount(left * C + self.labels[bigrams.after], minlength=C * C)
+        self.counts[0] = pairs.reshape(C, C)
+        self.counts[1] = self.counts[0].T
+        self.totals[:] = self.counts.sum(axis=1, dtype=np.int64)
+        bits = np.zeros((2, C, 64 * self.nonzero.shape[2]), dtype=np.uint8)
+        bits[:, :, :C] = self.counts > 0
+        packed = np.packbits(bits, axis=2, bitorder="little")
+        self.nonzero[:] = packed.view(np.uint64)
+
+    def arrays(self, kind: Callable[..., Any]) -> Any:
+        """Return the classes and counts, as a kernel or its twin takes them."""
+        return kind(
+            self.n_open,
+            self.labels,
+            self.counts,
+            self.nonzero,
+            self.totals,
+            self.tally,
+        )
+
+    @property
+    def mutual_information(self) -> float:
+        """Of neighbouring classes, in nats."""
+        return self._information + float(self.tally[GAIN]) / len(self.bigrams.after)
+
+    @property
+    def n_moves(self) -> int:
+        """Words that changed class in the pass."""
+        return int(self.tally[MOVES])
+
+    def labels_by_size(self) -> NDArray[np.int32]:
+        """Return the class of each word, classes numbered by falling tokens."""
+        occurrences = self.bigrams.totals.sum(axis=0)
+        seen = occurrences > 0
+        labels = self.labels.copy()
+        labels[~seen] = np.bincount(labels[seen], minlength=self.n_classes).argmax()
+        sizes = np.bincount(labels, occurrences, minlength=self.n_classes)
+        rank = np.empty(self.n_classes, dtype=np.int32)
+        rank[np.argsort(-sizes, kind="stable")] = np.arange(self.n_classes)
+        return rank[labels]

@@ -1,0 +1,534 @@
+"""MixtureLM: the probabilities of several models, averaged."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import logsumexp
+from sklearn.base import clone
+from sklearn.utils import Bunch
+from sklearn.utils.metaestimators import _BaseComposition
+from sklearn.utils.validation import check_is_fitted
+
+from nplm.base.atomic import fit_aside, fitted_or_interrupted
+from nplm.base.checks import Whole, check_not_grown, check_over_words, non_negative
+from nplm.base.estimators import LanguageModel
+from nplm.base.fitted import Fitted
+from nplm.base.warnings import warn
+from nplm.models.mixtures.uniform_lm import UniformLM
+from nplm.models.ngrams.counts import NgramCounts
+from nplm.models.ngrams.frequencies import RelativeFrequencies
+from nplm.models.ngrams.saved import arrays_of, restored_counts
+from nplm.training.bars import stages
+from nplm.training.em import BIN_PRIOR, FrequencyBins, fit_mixture_weights
+
+__all__ = ["MixtureLM"]
+
+
+class MixtureLM(_BaseComposition, LanguageModel):
+    r"""Mixture of language models (section 2, "Mixture of models").
+
+    .. math:: P(w | c) = \sum_i \alpha_i P_i(w | c)
+
+    The paper's MLP2, 4, 6, 8 and 10 mix a network with the interpolated
+    trigram: the two make their errors in different places. Its three weightings
+    are all here: fixed weights, weights learned by maximum likelihood on held-out
+    windows, and weights :math:`\alpha_i(q)` learned for each bin of the context's
+    frequency, "using the same procedure that combines trigram, bigram, and
+    unigram in the interpolated trigram" (see `InterpolatedTrigram`).
+
+    Parameters
+    ----------
+    estimators : list of (str, language model or "drop")
+        Names and members, mixtures among them; ``set_params(name="drop")`` leaves one
+        out, and its number of the `weights` given. `fit` fits a clone of each; a
+        member wrapped in ``sklearn.frozen.FrozenEstimator`` is taken as it was
+        fitted, on the same columns or on fewer (it then sees the nearest ones).
+    weights : {"auto", "uniform", "learned", "context"} or array-like, default="auto"
+        Weight of each member: equal ("uniform"), or given (0 or more, summing to 1),
+        or learned by EM on the held-out windows of `fit`: "learned" one set of
+        weights, "context" one for each bin of the frequency in training of the
+        two words before. "auto" is "learned" where `fit` gets held-out windows, and
+        "uniform" where it gets none.
+    n_words : int or None, default=None
+        Size of the vocabulary, passed on to members that have none of their
+        own; None leaves each to infer it, and then all must agree.
+    include_uniform : bool, default=False
+        Whether the uniform distribution 1 / n_words is one more member, the last,
+        named "uniform".
+    max_iter : int, default=100
+        The most EM steps.
+    tol : float, default=1e-5
+        EM stops when a step gains less than this, in nats a token.
+    verbose : int, default=0
+        2 shows a bar of the whole fit: which member is fitted, how far it is where it
+        can tell, and when the weights are learned.
+
+    Attributes
+    ----------
+    estimators_ : list of language models
+        Fitted members.
+    named_estimators_ : Bunch
+        The same, by name.
+    weights_ : ndarray of float64, shape (n_members,) or (n_bins, n_members)
+        Weights in use; with "context" a row for each bin. A bin without held-out
+        windows has the weights of the nearest bin with some.
+    bins_ : ndarray of int64, shape (n_bins,)
+        With "context", the :math:`q = \lceil -\log((1 + freq) / T) \rceil` of each
+        row, from the most frequent contexts to those never seen.
+    n_iter_ : int
+        EM steps made; 0 where nothing is learned.
+    n_parameters_ : int
+        Sum over the members, and the free weights learned.
+    n_words_, classes_, n_features_in_
+        The vocabulary size, the word ids, the columns of X.
+
+    References
+    ----------
+    Bengio et al. (2003), section 2 ("Mixture of models") and Table 1.
+
+    F. Jelinek and R. L. Mercer (1980). Interpolated estimation of Markov source
+    parameters from sparse data. Pattern Recognition in Practice.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nplm import InterpolatedTrigram, MixtureLM, windows
+    >>> X, y = windows(np.random.default_rng(0).integers(0, 5, 200), 2)
+    >>> members = [("trigram", InterpolatedTrigram()),
+    ...            ("bigram", InterpolatedTrigram(order=2))]
+    >>> mix = MixtureLM(members, n_words=5).fit(X, y)
+    >>> mix.weights_.tolist()
+    [0.5, 0.5]
+
+    Weights learned on held-out windows:
+
+    >>> mix = mix.fit(X[:150], y[:150], X_val=X[150:], y_val=y[150:])
+    >>> mix.n_iter_ > 0, float(mix.weights_.sum().round(6))
+    (True, 1.0)
+
+    Weights for each bin of the context's frequency, learned on held-out windows:
+
+    >>> mix = MixtureLM(members, "context", n_words=5, include_uniform=True)
+    >>> mix = mix.fit(X[:150], y[:150], X_val=X[150:], y_val=y[150:])
+    >>> mix.bins_.tolist(), mix.weights_.shape
+    ([3, 4, 5, 6], (4, 3))
+    """
+
+    weights_: NDArray[np.float64]
+    order = None  # a mixture has no order of its own: its members have
+    # Members and weights must agree: `_check_estimators` and `_check_weights`.
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "include_uniform": ["boolean"],
+        "max_iter": [Whole(0)],
+        "tol": [non_negative()],
+        "verbose": ["verbose"],
+    }
+
+    def __init__(
+        self,
+        estimators: list[tuple[str, Any]],
+        weights: str | ArrayLike = "auto",
+        *,
+        n_words: int | None = None,
+        include_uniform: bool = False,
+        max_iter: int = 100,
+        tol: float = 1e-5,
+        verbose: int = 0,
+    ) -> None:
+        self.estimators = estimators
+        self.weights = weights
+        self.n_words = n_words
+        self.include_uniform = include_uniform
+        self.max_iter = max_iter
+        self.tol = tol
+        self.verbose = verbose
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Parameters of the mixture and, as ``name__parameter``, its members'.
+
+        Parameters
+        ----------
+        deep : bool, default=True
+            Whether to include the members and their parameters.
+
+        Returns
+        -------
+        params : dict
+        """
+        return self._get_params("estimators", deep=deep)
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters of the mixture, a member by name, or ``name__parameter``.
+
+        Parameters
+        ----------
+        **params : dict
+            Names and values.
+
+        Returns
+        -------
+        self : MixtureLM
+        """
+        self._set_params("estimators", **params)
+        return self
+
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike | None = None,
+        *,
+        X_val: ArrayLike | None = None,
+        y_val: ArrayLike | None = None,
+        **fit_params: Any,
+    ) -> Self:
+        """Fit every member that is not frozen, and the weights.
+
+        Parameters
+        ----------
+        X : array-like of int, shape (n_samples, n_context)
+            Contexts, the nearest word in the last column. With "context" weights
+            they are counted, also where every member is frozen.
+        y : array-like of int, shape (n_samples,)
+            Next words.
+        X_val, y_val : array-like of int, optional
+            Held-out windows, handed to the members (early stopping, EM). The mixture
+            itself learns its weights on them, unless these are "uniform" or given.
+            "learned" and "context" need them: on the training windows the member that
+            overfits most would win.
+        **fit_params
+            As ``name__parameter``, handed to the ``fit`` of that member:
+            ``network__checkpoint="folder"``.
+
+        Returns
+        -------
+        self : MixtureLM
+
+        Raises
+        ------
+        ValueError
+            If the weights, the members or the ids are out of range or disagree; if a
+            fit parameter names no member; if weights are to be learned and there are no
+            held-out windows, or no member gives any of them a probability.
+        KeyboardInterrupt
+            On an interrupt. If it comes while the last member is fitted, and that
+            keeps what it has learned so far, as a network does, the mixture is fitted
+            with it; else it stays as it was before the fit. So let a network be the
+            last.
+        """
+        return fit_aside(self, lambda model: model._fit(X, y, X_val, y_val, fit_params))
+
+    def _fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike | None,
+        X_val: ArrayLike | None,
+        y_val: ArrayLike | None,
+        fit_params: dict[str, Any],
+    ) -> KeyboardInterrupt | None:
+        """Fit, and give the interrupt after which all members are fitted, if any."""
+        names = self._check_estimators()
+        weights = self._check_weights(names, X_val is not None or y_val is not None)
+        kept = [pair for pair in self.estimators if not _is_dropped(pair[1])]
+        names = [name for name, _ in kept]
+        if self.include_uniform:
+            names.append("uniform")
+        n_given = self.n_words
+        X, y = self._start_fit(X, y)
+        if weights is None and X_val is None and y_val is None:
+            raise ValueError(
+                f"weights={self.weights!r} are learned on held-out windows: give X_val "
+                "and y_val to fit, or fixed weights to the mixture."
+            )
+        own = _fit_params_of(names, fit_params)
+        with stages(int(self.verbose), type(self).__name__) as begin:
+            members, interrupt = [], None
+            for i, (name, estimator) in enumerate(kept):
+                begin(f"{name} ({i + 1} of {len(kept)})")
+                member = clone(estimator)
+                if n_given is not None and _param(member, "n_words") is None:
+                    member.set_params(n_words=n_given)
+                member, interrupt = fitted_or_interrupted(
+                    member, X, y, X_val=X_val, y_val=y_val, **own[name]
+                )
+                if interrupt is not None and i + 1 < len(kept):
+                    warn(
+                        f"{type(self).__name__}: interrupted while {name!r} was "
+                        f"fitted, before {kept[i + 1][0]!r}; the mixture stays as it "
+                        "was before the fit.",
+                        RuntimeWarning,
+                    )
+                    try:
+                        raise interrupt
+                    finally:
+                        del interrupt  # else it would hold this frame in a cycle
+                self._check_member(name, member)
+                members.append(member)
+            self._check_sizes(names, members)
+            self.n_words_ = members[0].n_words_
+            self.classes_ = np.arange(self.n_words_)
+            held_out = self._check_held_out(X_val, y_val)
+            if self.include_uniform:
+                members.append(UniformLM(n_words=self.n_words_).fit(X, y))
+            self.estimators_ = members
+            self.named_estimators_ = Bunch(**dict(zip(names, members)))
+            begin("weights")
+            self._contexts = self._count_contexts(X, y)
+            self.n_iter_ = 0
+            if weights is not None:
+                self.weights_ = weights
+            elif held_out is not None:
+                self.weights_ = self._learn_weights(*held_out)
+        return interrupt
+
+    def _check_sizes(self, names: list[str], members: list[Any]) -> None:
+        sizes = {name: m.n_words_ for name, m in zip(names, members)}
+        if len(set(sizes.values())) > 1 or sizes[names[0]] < self.n_words_:
+            raise ValueError(
+                f"the members and the windows disagree on the vocabulary: n_words is "
+                f"{sizes} and at least {self.n_words_} in X and y; give all members "
+                "the same n_words, or set it on the mixture."
+            )
+
+    def _count_contexts(
+        self, X: NDArray[np.int32], y: NDArray[np.int32]
+    ) -> RelativeFrequencies | None:
+        """Count the contexts that decide the weights, those of the trigram."""
+        if not self._by_context():
+            return None
+        counts = NgramCounts.from_windows(X[:, -2:], y, n_words=self.n_words_)
+        return self._binned(RelativeFrequencies(counts))
+
+    def _binned(self, contexts: RelativeFrequencies) -> RelativeFrequencies:
+        """Give the same, and set their bins."""
+        self._bins = FrequencyBins.of_training(
+            contexts.max_frequency, contexts.n_tokens
+        )
+        self.bins_ = np.arange(self._bins.first, self._bins.last + 1)
+        return contexts
+
+    def _learn_weights(
+        self, X: NDArray[np.int32], y: NDArray[np.int32]
+    ) -> NDArray[np.float64]:
+        fit = fit_mixture_weights(
+            np.exp(self._member_log_probs(X, y)),
+            self._rows(X),
+            1 if self._contexts is None else self._bins.n_bins,
+            max_iter=self.max_iter,
+            tol=self.tol,
+            prior=0.0 if self._contexts is None else BIN_PRIOR,
+        )
+        fit.warn_unless_converged(type(self).__name__, self.max_iter, self.tol)
+        self.n_iter_ = fit.n_iter
+        return fit.weights[0] if self._contexts is None else fit.weights
+
+    def _check_estimators(self) -> list[str]:
+        """Return the names of the members."""
+        if not self.estimators:
+            raise ValueError("estimators is empty: give at least one (name, model).")
+        try:
+            names = [name for name, _ in self.estimators]
+        except (TypeError, ValueError):
+            names = []
+        # The keys of a dict may be pairs too, of two letters.
+        if not names or isinstance(self.estimators, Mapping):
+            raise ValueError(
+                f"estimators must be a list of (name, model) pairs, got "
+                f"{self.estimators!r}."
+            )
+        if all(_is_dropped(model) for _, model in self.estimators):
+            raise ValueError('all estimators are "drop": keep at least one.')
+        if self.include_uniform:
+            names.append("uniform")
+        self._validate_names(names)
+        return names
+
+    def _by_context(self) -> bool:
+        return isinstance(self.weights, str) and self.weights == "context"
+
+    def _check_weights(
+        self, names: list[str], has_held_out: bool
+    ) -> NDArray[np.float64] | None:
+        """Return the weights of the members kept, None where they are learned."""
+        models = dict(self.estimators)
+        kept = np.array([not _is_dropped(models.get(name)) for name in names])
+        if isinstance(self.weights, str):
+            if self.weights not in ("auto", "uniform", "learned", "context"):
+                raise ValueError(
+                    'weights must be "auto", "uniform", "learned", "context" or '
+                    f"numbers, got {self.weights!r}."
+                )
+            is_uniform = self.weights == "uniform"
+            if is_uniform or (self.weights == "auto" and not has_held_out):
+                return np.full(kept.sum(), 1 / kept.sum())
+            return None
+        weights = np.asarray(self.weights, dtype=np.float64)
+        if weights.shape != (len(names),):
+            raise ValueError(
+                f"weights must be one number for each of the {len(names)} members, "
+                f"got an array of shape {weights.shape}."
+            )
+        if not (weights >= 0).all() or not np.isclose(weights.sum(), 1):
+            raise ValueError(
+                f"weights must be 0 or more and sum to 1, got {weights.tolist()} "
+                f"(sum {weights.sum():g})."
+            )
+        weights = weights[kept]
+        if not weights.any():
+            raise ValueError(
+                f"weights={self.weights!r} give nothing to the members that are not "
+                '"drop".'
+            )
+        return weights / weights.sum()
+
+    def _check_member(self, name: str, member: Any) -> None:
+        check_over_words(member, f"member {name!r}")
+        if member.n_features_in_ > self.n_features_in_:
+            raise ValueError(
+                f"member {name!r} was fitted on {member.n_features_in_} words of "
+                f"context, but X has {self.n_features_in_} columns; give wider windows."
+            )
+
+    @property
+    def n_parameters_(self) -> int:
+        """Parameters of all members, and the free weights learned."""
+        check_is_fitted(self)
+        n = sum(member.n_parameters_ for member in self.estimators_)
+        if self.n_iter_ > 0:
+            n += self.weights_.size - self.weights_.size // len(self.estimators_)
+        return n
+
+    # -- files ----------------------------------------------------------------
+
+    def _fitted(self) -> dict[str, Any]:
+        fitted = super()._fitted() | {
+            "names": list(self.named_estimators_),
+            "members": self.estimators_,
+            "weights": self.weights_,
+            "n_iter": self.n_iter_,
+        }
+        if self._contexts is not None:
+            fitted["contexts"] = arrays_of(self._contexts.counts)
+        return fitted
+
+    def _restore(self, fitted: Fitted) -> None:
+        names, members = fitted.texts("names"), fitted.take("members", list)
+        sizes: set[Any] = {getattr(member, "n_words_", None) for member in members}
+        are_models = all(hasattr(member, "log_prob") for member in members)
+        if len(sizes) != 1 or None in sizes or not are_models:
+            raise fitted.unfit("members", members)
+        if len(set(names)) != len(members):
+            raise fitted.unfit("names", names)
+        self._restore_sizes(fitted, sizes.pop())
+        if self.order_ <= self.n_features_in_:  # members get all columns
+            raise fitted.unfit("order", self.order_)
+        for name, member in zip(names, members):
+            self._check_member(name, member)
+        self.estimators_ = members
+        self.named_estimators_ = Bunch(**dict(zip(names, members)))
+        shape: tuple[int, ...] = (len(members),)
+        self._contexts = None
+        if "contexts" in fitted:
+            counts = restored_counts(fitted.inner("contexts"))
+            order = min(self.n_features_in_, 2) + 1
+            if (counts.n_words, counts.order) != (self.n_words_, order):
+                raise ValueError("contexts are of another vocabulary or length")
+            self._contexts = self._binned(RelativeFrequencies(counts))
+            shape = (self._bins.n_bins, *shape)
+        self.weights_ = fitted.shares("weights", shape)
+        self.n_iter_ = fitted.whole("n_iter")
+
+    # -- probabilities --------------------------------------------------------
+
+    def _rows(self, X: NDArray[np.int32]) -> NDArray[np.intp]:
+        """Which row of weights each context has; one row serves all but "context"."""
+        if self._contexts is None:
+            return np.zeros(len(X), dtype=np.intp)
+        frequency = self._contexts.frequency(X[:, -2:])
+        return self._bins.row(frequency, self._contexts.n_tokens)
+
+    def _row_weights(self, X: NDArray[np.int32]) -> NDArray[np.float64]:
+        """Weights of each context, shape (n_samples, n_members)."""
+        return np.atleast_2d(self.weights_)[self._rows(X)]
+
+    def _token_details(self, X: NDArray[np.int32]) -> dict[str, NDArray[Any]]:
+        weights = self._row_weights(X)
+        return {"weights": np.broadcast_to(weights, (len(X), weights.shape[1]))}
+
+    def _nearest_of(self, member: Any, X: NDArray[np.int32]) -> NDArray[np.int32]:
+        """Keep the columns that a member was fitted on."""
+        check_not_grown(member, self.n_words_, "MixtureLM")
+        return X[:, X.shape[1] - member.n_features_in_ :]
+
+    def _predict_proba(self, X: NDArray[np.int32]) -> NDArray[Any]:
+        weights = self._row_weights(X)
+        proba = np.zeros((len(X), self.n_words_))
+        for i, member in enumerate(self.estimators_):
+            part = member.predict_proba(self._nearest_of(member, X))
+            proba += weights[:, i : i + 1] * part
+        return proba
+
+    def _member_log_probs(
+        self, X: NDArray[np.int32], y: NDArray[np.int32]
+    ) -> NDArray[np.float64]:
+        """Score each next word by each member, shape (n_samples, n_members)."""
+        out = np.empty((len(y), len(self.estimators_)))
+        for i, member in enumerate(self.estimators_):
+            out[:, i] = member.log_prob(self._nearest_of(member, X), y)
+        return out
+
+    def _log_prob(
+        self, X: NDArray[np.int32], y: NDArray[np.int32]
+    ) -> NDArray[np.float64]:
+        log_probs = self._member_log_probs(X, y)
+        return logsumexp(log_probs, axis=1, b=self._row_weights(X))
+
+    def _candidate_log_prob(
+        self, X: NDArray[np.int32], candidates: NDArray[np.int32], normalize: bool
+    ) -> NDArray[np.float64]:
+        # Sums of the members' probabilities: they must be normalised.
+        parts = [
+            member.candidate_log_prob(self._nearest_of(member, X), candidates)
+            for member in self.estimators_
+        ]
+        return logsumexp(parts, axis=0, b=self._row_weights(X).T[:, :, None])
+
+    # -- scikit-learn ---------------------------------------------------------
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "estimators_")
+
+    def _sk_visual_block_(self) -> Any:
+        """Show the members side by side, in scikit-learn's representation."""
+        from sklearn.utils._repr_html.estimator import _VisualBlock
+
+        names, models = zip(*self.estimators)
+        return _VisualBlock("parallel", models, names=names)
+
+
+def _fit_params_of(
+    names: list[str], fit_params: dict[str, Any]
+) -> dict[str, dict[str, Any]]:
+    """Share out what ``name__parameter`` says, by name."""
+    own: dict[str, dict[str, Any]] = {name: {} for name in names}
+    for key, value in fit_params.items():
+        name, _, parameter = key.partition("__")
+        if name not in own or not parameter:
+            raise ValueError(
+                f"fit got {key}, and hands on what begins with a member's name and two "
+                f"underscores: the members are {', '.join(names)}."
+            )
+        own[name][parameter] = value
+    return own
+
+
+def _is_dropped(member: Any) -> bool:
+    return isinstance(member, str) and member == "drop"
+
+
+def _param(estimator: Any, name: str) -> Any:
+    """Return a constructor parameter, or "absent" where there is none of that name."""
+    return estimator.get_params(deep=False).get(name, "absent")

@@ -1,0 +1,383 @@
+"""ShortlistLM: a network for the frequent words, a back-off model for the others."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone
+from sklearn.utils._param_validation import HasMethods
+from sklearn.utils.validation import check_is_fitted
+
+from nplm.base.atomic import fit_aside, fitted_or_interrupted
+from nplm.base.checks import (
+    Whole,
+    check_not_grown,
+    check_over_words,
+    count_ids,
+    own_ids,
+    plain,
+)
+from nplm.base.estimators import LanguageModel
+from nplm.base.fitted import Fitted
+from nplm.models.neural.neural_lm import NeuralLM
+from nplm.training.loop import OnProgress
+
+__all__ = ["ShortlistLM"]
+
+
+class ShortlistLM(LanguageModel):
+    r"""A network that predicts a short-list of words, and a back-off model the others.
+
+    .. math::
+
+       P(w | c) = \begin{cases}
+           P_{net}(w | c, w \in S) \, P_{bo}(S | c) & \text{if } w \in S \\
+           P_{bo}(w | c) & \text{otherwise,} \end{cases}
+       \qquad P_{bo}(S | c) = \sum_{v \in S} P_{bo}(v | c)
+
+    (Schwenk and Gauvain 2002; item 3 of section 5.2 of Bengio et al. 2003). S are the
+    most frequent words, which are most of a text, and the costs of a network are those
+    of its output units: it has one for each word of S, sees every word in its
+    contexts, and trains on the windows whose next word is in S. The back-off model
+    says how probable S is as a whole, so the probabilities sum to 1.
+
+    Parameters
+    ----------
+    network : NeuralLM
+        Predicts the words of S. `fit` fits a clone.
+    backoff : language model
+        Predicts the others, and S together, such as a `KneserNeyLM`. `fit` fits a
+        clone; wrapped in ``sklearn.frozen.FrozenEstimator``, it is taken as it was
+        fitted (or read from a file), on the same columns or on fewer.
+    n_shortlist : int, default=2000
+        Words of S, or fewer where training has fewer words.
+    n_words : int or None, default=None
+        Size of the vocabulary, passed on to both models where they have none of their
+        own; None takes what the back-off model has.
+
+    Attributes
+    ----------
+    network_ : NeuralLM
+        Fitted network. Its next words are places in ``words_``: row j of ``U_`` and
+        ``b_``, and column j of its probabilities, are those of the word ``words_[j]``
+        given that the next word is in S. Its contexts are of all words.
+    backoff_ : language model
+        Fitted back-off model.
+    words_ : ndarray of int32, shape (n_shortlist,)
+        Ids of S, the most frequent first; of equally frequent words the lower ids.
+    n_parameters_ : int
+        Those of both models.
+    n_words_, classes_, n_features_in_
+        The vocabulary size, the word ids, the columns of X.
+
+    See Also
+    --------
+    MixtureLM : Averages the probabilities of models of all words.
+
+    Notes
+    -----
+    The mass of S after each context that a `KneserNeyLM` or `BackoffLM` knows is found
+    once, when it is first needed, in a sweep over its n-grams. Of any other back-off
+    model it is a sum over its probabilities of all words, for every window.
+
+    References
+    ----------
+    H. Schwenk and J.-L. Gauvain (2002). Connectionist language modeling for large
+    vocabulary continuous speech recognition. ICASSP.
+
+    H. Schwenk (2007). Continuous space language models. Computer Speech and Language
+    21.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nplm import KneserNeyLM, NeuralLM, ShortlistLM, windows
+    >>> ids = np.random.default_rng(0).zipf(1.5, size=5000) % 100
+    >>> X, y = windows(ids, 2)
+    >>> network = NeuralLM(n_hidden=8, max_iter=2, random_state=0)
+    >>> lm = ShortlistLM(network, KneserNeyLM(), n_shortlist=10, n_words=100).fit(X, y)
+    >>> sorted(lm.words_.tolist())
+    [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]
+    >>> lm.network_.U_.shape
+    (10, 8)
+    >>> proba = lm.predict_proba([[1, 2], [98, 99]])
+    >>> proba.shape, bool(np.allclose(proba.sum(axis=1), 1))
+    ((2, 100), True)
+    """
+
+    order = None  # both models have their own
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "network": [NeuralLM],
+        "backoff": [HasMethods(["fit", "log_prob", "predict_proba"])],
+        "n_shortlist": [Whole(1)],
+    }
+
+    def __init__(
+        self,
+        network: NeuralLM,
+        backoff: Any,
+        *,
+        n_shortlist: int = 2000,
+        n_words: int | None = None,
+    ) -> None:
+        self.network = network
+        self.backoff = backoff
+        self.n_shortlist = n_shortlist
+        self.n_words = n_words
+
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike | None = None,
+        *,
+        X_val: ArrayLike | None = None,
+        y_val: ArrayLike | None = None,
+        progress: OnProgress | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+    ) -> Self:
+        """Choose the short-list, and fit both models.
+
+        Parameters
+        ----------
+        X : array-like of int, shape (n_samples, n_context)
+            Contexts, the nearest word in the last column.
+        y : array-like of int, shape (n_samples,)
+            Next words.
+        X_val, y_val : array-like of int, optional
+            Held-out windows, handed on: to the network those whose next word is in
+            the short-list, for its early stopping.
+        progress, checkpoint : optional
+            As in `NeuralLM.fit`, for the network's.
+
+        Returns
+        -------
+        self : ShortlistLM
+
+        Raises
+        ------
+        ValueError
+            If the ids or sizes are out of range or disagree; if the network is to go
+            on from an earlier fit (``warm_start``); if no held-out window has a next
+            word of the short-list.
+        KeyboardInterrupt
+            On an interrupt. If the network has begun to train, this model is fitted
+            with what it has learned; else it stays as it was before the fit.
+        """
+        return fit_aside(
+            self, lambda model: model._fit(X, y, X_val, y_val, progress, checkpoint)
+        )
+
+    def _fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike | None,
+        X_val: ArrayLike | None,
+        y_val: ArrayLike | None,
+        progress: OnProgress | None,
+        checkpoint: str | os.PathLike[str] | None,
+    ) -> KeyboardInterrupt | None:
+        """Fit, and give the interrupt after which the network is fitted, if any."""
+        X, y = self._start_fit(X, y)
+        self._check_network()
+        backoff = self._fitted_backoff(X, y, X_val, y_val)
+        self.n_words_ = backoff.n_words_
+        self.classes_ = np.arange(self.n_words_)
+        held_out = self._check_held_out(X_val, y_val)
+        self._set_list(self._most_frequent(y))
+        self.network_, interrupt = self._fitted_network(
+            X, y, held_out, progress, checkpoint
+        )
+        self.backoff_ = backoff
+        self._mass = backoff._words_mass(self.words_)
+        return interrupt
+
+    def _set_list(self, words: NDArray[np.int32]) -> None:
+        self.words_ = words
+        self._place = np.full(self.n_words_, -1, dtype=np.int32)
+        self._place[words] = np.arange(len(words))
+
+    def _check_network(self) -> None:
+        """Raise what the network's parameters are to blame for, before anything."""
+        if self.network.warm_start:
+            raise ValueError(
+                "warm_start=True of the network would go on from an earlier fit, whose "
+                "short-list may be another: every fit begins anew. Set it to False; "
+                "fit(checkpoint=...) goes on with a fit that was cut short."
+            )
+        network = clone(self.network)
+        network._n_outputs = 1
+        network._output().of_few(1)
+
+    def _most_frequent(self, y: NDArray[np.int32]) -> NDArray[np.int32]:
+        counts = count_ids(y, self.n_words_)
+        n = min(plain(self.n_shortlist), int(np.count_nonzero(counts)))
+        return np.argsort(-counts, kind="stable")[:n].astype(np.int32)
+
+    def _fitted_backoff(
+        self,
+        X: NDArray[np.int32],
+        y: NDArray[np.int32],
+        X_val: ArrayLike | None,
+        y_val: ArrayLike | None,
+    ) -> Any:
+        backoff = clone(self.backoff)
+        if self.n_words is not None and _unset(backoff, "n_words"):
+            backoff.set_params(n_words=self.n_words)
+        backoff.fit(X, y, X_val=X_val, y_val=y_val)
+        check_over_words(backoff, "the back-off model")
+        n_words = backoff.n_words_
+        if n_words < self.n_words_ or self.n_words not in (None, n_words):
+            raise ValueError(
+                f"the back-off model has n_words={n_words}, but the short-list model "
+                f"and its windows {self.n_words_}: give both the same n_words, or set "
+                "it here alone."
+            )
+        if backoff.n_features_in_ > self.n_features_in_:
+            raise ValueError(
+                f"the back-off model was fitted on {backoff.n_features_in_} words of "
+                f"context, but X has {self.n_features_in_} columns; give wider windows."
+            )
+        return backoff
+
+    def _fitted_network(
+        self,
+        X: NDArray[np.int32],
+        y: NDArray[np.int32],
+        held_out: tuple[NDArray[np.int32], NDArray[np.int32]] | None,
+        progress: OnProgress | None,
+        checkpoint: str | os.PathLike[str] | None,
+    ) -> tuple[NeuralLM, KeyboardInterrupt | None]:
+        network: NeuralLM = clone(self.network)
+        if network.n_words is None:
+            network.set_params(n_words=self.n_words_)
+        elif network.n_words != self.n_words_:
+            raise ValueError(
+                f"the network has n_words={network.n_words}, but the back-off model "
+                f"{self.n_words_}: give both the same n_words, or set it here alone."
+            )
+        network._n_outputs = len(self.words_)
+        X_val = y_val = None
+        if held_out is not None:
+            X_val, y_val = self._of_the_list(*held_out)
+            if len(y_val) == 0:
+                raise ValueError(
+                    f"none of the {len(held_out[1])} held-out windows has a next word "
+                    f"of the short-list, of {len(self.words_)} words: give more."
+                )
+        return fitted_or_interrupted(
+            network, *self._of_the_list(X, y), X_val=X_val, y_val=y_val,
+            progress=progress, checkpoint=checkpoint,
+        )  # fmt: skip
+
+    def _of_the_list(
+        self, X: NDArray[np.int32], y: NDArray[np.int32]
+    ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """Keep the windows whose next word is in the list, and give its place."""
+        place = self._places(y)
+        inside = place >= 0
+        return X[inside], place[inside]
+
+    def _n_known(self) -> int:
+        return len(self._place)
+
+    def _places(self, words: NDArray[np.int32]) -> NDArray[np.int32]:
+        """Give the places of words in the list, -1 of those that are not in it."""
+        return self._place[own_ids(words, len(self._place))]
+
+    @property
+    def n_parameters_(self) -> int:
+        """Parameters of both models."""
+        check_is_fitted(self)
+        n: int = self.network_.n_parameters_ + self.backoff_.n_parameters_
+        return n
+
+    # -- files ----------------------------------------------------------------
+
+    def _fitted(self) -> dict[str, Any]:
+        own = {"network": self.network_, "backoff": self.backoff_}
+        return super()._fitted() | own | {"words": self.words_}
+
+    def _restore(self, fitted: Fitted) -> None:
+        network = fitted.estimator("network", NeuralLM)
+        backoff = fitted.estimator("backoff")
+        if not hasattr(backoff, "_words_mass"):
+            raise fitted.unfit("backoff", backoff)
+        check_over_words(backoff, "the back-off model")
+        self._restore_sizes(fitted, backoff.n_words_)
+        if self.order_ <= self.n_features_in_:  # members get all columns
+            raise fitted.unfit("order", self.order_)
+        words = fitted.ids("words", (None,), self.n_words_)
+        self._set_list(words)
+        sound = (
+            len(np.unique(words)) == len(words) == network._n_outputs
+            and network.n_words_ == self.n_words_
+            and network.n_features_in_ == self.n_features_in_
+            and backoff.n_features_in_ <= self.n_features_in_
+        )
+        if not sound:
+            raise ValueError("its network, its back-off model and its list disagree")
+        self.network_, self.backoff_ = network, backoff
+        self._mass = backoff._words_mass(words)
+
+    # -- probabilities --------------------------------------------------------
+
+    def _nearest_of_backoff(self, X: NDArray[np.int32]) -> NDArray[np.int32]:
+        """Keep the columns that the back-off model was fitted on."""
+        check_not_grown(self.backoff_, self.n_words_, "ShortlistLM")
+        return X[:, X.shape[1] - self.backoff_.n_features_in_ :]
+
+    def _list_mass(self, X: NDArray[np.int32]) -> NDArray[np.float64]:
+        return self._mass.after(self._nearest_of_backoff(X))
+
+    def _list_log_mass(self, X: NDArray[np.int32]) -> NDArray[np.float64]:
+        with np.errstate(divide="ignore"):  # a model may give the list nothing
+            return np.log(self._list_mass(X))
+
+    def _predict_proba(self, X: NDArray[np.int32]) -> NDArray[np.float64]:
+        proba = np.empty((len(X), self.n_words_))
+        for rows in self._blocks(len(X)):
+            proba[rows] = self.backoff_.predict_proba(self._nearest_of_backoff(X[rows]))
+            mass = self._list_mass(X[rows])
+            share = self.network_.predict_proba(X[rows])
+            proba[rows, self.words_] = share * mass[:, None]
+        return proba
+
+    def _log_prob(
+        self, X: NDArray[np.int32], y: NDArray[np.int32]
+    ) -> NDArray[np.float64]:
+        out = np.empty(len(y))
+        places = self._places(y)
+        inside = places >= 0
+        if inside.any():
+            X_list = X[inside]
+            out[inside] = self.network_.log_prob(X_list, places[inside])
+            out[inside] += self._list_log_mass(X_list)
+        if not inside.all():
+            others = self._nearest_of_backoff(X[~inside])
+            out[~inside] = self.backoff_.log_prob(others, y[~inside])
+        return out
+
+    def _candidate_log_prob(
+        self, X: NDArray[np.int32], candidates: NDArray[np.int32], normalize: bool
+    ) -> NDArray[np.float64]:
+        # The network's are a share of the list's mass: they must be normalised.
+        out = self.backoff_.candidate_log_prob(self._nearest_of_backoff(X), candidates)
+        places = self._places(candidates)
+        some = (places >= 0).any(axis=1)
+        if some.any():
+            X, places, listed = X[some], places[some], out[some]
+            own = self.network_.candidate_log_prob(X, np.maximum(places, 0))
+            own += self._list_log_mass(X)[:, None]
+            out[some] = np.where(places >= 0, own, listed)
+        return out
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "network_")
+
+
+def _unset(estimator: Any, name: str) -> bool:
+    """Whether an estimator has a parameter of this name, and it is None."""
+    return estimator.get_params(deep=False).get(name, "absent") is None

@@ -1,0 +1,118 @@
+"""UniformLM: every word, or every word unseen in training, equally probable."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils._param_validation import StrOptions
+
+from nplm.base.atomic import all_or_nothing
+from nplm.base.checks import own_ids
+from nplm.base.estimators import CheapWords, LanguageModel
+from nplm.base.fitted import Fitted
+
+__all__ = ["UniformLM"]
+
+
+class UniformLM(CheapWords, LanguageModel):
+    """The same probability for each word, whatever the context.
+
+    A member for mixtures. Over all words it is the p_0 of the interpolated
+    trigram (section 4.1); over the words that training lacks it is where a mixture
+    finds the probability of new words, which models of counts underrate when the
+    text to score is of another kind than the training text.
+
+    Parameters
+    ----------
+    words : {"all", "unseen"}, default="all"
+        Which words share the probability: all of the vocabulary, or those that
+        are nowhere in `y` of the training windows. Where training has every word,
+        "unseen" is the same as "all".
+    n_words : int, optional
+        Size of the vocabulary; inferred from the training windows by default.
+
+    Attributes
+    ----------
+    proba_ : ndarray of float64, shape (n_words_,)
+        The distribution.
+    n_parameters_ : int
+        0.
+    order_, n_words_ : int
+        1, and the vocabulary size in use.
+
+    Examples
+    --------
+    >>> from nplm import UniformLM
+    >>> model = UniformLM("unseen", n_words=4).fit([[0], [1]], [1, 0])
+    >>> model.predict_proba([[1]]).tolist()
+    [[0.0, 0.0, 0.5, 0.5]]
+    """
+
+    order = 1
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "words": [StrOptions({"all", "unseen"})],
+    }
+
+    def __init__(self, words: str = "all", *, n_words: int | None = None) -> None:
+        self.words = words
+        self.n_words = n_words
+
+    @all_or_nothing
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike | None = None,
+        *,
+        X_val: ArrayLike | None = None,
+        y_val: ArrayLike | None = None,
+    ) -> Self:
+        """Note which words the training windows lack.
+
+        Parameters
+        ----------
+        X : array-like of int, shape (n_samples, n_context)
+            Contexts, the nearest word in the last column.
+        y : array-like of int, shape (n_samples,)
+            Next words.
+        X_val, y_val : array-like of int, optional
+            Held-out windows, checked but not used.
+
+        Returns
+        -------
+        self : UniformLM
+        """
+        _, y = self._start_fit(X, y)
+        self._check_held_out(X_val, y_val)
+        shared = np.ones(self.n_words_)
+        if self.words == "unseen":
+            shared[own_ids(y, self.n_words_)] = 0
+            if not shared.any():
+                shared[:] = 1
+        self.proba_ = shared / shared.sum()
+        self.n_parameters_ = 0
+        return self
+
+    def _fitted(self) -> dict[str, Any]:
+        return super()._fitted() | {"proba": self.proba_}
+
+    def _restore(self, fitted: Fitted) -> None:
+        self.proba_ = fitted.shares("proba", (None,))
+        self.n_parameters_ = 0
+        self._restore_sizes(fitted, len(self.proba_))
+
+    def _n_known(self) -> int:
+        return len(self.proba_)
+
+    def _predict_proba(self, X: NDArray[np.int32]) -> NDArray[np.float64]:
+        proba = np.empty((len(X), self.n_words_))
+        for rows in self._blocks(len(X)):
+            proba[rows] = self.proba_
+        return proba
+
+    def _log_prob(
+        self, X: NDArray[np.int32], y: NDArray[np.int32]
+    ) -> NDArray[np.float64]:
+        with np.errstate(divide="ignore"):
+            return np.log(self.proba_)[own_ids(y, len(self.proba_))]

@@ -1,0 +1,243 @@
+"""Training a network in epochs: the order of examples, losses, history, divergence."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nplm.base.exceptions import DivergenceError
+from nplm.base.fitted import Fitted
+from nplm.models.neural.fitting.windows import Windows
+from nplm.models.neural.network.network import Network
+from nplm.models.neural.network.solvers import halvings
+from nplm.models.neural.network.soundness import check_sums
+from nplm.training.held_out import HeldOut
+from nplm.training.parallel.processes import Processes
+
+__all__ = ["Epochs"]
+
+# Examples whose mean loss tells a fit that diverges from a few that are hard.
+N_JUDGED = 1000
+# Training windows scored after an epoch without held-out data: the loss of the
+# epoch is from before its last updates, and these may have diverged.
+N_PROBED = 1000
+
+
+class Epochs:
+    """A job of the training loop (`nplm.training.loop.Job`): epochs over windows.
+
+    Parameters
+    ----------
+    network : Network
+        What is trained.
+    windows : Windows
+        What on.
+    processes : Processes
+        Those that share the network.
+    max_iter, batch_size : int
+        Epochs at most; examples of an update.
+    shuffle : bool
+        Whether each epoch has its examples in a new random order.
+    held_out : HeldOut
+        When to stop before.
+    learning_rate_init : float
+        To be named when training diverges.
+    adaptive : bool
+        Whether the step is halved by what the epochs gain (`halvings`), where windows
+        are held out.
+    history : dict of list
+        Appended to: ``loss`` (mean over the epoch of each example's negative
+        log-likelihood just before its update) and ``val_loss``, in nats a token,
+        ``seconds``, and the network's own `costs`, all or none of an epoch.
+    verbose : int
+        1 prints a line an epoch.
+    name : str
+        The estimator's.
+    """
+
+    pass_name = "epoch"
+
+    def __init__(
+        self,
+        network: Network,
+        windows: Windows,
+        processes: Processes,
+        *,
+        max_iter: int,
+        batch_size: int,
+        shuffle: bool,
+        held_out: HeldOut,
+        learning_rate_init: float,
+        adaptive: bool,
+        history: dict[str, list[float]],
+        verbose: int,
+        name: str,
+    ) -> None:
+        self.network, self.windows, self.processes = network, windows, processes
+        self.max_iter, self.batch_size, self.shuffle = max_iter, batch_size, shuffle
+        self.held_out, self.learning_rate_init = held_out, learning_rate_init
+        self.adaptive = adaptive
+        self.history, self.verbose, self.name = history, verbose, name
+        held = windows.held_out is not None
+        self.closing = f"scoring {'held-out' if held else 'some training'} windows"
+        self.n_steps = len(windows.y)
+        # A call has a mini-batch of every worker at least.
+        apart = network.threads.n if network.parallel != "rows" else 1
+        self.least = batch_size * apart
+        self.seconds_a_call = network.seconds_a_call
+        self._n_before = len(history["loss"])
+        self._seen = network.n_seen  # before this fit
+        self._index: NDArray[np.unsignedinteger] | None = None
+
+    # -- an epoch -----------------------------------------------------------------
+
+    @property
+    def n_ended(self) -> int:
+        """Epochs in the history that are this fit's."""
+        return len(self.history["loss"]) - self._n_before
+
+    def n_passes(self, done: int) -> int:
+        """Epochs at most."""
+        return self.max_iter
+
+    def more(self, done: int) -> bool:
+        """Whether there is another epoch."""
+        return done < self.max_iter and not self.held_out.out_of_patience
+
+    def begin(self, rng: np.random.RandomState, *, anew: bool) -> None:
+        """Put the examples in their order, in as few bytes as it takes."""
+        n = self.n_steps
+        self._index = np.arange(n, dtype=np.min_scalar_type(n))
+        if self.shuffle:
+            rng.shuffle(self._index)
+        if anew:
+            self.network.loss = 0.0
+
+    def work(self, start: int, stop: int) -> None:
+        """Train on these examples of the epoch."""
+        assert self._index is not None
+        examples = self._index[start:stop].astype(np.intp)
+        if stop == self.n_steps:
+            self._index = None  # no more use
+        X, y = self.windows.X, self.windows.y
+        self.network.train(X, y, examples, self.batch_size)
+
+    def steps_done(self, passes: int) -> int:
+        """Examples that the network saw of the epoch after so many."""
+        return self.network.n_seen - self._seen - passes * self.n_steps
+
+    def figure(self, done: int) -> float:
+        """Mean loss of the epoch so far, in nats a token."""
+        loss = float(self.processes.agree(self.network.loss / done))
+        if done >= N_JUDGED or not math.isfinite(loss):
+            self._check_divergence(loss, self.n_ended + 1, done)
+        return loss
+
+    def end(self, number: int, seconds: float) -> None:
+        """Score what is held out, and keep the weights if they are the best."""
+        network, windows = self.network, self.windows
+        network.settle()
+        loss = float(self.processes.agree(network.loss / self.n_steps))
+        X, y = windows.held_out or (windows.X[-N_PROBED:], windows.y[-N_PROBED:])
+        reached = -float(np.mean(network.log_prob(X, y)))
+        reached = float(self.processes.agree(reached))
+        self._check_divergence(reached, number, self.n_steps)
+        val_loss = reached if windows.held_out is not None else math.nan
+        figures = {"loss": loss, "val_loss": val_loss, "seconds": seconds}
+        self._append(figures | network.costs())
+        self._report(number)
+        self._adapt()
+        if self.held_out.improves(val_loss, number):
+            self.held_out.best = network.copy()
+
+    def close(self) -> None:
+        """Leave the network with the weights to keep."""
+        self.network.settle()
+        if self.held_out.best is not None:
+            self.network.restore(self.held_out.best)
+
+    def kept(self) -> str:
+        """Which weights are kept after an interrupt."""
+        if self.held_out.best is None:
+            return "the weights trained so far"
+        epoch = self.held_out.best_epoch
+        return f"the weights of epoch {epoch}, the best on held-out data"
+
+    def _adapt(self) -> None:
+        """Halve the step as often as the held-out losses of this fit say."""
+        if self.adaptive and self.windows.held_out is not None:
+            losses = self.history["val_loss"][self._n_before :]
+            self.network.slow_down(halvings(losses))
+
+    def _append(self, figures: dict[str, float]) -> None:
+        """Add an epoch's figures, in one step; nan where fits have different ones."""
+        n_before, history = len(self.history["loss"]), self.history
+        history |= {
+            name: [
+                *history.get(name, [math.nan] * n_before),
+                figures.get(name, math.nan),
+            ]
+            for name in history | figures
+        }
+
+    def _check_divergence(self, loss: float, epoch: int, done: int) -> None:
+        # A uniform guess loses log |V|: a mean worse than twice that (with room for
+        # tiny vocabularies) is no noise.
+        if not loss < 2 * math.log(self.network.n_words) + 5:
+            raise DivergenceError(
+                f"{self.name}: training diverged in epoch {epoch} after {done} "
+                f"examples (mean loss {loss:.4g} nats a token); lower "
+                f"learning_rate_init, now {self.learning_rate_init:g}, or batch_size, "
+                f"now {self.batch_size}."
+            )
+
+    def _report(self, number: int) -> None:
+        if not self.verbose:
+            return
+        loss, val_loss = self.history["loss"][-1], self.history["val_loss"][-1]
+        line = f"[{self.name}] epoch {number}: loss {loss:.4f}"
+        if not math.isnan(val_loss):
+            line += f", held-out loss {val_loss:.4f} nats"
+        print(f"{line}, {self.history['seconds'][-1]:.1f} s")
+
+    # -- saves --------------------------------------------------------------------
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """All arrays that training changes; not settled for it, so no bit changes."""
+        best = {f"best_{i}": a for i, a in enumerate(self.held_out.best or ())}
+        return self.network.state() | best
+
+    def facts(self) -> dict[str, Any]:
+        """All else that training changes."""
+        return {
+            "history": self.history,
+            "held_out": self.held_out.facts(),
+            "n_before": self._n_before,
+            "seen": self._seen,
+        }
+
+    def resume(self, arrays: Fitted, facts: Fitted, *, passes: int, steps: int) -> None:
+        """Set what `arrays` and `facts` gave."""
+        n_before, seen = facts.whole("n_before"), facts.whole("seen")
+        history = facts.history("history", "loss", "val_loss", "seconds")
+        if len(history["loss"]) != n_before + passes:
+            raise facts.unfit("history", history)
+        network, best = self.network, []
+        if "best_0" in arrays:
+            trained = network.parameters.trained().values()
+            best = [
+                arrays.array(f"best_{i}", array.dtype, array.shape).copy()
+                for i, array in enumerate(trained)
+            ]
+            network.restore(best)
+            check_sums(network.parameters, network.parts)
+        self.held_out.resume(facts.inner("held_out"), best, passes)
+        network.set_state(arrays, seen + passes * self.n_steps + steps)
+        check_sums(network.parameters, network.parts)
+        self.history.clear()
+        self.history.update(history)
+        self._n_before, self._seen = n_before, seen
+        self._adapt()

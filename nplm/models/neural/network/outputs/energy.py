@@ -1,0 +1,71 @@
+"""The energy of a context and a next word, section 5.1."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from nplm._kernels.neural.outputs import _energy
+from nplm.base.checks import count_ids
+from nplm.models.neural.network.outputs.base import Output, State, Workspace
+from nplm.models.neural.network.parameters import random_normal
+
+__all__ = ["Energy"]
+
+
+@dataclass(frozen=True)
+class Energy(Output):
+    """Output units y = -(b + v . tanh(d + Hx)), x with the next word's features.
+
+    A row of E is [v | b] of a word with `target_weights`, else [b].
+    """
+
+    name: ClassVar[str] = "energy"
+    direct: bool = False
+    target_weights: bool = False
+    rows_are_shared: ClassVar[bool] = True
+    rows_are_features: ClassVar[bool] = True
+    logits_are_single: ClassVar[bool] = True
+
+    @property
+    def weighted(self) -> bool:
+        """Whether each word has a v of its own."""
+        return self.target_weights
+
+    def initial_biases(self, n_words: int, y: NDArray[np.int32]) -> NDArray[Any]:
+        """Give the energies of the (add-one) unigrams: with v = 0 they are all."""
+        counts = count_ids(y, n_words) + 1.0
+        return -np.log(counts / counts.sum())
+
+    def initial_arrays(
+        self,
+        n_words: int,
+        n_features: int,
+        n_hidden: int,
+        rng: np.random.RandomState,
+        dtype: DTypeLike,
+    ) -> State:
+        """Draw H_next, and zeros for a v that words share."""
+        scale = 3.0 / np.sqrt(n_features)
+        arrays = {"H_next": random_normal(rng, scale, (n_hidden, n_features), dtype)}
+        if not self.target_weights:
+            arrays["v"] = np.zeros(n_hidden, dtype)
+        return arrays
+
+    def kernel(self, team: Workspace, start: int, stop: int, leader: Any) -> Any:
+        """Give the kernel of a member with words of its own."""
+        return _energy.Energy(
+            *self._arguments(team), first=team.first + start, n_words=stop - start,
+            row=start, leader=leader,
+        )  # fmt: skip
+
+    def _arguments(self, team: Workspace) -> tuple[Any, ...]:
+        """Give those that all kernels of energies have in common."""
+        trained = team.trained
+        return (
+            team.tier, team.scratch, team.at, trained["E"], trained["C"],
+            trained["H_next"], trained.get("v"),
+        )  # fmt: skip

@@ -1,0 +1,44 @@
+"""Whether numbers from a file are those of a network that gives distributions."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nplm.models.neural.network.network import Parts
+from nplm.models.neural.network.parameters import Parameters
+
+__all__ = ["check_sums"]
+
+
+def check_sums(own: Parameters, parts: Parts) -> None:
+    """Refuse numbers so large that a sum may overflow: nothing then sums to 1.
+
+    And what are no numbers.
+
+    Raises
+    ------
+    ValueError
+        Saying so.
+    """
+    arrays = own.trained() | {"C": own.C}
+    size = {k: max(float(a.max(initial=0)), -float(a.min(initial=0)))
+            for k, a in arrays.items()}  # fmt: skip
+    if not np.isfinite(list(size.values())).all():
+        raise ValueError("its weights have numbers that are none, or not finite")
+    P = own.P
+    x = size["C"] * max(1.0, 0.0 if P is None else float(np.abs(P).sum(axis=1).max()))
+    x += size.get("S", 0.0)  # in shares that sum to 1
+    sums = [size["d"] + own.H.shape[1] * size["H"] * x]
+    if "H_next" in size:  # the next word's own, beside the context's
+        sums[0] += parts.features.m * size["H_next"] * size["C"]
+        sums.append(len(own.d) * size.get("v", 0.0))
+    if "Q" in size:
+        of_others = 2 * parts.inputs.n_window * size["C"]
+        sums.append(own.C.shape[1] * size["Q"] * of_others)
+    z = max(1.0, x)
+    if "R" in size:
+        z = own.more["R"].shape[1] * size["R"] * z
+        sums.append(z)
+    sums.append(own.n_outputs * size["E"] * max(1.0, z))
+    if not max(sums) < np.finfo(own.dtype).max / 16:
+        raise ValueError("its weights are so large that sums of them overflow")

@@ -1,0 +1,195 @@
+"""Models of a back-off trie: what estimation and ARPA files end in."""
+
+from __future__ import annotations
+
+import numbers
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nplm.base.atomic import all_or_nothing
+from nplm.base.estimators import LanguageModel, WordsMass
+from nplm.base.fitted import Fitted
+from nplm.models.ngrams.pruning import pruned_by_entropy
+from nplm.models.ngrams.saved import arrays_of, restored_trie
+from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
+from nplm.models.ngrams.trie.checks import sums_to_one
+from nplm.models.ngrams.trie.hash_table import HashTable, index_of
+from nplm.models.ngrams.trie.word_scorer import NgramWordScorer
+
+__all__ = ["BackoffModel"]
+
+
+class BackoffModel(LanguageModel):
+    """Look-ups in a back-off trie, and its pruning.
+
+    A subclass makes the trie, and hands it to ``_set_trie``.
+
+    Attributes
+    ----------
+    trie_ : BackoffTrie
+        The probabilities and back-off weights.
+    index_ : HashTable or None
+        The same n-grams in a hash table, which look-ups of next words use.
+    n_ngrams_ : ndarray of int64, shape (order_,)
+        n-grams stored of each order; every word of the vocabulary is a unigram.
+    """
+
+    trie_: BackoffTrie
+    index_: HashTable | None
+    n_ngrams_: NDArray[np.int64]
+
+    @all_or_nothing
+    def prune(self, threshold: float) -> Self:
+        r"""Drop the n-grams whose loss raises perplexity the least (Stolcke 1998).
+
+        An n-gram (c, w) is dropped, and its context's back-off weight recomputed,
+        if that alone changes the model's own perplexity by less than the fraction
+        `threshold`: with P the model and P' the model without it,
+
+        .. math:: \exp D(P \| P') - 1 < threshold,
+            \quad D(P \| P') = -P(c) \sum_v P(v|c) [\log P'(v|c) - \log P(v|c)].
+
+        Longer n-grams go first; one that longer ones still begin with stays, and
+        so does every unigram. P(c) is the product of the model's own
+        probabilities of the words of c.
+
+        Parameters
+        ----------
+        threshold : float
+            0 or more; 1e-8 to 1e-6 are usual. 0 changes nothing.
+
+        Returns
+        -------
+        self : BackoffModel
+            The same model, with fewer n-grams.
+        """
+        if not isinstance(threshold, numbers.Real) or not 0 <= threshold < np.inf:
+            raise ValueError(f"threshold must be 0 or more, got {threshold!r}.")
+        if threshold > 0:
+            trie = pruned_by_entropy(self.trie_, float(threshold))
+            self._set_trie(trie, None if self.index_ is None else index_of(trie))
+        return self
+
+    @all_or_nothing
+    def build_index(self) -> Self:
+        """Make the hash table of a model that was read without one.
+
+        A fit makes it, and so does reading a file, unless it is told otherwise
+        (``read_arpa(path, index=False)``). Without it every look-up walks the trie,
+        which takes several times as long and gives the same bits.
+
+        Returns
+        -------
+        self : BackoffModel
+        """
+        if self.index_ is None:
+            self.index_ = index_of(self.trie_)
+        return self
+
+    @property
+    def n_parameters_(self) -> int:
+        """Probabilities and back-off weights stored."""
+        # Counted when asked for: a file mapped into memory is not read to load it.
+        n_contexts = int(np.count_nonzero(np.diff(self.trie_.start)))
+        return int(self.n_ngrams_.sum()) + n_contexts
+
+    def _n_known(self) -> int:
+        return self.trie_.n_words
+
+    def _set_trie(self, trie: BackoffTrie, index: HashTable | None) -> None:
+        self.trie_, self.index_ = trie, index
+        self.n_ngrams_ = trie.n_ngrams
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = dict(super().__getstate__())
+        if "index_" in state:
+            # It is larger than the trie, and made again: only whether there is one.
+            state["index_"] = state["index_"] is not None
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        if "index_" in state:
+            self.index_ = index_of(self.trie_) if state["index_"] else None
+
+    def _fitted(self) -> dict[str, Any]:
+        return super()._fitted() | {"trie": arrays_of(self.trie_.verified())}
+
+    def _restore(self, fitted: Fitted) -> None:
+        trie = restored_trie(fitted.inner("trie"))
+        self._restore_sizes(fitted, trie.n_words)
+        if self.order_ != trie.order:
+            raise fitted.unfit("order", self.order_)
+        self._set_trie(trie, index_of(trie))
+
+    def _check_sums(self) -> None:
+        """Raise where a saved model gives no distribution after some context."""
+        if not sums_to_one(self.trie_):
+            raise ValueError("its probabilities do not sum to 1")
+
+    def _predict_proba(self, X: NDArray[np.int32]) -> NDArray[np.float64]:
+        return self.trie_.distribution(X)
+
+    def _log_prob(
+        self, X: NDArray[np.int32], y: NDArray[np.int32]
+    ) -> NDArray[np.float64]:
+        index = self.trie_ if self.index_ is None else self.index_
+        prob = index.next_word_prob(X, y)
+        # A file may give a word no probability at all.
+        with np.errstate(divide="ignore"):
+            return np.log(prob, out=prob)
+
+    def _candidate_log_prob(
+        self, X: NDArray[np.int32], candidates: NDArray[np.int32], normalize: bool
+    ) -> NDArray[np.float64]:
+        prob = self.trie_.words_prob(X, candidates)
+        with np.errstate(divide="ignore"):
+            return np.log(prob, out=prob)
+
+    def _word_scorer(
+        self, boundary: int, ids: dict[Any, int] | None, unknown: int
+    ) -> NgramWordScorer | None:
+        """Return the scorer of single words, or None without an index."""
+        index = self.index_
+        if index is None:
+            return None
+        return NgramWordScorer(
+            index.table, index.order - 1, boundary, ids, index.n_words, unknown,
+            index.closed,
+        )  # fmt: skip
+
+    def _words_mass(self, words: NDArray[np.int32]) -> WordsMass:
+        return TrieMass(self, words)
+
+
+class TrieMass(WordsMass):
+    """The same in a trie, where the mass of each context is known beforehand.
+
+    Of a context that is not in the trie it is that of the longest one that is.
+    """
+
+    _trie: BackoffTrie | None = None
+    _mass: NDArray[np.float64]
+
+    def after(self, X: NDArray[np.int32]) -> NDArray[np.float64]:
+        """Sum of the words' probabilities after each context.
+
+        Parameters
+        ----------
+        X : ndarray of int32, shape (n_samples, n_context)
+            As wide as the model's windows.
+
+        Returns
+        -------
+        mass : ndarray of float64, shape (n_samples,)
+        """
+        trie = self.model.trie_
+        if self._trie is not trie:  # new, or pruned since
+            self._trie, self._mass = trie, trie.masses(self.words)
+        return self._mass[trie.longest_contexts(self.model._check_X(X))]
+
+    def __getstate__(self) -> dict[str, Any]:
+        # What the trie gives is quickly made again.
+        return {"model": self.model, "words": self.words}

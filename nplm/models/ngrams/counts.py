@@ -1,0 +1,243 @@
+"""n-gram counts of all orders, as a trie of contexts (see ``trie``)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nplm._kernels.ngrams import _backoff, _counts
+from nplm.base.checks import count_ids
+from nplm.models.ngrams.trie.context_trie import MAX_NGRAMS, ContextTrie, TrieBuilder
+
+__all__ = ["NgramCounts"]
+
+# Counts are whole numbers that float64 holds exactly.
+MAX_TOTAL = 1 << 53
+_ONE_TEXT = (
+    "Give counts of one text, each order cut off no higher than the longer ones, or "
+    "the table of the longest n-grams alone."
+)
+
+
+@dataclass(frozen=True, eq=False)
+class NgramCounts(ContextTrie):
+    """How often each n-gram of each order occurs.
+
+    Attributes
+    ----------
+    counts : ndarray of int64, shape (n_ngrams,)
+        The count of each follower after its context.
+
+    Examples
+    --------
+    >>> from nplm import windows
+    >>> X, y = windows([0, 1, 0, 1, 2, 0, 1, 0], 1)
+    >>> counts = NgramCounts.from_windows(X, y, n_words=3)
+    >>> counts.n_ngrams
+    array([3, 4])
+    >>> counts.counts[counts.followers(1)]  # of 0 1, 1 0, 1 2 and 2 0
+    array([3, 2, 1, 1])
+    """
+
+    counts: NDArray[np.int64]
+
+    @classmethod
+    def from_windows(
+        cls,
+        X: NDArray[np.int32],
+        y: NDArray[np.int32],
+        *,
+        n_words: int,
+        boundary: int | None = None,
+        padded: bool = False,
+    ) -> Self:
+        """Count the n-grams that end in the next word of each window.
+
+        Parameters
+        ----------
+        X : ndarray of int32, shape (n_samples, n_context)
+            Contexts, the nearest word in the last column; a strided view is fine.
+        y : ndarray of int32, shape (n_samples,)
+            Next words. Ids of both are below `n_words`, unchecked.
+        n_words : int
+            Size of the vocabulary.
+        boundary : int, optional
+            A context ends at the nearest word with this id: nothing older than
+            it is counted.
+        padded : bool, default=False
+            Whether X has -1 where a text has not yet begun: a context ends before
+            it.
+
+        Returns
+        -------
+        counts : NgramCounts
+            Of order ``n_context + 1``.
+
+        Raises
+        ------
+        ValueError
+            If there are more than 2**31 - 1 windows, or n-grams of all orders.
+        """
+        if len(y) > MAX_NGRAMS:
+            raise ValueError(
+                f"{len(y)} windows are too many to count at once; give at most "
+                f"{MAX_NGRAMS}."
+            )
+        builder = TrieBuilder(n_words)
+        builder.counts.append(count_ids(y, n_words))
+        if X.shape[1] == 0:
+            return cls(**builder.structure(), counts=builder.counts[0])
+        if padded:
+            there = X[:, -1] >= 0
+            X, y = X[there], y[there]
+        nearest = np.ascontiguousarray(X[:, -1])
+        builder.add_context_level(
+            np.array([0, n_words], dtype=np.int32), np.arange(n_words, dtype=np.int32)
+        )
+        # The number, within its level, of each window's context of k words.
+        context = nearest
+        for k in range(1, X.shape[1] + 1):
+            builder.add_followers(context, y)
+            if k == X.shape[1]:
+                break
+            if boundary is not None:
+                longer = X[:, -k] != boundary
+                X, y, context = X[longer], y[longer], context[longer]
+            if padded:
+                longer = X[:, -1 - k] >= 0
+                X, y, context = X[longer], y[longer], context[longer]
+            context = builder.rank_contexts(context, X[:, -1 - k])
+        return cls(**builder.structure(), counts=np.concatenate(builder.counts))
+
+    @classmethod
+    def from_tables(
+        cls,
+        ngrams: Sequence[NDArray[np.int32]],
+        counts: Sequence[NDArray[np.int64]],
+        *,
+        n_words: int,
+    ) -> Self:
+        """Build the trie of tables of n-grams; the counts of equal rows add up.
+
+        Parameters
+        ----------
+        ngrams : sequence of ndarray of int32, shape (n, k)
+            The n-grams of k = 1, 2, ... words, the next word in the last column.
+            Ids are below `n_words`, unchecked.
+        counts : sequence of ndarray of int64, shape (n,)
+            How often each occurs.
+        n_words : int
+            Size of the vocabulary.
+
+        Returns
+        -------
+        counts : NgramCounts
+            Of order ``len(ngrams)``.
+
+        Raises
+        ------
+        ValueError
+            If counts add up to 2**53 or more, or there are too many n-grams.
+        """
+        total = max((float(np.sum(c, dtype=np.float64)) for c in counts), default=0)
+        if total >= MAX_TOTAL:
+            raise ValueError(
+                f"counts add up to {total:.3g}, more than {MAX_TOTAL}: they overflow; "
+                "divide them, or count less text."
+            )
+        builder = TrieBuilder(n_words)
+        places, _ = builder.add_tables(ngrams)
+        summed = [
+            # Sums below 2**53 are exact in float64.
+            np.bincount(place, weights=own, minlength=n).astype(np.int64)
+            for place, own, n in zip(places, counts, builder.n_followers)
+        ]
+        return cls(**builder.structure(), counts=np.concatenate(summed))
+
+    def check_suffixes(self) -> None:
+        """Raise unless each n-gram without its oldest word is counted as often.
+
+        So it is in counts of one text, at its edges too; counts of other texts, or
+        of one cut off differently from order to order, have no Kneser-Ney model.
+        That an n-gram's first words are counted is not asked: the first window of a
+        text has them as its context alone.
+        """
+        parent = self.parents()
+        for level in range(1, self.order):
+            first, last = self.level_start[level : level + 2]
+            own, shorter = self.followers(level), self.followers(level - 1)
+            n_followers = np.diff(self.start[first : last + 1])
+            above = np.repeat(parent[first:last], n_followers)
+            suffix = np.empty(len(above), dtype=np.int32)
+            _backoff.find_ngrams(self.arrays, above, self.words[own], suffix)
+            if (suffix < 0).any():
+                gram = self.ngrams(level)[np.argmax(suffix < 0)].tolist()
+                raise ValueError(
+                    f"the n-gram {gram} is counted, but {gram[1:]}, with which it "
+                    f"ends, is not. {_ONE_TEXT}"
+                )
+            # Sums below 2**53 are exact in float64.
+            longer = np.bincount(
+                suffix - shorter.start,
+                weights=self.counts[own],
+                minlength=shorter.stop - shorter.start,
+            )
+            excess = longer > self.counts[shorter]
+            if excess.any():
+                i = int(np.argmax(excess))
+                gram = self.ngrams(level - 1)[i].tolist()
+                raise ValueError(
+                    f"the n-gram {gram} has count {self.counts[shorter][i]}, but the "
+                    f"n-grams one word longer that end with it have {longer[i]:.0f} "
+                    f"together. {_ONE_TEXT}"
+                )
+
+    def merged(self, other: NgramCounts) -> Self:
+        """Add the counts of another trie of the same order and vocabulary.
+
+        Parameters
+        ----------
+        other : NgramCounts
+            More counts.
+
+        Returns
+        -------
+        counts : NgramCounts
+            A new trie, as if both texts had been counted at once.
+        """
+        levels = range(self.order)
+        return self.from_tables(
+            [np.concatenate([self.ngrams(k), other.ngrams(k)]) for k in levels],
+            [
+                np.concatenate(
+                    [self.counts[self.followers(k)], other.counts[other.followers(k)]]
+                )
+                for k in levels
+            ],
+            n_words=self.n_words,
+        )
+
+    def continuation_counts(self) -> NDArray[np.int64]:
+        """Return the modified counts a(c, w) of Kneser-Ney smoothing.
+
+        The number of distinct words before each n-gram; the raw count for the
+        longest order, and where the context begins at a boundary (Kneser and Ney
+        1995; section 3 of Chen and Goodman 1999).
+
+        Returns
+        -------
+        counts : ndarray of int64, shape (n_ngrams,)
+        """
+        out = np.empty_like(self.counts)
+        slot = np.empty(self.n_words, dtype=np.int32)
+        _counts.continuation_counts(self.arrays, self.counts, slot, out)
+        return out
+
+    def totals(self) -> NDArray[np.int64]:
+        """Return how often each context was seen, shape (n_contexts,)."""
+        up_to = np.concatenate([[0], np.cumsum(self.counts)])
+        return np.diff(up_to[self.start])

@@ -1,0 +1,347 @@
+"""Absolute discounts, and tables of counts made ready for them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from numbers import Real
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from nplm.base.blocks import blocks
+from nplm.base.warnings import warn
+
+__all__ = [
+    "check_counts",
+    "check_fallback",
+    "counts_of_counts",
+    "find_discounts",
+    "lower_tables",
+    "modified_discounts",
+    "plain_discounts",
+    "tables_within",
+]
+
+# For an order whose counts of counts give none: KenLM's `--discount_fallback`.
+FALLBACKS = {"modified": (0.5, 1.0, 1.5), "plain": (0.5, 0.5, 0.5)}
+# Whole numbers that float64 holds exactly.
+MAX_COUNT = 1 << 53
+BLOCK_COUNTS = 1 << 20
+
+
+def counts_of_counts(counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Count the n-grams of count 0, 1, 2, 3 and 4, and those of more.
+
+    Parameters
+    ----------
+    counts : ndarray of int64, shape (n,)
+        The (modified) counts of the n-grams of one order.
+
+    Returns
+    -------
+    n : ndarray of int64, shape (6,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> counts_of_counts(np.array([1, 1, 9, 3, 5]))
+    array([0, 2, 0, 1, 0, 2])
+    """
+    n = np.zeros(6, dtype=np.int64)
+    for part in blocks(len(counts), BLOCK_COUNTS):
+        n += np.bincount(np.minimum(counts[part], 5), minlength=6)
+    return n
+
+
+class NoDiscountsError(ValueError):
+    """The counts of counts of an order give no discounts; the message says why."""
+
+
+def find_discounts(
+    n: Sequence[NDArray[np.int64]],
+    kind: Literal["modified", "plain"],
+    *,
+    interpolate: bool,
+    fallback: tuple[float, float, float] | None = None,
+    warned_from: int = 1,
+) -> NDArray[np.float64]:
+    """Find the discounts of all orders.
+
+    Parameters
+    ----------
+    n : sequence of ndarray of int64, shape (6,)
+        The counts of counts of each order.
+    kind : {"modified", "plain"}
+        Three discounts an order, or one.
+    interpolate : bool
+        As in `modified_discounts`.
+    fallback : tuple of 3 floats or None, default=None
+        The discounts of an order whose counts of counts give none. None stands for
+        0.5, 1 and 1.5 (0.5 for plain discounts), with a warning.
+    warned_from : int, default=1
+        The lowest order that the warning mentions.
+
+    Returns
+    -------
+    discounts : ndarray of float64, shape (order, 3)
+
+    Warns
+    -----
+    UserWarning
+        Once for all orders, if `fallback` is None and is needed.
+    """
+    usual = FALLBACKS[kind]
+    discounts, reasons = [], []
+    for order, own in enumerate(n, 1):
+        try:
+            if kind == "plain":
+                found = plain_discounts(own)
+            else:
+                found = modified_discounts(own, interpolate=interpolate)
+        except NoDiscountsError as error:
+            found = usual if fallback is None else fallback
+            if order >= warned_from:
+                reasons.append(f"the {order}-grams ({error})")
+        discounts.append(found)
+    if reasons and fallback is None:
+        values = "{:g}, {:g} and {:g}".format(*usual)
+        given = "({:g}, {:g}, {:g})".format(*usual)
+        if kind == "plain":
+            values = given = f"{usual[0]:g}"
+        warn(
+            f"Kneser-Ney cannot estimate the discounts of {', '.join(reasons)}: "
+            f"it uses {values} instead. Small texts and vocabularies without rare "
+            "words give too few different counts. To use these values without a "
+            f"warning, set discount_fallback={given}.",
+            UserWarning,
+        )
+    return np.array(discounts)
+
+
+def modified_discounts(
+    n: NDArray[np.int64], *, interpolate: bool = True
+) -> tuple[float, float, float]:
+    """Discounts of one order from its counts of counts.
+
+    Equation (26) of Chen and Goodman (1999): with n_i the number of n-grams of
+    count i, ``Y = n1 / (n1 + 2 n2)`` and ``D_i = i - (i + 1) Y n_{i+1} / n_i``.
+
+    Parameters
+    ----------
+    n : ndarray of int64, shape (6,)
+        The counts of counts of this order (`counts_of_counts`).
+    interpolate : bool, default=True
+        Whether the mass taken off goes to these n-grams too: then a discount may
+        be the whole count, as that of 3 is where n4 is 0.
+
+    Returns
+    -------
+    d1, d2, d3 : float
+        For n-grams of count 1, 2, and 3 or more.
+
+    Raises
+    ------
+    NoDiscountsError
+        If one of n1 to n3 is 0 (or n4, without interpolation), or a discount is not
+        between 0 and its count.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> modified_discounts(np.array([0, 100, 40, 25, 15, 0]))
+    (0.555..., 0.958..., 1.666...)
+    """
+    if not n[1:4].all():
+        raise NoDiscountsError(
+            "{} of count 1, {} of count 2, {} of count 3".format(*n[1:4])
+        )
+    Y = n[1] / (n[1] + 2 * n[2])
+    d1, d2, d3 = (float(i - (i + 1) * Y * n[i + 1] / n[i]) for i in (1, 2, 3))
+    if not _in_range((d1, d2, d3), interpolate):
+        raise NoDiscountsError(f"they come out as {d1:.3g}, {d2:.3g} and {d3:.3g}")
+    return d1, d2, d3
+
+
+def _in_range(discounts: Sequence[float], interpolate: bool) -> bool:
+    """Whether discounts leave some mass for unseen words, and for seen ones."""
+    # All taken off, without interpolation, would leave nothing for those seen.
+    most = (1, 2, 3) if interpolate else (1, 2, np.nextafter(3, 0))
+    return all(0 < d <= highest for d, highest in zip(discounts, most))
+
+
+def plain_discounts(n: NDArray[np.int64]) -> tuple[float, float, float]:
+    """Return the one discount of an order, thrice.
+
+    ``D = n1 / (n1 + 2 n2)`` (Kneser and Ney 1995, after Ney, Essen and Kneser
+    1994), n_i the number of n-grams of count i.
+
+    Parameters
+    ----------
+    n : ndarray of int64, shape (6,)
+        The counts of counts of this order (`counts_of_counts`).
+
+    Returns
+    -------
+    d1, d2, d3 : float
+        The same number.
+
+    Raises
+    ------
+    NoDiscountsError
+        If there are no n-grams of count 1, or none of count 2.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> plain_discounts(np.array([0, 100, 50, 0, 0, 0]))
+    (0.5, 0.5, 0.5)
+    """
+    n1, n2 = int(n[1]), int(n[2])
+    if not (n1 and n2):
+        raise NoDiscountsError(f"{n1} of count 1, {n2} of count 2")
+    discount = n1 / (n1 + 2 * n2)
+    return discount, discount, discount
+
+
+def check_fallback(
+    given: Any, *, interpolate: bool
+) -> tuple[float, float, float] | None:
+    """Return the three discounts of `discount_fallback`, None where there is none.
+
+    Parameters
+    ----------
+    given : float, sequence of 3 floats, or None
+        One discount for all n-grams, or those of count 1, 2, and 3 or more.
+    interpolate : bool
+        As in `modified_discounts`.
+
+    Returns
+    -------
+    fallback : tuple of 3 floats or None
+
+    Raises
+    ------
+    ValueError
+        If the discounts are not above 0 and at most 1, 2 and 3 (below 3 without
+        interpolation).
+
+    Examples
+    --------
+    >>> check_fallback(0.5, interpolate=True)
+    (0.5, 0.5, 0.5)
+    """
+    if given is None:
+        return None
+    values = list(given) if np.ndim(given) == 1 else [given] * 3
+    are_numbers = all(
+        isinstance(d, Real) and not isinstance(d, (bool, np.bool_)) for d in values
+    )
+    if len(values) != 3 or not are_numbers or not _in_range(values, interpolate):
+        raise ValueError(
+            "discount_fallback must be None, a number above 0 and at most 1, or three "
+            "of them, above 0 and at most 1, 2 and 3"
+            f"{'' if interpolate else ' (below 3 where interpolate=False)'}, got "
+            f"{given!r}."
+        )
+    d1, d2, d3 = map(float, values)
+    return d1, d2, d3
+
+
+def check_counts(counts: ArrayLike, n: int) -> NDArray[np.int64]:
+    """Return counts as int64, or raise an error that names the offending one.
+
+    Parameters
+    ----------
+    counts : array-like of int
+        How often each n-gram occurs.
+    n : int
+        Number of n-grams.
+
+    Returns
+    -------
+    counts : ndarray of int64, shape (n,)
+    """
+    found = np.asarray(counts)
+    if found.shape != (n,):
+        raise ValueError(
+            f"counts must have one entry an n-gram, shape ({n},), got an array of "
+            f"shape {found.shape}."
+        )
+    if found.dtype.kind not in "iuf":
+        raise ValueError(f"counts must be whole numbers, got type {found.dtype}.")
+    for bad, why in [
+        (~np.isfinite(found), "is no number"),
+        (found < 0, "is negative"),
+        (found >= MAX_COUNT, f"overflows: counts must be below {MAX_COUNT}"),
+        (found != np.floor(found), "is no whole number"),
+    ]:
+        if bad.any():
+            i = int(np.argmax(bad))
+            raise ValueError(f"counts has {found[i]} at {i}, which {why}.")
+    return found.astype(np.int64)
+
+
+def lower_tables(
+    ngrams: NDArray[np.int32],
+    counts: NDArray[np.int64],
+    order: int,
+    boundary: int | None,
+) -> tuple[list[NDArray[np.int32]], list[NDArray[np.int64]]]:
+    """Tables of 1 to `order` words from one of the longest n-grams.
+
+    Parameters
+    ----------
+    ngrams : ndarray of int32, shape (n, k)
+        n-grams of `order` words or more.
+    counts : ndarray of int64, shape (n,)
+        How often each occurs.
+    order : int
+        Words in the longest n-gram wanted.
+    boundary : int or None
+        A context ends at the nearest word with this id.
+
+    Returns
+    -------
+    ngrams : list of ndarray of int32, shape (m, j)
+        For j = 1 to `order`; rows repeat.
+    counts : list of ndarray of int64, shape (m,)
+    """
+    tables, totals = [], []
+    for k in range(1, order + 1):
+        if k > 2 and boundary is not None:
+            within = ngrams[:, -k + 1] != boundary
+            ngrams, counts = ngrams[within], counts[within]
+        tables.append(np.ascontiguousarray(ngrams[:, -k:]))
+        totals.append(counts)
+    return tables, totals
+
+
+def tables_within(
+    ngrams: list[NDArray[np.int32]],
+    counts: list[NDArray[np.int64]],
+    boundary: int | None,
+) -> tuple[list[NDArray[np.int32]], list[NDArray[np.int64]]]:
+    """Drop the n-grams that reach back over a boundary.
+
+    Parameters
+    ----------
+    ngrams : list of ndarray of int32, shape (n, k)
+        Tables of 1, 2, ... words.
+    counts : list of ndarray of int64, shape (n,)
+        How often each occurs.
+    boundary : int or None
+        A context ends at the nearest word with this id.
+
+    Returns
+    -------
+    ngrams, counts : list of ndarray
+        The rest.
+    """
+    if boundary is None:
+        return ngrams, counts
+    within = [(table[:, 1:-1] != boundary).all(axis=1) for table in ngrams]
+    return (
+        [table[rows] for table, rows in zip(ngrams, within)],
+        [own[rows] for own, rows in zip(counts, within)],
+    )

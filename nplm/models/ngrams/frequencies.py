@@ -1,0 +1,131 @@
+"""Relative frequencies of words after contexts of every length (section 4.1)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nplm._kernels.ngrams import _interpolation
+from nplm.base.blocks import BLOCK_WINDOWS, blocks, blocks_of_rows
+from nplm.models.ngrams.counts import NgramCounts
+
+__all__ = ["RelativeFrequencies"]
+
+
+class RelativeFrequencies:
+    """The members of the interpolated trigram's mixture, of any order.
+
+    p_0 is uniform, and p_k the relative frequency of a word after the nearest
+    ``k - 1`` words, or p_{k-1} where these were never seen as a context.
+
+    Parameters
+    ----------
+    counts : NgramCounts
+        Counts of the training windows.
+
+    Attributes
+    ----------
+    counts : NgramCounts
+        The same.
+    totals : ndarray of int64, shape (n_contexts,)
+        How often each context was seen.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nplm import windows
+    >>> X, y = windows([0, 1, 0, 1, 2, 0, 1, 0], 1)
+    >>> members = RelativeFrequencies(NgramCounts.from_windows(X, y, n_words=3))
+    >>> context, word = np.array([[1]], dtype=np.int32), np.array([2], dtype=np.int32)
+    >>> members.frequency(context)
+    array([3])
+    >>> members.prob(context, word).round(2)  # uniform, unigram, bigram
+    array([[0.33, 0.14, 0.33]])
+    """
+
+    def __init__(self, counts: NgramCounts) -> None:
+        self.counts = counts
+        self.totals = counts.totals()
+
+    @property
+    def n_tokens(self) -> int:
+        """Size of the training corpus: its windows."""
+        return int(self.totals[0])
+
+    @property
+    def max_frequency(self) -> int:
+        """How often the most frequent context of full length was seen."""
+        return int(self.totals[self.counts.level_start[-2] :].max())
+
+    def frequency(self, X: NDArray[np.int32]) -> NDArray[np.int64]:
+        """How often each whole context was seen in training.
+
+        Parameters
+        ----------
+        X : ndarray of int32, shape (n_samples, order - 1)
+            Contexts, the nearest word in the last column; ids are unchecked.
+
+        Returns
+        -------
+        frequency : ndarray of int64, shape (n_samples,)
+        """
+        trie = self.counts
+        out = np.empty(len(X), dtype=np.int64)
+        path = trie.path()
+        for rows in blocks(len(X), BLOCK_WINDOWS):
+            _interpolation.context_frequencies(
+                trie.arrays, self.totals, X[rows], path, out[rows]
+            )
+        return out
+
+    def prob(self, X: NDArray[np.int32], y: NDArray[np.int32]) -> NDArray[np.float64]:
+        """Probability of each next word under each member.
+
+        Parameters
+        ----------
+        X : ndarray of int32, shape (n_samples, order - 1)
+            Contexts, the nearest word in the last column; ids are unchecked.
+        y : ndarray of int32, shape (n_samples,)
+            Next words.
+
+        Returns
+        -------
+        prob : ndarray of float64, shape (n_samples, order + 1)
+            Uniform, unigram, and so on.
+        """
+        out = np.empty((len(y), self.counts.order + 1))
+        arrays, path = self._arrays(), self.counts.path()
+        for rows in blocks(len(y), BLOCK_WINDOWS):
+            _interpolation.relative_frequencies(
+                *arrays, X[rows], y[rows], path, out[rows]
+            )
+        return out
+
+    def mixture(
+        self, X: NDArray[np.int32], weights: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Probability of every word after each context, the members mixed.
+
+        Parameters
+        ----------
+        X : ndarray of int32, shape (n_samples, order - 1)
+            Contexts, the nearest word in the last column; ids are unchecked.
+        weights : ndarray of float64, shape (n_samples, order + 1)
+            The weights of the members for each context; rows sum to 1.
+
+        Returns
+        -------
+        prob : ndarray of float64, shape (n_samples, n_words)
+        """
+        out = np.empty((len(X), self.counts.n_words))
+        arrays, path = self._arrays(), self.counts.path()
+        for rows in blocks_of_rows(len(X), self.counts.n_words):
+            _interpolation.mixed_frequencies(
+                *arrays, weights[rows], X[rows], path, out[rows]
+            )
+        return out
+
+    def _arrays(self) -> tuple[Any, ...]:
+        return self.counts.arrays, self.counts.counts, self.totals

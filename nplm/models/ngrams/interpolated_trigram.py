@@ -1,0 +1,230 @@
+"""InterpolatedTrigram: relative frequencies of all orders, mixed."""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils._param_validation import Interval
+
+from nplm.base.atomic import all_or_nothing
+from nplm.base.checks import Whole, non_negative
+from nplm.base.estimators import CheapWords, LanguageModel
+from nplm.base.fitted import Fitted
+from nplm.models.ngrams.counts import NgramCounts
+from nplm.models.ngrams.frequencies import RelativeFrequencies
+from nplm.models.ngrams.saved import arrays_of, restored_counts
+from nplm.training.em import BIN_PRIOR, FrequencyBins, fit_mixture_weights
+
+__all__ = ["InterpolatedTrigram"]
+
+
+class InterpolatedTrigram(CheapWords, LanguageModel):
+    r"""Relative frequencies of all orders, mixed by the context's frequency.
+
+    The first baseline of Bengio et al. (2003), section 4.1, after Jelinek and
+    Mercer (1980): a mixture of the uniform distribution, the unigram, bigram and
+    trigram relative frequencies,
+
+    .. math:: P(w | c) = \alpha_0(q) / |V| + \sum_k \alpha_k(q) p_k(w | c_k),
+
+    with a set of weights for each bin :math:`q = \lceil -\log((1 + freq(c)) /
+    T) \rceil` of the context's frequency, estimated by EM on held-out windows.
+    A bin has one more sample than it has windows, shared as all bins together
+    share theirs, so that few windows cannot take all weight from a member.
+    Where a context was never seen, its order falls back on the one below
+    (:math:`p_3 := p_2`), so the probabilities always sum to 1.
+
+    Parameters
+    ----------
+    order : int or None, default=3
+        Words in the longest n-gram: 3 is the paper's trigram. Wider windows are
+        read from their nearest ``order - 1`` columns; None uses every column.
+    n_words : int, optional
+        Size of the vocabulary; inferred from the training windows by default.
+    validation_fraction : float, default=0.1
+        Without `X_val`, the last part of the training windows to hold out: EM
+        runs on it with the counts of the other windows, and then all windows are
+        counted.
+    max_iter : int, default=100
+        The most EM steps.
+    tol : float, default=1e-5
+        EM stops when a step gains less than this, in nats a token.
+
+    Attributes
+    ----------
+    weights_ : ndarray of float64, shape (n_bins, order_ + 1)
+        Mixture weights of each bin: uniform, unigram, and so on; rows sum to 1. A
+        bin without held-out windows has the weights of the nearest bin with some.
+    bins_ : ndarray of int64, shape (n_bins,)
+        The q of each row, from the most frequent contexts to those never seen.
+    n_iter_ : int
+        EM steps made.
+    members_ : RelativeFrequencies
+        The distributions mixed; its ``counts`` are those of the training windows.
+    n_parameters_ : int
+        Counts stored and free weights.
+    order_, n_words_ : int
+        The order and vocabulary size in use.
+
+    References
+    ----------
+    Y. Bengio, R. Ducharme, P. Vincent and C. Jauvin (2003). A neural
+    probabilistic language model. JMLR 3.
+
+    F. Jelinek and R. L. Mercer (1980). Interpolated estimation of Markov source
+    parameters from sparse data. Pattern Recognition in Practice.
+
+    Examples
+    --------
+    >>> from nplm import InterpolatedTrigram, windows
+    >>> ids = [0, 1, 2, 0, 1, 3] * 20
+    >>> X, y = windows(ids, 2)
+    >>> model = InterpolatedTrigram().fit(X, y)
+    >>> model.predict_proba([[0, 1]]).round(2)
+    array([[0. , 0. , 0.5, 0.5]])
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
+        "max_iter": [Whole(0)],
+        "tol": [non_negative()],
+    }
+
+    def __init__(
+        self,
+        order: int | None = 3,
+        *,
+        n_words: int | None = None,
+        validation_fraction: float = 0.1,
+        max_iter: int = 100,
+        tol: float = 1e-5,
+    ) -> None:
+        self.order = order
+        self.n_words = n_words
+        self.validation_fraction = validation_fraction
+        self.max_iter = max_iter
+        self.tol = tol
+
+    @all_or_nothing
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike | None = None,
+        *,
+        X_val: ArrayLike | None = None,
+        y_val: ArrayLike | None = None,
+    ) -> Self:
+        """Count the training windows and estimate the weights.
+
+        Parameters
+        ----------
+        X : array-like of int, shape (n_samples, n_context)
+            Contexts, the nearest word in the last column.
+        y : array-like of int, shape (n_samples,)
+            Next words.
+        X_val : array-like of int, shape (n_held_out, n_context), optional
+            Held-out contexts for the EM; `validation_fraction` of the training
+            windows when absent.
+        y_val : array-like of int, shape (n_held_out,), optional
+            Their next words.
+
+        Returns
+        -------
+        self : InterpolatedTrigram
+
+        Raises
+        ------
+        ValueError
+            If ids, the order or a parameter are out of range, or if there are
+            too few windows to hold some out.
+        """
+        X, y = self._start_fit(X, y)
+        held_out = self._check_held_out(X_val, y_val)
+        members = self._count(X, y)
+        bins = FrequencyBins.of_training(members.max_frequency, members.n_tokens)
+        # What is held out must not be counted, or the EM trusts long contexts.
+        em_members = members
+        if held_out is None:
+            n_kept = self._n_kept(len(y))
+            held_out = X[n_kept:], y[n_kept:]
+            em_members = self._count(X[:n_kept], y[:n_kept])
+        X_val, y_val = held_out
+        fit = fit_mixture_weights(
+            em_members.prob(X_val, y_val),
+            bins.row(em_members.frequency(X_val), em_members.n_tokens),
+            bins.n_bins,
+            max_iter=self.max_iter,
+            tol=self.tol,
+            prior=BIN_PRIOR,
+        )
+        fit.warn_unless_converged(type(self).__name__, self.max_iter, self.tol)
+        self._keep(members, bins, fit.weights, fit.n_iter)
+        return self
+
+    def _keep(
+        self,
+        members: RelativeFrequencies,
+        bins: FrequencyBins,
+        weights: NDArray[np.float64],
+        n_iter: int,
+    ) -> None:
+        self._bins = bins
+        self.members_ = members
+        self.bins_ = np.arange(bins.first, bins.last + 1)
+        self.weights_ = weights
+        self.n_iter_ = n_iter
+        n_free_weights = weights.size - len(weights)
+        n_counts = np.count_nonzero(members.counts.counts)
+        self.n_parameters_ = int(n_counts) + n_free_weights
+
+    def _fitted(self) -> dict[str, Any]:
+        own = {"counts": arrays_of(self.members_.counts), "n_iter": self.n_iter_}
+        return super()._fitted() | own | {"weights": self.weights_}
+
+    def _restore(self, fitted: Fitted) -> None:
+        counts = restored_counts(fitted.inner("counts"))
+        self._restore_sizes(fitted, counts.n_words)
+        if self.order_ != counts.order:
+            raise fitted.unfit("order", self.order_)
+        members = RelativeFrequencies(counts)
+        bins = FrequencyBins.of_training(members.max_frequency, members.n_tokens)
+        weights = fitted.shares("weights", (bins.n_bins, counts.order + 1))
+        self._keep(members, bins, weights, fitted.whole("n_iter"))
+
+    def _n_kept(self, n_samples: int) -> int:
+        n_held_out = max(1, round(self.validation_fraction * n_samples))
+        if n_held_out >= n_samples:
+            raise ValueError(
+                f"n_samples={n_samples} windows are too few to hold out "
+                f"{n_held_out} of them for the EM; give more windows, or X_val and "
+                "y_val."
+            )
+        return n_samples - n_held_out
+
+    def _n_known(self) -> int:
+        return self.members_.counts.n_words
+
+    def _count(self, X: NDArray[np.int32], y: NDArray[np.int32]) -> RelativeFrequencies:
+        return RelativeFrequencies(
+            NgramCounts.from_windows(X, y, n_words=self.n_words_)
+        )
+
+    def _row_weights(self, X: NDArray[np.int32]) -> NDArray[np.float64]:
+        frequency = self.members_.frequency(X)
+        return self.weights_[self._bins.row(frequency, self.members_.n_tokens)]
+
+    def _token_details(self, X: NDArray[np.int32]) -> dict[str, NDArray[Any]]:
+        return {"weights": self._row_weights(self._nearest(X))}
+
+    def _predict_proba(self, X: NDArray[np.int32]) -> NDArray[np.float64]:
+        return self.members_.mixture(X, self._row_weights(X))
+
+    def _log_prob(
+        self, X: NDArray[np.int32], y: NDArray[np.int32]
+    ) -> NDArray[np.float64]:
+        prob = np.einsum("ij,ij->i", self._row_weights(X), self.members_.prob(X, y))
+        with np.errstate(divide="ignore"):  # weights set by hand may be 0
+            return np.log(prob, out=prob)

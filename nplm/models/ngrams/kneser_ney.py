@@ -1,0 +1,497 @@
+"""Kneser-Ney models, from windows, streams or tables of counts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from numbers import Integral, Real
+from typing import Any, ClassVar, Literal, Self, cast
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils._param_validation import StrOptions
+
+from nplm.base.atomic import all_or_nothing
+from nplm.base.checks import check_boundary, check_ids
+from nplm.base.fitted import Fitted
+from nplm.models.ngrams.backoff_model import BackoffModel
+from nplm.models.ngrams.counts import MAX_TOTAL, NgramCounts
+from nplm.models.ngrams.discounts import (
+    check_counts,
+    check_fallback,
+    counts_of_counts,
+    find_discounts,
+    lower_tables,
+    tables_within,
+)
+from nplm.models.ngrams.probabilities import probabilities
+from nplm.models.ngrams.saved import arrays_of, restored_counts
+from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
+from nplm.models.ngrams.trie.context_trie import blocks_of_contexts
+from nplm.models.ngrams.trie.hash_table import index_of
+from nplm.text.windows import windows
+
+__all__ = ["KneserNeyLM"]
+
+
+class KneserNeyLM(BackoffModel):
+    r"""Kneser-Ney smoothing, interpolated or back-off.
+
+    Chen and Goodman (1999): absolute discounts :math:`D_1, D_2, D_{3+}` of each
+    order, and lower orders estimated from the number of distinct words before an
+    n-gram instead of its count (Kneser and Ney 1995),
+
+    .. math:: P(w | c) = \frac{a(c, w) - D(a(c, w))}{\sum_v a(c, v)}
+        + \gamma(c) P(w | c'),
+
+    c' being the context without its oldest word. Back-off uses the first term
+    alone for words seen after c, and the second for the others. Below the
+    unigrams stands the uniform distribution, so every word of the vocabulary has
+    probability; the back-off model gives the mass taken off the unigrams to the
+    words never seen.
+
+    Parameters
+    ----------
+    order : int, optional
+        Words in the longest n-gram; by default every column of the windows and
+        the next word.
+    n_words : int, optional
+        Size of the vocabulary; inferred from the training windows by default.
+    interpolate : bool, default=True
+        Interpolate all orders, or back off to the lower ones.
+    min_counts : sequence of int, optional
+        The least (modified) count that keeps an n-gram of each order, the last
+        number serving all higher orders; every n-gram is kept by default.
+        ``(1, 1, 2)`` is what SRILM does by default. The mass of the n-grams cut
+        goes to the lower order.
+    boundary : int, optional
+        Id of a mark between sentences: a context ends at the nearest one, and
+        n-grams that begin with it keep raw counts. For windows made with the same
+        `boundary`.
+    discounts : {"modified", "plain"}, default="modified"
+        Three discounts an order, for n-grams seen once, twice and more often
+        (Chen and Goodman 1999), or one for all, n1 / (n1 + 2 n2) (Kneser and Ney
+        1995).
+    discount_fallback : float or sequence of 3 floats, optional
+        The discounts of an order whose counts give none, as in a small text or a
+        vocabulary without rare words: those of n-grams seen once, twice and more
+        often, or one for all. None uses 0.5, 1 and 1.5 (0.5 with plain discounts)
+        and warns.
+
+    Attributes
+    ----------
+    discounts_ : ndarray of float64, shape (order_, 3)
+        The discounts of n-grams seen once, twice, and more often.
+    n_ngrams_ : ndarray of int64, shape (order_,)
+        n-grams stored of each order; every word of the vocabulary is a unigram.
+    trie_ : BackoffTrie
+        The probabilities and back-off weights.
+    index_ : HashTable or None
+        The same n-grams in a hash table, which look-ups of next words use; None for
+        orders 1 and above 16. The fit makes it. It is not saved or pickled: a model
+        that is loaded makes it again.
+    counts_ : NgramCounts
+        The counts, for `partial_fit` to add to.
+    n_parameters_ : int
+        Probabilities and back-off weights stored.
+    order_, n_words_ : int
+        The order and vocabulary size in use.
+
+    Warns
+    -----
+    UserWarning
+        Once a fit, if `discount_fallback` is None and an order's counts of counts
+        give no usable discounts: one of n1 to n3 is 0 (or n4 without
+        interpolation), or a discount is out of range.
+
+    References
+    ----------
+    S. F. Chen and J. Goodman (1999). An empirical study of smoothing techniques
+    for language modeling. Computer Speech and Language 13.
+
+    R. Kneser and H. Ney (1995). Improved backing-off for m-gram language
+    modeling. ICASSP.
+
+    A. Stolcke (1998). Entropy-based pruning of backoff language models. DARPA
+    Broadcast News Transcription and Understanding Workshop.
+
+    A. Stolcke (2002). SRILM: an extensible language modeling toolkit. ICSLP.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nplm import KneserNeyLM, windows
+    >>> ids = np.random.default_rng(0).zipf(1.5, size=5000) % 100
+    >>> X, y = windows(ids, 2)
+    >>> model = KneserNeyLM(n_words=100).fit(X, y)
+    >>> model.n_ngrams_
+    array([ 100, 1074, 2623])
+    >>> proba = model.predict_proba([[1, 2], [98, 99]])
+    >>> proba.shape, bool(np.allclose(proba.sum(axis=1), 1))
+    ((2, 100), True)
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "interpolate": ["boolean"],
+        "discounts": [StrOptions({"modified", "plain"})],
+        "discount_fallback": [Real, "array-like", None],
+    }
+
+    def __init__(
+        self,
+        order: int | None = None,
+        *,
+        n_words: int | None = None,
+        interpolate: bool = True,
+        min_counts: Sequence[int] | None = None,
+        boundary: int | None = None,
+        discounts: Literal["modified", "plain"] = "modified",
+        discount_fallback: float | Sequence[float] | None = None,
+    ) -> None:
+        self.order = order
+        self.n_words = n_words
+        self.interpolate = interpolate
+        self.min_counts = min_counts
+        self.boundary = boundary
+        self.discounts = discounts
+        self.discount_fallback = discount_fallback
+
+    @all_or_nothing
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike | None = None,
+        *,
+        X_val: ArrayLike | None = None,
+        y_val: ArrayLike | None = None,
+    ) -> Self:
+        """Count the training windows and estimate the model.
+
+        Parameters
+        ----------
+        X : array-like of int, shape (n_samples, n_context)
+            Contexts, the nearest word in the last column.
+        y : array-like of int, shape (n_samples,)
+            Next words.
+        X_val, y_val : array-like of int, optional
+            Held-out windows, checked but not used: the discounts come from the
+            counts of counts.
+
+        Returns
+        -------
+        self : KneserNeyLM
+
+        Raises
+        ------
+        ValueError
+            If ids, the order, a minimum count, the boundary or `discount_fallback` are
+            out of range.
+        """
+        return self._fit(X, y, X_val, y_val)
+
+    def _fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike | None,
+        X_val: ArrayLike | None = None,
+        y_val: ArrayLike | None = None,
+        *,
+        warned_from: int = 1,
+    ) -> Self:
+        X, y = self._start_fit(X, y)
+        self._check_held_out(X_val, y_val)
+        self._check_relations()
+        return self._estimate(self._count(X, y), warned_from)
+
+    @all_or_nothing
+    def partial_fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+        """Add the counts of more windows, and estimate the model anew.
+
+        After any number of calls, and a `fit` before them, the model is the one
+        that a single `fit` of all the windows gives, bit for bit.
+
+        Parameters
+        ----------
+        X : array-like of int, shape (n_samples, n_context)
+            Contexts, the nearest word in the last column.
+        y : array-like of int, shape (n_samples,)
+            Next words. Set `n_words` where the first windows lack words.
+
+        Returns
+        -------
+        self : KneserNeyLM
+
+        Raises
+        ------
+        ValueError
+            As `fit`.
+        """
+        first = not hasattr(self, "counts_")
+        X, y = self._start_fit(X, y, reset=first)
+        self._check_relations()
+        counts = self._count(X, y)
+        return self._estimate(counts if first else self.counts_.merged(counts))
+
+    @all_or_nothing
+    def fit_stream(self, ids: ArrayLike | Sequence[ArrayLike]) -> Self:
+        """Count a text and estimate the model, without making windows of it.
+
+        Parameters
+        ----------
+        ids : array-like of int, shape (n_tokens,), or a list of them
+            Word ids in text order: one stream, or a list of sentences. In a stream
+            a `boundary` stands where the text has it. Each sentence is followed by
+            the `boundary`; if there is none, sentences are counted without marks,
+            and no n-gram reaches from one into the next. A sentence in which it
+            stands already is refused, as KenLM does ``</s>`` inside a line.
+
+        Returns
+        -------
+        self : KneserNeyLM
+
+        Raises
+        ------
+        ValueError
+            If `order` is None, there is no token, a sentence has the boundary in
+            it, or as `fit`.
+
+        Examples
+        --------
+        >>> from nplm import KneserNeyLM
+        >>> model = KneserNeyLM(3, boundary=0, discount_fallback=(0.5, 1, 1.5))
+        >>> model.fit_stream([[1, 2], [2, 1, 1]]).n_ngrams_
+        array([3, 7, 5])
+        """
+        self._validate_params()
+        if self.order is None:
+            raise ValueError(
+                "order is None, but a stream has no columns to tell it: set order, "
+                "KneserNeyLM(5) for example."
+            )
+        n_context = max(int(self.order) - 1, 1)
+        if isinstance(ids, (list, tuple)) and ids and np.ndim(ids[0]) == 1:
+            X, y = _sentence_windows(ids, n_context, self.boundary)
+        else:
+            X, y = windows(cast(ArrayLike, ids), n_context, boundary=self.boundary)
+        # Where no sentence has begun X has -1: word 0 stands in for the checks.
+        padded = bool((X < 0).any())
+        shown, y = self._start_fit(np.maximum(X, 0) if padded else X, y)
+        self._check_relations()
+        X = self._nearest(X) if padded else shown
+        return self._estimate(self._count(X, y, padded=padded))
+
+    @all_or_nothing
+    def fit_counts(
+        self,
+        ngrams: ArrayLike | Sequence[ArrayLike],
+        counts: ArrayLike | Sequence[ArrayLike],
+    ) -> Self:
+        """Estimate the model from a table of n-grams, counted elsewhere.
+
+        Parameters
+        ----------
+        ngrams : array-like of int, shape (n, k), or a list of them
+            n-grams of k words, the next word in the last column: windows and next
+            words in one, equal rows adding up. Or a list of tables of 1, 2, ...
+            words, as ``nplm.formats.read_counts`` gives, with the raw counts of
+            each order: of one text, so that each n-gram without its oldest word is
+            there and counted at least as often as all that end with it.
+        counts : array-like of int, shape (n,), or a list of them
+            How often each occurs.
+
+        Returns
+        -------
+        self : KneserNeyLM
+
+        Raises
+        ------
+        ValueError
+            If a count is negative or no whole number, counts add up to 2**53 or
+            more, the counts of different orders contradict each other, or ids are
+            out of range.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from nplm import KneserNeyLM, windows
+        >>> ids = np.random.default_rng(0).zipf(1.5, size=5000) % 100
+        >>> X, y = windows(ids, 2)
+        >>> rows = np.column_stack([X, y])
+        >>> rows, counts = np.unique(rows, axis=0, return_counts=True)
+        >>> model = KneserNeyLM(n_words=100).fit_counts(rows, counts)
+        >>> model.n_ngrams_
+        array([ 100, 1074, 2623])
+        """
+        self._validate_params()
+        if len(cast(Any, ngrams)) == 0:
+            raise ValueError("ngrams is empty: there is nothing to estimate from.")
+        is_list = isinstance(ngrams, (list, tuple)) and np.ndim(ngrams[0]) == 2
+        tables: list[Any] = list(cast(Any, ngrams)) if is_list else [ngrams]
+        numbers_of: list[Any] = list(cast(Any, counts)) if is_list else [counts]
+        if len(tables) != len(numbers_of):
+            raise ValueError(
+                f"{len(tables)} tables of n-grams, but {len(numbers_of)} of counts."
+            )
+        columns = [
+            check_ids(table, "ngrams", ndim=2, n_words=self.n_words) for table in tables
+        ]
+        totals = [
+            check_counts(own, len(table)) for own, table in zip(numbers_of, columns)
+        ]
+        # Rows counted zero times are no n-grams.
+        columns = [table[own > 0] for table, own in zip(columns, totals)]
+        totals = [own[own > 0] for own in totals]
+        widest = columns[-1]
+        if widest.shape[1] == 0:
+            raise ValueError("ngrams must have columns, got n-grams of no words.")
+        if not is_list and widest.shape[1] == 1:
+            widest = np.column_stack([widest, widest])
+        if is_list:
+            wide = np.zeros((sum(map(len, columns)), max(len(columns), 2)), np.int32)
+            row = 0
+            for k, table in enumerate(columns, 1):
+                if table.shape[1] != k:
+                    raise ValueError(
+                        f"ngrams[{k - 1}] must have {k} columns, the n-grams of {k} "
+                        f"words, got an array of shape {table.shape}."
+                    )
+                wide[row : row + len(table), -k:] = table
+                row += len(table)
+            widest = wide
+        longest = len(columns) if is_list else columns[0].shape[1]
+        if longest == 1 and self.order != 1:
+            raise ValueError(
+                f"ngrams are single words, but order is {self.order!r}: for a model of "
+                "unigrams set order=1; for a longer one give longer n-grams as well."
+            )
+        self._start_fit(widest[:, :-1], widest[:, -1])
+        self._check_relations()
+        if is_list:
+            columns, totals = tables_within(
+                columns[: self.order_], totals[: self.order_], self.boundary
+            )
+        else:
+            columns, totals = lower_tables(
+                columns[0], totals[0], self.order_, self.boundary
+            )
+        counted = NgramCounts.from_tables(columns, totals, n_words=self.n_words_)
+        if is_list:
+            counted.check_suffixes()
+        return self._estimate(counted)
+
+    def _count(
+        self, X: NDArray[np.int32], y: NDArray[np.int32], *, padded: bool = False
+    ) -> NgramCounts:
+        return NgramCounts.from_windows(
+            X, y, n_words=self.n_words_, boundary=self.boundary, padded=padded
+        )
+
+    def _estimate(self, counts: NgramCounts, warned_from: int = 1) -> Self:
+        trie, self.discounts_ = self._estimated(counts, warned_from)
+        self._set_trie(trie, index_of(trie))
+        self.counts_ = counts
+        return self
+
+    def _estimated(
+        self, counts: NgramCounts, warned_from: int
+    ) -> tuple[BackoffTrie, NDArray[np.float64]]:
+        """Return the trie of the counts, and the discounts of each order."""
+        min_counts = self._check_min_counts()
+        modified = counts.continuation_counts()
+        levels = range(self.order_)
+        discounts = find_discounts(
+            [counts_of_counts(modified[counts.followers(level)]) for level in levels],
+            self.discounts,
+            interpolate=self.interpolate,
+            fallback=self._check_fallback(),
+            warned_from=warned_from,
+        )
+        prob = np.empty(len(modified))
+        bow = np.empty(len(counts.context_word))
+        lower = np.empty(self.n_words_)
+        for level in levels:
+            first, last = map(int, counts.level_start[level : level + 2])
+            for contexts in blocks_of_contexts(counts.start, first, last):
+                probabilities(
+                    counts,
+                    level,
+                    contexts,
+                    modified,
+                    discounts,
+                    min_counts,
+                    lower,
+                    prob,
+                    bow,
+                    interpolate=self.interpolate,
+                )
+        trie = BackoffTrie(
+            n_words=counts.n_words,
+            level_start=counts.level_start,
+            context_word=counts.context_word,
+            child_start=counts.child_start,
+            start=counts.start,
+            words=counts.words,
+            prob=prob.astype(np.float32),
+            bow=bow.astype(np.float32),
+        )
+        if (min_counts > 1).any():
+            trie = trie.pruned(modified >= np.repeat(min_counts, counts.n_ngrams))
+        return trie, discounts
+
+    def _fitted(self) -> dict[str, Any]:
+        own = {"counts": arrays_of(self.counts_), "discounts": self.discounts_}
+        return super()._fitted() | own
+
+    def _restore(self, fitted: Fitted) -> None:
+        super()._restore(fitted)
+        self._check_sums()
+        self.counts_ = restored_counts(fitted.inner("counts"))
+        if (self.counts_.n_words, self.counts_.order) != (self.n_words_, self.order_):
+            raise ValueError("counts are of another vocabulary or order than trie")
+        self.discounts_ = fitted.array("discounts", np.float64, (self.order_, 3))
+
+    def _check_relations(self) -> None:
+        self._check_min_counts()
+        self._check_fallback()
+        check_boundary(self.boundary, self.n_words_)
+
+    def _check_fallback(self) -> tuple[float, float, float] | None:
+        return check_fallback(self.discount_fallback, interpolate=self.interpolate)
+
+    def _check_min_counts(self) -> NDArray[np.int64]:
+        """Return the minimum count of each order, shape (order_,)."""
+        given = (1,) if self.min_counts is None else self.min_counts
+        if (
+            np.ndim(given) != 1
+            or len(given) == 0
+            or not all(isinstance(n, Integral) and 1 <= n < MAX_TOTAL for n in given)
+        ):
+            raise ValueError(
+                "min_counts must be None or whole numbers from 1 (below 2**53), one an "
+                f"order (the last serves all higher orders), got {self.min_counts!r}."
+            )
+        highest = [given[-1]] * (self.order_ - len(given))
+        return np.array([*given, *highest][: self.order_], dtype=np.int64)
+
+
+def _sentence_windows(
+    sentences: Sequence[ArrayLike], n_context: int, boundary: int | None
+) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Windows of sentences; without a boundary, -1 where none has begun."""
+    mark = -1 if boundary is None else boundary
+    parts = []
+    for i, sentence in enumerate(sentences):
+        ids = check_ids(sentence, f"sentence {i}", ndim=1)
+        inside = np.flatnonzero(ids == mark)
+        if len(inside):
+            raise ValueError(
+                f"sentence {i} has the boundary, {mark}, at {inside[0]}: sentences are "
+                "given without their marks; leave it out, or cut the sentence there."
+            )
+        parts += [ids, [mark]]
+    stream = np.concatenate([np.full(n_context, mark), *parts]).astype(np.int32)
+    X = np.lib.stride_tricks.sliding_window_view(stream[:-1], n_context).copy()
+    y = stream[n_context:]
+    for column in range(n_context - 2, -1, -1):
+        X[X[:, column + 1] == mark, column] = mark
+    words = y >= 0
+    return X[words], y[words]

@@ -1,0 +1,292 @@
+"""The n-grams of a back-off model in a hash table, to score many windows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nplm._kernels.ngrams import _hashed
+from nplm.base.blocks import BLOCK_WINDOWS, blocks
+from nplm.models.ngrams.trie.context_trie import (
+    BLOCK_FOLLOWERS,
+    ContextTrie,
+    WeightedTrie,
+    blocks_of_contexts,
+)
+
+__all__ = [
+    "BUCKET_BYTES",
+    "BUCKET_SLOTS",
+    "MAX_HASHED_ORDER",
+    "SLOT_BYTES",
+    "Filled",
+    "HashTable",
+    "empty_slots",
+    "fill_keys",
+    "fill_window",
+    "index_of",
+    "is_hashable",
+    "sizes_of_levels",
+]
+
+MAX_HASHED_ORDER = _hashed.MAX_ORDER
+SLOT_BYTES = 16
+BUCKET_SLOTS = 4
+BUCKET_BYTES = BUCKET_SLOTS * SLOT_BYTES
+# Key 0, probability -1 and weight 1, as two numbers of 8 bytes.
+EMPTY = np.array([0, 0, -1, 1], dtype="<f4").view("<u8")
+# Slots for each n-gram, as in KenLM's probing tables.
+SPACE = 1.5
+
+
+@dataclass(frozen=True, eq=False)
+class HashTable:
+    """The index of a trie: its probabilities and weights by the hash of the words.
+
+    The same probabilities as the trie's, bit for bit, several times as fast. 48
+    bits of the hash stand for the words, and where it is looked for for the rest:
+    an n-gram that is not there is taken for another once in some 10**13 look-ups.
+
+    Attributes
+    ----------
+    prob, bow : ndarray of float32, shape (n_words,)
+        Those of each word, as a unigram and as a context.
+    slots : ndarray of uint8
+        The slots, of all levels.
+    slot_start : ndarray of int64, shape (order + 1,)
+        The first slot of each level.
+    closed : bool
+        Whether each context c w is an n-gram w after a context c of the trie. Then
+        the probabilities of all words that follow a text depend on the longest
+        context that ends it. The first words of one long stream make contexts that
+        are not n-grams, and so may pruning.
+    """
+
+    prob: NDArray[np.float32]
+    bow: NDArray[np.float32]
+    slots: NDArray[np.uint8]
+    slot_start: NDArray[np.int64]
+    closed: bool
+
+    @classmethod
+    def over(
+        cls,
+        trie: WeightedTrie,
+        slots: NDArray[np.uint8],
+        slot_start: NDArray[np.int64],
+        *,
+        closed: bool,
+    ) -> Self:
+        """Make the index of slots that were filled from this trie.
+
+        Parameters
+        ----------
+        trie : WeightedTrie
+            Of order 2 to ``MAX_HASHED_ORDER``.
+        slots, slot_start, closed
+            The attributes.
+
+        Returns
+        -------
+        table : HashTable
+        """
+        # Word w is the root's follower w, and the context 1 + w.
+        words = trie.prob[: trie.n_words], trie.bow[1 : trie.n_words + 1]
+        return cls(*words, slots, slot_start, closed)
+
+    @classmethod
+    def of(cls, trie: WeightedTrie) -> Self:
+        """Put the n-grams of a trie into a table: of equal tries, the same bytes.
+
+        Parameters
+        ----------
+        trie : WeightedTrie
+            Of order 2 to ``MAX_HASHED_ORDER``.
+
+        Returns
+        -------
+        table : HashTable
+        """
+        parent = trie.parents()
+        keys = np.empty(len(trie.context_word), dtype=np.uint64)
+        fill_keys(trie, parent, keys)
+        for n_slots in sizes_of_levels(trie.n_ngrams, trie.level_start):
+            slot_start = np.concatenate([[0], np.cumsum(n_slots)])
+            slots = empty_slots(int(slot_start[-1]))
+            missing = np.empty((3, 0), dtype=np.int32)
+            closed = True
+            for level in range(trie.order - 1, 0, -1):
+                first, last = slot_start[level : level + 2] * SLOT_BYTES
+                window = _hashed.Window(slots[first:last], int(n_slots[level]), 0)
+                filled = fill_window(trie, parent, keys, level, window, missing)
+                if filled is None:
+                    break
+                missing, closed = filled.missing, closed and filled.closed
+            else:
+                return cls.over(trie, slots, slot_start, closed=closed)
+        raise AssertionError("unreachable: sizes grow until they fit")
+
+    @property
+    def n_words(self) -> int:
+        """Words of the vocabulary."""
+        return len(self.prob)
+
+    @property
+    def order(self) -> int:
+        """Words of the longest n-grams."""
+        return len(self.slot_start) - 1
+
+    @cached_property
+    def table(self) -> _hashed.Table:
+        """The table as kernels take it."""
+        return _hashed.Table(self.slots, self.slot_start, self.prob, self.bow)
+
+    def next_word_prob(
+        self, X: NDArray[np.int32], y: NDArray[np.int32]
+    ) -> NDArray[np.float64]:
+        """Probability of each next word; see ``BackoffTrie.next_word_prob``."""
+        out = np.empty(len(y))
+        for rows in blocks(len(y), BLOCK_WINDOWS):
+            _hashed.hashed_prob(self.table, X[rows], y[rows], out[rows])
+        return out
+
+
+def index_of(trie: WeightedTrie) -> HashTable | None:
+    """Make the index of a trie, or return None if it is of an order without one."""
+    return HashTable.of(trie) if is_hashable(trie.order) else None
+
+
+def is_hashable(order: int) -> bool:
+    """Whether n-grams of this order have a hash table."""
+    return 1 < order <= MAX_HASHED_ORDER
+
+
+class Filled(NamedTuple):
+    """What `fill_window` put into a window beside the n-grams.
+
+    Attributes
+    ----------
+    missing : ndarray of int32, shape (3, n)
+        Suffixes one word shorter that the trie may lack: their contexts, words and
+        filters.
+    closed : bool
+        Whether all contexts of the length are n-grams.
+    """
+
+    missing: NDArray[np.int32]
+    closed: bool
+
+
+def sizes_of_levels(
+    n_ngrams: NDArray[np.int64], level_start: NDArray[Any]
+) -> Iterator[NDArray[np.int64]]:
+    """Give the slots of each level of a trie, ever more of them.
+
+    A pruned trie has contexts and suffixes beside its n-grams: the first sizes may not
+    be enough.
+    """
+    # A level's slots serve the n-grams of k + 1 words and contexts as long.
+    n_contexts = np.append(np.diff(level_start)[1:], 0)
+    n_slots = np.maximum(n_ngrams, n_contexts)
+    n_slots[0] = 0
+    while True:
+        n_slots[1:] = SPACE * n_slots[1:] + 2 * np.iinfo(np.uint8).max
+        n_slots -= n_slots % BUCKET_SLOTS
+        yield n_slots.copy()
+
+
+def fill_keys(
+    trie: ContextTrie,
+    parent: NDArray[np.int32],
+    keys: NDArray[np.uint64],
+    done: Callable[[], Any] = lambda: None,
+    size: int = BLOCK_FOLLOWERS,
+) -> None:
+    """Fill the key of each context; `done` is called after `size` of them."""
+    for level in range(trie.order):
+        first, last = map(int, trie.level_start[level : level + 2])
+        for begin in range(first, last, size):
+            end = min(begin + size, last)
+            _hashed.context_keys(trie.arrays, parent, level, begin, end, keys)
+            done()
+
+
+def fill_window(
+    trie: WeightedTrie,
+    parent: NDArray[np.int32],
+    keys: NDArray[np.uint64],
+    level: int,
+    window: _hashed.Window,
+    missing: NDArray[np.int32],
+    done: Callable[[], Any] = lambda: None,
+    size: int = BLOCK_FOLLOWERS,
+) -> Filled | None:
+    """Put what belongs into a window of a level: of equal tries, the same bytes.
+
+    Parameters
+    ----------
+    trie : WeightedTrie
+        The n-grams.
+    parent : ndarray of int32, shape (n_contexts,)
+        Of each context.
+    keys : ndarray of uint64, shape (n_contexts,)
+        Those of `fill_keys`.
+    level : int
+        Words in the contexts of the n-grams.
+    window : Window
+        Empty slots.
+    missing : ndarray of int32, shape (3, n)
+        Those of the level above, where that had a single window.
+    done : callable
+        Called after `size` n-grams.
+    size : int
+        So many are looked at at once.
+
+    Returns
+    -------
+    filled : Filled or None
+        None if the window is the whole circle and has no room.
+    """
+    arrays, levels = trie.arrays, [*trie.level_start.tolist(), trie.level_start[-1]]
+
+    def contexts(level: int) -> Iterator[tuple[int, int]]:
+        if level >= trie.order:
+            return
+        own = levels[level], levels[level + 1]
+        for block in blocks_of_contexts(trie.start, *own, size):
+            yield block
+            done()
+
+    filters, found = np.zeros(trie.n_words, dtype=np.uint16), [missing]
+    for first, last in contexts(level):
+        longer = trie.start[trie.child_start[[first, last]]]
+        lacking = np.empty((3, longer[1] - longer[0]), dtype=np.int32)
+        own = first, last, window, filters, lacking
+        n_lacking = _hashed.put_ngrams(arrays, keys, trie.prob, *own)
+        if n_lacking < 0:
+            return None
+        found.insert(-1, lacking[:, :n_lacking].copy())
+    n_ngrams = window.n_used
+    for block in contexts(level + 1):
+        if not _hashed.put_contexts(arrays, keys, trie.bow, *block, window):
+            return None
+    closed = window.n_used == n_ngrams
+    lacking = np.concatenate(found, axis=1)
+    made = np.empty_like(lacking)
+    n_made = _hashed.put_suffixes(arrays, parent, keys, lacking, window, made)
+    return None if n_made < 0 else Filled(made[:, :n_made].copy(), closed)
+
+
+def empty_slots(n_slots: int) -> NDArray[np.uint8]:
+    """Return empty slots that begin at a line of the cache, as a bucket does."""
+    # Not np.zeros: large np.empty arrays get huge pages.
+    memory = np.empty(n_slots * SLOT_BYTES + BUCKET_BYTES, dtype=np.uint8)
+    skipped = -memory.ctypes.data % BUCKET_BYTES
+    slots = memory[skipped : skipped + n_slots * SLOT_BYTES]
+    slots.view(EMPTY.dtype).reshape(n_slots, -1)[:] = EMPTY
+    return slots

@@ -1,0 +1,1 @@
+"""Language models of text: text in, text out."""

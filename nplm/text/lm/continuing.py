@@ -1,0 +1,252 @@
+"""What follows the start of a document; and what is like a word."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from nplm.base.atomic import read_at_once
+from nplm.base.blocks import blocks_of_rows
+from nplm.base.checks import plain
+from nplm.text.documents import Documents
+from nplm.text.embeddings import features_of, nearest_rows
+from nplm.text.lm.drawing import check_drawing, drawn, sharpened, without
+from nplm.text.lm.fitted_text import FittedText
+
+__all__ = ["Continuing"]
+
+
+class Continuing(FittedText):
+    """Words: the next ones, drawn ones, near ones."""
+
+    @read_at_once
+    def next_words(
+        self,
+        context: Any = (),
+        k: int = 5,
+        *,
+        exclude: Iterable[Any] = (),
+        unknown: bool = False,
+    ) -> tuple[Any, NDArray[np.float64]]:
+        """Most probable next words.
+
+        Parameters
+        ----------
+        context : document, default=()
+            The start of a document, of the kind that the model was fitted on; its
+            last `n_context` words count.
+        k : int, default=5
+            How many words.
+        exclude : iterable of words, default=()
+            Words to leave out, such as ``["</s>"]``.
+        unknown : bool, default=False
+            Whether the vocabulary's symbol for unknown words, ``<unk>``, may be among
+            the words.
+
+        Returns
+        -------
+        words : list of length k, or ndarray of int32
+            The most probable first; ids where documents are ids. Fewer than `k` in a
+            small vocabulary.
+        proba : ndarray of float64, shape (k,)
+            Their probabilities. If words are left out, ``<unk>`` or others, these are
+            the probabilities given that the next word is none of them.
+
+        Raises
+        ------
+        ValueError
+            If `k` is out of range, a word is not in the vocabulary, or no word is left
+            that has any probability.
+
+        Examples
+        --------
+        >>> from nplm import InterpolatedTrigram, TextLM
+        >>> lm = TextLM(InterpolatedTrigram()).fit(["to be or not to be"] * 9)
+        >>> words, proba = lm.next_words("not to", k=2)
+        >>> words[0], bool(proba[0] > proba[1])
+        ('be', True)
+        """
+        if k < 1:
+            raise ValueError(f"k must be 1 or more, got {k}.")
+        codec, start = self._codec, self._start(context)
+        excluded = self._excluded(exclude, unknown)
+        [proba] = without(self._next_proba(start[np.newaxis]), excluded)
+        best = np.argsort(-proba, kind="stable")[: min(k, len(proba) - len(excluded))]
+        return codec.words(best.astype(np.int32)), proba[best]
+
+    @read_at_once
+    def generate(
+        self,
+        context: Any = (),
+        n: int | None = None,
+        *,
+        max_words: int = 50,
+        temperature: float = 1.0,
+        top_k: int | None = None,
+        top_p: float | None = None,
+        exclude: Iterable[Any] = (),
+        unknown: bool = False,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> Any:
+        """Draw the words that follow, one by one, up to the boundary.
+
+        Parameters
+        ----------
+        context : document, default=()
+            The start of a document, of the kind that the model was fitted on.
+        n : int, optional
+            How many times, for a list; once by default.
+        max_words : int, default=50
+            Stop after this many words if no boundary was drawn before.
+        temperature : float, default=1.0
+            Probabilities are raised to ``1 / temperature`` and renormalised:
+            below 1 the probable words are drawn more often still.
+        top_k : int, optional
+            Draw from this many words only, the most probable.
+        top_p : float, optional
+            Draw from the fewest words that have this much probability together
+            (nucleus sampling), after `temperature` and `top_k`.
+        exclude : iterable of words, default=()
+            Words that are never drawn.
+        unknown : bool, default=False
+            Whether the vocabulary's symbol for unknown words, ``<unk>``, may be drawn.
+        random_state : int, RandomState instance or None, default=None
+            An int draws the same words each time.
+
+        Returns
+        -------
+        words : str, list of tokens, or ndarray of int32; or a list of them
+            What follows, as the documents of the fit were given, without `context`
+            and without the boundary. The words of a string have blanks between them.
+
+        Raises
+        ------
+        ValueError
+            If a number is out of range, a word is not in the vocabulary, or no word is
+            left that has any probability.
+
+        References
+        ----------
+        A. Holtzman, J. Buys, L. Du, M. Forbes and Y. Choi (2020). The curious case of
+        neural text degeneration. ICLR.
+
+        A. Fan, M. Lewis and Y. Dauphin (2018). Hierarchical neural story generation.
+        ACL.
+
+        Examples
+        --------
+        >>> from nplm import InterpolatedTrigram, TextLM
+        >>> lm = TextLM(InterpolatedTrigram()).fit(["to be or not to be"] * 9)
+        >>> lm.generate("or not", top_k=1)
+        'to be'
+        >>> len(lm.generate(n=3, random_state=0))
+        3
+        """
+        check_drawing(
+            n=n, max_words=max_words, temperature=temperature, top_k=top_k, top_p=top_p
+        )
+        codec, start = self._codec, self._start(context)
+        excluded = self._excluded(exclude, unknown)
+        random = check_random_state(random_state)
+        shape = {"temperature": plain(temperature), "top_k": top_k, "top_p": top_p}
+        n_drawn = 1 if n is None else int(n)
+        last = np.tile(start, (n_drawn, 1))
+        words = np.full((n_drawn, int(max_words)), self.boundary_, dtype=np.int32)
+        # Those that go on: the others have drawn their boundary.
+        live = np.arange(n_drawn)
+        for step in range(int(max_words)):
+            for rows in blocks_of_rows(len(live), self.n_words_):
+                proba = without(self._next_proba(last[live[rows]]), excluded)
+                words[live[rows], step] = drawn(sharpened(proba, **shape), random)
+            live = live[words[live, step] != self.boundary_]
+            if len(live) == 0:
+                break
+            last[live] = np.column_stack([last[live, 1:], words[live, step]])
+        ends = np.column_stack([words == self.boundary_, np.ones(n_drawn, bool)])
+        lengths = ends.argmax(axis=1)
+        texts = [codec.decode(row[:length]) for row, length in zip(words, lengths)]
+        return texts[0] if n is None else texts
+
+    @read_at_once
+    def nearest(
+        self, word: Any, k: int = 10, *, among: int | None = 2000
+    ) -> tuple[Any, NDArray[np.float64]]:
+        """Words with the most similar features, where a network has learned some.
+
+        Parameters
+        ----------
+        word : str or other word of the vocabulary; int where documents are ids
+            Whose neighbours.
+        k : int, default=10
+            How many.
+        among : int or None, default=2000
+            Look among so many words, those of the lowest ids: the most frequent, of
+            a `Vocabulary`. Rare words have features that hardly moved from where they
+            began. None looks among all.
+
+        Returns
+        -------
+        words : list, or ndarray of int32
+            The nearest first.
+        cosines : ndarray of float64
+            Of the angle between their features and those of `word`, rows of ``C_``
+            (section 2).
+
+        Raises
+        ------
+        TypeError
+            If the estimator has no features of words: no ``C_``, nor has a member.
+        ValueError
+            If `word` is not in the vocabulary.
+
+        Examples
+        --------
+        >>> from nplm import NeuralLM, TextLM
+        >>> texts = ["the cat sat", "the dog sat", "a cat ran", "a dog ran"] * 50
+        >>> network = NeuralLM(n_hidden=10, embedding_dim=10, learning_rate_init=0.01,
+        ...                    random_state=0)
+        >>> lm = TextLM(network, n_context=2).fit(texts)
+        >>> words, cosines = lm.nearest("cat", k=1)
+        >>> words
+        ['dog']
+        """
+        check_is_fitted(self)
+        features = features_of(self.estimator_)
+        if features is None:
+            raise TypeError(
+                f"{type(self.estimator_).__name__} has no features of words: fit a "
+                "TextLM of a NeuralLM, an EnergyLM, or a mixture with one."
+            )
+        codec = self._codec
+        [i] = codec.encode_words([word], self.n_words_)
+        ids, cosines = nearest_rows(features, i, k, among)
+        return codec.words(ids), cosines
+
+    def _excluded(self, exclude: Iterable[Any], unknown: bool) -> NDArray[np.int32]:
+        """Return the ids of words that must not follow, each once."""
+        excluded = self._codec.encode_words(exclude, self.n_words_)
+        mark = None if self.vocabulary_ is None else self.vocabulary_.unknown_id_
+        if not unknown and mark is not None:
+            excluded = np.append(excluded, np.int32(mark))
+        return np.unique(excluded)
+
+    def _start(self, context: Any) -> NDArray[np.int32]:
+        """Return the last `n_context` words of the start of a document."""
+        codec = self._codec
+        ids = np.empty(0, dtype=np.int32)
+        if not isinstance(context, tuple) or len(context):
+            ids = codec.encode_one(context, "context", self.n_words_)
+        document = Documents(ids, np.array([len(ids)]))
+        self._refuse_marks(document, lambda i: "context", self.n_words_)
+        # The last window has all of it before it, whatever word follows.
+        stream = document.tokens(int(self.n_context), self.boundary_, ends=True)
+        return stream.contexts[-1]
+
+    def _next_proba(self, last: NDArray[np.int32]) -> NDArray[np.float64]:
+        """Probability of every word after the last `n_context` words of documents."""
+        return self.estimator_.predict_proba(last).astype(np.float64, copy=False)

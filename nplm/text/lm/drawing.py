@@ -1,0 +1,140 @@
+"""Choosing next words: the most probable, or drawn at random."""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils._param_validation import Interval, validate_parameter_constraints
+
+from nplm.base.checks import Whole
+
+__all__ = ["check_drawing", "drawn", "sharpened", "without"]
+
+DRAWING: dict[str, list[Any]] = {
+    "n": [Whole(1), None],
+    "max_words": [Whole(0)],
+    "temperature": [Interval(Real, 0, None, closed="neither")],
+    "top_k": [Whole(1), None],
+    "top_p": [Interval(Real, 0, 1, closed="right"), None],
+}
+
+
+def check_drawing(**given: Any) -> None:
+    """Raise unless the numbers that `TextLM.generate` was given are in range."""
+    validate_parameter_constraints(
+        {name: DRAWING[name] for name in given}, given, "generate"
+    )
+
+
+def without(
+    proba: NDArray[np.float64], excluded: NDArray[np.int32]
+) -> NDArray[np.float64]:
+    """Take words out of distributions.
+
+    Parameters
+    ----------
+    proba : ndarray of float64, shape (n, n_words)
+        A distribution a row.
+    excluded : ndarray of int32, shape (n_excluded,)
+        Words that are to have no probability.
+
+    Returns
+    -------
+    proba : ndarray of float64, shape (n, n_words)
+        Rows sum to 1 again; the same array where nothing is excluded.
+
+    Raises
+    ------
+    ValueError
+        If nothing is left.
+    """
+    if len(excluded) == 0:
+        return proba
+    proba = proba.copy()
+    proba[:, excluded] = 0
+    total = proba.sum(axis=1, keepdims=True)
+    if not total.all():
+        raise ValueError(
+            f"{len(excluded)} words are excluded (<unk> is one, unless it is asked "
+            "for), and no other has any probability here: exclude fewer."
+        )
+    return proba / total
+
+
+def sharpened(
+    proba: NDArray[np.float64],
+    *,
+    temperature: float = 1.0,
+    top_k: int | None = None,
+    top_p: float | None = None,
+) -> NDArray[np.float64]:
+    """Make probable words more probable, and cut the others off.
+
+    Parameters
+    ----------
+    proba : ndarray of float64, shape (n, n_words)
+        A distribution a row.
+    temperature : float
+        Each is raised to the power of ``1 / temperature``.
+    top_k : int, optional
+        Words kept, the most probable ones (Fan et al. 2018); of equally probable
+        ones those of lower ids.
+    top_p : float, optional
+        Keeps the fewest words that have this much probability together, of what is
+        left (the nucleus; Holtzman et al. 2020).
+
+    Returns
+    -------
+    proba : ndarray of float64, shape (n, n_words)
+        Rows sum to 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> proba = np.array([[0.1, 0.5, 0.4]])
+    >>> sharpened(proba, top_k=1).tolist()
+    [[0.0, 1.0, 0.0]]
+    >>> sharpened(proba, top_p=0.6).round(2).tolist()
+    [[0.0, 0.56, 0.44]]
+    >>> sharpened(proba, temperature=0.5).round(2).tolist()
+    [[0.02, 0.6, 0.38]]
+    """
+    # Relative to the largest, so that a low temperature cannot underflow.
+    proba = (proba / proba.max(axis=1, keepdims=True)) ** (1 / temperature)
+    proba /= proba.sum(axis=1, keepdims=True)
+    if top_k is None and top_p is None:
+        return proba
+    ranked = np.argsort(-proba, axis=1, kind="stable")
+    kept = np.take_along_axis(proba, ranked, axis=1)
+    if top_k is not None:
+        kept[:, top_k:] = 0
+    if top_p is not None:
+        share = np.cumsum(kept / kept.sum(axis=1, keepdims=True), axis=1)
+        # A word stays while those before it have less than top_p.
+        kept[:, 1:][share[:, :-1] >= top_p] = 0
+    np.put_along_axis(proba, ranked, kept, axis=1)
+    return proba / proba.sum(axis=1, keepdims=True)
+
+
+def drawn(proba: NDArray[np.float64], random: Any) -> NDArray[np.int32]:
+    """Draw a word from each distribution.
+
+    Parameters
+    ----------
+    proba : ndarray of float64, shape (n, n_words)
+        A distribution a row.
+    random : RandomState
+        Asked for one number a row.
+
+    Returns
+    -------
+    words : ndarray of int32, shape (n,)
+    """
+    cdf = np.cumsum(proba, axis=1)
+    # Below the sum, whatever is rounded: a word at the end may have no probability.
+    at = random.random_sample(len(proba)) * cdf[:, -1]
+    at = np.minimum(at, np.nextafter(cdf[:, -1], 0))
+    return (cdf <= at[:, None]).sum(axis=1, dtype=np.int32)

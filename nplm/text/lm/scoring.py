@@ -1,0 +1,212 @@
+"""Scores of documents: of each, of each token, of all; and a scorer for loops."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from nplm.base.atomic import read_at_once
+from nplm.text.documents import Tokens
+from nplm.text.lm.fitted_text import FittedText
+from nplm.text.lm.scorer import Scorer, splitter_of
+from nplm.text.lm.token_scores import TokenScores
+from nplm.text.lm.window_scorer import WindowWordScorer
+
+__all__ = ["Scoring"]
+
+
+class Scoring(FittedText):
+    """How probable documents are."""
+
+    @read_at_once
+    def score_samples(self, X: Sequence[Any]) -> NDArray[np.float64]:
+        """Log-probability of each document.
+
+        Parameters
+        ----------
+        X : sequence of documents
+            Of the kind that the model was fitted on.
+
+        Returns
+        -------
+        log_prob : ndarray of float64, shape (n_documents,)
+            Natural logarithm, summed over the tokens of the document; 0 for an
+            empty document whose boundary is not predicted.
+        """
+        sentences = self._codec.sentences(X)
+        word_scorer = None if sentences is None else self._own_word_scorer()
+        if word_scorer is not None:
+            return word_scorer.sentences(sentences, True, bool(self.predict_boundary))
+        log_prob, tokens = self._log_prob(X)
+        return np.bincount(tokens.document, weights=log_prob, minlength=len(X)).astype(
+            np.float64, copy=False
+        )
+
+    @read_at_once
+    def score(self, X: Sequence[Any], y: Any = None) -> float:
+        """Mean natural-log probability a token, over the tokens of all documents.
+
+        Parameters
+        ----------
+        X : sequence of documents
+            Of the kind that the model was fitted on.
+        y : ignored
+
+        Returns
+        -------
+        score : float
+        """
+        return float(np.mean(self._log_prob(X)[0]))
+
+    @read_at_once
+    def token_scores(
+        self, X: Sequence[Any], *, bos: bool = True, eos: bool | None = None
+    ) -> list[TokenScores]:
+        """Log-probability of each token, and where it comes from.
+
+        Parameters
+        ----------
+        X : sequence of documents
+            Of the kind that the model was fitted on.
+        bos : bool, default=True
+            Whether documents begin where they begin. False is a piece of text: before
+            its first word there is nothing, as KenLM has it, which only n-grams that
+            back off (`KneserNeyLM`, `BackoffLM`) can take for a context.
+        eos : bool, optional
+            Whether documents end where they end; `predict_boundary` by default.
+
+        Returns
+        -------
+        scores : list of TokenScores
+            One a document: ``words``, ``log_prob``, ``unknown``, and the ``order`` of
+            the n-gram found or the ``weights`` of members.
+
+        Raises
+        ------
+        ValueError
+            If `bos` is False and the model needs whole windows.
+
+        Examples
+        --------
+        >>> from nplm import InterpolatedTrigram, TextLM
+        >>> lm = TextLM(InterpolatedTrigram()).fit(["to be or not to be"] * 9)
+        >>> [scores] = lm.token_scores(["to see"])
+        >>> scores.words, scores.unknown.tolist()
+        (['to', '<unk>', '</s>'], [False, True, False])
+        >>> scores.weights.shape  # of p_0 to p_3
+        (3, 4)
+        """
+        codec = self._codec
+        eos = bool(self.predict_boundary if eos is None else eos)
+        documents = codec.encode(X, "X", self.n_words_)
+        self._refuse_marks(documents, lambda i: f"X[{i}]", self.n_words_)
+        log_prob, details = self._word_scorer().tokens(*documents, bool(bos), eos)
+        last = np.cumsum(documents.lengths + eos)
+        ids = np.full(len(log_prob), self.boundary_, dtype=np.int32)
+        inside = np.ones(len(ids), dtype=bool)
+        if eos:
+            inside[last - 1] = False
+        ids[inside] = documents.ids
+        unknown = np.zeros(len(ids), dtype=bool)
+        if self.vocabulary_ is not None:
+            unknown = ids == self.vocabulary_.unknown_id_
+        return [
+            TokenScores(
+                codec.words(ids[i:j]), log_prob[i:j], unknown[i:j],
+                **{name: values[i:j] for name, values in details.items()},
+            )
+            for i, j in zip([0, *last.tolist()], last.tolist())
+        ]  # fmt: skip
+
+    @read_at_once
+    def scorer(self) -> Scorer:
+        """Make what scores in a loop, and checks nothing again.
+
+        Returns
+        -------
+        scorer : Scorer
+            Of the model as it is now.
+
+        Examples
+        --------
+        >>> from nplm import InterpolatedTrigram, TextLM
+        >>> lm = TextLM(InterpolatedTrigram()).fit(["to be or not to be"] * 9)
+        >>> scorer = lm.scorer()
+        >>> log_prob, state = scorer.step(scorer.begin(), "to")
+        >>> abs(scorer.score("to be") - lm.score_samples(["to be"])[0]) < 1e-9
+        np.True_
+        """
+        split = splitter_of(self._codec.tokenizer)
+        return Scorer(self._word_scorer(), split, eos=bool(self.predict_boundary))
+
+    @read_at_once
+    def perplexity(
+        self, X: Sequence[Any], *, skip: Any = None, per_document: bool = False
+    ) -> Any:
+        """``exp(-score)``, pooled over the tokens of all documents, or of each.
+
+        Parameters
+        ----------
+        X : sequence of documents
+            Of the kind that the model was fitted on.
+        skip : word or int, optional
+            A word that is not counted where it is the next word, such as ``"<unk>"``
+            (its id where documents are ids): the toolkits' perplexity "excluding
+            OOVs". It stays in the contexts.
+        per_document : bool, default=False
+            Whether to give the perplexity of each document instead.
+
+        Returns
+        -------
+        perplexity : float, or ndarray of float64, shape (n_documents,)
+            NaN for a document of which no token counts.
+
+        Raises
+        ------
+        ValueError
+            If no token is left to count, or `skip` is no word of the vocabulary.
+        """
+        log_prob, tokens = self._log_prob(X)
+        document = tokens.document
+        if skip is not None:
+            [skipped] = self._codec.encode_words([skip], self.n_words_)
+            counts = tokens.targets != skipped
+            log_prob, document = log_prob[counts], document[counts]
+            if len(log_prob) == 0:
+                raise ValueError(
+                    f"every token of X is skip={skip!r}: none is left to count."
+                )
+        with np.errstate(over="ignore", invalid="ignore"):
+            if not per_document:
+                return float(np.exp(-np.mean(log_prob)))
+            total = np.bincount(document, weights=log_prob, minlength=len(X))
+            return np.exp(-total / np.bincount(document, minlength=len(X)))
+
+    # -- the two ways: all windows of many documents, or word by word ----------------
+
+    def _log_prob(self, X: Sequence[Any]) -> tuple[NDArray[np.float64], Tokens]:
+        """Log-probability of each token, and the tokens."""
+        documents = self._codec.encode(X, "X", self.n_words_)
+        tokens = self._tokens(documents, "X", n_known=self.n_words_)
+        return self.estimator_.log_prob(tokens.contexts, tokens.targets), tokens
+
+    def _word_scorer(self) -> Any:
+        """Return what looks words up one by one."""
+        word_scorer = self._own_word_scorer()
+        if word_scorer is not None:
+            return word_scorer
+        ids, unknown = self._ids_and_unknown()
+        n_context = int(self.n_context)
+        return WindowWordScorer(
+            self.estimator_, n_context, self.boundary_, ids, unknown
+        )
+
+    def _own_word_scorer(self) -> Any:
+        """Return the model's own scorer of single words; None if it has none."""
+        check_is_fitted(self)
+        make = getattr(self.estimator_, "_word_scorer", None)
+        return None if make is None else make(self.boundary_, *self._ids_and_unknown())

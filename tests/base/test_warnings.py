@@ -1,0 +1,125 @@
+"""Warnings point at the line that called nplm, however deep the fit is called."""
+
+import warnings
+
+import numpy as np
+import pytest
+from joblib import Parallel, delayed
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+
+from nplm import ClassLM, KneserNeyLM, MixtureLM, NeuralLM, WordClasses, windows
+from nplm.base.warnings import warn
+
+X, y = windows(np.arange(60) % 3, 1)
+DOCUMENTS = np.arange(60) % 3
+
+
+def line_of(caught):
+    """The one line of this file that warnings point at."""
+    assert {warning.filename for warning in caught} == {__file__}
+    (number,) = {warning.lineno for warning in caught}
+    with open(__file__, encoding="utf-8") as file:
+        return file.read().splitlines()[number - 1]
+
+
+def fits():
+    lm = KneserNeyLM(n_words=3)
+    folds = [(np.arange(40), np.arange(40, 59))]
+    search = GridSearchCV(lm, {"interpolate": [True, False]}, cv=folds)
+    mixture = MixtureLM([("lm", lm)], weights=[1.0])
+    return {
+        "fit": lambda: lm.fit(X, y),  # here: fit
+        "fit_stream": lambda: KneserNeyLM(2).fit_stream(DOCUMENTS),  # here: fit_stream
+        "plain": lambda: KneserNeyLM(2, discounts="plain").fit(X, y),  # here: plain
+        "mixture": lambda: mixture.fit(X, y),  # here: mixture
+        "pipeline": lambda: make_pipeline(lm).fit(X, y),  # here: pipeline
+        "search": lambda: search.fit(X, y),  # here: search
+        "both": lambda: make_pipeline(search).fit(X, y),  # here: both
+        "joblib": lambda: Parallel()([delayed(lm.fit)(X, y)]),  # here: joblib
+    }
+
+
+@pytest.mark.parametrize("name", fits())
+def test_discounts(name):
+    with pytest.warns(UserWarning, match="Kneser-Ney cannot estimate") as caught:
+        fits()[name]()
+    assert line_of(caught).endswith(f"# here: {name}")
+
+
+def interrupt(*args):
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("pipeline", [False, True])
+def test_an_interrupted_network(pipeline, monkeypatch):
+    lm = NeuralLM(n_words=3, n_hidden=2, early_stopping=False, verbose=1)
+    monkeypatch.setattr("nplm.models.neural.fitting.epochs.Epochs._report", interrupt)
+    model = make_pipeline(lm) if pipeline else lm
+    with (
+        pytest.warns(RuntimeWarning, match="NeuralLM: interrupted") as caught,
+        pytest.raises(KeyboardInterrupt),
+    ):
+        model.fit(X, y)  # here
+    assert line_of(caught).endswith("# here")
+
+
+@pytest.mark.parametrize("pipeline", [False, True])
+def test_interrupted_classes(pipeline, monkeypatch):
+    classes = WordClasses(2, random_state=0)
+    monkeypatch.setattr("nplm.models.classes.annealing.Annealing.figure", interrupt)
+    model = make_pipeline(classes, "passthrough") if pipeline else classes
+    with (
+        pytest.warns(RuntimeWarning, match="WordClasses: interrupted") as caught,
+        pytest.raises(KeyboardInterrupt),
+    ):
+        model.fit(DOCUMENTS)  # here
+    assert line_of(caught).endswith("# here")
+
+
+def test_a_warning_is_shown_once_a_line():
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("default")
+        for _ in range(3):
+            warn("so it is", UserWarning)
+        warn("so it is", UserWarning)
+    assert len(caught) == 2
+    assert {warning.filename for warning in caught} == {__file__}
+
+
+def test_a_fit_warns_once_of_all_its_orders_and_says_what_to_do():
+    with pytest.warns(UserWarning, match="of the 1-grams") as caught:
+        KneserNeyLM().fit(*windows(DOCUMENTS, 3))
+    (warning,) = caught
+    message = str(warning.message)
+    assert all(f"the {k}-grams (" in message for k in (1, 2, 3, 4))
+    remedy = "discount_fallback=(0.5, 1, 1.5)"
+    assert message.endswith(f"without a warning, set {remedy}.")
+    # As the warning says.
+    KneserNeyLM(discount_fallback=(0.5, 1, 1.5)).fit(*windows(DOCUMENTS, 3))
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_a_search_with_discount_fallback_is_silent(n_jobs, capfd):
+    lm = KneserNeyLM(n_words=3, discount_fallback=(0.5, 1, 1.5))
+    folds = [(np.arange(40), np.arange(40, 59))]
+    grid = {"interpolate": [True, False]}
+    GridSearchCV(lm, grid, cv=folds, n_jobs=n_jobs).fit(X, y)
+    assert "Kneser-Ney" not in capfd.readouterr().err
+
+
+def test_classes_warn_of_longer_ngrams_only():
+    """Single classes are few, and none is rare."""
+    ids = np.random.default_rng(0).zipf(1.5, 400) % 12
+    labels = np.arange(12) % 4
+    lm = ClassLM(n_words=12, classes=labels)
+    with pytest.warns(UserWarning, match="Kneser-Ney cannot estimate") as caught:
+        lm.fit(*windows(ids, 2))  # here
+    assert line_of(caught).endswith("# here")
+    (message,) = {str(warning.message) for warning in caught}
+    assert "the 1-grams" not in message
+    assert "the 2-grams (" in message
+    lm.set_params(discount_fallback=(0.4, 1, 1.5)).fit(*windows(ids, 2))
+    assert lm.class_model_.discounts_[0].tolist() == [0.4, 1, 1.5]
+    with pytest.raises(ValueError, match="discount_fallback must be None"):
+        lm.set_params(discount_fallback=2).fit(*windows(ids, 2))

@@ -1,0 +1,268 @@
+"""Tables of counts that other programs make: the model of the text they counted."""
+
+import io
+import os
+import warnings
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+from nplm import KneserNeyLM, Vocabulary, windows
+from nplm.formats import CountTables, estimate_arpa, estimate_binary
+from nplm.formats.counts.count_files import count_tables
+
+WORDS = ["</s>", "<unk>", *(f"w{i}" for i in range(30))]
+
+
+def lines_of(n, words, seed=0):
+    rng = np.random.default_rng(seed)
+    ids = np.minimum(rng.zipf(1.2, n) + 1, len(words) - 1)
+    cuts = np.sort(rng.integers(0, n, n // 7))
+    return [
+        " ".join(words[i] for i in line) for line in np.split(ids, cuts) if len(line)
+    ]
+
+
+LINES = lines_of(2000, WORDS)
+
+
+def counted(order, lines=LINES, words=WORDS):
+    """n-grams of lines with their counts, as the class says."""
+    ids = {word: i for i, word in enumerate(words)}
+    stream = [0] + [ids[word] for line in lines for word in [*line.split(), "</s>"]]
+    X, y = windows(stream, max(order - 1, 1), boundary=0)
+    ngrams = np.column_stack([X, y])[1:, -order:]
+    return np.unique(ngrams, axis=0, return_counts=True)
+
+
+def estimated(source, path, order, estimate=estimate_binary, **options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        return estimate(KneserNeyLM(order), source, path, **options)
+
+
+def of_text(path, order, lines=LINES, words=WORDS, **options):
+    own = Vocabulary(words=words[2:]) if words is WORDS else None
+    own = own or Vocabulary(words=words, unknown=None)
+    data = io.BytesIO("\n".join(lines).encode())
+    return estimated([data], path, order, vocabulary=own, **options)
+
+
+@pytest.mark.parametrize("order", [1, 2, 4])
+@pytest.mark.parametrize("estimate", [estimate_binary, estimate_arpa])
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_the_model_of_the_text(tmp_path, monkeypatch, order, estimate, n_jobs):
+    monkeypatch.setattr(count_tables, "BATCH_ROWS", 100)
+    ngrams, counts = counted(order)
+    # In any order, in several tables, with rows that repeat and rows of no count.
+    rows = np.random.default_rng(1).permutation(len(ngrams))
+    first, rest = rows[: len(rows) // 2], rows[len(rows) // 2 :]
+    none = np.zeros((1, order), dtype=int), [0]
+    half = counts // 2
+    tables = [
+        (ngrams[first], half[first]), (ngrams[rest], counts[rest]), none,
+        (ngrams[first].tolist(), (counts - half)[first].tolist()),
+    ]  # fmt: skip
+    options = dict(memory="3K", n_jobs=n_jobs, folder=tmp_path, estimate=estimate)
+    source = CountTables(tables, WORDS)
+    found = estimated(source, tmp_path / "found", order, **options)
+    expected = of_text(tmp_path / "expected", order, estimate=estimate)
+    own = (tmp_path / name for name in ("found", "expected"))
+    assert next(own).read_bytes() == next(own).read_bytes()
+    assert sorted(os.listdir(tmp_path)) == ["expected", "found"]
+    assert_array_equal(found.discounts, expected.discounts)
+    numbers = ("n_lines", "n_tokens", "n_unknown", "n_words")
+    assert all(getattr(found, n) == getattr(expected, n) for n in numbers)
+
+
+def test_longer_ngrams_and_what_stands_before_a_boundary(tmp_path):
+    ngrams, counts = counted(5)
+    nearest = np.maximum.accumulate((ngrams[:, -2::-1] == 0), axis=1)[:, ::-1]
+    before = nearest & np.roll(nearest, -1, axis=1)
+    before[:, -1] = False
+    ngrams[:, :-1][before] = 7
+    assert (ngrams == 7).sum() > (counted(5)[0] == 7).sum()
+    estimated(CountTables([(ngrams, counts)], WORDS), tmp_path / "found", 3)
+    of_text(tmp_path / "expected", 3)
+    own = (tmp_path / name for name in ("found", "expected"))
+    assert next(own).read_bytes() == next(own).read_bytes()
+
+
+def test_arrow_and_parquet(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    polars = pytest.importorskip("polars")
+    ngrams, counts = counted(3)
+    columns = {f"w{k}": ngrams[:, k] for k in range(3)} | {"n": counts}
+    whole = pa.table(columns)
+    parts = [whole.slice(i, 100) for i in range(0, len(whole), 100)]
+    folder = tmp_path / "counts"
+    folder.mkdir()
+    # As Spark and Dask leave it.
+    for i, part in enumerate(parts[2:4]):
+        parquet.write_table(part, folder / f"part-{i}.parquet")
+    (folder / "_SUCCESS").touch()
+    parquet.write_table(parts[4], tmp_path / "one")
+    rest = pa.concat_tables(parts[5:])
+    tables = [
+        parts[0].to_reader(), *parts[1].to_batches(), folder, str(tmp_path / "one"),
+        rest.slice(0, 99), polars.from_arrow(rest.slice(99)),
+    ]  # fmt: skip
+    estimated(CountTables(tables, WORDS), tmp_path / "found", 3)
+    of_text(tmp_path / "expected", 3)
+    own = (tmp_path / name for name in ("found", "expected"))
+    assert next(own).read_bytes() == next(own).read_bytes()
+
+
+COUNT = """
+CREATE TABLE tokens AS
+  SELECT line, unnest(parts) AS word, generate_subscripts(parts, 1) AS place
+  FROM (SELECT line, list_append(string_split(text, ' '), '</s>') AS parts FROM lines);
+CREATE TABLE words AS
+  SELECT word, row_number() OVER (ORDER BY word = '</s>' DESC, count(*) DESC, word) - 1
+    AS id
+  FROM tokens GROUP BY word;
+COPY (
+  SELECT w3, w2, w1, w0, count(*) AS n FROM (
+    SELECT id::INTEGER AS w0, lag(w0, 1, 0) OVER before AS w1,
+      lag(w0, 2, 0) OVER before AS w2, lag(w0, 3, 0) OVER before AS w3
+    FROM tokens JOIN words USING (word)
+    WINDOW before AS (PARTITION BY line ORDER BY place))
+  GROUP BY ALL
+) TO '{folder}/counts.parquet' (FORMAT parquet);
+"""
+
+
+def test_duckdb_with_less_memory_than_the_data(tmp_path):
+    duckdb = pytest.importorskip("duckdb")
+    pa = pytest.importorskip("pyarrow")
+    limit = 14_000_000
+    own = lines_of(800_000, [*WORDS, *(f"v{i}" for i in range(20_000))])
+    database = duckdb.connect(str(tmp_path / "database"))
+    database.execute(f"SET memory_limit='{limit}B'; SET threads=1")
+    database.execute(f"SET temp_directory='{tmp_path}/spilled'")
+    lines = pa.table({"line": np.arange(len(own)), "text": own})
+    database.register("lines", lines)
+    for statement in COUNT.format(folder=tmp_path).split(";")[:-1]:
+        database.execute(statement)
+    words = [row[0] for row in database.sql("FROM words ORDER BY id").fetchall()]
+    counts = tmp_path / "counts.parquet"
+    ((n_rows,),) = database.sql(f"SELECT count(*) FROM '{counts}'").fetchall()
+    assert n_rows * (4 * 4 + 8) > limit
+    options = dict(memory="4M", folder=tmp_path)
+    estimated(CountTables([counts], words), tmp_path / "found", 4, **options)
+    # Streamed out of a query, too.
+    query = database.sql(f"FROM '{counts}' WHERE w3 >= 0")
+    estimated(CountTables([query], words), tmp_path / "again", 4, **options)
+    expected = of_text(tmp_path / "expected", 4, own, words)
+    assert expected.n_tokens == sum(len(line.split()) for line in own)
+    found = [(tmp_path / name).read_bytes() for name in ("found", "again", "expected")]
+    assert found[0] == found[2] and found[1] == found[2]
+
+
+def without_an_ngram():
+    ngrams, counts = counted(3)
+    return ngrams[1:], counts[1:]
+
+
+REFUSED = {
+    "an n-gram less": ([without_an_ngram()], "not of whole lines: .* times before"),
+    # Each word is before as many as it ends.
+    "other contexts": (
+        [([[0, 0, 2], [0, 2, 3], [4, 3, 0]], [1] * 3)],
+        "not of whole lines: contexts come that no n-gram leads to",
+    ),
+    # A stream that runs in a circle.
+    "no end": ([([[2, 3, 2], [3, 2, 3]], [5, 5])], "'</s>' never comes"),
+    "no rows": ([], "the tables have no n-gram"),
+    "gone through": (iter([]), "no n-gram: .* an iterator, .* only once: make it anew"),
+    "ids": ([([[0, 0, 99]], [1])], "ngrams .*99.*n_words=32"),
+    "counts": ([([[0, 0, 2]], [-1])], "counts has -1 at 0, which is negative"),
+    "too many": ([([[0, 0, 2]], [2**52])] * 2, "add up to 9.01e.15, more than"),
+    "lengths": ([([[0, 0, 2]], [1, 1])], "counts must have one entry an n-gram"),
+    "short": ([([[0, 2]], [1])], "has n-grams of 2 words, but order is 3"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused(tmp_path, name):
+    tables, message = REFUSED[name]
+    with pytest.raises(ValueError, match=message):
+        estimate_binary(
+            KneserNeyLM(3), CountTables(tables, WORDS), tmp_path / "x", folder=tmp_path
+        )
+    assert os.listdir(tmp_path) == []
+
+
+def test_single_words_of_lines_that_do_not_end_are_refused(tmp_path):
+    tables = CountTables([([[2], [3]], [5, 5])], WORDS)
+    with pytest.raises(ValueError, match="'</s>' never comes, so that no line ends"):
+        estimate_binary(KneserNeyLM(1), tables, tmp_path / "x")
+
+
+def test_arguments_that_are_refused(tmp_path):
+    for given, error, message in [
+        (("counts.parquet", WORDS), TypeError, "tables is one str: give a list"),
+        (([], ["a", "a"]), ValueError, "'a' twice"),
+        (([], ["a"]), ValueError, "boundary='</s>' is none of the words"),
+    ]:
+        with pytest.raises(error, match=message):
+            CountTables(*given)
+    tables = CountTables([([[0, 2]], [1])], WORDS)
+    with pytest.raises(ValueError, match="tables of counts have their words"):
+        estimate_binary(KneserNeyLM(2), tables, tmp_path / "x", vocabulary=Vocabulary())
+    with pytest.raises(TypeError, match="the int is no table"):
+        estimate_binary(KneserNeyLM(2), CountTables([3], WORDS), tmp_path / "x")
+    with pytest.raises(ValueError, match=r"has no file that ends in .parquet"):
+        estimate_binary(KneserNeyLM(2), CountTables([tmp_path], WORDS), tmp_path / "x")
+
+
+def test_columns_that_are_refused(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    for columns, message in [
+        ({"w": [1]}, "the Table has 1 columns"),
+        ({"w": [1, None], "n": [1, 2]}, "has no value in 1 rows of 'w'"),
+        ({"w": ["a"], "n": [1]}, "has string in 'w', where whole numbers"),
+    ]:
+        tables = CountTables([pa.table(columns)], WORDS)
+        with pytest.raises(ValueError, match=message):
+            estimate_binary(KneserNeyLM(1), tables, tmp_path / "x")
+
+
+def test_parquet_files_that_cannot_be_read_are_named(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    path = tmp_path / "counts.parquet"
+    parquet.write_table(pa.table({"w": [0, 2] * 999, "n": range(1998)}), path)
+    data = path.read_bytes()
+    rng = np.random.default_rng(0)
+    refused = 0
+    for _ in range(60):
+        damaged = np.frombuffer(data, np.uint8).copy()
+        at = rng.integers(0, len(damaged), 3)
+        damaged[at] = rng.integers(0, 256, 3)
+        path.write_bytes(damaged.tobytes()[: int(rng.choice([len(data), at[0]]))])
+        try:
+            estimated(CountTables([path], WORDS), tmp_path / "x", 1)
+        except ValueError as error:
+            refused += f"{path} cannot be read as a Parquet file: " in str(error)
+    assert refused > 20
+    for content in (b"", b"PAR1", b"a,b\n1,2\n"):
+        path.write_bytes(content)
+        with pytest.raises(ValueError, match=f"{path} cannot be read as a Parquet"):
+            estimated(CountTables([path], WORDS), tmp_path / "x", 1)
+    path.unlink()
+    os.mkfifo(path)
+    with pytest.raises(OSError, match=f"{path} is a pipe or a device"):
+        estimated(CountTables([path], WORDS), tmp_path / "x", 1)
+
+
+def test_without_pyarrow(tmp_path, monkeypatch):
+    def missing(name):
+        raise ImportError(name)
+
+    monkeypatch.setattr("importlib.import_module", missing)
+    tables = CountTables([tmp_path / "counts.parquet"], WORDS)
+    with pytest.raises(ImportError, match="need pyarrow: pip install pyarrow"):
+        estimate_binary(KneserNeyLM(2), tables, tmp_path / "x")

@@ -1,0 +1,311 @@
+"""ShortlistLM: its formula worked out by hand, and what it asks of its two models."""
+
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import GridSearchCV
+
+from nplm import (
+    EnergyLM,
+    InterpolatedTrigram,
+    KneserNeyLM,
+    MixtureLM,
+    NeuralLM,
+    ShortlistLM,
+    TextLM,
+    windows,
+)
+from nplm.models.neural.network.network import Network
+from nplm.models.ngrams.backoff_lm import BackoffLM
+from tests.helpers import paper_lm, published_corpus, text
+
+# Text of a few words cannot give discounts.
+pytestmark = pytest.mark.filterwarnings("ignore:Kneser-Ney cannot estimate")
+
+N_WORDS = 30
+SMALL = dict(n_hidden=4, embedding_dim=3, max_iter=2, random_state=0)
+
+
+def network(**parameters):
+    return paper_lm(**SMALL | parameters)
+
+
+def shortlist(backoff=None, n_shortlist=6, **parameters):
+    backoff = KneserNeyLM() if backoff is None else backoff
+    return ShortlistLM(
+        network(), backoff, n_shortlist=n_shortlist, n_words=N_WORDS
+    ).set_params(**parameters)
+
+
+@pytest.fixture(scope="module")
+def parts():
+    ids = text(1500, n_words=N_WORDS - 3)
+    return windows(ids[:1200], 3), windows(ids[1200:], 3)
+
+
+BACKOFFS = [KneserNeyLM(), KneserNeyLM(2), KneserNeyLM(1), InterpolatedTrigram()]
+
+
+@pytest.mark.parametrize("backoff", BACKOFFS, ids=str)
+def test_probabilities_are_those_of_the_formula(parts, backoff):
+    (X, y), (X_val, y_val) = parts
+    model = shortlist(backoff).fit(X, y)
+    S = model.words_
+    assert len(S) == 6
+    counts = np.bincount(y, minlength=N_WORDS)
+    assert_array_equal(counts[S], np.sort(counts)[::-1][:6])
+    expected = model.backoff_.predict_proba(X_val)
+    mass = expected[:, S].sum(axis=1, keepdims=True)
+    share = model.network_.predict_proba(X_val)
+    assert share.shape == (len(X_val), 6)
+    expected[:, S] = share * mass
+    proba = model.predict_proba(X_val)
+    assert_allclose(proba, expected, rtol=1e-6)
+    assert_allclose(proba.sum(axis=1), 1, atol=1e-6)
+    own = np.log(proba[np.arange(len(y_val)), y_val])
+    assert_allclose(model.log_prob(X_val, y_val), own, atol=1e-5)
+
+
+def test_the_network_is_one_of_the_windows_of_the_list(parts):
+    """What it learns is what a network of those outcomes learns, to the bit."""
+    X, y = parts[0]
+    model = shortlist().fit(X, y)
+    place = {word: j for j, word in enumerate(model.words_.tolist())}
+    inside = np.isin(y, model.words_)
+    alone = network(n_words=N_WORDS)
+    alone._n_outputs = 6
+    alone.fit(X[inside], np.array([place[w] for w in y[inside].tolist()]))
+    assert_array_equal(alone.U_, model.network_.U_)
+    assert model.network_.C_.shape == (N_WORDS, 3)
+    assert model.network_.U_.shape == (6, 4)
+    assert model.network_.n_seen_ == 2 * inside.sum()
+    # At the start it has the unigrams of the list.
+    assert model.network_.n_parameters_ == 30 * 3 + 4 * (1 + 3 * 3) + 6 * (4 + 1)
+
+
+@settings(deadline=None, max_examples=20)
+@given(
+    st.integers(12, 200), st.integers(1, 3), st.integers(1, 40), st.booleans(),
+    st.integers(0, 9),
+)  # fmt: skip
+def test_sums_to_one(n_tokens, n_context, n_shortlist, interpolate, seed):
+    X, y = windows(text(n_tokens, seed), n_context)
+    model = ShortlistLM(
+        network(max_iter=1), KneserNeyLM(interpolate=interpolate),
+        n_shortlist=n_shortlist, n_words=13,
+    ).fit(X, y)  # fmt: skip
+    contexts = np.concatenate([X, np.full((1, n_context), 12)])
+    proba = model.predict_proba(contexts)
+    assert_allclose(proba.sum(axis=1), 1, atol=2e-6)
+    words = np.random.default_rng(seed).integers(13, size=len(contexts))
+    expected = np.log(proba[np.arange(len(words)), words])
+    assert_allclose(model.log_prob(contexts, words), expected, rtol=1e-5, atol=1e-5)
+
+
+def test_the_default_network_whatever_the_list(parts):
+    # Drawn words are of all words, which a network of some does not predict.
+    (X, y), (X_val, _) = parts
+    own = NeuralLM(n_samples=2, **SMALL)
+    model = shortlist().set_params(network=own).fit(X, y)
+    assert_allclose(model.predict_proba(X_val).sum(axis=1), 1, rtol=1e-6)
+
+
+def test_a_list_of_all_words_of_training(parts):
+    """The back-off model is left with the words that training lacks."""
+    X, y = parts[0]
+    model = shortlist(n_shortlist=1000).fit(X, y)
+    assert set(model.words_) == set(y)
+    whole = network(n_words=N_WORDS).fit(X, y).log_prob(X, y)
+    unseen = model.backoff_.predict_proba(X)[:, N_WORDS - 3 :].sum(axis=1)
+    got = model.log_prob(X, y) - np.log1p(-unseen)
+    # The same network but for its initial draws; both know little but the unigrams.
+    assert abs(got.mean() - whole.mean()) < 0.05
+
+
+def test_held_out_windows_are_handed_on(parts):
+    (X, y), (X_val, y_val) = parts
+    model = shortlist(network__max_iter=4, network__early_stopping="auto")
+    model.fit(X, y, X_val=X_val, y_val=y_val)
+    inside = np.isin(y_val, model.words_)
+    places = model._place[y_val[inside]]
+    val_loss = model.network_.history_["val_loss"]
+    assert len(val_loss) >= 2
+    best = -model.network_.score(X_val[inside], places)
+    assert best == pytest.approx(min(val_loss))
+    with pytest.raises(ValueError, match="none of the 3 held-out windows has a next"):
+        model.fit(X, y, X_val=X_val[:3], y_val=[N_WORDS - 1] * 3)
+
+
+@pytest.mark.parametrize("interpolate", [True, False])
+def test_a_pruned_model_and_one_of_more_counts(parts, interpolate):
+    """The mass of the list is that of the back-off model as it is now."""
+    (X, y), (X_val, _) = parts
+    model = shortlist(KneserNeyLM(interpolate=interpolate)).fit(X, y)
+    model.backoff_.prune(1e-3)
+    assert_allclose(model.predict_proba(X_val).sum(axis=1), 1, atol=1e-6)
+    model.backoff_.partial_fit(X_val, y[: len(X_val)])
+    assert_allclose(model.predict_proba(X_val).sum(axis=1), 1, atol=1e-6)
+
+
+def test_a_frozen_back_off_model(parts):
+    (X, y), (X_val, y_val) = parts
+    kn = KneserNeyLM(n_words=N_WORDS + 5).fit(X[:, 1:], y)
+    read = BackoffLM.from_trie(kn.trie_)
+    model = ShortlistLM(network(), FrozenEstimator(read), n_shortlist=4).fit(X, y)
+    assert model.n_words_ == N_WORDS + 5
+    assert model.network_.C_.shape[0] == N_WORDS + 5
+    outside = ~np.isin(y_val, model.words_)
+    assert_array_equal(
+        model.log_prob(X_val, y_val)[outside],
+        kn.log_prob(X_val[outside, 1:], y_val[outside]),
+    )
+    assert_allclose(model.predict_proba(X_val).sum(axis=1), 1, atol=1e-6)
+    wide = ShortlistLM(network(), FrozenEstimator(KneserNeyLM().fit(X, y)))
+    with pytest.raises(ValueError, match="fitted on 3 words of context, but X has 2"):
+        wide.fit(X[:, 1:], y)
+
+
+def test_a_frozen_back_off_model_that_got_words_since(parts):
+    X, y = parts[0]
+    energy = EnergyLM(n_words=N_WORDS, n_hidden=2, embedding_dim=2, max_iter=1)
+    frozen = FrozenEstimator(energy.fit(X, y))
+    model = ShortlistLM(network(), frozen, n_shortlist=4).fit(X, y)
+    energy.add_words(X[:1], [N_WORDS])
+    with pytest.raises(ValueError, match="this ShortlistLM knows 31 words, and it"):
+        model.predict_proba(X)
+
+
+def test_in_a_mixture_and_on_documents(parts):
+    (X, y), (X_val, y_val) = parts
+    members = [("short", shortlist()), ("kn", KneserNeyLM(2))]
+    mixture = MixtureLM(members, "learned", n_words=N_WORDS)
+    mixture.fit(X, y, X_val=X_val, y_val=y_val)
+    assert mixture.score(X_val, y_val) >= max(
+        m.score(X_val, y_val) for m in mixture.estimators_
+    )
+    documents = [1 + text(40, seed=i, n_words=8) for i in range(6)]
+    model = ShortlistLM(network(), KneserNeyLM(), n_shortlist=4)
+    lm = TextLM(model, n_context=2).fit(documents)
+    assert lm.estimator_.n_words_ == 9
+    assert lm.estimator_.backoff_.boundary == 0
+    assert np.isfinite(lm.score(documents))
+    _, proba = lm.next_words(documents[0], k=9)
+    assert proba.sum() == pytest.approx(1, abs=1e-5)
+
+
+def test_parameters_pickle_and_clone(parts):
+    (X, y), (X_val, y_val) = parts
+    model = shortlist().fit(X, y)
+    assert model.get_params()["network__n_hidden"] == 4
+    other = clone(model).set_params(backoff__order=2, network__n_hidden=3)
+    assert other.backoff.order == 2
+    restored = pickle.loads(pickle.dumps(model))
+    assert_array_equal(restored.log_prob(X_val, y_val), model.log_prob(X_val, y_val))
+    assert_array_equal(restored.predict_proba(X_val), model.predict_proba(X_val))
+    n = model.network_.n_parameters_ + model.backoff_.n_parameters_
+    assert restored.n_parameters_ == n
+
+
+def test_grid_search_over_the_length_of_the_list(parts):
+    search = GridSearchCV(shortlist(), {"n_shortlist": [2, 8]}, cv=2)
+    search.fit(*parts[0])
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+
+
+def test_threads_score_the_same_bits(parts):
+    (X, y), (X_val, y_val) = parts
+    model = shortlist().fit(X, y)
+    candidates = np.arange(10)
+    want = model.log_prob(X_val, y_val), model.candidate_log_prob(X_val, candidates)
+    model.network_.set_params(n_jobs=2)
+    assert_array_equal(model.log_prob(X_val, y_val), want[0])
+    assert_array_equal(model.candidate_log_prob(X_val, candidates), want[1])
+    for rows in (slice(0, 1), slice(5, 40)):
+        assert_array_equal(model.log_prob(X_val[rows], y_val[rows]), want[0][rows])
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"n_shortlist": 0}, "'n_shortlist' .* Got 0"),
+        ({"network": KneserNeyLM()}, "'network' .* must be an instance"),
+        ({"backoff": 3}, "'backoff' .* Got 3"),
+        ({"network__warm_start": True}, "warm_start=True of the network"),
+        ({"network__n_words": 40}, "network has n_words=40, but the back-off model 30"),
+        ({"backoff__n_words": 40}, "back-off model has n_words=40, but .* 30"),
+        ({"network__tied": True}, "plain softmax, .* output, loss and tied at their"),
+        ({"network__order": 9}, "order=9 needs contexts of 8 words"),
+    ],
+)
+def test_bad_parameters(parts, parameters, message):
+    with pytest.raises(ValueError, match=message):
+        shortlist().set_params(**parameters).fit(*parts[0])
+
+
+def test_interrupted_fit_keeps_the_network_and_goes_on(parts, monkeypatch, tmp_path):
+    X, y = parts[0]
+    before = shortlist().fit(X, y)
+    model, train = pickle.loads(pickle.dumps(before)), Network.train
+    wanted = shortlist(n_shortlist=9).fit(X, y)
+
+    def stops_in_the_second_epoch(own, *args):
+        if own.n_seen > 1000:
+            raise KeyboardInterrupt
+        train(own, *args)
+
+    monkeypatch.setattr(Network, "train", stops_in_the_second_epoch)
+    with (
+        pytest.raises(KeyboardInterrupt),
+        pytest.warns(RuntimeWarning, match="NeuralLM: interrupted"),
+    ):
+        model.set_params(n_shortlist=9).fit(X, y, checkpoint=tmp_path / "fit")
+    assert len(model.words_) == 9
+    assert model.network_.n_iter_ == 1
+    assert_allclose(model.predict_proba(X).sum(axis=1), 1)
+    assert np.abs(model.predict_proba(X) - before.predict_proba(X)).max() > 1e-3
+    monkeypatch.setattr(Network, "train", train)
+    model.fit(X, y, checkpoint=tmp_path / "fit")
+    assert_array_equal(model.predict_proba(X), wanted.predict_proba(X))
+
+
+@pytest.mark.corpora
+def test_brown():
+    """A list of 2000 words covers three tokens of four, and the whole sums to 1."""
+    corpus = published_corpus("brown")
+    (X, y), _, (X_test, y_test) = corpus.windows(4)
+    X, y = X[:100_000], y[:100_000]
+    kn = KneserNeyLM(n_words=corpus.n_words).fit(X, y)
+    model = ShortlistLM(
+        paper_lm(n_hidden=20, embedding_dim=10, batch_size=128, max_iter=3,
+                 solver="adam", learning_rate_init=2e-3, random_state=0),
+        FrozenEstimator(kn),
+    ).fit(X, y)  # fmt: skip
+    assert 0.7 < np.isin(y_test, model.words_).mean() < 0.9
+    assert_allclose(model.predict_proba(X_test[:300]).sum(axis=1), 1, atol=1e-5)
+    mixture = 0.5 * np.exp(model.log_prob(X_test, y_test))
+    mixture += 0.5 * np.exp(kn.log_prob(X_test, y_test))
+    assert np.log(mixture).mean() > kn.score(X_test, y_test)
+
+
+def test_network_of_a_shortlist_is_refused_in_another_model(parts):
+    (X, y), _ = parts
+    inner = shortlist().fit(X, y).network_
+    message = "predicts 6 places of a short-list instead of 30 words: .* ShortlistLM"
+    for name, model in [
+        ("member 'one'", MixtureLM([("one", FrozenEstimator(inner))])),
+        ("the back-off model", shortlist(FrozenEstimator(inner))),
+    ]:
+        with pytest.raises(ValueError, match=f"{name} {message}"):
+            model.fit(X, y)
+    with pytest.raises(ValueError, match=f"the estimator {message}"):
+        TextLM(FrozenEstimator(inner), boundary=0).fit([y])
+    with pytest.raises(ValueError, match=f"the model {message}"):
+        TextLM.from_model(inner, boundary=0)
+    # Fitted anew it predicts words.
+    assert MixtureLM([("one", inner)]).fit(X, y).predict_proba(X[:1]).shape == (1, 30)

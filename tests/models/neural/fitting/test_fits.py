@@ -1,0 +1,302 @@
+"""Fits of a network: when they stop, how they go on, and what ends them."""
+
+import _thread
+import threading
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+
+from nplm import DivergenceError, NeuralLM, windows
+from nplm.models.neural.fitting.epochs import Epochs
+from tests.helpers import markov_stream, paper_lm
+
+SMALL = dict(n_hidden=6, embedding_dim=4, random_state=0)
+
+
+@pytest.fixture(scope="module")
+def data():
+    return *windows(markov_stream(3000), 2), *windows(markov_stream(1000, seed=1), 2)
+
+
+def test_early_stopping_keeps_the_best_epoch(data):
+    X, y, X_val, y_val = data
+    lm = paper_lm(
+        n_words=20, direct=True, learning_rate_init=0.1, batch_size=8, alpha=0,
+        max_iter=60, n_iter_no_change=3, early_stopping="auto", **SMALL,
+    ).fit(X[:300], y[:300], X_val=X_val, y_val=y_val)  # fmt: skip
+    losses = lm.history_["val_loss"]
+    assert lm.n_iter_ == len(losses) < 60
+    assert np.argmin(losses) < len(losses) - 1
+    assert -lm.score(X_val, y_val) == pytest.approx(min(losses), rel=1e-6)
+    again = clone(lm).set_params(early_stopping=False, max_iter=lm.n_iter_)
+    again.fit(X[:300], y[:300], X_val=X_val, y_val=y_val)
+    assert -again.score(X_val, y_val) == pytest.approx(losses[-1], rel=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore:NeuralLM. the held-out loss was still falling")
+def test_early_stopping_without_held_out_data_takes_the_last_windows(data):
+    X, y, *_ = data
+    lm = paper_lm(n_words=20, early_stopping=True, max_iter=3, **SMALL).fit(X, y)
+    n = round(0.1 * len(y))
+    given = paper_lm(n_words=20, early_stopping="auto", max_iter=3, **SMALL)
+    given.fit(X[:-n], y[:-n], X_val=X[-n:], y_val=y[-n:])
+    np.testing.assert_array_equal(lm.U_, given.U_)
+
+
+@pytest.mark.filterwarnings("ignore:NeuralLM. the held-out loss was still falling")
+def test_of_many_windows_some_are_held_out(data, monkeypatch):
+    X, y, *_ = data
+    monkeypatch.setattr("nplm.models.neural.fitting.windows.ENOUGH_WINDOWS", len(y))
+    lm = paper_lm(n_words=20, early_stopping="auto", max_iter=2, **SMALL)
+    held_out = clone(lm).set_params(early_stopping=True).fit(X, y)
+    np.testing.assert_array_equal(lm.fit(X, y).U_, held_out.U_)
+    assert lm.n_seen_ == 2 * (len(y) - round(0.1 * len(y)))
+    assert clone(lm).fit(X[1:], y[1:]).n_seen_ == 2 * (len(y) - 1)
+    assert clone(lm).partial_fit(X, y).n_seen_ == len(y)
+    for no in (False, np.False_):  # as searches over arrays set it
+        assert clone(lm).set_params(early_stopping=no).fit(X, y).n_seen_ == 2 * len(y)
+
+
+def test_few_windows_that_nothing_ends_are_told(data):
+    X, y, *_ = data
+    lm = NeuralLM(n_words=20, max_iter=2, **SMALL)
+    with pytest.warns(UserWarning, match=r"too few windows .* \(99 of 100\)"):
+        lm.fit(X[:99], y[:99])
+    assert lm.n_seen_ == 2 * 99
+    for settled in (dict(early_stopping=False), dict(learning_rate="constant")):
+        clone(lm).set_params(**settled).fit(X[:99], y[:99])  # without a word
+    clone(lm).fit(X[:99], y[:99], X_val=X[99:150], y_val=y[99:150])
+    clone(lm).partial_fit(X[:99], y[:99])
+
+
+def test_a_default_that_did_not_end_is_told(data, monkeypatch):
+    monkeypatch.setitem(NeuralLM.__init__.__kwdefaults__, "max_iter", 2)
+    X, y, *_ = data
+    with pytest.warns(ConvergenceWarning, match="still falling at max_iter=2; raise"):
+        NeuralLM(n_words=20, random_state=0).fit(X, y)
+    NeuralLM(n_words=20, max_iter=1, random_state=0).fit(X, y)  # without a word
+
+
+def test_the_default_learns_no_few_windows_by_heart():
+    X, y = windows(np.random.default_rng(0).zipf(1.5, 400) % 50, 2)
+    lm = NeuralLM(n_words=50, random_state=0).fit(X[:200], y[:200])
+    assert lm.n_seen_ == lm.n_iter_ * 180
+    of_all = clone(lm).set_params(early_stopping=False).fit(X[:200], y[:200])
+    assert lm.score(X[200:], y[200:]) > of_all.score(X[200:], y[200:]) + 0.5
+
+
+def test_partial_fit_goes_on(data):
+    X, y, X_val, y_val = data
+    lm = paper_lm(n_words=20, learning_rate_init=0.05, **SMALL)
+    lm.partial_fit(X[:1500], y[:1500])
+    first = lm.score(X_val, y_val)
+    for _ in range(10):
+        lm.partial_fit(X[:1500], y[:1500])
+    assert lm.score(X_val, y_val) > first + 0.2
+    assert lm.n_seen_ == 11 * 1500
+    assert len(lm.history_["loss"]) == 11
+    with pytest.raises(ValueError, match="y has 20 at 0, but n_words=20"):
+        lm.partial_fit(X[:1], [20])
+
+
+def test_moments_begin_with_their_first_update(data):
+    # Adam's first step is its rate for every number, however long another solver
+    # went before: moments of no update are not to be taken for those of many.
+    X, y, *_ = data
+    lm = paper_lm(n_words=20, max_iter=1, batch_size=8, alpha=0, **SMALL).fit(X, y)
+    lm.set_params(solver="adam", learning_rate_init=1e-3)
+    before = lm.b_.copy()
+    trainer = lm.trainer(X, y)
+    trainer.train(range(8))
+    np.testing.assert_allclose(np.abs(trainer.keep().b_ - before), 1e-3, rtol=0.02)
+
+
+def test_partial_fit_in_one_call_is_one_epoch(data):
+    X, y, *_ = data
+    one = paper_lm(n_words=20, max_iter=1, **SMALL)
+    np.testing.assert_array_equal(
+        clone(one).partial_fit(X, y).U_, clone(one).fit(X, y).U_
+    )
+
+
+def test_warm_start_goes_on_from_the_weights(data):
+    X, y, *_ = data
+    lm = paper_lm(n_words=20, max_iter=2, warm_start=True, **SMALL).fit(X, y)
+    before = lm.history_["loss"]
+    lm.fit(X, y)
+    assert lm.history_["loss"][:2] == before
+    assert lm.history_["loss"][2] < before[-1]
+    assert lm.n_seen_ == 4 * len(y)
+
+
+def test_n_iter_counts_the_epochs_of_the_history(data):
+    X, y, X_val, y_val = data
+    lm = paper_lm(n_words=20, max_iter=2, warm_start=True, **SMALL)
+
+    def check(n_epochs):
+        assert lm.n_iter_ == n_epochs
+        assert {len(values) for values in lm.history_.values()} == {n_epochs}
+
+    for n_epochs in (1, 2):
+        lm.partial_fit(X, y)
+        check(n_epochs)
+    lm.fit(X, y, X_val=X_val, y_val=y_val)
+    check(4)
+    assert np.isnan(lm.history_["val_loss"]).tolist() == [True, True, False, False]
+
+    def interrupt(done, total, loss):
+        if done > len(y):
+            raise KeyboardInterrupt
+
+    with (
+        pytest.warns(RuntimeWarning, match="interrupted in epoch 2 of at most 2"),
+        pytest.raises(KeyboardInterrupt),
+    ):
+        lm.fit(X, y, progress=interrupt)
+    check(5)
+    lm.set_params(warm_start=False, max_iter=1).fit(X, y)
+    check(1)
+
+
+def test_progress_is_told(data):
+    X, y, *_ = data
+    calls = []
+    paper_lm(n_words=20, max_iter=2, **SMALL).fit(
+        X, y, progress=lambda *args: calls.append(args)
+    )
+    done, total, loss = zip(*calls)
+    assert list(done) == sorted(done)
+    assert done[-1] == total[0] == 2 * len(y)
+    assert all(0 < x < 4 for x in loss)
+
+
+def test_verbose_prints_a_line_an_epoch(data, capsys):
+    X, y, X_val, y_val = data
+    paper_lm(n_words=20, max_iter=2, verbose=1, **SMALL).fit(
+        X, y, X_val=X_val, y_val=y_val
+    )
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 2
+    assert "epoch 2" in lines[1]
+    assert "held-out" in lines[1]
+
+
+@pytest.mark.parametrize("batch_size", [1, 64])
+@pytest.mark.parametrize("rate", [3.0, 1e4, 1e30])
+def test_divergence_is_named_within_the_epoch(data, rate, batch_size):
+    X, y, *_ = data
+    lm = paper_lm(n_words=20, alpha=0, direct=True, batch_size=batch_size, **SMALL)
+    lm.set_params(learning_rate_init=rate)
+    with pytest.raises(DivergenceError, match=r"epoch 1 after .*lower learning_rate"):
+        lm.fit(X, y)
+    assert not hasattr(lm, "C_")
+
+
+@pytest.mark.parametrize("warm_start", [False, True])
+def test_divergence_leaves_an_earlier_fit_alone(data, warm_start):
+    X, y, *_ = data
+    lm = paper_lm(max_iter=1, alpha=0, warm_start=warm_start, **SMALL).fit(X, y)
+    before = lm.predict_proba(X[:3])
+    with pytest.raises(DivergenceError):
+        lm.set_params(learning_rate_init=1e6).fit(X % 7, y % 7)
+    np.testing.assert_array_equal(lm.predict_proba(X[:3]), before)
+
+
+def test_a_divergence_after_good_epochs_leaves_an_earlier_fit_alone(data, monkeypatch):
+    X, y, X_val, y_val = data
+    lm = paper_lm(n_words=20, max_iter=1, **SMALL).fit(X, y)
+    before = vars(lm).copy()
+    check = Epochs._check_divergence
+
+    def diverged_later(self, loss, epoch, done):
+        check(self, loss if epoch < 3 else np.nan, epoch, done)
+
+    monkeypatch.setattr(Epochs, "_check_divergence", diverged_later)
+    with pytest.raises(DivergenceError, match="epoch 3"):
+        lm.set_params(max_iter=5).fit(X, y, X_val=X_val, y_val=y_val)
+    assert vars(lm) == before | {"max_iter": 5}
+
+
+def test_an_interrupt_before_training_leaves_an_earlier_fit_alone(
+    data, tmp_path, monkeypatch
+):
+    X, y, *_ = data
+    lm = paper_lm(n_words=20, max_iter=1, **SMALL).fit(X, y, checkpoint=tmp_path)
+    before = vars(lm).copy()
+
+    def half(self, arrays, facts, **place):
+        self.network.parameters.C[...] = 0
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Epochs, "resume", half)
+    with pytest.raises(KeyboardInterrupt):
+        lm.fit(X, y, checkpoint=tmp_path)
+    assert vars(lm) == before
+
+
+def test_a_divergence_in_the_last_update_is_named(data):
+    X, y, X_val, y_val = data
+    lm = paper_lm(n_words=20, max_iter=1, alpha=0, learning_rate_init=1e6, **SMALL)
+    lm.set_params(batch_size=10**9)  # one update in all
+    for held_out in ({}, dict(X_val=X_val, y_val=y_val)):
+        with pytest.raises(DivergenceError, match="epoch 1"):
+            lm.fit(X, y, **held_out)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        dict(order=2),
+        dict(n_words=21),
+        dict(n_hidden=7),
+        dict(embedding_dim=3),
+        dict(direct=True),
+        dict(order=3, n_distant=2),
+        dict(n_senses=2),
+    ],
+)
+def test_going_on_with_another_shape_is_refused(data, change):
+    X, y, *_ = data
+    lm = paper_lm(n_words=20, max_iter=1, warm_start=True, **SMALL).fit(X, y)
+    lm.set_params(**change)
+    for go_on in (lm.fit, lm.partial_fit):
+        with pytest.raises(ValueError, match="is not that of the network fitted"):
+            go_on(X, y)
+
+
+@pytest.mark.parametrize("parallel", ["rows", "async", "locked"])
+@pytest.mark.parametrize("held_out", [False, True])
+def test_an_interrupt_keeps_what_was_trained(data, held_out, parallel):
+    X, y, X_val, y_val = data
+    lm = paper_lm(n_words=20, max_iter=10**6, n_iter_no_change=10**6, **SMALL)
+    lm.set_params(parallel=parallel, n_jobs=2)
+    lm.set_params(early_stopping="auto" if held_out else False)
+    val = dict(X_val=X_val, y_val=y_val) if held_out else {}
+    timer = threading.Timer(0.3, _thread.interrupt_main)
+
+    def after_some_epochs(done, total, loss):
+        if done > 5 * len(y) and timer.ident is None:
+            timer.start()
+
+    try:
+        with (
+            pytest.raises(KeyboardInterrupt),
+            pytest.warns(RuntimeWarning, match="interrupted in epoch .* keeps"),
+        ):
+            lm.fit(X, y, **val, progress=after_some_epochs)
+    finally:
+        timer.cancel()
+    assert lm.score(X_val, y_val) > -2.6
+    if held_out:
+        best = min(lm.history_["val_loss"])
+        assert -lm.score(X_val, y_val) == pytest.approx(best, rel=1e-6)
+
+
+def test_one_window_cannot_hold_itself_out():
+    with pytest.raises(ValueError, match="leaves none to train on"):
+        paper_lm(early_stopping=True, **SMALL).fit([[0, 1]], [1])
+    share = NeuralLM(validation_fraction=0.999)
+    with pytest.raises(ValueError, match=r"120 of 120 .* smaller validation_fraction"):
+        share.fit([[0, 1]] * 120, [1] * 120)

@@ -1,0 +1,170 @@
+"""Dropout: its masks, its kernels against plain NumPy, and its fits."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from nplm import windows
+from nplm.models.neural.network.dropout import Dropout
+from tests.helpers import paper_lm, text
+from tests.helpers_networks import (
+    dropout_of,
+    random_network,
+    random_windows,
+    weights_of,
+)
+from tests.reference import neural as reference
+
+# -- masks --------------------------------------------------------------------------
+
+
+def test_the_generator_is_splitmix64():
+    # The first numbers of Vigna's splitmix64.c from 1234567, 16 bits at a time.
+    drawn = [6457827717110365317, 3203168211198807973]
+    bits = [(z >> 16 * j) & 0xFFFF for z in drawn for j in range(4)]
+    for rate in (0.25, 0.5, 0.9):
+        kept = np.array(bits) >= round(rate * 65536)
+        for found in (
+            reference.mask(1234567, 0, 1, 8, rate)[0],
+            reference.mask(1234567, 0, 2, 3, rate)[:, :3].ravel(),
+        ):
+            places = np.arange(8) if len(found) == 8 else [0, 1, 2, 4, 5, 6]
+            np.testing.assert_array_equal(found > 0, kept[places])
+
+
+@pytest.mark.parametrize("rate", [0.0, 0.1, 0.5, 0.999])
+def test_what_is_kept_grows_by_what_is_left_out(rate):
+    factors = reference.mask(7, 1000, 500, 101, rate)
+    n, kept = factors.size, (factors > 0).mean()
+    assert len(np.unique(factors)) <= 2
+    assert factors.max() * (1 - rate) == pytest.approx(1, rel=2 * 2**-16 / (1 - rate))
+    assert abs(kept - (1 - rate)) <= 5 * np.sqrt(rate * (1 - rate) / n)
+    # No two examples, and no two numbers, go together.
+    if rate == 0.5:
+        for rows in (factors, factors.T):
+            together = np.corrcoef(rows)
+            np.fill_diagonal(together, 0)
+            assert np.abs(together).max() < 6 / np.sqrt(rows.shape[1])
+
+
+def test_an_example_has_its_mask_in_any_mini_batch():
+    whole = reference.mask(7, 20, 9, 5, 0.4)
+    np.testing.assert_array_equal(whole[4:], reference.mask(7, 24, 5, 5, 0.4))
+
+
+# -- threads -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["softmax", "tied"])
+def test_threads_that_share_the_rows_have_one_mask(kind):
+    networks = []
+    for n_threads in (1, 3):
+        rng = np.random.default_rng(2)
+        network = random_network(
+            300, 2, 5, 3, True, "float64", rng, n_threads, kind=kind,
+            dropout=dropout_of((0.3, 0.5, 0.2)),
+        )  # fmt: skip
+        X, y = random_windows(60, 300, 2, rng)
+        network.train(X, y, np.arange(60), 7)
+        networks.append(network)
+    for got, want in zip(*(weights_of(n).arrays() for n in networks), strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("batch_size", [1, 5])
+def test_threads_with_examples_of_their_own(batch_size):
+    networks = []
+    for parallel, n_threads in (("rows", 1), ("async", 1), ("async", 3)):
+        rng = np.random.default_rng(2)
+        network = random_network(
+            50, 3, 7, 4, False, "float64", rng, n_threads, parallel=parallel,
+            dropout=dropout_of((0.3, 0.5, 0), n_threads),
+        )  # fmt: skip
+        X, y = random_windows(60, 50, 3, rng)
+        network.train(X, y, np.arange(60), batch_size)
+        network.settle()
+        networks.append(network)
+    one, alone, several = networks
+    for got, want in zip(weights_of(alone).arrays(), weights_of(one).arrays()):
+        np.testing.assert_array_equal(got, want)
+    assert several.n_seen == 60
+    assert all(np.isfinite(array).all() for array in weights_of(several).arrays())
+
+
+def test_each_team_leaves_out_others():
+    seeds = Dropout(0.5).begun(np.random.RandomState(0), 4).seeds
+    assert seeds.shape == (4, 3)
+    assert len(np.unique(seeds)) == 12
+
+
+# -- the estimator ---------------------------------------------------------------------
+
+SETTINGS = dict(n_hidden=6, embedding_dim=4, n_words=12, max_iter=2, random_state=0)
+
+
+@pytest.fixture(scope="module")
+def data():
+    return windows(text(303), 3)
+
+
+def equal(one, other):
+    for name in ("C_", "H_", "d_", "b_"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        {},
+        dict(direct=True, batch_size=1),
+        dict(tied=True, direct=True, solver="adam"),
+        dict(loss="importance", n_samples=5),
+        dict(output="classes"),
+        dict(output="tree", n_distant=3, order=3),
+    ],
+    ids=str,
+)
+def test_fits(data, kind):
+    lm = paper_lm(dropout=0.3, **SETTINGS | kind).fit(*data)
+    equal(clone(lm).fit(*data), lm)  # the same seed
+    other = paper_lm(**SETTINGS | kind).fit(*data)
+    assert np.abs(lm.b_ - other.b_).max() > 0  # something was left out
+    np.testing.assert_array_equal(lm.log_prob(*data), lm.log_prob(*data))
+
+
+def test_one_share_is_that_of_all_places(data):
+    lm = paper_lm(dropout=(0.25, 0.25, 0.25), tied=True, **SETTINGS).fit(*data)
+    equal(paper_lm(dropout=0.25, tied=True, **SETTINGS).fit(*data), lm)
+
+
+def test_none_is_the_fit_without(data):
+    for none in (0, [0.0, 0, 0]):
+        lm = paper_lm(dropout=none, **SETTINGS).fit(*data)
+        equal(lm, paper_lm(**SETTINGS).fit(*data))
+
+
+def test_every_epoch_leaves_out_others(data):
+    # Of no step: what changes is the mask.
+    X, y = data
+    lm = paper_lm(
+        dropout=0.5, learning_rate_init=1e-12, shuffle=False, **SETTINGS
+    ).fit(X, y)  # fmt: skip
+    lm.set_params(learning_rate_init=0.1).partial_fit(X, y)
+    lm.set_params(learning_rate_init=1e-12, max_iter=3, warm_start=True).fit(X, y)
+    assert len(set(lm.history_["loss"][-3:])) == 3
+
+
+@pytest.mark.parametrize(
+    ("dropout", "message"),
+    [
+        (1.0, "a share of 1.0 cannot"),
+        (-0.1, "a share of -0.1 cannot"),
+        (np.nan, "a share of nan cannot"),
+        ((0.1, 0.2), "give one share, or three"),
+        ([[0.1, 0.2, 0.3]], "give one share, or three"),
+        ((0.1, 2, 0.3), "a share of 2.0 cannot"),
+    ],
+)
+def test_what_is_refused(data, dropout, message):
+    with pytest.raises(ValueError, match=message):
+        paper_lm(dropout=dropout, **SETTINGS).fit(*data)

@@ -1,0 +1,213 @@
+"""What the kernels promise of numbers, whichever tier of them runs."""
+
+import subprocess
+import sys
+from copy import deepcopy
+
+import numpy as np
+import pytest
+
+from nplm import DivergenceError, available_tiers, use_tier, windows
+from tests.helpers import paper_lm
+from tests.helpers_networks import (
+    random_network,
+    random_windows,
+    reference_of,
+    solver_of,
+    weights_of,
+    wide,
+)
+from tests.reference import neural as reference
+
+SHAPE = 200, 3, 20, 6, True  # n_words, n_context, n_hidden, embedding_dim, direct
+SCHEDULE = dict(learning_rate_init=0.01, learning_rate_decay=1e-3, alpha=1e-3)
+
+
+def short_training(batch_size, precision="float32"):
+    """A network after a few hundred examples, and the same by the reference."""
+    rng = np.random.default_rng(0)
+    solver = solver_of(**SCHEDULE)
+    network = random_network(*SHAPE, precision, rng, solver=solver)
+    X, y = random_windows(300, SHAPE[0], SHAPE[1], rng)
+    want = wide(weights_of(network))
+    index = np.arange(len(y))
+    network.train(X, y, index, batch_size)
+    network.settle()
+    loss = reference.train(want, X, y, index, batch_size, reference_of(solver))
+    return network, want, loss
+
+
+@pytest.mark.parametrize("batch_size", [1, 16])
+def test_tiers_agree_with_float64_and_so_with_each_other(batch_size, tier):
+    network, want, loss = short_training(batch_size)
+    assert network.loss == pytest.approx(loss, rel=1e-5)
+    for got, array in zip(weights_of(network).arrays(), want.arrays(), strict=True):
+        np.testing.assert_allclose(got, array, rtol=1e-4, atol=1e-4)
+
+
+def bits_of_training(precision):
+    """Of one example at a time, and of many: each has loops of its own."""
+    networks = [short_training(K, precision)[0] for K in (1, 16)]
+    return b"".join(a.tobytes() for n in networks for a in weights_of(n).arrays())
+
+
+def test_the_tier_named_is_the_one_that_runs(monkeypatch):
+    # Each adds in an order of its own: equal bits would be the same loops.
+    for precision in ("float32", "float64"):
+        bits = {}
+        for tier in available_tiers(precision):
+            monkeypatch.setenv("NPLM_TIER", tier)
+            bits[tier] = bits_of_training(precision)
+            monkeypatch.setenv("NPLM_TIER", "plain")
+            with use_tier(tier):  # goes before the environment
+                assert bits_of_training(precision) == bits[tier]
+        assert len(set(bits.values())) == len(bits)
+    monkeypatch.setenv("NPLM_TIER", "sse9")
+    with pytest.raises(ValueError, match=r"'sse9'.*NPLM_TIER or use_tier"):
+        paper_lm(max_iter=1).fit([[0]], [1])
+
+
+@pytest.mark.parametrize("batch_size", [1, 16])
+@pytest.mark.parametrize("size", [1e1, 1e3, 1e6, 1e20, 1e38])
+def test_logits_of_any_size(size, batch_size, tier):
+    """In scoring, and the loss and the gradients in training."""
+    rng = np.random.default_rng(1)
+    # One update, so small that float32 does not overflow.
+    rate = 1e-3 / size
+    solver = solver_of(learning_rate_init=rate, learning_rate_decay=0.0, alpha=0.0)
+    network = random_network(*SHAPE, "float32", rng, solver=solver)
+    X, y = random_windows(64, SHAPE[0], SHAPE[1], rng)
+    E = network.parameters.E
+    E *= 1 / np.abs(reference.forward(weights_of(network), X)[-1]).max()
+    E *= size
+    start = wide(weights_of(network))
+    want = reference.log_prob(start, X, y)
+    tolerance = dict(rtol=1e-5, atol=1e-5 + 1e-6 * size)
+    for part in (slice(None), slice(1)):  # a batch, and one alone
+        got = network.log_prob(X[part], y[part])
+        np.testing.assert_allclose(got, want[part], **tolerance)
+    log_proba = network.predict_proba(X, logarithm=True)
+    np.testing.assert_allclose(log_proba[np.arange(64), y], want, **tolerance)
+
+    network.train(X, y, np.arange(batch_size), batch_size)
+    loss = -want[:batch_size].sum()
+    assert network.loss == pytest.approx(loss, rel=1e-4, abs=1e-4)
+    assert all(np.isfinite(array).all() for array in weights_of(network).arrays())
+    if size <= 1e3:  # beyond it rounding decides which word is the likeliest
+        _, slopes = reference.gradients(start, X[:batch_size], y[:batch_size])
+        arrays = weights_of(network).arrays(), start.arrays(), slopes.arrays()
+        for got, array, gradient in zip(*arrays):
+            change = rate * gradient
+            atol = 1e-2 * np.abs(change).max() + 1e-6 * np.abs(array).max()
+            np.testing.assert_allclose(got - array, change, atol=atol)
+
+
+@pytest.mark.parametrize("batch_size", [1, 16])
+@pytest.mark.parametrize("exponent", [0, 2, 8, 20, 37])
+def test_a_step_too_large_is_said_and_leaves_no_nan(exponent, batch_size, tier):
+    X, y = windows(np.random.default_rng(2).integers(0, 30, 400), 2)
+    lm = paper_lm(
+        n_words=30, n_hidden=8, embedding_dim=4, direct=True, max_iter=2,
+        batch_size=batch_size, learning_rate_init=10.0**exponent, alpha=0,
+        random_state=0,
+    )  # fmt: skip
+    with pytest.raises(DivergenceError, match="lower learning_rate_init"):
+        lm.fit(X, y)
+    assert not hasattr(lm, "C_")
+
+
+NAMES = ["C_", "H_", "d_", "U_", "W_", "b_"]
+
+
+def with_nan(lm, name):
+    """A copy of a model with one weight that is not a number."""
+    model = deepcopy(lm)
+    getattr(model, name)[0] = np.nan
+    return model
+
+
+@pytest.fixture
+def fitted(precision):
+    # Word 0 is in every context.
+    X, y = windows(np.arange(200) % 3, 3)
+    lm = paper_lm(
+        n_words=70, n_hidden=5, embedding_dim=4, direct=True, max_iter=1,
+        precision=precision, random_state=0, warm_start=True,
+    )  # fmt: skip
+    return lm.fit(X, y), X, y
+
+
+@pytest.mark.parametrize("n", [1, 50])
+def test_a_nan_among_the_weights_is_one_in_the_scores(fitted, n):
+    """As NumPy has it: a probability that nobody knows is not made up."""
+    lm, X, y = fitted
+    for name in NAMES:
+        model = with_nan(lm, name)
+        assert np.isnan(model.predict_proba(X[:n])).any(axis=1).all(), name
+        assert np.isnan(model.log_prob(X[:n], y[:n])).all(), name
+        assert np.isnan(model.perplexity(X[:n], y[:n])), name
+
+
+@pytest.mark.parametrize("batch_size", [1, 16])
+def test_training_does_not_go_on_with_a_nan(fitted, batch_size):
+    lm, X, y = fitted
+    for name in NAMES:
+        model = with_nan(lm, name).set_params(batch_size=batch_size)
+        with pytest.raises(DivergenceError, match="mean loss nan"):
+            model.fit(X, y)
+
+
+MODE = """
+import os
+import numpy as np
+
+def check(_=0):
+    one, tiny = np.ones(64, np.float32), np.full(64, 1e-40, np.float32)
+    assert (tiny * one > 0).all(), "denormals are read as zero (DAZ)"
+    assert (one * 1e-30 * np.float32(1e-10) > 0).all(), "and written as zero (FTZ)"
+    half = np.float32(2.0**-24)  # of the last bit of 1: to nearest is to even
+    assert (one + half == 1).all() and (-one - half == -1).all(), "rounding"
+
+check()
+from nplm import NeuralLM, available_tiers, windows
+from nplm.models.neural.network.network import Network
+check()
+
+train = Network.train
+def checked_train(network, *args, **kwargs):
+    train(network, *args, **kwargs)
+    # In this thread, and in the one that shared the work.
+    network.threads.abreast(check, 2, give_up=lambda: None)
+Network.train = checked_train
+
+X, y = windows(np.arange(300) % 40, 2)
+for precision in ("float32", "bfloat16"):
+    for tier in available_tiers(precision):
+        os.environ["NPLM_TIER"] = tier
+        for K in (1, 16):
+            lm = NeuralLM(n_hidden=4, embedding_dim=3, max_iter=1, batch_size=K,
+                          precision=precision, n_jobs=2)
+            lm.fit(X, y).predict_proba(X)
+            check()
+"""
+
+
+def test_the_floating_point_mode_is_left_alone():
+    subprocess.run([sys.executable, "-c", MODE], check=True, timeout=120)
+
+
+@pytest.mark.parametrize("solver", ["sgd", "adam"])
+def test_weight_decay_of_dense_gradients_is_as_exact_as_the_weights(solver, tier):
+    """1 - decay, rounded to float32, would take 0.9% more than it should."""
+    rng = np.random.default_rng(0)
+    decay = 55.5 / 2**24
+    alpha = decay / (0.01 * (1 if solver == "adam" else 5))  # SGD's is an example's
+    solver = solver_of(solver, learning_rate_init=0.01, alpha=alpha)
+    network = random_network(
+        30, 2, 200, 50, False, "float32", rng, kind="energy", solver=solver
+    )
+    network.parameters.named()["v"][:] = 0  # no gradient for what meets the next word
+    before = network.parameters.named()["H_next"].astype(np.float64)
+    network.train(*random_windows(5, 30, 2, rng), np.arange(5), 5)
+    lost = 1 - network.parameters.named()["H_next"] / before
+    assert lost.mean() == pytest.approx(decay, rel=2e-3)

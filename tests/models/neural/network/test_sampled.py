@@ -1,0 +1,480 @@
+"""Training on sampled words: draws, estimates and their gradients, and whole fits."""
+
+import pickle
+from functools import partial
+from itertools import product
+
+import numpy as np
+import pytest
+from nplm._kernels.neural._loops import Scratch, Tier
+from nplm._kernels.neural.outputs._sampler import Sampler
+from sklearn.base import clone
+
+from nplm import DivergenceError, EnergyLM, available_tiers, windows
+from nplm.models.neural.network.outputs.estimates import Importance
+from nplm.models.neural.network.outputs.sampled import SampledSoftmax
+from tests.helpers import pairwise, paper_lm, text
+from tests.helpers_networks import (
+    SAMPLED,
+    UNIGRAM,
+    random_network,
+    random_windows,
+    reference_of,
+    sampled_loss,
+    solver_of,
+    weights_of,
+    wide,
+)
+from tests.reference import neural as reference
+
+SEED = [1, 2, 3, 4]
+
+
+def zipf(n_words, power=1.0):
+    q = 1.0 / np.arange(1, n_words + 1) ** power
+    return np.random.default_rng(0).permutation(q / q.sum())
+
+
+# -- draws ---------------------------------------------------------------------------
+
+
+def test_the_generator_is_xoshiro256():
+    # The first numbers of the authors' code for this seed.
+    numbers = [11520, 0, 1509978240, 1215971899390074240]
+    sampler = reference.Sampler(zipf(3), list(SEED), 1)
+    assert [sampler.uniform() for _ in numbers] == [(x >> 11) / 2**53 for x in numbers]
+
+
+@pytest.mark.parametrize("n", [1, 2, 7, 30, 99, 100, 1000])
+@pytest.mark.parametrize("power", [0.0, 1.0, 3.0])
+def test_draws_equal_the_references(n, power):
+    q = zipf(100, power)
+    state = np.array(SEED, np.uint64)
+    kernel = Sampler(Scratch(Tier("plain", "float32")), q, state, most=n)
+    twin = reference.Sampler(q, list(SEED), n)
+    for _ in range(50):
+        for got, want in zip(kernel.drawn(n), twin.draw()[:2], strict=True):
+            np.testing.assert_array_equal(got, want)
+    assert state.tolist() == twin.state
+
+
+@pytest.mark.parametrize("n", [1, 5, 20, 39, 40, 50])
+@pytest.mark.parametrize("power", [0.0, 1.0])
+def test_a_word_is_drawn_as_often_as_its_chance(n, power):
+    q = zipf(40, power)
+    sampler = reference.Sampler(q, list(SEED), n)
+    order, pi = sampler.chances()
+    assert pi.sum() == pytest.approx(min(n, 40))
+    weighted, m = np.zeros(40), 1500
+    for _ in range(m):
+        words, weights, noise = sampler.draw()
+        assert len(np.unique(words)) == len(words)
+        assert len(words) == 40 or n < 40
+        assert (noise >= 0).all()
+        weighted[words] += weights
+    error = weighted[order] / m - 1
+    assert (np.abs(error) <= 5 * np.sqrt((1 - pi) / pi / m)).all()
+
+
+# -- gradients -----------------------------------------------------------------------
+
+
+def loss_of(kind, q, n):
+    """The reference of a loss."""
+    n = min(n, len(q))
+    sampler = reference.Sampler(q, list(SEED), n)
+    if kind == "importance":
+        return reference.Importance(sampler, np.array([n, 0.0, 0.0]), 0, n)
+    return reference.NoiseContrastive(sampler, n)
+
+
+@pytest.fixture
+def example():
+    rng = np.random.default_rng(0)
+    E, z = rng.normal(size=(30, 5)), rng.normal(size=(8, 5))
+    z[:, -1] = 1
+    y = rng.integers(0, 30, 8).astype(np.int32)
+    return E, z, y, zipf(30)
+
+
+def numeric(f, array):
+    """Central differences of f for each number of an array."""
+    slopes, step = np.zeros_like(array), 1e-6
+    for i in np.ndindex(array.shape):
+        kept = array[i]
+        array[i] = kept + step
+        above = f()
+        array[i] = kept - step
+        slopes[i] = (above - f()) / (2 * step)
+        array[i] = kept
+    return slopes
+
+
+def test_importance_follows_the_gradient_of_its_estimate(example):
+    E, z, y, q = example
+
+    def estimate():
+        return loss_of("importance", q, 12)(E, z, y)
+
+    _, dz, dE, visited = estimate()
+    np.testing.assert_allclose(dE, numeric(lambda: estimate()[0], E), atol=1e-7)
+    np.testing.assert_allclose(dz, numeric(lambda: estimate()[0], z), atol=1e-7)
+    assert (dE[np.setdiff1d(np.arange(30), visited)] == 0).all()
+
+
+@pytest.mark.parametrize(
+    "kind", ["energy, importance", "energy, own weights, importance"]
+)
+def test_energies_follow_the_gradient_of_their_estimate(kind):
+    rng = np.random.default_rng(1)
+    network = random_network(30, 2, 5, 3, False, "float64", rng, kind=kind, n_samples=9)
+    weights, (X, y) = weights_of(network), random_windows(8, 30, 2, rng)
+
+    def estimate():  # the same words are drawn each time
+        return reference.gradients(weights, X, y, loss=sampled_loss(network))
+
+    _, gradients = estimate()
+    for array, gradient in zip(weights.arrays(), gradients.arrays(), strict=True):
+        slopes = numeric(lambda: estimate()[0], array)
+        np.testing.assert_allclose(gradient, slopes, atol=1e-7)
+
+
+def objective(E, z, y, q, k):
+    """Noise contrast, with the expectation over all words."""
+    delta = z @ E.T - np.log(k * q)
+    rows = np.arange(len(y))
+    noise = k * q * np.log1p(-reference.logistic(delta))
+    return np.log(reference.logistic(delta[rows, y])).sum() + noise.sum()
+
+
+def test_noise_contrast_follows_the_gradient_of_its_objective(example):
+    E, z, y, q = example
+    _, dz, dE, _ = loss_of("nce", q, 30)(E, z, y)  # draws all words
+    np.testing.assert_allclose(
+        dE, numeric(lambda: objective(E, z, y, q, 30), E), atol=1e-7
+    )
+    np.testing.assert_allclose(
+        dz[:, :-1], numeric(lambda: objective(E, z, y, q, 30), z)[:, :-1], atol=1e-7
+    )
+
+
+@pytest.mark.parametrize("n", [30, 31, 1000])
+def test_all_words_drawn_is_the_exact_gradient(example, n):
+    E, z, y, q = example
+    got = loss_of("importance", q, n)(E, z, y)
+    for one, other in zip(got[:3], reference.exact(E, z, y)[:3], strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-14)
+
+
+def mean_gradient(loss, E, z, y, m):
+    """Mean and standard error of the gradient for E."""
+    drawn = np.array([loss(E, z, y)[2] for _ in range(m)])
+    return drawn.mean(axis=0), drawn.std(axis=0) / np.sqrt(m)
+
+
+def test_importance_has_less_bias_the_more_samples(example):
+    E, z, y, q = example
+    exact = reference.exact(E, z, y)[2]
+    errors = []
+    for n in (2, 8, 24):
+        mean, _ = mean_gradient(loss_of("importance", q, n), E, z, y, 2000)
+        errors.append(np.linalg.norm(mean - exact) / np.linalg.norm(exact))
+    assert errors[0] > 0.05  # of a mean over 4000: bias, not noise
+    assert errors[1] < errors[0] / 2
+    assert errors[2] < errors[1] / 2
+
+
+def test_noise_contrast_has_no_bias(example):
+    E, z, y, q = example
+    n = 6
+    want = numeric(lambda: objective(E, z, y, q, n), E)
+    mean, error = mean_gradient(loss_of("nce", q, n), E, z, y, 4000)
+    assert (np.abs(mean - want) <= 5 * error + 1e-7).all()
+
+
+# -- networks ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("batch_size", [1, 16])
+def test_all_words_drawn_is_training_on_all_words(batch_size, tier):
+    data = random_windows(60, 50, 3, np.random.default_rng(3))
+    networks = []
+    for kind in ("softmax", "importance"):
+        network = random_network(
+            *(50, 3, 7, 4, True), "float64", np.random.default_rng(2), kind=kind,
+            n_samples=50,
+        )  # fmt: skip
+        network.train(*data, np.arange(60), batch_size)
+        network.settle()
+        networks.append(network)
+    for got, want in zip(*(weights_of(n).arrays() for n in networks), strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-10, atol=1e-12)
+    assert networks[0].loss == pytest.approx(networks[1].loss)
+
+
+@pairwise(
+    {
+        "kind, batch_size": list(product(SAMPLED, [1, 16])),
+        "size": [1.0, 1e3, 1e20, 1e37],
+        "tier": available_tiers(),
+    }
+)
+def test_logits_of_any_size(kind, batch_size, size, tier):
+    rng = np.random.default_rng(4)
+    X, y = random_windows(64, 200, 3, rng)
+    solver = solver_of(
+        learning_rate_init=1e-3 / size, learning_rate_decay=0.0, alpha=0.0
+    )
+    network = random_network(
+        200, 3, 20, 6, False, "float32", rng, kind=kind, solver=solver
+    )
+    E = network.parameters.E
+    E *= size / np.abs(reference.forward(weights_of(network), X)[-1]).max()
+    start = wide(weights_of(network))
+    want, _ = reference.gradients(
+        start, X[:batch_size], y[:batch_size], loss=sampled_loss(network)
+    )
+    network.train(X, y, np.arange(batch_size), batch_size)
+    assert network.loss == pytest.approx(-want, rel=1e-4, abs=1e-4)
+    assert all(np.isfinite(array).all() for array in weights_of(network).arrays())
+
+
+def test_draws_grow_where_too_few_are_effective():
+    X, y = random_windows(300, 200, 2, np.random.default_rng(5))
+    output = SampledSoftmax(False, estimate=Importance(4, UNIGRAM, 50.0))
+    watched = []
+    for _ in range(2):
+        network = random_network(
+            200, 2, 5, 3, False, "float64", np.random.default_rng(6), output=output
+        )
+        state = network.output_state
+        assert output.figures(state)["n_samples"] == 4
+        weights, twin = wide(weights_of(network)), sampled_loss(network)
+        twin.least, twin.most = 50.0, 64
+        solver = reference_of(network.solver)
+        for _ in range(3):
+            network.train(X, y, np.arange(300), 4)
+            reference.train(weights, X, y, np.arange(300), 4, solver, loss=twin)
+        np.testing.assert_allclose(state["watched"][0], twin.watched)
+        watched.append(state["watched"])
+    np.testing.assert_array_equal(*watched)
+    # 225 mini-batches: doubled after each 64, but no more than 16 times.
+    assert output.figures(state)["n_samples"] == 32
+    network.train(X, y, np.resize(np.arange(300), 3000), 4)
+    assert output.figures(state)["n_samples"] == 64
+
+
+# -- fits ----------------------------------------------------------------------------
+
+SMALL = dict(n_words=20, n_hidden=6, embedding_dim=4, n_samples=8, random_state=0)
+each_model = pytest.mark.parametrize(
+    "model",
+    [paper_lm, partial(EnergyLM, target_weights=True)],
+    ids=["softmax", "energy"],
+)
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(0)
+    ids = np.cumsum(rng.choice([1, 2, 5], 4000, p=[0.7, 0.2, 0.1])) % 20
+    X, y = windows(ids.astype(np.int32), 2)
+    return dict(X=X[600:], y=y[600:], X_val=X[:600], y_val=y[:600])
+
+
+def assert_same(one, other):
+    arrays, others = (lm._parameters.trained() for lm in (one, other))
+    for name, array in arrays.items():
+        np.testing.assert_array_equal(array, others[name])
+
+
+@each_model
+@pytest.mark.parametrize("loss", SAMPLED)
+@pytest.mark.parametrize(
+    "settings",
+    [
+        dict(learning_rate_init=0.05, batch_size=1),
+        dict(learning_rate_init=0.05, batch_size=16),
+        dict(learning_rate_init=0.01, batch_size=16, solver="adam"),
+        dict(learning_rate_init=0.05, batch_size=16, parallel="async", n_jobs=2),
+        dict(learning_rate_init=0.05, batch_size=16, parallel="locked", n_jobs=2),
+    ],
+    ids=["one example", "mini-batch", "adam", "async", "locked"],
+)
+def test_it_learns_what_there_is(data, model, loss, settings):
+    lm = model(loss=loss, max_iter=15, **settings, **SMALL).fit(**data)
+    # The source's own entropy is 0.80 nats, the unigrams' 3.0; 8 of 20 words are few
+    # where three are all that can come next. Threads race: of 444 fits one had 1.18.
+    worst = 1.5 if "parallel" in settings else 1.2
+    assert lm.score(data["X_val"], data["y_val"]) > -worst
+    n_iter = lm.n_iter_
+    assert lm.partial_fit(data["X"], data["y"]).n_iter_ == n_iter + 1
+
+
+@pytest.mark.parametrize("loss", SAMPLED)
+def test_however_many_samples_are_asked_for_there_are_no_more_than_words(data, loss):
+    options = dict(loss=loss, max_iter=1, min_effective_samples=1)
+    lm = paper_lm(**SMALL | options | {"n_samples": 2**63}).fit(**data)
+    assert_same(lm, paper_lm(**SMALL | options | {"n_samples": 20}).fit(**data))
+
+
+@each_model
+@pytest.mark.parametrize("loss", SAMPLED)
+def test_the_same_seed_gives_the_same_bits(data, model, loss):
+    lm = model(loss=loss, max_iter=2, **SMALL)
+    one, other = (clone(lm).fit(**data) for _ in range(2))
+    assert_same(one, other)
+    assert one.history_["loss"] == other.history_["loss"]
+    for fitted in (one, other):
+        fitted.partial_fit(data["X"], data["y"])
+    assert_same(one, other)
+
+
+@each_model
+def test_noise_contrast_normalises_itself(data, model):
+    lm = model(
+        loss="nce", max_iter=15, learning_rate_init=0.05, **{**SMALL, "n_samples": 20}
+    ).fit(**data)
+    X, y = data["X_val"], data["y_val"]
+    normalizers = lm.normalizers(X)
+    assert normalizers.dtype == np.float64
+    assert np.abs(normalizers).mean() < 0.25
+    scores = lm.log_prob(X, y, normalize=False)
+    np.testing.assert_allclose(scores - normalizers, lm.log_prob(X, y), atol=1e-5)
+    logits = np.log(lm.predict_proba(X)) + normalizers[:, None]
+    np.testing.assert_allclose(scores, logits[np.arange(len(y)), y], atol=1e-5)
+    # To the bit, in any company.
+    np.testing.assert_array_equal(
+        lm.log_prob(X[3:8], y[3:8], normalize=False), scores[3:8]
+    )
+    np.testing.assert_array_equal(
+        lm.log_prob(X[3:4], y[3:4], normalize=False), scores[3:4]
+    )
+    again = pickle.loads(pickle.dumps(lm)).set_params(n_jobs=2)
+    np.testing.assert_array_equal(again.log_prob(X, y, normalize=False), scores)
+
+
+def test_unnormalised_scores_equal_the_reference(precision):
+    rng = np.random.default_rng(7)
+    X, y = windows(text(500), 2)
+    lm = paper_lm(
+        n_words=12, n_hidden=5, embedding_dim=3, direct=True, loss="nce", max_iter=1,
+        precision=precision, random_state=0,
+    ).fit(X, y)  # fmt: skip
+    lm.U_ = rng.normal(size=lm.U_.shape)
+    weights = wide(weights_of(lm._network()))
+    want = reference.candidates(weights, X, y[:, None], normalize=False)[:, 0]
+    tolerance = 1e-12 if precision == "float64" else 2e-5
+    np.testing.assert_allclose(
+        lm.log_prob(X, y, normalize=False), want, rtol=tolerance, atol=tolerance
+    )
+
+
+@each_model
+@pytest.mark.parametrize("loss", ["exact", "importance"])
+def test_only_noise_contrast_scores_without_normalising(data, model, loss):
+    lm = model(loss=loss, max_iter=1, **SMALL).fit(**data)
+    with pytest.raises(ValueError, match="loss='nce', or let normalize=True"):
+        lm.log_prob(data["X_val"], data["y_val"], normalize=False)
+    assert lm.normalizers(data["X_val"]).shape == data["y_val"].shape
+
+
+@each_model
+def test_training_may_go_on_with_another_loss(data, model):
+    lm = model(warm_start=True, max_iter=2, learning_rate_init=0.02, **SMALL)
+    for loss in ("importance", "exact", "nce", "exact", "importance"):
+        lm.set_params(loss=loss).fit(**data)
+    assert lm.n_iter_ == 10
+    assert lm.history_["val_loss"][-1] < lm.history_["val_loss"][0]
+    # Of losses that have none, the figures of sampling are no numbers.
+    sampled = np.isfinite(lm.history_["n_samples"])
+    assert sampled.tolist() == [True] * 2 + [False] * 6 + [True] * 2
+
+
+@pytest.mark.parametrize("loss", SAMPLED)
+def test_weight_decay_reaches_the_rows_that_are_not_visited(data, loss):
+    # So strong that a row which it missed would stand out.
+    lm = paper_lm(
+        loss=loss, alpha=30, learning_rate_init=1e-3, max_iter=3, warm_start=True,
+        **{**SMALL, "n_words": 25, "n_samples": 2},
+    ).fit(**data)  # fmt: skip
+    lm.U_ = np.ones(lm.U_.shape)
+    lm.fit(**data)
+    assert np.abs(lm.U_).max() < 1e-2
+
+
+@each_model
+def test_a_given_proposal(data, model):
+    counts = np.bincount(data["y"], minlength=20) + 1
+    lm = model(loss="importance", max_iter=1, **SMALL)
+    unigram = clone(lm).fit(**data)
+    assert_same(clone(lm).set_params(proposal=counts).fit(**data), unigram)
+    assert_same(clone(lm).set_params(proposal=list(counts * 2.0)).fit(**data), unigram)
+    other = clone(lm).set_params(proposal=np.ones(20)).fit(**data)
+    assert not np.array_equal(other.b_, unigram.b_)
+    assert_same(other, clone(lm).set_params(proposal_power=0).fit(**data))
+
+
+@each_model
+@pytest.mark.parametrize(
+    ("proposal", "match"),
+    [
+        (np.ones(19), r"shape \(19,\).* has 20 words.*'unigram'"),
+        (np.ones((20, 1)), r"shape \(20, 1\)"),
+        (["a"] * 20, "type <U1"),
+        (np.r_[np.ones(19), 0], "0.0 for word 19.*never be drawn.*plus one"),
+        (np.r_[-1, np.ones(19)], "-1.0 for word 0"),
+        (np.r_[np.ones(7), np.nan, np.ones(12)], "nan for word 7"),
+        (np.r_[np.ones(7), np.inf, np.ones(12)], "inf for word 7"),
+        ("bigram", "'proposal' parameter"),
+    ],
+)
+def test_bad_proposals_are_told(data, model, proposal, match):
+    lm = model(loss="importance", proposal=proposal, **SMALL)
+    with pytest.raises(ValueError, match=match):
+        lm.fit(**data)
+    assert not hasattr(lm, "C_")
+
+
+@each_model
+@pytest.mark.parametrize(
+    "settings",
+    [dict(n_samples=0), dict(n_samples=True), dict(proposal_power=1.5),
+     dict(min_effective_samples=-1), dict(loss="ranking")],
+)  # fmt: skip
+def test_bad_parameters_are_told(data, model, settings):
+    lm = model(**{**SMALL, "loss": "importance", **settings})
+    with pytest.raises(ValueError, match=next(iter(settings))):
+        lm.fit(**data)
+
+
+@each_model
+def test_threads_cannot_share_the_rows(data, model):
+    lm = model(loss="importance", n_jobs=2, **SMALL)
+    with pytest.raises(ValueError, match="set parallel='async', or n_jobs=1"):
+        lm.fit(**data)
+
+
+@pairwise(
+    {
+        "loss, batch_size": list(product(SAMPLED, [1, 16])),
+        "exponent": [1, 8, 37],
+        "tier": available_tiers(),
+    }
+)
+def test_a_step_too_large_is_said(data, loss, batch_size, exponent, tier):
+    # The loss of samples may look well when the model does not.
+    lm = paper_lm(
+        loss=loss, batch_size=batch_size, learning_rate_init=10.0**exponent, alpha=0,
+        max_iter=2, **{**SMALL, "n_samples": 2},
+    )  # fmt: skip
+    with pytest.raises(DivergenceError, match="lower learning_rate_init"):
+        lm.fit(data["X"], data["y"])
+    assert not hasattr(lm, "C_")
+
+
+def test_one_word_is_a_vocabulary():
+    X, y = windows(np.zeros(20, np.int32), 2)
+    for loss in SAMPLED:
+        lm = paper_lm(n_words=1, n_hidden=2, loss=loss, max_iter=1).fit(X, y)
+        assert lm.log_prob(X, y) == pytest.approx(np.zeros(len(y)))

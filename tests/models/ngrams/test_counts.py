@@ -1,0 +1,146 @@
+"""The counting kernels against their references, and counts against a dictionary."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+from nplm import windows
+from nplm._kernels.ngrams import _counts
+from nplm.models.ngrams.counts import NgramCounts
+from tests.reference import ngrams as reference
+
+
+@pytest.fixture
+def stream():
+    return (np.random.default_rng(0).zipf(1.3, size=3000) % 40).astype(np.int32)
+
+
+def pairs(n, n_left, n_right, seed=0):
+    rng = np.random.default_rng(seed)
+    # Columns of one matrix: strided, as the windows of a stream are.
+    columns = np.column_stack(
+        [rng.integers(n_left, size=n), rng.integers(n_right, size=n)]
+    ).astype(np.int32)
+    return columns[:, 0], columns[:, 1]
+
+
+SIZES = [
+    (0, 1, 1),
+    (1, 1, 1),
+    (100, 1, 1),
+    (500, 7, 3),
+    (500, 3, 200),
+    (300, 1000, 2**31 - 1),  # 41 bits: four digits of the radix sort
+]
+
+
+@pytest.mark.parametrize("module", [_counts, reference], ids=["fast", "naive"])
+@pytest.mark.parametrize(("n", "n_left", "n_right"), SIZES)
+def test_pairs(module, n, n_left, n_right):
+    left, right = pairs(n, n_left, n_right)
+    expected = Counter(zip(left.tolist(), right.tolist()))
+    distinct = sorted(expected)
+
+    start = np.empty(n_left + 1, dtype=np.int32)
+    words = np.empty(n, dtype=np.int32)
+    counts = np.empty(n, dtype=np.int64)
+    found = module.count_pairs(left, right, n_right, start, words, counts)
+    assert found == len(distinct)
+    assert_array_equal(words[:found], [w for _, w in distinct])
+    assert_array_equal(counts[:found], [expected[pair] for pair in distinct])
+    assert_array_equal(
+        np.repeat(np.arange(n_left), np.diff(start)), [d[0] for d in distinct]
+    )
+
+    rank = np.empty(n, dtype=np.int32)
+    also_start, also_words = np.empty_like(start), np.empty_like(words)
+    assert found == module.rank_pairs(
+        left, right, n_right, also_start, also_words, rank
+    )
+    assert_array_equal(also_start, start)
+    assert_array_equal(also_words[:found], words[:found])
+    number = {pair: i for i, pair in enumerate(distinct)}
+    assert_array_equal(rank, [number[p] for p in zip(left.tolist(), right.tolist())])
+
+
+def test_read_only_input(stream):
+    X, y = windows(stream, 2)
+    assert not X.flags.writeable
+    y.flags.writeable = False
+    NgramCounts.from_windows(X, y, n_words=40)
+
+
+def dictionary(X, y, boundary):
+    """Counts of (context, next word), contexts ending at the boundary."""
+    counts = Counter()
+    for x, w in zip(X.tolist(), y.tolist()):
+        for k in range(len(x) + 1):
+            context = tuple(x[len(x) - k :])
+            counts[context, w] += 1
+            if k and context[0] == boundary:
+                break
+    return counts
+
+
+def spelled_out(trie, values):
+    """{(context, next word): value} of a trie, for words that were seen."""
+    contexts = [()] * len(trie.context_word)
+    for c in range(len(trie.context_word)):
+        for child in range(trie.child_start[c], trie.child_start[c + 1]):
+            contexts[child] = (int(trie.context_word[child]), *contexts[c])
+    return {
+        (contexts[c], int(trie.words[i])): int(values[i])
+        for c in range(len(contexts))
+        for i in range(trie.start[c], trie.start[c + 1])
+        if values[i]
+    }
+
+
+@pytest.mark.parametrize("boundary", [None, 1])
+@pytest.mark.parametrize("n_context", [1, 2, 4])
+def test_counts_and_continuation_counts(stream, n_context, boundary):
+    X, y = windows(stream, n_context, boundary=boundary)
+    trie = NgramCounts.from_windows(X, y, n_words=40, boundary=boundary)
+    expected = dictionary(X, y, boundary)
+    assert spelled_out(trie, trie.counts) == expected
+    assert trie.order == n_context + 1
+
+    distinct_before = Counter((c[1:], w) for c, w in expected if c)
+    modified = {
+        (c, w): count
+        if len(c) == n_context or (c and c[0] == boundary)
+        else distinct_before[c, w]
+        for (c, w), count in expected.items()
+    }
+    assert spelled_out(trie, trie.continuation_counts()) == modified
+    out = np.empty_like(trie.counts)
+    slot = np.empty(40, dtype=np.int32)
+    reference.continuation_counts(reference.Trie.of(trie), trie.counts, slot, out)
+    assert_array_equal(out, trie.continuation_counts())
+
+
+def test_arrays_are_sorted_and_the_root_is_dense(stream):
+    X, y = windows(stream, 3)
+    trie = NgramCounts.from_windows(X, y, n_words=50)
+    assert_array_equal(trie.words[:50], np.arange(50))
+    assert_array_equal(trie.context_word[1:51], np.arange(50))
+    assert trie.child_start[0] == 1
+    for c in range(len(trie.context_word)):
+        for words, start in (
+            (trie.words, trie.start),
+            (trie.context_word, trie.child_start),
+        ):
+            assert (np.diff(words[start[c] : start[c + 1]]) > 0).all()
+    assert trie.child_start[-1] == len(trie.context_word)
+    assert trie.start[-1] == len(trie.words)
+    assert_array_equal(trie.totals()[0], len(y))
+
+
+def test_order_1_has_no_context(stream):
+    X = np.empty((len(stream), 0), dtype=np.int32)
+    trie = NgramCounts.from_windows(X, stream, n_words=40)
+    assert_array_equal(trie.counts, np.bincount(stream, minlength=40))
+    assert_array_equal(trie.continuation_counts(), trie.counts)
+    assert_array_equal(trie.n_ngrams, [40])

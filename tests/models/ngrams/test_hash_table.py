@@ -1,0 +1,263 @@
+"""Scoring by hash: the trie's probabilities, bit for bit."""
+
+import pickle
+import warnings
+from dataclasses import fields, replace
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from nplm import BackoffLM, KneserNeyLM, TextLM, windows
+from nplm.formats import read_arpa, write_arpa
+from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
+from nplm.models.ngrams.trie.hash_table import HashTable
+from tests.reference import ngrams as reference
+
+N_WORDS = 40
+
+
+def fitted(order, *, n=3000, min_counts=None, boundary=None, seed=0):
+    ids = np.random.default_rng(seed).zipf(1.4, size=n) % N_WORDS
+    X, y = windows(ids, max(order - 1, 1), boundary=boundary)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        model = KneserNeyLM(
+            order, n_words=N_WORDS + 1, min_counts=min_counts, boundary=boundary
+        ).fit(X, y)
+    # Seen windows, and others.
+    rng = np.random.default_rng(seed)
+    contexts = np.concatenate([X, rng.permuted(X, axis=0)])
+    return model, contexts, np.concatenate([y, rng.permutation(y)])
+
+
+def without_suffixes(trie):
+    """A pruned trie in which n-grams lack suffixes and their contexts' own lines."""
+    keep = np.random.default_rng(0).random(len(trie.words)) < 0.3
+    return trie.pruned(keep)
+
+
+@pytest.mark.parametrize("order", range(2, 10))
+@pytest.mark.parametrize("min_counts", [None, (1, 2, 2)])
+@pytest.mark.parametrize("boundary", [None, 1])
+def test_hashed_is_the_tree_bit_for_bit(order, min_counts, boundary):
+    model, X, y = fitted(order, min_counts=min_counts, boundary=boundary)
+    for trie in (model.trie_, without_suffixes(model.trie_)):
+        walked = np.array(
+            [
+                trie.next_word_prob(X[i : i + 1], y[i : i + 1])[0]
+                for i in range(0, len(y), 97)
+            ]
+        )
+        hashed = HashTable.of(trie).next_word_prob(X, y)
+        assert_array_equal(hashed[::97], walked)
+        rows = trie.distribution(X[::97])
+        assert_allclose(walked, rows[np.arange(len(walked)), y[::97]], rtol=1e-12)
+
+
+def test_grouping_does_not_change_a_bit():
+    model, X, y = fitted(5)
+    hashed = HashTable.of(model.trie_)
+    whole = hashed.next_word_prob(X, y)
+    for size in (1, 7, 255, 257):
+        parts = [
+            hashed.next_word_prob(X[i : i + size], y[i : i + size])
+            for i in range(0, len(y), size)
+        ]
+        assert_array_equal(np.concatenate(parts), whole)
+
+
+def test_a_full_table_as_a_damaged_file_may_have_it_ends_each_search():
+    model, X, y = fitted(5)
+    whole = HashTable.of(model.trie_)
+    slots = whole.slots.copy()
+    keys = slots.view(np.uint64)[::2]
+    keys[keys == 0] = 1 << 16  # nobody's
+    full = replace(whole, slots=slots)
+    assert_array_equal(full.next_word_prob(X, y), whole.next_word_prob(X, y))
+
+
+def test_hashed_against_the_reference():
+    model, X, y = fitted(4, min_counts=(1, 2, 2))
+    trie = without_suffixes(model.trie_)
+    expected = np.empty((len(y), 1))
+    arrays = reference.Trie.of(trie)
+    reference.backoff_prob(arrays, trie.prob, trie.bow, X, y[:, None], None, expected)
+    assert_allclose(HashTable.of(trie).next_word_prob(X, y), expected[:, 0], rtol=1e-12)
+
+
+@pytest.fixture
+def tables(monkeypatch):
+    """Tries that a hash table was made of."""
+    made = []
+    make = HashTable.of
+
+    def noted(trie):
+        made.append(trie)
+        return make(trie)
+
+    monkeypatch.setattr(HashTable, "of", noted)
+    return made
+
+
+def assert_same_index(a, b):
+    for field in fields(HashTable):
+        assert_array_equal(getattr(a, field.name), getattr(b, field.name))
+
+
+def test_fit_makes_the_index_and_reads_change_nothing(tables):
+    model, X, y = fitted(3, boundary=1)
+    assert tables == [model.trie_]
+    before = vars(model).copy()
+    model.log_prob(X, y), model.log_prob(X[:1], y[:1]), model.predict_proba(X[:9])
+    text = TextLM.from_model(model)
+    text.score_samples([y[:5], y[5:9]]), text.scorer().score(y[:5])
+    assert vars(model) == before and tables == [model.trie_]
+    # Views of the arrays for the kernels, and nothing else.
+    names = {field.name for field in fields(model.trie_)}
+    assert vars(model.trie_).keys() <= names | {"arrays"}
+    names = {field.name for field in fields(HashTable)}
+    assert vars(model.index_).keys() <= names | {"table"}
+
+
+def test_first_call_uses_the_index(monkeypatch):
+    model, X, y = fitted(3)
+    expected = model.log_prob(X, y)
+    again, *_ = fitted(3)
+    monkeypatch.setattr(BackoffTrie, "next_word_prob", None)
+    assert_array_equal(again.log_prob(X[:1], y[:1]), expected[:1])
+    assert_array_equal(again.log_prob(X, y), expected)
+
+
+def test_pickle_has_no_index_and_a_model_that_is_unpickled_has_one():
+    model, X, y = fitted(3)
+    pickled = pickle.dumps(model)
+    bare = BackoffLM.from_trie(model.trie_)
+    assert len(pickle.dumps(BackoffLM.from_trie(model.trie_, model.index_))) == len(
+        pickle.dumps(bare)
+    )
+    again = pickle.loads(pickled)
+    assert_same_index(again.index_, model.index_)
+    assert_array_equal(again.log_prob(X, y), model.log_prob(X, y))
+    assert pickle.loads(pickle.dumps(bare)).index_ is None
+
+
+def test_model_without_index_gives_the_same_bits_until_it_is_built():
+    model, X, y = fitted(4, min_counts=(1, 2, 2))
+    bare = BackoffLM.from_trie(model.trie_)
+    assert bare.index_ is None
+    assert_array_equal(bare.log_prob(X, y), model.log_prob(X, y))
+    assert bare.prune(1e-4).index_ is None
+    assert_same_index(bare.build_index().index_, HashTable.of(bare.trie_))
+    index = bare.index_
+    assert bare.build_index().index_ is index
+
+
+def test_arpa_file_is_read_with_the_index_that_it_is_asked_for(tmp_path):
+    model, X, y = fitted(3)
+    write_arpa(model, tmp_path / "arpa", [f"w{i}" for i in range(N_WORDS + 1)])
+    whole, _ = read_arpa(tmp_path / "arpa")
+    bare, _ = read_arpa(tmp_path / "arpa", index=False)
+    assert_same_index(whole.index_, HashTable.of(bare.trie_))
+    assert bare.index_ is None
+    assert_array_equal(bare.log_prob(X, y), whole.log_prob(X, y))
+
+
+def test_index_follows_pruning_and_more_counts():
+    model, X, y = fitted(3)
+    for change in (lambda: model.prune(1e-4), lambda: model.partial_fit(X, y)):
+        before = model.trie_
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            change()
+        assert model.trie_ is not before
+        assert_same_index(model.index_, HashTable.of(model.trie_))
+
+
+@pytest.mark.parametrize("change", ["prune", "partial_fit"])
+@pytest.mark.filterwarnings("ignore:Kneser-Ney")
+def test_interrupt_while_the_index_is_made_leaves_the_model(monkeypatch, change):
+    model, X, y = fitted(3)
+    before = vars(model).copy()
+
+    def interrupted(trie):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(HashTable, "of", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        model.prune(1e-4) if change == "prune" else model.partial_fit(X, y)
+    assert vars(model) == before
+
+
+def test_orders_that_have_no_table_have_no_index():
+    for order in (1, 17):
+        model, X, y = fitted(order, n=300)
+        assert model.index_ is None and model.build_index().index_ is None
+        assert np.isfinite(model.log_prob(X, y)).all()
+
+
+@pytest.mark.parametrize("order", range(2, 6))
+@pytest.mark.parametrize("boundary", [None, 1])
+def test_index_tells_whether_all_contexts_are_ngrams(order, boundary):
+    model, *_ = fitted(order, n=400, boundary=boundary)
+    for trie in (model.trie_, without_suffixes(model.trie_)):
+        n_made = np.count_nonzero(trie.contexts_made() >= 0)
+        closed = n_made == len(trie.context_word) - 1
+        assert HashTable.of(trie).closed == closed
+
+
+def test_streams_and_pruning_leave_contexts_that_are_no_ngrams():
+    rest = np.random.default_rng(0).zipf(1.5, 500) % 9 + 4
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        model = KneserNeyLM(4, n_words=13).fit_stream([1, 2, 3, 1, *rest])
+    assert not model.index_.closed
+    model, *_ = fitted(4, boundary=1)
+    assert (
+        model.index_.closed and not HashTable.of(without_suffixes(model.trie_)).closed
+    )
+
+
+@pytest.mark.parametrize("order", [1, 2, 4])
+def test_contexts_made(order):
+    model, *_ = fitted(order)
+    for trie in (model.trie_, without_suffixes(model.trie_)):
+        made = trie.contexts_made()
+        expected = np.empty_like(made)
+        arrays = reference.Trie.of(trie)
+        reference.contexts_made(arrays, trie.parents(), None, None, expected)
+        assert_array_equal(made, expected)
+
+
+def test_contexts_made_of_a_high_order():
+    """More words than fit in any buffer of a fixed size."""
+    order = 100
+    ids = np.arange(order + 1, dtype=np.int32) % 3
+    # Only the longest n-gram: none of its suffixes is there to lead to it.
+    tables = [np.arange(3, dtype=np.int32)[:, np.newaxis]]
+    tables += [np.empty((0, k), dtype=np.int32) for k in range(2, order)]
+    tables += [ids[np.newaxis, :order]]
+    ones = [np.ones(len(table)) for table in tables]
+    tables[-2], ones[-2] = ids[np.newaxis, : order - 1], np.full(1, 0.5)
+    trie = BackoffTrie.from_tables(tables, ones, ones[:-1], n_words=3)
+    made = trie.contexts_made()
+    assert made[3:].tolist() == trie.context(tables[-2]).tolist()
+
+
+def test_a_table_that_is_full_at_first_grows():
+    """Contexts that are no n-grams of the model, more of them than n-grams."""
+    rng = np.random.default_rng(0)
+    n = 200
+    pairs = rng.permutation(n * n)[:3000].astype(np.int32)
+    inner, pairs = pairs[:1200], pairs[1200:2400]
+    bigrams = np.column_stack([pairs // n, pairs % n])
+    sides = rng.integers(0, n, size=(2, len(inner)), dtype=np.int32)
+    longest = np.column_stack([sides[0], inner // n, inner % n, sides[1]])
+    tables = [np.arange(n, dtype=np.int32)[:, np.newaxis], bigrams]
+    tables += [np.empty((0, 3), dtype=np.int32), longest]
+    prob = [np.full(len(table), 1 / n) for table in tables]
+    bow = [np.ones(len(table)) for table in tables[:-1]]
+    trie = BackoffTrie.from_tables(tables, prob, bow, n_words=n)
+    X, y = np.ascontiguousarray(longest[:, :-1]), longest[:, -1]
+    again = HashTable.of(trie).next_word_prob(X, y)
+    assert_array_equal(again, trie.next_word_prob(X[:1], y[:1])[0])

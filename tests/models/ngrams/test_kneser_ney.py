@@ -1,0 +1,228 @@
+"""KneserNeyLM against the equations worked out on dictionaries."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+
+from nplm import KneserNeyLM, Vocabulary, windows
+from nplm.models.ngrams.discounts import counts_of_counts, find_discounts
+from tests.helpers import small_text, text
+from tests.helpers_ngrams import DictionaryKneserNey
+
+N_WORDS = 12
+
+
+def settings_of_models():
+    return st.fixed_dictionaries(
+        {
+            "n_tokens": st.integers(6, 400),
+            "n_words": st.integers(2, 12),
+            "order": st.integers(2, 5),
+            "interpolate": st.booleans(),
+            "min_counts": st.sampled_from([(1,), (1, 1, 2), (2,), (1, 2, 3)]),
+            "boundary": st.sampled_from([None, 0, 1]),
+            "seed": st.integers(0, 2**16),
+        }
+    )
+
+
+@small_text
+@settings(deadline=None, max_examples=60)
+@given(settings_of_models())
+def test_kneser_ney_against_dictionary(case):
+    n_words, order, boundary = case["n_words"], case["order"], case["boundary"]
+    ids = text(case["n_tokens"], case["seed"], n_words)
+    # The last word is never seen: it must have probability all the same.
+    X, y = windows(ids, order - 1, boundary=boundary)
+    given = case["min_counts"]
+    model = KneserNeyLM(
+        n_words=n_words + 1,
+        interpolate=case["interpolate"],
+        min_counts=given,
+        boundary=boundary,
+    ).fit(X, y)
+    expected = DictionaryKneserNey(
+        X.tolist(),
+        y.tolist(),
+        n_words + 1,
+        case["interpolate"],
+        (given + (given[-1],) * order)[:order],
+        boundary,
+    )
+    assert_allclose(model.discounts_, expected.discounts)
+    # Seen contexts, half-seen ones, and ones never seen.
+    rng = np.random.default_rng(case["seed"])
+    shuffled = rng.permuted(X, axis=0)
+    unseen = np.full((1, order - 1), n_words)
+    contexts = np.concatenate([X[:20], shuffled[:20], unseen])
+    proba = model.predict_proba(contexts)
+    if boundary is not None:
+        for x in contexts:
+            for j in range(order - 2, 0, -1):
+                if x[j] == boundary:
+                    x[:j] = boundary
+    rows = []
+    for x in contexts.tolist():
+        if boundary in x:
+            nearest = order - 2 - x[::-1].index(boundary)
+            x = x[nearest:]
+        rows.append(expected.row(tuple(x)))
+    assert_allclose(proba, rows, rtol=2e-6)
+    assert_allclose(proba.sum(axis=1), 1, atol=1e-6)
+    assert (proba > 0).all()
+    for w in range(n_words + 1):
+        scores = model.log_prob(contexts, np.full(len(contexts), w))
+        assert_allclose(scores, np.log(proba[:, w]), rtol=1e-12, atol=1e-12)
+
+
+@small_text
+@pytest.mark.parametrize("interpolate", [True, False])
+@pytest.mark.parametrize("min_counts", [None, (1, 1, 2)])
+def test_every_context_of_the_tree_is_normalised(interpolate, min_counts):
+    X, y = windows(text(2000), 3)
+    model = KneserNeyLM(
+        n_words=N_WORDS + 3, interpolate=interpolate, min_counts=min_counts
+    ).fit(X, y)
+    proba = model.predict_proba(np.unique(X, axis=0))
+    assert_allclose(proba.sum(axis=1), 1, atol=1e-6)
+
+
+@small_text
+def test_every_word_follows():
+    """A context that every word follows has nothing to back off to."""
+    X, y = windows(text(5000, n_words=4), 1)
+    for interpolate in (True, False):
+        model = KneserNeyLM(interpolate=interpolate).fit(X, y)
+        assert model.n_ngrams_.tolist() == [4, 16]
+        proba = model.predict_proba([[w] for w in range(4)])
+        assert_allclose(proba.sum(axis=1), 1, atol=1e-6)
+
+
+@small_text
+def test_cutoffs_drop_ngrams_and_empty_contexts():
+    X, y = windows(text(20000, n_words=60), 3)
+    every = KneserNeyLM().fit(X, y)
+    cut = KneserNeyLM(min_counts=(1, 1, 2)).fit(X, y)
+    assert_array_equal(every.discounts_, cut.discounts_)
+    assert_array_equal(every.n_ngrams_[:2], cut.n_ngrams_[:2])
+    assert (every.n_ngrams_[2:] > cut.n_ngrams_[2:]).all()
+    kept = Counter(map(tuple, np.column_stack([X, y]).tolist()))
+    assert cut.n_ngrams_[3] == sum(count >= 2 for count in kept.values())
+    assert len(cut.trie_.words) == cut.n_ngrams_.sum()
+    trie = cut.trie_
+    leads_on = np.diff(trie.start) + np.diff(trie.child_start)
+    assert (leads_on[1 + 60 :] > 0).all()
+    assert cut.n_parameters_ < every.n_parameters_
+
+
+def test_discounts_of_an_order_fall_back_with_a_warning():
+    # Every word follows every other equally often.
+    X, y = windows(np.tile([0, 1, 0, 2, 1, 2], 50), 1)
+    with pytest.warns(UserWarning, match="Kneser-Ney") as caught:
+        model = KneserNeyLM(n_words=5).fit(X, y)
+    (message,) = (str(warning.message) for warning in caught)
+    assert "the 1-grams (0 of count 1, 3 of count 2, 0 of count 3), " in message
+    assert "the 2-grams (0 of count 1, 0 of count 2, 0 of count 3): it " in message
+    assert "uses 0.5, 1 and 1.5 instead" in message
+    assert {warning.filename for warning in caught} == {__file__}
+    assert_array_equal(model.discounts_, [[0.5, 1, 1.5]] * 2)
+    assert (model.predict_proba([[0], [4]]) > 0).all()
+
+
+SENTENCES = """the log is a log
+the log is a log
+the cat sat on the mat
+the mat is on the floor
+the mouse saw a cat and a dog
+on the floor sat a mouse
+the log is a log
+the mat is on the floor
+on the floor sat a mouse
+a cat is a cat"""
+# lmplz -o 2 (KenLM at 4cb443e) of these, which have no unigram of adjusted count 4: its
+# discounts, and log10 of probabilities of its ARPA file.
+LMPLZ_DISCOUNTS = [[0.333333, 1.6, 3], [0.466667, 0.95, 2.37778]]
+LMPLZ = {
+    ("log", "</s>"): -0.6700207,
+    ("</s>", "the"): -0.31507125,
+    ("a", "mouse"): -0.80633134,
+    ("on", "the"): -0.25817505,
+    ("log", "cat"): -0.100949995 - 1.2392844,  # backs off
+    ("dog", "<unk>"): -0.33099324 - 1.3454491,
+}
+
+
+def test_discounts_without_a_count_of_four_are_those_of_lmplz():
+    vocabulary = Vocabulary()
+    documents = vocabulary.fit_transform(
+        [line.split() for line in SENTENCES.split("\n")]
+    )
+    model = KneserNeyLM(2, n_words=vocabulary.n_words_, boundary=0)
+    model.fit_stream(documents)  # without a warning
+    assert_allclose(model.discounts_, LMPLZ_DISCOUNTS, rtol=1e-5)
+    X, y = np.hsplit(np.array(vocabulary.transform(list(LMPLZ))), 2)
+    found = model.log_prob(X, y.ravel()) / np.log(10)
+    assert_allclose(found, list(LMPLZ.values()), atol=2e-6)
+
+
+def test_back_off_leaves_all_that_was_seen_a_probability():
+    """There a discount of the whole count would not."""
+    vocabulary = Vocabulary()
+    documents = vocabulary.fit_transform(
+        [line.split() for line in SENTENCES.split("\n")]
+    )
+    model = KneserNeyLM(2, interpolate=False, boundary=0)
+    with pytest.warns(UserWarning, match=r"discounts of the 1-grams \(they .* and 3\)"):
+        model.fit_stream(documents)
+    assert_array_equal(model.discounts_[0], [0.5, 1, 1.5])
+
+
+def test_a_boundary_inside_a_sentence_is_refused():
+    with pytest.raises(ValueError, match="sentence 1 has the boundary, 0, at 2"):
+        KneserNeyLM(2, boundary=0).fit_stream([[1, 2], [1, 2, 0, 1]])
+
+
+def test_discounts_out_of_range_fall_back():
+    # n3 / n2 = 20 takes D2 below 0.
+    counts = np.repeat([1, 2, 3, 4], [10, 5, 100, 10])
+    n = [counts_of_counts(counts)] * 3
+    with pytest.warns(
+        UserWarning, match=r"3-grams \(they come out as .*, -28"
+    ) as caught:
+        found = find_discounts(n, "modified", interpolate=True)
+    assert found.tolist() == [[0.5, 1, 1.5]] * 3
+    assert len(caught) == 1
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"min_counts": (1, 0)}, r"min_counts .* got \(1, 0\)"),
+        ({"min_counts": 2}, "min_counts .* got 2"),
+        ({"min_counts": ()}, r"min_counts .* got \(\)"),
+        ({"min_counts": (1.5,)}, r"min_counts .* got \(1.5,\)"),
+        ({"boundary": 99}, "boundary .* from 0 to 11 .* got 99"),
+        ({"boundary": -1}, "'boundary' .* Got -1"),
+        ({"order": 4}, "order=4 needs contexts of 3 words, but X has 2 columns"),
+        ({"n_words": 3}, "n_words=3"),
+    ],
+)
+def test_kneser_ney_bad_parameters(parameters, message):
+    X, y = windows(text(500), 2)
+    with pytest.raises(ValueError, match=message):
+        KneserNeyLM(**{"n_words": N_WORDS, **parameters}).fit(X, y)
+
+
+@small_text
+def test_an_order_1_model_is_the_unigram():
+    ids = text(500)
+    X, y = windows(ids, 2)
+    model = KneserNeyLM(order=1, n_words=N_WORDS).fit(X, y)
+    expected = DictionaryKneserNey(
+        [()] * len(y), y.tolist(), N_WORDS, True, (1,), None
+    ).row(())
+    assert_allclose(model.predict_proba(X[:3]), [expected] * 3, rtol=1e-6)

@@ -1,0 +1,490 @@
+"""KneserNeyLM from streams, sentences, tables of counts and batches of windows."""
+
+import gzip
+import pickle
+import tracemalloc
+import warnings
+from collections import Counter
+from dataclasses import fields
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+
+from nplm import KneserNeyLM, load, save, windows
+from nplm.formats import read_counts, write_counts
+from nplm.models.ngrams.discounts import counts_of_counts, find_discounts
+from nplm.models.ngrams.trie import context_trie
+from tests.helpers import text
+from tests.helpers_ngrams import DictionaryKneserNey
+
+# Text of a few words cannot give discounts: its fall-back is tested on its own.
+pytestmark = pytest.mark.filterwarnings("ignore:Kneser-Ney cannot estimate")
+
+N_WORDS = 12
+
+
+def assert_same(a, b):
+    """Same model, bit for bit."""
+    assert_array_equal(a.discounts_, b.discounts_)
+    for field in fields(a.trie_):
+        arrays = (getattr(model.trie_, field.name) for model in (a, b))
+        assert_array_equal(*arrays, err_msg=field.name)
+
+
+@pytest.mark.parametrize("order", range(1, 10))
+@pytest.mark.parametrize("boundary", [None, 0])
+def test_any_order(order, boundary):
+    X, y = windows(text(1500), max(order - 1, 1), boundary=boundary)
+    model = KneserNeyLM(order, n_words=N_WORDS, boundary=boundary).fit(X, y)
+    proba = model.predict_proba(X[:50])
+    assert_allclose(proba.sum(axis=1), 1, atol=1e-6)
+    if boundary is None:
+        rows = X.tolist() if order > 1 else [[]] * len(X)
+        expected = DictionaryKneserNey(
+            rows, y.tolist(), N_WORDS, True, (1,) * order, None
+        )
+        wanted = [expected.row(tuple(x)) for x in rows[:50]]
+        assert_allclose(proba, wanted, rtol=2e-6)
+
+
+def test_plain_discounts():
+    X, y = windows(text(3000), 2)
+    model = KneserNeyLM(n_words=N_WORDS, discounts="plain").fit(X, y)
+    trigrams = Counter(map(tuple, np.column_stack([X, y]).tolist()))
+    n = Counter(trigrams.values())
+    assert_allclose(model.discounts_[2], n[1] / (n[1] + 2 * n[2]))
+    # The plain equation, for the longest order of a seen context.
+    x = X[0].tolist()
+    seen = {g[2]: count for g, count in trigrams.items() if g[:2] == tuple(x)}
+    D, total = model.discounts_[2, 0], sum(seen.values())
+    lower = model.trie_.distribution(X[:1, 1:])[0]
+    expected = D * len(seen) / total * lower
+    for w, count in seen.items():
+        expected[w] += (count - D) / total
+    assert_allclose(model.predict_proba([x])[0], expected, rtol=1e-6)
+    assert (
+        KneserNeyLM(n_words=N_WORDS).fit(X, y).discounts_[2, 2]
+        != model.discounts_[2, 2]
+    )
+    with pytest.raises(ValueError, match=r"'discounts' .* Got 'witten-bell'"):
+        KneserNeyLM(discounts="witten-bell").fit(X, y)
+
+
+@pytest.mark.filterwarnings("default:Kneser-Ney cannot estimate")
+def test_a_plain_discount_out_of_range_falls_back():
+    n = [counts_of_counts(np.array([1, 1, 1, 4]))]
+    with pytest.warns(UserWarning, match=r"1-grams \(3 of count 1, 0 of count 2\)"):
+        found = find_discounts(n, "plain", interpolate=True)
+    assert found.tolist() == [[0.5, 0.5, 0.5]]
+    with pytest.warns(UserWarning, match="uses 0.5 instead.*=0.5.$") as caught:
+        KneserNeyLM(2, discounts="plain").fit_stream([0, 1, 0, 1, 0, 1])
+    assert {warning.filename for warning in caught} == {__file__}
+
+
+@pytest.mark.parametrize(
+    ("fallback", "used"), [((0.4, 1.25, 2), (0.4, 1.25, 2)), (0.5, (0.5, 0.5, 0.5))]
+)
+@pytest.mark.filterwarnings("error:Kneser-Ney cannot estimate")
+def test_discount_fallback_is_used_without_a_warning(fallback, used, tmp_path):
+    ids = [0, 1, 2, 0] * 10
+    X, y = windows(ids, 2)
+    model = KneserNeyLM(n_words=3, discount_fallback=fallback).fit(X, y)
+    assert_array_equal(model.discounts_, [used] * 3)
+    assert_allclose(model.predict_proba(X).sum(axis=1), 1)
+    save(model, tmp_path / "model")
+    again = load(tmp_path / "model")
+    assert_array_equal(again.set_params(order=2).fit(X, y).discounts_, [used] * 2)
+
+
+def test_discount_fallback_leaves_estimated_discounts_alone():
+    X, y = windows(text(3000), 2)
+    plain = KneserNeyLM(n_words=N_WORDS, discounts="plain")
+    found = clone(plain).fit(X, y).discounts_
+    plain.set_params(discount_fallback=0.125).fit(X, y)
+    estimated = found[:, 0] != 0.5
+    assert estimated.any()
+    assert_array_equal(plain.discounts_[estimated], found[estimated])
+
+
+@pytest.mark.parametrize(
+    ("fallback", "interpolate"),
+    [
+        (0, True), (1.5, True), ((0.5, 1), True), ((0.5, 1, 3.5), True), (np.nan, True),
+        (True, True), (["a", 1, 1], True), ([[0.5, 1, 1.5]], True),
+        ((0.5, 1, 3), False),
+    ],
+)  # fmt: skip
+def test_discount_fallback_out_of_range_is_refused(fallback, interpolate):
+    X, y = windows(text(100), 2)
+    model = KneserNeyLM(discount_fallback=fallback, interpolate=interpolate)
+    with pytest.raises(ValueError, match="discount_fallback must be None, a number"):
+        model.fit(X, y)
+
+
+@pytest.mark.parametrize("order", [1, 2, 4])
+@pytest.mark.parametrize("boundary", [None, 0])
+def test_a_stream_is_its_windows(order, boundary):
+    ids = text(2000)
+    X, y = windows(ids, max(order - 1, 1), boundary=boundary)
+    model = KneserNeyLM(order, n_words=N_WORDS, boundary=boundary)
+    other = KneserNeyLM(order, n_words=N_WORDS, boundary=boundary)
+    assert_same(model.fit_stream(ids), other.fit(X, y))
+    assert model.n_features_in_ == X.shape[1]
+    assert_array_equal(model.log_prob(X, y), other.log_prob(X, y))
+
+
+def test_sentences_with_marks_are_a_stream():
+    sentences = [[3, 4, 5], [4], [], [5, 5, 3, 3, 3, 4]]
+    stream = [3, 4, 5, 0, 4, 0, 0, 5, 5, 3, 3, 3, 4, 0]
+    model = KneserNeyLM(3, boundary=0).fit_stream(sentences)
+    assert_same(model, KneserNeyLM(3, boundary=0).fit_stream(stream))
+
+
+def test_sentences_without_marks():
+    """No n-gram reaches over an end, and the short ones at a beginning count."""
+    sentences = [text(int(n), int(n)).tolist() for n in range(1, 60)]
+    model = KneserNeyLM(3, n_words=N_WORDS).fit_stream(sentences)
+    for k in range(3):
+        expected = Counter(
+            tuple(s[i : i + k + 1]) for s in sentences for i in range(len(s) - k)
+        )
+        grams = map(tuple, model.counts_.ngrams(k).tolist())
+        counts = model.counts_.counts[model.counts_.followers(k)].tolist()
+        assert {g: c for g, c in zip(grams, counts) if c} == expected
+    proba = model.predict_proba([[1, 2], [2, 1]])
+    assert_allclose(proba.sum(axis=1), 1, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("ids", "parameters", "message"),
+    [
+        ([1, 2, 3], {}, "order is None, but a stream has no columns"),
+        ([], {"order": 2}, "ids is empty"),
+        ([[1, 2], [-1]], {"order": 2}, "sentence 1 has -1"),
+        ([1, 2, 30], {"order": 2, "n_words": 12}, "n_words=12"),
+        (["a", "b"], {"order": 2}, "word ids"),
+        ([1, 2], {"order": "x"}, "'order' .* an int .* Got 'x'"),
+        ([[1, 2]], {"order": 2, "boundary": "a"}, "'boundary' .* an int .* Got 'a'"),
+        ([[1, 2]], {"order": 2, "boundary": 2**40}, f"boundary must .* got {2**40}"),
+        ([[1, 2]], {"order": 2, "boundary": True}, "'boundary' .* an int .* Got True"),
+        (
+            [[1]],
+            {"order": 2, "min_counts": (2**70,)},
+            r"min_counts must .*below 2\*\*53",
+        ),
+    ],
+)
+def test_bad_streams(ids, parameters, message):
+    with pytest.raises(ValueError, match=message):
+        KneserNeyLM(**parameters).fit_stream(ids)
+
+
+@pytest.mark.parametrize("order", [1, 2, 4])
+@pytest.mark.parametrize("boundary", [None, 0])
+def test_a_table_of_counts_is_its_windows(order, boundary):
+    X, y = windows(text(2000), max(order - 1, 1), boundary=boundary)
+    settings = {"n_words": N_WORDS, "boundary": boundary}
+    expected = KneserNeyLM(order, **settings).fit(X, y)
+    rows, counts = np.unique(np.column_stack([X, y]), axis=0, return_counts=True)
+    shuffled = np.random.default_rng(0).permutation(len(rows))
+    table = rows[shuffled], counts[shuffled]
+    assert_same(KneserNeyLM(order, **settings).fit_counts(*table), expected)
+    # Rows may repeat, and be counted no time.
+    halves = [np.concatenate([table[0], table[0], table[0][:5]])]
+    halves += [np.concatenate([table[1] - 1, np.ones_like(table[1]), [0] * 5])]
+    assert_same(KneserNeyLM(order, **settings).fit_counts(*halves), expected)
+
+
+@pytest.mark.parametrize("boundary", [None, 0])
+@pytest.mark.parametrize("name", ["counts.txt", "counts.gz"])
+def test_count_files(tmp_path, boundary, name):
+    words = ["</s>", "<unk>", *(f"wörd{i}" for i in range(2, N_WORDS))]
+    model = KneserNeyLM(3, n_words=N_WORDS, boundary=boundary).fit_stream(text(2000))
+    write_counts(model, tmp_path / name, words)
+    ngrams, counts, again = read_counts(tmp_path / name)
+    assert again == words
+    other = KneserNeyLM(3, n_words=N_WORDS, boundary=boundary)
+    assert_same(other.fit_counts(ngrams, counts), model)
+    # A lower order of the same tables.
+    lower = KneserNeyLM(2, n_words=N_WORDS, boundary=boundary)
+    assert lower.fit_counts(ngrams, counts).n_ngrams_.tolist() == (
+        model.n_ngrams_[:2].tolist()
+    )
+
+
+def test_a_count_file_of_srilm(tmp_path):
+    path = tmp_path / "counts"
+    path.write_text(
+        "<s>\t2\n<s> a\t1\n<s> a b\t1\n<s> b\t1\na\t1\na b\t1\n"
+        "a b </s>\t1\nb\t2\nb </s>\t2\n</s>\t2\n<s> b </s>\t1\n"
+    )
+    ngrams, counts, words = read_counts(path)
+    assert words == ["a", "b", "</s>"]
+    assert ngrams[0].tolist() == [[0], [1], [2]]
+    assert counts[0].tolist() == [1, 2, 2]
+    model = KneserNeyLM(3, boundary=2).fit_counts(ngrams, counts)
+    assert_same(model, KneserNeyLM(3, boundary=2).fit_stream([[0, 1], [1]]))
+    assert read_counts(path, ["</s>", "b", "a", "c"])[2] == ["</s>", "b", "a", "c"]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("a\t1\nb\n", "line 2: 'b' is not 1 to 9 words and a count"),
+        ("a\t1\na a\t-3\n", r"line 2: 'a a\\t-3' does not end in a whole number"),
+        ("a\t1\na a\t1.5\n", "line 2: .* whole number"),
+        ("a\t1\n\na b\t5\n", r"line 3: 'a b\\t5' has a word that is no unigram"),
+        ("a\t99999999999999999999\n", "line 1: .* overflows"),
+        ("a a a a a a a a a a\t1\na 1\n", "line 1: .* is not 1 to 9 words"),
+        ("\n", "is empty"),
+        ("a\t1\n<s>\t1\n<s> a\t1\n", "begin with <s>, but no </s>"),
+        (b"a\t1\n \xe4\t1\n", "line 2: not UTF-8"),
+        (f"a\t{2**52}\nb\t{2**52}\n", "counts of its 1-grams add up to 9.01e"),
+        ("\n" * 9 + "a 1\n" + "a " * 5000, r"line 11: .{99,600}$"),
+    ],
+)
+def test_bad_count_files(tmp_path, content, message):
+    path = tmp_path / "counts"
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    with pytest.raises(ValueError, match=message) as caught:
+        read_counts(path)
+    assert str(path) in str(caught.value)
+
+
+def test_blank_lines_take_no_memory(tmp_path):
+    path = tmp_path / "counts.gz"
+    n = 1 << 20
+    path.write_bytes(gzip.compress(b"\n" * n + b"a\v\t3\n"))
+    tracemalloc.start()
+    try:
+        ngrams, counts, words = read_counts(path)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert (ngrams[0].tolist(), counts[0].tolist(), words) == ([[0]], [3], ["a"])
+    assert most < 8 * n
+
+
+@pytest.mark.parametrize(
+    ("counts", "message"),
+    [
+        ([1, -1], "counts has -1 at 1, which is negative"),
+        ([1, 2.5], "counts has 2.5 at 1, which is no whole number"),
+        ([1, np.nan], "counts has nan at 1, which is no number"),
+        ([1, 2**60], "which overflows"),
+        ([2**52, 2**52], "they overflow"),
+        ([1], r"shape \(2,\), got an array of shape \(1,\)"),
+        (["a", "b"], "counts must be whole numbers"),
+    ],
+)
+def test_bad_counts(counts, message):
+    with pytest.raises(ValueError, match=message):
+        KneserNeyLM().fit_counts([[0, 1], [1, 0]], counts)
+
+
+def test_bad_tables():
+    with pytest.raises(ValueError, match="2 tables of n-grams, but 1 of counts"):
+        KneserNeyLM().fit_counts([np.zeros((1, 1), int), np.zeros((1, 2), int)], [[1]])
+    with pytest.raises(ValueError, match=r"ngrams\[1\] must have 2 columns"):
+        KneserNeyLM().fit_counts([np.zeros((1, 1), int)] * 2, [[1], [1]])
+    with pytest.raises(ValueError, match="order=4 needs"):
+        KneserNeyLM(4).fit_counts([[0, 1, 0]], [1])
+    with pytest.raises(ValueError, match="n-grams of no words"):
+        KneserNeyLM().fit_counts([[]], [1])
+
+
+def test_more_contexts_than_numbers_for_them(monkeypatch):
+    stream = np.arange(60)
+    monkeypatch.setattr(context_trie, "MAX_NGRAMS", 200)
+    with pytest.raises(ValueError, match=r"more than 200 (contexts|n-grams); lower"):
+        KneserNeyLM(5).fit_stream(stream)
+    with pytest.raises(ValueError, match="more than 200 contexts; lower order"):
+        context_trie.TrieBuilder(300).add_context_level(
+            np.zeros(2, int), np.arange(300)
+        )
+    rows = np.zeros((201, 2), int)
+    with pytest.raises(ValueError, match="201 rows of n-grams are too many to sort"):
+        KneserNeyLM().fit_counts(rows, np.ones(201))
+
+
+def tables(*orders):
+    """Tables of n-grams and their counts, from dictionaries."""
+    return (
+        [np.array(list(table), dtype=int) for table in orders],
+        [list(table.values()) for table in orders],
+    )
+
+
+@pytest.mark.parametrize(
+    ("orders", "message"),
+    [
+        # A suffix that is not there, is counted no time, or less often.
+        (
+            [{(0,): 9, (1,): 9}, {(0, 1): 2, (1, 0): 2}, {(1, 1, 0): 1, (0, 0, 0): 1}],
+            r"the n-gram \[0, 0, 0\] is counted, but \[0, 0\], with which it ends, is",
+        ),
+        (
+            [{(0,): 9, (1,): 9}, {(0, 1): 2, (1, 0): 0}, {(0, 1, 0): 1}],
+            r"the n-gram \[0, 1, 0\] is counted, but \[1, 0\], with which it ends",
+        ),
+        ([{(0,): 9}, {(0, 2): 1}], r"\[2\] has count 0, but .* have 1 together"),
+        (
+            [{(0,): 5, (1,): 3}, {(0, 1): 2, (1, 1): 2, (1, 0): 5}],
+            r"the n-gram \[1\] has count 3, but .* have 4 together. Give counts of one",
+        ),
+        (
+            [{(0,): 9, (1,): 9}, {(0, 1): 2}, {(0, 0, 1): 2, (1, 0, 1): 1}],
+            r"the n-gram \[0, 1\] has count 2, but .* have 3 together",
+        ),
+        ([{(0,): 9}, {(0, 0): 8}, {(0, 0, 0): 9}], r"\[0, 0\] has count 8, .* have 9"),
+    ],
+)
+def test_counts_that_contradict_each_other(orders, message):
+    for given in (orders, [*orders, dict.fromkeys([(0,) * (len(orders) + 1)], 0)]):
+        with pytest.raises(ValueError, match=message):
+            KneserNeyLM().fit_counts(*tables(*given))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_counts_are_refused_or_give_a_distribution(seed):
+    """Counts of a text with some left out, as a cut-off or a slip leaves them."""
+    rng = np.random.default_rng(seed)
+    model = KneserNeyLM(3, n_words=N_WORDS).fit_stream(text(300, seed))
+    counts, ngrams, totals = model.counts_, [], []
+    for k in range(3):
+        kept = rng.random(counts.n_ngrams[k]) > 0.01 * rng.integers(2) * (k < 2)
+        ngrams.append(counts.ngrams(k)[kept])
+        totals.append(counts.counts[counts.followers(k)][kept])
+    whole = [len(table) for table in ngrams[:2]] == counts.n_ngrams[:2].tolist()
+    other = KneserNeyLM(3, n_words=N_WORDS)
+    try:
+        other.fit_counts(ngrams, totals)
+    except ValueError as error:
+        assert not whole
+        assert "Give counts of one text" in str(error)
+    else:
+        every = np.indices((N_WORDS, N_WORDS)).reshape(2, -1).T
+        proba = other.predict_proba(every)
+        assert_allclose(proba.sum(axis=1), 1, atol=1e-6)
+        assert (proba > 0).all()
+
+
+@pytest.mark.parametrize("cut", [1, 2, 5])
+def test_counts_cut_off_alike_are_taken(cut):
+    counts = KneserNeyLM(3, n_words=N_WORDS).fit_stream(text(2000)).counts_
+    totals = [counts.counts[counts.followers(k)] for k in range(3)]
+    totals = [np.where(own >= cut, own, 0) for own in totals]
+    ngrams = [counts.ngrams(k) for k in range(3)]
+    model = KneserNeyLM(3, n_words=N_WORDS).fit_counts(ngrams, totals)
+    proba = model.predict_proba(ngrams[2][:, :2])
+    assert_allclose(proba.sum(axis=1), 1, atol=1e-6)
+
+
+def test_counts_of_windows_out_of_order_are_taken(tmp_path):
+    """What comes first in a window need not be counted: it was only context."""
+    X, y = windows(text(400), 3)
+    picked = np.random.default_rng(0).permutation(len(y))[:150]
+    model = KneserNeyLM(n_words=N_WORDS).fit(X[picked], y[picked])
+    words = [f"w{i}" for i in range(N_WORDS)]
+    write_counts(model, tmp_path / "counts", words)
+    ngrams, counts, _ = read_counts(tmp_path / "counts", words)
+    assert_same(KneserNeyLM(n_words=N_WORDS).fit_counts(ngrams, counts), model)
+
+
+def test_tables_of_counts_end_at_a_boundary_as_windows_do():
+    stream = text(2000)
+    counts = KneserNeyLM(4, n_words=N_WORDS).fit_stream(stream).counts_
+    X, y = windows(stream, 3)
+    expected = KneserNeyLM(n_words=N_WORDS, boundary=0).fit(X, y)
+    totals = [counts.counts[counts.followers(k)] for k in range(4)]
+    ngrams = [counts.ngrams(k) for k in range(4)]
+    model = KneserNeyLM(n_words=N_WORDS, boundary=0).fit_counts(ngrams, totals)
+    assert_same(model, expected)
+
+
+@pytest.mark.parametrize("empty", [[], (), np.empty((0, 3), int)])
+def test_a_table_without_counts(empty):
+    with pytest.raises(ValueError, match="ngrams is empty"):
+        KneserNeyLM().fit_counts(empty, [])
+
+
+@pytest.mark.parametrize(
+    ("ngrams", "counts"), [([[0], [1]], [1, 2]), ([np.array([[0], [1]])], [[1, 2]])]
+)
+def test_single_words_are_for_order_1(ngrams, counts):
+    for order in (None, 2):
+        with pytest.raises(ValueError, match=f"order is {order}: .* set order=1"):
+            KneserNeyLM(order).fit_counts(ngrams, counts)
+    assert KneserNeyLM(1).fit_counts(ngrams, counts).n_ngrams_.tolist() == [2]
+
+
+@pytest.mark.parametrize("min_counts", [None, (1, 2, 2)])
+@pytest.mark.parametrize("order", [1, 2, 4])
+def test_partial_fit_is_one_fit(order, min_counts):
+    X, y = windows(text(3000), max(order - 1, 1))
+    settings = {"n_words": N_WORDS, "min_counts": min_counts}
+    whole = KneserNeyLM(order, **settings).fit(X, y)
+    model = KneserNeyLM(order, **settings)
+    for part in np.array_split(np.arange(len(y)), 5):
+        model.partial_fit(X[part], y[part])
+    assert_same(model, whole)
+    # After a fit, and a pickle.
+    model = KneserNeyLM(order, **settings).fit(X[:1000], y[:1000])
+    model = pickle.loads(pickle.dumps(model)).partial_fit(X[1000:], y[1000:])
+    assert_same(model, whole)
+
+
+def test_partial_fit_refuses_other_windows():
+    X, y = windows(text(300), 2)
+    model = KneserNeyLM().partial_fit(X, y)
+    with pytest.raises(ValueError, match="n_words=12"):
+        model.partial_fit([[0, 12]], [3])
+    with pytest.raises(ValueError, match="features"):
+        model.partial_fit([[0, 1, 2]], [3])
+
+
+def test_parameters_are_counted():
+    model = KneserNeyLM(3, n_words=N_WORDS)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit_stream(text(500))
+    n_contexts = np.count_nonzero(np.diff(model.trie_.start))
+    assert model.n_parameters_ == model.n_ngrams_.sum() + n_contexts
+
+
+@pytest.mark.filterwarnings("ignore:Kneser-Ney cannot estimate:UserWarning")
+def test_counts_of_a_stream_are_read_with_the_words_given(tmp_path):
+    words = [f"w{i}" for i in range(20)]
+    ids = np.random.default_rng(0).zipf(1.5, 3000) % 20
+    model = KneserNeyLM(3, n_words=20).fit_stream(ids)
+    write_counts(model, tmp_path / "counts", words)
+    for _ in range(5):
+        # What memory held before must not pass for an n-gram's words.
+        np.full((3000, 9), 20, dtype=np.int32).sum()
+        ngrams, counts, found = read_counts(tmp_path / "counts", words)
+    assert found == words
+    again = KneserNeyLM(3, n_words=20).fit_counts(ngrams, counts)
+    np.testing.assert_array_equal(
+        again.predict_proba([[1, 2]]), model.predict_proba([[1, 2]])
+    )
+
+
+def test_estimation_in_blocks_is_the_same(monkeypatch):
+    expected = KneserNeyLM(4, n_words=N_WORDS).fit_stream(text(2000))
+    monkeypatch.setattr(context_trie, "BLOCK_FOLLOWERS", 7)
+    assert_same(KneserNeyLM(4, n_words=N_WORDS).fit_stream(text(2000)), expected)
+
+
+def test_an_order_without_ngrams():
+    """Sentences of one word, or tables cut off: only the short n-grams are left."""
+    model = KneserNeyLM(3, n_words=4).fit_stream([[0], [1], [0], [0], [2]])
+    proba = model.predict_proba([[1, 1], [0, 3]])
+    assert_allclose(proba.sum(axis=1), 1, atol=1e-6)
+    assert_array_equal(proba[0], proba[1])
+    alone = KneserNeyLM(1, n_words=4).fit_stream([[0, 1, 0, 0, 2]])
+    assert_array_equal(proba[0], alone.predict_proba([[1]])[0])
+    empty = [np.empty((0, k), dtype=int) for k in (2, 3)]
+    tables = [np.array([[0], [1], [2]]), *empty], [[3, 1, 1], [], []]
+    assert_same(KneserNeyLM(3, n_words=4).fit_counts(*tables), model)

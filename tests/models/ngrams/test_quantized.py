@@ -1,0 +1,115 @@
+"""Quantized models: the same n-grams, with numbers a little off."""
+
+import pickle
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from nplm import KneserNeyLM, windows
+from nplm.models.ngrams.quantized_lm import QuantizedLM
+from nplm.models.ngrams.trie.bits import pack_records, unpack_records
+from nplm.models.ngrams.trie.quantized_trie import QuantizedTrie, codebook
+from tests.helpers import small_text
+from tests.reference import ngrams as reference
+
+pytestmark = small_text
+N_WORDS = 40
+
+
+@pytest.fixture(scope="module", params=[2, 3, 5])
+def fitted(request):
+    order = request.param
+    ids = np.random.default_rng(0).zipf(1.4, size=3000) % N_WORDS
+    X, y = windows(ids, order - 1)
+    model = KneserNeyLM(order, n_words=N_WORDS + 1).fit(X, y)
+    # Seen windows, and others.
+    rng = np.random.default_rng(0)
+    contexts = np.concatenate([X, rng.permuted(X, axis=0)])
+    return model, contexts, np.concatenate([y, rng.permutation(y)])
+
+
+def tries(model):
+    """The trie, and one that lacks suffixes of its n-grams."""
+    keep = np.random.default_rng(0).random(len(model.trie_.words)) < 0.3
+    return model.trie_, model.trie_.pruned(keep)
+
+
+@pytest.mark.parametrize("width", [1, 7, 8, 33, 57])
+@pytest.mark.parametrize("n", [0, 1, 8, 21])
+def test_records_come_back(width, n):
+    rng = np.random.default_rng(0)
+    values = rng.integers(0, 1 << width, size=n, dtype=np.uint64)
+    packed = pack_records(values, width)
+    assert len(packed) == -(-n // 8) * width + 8
+    assert_array_equal(unpack_records(packed, width, n), values)
+
+
+def test_a_code_for_each_number_where_there_are_enough():
+    values = np.float32([0.5, 0.25, -1, 0.5, 0, 1e-30, 1.0])
+    codes, book = codebook(values, 3, absent=-1)
+    assert_allclose(book[codes], values, rtol=1e-6)
+    assert codes[2] == 0
+
+
+def test_codes_are_of_the_nearest_number():
+    values = np.random.default_rng(0).lognormal(-5, 3, size=2000).astype(np.float32)
+    codes, book = codebook(values, 4, absent=-1)
+    log = np.log(values)[:, np.newaxis]
+    found = book[book > 0]
+    nearest = np.abs(log - np.log(found)).argmin(axis=1) + 2
+    assert np.mean(codes == nearest) > 0.999
+    # Each number is the mean of what it stands for.
+    for code in range(2, 2 + len(found)):
+        mean = np.log(values[codes == code], dtype=np.float64).mean()
+        assert_allclose(np.log(book[code]), mean, rtol=1e-5)
+
+
+def test_the_kernel_against_the_reference(fitted):
+    model, X, y = fitted
+    for trie in tries(model):
+        for bits in (4, 12):
+            quantized = QuantizedTrie.of(trie, bits)
+            found, expected = quantized.next_word_prob(X, y), np.empty(len(y))
+            reference.quantized_prob(quantized, X, y, expected)
+            assert_allclose(found, expected, rtol=1e-12)
+
+
+def test_the_ngrams_are_those_of_the_trie(fitted):
+    """With codes enough the numbers are the trie's, and so are the scores."""
+    model, X, y = fitted
+    for trie in tries(model):
+        quantized = QuantizedTrie.of(trie, 12)
+        assert_array_equal(quantized.n_ngrams, trie.n_ngrams)
+        assert_allclose(
+            quantized.next_word_prob(X, y), trie.next_word_prob(X, y), rtol=2e-3
+        )
+
+
+def test_grouping_does_not_change_a_bit(fitted):
+    model, X, y = fitted
+    quantized = QuantizedTrie.of(model.trie_, 8)
+    whole = quantized.next_word_prob(X, y)
+    for size in (1, 33, 64):
+        parts = [
+            quantized.next_word_prob(X[i : i + size], y[i : i + size])
+            for i in range(0, len(y), size)
+        ]
+        assert_array_equal(np.concatenate(parts), whole)
+
+
+def test_a_model_of_it(fitted):
+    model, X, y = fitted
+    quantized = QuantizedLM.from_trie(QuantizedTrie.of(model.trie_, 8))
+    assert quantized.perplexity(X, y) == pytest.approx(model.perplexity(X, y), rel=5e-3)
+    proba = quantized.predict_proba(X[:9])
+    assert_array_equal(
+        np.log(proba[np.arange(9), y[:9]]), quantized.log_prob(X[:9], y[:9])
+    )
+    assert_allclose(proba.sum(axis=1), 1, atol=0.05)
+    candidates = quantized.candidate_log_prob(X[:9], [1, 5])
+    assert_array_equal(candidates, quantized.predict_log_proba(X[:9])[:, [1, 5]])
+    again = pickle.loads(pickle.dumps(quantized))
+    assert_array_equal(again.log_prob(X, y), quantized.log_prob(X, y))
+    with pytest.raises(TypeError, match="is read from a file"):
+        quantized.fit(X, y)

@@ -1,0 +1,89 @@
+"""The network in plain NumPy: the same names as the kernels', and easy to read.
+
+This is the specification that the compiled kernels are tested against: the parts
+(`parts`, `dropout`, `outputs`, `sampled`, `energy`, `solvers`) and what puts them
+together (`network`). Each names the compiled modules that it is of; `_products`,
+`_loops` and `_team` hold how it is done fast: what they compute is here within these.
+"""
+
+from tests.reference.neural.arrays import Array, as_it_is, bfloat16
+from tests.reference.neural.dropout import Dropout, mask
+from tests.reference.neural.energy import energies, energy_gradients
+from tests.reference.neural.network import (
+    candidates,
+    forward,
+    gradients,
+    log_prob,
+    probabilities,
+    score,
+    train,
+)
+from tests.reference.neural.outputs import (
+    Classes,
+    Softmax,
+    Tree,
+    exact,
+    log_softmax,
+    softmax,
+)
+from tests.reference.neural.parts import (
+    composed,
+    concatenation,
+    distant_averages,
+    features,
+    inputs,
+    linear_layer,
+    mixed_senses,
+    projection,
+    tanh_layer,
+)
+from tests.reference.neural.sampled import (
+    Importance,
+    NoiseContrastive,
+    Sampled,
+    Sampler,
+    logistic,
+)
+from tests.reference.neural.solvers import SGD, Adam, Solver
+from tests.reference.neural.weights import Weights
+
+__all__ = [
+    "SGD",
+    "Adam",
+    "Array",
+    "Classes",
+    "Dropout",
+    "Importance",
+    "NoiseContrastive",
+    "Sampled",
+    "Sampler",
+    "Softmax",
+    "Solver",
+    "Tree",
+    "Weights",
+    "as_it_is",
+    "bfloat16",
+    "candidates",
+    "composed",
+    "concatenation",
+    "distant_averages",
+    "energies",
+    "energy_gradients",
+    "exact",
+    "features",
+    "forward",
+    "gradients",
+    "inputs",
+    "linear_layer",
+    "log_prob",
+    "log_softmax",
+    "logistic",
+    "mask",
+    "mixed_senses",
+    "probabilities",
+    "projection",
+    "score",
+    "softmax",
+    "tanh_layer",
+    "train",
+]

@@ -1,0 +1,64 @@
+"""What training leaves out, at random (_dropout)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tests.reference.neural.arrays import Array
+from tests.reference.neural.weights import Weights
+
+
+def mask(seed: int, t: int, K: int, n: int, rate: float) -> Array:
+    """Give the factors of n numbers of the examples t, ..., t + K - 1.
+
+    Each is 0 with a chance of `rate`, to the next of 65,536 steps, and else as much
+    above 1 as gives it the mean 1. Four are made of each of splitmix64's numbers
+    (Steele, Lea and Flood, 2014), of which every example has as many as it needs.
+    """
+    threshold, of_each = min(int(rate * 65536 + 0.5), 65535), (n + 3) // 4
+    numbers = splitmix64(seed, t * of_each, K * of_each)
+    parts = numbers[:, None] >> np.array([0, 16, 32, 48], np.uint64)
+    kept = (parts & np.uint64(0xFFFF)) >= threshold
+    return kept.reshape(K, 4 * of_each)[:, :n] * (65536 / (65536 - threshold))
+
+
+def splitmix64(seed: int, first: int, n: int) -> NDArray[np.uint64]:
+    """Give n of its numbers, of which `first` came before."""
+    count = np.arange(first + 1, first + n + 1, dtype=np.uint64)
+    with np.errstate(over="ignore"):
+        z: NDArray[np.uint64] = np.multiply(count, np.uint64(0x9E3779B97F4A7C15))
+        z += np.uint64(seed)
+        for by, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+            z ^= z >> np.uint64(by)
+            z *= np.uint64(factor)
+    return z ^ (z >> np.uint64(31))
+
+
+class Masks(NamedTuple):
+    """Factors of x, of a and, where that is projected, of s; 1 without dropout."""
+
+    x: Array | float = 1.0
+    a: Array | float = 1.0
+    s: Array | float = 1.0
+
+
+NOTHING_LEFT_OUT = Masks()
+
+
+@dataclass
+class Dropout:
+    """Shares of x, a and s that are left out, and the seed of each."""
+
+    rates: tuple[float, float, float]
+    seeds: NDArray[np.uint64]
+
+    def masks(self, weights: Weights, t: int, K: int) -> Masks:
+        """Give those of K examples, before which t were seen."""
+        h, n_inputs = weights.H.shape
+        m = 0 if weights.R is None else len(weights.R)
+        sizes = zip(self.seeds, (n_inputs, h, m), self.rates, strict=True)
+        return Masks(*(mask(int(seed), t, K, n, rate) for seed, n, rate in sizes))

@@ -1,0 +1,213 @@
+"""The parts put together (_network)."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tests.reference.neural.arrays import Array, Loss, Rounding, Rows, as_it_is
+from tests.reference.neural.dropout import NOTHING_LEFT_OUT, Dropout, Masks
+from tests.reference.neural.energy import energies, energy_gradients
+from tests.reference.neural.outputs import log_softmax, softmax
+from tests.reference.neural.parts import (
+    features,
+    inputs,
+    inputs_gradient,
+    linear_layer,
+    place_of,
+    projection,
+    rows_met,
+    tanh_layer,
+)
+from tests.reference.neural.solvers import Solver
+from tests.reference.neural.weights import Weights
+
+
+def forward(
+    weights: Weights,
+    X: NDArray[np.int32],
+    rounded: Rounding = as_it_is,
+    masks: Masks = NOTHING_LEFT_OUT,
+) -> tuple[Array, Array, Array, Array]:
+    """Features x, hidden activations a, z and logits: equation (1) for K examples.
+
+    Of what `masks` leave out x and z know nothing; a has all. Of an energy, a and z are
+    the sums of the context.
+    """
+    x = inputs(weights, X) * masks.x
+    if weights.H_next is not None:
+        z = linear_layer(weights.H, weights.d, x)
+        return x, z, z, -energies(weights, z)[0]
+    a = tanh_layer(weights.H, weights.d, x)
+    if weights.R is None:
+        return x, a, *softmax(weights.E, a * masks.a, x, rounded)
+    s = projection(weights.R, projected(weights, a * masks.a, x)) * masks.s
+    return x, a, *softmax(output_rows(weights), s, x, rounded)
+
+
+def output_rows(weights: Weights) -> Array:
+    """Give E; of tied weights the features and the biases."""
+    if weights.R is None:
+        return weights.E
+    return np.hstack([features(weights), weights.E[:, -1:]])
+
+
+def projected(weights: Weights, a: Array, x: Array) -> Array:
+    """Give what is projected: a, or [a | x] with direct connections."""
+    assert weights.R is not None
+    return np.hstack([a, x]) if weights.R.shape[1] > a.shape[1] else a
+
+
+def gradients(
+    weights: Weights,
+    X: NDArray[np.int32],
+    y: NDArray[np.int32],
+    rounded: Rounding = as_it_is,
+    loss: Loss | None = None,
+    masks: Masks = NOTHING_LEFT_OUT,
+) -> tuple[float, Weights]:
+    """Log-likelihood of the examples, or another `loss`, and its gradient."""
+    return gradients_met(weights, X, y, rounded, loss, masks)[:2]
+
+
+def gradients_met(
+    weights: Weights,
+    X: NDArray[np.int32],
+    y: NDArray[np.int32],
+    rounded: Rounding = as_it_is,
+    loss: Loss | None = None,
+    masks: Masks = NOTHING_LEFT_OUT,
+) -> tuple[float, Weights, Rows]:
+    """Give the rows of each array that the examples meet, too."""
+    K, h = len(X), len(weights.H)
+    x, a, z, logits = forward(weights, X, rounded, masks)
+    met, dR, dG = rows_met(weights, X, y), None, None
+    if loss is not None and weights.H_next is None:
+        E, place = output_rows(weights), place_of(weights, weights.E)
+        total, dz, dE, met[place] = loss(E, z, y, rounded)
+        dv = dz[:, :-1]
+        if weights.R is not None:
+            ds = dv * masks.s
+            dR = ds.T @ projected(weights, a * masks.a, x)
+            dv = ds @ weights.R
+            met[place] = np.union1d(np.asarray(met[place]), X).astype(np.intp)
+            if weights.parts is not None:
+                met[-1] = np.unique(np.nonzero(weights.parts[met[place]])[1])
+    elif weights.H_next is not None:
+        if loss is not None:
+            total, g, met[place_of(weights, weights.E)] = loss.of_logits(logits, y)
+        else:
+            g = weights.output.slopes(logits, y)
+            total = float(weights.output.log_p(logits)[np.arange(K), y].sum())
+        slopes, do = energy_gradients(weights, z, g)
+        dC, own = inputs_gradient(weights, X, do @ weights.H)
+        assert slopes.C is not None
+        dC += slopes.C
+        slopes = slopes._replace(C=dC, H=do.T @ x, d=do.sum(axis=0), **own)
+        return total, slopes, met
+    else:
+        g = rounded(weights.output.slopes(logits, y))
+        total = float(weights.output.log_p(logits)[np.arange(K), y].sum())
+        dE = g.T @ rounded(z)
+        if weights.R is None:
+            dv = (g @ rounded(weights.E))[:, :-1]
+        else:
+            ds = g @ rounded(features(weights)) * masks.s
+            dR = ds.T @ projected(weights, a * masks.a, x)
+            dv = ds @ weights.R
+    do = (1 - a**2) * dv[:, :h] * masks.a
+    dx = do @ weights.H
+    if dv.shape[1] > h:
+        dx += dv[:, h:]
+    dx *= masks.x
+    dC, own = inputs_gradient(weights, X, dx)
+    if weights.R is not None:
+        dE[:, :-1] += dC
+        dC = dE[:, :-1]
+    if weights.parts is not None:
+        dG = weights.parts.T @ dC
+    slopes = weights._replace(
+        C=None if weights.C is None else dC, H=do.T @ x, d=do.sum(axis=0), E=dE, R=dR,
+        G=dG, **own,
+    )  # fmt: skip
+    return total, slopes, met
+
+
+def train(
+    weights: Weights,
+    X: NDArray[np.int32],
+    y: NDArray[np.int32],
+    index: NDArray[np.intp],
+    batch_size: int,
+    solver: Solver,
+    rounded: Rounding = as_it_is,
+    loss: Loss | None = None,
+    dropout: Dropout | None = None,
+) -> float:
+    """Change the weights, mini-batch by mini-batch; returns the summed loss."""
+    summed, masks = 0.0, NOTHING_LEFT_OUT
+    for start in range(0, len(index), batch_size):
+        rows = index[start : start + batch_size]
+        if dropout is not None:
+            masks = dropout.masks(weights, solver.n_seen, len(rows))
+        total, slopes, met = gradients_met(
+            weights, X[rows], y[rows], rounded, loss, masks
+        )
+        solver.update(weights, slopes, len(rows), met)
+        summed -= total
+    return summed
+
+
+def score(
+    weights: Weights,
+    X: NDArray[np.int32],
+    y: NDArray[np.int32],
+    *,
+    first: int = 0,
+    rounded: Rounding = as_it_is,
+) -> Array:
+    """Maximum, sum of exponentials and target's logit of the words of E's rows."""
+    logits = forward(weights, X, rounded)[-1]
+    high = logits.max(axis=1)
+    total = np.exp(logits - high[:, None]).sum(axis=1)
+    target = np.full(len(y), -np.inf)
+    here = np.flatnonzero((first <= y) & (y < first + len(weights.E)))
+    target[here] = logits[here, y[here] - first]
+    return np.stack([high, total, target])
+
+
+def log_prob(
+    weights: Weights,
+    X: NDArray[np.int32],
+    y: NDArray[np.int32],
+    *,
+    rounded: Rounding = as_it_is,
+) -> Array:
+    """Natural-log probability of each y after its context."""
+    log_p = probabilities(weights, X, logarithm=True, rounded=rounded)
+    return log_p[np.arange(len(y)), y]
+
+
+def probabilities(
+    weights: Weights,
+    X: NDArray[np.int32],
+    *,
+    logarithm: bool,
+    rounded: Rounding = as_it_is,
+) -> Array:
+    """Probabilities of all words after each context, or their natural logarithms."""
+    log_p = weights.output.log_p(forward(weights, X, rounded)[-1])
+    return log_p if logarithm else np.exp(log_p)
+
+
+def candidates(
+    weights: Weights,
+    X: NDArray[np.int32],
+    words: NDArray[np.int32],
+    *,
+    normalize: bool,
+) -> Array:
+    """Natural-log probabilities of some words after each context, or their logits."""
+    logits = forward(weights, X)[-1]
+    scores = log_softmax(logits) if normalize else logits
+    return np.take_along_axis(scores, words, axis=1)

@@ -1,0 +1,143 @@
+"""Exact output units, by what the rows of E are for (_softmax, _classes, _tree)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tests.reference.neural.arrays import Array, Rounding, Visited, as_it_is
+
+
+@dataclass
+class Softmax:
+    """What the rows of E are for: words, each its own."""
+
+    def log_p(self, logits: Array) -> Array:
+        """Logarithms of the probabilities of all words, from those of all rows."""
+        return log_softmax(logits)
+
+    def slopes(self, logits: Array, y: NDArray[np.integer]) -> Array:
+        """Give d log P(y) / d logits."""
+        g = -np.exp(log_softmax(logits))
+        g[np.arange(len(y)), y] += 1
+        return g
+
+    def met(self, y: NDArray[np.int32], n_rows: int) -> NDArray[np.intp]:
+        """Which rows an update of these examples visits."""
+        return np.arange(n_rows)
+
+
+@dataclass
+class Classes(Softmax):
+    """Rows are classes, then the words of each (section 5.2).
+
+    P(w) = P(class of w) P(w | class of w).
+    """
+
+    labels: NDArray[np.int32]
+
+    def blocks(self) -> list[tuple[NDArray[np.intp], slice]]:
+        """Words of each class, and their rows."""
+        n_classes = self.labels.max() + 1
+        words = [np.flatnonzero(self.labels == c) for c in range(n_classes)]
+        starts = n_classes + np.cumsum([0, *map(len, words)])
+        return [(w, slice(s, s + len(w))) for w, s in zip(words, starts, strict=False)]
+
+    def log_p(self, logits: Array) -> Array:
+        """Logarithms of the probabilities of all words."""
+        blocks = self.blocks()
+        log_class = log_softmax(logits[:, : len(blocks)])
+        log_p = np.empty((len(logits), len(self.labels)))
+        for c, (words, rows) in enumerate(blocks):
+            log_p[:, words] = log_class[:, [c]] + log_softmax(logits[:, rows])
+        return log_p
+
+    def slopes(self, logits: Array, y: NDArray[np.integer]) -> Array:
+        """Give d log P(y) / d logits: of the classes, and within that of y."""
+        blocks, g = self.blocks(), np.zeros_like(logits)
+        n_classes, flat = len(blocks), Softmax()
+        g[:, :n_classes] = flat.slopes(logits[:, :n_classes], self.labels[y])
+        for k, word in enumerate(y):
+            words, rows = blocks[self.labels[word]]
+            own = np.flatnonzero(words == word)
+            g[k, rows] = flat.slopes(logits[[k], rows], own)[0]
+        return g
+
+    def met(self, y: NDArray[np.int32], n_rows: int) -> NDArray[np.intp]:
+        """Which rows: of all classes, and of the words in those of y."""
+        blocks, rows = self.blocks(), np.arange(n_rows)
+        own = [rows[blocks[label][1]] for label in np.unique(self.labels[y])]
+        return np.concatenate([rows[: len(blocks)], *own])
+
+
+@dataclass
+class Tree(Softmax):
+    """Rows are the inner nodes of a tree, each a choice between its two children.
+
+    A child is a word, or n_words plus a row; the first is chosen with the probability
+    sigmoid(logit), the second with sigmoid(-logit) (Morin and Bengio, 2005).
+    """
+
+    children: NDArray[np.int32]
+
+    def __post_init__(self) -> None:
+        """Note the rows and signs of the choices that lead to each word or node."""
+        n_words = len(self.children) + 1
+        self.paths: list[list[tuple[int, int]]] = [[] for _ in range(2 * n_words - 1)]
+        for row, pair in enumerate(self.children):  # parents come first
+            for child, sign in zip(pair, (1, -1), strict=True):
+                self.paths[child] = [*self.paths[n_words + row], (row, sign)]
+
+    def log_p(self, logits: Array) -> Array:
+        """Logarithms of the probabilities of all words."""
+        n_words = len(self.children) + 1
+        log_p = np.zeros((len(logits), 2 * n_words - 1))
+        for row, pair in enumerate(self.children):  # parents come first
+            for child, sign in zip(pair, (1, -1), strict=True):
+                choice = -np.logaddexp(0, -sign * logits[:, row])
+                log_p[:, child] = log_p[:, n_words + row] + choice
+        return log_p[:, :n_words]
+
+    def slopes(self, logits: Array, y: NDArray[np.integer]) -> Array:
+        """Give d log P(y) / d logits: 0 but for the choices that lead to y."""
+        g = np.zeros_like(logits)
+        for k, word in enumerate(y):
+            for row, sign in self.paths[word]:
+                g[k, row] = sign / (1 + np.exp(sign * logits[k, row]))
+        return g
+
+    def met(self, y: NDArray[np.int32], n_rows: int) -> NDArray[np.intp]:
+        """Which rows: those above a word of y."""
+        rows = {row for word in y for row, _ in self.paths[word]}
+        return np.array(sorted(rows), np.intp)
+
+
+def softmax(
+    E: Array, a: Array, x: Array, rounded: Rounding = as_it_is
+) -> tuple[Array, Array]:
+    """Give z = [a | x | 1] and the logits y = E z; what is multiplied is `rounded`."""
+    direct = E.shape[1] > a.shape[1] + 1
+    one = np.ones((len(a), 1))
+    z = np.hstack([a, x, one] if direct else [a, one])
+    return z, rounded(z) @ rounded(E).T
+
+
+def log_softmax(logits: Array) -> Array:
+    """Logarithm of the softmax of each row."""
+    shifted = logits - logits.max(axis=1, keepdims=True)
+    return shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
+
+
+def exact(
+    E: Array, z: Array, y: NDArray[np.int32], rounded: Rounding = as_it_is
+) -> tuple[float, Array, Array, Visited]:
+    """Log-likelihood by the softmax over all words, its gradients, and all rows."""
+    log_p = log_softmax(rounded(z) @ rounded(E).T)
+    rows = np.arange(len(y))
+    g = -np.exp(log_p)
+    g[rows, y] += 1
+    g = rounded(g)
+    total = float(log_p[rows, y].sum())
+    return total, g @ rounded(E), g.T @ rounded(z), slice(None)

@@ -1,0 +1,38 @@
+"""A grid search over machines: the guide's own lines, on workers of this one."""
+
+import re
+import textwrap
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
+
+from nplm import windows
+from tests.helpers import text
+
+GUIDE = Path(__file__).parents[3] / "docs" / "guide" / "parallel.rst"
+
+
+def test_a_search_over_dask_finds_what_one_process_finds():
+    distributed = pytest.importorskip("distributed")
+    page = GUIDE.read_text().split(".. _search-over-machines:")[1]
+    [lines] = re.findall(r"code-block:: python\n\n((?:   .*\n|\n)+)", page)
+    lines = textwrap.dedent(lines).replace("[20, 50]", "[2, 5]")
+    assert '"tcp://scheduler:8786"' in lines
+    X, y = windows(text(400, n_words=12), 2)
+    names = {"n_words": 12, "X": X, "y": y}
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, dashboard_address=None
+    ) as cluster:
+        lines = lines.replace("tcp://scheduler:8786", cluster.scheduler_address)
+        exec(lines, names)
+        search, client = names["search"], names["client"]
+        assert len(client.scheduler_info()["workers"]) == 2
+        client.close()
+    grid = {"n_hidden": [2, 5], "direct": [False, True]}
+    alone = GridSearchCV(clone(names["network"]), grid, cv=3).fit(X, y)
+    assert search.best_params_ == alone.best_params_
+    found, expected = (s.cv_results_["mean_test_score"] for s in (search, alone))
+    np.testing.assert_array_equal(found, expected)
