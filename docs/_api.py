@@ -6,17 +6,17 @@ from pathlib import Path
 import nplm
 
 # The headings of nplm's own page, in their order: the folder or file that a name
-# comes from. Another is headed by its name.
+# comes from. Another is headed by the name of its module.
 FAMILIES = {
-    "neural": "The neural model",
-    "ngrams": "n-gram models",
-    "classes": "Word classes",
-    "mixtures": "Mixtures",
+    "models.neural": "The neural model",
+    "models.ngrams": "n-gram models",
+    "models.classes": "Word classes",
+    "models.mixtures": "Mixtures",
     "text": "Text and windows",
     "formats": "Files",
-    "_base": "Scoring",
-    "exceptions": "Errors",
-    "_versions": "The installation",
+    "base.estimators": "Scoring",
+    "base.exceptions": "Errors",
+    "models.versions": "The installation",
 }
 
 
@@ -38,6 +38,7 @@ def groups(module):
         return [("", own)] if own else []
     found = {family: [] for family in FAMILIES}
     for name in names:
-        family = getattr(nplm, name).__module__.split(".")[1]
+        home = getattr(nplm, name).__module__.removeprefix("nplm.")
+        family = next((f for f in FAMILIES if f"{home}.".startswith(f"{f}.")), home)
         found.setdefault(family, []).append(name)
     return [(FAMILIES.get(f, f), names) for f, names in found.items() if names]

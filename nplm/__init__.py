@@ -4,9 +4,7 @@ The models of Bengio, Ducharme, Vincent and Jauvin (2003), *A Neural
 Probabilistic Language Model*, Journal of Machine Learning Research 3.
 """
 
-import ast
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 import nplm._kernels  # noqa: F401 (first: unbuilt sources say what to run)
@@ -15,19 +13,38 @@ __version__ = "0.1.0.dev0"
 
 SUBMODULES = ("datasets", "experiments", "formats", "inspection")
 
-
-def _modules() -> dict[str, str]:
-    """Find the module of each public name, as ``__init__.pyi`` has it."""
-    stub = ast.parse(Path(__file__).with_suffix(".pyi").read_text(encoding="utf-8"))
-    return {
-        alias.name: str(node.module)
-        for node in stub.body
-        if isinstance(node, ast.ImportFrom)
-        for alias in node.names
-    }
-
-
-MODULES = _modules()
+# Where each public name is; ``__init__.pyi`` says the same to type checkers.
+MODULES = {
+    "BackoffLM": "nplm.models.ngrams.backoff_lm",
+    "CheckpointError": "nplm.base.exceptions",
+    "ClassLM": "nplm.models.classes.class_lm",
+    "DivergenceError": "nplm.base.exceptions",
+    "EnergyLM": "nplm.models.neural.energy_lm",
+    "InterpolatedTrigram": "nplm.models.ngrams.interpolated_trigram",
+    "KneserNeyLM": "nplm.models.ngrams.kneser_ney",
+    "MixtureLM": "nplm.models.mixtures.mixture_lm",
+    "NeuralLM": "nplm.models.neural.neural_lm",
+    "QuantizedLM": "nplm.models.ngrams.quantized_lm",
+    "Scorer": "nplm.text.lm.scorer",
+    "ShortlistLM": "nplm.models.mixtures.shortlist_lm",
+    "TextLM": "nplm.text.lm.text_lm",
+    "TokenScores": "nplm.text.lm.token_scores",
+    "Tokenizer": "nplm.text.tokenizer",
+    "Trainer": "nplm.models.neural.fitting.trainer",
+    "UniformLM": "nplm.models.mixtures.uniform_lm",
+    "Vocabulary": "nplm.text.vocabulary",
+    "WordClasses": "nplm.models.classes.word_classes",
+    "available_tiers": "nplm.models.neural.tiers",
+    "contiguous_split": "nplm.text.windows",
+    "cooccurrence_embeddings": "nplm.text.embeddings",
+    "load": "nplm.formats.saving.files",
+    "neg_perplexity": "nplm.base.estimators",
+    "save": "nplm.formats.saving.files",
+    "show_versions": "nplm.models.versions",
+    "use_tier": "nplm.models.neural.tiers",
+    "windows": "nplm.text.windows",
+    "word_tree": "nplm.models.classes.word_tree",
+}
 __all__ = sorted(MODULES)
 
 

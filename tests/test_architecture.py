@@ -4,6 +4,7 @@ import ast
 import re
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -12,35 +13,51 @@ import nplm
 
 ROOT = Path(nplm.__file__).parent
 
-# From top to bottom. A file imports its own folder and lower floors, never a sister
-# on its own floor.
-FLOORS = [
-    {"__main__"},
-    {"cli"},
-    {"experiments"},
-    {"inspection"},
-    {"formats", "datasets", "mpi", "_versions"},
-    {"mixtures"},
-    {"classes", "ngrams", "neural"},
-    {"training"},
-    {"parallel", "text"},
-    {"_base"},
-    {"_generators", "_packed", "_tensors"},
-    {
-        "_atomic",
-        "_blocks",
-        "_checks",
-        "_files",
-        "_fitted",
-        "_pages",
-        "_trees",
-        "_warnings",
-        "exceptions",
-    },
-    {"_kernels"},
-]
+# What stands in a folder, from top to bottom: folders, files, and as "." all files that
+# are not named. A file imports its own folder and lower floors, never a sister on its
+# own floor. Folders that are not here have one floor.
+FLOORS = {
+    "": [
+        {"__main__"},
+        {"cli"},
+        {"experiments"},
+        {"inspection"},
+        {"formats", "datasets", "mpi"},
+        {"models"},
+        {"training", "text"},
+        {"base"},
+        {"_kernels"},
+    ],
+    "cli": [{"__init__"}, {"commands"}, {"."}],
+    "formats": [{"__init__"}, {"counts"}, {"arpa", "binary", "saving"}, {"."}],
+    "models": [{"versions"}, {"mixtures"}, {"classes", "ngrams", "neural"}],
+    "models/neural": [{"."}, {"fitting"}, {"conflicts"}, {"network"}, {"tiers"}],
+    "models/neural/network": [{"soundness"}, {"network"}, {"outputs"}, {"."}],
+    "models/ngrams": [{"external"}, {"."}, {"trie"}],
+    "training": [{"."}, {"parallel"}],
+    "text": [{"lm"}, {"."}],
+    "base": [
+        {"estimators"},
+        {"generators"},
+        {
+            "atomic",
+            "blocks",
+            "checks",
+            "exceptions",
+            "files",
+            "fitted",
+            "pages",
+            "warnings",
+            "word_trees",
+        },
+    ],
+    "base/files": [{"compressed", "tensors"}, {"atomic_files"}],
+}
 # Class-based models are n-gram models of classes.
-SISTERS = {("classes", "ngrams")}
+SISTERS = {("models", "classes", "ngrams")}
+
+MOST_ENTRIES = 10  # directly in nplm/, beside the kernels and __main__.py
+MOST_MODULES = 12  # in a folder
 
 # Tests that break what they can find, whatever its room.
 BREAKING = {"fuzz", "faults", "hours"}
@@ -75,13 +92,22 @@ def file_of(parts):
     return None
 
 
-def room_of(path):
-    """The folder, or the file that has no folder."""
-    return path.relative_to(ROOT).parts[0].removesuffix(".py")
+def parts_of(path):
+    """The folders of a file, and its name."""
+    return path.relative_to(ROOT).with_suffix("").parts
 
 
-def floor_of(room):
-    return next(i for i, floor in enumerate(FLOORS) if room in floor)
+def floor_of(folder, entry):
+    """The floor on which a folder or a file stands, counted from the top, and its room.
+
+    None where the folder has one floor.
+    """
+    for i, rooms in enumerate(FLOORS.get(folder, ())):
+        if entry in rooms:
+            return i, entry
+    if folder not in FLOORS:
+        return None
+    return next(i for i, rooms in enumerate(FLOORS[folder]) if "." in rooms), "."
 
 
 def test_public_names_are_loaded_when_they_are_asked_for():
@@ -103,20 +129,63 @@ else:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
+def test_stub_and_package_have_the_same_names():
+    stub = {
+        alias.name: node.module
+        for node in ast.parse((ROOT / "__init__.pyi").read_text()).body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    assert stub == nplm.MODULES
+
+
 def test_every_room_has_a_floor():
-    assert {room_of(path) for path in SOURCES} == set().union(*FLOORS)
+    for folder, floors in FLOORS.items():
+        depth = len(Path(folder).parts)
+        inside = [p for p in map(parts_of, SOURCES) if p[:depth] == Path(folder).parts]
+        files = {p[depth] for p in inside if len(p) == depth + 1}
+        folders = {p[depth] for p in inside if len(p) > depth + 1}
+        named = set().union(*floors) - {"."}
+        assert folders <= named <= folders | files, folder
+        if not any("." in rooms for rooms in floors):
+            assert files - {"__init__"} <= named, folder
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda p: str(p.relative_to(ROOT)))
 def test_imports_go_down(path):
-    room = room_of(path)
+    own = parts_of(path)
     for parts in imported(path):
-        other = parts[0]
+        other = parts_of(file_of(parts))
+        depth = next(
+            (i for i, (one, two) in enumerate(zip(own, other)) if one != two), None
+        )
+        if depth is None:  # itself
+            continue
+        folder = "/".join(own[:depth])
+        here, there = (floor_of(folder, p[depth]) for p in (own, other))
         assert (
-            other == room
-            or floor_of(other) > floor_of(room)
-            or (room, other) in SISTERS
+            here is None
+            or here == there
+            or here[0] < there[0]
+            or (folder, own[depth], other[depth]) in SISTERS
         ), f"{path.relative_to(ROOT)} imports {'.'.join(parts)}"
+
+
+def test_few_entries_stand_in_the_package_itself():
+    entries = {parts_of(path)[0] for path in SOURCES} - {"__main__", "_kernels"}
+    assert len(entries) <= MOST_ENTRIES, sorted(entries)
+
+
+def test_folders_are_small():
+    found = Counter(
+        path.parent for path in [*SOURCES, *KERNELS] if path.name != "__init__.py"
+    )
+    assert {f: n for f, n in found.items() if n > MOST_MODULES} == {}
+
+
+def test_the_package_does_without_its_tests():
+    tests = re.compile(r"\b(from|import) tests\b")
+    assert [p for p in [*SOURCES, *KERNELS] if tests.search(p.read_text())] == []
 
 
 def test_no_files_import_each_other_in_a_circle():
@@ -145,16 +214,16 @@ def users_of(text):
 
 
 def test_only_threads_limits_threads():
-    assert users_of("threadpoolctl") == {"parallel/threads.py"}
+    assert users_of("threadpoolctl") == {"training/parallel/threads.py"}
 
 
 def test_only_agreement_imports_mpi4py():
-    assert users_of("mpi4py import") == {"parallel/agreement.py"}
+    assert users_of("mpi4py import") == {"training/parallel/agreement.py"}
 
 
 def test_only_warnings_warns():
     # Who warns otherwise points at a line of nplm, not at the user's.
-    assert users_of("warnings.warn(") == {"_warnings.py"}
+    assert users_of("warnings.warn(") == {"base/warnings.py"}
 
 
 BENCHMARKS = sorted((ROOT.parent / "benchmarks").rglob("*.py"))
@@ -168,8 +237,12 @@ def test_benchmarks_import_public_modules_only(path):
 
 
 def test_folders_of_tests_are_those_of_the_package():
-    folders = {path.parent.name for path in Path(__file__).parent.glob("*/*.py")}
-    assert folders <= {room_of(path) for path in SOURCES} | BREAKING
+    tests = Path(__file__).parent
+    folders = {path.parent.relative_to(tests) for path in tests.rglob("*.py")}
+    for folder in folders - {Path()}:
+        if folder.parts[0] not in {*BREAKING, "reference"}:
+            # Of a large module a folder, too.
+            assert file_of(folder.parts) or (ROOT / folder).is_dir(), folder
 
 
 def test_no_test_imports_another():
@@ -178,7 +251,8 @@ def test_no_test_imports_another():
     for path in tests.rglob("*.py"):
         name = path.relative_to(tests)
         own = rf"|\.{name.parts[0]}\." if name.parts[0] in BREAKING else ""
-        imports = rf"^\s*(from|import) tests\b(?!\.helpers| import helpers{own})"
+        shared = rf"\.helpers|\.reference\b| import helpers{own}"
+        imports = rf"^\s*(from|import) tests\b(?!{shared})"
         if re.search(imports, path.read_text(), re.MULTILINE):
             found.add(str(name))
     assert not found, "what two tests share lives in tests/helpers*.py"

@@ -16,8 +16,8 @@ import nplm
 
 ROOT = Path(__file__).parents[1]
 API = runpy.run_path(str(ROOT / "docs" / "_api.py"))  # what conf.py makes pages of
-# The command is described by its own --help; the errors are nplm's own names.
-NO_PAGE = {"nplm.cli", "nplm.base.exceptions"}
+# The command is described by its own --help.
+NO_PAGE = {"nplm.cli"}
 FOLDERS = ("start", "guide", "paper", "measured", "api", "built")
 PAGES = [
     *ROOT.glob("*.md"),

@@ -506,7 +506,7 @@ def test_bad_writes_leave_nothing(tmp_path):
 
 
 def test_an_error_while_writing_keeps_the_old_file(tmp_path, monkeypatch):
-    from nplm.formats.arpa.arpa_files import arpa_files
+    from nplm.formats.arpa import arpa_files
 
     path = tmp_path / "model.arpa"
     path.write_text("old")

@@ -12,8 +12,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from nplm import KneserNeyLM, TextLM, windows
 from nplm.formats import load_binary, save_binary
+from nplm.formats.binary import binary_files
 from nplm.formats.binary.arrays import MAGIC
-from nplm.formats.binary.binary_files import binary_files
 from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
 from nplm.models.ngrams.trie.hash_table import HashTable
 from tests.helpers_binary import read_parts, write_parts, write_raw

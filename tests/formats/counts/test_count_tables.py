@@ -10,7 +10,7 @@ from numpy.testing import assert_array_equal
 
 from nplm import KneserNeyLM, Vocabulary, windows
 from nplm.formats import CountTables, estimate_arpa, estimate_binary
-from nplm.formats.counts.count_files import count_tables
+from nplm.formats.counts import count_tables
 
 WORDS = ["</s>", "<unk>", *(f"w{i}" for i in range(30))]
 
