@@ -2,7 +2,9 @@
 
 
 cdef class Trie:
-    """What ``nplm.models.ngrams.trie.context_trie.ContextTrie`` is made of, in one argument.
+    """What a ``ContextTrie`` is made of, in one argument.
+
+    See ``nplm.models.ngrams.trie.context_trie``.
 
     Parameters
     ----------

@@ -1,1 +1,1 @@
-"""The network trained: steps, epochs, threads and processes."""
+"""The network trained: epochs, threads and processes."""
