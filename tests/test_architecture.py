@@ -100,14 +100,15 @@ def parts_of(path):
 def floor_of(folder, entry):
     """The floor on which a folder or a file stands, counted from the top, and its room.
 
-    None where the folder has one floor.
+    None where the folder has one floor. An ``__init__`` that is not named is below all.
     """
-    for i, rooms in enumerate(FLOORS.get(folder, ())):
-        if entry in rooms:
-            return i, entry
-    if folder not in FLOORS:
+    floors = FLOORS.get(folder)
+    if floors is None:
         return None
-    return next(i for i, rooms in enumerate(FLOORS[folder]) if "." in rooms), "."
+    room = entry if any(entry in rooms for rooms in floors) else "."
+    return next(
+        (i for i, rooms in enumerate(floors) if room in rooms), len(floors)
+    ), room
 
 
 def test_public_names_are_loaded_when_they_are_asked_for():
