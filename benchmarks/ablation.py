@@ -1,6 +1,6 @@
 """How far does a feed-forward network go, and what is each of its options worth?
 
-Trains the networks of nplm/experiments/ablation.py on Brown or the Penn Treebank (see
+Trains the networks of benchmarks/common/ablations.py on Brown or the Penn Treebank (see
 nplm.datasets for how to have them). A row is one network with some settings changed:
 
     python benchmarks/ablation.py small "without dropout" --folder runs --json a.json
@@ -32,6 +32,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from common.ablations import ABLATIONS, NETWORKS, as_stream, network
 from common.parallel_page import list_table
 from common.table import Rows, machine, parser, report
 from numpy.typing import NDArray
@@ -47,7 +48,6 @@ from nplm import (
     WordClasses,
 )
 from nplm.datasets import Corpus, fetch_brown, fetch_ptb
-from nplm.experiments import ABLATIONS, NETWORKS, as_stream, network
 
 PAGE = Path(__file__).parents[1] / "docs" / "measured" / "ablation.inc"
 CORPORA = {"brown": fetch_brown, "ptb": fetch_ptb}

@@ -35,6 +35,7 @@ from numpy.typing import NDArray
 
 from nplm import NeuralLM, windows
 from nplm.datasets import Corpus, fetch_brown, fetch_ptb, load_python_docs, load_wiki
+from nplm.experiments import grouped
 
 PAGE = Path(__file__).parents[1] / "docs" / "measured" / "default.inc"
 N_CONTEXT = 5
@@ -140,7 +141,8 @@ TEXTS: dict[str, Callable[[Path], Text]] = {
 
 def measured(text: Text, changes: dict[str, Any]) -> dict[str, Any]:
     """Train a network, and score it."""
-    lm = NeuralLM(n_words=text.n_words, random_state=0, verbose=1, **changes)
+    lm = NeuralLM(n_words=text.n_words, random_state=0, verbose=1)
+    lm.set_params(**grouped(changes))
     began = time.process_time()
     lm.fit(*text.train, X_val=text.valid[0], y_val=text.valid[1])
     seconds = time.process_time() - began

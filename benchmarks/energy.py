@@ -23,11 +23,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from common.networks import paper_lm
+from common.networks import energy_lm, paper_lm
 from common.parallel_page import list_table
 from common.table import Rows, conditions, kept, named, parser, report
 
-from nplm import EnergyLM, windows
+from nplm import windows
 from nplm.datasets import Corpus, fetch_brown
 
 PAGES = Path(__file__).parents[1] / "docs" / "measured"
@@ -44,7 +44,7 @@ def cpu(work: Callable[..., Any], *args: Any) -> float:
 SIZED: dict[str, Any] = {"random_state": 0}
 COMPARED: dict[str, Callable[..., Any]] = {
     "NeuralLM": partial(paper_lm, order=None, **SIZED),
-    "EnergyLM": partial(EnergyLM, **SIZED),
+    "EnergyLM": partial(energy_lm, **SIZED),
 }
 OWN = {"target_weights": True}
 # What learns in equal time, of about as many parameters.
@@ -109,10 +109,10 @@ def quality(corpus: Corpus, args: Any) -> Rows:
 HELD_OUT = 8000
 
 
-def own_v(h: int, m: int, n_samples: int, step: float, **more: Any) -> dict[str, Any]:
+def own_v(h: int, m: int, n_noise: int, step: float, **more: Any) -> dict[str, Any]:
     """An energy with weights for each next word."""
     shape = {"n_hidden": h, "embedding_dim": m, "target_weights": True}
-    return shape | {"n_samples": n_samples, "learning_rate_init": step} | more
+    return shape | {"n_noise": n_noise, "learning_rate_init": step} | more
 
 
 SLOWLY = {"learning_rate": "invscaling"}
@@ -120,29 +120,29 @@ SMALLER = {"batch_size": 64, "scale": 3}
 OTHER = {"random_state": 1}  # other draws, of the best
 # How each is trained, and for how many epochs.
 TRIED: list[tuple[Callable[..., Any], dict[str, Any], int]] = [
-    (paper_lm, {"n_samples": 128, **SLOWLY}, 6),
-    (paper_lm, {"n_samples": 128, "learning_rate_init": 1.8e-2}, 6),
-    (paper_lm, {"n_samples": 128, "learning_rate_init": 1.8e-2, "alpha": 5e-5}, 6),
-    (paper_lm, {"n_samples": 128, "learning_rate_init": 1.8e-2, "alpha": 3e-5}, 6),
-    (paper_lm, {"n_samples": 128, "learning_rate_init": 2.7e-2, "alpha": 3e-5}, 6),
-    (EnergyLM, own_v(100, 30, 128, 8e-3, **SLOWLY), 3),
-    (EnergyLM, own_v(48, 82, 64, 2e-2), 4),
-    (EnergyLM, own_v(48, 82, 64, 3e-2), 4),
-    (EnergyLM, own_v(32, 96, 64, 2e-2), 5),
-    (EnergyLM, own_v(48, 82, 64, 3e-2, batch_size=64), 4),
-    (EnergyLM, own_v(48, 126, 64, 1e-2, target_weights=False), 4),
-    (EnergyLM, own_v(48, 80, 64, 3e-2, **SMALLER), 4),
-    (EnergyLM, own_v(48, 80, 64, 3e-2, alpha=5e-5, **SMALLER), 4),
-    (EnergyLM, own_v(48, 80, 64, 3e-2, alpha=3e-5, **SMALLER), 4),
-    (EnergyLM, own_v(48, 80, 64, 4e-2, alpha=5e-5, **SMALLER), 4),
-    (EnergyLM, own_v(48, 80, 64, 3e-2, alpha=5e-5, batch_size=64), 4),
-    (EnergyLM, own_v(48, 80, 64, 3.5e-2, alpha=5e-5, batch_size=64), 4),
-    (EnergyLM, own_v(48, 80, 64, 4e-2, alpha=5e-5, batch_size=32), 4),
-    (EnergyLM, own_v(48, 80, 64, 2.5e-2, alpha=5e-5), 4),
-    (paper_lm, {"n_samples": 128, "learning_rate_init": 1.8e-2, "alpha": 5e-5}, 7),
+    (paper_lm, {"n_noise": 128, **SLOWLY}, 6),
+    (paper_lm, {"n_noise": 128, "learning_rate_init": 1.8e-2}, 6),
+    (paper_lm, {"n_noise": 128, "learning_rate_init": 1.8e-2, "alpha": 5e-5}, 6),
+    (paper_lm, {"n_noise": 128, "learning_rate_init": 1.8e-2, "alpha": 3e-5}, 6),
+    (paper_lm, {"n_noise": 128, "learning_rate_init": 2.7e-2, "alpha": 3e-5}, 6),
+    (energy_lm, own_v(100, 30, 128, 8e-3, **SLOWLY), 3),
+    (energy_lm, own_v(48, 82, 64, 2e-2), 4),
+    (energy_lm, own_v(48, 82, 64, 3e-2), 4),
+    (energy_lm, own_v(32, 96, 64, 2e-2), 5),
+    (energy_lm, own_v(48, 82, 64, 3e-2, batch_size=64), 4),
+    (energy_lm, own_v(48, 126, 64, 1e-2, target_weights=False), 4),
+    (energy_lm, own_v(48, 80, 64, 3e-2, **SMALLER), 4),
+    (energy_lm, own_v(48, 80, 64, 3e-2, alpha=5e-5, **SMALLER), 4),
+    (energy_lm, own_v(48, 80, 64, 3e-2, alpha=3e-5, **SMALLER), 4),
+    (energy_lm, own_v(48, 80, 64, 4e-2, alpha=5e-5, **SMALLER), 4),
+    (energy_lm, own_v(48, 80, 64, 3e-2, alpha=5e-5, batch_size=64), 4),
+    (energy_lm, own_v(48, 80, 64, 3.5e-2, alpha=5e-5, batch_size=64), 4),
+    (energy_lm, own_v(48, 80, 64, 4e-2, alpha=5e-5, batch_size=32), 4),
+    (energy_lm, own_v(48, 80, 64, 2.5e-2, alpha=5e-5), 4),
+    (paper_lm, {"n_noise": 128, "learning_rate_init": 1.8e-2, "alpha": 5e-5}, 7),
     (paper_lm,
-     {"n_samples": 128, "learning_rate_init": 1.8e-2, "alpha": 5e-5, **OTHER}, 7),
-    (EnergyLM, own_v(48, 80, 64, 3.5e-2, alpha=5e-5, batch_size=64, **OTHER), 4),
+     {"n_noise": 128, "learning_rate_init": 1.8e-2, "alpha": 5e-5, **OTHER}, 7),
+    (energy_lm, own_v(48, 80, 64, 3.5e-2, alpha=5e-5, batch_size=64, **OTHER), 4),
 ]  # fmt: skip
 
 
@@ -167,7 +167,8 @@ def sampled(corpus: Corpus, args: Any) -> Rows:
             trainer = lm.trainer(*train)
         row = {
             "": type(lm).__name__, "h": lm.n_hidden, "m": lm.embedding_dim,
-            "K": lm.batch_size, "samples": lm.n_samples, "schedule": lm.learning_rate,
+            "K": lm.batch_size, "samples": lm.loss.n_noise,
+            "schedule": lm.solver.learning_rate,
             "step": lm.learning_rate_init, "epochs": epochs, "told": told(lm, scale),
             "parameters": None, "CPU s": None, "valid": None, "test": None,
         }  # fmt: skip
@@ -190,10 +191,10 @@ def sampled(corpus: Corpus, args: Any) -> Rows:
 
 def told(lm: Any, scale: float) -> str:
     """What is not as in the other rows."""
-    usual = {"batch_size": 128, "learning_rate": "linear", "alpha": 1e-4}
-    usual |= {"solver": "sgd", "random_state": 0}
-    own = {name: getattr(lm, name) for name in usual}
-    other = [f"``{k}={v!r}``" for k, v in own.items() if v != usual[k]]
+    usual = {"batch_size": 128, "solver__learning_rate": "linear", "alpha": 1e-4}
+    usual |= {"random_state": 0}
+    own = lm.get_params()
+    other = [f"``{k}={own[k]!r}``" for k in usual if own[k] != usual[k]]
     if getattr(lm, "target_weights", True) is False:
         other.append("one v")
     if scale != 1:

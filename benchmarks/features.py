@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from common.networks import changed
 from common.parallel_page import list_table
 from common.table import Rows, conditions, kept, named, parser, report
 
@@ -33,7 +34,7 @@ PAGES = Path(__file__).parents[1] / "docs" / "measured"
 SMALL: dict[str, Any] = {
     "order": 5, "n_hidden": 50, "embedding_dim": 30, "solver": "adam", "alpha": 0.0,
     "batch_size": 256, "learning_rate_init": 1e-3, "random_state": 0, "tied": False,
-    "dropout": 0, "loss": "importance", "n_samples": 256, "epsilon": 1e-8,
+    "dropout": 0, "loss": "importance", "n_noise": 256, "epsilon": 1e-8,
 }  # fmt: skip
 LARGE: dict[str, Any] = {
     "order": 5, "n_hidden": 256, "embedding_dim": 96, "solver": "adam", "alpha": 0.1,
@@ -60,8 +61,8 @@ def starts(name: str, corpus: Corpus, epochs: int) -> dict[str, Any]:
         C = cooccurrence_embeddings(
             corpus.train, corpus.n_words, SMALL["embedding_dim"], random_state=0
         )
-    lm = NeuralLM(
-        n_words=corpus.n_words, embeddings=C, train_embeddings="fixed" not in name,
+    lm = changed(
+        NeuralLM(), n_words=corpus.n_words, embeddings=C, trained="fixed" not in name,
         **SMALL,
     )  # fmt: skip
     reached = {}
@@ -84,9 +85,10 @@ def spelling(
     if features == "with spelling":
         matrix, _ = corpus.vocabulary.spelling_features()
     tied = output == "tied"
-    lm = NeuralLM(
-        n_words=corpus.n_words, direct=tied, tied=tied, word_features=matrix, **LARGE
-    )
+    lm = changed(
+        NeuralLM(), n_words=corpus.n_words, direct=tied, tied=tied,
+        word_features=matrix, **LARGE,
+    )  # fmt: skip
     seconds = 0.0
     for i, examples in enumerate(np.array_split(order, parts)):
         step = LARGE["learning_rate_init"] * (parts - i - 0.5) / parts

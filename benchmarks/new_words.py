@@ -22,6 +22,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from common.networks import energy_lm
 from common.table import parser, report
 from numpy.typing import NDArray
 from sklearn.linear_model import RidgeCV
@@ -148,8 +149,8 @@ def main() -> None:
     ids = np.where(known, np.cumsum(known) - 1, UNKNOWN).astype(np.int32)
     kept = np.delete(np.arange(corpus.n_words, dtype=np.int32), UNKNOWN)
 
-    lm = EnergyLM(
-        4, n_words=int(known.sum()), n_hidden=args.hidden, max_iter=args.epochs,
+    lm = energy_lm(
+        order=4, n_words=int(known.sum()), n_hidden=args.hidden, max_iter=args.epochs,
         target_weights=args.target_weights, random_state=0,
     )  # fmt: skip
     started = time.process_time()

@@ -44,21 +44,21 @@ from common.process import fresh, resident, serve
 from common.table import file_name, kept, load, machine, parser, report
 from common.texts import Text, brown, classes_of, of_wiki
 
-from nplm import NeuralLM, word_tree
+from nplm import NCE, NeuralLM, Tree, word_tree
 
 BATCH = 128
 WAYS: dict[str, dict[str, Any]] = {
     "exact, K = 1": {"batch_size": 1},
     "exact": {},
-    "importance, 128 words": {"loss": "importance", "n_samples": 128},
-    "importance, 512 words": {"loss": "importance", "n_samples": 512},
-    "nce, 512 words": {"loss": "nce", "n_samples": 512},
+    "importance, 128 words": {"loss": "importance", "n_noise": 128},
+    "importance, 512 words": {"loss": "importance", "n_noise": 512},
+    "nce, 512 words": {"loss": "nce", "n_noise": 512},
     "classes of WordClasses": {"output": "classes", "groups": "found"},
     "classes by frequency": {"output": "classes"},
     "classes at random": {"output": "classes", "groups": "random"},
     "tree of WordClasses": {"output": "tree", "groups": "found"},
     "tree by default": {"output": "tree"},
-    "Huffman's tree": {"output": "tree", "word_tree": "huffman"},
+    "Huffman's tree": {"output": "tree", "tree": "huffman"},
 }
 # Only those of which the speed does not depend on what is learned.
 TIMED: dict[str, dict[str, Any]] = {
@@ -68,12 +68,12 @@ TIMED: dict[str, dict[str, Any]] = {
     "nce, 512 words": WAYS["nce, 512 words"],
     "classes, K = 1": {"output": "classes", "batch_size": 1},
     "classes": {"output": "classes"},
-    "tree, K = 1": {"output": "tree", "batch_size": 1, "word_tree": "huffman"},
-    "tree": {"output": "tree", "word_tree": "huffman"},
+    "tree, K = 1": {"output": "tree", "batch_size": 1, "tree": "huffman"},
+    "tree": {"output": "tree", "tree": "huffman"},
 }
 # Those that scores of networks are compared of, less their normaliser.
 SUMMED: dict[str, dict[str, Any]] = {
-    "nce, 128 words": {"loss": "nce", "n_samples": 128},
+    "nce, 128 words": {"loss": "nce", "n_noise": 128},
     "nce, 512 words": WAYS["nce, 512 words"],
     "importance, 512 words": WAYS["importance, 512 words"],
 }
@@ -103,10 +103,10 @@ def begun(way: str, text: Text, folder: Path) -> tuple[NeuralLM, dict[str, Any]]
         n = round(text.n_words**0.5)
         labels = np.random.default_rng(0).integers(0, n, text.n_words)
     if groups and settings["output"] == "classes":
-        settings["word_classes"] = labels
+        settings["classes"] = labels
     elif groups:
         started = time.process_time()
-        settings["word_tree"] = word_tree(text.tokens, labels)
+        settings["tree"] = word_tree(text.tokens, labels)
         seconds += time.process_time() - started
     row = {
         "corpus": text.name, "words": text.n_words, "windows": len(text.train[1]),
@@ -138,7 +138,7 @@ def learn(
         raise SystemExit(f"{path} is of another text: remove it, or choose as it did.")
     started = time.process_time()
     trainer = lm.trainer(*text.train)
-    if not row["seen"] and lm.output == "tree" and lm.word_tree is None:
+    if not row["seen"] and isinstance(lm.output, Tree) and lm.output.tree is None:
         row["grouping"] = time.process_time() - started  # the default tree is made now
     row["machines"].append(machine())
     while not row["done"] and time.time() < until:
@@ -210,7 +210,7 @@ def training(lm: NeuralLM, data: Windows, seconds: float) -> dict[str, float]:
 def scoring(lm: NeuralLM, data: Windows, seconds: float) -> dict[str, float]:
     """Examples a second, and memory beside the model's."""
     X, y = data
-    only = {"normalize": False} if lm.loss == "nce" else {}
+    only = {"normalize": False} if type(lm.loss) is NCE else {}
 
     def score(n: int) -> None:
         for start in range(0, n, BLOCK):

@@ -40,7 +40,7 @@ Array = NDArray[np.float64]
 
 def trained(corpus: Corpus) -> NeuralLM:
     lm = paper_lm(
-        order=5, n_words=corpus.n_words, loss="importance", n_samples=128,
+        order=5, n_words=corpus.n_words, loss="importance", n_noise=128,
         batch_size=K, learning_rate="linear", learning_rate_init=8e-3, max_iter=2,
         early_stopping=False, random_state=0,
     )  # fmt: skip

@@ -37,7 +37,7 @@ def measure(
 ) -> dict[str, Any]:
     train, *held_out = corpus.windows(4)
     lm = paper_lm(
-        order=5, n_words=corpus.n_words, loss="importance", n_samples=128,
+        order=5, n_words=corpus.n_words, loss="importance", n_noise=128,
         batch_size=128, solver="adam", learning_rate="linear", learning_rate_init=2e-3,
         max_iter=epochs, random_state=seed, **settings,
     )  # fmt: skip

@@ -19,11 +19,11 @@ import time
 from pathlib import Path
 from typing import Any
 
+from common.ablations import network
 from common.parallel_page import list_table
 from common.table import Rows, file_name, kept, parser, report
 
 from nplm.datasets import Corpus, fetch_brown
-from nplm.experiments import network
 
 PAGE = Path(__file__).parents[1] / "docs" / "measured" / "quality.inc"
 EPOCHS = {"untied": (1, 2, 4), "window": (1, 2, 3)}

@@ -8,7 +8,8 @@ import nplm
 # The headings of nplm's own page, in their order: the folder or file that a name
 # comes from. Another is headed by the name of its module.
 FAMILIES = {
-    "models.neural": "The neural model",
+    "models.neural": "The neural models",
+    "models.neural.options": "Options of the neural models",
     "models.ngrams": "n-gram models",
     "models.classes": "Word classes",
     "models.mixtures": "Mixtures",
@@ -39,6 +40,7 @@ def groups(module):
     found = {family: [] for family in FAMILIES}
     for name in names:
         home = getattr(nplm, name).__module__.removeprefix("nplm.")
-        family = next((f for f in FAMILIES if f"{home}.".startswith(f"{f}.")), home)
+        above = [f for f in FAMILIES if f"{home}.".startswith(f"{f}.")]
+        family = max(above, key=len, default=home)
         found.setdefault(family, []).append(name)
     return [(FAMILIES.get(f, f), names) for f, names in found.items() if names]

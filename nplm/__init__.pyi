@@ -3,7 +3,7 @@
 from nplm.base.estimators import neg_perplexity as neg_perplexity
 from nplm.base.exceptions import CheckpointError as CheckpointError
 from nplm.base.exceptions import DivergenceError as DivergenceError
-from nplm.formats.saving.files import load as load
+from nplm.formats.loading import load as load
 from nplm.formats.saving.files import save as save
 from nplm.models.classes.class_lm import ClassLM as ClassLM
 from nplm.models.classes.word_classes import WordClasses as WordClasses
@@ -12,10 +12,19 @@ from nplm.models.mixtures.mixture_lm import MixtureLM as MixtureLM
 from nplm.models.mixtures.shortlist_lm import ShortlistLM as ShortlistLM
 from nplm.models.mixtures.uniform_lm import UniformLM as UniformLM
 from nplm.models.neural.energy_lm import EnergyLM as EnergyLM
-from nplm.models.neural.fitting.trainer import Trainer as Trainer
 from nplm.models.neural.neural_lm import NeuralLM as NeuralLM
+from nplm.models.neural.options.features import Features as Features
+from nplm.models.neural.options.losses import NCE as NCE
+from nplm.models.neural.options.losses import Exact as Exact
+from nplm.models.neural.options.losses import Importance as Importance
+from nplm.models.neural.options.outputs import Classes as Classes
+from nplm.models.neural.options.outputs import Softmax as Softmax
+from nplm.models.neural.options.outputs import Tree as Tree
+from nplm.models.neural.options.solvers import SGD as SGD
+from nplm.models.neural.options.solvers import Adam as Adam
 from nplm.models.neural.tiers import available_tiers as available_tiers
 from nplm.models.neural.tiers import use_tier as use_tier
+from nplm.models.neural.trainer import Trainer as Trainer
 from nplm.models.ngrams.backoff_lm import BackoffLM as BackoffLM
 from nplm.models.ngrams.interpolated_trigram import (
     InterpolatedTrigram as InterpolatedTrigram,

@@ -1,33 +1,35 @@
-"""Training over the processes of a cluster: section 3.2, with MPI.
+"""Train on the processes of a cluster with MPI (section 3.2).
 
-Each process (rank) holds a block of the output units, and only updates those; the
-features and the hidden layer are duplicated. For each mini-batch the ranks share
-the softmax's maximum and sum (one Allgather, or two Allreduces where many ranks
-make that long) and the gradients on the hidden and feature layers (one Allreduce):
-with ``batch_size=1`` that is the paper's algorithm, and with more its K-example
-variant for slow networks.
+Each process (rank) holds and updates a block of the output units; the features and
+the hidden layer are replicated. For each mini-batch, the ranks exchange the maximum
+and sum of the softmax (one Allgather, or two Allreduces with many ranks) and the
+gradients of the hidden and feature layers (one Allreduce). With ``batch_size=1``
+this is the algorithm of the paper, and with more its K-example variant for slow
+networks.
 
-Run a script under it with::
+Run a script with::
 
     mpiexec -n 4 python -m mpi4py train.py
 """
 
 from __future__ import annotations
 
-from copy import copy, deepcopy
+from copy import deepcopy
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from nplm.models.neural.conflicts import check_shared
-from nplm.models.neural.fitting.fit import Door, joined
+from nplm.models.neural.fitting.fit import Training
 from nplm.models.neural.fitting.fit import fit as fit_network
-from nplm.models.neural.fitting.sharded import ShardedNetwork, rows_of
-from nplm.models.neural.fitting.trainer import Trainer
+from nplm.models.neural.fitting.sharded import ShardedNetwork, gathered, sharded
+from nplm.models.neural.network_lm import Request
 from nplm.models.neural.neural_lm import NeuralLM
+from nplm.models.neural.recipe import TrainedNetwork
 from nplm.models.neural.tiers import kernel_tier
+from nplm.models.neural.trainer import Trainer
 from nplm.training.checkpoint import fingerprint
 from nplm.training.loop import OnProgress
 from nplm.training.parallel.agreement import MPI, Ranks
@@ -50,7 +52,7 @@ def fit(
     progress: OnProgress | None = None,
     checkpoint: Any = None,
 ) -> NeuralLM | ShardedLM | None:
-    """Fit a neural model over all processes of a communicator.
+    """Fit a neural model on all processes of a communicator.
 
     Call it in every process, with the same estimator and the same data. The
     result is that of ``estimator.fit`` up to rounding.
@@ -58,9 +60,9 @@ def fit(
     Parameters
     ----------
     estimator : NeuralLM
-        What to fit; fitted in place where all of it is kept, and elsewhere left as
-        it is. A rank is one thread: ``n_jobs`` stays at 1. Output units that can be
-        shared out are trained with ``loss="exact"``.
+        Model to fit. It is fitted in place in the ranks that keep all of it, and not
+        changed in the others. A rank is one thread, so ``n_jobs`` must be 1. Sharded
+        output units need ``loss="exact"``.
     X : array-like of int, shape (n_samples, n_context)
         Contexts, the nearest word in the last column.
     y : array-like of int, shape (n_samples,)
@@ -68,43 +70,42 @@ def fit(
     X_val, y_val : array-like of int, optional
         Held-out windows for early stopping.
     comm : mpi4py.MPI.Comm, optional
-        The processes; all of them by default. Messages go over a duplicate of it.
+        Communicator; all processes by default. Messages use a duplicate of it.
     keep : {"all", "root", "shards"}, default="all"
-        Who has the fitted estimator. "all": every rank. "root": rank 0, and the
-        others get None. "shards": every rank keeps its own output units, for a
-        vocabulary too large for one machine, in a `ShardedLM`.
+        The ranks that return the fitted estimator. "all": every rank. "root": rank 0;
+        the others return None. "shards": every rank returns a `ShardedLM` of its own
+        output units, for a vocabulary too large for one machine.
     progress : callable, optional
         As in ``NeuralLM.fit``; called by rank 0.
     checkpoint : path-like, optional
-        As in ``NeuralLM.fit``: one folder, to which all ranks can write. A fit
-        goes on with as many ranks as it began with. SIGTERM or an interrupt of any
-        rank lets all of them save, and then raises KeyboardInterrupt in all. Without a
-        checkpoint an interrupt ends the job.
+        As in ``NeuralLM.fit``: one folder, to which all ranks can write. A fit must
+        resume with the same number of ranks. SIGTERM or an interrupt of any rank makes
+        all of them save, and then raises KeyboardInterrupt in all. Without a
+        checkpoint, an interrupt ends the job.
 
     Returns
     -------
     estimator : NeuralLM, ShardedLM or None
-        See `keep`. A `NeuralLM` is an ordinary one: it pickles and scores
-        without MPI. In its ``history_``, ``computing``, ``communicating`` and
-        ``waiting`` are this rank's seconds of training an epoch: in the kernels,
-        in messages once all ranks had come to send them, and before that.
+        See `keep`. A `NeuralLM` pickles and scores without MPI. Its ``history_`` has
+        the seconds of this rank in each epoch: ``computing`` in the kernels,
+        ``waiting`` for other ranks to send a message, and ``communicating`` after that.
 
     Raises
     ------
     ValueError
-        In every rank before anything is trained, when the ranks disagree on
-        parameters, data or what was fitted before, or one of them refuses its own.
+        In every rank, before training, if the ranks have different parameters, data or
+        fitted models, or those of one of them are invalid.
 
     Notes
     -----
-    Where the ranks meet, before and between training and whenever they save or score,
-    one that does not come within 600 seconds of the first ends the job: it may have
-    left. The environment variable ``NPLM_MPI_TIMEOUT`` sets other seconds; ``inf``
-    waits for ever.
+    When the ranks synchronise, before and between training and to save or score, the
+    job ends if a rank arrives more than 600 seconds after the first, because it may
+    have died. The environment variable ``NPLM_MPI_TIMEOUT`` sets the seconds; ``inf``
+    means no limit.
 
     Examples
     --------
-    One process is a cluster too:
+    It also works with one process:
 
     >>> import numpy as np
     >>> from nplm import NeuralLM, mpi, windows
@@ -115,58 +116,68 @@ def fit(
     2
     """
     ranks = Ranks(comm)
-    keeps_it = keep == "all" or (keep == "root" and ranks.rank == 0)
 
-    def chosen() -> NeuralLM:
-        _check_estimator(estimator)
+    def checked() -> Request:
         if keep not in KEEP:
-            raise ValueError(f"keep must be one of {KEEP}, not {keep!r}.")
-        return estimator if keeps_it else copy(estimator)
+            raise ValueError(f"keep={keep!r} must be one of {KEEP}.")
+        return _checked(estimator, X, y, X_val, y_val)
 
     with ranks.guard():
-        lm = ranks.all_or_none(chosen)
-        door = Door(
-            progress=progress, checkpoint=checkpoint, processes=ranks, keep=keep
-        )
-        fit_network(lm, X, y, X_val, y_val, door)
-    if keep == "shards":
-        return ShardedLM(lm, ranks)
-    return lm if keeps_it else None
+        request = ranks.all_or_none(checked)
+        ranks.check_same({"keep": keep})
+
+        def train() -> TrainedNetwork:
+            return fit_network(
+                request.recipe, request.windows, request.before, processes=ranks,
+                checkpoint=checkpoint, progress=progress, verbose=request.verbose,
+            )  # fmt: skip
+
+        def train_whole() -> Any:
+            return gathered(train(), ranks, everywhere=keep == "all")
+
+        if keep == "shards":
+            shard = train()
+            part = estimator._with(shard)._fit(request, lambda: shard)
+            return ShardedLM(part, ranks)
+        if keep == "root" and ranks.rank > 0:
+            train_whole()
+            return None
+        return estimator._fit(request, train_whole)
 
 
 def trainer(
     estimator: NeuralLM, X: ArrayLike, y: ArrayLike, *, comm: MPI.Comm | None = None
 ) -> Trainer:
-    """Train by hand over all processes of a communicator, some examples at a time.
+    """Return a trainer, which trains on some examples at a time on all processes.
 
-    Call it, and the trainer's methods, in every process, with the same arguments.
+    Call it, and the methods of the trainer, in every process with the same arguments.
 
     Parameters
     ----------
     estimator : NeuralLM
-        What to train: from new weights, or those fitted so far. A rank is one thread.
+        Model to train, from new weights or those of the last fit. A rank is one thread.
     X : array-like of int, shape (n_samples, n_context)
         Contexts, the nearest word in the last column.
     y : array-like of int, shape (n_samples,)
         Next words.
     comm : mpi4py.MPI.Comm, optional
-        The processes; all of them by default.
+        Communicator; all processes by default.
 
     Returns
     -------
     trainer : Trainer
-        As ``NeuralLM.trainer`` makes one; its ``keep`` gives every rank the whole
-        model.
+        As from ``NeuralLM.trainer``; its ``keep`` returns the whole model in every
+        rank.
 
     Raises
     ------
     ValueError
-        In every rank, when the ranks disagree on parameters, data or what was fitted
-        before, or one of them refuses its own.
+        In every rank, if the ranks have different parameters, data or fitted models, or
+        those of one of them are invalid.
 
     Examples
     --------
-    One process is a cluster too:
+    It also works with one process:
 
     >>> import numpy as np
     >>> from nplm import NeuralLM, mpi, windows
@@ -179,23 +190,45 @@ def trainer(
     ['communicating', 'computing', 'waiting']
     """
     ranks = Ranks(comm)
+
+    def checked() -> Request:
+        return _checked(estimator, X, y, further=True)
+
     with ranks.guard():
-        ranks.all_or_none(lambda: _check_estimator(estimator))
-        return Trainer(estimator, X, y, Door(partial=True, processes=ranks))
+        request = ranks.all_or_none(checked)
+        training = Training(request.recipe, request.windows, request.before, ranks)
+    keep = estimator._keeper(request)
+
+    def keep_whole(shard: TrainedNetwork) -> NeuralLM:
+        with ranks.guard():
+            whole = gathered(shard, ranks, everywhere=True)
+        assert whole is not None
+        return keep(whole)
+
+    return Trainer(training, keep_whole)
+
+
+def _checked(estimator: Any, *data: Any, further: bool = False) -> Request:
+    """Check an estimator and its data, and that processes can share the network."""
+    _check_estimator(estimator)
+    request: Request = estimator._request(*data, further=further)
+    recipe = request.recipe
+    recipe.architecture.check_shared(recipe.loss, recipe.name)
+    return request
 
 
 def _check_estimator(estimator: Any) -> None:
     if not isinstance(estimator, NeuralLM):
-        raise TypeError(f"nplm.mpi trains a NeuralLM, not {estimator!r}.")
+        raise TypeError(f"nplm.mpi trains a NeuralLM, got {estimator!r}.")
     if estimator.n_jobs not in (None, 1):
         raise ValueError(
-            f"n_jobs={estimator.n_jobs}: a rank trains on one thread; leave n_jobs "
-            "at 1 and give mpiexec as many processes as there are cores."
+            f"n_jobs={estimator.n_jobs}, but a rank trains on one thread; set n_jobs=1 "
+            "and start mpiexec with as many processes as there are cores."
         )
 
 
 def rank() -> int:
-    """Give the number of this process among those that mpiexec started.
+    """Return the rank of this process among those that mpiexec started.
 
     Returns
     -------
@@ -205,14 +238,14 @@ def rank() -> int:
 
 
 def shard(estimator: NeuralLM, comm: MPI.Comm | None = None) -> ShardedLM:
-    """Spread a fitted model over the processes, to score with all of them.
+    """Shard a fitted model over the processes, to score with all of them.
 
     Parameters
     ----------
     estimator : NeuralLM
-        Fitted, the same in every process; it is left as it is.
+        Fitted model, the same in every process; it is not changed.
     comm : mpi4py.MPI.Comm, optional
-        The processes; all of them by default.
+        Communicator; all processes by default.
 
     Returns
     -------
@@ -220,41 +253,36 @@ def shard(estimator: NeuralLM, comm: MPI.Comm | None = None) -> ShardedLM:
     """
     ranks = Ranks(comm)
 
-    def marks() -> dict[str, str]:
+    def described() -> dict[str, str]:
         check_is_fitted(estimator)
-        check_shared(estimator)
+        trained = estimator._trained
+        trained.architecture.check_shared(trained.loss, type(estimator).__name__)
         parameters = {
             "n_words_": estimator.n_words_,
             "kernels": kernel_tier(estimator.precision),
             "n_seen_": estimator.n_seen_,
         }
-        own = estimator._parameters.named()
+        own = trained.parameters.named()
         return fingerprint(parameters, {f"{k}_": array for k, array in own.items()})
 
     with ranks.guard():
-        ranks.check_same(ranks.all_or_none(marks))
-        part = copy(estimator)
-        rows = rows_of(len(estimator._parameters.E), ranks)
-        part._parameters = estimator._parameters.copy(rows)
-        part._solver_state = {
-            name: (array[rows] if name.endswith("_E") else array).copy()
-            for name, array in estimator._solver_state.items()
-        }
+        ranks.check_same(ranks.all_or_none(described))
+        part = estimator._with(sharded(estimator._trained, ranks))
     return ShardedLM(part, ranks)
 
 
 class ShardedLM:
-    """A fitted model of which each process holds a block of the output units.
+    """A fitted model whose output units are sharded over processes.
 
-    `fit` and `shard` make it. Every method must be called in all processes, with
-    the same windows.
+    `fit` and `shard` return it. Call every method in all processes, with the same
+    windows.
 
     Parameters
     ----------
     estimator : NeuralLM
-        With only this rank's rows of ``U_``, ``W_`` and ``b_``.
+        Model with only the rows of ``U_``, ``W_`` and ``b_`` of this rank.
     ranks : Ranks
-        The processes.
+        The ranks that share the model.
 
     Attributes
     ----------
@@ -268,7 +296,7 @@ class ShardedLM:
         self.history_ = estimator.history_
 
     def log_prob(self, X: ArrayLike, y: ArrayLike) -> NDArray[np.float64]:
-        """Natural-log probability of each next word.
+        """Return the natural-log probability of each next word.
 
         Parameters
         ----------
@@ -288,7 +316,7 @@ class ShardedLM:
             return self._network().log_prob(ids, words)
 
     def score(self, X: ArrayLike, y: ArrayLike) -> float:
-        """Mean of `log_prob`.
+        """Return the mean of `log_prob`.
 
         Parameters
         ----------
@@ -304,7 +332,7 @@ class ShardedLM:
         return float(np.mean(self.log_prob(X, y)))
 
     def perplexity(self, X: ArrayLike, y: ArrayLike) -> float:
-        """``exp(-score)``.
+        """Return the perplexity, ``exp(-score)``.
 
         Parameters
         ----------
@@ -320,12 +348,12 @@ class ShardedLM:
         return float(np.exp(-self.score(X, y)))
 
     def gather(self, *, keep: str = "all") -> NeuralLM | None:
-        """Put the blocks together again, in an ordinary estimator.
+        """Return the whole model, gathered from all processes.
 
         Parameters
         ----------
         keep : {"all", "root"}, default="all"
-            Who gets it: every rank, or rank 0 (None in the others).
+            The ranks that return it: every rank, or rank 0 (the others return None).
 
         Returns
         -------
@@ -333,20 +361,18 @@ class ShardedLM:
         """
         with self._ranks.guard():
             self._ranks.check_same({"keep": keep})
-            whole = copy(self._part)
-            E, state = joined(
-                self._network(), self._part._solver_state, everywhere=keep == "all"
-            )
-        if E is None:
+            trained = self._part._trained
+            whole = gathered(trained, self._ranks, everywhere=keep == "all")
+        if whole is None:
             return None
-        whole._parameters = self._part._parameters.with_rows(E).copy()
-        whole._solver_state = {name: array.copy() for name, array in state.items()}
-        whole._rng = deepcopy(self._part._rng)  # no two models draw from one
-        return whole
+        # Each model needs a generator of its own.
+        own = replace(whole.copy(), generator=deepcopy(whole.generator))
+        return self._part._with(own)
 
     def _network(self) -> ShardedNetwork:
-        whole = self._part._network()
+        trained = self._part._trained
         return ShardedNetwork(
-            whole.parts, whole.parameters, precision=self._part._precision(),
+            trained.parts, trained.parameters,
+            precision=trained.precision(self._part.precision),
             processes=self._ranks, state={},
         )  # fmt: skip

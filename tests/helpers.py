@@ -1,4 +1,4 @@
-"""What tests of several files share; no test imports another test's file."""
+"""Helpers of several test files; no test imports another test file."""
 
 import os
 from collections import Counter
@@ -19,26 +19,61 @@ from nplm import (
     available_tiers,
 )
 from nplm.datasets import Corpus, fetch_brown, fetch_ptb
+from nplm.experiments import grouped
 from nplm.models.neural.tiers import kernel_tier
 
-# Text of a few words cannot give discounts: its fall-back is tested on its own.
+# Small texts have no valid discounts; the fall-back has tests of its own.
 small_text = pytest.mark.filterwarnings("ignore:Kneser-Ney cannot estimate")
 
 
-def paper_lm(order=None, **settings):
-    """The paper's MLP9 and its training, but in mini-batches, for few epochs.
+# Settings of tests of other losses and solvers, unless the tests override them.
+USUAL = dict(n_noise=512, epsilon=1e-8)
 
-    What is tested of a network is its own only as far as it says so: the default may
-    change.
+
+def changed(lm, **settings):
+    """Return the model with other parameters; those of options by their own name.
+
+    An option has the values of `USUAL`, unless the settings say otherwise.
+    """
+    kinds = {"importance": ["n_noise"], "nce": ["n_noise"], "adam": ["epsilon"]}
+    for option in (settings.get("loss"), settings.get("solver")):
+        if isinstance(option, str):
+            settings = {n: USUAL[n] for n in kinds.get(option, [])} | settings
+    return lm.set_params(**grouped(settings))
+
+
+def paper_lm(order=None, **settings):
+    """Return the paper's MLP9 with its training, but in mini-batches, for few epochs.
+
+    Tests use it instead of the defaults, which may change.
     """
     recipe = dict(batch_size=32, learning_rate_init=4e-3, max_iter=12)
-    recipe |= dict(early_stopping=False)
-    recipe |= dict(n_samples=512, epsilon=1e-8)  # of other losses, and solvers
-    return NeuralLM.from_paper("MLP9", **(recipe | settings | dict(order=order)))
+    recipe |= dict(early_stopping=False, order=order)
+    return changed(NeuralLM.from_paper("MLP9"), **(recipe | settings))
+
+
+def neural_lm(order=None, **settings):
+    """Return the default network; parameters of options by their own name."""
+    return changed(NeuralLM(order), **settings)
+
+
+def energy_lm(order=None, **settings):
+    """Return an energy model trained as in the paper, but in mini-batches."""
+    recipe = dict(
+        loss="exact", solver="sgd", learning_rate="invscaling", learning_rate_init=1e-2,
+        alpha=1e-4, batch_size=32, max_iter=12, n_iter_no_change=3, tol=1e-4,
+    )  # fmt: skip
+    return changed(EnergyLM(order), **(recipe | settings))
+
+
+def check_shared(lm, n_words=20):
+    """Raise unless processes can share the output units of this network."""
+    recipe = lm._recipe(n_words, order=3)
+    recipe.architecture.check_shared(recipe.loss, recipe.name)
 
 
 def small_models(n_words):
-    """One small instance of each model of windows."""
+    """Return a small instance of each model of windows."""
     size = dict(n_words=n_words)
     neural = dict(n_hidden=4, embedding_dim=3, max_iter=2, random_state=0)
     trigram = InterpolatedTrigram(**size)
@@ -54,12 +89,10 @@ def small_models(n_words):
         "neural, senses": paper_lm(**neural, n_senses=2, **size),
         "neural, classes": paper_lm(**neural, output="classes", **size),
         "neural, tree": paper_lm(**neural, output="tree", direct=True, **size),
-        "neural, importance": paper_lm(
-            **neural, loss="importance", n_samples=5, **size
-        ),
+        "neural, importance": paper_lm(**neural, loss="importance", n_noise=5, **size),
         "neural, nce": paper_lm(**neural, loss="nce", direct=True, **size),
-        "neural, energy": EnergyLM(**neural, **size),
-        "neural, energy, target weights": EnergyLM(
+        "neural, energy": energy_lm(**neural, **size),
+        "neural, energy, target weights": energy_lm(
             **neural, target_weights=True, batch_size=1, **size
         ),
         "trigram": trigram,
@@ -74,7 +107,7 @@ def small_models(n_words):
 
 
 def on_every_tier(*precisions):
-    """Precisions, each with a tier that this processor can run it on."""
+    """Return the precisions, each with a tier that this processor can run."""
     return [f"{name}, {tier}" for name in precisions for tier in available_tiers(name)]
 
 
@@ -83,7 +116,7 @@ PRECISIONS = on_every_tier("float32", "float64", "bfloat16")
 
 
 def bfloat16_is_here():
-    """Whether the tier in use multiplies bfloat16, as most processors' do not."""
+    """Return whether the tier in use multiplies bfloat16; most processors cannot."""
     try:
         kernel_tier("bfloat16")
     except ValueError:
@@ -92,12 +125,12 @@ def bfloat16_is_here():
 
 
 def pairwise(factors, where=lambda **arguments: True):
-    """Cases of a test: few, in which any two values of its arguments meet.
+    """Return few test cases in which any two values of two arguments occur together.
 
-    A fault of one value, or of two together, is then met as it is in the cases of all
-    values with all (a covering array of strength 2, chosen greedily). `factors` has the
-    values of each argument; those of "a, b" are pairs, which meet any third value.
-    `where` says of some arguments whether there is such a case.
+    They find the faults of one value or of two together (a covering array of strength
+    2, chosen greedily). `factors` has the values of each argument; those of "a, b" are
+    pairs, which occur with any third value. `where` returns whether arguments are a
+    valid case.
     """
 
     def arguments(row):
@@ -110,14 +143,14 @@ def pairwise(factors, where=lambda **arguments: True):
     def pairs(row):
         return combinations(row.items(), 2)
 
-    left = {}  # a set, in the order of the factors
+    left = {}  # an ordered set
     for (one, values), (other, others) in combinations(factors.items(), 2):
         for a in values:
             for b in others:
                 if where(**arguments({one: a, other: b})):
                     left[(one, a), (other, b)] = True
     rows = []
-    used = Counter()  # where two values serve as well, that which met these less
+    used = Counter()  # breaks ties between values
     while left:
         chosen = dict(next(iter(left)))
         for name, values in factors.items():
@@ -149,12 +182,12 @@ def pairwise(factors, where=lambda **arguments: True):
 
 
 def text(n, seed=0, n_words=12):
-    """Word ids of which a few are frequent, as in a text."""
+    """Return word ids of which a few are frequent, as in text."""
     return np.random.default_rng(seed).zipf(1.4, size=n) % n_words
 
 
 def markov_stream(n, n_words=20, seed=0):
-    """Each word is followed by one of three: a bigram is all there is to learn."""
+    """Return text in which each word has three successors, which a bigram can learn."""
     rng = np.random.default_rng(seed)
     followers = np.random.default_rng(99).integers(0, n_words, (n_words, 3))
     ids = [0]
@@ -164,14 +197,14 @@ def markov_stream(n, n_words=20, seed=0):
 
 
 def corpus_of(ids, boundary):
-    """A corpus of "a", "b" and "c" (ids from 2); the last three ids are the test."""
+    """Return a corpus of "a", "b" and "c" (ids from 2); the test is the last three."""
     vocabulary = Vocabulary().fit([["a", "b", "c"]])
     train, valid, test = np.split(np.asarray(ids, dtype=np.int32), [-6, -3])
     return Corpus("letters", train, valid, test, vocabulary, boundary)
 
 
 def published_corpus(name):
-    """Brown or Penn Treebank of the folder that NPLM_DATA names, or skip the test."""
+    """Return Brown or Penn Treebank from the folder NPLM_DATA, or skip the test."""
     if not os.environ.get("NPLM_DATA"):
         pytest.skip("NPLM_DATA names no folder of corpora")
     fetch = {"brown": fetch_brown, "ptb": fetch_ptb}[name]

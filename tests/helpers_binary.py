@@ -1,42 +1,57 @@
-"""Binary files taken apart, and written with what no reader should take."""
+"""Read the parts of binary files, and write invalid ones."""
 
 import json
-import zlib
 
 import numpy as np
 
-from nplm.formats.binary.arrays import MAGIC
+from nplm.base.files.tensors import (
+    CHECKSUM,
+    METADATA,
+    PADDING,
+    TYPES,
+    header_checksum,
+    write_tensors,
+)
+from nplm.formats.binary.binary_files import metadata_of
 
 
-def parts_of(data):
-    """Header and arrays of the bytes of a file of save_binary."""
-    n = int.from_bytes(data[16:20], "little")
-    header, at, arrays = json.loads(data[24 : 24 + n]), 24 + n, {}
-    for entry in header["arrays"]:
-        at += -at % 64
-        dtype = np.dtype(entry["dtype"])
-        arrays[entry["name"]] = np.frombuffer(data, dtype, entry["size"], at).copy()
-        at += entry["size"] * dtype.itemsize
-    return header, arrays
+def tensors_of(data):
+    """Arrays and texts of the bytes of a file of safetensors."""
+    n = int.from_bytes(data[:8], "little")
+    header = json.loads(data[8 : 8 + n])
+    texts, arrays = header.pop(METADATA), {}
+    for name, entry in header.items():
+        first, end = (8 + n + at for at in entry["data_offsets"])
+        array = np.frombuffer(data[first:end], TYPES[entry["dtype"]])
+        if not name.startswith(PADDING):
+            arrays[name] = array.reshape(entry["shape"]).copy()
+    return arrays, texts
 
 
 def read_parts(path):
-    """Header and arrays of a file of save_binary."""
-    return parts_of(path.read_bytes())
+    """What a file of save_binary says of its model, and its arrays."""
+    arrays, texts = tensors_of(path.read_bytes())
+    return json.loads(texts["model"]), arrays
 
 
-def write_parts(path, header, arrays):
+def write_parts(path, header, arrays, **texts):
     """Write a file whose checksums are right, whatever is in it."""
-    for entry, array in zip(header["arrays"], arrays.values()):
-        entry |= {"size": len(array), "crc32": zlib.crc32(array.tobytes())}
-    # As long as with the longest checksums.
-    n_missing = sum(10 - len(str(entry["crc32"])) for entry in header["arrays"])
-    write_raw(path, json.dumps(header).encode() + b" " * n_missing, arrays)
+    write_tensors(path, arrays, metadata_of(header) | texts)
 
 
-def write_raw(path, encoded, arrays):
-    data = MAGIC + len(encoded).to_bytes(4, "little")
-    data += zlib.crc32(encoded).to_bytes(4, "little") + encoded
-    for array in arrays.values():
-        data += bytes(-len(data) % 64) + array.tobytes()
-    path.write_bytes(data + bytes(-len(data) % 64))
+def change_header(path, change):
+    """Change all of a file's header, and put its checksum right."""
+    data = path.read_bytes()
+    n = int.from_bytes(data[:8], "little")
+    header = json.loads(data[8 : 8 + n])
+    del header[METADATA][CHECKSUM]
+    header = change(header) or header
+    if isinstance(header.get(METADATA), dict):
+        header[METADATA][CHECKSUM] = header_checksum(header)
+    write_header(path, json.dumps(header).encode(), data[8 + n :])
+
+
+def write_header(path, encoded, arrays=b""):
+    """Write bytes in place of a header."""
+    encoded += b" " * (-(8 + len(encoded)) % 64)
+    path.write_bytes(len(encoded).to_bytes(8, "little") + encoded + arrays)

@@ -1,4 +1,4 @@
-"""Fits that are killed, and what they saved."""
+"""Killed fits and their checkpoints."""
 
 import json
 
@@ -7,16 +7,16 @@ import pytest
 __all__ = ["SAMPLED", "SETTINGS", "Killed", "fit_and_kill", "n_saves"]
 
 SETTINGS = dict(n_words=20, n_hidden=6, embedding_dim=4, batch_size=4, random_state=0)
-# Draws that grow while it trains.
-SAMPLED = dict(loss="importance", n_samples=2, min_effective_samples=10, alpha=0.1)
+# The number of noise samples grows during training.
+SAMPLED = dict(loss="importance", n_noise=2, min_effective_samples=10, alpha=0.1)
 
 
 class Killed(BaseException):
-    """Stops a fit on the spot: nothing after it is saved."""
+    """Stop a fit at once, without a further save."""
 
 
 def fit_and_kill(lm, data, folder, at):
-    """Fit until `at` examples were done and saved."""
+    """Fit until `at` examples are done and saved."""
 
     def progress(done, total, loss):
         if done >= at:

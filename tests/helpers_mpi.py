@@ -17,7 +17,7 @@ MPIEXEC = shutil.which("mpiexec", path=Path(sys.executable).parent) or shutil.wh
 ENVIRONMENT = {
     **os.environ,
     "PYTHONPATH": str(Path(nplm.__file__).parents[1]),
-    # More ranks than cores, on a machine that does other things, as root.
+    # Allow more ranks than cores, on a busy machine, as root.
     "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
     "OMPI_MCA_mpi_yield_when_idle": "1",
     "OMPI_ALLOW_RUN_AS_ROOT": "1",
@@ -26,8 +26,8 @@ ENVIRONMENT = {
 
 
 def start(n_ranks, *args, python=("-m", "mpi4py")):
-    """Begin ``python *args`` in so many ranks."""
-    # A process group of its own: whatever becomes of it, nothing stays behind.
+    """Start ``python *args`` in several ranks."""
+    # A process group of its own, so that no process is left behind.
     return subprocess.Popen(
         [MPIEXEC, "-n", str(n_ranks), sys.executable, *python, *map(str, args)],
         env=ENVIRONMENT, text=True, start_new_session=True,

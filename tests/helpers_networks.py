@@ -1,32 +1,24 @@
 """Networks of every kind, small and random, and the reference of each."""
 
+from dataclasses import replace
+
 import numpy as np
 from scipy.sparse import csr_array
 
+from nplm.models.neural.network.architecture import Architecture
 from nplm.models.neural.network.dropout import Dropout
-from nplm.models.neural.network.features import Composed, Features, Fixed, Met
-from nplm.models.neural.network.hidden import Linear, Projected
-from nplm.models.neural.network.inputs import MixedSenses
-from nplm.models.neural.network.network import Network, Parts
-from nplm.models.neural.network.outputs.classes import Classes
-from nplm.models.neural.network.outputs.energy import Energy
+from nplm.models.neural.network.features import Fixed
+from nplm.models.neural.network.network import Network
 from nplm.models.neural.network.outputs.estimates import (
     Importance,
     NoiseContrastive,
     Proposal,
 )
-from nplm.models.neural.network.outputs.sampled import (
-    SampledEnergy,
-    SampledSoftmax,
-    SampledTiedSoftmax,
-)
-from nplm.models.neural.network.outputs.softmax import Softmax, TiedSoftmax
-from nplm.models.neural.network.outputs.tree import Tree
 from nplm.models.neural.network.solvers import SGD, Adam, Schedule
 from nplm.training.parallel.threads import Threads
 from tests.reference import neural as reference
 
-# A network of any kind: each is an output, and features, that others do not have.
+# Kinds of networks, with different outputs and features.
 KINDS = [
     "softmax", "classes", "tree", "importance", "nce", "energy", "energy, own weights",
     "energy, importance", "energy, nce", "energy, own weights, importance",
@@ -36,7 +28,7 @@ KINDS = [
 SAMPLED = ["importance", "nce"]
 EXACT = [kind for kind in KINDS if not kind.endswith(("importance", "nce"))]
 ROUNDED = [kind for kind in KINDS if not kind.startswith(("classes", "tree", "energy"))]
-SHAPES = {  # n_words, n_context, n_hidden, embedding_dim, direct: multiples of nothing
+SHAPES = {  # n_words, n_context, n_hidden, embedding_dim, direct: no round sizes
     "hidden": (50, 3, 7, 4, False),
     "hidden+direct, two tiles": (300, 2, 5, 3, True),
     "direct": (23, 4, 0, 5, True),
@@ -52,14 +44,14 @@ UNIGRAM = Proposal(None, 1.0)
 
 
 def there_is(kind="softmax", precision="float32", rates=(0, 0, 0), **others):
-    """Whether a kind of network has this precision, and this dropout."""
+    """Return whether a kind of network supports this precision and dropout."""
     if any(rates) and kind.startswith("energy"):
         return False
     return kind in ROUNDED or not precision.startswith("bfloat16")
 
 
 def dropout_of(rates, n_workers=1):
-    """Dropout with seeds, also where nothing is left out."""
+    """Return dropout with seeds, even if all rates are 0."""
     seeds = np.random.RandomState(3).randint(1, 2**62, size=(n_workers, 3))
     return Dropout(*rates, seeds.astype(np.uint64))
 
@@ -70,48 +62,42 @@ def solver_of(name="sgd", **schedule):
 
 
 def reference_of(solver, n_seen=0):
-    """The reference of a solver."""
-    schedule = vars(solver.schedule) | dict(n_seen=n_seen)
+    """Return the reference of a solver."""
+    names = ("learning_rate_init", "learning_rate_decay", "alpha", "begun", "span")
+    schedule = {name: getattr(solver.schedule, name) for name in names}
+    schedule["n_seen"] = n_seen
     if isinstance(solver, Adam):
         return reference.Adam(**schedule, **MOMENTS)
     return reference.SGD(**schedule)
 
 
-def output_of(kind, direct, n_words, n_samples, rng):
-    """An output that has learnt from words as frequent as in text."""
+def loss_of(kind, n_noise):
+    """Return the training loss of a kind of network; None is the exact likelihood."""
+    if kind.endswith("importance"):
+        return Importance(n_noise, UNIGRAM, 0)
+    return NoiseContrastive(n_noise, UNIGRAM) if kind.endswith("nce") else None
+
+
+def architecture_of(kind, n_words, n_context, n_hidden, embedding_dim, direct, rng):
+    """Return the architecture of a kind, with random classes and word features."""
+    own = dict(direct=direct, tied=kind.startswith("tied"))
     if kind == "classes":
         labels = rng.integers(0, max(1, n_words // 5), n_words)
-        return Classes(direct, np.unique(labels, return_inverse=True)[1])
-    estimate = None
-    if kind.endswith("importance"):
-        estimate = Importance(n_samples, UNIGRAM, 0)
-    elif kind.endswith("nce"):
-        estimate = NoiseContrastive(n_samples, UNIGRAM)
-    if kind.startswith("energy"):
-        own = dict(target_weights="own" in kind)
-        if estimate is None:
-            return Energy(**own)
-        return SampledEnergy(False, estimate=estimate, **own)
-    if kind.startswith("tied"):
-        if estimate is None:
-            return TiedSoftmax(False)
-        return SampledTiedSoftmax(False, estimate=estimate)
-    if estimate is not None:
-        return SampledSoftmax(direct, estimate=estimate)
-    return Tree(direct) if kind == "tree" else Softmax(direct)
-
-
-def features_of(kind, n_words, m, rng):
+        own |= dict(output=kind, classes=np.unique(labels, return_inverse=True)[1])
+    elif kind == "tree":
+        own |= dict(output=kind)
+    elif kind.startswith("energy"):
+        n_hidden = max(1, n_hidden)  # an energy always has hidden units
+        own |= dict(output="energy", target_weights="own" in kind)
     if kind == "fixed":
-        return Fixed(m, rng.normal(size=(n_words, m)))
-    tied = kind.startswith("tied")
-    if "composed" in kind:
-        return Composed(m, tied=tied, matrix=parts_of_words(n_words, rng))
-    return Features(m, tied=tied)
+        own |= dict(trained=False)
+    elif "composed" in kind:
+        own |= dict(word_features=random_word_features(n_words, rng))
+    return Architecture(n_words, n_context + 1, n_hidden, embedding_dim, **own)
 
 
-def parts_of_words(n_words, rng, n_parts=11):
-    """A few parts a word, one of them everyone's; some words have none."""
+def random_word_features(n_words, rng, n_parts=11):
+    """Return a few parts per word, one shared by nearly all; some words have none."""
     dense = rng.normal(size=(n_words, n_parts)) * (rng.random((n_words, n_parts)) < 0.2)
     dense[::7] = 0
     dense[1:, 0] = 0.5
@@ -120,31 +106,33 @@ def parts_of_words(n_words, rng, n_parts=11):
 
 def random_network(
     n_words, n_context, n_hidden, embedding_dim, direct, precision, rng, n_threads=1,
-    *, kind="softmax", output=None, n_samples=20, n_distant=0, n_senses=1, solver=None,
+    *, kind="softmax", loss=None, n_noise=20, n_distant=0, n_senses=1, solver=None,
     **options,
 ):  # fmt: skip
-    """A network of a kind, or of a kind with this output, and weights at random."""
+    """Return a network of a kind, with random weights.
+
+    Its initial word frequencies are those of text. `loss` replaces that of the kind.
+    """
     y = (rng.zipf(1.3, size=5 * n_words) % n_words).astype(np.int32)
-    if output is None:
-        output = output_of(kind, direct, n_words, n_samples, rng)
-        output = output.learn(n_words, y[:, None], np.roll(y, -1))
-    features = features_of(kind, n_words, embedding_dim, rng)
-    parts = Parts.of(n_context, features, n_hidden, output, n_distant)
-    if n_senses > 1:  # some words share theirs
-        parts = parts._replace(inputs=MixedSenses(parts.inputs, n_senses, 20))
-    if isinstance(output, Energy):  # it has hidden units, always
-        parts = parts._replace(hidden=Linear(max(1, n_hidden)))
-        if not output.rows_are_visited:
-            parts = parts._replace(features=Met(embedding_dim))
-    elif output.rows_are_features:
-        parts = parts._replace(hidden=Projected(n_hidden, embedding_dim, direct))
+    architecture = architecture_of(
+        kind, n_words, n_context, n_hidden, embedding_dim, direct, rng
+    )
+    architecture = replace(architecture, n_distant=n_distant, n_senses=n_senses)
+    architecture = architecture.learned(y[:, None], np.roll(y, -1))
+    parts = architecture.parts(loss_of(kind, n_noise) if loss is None else loss)
+    if n_senses > 1:  # words after the first 20 share their senses
+        parts = parts._replace(inputs=replace(parts.inputs, n_frequent=20))
+    embeddings = None
+    if isinstance(parts.features, Fixed):
+        embeddings = rng.normal(size=(n_words, embedding_dim))
     drawn = np.random.RandomState(rng.integers(2**31))
     dtype = np.float64 if precision == "float64" else np.float32
-    parameters = parts.initial(n_words, y, drawn, dtype)
+    parameters = parts.initial(n_words, y, drawn, dtype, embeddings=embeddings)
     network = Network(
         parts, parameters, precision=precision, threads=Threads(n_threads),
         solver=solver_of() if solver is None else solver,
-        output_state=output.initial_state(n_words, y, drawn, n_threads), **options,
+        output_state=parts.output.initial_state(n_words, y, drawn, n_threads),
+        **options,
     )  # fmt: skip
     for array in weights_of(network).arrays():
         array += rng.normal(size=array.shape) / 2
@@ -161,11 +149,11 @@ TWINS = {
 
 
 def sampled_loss(network):
-    """The reference of a loss on sampled words, with its draws to come; else None."""
+    """Return the reference of a loss with noise samples, in the same state, or None."""
     output, state = network.parts.output, network.output_state
     if "generators" not in state:
         return None
-    n = min(output.estimate.n_samples, network.n_words)
+    n = min(output.estimate.n_noise, network.n_words)
     seed = [int(x) for x in state["generators"][0]]
     sampler = reference.Sampler(state["proposal"], seed, n)
     if isinstance(output.estimate, Importance):
@@ -179,7 +167,7 @@ def random_windows(n, n_words, n_context, rng):
 
 
 def weights_of(network):
-    """Views: what fills up the rows of E to whole vectors is left out."""
+    """Return the weights as views, without the padding of E."""
     own, parts = network.parameters, network.parts
     alone = own.more.get("own", own.E if own.tied else own.C)
     m, matrix = own.C.shape[1], getattr(parts.features, "matrix", None)
@@ -203,7 +191,7 @@ def weights_of(network):
 
 
 def wide(weights):
-    """A copy in float64."""
+    """Return a copy in float64."""
     return weights._replace(**{
         name: array.astype(np.float64)
         for name, array in weights._asdict().items()

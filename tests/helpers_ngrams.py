@@ -1,4 +1,4 @@
-"""Kneser-Ney on dictionaries, as in the formulas: what the fast ones should be."""
+"""Kneser-Ney on dictionaries, written as the formulas."""
 
 import math
 from collections import Counter, defaultdict

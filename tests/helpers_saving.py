@@ -1,4 +1,4 @@
-"""Models of every kind that `nplm.save` knows, and what they are fitted on."""
+"""Models of every kind that `nplm.save` supports, with their data."""
 
 import re
 import warnings
@@ -9,7 +9,6 @@ from sklearn.pipeline import Pipeline
 
 from nplm import (
     ClassLM,
-    EnergyLM,
     InterpolatedTrigram,
     KneserNeyLM,
     MixtureLM,
@@ -20,7 +19,7 @@ from nplm import (
     Vocabulary,
     windows,
 )
-from tests.helpers import bfloat16_is_here, paper_lm, text
+from tests.helpers import bfloat16_is_here, energy_lm, paper_lm, text
 
 N_WORDS = 12
 IDS = text(700, n_words=N_WORDS)
@@ -44,23 +43,23 @@ NETWORKS = {
         solver="adam",
     ),
     "fixed": paper_lm(
-        **SMALL, embeddings=np.arange(36).reshape(12, 3) / 36, train_embeddings=False
+        **SMALL, embeddings=np.arange(36).reshape(12, 3) / 36, trained=False
     ),
     "classes": paper_lm(**SMALL, output="classes"),
     "classes given": paper_lm(
-        **SMALL, output="classes", word_classes=[i % 3 for i in range(N_WORDS)]
+        **SMALL, output="classes", classes=[i % 3 for i in range(N_WORDS)]
     ),
     "tree": paper_lm(**SMALL, output="tree", direct=True, solver="adam"),
-    "tree given": paper_lm(**SMALL, output="tree", word_tree=TREE),
-    "importance": paper_lm(**SMALL, loss="importance", n_samples=5),
-    "tied, nce": paper_lm(**SMALL, tied=True, direct=True, loss="nce", n_samples=5),
+    "tree given": paper_lm(**SMALL, output="tree", tree=TREE),
+    "importance": paper_lm(**SMALL, loss="importance", n_noise=5),
+    "tied, nce": paper_lm(**SMALL, tied=True, direct=True, loss="nce", n_noise=5),
     "nce": paper_lm(**SMALL, loss="nce", proposal=list(range(1, 13))),
     "seed of its own": paper_lm(
         **SMALL | dict(random_state=np.random.RandomState(3)), early_stopping=True
     ),
-    "energy": EnergyLM(**SMALL),
-    "energy, adam": EnergyLM(**SMALL, target_weights=True, solver="adam"),
-    "energy, nce": EnergyLM(**SMALL, loss="nce", n_samples=5),
+    "energy": energy_lm(**SMALL),
+    "energy, adam": energy_lm(**SMALL, target_weights=True, solver="adam"),
+    "energy, nce": energy_lm(**SMALL, loss="nce", n_noise=5),
 }  # fmt: skip
 if bfloat16_is_here():
     NETWORKS["rounded"] = paper_lm(**SMALL, precision="bfloat16")
@@ -99,7 +98,7 @@ def pipeline(lm, **options):
 
 
 def quiet(fit):
-    """Fit without the word on discounts of small texts."""
+    """Fit without the warning on discounts of small texts."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         return fit()

@@ -12,7 +12,6 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from nplm import (
     ClassLM,
-    EnergyLM,
     InterpolatedTrigram,
     KneserNeyLM,
     MixtureLM,
@@ -23,7 +22,7 @@ from nplm import (
 from nplm.base import blocks, estimators
 from nplm.models.ngrams import frequencies
 from nplm.models.ngrams.trie import backoff_trie, hash_table
-from tests.helpers import paper_lm, small_models
+from tests.helpers import energy_lm, paper_lm, small_models
 
 N_WORDS = 12
 
@@ -44,7 +43,7 @@ def models():
         paper_lm(n_hidden=4, embedding_dim=3, max_iter=2, output="tree"),
         paper_lm(n_hidden=4, embedding_dim=3, max_iter=2, loss="importance"),
         paper_lm(n_hidden=4, embedding_dim=3, max_iter=2, loss="nce", batch_size=1),
-        EnergyLM(n_hidden=4, embedding_dim=3, max_iter=2),
+        energy_lm(n_hidden=4, embedding_dim=3, max_iter=2),
         InterpolatedTrigram(order=2),
         KneserNeyLM(),
         KneserNeyLM(interpolate=False),
@@ -237,7 +236,7 @@ def test_a_refused_fit_changes_nothing(stream, name):
 
 @pytest.mark.parametrize(
     "model",
-    [paper_lm(max_iter=1), EnergyLM(max_iter=1), KneserNeyLM(), InterpolatedTrigram()],
+    [paper_lm(max_iter=1), energy_lm(max_iter=1), KneserNeyLM(), InterpolatedTrigram()],
 )
 @pytest.mark.filterwarnings("ignore:Kneser-Ney cannot estimate:UserWarning")
 def test_an_unseen_id_says_to_set_n_words(model, stream):

@@ -122,16 +122,18 @@ def test_weights_that_have_not_settled_are_told():
     few = dict(max_iter=1, tol=1e-9)
     members = [("one", UniformLM()), ("two", InterpolatedTrigram())]
     for model in (InterpolatedTrigram(**few), MixtureLM(members, "learned", **few)):
-        with pytest.warns(ConvergenceWarning, match=r"max_iter=1; raise it, or tol"):
+        with pytest.warns(
+            ConvergenceWarning, match=r"max_iter=1; raise max_iter, or tol"
+        ):
             model.fit(X, Y, X_val=X[:99], y_val=Y[:99])
         # As many steps as asked for.
         clone(model).set_params(tol=0).fit(X, Y, X_val=X[:99], y_val=Y[:99])
         clone(model).set_params(max_iter=0).fit(X, Y, X_val=X[:99], y_val=Y[:99])
 
 
-def test_a_loss_that_still_falls_is_told_where_stopping_was_asked_for():
+def test_falling_held_out_loss_at_max_iter_is_a_warning():
     network = paper_lm(n_hidden=2, max_iter=2, early_stopping=True, random_state=0)
-    with pytest.warns(ConvergenceWarning, match=r"NeuralLM: .* at max_iter=2"):
+    with pytest.warns(ConvergenceWarning, match=r"NeuralLM: .* after max_iter=2"):
         network.fit(X, Y)
     # Epochs that were asked for, whether or not they are watched.
     clone(network).set_params(early_stopping=False).fit(X, Y)

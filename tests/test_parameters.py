@@ -9,7 +9,6 @@ from sklearn.base import clone
 
 from nplm import (
     ClassLM,
-    EnergyLM,
     InterpolatedTrigram,
     KneserNeyLM,
     MixtureLM,
@@ -22,7 +21,7 @@ from nplm import (
     contiguous_split,
     windows,
 )
-from tests.helpers import paper_lm
+from tests.helpers import energy_lm, paper_lm
 
 # With their whole parameters within a byte; there are more windows than fit in one.
 N_WORDS = 100
@@ -35,10 +34,9 @@ ESTIMATORS = {
         batch_size=2, early_stopping=True, n_iter_no_change=1, n_jobs=1, random_state=0,
         verbose=0, solver="adam", learning_rate_init=1e-3, epsilon=1e-3,
     ),
-    "EnergyLM": EnergyLM(
+    "EnergyLM": energy_lm(
         3, n_words=N_WORDS, n_hidden=30, embedding_dim=20, max_iter=2, batch_size=2,
         early_stopping=True, n_iter_no_change=1, n_jobs=1, random_state=0, verbose=0,
-        epsilon=1e-3,
     ),
     "InterpolatedTrigram": InterpolatedTrigram(3, n_words=N_WORDS),
     "KneserNeyLM": KneserNeyLM(3, n_words=N_WORDS, boundary=7),
@@ -64,7 +62,7 @@ ESTIMATORS = {
 
 def numeric(kind):
     for name, estimator in ESTIMATORS.items():
-        for parameter, value in estimator.get_params(deep=False).items():
+        for parameter, value in estimator.get_params().items():
             is_whole = isinstance(value, numbers.Integral)
             if not isinstance(value, numbers.Real) or isinstance(value, bool):
                 continue
@@ -95,7 +93,7 @@ def fitted_with(name, **parameters):
 def check_same(name, parameter, value):
     # As what it is to Python: a float16 is not quite the number it was made of.
     plain = value.item()
-    changed = plain != getattr(ESTIMATORS[name], parameter)
+    changed = plain != ESTIMATORS[name].get_params()[parameter]
     want = fitted_with(name, **({parameter: plain} if changed else {}))
     given = clone(ESTIMATORS[name]).set_params(**{parameter: value})
     for key, got in fitted(given).items():
@@ -107,7 +105,7 @@ def check_same(name, parameter, value):
 @pytest.mark.parametrize("kind", [np.int8, np.uint8])
 @pytest.mark.parametrize(("name", "parameter"), list(numeric(numbers.Integral)))
 def test_a_whole_number_of_numpys(name, parameter, kind):
-    check_same(name, parameter, kind(getattr(ESTIMATORS[name], parameter)))
+    check_same(name, parameter, kind(ESTIMATORS[name].get_params()[parameter]))
 
 
 @pytest.mark.filterwarnings("ignore:Kneser-Ney cannot estimate:UserWarning")
@@ -115,7 +113,7 @@ def test_a_whole_number_of_numpys(name, parameter, kind):
 @pytest.mark.parametrize("kind", [np.float16, np.float32])
 @pytest.mark.parametrize(("name", "parameter"), list(numeric(numbers.Real)))
 def test_a_float_of_numpys(name, parameter, kind):
-    check_same(name, parameter, kind(getattr(ESTIMATORS[name], parameter)))
+    check_same(name, parameter, kind(ESTIMATORS[name].get_params()[parameter]))
 
 
 @pytest.mark.filterwarnings("ignore:Kneser-Ney cannot estimate:UserWarning")

@@ -16,7 +16,6 @@ import pytest
 from sklearn.base import clone
 
 from nplm import (
-    EnergyLM,
     KneserNeyLM,
     MixtureLM,
     TextLM,
@@ -26,7 +25,7 @@ from nplm import (
 )
 from nplm.formats import load_binary, save_binary
 from nplm.training.parallel import threads
-from tests.helpers import paper_lm, small_models, small_text
+from tests.helpers import energy_lm, paper_lm, small_models, small_text
 
 pytestmark = small_text
 N_WORDS, N_THREADS, SECONDS = 12, 8, 30
@@ -41,7 +40,7 @@ def estimators():
     size = dict(n_words=N_WORDS)
     return small_models(N_WORDS) | {
         "neural, two threads": paper_lm(**neural, n_jobs=2, **size),
-        "neural, energy, two threads": EnergyLM(**neural, n_jobs=2, **size),
+        "neural, energy, two threads": energy_lm(**neural, n_jobs=2, **size),
         "neural, adam, dropout": paper_lm(**neural, solver="adam", dropout=0.2, **size),
         "uniform": UniformLM(**size),
         "classes of words": WordClasses(4, random_state=0, **size),
@@ -135,7 +134,7 @@ def sized(model, n_words):
         for name, value in model.get_params().items()
         if name.split("__")[-1] == "n_words" and value is not None
     }
-    if getattr(model, "word_features", None) is None:
+    if model.get_params().get("features__word_features") is None:
         model.set_params(**sizes)
     return model
 
@@ -318,7 +317,7 @@ def test_a_fork_scores_and_fits(name):
 @pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
 def test_fork_fits_while_another_thread_holds_the_lock():
     """It goes on without that thread, which would never let go there."""
-    name, lock = "neural", threads._Inside.lock
+    name, lock = "neural", threads._BlasLimit.lock
     alone = answers(fitted(name))
     model = pickle.loads(pickle.dumps(fitted(name)))
 

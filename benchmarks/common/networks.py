@@ -9,7 +9,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from nplm import NeuralLM, windows
+from nplm import EnergyLM, NeuralLM, windows
+from nplm.experiments import grouped
 
 Windows = tuple[NDArray[np.int32], NDArray[np.int32]]
 
@@ -62,11 +63,36 @@ class Shape:
         )  # fmt: skip
 
 
+# Where a loss or a solver is chosen by name.
+USUAL: dict[str, dict[str, Any]] = {
+    "importance": {"n_noise": 512}, "nce": {"n_noise": 512}, "adam": {"epsilon": 1e-8},
+}  # fmt: skip
+
+
+def changed(lm: Any, **settings: Any) -> Any:
+    """The model with other parameters; those of options by their own name."""
+    for name in (settings.get("loss"), settings.get("solver")):
+        settings = USUAL.get(name, {}) | settings
+    return lm.set_params(**grouped(settings))
+
+
 def paper_lm(**settings: Any) -> NeuralLM:
-    """MLP9, or what is asked for, trained as in the paper but in mini-batches."""
-    recipe = {"batch_size": 32, "learning_rate_init": 4e-3, "max_iter": 12}
-    recipe |= {"n_samples": 512, "epsilon": 1e-8}  # of other losses, and solvers
-    return NeuralLM.from_paper("MLP9", **(recipe | settings))
+    """MLP9 with these settings, trained as in the paper but in mini-batches."""
+    recipe = {
+        "learning_rate": "invscaling", "learning_rate_init": 4e-3, "batch_size": 32,
+        "max_iter": 12,
+    }  # fmt: skip
+    return changed(NeuralLM.from_paper("MLP9"), **(recipe | settings))
+
+
+def energy_lm(**settings: Any) -> EnergyLM:
+    """An energy model with these settings, trained as the paper's networks."""
+    recipe = {
+        "loss": "exact", "solver": "sgd", "learning_rate": "invscaling",
+        "learning_rate_init": 1e-2, "alpha": 1e-4, "batch_size": 32, "max_iter": 12,
+        "n_iter_no_change": 3, "tol": 1e-4,
+    }  # fmt: skip
+    return changed(EnergyLM(), **(recipe | settings))
 
 
 # Table 1, with the vocabulary of nplm.datasets.fetch_brown, and section 4.2's AP

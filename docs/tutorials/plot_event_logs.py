@@ -2,16 +2,17 @@
 Anomalies in event logs
 =======================
 
-A session of a service is a sequence of events, and a model of the next event says
-how much each of them was to be expected. Unlikely sessions are worth a look. No
-event has to be a word: anything that can be a key of a dictionary will do.
+A session of a service is a sequence of events. A model of the next event gives each of
+them a probability, and unlikely sessions deserve attention. An event need not be a
+word: it may be anything that can be a key of a dictionary.
 """
 
 # %%
 # Sessions
 # --------
-# A made service, so that we know what is wrong. A session logs in, goes through
-# documents, and logs out; an edit is saved or dropped, and an upload has three steps.
+# The service is simulated, so that we know which sessions are wrong. A session logs in,
+# goes through documents, and logs out. An edit is saved or dropped, and an upload has
+# three steps.
 
 import random
 
@@ -51,10 +52,10 @@ for method, path in train[0]:
     print(method, path)
 
 # %%
-# What should not be
-# ------------------
-# Five kinds of sessions that break a rule. All events but one are known: what is odd
-# about most of these is their order.
+# Anomalies
+# ---------
+# Five kinds of sessions break a rule. All of their events but one are known, and most
+# of them are odd only by their order.
 
 
 def broken(rng, kind):
@@ -84,8 +85,8 @@ odd = {kind: [broken(rng, kind) for _ in range(100)] for kind in KINDS}
 # %%
 # A model of the next event
 # -------------------------
-# A :class:`~nplm.TextLM` takes lists of events as documents. The vocabulary is that
-# of the training sessions, and ``<unk>`` stands for all other events.
+# A :class:`~nplm.TextLM` takes lists of events as documents. The vocabulary has the
+# events of the training sessions, and ``<unk>`` stands for all others.
 
 settings = {"n_hidden": 30, "embedding_dim": 10, "max_iter": 10, "random_state": 0}
 paper = {"order": None, "batch_size": 32, "learning_rate_init": 4e-3}
@@ -96,8 +97,9 @@ for word, p in zip(words, probabilities):
     print(f"{p:.2f}", *(word if isinstance(word, tuple) else (word,)))
 
 # %%
-# The score of a session is the surprise of its most surprising event: a session of
-# many usual events may hide one that is not. ``token_scores`` has those of each.
+# The score of a session is the surprise of its most surprising event, because one odd
+# event may hide among many usual ones. ``token_scores`` returns the log-probability of
+# each event.
 
 
 def surprise(lm, sessions):
@@ -111,8 +113,8 @@ for word, log_prob in zip(scores.words, scores.log_prob):
 # %%
 # The threshold
 # -------------
-# It is chosen on sessions that the model was not fitted on, and that are not those it
-# is judged by: so that one usual session in a hundred raises a false alarm.
+# We choose it on sessions that the model was not fitted on, and that are not the test
+# sessions, so that one usual session in a hundred raises a false alarm.
 
 threshold = np.quantile(surprise(lm, held_out), 0.99)
 false_alarms = (surprise(lm, test) > threshold).mean()
@@ -124,7 +126,7 @@ for kind, sessions in odd.items():
     print(f"{found:4.0%}  {kind}")
 
 # %%
-# How far the kinds are apart, and where the threshold is:
+# The distribution of the scores of each kind, with the threshold:
 
 fig, ax = plt.subplots(figsize=(7, 3.2), layout="constrained")
 kinds = {"usual (test)": test} | odd
@@ -143,8 +145,8 @@ plt.show()
 # %%
 # New types of events
 # -------------------
-# A new version of the service shows a preview before an edit is saved. Nothing is wrong
-# with that, but the event is unknown, and every such session is an alarm:
+# A new version of the service shows a preview before an edit is saved. That is not an
+# anomaly, but the event is unknown, and every such session raises an alarm:
 
 PREVIEW = ("GET", "/preview")
 
@@ -163,10 +165,11 @@ print(f"{(surprise(lm, new) > threshold).mean():.0%} of the new sessions are ala
 
 # %%
 # :class:`~nplm.EnergyLM`, the model of the paper's section 5.1, takes new words after
-# the fit: what a new event is like it guesses from the places in which it was met, here
-# in ten sessions.
+# the fit. It estimates the features of a new event from the contexts in which it was
+# met, here in ten sessions.
 
-energy = TextLM(EnergyLM(**settings), n_context=6).fit(train, X_val=held_out)
+energy = TextLM(EnergyLM(batch_size=32, **settings), n_context=6)
+energy.fit(train, X_val=held_out)
 limit = np.quantile(surprise(energy, held_out), 0.99)
 few, many = new[:10], new[10:]
 
@@ -184,8 +187,8 @@ energy.add_words(few)
 report("added:")
 
 # %%
-# A guess is a beginning. A few passes over the ten sessions, and over some old ones so
-# that nothing is forgotten, train the features of the new event with all others:
+# The estimate is a start. A few passes over the ten sessions, and over some old ones so
+# that the model forgets nothing, train the features of the new event with all others:
 
 stream = np.concatenate(
     [
@@ -199,7 +202,7 @@ for _ in range(5):
 report("trained on:")
 
 # %%
-# A preview in another place is still odd:
+# A preview in the wrong place is still an anomaly:
 
 misplaced = [[PREVIEW, *events] for events in test[:200]]
 print(f"found: {(surprise(energy, misplaced) > limit).mean():.0%}")

@@ -2,24 +2,23 @@
 Features in two dimensions
 ==========================
 
-The network gives every word a vector of features and learns it with everything else.
-Words that are used alike come to lie near each other; with two features a word, or
-with the first two principal components of more, that can be seen (the paper's section
-5.2, item 5).
+The network learns a vector of features for every word. Words that are used alike get
+similar vectors. With two features a word, or with the first two principal components
+of more, a plot shows that (the paper's section 5.2, item 5).
 """
 
 # %%
 # A network with two features a word
 # ----------------------------------
-# The paper would like to see how few features are enough to look at. Two are few to
-# predict by, but a picture shows all that the network knows of a word.
+# The paper proposes so few features that they can be plotted. Two are few to predict
+# by, but the plot shows everything that the network knows about a word.
 
 from dataclasses import replace
 
 import matplotlib.pyplot as plt
 import numpy as np
 
-from nplm import NeuralLM
+from nplm import SGD, Importance, NeuralLM
 from nplm.datasets import load_python_docs
 from nplm.inspection import FeaturesDisplay, TrainingDisplay, nearest_words
 
@@ -32,8 +31,8 @@ corpus = replace(
 )
 (X, y), (X_val, y_val), _ = corpus.windows(3)
 settings = dict(
-    order=None, n_words=corpus.n_words, n_hidden=60, loss="importance", n_samples=128,
-    batch_size=128, learning_rate_init=0.02, learning_rate="linear", max_iter=5,
+    order=None, n_words=corpus.n_words, n_hidden=60, loss=Importance(128),
+    solver=SGD("linear"), batch_size=128, learning_rate_init=0.02, max_iter=5,
     random_state=0,
 )  # fmt: skip
 networks = {
@@ -50,7 +49,7 @@ plt.show()
 # %%
 # Words of a few kinds
 # --------------------
-# :class:`~nplm.inspection.FeaturesDisplay` takes two features as they are.
+# :class:`~nplm.inspection.FeaturesDisplay` plots two features directly.
 
 kinds = {
     "auxiliaries": "can could may might must should will would",
@@ -83,8 +82,8 @@ plt.show()
 # %%
 # Thirty features
 # ---------------
-# More features predict better. Of these the picture shows the two directions in which
-# the words shown differ most, and says how much of their differences that is.
+# More features predict better. Their plot has the two directions in which the words
+# shown differ most, and the share of their variance in these.
 
 show(networks[30])
 plt.show()
@@ -92,8 +91,8 @@ plt.show()
 # %%
 # Near in all dimensions
 # ----------------------
-# A plane cannot show all that thirty numbers tell. The nearest words by the cosine of
-# all features, among the 2,000 most frequent:
+# A plane cannot show all of thirty features. The nearest words by the cosine of all of
+# them, among the 2,000 most frequent:
 
 of = ["can", "the", "string", "returns", "from", "file"]
 for word, nearest in nearest_words(
@@ -102,7 +101,7 @@ for word, nearest in nearest_words(
     print(f"{word:<10}{', '.join(nearest)}")
 
 # %%
-# A figure for the whole: how often the nearest word is one of its own kind.
+# One figure for each network: how often the nearest word is of the same kind.
 
 
 def own_kind(C):

@@ -2,17 +2,17 @@
 Filtering text
 ==============
 
-There is a little text of the kind that is wanted, and a heap of everything. Which of
-the heap is worth training on? Moore and Lewis (2010) compare what two language models
-say of each document: one of the wanted text, one of the heap.
+You have a little text of the kind that you want, and a large mixed collection. Which of
+its documents are worth training on? Moore and Lewis (2010) score each document with two
+language models: one of the wanted text, one of the collection.
 """
 
 # %%
-# A little text, and a heap
-# -------------------------
-# What is wanted is the reference of the Python language, the topics of its ``help()``.
-# The heap has two thirds of these topics' paragraphs among many more of NumPy's
-# documentation. Which is which is known here, and told to nobody but the last picture.
+# The wanted text and the collection
+# ----------------------------------
+# The wanted text is the reference of the Python language, the topics of its ``help()``.
+# The collection (``heap``) has two thirds of these topics' paragraphs among many more
+# of NumPy's documentation. We know which is which, and use it only to judge the result.
 
 import inspect
 from pydoc_data.topics import topics
@@ -24,7 +24,7 @@ from nplm import KneserNeyLM, TextLM, Tokenizer, Vocabulary
 
 
 def paragraphs(texts):
-    """Cut texts at blank lines; what occurs twice, as topics do, is taken once."""
+    """Cut texts at blank lines, and drop repeated paragraphs."""
     pieces = [" ".join(p.split()) for text in texts for p in text.split("\n\n")]
     kept = [p for p in pieces if p.count(" ") > 15 and ">>>" not in p]
     return list(dict.fromkeys(kept))
@@ -40,7 +40,7 @@ reference = [str(p) for p in rng.permutation(paragraphs(topics.values()))]
 modules = (np, np.linalg, np.fft, np.random, np.ma, np.ndarray, np.random.Generator)
 numpy_pages = paragraphs(dict.fromkeys(d for m in modules for d in documented(m)))
 n = len(reference)
-# Few paragraphs are known to be wanted; some are kept apart to choose by, and to judge.
+# Few paragraphs are known to be wanted. Some are held out to choose by, some to judge.
 wanted, held_out, test = np.split(np.array(reference[: n // 3]), [n // 6, n // 4])
 hidden = reference[n // 3 :]
 heap = np.array([*hidden, *numpy_pages], dtype=object)
@@ -48,14 +48,13 @@ is_wanted = np.arange(len(heap)) < len(hidden)
 order = rng.permutation(len(heap))
 heap, is_wanted = heap[order], is_wanted[order]
 print(f"{len(wanted)} paragraphs wanted, {len(held_out)} held out, {len(test)} to test")
-print(f"a heap of {len(heap)}, of which {is_wanted.sum()} are of the wanted kind")
+print(f"a collection of {len(heap)}, of which {is_wanted.sum()} are of the wanted kind")
 
 # %%
 # One vocabulary
 # --------------
-# Perplexities of two vocabularies do not compare, and so neither do the two models of
-# the method unless they share one. It is made once, of all the text there is to choose
-# from, and both models get it as it is.
+# Perplexities of two vocabularies do not compare, so both models of the method need the
+# same one. It is made once, from all of the text to choose from.
 
 tokenizer = Tokenizer(lowercase=True)
 known = Vocabulary(min_count=2).fit(tokenizer.transform([*wanted, *heap]))
@@ -72,9 +71,10 @@ def model_of(texts):
 # %%
 # The score
 # ---------
-# The difference of the two models' cross-entropies, in nats a token: how much less a
-# document surprises the model of the wanted text than that of the heap. The second is
-# trained on as many paragraphs as the first, drawn from the heap.
+# The score is the difference of the cross-entropies of the two models, in nats a token:
+# how much less a document surprises the model of the wanted text than that of the
+# collection. The second model is trained on a sample of the collection, of as many
+# paragraphs as the first.
 
 
 def surprise(lm, texts):
@@ -92,11 +92,11 @@ for i in [*np.argsort(difference)[:2], *np.argsort(-difference)[:2]]:
 # %%
 # How many to take
 # ----------------
-# The rank is the method's; how much of it to take is not, and neither the heap nor the
-# test text may decide it. A model of each share of the heap is asked how well it
-# predicts the paragraphs that were held out: the best share is taken. Beside it are the
-# rank by plain perplexity, which prefers what is short and full of frequent words, and
-# paragraphs drawn at random.
+# The method ranks the documents. It does not say how many to take, and neither the
+# collection nor the test text may decide it. We train a model on each share of the
+# collection, and take the share whose model predicts the held-out paragraphs best. For
+# comparison we also rank by plain perplexity, which prefers short paragraphs of
+# frequent words, and at random.
 
 shares = [0.02, 0.05, 0.1, 0.2, 0.4, 0.7, 1]
 ranks = {
@@ -114,7 +114,7 @@ for name, rank in ranks.items():
 fig, ax = plt.subplots(figsize=(6, 4), layout="constrained")
 for name, perplexity in reached.items():
     ax.plot(shares, perplexity, marker="o", label=name)
-ax.set(xlabel="share of the heap taken", ylabel="perplexity of the held-out text")
+ax.set(xlabel="share of the collection taken", ylabel="perplexity of the held-out text")
 ax.set_xscale("log")
 ax.legend()
 plt.show()
@@ -122,19 +122,19 @@ plt.show()
 # %%
 # The test text
 # -------------
-# What was chosen is judged on text that had no part in it.
+# The test text had no part in the choice, so it can judge the result.
 
 for name, rank in ranks.items():
     best = shares[int(np.argmin(reached[name]))]
     taken = rank[: int(best * len(heap))]
     perplexity = model_of([*wanted, *heap[taken]]).perplexity(list(test))
     right = is_wanted[taken].mean()
-    print(f"{name:<29}{best:>5.0%} of the heap, perplexity {perplexity:6.1f}, "
-          f"{right:4.0%} of it of the wanted kind")  # fmt: skip
-print(f"{'nothing of the heap':<52}{of_wanted.perplexity(list(test)):6.1f}")
+    print(f"{name:<29}{best:>5.0%} taken, perplexity {perplexity:6.1f}, "
+          f"{right:4.0%} of the wanted kind")  # fmt: skip
+print(f"{'the wanted text alone':<53}{of_wanted.perplexity(list(test)):6.1f}")
 
 # %%
-# The scores of the two kinds, which only a made heap lets us see:
+# Here we know the kind of each paragraph, so we can plot the scores of both kinds:
 
 fig, ax = plt.subplots(figsize=(6, 3), layout="constrained")
 bins = np.linspace(difference.min(), difference.max(), 50)

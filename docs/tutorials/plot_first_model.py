@@ -3,17 +3,16 @@ A first model
 =============
 
 Train the network of Bengio et al. (2003) on the documentation inside Python and its
-scientific packages, set its perplexity beside two n-gram models', mix it with
-them, and look at what it learnt. The command ``nplm compare`` does the same on
+scientific packages, compare its perplexity with that of two n-gram models, mix it
+with them, and look at what it learned. The command ``nplm compare`` does the same on
 the whole corpus; here a part is enough.
 """
 
 # %%
 # The corpus
 # ----------
-# :func:`~nplm.datasets.load_python_docs` needs no download. A corpus is three
-# streams of word ids, for training, validation and test, and the words that the
-# ids stand for.
+# :func:`~nplm.datasets.load_python_docs` needs no download. A corpus has three streams
+# of word ids, for training, validation and test, and the words of the ids.
 
 from dataclasses import replace
 
@@ -21,7 +20,14 @@ import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.frozen import FrozenEstimator
 
-from nplm import InterpolatedTrigram, KneserNeyLM, MixtureLM, NeuralLM
+from nplm import (
+    SGD,
+    Importance,
+    InterpolatedTrigram,
+    KneserNeyLM,
+    MixtureLM,
+    NeuralLM,
+)
 from nplm.datasets import load_python_docs
 from nplm.inspection import PerplexityDisplay, TrainingDisplay, nearest_words
 
@@ -54,7 +60,7 @@ for context, word in zip(corpus.words[X[:4]], corpus.words[y[:4]]):
 # The paper's first baseline mixes relative frequencies of words, pairs and
 # triples; the weights are estimated on validation data (section 4.1). A stronger
 # one is modified Kneser-Ney, here of order 5: it sees the same four words as the
-# network will.
+# network.
 
 n_words = corpus.n_words
 trigram = InterpolatedTrigram(n_words=n_words)
@@ -64,21 +70,20 @@ kneser_ney = KneserNeyLM(n_words=n_words, boundary=corpus.boundary).fit(X, y)
 # %%
 # The network
 # -----------
-# MLP9 of the paper's Table 1, equation (1), with 100 hidden units and 30 features a
-# word; trained on a few words drawn for each update instead of all, and with a step
-# that falls to 0, which takes seconds (:doc:`/guide/outputs`). Its probabilities are of
-# all words. With ``X_val`` training stops when the validation loss does, and the
-# weights of the best epoch are kept. (``NeuralLM()`` alone is a larger network,
-# and takes longer.)
+# The network is MLP9 of the paper's Table 1, equation (1), with 100 hidden units and 30
+# features a word. It is trained on a few noise samples for each update instead of all
+# words, and with a learning rate that falls to 0, which takes seconds
+# (:doc:`/guide/outputs`). Its probabilities are of all words. With ``X_val`` training
+# stops when the validation loss stops falling, and the weights of the best epoch are
+# kept. (``NeuralLM()`` alone is a larger network, and takes longer.)
 
 network = NeuralLM.from_paper(
     "MLP9",
     n_words=n_words,
-    loss="importance",
-    n_samples=128,
+    loss=Importance(128),
+    solver=SGD("linear"),
     batch_size=128,
     learning_rate_init=0.02,
-    learning_rate="linear",
     max_iter=5,
     random_state=0,
 )
@@ -100,9 +105,9 @@ plt.show()
 # %%
 # Mixing
 # ------
-# The paper's best figures are of averages: the probability of the network and
-# that of the trigram, half and half (section 2, "Mixture of models"; Table 1). A
-# member inside a ``FrozenEstimator`` is taken as it was fitted.
+# The paper's best figures are those of mixtures: the mean of the probabilities of the
+# network and of the trigram (section 2, "Mixture of models"; Table 1). A member inside
+# a ``FrozenEstimator`` is not fitted again.
 
 
 def mix(**members):
@@ -124,9 +129,9 @@ for name, model in models.items():
     print(f"{name:<22}{valid:>12.1f}{test:>8.1f}")
 
 # %%
-# The mixture is better than its members, for they "make errors in different places"
-# (section 4.2): the network gives the word that came more probability than the trigram
-# does at this fraction of the test tokens:
+# The mixture is better than its members, because they "make errors in different places"
+# (section 4.2). The network gives the next word more probability than the trigram does
+# at this fraction of the test tokens:
 
 ahead = network.log_prob(X_test, y_test) > trigram.log_prob(X_test, y_test)
 print(f"{ahead.mean():.0%}")
@@ -134,10 +139,10 @@ print(f"{ahead.mean():.0%}")
 # %%
 # Two parts, two figures
 # ----------------------
-# A perplexity is of a model and a text. The two parts are of other modules, and what
-# is hard in a part is hard for all models: so compare models on one part, never a
-# figure of one part with that of another. How many of the windows have four words that
-# stood together in training, and how many the same next word, too:
+# A perplexity depends on the model and on the text. The two parts come from different
+# modules, and a difficult part is difficult for all models. Compare models on one part,
+# never a figure of one part with that of another. The next lines count the windows
+# whose four words stood together in training, and those with the same next word too:
 
 seen_contexts = {tuple(context) for context in X.tolist()}
 seen_windows = {(*context, word) for context, word in zip(X.tolist(), y.tolist())}
@@ -150,8 +155,8 @@ for part, contexts, words in [
     print(f"{part:<11} contexts {known:.0%}, with the next word {whole:.0%}")
 
 # %%
-# Long n-grams know by heart what they have seen. Where the four words stood together
-# in training Kneser-Ney is hard to beat; the network was made for the others:
+# Long n-grams memorise the training text. Where the four words stood together in
+# training, Kneser-Ney is hard to beat; the network is for the other contexts:
 
 fig, ax = plt.subplots(figsize=(7, 4), layout="constrained")
 PerplexityDisplay.from_estimator(
@@ -166,11 +171,11 @@ PerplexityDisplay.from_estimator(
 plt.show()
 
 # %%
-# :doc:`plot_story` looks further into that.
+# :doc:`plot_story` has more on that.
 
 # %%
-# What comes next
-# ---------------
+# The next words
+# --------------
 # ``predict_proba`` has a column for each word.
 
 
@@ -189,10 +194,9 @@ for text in ["True if the object", "Return a list of", "raised when the file"]:
 # %%
 # Words with similar features
 # ---------------------------
-# The rows of ``C_`` are the learned feature vectors of the words. Words that are
-# used alike come to lie in one direction, which is how what was learnt of one
-# serves another (section 1.1). The nearest, by cosine, among the 2,000 most
-# frequent words:
+# The rows of ``C_`` are the learned feature vectors of the words. Words that are used
+# alike point in one direction, so that the network applies what it learned about one to
+# the others (section 1.1). The nearest, by cosine, among the 2,000 most frequent words:
 
 chosen = ["can", "list", "returns", "is", "file", "("]
 for word, nearest in nearest_words(network.C_, corpus.words, of=chosen, k=6).items():

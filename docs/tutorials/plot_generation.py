@@ -2,23 +2,30 @@
 Suggesting and writing
 ======================
 
-A model that knows which words may come next can propose them while someone types,
-and can write by itself, a word at a time.
+A model of the next word can suggest words while someone types, and can write by itself,
+a word at a time.
 """
 
 # %%
 # A text model
 # ------------
-# The network and Kneser-Ney, mixed, on the documentation inside Python and its
-# scientific packages. :class:`~nplm.TextLM` has the tokenizer and the vocabulary
-# inside.
+# We mix the network and Kneser-Ney, on the documentation inside Python and its
+# scientific packages. :class:`~nplm.TextLM` contains the tokenizer and the vocabulary.
 
 from dataclasses import replace
 
 import matplotlib.pyplot as plt
 import numpy as np
 
-from nplm import KneserNeyLM, MixtureLM, NeuralLM, TextLM, Vocabulary
+from nplm import (
+    SGD,
+    Importance,
+    KneserNeyLM,
+    MixtureLM,
+    NeuralLM,
+    TextLM,
+    Vocabulary,
+)
 from nplm.datasets import load_python_docs
 from nplm.inspection import NextWordsDisplay
 
@@ -34,11 +41,10 @@ train, valid, test = map(corpus.documents, ("train", "valid", "test"))
 network = NeuralLM.from_paper(
     "MLP9",
     order=None,
-    loss="importance",
-    n_samples=128,
+    loss=Importance(128),
+    solver=SGD("linear"),
     batch_size=128,
     learning_rate_init=0.02,
-    learning_rate="linear",
     max_iter=5,
     random_state=0,
 )
@@ -46,10 +52,10 @@ mixture = MixtureLM([("network", network), ("n-grams", KneserNeyLM())], "learned
 lm = TextLM(mixture, n_context=4, vocabulary=Vocabulary()).fit(train, X_val=valid)
 
 # %%
-# What comes next
-# ---------------
+# The next words
+# --------------
 # ``next_words`` gives the most probable words, and :class:`~nplm.inspection.\
-# NextWordsDisplay` draws them. ``exclude`` leaves out the mark that ends a document,
+# NextWordsDisplay` plots them. ``exclude`` leaves out the mark that ends a document,
 # which nobody types.
 
 starts = ["Return a list of", "raised when the", "If the optional argument"]
@@ -61,9 +67,9 @@ plt.show()
 # %%
 # How many words need not be typed
 # --------------------------------
-# A word that is among the first k suggestions is chosen, and any other typed. The share
-# of the test words that are, by k and by how many letters were typed already: letters
-# leave out the words that begin with others.
+# If a word is among the first k suggestions, the user selects it, and otherwise types
+# it. The figure shows the share of the test words that are selected, by k and by the
+# number of letters that were typed already: these exclude words that begin with others.
 
 
 def chosen(lm, documents, ks, n_letters, most=400):
@@ -101,9 +107,9 @@ plt.show()
 # %%
 # Writing
 # -------
-# ``generate`` draws a word, puts it behind the others, and draws the next. Drawn as
-# they come, now and then an unlikely word leads astray; ``temperature`` below 1 prefers
-# the likely, ``top_k`` and ``top_p`` (nucleus sampling) leave out the tail.
+# ``generate`` draws a word, appends it, and draws the next. If words are drawn by their
+# probabilities alone, an unlikely word leads astray now and then. ``temperature`` below
+# 1 prefers likely words; ``top_k`` and ``top_p`` (nucleus sampling) leave out the tail.
 
 manners = {
     "as they come": {},
@@ -117,9 +123,9 @@ for name, manner in manners.items():
     print(f"{name}:\n    Return the {' '.join(words)}\n")
 
 # %%
-# What is gained and lost: the perplexity of what was written, under the model that
-# wrote it, falls with the choice; and so does the number of different words. Likely
-# text is not good text: always the likeliest word goes round in circles.
+# A narrower choice lowers the perplexity of the generated text under the model itself,
+# and also the number of different words. Likely text is not good text: always taking
+# the likeliest word leads to repetition.
 
 print(f"{'':<22}{'perplexity':>11}{'different words':>17}")
 for name, manner in manners.items():

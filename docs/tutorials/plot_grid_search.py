@@ -2,16 +2,16 @@
 Grid search on documents and on windows
 =======================================
 
-Raw text goes into a text model whose samples are documents; word ids go into a
-model whose samples are windows. Both work in a ``GridSearchCV``. One parameter
-must not be searched: what decides the vocabulary.
+A text model takes raw text, and its samples are documents. The models inside take word
+ids, and their samples are windows. Both work in a ``GridSearchCV``. Do not search the
+parameters that decide the vocabulary.
 """
 
 # %%
 # Documents
 # ---------
-# The help topics of Python's interpreter serve as raw text: those that are not
-# long, and have no tables drawn in characters.
+# The raw text is the help topics of Python's interpreter, without long ones and those
+# with tables drawn in characters.
 
 from pydoc_data.topics import topics
 
@@ -61,7 +61,7 @@ def show(search):
 show(search)
 
 # %%
-# The best model was fitted again on all documents, and knows how one may go on:
+# The best model was fitted again on all documents, and predicts how one may continue:
 
 words, probabilities = search.best_estimator_.next_words("The value of the")
 for word, p in zip(words, probabilities):
@@ -70,9 +70,9 @@ for word, p in zip(words, probabilities):
 # %%
 # Windows
 # -------
-# The same on windows of one stream of ids: the vocabulary is made once, so
-# ``n_words`` is known, and folds are contiguous pieces of the text, for models
-# are density estimators (see :doc:`/guide/contracts`).
+# The next search is on windows of one stream of ids. The vocabulary is made once, so
+# ``n_words`` is known. Folds are contiguous pieces of the text, because models are
+# density estimators (see :doc:`/guide/contracts`).
 
 tokens = Tokenizer(lowercase=True).transform(documents)
 vocabulary = Vocabulary(min_count=2)
@@ -86,18 +86,17 @@ search = GridSearchCV(network, {"order": [2, 3, 5], "n_hidden": [10, 40]}, cv=3)
 show(search.fit(X, y))
 
 # %%
-# These figures are not worse than those above, but of another vocabulary: it knows the
-# words of the fold that is scored, too. Above each fold made one of the documents that
-# it trained on, and took the words that those lack for ``<unk>``, which is easier to
-# predict than they are.
+# These figures do not compare with those above, because the vocabulary is another: it
+# has the words of the fold that is scored, too. Above, each fold made its vocabulary
+# from its training documents, and mapped all other words to ``<unk>``, which is easier
+# to predict.
 
 # %%
-# What not to search
-# ------------------
-# ``min_count`` says which words are rare enough to become ``<unk>``. The more of
-# them do, the easier the text is to predict: the score gets better and better
-# while the model knows less and less. Perplexities of different vocabularies do
-# not compare.
+# A parameter not to search
+# -------------------------
+# ``min_count`` decides which words become ``<unk>``. The more words do, the easier the
+# text is to predict: the score improves while the model predicts fewer words.
+# Perplexities of different vocabularies do not compare.
 
 lm.set_params(estimator=InterpolatedTrigram())
 min_counts = [1, 2, 5, 20, 60]

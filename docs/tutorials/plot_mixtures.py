@@ -2,9 +2,9 @@
 Mix and save
 ============
 
-Word n-grams know what was said; classes and networks know what is like it. This
-page fits one of each, mixes them with weights learned on held-out text, looks at where
-the mixture gains, and saves it.
+Word n-grams predict what was said before; classes and networks generalise from similar
+words. This page fits one of each, mixes them with weights learned on held-out text,
+shows where the mixture gains, and saves it.
 """
 
 # %%
@@ -39,8 +39,8 @@ held_out = {"X_val": X_val, "y_val": y_val}
 common = {"n_words": corpus.n_words}
 
 # %%
-# Classes first: words that keep the same company. One line shows the classes of
-# a few words.
+# The word classes come first: words with similar neighbours share a class. The loop
+# prints the classes of a few words.
 
 classes = WordClasses(
     50, boundary=corpus.boundary, max_iter=30, random_state=0, **common
@@ -53,7 +53,7 @@ for word in ("is", "returned", "list"):
     print(f"{word:>9}:", *corpus.words[most_frequent])
 
 # %%
-# Then the three models.
+# These are the three models.
 
 members = {
     "n-grams": KneserNeyLM(boundary=corpus.boundary, **common),
@@ -66,10 +66,10 @@ for model in members.values():
 # %%
 # Weights
 # -------
-# The members are fitted: frozen, they go into one mixture after another. Equal
-# weights serve members about as good as each other, which these are not. Learned
-# ones do better, and those that depend on how often the context was seen better
-# still. All three are the paper's (section 2).
+# The members are fitted, so we freeze them for several mixtures. Equal weights suit
+# members that are about equally good, which these are not. Learned weights are better,
+# and weights that depend on how often the context was seen are better still. All three
+# are from the paper (section 2).
 
 frozen = [(name, FrozenEstimator(model)) for name, model in members.items()]
 mixtures = {
@@ -84,15 +84,15 @@ for name, value in perplexity.items():
     print(f"{name:>8} {value:6.1f}")
 
 # %%
-# The weights by context: the more often the two words before were seen, the more
-# the n-grams are trusted.
+# The weights by context: the more often the two words before were seen, the higher the
+# weight of the n-grams.
 
 mixture = mixtures["context"]
 MixtureWeightsDisplay.from_estimator(mixture)
 plt.show()
 
 # %%
-# What that gains, by the same frequency:
+# The perplexity of each model, by the same frequency:
 
 fig, ax = plt.subplots(figsize=(7, 4), layout="constrained")
 PerplexityDisplay.from_estimator(
@@ -103,8 +103,7 @@ plt.show()
 # %%
 # Save
 # ----
-# One file has all that the mixture is made of. It is no pickle: loading it runs no
-# code.
+# One file contains the whole mixture. It is not a pickle: loading it runs no code.
 
 with tempfile.TemporaryDirectory() as folder:
     path = Path(folder) / "mixture"

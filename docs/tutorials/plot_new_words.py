@@ -2,25 +2,24 @@
 An energy, and new words
 ========================
 
-The output of the network has a row of weights for each word, so a word that training
-never saw has no probability. Section 5.1 of Bengio et al. (2003) sees the next word by
-its features, as it does those of the context: then a new word needs features, and these
-can be guessed from where it was met.
+The output of the network has separate weights for each word, so a word that training
+never saw has no probability. In section 5.1 of Bengio et al. (2003) the next word is
+represented by its features, as the words of the context are. A new word then only needs
+features, which can be estimated from the contexts in which it is met.
 """
 
 # %%
-# Words that are taken away
-# -------------------------
-# From the documentation inside Python and its
-# scientific packages some words are taken: all
-# documents with one of them are kept apart, and the model never sees them.
+# Words that the model never sees
+# -------------------------------
+# The corpus is the documentation inside Python and its scientific packages. We choose
+# some words, and hold out all documents with one of them.
 
 from dataclasses import replace
 
 import matplotlib.pyplot as plt
 import numpy as np
 
-from nplm import EnergyLM, NeuralLM, TextLM, Vocabulary, windows
+from nplm import EnergyLM, Importance, NeuralLM, TextLM, Vocabulary, windows
 from nplm.datasets import load_python_docs
 
 corpus = load_python_docs()
@@ -50,10 +49,10 @@ print(", ".join(f"{len(found)} with {word!r}" for word, found in apart.items()))
 # %%
 # Two models
 # ----------
-# Both are trained on sampled words, which takes seconds.
+# Both are trained on noise samples, which takes seconds.
 
 settings = dict(
-    n_hidden=60, embedding_dim=30, loss="importance", batch_size=128, n_samples=100,
+    n_hidden=60, embedding_dim=30, loss=Importance(100), batch_size=128,
     max_iter=4, random_state=0,
 )  # fmt: skip
 vocabulary = Vocabulary(min_count=2)
@@ -67,17 +66,17 @@ for name, lm in [("network", network), ("energy", energy)]:
     )
 
 # %%
-# What a word is like
-# -------------------
+# Estimated features
+# ------------------
 # :meth:`~nplm.TextLM.add_words` gives each new word the mean of the features of the
-# words that the model expected in its place, weighted by their probabilities. Here they
-# are met in three documents each. The nearest words tell what the model takes them for.
+# words that the model expected in its place, weighted by their probabilities. Each word
+# is met in three documents here. The nearest words show what the model takes it for.
 
 for word, found in apart.items():
     cut = []
     for document in found[:3]:
         place = document.index(word)
-        # No other new word before this one: it is of this one that we want to learn.
+        # The piece begins after any other new word.
         start = max(
             (i + 1 for i, w in enumerate(document[:place]) if w in taken), default=0
         )
@@ -90,13 +89,14 @@ for word, found in apart.items():
     print(f"{word:<10} {', '.join(nearest)}")
 
 # %%
-# What it is worth
-# ----------------
-# A new word begins with the frequency of the rarest known word, whatever it is: the
-# paper does not say what is better. What its features say of it shows in where it is
-# expected. How many times as probable is it where it stands, in documents that were not
-# looked at, as where other words stand? Once would be no knowledge at all. A few passes
-# over the three documents train the features on, with those of all other words.
+# How good the estimate is
+# ------------------------
+# A new word gets the bias of the rarest known word (the paper does not say which it
+# should have). The features decide where the word is expected. We measure how many
+# times as probable it is where it stands, in other documents, as where other words
+# stand. A factor of 1 means that the model knows nothing about the word. A few passes
+# over the three documents, in small mini-batches, then train its features, with those
+# of all other words.
 
 
 def lift(lm, documents, word):
@@ -115,13 +115,14 @@ def cut_windows(lm, documents):
 others = {word: found[3:23] for word, found in apart.items()}
 guessed = [lift(energy, documents, word) for word, documents in others.items()]
 few = [document for found in apart.values() for document in found[:3]]
+energy.estimator_.set_params(batch_size=16)
 for _ in range(5):
     energy.estimator_.partial_fit(*cut_windows(energy, few))
 trained = [lift(energy, documents, word) for word, documents in others.items()]
 
 fig, ax = plt.subplots(figsize=(6, 3.5), layout="constrained")
 at = np.arange(len(others))
-ax.bar(at - 0.2, guessed, 0.4, label="guessed")
+ax.bar(at - 0.2, guessed, 0.4, label="estimated")
 ax.bar(at + 0.2, trained, 0.4, label="trained on three documents")
 ax.axhline(1, color="black", linewidth=1)
 ax.set_xticks(at, list(others))
@@ -130,4 +131,4 @@ ax.legend(ncols=2, loc="lower center", bbox_to_anchor=(0.5, 1))
 plt.show()
 
 # %%
-# What the guess is worth on Brown, against its rivals: :doc:`/measured/new_words`.
+# :doc:`/measured/new_words` compares the estimate with others on Brown.

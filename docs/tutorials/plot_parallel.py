@@ -2,18 +2,18 @@
 Threads and processes
 =====================
 
-The paper spends three of its pages on parallel training: processors that share the
-examples, and processors that share the output units (section 3). Both are here, on
-the threads of one computer and on the processes of a cluster.
+Section 3 of the paper describes two kinds of parallel training: processors that share
+the examples, and processors that share the output units. This page shows both, on the
+threads of one computer and on the processes of a cluster.
 """
 
 # %%
 # Threads
 # -------
 # ``n_jobs`` is the number of threads of a fit. With ``parallel="rows"`` each has a
-# block of the output units, and all work on the same examples: the result depends on
-# nothing but the number of threads. With ``parallel="async"`` each has examples of its
-# own, and the parameters are shared without a lock.
+# block of the output units, and all work on the same examples: the result depends only
+# on the number of threads. With ``parallel="async"`` each has examples of its own, and
+# the parameters are shared without a lock.
 
 import os
 import subprocess
@@ -54,8 +54,8 @@ for name, parallel in {
     print(f"{name:<18}{times[name]:5.2f} s, perplexity {perplexity:.1f}")
 
 # %%
-# What a second thread brings depends on what else the computer does while this page is
-# made; times on a quiet one are in :doc:`/measured/parallel`.
+# The gain of a second thread depends on what else the computer did while this page was
+# made. :doc:`/measured/parallel` has times on an idle one.
 
 fig, ax = plt.subplots(figsize=(6, 2), layout="constrained")
 bars = ax.barh(list(times), list(times.values()))
@@ -66,8 +66,8 @@ ax.margins(x=0.15)
 plt.show()
 
 # %%
-# Scoring with several threads shares out the windows, and its results have the same
-# bits for any number of them.
+# Scoring gives each thread a part of the windows, and its results have the same bits
+# for any number of threads.
 
 network = NeuralLM.from_paper("MLP9", **settings).fit(X, y)
 alone = network.log_prob(X_val, y_val)
@@ -77,9 +77,9 @@ print("the same bits:", np.array_equal(alone, together))
 # %%
 # Processes
 # ---------
-# :mod:`nplm.mpi` fits one model by several processes, on one computer or many: each
-# holds the output units of some words (section 3.2). It is an ordinary script, started
-# by ``mpiexec``.
+# :mod:`nplm.mpi` fits one model with several processes, on one computer or many. Each
+# process holds the output units of some words (section 3.2). ``mpiexec`` starts an
+# ordinary script.
 
 script = """
 import numpy as np
@@ -115,7 +115,6 @@ print("$ mpiexec -n 2 python -m mpi4py train.py")
 print(done.stdout)
 
 # %%
-# The fitted model is an ordinary one, the same in every process. A search over
-# parameters is another matter: its fits know nothing of each other, and joblib shares
-# them out (``GridSearchCV(n_jobs=...)``, over a cluster with Dask:
-# :ref:`search-over-machines`).
+# The fitted model is an ordinary estimator, the same in every process. The fits of a
+# search over parameters are independent, and joblib distributes them
+# (``GridSearchCV(n_jobs=...)``, over a cluster with Dask: :ref:`search-over-machines`).

@@ -2,17 +2,17 @@
 Rescoring n-best lists
 ======================
 
-A recogniser, a translator or a reader of scanned pages gives several sentences with
-scores of its own. A language model knows which of them is English: its score is
-added, times a weight that sentences held out for it choose.
+A recogniser of speech, a translator or a reader of scanned pages proposes several
+sentences, with scores of its own. A language model scores how likely each of them is as
+English. This page adds that score, times a weight chosen on held-out sentences.
 """
 
 # %%
 # A reader that mistakes letters
 # ------------------------------
-# Sentences of Python's documentation, and a reader that takes some words for others
-# that differ in a letter. It gives twenty readings of each sentence, and a score: how
-# likely it is to see what it saw if this is what is written.
+# We simulate a reader of sentences from Python's documentation. It takes some words for
+# others that differ in a letter. It proposes twenty readings of each sentence, with a
+# score: the likelihood of the image that it saw, given the reading.
 
 import random
 from collections import defaultdict
@@ -22,7 +22,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.frozen import FrozenEstimator
 
-from nplm import KneserNeyLM, MixtureLM, NeuralLM, TextLM
+from nplm import SGD, Importance, KneserNeyLM, MixtureLM, NeuralLM, TextLM
 from nplm.datasets import load_python_docs
 
 corpus = load_python_docs()
@@ -53,7 +53,7 @@ for word in ("is", "list", "that"):
 
 
 def sentences(ids):
-    """Cut a part at its full stops: those of some words, and without ``<unk>``."""
+    """Cut a part at its full stops; keep sentences of some words without ``<unk>``."""
     ends = np.flatnonzero((words[ids] == ".") | (ids == corpus.boundary)) + 1
     texts = [words[piece].tolist() for piece in np.split(ids, ends)]
     texts = [text for text in texts if len(text) <= 25 and "<unk>" not in text]
@@ -61,11 +61,11 @@ def sentences(ids):
 
 
 def readings(rng, sentence, n=20):
-    """Give what is seen, as so many sentences, with scores."""
+    """Return n readings of a sentence, with scores."""
     noise = {}
     for i, word in enumerate(sentence):
         for reading in [word, *confused.get(word, [])]:
-            # The written word is the likeliest on average, no more.
+            # The written word has the best score on average only.
             noise[i, reading] = rng.gauss(1.0 if reading == word else 0.0, 1.0)
     found = {}
     for _ in range(20 * n):
@@ -90,9 +90,9 @@ for reading, score in n_best[:4]:
 # %%
 # The language models
 # -------------------
-# Kneser-Ney, and the network mixed with it. :class:`~nplm.TextLM` makes a text model of
-# a model of windows, and its :class:`~nplm.Scorer` scores lists of sentences with no
-# more checks than are needed.
+# One model is Kneser-Ney, the other mixes it with the network. :class:`~nplm.TextLM`
+# turns a model of windows into a text model, and its :class:`~nplm.Scorer` scores lists
+# of sentences with few checks.
 
 (X, y), (X_val, y_val), _ = corpus.windows(4)
 kneser_ney = KneserNeyLM(n_words=corpus.n_words, boundary=corpus.boundary).fit(X, y)
@@ -100,11 +100,10 @@ network = NeuralLM.from_paper(
     "MLP9",
     order=None,
     n_words=corpus.n_words,
-    loss="importance",
-    n_samples=128,
+    loss=Importance(128),
+    solver=SGD("linear"),
     batch_size=128,
     learning_rate_init=0.02,
-    learning_rate="linear",
     max_iter=5,
     random_state=0,
 ).fit(X, y, X_val=X_val, y_val=y_val)
@@ -121,9 +120,10 @@ scorers = {
 # %%
 # The weight, on sentences held out
 # ---------------------------------
-# Scores are of different kinds, so they are not simply added: the model's has a weight,
-# and each word a bonus, for a sum of log-probabilities favours what is short. Here all
-# readings of a sentence have as many words, so the weight is enough.
+# The scores are of different kinds, so that of the language model gets a weight. Often
+# each word also gets a bonus, because a sum of log-probabilities favours short
+# sentences. Here all readings of a sentence have the same length, so the weight is
+# enough.
 
 
 def language_scores(scorer, lists):
@@ -131,7 +131,7 @@ def language_scores(scorer, lists):
 
 
 def word_errors(lists, scores, weight):
-    """Say which fraction of the words is read wrongly."""
+    """Return the fraction of words that are read wrongly."""
     wrong = total = 0
     for (sentence, n_best), of_model in zip(lists, scores):
         totals = [own + weight * lm for (_, own), lm in zip(n_best, of_model)]
@@ -156,7 +156,7 @@ plt.show()
 # %%
 # The test sentences
 # ------------------
-# The oracle takes the best of the twenty, whatever its score: no weight can do better.
+# The oracle takes the best of the twenty readings, which is a limit for any weight.
 
 none = [[0.0] * len(n_best) for _, n_best in test]
 oracle = [[-sum(a != b for a, b in zip(text, s)) for text, _ in n] for s, n in test]
@@ -168,5 +168,5 @@ for name, scorer in scorers.items():
 print(f"{'oracle':<18}{word_errors(test, oracle, 1e9):.1%}")
 
 # %%
-# The same scorer walks through lattices, where there are too many sentences to score
-# one by one: :doc:`/guide/text`.
+# The same scorer works on lattices, which have too many sentences to score one by one:
+# :doc:`/guide/text`.

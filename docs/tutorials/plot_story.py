@@ -2,25 +2,33 @@
 Where the network wins
 ======================
 
-The paper's claim is that a network which learns features of words generalises to what
-n-grams have never seen. This page looks whether that is so, and where: how the
-network learns, how well each model does by how often the context was seen, and what
-the features have to do with it.
+The paper claims that a network which learns features of words generalises to contexts
+that n-grams have never seen. This page tests the claim: how the network learns, how
+well each model predicts by the frequency of the context, and how the features
+contribute.
 """
 
 # %%
 # The models
 # ----------
-# The same windows for all: four words of context, of the documentation inside Python
-# and its scientific packages.
+# All models have the same windows: four words of context, from the documentation inside
+# Python and its scientific packages.
 
 from dataclasses import replace
 
 import matplotlib.pyplot as plt
 import numpy as np
+from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 
-from nplm import InterpolatedTrigram, KneserNeyLM, MixtureLM, NeuralLM
+from nplm import (
+    SGD,
+    Importance,
+    InterpolatedTrigram,
+    KneserNeyLM,
+    MixtureLM,
+    NeuralLM,
+)
 from nplm.datasets import load_python_docs
 from nplm.inspection import (
     FeaturesDisplay,
@@ -41,15 +49,16 @@ held_out = {"X_val": X_val, "y_val": y_val}
 trigram = InterpolatedTrigram(n_words=corpus.n_words).fit(X, y, **held_out)
 kneser_ney = KneserNeyLM(n_words=corpus.n_words, boundary=corpus.boundary).fit(X, y)
 network = NeuralLM.from_paper(
-    "MLP9", n_words=corpus.n_words, loss="importance", n_samples=128, batch_size=128,
-    learning_rate_init=0.02, learning_rate="linear", max_iter=5, random_state=0,
+    "MLP9", n_words=corpus.n_words, loss=Importance(128), solver=SGD("linear"),
+    batch_size=128, learning_rate_init=0.02, max_iter=5, random_state=0,
 ).fit(X, y, **held_out)  # fmt: skip
 
 # %%
 # How it learns
 # -------------
-# The network begins as a unigram model, and comes to where the n-grams are within a few
-# epochs. The training curve is of each window just before the network learns from it.
+# The network begins as a unigram model, and reaches the n-grams within a few epochs.
+# The training loss of a window is measured just before the network learns from it, with
+# noise samples.
 
 fig, ax = plt.subplots(figsize=(6.5, 4), layout="constrained")
 TrainingDisplay.from_estimator(network, name="network", ax=ax)
@@ -63,8 +72,7 @@ plt.show()
 # %%
 # All test tokens
 # ---------------
-# The mixture gives the network and Kneser-Ney the weights that make the validation part
-# the likeliest.
+# The weights of the mixture maximise the likelihood of the validation part.
 
 members = [
     ("network", FrozenEstimator(network)),
@@ -83,10 +91,10 @@ plt.show()
 # %%
 # By how often the context was seen
 # ---------------------------------
-# The same tokens, apart by how often the two words before them stood together in the
-# training part. This is the heart of the matter: a context never seen leaves n-grams
-# with one word or none, while the network knows words that are like those of the
-# context.
+# The next figure groups the same tokens by how often the two words before them stood
+# together in the training part. This is the paper's point: after a context that was
+# never seen n-grams use one word or none, while the network knows words that are like
+# those of the context.
 
 fig, ax = plt.subplots(figsize=(8, 4.5), layout="constrained")
 display = PerplexityDisplay.from_estimator(
@@ -95,7 +103,7 @@ display = PerplexityDisplay.from_estimator(
 plt.show()
 
 # %%
-# Where the network gives the next word more probability than the trigram does:
+# The share of tokens to which the network gives more probability than the trigram does:
 
 ahead = network.log_prob(X_test, y_test) > trigram.log_prob(X_test, y_test)
 seen = {tuple(context) for context in X[:, -2:]}
@@ -107,18 +115,18 @@ print(f"{ahead[~never].mean():.0%} of the others")
 # %%
 # By the next word
 # ----------------
-# What a word is used for has to be learned for each word anew in the output: rare words
-# are hard for every model.
+# The output weights of each word are learned separately, so rare words are difficult
+# for every model.
 
 fig, ax = plt.subplots(figsize=(8, 4.5), layout="constrained")
 PerplexityDisplay.from_estimator(models, X_test, y_test, by="word", train=(X, y), ax=ax)
 plt.show()
 
 # %%
-# What words are like
-# -------------------
-# A context that was never seen is like others that were, if its words are like theirs.
-# The nearest words by the cosine of their features:
+# Similar words
+# -------------
+# A context that was never seen resembles others that were, if its words resemble
+# theirs. The nearest words by the cosine of their features:
 
 of = [w for w in ("should", "returns", "list", "is", "this", "error")
       if w in corpus.vocabulary.ids_]  # fmt: skip
@@ -126,10 +134,10 @@ for word, nearest in nearest_words(network.C_, corpus.words, of=of, k=6).items()
     print(f"{word:<10}{', '.join(nearest)}")
 
 # %%
-# A network with two features a word is a worse model, and one that can be looked at
-# (more of that in :doc:`plot_features`):
+# A network with two features a word is a worse model, but all of its features can be
+# plotted (:doc:`plot_features` has more):
 
-plane = NeuralLM(**network.get_params() | {"embedding_dim": 2})
+plane = clone(network).set_params(embedding_dim=2)
 plane.fit(X, y, **held_out)
 print(f"perplexity with m = 2: {plane.perplexity(X_test, y_test):.1f}")
 fig, ax = plt.subplots(figsize=(8, 6), layout="constrained")

@@ -1,9 +1,10 @@
-"""Compiled loops, one idea a file; ``tests/reference`` specifies them.
+"""Compiled loops, one idea per file; ``tests/reference`` specifies them.
 
-Kernels take typed memoryviews and fill what they are given: no Python object,
-no estimator, no print, no stopping rule. Bounds checks are off, so callers
-check word ids first (``nplm.base.checks``). The arrays of ids stay the caller's and may
-change after that: kernels take each id by ``_ids.id_below``, which keeps it in range.
+Kernels take typed memoryviews and fill the arrays they are given: no Python objects,
+no estimators, no printing, no stopping rules. Bounds checks are off, so callers
+check word ids first (``nplm.base.checks``). The caller still owns the arrays of ids and
+may change them after the check: kernels read each id with ``_ids.id_below``, which
+keeps it in range.
 """
 
 from importlib.util import find_spec

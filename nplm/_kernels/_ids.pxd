@@ -1,8 +1,8 @@
-"""Ids out of the caller's arrays: read once, and never out of range.
+"""Read word ids from the caller's arrays, always in range.
 
-Ids are checked before a kernel is called, but the arrays stay the caller's: another
-thread, or another writer of a mapped file, may change them at any time. A kernel
-therefore takes an id by `id_below`, once, and uses what that returned.
+Ids are checked before a kernel is called, but another thread, or a process that writes
+to a mapped file, may change the arrays at any time. A kernel therefore reads each id
+once, with `id_below`, and uses the value returned.
 """
 
 cdef extern from *:

@@ -1,1 +1,1 @@
-"""What all estimators share."""
+"""Base classes and helpers of all estimators."""

@@ -1,9 +1,9 @@
-"""Fits that are done whole or not at all, and seen whole or not at all.
+"""Atomic fits: other code sees the old fit or the new one, never a mix.
 
-A fit is made aside, on an object of its own, and becomes the model's in one step: its
-dictionary of attributes takes the place of the old one. A method that reads several
-attributes reads them from one dictionary. So an error leaves the model as it was, and
-threads that score a model while it is fitted again see the old fit or the new one.
+A fit works on a copy of the model. When it is done, the copy's dictionary of attributes
+replaces the model's in one step. A method that reads several attributes reads them from
+one dictionary. So an error leaves the model as it was, and threads that score a model
+during a fit use either the old fit or the new one.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ Model = TypeVar("Model")
 
 
 def all_or_nothing(fit: Method) -> Method:
-    """Make a method fit a model aside: an error leaves the model as it was.
+    """Make a method fit a copy of the model: an error leaves the model as it was.
 
-    A model half of the old fit and half of the new one would pass ids to a
-    kernel that its arrays do not have.
+    A model with attributes of two fits would pass ids to a kernel that are out of
+    range of its arrays.
     """
 
     @wraps(fit)
@@ -42,19 +42,19 @@ def all_or_nothing(fit: Method) -> Method:
 
 
 def aside(model: Model) -> Model:
-    """Give an object with the same attributes, to fit: the model keeps its own."""
+    """Return a shallow copy of the model to fit, which leaves the model unchanged."""
     return _with_attributes(model, vars(model).copy())
 
 
 def become(model: Model, fitted: Model) -> None:
-    """Take all attributes of what was fitted aside, in one step."""
+    """Replace all attributes of a model by those of its fitted copy, in one step."""
     model.__dict__ = vars(fitted)
 
 
 def fit_aside(model: Model, fit: Callable[[Model], KeyboardInterrupt | None]) -> Model:
-    """Fit an object aside and become it; then raise the interrupt of the fit, if any.
+    """Fit a copy of the model, keep the result, then raise the fit's interrupt, if any.
 
-    `fit` returns the interrupt after which the object is fitted.
+    `fit` returns the interrupt that ended it early, or None.
     """
     fitted = aside(model)
     interrupt = fit(fitted)
@@ -63,33 +63,33 @@ def fit_aside(model: Model, fit: Callable[[Model], KeyboardInterrupt | None]) ->
         if interrupt is not None:
             raise interrupt
     finally:
-        del interrupt  # else it would hold this frame in a cycle
+        del interrupt  # breaks the reference cycle with this frame
     return model
 
 
 def fitted_or_interrupted(
     estimator: Any, *args: Any, **kwargs: Any
 ) -> tuple[Any, KeyboardInterrupt | None]:
-    """Fit a new estimator, and give it with the interrupt after which it is fitted.
+    """Fit a new estimator; return it and the interrupt that ended the fit, if any.
 
     Parameters
     ----------
     estimator : estimator
-        Not fitted yet.
+        An unfitted estimator.
     *args, **kwargs
-        For its ``fit``.
+        Arguments of its ``fit``.
 
     Returns
     -------
     fitted : estimator
-        What ``fit`` returns, or the estimator.
+        The return value of ``fit``, or the estimator after an interrupt.
     interrupt : KeyboardInterrupt or None
-        What ended the fit early: to be raised when the result is kept.
+        The interrupt, which the caller raises once it has kept the result.
 
     Raises
     ------
     KeyboardInterrupt
-        If the estimator kept nothing.
+        If the interrupted estimator is not fitted.
     """
     try:
         return estimator.fit(*args, **kwargs), None
@@ -98,11 +98,11 @@ def fitted_or_interrupted(
             check_is_fitted(estimator)
         except NotFittedError:
             raise interrupt from None
-        return estimator, interrupt
+        return estimator, interrupt.with_traceback(None)
 
 
 def read_at_once(method: Method) -> Method:
-    """Make a method read one fit of the model, even if a thread fits it meanwhile."""
+    """Make a method read a single fit of the model, even if a thread refits it."""
 
     @wraps(method)
     def reading(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -112,6 +112,6 @@ def read_at_once(method: Method) -> Method:
 
 
 def _with_attributes(model: Model, attributes: dict[str, Any]) -> Model:
-    other = object.__new__(type(model))
-    other.__dict__ = attributes
-    return other
+    copy = object.__new__(type(model))
+    copy.__dict__ = attributes
+    return copy

@@ -30,10 +30,10 @@ __all__ = [
 ]
 
 MAX_N_WORDS = np.iinfo(np.int32).max
-# A model has rows for all ids up to the largest. Where that is beyond MANY_WORDS, and a
-# smaller share of the ids occurs, they are hashes or keys of a database.
-MANY_WORDS, LEAST_SHARE = 1 << 20, 0.01
-# Ids that are counted at once, at least: 4 MB of them.
+# A model has a row for every id up to the largest. Beyond MAX_UNCHECKED_N_WORDS, if
+# fewer than MIN_USED_SHARE of the ids occur, the ids are hashes or database keys.
+MAX_UNCHECKED_N_WORDS, MIN_USED_SHARE = 1 << 20, 0.01
+# Least number of ids counted at once: 4 MB of them.
 BLOCK_IDS = 1 << 20
 UNSIGNED = {np.dtype(np.int32): np.uint32, np.dtype(np.int64): np.uint64}
 
@@ -41,7 +41,7 @@ UNSIGNED = {np.dtype(np.int32): np.uint32, np.dtype(np.int64): np.uint64}
 def check_ids(
     values: ArrayLike, name: str, *, ndim: int, n_words: int | None = None
 ) -> NDArray[np.int32]:
-    """Word ids as int32, or an error that names the offending value.
+    """Return word ids as int32, or raise an error that names the invalid value.
 
     Whole numbers of any type pass; int32 input is returned without a copy.
     """
@@ -71,7 +71,8 @@ def check_ids(
         )
     if ids.dtype.kind == "f":
         with np.errstate(invalid="ignore"):
-            why = "which is no word id: neither NaN nor inf is"
+            # scikit-learn's estimator checks expect "NaN" and "inf" in the message.
+            why = "which is not a word id: ids must not be NaN or inf"
             _refuse(ids, ~np.isfinite(ids), name, why)
             _refuse(ids, ids != np.floor(ids), name, "which is not a whole number")
     low, high = ids.min(), ids.max()
@@ -90,40 +91,40 @@ def check_ids(
 def inferred_n_words(
     ids: NDArray[np.int32], next_words: NDArray[np.int32], name: str = "X and y"
 ) -> int:
-    """Give the largest id plus one, or raise where few of the ids below it occur."""
+    """Return the largest id plus one, or raise if few of the ids below it occur."""
     n_words = int(max(ids.max(), next_words.max())) + 1
-    if n_words <= MANY_WORDS:
+    if n_words <= MAX_UNCHECKED_N_WORDS:
         return n_words
     n_found = len(np.union1d(ids, next_words))
-    if n_found < LEAST_SHARE * n_words:
+    if n_found < MIN_USED_SHARE * n_words:
         raise ValueError(
             f"{name} have {n_found} distinct word ids, of which the largest is "
             f"{n_words - 1}, and a model takes memory for every id up to the largest. "
             "Number the words from 0 with nplm.Vocabulary (TextLM does with "
-            f"vocabulary=Vocabulary()). If there are so many words, set "
+            "vocabulary=Vocabulary()). If the vocabulary is this large, set "
             f"n_words={n_words}."
         )
     return n_words
 
 
 def check_classes(given: Any, name: str, n_words: int | None) -> NDArray[np.int32]:
-    """Give the class of each word, of a fitted `WordClasses` or as they are given.
+    """Return the class of each word, from a fitted `WordClasses` or an array.
 
-    A class that no word has is refused: a model would give it probability, and a file
-    that numbers from elsewhere is put right by the reader, who then knows the numbers.
+    An empty class is an error: a model would give it probability. The user renumbers
+    classes from elsewhere, and so knows the new numbers.
     """
     labels = getattr(given, "labels_", given)
     if hasattr(labels, "fit"):
         raise NotFittedError(
             f"{name}={given!r} is not fitted: fit it to the training text first, and "
-            "give its labels_ (clones, which grid searches and TextLM fit, would have "
-            "it unfitted again)."
+            "pass its labels_ (grid searches and TextLM fit clones, in which it would "
+            "be unfitted again)."
         )
     labels = check_ids(labels, name, ndim=1)
     if not len(labels) or (n_words is not None and len(labels) != n_words):
         raise ValueError(
             f"{name} has a class for {len(labels)} words, but n_words={n_words}; "
-            "give one class for each word of the vocabulary."
+            "pass one class for each word of the vocabulary."
         )
     used = np.unique(labels)
     gap = np.flatnonzero(used != np.arange(len(used)))
@@ -137,35 +138,36 @@ def check_classes(given: Any, name: str, n_words: int | None) -> NDArray[np.int3
 
 
 def plain_ids(values: Any, *, ndim: int, n_words: int) -> NDArray[np.int32] | None:
-    """Word ids as int32 where they are an array in which all is well, else None.
+    """Return word ids as int32 if they are a valid array, else None.
 
     For a sentence of 20 words `check_ids` and scikit-learn's checks take longer
-    than an n-gram model: here they take two microseconds.
+    than an n-gram model. This check takes two microseconds.
     """
     if type(values) is not np.ndarray or values.ndim != ndim or values.size == 0:
         return None
     unsigned = UNSIGNED.get(values.dtype)
-    # As unsigned numbers negative ones are beyond all ids: one pass for both ends.
+    # Negative numbers read as unsigned exceed all ids: one pass checks both bounds.
     if unsigned is None or values.view(unsigned).max() >= n_words:
         return None
     return values.astype(np.int32, copy=False)
 
 
 def own_ids(ids: NDArray[np.int32], n_words: int) -> NDArray[np.int32]:
-    """Copy ids that were checked, for code that trusts them.
+    """Copy checked ids, for code that trusts them.
 
-    The array stays the caller's. Where another thread has written to it since what
-    is no id, the copy has the last word's, as kernels take it. NumPy checks an index
-    array once and reads it again, and crashes where it changed in between.
+    The caller owns the array, and another thread may have written to it since the
+    check. The copy has the last word in place of an invalid id, as the kernels do.
+    NumPy checks an index array and then reads it again: it crashes if the array
+    changed in between.
     """
     return np.minimum(ids.view(np.uint32), np.uint32(n_words - 1)).view(np.int32)
 
 
 def count_ids(ids: NDArray[np.int32], n_words: int) -> NDArray[np.int64]:
-    """Count how often each id occurs, shape (n_words,), whoever writes to the array.
+    """Count how often each id occurs, shape (n_words,), even if the array changes.
 
-    ``np.bincount`` of an id that is too large would give a longer array: of 2**31 - 1
-    one of 16 GB.
+    ``np.bincount`` would return a longer array for an id that is too large: 16 GB for
+    the id 2**31 - 1.
     """
     counts = np.zeros(n_words, dtype=np.int64)
     size = max(n_words, BLOCK_IDS)
@@ -176,9 +178,10 @@ def count_ids(ids: NDArray[np.int32], n_words: int) -> NDArray[np.int64]:
 
 
 def refuse_usual_mistakes(X: Any, y: Any, model: str, *, need_y: bool) -> None:
-    """Say what to do with a text, a stream or documents that came as windows.
+    """Raise a helpful error for text, a stream or documents in place of windows.
 
-    scikit-learn's checks refuse them too, in words of samples and features.
+    scikit-learn's checks refuse them too, but its messages are about samples and
+    features.
     """
     documents = (
         f"{model} takes windows of word ids, and TextLM({model}(...)) takes documents"
@@ -204,15 +207,15 @@ def refuse_usual_mistakes(X: Any, y: Any, model: str, *, need_y: bool) -> None:
         )
     if getattr(X, "ndim", 1 if rows and not lengths else 2) == 1:
         raise ValueError(
-            "Expected 2D array, got 1D array instead: a stream of ids is no windows. "
-            "Cut them first, X, y = nplm.windows(ids, n_context). (Reshape your data "
-            "with X.reshape(1, -1) if it is a single context.)"
+            "Expected 2D array, got 1D array instead: X is a stream of ids, not "
+            "windows. Cut it first, X, y = nplm.windows(ids, n_context). (Reshape your "
+            "data with X.reshape(1, -1) if it is a single context.)"
         )
     if need_y and y is None:
         raise ValueError(
             f"{model} requires y to be passed, but the target y is None: y are the "
-            "next words, X, y = nplm.windows(ids, n_context). Of documents "
-            f"TextLM({model}(...)) needs no y."
+            "next words, X, y = nplm.windows(ids, n_context). To fit documents without "
+            f"y, use TextLM({model}(...))."
         )
 
 
@@ -224,9 +227,9 @@ def _refuse(ids: NDArray[Any], bad: NDArray[np.bool_], name: str, why: str) -> N
 
 
 def plain(value: Any) -> Any:
-    """Give Python's number for one of NumPy's, anything else as it is.
+    """Return a NumPy scalar as a Python number, and other values as they are.
 
-    Arithmetic on a NumPy scalar stays in its type: int8's ends at 127.
+    Arithmetic on a NumPy scalar stays in its type: int8 ends at 127.
     """
     return value.item() if isinstance(value, np.generic) else value
 
@@ -234,7 +237,7 @@ def plain(value: Any) -> Any:
 class Whole(Interval):
     """Whole numbers from `least` to `most`, for ``_parameter_constraints``.
 
-    scikit-learn's interval takes True for 1.
+    Unlike scikit-learn's interval, it does not accept True for 1.
     """
 
     def __init__(self, least: int, most: int | None = None) -> None:
@@ -242,11 +245,11 @@ class Whole(Interval):
         super().__init__(Integral, least, most, closed=closed)
 
     def is_satisfied_by(self, val: Any) -> bool:
-        """Whether `val` is one of them."""
+        """Return whether `val` is one of them."""
         return not isinstance(val, bool) and super().is_satisfied_by(val)
 
 
-# Parameters that mean the same wherever they are.
+# Parameters that have the same meaning in every model.
 COMMON: dict[str, list[Any]] = {
     "order": [Whole(1), None],
     "n_words": [Whole(1, MAX_N_WORDS), None],
@@ -255,28 +258,28 @@ COMMON: dict[str, list[Any]] = {
 
 
 def check_not_grown(member: Any, n_words: int, model: str) -> None:
-    """Raise where words were added to a member since `model` was fitted with it."""
+    """Raise if words were added to a member since `model` was fitted with it."""
     if member.n_words_ != n_words:
         raise ValueError(
-            f"a member of this {model} knows {member.n_words_} words, and it was "
-            f"fitted with n_words={n_words}, before words were added: fit it again, of "
-            "members that all know the same words."
+            f"a member of this {model} has {member.n_words_} words, but the {model} "
+            f"was fitted with n_words={n_words}, before words were added: fit it again "
+            "with members that all have the same words."
         )
 
 
 def check_over_words(model: Any, name: str) -> None:
-    """Raise if a fitted model predicts places in a short-list instead of words."""
-    n_outputs = getattr(model, "_n_outputs", None)
-    if n_outputs is not None:
+    """Raise if a fitted model predicts the outputs of a short-list, not words."""
+    n_outcomes = getattr(model, "_n_outcomes", model.n_words_)
+    if n_outcomes != model.n_words_:
         raise ValueError(
-            f"{name} predicts {n_outputs} places of a short-list instead of "
-            f"{model.n_words_} words: it is the network of a ShortlistLM, so give the "
+            f"{name} predicts {n_outcomes} outputs of a short-list instead of "
+            f"{model.n_words_} words: it is the network of a ShortlistLM, so pass the "
             "ShortlistLM."
         )
 
 
 def non_negative() -> Interval:
-    """Real numbers from 0, infinity among them."""
+    """Return the interval of real numbers from 0, including infinity."""
     return Interval(Real, 0, np.inf, closed="both")
 
 

@@ -1,4 +1,4 @@
-"""What every language model shares: checks, scores, scikit-learn tags."""
+"""Base classes of language models: checks, scores, scikit-learn tags."""
 
 from __future__ import annotations
 
@@ -29,26 +29,26 @@ from nplm.base.pages import Documented
 
 __all__ = ["CheapWords", "LanguageModel", "WordsMass", "neg_perplexity"]
 
-# How scikit-learn is to hand arrays over: `check_ids` judges what they hold, in words
-# on word ids, where scikit-learn advises other estimators for NaN.
-AS_IT_IS: dict[str, Any] = {"dtype": None, "order": None, "ensure_all_finite": False}
+# scikit-learn leaves the values unchecked: `check_ids` checks them, and its messages
+# are about word ids, whereas scikit-learn's suggest other estimators for NaN.
+UNCHECKED: dict[str, Any] = {"dtype": None, "order": None, "ensure_all_finite": False}
 
 
 def neg_perplexity(estimator: Any, X: Any, y: Any = None) -> float:
-    """Score a model by its perplexity, the sign turned: greater is better.
+    """Score a model by its negated perplexity: greater is better.
 
-    For ``scoring=`` of scikit-learn's searches and cross-validations. The mean of
-    perplexities over folds is not the perplexity of all: ``score``, the default, has
-    the mean that is.
+    For ``scoring=`` of scikit-learn's searches and cross-validations. The mean of the
+    folds' perplexities is not the perplexity of all the data. The mean of ``score``,
+    the default, does not have this problem.
 
     Parameters
     ----------
     estimator : language model or TextLM
-        Fitted.
+        A fitted estimator.
     X : windows or documents
-        What its ``perplexity`` takes.
+        The data, as its ``perplexity`` takes them.
     y : array-like of int, optional
-        Next words of windows.
+        Next words, if X are windows.
 
     Returns
     -------
@@ -69,24 +69,24 @@ def neg_perplexity(estimator: Any, X: Any, y: Any = None) -> float:
 
 
 class LanguageModel(DensityMixin, Documented, BaseEstimator):
-    """Base of the models: a conditional distribution of the next word.
+    """Base class of the models: a conditional distribution of the next word.
 
     A density estimator, not a classifier: its ``score`` is a mean
     log-likelihood, and scikit-learn then cuts the windows of a text into
     contiguous folds instead of interleaving them by next word.
 
     A subclass fits in ``fit`` (starting with ``_start_fit``) and implements
-    ``_predict_proba``, and ``_log_prob`` or ``_predict_log_proba`` where it
-    can do better than through the full matrix; ``_fitted`` and ``_restore`` are its
-    part of `nplm.save`. These get checked int32 ids and
-    only the nearest ``order_ - 1`` columns.
+    ``_predict_proba``. It overrides ``_log_prob`` or ``_predict_log_proba`` where it
+    needs less than the full matrix. These methods get checked int32 ids and only the
+    nearest ``order_ - 1`` columns. `nplm.save` and `nplm.load` call ``_fitted`` and
+    ``_restore``.
     """
 
     order: int | None
     n_words: int | None
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {}
 
-    # -- what a subclass implements -------------------------------------------
+    # -- methods that subclasses implement ------------------------------------
 
     def _predict_proba(self, X: NDArray[np.int32]) -> NDArray[Any]:
         raise NotImplementedError
@@ -119,14 +119,14 @@ class LanguageModel(DensityMixin, Documented, BaseEstimator):
         return out
 
     def _words_mass(self, words: NDArray[np.int32]) -> WordsMass:
-        """Give what knows the probability of these words together."""
+        """Return the object that computes the total probability of these words."""
         return WordsMass(self, words)
 
     # -- probabilities --------------------------------------------------------
 
     @read_at_once
     def predict_proba(self, X: ArrayLike) -> NDArray[Any]:
-        """Probability of every word of the vocabulary after each context.
+        """Return the probability of every word of the vocabulary after each context.
 
         Parameters
         ----------
@@ -142,7 +142,7 @@ class LanguageModel(DensityMixin, Documented, BaseEstimator):
 
     @read_at_once
     def predict_log_proba(self, X: ArrayLike) -> NDArray[Any]:
-        """Natural logarithm of `predict_proba`.
+        """Return the natural logarithm of `predict_proba`.
 
         Parameters
         ----------
@@ -157,7 +157,7 @@ class LanguageModel(DensityMixin, Documented, BaseEstimator):
 
     @read_at_once
     def predict(self, X: ArrayLike) -> NDArray[np.int32]:
-        """Id of the most probable next word after each context.
+        """Return the id of the most probable next word after each context.
 
         Parameters
         ----------
@@ -176,9 +176,9 @@ class LanguageModel(DensityMixin, Documented, BaseEstimator):
 
     @read_at_once
     def log_prob(self, X: ArrayLike, y: ArrayLike | None = None) -> NDArray[np.float64]:
-        """Log-probability of each next word given its context.
+        """Return the log-probability of each next word given its context.
 
-        Computed block by block: memory does not grow with
+        It is computed block by block: memory does not grow with
         ``n_samples * n_words_``.
 
         Parameters
@@ -199,11 +199,11 @@ class LanguageModel(DensityMixin, Documented, BaseEstimator):
     def candidate_log_prob(
         self, X: ArrayLike, candidates: ArrayLike, *, normalize: bool = True
     ) -> NDArray[np.float64]:
-        """Log-probability of some words after each context, and of no others.
+        """Return the log-probability of candidate words after each context.
 
-        For the arcs of a recogniser's lattice, n-best lists, choices to be ranked:
-        n-gram models look up the candidates alone. A network computes its hidden
-        units once a context; its normaliser costs all words, unless `normalize` is
+        For lattice arcs, n-best lists, or choices to be ranked. N-gram models look up
+        the candidates alone. A network computes its hidden units once for each context,
+        and its normaliser over all words, unless `normalize` is
         False: "if the language model is coupled to a speech recognizer, then only the
         scores (unnormalized probabilities) of the acoustically ambiguous words need to
         be computed" (Bengio et al. 2003, section 5.2, item 3).
@@ -214,13 +214,13 @@ class LanguageModel(DensityMixin, Documented, BaseEstimator):
             Contexts, the nearest word in the last column.
         candidates : array-like of int, shape (n_samples, n_candidates) or \
 (n_candidates,)
-            Ids of the words to score after each context, or after every one; a word
-            may be there more than once, to fill up a row.
+            Ids of the words to score: a row for each context, or one list for all
+            contexts. Words may repeat, to pad a row.
         normalize : bool, default=True
-            False gives scores that compare within a row only: log-probabilities less
-            a number of the row's own, which is not computed. With a softmax they are
-            the logits, at a cost that does not depend on the size of the vocabulary;
-            of models that know no such thing they are the log-probabilities.
+            If False, scores compare within a row only: they are log-probabilities up to
+            a constant of the row, which is not computed. With a softmax they are
+            the logits, at a cost that does not depend on the size of the vocabulary.
+            Models without unnormalized scores return log-probabilities.
 
         Returns
         -------
@@ -230,8 +230,8 @@ class LanguageModel(DensityMixin, Documented, BaseEstimator):
         Raises
         ------
         ValueError
-            If a candidate is no id of the vocabulary, or there are not as many rows
-            of candidates as of X.
+            If a candidate is not an id of the vocabulary, or if candidates and X have
+            different numbers of rows.
 
         Examples
         --------
@@ -246,25 +246,27 @@ class LanguageModel(DensityMixin, Documented, BaseEstimator):
         return self._candidate_log_prob(X, words, normalize)
 
     def score(self, X: ArrayLike, y: ArrayLike | None = None) -> float:
-        """Mean natural-log probability a token: what a grid search maximises.
+        """Return the mean log-probability per token, which a grid search maximises.
 
         Parameters
         ----------
         X : array-like of int, shape (n_samples, n_context)
             Contexts, the nearest word in the last column.
         y : array-like of int, shape (n_samples,)
-            Next words; every token counts, a boundary or unknown word too.
+            Next words. Every token counts, including boundaries and unknown words.
 
         Returns
         -------
         score : float
+            Natural logarithm.
         """
         return float(np.mean(self.log_prob(X, y)))
 
     def perplexity(self, X: ArrayLike, y: ArrayLike | None = None) -> float:
-        """Geometric mean of 1 / P(next word), ``exp(-score)`` (section 2).
+        """Return the perplexity, the geometric mean of 1 / P(next word).
 
-        Perplexities compare only between models of one vocabulary.
+        It is ``exp(-score)`` (section 2). Perplexities compare only between models
+        with the same vocabulary.
 
         Parameters
         ----------
@@ -283,7 +285,7 @@ class LanguageModel(DensityMixin, Documented, BaseEstimator):
     # -- checks ---------------------------------------------------------------
 
     def _validate_params(self) -> None:
-        """Check types and ranges; relations between parameters are for the fit."""
+        """Check types and ranges; the fit checks relations between parameters."""
         validate_parameter_constraints(
             COMMON | self._parameter_constraints,
             self.get_params(deep=False),
@@ -295,12 +297,12 @@ class LanguageModel(DensityMixin, Documented, BaseEstimator):
     ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         """Check parameters and windows; set ``order_``, ``n_words_``, ``classes_``.
 
-        With ``reset=False`` (a further ``partial_fit``) those stay as they are,
-        and the windows must agree with them.
+        With ``reset=False`` (a further ``partial_fit``) these attributes stay as they
+        are, and the windows must agree with them.
         """
         self._validate_params()
         refuse_usual_mistakes(X, y, type(self).__name__, need_y=True)
-        contexts, target = validate_data(self, X, y, reset=reset, **AS_IT_IS)
+        contexts, target = validate_data(self, X, y, reset=reset, **UNCHECKED)
         target = column_or_1d(target, warn=True)
         if not reset:
             self._check_fitted()
@@ -327,7 +329,7 @@ class LanguageModel(DensityMixin, Documented, BaseEstimator):
     def _check_held_out(
         self, X_val: ArrayLike | None, y_val: ArrayLike | None
     ) -> tuple[NDArray[np.int32], NDArray[np.int32]] | None:
-        """Held-out windows checked against the training ones, or None."""
+        """Return the checked held-out windows, or None if there are none."""
         if X_val is None and y_val is None:
             return None
         if X_val is None or y_val is None:
@@ -343,7 +345,7 @@ class LanguageModel(DensityMixin, Documented, BaseEstimator):
             return self._nearest(plain)
         self._check_fitted()
         refuse_usual_mistakes(X, None, type(self).__name__, need_y=False)
-        contexts = validate_data(self, X, reset=False, **AS_IT_IS)
+        contexts = validate_data(self, X, reset=False, **UNCHECKED)
         return self._check_ids(contexts)[0]
 
     def _check_Xy(
@@ -360,32 +362,32 @@ class LanguageModel(DensityMixin, Documented, BaseEstimator):
         return self._check_windows(X, y)
 
     def _check_fitted(self) -> None:
-        """Raise unless this is fitted, and ``n_words_`` is what the fit found."""
+        """Raise unless the model is fitted and ``n_words_`` is as the fit set it."""
         check_is_fitted(self)
         if self.n_words_ != self._n_known():
             raise ValueError(
                 f"n_words_={self.n_words_!r}, but this {type(self).__name__} was "
-                f"fitted with {self._n_known()} words: n_words_ says how many words a "
-                "fitted model has, and setting it adds none. Set it back; for a larger "
-                f"vocabulary fit again, with {type(self).__name__}(n_words=...)."
+                f"fitted with {self._n_known()} words: setting n_words_ adds no words "
+                "to a fitted model. Set it back; for a larger vocabulary fit again, "
+                f"with {type(self).__name__}(n_words=...)."
             )
 
     def _n_known(self) -> int:
-        """Give the size of the vocabulary, by the arrays that the fit made."""
+        """Return the size of the vocabulary, from the shapes of the fitted arrays."""
         return self.n_words_
 
     def _check_windows(
         self, X: ArrayLike, y: ArrayLike | None
     ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         refuse_usual_mistakes(X, y, type(self).__name__, need_y=True)
-        contexts, target = validate_data(self, X, y, reset=False, **AS_IT_IS)
+        contexts, target = validate_data(self, X, y, reset=False, **UNCHECKED)
         return self._check_ids(contexts, column_or_1d(target, warn=True))
 
     def _plain_ids(self, values: Any, *, ndim: int) -> NDArray[np.int32] | None:
-        """Ids that need no other check: the others find the words for what is wrong.
+        """Return ids that pass a quick check, or None if the full checks must decide.
 
-        Contexts must have the columns of the fit; where these have names, their
-        absence is for scikit-learn to tell.
+        Contexts must have the columns of the fit. If these have names, scikit-learn
+        checks them.
         """
         fitted = vars(self)
         if not {"n_words_", "n_features_in_"} <= fitted.keys():
@@ -412,7 +414,7 @@ class LanguageModel(DensityMixin, Documented, BaseEstimator):
 
     @contextlib.contextmanager
     def _inferred_n_words(self) -> Iterator[None]:
-        """Say of an id that is refused what to do where `n_words` was not given."""
+        """Add advice on `n_words` to the error of an id, if `n_words` was inferred."""
         try:
             yield
         except ValueError as error:
@@ -427,8 +429,8 @@ class LanguageModel(DensityMixin, Documented, BaseEstimator):
     def _check_candidates(
         self, candidates: ArrayLike, n_samples: int
     ) -> NDArray[np.int32]:
-        """Give candidates checked, a row for each of `n_samples` contexts."""
-        with contextlib.suppress(ValueError):  # ragged: told in words below
+        """Return checked candidates, a row for each of `n_samples` contexts."""
+        with contextlib.suppress(ValueError):  # ragged: `check_ids` explains it
             candidates = np.asarray(candidates)
         ndim = 1 if getattr(candidates, "ndim", 2) == 1 else 2
         ids = plain_ids(candidates, ndim=ndim, n_words=self.n_words_)
@@ -451,23 +453,23 @@ class LanguageModel(DensityMixin, Documented, BaseEstimator):
         return X[:, X.shape[1] - (self.order_ - 1) :]
 
     def _blocks(self, n_samples: int) -> Iterator[slice]:
-        """Slices of rows whose probabilities fit in one block."""
+        """Yield slices of rows whose probabilities fit in one block."""
         return blocks_of_rows(n_samples, self.n_words_)
 
     # -- files ----------------------------------------------------------------
 
     def _fitted(self) -> dict[str, Any]:
-        """Say what a fit leaves, for `nplm.save`; a subclass adds its own."""
+        """Return the fitted state for `nplm.save`; a subclass adds its own."""
         fitted = {"order": self.order_, "n_context": self.n_features_in_}
         columns = getattr(self, "feature_names_in_", None)
         return fitted if columns is None else fitted | {"columns": columns.tolist()}
 
     def _restore(self, fitted: Fitted) -> None:
-        """Take what `_fitted` said, or raise ValueError where no fit leaves it."""
+        """Restore the state that `_fitted` returned, or raise ValueError if invalid."""
         raise NotImplementedError
 
     def _restore_sizes(self, fitted: Fitted, n_words: int) -> None:
-        """Take what all models have; the size of the vocabulary is what arrays say."""
+        """Restore the attributes of all models; `n_words` is known from the arrays."""
         self.n_features_in_ = fitted.whole("n_context", 1, MAX_N_WORDS)
         self.order_ = fitted.whole("order", 1, self.n_features_in_ + 1)
         if "columns" in fitted:
@@ -489,7 +491,7 @@ class LanguageModel(DensityMixin, Documented, BaseEstimator):
 
 
 class CheapWords:
-    """For models whose cost of one word does not depend on how many there are."""
+    """Mixin for models in which scoring one word costs the same in any vocabulary."""
 
     def _candidate_log_prob(
         self: Any, X: NDArray[np.int32], candidates: NDArray[np.int32], normalize: bool
@@ -498,32 +500,32 @@ class CheapWords:
         n = candidates.shape[1]
         for rows in blocks_of_rows(len(X), n) if n else ():
             words = candidates[rows]
-            each = self._log_prob(np.repeat(X[rows], n, axis=0), words.ravel())
-            out[rows] = each.reshape(words.shape)
+            log_prob = self._log_prob(np.repeat(X[rows], n, axis=0), words.ravel())
+            out[rows] = log_prob.reshape(words.shape)
         return out
 
 
 class WordsMass:
-    """How probable some words are together, after each context.
+    """Total probability of a set of words after each context.
 
     Parameters
     ----------
     model : LanguageModel
-        Whose probabilities.
+        The model of the probabilities.
     words : ndarray of int32, shape (n,)
-        Ids, each once.
+        Distinct ids.
     """
 
     def __init__(self, model: Any, words: NDArray[np.int32]) -> None:
         self.model, self.words = model, words
 
     def after(self, X: NDArray[np.int32]) -> NDArray[np.float64]:
-        """Sum of the words' probabilities after each context.
+        """Return the sum of the words' probabilities after each context.
 
         Parameters
         ----------
         X : ndarray of int32, shape (n_samples, n_context)
-            As wide as the model's windows.
+            Contexts, with the columns that the model was fitted with.
 
         Returns
         -------

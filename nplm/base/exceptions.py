@@ -1,10 +1,10 @@
-"""What nplm raises that Python has no name for."""
+"""Exceptions of nplm."""
 
 __all__ = ["CheckpointError", "DivergenceError"]
 
 
 class CheckpointError(ValueError):
-    """A checkpoint is damaged, is another fit's, or another fit is at work there."""
+    """A checkpoint is damaged, belongs to another fit, or is in use by one."""
 
 
 class DivergenceError(ArithmeticError):

@@ -1,4 +1,4 @@
-"""What a fit leaves, as a file has it: taken item by item, and each checked."""
+"""Fitted state read from a file: every item is checked as it is taken."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ __all__ = ["Fitted"]
 
 
 class Fitted:
-    """Items of a saved model, of which nothing is believed yet.
+    """Untrusted items of a saved model.
 
-    A model takes what it knows, and says how it should be; what is otherwise, is
-    missing, or is left over, is a ValueError.
+    A model takes each item that it expects and states its type and range. An item that
+    is missing, invalid or left over raises a ValueError.
 
     Parameters
     ----------
     items : mapping of str
         Numbers, text, arrays, estimators; lists and mappings of them.
     where : str, default=""
-        What they belong to, for the errors.
+        Prefix of their names in error messages.
     """
 
     def __init__(self, items: Mapping[str, Any], where: str = "") -> None:
@@ -36,40 +36,40 @@ class Fitted:
         return name in self._items
 
     def take(self, name: str, *kinds: type) -> Any:
-        """Take an item, of one of these kinds if there are any."""
+        """Take an item, which must be an instance of one of `kinds` if given."""
         if name not in self._items:
             raise ValueError(f"{self._where}{name} is missing")
         value = self._items.pop(name)
-        # True is a whole number to Python, and to no model.
-        mistaken = isinstance(value, bool) and bool not in kinds
-        if kinds and (mistaken or not isinstance(value, kinds)):
+        # True is an int in Python, but not a valid number here.
+        is_stray_bool = isinstance(value, bool) and bool not in kinds
+        if kinds and (is_stray_bool or not isinstance(value, kinds)):
             raise self.unfit(name, value)
         return value
 
     def unfit(self, name: str, value: Any) -> ValueError:
-        """Give the error of an item that no fit leaves."""
+        """Return the error of an item whose value no fit makes."""
         shown = repr(value)
         if isinstance(value, np.ndarray):
             shown = f"an array of {value.dtype} of shape {value.shape}"
         if len(shown) > 80:
             shown = shown[:80] + "..."
-        return ValueError(f"{self._where}{name} is {shown}, which no fit leaves")
+        return ValueError(f"{self._where}{name} is {shown}, which no fit makes")
 
     def inner(self, name: str) -> Fitted:
-        """Take items of their own."""
+        """Take a mapping as `Fitted` items."""
         inner = Fitted(self.take(name, dict), f"{self._where}{name}.")
         self._inner.append(inner)
         return inner
 
     def whole(self, name: str, least: int = 0, most: float = math.inf) -> int:
-        """Take a whole number."""
+        """Take a whole number from `least` to `most`."""
         value: int = self.take(name, int)
         if not least <= value <= most:
             raise self.unfit(name, value)
         return value
 
     def optional_id(self, name: str, n_words: int) -> int | None:
-        """Take a number below `n_words`, or None."""
+        """Take a word id below `n_words`, or None."""
         if self._items.get(name, "missing") is None:
             del self._items[name]
             return None
@@ -78,7 +78,7 @@ class Fitted:
     def number(
         self, name: str, least: float = -math.inf, most: float = math.inf
     ) -> float:
-        """Take a number; not one that is none."""
+        """Take a number from `least` to `most`, which is not NaN."""
         value = self.take(name, int, float)
         if not least <= value <= most:
             raise self.unfit(name, value)
@@ -92,7 +92,7 @@ class Fitted:
         return value
 
     def estimator(self, name: str, *kinds: type) -> Any:
-        """Take an estimator, of one of these kinds if there are any; fitted."""
+        """Take a fitted estimator, an instance of one of `kinds` if given."""
         value = self.take(name, *kinds)
         try:
             check_is_fitted(value)
@@ -103,49 +103,48 @@ class Fitted:
     def array(
         self, name: str, dtype: DTypeLike, shape: tuple[int | None, ...]
     ) -> NDArray[Any]:
-        """Take an array of one type, and of a shape in which None is any length."""
+        """Take an array of this type and shape; None in the shape is any length."""
         array: NDArray[Any] = self.take(name, np.ndarray)
-        sound = array.dtype == dtype and len(array.shape) == len(shape)
-        if not sound or any(n not in (None, m) for n, m in zip(shape, array.shape)):
+        is_valid = array.dtype == dtype and len(array.shape) == len(shape)
+        if not is_valid or any(n not in (None, m) for n, m in zip(shape, array.shape)):
             raise self.unfit(name, array)
         return array
 
     def ids(
         self, name: str, shape: tuple[int | None, ...], most: int
     ) -> NDArray[np.int32]:
-        """Take an array of numbers from 0 to below `most`."""
+        """Take an int32 array of ids from 0 to `most` - 1."""
         array = self.array(name, np.int32, shape)
         if array.size and not (array.min() >= 0 and array.max() < most):
             raise self.unfit(name, array)
         return array
 
     def shares(self, name: str, shape: tuple[int | None, ...]) -> NDArray[np.float64]:
-        """Take an array whose last axis has numbers of 0 or more that sum to 1."""
+        """Take an array of probabilities that sum to 1 along the last axis."""
         array = self.array(name, np.float64, shape)
-        # Of a number that is none no comparison holds.
+        # Comparisons with NaN are False.
         if not (array >= 0).all() or not (abs(array.sum(axis=-1) - 1) < 1e-6).all():
             raise self.unfit(name, array)
         return array
 
     def history(self, name: str, *columns: str) -> dict[str, list[float]]:
-        """Take lists of numbers by name, `columns` among them, all of one length."""
+        """Take named lists of numbers of equal length, including all `columns`."""
         value: dict[str, list[float]] = self.take(name, dict)
-        sound = value.keys() >= set(columns) and all(
+        is_valid = value.keys() >= set(columns) and all(
             isinstance(column, list)
             and len(column) == len(value[columns[0]])
             and all(type(number) in (int, float) for number in column)
             for column in value.values()
         )
-        if not sound:
+        if not is_valid:
             raise self.unfit(name, value)
         return value
 
     def done(self) -> None:
-        """Raise where something is left over."""
+        """Raise if an item is left over."""
         for name, value in self._items.items():
             raise ValueError(
-                f"{self._where}{name} is {type(value).__name__} of which nothing is "
-                "known"
+                f"{self._where}{name} is an unexpected item ({type(value).__name__})"
             )
         for inner in self._inner:
             inner.done()

@@ -1,4 +1,4 @@
-"""NumPy's random generators as files have them."""
+"""States of NumPy's random generators for files."""
 
 from __future__ import annotations
 
@@ -10,42 +10,42 @@ from nplm.base.fitted import Fitted
 
 __all__ = ["plain_state", "taken_state"]
 
-# The one that scikit-learn makes; the numbers of its state.
-KIND, N_NUMBERS = "MT19937", 624
+# scikit-learn's bit generator, and the length of its key.
+BIT_GENERATOR, KEY_SIZE = "MT19937", 624
 
 
 def plain_state(state: dict[str, Any]) -> dict[str, Any]:
-    """Give the state of a RandomState as an array, ``key``, and plain numbers.
+    """Return the state of a RandomState as an array, ``key``, and plain numbers.
 
     Raises
     ------
     TypeError
-        If it is of another kind than scikit-learn makes.
+        If its bit generator is not the one that scikit-learn uses.
     """
-    if state["bit_generator"] != KIND:
+    if state["bit_generator"] != BIT_GENERATOR:
         raise TypeError(
-            f"nplm saves no RandomState of {state['bit_generator']}, only of {KIND}, "
-            "which RandomState(seed) has."
+            f"nplm cannot save a RandomState of {state['bit_generator']}, only one of "
+            f"{BIT_GENERATOR}, which RandomState(seed) makes."
         )
     others = {name: value for name, value in state.items() if name != "state"}
     return state["state"] | others
 
 
 def taken_state(fitted: Fitted) -> dict[str, Any]:
-    """Take what `plain_state` gave, for ``RandomState.set_state``.
+    """Convert the state of `plain_state` back, for ``RandomState.set_state``.
 
     Raises
     ------
     ValueError
-        If no generator has such a state.
+        If it is not the state of a generator.
     """
-    key = np.array(fitted.array("key", np.uint32, (N_NUMBERS,)))
-    kind = fitted.take("bit_generator", str)
-    if kind != KIND:
-        raise fitted.unfit("bit_generator", kind)
+    key = np.array(fitted.array("key", np.uint32, (KEY_SIZE,)))
+    bit_generator = fitted.take("bit_generator", str)
+    if bit_generator != BIT_GENERATOR:
+        raise fitted.unfit("bit_generator", bit_generator)
     return {
-        "bit_generator": kind,
-        "state": {"key": key, "pos": fitted.whole("pos", 0, N_NUMBERS)},
+        "bit_generator": bit_generator,
+        "state": {"key": key, "pos": fitted.whole("pos", 0, KEY_SIZE)},
         "has_gauss": fitted.whole("has_gauss", 0, 1),
         "gauss": fitted.number("gauss"),
     }

@@ -7,15 +7,15 @@ from pathlib import Path
 
 __all__ = ["Documented"]
 
-# Where a checkout has its pages, once they are built.
+# The documentation of a checkout, if it is built.
 BUILT = Path(__file__).parents[2] / "docs" / "_build" / "html"
 
 
 class Documented:
-    """For estimators: scikit-learn's representation then links to nplm's own pages.
+    """Link an estimator's HTML representation to its page in nplm's documentation.
 
-    They are where the environment variable ``NPLM_DOCS`` says, or in the checkout; else
-    there is no link.
+    The environment variable ``NPLM_DOCS`` gives the address of the documentation. By
+    default it is the one built in the checkout; without either there is no link.
     """
 
     _doc_link_module = "nplm"  # a class from elsewhere has no page here

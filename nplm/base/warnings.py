@@ -13,8 +13,8 @@ import nplm
 
 __all__ = ["warn"]
 
-# A fit may be called by a pipeline or a grid search, to any depth.
-_BETWEEN = tuple(
+# A pipeline or a grid search may call a fit, at any depth.
+_SKIPPED_FOLDERS = tuple(
     os.path.join(os.path.dirname(os.path.abspath(str(package.__file__))), "")
     for package in (nplm, sklearn, joblib)
 )
@@ -26,12 +26,14 @@ def warn(message: str, category: type[Warning]) -> None:
     Parameters
     ----------
     message : str
-        What to say.
+        Text of the warning.
     category : type of Warning
-        Of what kind it is.
+        Class of the warning.
     """
-    # What skip_file_prefixes of Python 3.12 does.
+    # Equivalent to skip_file_prefixes of Python 3.12.
     level, frame = 1, sys._getframe()
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_BETWEEN):
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(
+        _SKIPPED_FOLDERS
+    ):
         level, frame = level + 1, frame.f_back
     warnings.warn(message, category, stacklevel=level)

@@ -1,4 +1,4 @@
-"""The ``nplm`` command: a file for each subcommand, and what they share."""
+"""The ``nplm`` command: a file for each subcommand, and shared modules."""
 
 from typing import Any
 
@@ -24,13 +24,13 @@ FAILURES = (OSError, ImportError, ValueError, MemoryError, DivergenceError)
 
 
 class Commands(click.Group):
-    """Commands that end with a sentence and an exit code, not with a traceback."""
+    """Commands whose errors are a sentence and an exit code, not a traceback."""
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Tell what a file or a parameter is to blame for."""
+        """Run a subcommand, and turn its errors into messages."""
         try:
             return super().invoke(ctx)
-        except BrokenPipeError:  # click's: who reads has had enough
+        except BrokenPipeError:  # click handles it: the reader of a pipe left
             raise
         except FAILURES as error:
             raise click.ClickException(_sentence(error)) from error
@@ -40,11 +40,11 @@ class Commands(click.Group):
 
 
 def _sentence(error: Exception) -> str:
-    """Say what the system says of a file as a sentence, without its number."""
+    """Return the message of an error, without the error numbers of the system."""
     if isinstance(error, OSError) and error.filename and error.strerror:
         return f"{error.filename}: {error.strerror}."
     if isinstance(error, MemoryError):
-        return f"memory ended: {error or 'no more is given to this process'}."
+        return f"out of memory: {error or 'this process gets no more'}."
     return str(error)
 
 
@@ -56,7 +56,7 @@ def main() -> None:
 
 @main.command("show-versions")
 def versions_command() -> None:
-    """Versions, processor and kernels: for reports of faults."""
+    """Show versions, processor and kernels, for bug reports."""
     nplm.show_versions()
 
 

@@ -1,4 +1,4 @@
-"""Progress: bars on a terminal, lines elsewhere."""
+"""Progress, as bars on a terminal and as lines elsewhere."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SECONDS_A_LINE = 30.0
 
 
 class StageBars(Progress):
-    """A bar for each stage, with an estimate of the time left."""
+    """Progress bars, one at a time, with an estimate of the time left."""
 
     def __init__(self, console: Console) -> None:
         super().__init__(
@@ -37,7 +37,7 @@ class StageBars(Progress):
         self._stage = ""
 
     def show(self, stage: str, done: float, total: float, note: str) -> None:
-        """Be the `progress` of `nplm.experiments`."""
+        """Show the progress of a stage; a `progress` of `nplm.experiments`."""
         if stage != self._stage:
             for task in self.task_ids:
                 self.remove_task(task)
@@ -47,7 +47,7 @@ class StageBars(Progress):
 
 
 class StageLines:
-    """The same as lines: one when a stage begins, and then one now and then."""
+    """Progress as lines: one when a stage begins, and one every 30 seconds."""
 
     def __init__(self, console: Console) -> None:
         self._console, self._stage = console, ""
@@ -60,11 +60,11 @@ class StageLines:
         pass
 
     def show(self, stage: str, done: float, total: float, note: str) -> None:
-        """Be the `progress` of `nplm.experiments`."""
+        """Show the progress of a stage; a `progress` of `nplm.experiments`."""
         now = time.monotonic()
         if stage != self._stage:
             self._stage, self._began, self._told = stage, now, now
-            self._first = done  # 0, or where an interrupted fit goes on
+            self._first = done  # above 0 if a fit goes on from a checkpoint
             self._say(stage)
         elif now - self._told >= SECONDS_A_LINE and done > self._first:
             self._told = now
@@ -79,5 +79,5 @@ class StageLines:
 
 
 def stages(console: Console) -> StageBars | StageLines:
-    """Show stages as bars where there is a terminal, else as lines."""
+    """Return a context that shows stages: as bars on a terminal, else as lines."""
     return StageBars(console) if console.is_terminal else StageLines(console)

@@ -1,4 +1,4 @@
-"""The corpora that a command can be given, by name or by path."""
+"""Corpora by name or by path."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ CORPORA: dict[str, Callable[[], Corpus]] = {
 
 
 def load_corpus(ctx: click.Context, name: str, lines: bool, min_count: int) -> Corpus:
-    """Load a named corpus, or the text at a path; refuse options of the other."""
+    """Load a named corpus, or the text at a path.
+
+    Options that are for a path are refused with a name.
+    """
     if name not in CORPORA:
         if not Path(name).exists():
             raise ValueError(

@@ -1,4 +1,4 @@
-"""One process, or those that mpiexec started."""
+"""One process, or several processes under mpiexec."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from nplm import NeuralLM
 
 __all__ = ["INTERRUPTED", "Job", "mpi_job"]
 
-# The exit code of a program that SIGINT ended, as shells have it.
+# The exit code that shells give a program that SIGINT ended.
 INTERRUPTED = 130
 
 
 class Job(NamedTuple):
-    """How the processes of mpiexec do things together; or this one alone."""
+    """What differs between one process and several."""
 
     fit_network: Callable[..., Any] = NeuralLM.fit
-    quiet: bool = False  # another process reports
+    quiet: bool = False  # True if another process reports
     together: Callable[[Callable[[], Any]], Any] = lambda work: work()
     guard: Callable[[], AbstractContextManager[Any]] = nullcontext
 
 
 def mpi_job(n_jobs: int | None) -> Job:
-    """Do it over the processes of mpiexec, each on one thread."""
+    """Return the job of the processes of mpiexec, each with one thread."""
     try:
         from nplm import mpi
         from nplm.training.parallel.agreement import Ranks

@@ -1,4 +1,4 @@
-"""The checkpoint beside what a command writes."""
+"""The checkpoint beside the output of a command."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ __all__ = ["Kept"]
 
 
 class Kept:
-    """A folder with what a fit has learned so far.
+    """The folder with the checkpoint of a fit.
 
-    As a context, it tells whoever interrupts the fit how to go on, and whoever cannot
-    go on what is in the way.
+    As a context, it says how to go on after an interrupt, and how to begin anew when
+    the checkpoint is of another fit.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -31,11 +31,11 @@ class Kept:
     def __exit__(self, _: object, error: BaseException | None, *more: object) -> None:
         if isinstance(error, KeyboardInterrupt) and has_save(self.folder):
             click.echo(
-                f"What was learned is in {self.folder}: the same command goes on from "
-                "there.",
+                f"The state of the fit is in {self.folder}: the same command goes on "
+                "from there.",
                 err=True,
             )
-        # Not where another fit is at work in the folder: it would lose its own.
+        # Not if another fit is at work in the folder, which would lose its state.
         elif isinstance(error, CheckpointError) and not isinstance(
             error.__cause__, BlockingIOError
         ):
@@ -46,5 +46,5 @@ class Kept:
             )
 
     def remove(self) -> None:
-        """Remove it, but not what others put there."""
+        """Remove the checkpoint, but no other files of the folder."""
         discard(self.folder)

@@ -1,14 +1,17 @@
-"""Options for the parameters of the network, with its own defaults."""
+"""Options for the parameters of the network."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 import click
 import numpy as np
 
-from nplm import NeuralLM
+from nplm import Adam, Importance, NeuralLM, Softmax
+from nplm.models.neural.options.losses import LOSSES
+from nplm.models.neural.options.solvers import SOLVERS
 from nplm.models.ngrams.discounts import check_fallback
 
 __all__ = [
@@ -17,56 +20,58 @@ __all__ = [
     "POSITIVE",
     "Discounts",
     "in_options",
+    "is_given",
     "network_options",
+    "network_settings",
 ]
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-# Beyond it a text repeats nothing, and takes memory and time for nothing.
+# Longer n-grams do not repeat in a text; they only take memory and time.
 MAX_ORDER = 32
-COMMON = {"order": 5, "n_jobs": 1, "random_state": 0}
+COMMON: dict[str, Any] = {"order": 5, "n_jobs": 1, "random_state": 0}
 POSITIVE = click.IntRange(min=1)
 NOT_NEGATIVE = click.FloatRange(min=0)
 ABOVE_ZERO = click.FloatRange(min=0, min_open=True)
 
 
-class Jobs(click.ParamType):
+class Jobs(click.ParamType):  # type: ignore[type-arg]
     """A number of threads, or -1 for all cores."""
 
     name = "integer"
 
     def convert(self, value: Any, param: Any, ctx: Any) -> int:
-        """Refuse 0, which is no number of threads."""
+        """Convert to an integer other than 0."""
         n: int = click.INT.convert(value, param, ctx)
         if n == 0:
             self.fail("0 threads do nothing: give 1 or more, or -1 for all cores.")
         return n
 
 
-class Shares(click.ParamType):
-    """A share of what is left out, or three with commas between."""
+class Shares(click.ParamType):  # type: ignore[type-arg]
+    """A dropout share, or three separated by commas."""
 
     name = "share"
     one = click.FloatRange(0, 1, max_open=True)
 
     def convert(self, value: Any, param: Any, ctx: Any) -> float | tuple[float, ...]:
-        """Refuse other than one or three numbers."""
+        """Convert to one share, or to three."""
         given: Any = (
             value.split(",") if isinstance(value, str) else np.atleast_1d(value)
         )
         shares = tuple(self.one.convert(share, param, ctx) for share in given)
         if len(shares) not in (1, 3):
-            self.fail(f"{value} are {len(shares)} shares: give one or three.")
+            self.fail(f"{value} has {len(shares)} shares: give one or three.")
         return shares[0] if len(shares) == 1 else shares
 
 
-class Discounts(click.ParamType):
-    """A discount, or three with commas between."""
+class Discounts(click.ParamType):  # type: ignore[type-arg]
+    """A discount, or three separated by commas."""
 
     name = "discounts"
 
     def convert(self, value: Any, param: Any, ctx: Any) -> tuple[float, float, float]:
-        """Refuse what `KneserNeyLM` refuses."""
+        """Convert to the three discounts that `KneserNeyLM` takes."""
         if isinstance(value, tuple):
             return value
         try:
@@ -76,20 +81,13 @@ class Discounts(click.ParamType):
         except ValueError:
             self.fail(
                 f"{value!r} must be one number above 0 and at most 1, or three, above "
-                "0 and at most 1, 2 and 3, with commas between: 0.5,1,1.5 for example."
+                "0 and at most 1, 2 and 3, separated by commas, such as 0.5,1,1.5."
             )
         assert fallback is not None
         return fallback
 
 
-def in_options(warning: str) -> str:
-    """Say what a warning advises in the words of the command line."""
-    return warning.replace(
-        "discount_fallback=(0.5, 1, 1.5)", "--discount-fallback 0.5,1,1.5"
-    )
-
-
-# In the order in which --help shows them: name, parameter, type and what it says.
+# In the order of --help: name, the name that set_params takes, type, and help text.
 OPTIONS: list[tuple[str, str, Any, str]] = [
     (
         "--order",
@@ -101,70 +99,77 @@ OPTIONS: list[tuple[str, str, Any, str]] = [
     ("--embedding", "embedding_dim", POSITIVE, "Features of a word, m."),
     (
         "--direct/--no-direct",
-        "direct",
+        "output__direct",
         None,
-        "Direct connections from the features to the output.",
+        "Direct connections from the features to the output units.",
     ),
     (
         "--loss",
         "loss",
         click.Choice(["auto", "exact", "importance", "nce"]),
-        "Gradient of all words, or of words drawn for each mini-batch: many times as "
-        "fast.",
+        "Train on all words (exact), or on noise samples, which is many times as fast "
+        "with a large vocabulary.",
     ),
-    ("--samples", "n_samples", POSITIVE, "Words drawn for a mini-batch."),
+    (
+        "--samples",
+        "loss__n_noise",
+        POSITIVE,
+        "Noise samples of a mini-batch, or with --loss nce of an example. With --loss "
+        "auto this option chooses --loss importance.",
+    ),
     ("--solver", "solver", click.Choice(["sgd", "adam"]), "sgd is the paper's."),
     (
         "--schedule",
-        "learning_rate",
+        "solver__learning_rate",
         click.Choice(["adaptive", "invscaling", "linear", "constant"]),
-        "How the step falls: by held-out text, the paper's way, in a line to 0 "
-        "at the end, or not.",
+        "How the learning rate falls: with the held-out loss (adaptive), as in the "
+        "paper (invscaling), in a line to 0 at the last epoch (linear), or not at all.",
     ),
     (
         "--learning-rate",
         "learning_rate_init",
         ABOVE_ZERO,
-        "Step at first; with sgd that of an example.",
+        "Learning rate at the start; with sgd that of one example.",
     ),
     (
         "--decay",
-        "learning_rate_decay",
+        "solver__learning_rate_decay",
         NOT_NEGATIVE,
-        "With invscaling the step is divided by 1 + decay * examples seen.",
+        "With --schedule invscaling the learning rate is divided by 1 + decay * "
+        "examples seen.",
     ),
     ("--alpha", "alpha", NOT_NEGATIVE, "Weight decay, not on the biases."),
     (
         "--dropout",
         "dropout",
         Shares(),
-        "Share of features and hidden units that an example leaves out; or three: of "
-        "features, hidden units, and their projection.",
+        "Share of the features and hidden units that each example leaves out; or three "
+        "shares: of the features, the hidden units, and their projection.",
     ),
     (
         "--epochs",
         "max_iter",
         POSITIVE,
-        "At most so many; the validation part may stop training earlier.",
+        "Epochs at most; the validation part may stop training earlier.",
     ),
     (
         "--patience",
         "n_iter_no_change",
         POSITIVE,
-        "Epochs without a better validation perplexity before stopping.",
+        "Epochs without a better validation perplexity before training stops.",
     ),
     (
         "--batch-size",
         "batch_size",
         POSITIVE,
-        "Examples an update; 1 is the paper's algorithm.",
+        "Examples of an update; 1 is the paper's algorithm.",
     ),
     ("--jobs", "n_jobs", Jobs(), "Threads; -1 is all cores."),
     (
         "--parallel",
         "parallel",
         click.Choice(["rows", "async", "locked"]),
-        "What threads share: output rows, or examples.",
+        "What threads share: the output units of each example (rows), or the examples.",
     ),
     (
         "--precision",
@@ -181,9 +186,10 @@ NETWORK = {parameter for _, parameter, *_ in OPTIONS}
 def network_options(**changed: Any) -> Callable[[Command], Command]:
     """Give a command the parameters of `NeuralLM` as options.
 
-    Their defaults are its own, but for those `changed`.
+    The defaults are those of `NeuralLM`, except those in `changed`.
     """
-    defaults = NeuralLM().get_params() | COMMON | changed
+    expanded = NeuralLM(loss=Importance(), solver=Adam(), output=Softmax())
+    defaults = expanded.get_params() | NeuralLM().get_params() | COMMON | changed
 
     def decorate(command: Command) -> Command:
         for name, parameter, type_, text in reversed(OPTIONS):
@@ -193,3 +199,72 @@ def network_options(**changed: Any) -> Callable[[Command], Command]:
         return command
 
     return decorate
+
+
+def is_given(ctx: click.Context, name: str) -> bool:
+    """Whether the user gave this parameter, and not its default."""
+    return ctx.get_parameter_source(name) != click.core.ParameterSource.DEFAULT
+
+
+def network_settings(
+    ctx: click.Context, parameters: Mapping[str, Any], **usual: Any
+) -> dict[str, Any]:
+    """Return the settings of a network, for its ``set_params``.
+
+    They are those given on the command line, and then the `usual` ones of the command,
+    except those of a loss or a solver that was not chosen. What neither has is left to
+    the network.
+    """
+    given = {n: value for n, value in parameters.items() if is_given(ctx, n)}
+    settings = COMMON | usual | given
+    samples_given = "loss__n_noise" in given
+    if samples_given and settings.get("loss", "auto") == "auto":
+        settings["loss"] = "importance"
+    if samples_given and settings["loss"] == "exact":
+        raise click.UsageError(
+            "--samples is the number of noise samples, and --loss exact has none: "
+            "leave --samples out, or give --loss importance or nce."
+        )
+    chosen = settings.get("loss", "auto"), settings.get("solver", "adam")
+    for option, value, kinds in zip(("loss", "solver"), chosen, (LOSSES, SOLVERS)):
+        own = kinds[value]().get_params() if value in kinds else {}
+        for name in [n for n in settings if n.startswith(f"{option}__")]:
+            if name.partition("__")[2] not in own:
+                del settings[name]
+    return settings
+
+
+def in_options(message: str) -> str:
+    """Return a message about parameters of a network in terms of the options."""
+    model = re.match(r"(\w+LM|\w+Trigram|WordClasses): ", message)
+    if model and model[1] not in ("NeuralLM", "EnergyLM"):
+        # Its max_iter is not that of a network, and no option sets it.
+        iterations = r" at max_iter=(\d+); raise it, or tol=\S+$"
+        return re.sub(iterations, r" after \1 iterations, the most there are.", message)
+    for pattern, said in SAID:
+        message = re.sub(pattern, said, message)
+    return message
+
+
+def _said() -> list[tuple[str, str]]:
+    """List patterns of messages, and what the command line says."""
+    said = [
+        (r"discount_fallback=\(0\.5, 1, 1\.5\)", "--discount-fallback 0.5,1,1.5"),
+        (r"\bmemory='([^']*)'", r"--memory \1"),
+        (r"early_stopping=False and max_iter", "--schedule linear and --epochs"),
+        (r"\bX_val( and y_val)?\b", "--valid"),
+        (r"\boutput__direct=False\b", "--no-direct"),
+        (r"\boutput__direct(=True)?\b", "--direct"),
+    ]
+    for name, parameter, *_ in OPTIONS:
+        if parameter != "output__direct":
+            inner = re.escape(parameter.partition("__")[2] or parameter)
+            full = rf"(?<![\w.'-]){re.escape(parameter)}"
+            said.append((rf"{full}=(?:'(\w+)'|([\w.+-]*\w))", rf"{name} \1\2"))
+            said.append((rf"The '{inner}' parameter of \w+", name))
+            if "_" in parameter:  # else a word like any other
+                said.append((rf"{full}\b(?!=)", name))
+    return said
+
+
+SAID = _said()

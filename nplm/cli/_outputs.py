@@ -1,4 +1,4 @@
-"""Options that name what is written: checked before hours of training."""
+"""Checks of the names of outputs, before hours of training."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def writable_file(_ctx: Any, _param: Any, path: Path | None) -> Path | None:
             raise click.BadParameter(f"{path} is a folder; name a file.")
         if path.exists() and not path.is_file():
             raise click.BadParameter(
-                f"{path} is a device or a pipe, whose place a file would take; name a "
+                f"{path} is a device or a pipe, and a file would replace it; name a "
                 "file."
             )
         if path.exists() and not os.access(path, os.W_OK):
@@ -32,7 +32,7 @@ def writable_file(_ctx: Any, _param: Any, path: Path | None) -> Path | None:
 
 
 def refuse_to_replace(output: Path, *read: str | None) -> None:
-    """Refuse an output that is one of the files read: a text would be lost."""
+    """Refuse an output that is one of the inputs, which would be lost."""
     for name in filter(None, read):
         if name != "-" and output.exists() and output.samefile(name):
             raise click.UsageError(
@@ -42,7 +42,7 @@ def refuse_to_replace(output: Path, *read: str | None) -> None:
 
 
 def writable_folder(_ctx: Any, _param: Any, path: Path | None) -> Path | None:
-    """Make a folder, or refuse one that cannot be written to."""
+    """Make a folder, and refuse one that cannot be written to."""
     if path is not None:
         _refuse_standard_output(path)
         try:
@@ -61,7 +61,7 @@ def _refuse_standard_output(path: Path) -> None:
 
 
 def _probe(folder: Path) -> None:
-    # Only writing tells: permissions say yes on a read-only file system.
+    # Try it: on a read-only file system the permissions look good.
     try:
         tempfile.TemporaryFile(dir=folder).close()
     except OSError as error:

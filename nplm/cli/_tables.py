@@ -1,4 +1,4 @@
-"""What is shown of a comparison, and of the paper's tables."""
+"""Tables and examples for the terminal."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def print_table(console: Console, rows: list[Row]) -> None:
 
 
 def _print_wide(console: Console, table: Table) -> None:
-    """Print it as wide as it is: what reads it is often no terminal, and never cuts."""
+    """Print a table at its full width, also where that is not a terminal's."""
     options = console.options.update(max_width=WIDEST)
     given, width = console.width, Measurement.get(console, options, table).maximum
     console.width = max(given, width)
@@ -71,7 +71,7 @@ def _print_wide(console: Console, table: Table) -> None:
 
 
 def one_line_of(results: dict[str, Any], name: str) -> str:
-    """Say what `nplm.experiments.results_of` gives of a row that is done."""
+    """Return a line about a row that is done, from `nplm.experiments.results_of`."""
     [ours] = [row["ours"] for row in results["rows"] if row["name"] == name]
     [seconds] = [fit["seconds"] for fit in results["fits"] if fit["fit"] == name]
     return (
@@ -81,7 +81,7 @@ def one_line_of(results: dict[str, Any], name: str) -> str:
 
 
 def print_paper_table(console: Console, results: dict[str, Any]) -> None:
-    """Print what `nplm.experiments.results_of` gives: the paper's figures and ours."""
+    """Print the paper's figures and ours, from `nplm.experiments.results_of`."""
     table = Table(title=results["title"], box=SIMPLE_HEAD, padding=0, show_edge=False)
     table.add_column("row", no_wrap=True)
     for part in ("train", "valid", "test"):
@@ -100,7 +100,7 @@ def print_paper_table(console: Console, results: dict[str, Any]) -> None:
     _print_wide(console, table)
     total = sum(minutes.values())
     console.print(
-        f"{total:.0f} minutes in all; a row without any is of the fit of another.",
+        f"{total:.0f} minutes in all; a row without minutes shares the fit of another.",
         highlight=False,
     )
 

@@ -1,26 +1,35 @@
-"""Perplexities of a text, as KenLM's and SRILM's programs count them."""
+"""Perplexities of a text, as KenLM and SRILM count them, and reports of training."""
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
+import click
 import numpy as np
 from numpy.typing import NDArray
 
-from nplm import TextLM
+from nplm import DivergenceError, TextLM
 from nplm.cli._models import vocabulary_of
+from nplm.cli._options import in_options
+from nplm.cli._text import blocks_of_lines
 
-__all__ = ["Scored", "Tally", "scored", "scored_in_detail", "warning_of_unknown"]
+__all__ = [
+    "Scored", "Tally", "report_perplexities", "report_words", "scored",
+    "scored_in_detail", "told", "warning_of_unknown",
+]  # fmt: skip
 
-# Above it a perplexity says how well <unk> is predicted, and little else.
+# With a larger share, a perplexity mostly says how well <unk> is predicted.
 MOSTLY_UNKNOWN = 0.5
 
 
 @dataclass(frozen=True)
 class Scored:
-    """Tokens of some documents: log10 of their probabilities, and what they are.
+    """The log10 probabilities of the tokens of some documents.
 
-    With n-grams that back off, `order` has the words of the longest one found.
+    For models that back off, `order` has the length of the n-gram found.
     """
 
     log10: NDArray[np.float64]
@@ -40,7 +49,7 @@ def scored(lm: TextLM, documents: list[str]) -> Scored:
 
 
 def scored_in_detail(lm: TextLM, documents: list[str]) -> Scored:
-    """Score every token of documents, and say how long the n-gram was."""
+    """Score every token of documents, with the length of the n-gram found."""
     parts = lm.token_scores(documents)
     lengths = [len(part.log_prob) for part in parts]
     orders = [part.order for part in parts if part.order is not None]
@@ -55,18 +64,18 @@ def scored_in_detail(lm: TextLM, documents: list[str]) -> Scored:
 
 @dataclass
 class Tally:
-    """Sums over a text, of any size.
+    """Sums over a text of any size.
 
     Attributes
     ----------
     sentences, tokens : int
-        Documents, and what was predicted: words, and the ends if they are.
+        Documents, and predicted tokens: words, and ends if these are predicted.
     unknown, zeros : int
-        Words outside the vocabulary, and others without any probability.
+        Words outside the vocabulary, and others with probability 0.
     lost : int
-        Words outside the vocabulary that have no probability either.
+        Words outside the vocabulary with probability 0.
     total, known : float
-        log10 of the probability of all, and without those words.
+        log10 of the probability of all tokens, and without unknown words and zeros.
     """
 
     ends_are_predicted: bool
@@ -92,23 +101,23 @@ class Tally:
 
     @property
     def with_unknown(self) -> float:
-        """KenLM's perplexity including OOVs, if these have any probability."""
+        """KenLM's perplexity including OOVs."""
         return _perplexity(self.total, self.tokens)
 
     @property
     def without_unknown(self) -> float:
-        """KenLM's perplexity excluding OOVs, SRILM's ppl; zero probabilities too."""
+        """KenLM's perplexity excluding OOVs, SRILM's ppl; without zeros too."""
         return _perplexity(self.known, self.tokens - self.unknown - self.zeros)
 
     @property
     def of_words(self) -> float:
-        """SRILM's ppl1: the same, with sentence ends not among the words."""
+        """SRILM's ppl1: the same, divided by the words without sentence ends."""
         n_ends = self.sentences if self.ends_are_predicted else 0
         n_words = self.tokens - self.unknown - self.zeros - n_ends
         return _perplexity(self.known, n_words)
 
     def lines(self) -> list[str]:
-        """Say it, a figure a line."""
+        """Return the figures, one a line."""
         n_ends = self.sentences if self.ends_are_predicted else 0
         return [
             f"sentences: {self.sentences}",
@@ -125,7 +134,7 @@ class Tally:
 def warning_of_unknown(
     share: float, advice: str = "Lower --min-count, or give more words."
 ) -> str | None:
-    """Say what perplexities are worth where so many of the words are unknown."""
+    """Return a warning if this share of unknown words makes perplexities useless."""
     if share <= MOSTLY_UNKNOWN:
         return None
     return (
@@ -137,3 +146,49 @@ def warning_of_unknown(
 def _perplexity(log10: float, n: int) -> float:
     with np.errstate(over="ignore"):
         return float(np.power(10.0, -log10 / n)) if n else float("nan")
+
+
+def report_words(n_lines: int, n_tokens: int, n_words: int, unknown: float) -> None:
+    """Report the size of a training text, and the share of unknown words."""
+    click.echo(
+        f"trained on {n_lines:,} lines of {n_tokens:,} words; vocabulary {n_words:,}, "
+        f"{unknown:.2%} of the words are <unk>",
+        err=True,
+    )
+    warning = warning_of_unknown(unknown)
+    if warning:
+        click.echo(f"Warning: {warning}", err=True)
+
+
+def report_perplexities(lm: TextLM, valid: str | None, test: str | None) -> None:
+    """Report the perplexities of two texts, if they are given."""
+    for name, path in (("validation", valid), ("test", test)):
+        if path is not None:
+            _report_perplexity(lm, name, path)
+
+
+def _report_perplexity(lm: TextLM, name: str, path: str) -> None:
+    tally = Tally(bool(lm.predict_boundary))
+    for block in blocks_of_lines([path]):
+        tally.add(scored(lm, block))
+    click.echo(
+        f"{name}: perplexity {tally.with_unknown:.2f}, without unknown words "
+        f"{tally.without_unknown:.2f} ({tally.unknown:,} of {tally.tokens:,} tokens)"
+    )
+
+
+@contextmanager
+def told() -> Iterator[None]:
+    """Report the warnings and the errors of a fit, in terms of the options.
+
+    Each warning is reported once, and without the line of Python.
+    """
+    with warnings.catch_warnings(record=True) as notes:
+        warnings.simplefilter("always")
+        try:
+            yield
+        except (ValueError, DivergenceError) as error:
+            raise click.ClickException(in_options(str(error))) from error
+        finally:
+            for note in dict.fromkeys(str(note.message) for note in notes):
+                click.echo(f"Note: {in_options(note)}", err=True)

@@ -1,4 +1,4 @@
-"""Lines of text from files or standard input, some at a time."""
+"""Lines of text from files or standard input, in blocks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from nplm.text.streams import HAS_A_NUL
 
 __all__ = ["INPUTS", "blocks_of_lines", "files_of", "lines_of", "texts_of"]
 
-# What memory they take does not grow with the text.
+# Memory does not grow with the text.
 LINES_A_BLOCK = 2000
 
 INPUTS = click.argument(
@@ -28,9 +28,9 @@ INPUTS = click.argument(
 
 
 def blocks_of_lines(inputs: Iterable[str]) -> Iterator[list[str]]:
-    """Give the lines of all files in lists, by default those of standard input.
+    """Yield the lines of all files in lists, by default those of standard input.
 
-    A line is a document, an empty one too. Files may be packed by gzip or xz.
+    A line is a document, also an empty one. Files may be compressed (gzip, xz).
     """
     lines = lines_of(inputs)
     while block := list(islice(lines, LINES_A_BLOCK)):
@@ -38,19 +38,19 @@ def blocks_of_lines(inputs: Iterable[str]) -> Iterator[list[str]]:
 
 
 def texts_of(inputs: Iterable[str]) -> list[str]:
-    """Give the lines of all files that are not empty."""
+    """Return the lines of all files that are not empty."""
     return [line for line in lines_of(inputs) if line.strip()]
 
 
 def files_of(inputs: Iterable[str]) -> Iterator[BinaryIO]:
-    """Give the files one after another, open and unpacked."""
+    """Yield the files one after another, open and decompressed."""
     for name in inputs or ["-"]:
         with _opened(name) as file:
             yield file
 
 
 def lines_of(inputs: Iterable[str]) -> Iterator[str]:
-    """Give the lines of all files, without their ends."""
+    """Yield the lines of all files, without their ends."""
     for name in inputs or ["-"]:
         with _opened(name) as file:
             yield from _decoded(file, "standard input" if name == "-" else name)
@@ -60,7 +60,7 @@ def lines_of(inputs: Iterable[str]) -> Iterator[str]:
 def _opened(name: str) -> Iterator[BinaryIO]:
     if name == "-":
         stdin: Any = sys.stdin.buffer
-        if not hasattr(stdin, "peek"):  # no real one
+        if not hasattr(stdin, "peek"):  # not a real one
             stdin = io.BufferedReader(stdin)
         with unpacked(stdin, "standard input") as file:
             yield file
@@ -75,7 +75,7 @@ def _decoded(file: BinaryIO, name: str) -> Iterator[str]:
         for number, line in enumerate(file, 1):
             if b"\0" in line:
                 raise ValueError(f"{name}, line {number}: {HAS_A_NUL}")
-            # A mark of the encoding may begin the file.
+            # The file may begin with a byte order mark.
             encoding = "utf-8-sig" if number == 1 else "utf-8"
             yield line.decode(encoding).rstrip("\r\n")
     except UnicodeDecodeError as error:

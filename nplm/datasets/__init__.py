@@ -1,7 +1,7 @@
-"""Corpora: one that is on every machine, the paper's, and texts of your own.
+"""Load corpora: one that is on every machine, the paper's, and your own texts.
 
 Each function returns a `Corpus`: the ids of a training, a validation and a test
-part in text order, the windows over them, and the words they stand for.
+part in text order, their windows, and the vocabulary.
 """
 
 from nplm.datasets._corpora import (

@@ -1,4 +1,4 @@
-"""The corpora as ids: embedded, downloaded, or read from text files."""
+"""Load corpora: embedded, downloaded, or from text files."""
 
 from __future__ import annotations
 
@@ -48,28 +48,27 @@ PYTHON_DOCS = {"train": 800_000, "valid": 100_000, "test": 100_000}
 
 
 def load_python_docs() -> Corpus:
-    """Load the documentation inside Python and its scientific packages: no download.
+    """Load the documentation inside Python and its scientific packages.
 
-    About a million tokens of English and a little code, which every machine with nplm
-    has: the docstrings of the standard library, NumPy, SciPy and scikit-learn, and the
-    language reference that ``help("booleans")`` shows. The same on every run with the
-    same versions; figures of different ones do not compare.
+    About a million tokens of English and a little code, without a download: the
+    docstrings of the standard library, NumPy, SciPy and scikit-learn, and the
+    language reference that ``help("booleans")`` shows. The corpus depends on the
+    versions of these packages; figures of different versions do not compare.
 
     Returns
     -------
     corpus : Corpus
-        800,000, 100,000 and 100,000 tokens, or a few more, for each part has whole
-        modules. Each docstring is a document, closed by ``</s>``; words seen fewer than
-        4 times in the whole corpus are ``<unk>``.
+        800,000, 100,000 and 100,000 tokens, or slightly more, as modules are not
+        split. Each docstring is a document that ends with ``</s>``; words seen fewer
+        than 4 times in the whole corpus are ``<unk>``.
 
     Notes
     -----
-    Docstrings are read from the source files, which are not imported, module by module
-    in the order of a hash of their names, so that the three parts are of one kind.
-    Docstrings repeat one another; a sentence that occurred before, in any module, is
-    left out, so that a model gains little by learning them by heart. So are examples
-    of code, lines without a word, and modules that distributions split off (tests,
-    IDLE, ``tkinter``, ...).
+    Docstrings are read from source files, which are not imported. Modules are ordered
+    by a hash of their names, so the three parts are alike. Docstrings repeat one
+    another: sentences that occurred before, in any module, are left out, so a model
+    gains little by memorising them. Examples of code, lines without a word, and modules
+    that distributions split off (tests, IDLE, ``tkinter``, ...) are left out too.
 
     Examples
     --------
@@ -91,8 +90,8 @@ def load_python_docs() -> Corpus:
         valid=len(parts["valid"]),
         test=len(parts["test"]),
         descr=f"The documentation inside {documented_versions()}: the docstrings, and "
-        "the topics of help(), each closed by </s>; every part has modules of its own, "
-        "and no sentence twice. Licences: PSF, BSD-3-Clause.",
+        "the topics of help(), each followed by </s>; the parts share no modules, and "
+        "no sentence occurs twice. Licences: PSF, BSD-3-Clause.",
     )
 
 
@@ -101,7 +100,7 @@ def fetch_brown(
     data_home: str | os.PathLike[str] | None = None,
     download_if_missing: bool = True,
 ) -> Corpus:
-    """Load the Brown corpus as the paper reads it, in NLTK's edition.
+    """Load the Brown corpus in NLTK's edition, prepared as in the paper.
 
     One stream of 1,177,359 tokens from 500 texts of American English of 1961
     (section 4): case and punctuation kept, ``<p>`` after each paragraph and
@@ -111,25 +110,24 @@ def fetch_brown(
     Parameters
     ----------
     data_home : path-like, optional
-        Cache folder, by default ``~/.cache/nplm``. The folders that the
-        environment variable ``NPLM_DATA`` names are searched first, for
-        ``brown.zip``.
+        Cache folder, by default ``~/.cache/nplm``. The folders in the environment
+        variable ``NPLM_DATA`` are searched first, for ``brown.zip``.
     download_if_missing : bool, default=True
         If False, raise an error instead of downloading.
 
     Returns
     -------
     corpus : Corpus
-        800,000, 200,000 and 177,359 tokens of 17,907 words with ``<unk>`` (the
-        paper's edition gave 16,383). One stream: windows cross paragraphs, texts
+        800,000, 200,000 and 177,359 tokens of 17,907 words, including ``<unk>`` (the
+        paper's edition has 16,383). One stream: windows cross paragraphs, texts
         and the parts.
 
     Raises
     ------
     FileNotFoundError
-        If it is absent and `download_if_missing` is False.
+        If it is missing and `download_if_missing` is False.
     ImportError
-        If it has to be downloaded and pooch is absent (``nplm[datasets]``).
+        If it has to be downloaded and pooch is missing (``nplm[datasets]``).
     OSError
         If it is damaged, or cannot be downloaded.
 
@@ -164,7 +162,7 @@ def fetch_brown(
 
 
 def _brown_tokens(text: str) -> list[str]:
-    """Tokens of one tagged text, ``The/at Fulton/np-tl ...``, with its marks."""
+    """Return the tokens of one tagged text, ``The/at Fulton/np-tl ...``, with marks."""
     tokens = []
     for paragraph in re.split(r"\n\s*\n", text):
         words = [tagged.rpartition("/")[0] for tagged in paragraph.split()]
@@ -180,15 +178,15 @@ def fetch_ptb(
 ) -> Corpus:
     """Load the Penn Treebank in Mikolov's edition for language models.
 
-    Wall Street Journal text of 1989, a line a sentence and ``</s>`` after each;
-    lower case, without punctuation, numbers are ``N``, all but the 10,000 most
-    frequent words ``<unk>`` already. It is downloaded (6 MB) on first use.
+    Wall Street Journal text of 1989, with one sentence per line and ``</s>`` after
+    each. It is in lower case and without punctuation; numbers are ``N``, and all but
+    the 10,000 most frequent words are ``<unk>``. It is downloaded (6 MB) on first use.
 
     Parameters
     ----------
     data_home : path-like, optional
-        Cache folder, by default ``~/.cache/nplm``. The folders that the
-        environment variable ``NPLM_DATA`` names are searched first, for
+        Cache folder, by default ``~/.cache/nplm``. The folders in the environment
+        variable ``NPLM_DATA`` are searched first, for
         ``ptb.train.txt``, ``ptb.valid.txt`` and ``ptb.test.txt`` or ``ptb.zip``.
     download_if_missing : bool, default=True
         If False, raise an error instead of downloading.
@@ -196,15 +194,15 @@ def fetch_ptb(
     Returns
     -------
     corpus : Corpus
-        929,589, 73,760 and 82,430 tokens, ``</s>`` included, of 10,000 words with
-        ``<unk>`` and ``</s>``. Sentences are independent.
+        929,589, 73,760 and 82,430 tokens, including ``</s>``. The vocabulary has 10,000
+        words, including ``<unk>`` and ``</s>``. Sentences are independent.
 
     Raises
     ------
     FileNotFoundError
-        If it is absent and `download_if_missing` is False.
+        If it is missing and `download_if_missing` is False.
     ImportError
-        If it has to be downloaded and pooch is absent (``nplm[datasets]``).
+        If it has to be downloaded and pooch is missing (``nplm[datasets]``).
     OSError
         If it is damaged, or cannot be downloaded.
 
@@ -231,8 +229,8 @@ def fetch_ptb(
         Vocabulary(),
         valid=len(valid),
         test=len(test),
-        descr="The Penn Treebank, Mikolov's edition for language models: a line a "
-        "sentence, each closed by </s>. Research use.",
+        descr="The Penn Treebank, Mikolov's edition for language models: one sentence "
+        "per line, each followed by </s>. Research use.",
     )
 
 
@@ -248,12 +246,12 @@ def load_text(
     lines: bool = False,
     pattern: str = "*.txt",
 ) -> Corpus:
-    r"""Load a text file, or a folder of them, as a corpus.
+    r"""Load a text file, or a folder of text files, as a corpus.
 
     Parameters
     ----------
     path : path-like
-        A UTF-8 text file, or a folder; plain, gzip or xz.
+        A UTF-8 text file, plain, gzip or xz, or a folder of such files.
     valid, test : float or int, default=0.1
         Size of each part: a fraction of the tokens (float) or tokens (int).
         Parts are contiguous, in text order; see `contiguous_split`.
@@ -265,31 +263,29 @@ def load_text(
         Rare words are ``<unk>``; see `Vocabulary`. The default ``min_count=4``
         is the paper's.
     vocabulary_from : {"stream", "train"}, default="stream"
-        What the vocabulary is built on. "stream" is all three parts, as in the
-        paper (section 4): every word of the vocabulary has its id whether or
-        not the training part shows it, so perplexities compare with published
-        ones. "train" is stricter: held-out text decides nothing, and words that
-        only it has are ``<unk>``.
+        The text that determines the vocabulary. "stream" is all three parts, as in
+        the paper (section 4): a word has its id even if it is not in the training
+        part, so perplexities compare with published ones. "train" is stricter: words
+        that occur only in held-out text are ``<unk>``.
     lines : bool, default=False
-        Whether each line is a document of its own, closed by ``</s>``, that no
+        Whether each line is a separate document, followed by ``</s>``, that no
         context crosses. Otherwise the files are one stream of text.
     pattern : str, default ``"*.txt"``
-        Which files of a folder, and of folders inside it, to read; in sorted
-        order.
+        Pattern of the files to read in a folder and its subfolders, in sorted order.
 
     Returns
     -------
     corpus : Corpus
-        Its ``boundary`` is ``</s>`` with ``lines=True``, else it is one stream.
+        Its ``boundary`` is ``</s>`` with ``lines=True``; else it is one stream.
 
     Raises
     ------
     FileNotFoundError
-        If `path` is not there, or no file of the folder matches `pattern`.
+        If `path` does not exist, or no file of the folder matches `pattern`.
     OSError
         If a file cannot be read.
     ValueError
-        If a file is empty or not UTF-8, or the text too short for its parts.
+        If a file is empty or not UTF-8, or the text is too short for its parts.
 
     Examples
     --------
@@ -324,7 +320,11 @@ def load_text(
             test=test,
             vocabulary_from=vocabulary_from,
             descr=f"The text of {path}, "
-            + ("a line a document, each closed by </s>." if lines else "one stream."),
+            + (
+                "one document per line, each followed by </s>."
+                if lines
+                else "one stream."
+            ),
         )
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
@@ -360,12 +360,12 @@ def _read_text(path: Path) -> str:
             f"{error.start}. Convert it, for example with: iconv -f latin1 -t utf-8."
         ) from None
     if not text.strip():
-        raise ValueError(f"{path} is empty: there is no text in it.")
+        raise ValueError(f"{path} is empty: it contains no text.")
     return text
 
 
 def _closed(documents: Sequence[Sequence[str]]) -> list[str]:
-    """One stream of tokens, ``</s>`` after each document."""
+    """Return one stream of tokens with ``</s>`` after each document."""
     return [token for document in documents for token in (*document, "</s>")]
 
 
@@ -380,7 +380,7 @@ def _corpus(
     vocabulary_from: Literal["stream", "train"] = "stream",
 ) -> Corpus:
     """Build the vocabulary, map the stream to ids and split it."""
-    # The parts of the positions, before anything slow: sizes may be wrong.
+    # Split positions first: invalid sizes raise an error before any slow step.
     n_train = len(contiguous_split(np.arange(len(tokens)), valid=valid, test=test)[0])
     vocabulary.fit([tokens if vocabulary_from == "stream" else tokens[:n_train]])
     stream = vocabulary.transform([tokens])[0]

@@ -1,4 +1,4 @@
-"""English on every machine: the documentation inside Python and what nplm needs."""
+"""English text on every machine: documentation of Python and nplm's dependencies."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from pathlib import Path
 
 __all__ = ["documented_versions", "python_documents"]
 
-# What is installed wherever nplm is: its own dependencies, by module and project.
+# Dependencies of nplm, by module and project.
 PACKAGES = {"numpy": "numpy", "scipy": "scipy", "sklearn": "scikit-learn"}
-# Not there everywhere: distributions put these into packages of their own, and
+# Modules that are not on every machine: distributions package them separately, or only
 # versions before 3.12 have them. pydoc_data is read as topics.
 EXCLUDED = re.compile(
     r"(test|idlelib|lib2to3|distutils|tkinter|turtle|turtledemo|ensurepip|venv|"
@@ -33,26 +33,26 @@ SENTENCE_END = re.compile(r"(?<=\S[.:;?!]) ")
 
 
 def documented_versions() -> str:
-    """Say what `python_documents` reads, with the versions: each has its own text."""
+    """Return the names and versions of the packages that `python_documents` reads."""
     found = [f"Python {'.'.join(map(str, sys.version_info[:3]))}"]
     found += [f"{project} {version(project)}" for project in PACKAGES.values()]
     return ", ".join(found)
 
 
 def python_documents() -> Iterator[list[str]]:
-    """Give the docstrings of one module after the other.
+    """Yield the docstrings of one module after the other.
 
-    The topics of ``help()``, each as a module, and the modules of the standard
-    library and of `PACKAGES`. They come in the order of a hash of their names:
-    alphabetically the last ones would be of another kind than the first. A sentence
-    that occurred before, in any module, is left out. Source files are read when it is
-    their turn, and parsed, never imported.
+    These are the topics of ``help()``, each as a module, and the modules of the
+    standard library and of `PACKAGES`. They are ordered by a hash of their names, as
+    in alphabetical order the last ones would differ in kind from the first. Sentences
+    that occurred before, in any module, are left out. Source files are read lazily,
+    and parsed but never imported.
     """
-    return _each_once(_modules())
+    return _unique_sentences(_modules())
 
 
 def _modules() -> Iterator[list[str]]:
-    """Give the docstrings of each, whether they occurred before or not."""
+    """Yield the docstrings of each module, with repeated sentences."""
     library = Path(sysconfig.get_path("stdlib"))
     topics = _topics(library)
     files = {path.relative_to(library).as_posix(): path for path in _stdlib(library)}
@@ -70,8 +70,8 @@ def _hash(name: str) -> bytes:
     return hashlib.sha256(name.encode()).digest()
 
 
-def _each_once(modules: Iterable[list[str]]) -> Iterator[list[str]]:
-    """Drop the sentences seen before, and what is left empty."""
+def _unique_sentences(modules: Iterable[list[str]]) -> Iterator[list[str]]:
+    """Drop sentences seen before, and texts and modules left empty."""
     seen: set[str] = set()
     for texts in modules:
         kept = []
@@ -88,11 +88,12 @@ def _each_once(modules: Iterable[list[str]]) -> Iterator[list[str]]:
 
 
 def _sentences(text: str) -> Iterator[str]:
-    """Give what ends with a mark or a paragraph; no examples of code, no rulers.
+    """Yield the sentences of a text, without examples of code and rulers.
 
-    A paragraph is a run of lines with one indentation, and so are the items of a list
-    of parameters: these are what docstrings have in common. A line without a word,
-    such as the dashes under a heading, would be as many tokens that are no riddle.
+    A sentence ends with a punctuation mark or a paragraph. A paragraph is a run of
+    lines with equal indentation, such as an item of a list of parameters: docstrings
+    have these in common. Lines without a word, such as the dashes under a heading,
+    are left out, as their tokens are trivial to predict.
     """
     for block in BLANK_LINE.split(text):
         if block.lstrip().startswith(">>>"):
@@ -103,7 +104,7 @@ def _sentences(text: str) -> Iterator[str]:
 
 
 def _topics(library: Path) -> dict[str, str]:
-    """Language reference that ``help("booleans")`` reads, by topic."""
+    """Return the language reference that ``help("booleans")`` reads, by topic."""
     path = library / "pydoc_data" / "topics.py"
     for node in _parse(path).body:
         if isinstance(node, ast.Assign):
@@ -130,13 +131,13 @@ def _files_below(folder: Path) -> Iterator[Path]:
 
 def _parse(path: Path) -> ast.Module:
     with warnings.catch_warnings():
-        # Invalid escapes in string literals are none of our reader's business.
+        # Warnings about invalid escapes in string literals are irrelevant here.
         warnings.simplefilter("ignore")
         return ast.parse(path.read_bytes(), filename=str(path))
 
 
 def _docstrings(path: Path) -> Iterator[str]:
-    """Docstrings of the module, its classes and functions, in text order."""
+    """Yield the docstrings of the module, its classes and functions, in text order."""
     pending: list[ast.AST] = [_parse(path)]
     while pending:
         node = pending.pop()
@@ -146,6 +147,6 @@ def _docstrings(path: Path) -> Iterator[str]:
             docstring = ast.get_docstring(node)
             if docstring:
                 yield docstring
-        # Definitions are statements: there are none inside an expression.
+        # Definitions are statements, which expressions do not contain.
         inside = [n for n in ast.iter_child_nodes(node) if not isinstance(n, ast.expr)]
         pending.extend(reversed(inside))

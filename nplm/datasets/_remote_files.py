@@ -1,4 +1,4 @@
-"""Where a corpus's files are: in NPLM_DATA, in the cache, or to be downloaded."""
+"""Files of corpora, from NPLM_DATA, from the cache, or downloaded."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ __all__ = ["RemoteFile", "cache_folder", "read_file"]
 
 @dataclass(frozen=True)
 class RemoteFile:
-    """A file of a corpus, as it is published."""
+    """A published file of a corpus."""
 
     name: str
-    url: str | None  # None of what is not published
+    url: str | None  # None if it is not published
     sha256: str
-    # A zip file that may hold it instead, where it is found locally.
+    # A local zip file that may contain it instead.
     archive: str | None = None
 
 
@@ -27,12 +27,12 @@ def read_file(
     data_home: str | os.PathLike[str] | None,
     download_if_missing: bool,
 ) -> bytes:
-    """Contents of `file`, its digest checked.
+    """Return the contents of `file`, after checking its digest.
 
     Raises
     ------
     FileNotFoundError
-        If it is nowhere and may not be downloaded, or NPLM_DATA names a folder
+        If it is missing and may not be downloaded, or NPLM_DATA names a folder
         that does not exist.
     ImportError
         If it has to be downloaded and pooch is not installed.
@@ -49,14 +49,14 @@ def read_file(
             return _checked(_read_member(path, file.name), file, path)
     if not download_if_missing:
         raise FileNotFoundError(
-            f"{file.name} is not there and download_if_missing=False. "
+            f"{file.name} is missing and download_if_missing=False. "
             f"{_where_to_put(file, cache)}"
         )
     return _download(file, cache).read_bytes()
 
 
 def cache_folder(data_home: str | os.PathLike[str] | None = None) -> Path:
-    """Folder of downloads: `data_home`, or ``nplm`` in the user's cache folder."""
+    """Return the folder of downloads: `data_home`, or ``nplm`` in the user's cache."""
     if data_home is not None:
         return Path(data_home).expanduser()
     user_cache = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
@@ -104,7 +104,7 @@ def _download(file: RemoteFile, cache: Path) -> Path:
         import tqdm  # noqa: F401  (draws pooch's progress bar)
     except ImportError as error:
         raise ImportError(
-            f"{file.name} is not there, and to download it takes pooch and tqdm: run "
+            f"{file.name} is missing, and downloading it requires pooch and tqdm: run "
             f'pip install "nplm[datasets]". Or: {_where_to_put(file, cache)}'
         ) from error
     try:
@@ -120,8 +120,8 @@ def _download(file: RemoteFile, cache: Path) -> Path:
         raise OSError(
             f"{file.name} could not be downloaded ({error}). "
             f"{_where_to_put(file, cache)}"
-        ) from None  # its traceback is that of four libraries, and says no more
-    except ValueError as error:  # what pooch raises for a wrong digest
+        ) from None  # the traceback of four libraries would add nothing
+    except ValueError as error:  # pooch raises it for a wrong digest
         raise OSError(
             f"The download of {file.name} is damaged and was not kept ({error}). Try "
             f"again; if that does not help: {_where_to_put(file, cache)}"
@@ -133,12 +133,12 @@ def _where_to_put(file: RemoteFile, cache: Path) -> str:
     if file.url is None:
         return (
             "It is not published. If you have it (SHA-256 "
-            f"{file.sha256}), put it into {cache}, or into a folder that the "
-            "environment variable NPLM_DATA names. If not, load_wiki(path) reads a "
-            "text of your own in the same way; its figures are then of that text."
+            f"{file.sha256}), put it into {cache}, or into a folder in the environment "
+            "variable NPLM_DATA. If not, load_wiki(path) reads your own text in the "
+            "same way; figures on it do not compare with those of nplm."
         )
     return (
         f"Get {file.url} (SHA-256 {file.sha256}) on a machine with a network and put "
-        f"it as {file.name} into {cache}, or into a folder that the environment "
-        "variable NPLM_DATA names."
+        f"it as {file.name} into {cache}, or into a folder in the environment "
+        "variable NPLM_DATA."
     )

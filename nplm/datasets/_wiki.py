@@ -1,4 +1,4 @@
-"""Wikipedia as the paper reads AP News, whose text is not published."""
+"""Wikipedia, prepared as the paper prepares AP News, which is not published."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ["load_wiki"]
 TOKEN = re.compile(r"\w+(?:[.,]\d+)*(?:['’]\w+)?|[^\w\s]")
 N_TRAIN, N_VALID, N_TEST = 13_994_528, 963_138, 963_071
 N_WORDS = 17_964
-LEAST = 100  # tokens of which three parts can be made
+MIN_TOKENS = 100  # of a text that is split into three parts
 NUMBER, RARE, NAME = "<num>", "<unk>", "<name>"
 WIKI = RemoteFile(
     "wiki16m.txt.xz",
@@ -39,31 +39,30 @@ def load_wiki(
     n_words: int = N_WORDS,
     data_home: str | os.PathLike[str] | None = None,
 ) -> Corpus:
-    """Load 16 million tokens of Wikipedia, read as the paper reads AP News.
+    """Load 16 million tokens of Wikipedia, prepared as the paper prepares AP News.
 
-    The paper's second corpus is not published; this one has parts of the same sizes
-    and is treated alike (section 4): lower case, numbers to one symbol, proper nouns
-    that are rare to another, and all other rare words to ``<unk>``. Here a proper noun
-    is a word that mostly begins with a capital. Compare models on it with each other,
+    The paper's second corpus is not published. This one has parts of the same sizes
+    and the same preprocessing (section 4): lower case, one symbol for numbers, another
+    for rare proper nouns, and ``<unk>`` for other rare words. A proper noun is a word
+    that mostly begins with a capital. Compare models on this corpus with each other,
     never with the paper's figures.
 
     Parameters
     ----------
     path : path-like, optional
-        A text of your own, UTF-8, plain, gzip or xz: running text as it is printed,
-        neither split into tokens nor in lower case, a paragraph a line, blank lines
-        between articles if you like, without markup, headings and lists. The articles
-        stand in an order that means nothing, for the parts are cut one after the
-        other. Of a longer text the first 15,920,737 tokens are read (86 MB), and a
-        shorter one is cut in the same proportions. By default the text of the figures
-        here.
+        Your own text, UTF-8, plain, gzip or xz: running text, neither tokenized nor in
+        lower case, with one paragraph per line and without markup, headings and lists.
+        Blank lines between articles are optional. The order of articles should be
+        arbitrary, as the parts are contiguous. Of a longer text the first 15,920,737
+        tokens are read (86 MB); a shorter one is split in the same proportions. By
+        default the text of nplm's figures, ``wiki16m.txt.xz``.
     n_words : int, default=17,964
         Size of the vocabulary: the symbols ``<unk>``, ``<name>`` and ``<num>``, and the
         most frequent words of all three parts.
     data_home : path-like, optional
-        Folder to look in, by default ``~/.cache/nplm``. The folders that the
-        environment variable ``NPLM_DATA`` names are searched first. The file of
-        the figures here, ``wiki16m.txt.xz``, is nowhere to be downloaded.
+        Folder to search, by default ``~/.cache/nplm``. The folders in the environment
+        variable ``NPLM_DATA`` are searched first. ``wiki16m.txt.xz`` cannot be
+        downloaded.
 
     Returns
     -------
@@ -73,11 +72,11 @@ def load_wiki(
     Raises
     ------
     FileNotFoundError
-        If the file is not there.
+        If the file is missing.
     OSError
         If it is damaged.
     ValueError
-        If a text of your own is not UTF-8, or has too few tokens for three parts.
+        If your text is not UTF-8, or has too few tokens for three parts.
 
     References
     ----------
@@ -99,9 +98,9 @@ def load_wiki(
     else:
         source = f"The text of {os.fspath(path)}"
         tokens, ids = _own_tokens(Path(path), sum(sizes))
-    words, place = _words(tokens, np.bincount(ids, minlength=len(tokens)), n_words)
+    words, word_ids = _words(tokens, np.bincount(ids, minlength=len(tokens)), n_words)
     ends = np.cumsum(sizes)[:2] * len(ids) // sum(sizes)
-    train, valid, test = np.split(place[ids], ends)
+    train, valid, test = np.split(word_ids[ids], ends)
     return Corpus(
         "wiki",
         train,
@@ -115,7 +114,7 @@ def load_wiki(
 
 
 def _own_tokens(path: Path, n: int) -> tuple[list[str], NDArray[np.int32]]:
-    """Give the first n tokens of a user's file."""
+    """Return the first n tokens of a user's file, as `_first_tokens` does."""
     try:
         with (
             reading(path, pipes=True) as file,
@@ -131,30 +130,30 @@ def _own_tokens(path: Path, n: int) -> tuple[list[str], NDArray[np.int32]]:
         ) from None
     if "\0" in tokens:
         raise ValueError(f"{path}: {HAS_A_NUL}")
-    if len(ids) < LEAST:
+    if len(ids) < MIN_TOKENS:
         raise ValueError(
-            f"{path} has {len(ids)} tokens: give {LEAST} or more, for three parts."
+            f"{path} has {len(ids)} tokens: three parts need at least {MIN_TOKENS}."
         )
     return tokens, ids
 
 
 def _first_tokens(lines: Iterable[str], n: int) -> tuple[list[str], NDArray[np.int32]]:
-    """Give the first n tokens of a text, as places in a list of what is distinct."""
-    number: dict[str, int] = {}
+    """Return the distinct tokens among the first n of a text, and their sequence."""
+    token_ids: dict[str, int] = {}
     ids = np.empty(n, np.int32)
-    done = 0
+    n_read = 0
     for line in lines:
-        found = [number.setdefault(t, len(number)) for t in TOKEN.findall(line)]
-        found = found[: n - done]
-        ids[done : done + len(found)] = found
-        done += len(found)
-    return list(number), ids[:done]
+        found = [token_ids.setdefault(t, len(token_ids)) for t in TOKEN.findall(line)]
+        found = found[: n - n_read]
+        ids[n_read : n_read + len(found)] = found
+        n_read += len(found)
+    return list(token_ids), ids[:n_read]
 
 
 def _words(
     tokens: list[str], counts: NDArray[np.intp], n_words: int
 ) -> tuple[list[str], NDArray[np.int32]]:
-    """Choose the words, and give the place among them of each token."""
+    """Choose the vocabulary; return its words and the word id of each token."""
     lower, capitals = Counter[str](), Counter[str]()
     for token, count in zip(tokens, counts.tolist()):
         word = NUMBER if token[0].isdigit() else token.lower()
@@ -162,10 +161,10 @@ def _words(
         capitals[word] += count * token[0].isupper()
     kept = [word for word, _ in lower.most_common() if word != NUMBER]
     words = [RARE, NAME, NUMBER, *kept[: n_words - 3]]
-    place = {word: i for i, word in enumerate(words)}
-    of_token = np.empty(len(tokens), np.int32)
+    id_of = {word: i for i, word in enumerate(words)}
+    word_ids = np.empty(len(tokens), np.int32)
     for i, token in enumerate(tokens):
         word = NUMBER if token[0].isdigit() else token.lower()
         is_name = 2 * capitals[word] > lower[word]
-        of_token[i] = place.get(word, place[NAME] if is_name else place[RARE])
-    return words, of_token
+        word_ids[i] = id_of.get(word, id_of[NAME] if is_name else id_of[RARE])
+    return words, word_ids

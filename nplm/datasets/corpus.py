@@ -1,4 +1,4 @@
-"""A corpus: three parts of a text as word ids, and the windows over them."""
+"""A corpus: three parts of a text as word ids, and their windows."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Windows = tuple[NDArray[np.int32], NDArray[np.int32]]
 
 
 class CorpusWindows(NamedTuple):
-    """Windows of the three parts of a corpus, each ``(X, y)`` as of `nplm.windows`."""
+    """Windows ``(X, y)`` of the three parts of a corpus, as from `nplm.windows`."""
 
     train: Windows
     valid: Windows
@@ -31,22 +31,22 @@ class CorpusWindows(NamedTuple):
 class Corpus(Mapping[str, Any]):
     """A text as word ids: a training, a validation and a test part.
 
-    The functions of `nplm.datasets` return it. What it has can be had by name or
-    by key: ``corpus.train`` is ``corpus["train"]``.
+    The functions of `nplm.datasets` return it. Its values are attributes and items:
+    ``corpus.train`` is ``corpus["train"]``.
 
     Parameters
     ----------
     name : str
-        What it is called.
+        Name of the corpus.
     train, valid, test : ndarray of int32, shape (n_tokens,)
-        Word ids of each part in text order; one part follows the other.
+        Word ids of the consecutive parts, in text order.
     vocabulary : Vocabulary
-        The fitted vocabulary, which maps more tokens to ids.
+        The fitted vocabulary, which maps tokens of other texts to ids.
     boundary : int or None
-        The id of the mark that ends each document or sentence; None for one
-        stream of text.
+        Id of the mark that ends each document or sentence; None for one stream of
+        text.
     DESCR : str, default=""
-        Where it is from, a blank line, and figures.
+        The origin of the text, a blank line, and figures.
 
     Attributes
     ----------
@@ -57,8 +57,8 @@ class Corpus(Mapping[str, Any]):
 
     Notes
     -----
-    It does not change: ``dataclasses.replace(corpus, boundary=None)`` is the same
-    text read as one stream, and ``replace(corpus, train=corpus.train[:100_000])``
+    A corpus is immutable. ``dataclasses.replace(corpus, boundary=None)`` returns the
+    same text as one stream, and ``replace(corpus, train=corpus.train[:100_000])``
     one with a shorter training part.
 
     Examples
@@ -96,22 +96,22 @@ class Corpus(Mapping[str, Any]):
         return self.vocabulary.n_words_
 
     def windows(self, n_context: int) -> CorpusWindows:
-        """Cut each part into contexts and next words.
+        """Return the contexts and next words of each part.
 
-        Every token has a window but the first few of a stream. Where there is a
-        boundary no context reaches past it. In one stream the words before a part
-        are the context of its first ones.
+        Every token has a window, except the first few of a stream. If there is a
+        boundary, no context crosses it. In one stream, the first words of a part
+        have the end of the previous part as context.
 
         Parameters
         ----------
         n_context : int
-            Words of context in each window, the order of a model minus one.
+            Words of context in each window: the order of a model minus one.
 
         Returns
         -------
         train, valid, test : tuple of (X, y)
-            Windows of each part as `nplm.windows` gives them, none of an empty
-            part; also by name, as ``corpus.windows(4).test``.
+            Windows of each part, as `nplm.windows` returns them; none for an empty
+            part. Also available by name, as ``corpus.windows(4).test``.
         """
         train = self._cut(self.train, n_context, None)
         before_test = np.concatenate([self.train[-n_context:], self.valid])
@@ -122,31 +122,30 @@ class Corpus(Mapping[str, Any]):
         )
 
     def documents(self, part: str) -> list[list[Any]]:
-        """Give the documents of a part as lists of words, for a `TextLM`.
+        """Return the documents of a part as lists of words, for a `TextLM`.
 
         Parameters
         ----------
         part : {"train", "valid", "test"}
-            Which part.
+            Name of the part.
 
         Returns
         -------
         documents : list of list of str
-            Without the boundary. A part may begin and end within a document, of which
-            it has a piece.
+            The documents without the boundary. The first and the last may be
+            incomplete, as a part may begin and end within a document.
 
         Raises
         ------
         ValueError
-            If the corpus is one stream, in which no document ends, or there is no such
-            part.
+            If the corpus is one stream, without documents, or there is no such part.
         """
         if part not in PARTS:
             raise ValueError(f'part must be "train", "valid" or "test", got {part!r}.')
         if self.boundary is None:
             raise ValueError(
-                f"{self.name} is one stream, in which no document ends: cut its "
-                "windows, or set its boundary with dataclasses.replace."
+                f"{self.name} is one stream, without documents: use its windows, or "
+                "set its boundary with dataclasses.replace."
             )
         ids = self[part]
         ends = np.flatnonzero(ids == self.boundary)
@@ -167,12 +166,12 @@ class Corpus(Mapping[str, Any]):
         return windows(ids, n_context, history=before)
 
     def oov_rates(self) -> dict[str, float]:
-        """Fraction of the tokens of each part that are outside the vocabulary.
+        """Return the fraction of tokens outside the vocabulary, for each part.
 
         Returns
         -------
         rates : dict of str to float
-            Of "train", "valid" and "test"; 0 of an empty part.
+            Rates of "train", "valid" and "test"; 0 for an empty part.
         """
         unknown = self.vocabulary.unknown_id_
         return {
@@ -191,7 +190,7 @@ class Corpus(Mapping[str, Any]):
     def __len__(self) -> int:
         return len(KEYS)
 
-    # The same object or another: arrays have no one answer, and no hash.
+    # Compared by identity: arrays have no single truth value and no hash.
     __eq__ = object.__eq__
     __hash__ = object.__hash__
 
@@ -203,7 +202,7 @@ class Corpus(Mapping[str, Any]):
         lines = [
             f"<Corpus {self.name}: {kind} of {self.n_words:,} types",
             f"{tokens} tokens",
-            # Where it is from; the figures of the rest are above.
+            # The origin only: the figures are in the lines above.
             *self.DESCR.partition("\n\n")[0].splitlines(),
         ]
         return "\n ".join(lines) + ">"

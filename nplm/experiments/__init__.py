@@ -1,13 +1,12 @@
-"""The experiments of the paper, as functions, and those that go past it."""
+"""The experiments of the paper, as functions."""
 
-from nplm.experiments.ablation import ABLATIONS, NETWORKS, as_stream, network
 from nplm.experiments.comparison import QUICK, Row, compare, conclusion
 from nplm.experiments.paper_tables import TABLES
 from nplm.experiments.reports import as_markdown, draw, figures, findings, times
 from nplm.experiments.reproduction import reproduce, results_of
+from nplm.models.neural.options.names import grouped
 
 __all__ = [
-    "ABLATIONS", "NETWORKS", "QUICK", "TABLES", "Row", "as_markdown", "as_stream",
-    "compare", "conclusion", "draw", "figures", "findings", "network", "reproduce",
-    "results_of", "times",
+    "QUICK", "TABLES", "Row", "as_markdown", "compare", "conclusion", "draw",
+    "figures", "findings", "grouped", "reproduce", "results_of", "times",
 ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""The paper's comparison (section 4): its models, the same windows, one table."""
+"""The comparison of section 4: models trained on the same windows, one table."""
 
 from __future__ import annotations
 
@@ -29,38 +29,38 @@ from nplm.training.em import fit_mixture_weights
 __all__ = ["QUICK", "Row", "compare", "conclusion"]
 
 LogProbs = dict[str, NDArray[np.float64]]  # of each part
-# Windows of the training part that are scored: a network takes as long for a million
-# as to learn from them.
+# Windows of the training part that are scored: scoring them all takes as long as
+# training on them.
 TRAIN_SCORED = 50_000
 # The paper's first baseline.
 TRIGRAM_ORDER = 3
-# A network that learns in some twenty seconds what it can in so many.
+# A network that trains in some twenty seconds, as parameters for ``set_params``.
 QUICK: dict[str, Any] = {
     "n_hidden": 128,
     "embedding_dim": 64,
     "loss": "importance",
-    "n_samples": 256,
+    "loss__n_noise": 256,
     "solver": "adam",
-    "epsilon": 1e-8,
-    "learning_rate": "linear",
+    "solver__epsilon": 1e-8,
+    "solver__learning_rate": "linear",
     "learning_rate_init": 2e-3,
     "alpha": 1e-2,
     "dropout": 0.2,
     "batch_size": 256,
     "max_iter": 4,
 }
-# Classes of words, and passes at a falling temperature in the search for them.
+# Word classes, and passes of the search for them.
 N_CLASSES, CLASS_PASSES = 200, 10
 
-# The rows: what `Row.model` says.
+# The rows: the values of `Row.model`.
 TRIGRAM, KNESER_NEY, CLASSES = "trigram", "Kneser-Ney", "classes"
 NETWORK = "network"
 PAPERS = f"{NETWORK} + {TRIGRAM}"
 BOTH = f"{NETWORK} + {KNESER_NEY}"
 ALL = "all four"
 NGRAMS = (TRIGRAM, KNESER_NEY, CLASSES)
-# Members of the mixtures. The paper's has the same weight for both (section 4.3),
-# the others have learned ones.
+# Members of the mixtures. Those of the paper's have equal weights (section 4.3), the
+# others have learned weights.
 MIXTURES = {
     PAPERS: (NETWORK, TRIGRAM),
     BOTH: (NETWORK, KNESER_NEY),
@@ -79,18 +79,18 @@ class Row:
     n : int
         Order: the words of context and the next word.
     h, m : int or None
-        Hidden units and features of a word; None for n-gram models.
+        Hidden units, and features of a word; None for n-gram models.
     direct : bool or None
         Whether the network has direct connections.
     train, valid, test : float
-        Perplexity of each part, pooled over its tokens, ``<unk>`` and boundaries
-        included; of the training part at most 50,000 tokens count, evenly spread.
+        Perplexity of each part over all its tokens, with ``<unk>`` and boundaries; for
+        the training part over at most 50,000 tokens, evenly spread.
     parameters : int
-        Free parameters; a mixture's members together.
+        Free parameters; for a mixture those of all members.
     seconds : float
-        Time of training, wall clock; a mixture's members included.
+        Wall-clock time of training; for a mixture that of all members.
     interrupted : bool
-        Whether the training was ended before its time.
+        Whether an interrupt ended the training early.
     """
 
     model: str
@@ -116,25 +116,26 @@ def compare(
 ) -> Iterator[tuple[Row, LanguageModel]]:
     """Train the models of the paper on a corpus, one after the other.
 
-    The interpolated trigram, Kneser-Ney, n-grams of word classes, and the network;
-    then the network mixed with the trigram at 0.5, with Kneser-Ney, and with all of
-    them. All see the same windows, wide enough for the longest order; the validation
-    part sets the trigram's weights and those of the last two mixtures, and stops the
-    network. It is a generator: what was yielded before an interrupt is kept, and a
-    network whose training is interrupted is yielded before the interrupt goes on.
+    They are the interpolated trigram, Kneser-Ney, n-grams of word classes, and the
+    network; then the network mixed with the trigram at 0.5, with Kneser-Ney, and with
+    all of them. All see the same windows, wide enough for the longest order. The
+    validation part sets the weights of the trigram and of the last two mixtures, and
+    stops the network. This is a generator, so an interrupt loses no earlier row; if it
+    interrupts the training of the network, that row is yielded too, before
+    KeyboardInterrupt is raised.
 
     Parameters
     ----------
     corpus : Corpus
         As the functions of `nplm.datasets` return it.
     network : NeuralLM
-        The neural model to train, its ``order`` set; it is fitted in place.
+        The neural model to train, in place; its ``order`` must be set.
     ngram_order : int, default=5
         Order of Kneser-Ney and of the n-grams of classes.
     progress : callable, optional
         Called as ``progress(stage, done, total, note)``.
     fit_network : callable, default=NeuralLM.fit
-        Trains the network; ``nplm.mpi.fit`` does over several processes.
+        Trains the network; ``nplm.mpi.fit`` trains it over several processes.
 
     Yields
     ------
@@ -151,7 +152,9 @@ def compare(
         If the network has no order, or a part of the corpus is empty.
     """
     if network.order is None:
-        raise ValueError("Set the order of the network: the windows follow from it.")
+        raise ValueError(
+            "Set the order of the network: the width of the windows follows from it."
+        )
     shared: dict[str, Any] = {"n_words": corpus.n_words, "boundary": corpus.boundary}
     network.set_params(n_words=corpus.n_words)
     classes = WordClasses(N_CLASSES, max_iter=CLASS_PASSES, random_state=0)
@@ -197,7 +200,7 @@ def _train(
     fit: Callable[..., Any],
     progress: ReportStage,
 ) -> tuple[float, KeyboardInterrupt | None]:
-    """Fit a model; return the seconds, and the interrupt that a fit survived."""
+    """Fit a model; return the seconds, and the interrupt that ended the fit, if any."""
     stage = f"{name}: training"
 
     def report(done: int, total: int, loss: float) -> None:
@@ -220,9 +223,9 @@ def _train(
 
 
 class _Table:
-    """What the models say of each part, word by word, and the rows made of it.
+    """The log-probabilities of each part by each model, and the rows made of them.
 
-    A mixture is made of what its members said: nothing is scored twice.
+    Mixtures use the log-probabilities of their members, so nothing is scored twice.
     """
 
     def __init__(
@@ -235,7 +238,7 @@ class _Table:
         self.scores: dict[str, LogProbs] = {}
 
     def score(self, name: str, model: LanguageModel) -> LogProbs:
-        """Score the windows of all parts by a model, and keep that."""
+        """Score the windows of all parts with a model, and keep the scores."""
         self.scores[name] = {
             part: log_prob(model, data, f"{name}: scoring {part}", self.progress)
             for part, data in self.parts._asdict().items()
@@ -243,14 +246,14 @@ class _Table:
         return self.scores[name]
 
     def learned_weights(self, members: Sequence[str]) -> NDArray[np.float64]:
-        """Find the weights that make the validation part likeliest."""
+        """Return the weights that make the validation part most probable."""
         probs = np.exp([self.scores[member]["valid"] for member in members]).T
         one_bin = np.zeros(len(probs), dtype=np.intp)
         fit = fit_mixture_weights(probs, one_bin, 1, max_iter=100, tol=1e-5)
         return fit.weights[0]
 
     def mixed(self, members: Sequence[str], weights: NDArray[np.float64]) -> LogProbs:
-        """Score the windows of all parts by a mixture."""
+        """Return the scores of a mixture for the windows of all parts."""
         return {
             part: logsumexp(
                 [self.scores[member][part] for member in members],
@@ -268,14 +271,14 @@ class _Table:
         seconds: float,
         interrupt: KeyboardInterrupt | None = None,
     ) -> Row:
-        """Give the figures of a fitted model, and those of the network in it."""
+        """Return the row of a fitted model, with the shape of the network in it."""
         network = self.network if NETWORK in name or name == ALL else None
         return Row(
             model=name,
             n=(network or model).order_,
             h=network and network.n_hidden,
             m=network and network.embedding_dim,
-            direct=network and network.direct,
+            direct=network and network.get_params().get("output__direct", False),
             **{part: perplexity(scores) for part, scores in log_probs.items()},
             parameters=model.n_parameters_,
             seconds=seconds,
@@ -284,7 +287,7 @@ class _Table:
 
 
 def conclusion(rows: Sequence[Row]) -> str:
-    """Say what a table shows, from its figures.
+    """Summarise a table in a sentence.
 
     Parameters
     ----------
@@ -331,6 +334,6 @@ def conclusion(rows: Sequence[Row]) -> str:
 
 
 def _change(perplexity: float, other: float) -> str:
-    """Say how far one perplexity is from another, to go before "that of"."""
+    """Describe the difference between perplexities, such as "5.0% below"."""
     share = perplexity / other - 1
     return f"{abs(share):.1%} {'below' if share < 0 else 'above'}"

@@ -1,6 +1,6 @@
-"""What is trained for the rows of the paper's tables: a kind of fit a class.
+"""The fits that give the rows of the paper's tables: a class for each kind of fit.
 
-Some rows come of one fit: a network alone and mixed with the trigram, and models of
+One fit may give several rows: a network alone and mixed with the trigram, or models of
 several orders over the same word classes.
 """
 
@@ -19,18 +19,18 @@ from nplm import ClassLM, InterpolatedTrigram, KneserNeyLM, NeuralLM, WordClasse
 from nplm.base.estimators import LanguageModel
 from nplm.datasets import Corpus
 from nplm.experiments.scoring import ReportStage, log_prob
-from nplm.models.neural.paper import settings_of
+from nplm.models.neural.presets import paper_network
 
 __all__ = [
     "Bench", "ClassFit", "Fit", "KneserNeyFit", "Measured", "NetworkFit", "PaperRow",
     "Perplexities", "TrigramFit",
 ]  # fmt: skip
 
-# The paper's, of the training, the validation and the test part.
+# The paper's perplexities of the training, validation and test part.
 Perplexities = tuple[float | None, float, float]
 Scores = dict[str, NDArray[np.float64]]  # log-probabilities, by part
 
-# SRILM's default: n-grams of three words or more are kept where they are seen twice.
+# SRILM's default: n-grams of three words or more are kept if they occur twice.
 SRILM_CUTOFFS = (1, 1, 2)
 SEED = 0  # of word classes
 
@@ -42,10 +42,10 @@ class PaperRow:
     Attributes
     ----------
     name : str
-        What it is asked for by: the paper's word for it, and what tells it from
-        others of that.
+        Unique name: that of the model, and what distinguishes the row from others of
+        the same model.
     model : str
-        The paper's word for it.
+        The paper's name of the model.
     n : int
         Order.
     c, h, m : int or None
@@ -70,22 +70,22 @@ class PaperRow:
 
 @dataclass
 class Bench:
-    """What fits have at hand: a corpus as windows, threads, somebody to report to.
+    """What fits share: a corpus as windows, threads, and where to report progress.
 
     Attributes
     ----------
     corpus : Corpus
         The text.
     n_context : int
-        Words of context of the windows: those of the longest order.
+        Context words of a window, enough for the longest order.
     scored : tuple of str
-        Parts whose perplexity the table has.
+        Parts whose perplexities are in the table.
     n_jobs : int or None
         Threads of a network.
     progress : callable
         Called as ``progress(stage, done, total, note)``.
     work_after : float
-        The `work` of the fits that come after the one on the bench.
+        The `work` of the fits that come after the current one.
     """
 
     corpus: Corpus
@@ -103,18 +103,18 @@ class Bench:
                     f"The {part} part of {self.corpus.name} is empty: a table needs "
                     "all three parts."
                 )
-        # Of every model.
+        # Parameters of every model, and of n-gram models.
         self.common: dict[str, Any] = {"n_words": self.corpus.n_words}
         self.ngrams = self.common | {"boundary": self.corpus.boundary}
 
     def fit(self, model: Any, name: str, **options: Any) -> Any:
-        """Fit a model to the training part; the validation part is held out."""
+        """Fit a model to the training part, with the validation part held out."""
         X_val, y_val = self.parts["valid"]
         self.progress(f"{name}: training", 0, 0, "")
         return model.fit(*self.parts["train"], X_val=X_val, y_val=y_val, **options)
 
     def scores(self, model: LanguageModel, name: str) -> Scores:
-        """Give the log-probabilities of the words of each part."""
+        """Return the log-probabilities of the words of each part."""
         return {
             part: log_prob(
                 model, self.parts[part], f"{name}: scoring {part}", self.progress
@@ -124,7 +124,7 @@ class Bench:
 
     @cached_property
     def trigram(self) -> Scores:
-        """Those of the interpolated trigram, with which networks are mixed."""
+        """The scores of the interpolated trigram, with which networks are mixed."""
         name = "interpolated trigram"
         model = self.fit(
             InterpolatedTrigram(**TrigramFit.settings, **self.common), name
@@ -134,16 +134,16 @@ class Bench:
 
 @dataclass(frozen=True)
 class Measured:
-    """What came of a fit.
+    """The results of a fit.
 
     Attributes
     ----------
     scores : dict
-        Log-probabilities by the name of the row, and by part.
+        Log-probabilities, by name of the row and by part.
     model : LanguageModel or None
-        One to keep.
+        A model to save.
     facts : dict
-        What else is worth telling, for JSON.
+        Further results, for JSON.
     """
 
     scores: dict[str, Scores]
@@ -157,33 +157,33 @@ class Fit(Protocol):
     Attributes
     ----------
     rows : list of PaperRow
-        What comes of it; the first gives it its name.
+        The rows that it gives; the first one names the fit.
     settings : dict
-        What is told of it, for JSON.
+        Its settings as reported, for JSON.
     decides : dict
-        All that its figures depend on but the corpus.
+        All that its figures depend on, except the corpus.
     work : float
-        What it takes, beside others on the same corpus; 0 is seconds to minutes.
+        Relative time that it takes on the same corpus; 0 is seconds to minutes.
     """
 
     @property
     def rows(self) -> list[PaperRow]:
-        """What comes of it; the first gives it its name."""
+        """The rows that it gives; the first one names the fit."""
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What is told of it, for JSON."""
+        """Its settings as reported, for JSON."""
 
     @property
     def decides(self) -> dict[str, Any]:
-        """All that its figures depend on but the corpus."""
+        """All that its figures depend on, except the corpus."""
 
     @property
     def work(self) -> float:
-        """What it takes, beside others on the same corpus; 0 is seconds to minutes."""
+        """Relative time that it takes on the same corpus; 0 is seconds to minutes."""
 
     def measure(self, bench: Bench, folder: Path) -> Measured:
-        """Train and score; `folder` keeps what is not finished."""
+        """Train and score; `folder` keeps an unfinished fit."""
 
 
 @dataclass(frozen=True)
@@ -193,13 +193,13 @@ class NetworkFit:
     Attributes
     ----------
     network : str
-        For `NeuralLM.from_paper`.
+        Name of the network, for `NeuralLM.from_paper`.
     names : tuple of (str or None, str)
-        The rows: alone (if the table has it), and mixed.
+        Names of the rows: alone (if the table has that row), and mixed.
     papers : tuple of Perplexities
-        The paper's figures of these.
+        The paper's figures of these rows.
     changes : dict
-        Our settings where they are not the paper's.
+        Our settings that differ from the paper's, as parameters of `NeuralLM`.
     """
 
     network: str
@@ -209,23 +209,23 @@ class NetworkFit:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The name of the network, and ours of its settings."""
+        """The name of the network, and our own settings."""
         return {"network": self.network, **self.changes}
 
     @property
     def decides(self) -> dict[str, Any]:
-        """All of its settings, the paper's too."""
-        return settings_of(self.network) | self.settings
+        """All settings of the network, with those of the paper."""
+        return paper_network(self.network) | self.settings
 
     @property
     def rows(self) -> list[PaperRow]:
-        """What comes of it."""
+        """The rows that it gives."""
         lm = NeuralLM.from_paper(self.network)
-        n = lm.order or 0  # which from_paper sets
+        n = lm.order or 0  # from_paper sets it
         return [
             PaperRow(
                 name, name, n, paper, None, lm.n_hidden, lm.embedding_dim,
-                lm.direct, mix,
+                lm.get_params()["output__direct"], mix,
             )
             for name, paper, mix in zip(self.names, self.papers, (False, True))
             if name is not None and paper is not None
@@ -233,13 +233,14 @@ class NetworkFit:
 
     @property
     def work(self) -> float:
-        """Epochs at most, times the parameters of an output unit."""
+        """The most epochs, times the parameters of an output unit."""
         lm = NeuralLM.from_paper(self.network, **self.changes)
         inputs = ((lm.order or 0) - 1) * lm.embedding_dim
-        return lm.max_iter * (1 + lm.n_hidden + lm.direct * inputs)
+        direct = lm.get_params()["output__direct"]
+        return lm.max_iter * (1 + lm.n_hidden + direct * inputs)
 
     def measure(self, bench: Bench, folder: Path) -> Measured:
-        """Train it, or go on with that."""
+        """Train the network, or go on with an unfinished fit."""
         alone, mixed = self.names
         name = alone or mixed
         lm = NeuralLM.from_paper(
@@ -250,7 +251,7 @@ class NetworkFit:
 
         def report(done: float, total: float, loss: float) -> None:
             nonlocal first
-            first = min(first, done)  # where it goes on
+            first = min(first, done)  # above 0 if an unfinished fit goes on
             note = f"perplexity {np.exp(loss):.0f}"
             if bench.work_after and done > first:
                 whole = (time.monotonic() - began) / (done - first) * total
@@ -274,30 +275,30 @@ class NetworkFit:
 
 @dataclass(frozen=True)
 class TrigramFit:
-    """The interpolated trigram of section 4.1, its weights by EM on validation."""
+    """The interpolated trigram of section 4.1, with weights by EM on validation."""
 
     name: str
     paper: Perplexities
 
-    # Of all of them, the mixtures' too.
+    # Also those of the trigram in mixtures.
     settings: ClassVar[dict[str, Any]] = {"order": 3, "max_iter": 20, "tol": 0.0}
     decides = settings
 
     @property
     def rows(self) -> list[PaperRow]:
-        """What comes of it."""
+        """The rows that it gives."""
         return [PaperRow(self.name, self.name, 3, self.paper)]
 
     work = 0.0
 
     def measure(self, bench: Bench, folder: Path) -> Measured:
-        """Take what the mixtures have too."""
+        """Return the scores of the trigram that mixtures share."""
         return Measured({self.name: bench.trigram})
 
 
 @dataclass(frozen=True)
 class KneserNeyFit:
-    """Modified Kneser-Ney, backing off, as SRILM estimates it for the paper."""
+    """Modified Kneser-Ney with back-off, as SRILM estimated it for the paper."""
 
     model: str
     n: int
@@ -312,7 +313,7 @@ class KneserNeyFit:
 
     @property
     def rows(self) -> list[PaperRow]:
-        """What comes of it."""
+        """The rows that it gives."""
         return [PaperRow(f"{self.model} {self.n}", self.model, self.n, self.paper)]
 
     work = 0.0
@@ -331,9 +332,9 @@ class ClassFit:
     Attributes
     ----------
     model : str
-        The paper's word for it.
+        The paper's name of the model.
     c : int
-        How many classes.
+        Number of classes.
     papers : dict of int to Perplexities
         The paper's figures by order.
     """
@@ -353,7 +354,7 @@ class ClassFit:
 
     @property
     def rows(self) -> list[PaperRow]:
-        """What comes of it."""
+        """The rows that it gives."""
         return [
             PaperRow(f"{self.model} {n} c={self.c}", self.model, n, paper, self.c)
             for n, paper in self.papers.items()
@@ -362,7 +363,7 @@ class ClassFit:
     work = 0.0
 
     def measure(self, bench: Bench, folder: Path) -> Measured:
-        """Find the classes, or go on with that."""
+        """Find the classes, or go on with that, and train models of them."""
         stage = f"{self.c} classes: finding"
 
         def report(done: float, total: float, information: float) -> None:

@@ -1,4 +1,4 @@
-"""Tables 1 and 2 of the paper: their rows and figures, and how we train them."""
+"""Tables 1 and 2 of the paper: rows, figures, and how we train the models."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ from nplm.experiments.fits import (
 
 __all__ = ["DIRECT", "FINDINGS", "INDIRECT", "TABLES", "PaperTable"]
 
-# How we train the networks of Table 1: the paper's stochastic gradient on the exact
-# loss and its weight decay, but mini-batches, a longer first step, and a step that
-# falls in a line to 0 within seven epochs, where the paper's falls as 1 / (1 + r t):
-# `NeuralLM.from_paper` has the paper's own values. Chosen by the validation part, on
-# networks that learned from drawn words, which takes a tenth of the time: ten epochs
-# that begin with half the step are as good.
+# How we train the networks of Table 1. The stochastic gradient of the exact loss and
+# the weight decay are the paper's (`NeuralLM.from_paper` has all its values). We use
+# mini-batches, and a larger learning rate that falls in a line to 0 within seven
+# epochs, where the paper's falls as 1 / (1 + r t). The validation part chose these
+# values, with networks trained on noise samples, which takes a tenth of the time. Ten
+# epochs that begin with half the learning rate are as good.
 FAST: dict[str, Any] = {
-    "batch_size": 32, "learning_rate": "linear", "learning_rate_init": 2e-2,
+    "batch_size": 32, "solver__learning_rate": "linear", "learning_rate_init": 2e-2,
     "max_iter": 7, "n_iter_no_change": 2, "random_state": 0,
 }  # fmt: skip
-# Table 2's 70 million examples by words drawn for each mini-batch (Bengio and Senécal,
-# 2003), 1,024 of 17,964: with all of them it would take a night.
+# Table 2 has 70 million examples. Noise samples for each mini-batch (Bengio and
+# Senécal, 2003), 1,024 of 17,964 words, save the night that all words would take.
 FAST_AP = FAST | {
     "loss": "importance", "batch_size": 128, "learning_rate_init": 6e-3, "max_iter": 5,
 }  # fmt: skip
-AS_PRINTED = {"random_state": 0}  # and nothing else that is not the paper's
+AS_PRINTED = {"random_state": 0}  # all else is the paper's
 
 
 @dataclass(frozen=True)
@@ -45,15 +45,15 @@ class PaperTable:
     Attributes
     ----------
     name, title : str
-        "table1", and what it is of.
+        Such as "table1", and a title for readers.
     load : callable
-        Gives the corpus.
+        Returns the corpus.
     n_context : int
-        Words of context of the longest order.
+        Context words of the longest order.
     scored : tuple of str
-        Parts of which perplexities are measured.
+        Parts whose perplexities are measured.
     fits : tuple of Fit
-        What is trained, in the order of the rows.
+        The fits, in the order of the rows.
     """
 
     name: str
@@ -69,14 +69,14 @@ class PaperTable:
         return [row for fit in self.fits for row in fit.rows]
 
     def fits_of(self, names: Sequence[str] | None) -> list[Fit]:
-        """Choose what is to be trained for rows, in that order.
+        """Return the fits of some rows, in the order of the names.
 
         Parameters
         ----------
         names : sequence of str or None
-            Rows by their name, or by patterns such as ``"MLP*"``, in any case. None
-            is all, from the bottom of the table up: n-grams take minutes and networks
-            hours.
+            Names of rows, or patterns such as ``"MLP*"``, in upper or lower case. None
+            is all rows, from the bottom of the table up: n-grams take minutes and
+            networks hours.
 
         Raises
         ------
@@ -91,8 +91,8 @@ class PaperTable:
             if not found:
                 raise ValueError(
                     f"{name!r} is no row of {self.name}: choose among "
-                    f"{', '.join(row.name for row in self.rows)}; 'MLP*' and the like "
-                    "choose several."
+                    f"{', '.join(row.name for row in self.rows)}; patterns such as "
+                    "'MLP*' choose several."
                 )
             chosen += [fit for fit in found if fit not in chosen]
         return chosen
@@ -100,14 +100,14 @@ class PaperTable:
     def trained_otherwise(
         self, as_printed: bool, changes: dict[str, Any]
     ) -> PaperTable:
-        """Give a table whose networks have other settings.
+        """Return a table whose networks have other settings.
 
         Parameters
         ----------
         as_printed : bool
-            Whether they begin with the paper's own, not with ours.
+            Start from the paper's settings, not from ours.
         changes : dict
-            Parameters of `NeuralLM`, which go before these.
+            Parameters of `NeuralLM` that override these settings.
         """
 
         def changed(fit: Fit) -> Fit:
@@ -127,7 +127,7 @@ def _is(row: PaperRow, name: str) -> bool:
 def _pair(
     i: int, settings: dict[str, Any], alone: Perplexities, mixed: Perplexities
 ) -> Fit:
-    """MLP i of Table 1, and MLP i + 1, which is its mixture."""
+    """Return the fit of MLP i of Table 1, and of MLP i + 1, its mixture."""
     names = f"MLP{i}", f"MLP{i + 1}"
     return NetworkFit(names[0], names, (alone, mixed), settings)
 
@@ -155,7 +155,7 @@ TABLES = {
             ClassFit(CLASSES, 2000, {3: (None, 343, 326)}),
         ),
     ),
-    # The paper's corpus is not published: its figures are of another text.
+    # The paper's corpus is not published, so its figures are for another text.
     "table2": PaperTable(
         "table2", "Table 2: Wikipedia, in place of AP News", load_wiki, 5,
         ("valid", "test"),
@@ -169,10 +169,11 @@ TABLES = {
     ),
 }  # fmt: skip
 
-# Networks with and without direct connections that are compared.
+# Networks with and without direct connections, to compare.
 DIRECT, INDIRECT = "MLP1", "MLP9"
 
-# Section 4.2's, by test perplexity: what, of which row, below that of which row.
+# Findings of section 4.2: a sentence, the row with the lower test perplexity, and the
+# row with the higher one.
 FINDINGS = (
     ("Hidden units help", "MLP1", "MLP3"),
     ("Hidden units help in mixtures", "MLP2", "MLP4"),

@@ -1,4 +1,4 @@
-"""What is shown of a table: Markdown, and a picture."""
+"""Reports of a table: Markdown, text, and a picture."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ def as_markdown(results: dict[str, Any]) -> str:
     Parameters
     ----------
     results : dict
-        As `results_of` gives them.
+        As `results_of` returns them.
 
     Returns
     -------
     text : str
-        A table, what of the paper's findings holds, and how long each fit took.
+        The table, which of the paper's findings hold, and the time of each fit.
     """
     lines = [f"# {results['title']}", "", *_markdown(figures(results)), ""]
     lines += [*(f"- {sentence}" for sentence in findings(results)), ""]
@@ -34,17 +34,17 @@ def as_markdown(results: dict[str, Any]) -> str:
 
 
 def figures(results: dict[str, Any]) -> Table:
-    """Give the paper's perplexities beside ours, as text.
+    """Return the paper's perplexities beside ours, as text.
 
     Parameters
     ----------
     results : dict
-        As `results_of` gives them.
+        As `results_of` returns them.
 
     Returns
     -------
     table : list of list of str
-        The header, and a line a row; "" is what there is not.
+        The header, and a list for each row; "" where there is no value.
     """
     header = ["row", *SHAPE]
     table = [header + [f"{part}, {who}" for part in PARTS for who in ("paper", "ours")]]
@@ -59,17 +59,17 @@ def figures(results: dict[str, Any]) -> Table:
 
 
 def times(results: dict[str, Any]) -> Table:
-    """Give what each fit took, and its settings, as text.
+    """Return the time and the settings of each fit, as text.
 
     Parameters
     ----------
     results : dict
-        As `results_of` gives them.
+        As `results_of` returns them.
 
     Returns
     -------
     table : list of list of str
-        The header, and a line a fit.
+        The header, and a list for each fit.
     """
     table = [["fit", "minutes", "CPU minutes", "threads", "epochs", "settings"]]
     for fit in results["fits"]:
@@ -81,19 +81,18 @@ def times(results: dict[str, Any]) -> Table:
 
 
 def findings(results: dict[str, Any]) -> list[str]:
-    """Say which of the paper's findings hold, by the test part.
+    """Tell which of the paper's findings hold for the test part.
 
     Parameters
     ----------
     results : dict
-        As `results_of` gives them.
+        As `results_of` returns them.
 
     Returns
     -------
     sentences : list of str
-        One for each finding of which both rows are done. The last is the main result:
-        the network with the lowest validation perplexity beside the n-gram model with
-        the lowest.
+        One for each finding whose rows are both done. The last compares the network
+        and the n-gram model with the lowest validation perplexities.
     """
     done = {row["name"]: row for row in results["rows"] if row["ours"] is not None}
     sentences = []
@@ -128,14 +127,14 @@ def findings(results: dict[str, Any]) -> list[str]:
 
 
 def draw(results: dict[str, Any], path: str | os.PathLike[str]) -> None:
-    """Draw the test perplexities of the paper and ours, a bar each.
+    """Draw the test perplexities of the paper and ours as bars.
 
     Parameters
     ----------
     results : dict
-        As `results_of` gives them.
+        As `results_of` returns them.
     path : path-like
-        The picture; its ending says its format, such as ``.svg``.
+        File of the picture; its ending, such as ``.svg``, gives the format.
 
     Raises
     ------
@@ -162,9 +161,9 @@ def draw(results: dict[str, Any], path: str | os.PathLike[str]) -> None:
     axes.set_ylim(-0.6, len(rows) - 0.4)
     axes.set_xlabel("test perplexity")
     axes.set_title(results["title"])
-    # Outside the axes: a bar may reach into any corner of them.
+    # Outside the axes, because a bar may reach into any of their corners.
     figure.legend(loc="outside lower right", ncols=2, frameon=False)
-    # The same picture of the same figures, byte by byte.
+    # The same figures give the same bytes.
     metadata = {"Date": None} if os.fspath(path).endswith(".svg") else {}
     with matplotlib.rc_context({"svg.hashsalt": "nplm"}):
         figure.savefig(path, metadata=metadata)

@@ -1,4 +1,4 @@
-"""The paper's tables, a fit after the other, each kept in a folder when it is done."""
+"""The paper's tables, fit by fit; a folder keeps the fits that are done."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from nplm.training.parallel.threads import n_threads
 __all__ = ["reproduce", "results_of"]
 
 Record = dict[str, Any]
-# Between two times that the clock of a fit is written down.
+# Seconds between two saves of the time that a fit has taken.
 SECONDS_A_SAVE = 60.0
 
 
@@ -45,29 +45,30 @@ def reproduce(
 ) -> Iterator[tuple[str, bool]]:
     """Measure rows of a table of the paper.
 
-    A fit that is done is kept in a file of `folder`, and one that was interrupted (or
-    killed) goes on where it was, with the same bits: call it again. Validation alone
-    chooses: it stops networks, weighs the parts of the trigram, and sets the share of
-    uniform probabilities in class models; the test part is scored and no more.
+    A file of `folder` keeps each fit that is done. After an interrupt or a kill, call
+    this again: the fit goes on, and ends with the same bits. Only the validation part
+    chooses anything: it stops networks, and sets the weights of the trigram and the
+    share of uniform probabilities in class models. The test part is only scored.
 
     Parameters
     ----------
     name : {"table1", "table2"}
         The table.
     folder : path-like
-        Where results and unfinished fits are kept, and networks by `nplm.save`; made
-        if need be. A table has one of its own.
+        Folder for results, unfinished fits, and networks (by `nplm.save`); made if it
+        is absent. Each table needs a folder of its own.
     rows : sequence of str, optional
         Names of rows or patterns ("MLP9", "class-based*"), by default all. Rows of one
-        fit come together: a network alone and mixed, orders over the same classes.
+        fit are measured together: a network alone and mixed, or orders over the same
+        classes.
     corpus : Corpus, optional
-        Another text than the table's: a small one, for a try.
+        Text in place of the table's, such as a small one to try.
     n_jobs : int, optional
-        Threads of a network. A fit goes on with as many as it was begun.
+        Threads of a network. A fit goes on with the number that it began with.
     as_printed : bool, default=False
-        Train networks with the paper's own values, which takes days, not with ours.
+        Train networks with the paper's own values, not ours, which takes days.
     changes : dict, optional
-        Parameters of `NeuralLM` for all networks, which go before these, such as
+        Parameters of `NeuralLM` for all networks that override these values, such as
         ``{"precision": "bfloat16"}``.
     progress : callable, optional
         Called as ``progress(stage, done, total, note)``.
@@ -75,14 +76,14 @@ def reproduce(
     Yields
     ------
     row : str
-        Name of the first row of a fit, when it is done.
+        Name of the first row of a fit that is done.
     new : bool
-        Whether it was done now, not before.
+        Whether this call finished it, not an earlier one.
 
     Raises
     ------
     CheckpointError
-        If a file of the folder is damaged, or of another corpus or other settings.
+        If a file of the folder is damaged, or has another corpus or other settings.
     OSError
         If the folder cannot be written to.
     ValueError
@@ -112,21 +113,21 @@ def reproduce(
 
 
 def results_of(name: str, folder: str | os.PathLike[str]) -> dict[str, Any]:
-    """Gather what a folder has of a table, beside the paper's figures.
+    """Return the results of a table in a folder, beside the paper's figures.
 
     Parameters
     ----------
     name : {"table1", "table2"}
         The table.
     folder : path-like
-        As `reproduce` left it, whatever is done.
+        Folder of `reproduce`, with any number of rows done.
 
     Returns
     -------
     results : dict
-        For JSON: ``rows``, each with its name, shape, the ``paper`` figures and
-        ``ours`` (None if it is not done), and ``fits``, each with its settings, wall
-        and processor seconds of training and scoring, notes, and where it ran.
+        Data for JSON: ``rows``, each with its name, shape, the ``paper`` figures and
+        ``ours`` (None if the row is not done), and ``fits``, each with its settings,
+        wall-clock and processor seconds of training and scoring, notes, and machine.
 
     Raises
     ------
@@ -160,7 +161,7 @@ def _table(name: str) -> PaperTable:
 
 
 def _measure(fit: Fit, bench: Bench, folder: Path) -> None:
-    """Train, score, and keep the figures; what is unfinished goes after that."""
+    """Train, score, and save the figures; then remove the unfinished fit."""
     unfinished = folder / _slug(_name(fit))
     unfinished.mkdir(exist_ok=True)
     clock = unfinished / "clock.json"
@@ -192,7 +193,7 @@ def _measure(fit: Fit, bench: Bench, folder: Path) -> None:
 
 @contextmanager
 def _clock(path: Path, bench: Bench) -> Iterator[dict[str, float]]:
-    """Count seconds of a fit over all its runs; written down while it runs."""
+    """Count the seconds of a fit over all its runs, and save them while it runs."""
     before = _read(path, ("seconds", "CPU seconds")) or {
         "seconds": 0.0,
         "CPU seconds": 0.0,
@@ -223,7 +224,7 @@ def _clock(path: Path, bench: Bench) -> Iterator[dict[str, float]]:
 
 
 def _done(fit: Fit, corpus: Corpus, folder: Path) -> bool:
-    """Whether a fit is done; raise if that of the folder is another."""
+    """Whether a fit is done; raise CheckpointError if the folder has another one."""
     path = _path(folder, fit)
     record = _read(path)
     if record is None:
@@ -233,9 +234,9 @@ def _done(fit: Fit, corpus: Corpus, folder: Path) -> bool:
         was, now = (noted.get(mark, "not noted") for noted in (record["marks"], marks))
         if was != now:
             raise CheckpointError(
-                f"{path} is of another corpus or other settings: its {mark} was {was}, "
-                f"this one's is {now}. Remove the file to measure it again, or give "
-                "another folder."
+                f"{path} has another corpus or other settings: its {mark} was {was}, "
+                f"this one's is {now}. Remove the file to measure the row again, or "
+                "give another folder."
             )
     return True
 
@@ -249,7 +250,7 @@ def _marks(fit: Fit, corpus: Corpus) -> dict[str, str]:
 def _read(
     path: Path, keys: Sequence[str] = ("rows", "marks", "seconds", "CPU seconds")
 ) -> Record | None:
-    """Read what was kept; None if there is nothing."""
+    """Read a record; return None if there is none."""
     try:
         record = json.loads(path.read_bytes())
         for key in keys:
@@ -258,8 +259,8 @@ def _read(
         return None
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise CheckpointError(
-            f"{path} is damaged ({type(error).__name__}: {error}). Remove it, and what "
-            "it had is measured again."
+            f"{path} is damaged ({type(error).__name__}: {error}). Remove it to "
+            "measure the row again."
         ) from error
     found: Record = record
     return found
@@ -274,6 +275,6 @@ def _path(folder: Path, fit: Fit) -> Path:
 
 
 def _slug(name: str) -> str:
-    """Give the name as one of a file: class-based-back-off-3-c-500."""
+    """Return a name for files, such as class-based-back-off-3-c-500."""
     words = "".join(c if c.isalnum() else " " for c in name).split()
     return "-".join(words)

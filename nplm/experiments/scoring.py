@@ -1,4 +1,4 @@
-"""How the experiments score windows: in pieces, and telling how far they are."""
+"""Scores of windows, in pieces and with progress."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from nplm.datasets.corpus import Windows
 
 __all__ = ["ReportStage", "log_prob", "perplexity"]
 
-# report_stage(stage, done, total, note); stages come one after the other.
+# Called as report_stage(stage, done, total, note), one stage after the other.
 ReportStage = Callable[[str, float, float, str], None]
-# Windows scored between two reports: an interrupt waits for no more.
+# Windows scored between two reports, and so before an interrupt.
 SCORE_CHUNK = 20_000
 
 
 def log_prob(
     model: LanguageModel, data: Windows, stage: str, progress: ReportStage
 ) -> NDArray[np.float64]:
-    """Log-probabilities of next words, a report after each piece."""
+    """Return the log-probabilities of next words, with a report after each piece."""
     X, y = data
     found = np.empty(len(y))
     for start in range(0, len(y), SCORE_CHUNK):
@@ -33,6 +33,6 @@ def log_prob(
 
 
 def perplexity(log_prob: NDArray[np.float64]) -> float:
-    """Give the perplexity of next words of these log-probabilities."""
+    """Return the perplexity of next words with these log-probabilities."""
     with np.errstate(over="ignore"):
         return float(np.exp(-log_prob.mean()))

@@ -1,4 +1,4 @@
-"""Files of n-gram models, counts, classes and vectors: the toolkits' and nplm's own."""
+"""Read and write files of n-gram models, counts, classes and word vectors."""
 
 from nplm.formats.arpa.arpa_files import read_arpa, write_arpa
 from nplm.formats.binary.binary_files import load_binary, save_binary

@@ -1,4 +1,4 @@
-"""Files of models, packed by their name; written whole or not at all."""
+"""Files of models, written atomically and compressed according to their name."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from nplm.base.files.atomic_files import followed, full_disk_named, replacing
 
 __all__ = ["check_writable", "writing"]
 
-# Level 9, gzip's own default, takes thrice the time of 6 and saves a hundredth.
+# Level 9, gzip's default, takes three times as long as 6 and saves 1% of the size.
 GZIP_LEVEL = 6
 
 
 def check_writable(path: str | os.PathLike[str]) -> Path:
-    """Return `path`, or raise the error that writing to it would end in."""
+    """Return `path`, or raise an error if it cannot be written."""
     path = Path(path)
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder; name a file in it to write.")
     if path.exists() and not path.is_file():
         raise OSError(
-            f"cannot write {path}: it is a device or a pipe, whose place a file would "
-            "take; name a file."
+            f"cannot write {path}: it is a device or a pipe, which a file would "
+            "replace; name a file."
         )
     folder = followed(path).parent
     if not folder.is_dir():
@@ -43,21 +43,22 @@ def check_writable(path: str | os.PathLike[str]) -> Path:
 
 @contextmanager
 def writing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """Open a new file beside `path`; it takes its place when all is written.
+    """Open a new file beside `path`, which replaces `path` once it is complete.
 
-    Packed if the name ends in ``.gz`` or ``.xz``. After an error `path` is as it was.
+    It is compressed if the name ends in ``.gz`` or ``.xz``. After an error `path` is
+    as it was.
     """
     path = check_writable(path)
     full = full_disk_named(path.absolute().parent, "more is")
     with full, replacing(path) as raw:
         if path.suffix == ".gz":
-            # No name and no time in the header: equal models, equal files.
+            # Without name and time in the header, equal models make equal files.
             with gzip.GzipFile(
                 "", "wb", compresslevel=GZIP_LEVEL, fileobj=raw, mtime=0
-            ) as packed:
-                yield cast(BinaryIO, packed)
+            ) as compressed:
+                yield cast(BinaryIO, compressed)
         elif path.suffix == ".xz":
-            with lzma.LZMAFile(raw, "wb") as xz:
-                yield cast(BinaryIO, xz)
+            with lzma.LZMAFile(raw, "wb") as compressed:
+                yield cast(BinaryIO, compressed)
         else:
             yield raw

@@ -1,4 +1,4 @@
-"""The n-grams of a model that is to be written, or was read."""
+"""The n-grams and counts of fitted models."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def trie_of(model: Any) -> BackoffTrie:
     """Return the n-grams of a fitted back-off model, or raise."""
     if not isinstance(model, BackoffModel):
         raise TypeError(
-            f"{_name(model)} is not made of n-grams with back-off weights, which is "
-            "what the file holds; give a KneserNeyLM or a BackoffLM."
+            f"{_name(model)} has no n-grams with back-off weights, which the file "
+            "holds; pass a KneserNeyLM or a BackoffLM."
         )
     check_is_fitted(model, "trie_")
     return model.trie_
@@ -31,8 +31,8 @@ def counts_of(model: Any) -> NgramCounts:
     """Return the n-gram counts of a fitted model, or raise."""
     if not isinstance(model, KneserNeyLM):
         raise TypeError(
-            f"{_name(model)} keeps no n-gram counts, which is what the file holds; "
-            "give a KneserNeyLM."
+            f"{_name(model)} keeps no n-gram counts, which the file holds; pass a "
+            "KneserNeyLM."
         )
     check_is_fitted(model, "counts_")
     return model.counts_

@@ -27,9 +27,9 @@ class NgramText:
     words : list of str
         The word of each id.
     boundary : int or None
-        Id that is ``<s>`` as a context.
+        Id that is written as ``<s>`` in a context.
     parents : ndarray of int32, shape (n_contexts,), optional
-        Those of ``trie.parents()``, where it is too large to make them in memory.
+        The array of ``trie.parents()``, if it is too large to be made in memory.
     """
 
     def __init__(
@@ -41,9 +41,9 @@ class NgramText:
     ) -> None:
         text = WordText(words)
         begin = np.frombuffer(BEGIN.encode(), dtype=np.uint8)
-        mark = -1 if boundary is None else boundary
+        begin_id = -1 if boundary is None else boundary
         parents = trie.parents() if parents is None else parents
-        self._spelling = Spelling(trie.arrays, parents, text.words, begin, mark)
+        self._spelling = Spelling(trie.arrays, parents, text.words, begin, begin_id)
         self._trie = trie
         self._longest_word = int(np.diff(text.start).max()) + len(BEGIN) + 1
 
@@ -51,28 +51,28 @@ class NgramText:
         self,
         level: int,
         n_numbers: int,
-        put: Callable[..., Any],
+        format_lines: Callable[..., Any],
         *arrays: NDArray[Any],
     ) -> Iterator[memoryview]:
-        """Lines of the n-grams of ``level + 1`` words, in parts.
+        """Yield the lines of the n-grams of ``level + 1`` words, in parts.
 
         Parameters
         ----------
         level : int
-            Words in the contexts.
+            Number of words in the contexts.
         n_numbers : int
-            Numbers in a line.
-        put : callable
-            The kernel that writes the lines.
+            Number of numbers in a line.
+        format_lines : callable
+            The kernel that writes the lines to a buffer.
         *arrays : ndarray
-            What it writes beside the words: an entry for each n-gram of the level.
+            The numbers of the lines: an entry for each n-gram of the level.
         """
         trie, own = self._trie, self._trie.followers(level)
         context, first = int(trie.level_start[level]), own.start
-        line = n_numbers * NUMBER_BYTES + (level + 1) * self._longest_word
-        buffer = np.empty(max(BUFFER_BYTES, line), dtype=np.uint8)
+        line_bytes = n_numbers * NUMBER_BYTES + (level + 1) * self._longest_word
+        buffer = np.empty(max(BUFFER_BYTES, line_bytes), dtype=np.uint8)
         while first < own.stop:
-            left = [array[first - own.start :] for array in arrays]
-            at = context, first, own.stop, level, line, buffer
-            context, first, n = put(self._spelling, *left, *at)
+            rest = [array[first - own.start :] for array in arrays]
+            state = context, first, own.stop, level, line_bytes, buffer
+            context, first, n = format_lines(self._spelling, *rest, *state)
             yield buffer[:n].data

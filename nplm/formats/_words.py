@@ -1,4 +1,4 @@
-"""The words of a model as files hold them."""
+"""The words of a model as text and bytes for files."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ from nplm.text.vocabulary import UNKNOWN
 
 __all__ = ["BEGIN", "END", "WordText", "check_marks", "check_words"]
 
-# The marks of the toolkits: <s> is only ever a context, </s> only ever predicted.
+# The toolkits' sentence marks: <s> is never predicted, </s> is never a context.
 BEGIN, END = "<s>", "</s>"
-# What divides words in the toolkits: ASCII's blanks only.
+# The toolkits separate words by ASCII blanks only.
 BLANKS = frozenset(" \t\n\r\v\f\0")
 
 
 def check_words(
     words: Sequence[str], n_words: int, of: str = "the model has n_words_"
 ) -> list[str]:
-    """Return the words as a list, or raise: one an id, distinct, no blanks."""
+    """Return the words as a list; raise unless one per id, distinct, without blanks."""
     found = [str(word) for word in words]
     if len(found) != n_words:
         raise ValueError(
-            f"words has {len(found)} entries, but {of}={n_words}; give the word of "
+            f"words has {len(found)} entries, but {of}={n_words}; pass the word of "
             "each id, in order."
         )
     seen: dict[str, int] = {}
     for i, word in enumerate(found):
         if not word or BLANKS.intersection(word):
             raise ValueError(
-                f"words has {word!r} at {i}: a word of a text format is not empty and "
-                "has no blank or NUL in it; replace these, by '_' for example."
+                f"words has {word!r} at {i}: a word in a text format must not be "
+                "empty, nor contain a blank or NUL; replace these, by '_' for example."
             )
         if word in seen:
             raise ValueError(
@@ -47,10 +47,10 @@ def check_words(
 
 
 def check_marks(words: Sequence[str], boundary: int | None) -> None:
-    """Raise if the marks of the toolkits would be taken for other words."""
+    """Raise if the toolkits would confuse a word with one of their marks."""
     if all(mark in words for mark in UNKNOWN):
         raise ValueError(
-            "words has both '<unk>' and '<UNK>', which KenLM takes for one word; "
+            "words has both '<unk>' and '<UNK>', which KenLM reads as one word; "
             "rename one of them."
         )
     for mark in (BEGIN, END):
@@ -62,7 +62,7 @@ def check_marks(words: Sequence[str], boundary: int | None) -> None:
 
 
 class WordText:
-    """All words in one run of bytes, for the kernels.
+    """All words in one array of bytes, for the kernels.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ class WordText:
 
     @cached_property
     def slots(self) -> NDArray[np.int32]:
-        """Ids by the hash of the words."""
+        """Hash table of the words: ids by hash."""
         slots = np.full(2 << len(self._known).bit_length(), -1, dtype=np.int32)
         _ngram_parse.hash_words(self.words, slots)
         return slots

@@ -1,4 +1,4 @@
-"""Class files: a word and its class a line, as mkcls writes them."""
+"""Class files: a word and its class per line, as mkcls writes them."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def write_classes(
     Parameters
     ----------
     path : path-like
-        The file, packed if its name ends in ``.gz`` or ``.xz``; replaced where it
-        exists.
+        The file to write; an existing file is replaced. It is compressed if its name
+        ends in ``.gz`` or ``.xz``.
     words : sequence of str, shape (n_words,)
         The words, in the order of their ids (``Vocabulary.words_``).
     labels : array-like of int, shape (n_words,)
@@ -34,8 +34,8 @@ def write_classes(
     Raises
     ------
     ValueError
-        If lengths differ, a class is no whole number from 0, or a word is empty,
-        occurs twice, or holds a tab or the end of a line.
+        If lengths differ, a class is not a whole number from 0, or a word is empty,
+        occurs twice, or contains a tab or a line break.
 
     Examples
     --------
@@ -50,15 +50,15 @@ def write_classes(
     classes = check_ids(labels, "labels", ndim=1)
     if len(words) != len(classes):
         raise ValueError(
-            f"{len(words)} words but {len(classes)} labels: give one class a word."
+            f"{len(words)} words but {len(classes)} labels: pass one class per word."
         )
     seen: set[str] = set()
     for i, word in enumerate(words):
-        # Not even at its end: "a\n".splitlines() has one line too.
+        # Compared with [word], as "a\n".splitlines() has one line too.
         if word in seen or word.splitlines() != [word] or "\t" in word:
             raise ValueError(
-                f"words[{i}] is {word!r}: the words of a class file are distinct and "
-                "hold no tab and no end of a line."
+                f"words[{i}] is {word!r}: the words of a class file must be distinct, "
+                "without tabs and line breaks."
             )
         seen.add(word)
     lines = [f"{word}\t{label}\n" for word, label in zip(words, classes)]
@@ -74,7 +74,7 @@ def read_classes(
     Parameters
     ----------
     path : path-like
-        The file, as `write_classes` or mkcls writes it; plain, or packed by gzip or xz.
+        The file, as `write_classes` or mkcls writes it; plain, gzip or xz.
 
     Returns
     -------
@@ -86,8 +86,8 @@ def read_classes(
     Raises
     ------
     ValueError
-        If a line is anything else, or a word occurs twice; it names the line. If a
-        packed file is damaged or unpacks to more than 64 times its size.
+        If a line is invalid, or a word occurs twice; the error names the line. If a
+        compressed file is damaged or decompresses to more than 64 times its size.
     OSError
         If the file cannot be read.
     """
@@ -98,14 +98,14 @@ def read_classes(
         word, tab, label = line.partition("\t")
         if not (word and tab and label.isascii() and label.isdigit()):
             raise ValueError(
-                f"{where}: expected word<TAB>class, class a whole number from 0, got "
-                f"{shown(line)}."
+                f"{where}: expected word<TAB>class, with class a whole number from 0, "
+                f"got {shown(line)}."
             )
         if word in line_of:
             raise ValueError(
                 f"{where}: {shown(word)} has a class already, on line {line_of[word]}."
             )
-        # By its digits first: int refuses thousands of them.
+        # The length first: int refuses thousands of digits.
         if len(label) > len(str(MAX_N_WORDS)) or int(label) >= MAX_N_WORDS:
             raise ValueError(
                 f"{where}: class {label[:20]} must be below {MAX_N_WORDS}."
@@ -117,7 +117,7 @@ def read_classes(
 
 
 def _lines(path: str | os.PathLike[str]) -> Iterator[tuple[str, str]]:
-    """Give where each line is, for the errors, and the line."""
+    """Yield each line after its location, for error messages."""
     with reading(path) as file:
         number = 0
         while raw := file.readline(MAX_LINE_BYTES + 1):
@@ -125,8 +125,8 @@ def _lines(path: str | os.PathLike[str]) -> Iterator[tuple[str, str]]:
             where = f"{os.fspath(path)}, line {number}"
             if len(raw) > MAX_LINE_BYTES:
                 raise ValueError(
-                    f"{where}: longer than {MAX_LINE_BYTES} bytes: no line of such a "
-                    "file is."
+                    f"{where}: longer than {MAX_LINE_BYTES} bytes: this is not a class "
+                    "file."
                 )
             try:
                 line = raw.decode("utf-8")

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from nplm.formats._model_files import check_writable, writing
-from nplm.models.neural.network.outputs.softmax import Softmax
 from nplm.models.neural.neural_lm import NeuralLM
 
 __all__ = ["write_onnx"]
@@ -69,15 +68,15 @@ def write_onnx(model: NeuralLM, path: str | os.PathLike[str]) -> None:
             "made of; of a mixture, write the network among its members."
         )
     check_is_fitted(model)
-    output = model._made_of.output
-    if not isinstance(output, Softmax):
+    architecture = model._trained.architecture
+    if architecture.output != "softmax":
         raise ValueError(
-            f"the network ends in output={output.name!r}, and only a softmax is "
-            "written to ONNX: fit one with output='softmax'."
+            f"the network ends in output={architecture.output!r}, and only a softmax "
+            "is written to ONNX: fit one with output='softmax'."
         )
-    if model._made_of.inputs.n_window == 0:
+    if architecture.order == 1:
         raise ValueError("order=1 looks at no word: there is nothing to compute.")
-    arrays = model._parameters.named().values()
+    arrays = model._trained.parameters.named().values()
     size = sum(array.nbytes for array in arrays if array is not None)
     if size > MAX_BYTES:
         raise ValueError(
@@ -131,7 +130,7 @@ class _Graph:
 
     def _inputs(self) -> str:
         """Give x: the features of the window's words, then averages of distant ones."""
-        model, inputs = self._model, self._model._made_of.inputs
+        model, inputs = self._model, self._model._trained.parts.inputs
         C = self._weight("C", model.C_)
         m = model.C_.shape[1]
 

@@ -1,4 +1,4 @@
-"""Word vectors in word2vec's files: text, and the binary with 4 bytes a number."""
+"""Word vectors in word2vec's formats: text, or binary with 4 bytes per number."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from nplm.formats._words import check_words
 __all__ = ["read_vectors", "write_vectors"]
 
 CHUNK_BYTES = 1 << 24
-# What a header may claim: more is no vector of a word, nor a word.
+# Beyond these limits a file is of another kind.
 MAX_FEATURES = 1 << 16
 MAX_WORD_BYTES = 1 << 16
-IS_IT_BINARY = "if this is a binary file of word2vec's, give binary=True"
-# Binary files hold numbers so, whichever processor wrote them.
+IS_IT_BINARY = "if this is a binary word2vec file, set binary=True"
+# Binary files are little-endian on every processor.
 BINARY = np.dtype("<f4")
 
 
@@ -33,25 +33,25 @@ def write_vectors(
     *,
     binary: bool = False,
 ) -> None:
-    """Write word vectors as word2vec does, which gensim and others read.
+    """Write word vectors in word2vec's format, which gensim and others read.
 
     Parameters
     ----------
     path : path-like
-        The file, packed if its name ends in ``.gz`` or ``.xz``; replaced where it
-        exists.
+        The file to write; an existing file is replaced. It is compressed if its name
+        ends in ``.gz`` or ``.xz``.
     words : sequence of str, shape (n_words,)
         The words, in the order of their ids (``Vocabulary.words_``).
     vectors : array-like of float, shape (n_words, m)
         The vector of each word, such as ``NeuralLM.C_``; finite in float32.
     binary : bool, default=False
-        4 bytes a number, instead of as many digits as float32 has.
+        Whether to write 4 bytes per number, instead of all digits of a float32.
 
     Raises
     ------
     ValueError
-        If there is not one vector a word, a number is not finite, or a word is empty,
-        occurs twice, or has a blank in it.
+        If the numbers of words and vectors differ, a number is not finite, or a word
+        is empty, occurs twice, or contains a blank.
 
     Examples
     --------
@@ -67,8 +67,8 @@ def write_vectors(
         numbers = np.asarray(vectors).astype(BINARY)
     if numbers.ndim != 2 or not numbers.size:
         raise ValueError(
-            "vectors must have 2 dimensions, a row a word, one at least, got shape "
-            f"{numbers.shape}."
+            "vectors must have 2 dimensions, with a row for each word and at least one "
+            f"row, got shape {numbers.shape}."
         )
     _check_finite(numbers, "vectors")
     found = check_words(words, len(numbers), of="len(vectors)")
@@ -78,7 +78,7 @@ def write_vectors(
             if binary:
                 file.write(word.encode() + b" " + vector.tobytes() + b"\n")
             else:
-                # NumPy's shortest digits that give the same float32.
+                # NumPy's shortest digits that round to the same float32.
                 text = " ".join(map(str, vector))
                 file.write(f"{word} {text}\n".encode())
 
@@ -89,21 +89,21 @@ def read_vectors(
     *,
     binary: bool = False,
 ) -> tuple[list[str], NDArray[np.float32]]:
-    """Read word vectors from a file of word2vec's, text or binary.
+    """Read word vectors from a word2vec file, text or binary.
 
     Inside a `TextLM`, ``NeuralLM(embeddings=read_vectors(path))`` matches them with the
-    words of its vocabulary. ``Vocabulary.embeddings`` lines them up with its ids.
+    words of its vocabulary. ``Vocabulary.embeddings`` aligns them with its ids.
 
     Parameters
     ----------
     path : path-like
-        The file, plain, or packed by gzip or xz: a first line with the numbers of
-        words and of features, then a word and its numbers at a time.
+        The file, plain, gzip or xz. Its first line has the number of words and the
+        number of features; then follow the words, each with its vector.
     words : collection of str, optional
-        Keep the vectors of these only, in the order of the file. The rest is looked
-        at, but takes no memory.
+        Words whose vectors to keep, in the order of the file; by default all. The
+        others are checked, but take no memory.
     binary : bool, default=False
-        Whether it is a binary file, with 4 bytes a number.
+        Whether it is a binary file, with 4 bytes per number.
 
     Returns
     -------
@@ -115,8 +115,8 @@ def read_vectors(
     Raises
     ------
     ValueError
-        If the file is cut short or damaged, has more or fewer vectors than it says or
-        vectors of other lengths, a number that is not finite, or a word twice. The
+        If the file is truncated or damaged, its first line has the wrong number or
+        size of vectors, a number is not finite, or a word occurs twice. The
         error names the line of a text file, the vector of a binary one.
     OSError
         If the file cannot be read.
@@ -137,8 +137,8 @@ def read_vectors(
             if not np.isfinite(vector).all():
                 bad = vector[~np.isfinite(vector)][0]
                 raise ValueError(
-                    f"{name}, {where}: the vector of {word!r} has {bad}, which is no "
-                    "finite float32."
+                    f"{name}, {where}: the vector of {word!r} has {bad}, which is not "
+                    "a finite float32."
                 )
             seen[word] = where
             if wanted is None or word in wanted:
@@ -147,12 +147,12 @@ def read_vectors(
     if not vectors:
         raise ValueError(
             f"{name} has no vector"
-            + ("." if wanted is None else " of any of the words that were asked for.")
+            + ("." if wanted is None else " of any of the requested words.")
         )
     return kept, np.stack(vectors)
 
 
-Row = tuple[str, str, NDArray[np.float32]]  # where, the word, its vector
+Row = tuple[str, str, NDArray[np.float32]]  # location, word, vector
 
 
 def _read_text(file: BinaryIO, name: str) -> Iterator[Row]:
@@ -170,7 +170,7 @@ def _read_text(file: BinaryIO, name: str) -> Iterator[Row]:
         line = lines.next()
         if line is None:
             raise lines.error(
-                f"the file ends after {i} of {n_words} vectors: it is cut short, or "
+                f"the file ends after {i} of {n_words} vectors: it is truncated, or "
                 "its first line is wrong",
                 ended=True,
             )
@@ -179,11 +179,11 @@ def _read_text(file: BinaryIO, name: str) -> Iterator[Row]:
         if len(fields) != m:
             hint = "" if line.isprintable() else f"; {IS_IT_BINARY}"
             raise lines.error(
-                f"{shown(line)} is not a word and {m} numbers, the size that the first "
-                f"line gives: it has {len(fields)} after the word{hint}"
+                f"{shown(line)} is not a word and {m} numbers, the size in the first "
+                f"line: it has {len(fields)} after the word{hint}"
             )
         try:
-            if "_" in rest:  # which Python allows in numbers
+            if "_" in rest:  # Python allows it in numbers
                 raise ValueError
             with np.errstate(over="ignore"):
                 vector = np.array(fields, dtype=np.float64).astype(np.float32)
@@ -195,7 +195,7 @@ def _read_text(file: BinaryIO, name: str) -> Iterator[Row]:
     more = lines.next()
     if more is not None:
         raise lines.error(
-            f"{shown(more)} after the {n_words} vectors of the first line"
+            f"{shown(more)} after the {n_words} vectors that the first line announces"
         )
 
 
@@ -218,77 +218,77 @@ def _read_binary(file: BinaryIO, name: str) -> Iterator[Row]:
             ) from None
         if not word or "\n" in word:
             raise ValueError(
-                f"{name}, {where}: {shown(word)} is no word; is this a text file, or "
-                "are its vectors of another size than its first line says?"
+                f"{name}, {where}: {shown(word)} is not a word; is this a text file, "
+                "or is the size of vectors in its first line wrong?"
             )
         vector = np.frombuffer(source.take(m * BINARY.itemsize, where), BINARY)
         yield where, word, vector.astype(np.float32)
     if source.rest().strip():
         raise ValueError(
-            f"{name} has more than the {n_words} vectors that its first line gives: "
-            "that is wrong, or the file is damaged."
+            f"{name} has more than the {n_words} vectors that its first line "
+            "announces: that line is wrong, or the file is damaged."
         )
 
 
 class _Bytes:
-    """The bytes of a binary file, some at a time; a file that ends is an error."""
+    """A buffered binary file, whose early end is an error."""
 
     def __init__(self, file: BinaryIO, name: str) -> None:
         self._file, self._name = file, name
-        self._buffer, self._at = b"", 0
+        self._buffer, self._position = b"", 0
 
-    def until(self, mark: bytes, where: str) -> bytes:
-        """Take what comes before a mark, and the mark."""
-        while (end := self._buffer.find(mark, self._at)) < 0:
-            if len(self._buffer) - self._at > MAX_WORD_BYTES:
+    def until(self, separator: bytes, where: str) -> bytes:
+        """Return the bytes before the next separator, and skip it."""
+        while (end := self._buffer.find(separator, self._position)) < 0:
+            if len(self._buffer) - self._position > MAX_WORD_BYTES:
                 raise ValueError(
                     f"{self._name}, {where}: no word ends within {MAX_WORD_BYTES} "
-                    "bytes: this is no binary file of word2vec's."
+                    "bytes: this is not a binary word2vec file."
                 )
             self._fill(where)
-        taken = self._buffer[self._at : end]
-        self._at = end + 1
+        taken = self._buffer[self._position : end]
+        self._position = end + 1
         return taken
 
     def take(self, n: int, where: str) -> bytes:
-        """Take n bytes."""
-        while len(self._buffer) - self._at < n:
+        """Return the next n bytes."""
+        while len(self._buffer) - self._position < n:
             self._fill(where)
-        self._at += n
-        return self._buffer[self._at - n : self._at]
+        self._position += n
+        return self._buffer[self._position - n : self._position]
 
     def rest(self) -> bytes:
-        """Take what is left, if it is much not all of it."""
-        return self._buffer[self._at :] + self._read()
+        """Return the rest of the buffer and one more chunk."""
+        return self._buffer[self._position :] + self._read()
 
     def _fill(self, where: str) -> None:
         more = self._read()
         if not more:
             raise ValueError(
-                f"{self._name} ends in {where}: it is cut short, or its first line is "
+                f"{self._name} ends in {where}: it is truncated, or its first line is "
                 "wrong."
             )
-        self._buffer = self._buffer[self._at :] + more
-        self._at = 0
+        self._buffer = self._buffer[self._position :] + more
+        self._position = 0
 
     def _read(self) -> bytes:
         return self._file.read(CHUNK_BYTES)
 
 
 def _sizes(line: str) -> tuple[int, int]:
-    """Give the numbers of words and features, of which nothing is believed yet."""
+    """Return the numbers of words and features in the first line, or raise."""
     fields = line.split()
     plain = all(f.isascii() and f.isdigit() and len(f) < 20 for f in fields)
     if len(fields) != 2 or not plain:
         raise ValueError(
-            f"{shown(line)} is not the number of words and that of their features "
+            f"{shown(line)} is not a number of words and a number of features "
             "(GloVe's files lack that line: put it first)"
         )
     n_words, m = map(int, fields)
     if not (1 <= n_words <= MAX_N_WORDS and 1 <= m <= MAX_FEATURES):
         raise ValueError(
-            f"{n_words} words of {m} features are none, or beyond {MAX_N_WORDS} of "
-            f"{MAX_FEATURES}"
+            f"{n_words} words of {m} features are out of range, 1 to {MAX_N_WORDS} "
+            f"words of 1 to {MAX_FEATURES} features"
         )
     return n_words, m
 
@@ -299,5 +299,5 @@ def _check_finite(numbers: NDArray[Any], name: str) -> None:
         row, column = bad[0].tolist()
         raise ValueError(
             f"{name} has {numbers[row, column]} at row {row}, column {column}, which "
-            "is no finite float32."
+            "is not a finite float32."
         )

@@ -1,4 +1,4 @@
-"""What a model has learned, shown: as words, and as pictures of matplotlib."""
+"""Inspection of fitted models: similar and next words, and matplotlib displays."""
 
 from nplm.inspection.features import FeaturesDisplay
 from nplm.inspection.next_words import NextWordsDisplay

@@ -1,4 +1,4 @@
-"""What the displays share: matplotlib, when it is asked for, and axes."""
+"""Display: the base class of the displays."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["Display", "above", "check_matplotlib"]
 
 
 def check_matplotlib(caller: str) -> None:
-    """Raise ImportError, with what to do, where matplotlib is missing."""
+    """Raise an ImportError that says how to install matplotlib if it is missing."""
     try:
         import matplotlib  # noqa: F401
     except ImportError as error:
@@ -18,17 +18,17 @@ def check_matplotlib(caller: str) -> None:
 
 
 class Display:
-    """Base of the displays, which are as scikit-learn has them.
+    """Base class of the displays, which follow scikit-learn's conventions.
 
-    ``from_estimator`` computes what is to be seen, and the object keeps it: ``plot``
-    draws it, again and in another manner if need be, without computing anything.
+    ``from_estimator`` computes the data and stores them in the object. ``plot`` draws
+    them, repeatedly and in other styles, without computing them again.
     """
 
     ax_: Any
     figure_: Any
 
     def _axes(self, ax: Any) -> Any:
-        """Give the axes to draw on, new ones if need be, and remember them."""
+        """Return the given axes or new ones, and store them."""
         check_matplotlib(f"{type(self).__name__}.plot")
         import matplotlib.pyplot as plt
 
@@ -38,7 +38,7 @@ class Display:
 
 
 def above(ax: Any) -> None:
-    """Put a legend above the axes, where it hides nothing."""
+    """Put a legend above the axes, where it hides no data."""
     _, labels = ax.get_legend_handles_labels()
     ax.legend(
         loc="lower center",

@@ -1,4 +1,4 @@
-"""Features of words, in two dimensions."""
+"""FeaturesDisplay: word features in two dimensions."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ __all__ = ["FeaturesDisplay"]
 
 
 class FeaturesDisplay(Display):
-    """Features of words, in two dimensions (section 5.2, item 5).
+    """Visualization of word features in two dimensions (section 5.2, item 5).
 
-    Words that are used alike come to lie near each other. It is best made by
-    `from_estimator`.
+    Words with similar usage are near each other. Use `from_estimator` to create a
+    display.
 
     Parameters
     ----------
     positions : array-like of float, shape (n, 2)
-        Where each word is.
+        Position of each word.
     words : sequence of str, length n
         The words.
     explained_variance_ratio : array-like of float, shape (2,), optional
-        Of principal components, the share of the variance that each axis has; None
-        where the features have two dimensions themselves.
+        Share of the variance of each axis, for principal components; None if the
+        features have two dimensions.
 
     Attributes
     ----------
     ax_ : matplotlib Axes
-        What was drawn on.
+        Axes of the plot.
     figure_ : matplotlib Figure
-        Whose they are.
+        Figure of the axes.
     points_ : matplotlib PathCollection
         A point for each word.
     texts_ : list of matplotlib Annotation
@@ -77,10 +77,10 @@ class FeaturesDisplay(Display):
         ax: Any = None,
         **kwargs: Any,
     ) -> Self:
-        """Show the features that a network has learned.
+        """Plot the word features that a network has learned.
 
-        Features of two dimensions are shown as they are; of more, the first two
-        principal components of the features of the words shown.
+        Features of two dimensions are plotted directly. Features of more dimensions
+        are reduced to the first two principal components over the words shown.
 
         Parameters
         ----------
@@ -89,14 +89,14 @@ class FeaturesDisplay(Display):
         words : sequence of str, shape (n_words_,), optional
             The word of each id; a `TextLM` has its own.
         of : sequence of str, optional
-            Words to show; by default the first.
+            Words to show; by default the first `n_words`.
         n_words : int, default=100
-            How many, where `of` names none: those of the lowest ids, the most
-            frequent of a `Vocabulary`.
+            Number of words to show if `of` is None: those of the lowest ids, with a
+            `Vocabulary` the most frequent.
         ax : matplotlib Axes, optional
-            What to draw on; new ones by default.
+            Axes to draw on; new ones by default.
         **kwargs : dict
-            Handed to `plot`.
+            Passed to `plot`.
 
         Returns
         -------
@@ -107,9 +107,9 @@ class FeaturesDisplay(Display):
         ImportError
             If matplotlib is not installed (``nplm[plots]``).
         TypeError
-            If the estimator has learned no features of words.
+            If the estimator has no word features.
         ValueError
-            If there is not a word for each id, or a word of `of` is not among them.
+            If `words` does not have one word per id, or lacks a word of `of`.
         """
         check_matplotlib(f"{cls.__name__}.from_estimator")
         check_is_fitted(estimator)
@@ -117,18 +117,21 @@ class FeaturesDisplay(Display):
             vocabulary = getattr(estimator, "vocabulary_", None)
             if vocabulary is None:
                 raise ValueError(
-                    f"words=None, and {type(estimator).__name__} has no vocabulary of "
-                    "its own: give the word of each id."
+                    f"words=None, but {type(estimator).__name__} has no vocabulary: "
+                    "pass the word of each id."
                 )
             words = vocabulary.words_
         C = features_of(getattr(estimator, "estimator_", estimator))
         if C is None:
             raise TypeError(
-                f"{type(estimator).__name__} has no features of words: give a "
+                f"{type(estimator).__name__} has no features of words: pass a "
                 "NeuralLM, an EnergyLM, or a model with one."
             )
         if len(C) != len(words):
-            raise ValueError(f"C_ has {len(C)} rows, but words {len(words)} words.")
+            raise ValueError(
+                f"C_ has {len(C)} rows, but words has {len(words)} words: pass the "
+                "word of each id."
+            )
         of = list(words[:n_words]) if of is None else list(of)
         features = np.asarray(C, np.float64)[ids_of(of, words, "of")]
         ratio = None
@@ -144,9 +147,9 @@ class FeaturesDisplay(Display):
         Parameters
         ----------
         ax : matplotlib Axes, optional
-            What to draw on; new ones by default.
+            Axes to draw on; new ones by default.
         text_kw : dict, optional
-            For matplotlib's ``annotate``, such as ``{"fontsize": 7}``.
+            Passed to matplotlib's ``annotate``, such as ``{"fontsize": 7}``.
 
         Returns
         -------

@@ -1,4 +1,4 @@
-"""The words that a model expects."""
+"""NextWordsDisplay: the most probable next words."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ __all__ = ["NextWordsDisplay"]
 
 
 class NextWordsDisplay(Display):
-    """The most probable next words, and their probabilities.
+    """Bar chart of the most probable next words and their probabilities.
 
-    It is best made by `from_estimator`.
+    Use `from_estimator` to create a display.
 
     Parameters
     ----------
     words : sequence of str
-        The most probable first.
+        The words, the most probable first.
     proba : array-like of float
         Their probabilities.
     context : str, optional
-        What comes before, for the title.
+        The context, for the title.
 
     Attributes
     ----------
     ax_ : matplotlib Axes
-        What was drawn on.
+        Axes of the plot.
     figure_ : matplotlib Figure
-        Whose they are.
+        Figure of the axes.
     bars_ : matplotlib BarContainer
-        A bar a word.
+        A bar for each word.
 
     Examples
     --------
@@ -70,28 +70,28 @@ class NextWordsDisplay(Display):
         ax: Any = None,
         **kwargs: Any,
     ) -> Self:
-        """Show what comes next after some words.
+        """Plot the most probable next words after a context.
 
         Parameters
         ----------
         estimator : TextLM, or a model of windows
             Fitted.
         context : document, or array-like of int, shape (n_context,)
-            The start of a document; of a model of windows one row of its X.
+            The start of a document; for a model of windows, one row of X.
         words : sequence of str, shape (n_words_,), optional
-            Of a model of windows, the word of each id.
+            The word of each id, for a model of windows.
         k : int, default=10
-            How many words.
+            Number of words.
         exclude : iterable of words, default=()
             Words to leave out.
         unknown : bool, default=False
             Whether the symbol for unknown words may be shown: that of the `TextLM`, or
             ``<unk>`` and ``<UNK>`` among `words`. If words are left out, the
-            probabilities are given that the next word is none of them.
+            probabilities are conditional on the next word being none of them.
         ax : matplotlib Axes, optional
-            What to draw on; new ones by default.
+            Axes to draw on; new ones by default.
         **kwargs : dict
-            Handed to `plot`.
+            Passed to `plot`.
 
         Returns
         -------
@@ -102,15 +102,16 @@ class NextWordsDisplay(Display):
         ImportError
             If matplotlib is not installed (``nplm[plots]``).
         ValueError
-            If a model of windows is given without the word of each id, or `words`
-            with a `TextLM`, which has its own.
+            If `words` is missing for a model of windows, or given for a `TextLM`, which
+            has its own.
         """
         check_matplotlib(f"{cls.__name__}.from_estimator")
         check_is_fitted(estimator)
         if hasattr(estimator, "next_words"):
             if words is not None:
                 raise ValueError(
-                    "words is for models of windows: a TextLM has its own."
+                    "words is for models of windows, and a TextLM has its own: leave "
+                    "it out."
                 )
             likely, proba = estimator.next_words(
                 context, k, exclude=exclude, unknown=unknown
@@ -128,9 +129,9 @@ class NextWordsDisplay(Display):
         Parameters
         ----------
         ax : matplotlib Axes, optional
-            What to draw on; new ones by default.
+            Axes to draw on; new ones by default.
         **kwargs : dict
-            For matplotlib's ``barh``, such as ``color="grey"``.
+            Passed to matplotlib's ``barh``, such as ``color="grey"``.
 
         Returns
         -------
@@ -156,12 +157,12 @@ def _next_words(
     exclude: Iterable[Any],
     unknown: bool,
 ) -> tuple[list[Any], NDArray[np.float64]]:
-    """Ask a model of windows, which knows ids alone."""
+    """Return the most probable next words of a model of windows."""
     if words is None or len(words) != model.n_words_:
         given = None if words is None else f"{len(words)} words"
         raise ValueError(
             f"words={given}, but {type(model).__name__} has n_words_={model.n_words_}: "
-            "give the word of each id."
+            "pass the word of each id."
         )
     left_out = ids_of(exclude, words, "exclude")
     if not unknown:

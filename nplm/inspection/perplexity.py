@@ -1,4 +1,4 @@
-"""Perplexity by model, and by how often the context or the word was seen."""
+"""PerplexityDisplay: perplexity by model, and by training frequency."""
 
 from __future__ import annotations
 
@@ -15,35 +15,35 @@ __all__ = ["PerplexityDisplay"]
 
 
 class PerplexityDisplay(Display):
-    """Perplexity of several models on the same windows, whole or in bins.
+    """Perplexity of several models on the same windows, in total or in bins.
 
-    A model of counts knows what it has seen often, and one that generalises what it has
-    not: bins by how often the context, or the word, was seen in training show where
-    each is ahead. It is best made by `from_estimator`.
+    Models of counts are good at frequent contexts, and models that generalise at rare
+    ones: bins by the training frequency of the context, or of the word, show where
+    each is better. Use `from_estimator` to create a display.
 
     Parameters
     ----------
     perplexity : array-like of float, shape (n_models, n_bins)
-        Of each model in each bin; nan where there is no token.
+        Perplexity of each model in each bin; NaN in a bin without tokens.
     names : sequence of str, length n_models
-        The models'.
+        Names of the models.
     n_tokens : array-like of int, shape (n_bins,)
-        Tokens in each bin.
+        Number of tokens in each bin.
     bins : array-like of int, shape (n_bins,), optional
-        The least frequency of each; None for one bin that has all tokens.
+        The least frequency of each bin; None for a single bin of all tokens.
     by : {"context", "word"}, optional
-        Whose frequency it is.
+        Whether bins are of context or word frequencies.
 
     Attributes
     ----------
     ax_ : matplotlib Axes
-        What was drawn on.
+        Axes of the plot.
     figure_ : matplotlib Figure
-        Whose they are.
+        Figure of the axes.
     bars_ : matplotlib BarContainer
-        Without bins, a bar a model.
+        Without bins, a bar for each model.
     lines_ : list of matplotlib Line2D
-        With bins, a line a model.
+        With bins, a line for each model.
 
     Examples
     --------
@@ -89,30 +89,30 @@ class PerplexityDisplay(Display):
         ax: Any = None,
         **kwargs: Any,
     ) -> Self:
-        """Score windows by one model or several.
+        """Plot the perplexity of one or several models on windows.
 
         Parameters
         ----------
         estimator : language model, or dict of str to language model
-            Fitted, on windows of as many columns as X has.
+            Fitted on windows with the same number of columns as X.
         X : array-like of int, shape (n_samples, n_context)
             Contexts, the nearest word in the last column.
         y : array-like of int, shape (n_samples,)
             Next words.
         by : {"context", "word"}, optional
-            Bins by how often the nearest `n_context` words, or the next word, were
-            seen in the training windows; by default there are none.
+            Bin by the training frequency of the nearest `n_context` words, or of the
+            next word; by default there are no bins.
         train : tuple of (X, y), optional
-            The training windows, for `by`.
+            The training windows; required with `by`.
         n_context : int, default=2
-            Words of a context that is looked for in the training windows.
+            Number of words of the contexts that are counted in the training windows.
         bins : array-like of int, optional
-            The least frequency of each bin, rising from 0; by default 0, 1, 10, 100
+            The least frequency of each bin, increasing from 0; by default 0, 1, 10, 100
             and so on.
         ax : matplotlib Axes, optional
-            What to draw on; new ones by default.
+            Axes to draw on; new ones by default.
         **kwargs : dict
-            Handed to `plot`.
+            Passed to `plot`.
 
         Returns
         -------
@@ -123,34 +123,34 @@ class PerplexityDisplay(Display):
         ImportError
             If matplotlib is not installed (``nplm[plots]``).
         ValueError
-            If bins are asked for without training windows, or do not rise from 0.
+            If `by` is given without training windows, or `bins` do not increase from 0.
         """
         check_matplotlib(f"{cls.__name__}.from_estimator")
         models = estimator if isinstance(estimator, Mapping) else None
         models = models or {type(estimator).__name__: estimator}
         log_prob = np.array([model.log_prob(X, y) for model in models.values()])
-        edges, place = None, np.zeros(log_prob.shape[1], np.intp)
+        edges, bin_of = None, np.zeros(log_prob.shape[1], np.intp)
         if by is not None:
             frequency = _frequency(X, y, by, train, n_context)
             edges = _edges(bins, int(frequency.max()))
-            place = np.searchsorted(edges, frequency, side="right") - 1
+            bin_of = np.searchsorted(edges, frequency, side="right") - 1
         n_bins = 1 if edges is None else len(edges)
-        n_tokens = np.bincount(place, minlength=n_bins)
-        total = [np.bincount(place, row, minlength=n_bins) for row in log_prob]
+        n_tokens = np.bincount(bin_of, minlength=n_bins)
+        total = [np.bincount(bin_of, row, minlength=n_bins) for row in log_prob]
         with np.errstate(invalid="ignore", over="ignore"):
             perplexity = np.exp(-np.array(total) / n_tokens)
         display = cls(perplexity, list(models), n_tokens, bins=edges, by=by)
         return display.plot(ax, **kwargs)
 
     def plot(self, ax: Any = None, **kwargs: Any) -> Self:
-        """Draw a bar for each model, or with bins a line.
+        """Draw a bar for each model, or a line if there are bins.
 
         Parameters
         ----------
         ax : matplotlib Axes, optional
-            What to draw on; new ones by default.
+            Axes to draw on; new ones by default.
         **kwargs : dict
-            For matplotlib's ``barh``, or for its ``plot``.
+            Passed to matplotlib's ``barh`` or ``plot``.
 
         Returns
         -------
@@ -192,10 +192,10 @@ class PerplexityDisplay(Display):
         )
         ax.set_yscale("log")
         ax.yaxis.set_major_formatter("{x:g}")
-        # Labels between the powers of ten where there are few of these.
+        # Also label values between powers of ten if there are few of these.
         ax.yaxis.set_minor_formatter(LogFormatter(minor_thresholds=(1.2, 0.4)))
         ax.set(
-            xlabel=f"times that the {self.by} was seen in training; share of tokens",
+            xlabel=f"frequency of the {self.by} in training; share of tokens",
             ylabel="perplexity",
         )
         above(ax)
@@ -208,24 +208,22 @@ def _frequency(
     train: tuple[ArrayLike, ArrayLike] | None,
     n_context: int,
 ) -> NDArray[np.intp]:
-    """Say how often the context or the word of each window was seen in training."""
+    """Return the training frequency of the context or the word of each window."""
     if by not in ("context", "word"):
         raise ValueError(f'by must be "context", "word" or None, got {by!r}.')
     if train is None:
-        raise ValueError(
-            f"by={by!r} counts in the training windows: give them, train=(X, y)."
-        )
+        raise ValueError(f"by={by!r} needs the training windows: pass train=(X, y).")
     if by == "word":
-        seen, asked = (
+        seen, scored = (
             check_ids(ids, name, ndim=1)[:, np.newaxis]
             for ids, name in ((train[1], "y of train"), (y, "y"))
         )
     else:
-        seen, asked = (
+        seen, scored = (
             check_ids(ids, name, ndim=2)[:, -n_context:]
             for ids, name in ((train[0], "X of train"), (X, "X"))
         )
-    both = np.concatenate([seen, asked])
+    both = np.concatenate([seen, scored])
     _, kind = np.unique(both, axis=0, return_inverse=True)
     kind = kind.ravel()
     counts = np.bincount(kind[: len(seen)], minlength=int(kind.max()) + 1)
@@ -233,7 +231,7 @@ def _frequency(
 
 
 def _edges(bins: ArrayLike | None, most: int) -> NDArray[np.int64]:
-    """Give the least frequency of each bin."""
+    """Return the least frequency of each bin."""
     if bins is None:
         n_digits = len(str(most)) if most else 0
         return np.array([0, *(10**i for i in range(n_digits))])
@@ -245,13 +243,14 @@ def _edges(bins: ArrayLike | None, most: int) -> NDArray[np.int64]:
         or (np.diff(edges) <= 0).any()
     ):
         raise ValueError(
-            f"bins must be the least frequency of each, rising from 0, got {bins!r}."
+            "bins must be the least frequency of each bin, increasing from 0, got "
+            f"{bins!r}."
         )
     return edges
 
 
 def _named(edges: NDArray[Any]) -> list[str]:
-    """Say which frequencies each bin has."""
+    """Return the label of each bin: its frequencies."""
     names = []
     for first, after in zip(edges, [*edges[1:], None]):
         if after is None:

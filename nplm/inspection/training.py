@@ -1,4 +1,4 @@
-"""Learning curves: the perplexity of a network, epoch by epoch."""
+"""TrainingDisplay: learning curves of a network."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ __all__ = ["TrainingDisplay"]
 class TrainingDisplay(Display):
     """Learning curves: perplexity by epoch, or by seconds of training.
 
-    It is best made by `from_estimator`; curves of several networks go on the same
-    axes, ``from_estimator(other, ax=display.ax_)``.
+    Use `from_estimator` to create a display. To compare several networks, draw them on
+    the same axes: ``from_estimator(other, ax=display.ax_)``.
 
     Parameters
     ----------
     perplexity : array-like of float, shape (n_epochs,)
-        Of the training windows, each just before its update: so that of an epoch is
-        that of no one moment, and higher than the network's at its end.
+        Perplexity of the training windows in each epoch. Each window is scored just
+        before its update, so the value is higher than at the end of the epoch.
     seconds : array-like of float, shape (n_epochs,)
-        What each epoch took.
+        Duration of each epoch.
     val_perplexity : array-like of float, shape (n_epochs,), optional
-        Of held-out windows at the end of each epoch, where the fit was given some.
+        Perplexity of the held-out windows at the end of each epoch, if there are any.
     name : str, optional
-        For the legend.
+        Name in the legend.
 
     Attributes
     ----------
     ax_ : matplotlib Axes
-        What was drawn on.
+        Axes of the plot.
     figure_ : matplotlib Figure
-        Whose they are.
+        Figure of the axes.
     lines_ : list of matplotlib Line2D
         The training curve, and the held-out one if there is one.
 
@@ -71,18 +71,18 @@ class TrainingDisplay(Display):
     def from_estimator(
         cls, estimator: Any, *, name: str | None = None, ax: Any = None, **kwargs: Any
     ) -> Self:
-        """Show how a fit went.
+        """Plot the learning curves of a fitted network.
 
         Parameters
         ----------
         estimator : NeuralLM, EnergyLM, ShortlistLM, or a TextLM of these
             Fitted.
         name : str, optional
-            For the legend; by default the name of its class.
+            Name in the legend; by default that of the class.
         ax : matplotlib Axes, optional
-            What to draw on; new ones by default.
+            Axes to draw on; new ones by default.
         **kwargs : dict
-            Handed to `plot`.
+            Passed to `plot`.
 
         Returns
         -------
@@ -102,8 +102,8 @@ class TrainingDisplay(Display):
         history = getattr(model, "history_", {})
         if "loss" not in history:
             raise TypeError(
-                f"{type(model).__name__} has no loss an epoch: give a fitted NeuralLM, "
-                "EnergyLM or ShortlistLM, or a TextLM of one."
+                f"{type(model).__name__} has no loss per epoch: pass a fitted "
+                "NeuralLM, EnergyLM or ShortlistLM, or a TextLM of one."
             )
         val_perplexity = np.exp(history["val_loss"])
         display = cls(
@@ -122,18 +122,18 @@ class TrainingDisplay(Display):
         x: Literal["epochs", "seconds"] = "epochs",
         **kwargs: Any,
     ) -> Self:
-        """Draw the curves, that of the training windows dashed.
+        """Draw the curves; the training curve is dashed.
 
         Parameters
         ----------
         ax : matplotlib Axes, optional
-            What to draw on; new ones by default.
+            Axes to draw on; new ones by default.
         name : str, optional
-            For the legend.
+            Name in the legend.
         x : {"epochs", "seconds"}, default="epochs"
-            What the horizontal axis is.
+            Unit of the horizontal axis.
         **kwargs : dict
-            For matplotlib's ``plot``, such as ``color="black"``.
+            Passed to matplotlib's ``plot``, such as ``color="black"``.
 
         Returns
         -------
@@ -146,16 +146,16 @@ class TrainingDisplay(Display):
         name = self.name if name is None else name
         label = "" if name is None else f"{name}, "
         if x == "epochs":
-            at = np.arange(1, len(self.perplexity) + 1)
+            times = np.arange(1, len(self.perplexity) + 1)
             ax.xaxis.get_major_locator().set_params(integer=True)
         else:
-            at = np.cumsum(self.seconds)
+            times = np.cumsum(self.seconds)
         style = {"marker": ".", "linestyle": "--"} | kwargs
-        self.lines_ = ax.plot(at, self.perplexity, label=f"{label}training", **style)
+        self.lines_ = ax.plot(times, self.perplexity, label=f"{label}training", **style)
         if self.val_perplexity is not None:
             style = {"marker": "o", "color": self.lines_[0].get_color()} | kwargs
             self.lines_ += ax.plot(
-                at, self.val_perplexity, label=f"{label}validation", **style
+                times, self.val_perplexity, label=f"{label}validation", **style
             )
         ax.set(xlabel="epoch" if x == "epochs" else x, ylabel="perplexity")
         ax.legend()

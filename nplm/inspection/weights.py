@@ -1,4 +1,4 @@
-"""Weights of the members of a mixture."""
+"""MixtureWeightsDisplay: the weights of the members of a mixture."""
 
 from __future__ import annotations
 
@@ -17,28 +17,29 @@ ORDERS = ("uniform", "unigram", "bigram", "trigram")
 
 
 class MixtureWeightsDisplay(Display):
-    r"""How much a mixture trusts its members, by how often the context was seen.
+    r"""Weights of the members of a mixture, by training frequency of the context.
 
-    It is best made by `from_estimator`.
+    Use `from_estimator` to create a display.
 
     Parameters
     ----------
     weights : array-like of float, shape (n_bins, n_members) or (n_members,)
-        Rows sum to 1.
+        The weights; rows sum to 1.
     names : sequence of str, length n_members
-        The members'.
+        Names of the members.
     bins : array-like of int, shape (n_bins,), optional
         The :math:`q = \lceil -\log((1 + freq) / T) \rceil` of each row (footnote 4
-        of the paper): the frequency of the context among T, from the largest to 0.
+        of the paper), for frequencies of the context among T tokens, from the largest
+        to 0.
 
     Attributes
     ----------
     ax_ : matplotlib Axes
-        What was drawn on.
+        Axes of the plot.
     figure_ : matplotlib Figure
-        Whose they are.
+        Figure of the axes.
     bars_ : list of matplotlib BarContainer
-        Of each member, a bar a bin, standing on those of the members before.
+        For each member, a bar for each bin, stacked on those of previous members.
 
     Examples
     --------
@@ -65,16 +66,16 @@ class MixtureWeightsDisplay(Display):
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, ax: Any = None, **kwargs: Any) -> Self:
-        """Show the weights of a mixture.
+        """Plot the weights of a mixture.
 
         Parameters
         ----------
         estimator : MixtureLM, InterpolatedTrigram, or a TextLM of one
             Fitted.
         ax : matplotlib Axes, optional
-            What to draw on; new ones by default.
+            Axes to draw on; new ones by default.
         **kwargs : dict
-            Handed to `plot`.
+            Passed to `plot`.
 
         Returns
         -------
@@ -85,7 +86,7 @@ class MixtureWeightsDisplay(Display):
         ImportError
             If matplotlib is not installed (``nplm[plots]``).
         TypeError
-            If the estimator is no mixture.
+            If the estimator is not a mixture.
         """
         check_matplotlib(f"{cls.__name__}.from_estimator")
         check_is_fitted(estimator)
@@ -93,7 +94,7 @@ class MixtureWeightsDisplay(Display):
         weights = getattr(model, "weights_", None)
         if weights is None:
             raise TypeError(
-                f"{type(model).__name__} is no mixture: give a MixtureLM or an "
+                f"{type(model).__name__} is not a mixture: pass a MixtureLM or an "
                 "InterpolatedTrigram."
             )
         members = getattr(model, "named_estimators_", None)
@@ -106,14 +107,14 @@ class MixtureWeightsDisplay(Display):
         return cls(weights, names, bins=bins).plot(ax, **kwargs)
 
     def plot(self, ax: Any = None, **kwargs: Any) -> Self:
-        """Draw the weights, those of a bin on top of each other.
+        """Draw the weights of each bin as a stacked bar.
 
         Parameters
         ----------
         ax : matplotlib Axes, optional
-            What to draw on; new ones by default.
+            Axes to draw on; new ones by default.
         **kwargs : dict
-            For matplotlib's ``bar``, such as ``width=1``.
+            Passed to matplotlib's ``bar``, such as ``width=1``.
 
         Returns
         -------

@@ -1,4 +1,4 @@
-"""Words that a network takes for similar, and those that a model expects."""
+"""Nearest neighbours of words, and next words after contexts of a corpus."""
 
 from __future__ import annotations
 
@@ -15,32 +15,34 @@ from nplm.text.lm.drawing import without
 
 __all__ = ["ids_of", "nearest_words", "suggestions"]
 
-# Words whose neighbours are worth showing were seen often: ids go by frequency.
-FREQUENT = 2_000
+# Neighbours are searched among this many most frequent words: rare words have poor
+# features. Ids are in order of frequency.
+N_FREQUENT = 2_000
 
 
 def suggestions(
     model: LanguageModel, corpus: Corpus, *, n_contexts: int = 8, k: int = 5
 ) -> list[dict[str, Any]]:
-    """Most probable next words after some contexts of the test part.
+    """Return the most probable next words after some contexts of the test part.
 
     Parameters
     ----------
     model : LanguageModel
         A fitted model.
     corpus : Corpus
-        Its corpus.
+        The corpus that the model was fitted on.
     n_contexts : int, default=8
-        Contexts, spread evenly over those without an unknown word or a boundary.
+        Number of contexts, evenly spaced among those without an unknown word or a
+        boundary.
     k : int, default=5
-        Words for each.
+        Number of words for each context.
 
     Returns
     -------
     suggestions : list of dict
-        ``context`` (list of str), ``next`` (str, what the text has) and
+        ``context`` (list of str), ``next`` (str, the next word of the text) and
         ``suggestions`` (list of (str, float), word and probability). Unknown words are
-        not suggested: the probabilities are given that the next word is a known one.
+        not suggested: the probabilities are conditional on the next word being known.
 
     Examples
     --------
@@ -60,11 +62,11 @@ def suggestions(
     (['rose', 'is'], ['a'])
     """
     X, y = corpus.windows(model.n_features_in_).test
-    marks = corpus.vocabulary.unknown_id_, corpus.boundary
-    unknown = np.array([m for m in marks[:1] if m is not None], dtype=np.int32)
-    special = [mark for mark in marks if mark is not None]
-    clear = np.flatnonzero(~np.isin(np.column_stack([X, y]), special).any(axis=1))
-    chosen = clear[_spread(len(clear), n_contexts)]
+    symbols = corpus.vocabulary.unknown_id_, corpus.boundary
+    unknown = np.array([i for i in symbols[:1] if i is not None], dtype=np.int32)
+    special = [i for i in symbols if i is not None]
+    plain = np.flatnonzero(~np.isin(np.column_stack([X, y]), special).any(axis=1))
+    chosen = plain[_spread(len(plain), n_contexts)]
     shown = []
     for context, word in zip(X[chosen], y[chosen]):
         proba = model.predict_proba([context]).astype(np.float64)
@@ -88,21 +90,22 @@ def nearest_words(
     n_words: int = 8,
     k: int = 5,
 ) -> dict[str, list[str]]:
-    """Words with the most similar features.
+    """Return the words with the most similar features.
 
     Parameters
     ----------
     C : ndarray, shape (n_words, embedding_dim)
         Features of each word, the ``C_`` of `NeuralLM` (section 2).
     words : sequence of str
-        The word of each id, by falling frequency.
+        The word of each id, by decreasing frequency.
     of : sequence of str, optional
-        Words to show the neighbours of; by default some frequent ones.
+        Words whose neighbours are returned; by default some frequent ones.
     n_words : int, default=8
-        How many frequent words, where `of` names none: of the first 500, spread
-        evenly over those of more than three letters.
+        Number of frequent words if `of` is None: evenly spaced among those of the first
+        500 with more than three letters.
     k : int, default=5
-        Neighbours of each, by the cosine, among the 2,000 most frequent words.
+        Number of neighbours of each word, by cosine similarity, among the 2,000 most
+        frequent words.
 
     Returns
     -------
@@ -112,7 +115,7 @@ def nearest_words(
     Raises
     ------
     ValueError
-        If `C` has not a row for each word, or a word of `of` is not in `words`.
+        If `C` does not have one row per word, or a word of `of` is not in `words`.
 
     Examples
     --------
@@ -123,28 +126,33 @@ def nearest_words(
     {'king': ['queen'], 'pear': ['apple']}
     """
     if len(C) != len(words):
-        raise ValueError(f"C has {len(C)} rows, and words {len(words)} words.")
+        raise ValueError(
+            f"C has {len(C)} rows, but words has {len(words)} words: pass the word of "
+            "each row."
+        )
     if of is None:
-        # Long enough to mean something.
-        meant = [w for w in words[:500] if w.isalpha() and len(w) > 3]
-        of = [meant[i] for i in _spread(len(meant), n_words)]
+        # Short words are mostly function words.
+        long = [w for w in words[:500] if w.isalpha() and len(w) > 3]
+        of = [long[i] for i in _spread(len(long), n_words)]
     neighbours = {}
     for word, i in zip(of, ids_of(of, words, "of")):
-        nearest, _ = nearest_rows(C, i, k, FREQUENT)
+        nearest, _ = nearest_rows(C, i, k, N_FREQUENT)
         neighbours[word] = [words[j] for j in nearest]
     return neighbours
 
 
-def ids_of(asked: Iterable[Any], words: Iterable[Any], name: str) -> list[int]:
-    """Look up words; one that is not there is an error of the parameter `name`."""
+def ids_of(queries: Iterable[Any], words: Iterable[Any], name: str) -> list[int]:
+    """Return the ids of words, or raise an error that names the parameter `name`."""
     ids = {word: i for i, word in enumerate(words)}
-    asked = list(asked)
-    absent = [word for word in asked if word not in ids]
-    if absent:
-        raise ValueError(f"{name} has {absent[0]!r}, which is not among the words.")
-    return [ids[word] for word in asked]
+    queries = list(queries)
+    missing = [word for word in queries if word not in ids]
+    if missing:
+        raise ValueError(
+            f"{name} has {missing[0]!r}, which is not among the words: leave it out."
+        )
+    return [ids[word] for word in queries]
 
 
 def _spread(size: int, n: int) -> NDArray[np.intp]:
-    """At most n positions, evenly spread over range(size)."""
+    """Return at most n positions, evenly spaced in range(size)."""
     return np.unique(np.linspace(0, size - 1, min(n, size)).astype(np.intp))

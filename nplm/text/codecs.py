@@ -1,6 +1,6 @@
-"""What the documents of a text model are made of: from them to ids, and back.
+"""Codecs: encode documents as word ids, and decode ids.
 
-Text, tokens or ids: a model reads all three, and answers in what it was given.
+A document is text, tokens or ids. A model returns the kind that it was fitted on.
 """
 
 from __future__ import annotations
@@ -19,48 +19,48 @@ from nplm.text.samples import check_documents, is_missing, lists_of_tokens
 from nplm.text.tokenizer import Tokenizer
 from nplm.text.vocabulary import Vocabulary
 
-__all__ = ["Codec", "Ids", "Text", "Words", "codec_of", "learned"]
+__all__ = ["Codec", "Ids", "Text", "Words", "codec_of", "fit_codec"]
 
 ITEM = "a string, a list of tokens or an array of word ids"
 
 
 class Ids:
-    """Documents of word ids, made elsewhere."""
+    """Documents of word ids, with no tokenizer and no vocabulary."""
 
     tokenizer = None
     vocabulary = None
 
     def encode(self, X: Any, name: str, n_words: int | None) -> Documents:
-        """Word ids of documents, which errors call `name`; below `n_words`."""
+        """Return word ids, which must be below `n_words`; errors call them `name`."""
         return Documents.of_ids(X, name, n_words)
 
     def learn(self, X: Any) -> Documents:
-        """Give the ids of training documents."""
+        """Return the ids of training documents."""
         return self.encode(X, "X", None)
 
     def encode_one(self, document: Any, name: str, n_words: int) -> NDArray[np.int32]:
-        """Word ids of one document."""
+        """Return the word ids of one document."""
         return checked_document(document, name, n_words)
 
     def sentences(self, X: Any) -> None:
         """Return None: there are no words to look up."""
 
     def add_unknown(self, X: Any) -> None:
-        """Do nothing: ids are no words that could be unknown."""
+        """Do nothing: without a vocabulary no word is unknown."""
 
     def encode_words(self, words: Iterable[Any], n_words: int) -> NDArray[np.int32]:
-        """Ids of words."""
+        """Return the ids of words."""
         return check_ids(list(words), "words", ndim=1, n_words=n_words)
 
     def words(self, ids: NDArray[np.int32]) -> NDArray[np.int32]:
-        """Give the ids themselves."""
+        """Return the ids themselves."""
         return ids
 
     decode = words
 
 
 class Words:
-    """Documents of tokens, or of any events, and a vocabulary of them."""
+    """Documents of tokens or other events, and their vocabulary."""
 
     tokenizer: Any = None
 
@@ -68,28 +68,28 @@ class Words:
         self.vocabulary = vocabulary
 
     def learn(self, X: Any) -> Documents:
-        """Fit the vocabulary to documents, and give their ids."""
+        """Fit the vocabulary to documents, and return their ids."""
         return self.vocabulary.fit(X)._encoded(X)
 
     def encode(self, X: Any, name: str, n_words: int | None) -> Documents:
-        """Word ids of documents."""
+        """Return the word ids of documents."""
         return self.vocabulary._encoded(X)
 
     def encode_one(self, document: Any, name: str, n_words: int) -> NDArray[np.int32]:
-        """Word ids of one document."""
+        """Return the word ids of one document."""
         if isinstance(document, str):
             raise TypeError(
                 f"{name} is a string, {document!r}: this model was fitted on lists of "
-                "tokens, and takes one of them."
+                "tokens; pass a list of tokens."
             )
         return self.vocabulary._encoded([document]).ids
 
     def sentences(self, X: Any) -> Any:
-        """Give the words of each document."""
+        """Return the words of each document."""
         return list(lists_of_tokens(X))
 
     def add_unknown(self, X: Any) -> None:
-        """Give the words of documents that the vocabulary lacks ids of their own."""
+        """Add the words of documents that are not in the vocabulary."""
         known = self.vocabulary.ids_
         documents = lists_of_tokens(X)
         tokens = (token for document in documents for token in document)
@@ -97,7 +97,7 @@ class Words:
         self.vocabulary.add_words(list(new))
 
     def encode_words(self, words: Iterable[Any], n_words: int) -> NDArray[np.int32]:
-        """Ids of words that must be in the vocabulary."""
+        """Return the ids of words, which must be in the vocabulary."""
         words = [words] if isinstance(words, str) else list(words)
         ids = [self.vocabulary.ids_.get(word) for word in words]
         if None in ids:
@@ -108,49 +108,49 @@ class Words:
         return np.array(ids, dtype=np.int32)
 
     def words(self, ids: NDArray[np.int32]) -> list[Any]:
-        """Give the words of ids."""
+        """Return the words of ids."""
         return self.vocabulary.words_[ids].tolist()
 
     def decode(self, ids: NDArray[np.int32]) -> Any:
-        """Give the tokens of a document."""
+        """Return the tokens of a document."""
         return self.words(ids)
 
 
 class Text(Words):
-    """Documents that are strings, and what splits them."""
+    """Documents that are strings, with a tokenizer and a vocabulary."""
 
     def __init__(self, tokenizer: Any, vocabulary: Vocabulary) -> None:
         super().__init__(vocabulary)
         self.tokenizer = tokenizer
 
     def learn(self, X: Any) -> Documents:
-        """Fit the vocabulary to documents, and give their ids."""
+        """Fit the vocabulary to documents, and return their ids."""
         return super().learn(self.tokenizer.fit(X).transform(X))
 
     def encode(self, X: Any, name: str, n_words: int | None) -> Documents:
-        """Word ids of documents."""
+        """Return the word ids of documents."""
         return super().encode(self.tokenizer.transform(X), name, n_words)
 
     def encode_one(self, document: Any, name: str, n_words: int) -> NDArray[np.int32]:
-        """Word ids of one document."""
+        """Return the word ids of one document."""
         if not isinstance(document, str):
             raise TypeError(
                 f"{name} is of type {type(document).__name__}: this model was fitted "
-                "on strings, and takes one of them."
+                "on strings; pass a string."
             )
         [tokens] = self.tokenizer.transform([document])
         return super().encode_one(tokens, name, n_words)
 
     def sentences(self, X: Any) -> Any:
-        """Give the words of each document."""
+        """Return the words of each document."""
         return self.tokenizer.transform(X)
 
     def add_unknown(self, X: Any) -> None:
-        """Give the words of documents that the vocabulary lacks ids of their own."""
+        """Add the words of documents that are not in the vocabulary."""
         super().add_unknown(self.tokenizer.transform(X))
 
     def decode(self, ids: NDArray[np.int32]) -> str:
-        """Give the words of a document with blanks between them."""
+        """Return the words of a document, joined by spaces."""
         return " ".join(map(str, self.words(ids)))
 
 
@@ -158,21 +158,21 @@ Codec = Ids | Words
 
 
 def codec_of(tokenizer: Any, vocabulary: Vocabulary | None) -> Codec:
-    """Return what a tokenizer, or None, and a vocabulary, or None, make together."""
+    """Return the codec of a tokenizer (or None) and a vocabulary (or None)."""
     if vocabulary is None:
         return Ids()
     return Words(vocabulary) if tokenizer is None else Text(tokenizer, vocabulary)
 
 
-def learned(X: Any, tokenizer: Any, vocabulary: Any) -> tuple[Codec, Documents]:
-    """Find out what documents are made of, and learn their vocabulary.
+def fit_codec(X: Any, tokenizer: Any, vocabulary: Any) -> tuple[Codec, Documents]:
+    """Choose the codec of training documents, and fit their vocabulary.
 
     Parameters
     ----------
     X : sequence of str, of sequence of hashable, or of array-like of int
         Training documents.
     tokenizer, vocabulary : as of `TextLM`
-        "auto" is what the documents need.
+        "auto" chooses by the kind of documents.
 
     Returns
     -------
@@ -195,7 +195,7 @@ def learned(X: Any, tokenizer: Any, vocabulary: Any) -> tuple[Codec, Documents]:
 
 
 def _first(X: Any) -> Any:
-    """Return the first document that is not empty, else an empty string or None."""
+    """Return the first document that is not empty, else an empty string, else None."""
     empty = None
     for document in X:
         is_empty = hasattr(document, "__len__") and len(document) == 0
@@ -207,9 +207,10 @@ def _first(X: Any) -> Any:
 
 
 def _has_words(document: Any) -> bool:
-    """Whether a document has a token that is no number: then all of them are events.
+    """Return whether a document has a token that is not a number.
 
-    Documents of ids have numbers only; what has no hash is refused as an id.
+    Documents of ids have numbers only. A token without a hash is refused later, as an
+    invalid id.
     """
     if not hasattr(document, "__len__") or isinstance(document, (str, bytes)):
         return False

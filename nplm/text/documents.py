@@ -15,20 +15,23 @@ from nplm.text.windows import windows
 __all__ = ["Documents", "Tokens", "checked_document"]
 
 ITEM = "an array of word ids"
-ADVICE = "Put a Tokenizer and a Vocabulary before the TextLM, or leave both to it."
+ADVICE = (
+    "Put a Tokenizer and a Vocabulary before the TextLM, or leave tokenizer and "
+    "vocabulary at their defaults."
+)
 
 
 class Tokens(NamedTuple):
-    """The tokens of documents, each with the words before it.
+    """The tokens of documents, each with its context.
 
     Attributes
     ----------
     contexts : ndarray of int32, shape (n_tokens, n_context)
-        The words before each, the nearest in the last column.
+        The words before each token, the nearest in the last column.
     targets : ndarray of int32, shape (n_tokens,)
-        Its id.
+        Id of each token.
     document : ndarray of intp, shape (n_tokens,)
-        The document that it stands in.
+        Index of the document of each token.
     """
 
     contexts: NDArray[np.int32]
@@ -37,14 +40,14 @@ class Tokens(NamedTuple):
 
 
 class Documents(NamedTuple):
-    """The word ids of documents, one after the other.
+    """The word ids of documents, concatenated.
 
     Attributes
     ----------
     ids : ndarray of int32, shape (n_tokens,)
-        Of all documents, without boundaries between them.
+        Ids of all documents, without boundaries between them.
     lengths : ndarray of intp, shape (n_documents,)
-        Tokens of each.
+        Number of tokens in each document.
     """
 
     ids: NDArray[np.int32]
@@ -61,20 +64,20 @@ class Documents(NamedTuple):
         return cls(np.concatenate([np.empty(0, np.int32), *checked]), lengths)
 
     def find(self, i: int) -> tuple[int, int]:
-        """Return the document of the i-th id, and its place there."""
+        """Return the document of the i-th id, and its position in the document."""
         ends = np.cumsum(self.lengths)
         document = int(np.searchsorted(ends, i, side="right"))
         return document, int(i - ends[document] + self.lengths[document])
 
     def tokens(self, n_context: int, boundary: int, *, ends: bool) -> Tokens:
-        """Cut the windows: none crosses from one document into another.
+        """Cut the documents into windows, none of which spans two documents.
 
         Parameters
         ----------
         n_context : int
-            Words of context in each.
+            Words of context in each window.
         boundary : int
-            What stands before a document, as often as the window is wide.
+            Id of the boundary, which fills the context before a document.
         ends : bool
             Whether the end of a document is a token.
 
@@ -82,7 +85,7 @@ class Documents(NamedTuple):
         -------
         tokens : Tokens
         """
-        last = np.cumsum(self.lengths + 1) - 1  # where the ends are, with them
+        last = np.cumsum(self.lengths + 1) - 1  # positions of the boundaries
         inside = np.ones(len(self.ids) + len(self.lengths), dtype=bool)
         inside[last] = False
         stream = np.full(len(inside), boundary, dtype=np.int32)
@@ -106,12 +109,12 @@ def checked_document(
     check_document(ids, name, ITEM, ADVICE)
     if not isinstance(ids, Sequence) and np.ndim(ids) == 0:
         raise TypeError(
-            f"{name} is {ids!r}: a document must be an array of word ids; a single "
-            "document is a list of one."
+            f"{name} is {ids!r}: a document must be an array of word ids; pass a "
+            "single document in a list."
         )
     try:
         return check_ids(ids, name, ndim=1, n_words=n_words)
-    except TypeError:  # items of which no number can be made
+    except TypeError:  # items that cannot be converted to numbers
         raise TypeError(
             f"{name} must hold word ids, whole numbers from 0, but some of its items "
             "are not numbers."
@@ -120,6 +123,6 @@ def checked_document(
         if n_words is None or f"n_words={n_words}" not in str(error):
             raise
         raise ValueError(
-            f"{error} To score words that the training documents lack, set n_words "
-            "of the TextLM's estimator to the size of the vocabulary."
+            f"{error} To score words that are not in the training documents, set "
+            "n_words of the TextLM's estimator to the size of the vocabulary."
         ) from None

@@ -1,4 +1,4 @@
-"""Features of words: known before a network learns its own, or learned by it."""
+"""Word vectors: initial embeddings of a network, and those that it has learned."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ __all__ = [
     "aligned",
     "cooccurrence_embeddings",
     "features_of",
+    "indices_of",
     "nearest_rows",
-    "places_of",
 ]
 
-SCALE = 0.1  # root of the mean square
+ROOT_MEAN_SQUARE = 0.1
 
 
 def aligned(
@@ -30,7 +30,7 @@ def aligned(
     vectors: ArrayLike,
     rng: np.random.RandomState,
 ) -> NDArray[np.float32]:
-    """Give the vector of each word of a vocabulary, drawn where there is none.
+    """Return a vector for each word of a vocabulary; missing ones are drawn.
 
     See `Vocabulary.embeddings`.
     """
@@ -40,15 +40,15 @@ def aligned(
             f"vectors must have a row for each of the {len(words)} words, got shape "
             f"{given.shape}."
         )
-    # Nor beyond what the result can hold.
+    # Values beyond float32 would become infinite in the result.
     bad = np.argwhere(~(np.abs(given) <= np.finfo(np.float32).max))
     if len(bad):
         row, column = bad[0].tolist()
         raise ValueError(
             f"vectors has {given[row, column]} at row {row}, column {column} (of "
-            f"{words[row]!r}), which is no finite float32."
+            f"{words[row]!r}), which is not a finite float32."
         )
-    found = places_of(vocabulary, words)
+    found = indices_of(vocabulary, words)
     here = found >= 0
     made = np.empty((len(vocabulary), given.shape[1]))
     made[here] = given[found[here]]
@@ -57,8 +57,8 @@ def aligned(
     return made.astype(np.float32)
 
 
-def places_of(vocabulary: NDArray[Any], words: Sequence[Any]) -> NDArray[np.intp]:
-    """Give the place among `words` of each word of a vocabulary, -1 if it has none."""
+def indices_of(vocabulary: NDArray[Any], words: Sequence[Any]) -> NDArray[np.intp]:
+    """Return the index in `words` of each word of a vocabulary, -1 if it is missing."""
     rows = {word: i for i, word in enumerate(words)}
     if len(rows) != len(words):
         twice = next(word for i, word in enumerate(words) if rows[word] != i)
@@ -80,11 +80,11 @@ def cooccurrence_embeddings(
     window: int = 2,
     random_state: int | np.random.RandomState | None = None,
 ) -> NDArray[np.float32]:
-    """Features of words from how often others stand around them.
+    """Compute word embeddings from co-occurrence counts.
 
-    Words that occur in the same surroundings get features that are alike: the first
-    principal components of co-occurrence counts, which the paper tried "as fixed word
-    features" (section 1.2), as Latent Semantic Indexing does with documents.
+    Words that occur in similar contexts get similar features: the first principal
+    components of co-occurrence counts. The paper tried these "as fixed word features"
+    (section 1.2); Latent Semantic Indexing does the same with documents.
 
     Parameters
     ----------
@@ -95,29 +95,29 @@ def cooccurrence_embeddings(
     embedding_dim : int
         Features of a word, m; at most `n_words`.
     window : int, default=2
-        Words that count on either side; those before a word and those after it are
-        told apart.
+        Number of neighbours that count on either side. Neighbours before a word and
+        after it are counted separately.
     random_state : int, RandomState instance or None, default=None
         Seeds the randomised decomposition (Halko, Martinsson and Tropp, 2011).
 
     Returns
     -------
     embeddings : ndarray of float32, shape (n_words, embedding_dim)
-        For ``NeuralLM(embeddings=...)``, and as large as the features with which it
-        begins on its own (a mean square of 0.01). A word that does not occur has zeros.
+        For ``Features(embeddings)``, scaled like the network's own initial
+        features (a mean square of 0.01). A word that does not occur has zeros.
 
     Raises
     ------
     ValueError
-        If a parameter is out of range, or no two words stand within `window`.
+        If a parameter is out of range, or no two words are within `window`.
 
     Notes
     -----
-    Of the counts N(w, c) of word w with neighbours c the square roots of the relative
+    N(w, c) counts word w with neighbour c. The square roots of the relative
     frequencies, (N(w, c) / N(w))^(1/2), are decomposed into U S V': without the root
-    a few frequent neighbours would be all that counts. The features are U S^(1/2), to a
-    scale. As a start on Brown this did better than logarithms of the counts or their
-    positive mutual information (:doc:`/measured/features`).
+    a few frequent neighbours would dominate. The features are U S^(1/2), up to a
+    scale. As initial embeddings on Brown they did better than logarithms of the counts
+    or their positive mutual information (:doc:`/measured/features`).
 
     References
     ----------
@@ -142,7 +142,7 @@ def cooccurrence_embeddings(
     if embedding_dim > n_words:
         raise ValueError(
             f"embedding_dim={embedding_dim} is more than n_words={n_words}: there are "
-            "no more components than words."
+            "only as many components as words; lower embedding_dim."
         )
     tokens = check_ids(ids, "ids", ndim=1, n_words=n_words)
     counts = _cooccurrences(tokens, n_words, window)
@@ -154,12 +154,12 @@ def cooccurrence_embeddings(
     counts.data = np.sqrt(counts.data / frequency)
     U, S, _ = randomized_svd(counts, embedding_dim, random_state=random_state)
     made = U * np.sqrt(S)
-    made *= SCALE / np.sqrt(np.mean(made**2))
+    made *= ROOT_MEAN_SQUARE / np.sqrt(np.mean(made**2))
     return made.astype(np.float32)
 
 
 def _cooccurrences(tokens: NDArray[np.int32], n_words: int, window: int) -> csr_array:
-    """Count neighbours: those before in the left half of the columns."""
+    """Count neighbours: preceding ones in the left half of the columns."""
     before = csr_array((n_words, n_words), dtype=np.float64)
     for distance in range(1, min(window, len(tokens) - 1) + 1):
         pairs = tokens[distance:], tokens[:-distance]
@@ -171,23 +171,23 @@ def _cooccurrences(tokens: NDArray[np.int32], n_words: int, window: int) -> csr_
 def nearest_rows(
     C: NDArray[Any], i: int, k: int, among: int | None
 ) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
-    """Find the rows of `C` that point most nearly where row `i` does.
+    """Find the rows of `C` that are most similar to row `i`, by cosine.
 
     Parameters
     ----------
     C : ndarray of float, shape (n_words, m)
         Features of each word.
     i : int
-        Whose neighbours.
+        Index of the query row.
     k : int
-        How many.
+        Number of neighbours.
     among : int or None
-        Rows to look among, the first so many; all by default.
+        Search only this many first rows; None searches all.
 
     Returns
     -------
     nearest : ndarray of int32, shape (k,)
-        The nearest first, `i` left out.
+        The nearest first, without `i`.
     cosines : ndarray of float64, shape (k,)
 
     Examples
@@ -207,7 +207,7 @@ def nearest_rows(
 
 
 def features_of(model: Any) -> NDArray[Any] | None:
-    """Return the features of words that a model, or a member of it, has learned."""
+    """Return the word features of a model or of one of its members, else None."""
     members = *getattr(model, "estimators_", ()), getattr(model, "network_", None)
     for part in (model, *members):
         features = getattr(part, "C_", None)

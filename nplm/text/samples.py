@@ -1,4 +1,4 @@
-"""What counts as documents, and as tokens."""
+"""Validation of documents and tokens."""
 
 from __future__ import annotations
 
@@ -18,17 +18,16 @@ __all__ = [
 
 
 def check_documents(X: Any, item: str, advice: str = "", name: str = "X") -> Any:
-    """Return the documents of `X`, else raise an error that says what can be them.
+    """Return the documents of `X`, or raise an error that says what `X` must be.
 
-    They are the items of a sequence, or the one column of a DataFrame or of an array
-    of strings. What gives its keys when it is gone through, or has no order, is not a
-    sequence.
+    Documents are the items of a sequence, or the single column of a DataFrame or of an
+    array of strings. A mapping or a set is not a sequence.
     """
     kind = type(X).__name__
     if isinstance(X, Mapping):
         raise TypeError(
-            f"{name} is of type {kind}, which goes through its keys, "
-            f"{', '.join(map(repr, list(X)[:5]))}: give the documents under one of "
+            f"{name} is of type {kind} with the keys "
+            f"{', '.join(map(repr, list(X)[:5]))}: pass the documents under one of "
             "them, or list(X.values())."
         )
     if hasattr(X, "columns") and hasattr(X, "__getitem__"):
@@ -36,9 +35,8 @@ def check_documents(X: Any, item: str, advice: str = "", name: str = "X") -> Any
         if len(columns) == 1:
             return X[columns[0]]
         raise TypeError(
-            f"{name} has {len(columns)} columns, and documents are one: "
-            f"choose the column that has them, {name}[column], from "
-            f"{', '.join(map(repr, columns[:10]))}."
+            f"{name} has {len(columns)} columns: pass the column that holds the "
+            f"documents, {name}[column], one of {', '.join(map(repr, columns[:10]))}."
         )
     if isinstance(X, np.ndarray) and X.ndim == 2 and X.shape[1] == 1 and len(X):
         return X[:, 0] if isinstance(X[0, 0], str) else X
@@ -49,13 +47,13 @@ def check_documents(X: Any, item: str, advice: str = "", name: str = "X") -> Any
     ):
         raise TypeError(
             f"{name} must be a list of documents, each {item}, got {kind}; "
-            f"a single document is a list of one. {advice}".rstrip()
+            f"pass a single document in a list. {advice}".rstrip()
         )
     return X
 
 
 def check_document(document: Any, name: str, item: str, advice: str) -> None:
-    """Raise an error where there is no document, or none whose items have an order."""
+    """Raise an error if a document is missing or its items have no order."""
     if is_missing(document):
         raise TypeError(
             f"{name} is missing ({document!r}), and a document must be {item}: leave "
@@ -69,7 +67,7 @@ def check_document(document: Any, name: str, item: str, advice: str) -> None:
 
 
 def lists_of_tokens(X: Any) -> Iterator[Any]:
-    """Give the documents of `X` one by one, each checked to be a list of tokens."""
+    """Yield the documents of `X`, each checked to be a list of tokens."""
     advice = "Put a Tokenizer before the Vocabulary."
     item = "a list of tokens"
     for i, document in enumerate(check_documents(X, item, advice)):
@@ -81,14 +79,14 @@ def lists_of_tokens(X: Any) -> Iterator[Any]:
         check_document(document, f"X[{i}]", item, advice)
         if not hasattr(document, "__iter__"):
             raise TypeError(
-                f"X[{i}] is {document!r}: a document must be {item}; a single "
-                "document is a list of one."
+                f"X[{i}] is {document!r}: a document must be {item}; pass a single "
+                "document in a list."
             )
         yield document
 
 
 def check_tokens(tokens: Iterable[Any]) -> None:
-    """Raise an error that names what is no token: missing, or not hashable."""
+    """Raise an error that names an invalid token: missing or not hashable."""
     for token in tokens:
         if is_missing(token):
             raise TypeError(
@@ -99,13 +97,13 @@ def check_tokens(tokens: Iterable[Any]) -> None:
             hash(token)
         except TypeError:
             raise TypeError(
-                f"tokens must be strings, or events that are hashable, got {token!r} "
+                f"tokens must be strings or hashable events, got {token!r} "
                 f"of type {type(token).__name__}."
             ) from None
 
 
 def is_missing(value: Any) -> bool:
-    """Whether a value is None, NaN, or what pandas has for them."""
+    """Return whether a value is None, NaN, or a missing value of pandas."""
     if isinstance(value, (float, np.floating)):
         return math.isnan(value)
     return value is None or type(value).__name__ in ("NAType", "NaTType")

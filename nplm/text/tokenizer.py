@@ -1,4 +1,4 @@
-"""From raw text to tokens, a document a sample."""
+"""Tokenizer: split documents into tokens."""
 
 from __future__ import annotations
 
@@ -14,42 +14,42 @@ from nplm.text.samples import check_document, check_documents
 __all__ = ["FLAGS", "Tokenizer", "check_length", "compiled"]
 
 TOKEN_PATTERN = r"\w+(?:[.,]\d+)*(?:['’]\w+)?|[^\w\s]"
-# What str.split finds too, several times as fast.
+# Replaced by str.split, which is several times as fast.
 BETWEEN_BLANKS = r"\S+"
 NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 SENTENCE_END = frozenset({".", "!", "?", "…"})
-# All but that which prints.
+# All flags but re.DEBUG, which prints.
 FLAGS = re.A | re.I | re.L | re.M | re.S | re.U | re.X
-# Characters; thousands of character classes take seconds to compile.
-MAX_PATTERN = 5000
+# Thousands of character classes take seconds to compile.
+MAX_PATTERN_CHARS = 5000
 PRONOUN_I = re.compile(r"I(?:['’]\w+)?")
 
 
 class Tokenizer(TransformerMixin, Documented, BaseEstimator):
     r"""Split documents into tokens, with the preprocessing of the paper's AP News.
 
-    Stateless and row-preserving: one list of tokens a document, so that a
-    document stays a sample in a ``Pipeline`` and a grid search.
+    Stateless and row-preserving: one list of tokens per document, so that a
+    document stays one sample in a ``Pipeline`` and a grid search.
 
     Parameters
     ----------
     pattern : str, default ``r"\w+(?:[.,]\d+)*(?:['’]\w+)?|[^\w\s]"``
-        Regular expression of one token; what it does not match is dropped.
+        Regular expression of one token; text that it does not match is dropped.
         By default a word with its decimals or apostrophe (``3.14``, ``don't``),
-        or one punctuation mark. ``r"\S+"`` takes what stands between blanks, as
-        the n-gram toolkits do. At most 5,000 characters.
+        or one punctuation mark. ``r"\S+"`` splits at whitespace, as the n-gram
+        toolkits do. At most 5,000 characters.
     lowercase : bool, default=False
         Whether to map upper case to lower case.
     number : str or None, default=None
-        Symbol to replace numbers by: tokens of digits, with points or commas
+        Symbol that replaces numbers: tokens of digits, with points or commas
         between them (``1995``, ``3,000.50``; not ``1990s``).
     proper_noun : str or None, default=None
-        Symbol to replace proper nouns by: words that start with a capital, do
+        Symbol that replaces proper nouns: words that start with a capital, do
         not start a sentence, and are not ``I`` (``I'm``). The first word of a
-        document starts a sentence, and so does the first after one of
-        ``. ! ? …``, quotes and brackets in between or not. A rule, not a
-        tagger: it misses names at the start of a sentence, and takes titles
-        and acronyms. It reads the case before `lowercase` removes it.
+        document starts a sentence, and so does the first word after one of
+        ``. ! ? …``, even with quotes and brackets in between. This is a rule, not
+        a tagger: it misses names at the start of a sentence, and also replaces
+        titles and acronyms. It applies before `lowercase`.
 
     References
     ----------
@@ -113,7 +113,7 @@ class Tokenizer(TransformerMixin, Documented, BaseEstimator):
         Returns
         -------
         documents : list of list of str
-            The tokens of each document; an empty list where there are none.
+            The tokens of each document; an empty list if there are none.
 
         Raises
         ------
@@ -131,16 +131,16 @@ class Tokenizer(TransformerMixin, Documented, BaseEstimator):
         for i, text in enumerate(X):
             if not isinstance(text, str):
                 check_document(text, f"X[{i}]", "a string", "")
-                cure = "; decode it first" if isinstance(text, bytes) else ""
+                advice = "; decode it first" if isinstance(text, bytes) else ""
                 raise TypeError(
                     f"X[{i}] is of type {type(text).__name__}: a document must be a "
-                    f"string{cure}."
+                    f"string{advice}."
                 )
             documents.append(split(text))
         return documents
 
     def _splitter(self) -> Callable[[str], list[str]]:
-        """Return what makes the tokens of one string, and checks nothing."""
+        """Return a function that splits one string, without validation."""
         split = _finder(compiled(self.pattern))
         if self.proper_noun is None and self.number is None and not self.lowercase:
             return split
@@ -160,7 +160,7 @@ class Tokenizer(TransformerMixin, Documented, BaseEstimator):
         return {}
 
     def _restore(self, fitted: Any) -> None:
-        """Do nothing: parameters are all."""
+        """Do nothing: a tokenizer has parameters only."""
 
     def __sklearn_is_fitted__(self) -> bool:
         return True
@@ -188,22 +188,22 @@ def compiled(pattern: str | re.Pattern[str], flags: int = 0) -> re.Pattern[str]:
 
 
 def check_length(pattern: str) -> None:
-    """Raise if a regular expression would take long to compile."""
-    if len(pattern) > MAX_PATTERN:
+    """Raise an error if a regular expression would take long to compile."""
+    if len(pattern) > MAX_PATTERN_CHARS:
         raise ValueError(
             f"pattern {pattern[:40]!r}... has {len(pattern)} characters, and at most "
-            f"{MAX_PATTERN} are taken, because longer ones may take minutes to "
-            "compile: shorten it, or split the text yourself and give lists of tokens."
+            f"{MAX_PATTERN_CHARS} are allowed, because longer ones may take minutes to "
+            "compile: shorten it, or split the text yourself and pass lists of tokens."
         )
 
 
 def _finder(pattern: re.Pattern[str]) -> Callable[[str], list[str]]:
-    """Return what finds a pattern's tokens, at the least cost."""
+    """Return the fastest function that finds the tokens of a pattern."""
     if pattern.pattern == BETWEEN_BLANKS and pattern.flags == re.UNICODE:
         return str.split
     if pattern.groups == 0:
         return lambda text: [token for token in pattern.findall(text) if token]
-    # The whole match, whatever groups the pattern has.
+    # The whole match: findall would return the groups of the pattern.
     return lambda text: [m[0] for m in pattern.finditer(text) if m[0]]
 
 

@@ -1,4 +1,4 @@
-"""From tokens to word ids, a document a sample."""
+"""Vocabulary: map tokens to word ids."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ from nplm.text.spelling import spelling_features
 
 __all__ = ["UNKNOWN", "Vocabulary"]
 
-# What the toolkits' files call unknown words; the first is more usual.
+# Symbols for unknown words in the toolkits' files; the first is more common.
 UNKNOWN = ("<unk>", "<UNK>")
 
 
 class Vocabulary(TransformerMixin, Documented, BaseEstimator):
-    """Map tokens to word ids, rare ones to one symbol.
+    """Map tokens to word ids, and rare tokens to one symbol.
 
-    Ids are given in this order: the boundary, the unknown symbol, then words by
-    falling frequency, alphabetically where frequencies are equal. A token that
-    spells a special symbol (the ``<unk>`` of Penn Treebank files) is that symbol.
-    A token is a string, or anything else that has a hash and stands for an event: a
-    tuple, a number. None and NaN are missing values, which are refused.
+    The order of ids is: the boundary, the unknown symbol, then words by decreasing
+    frequency, alphabetically where frequencies are equal. A token that spells a special
+    symbol (the ``<unk>`` of Penn Treebank files) is that symbol. A token is a string or
+    another hashable event, such as a tuple or a number. None and NaN are missing
+    values, which are refused.
 
     Parameters
     ----------
@@ -44,18 +44,18 @@ class Vocabulary(TransformerMixin, Documented, BaseEstimator):
         Words seen fewer times become `unknown`. The paper's "frequency <= 3"
         (section 4) is ``min_count=4``.
     max_words : int or None, default=None
-        Keep only the most frequent words, so that ``n_words_``, special symbols
-        included, is at most this.
+        Upper bound of ``n_words_``, special symbols included: only the most frequent
+        words are kept.
     unknown : str or None, default="<unk>"
         Symbol for every word outside the vocabulary. None refuses such words.
     boundary : str or None, default="</s>"
-        Symbol that ends a document, for `TextLM`; it has an id even where the
-        tokens do not contain it. None for one stream of text without any.
+        Symbol that ends a document, for `TextLM`; it has an id even if the
+        tokens do not contain it. None for one stream of text without boundaries.
     words : sequence of hashable, optional
-        The words, each once, instead of those of the documents: an id is a place
-        among them. Special symbols that they lack come first, in the usual order.
-        `fit` then learns nothing, `min_count` and `max_words` are no matter, and
-        all folds of a grid search have one vocabulary.
+        The words, each once, instead of those of the documents: the id of a word is its
+        index. Missing special symbols come first, in the usual order. `fit` then learns
+        nothing, `min_count` and `max_words` are ignored, and all folds of a grid search
+        have one vocabulary.
 
     Attributes
     ----------
@@ -66,18 +66,19 @@ class Vocabulary(TransformerMixin, Documented, BaseEstimator):
     n_words_ : int
         Size of the vocabulary, the paper's ``|V|``, special symbols included.
     boundary_id_ : int or None
-        0, or where `words` have it, or None without a boundary.
+        Id of the boundary: 0, or its index in `words`; None without a boundary.
     unknown_id_ : int or None
-        1, or 0 without a boundary, or where `words` have it; None without one.
+        Id of the unknown symbol: 1, or 0 without a boundary, or its index in `words`;
+        None without an unknown symbol.
 
     Notes
     -----
-    **Perplexities of different vocabularies do not compare.** ``<unk>`` is easy
+    **Perplexities of different vocabularies are not comparable.** ``<unk>`` is easy
     to predict, so the smaller the vocabulary, the better the score; at
     ``min_count=60`` most of a small text is ``<unk>`` and the score is almost
     perfect. Never put ``min_count`` or ``max_words`` in a grid search, and
-    compare models on one vocabulary. Inside a grid search, where each fold
-    fits its own vocabulary, folds differ a little for the same reason. Report
+    compare models on one vocabulary. In a grid search each fold fits its own
+    vocabulary, so folds differ a little for the same reason. Report
     `count_unknown` with a perplexity, and the perplexity without unknown words
     (``TextLM.perplexity(X, skip=vocabulary.unknown_id_)``).
 
@@ -123,13 +124,12 @@ class Vocabulary(TransformerMixin, Documented, BaseEstimator):
         unknown: str | None = "<unk>",
         boundary: str | None = "</s>",
     ) -> Self:
-        """Make a fitted vocabulary of these words: those of a file, or of a model.
+        """Make a fitted vocabulary from a list of words.
 
         Parameters
         ----------
         words : sequence of hashable
-            Each once. An id is a place among them, after the special symbols that
-            they lack.
+            Each once. Ids follow the order of words, after missing special symbols.
         unknown, boundary : str or None
             As in the class.
 
@@ -143,7 +143,7 @@ class Vocabulary(TransformerMixin, Documented, BaseEstimator):
         TypeError
             If `words` have no order, or a word is not hashable.
         ValueError
-            If `words` is one string, or a word is there twice.
+            If `words` is one string, or a word occurs twice.
 
         Examples
         --------
@@ -158,13 +158,13 @@ class Vocabulary(TransformerMixin, Documented, BaseEstimator):
 
     @all_or_nothing
     def fit(self, X: Iterable[Sequence[Hashable]] | None = None, y: Any = None) -> Self:
-        """Choose the words.
+        """Learn the words of documents.
 
         Parameters
         ----------
         X : sequence of sequence of str
-            The tokens of each document. One stream of text is ``[tokens]``. Not
-            looked at where `words` are given.
+            The tokens of each document. One stream of text is ``[tokens]``. Ignored if
+            `words` are given.
         y : ignored
 
         Returns
@@ -174,16 +174,16 @@ class Vocabulary(TransformerMixin, Documented, BaseEstimator):
         Raises
         ------
         TypeError
-            If `X` is no sequence of documents, a document is a string, or a token
+            If `X` is not a sequence of documents, a document is a string, or a token
             is missing or not hashable.
         ValueError
-            If a parameter is out of range, or one of `words` is there twice.
+            If a parameter is out of range, or one of `words` occurs twice.
         """
         self._validate_params()
         return self._choose(self._counted(X) if self.words is None else {})
 
     def _choose(self, counts: Mapping[Hashable, int]) -> Self:
-        """Choose the words of a text that has each so often."""
+        """Choose the words by their counts."""
         self._validate_params()
         specials = self._specials()
         given = self.words is not None
@@ -207,9 +207,9 @@ class Vocabulary(TransformerMixin, Documented, BaseEstimator):
         self, counts: Mapping[Hashable, int], specials: list[str]
     ) -> list[Hashable]:
         """Return the words that are frequent enough, the most frequent first."""
-        # Events of several kinds have no order, but their spellings do.
+        # Events of different types have no order, but their strings have one.
         ranked = sorted(counts.items(), key=lambda item: str(item[0]))
-        # Words that are as frequent stay as they stand.
+        # The sort is stable: words of equal counts stay in this order.
         ranked.sort(key=itemgetter(1), reverse=True)
         words = [
             word
@@ -223,16 +223,16 @@ class Vocabulary(TransformerMixin, Documented, BaseEstimator):
     def _given(self) -> list[Hashable]:
         if isinstance(self.words, (Set, Mapping)):
             raise TypeError(
-                f"words is of type {type(self.words).__name__}, and an id is a place "
-                "among them: give a list."
+                f"words is of type {type(self.words).__name__}, but ids follow the "
+                "order of words: pass a list."
             )
         words: list[Hashable] = list(cast(Any, self.words))
         check_tokens(words)
         if len(set(words)) < len(words):
             (twice, n), *_ = Counter(words).most_common(1)
             raise ValueError(
-                f"words has {twice!r} {n} times: an id is a place among them, so give "
-                "each once."
+                f"words has {twice!r} {n} times: pass each word once, because its "
+                "index is its id."
             )
         return words
 
@@ -245,11 +245,11 @@ class Vocabulary(TransformerMixin, Documented, BaseEstimator):
 
     @all_or_nothing
     def add_words(self, words: Sequence[Hashable]) -> NDArray[np.int32]:
-        """Give new words ids, after those that are there.
+        """Add words, with ids after the existing ones.
 
-        For a model that can take them, as `EnergyLM` and `TextLM` do by their
-        ``add_words``. `min_count` and `max_words` are no matter here: they choose
-        words in `fit`, which begins anew.
+        For models that can grow, with the ``add_words`` of `EnergyLM` and `TextLM`.
+        `min_count` and `max_words` are ignored here: they choose words in `fit`,
+        which discards added words.
 
         Parameters
         ----------
@@ -259,14 +259,15 @@ class Vocabulary(TransformerMixin, Documented, BaseEstimator):
         Returns
         -------
         ids : ndarray of int32, shape (n_new,)
-            Theirs, from the ``n_words_`` of before on.
+            Ids of the new words, starting at the previous ``n_words_``.
 
         Raises
         ------
         TypeError
             If `words` is one string, or a word is not hashable.
         ValueError
-            If a word is in the vocabulary, or comes twice. It then stays as it was.
+            If a word is in the vocabulary, or occurs twice. The vocabulary is then
+            unchanged.
 
         Examples
         --------
@@ -279,16 +280,16 @@ class Vocabulary(TransformerMixin, Documented, BaseEstimator):
         """
         check_is_fitted(self)
         if isinstance(words, (str, bytes)):
-            raise TypeError(f"words is a string, {words!r}: a single word is a list.")
+            raise TypeError(f"words is a string, {words!r}: pass a list of words.")
         words = list(words)
         check_tokens(words)
         ids_ = dict(self.ids_)
         for word in words:
             if word in ids_:
-                twice = "" if word in self.ids_ else " of words before it"
+                place = "vocabulary" if word in self.ids_ else "list of words"
                 raise ValueError(
-                    f"{word!r} has the id {ids_[word]} already{twice}: add each new "
-                    "word once."
+                    f"{word!r} is already in the {place}, with the id {ids_[word]}: "
+                    "add each new word once."
                 )
             ids_[word] = len(ids_)
         self.ids_, self.n_words_ = ids_, len(ids_)
@@ -297,7 +298,7 @@ class Vocabulary(TransformerMixin, Documented, BaseEstimator):
 
     @read_at_once
     def transform(self, X: Iterable[Sequence[Hashable]]) -> list[NDArray[np.int32]]:
-        """Word ids of each document.
+        """Return the word ids of each document.
 
         Parameters
         ----------
@@ -312,7 +313,7 @@ class Vocabulary(TransformerMixin, Documented, BaseEstimator):
         Raises
         ------
         TypeError
-            If `X` is no sequence of documents, a document is a string, or a token
+            If `X` is not a sequence of documents, a document is a string, or a token
             is missing or not hashable.
         ValueError
             If a word is outside the vocabulary, and `unknown` is None.
@@ -322,7 +323,7 @@ class Vocabulary(TransformerMixin, Documented, BaseEstimator):
         return [documents.ids[i:j] for i, j in zip([0, *ends], ends)]
 
     def _encoded(self, X: Iterable[Sequence[Hashable]]) -> Documents:
-        """Word ids of all documents."""
+        """Return the word ids of all documents."""
         check_is_fitted(self)
         ids_, unknown = self.ids_, self.unknown_id_
         get = ids_.get
@@ -342,20 +343,20 @@ class Vocabulary(TransformerMixin, Documented, BaseEstimator):
         return Documents(ids, np.array(lengths, dtype=np.intp))
 
     def _check_unknown(self, words: Iterable[Hashable]) -> None:
-        """Raise where an unknown word is none, or is refused."""
+        """Raise an error if a word is missing, or unknown words are refused."""
         words = list(words)
         check_tokens(words)
         if self.unknown is not None:
             return
         raise ValueError(
             f"{words[0]!r} is not among the {self.n_words_} words of the vocabulary, "
-            "which has no symbol for unknown ones (unknown=None): leave it out, or fit "
-            "with such a symbol."
+            "which has no unknown symbol (unknown=None): leave it out, or set "
+            'unknown="<unk>" and fit again.'
         )
 
     @read_at_once
     def inverse_transform(self, X: Iterable[ArrayLike]) -> list[list[str]]:
-        """Words of each document's ids; what was unknown comes back as `unknown`.
+        """Return the words of each document's ids; unknown words become `unknown`.
 
         Parameters
         ----------
@@ -376,7 +377,7 @@ class Vocabulary(TransformerMixin, Documented, BaseEstimator):
 
     @read_at_once
     def count_unknown(self, X: Iterable[Sequence[str]]) -> NDArray[np.int64]:
-        """Tokens of each document that are outside the vocabulary (OOV).
+        """Count the tokens of each document that are outside the vocabulary (OOV).
 
         Parameters
         ----------
@@ -405,30 +406,30 @@ class Vocabulary(TransformerMixin, Documented, BaseEstimator):
         *,
         random_state: int | np.random.RandomState | None = None,
     ) -> NDArray[np.float32]:
-        """Line word vectors up with the ids, to begin a `NeuralLM` with them.
+        """Align word vectors with the ids, as initial embeddings of a `NeuralLM`.
 
         Parameters
         ----------
         words : sequence of str, shape (n,)
-            Any words, as `nplm.formats.read_vectors` gives them.
+            Any words, as returned by `nplm.formats.read_vectors`.
         vectors : array-like of float, shape (n, m)
-            The vector of each.
+            The vector of each word.
         random_state : int, RandomState instance or None, default=None
-            For the words of this vocabulary that are not among `words`: each of
-            their features is drawn from a normal distribution with the mean and the
-            deviation that it has among those that are.
+            Seeds the vectors of words that are not among `words`: each feature is
+            drawn from a normal distribution with the feature's mean and standard
+            deviation over the words that are.
 
         Returns
         -------
         embeddings : ndarray of float32, shape (n_words_, m)
-            The vector of each id, for ``NeuralLM(embeddings=...)``. A `TextLM` lines
-            them up itself: give the network ``embeddings=(words, vectors)``.
+            The vector of each id, for ``Features(embeddings)``. A `TextLM` aligns
+            vectors itself: set ``features=Features((words, vectors))`` of the network.
 
         Raises
         ------
         ValueError
-            If `vectors` are not one a word, hold numbers that are not finite, or a
-            word occurs twice, or none is in the vocabulary.
+            If there is not one vector per word, a value is not finite, a word occurs
+            twice, or no word is in the vocabulary.
 
         Examples
         --------
@@ -446,28 +447,28 @@ class Vocabulary(TransformerMixin, Documented, BaseEstimator):
     def spelling_features(
         self, *, ngrams: tuple[int, int] = (2, 5), min_words: int = 3
     ) -> tuple[csr_array, list[str]]:
-        """Tell what the words are made of: pieces, shape and length of their spelling.
+        """Compute spelling features of the words: character n-grams, shape and length.
 
-        With ``NeuralLM(word_features=...)`` words that are spelt alike share what is
-        learnt of them, rare ones most of all. Inside a `TextLM`,
-        ``word_features="spelling"`` makes them of the vocabulary that it fits.
+        With ``Features(word_features=...)``, words with similar spelling share
+        parameters, which helps rare words most. Inside a `TextLM`,
+        ``word_features="spelling"`` computes them for its fitted vocabulary.
 
         Parameters
         ----------
         ngrams : tuple of (int, int), default=(2, 5)
-            Letters of the shortest and the longest pieces. ``<`` and ``>`` stand at
-            the ends of a word: of "rose" come "<r", "ose>" and others.
+            Least and greatest number of letters of an n-gram. ``<`` and ``>`` mark the
+            ends of a word: "rose" has "<r", "ose>" and others.
         min_words : int, default=3
-            Leave out what fewer words have.
+            Leave out features of fewer words.
 
         Returns
         -------
         features : csr_array of float32, shape (n_words_, n_features)
             A word with k features has 1 / sqrt(k) at each: the sum of its features
-            then varies as much as one of them. `unknown`, `boundary` and events
-            that are no strings have none.
+            then has the variance of a single one. `unknown`, `boundary` and events
+            that are not strings have none.
         names : list of str
-            Of the features: ``ngram:<r``, ``shape:capital``, ``shape:digit``,
+            Names of the features: ``ngram:<r``, ``shape:capital``, ``shape:digit``,
             ``length:4``.
 
         Raises
@@ -495,8 +496,7 @@ class Vocabulary(TransformerMixin, Documented, BaseEstimator):
         """Return the special symbols, in the order of their ids."""
         if self.unknown == self.boundary is not None:
             raise ValueError(
-                f"unknown={self.unknown!r} must be another string than "
-                f"boundary={self.boundary!r}."
+                f"unknown={self.unknown!r} must differ from boundary={self.boundary!r}."
             )
         specials = [s for s in (self.boundary, self.unknown) if s is not None]
         if self.max_words is not None and self.max_words <= len(specials):
@@ -507,8 +507,8 @@ class Vocabulary(TransformerMixin, Documented, BaseEstimator):
         return specials
 
     def _fitted(self) -> dict[str, Any]:
-        marks = {"unknown_id": self.unknown_id_, "boundary_id": self.boundary_id_}
-        return {"words": self.words_.tolist()} | marks
+        symbols = {"unknown_id": self.unknown_id_, "boundary_id": self.boundary_id_}
+        return {"words": self.words_.tolist()} | symbols
 
     def _restore(self, fitted: Fitted) -> None:
         words = fitted.take("words", list)
@@ -529,5 +529,5 @@ class Vocabulary(TransformerMixin, Documented, BaseEstimator):
 
 
 def _objects(items: Sequence[Any]) -> NDArray[np.object_]:
-    """Return an array of the items, of which some may be sequences themselves."""
+    """Return a 1-D array of the items, even if some are sequences."""
     return np.fromiter(items, dtype=object, count=len(items))

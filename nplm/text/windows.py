@@ -29,13 +29,13 @@ def windows(
     n_context : int
         Words of context in each window, the order of a model minus one.
     history : array-like of int, optional
-        What stands before `ids` in the text (a validation part follows the
-        training part): its last `n_context` ids are the context of the first
-        token, which then has a window too.
+        The ids before `ids` in the text (a validation part follows the training
+        part): its last `n_context` ids are the context of the first token, which
+        then has a window too.
     boundary : int, optional
-        The id of a mark that ends a sentence, such as ``</s>``. No context
-        reaches past it: what lies before the nearest boundary, and before the
-        start of the stream, is replaced by it.
+        The id of a symbol that ends a sentence, such as ``</s>``. No context
+        reaches past it: it replaces all ids before the nearest boundary, and all
+        before the start of the stream.
 
     Returns
     -------
@@ -47,7 +47,7 @@ def windows(
 
     Notes
     -----
-    There is one window a token when `history` or `boundary` is given, else
+    There is one window per token if `history` or `boundary` is given, else
     ``len(ids) - n_context``.
 
     Examples
@@ -74,8 +74,8 @@ def windows(
         if len(before) < n_context and boundary is None:
             raise ValueError(
                 f"history has {len(before)} ids, but windows with n_context="
-                f"{n_context} need {n_context} before the first token; give a "
-                "longer history, or none."
+                f"{n_context} need {n_context} before the first token; pass a "
+                "longer history or history=None."
             )
         before = before[len(before) - min(n_context, len(before)) :]
     if boundary is not None:
@@ -87,7 +87,7 @@ def windows(
     if len(stream) <= n_context:
         raise ValueError(
             f"{len(stream)} ids are too few for a window of {n_context} words of "
-            "context and the next word; give more ids, a history or a boundary."
+            "context and the next word; pass more ids, a history or a boundary."
         )
 
     X = np.lib.stride_tricks.sliding_window_view(stream[:-1], n_context)
@@ -95,7 +95,7 @@ def windows(
     y.flags.writeable = False
     if boundary is not None:
         X = X.copy()
-        # From the nearest word outwards: once a boundary, always the boundary.
+        # Spread each boundary from the nearest word to all earlier columns.
         for column in range(n_context - 2, -1, -1):
             X[X[:, column + 1] == boundary, column] = boundary
     return X, y
@@ -115,8 +115,8 @@ def contiguous_split(
 ) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
     """Split a stream into a training, a validation and a test part, in that order.
 
-    Text is not exchangeable: neighbouring windows share words, so parts are cut
-    in one piece each (the paper, section 4), never drawn at random.
+    Text is not exchangeable: neighbouring windows share words, so each part is
+    contiguous (the paper, section 4), never drawn at random.
 
     Parameters
     ----------
@@ -152,15 +152,15 @@ def contiguous_split(
         sizes[name] = round(float(size) * n) if is_fraction else int(size)
         if sizes[name] == 0 and size > 0:
             raise ValueError(
-                f"{name}={size!r} of {n} tokens is no token at all: the corpus is too "
-                "small for its splits; give more text or a larger part."
+                f"{name}={size!r} of {n} tokens rounds to 0 tokens: the corpus is too "
+                "small for its splits; pass more text or a larger part."
             )
     n_train = n - sizes["valid"] - sizes["test"]
     if n_train < 1:
         raise ValueError(
             f"{n} tokens leave nothing to train on after {sizes['valid']} for "
             f"validation and {sizes['test']} for test: the corpus is too small for "
-            "its splits; give more text or smaller parts."
+            "its splits; pass more text or smaller parts."
         )
     end = n_train + sizes["valid"]
     return stream[:n_train], stream[n_train:end], stream[end:]

@@ -1,4 +1,4 @@
-"""Parameters with a row for each word, matched with the words of a vocabulary."""
+"""Match parameters that have a row per word with the ids of a vocabulary."""
 
 from __future__ import annotations
 
@@ -12,40 +12,43 @@ from scipy.sparse import csr_array, issparse
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import check_random_state
 
-from nplm.text.embeddings import aligned, places_of
+from nplm.text.embeddings import aligned, indices_of
 from nplm.text.vocabulary import Vocabulary
 
 __all__ = ["SPELLING", "is_by_word", "is_keyed_vectors", "matched_rows"]
 
 SPELLING = "spelling"
-# What an array of these parameters says of a word, it says of an id.
+# Parameters whose arrays have a row per id; those of BY_WORD may be given by word.
 BY_WORD = {"embeddings", "word_features"}
-BY_ID = BY_WORD | {"classes", "proposal", "word_classes", "word_tree"}
+BY_ID = BY_WORD | {"classes", "proposal", "tree"}
 
 
 def is_keyed_vectors(value: Any) -> bool:
-    """Whether a value has words and vectors as gensim's ``KeyedVectors`` has them."""
+    """Return whether a value has the words and vectors of gensim's ``KeyedVectors``."""
     return hasattr(value, "key_to_index") and hasattr(value, "vectors")
 
 
 def is_by_word(value: Any) -> bool:
-    """Whether a value has rows and says of which words they are.
+    """Return whether a value has rows and the words that they belong to.
 
-    It is a dict of word to row, a `KeyedVectors`, or a tuple of words and rows.
+    Such a value is a dict of word to row, a `KeyedVectors`, or a tuple of words and
+    rows.
     """
+    if issparse(value):  # SciPy's dok_array is a Mapping
+        return False
     if isinstance(value, Mapping) or is_keyed_vectors(value):
         return True
     if not isinstance(value, tuple) or len(value) != 2:
         return False
     rows = value[1]
     if isinstance(rows, (list, tuple)) and len(rows):
-        rows = rows[0]  # of which others may be longer, as an error says later
+        rows = rows[0]  # rows of unequal lengths are refused later
         return np.ndim(rows) == 1
     return issparse(rows) or np.ndim(rows) == 2
 
 
 def matched_rows(estimator: Any, vocabulary: Vocabulary | None) -> dict[str, Any]:
-    """Give the parameters of an estimator that have rows of words, as rows of ids.
+    """Return the parameters of an estimator that are given by word, as rows of ids.
 
     Parameters
     ----------
@@ -57,21 +60,21 @@ def matched_rows(estimator: Any, vocabulary: Vocabulary | None) -> dict[str, Any
     Returns
     -------
     matched : dict of str
-        What to set, by the names that ``set_params`` takes.
+        The parameters to set, for ``set_params``.
 
     Raises
     ------
     ValueError
-        If rows are those of words, and documents have ids; if they are those of ids,
-        or a part is frozen, and the vocabulary gave words their ids in this fit; if
-        they cannot be matched.
+        If rows are given by word and documents are ids; if rows are given by id, or a
+        part is frozen, and the vocabulary is fitted in this fit; if rows cannot be
+        matched.
     """
     matched = {}
     params = estimator.get_params()
     if any(
         isinstance(value, FrozenEstimator) for value in (estimator, *params.values())
     ):
-        _check_ids_are_given("a FrozenEstimator knows the ids", "", vocabulary)
+        _check_ids_are_given("a FrozenEstimator uses the ids", "", vocabulary)
     for name, value in params.items():
         own = name.split("__")[-1]
         if own not in BY_ID or value is None or hasattr(value, "get_params"):
@@ -81,10 +84,11 @@ def matched_rows(estimator: Any, vocabulary: Vocabulary | None) -> dict[str, Any
             raise ValueError(f"embeddings={value!r} is a path: set embeddings={read}.")
         is_spelling = own == "word_features" and isinstance(value, str)
         if is_spelling or (own in BY_WORD and is_by_word(value)):
-            seed = params.get(f"{name.removesuffix(own)}random_state")
+            network = name.removesuffix(f"features__{own}")
+            seed = params.get(f"{network}random_state")
             matched[name] = _rows_of_ids(own, value, vocabulary, seed)
         elif not isinstance(value, str):
-            by_word = f"give the words too, {own}=(words, rows), or "
+            by_word = f"pass the words too, {own}=(words, rows), or "
             remedy = by_word if own in BY_WORD else ""
             _check_ids_are_given(f"{own} is an array for the ids", remedy, vocabulary)
     return matched
@@ -93,7 +97,7 @@ def matched_rows(estimator: Any, vocabulary: Vocabulary | None) -> dict[str, Any
 def _check_ids_are_given(
     given: str, remedy: str, vocabulary: Vocabulary | None
 ) -> None:
-    """Raise where what has rows of ids meets a vocabulary that this fit has made."""
+    """Raise an error if rows are given by id but the vocabulary is fitted here."""
     if vocabulary is None or vocabulary.words is not None:
         return
     raise ValueError(
@@ -108,7 +112,7 @@ def _rows_of_ids(
 ) -> NDArray[np.float32] | csr_array:
     if vocabulary is None:
         raise ValueError(
-            f"{name} are given by word, but the documents are ids: give an array with "
+            f"{name} are given by word, but the documents are ids: pass an array with "
             "a row for each id."
         )
     if isinstance(value, str):
@@ -121,7 +125,7 @@ def _rows_of_ids(
     try:
         words, rows = _words_and_rows(value, vocabulary)
         if name == "embeddings":
-            # A checkpoint takes the fit up again only where the start is the same.
+            # A checkpoint is resumed only if the initial embeddings are the same.
             rng = check_random_state(0 if seed is None else seed)
             return aligned(vocabulary.words_, words, rows, rng)
         return _features(vocabulary, words, rows)
@@ -130,11 +134,11 @@ def _rows_of_ids(
 
 
 def _words_and_rows(value: Any, vocabulary: Vocabulary) -> tuple[Sequence[Any], Any]:
-    """Give words and their rows; of many vectors those that the vocabulary knows."""
+    """Return words and their rows; of `KeyedVectors`, those in the vocabulary."""
     if is_keyed_vectors(value):
-        every = value.key_to_index
-        known = [word for word in every if word in vocabulary.ids_] or list(every)[:3]
-        return known, value.vectors[[every[word] for word in known]]
+        rows_of = value.key_to_index
+        known = [w for w in rows_of if w in vocabulary.ids_] or list(rows_of)[:3]
+        return known, value.vectors[[rows_of[word] for word in known]]
     pair = (value, value.values()) if isinstance(value, Mapping) else value
     words, rows = list(pair[0]), pair[1]
     if not hasattr(rows, "shape"):
@@ -152,15 +156,15 @@ def _words_and_rows(value: Any, vocabulary: Vocabulary) -> tuple[Sequence[Any], 
 def _features(
     vocabulary: Vocabulary, words: Sequence[Hashable], rows: Any
 ) -> csr_array:
-    """Give the rows of words, with no entry for a word that has none."""
+    """Return the rows of a vocabulary's words; a missing word has no entries."""
     matrix = csr_array(rows)
     if matrix.shape[0] != len(words):
         raise ValueError(
             f"there must be a row for each of the {len(words)} words, got shape "
             f"{matrix.shape}."
         )
-    places = places_of(vocabulary.words_, words)
-    here = np.flatnonzero(places >= 0)
-    chosen = (np.ones(len(here)), (here, places[here]))
+    indices = indices_of(vocabulary.words_, words)
+    found = np.flatnonzero(indices >= 0)
+    chosen = (np.ones(len(found)), (found, indices[found]))
     shape = vocabulary.n_words_, len(words)
     return csr_array(csr_array(chosen, shape=shape) @ matrix)

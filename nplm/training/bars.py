@@ -1,4 +1,4 @@
-"""A bar for a fit: in a notebook, on a terminal, or lines of a log."""
+"""Progress bars of fits: in a notebook, on a terminal, or as lines of a log."""
 
 from __future__ import annotations
 
@@ -16,34 +16,34 @@ from nplm.training.loop import OnProgress
 
 __all__ = ["BAR", "bar", "stages"]
 
-BAR = 2  # the `verbose` that shows one
-WIDTH = 30  # of a bar on a terminal, in characters at most
-TENTHS = 10  # lines of a log
+BAR = 2  # the least `verbose` that shows a bar
+MAX_BAR_CHARS = 30
+N_LOG_LINES = 10
 
 
 @contextmanager
 def bar(
     verbose: int, name: str, note: Callable[[float], str]
 ) -> Iterator[OnProgress | None]:
-    """Give what shows the progress of a fit, where `verbose` asks for a bar.
+    """Show the progress of a fit as a bar if `verbose` is 2 or more.
 
     Parameters
     ----------
     verbose : int
-        2 and more show it.
+        2 or more shows a bar.
     name : str
-        What is trained.
+        Name of the estimator.
     note : callable
-        What to say of the figure that is made better.
+        Formats the figure that the fit optimises.
 
     Yields
     ------
     progress : callable or None
-        For the loop.
+        Called by the training loop; None without a bar.
     """
-    around = _AROUND.get()
-    if around is not None:  # in the place of its own
-        yield _Bar(f"{around.text}, {name}", note, around.surface)
+    enclosing = _ENCLOSING.get()
+    if enclosing is not None:  # share its surface
+        yield _Bar(f"{enclosing.text}, {name}", note, enclosing.surface)
         return
     if verbose < BAR:
         yield None
@@ -57,36 +57,36 @@ def bar(
 
 @contextmanager
 def stages(verbose: int, name: str) -> Iterator[Callable[[str], None]]:
-    """Give what shows which part of a fit begins, where `verbose` asks for a bar.
+    """Show the current stage of a fit if `verbose` is 2 or more.
 
-    The bars of the parts are shown in the same place, behind the name of the whole,
-    whatever the parts' own `verbose`.
+    The bars of the stages use the same surface, prefixed by the name of the fit,
+    whatever their own `verbose`.
 
     Parameters
     ----------
     verbose : int
-        2 and more show it.
+        2 or more shows the stages.
     name : str
-        What is trained.
+        Name of the estimator.
 
     Yields
     ------
     begin : callable
-        To be called with the name of a part when it begins.
+        Must be called with the name of each stage when it begins.
     """
-    around = _AROUND.get()
-    if around is None and verbose < BAR:
+    enclosing = _ENCLOSING.get()
+    if enclosing is None and verbose < BAR:
         yield lambda part: None
         return
-    name = name if around is None else f"{around.text}, {name}"
-    surface = _surface() if around is None else around.surface
+    name = name if enclosing is None else f"{enclosing.text}, {name}"
+    surface = _surface() if enclosing is None else enclosing.surface
     shown, began = _Stages(name, surface), time.perf_counter()
-    token = _AROUND.set(shown)
+    token = _ENCLOSING.set(shown)
     try:
         yield shown.begin
     finally:
-        _AROUND.reset(token)
-        if around is None:
+        _ENCLOSING.reset(token)
+        if enclosing is None:
             surface.close(f"{name}: {time.perf_counter() - began:.0f} s")
 
 
@@ -99,7 +99,7 @@ class _Stages:
         self.surface.begin(self.text)
 
 
-_AROUND: ContextVar[_Stages | None] = ContextVar("_AROUND", default=None)
+_ENCLOSING: ContextVar[_Stages | None] = ContextVar("_ENCLOSING", default=None)
 
 
 class _Bar:
@@ -114,15 +114,15 @@ class _Bar:
             self._began = done, now
         share, seconds = done / total, now - self._began[1]
         self._text = f"{self._name}: {share:.0%}, {self._note(figure)}, {seconds:.0f} s"
-        if done > self._began[0]:  # a fit that goes on has not begun at 0
+        if done > self._began[0]:  # above 0 in a resumed fit
             left = seconds * (total - done) / (done - self._began[0])
-            # At the end there is still what `closing` tells.
+            # At the end, the work that `closing` shows still remains.
             rest = f", {left:.0f} s left" if done < total else ""
             self._surface.show(share, self._text + rest)
         self._share = share
 
     def closing(self, text: str) -> None:
-        """Show what is done at the end of a pass, which may take a while."""
+        """Show the work at the end of a pass, which may take a while."""
         self._surface.note(self._share, f"{self._text}, {text}")
 
     def close(self) -> None:
@@ -130,7 +130,7 @@ class _Bar:
 
 
 class _Notebook:
-    """An element of HTML, which is written anew."""
+    """An HTML element that is updated in place."""
 
     def __init__(self) -> None:
         self._handle: Any = None
@@ -157,23 +157,23 @@ class _Notebook:
 
 
 def _columns() -> int:
-    """Ask how wide the terminal is, to which stdout may not go."""
-    with suppress(OSError, ValueError, AttributeError):  # it is none that has a size
+    """Return the width of the terminal of stderr; stdout may be redirected."""
+    with suppress(OSError, ValueError, AttributeError):  # not a terminal
         if columns := os.get_terminal_size(sys.stderr.fileno()).columns:
             return columns
     return shutil.get_terminal_size().columns
 
 
 class _Terminal:
-    """The last line, which is gone when the fit is done."""
+    """The last line of the terminal, cleared when the fit ends."""
 
     def begin(self, text: str) -> None:
         self.show(0, text)
 
     def show(self, share: float, text: str) -> None:
-        # A second line would stay there: the bar makes room for the text.
+        # A second line would not be cleared: shorten the bar to fit the text.
         columns = _columns() - 1
-        width = max(0, min(WIDTH, columns - 1 - len(text)))
+        width = max(0, min(MAX_BAR_CHARS, columns - 1 - len(text)))
         drawn = ("━" * round(share * width)).ljust(width)
         line = f"{drawn} {text}"[:columns]
         print(f"\r\x1b[K{line}", end="", file=sys.stderr, flush=True)
@@ -185,7 +185,7 @@ class _Terminal:
 
 
 class _Log:
-    """A line now and then."""
+    """A line for each tenth of the fit."""
 
     def __init__(self) -> None:
         self._tenths = 0
@@ -195,12 +195,12 @@ class _Log:
         print(text, file=sys.stderr, flush=True)
 
     def show(self, share: float, text: str) -> None:
-        if int(share * TENTHS) > self._tenths:
-            self._tenths = int(share * TENTHS)
+        if int(share * N_LOG_LINES) > self._tenths:
+            self._tenths = int(share * N_LOG_LINES)
             print(text, file=sys.stderr, flush=True)
 
     def note(self, share: float, text: str) -> None:
-        """Say what follows the last pass, not every one."""
+        """Print the text after the last pass only."""
         if share >= 1:
             print(text, file=sys.stderr, flush=True)
 
@@ -209,7 +209,7 @@ class _Log:
 
 
 def _surface() -> _Notebook | _Terminal | _Log:
-    """Find out where a bar would be seen."""
+    """Choose the surface on which a bar is visible."""
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None else None
     if shell is not None and "IPKernelApp" in shell.config:

@@ -1,4 +1,4 @@
-"""Checkpoints of a fit: written whole or not at all, read without running code."""
+"""Checkpoints of a fit: written atomically, read without running code."""
 
 from __future__ import annotations
 
@@ -31,99 +31,102 @@ __all__ = ["Checkpoint", "discard", "fingerprint", "has_save"]
 
 T = TypeVar("T")
 
-# Between two saves within an epoch; the end of an epoch is always saved.
+# Interval of saves within an epoch; the end of an epoch is always saved.
 SECONDS_A_SAVE = 60.0
-FORMAT = 3
-STATE = "state"  # the name of all that is not an array, beside the arrays
-ROWS_A_PIECE = 4096
-# What is raised by things that are not of the kind that they should be.
-UNFIT = (
+FORMAT = 4
+STATE = "state"  # key of the JSON state, beside the arrays
+ROWS_PER_CHUNK = 4096
+# Errors that unexpected content of a checkpoint can raise.
+CONTENT_ERRORS = (
     ValueError, TypeError, LookupError, AttributeError, OverflowError, RecursionError,
 )  # fmt: skip
 
-# Parameters that may differ when a fit goes on: none changes what is computed.
-FREE = ("max_iter", "verbose")
+# Parameters that may differ in a resumed fit: they do not change its results.
+IGNORED_PARAMETERS = ("max_iter", "verbose")
 
 
 def fingerprint(
     parameters: dict[str, Any], data: dict[str, NDArray[Any] | None]
 ) -> dict[str, str]:
-    """Tell one fit from another: parameters, and shapes and checksums of the data."""
-    marks = {name: str(value) for name, value in parameters.items()}
+    """Identify a fit by its parameters, and the shapes and checksums of its data."""
+    values = {name: str(value) for name, value in parameters.items()}
     for name, array in data.items():
         if array is None:
-            marks[name] = "None"
+            values[name] = "None"
         else:
-            marks[name] = f"{array.dtype} {array.shape}, checksum {_crc(array):08x}"
-    return marks
+            values[name] = f"{array.dtype} {array.shape}, checksum {_crc(array):08x}"
+    return values
 
 
 def _crc(array: NDArray[Any]) -> int:
-    """CRC-32 of an array; a piece at a time, for windows share their memory."""
+    """Return the CRC-32 of an array, in chunks to avoid copies of whole views."""
     crc = 0
-    for start in range(0, len(array), ROWS_A_PIECE):
-        piece = np.ascontiguousarray(array[start : start + ROWS_A_PIECE])
-        crc = zlib.crc32(piece.data, crc)
+    for start in range(0, len(array), ROWS_PER_CHUNK):
+        chunk = np.ascontiguousarray(array[start : start + ROWS_PER_CHUNK])
+        crc = zlib.crc32(chunk.data, crc)
     return crc
 
 
 def has_save(folder: Path) -> bool:
-    """Whether a fit can go on from what is there."""
+    """Return whether a folder has a save that a fit can resume from."""
     return (folder / "latest.json").exists()
 
 
 def discard(folder: Path) -> None:
-    """Remove the saves of a fit that is done, but nothing that others put there."""
+    """Remove the saves of a finished fit, but no other files of the folder."""
     if not folder.is_dir():
         return
     for name in os.listdir(folder):
         if re.fullmatch(r"lock|latest\.json|save-\d+\.\d+-of-\d+\.\w+", name):
-            with suppress(OSError):  # a folder of that name, or no permission
+            with suppress(OSError):  # a directory, or no permission
                 (folder / name).unlink()
     with suppress(OSError):  # not empty
         folder.rmdir()
 
 
 class _Latest(NamedTuple):
-    """The last save: its number, and the checksum of each process's file."""
+    """The latest save: its number, and the checksum of each process's file."""
 
     number: int
     checksums: list[str]
 
 
 class Checkpoint:
-    """The last saved state of one fit, in a folder of its own.
+    """The latest saved state of one fit, in a folder of its own.
 
-    ``latest.json`` says which save is whole, and has the checksums of its files, of
-    which each process of the fit has one. All files of a save are on disk before
-    ``latest.json`` is replaced, in one step, and those of the save before are removed
-    after it: whenever the fit is killed, one whole save is there. As a context, it has
-    the folder to itself, and hears of interrupts of several processes.
+    A save has one file per process. ``latest.json`` names the latest complete save and
+    has the checksums of its files. All files of a save are on disk before
+    ``latest.json`` is replaced atomically, and the files of the previous save are
+    removed afterwards: whenever the fit is killed, one complete save exists. As a
+    context manager, a checkpoint locks the folder and handles interrupts of several
+    processes.
 
     Parameters
     ----------
     folder : path-like
-        Made if need be.
-    marks : dict of str to str
+        Created if it does not exist.
+    fingerprint : dict of str to str
         The `fingerprint` of the fit.
     processes : Processes
-        Those that share the fit.
+        The processes that share the fit.
     """
 
     def __init__(
         self,
         folder: str | os.PathLike[str],
-        marks: dict[str, str],
+        fingerprint: dict[str, str],
         processes: Processes,
     ) -> None:
         if not isinstance(folder, (str, os.PathLike)):
             raise TypeError(
-                f"checkpoint={folder!r} is of type {type(folder).__name__}: give the "
+                f"checkpoint={folder!r} is of type {type(folder).__name__}: pass the "
                 "path of a folder, as a str or a pathlib.Path."
             )
         self._given, self.folder = folder, Path(folder)
-        self.marks = {k: v for k, v in marks.items() if k not in FREE}
-        self.marks["processes"] = str(processes.size)
+        self._fingerprint = {
+            k: v for k, v in fingerprint.items() if k not in IGNORED_PARAMETERS
+        }
+        self._fingerprint["processes"] = str(processes.size)
         self.rank, self.n_ranks = processes.rank, processes.size
         self._processes = processes
         self._lock: IO[str] | None = None
@@ -134,45 +137,45 @@ class Checkpoint:
     def __enter__(self) -> Self:
         processes, token = self._processes, secrets.token_hex()
         try:
-            processes.all_or_none(lambda: self._take(token))
+            processes.all_or_none(lambda: self._lock_folder(token))
             token = processes.everyones(token)[0]
             processes.all_or_none(lambda: self._check_shared(token))
         except BaseException:
-            self._let_go()
+            self._unlock_folder()
             raise
         self._meet = self._interrupts.__enter__()
         return self
 
     def __exit__(self, *error: Any) -> None:
-        self._let_go()
+        self._unlock_folder()
         self._interrupts.__exit__(*error)
 
-    def _let_go(self) -> None:
+    def _unlock_folder(self) -> None:
         if self._lock is not None:
             self._lock.close()
 
-    def _take(self, token: str) -> None:
-        """Take the folder for this fit, for as long as this process lives."""
+    def _lock_folder(self, token: str) -> None:
+        """Create and lock the folder; the lock ends with this process at the latest."""
         if not os.fspath(self._given):
-            raise ValueError("checkpoint='' names no folder.")
+            raise ValueError("checkpoint='' is no folder: pass the path of one.")
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
         except (FileExistsError, NotADirectoryError) as error:
             raise type(error)(
-                f"checkpoint={str(self.folder)!r} cannot be a folder, for there is a "
-                "file of that name, or of one before it: name another."
+                f"checkpoint={str(self.folder)!r} cannot be a folder, because it or "
+                "one of its parents is a file: choose another path."
             ) from None
-        # Only writing tells: permissions say yes on a read-only file system.
+        # Only a write is conclusive: os.access ignores read-only file systems.
         tempfile.TemporaryFile(dir=self.folder).close()
         if self.rank > 0:
             return
-        self._lock = _own_file(self.folder / "lock")
+        self._lock = _open_lock(self.folder / "lock")
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             raise CheckpointError(
-                f"Another fit is at work in {self.folder}: wait for its end, or give "
-                "this one a folder of its own."
+                f"Another fit is using {self.folder}: wait until it ends, or choose "
+                "another folder."
             ) from error
         except OSError as error:
             if error.errno not in NO_LOCKS:
@@ -183,29 +186,30 @@ class Checkpoint:
         os.fsync(self._lock.fileno())
 
     def _check_shared(self, token: str) -> None:
-        """Raise when the first process's folder is not this one's."""
+        """Raise an error if the first process has another folder."""
         lock = self.folder / "lock"
         if not lock.is_file() or lock.read_text() != token:
             raise CheckpointError(
-                f"Process {self.rank} does not find in {self.folder} what process 0 "
-                "writes there: the processes of a fit need one folder for all."
+                f"Process {self.rank} cannot read in {self.folder} what process 0 "
+                "wrote there: choose a folder on a file system that all processes "
+                "share."
             )
 
     def due(self) -> tuple[bool, KeyboardInterrupt | None]:
-        """Whether the last save is long ago, and what ends all processes after one."""
+        """Return whether to save now, and the interrupt to raise afterwards, if any."""
         due, interrupt = self._meet(time.monotonic() - self._saved_at >= SECONDS_A_SAVE)
         return due or interrupt is not None, interrupt
 
     def save(self, arrays: dict[str, NDArray[Any]], state: dict[str, Any]) -> None:
-        """Replace the last save by this one; when it cannot be written, warn."""
+        """Replace the latest save; warn if it cannot be written."""
         self._number += 1
         number, path = self._number, self._file(self._number)
         text = {STATE: json.dumps(state)}
         checksum, failure = self._try(
-            lambda: write_tensors(_no_link(path), arrays, text)
+            lambda: write_tensors(_without_link(path), arrays, text)
         )
         if failure is not None:
-            # The folder may be gone, or not ours any more: the fit goes on.
+            # The folder may be gone or no longer writable: the fit continues.
             with suppress(OSError):
                 path.unlink()
         else:
@@ -215,31 +219,32 @@ class Checkpoint:
             self._remove_others(number)
         elif self.rank == 0:
             warn(
-                f"The fit goes on, but could not be saved to {self.folder}: {failure}.",
+                f"The fit continues, but could not be saved to {self.folder}: "
+                f"{failure}.",
                 RuntimeWarning,
             )
         self._saved_at = time.monotonic()
 
     def load(self, resume: Callable[[Fitted, Fitted], T]) -> T | None:
-        """Give what `resume` makes of the last save; None if there is none.
+        """Return the result of `resume` on the latest save; None without a save.
 
         Parameters
         ----------
         resume : callable
-            Called with the arrays and the state, of which nothing is believed: it has
-            to take all of both. A ValueError says that no fit saved them.
+            Called with the arrays and the state, which are untrusted: it must check
+            and take all entries, and raise a ValueError if one is invalid.
         """
         processes = self._processes
         latest = processes.everyones(processes.all_or_none(self._latest))[0]
         if latest is None:
             return None
         self._number = latest.number
-        made = processes.all_or_none(lambda: self._read(latest, resume))
+        resumed = processes.all_or_none(lambda: self._read(latest, resume))
         self._remove_others(latest.number)
-        return made
+        return resumed
 
     def _try(self, work: Callable[[], T]) -> tuple[T | None, str | None]:
-        """Do it in every process; give what a disk said against it in one."""
+        """Call `work` in every process; return its result and any process's OSError."""
         done, failure = None, None
         try:
             done = work()
@@ -248,18 +253,18 @@ class Checkpoint:
         return done, next(filter(None, self._processes.everyones(failure)), None)
 
     def _point_to(self, save: _Latest) -> None:
-        """Make it the last save; the first process does."""
+        """Write ``latest.json``, in the first process."""
         if self.rank == 0:
             latest = {
                 "format": FORMAT, "save": save.number, "files": save.checksums,
-                "fit": self.marks,
+                "fit": self._fingerprint,
             }  # fmt: skip
             text = json.dumps(latest).encode()
-            with replacing(_no_link(self.folder / "latest.json")) as file:
+            with replacing(_without_link(self.folder / "latest.json")) as file:
                 file.write(text)
 
     def _latest(self) -> _Latest | None:
-        """Give the last save, if any; the first process does."""
+        """Read ``latest.json`` if it exists, in the first process."""
         path = self.folder / "latest.json"
         if self.rank > 0 or not path.exists():
             return None
@@ -269,18 +274,18 @@ class Checkpoint:
             version = latest.take("format")
             if version != FORMAT:
                 raise CheckpointError(
-                    f"{path} is a checkpoint of format {version!r:.80}, and this nplm "
-                    f"reads format {FORMAT}: finish the fit with the nplm that began "
-                    "it."
+                    f"{path} is a checkpoint of format {version!r:.80}, but this "
+                    f"version of nplm reads format {FORMAT}: finish the fit with the "
+                    "version that started it."
                 )
             save = _Latest(latest.whole("save", 1), latest.texts("files"))
-            marks = latest.take("fit", dict)
+            fingerprint = latest.take("fit", dict)
             latest.done()
-        except UNFIT as error:
+        except CONTENT_ERRORS as error:
             if isinstance(error, CheckpointError):
                 raise
             raise self._damaged(path, error) from error
-        self._check_same_fit(marks)
+        self._check_same_fit(fingerprint)
         if len(save.checksums) != self.n_ranks:
             raise self._damaged(path, ValueError(f"{len(save.checksums)} checksums"))
         return save
@@ -289,94 +294,94 @@ class Checkpoint:
         path = self._file(save.number)
         try:
             _check_is_file(path)
-            # What goes on copies them: into the arrays that it has.
+            # A mapping suffices: `resume` copies the arrays.
             arrays, texts = read_tensors(path, mmap=True)
             if texts.get(CHECKSUM) != save.checksums[self.rank]:
-                raise ValueError("it is not the file that latest.json has noted")
+                raise ValueError("its checksum is not the one in latest.json")
             state = Fitted(json.loads(texts[STATE]))
-            taken = Fitted(arrays)
-            made = resume(taken, state)
-            taken.done()
+            checked = Fitted(arrays)
+            resumed = resume(checked, state)
+            checked.done()
             state.done()
-        except (*UNFIT, FileNotFoundError) as error:
+        except (*CONTENT_ERRORS, FileNotFoundError) as error:
             raise self._damaged(path, error) from error
-        return made
+        return resumed
 
     def _file(self, number: int) -> Path:
         name = f"save-{number}.{self.rank}-of-{self.n_ranks}.safetensors"
         return self.folder / name
 
     def _remove_others(self, number: int) -> None:
-        """Remove this process's files of other saves, finished or not."""
+        """Remove this process's files of other saves, complete or not."""
         own = re.compile(
             rf"save-\d+\.{self.rank}-of-{self.n_ranks}\.safetensors(\.\w+\.part)?"
             + (r"|latest\.json\.\w+\.part" if self.rank == 0 else "")
         )
         kept = self._file(number).name
         names: list[str] = []
-        with suppress(OSError):  # the folder cannot be read any more
-            # Names at once: an interrupt would leave a folder open that is gone
-            # through.
+        with suppress(OSError):  # the folder is no longer readable
+            # A list, because an interrupt would leave an iterated folder open.
             names = os.listdir(self.folder)
         for name in names:
             if name != kept and own.fullmatch(name):
                 with suppress(OSError):
                     (self.folder / name).unlink()
 
-    def _check_same_fit(self, marks: dict[str, str]) -> None:
-        for name in sorted(self.marks.keys() | marks.keys()):
-            was, now = marks.get(name), self.marks.get(name)
+    def _check_same_fit(self, fingerprint: dict[str, str]) -> None:
+        # In their own order: data, which follow from parameters, come last.
+        for name in dict.fromkeys([*self._fingerprint, *fingerprint]):
+            was, now = fingerprint.get(name), self._fingerprint.get(name)
             if was != now:
                 raise CheckpointError(
                     f"The checkpoint in {self.folder} is of another fit: its {name} "
-                    f"was {was}, this one's is {now}. Give the same again to go on, or "
-                    "another folder to start anew."
+                    f"was {was}, now it is {now}. To resume, pass the same value; to "
+                    "start anew, choose another folder."
                 )
 
     def _damaged(self, path: Path, error: Exception) -> CheckpointError:
         return CheckpointError(
-            f"{path} is damaged ({type(error).__name__}: {error}); the fit cannot go "
-            f"on from it. Remove {self.folder} to start anew."
+            f"{path} is damaged ({type(error).__name__}: {error}); the fit cannot be "
+            f"resumed from it. Remove {self.folder} to start anew."
         )
 
 
-def _no_link(path: Path) -> Path:
-    """Give the name of a file that is replaced, not one elsewhere that a link names."""
+def _without_link(path: Path) -> Path:
+    """Return `path`, removed if it is a link, so that a write does not follow it."""
     if path.is_symlink():
         path.unlink()
     return path
 
 
 def _check_is_file(path: Path) -> None:
-    """Raise ValueError for a pipe, which would hang its reader, or a folder."""
+    """Raise a ValueError for a folder, or for a pipe, which would block."""
     mode = path.stat().st_mode
     if not stat.S_ISREG(mode):
         kind = "a folder" if stat.S_ISDIR(mode) else "a pipe or a device"
         raise ValueError(f"it is {kind}, not a file")
 
 
-def _own_file(path: Path) -> IO[str]:
-    """Open a file to write in, not one elsewhere that a link names."""
+def _open_lock(path: Path) -> IO[str]:
+    """Open a file for writing, without following a link."""
     try:
-        # Without waiting: opening a pipe may wait for a reader.
+        # O_NONBLOCK, because opening a pipe may wait for a reader.
         flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
         number = os.open(path, flags, 0o666)
     except IsADirectoryError as error:
         raise CheckpointError(
-            f"{path} is a folder, where the checkpoint needs a file of that name: "
+            f"{path} is a folder, but the checkpoint needs a file of that name: "
             "remove it."
         ) from error
     except OSError as error:
         if error.errno != ELOOP:
             raise
         raise CheckpointError(
-            f"{path} is a link, and what it names would be written over: remove it."
+            f"{path} is a link, and its target would be written over: remove it."
         ) from error
     found = os.fstat(number)
     if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
         os.close(number)
         raise CheckpointError(
-            f"{path} is no file of this folder alone (but a device, or a file with a "
-            "second name), and would be written over: remove it."
+            f"{path} is a pipe, a device or a file with a second hard link, and would "
+            "be written over: remove it."
         )
     return open(number, "r+")

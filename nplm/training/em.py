@@ -1,4 +1,4 @@
-"""Weights of a mixture by expectation maximisation, one set a context bin.
+"""Mixture weights by expectation maximisation, one set per context bin.
 
 The procedure of the interpolated trigram (section 4.1 of Bengio et al. 2003,
 after Jelinek and Mercer 1980), for any member distributions.
@@ -17,8 +17,8 @@ from nplm.base.warnings import warn
 
 __all__ = ["BIN_PRIOR", "FrequencyBins", "MixtureFit", "fit_mixture_weights"]
 
-# A bin may hold a handful of held-out samples, which need no uniform member, and
-# would leave it no weight and an unseen word no probability.
+# Number of prior samples. A bin with a few held-out samples may not need the uniform
+# member: with weight 0 for it, an unseen word would have no probability.
 BIN_PRIOR = 1.0
 
 
@@ -36,7 +36,7 @@ class FrequencyBins(NamedTuple):
 
     @classmethod
     def of_training(cls, max_frequency: int, n_tokens: int) -> FrequencyBins:
-        """Return the bins that contexts fall into.
+        """Return the bins of a training corpus.
 
         Parameters
         ----------
@@ -61,28 +61,28 @@ class FrequencyBins(NamedTuple):
         Parameters
         ----------
         frequency : ndarray of int64, shape (n_samples,)
-            How often each context was seen.
+            Count of each context.
         n_tokens : int
-            T, the size of the corpus that `frequency` was counted in. When that
-            is not the whole training corpus, a value of q outside the bins
-            counts with the nearest one.
+            T, the size of the corpus that `frequency` was counted in. If that is
+            not the whole training corpus, a value of q outside the bins is mapped
+            to the nearest bin.
         """
         q = np.ceil(-np.log((1 + frequency) / n_tokens)).astype(np.intp)
         return np.clip(q, self.first, self.last) - self.first
 
 
 class MixtureFit(NamedTuple):
-    """What `fit_mixture_weights` found.
+    """The result of `fit_mixture_weights`.
 
     Attributes
     ----------
     weights : ndarray of float64, shape (n_bins, n_members)
         Rows sum to 1.
     log_likelihood : list of float
-        Mean log-likelihood of the samples before each step, and at the end; with
-        a prior, that of the weights is in it.
+        Mean log-likelihood of the samples before each step, and at the end; it
+        includes the log-density of the weights if there is a prior.
     converged : bool
-        Whether the last step gained less than was asked for.
+        Whether the last step gained less than `tol`.
     """
 
     weights: NDArray[np.float64]
@@ -91,17 +91,17 @@ class MixtureFit(NamedTuple):
 
     @property
     def n_iter(self) -> int:
-        """Number of steps made."""
+        """Number of EM steps."""
         return len(self.log_likelihood) - 1
 
     def warn_unless_converged(self, model: str, max_iter: int, tol: float) -> None:
-        """Warn where the steps ran out; ``tol=0`` asks for all of them."""
+        """Warn if EM reached `max_iter`; with ``tol=0`` this is expected."""
         if self.converged or max_iter == 0 or tol == 0:
             return
         gain = self.log_likelihood[-1] - self.log_likelihood[-2]
         warn(
-            f"{model}: the weights still gained {gain:.2g} nats a token at "
-            f"max_iter={max_iter}; raise it, or tol={tol:g}.",
+            f"{model}: the weights still gained {gain:.2g} nats per token at "
+            f"max_iter={max_iter}; raise max_iter, or tol={tol:g}.",
             ConvergenceWarning,
         )
 
@@ -117,28 +117,27 @@ def fit_mixture_weights(
 ) -> MixtureFit:
     """Maximise the likelihood of held-out samples over the mixture weights.
 
-    Starts from equal weights. A bin without a sample takes the weights of the
-    nearest bin that has some (of two as near, that of rarer contexts). A sample
-    that no member gives any probability says nothing about the weights and is
-    left out.
+    The initial weights are equal. A bin without samples takes the weights of the
+    nearest bin with samples (of two equally near, that of rarer contexts). A sample
+    that has probability 0 under every member is left out.
 
     Parameters
     ----------
     probs : ndarray of float64, shape (n_samples, n_members)
-        What each member gives to each sample.
+        Probability of each sample under each member.
     bins : ndarray of intp, shape (n_samples,)
         The bin of each sample.
     n_bins : int
         Number of bins.
     max_iter : int
-        The most steps to make.
+        Maximum number of steps.
     tol : float
-        Stop when a step gains less than this, in nats a sample.
+        Stop when a step gains less than this, in nats per sample.
     prior : float, default=0.0
-        Samples that each bin is taken to have besides its own, shared by the
-        members as in one bin of all samples (and there equally): a member that
-        a handful of samples never needed then keeps a little weight. 0 is
-        maximum likelihood.
+        Number of prior samples added to each bin, divided between the members by
+        the weights of one bin of all samples (and equally in that bin): a member
+        that few samples never needed then keeps a small weight. 0 is maximum
+        likelihood.
 
     Returns
     -------
@@ -147,7 +146,7 @@ def fit_mixture_weights(
     Raises
     ------
     ValueError
-        If no member gives any probability to any sample.
+        If every sample has probability 0 under every member.
 
     Examples
     --------
@@ -172,10 +171,10 @@ def fit_mixture_weights(
     extra = np.full(n_members, prior / n_members)
     if prior > 0 and n_bins > 1:
         one_bin = np.zeros_like(bins)
-        of_all = fit_mixture_weights(
+        overall = fit_mixture_weights(
             probs, one_bin, 1, max_iter=max_iter, tol=tol, prior=prior
         )
-        extra = prior * of_all.weights[0]
+        extra = prior * overall.weights[0]
     log_likelihood: list[float] = []
     while True:
         joint = weights[bins] * probs
@@ -194,7 +193,7 @@ def fit_mixture_weights(
             expected = np.bincount(bins, joint[:, member], minlength=n_bins)
             expected += extra[member]
             weights[:, member] = expected / np.maximum(size + prior, 1)
-        # Without samples the expectations are all 0: not yet a distribution.
+        # Without samples all expectations are 0, which is not a distribution.
         weights[size == 0] = 1 / n_members
     filled = np.flatnonzero(size)
     for empty in np.flatnonzero(size == 0):

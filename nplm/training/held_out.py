@@ -1,4 +1,4 @@
-"""Early stopping: what held-out data says of each epoch."""
+"""Early stopping by the held-out loss of each epoch."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ __all__ = ["HeldOut"]
 
 @dataclass
 class HeldOut:
-    """The best epoch so far by its held-out loss, and its weights.
+    """The best epoch so far by held-out loss, and its weights.
 
     Parameters
     ----------
     patience : int or None
-        Epochs without improvement after which training stops. None never stops and
-        keeps no weights.
+        Number of epochs without improvement after which training stops. None never
+        stops and keeps no weights.
     tol : float
-        Improvement that counts, in nats a token.
+        Least improvement that counts, in nats per token.
     """
 
     patience: int | None
@@ -37,27 +37,27 @@ class HeldOut:
 
     @property
     def out_of_patience(self) -> bool:
-        """Whether training should stop."""
+        """Return whether training should stop."""
         return self.patience is not None and self.stale >= self.patience
 
     def improves(self, loss: float, epoch: int) -> bool:
-        """Take an epoch's loss; whether its weights are to be kept, in `best`."""
+        """Record the loss of an epoch; return whether to keep its weights in `best`."""
         if self.patience is None:
             return False
         self.stale = 0 if loss < self.best_loss - self.tol else self.stale + 1
         if not loss < self.best_loss:
             return False
         self.best_loss, self.best_epoch = loss, epoch
-        self.best = None  # before there is another: one copy of the weights at a time
+        self.best = None  # freed first, so that only one copy of the weights exists
         return True
 
     def facts(self) -> dict[str, Any]:
-        """All that changes but the weights, for JSON."""
+        """Return the state without the weights, for JSON."""
         facts = asdict(self)
         return {name: facts[name] for name in ("best_loss", "best_epoch", "stale")}
 
     def resume(self, facts: Fitted, best: list[NDArray[Any]], n_epochs: int) -> None:
-        """Set what `facts` gave, and the weights of the best epoch, of so many."""
+        """Restore the state of `facts` and the best weights, after `n_epochs`."""
         best_epoch = facts.whole("best_epoch", 0, n_epochs)
         best_loss, stale = facts.number("best_loss"), facts.whole("stale", 0, n_epochs)
         if bool(best) != (best_epoch > 0):

@@ -1,4 +1,4 @@
-"""The loop of whatever trains in passes: time, saves, progress, interrupts."""
+"""The training loop of all jobs: passes, saves, progress and interrupts."""
 
 from __future__ import annotations
 
@@ -19,86 +19,86 @@ from nplm.training.parallel.processes import Processes
 
 __all__ = ["Job", "OnProgress", "run_passes"]
 
-# Called a few times a second with (steps done, steps in all if every pass is run, the
-# figure that is made better).
+# Called a few times a second with (steps done, steps of all passes, the figure that is
+# optimised).
 OnProgress = Callable[[float, float, float], None]
 
 
 @runtime_checkable
 class Closing(Protocol):
-    """Progress that can say what happens at the end of a pass."""
+    """Progress that can show the work at the end of a pass."""
 
     def closing(self, text: str) -> None:
-        """Show what is done after the last step of a pass."""
+        """Show the work after the last step of a pass."""
 
 
 class Job(Protocol):
-    """What is trained in passes, each of so many steps.
+    """A model that is trained in passes of `n_steps` steps each.
 
-    A pass begins with what it draws from the random generator and goes on in calls
-    of `work`: given the generator's state when it began, and `arrays` and `facts` at
-    any moment between calls, it can be gone on with to the same bits.
+    A pass first draws from the random generator, then calls `work` repeatedly. Between
+    calls, the generator's state at the start of the pass, `arrays` and `facts`
+    determine the rest: a pass resumed from them has the same bits.
     """
 
     name: str  # for messages
-    pass_name: str  # "epoch", or what its field calls a pass
-    closing: str  # what `end` does, if it takes a while
-    n_steps: int  # of a pass
-    least: int  # steps of a call, or multiples of it
+    pass_name: str  # "epoch" or "pass"
+    closing: str  # describes the work of `end` if it takes a while
+    n_steps: int  # steps of a pass
+    least: int  # a call has a multiple of this number of steps
     seconds_a_call: float
 
     @property
     def n_ended(self) -> int:
-        """Passes closed by `end`."""
+        """Number of passes closed by `end`."""
 
     def n_passes(self, done: int) -> int:
-        """How many passes there are at most, after so many."""
+        """Return the maximum number of passes, after `done` of them."""
 
     def more(self, done: int) -> bool:
-        """Whether there is another pass, after so many."""
+        """Return whether another pass follows, after `done` of them."""
 
     def begin(self, rng: np.random.RandomState, *, anew: bool) -> None:
-        """Draw what a pass needs; not `anew`, one that is gone on with."""
+        """Draw what a pass needs; `anew` is False for a resumed pass."""
 
     def work(self, start: int, stop: int) -> None:
-        """Do these steps of the pass."""
+        """Run the steps from `start` to `stop` of the pass."""
 
     def steps_done(self, passes: int) -> int:
-        """Say how far the pass after so many is, if a call was interrupted."""
+        """Return the steps done in the pass after `passes`, also within a call."""
 
     def figure(self, done: int) -> float:
-        """Give the figure for progress after so many steps, agreed on; may raise."""
+        """Return the figure for progress, equal in all processes; may raise."""
 
     def end(self, number: int, seconds: float) -> None:
-        """Close a pass: what it reached goes to the history."""
+        """Close a pass and add it to the history."""
 
     def close(self) -> None:
-        """Leave what is to be kept, after the last pass or an interrupt."""
+        """Set the final state, after the last pass or an interrupt."""
 
     def kept(self) -> str:
-        """Say what is kept after an interrupt."""
+        """Describe the state kept after an interrupt."""
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """All arrays that passes change."""
+        """Return all arrays that passes change."""
 
     def facts(self) -> dict[str, Any]:
-        """All else that passes change, for JSON."""
+        """Return all other state that passes change, for JSON."""
 
     def resume(self, arrays: Fitted, facts: Fitted, *, passes: int, steps: int) -> None:
-        """Set what `arrays` and `facts` gave, so far into the fit.
+        """Restore the state of `arrays` and `facts`.
 
-        Nothing is believed of them: they may come from anyone's file. A ValueError
-        says that no fit leaves them.
+        They are untrusted, because a file may come from anywhere: raise a ValueError
+        if a value is invalid.
         """
 
 
 @dataclass
 class _Position:
-    """Where a fit stands, beside its job."""
+    """Position of a fit: passes done, and the state of the current pass."""
 
-    passes: int = 0  # done
-    steps: int = 0  # done of the next
-    seconds: float = 0.0  # spent on it
+    passes: int = 0
+    steps: int = 0  # done in the current pass
+    seconds: float = 0.0  # spent on the current pass
 
 
 def run_passes(
@@ -112,113 +112,115 @@ def run_passes(
 ) -> KeyboardInterrupt | None:
     """Run a job to its end.
 
-    A `checkpoint` is gone on from, if it has a save, and saved to, on an interrupt
-    too: by several processes together, whichever of them is interrupted or terminated.
-    A `progress` with a method ``closing`` is told at the end of a pass. With `verbose`,
-    a line says that the job resumes from a checkpoint, and where.
+    The job resumes from `checkpoint` if it has a save, and is saved to it, also on an
+    interrupt. Several processes save together if any of them is interrupted or
+    terminated. If `progress` has a method ``closing``, it is called at the end of each
+    pass. With `verbose`, a line reports where a job resumes.
 
     Returns
     -------
     interrupt : KeyboardInterrupt or None
-        What ended the job early: to be raised once the result is kept.
+        The interrupt that ended the job early; raise it once the result is kept.
 
     Raises
     ------
     KeyboardInterrupt
-        In one of several processes, or before the job began: nothing is to keep. In
-        all of them: what is to keep is in the checkpoint.
+        In one of several processes, or before the job began: there is no result. In
+        all of them: the state is in the checkpoint.
     """
-    at = _Position()
+    position = _Position()
     if checkpoint is not None:
         saved = checkpoint.load(lambda *given: _resume(*given, job=job, rng=rng))
         if saved is not None:
-            at = saved
+            position = saved
             if verbose:
-                _tell_where(job, at, checkpoint)
-            _warn_of_more(job, at)
+                _print_position(job, position, checkpoint)
+            _warn_beyond_max_iter(job, position)
     order = rng.get_state(legacy=False)  # at the start of the pass
     try:
-        while job.more(at.passes):
-            started = time.perf_counter() - at.seconds
-            job.begin(rng, anew=at.steps == 0)
-            before = at.passes * job.n_steps
+        while job.more(position.passes):
+            started = time.perf_counter() - position.seconds
+            job.begin(rng, anew=position.steps == 0)
+            before = position.passes * job.n_steps
             for done in calls(
-                job.work, job.n_steps, at.steps,
+                job.work, job.n_steps, position.steps,
                 least=job.least, seconds_a_call=job.seconds_a_call,
                 agree=processes.agree,
             ):  # fmt: skip
-                at.steps, at.seconds = done, time.perf_counter() - started
+                position.steps = done
+                position.seconds = time.perf_counter() - started
                 figure = job.figure(done)
                 if progress is not None:
-                    total = job.n_passes(at.passes) * job.n_steps
+                    total = job.n_passes(position.passes) * job.n_steps
                     progress(before + done, total, figure)
                 if checkpoint is None or done == job.n_steps:
                     continue
                 due, interrupt = checkpoint.due()
                 if due:
-                    _save(checkpoint, job, at, order)
+                    _save(checkpoint, job, position, order)
                 if interrupt is not None:
                     raise interrupt
             if job.closing and isinstance(progress, Closing):
                 progress.closing(job.closing)
-            job.end(at.passes + 1, time.perf_counter() - started)
+            job.end(position.passes + 1, time.perf_counter() - started)
             order = rng.get_state(legacy=False)
-            at = _Position(at.passes + 1)
+            position = _Position(position.passes + 1)
             if checkpoint is not None:
-                _save(checkpoint, job, at, order)
+                _save(checkpoint, job, position, order)
     except KeyboardInterrupt as interrupt:
         if processes.size > 1:
-            raise  # the others may not know of it
+            raise  # the other processes may not be interrupted
+        n_passes = job.n_passes(position.passes)
         warn(
-            f"{job.name}: interrupted in {job.pass_name} {at.passes + 1} of at most "
-            f"{job.n_passes(at.passes)}; it keeps {job.kept()}.",
+            f"{job.name}: interrupted in {job.pass_name} {position.passes + 1} of at "
+            f"most {n_passes}; it keeps {job.kept()}.",
             RuntimeWarning,
         )
-        # Not between two passes, where it is saved anyway.
-        if checkpoint is not None and job.n_ended == at.passes:
-            at.steps = job.steps_done(at.passes)
-            _save(checkpoint, job, at, order)
-        return interrupt
+        # Between two passes the state has been saved already.
+        if checkpoint is not None and job.n_ended == position.passes:
+            position.steps = job.steps_done(position.passes)
+            _save(checkpoint, job, position, order)
+        return interrupt.with_traceback(None)  # which holds frames, and their arrays
     finally:
         job.close()
     return None
 
 
-def _tell_where(job: Job, at: _Position, checkpoint: Checkpoint) -> None:
-    n, most = at.passes, job.n_passes(at.passes)
+def _print_position(job: Job, position: _Position, checkpoint: Checkpoint) -> None:
+    n, most = position.passes, job.n_passes(position.passes)
     where = f"after {job.pass_name} {n} of at most {most}"
-    if at.steps:
-        share = at.steps / job.n_steps
+    if position.steps:
+        share = position.steps / job.n_steps
         where = f"in {job.pass_name} {n + 1} of at most {most}, {share:.0%} done"
     print(f"[{job.name}] resumes from {checkpoint.folder}: {where}")
 
 
-def _warn_of_more(job: Job, at: _Position) -> None:
-    n, most = at.passes + (at.steps > 0), job.n_passes(at.passes)
+def _warn_beyond_max_iter(job: Job, position: _Position) -> None:
+    n, most = position.passes + (position.steps > 0), job.n_passes(position.passes)
     if n > most:
         warn(
-            f"{job.name}: the checkpoint is of {job.pass_name} {n} already, beyond "
+            f"{job.name}: the checkpoint is at {job.pass_name} {n}, beyond "
             f"max_iter={most}; the model is that of the checkpoint.",
             RuntimeWarning,
         )
 
 
 def _save(
-    checkpoint: Checkpoint, job: Job, at: _Position, order: dict[str, Any]
+    checkpoint: Checkpoint, job: Job, position: _Position, order: dict[str, Any]
 ) -> None:
-    """Save a fit as it stands; `order` is the generator at the pass's start."""
+    """Save a fit; `order` is the state of the generator at the start of the pass."""
     order = plain_state(order)
     key = order.pop("key")
-    facts = {"at": asdict(at), "job": job.facts(), "order": order}
+    facts = {"at": asdict(position), "job": job.facts(), "order": order}
     checkpoint.save(job.arrays() | {"order": key}, facts)
 
 
 def _resume(
     arrays: Fitted, facts: Fitted, *, job: Job, rng: np.random.RandomState
 ) -> _Position:
-    """Put a fit where `_save` left it."""
+    """Restore a fit from the state that `_save` wrote."""
     where = facts.inner("at")
-    at = _Position(
+    position = _Position(
         passes=where.whole("passes"),
         steps=where.whole("steps", 0, job.n_steps),
         seconds=where.number("seconds", 0),
@@ -226,6 +228,6 @@ def _resume(
     order = Fitted(facts.take("order", dict) | {"key": arrays.take("order")}, "order.")
     state = taken_state(order)
     order.done()
-    job.resume(arrays, facts.inner("job"), passes=at.passes, steps=at.steps)
+    job.resume(arrays, facts.inner("job"), passes=position.passes, steps=position.steps)
     rng.set_state(state)
-    return at
+    return position

@@ -1,4 +1,4 @@
-"""Calls of about equal time, so that an interrupt, a bar and a save are prompt."""
+"""Split work into calls of equal duration, for prompt interrupts, bars and saves."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 __all__ = ["SECONDS_A_CALL", "calls"]
 
-# A kernel call lasts about this long.
+# Target duration of a kernel call.
 SECONDS_A_CALL = 0.1
 
 
@@ -20,10 +20,10 @@ def calls(
     seconds_a_call: float,
     agree: Callable[[float], float],
 ) -> Iterator[int]:
-    """Do ``work(start, stop)`` from `done` to n, and yield how far it went.
+    """Call ``work(start, stop)`` for all steps from `done` to n; yield each `stop`.
 
-    The calls only cut the sequence, at multiples of `least`: where they cut depends
-    on the clock, but what is computed does not.
+    The calls split the steps at multiples of `least`. The split depends on the clock,
+    but the results do not.
     """
     size = least
     while done < n:

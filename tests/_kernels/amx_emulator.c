@@ -1,10 +1,10 @@
-/* AMX's instructions, done in C when the processor does not know them.
+/* Emulate AMX instructions on processors without AMX.
  *
- * The compiled product of bfloat16_tiles.h runs as it is: each of its tile
- * instructions raises SIGILL, and the handler below decodes it, checks it as the
- * processor would, does it and goes on behind it. (Intel's Software Developer's
- * Manual, volume 2: LDTILECFG, TILEZERO, TILELOADD, TILESTORED, TDPBF16PS and
- * TILERELEASE.) Its results must be those of the product in plain C.
+ * The compiled product of bfloat16_tiles.h runs unchanged: each of its tile
+ * instructions raises SIGILL, and the handler below decodes, checks and executes it,
+ * then continues after it. See Intel's Software Developer's Manual, volume 2:
+ * LDTILECFG, TILEZERO, TILELOADD, TILESTORED, TDPBF16PS and TILERELEASE. The results
+ * must equal those of the product in plain C.
  */
 #define _GNU_SOURCE
 #include <math.h>
@@ -59,7 +59,7 @@ static void multiply(int to, int left, int right) {
   products++;
 }
 
-enum { NONE, P66, F3, F2 }; /* the prefix that a VEX instruction stands for */
+enum { NONE, P66, F3, F2 }; /* prefix encoded in a VEX instruction */
 
 static void emulate(int signal, siginfo_t *info, void *context) {
   static const int number[16] = {
@@ -120,7 +120,7 @@ static void emulate(int signal, siginfo_t *info, void *context) {
     CHECK(configured && reg < 8 && third < 8);
     multiply(reg, rm, third);
   } else {
-    refuse("not one that is known here");
+    refuse("unknown instruction");
   }
   registers[REG_RIP] = (greg_t)code;
 }
@@ -129,7 +129,7 @@ static float number(void) { return (rand() % 2001 - 1000) * 1e-3f; }
 
 static void *zeros(size_t bytes) { return calloc(bytes, 1); }
 
-/* C = A B, or keep C + rate A B, by both; whether they agree. */
+/* Compute C = A B, or keep C + rate A B, in both ways; return whether they agree. */
 static int agree(int rows, int columns, int depth, int keeps) {
   int A_stride = (depth + 31) / 32 * 32, A_rows = (rows + 31) / 32 * 32,
       panel = A_stride * PANEL, stride = (depth + 15) / 16 * 16;
@@ -160,7 +160,7 @@ int main(void) {
   for (int i = 0; i < 100; i++) {
     int rows = 1 + rand() % 70, columns = 16 + rand() % 5 * 16, depth = 1 + rand() % 90;
     if (!agree(rows, columns, depth, i % 2)) {
-      printf("%d x %d, depth %d: another result\n", rows, columns, depth);
+      printf("%d x %d, depth %d: results differ\n", rows, columns, depth);
       return 1;
     }
   }

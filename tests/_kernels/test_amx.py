@@ -1,4 +1,4 @@
-"""The AMX kernels on processors without AMX: its instructions emulated."""
+"""AMX kernels on processors without AMX, with emulated instructions."""
 
 import shutil
 import subprocess
@@ -10,9 +10,9 @@ from nplm._kernels.neural._loops import available_tiers
 import nplm
 
 
-@pytest.mark.skipif("amx" in available_tiers("bfloat16"), reason="has the real ones")
-@pytest.mark.skipif("avx512" not in available_tiers(), reason="needs AVX-512 beside")
-def test_tile_instructions(tmp_path):
+@pytest.mark.skipif("amx" in available_tiers("bfloat16"), reason="has AMX")
+@pytest.mark.skipif("avx512" not in available_tiers(), reason="needs AVX-512")
+def test_tile_kernels_agree_with_emulated_instructions(tmp_path):
     compiler = shutil.which("gcc")
     if compiler is None:
         pytest.skip("needs gcc")

@@ -1,4 +1,4 @@
-"""The compiled n-gram kernels against their NumPy twins."""
+"""Compiled n-gram kernels against their NumPy twins."""
 
 import numpy as np
 import pytest
@@ -51,17 +51,17 @@ def estimated(module, trie, interpolate, min_counts):
 
 @pytest.mark.parametrize("interpolate", [True, False])
 @pytest.mark.parametrize("min_counts", [[1] * 4, [1, 1, 2, 3]])
-def test_kneser_ney_kernel(counted, interpolate, min_counts):
+def test_kneser_ney_agrees_with_twin(counted, interpolate, min_counts):
     trie = counted[0]
     fast = estimated(_kneser_ney, trie, interpolate, min_counts)
     naive = estimated(reference, trie, interpolate, min_counts)
     assert_allclose(fast[0], naive[0], rtol=1e-12)
-    # A weight that no word is left to use is not specified by the sums alone.
+    # The weight of a context followed by every word is never used.
     used = np.diff(trie.start) < trie.n_words
     assert_allclose(fast[1][used], naive[1][used], rtol=1e-9)
 
 
-def test_lookup_kernels(counted):
+def test_lookups_agree_with_twins(counted):
     trie, X, y = counted
     prob, bow = (
         a.astype(np.float32) for a in estimated(_kneser_ney, trie, True, [1] * 4)
@@ -79,7 +79,7 @@ def test_lookup_kernels(counted):
 
 
 @pytest.mark.parametrize("interpolate", [True, False])
-def test_mass_kernels(counted, interpolate):
+def test_masses_agree_with_twins(counted, interpolate):
     trie, X, _ = counted
     prob, bow = (
         a.astype(np.float32) for a in estimated(_kneser_ney, trie, interpolate, [1] * 4)
@@ -106,7 +106,7 @@ def test_mass_kernels(counted, interpolate):
     )
 
 
-def test_frequency_kernels(counted):
+def test_frequencies_agree_with_twins(counted):
     trie, X, y = counted
     totals = trie.totals()
     weights = np.random.default_rng(0).dirichlet(np.ones(5), size=len(X))
@@ -126,7 +126,7 @@ def test_frequency_kernels(counted):
 
 
 @pytest.mark.parametrize("level", [0, 1, 2, 3])
-def test_find_kernels(counted, level):
+def test_contexts_and_ngrams_are_found_as_by_twins(counted, level):
     trie, X, y = counted
     X = X[:, 3 - level :]
     results = []
@@ -144,10 +144,10 @@ def test_find_kernels(counted, level):
 
 
 @pytest.mark.parametrize("room", [3, 100])
-def test_weights_in_turn(room):
+def test_weights_in_turn_agree_with_twin(room):
     rng = np.random.default_rng(0)
     words = rng.integers(0, 7, 60).astype(np.int32)
-    # Word 0 makes no contexts; those of the others stand side by side, from 11 on.
+    # Word 0 makes no contexts; those of the other words are contiguous from 11 on.
     n_made = np.bincount(words, minlength=7)
     n_made[0] = 0
     starts = (11 + np.cumsum([0, *n_made[:-1]])).astype(np.int32)

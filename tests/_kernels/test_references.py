@@ -1,4 +1,4 @@
-"""Every kernel has a twin in NumPy, or its docstring says why it has none."""
+"""Every kernel has a NumPy twin, or its docstring says why not."""
 
 import importlib
 import re
@@ -29,7 +29,7 @@ def kernels():
 
 
 @pytest.mark.parametrize(("family", "kernel"), list(kernels()))
-def test_a_twin_of_the_same_name_and_arguments(family, kernel):
+def test_kernel_has_a_twin_with_the_same_signature(family, kernel):
     if "No twin: " in kernel.__doc__:
         return
     twins = importlib.import_module(f"tests.reference.{family}")
@@ -38,7 +38,7 @@ def test_a_twin_of_the_same_name_and_arguments(family, kernel):
 
 
 def parts():
-    """What the network is made of, and the verbs that put it together."""
+    """Yield the classes and functions of the network's kernels."""
     for path in sorted((ROOT / "neural").rglob("*.pyx")):
         module = module_of(path)
         for name, kernel in vars(module).items():
@@ -49,8 +49,8 @@ def parts():
 
 
 @pytest.mark.parametrize("kernel", list(parts()))
-def test_a_part_of_the_network_names_its_twin(kernel):
-    # Objects here, functions of arrays there: the docstring says which.
+def test_network_kernel_names_its_twin(kernel):
+    # Kernels are objects and twins functions of arrays: the docstring names the twin.
     twin = re.search(r"``reference\.neural\.(\w+)``", kernel.__doc__)
     if twin is None:
         assert "No twin: " in kernel.__doc__

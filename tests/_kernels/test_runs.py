@@ -1,4 +1,4 @@
-"""Rows of n-grams, packed, sorted, counted and merged: fast and naive side by side."""
+"""Packing, sorting, counting and merging rows of n-grams, against NumPy twins."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from nplm._kernels.ngrams import _runs
 from tests.helpers import text
 from tests.reference import ngrams as reference
 
-# From several words in a number to numbers that are not full, and more than three.
+# (order, n_bits): from several words in a 64-bit number to more than three numbers.
 CASES = [(2, 1), (3, 4), (5, 7), (5, 16), (4, 25), (6, 21), (7, 31), (9, 30)]
 
 
@@ -41,7 +41,7 @@ def counted(module, order, n_bits, room):
 
 
 @pytest.mark.parametrize(("order", "n_bits"), CASES)
-def test_packed_sorted_and_counted(order, n_bits):
+def test_windows_are_packed_sorted_and_counted_as_by_twins(order, n_bits):
     for room in (9, 1000):
         fast, naive = (
             counted(module, order, n_bits, room) for module in (_runs, reference)
@@ -52,7 +52,7 @@ def test_packed_sorted_and_counted(order, n_bits):
 
 
 @pytest.mark.parametrize(("order", "n_bits"), CASES)
-def test_a_table_packed_and_sorted_with_its_counts(order, n_bits):
+def test_tables_are_packed_and_sorted_with_their_counts(order, n_bits):
     stream = stream_of(n_bits)
     stream[5::11] = 0  # the boundary
     ngrams = np.lib.stride_tricks.sliding_window_view(stream, order).copy()
@@ -75,7 +75,7 @@ def test_a_table_packed_and_sorted_with_its_counts(order, n_bits):
 
 @pytest.mark.parametrize("n_runs", [1, 2, 5])
 @pytest.mark.parametrize("room", [1, 3, 50])
-def test_merged(n_runs, room):
+def test_runs_are_merged_and_equal_rows_added_up(n_runs, room):
     rng = np.random.default_rng(n_runs)
     runs = []
     for _ in range(n_runs):

@@ -31,13 +31,13 @@ def page(name, address):
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e: type(e).__name__)
-def test_every_estimator_links_to_its_page(estimator, monkeypatch):
+def test_estimator_links_to_its_page(estimator, monkeypatch):
     monkeypatch.setenv("NPLM_DOCS", "http://localhost:8000/")
     link = page(type(estimator).__name__, "http://localhost:8000")
     assert f'href="{link}"' in estimator._repr_html_()
 
 
-def test_pages_built_in_the_checkout(monkeypatch, tmp_path):
+def test_estimator_links_to_pages_built_in_the_checkout(monkeypatch, tmp_path):
     monkeypatch.delenv("NPLM_DOCS", raising=False)
     monkeypatch.setattr("nplm.base.pages.BUILT", tmp_path)
     assert 'href="' not in UniformLM()._repr_html_()
@@ -46,7 +46,7 @@ def test_pages_built_in_the_checkout(monkeypatch, tmp_path):
     assert BUILT.parts[-3:] == ("docs", "_build", "html")
 
 
-def test_members_are_shown_in_what_holds_them(monkeypatch):
+def test_members_are_shown_inside_their_meta_estimator(monkeypatch):
     monkeypatch.setenv("NPLM_DOCS", "http://docs")
     mixture = MixtureLM([("counts", KneserNeyLM()), ("none", UniformLM())])
     shown = Pipeline([("ids", Vocabulary()), ("lm", TextLM(mixture))])._repr_html_()
@@ -56,10 +56,10 @@ def test_members_are_shown_in_what_holds_them(monkeypatch):
     assert "counts" in shown
 
 
-def test_classes_from_elsewhere_have_no_page(monkeypatch):
+def test_class_of_another_package_has_no_page(monkeypatch):
     monkeypatch.setenv("NPLM_DOCS", "http://docs")
 
     class Own(UniformLM):
-        """Not nplm's."""
+        """A user's subclass."""
 
     assert Own()._get_doc_link() == ""

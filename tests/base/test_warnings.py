@@ -1,4 +1,4 @@
-"""Warnings point at the line that called nplm, however deep the fit is called."""
+"""Warnings point at the line that called nplm, at any depth of calls."""
 
 import warnings
 
@@ -16,7 +16,7 @@ DOCUMENTS = np.arange(60) % 3
 
 
 def line_of(caught):
-    """The one line of this file that warnings point at."""
+    """Return the one line of this file that the warnings point at."""
     assert {warning.filename for warning in caught} == {__file__}
     (number,) = {warning.lineno for warning in caught}
     with open(__file__, encoding="utf-8") as file:
@@ -41,7 +41,7 @@ def fits():
 
 
 @pytest.mark.parametrize("name", fits())
-def test_discounts(name):
+def test_discount_warning_points_at_the_caller(name):
     with pytest.warns(UserWarning, match="Kneser-Ney cannot estimate") as caught:
         fits()[name]()
     assert line_of(caught).endswith(f"# here: {name}")
@@ -52,7 +52,7 @@ def interrupt(*args):
 
 
 @pytest.mark.parametrize("pipeline", [False, True])
-def test_an_interrupted_network(pipeline, monkeypatch):
+def test_warning_of_an_interrupted_network_points_at_the_caller(pipeline, monkeypatch):
     lm = NeuralLM(n_words=3, n_hidden=2, early_stopping=False, verbose=1)
     monkeypatch.setattr("nplm.models.neural.fitting.epochs.Epochs._report", interrupt)
     model = make_pipeline(lm) if pipeline else lm
@@ -65,7 +65,7 @@ def test_an_interrupted_network(pipeline, monkeypatch):
 
 
 @pytest.mark.parametrize("pipeline", [False, True])
-def test_interrupted_classes(pipeline, monkeypatch):
+def test_warning_of_interrupted_classes_points_at_the_caller(pipeline, monkeypatch):
     classes = WordClasses(2, random_state=0)
     monkeypatch.setattr("nplm.models.classes.annealing.Annealing.figure", interrupt)
     model = make_pipeline(classes, "passthrough") if pipeline else classes
@@ -77,7 +77,7 @@ def test_interrupted_classes(pipeline, monkeypatch):
     assert line_of(caught).endswith("# here")
 
 
-def test_a_warning_is_shown_once_a_line():
+def test_warning_is_shown_once_per_line():
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("default")
         for _ in range(3):
@@ -87,7 +87,7 @@ def test_a_warning_is_shown_once_a_line():
     assert {warning.filename for warning in caught} == {__file__}
 
 
-def test_a_fit_warns_once_of_all_its_orders_and_says_what_to_do():
+def test_fit_warns_once_about_all_orders_with_a_remedy():
     with pytest.warns(UserWarning, match="of the 1-grams") as caught:
         KneserNeyLM().fit(*windows(DOCUMENTS, 3))
     (warning,) = caught
@@ -95,12 +95,12 @@ def test_a_fit_warns_once_of_all_its_orders_and_says_what_to_do():
     assert all(f"the {k}-grams (" in message for k in (1, 2, 3, 4))
     remedy = "discount_fallback=(0.5, 1, 1.5)"
     assert message.endswith(f"without a warning, set {remedy}.")
-    # As the warning says.
+    # The remedy silences the warning.
     KneserNeyLM(discount_fallback=(0.5, 1, 1.5)).fit(*windows(DOCUMENTS, 3))
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
-def test_a_search_with_discount_fallback_is_silent(n_jobs, capfd):
+def test_search_with_discount_fallback_does_not_warn(n_jobs, capfd):
     lm = KneserNeyLM(n_words=3, discount_fallback=(0.5, 1, 1.5))
     folds = [(np.arange(40), np.arange(40, 59))]
     grid = {"interpolate": [True, False]}
@@ -108,7 +108,7 @@ def test_a_search_with_discount_fallback_is_silent(n_jobs, capfd):
     assert "Kneser-Ney" not in capfd.readouterr().err
 
 
-def test_classes_warn_of_longer_ngrams_only():
+def test_class_lm_warns_only_about_longer_ngrams():
     """Single classes are few, and none is rare."""
     ids = np.random.default_rng(0).zipf(1.5, 400) % 12
     labels = np.arange(12) % 4

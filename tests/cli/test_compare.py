@@ -7,6 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 import nplm
+from nplm import NCE, SGD, Adam, Exact, Importance
 from nplm.cli import _corpora, main
 from nplm.cli._bars import StageLines
 from nplm.cli.commands import compare as command
@@ -100,12 +101,10 @@ def test_options_reach_the_network(run, tmp_path):
         "order": 3,
         "n_hidden": 0,
         "embedding_dim": 4,
-        "direct": True,
+        "output__direct": True,
         "learning_rate_init": 0.01,
-        "learning_rate_decay": 0.0,
-        "learning_rate": "invscaling",
-        "loss": "exact",
-        "solver": "sgd",
+        "solver__learning_rate_decay": 0.0,
+        "solver__learning_rate": "invscaling",
         "dropout": 0.1,
         "alpha": 0.0,
         "max_iter": 2,
@@ -114,8 +113,29 @@ def test_options_reach_the_network(run, tmp_path):
         "precision": "float64",
         "random_state": 7,
     }
-    assert expected.items() <= network.get_params().items()
+    found = network.get_params()
+    assert expected.items() <= found.items()
+    assert isinstance(network.loss_, Exact)
+    assert isinstance(network.solver, SGD)
     assert nplm.load(tmp_path / "Kneser-Ney").order_ == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "loss"),
+    [
+        ("--samples 9", Importance(9)),
+        ("--loss auto --samples 9", Importance(9)),
+        ("--loss nce", NCE(QUICK["loss__n_noise"])),
+        ("--loss nce --samples 9", NCE(9)),
+        ("--loss auto", Exact()),  # of few words
+    ],
+)
+def test_noise_samples_are_those_of_the_loss(run, tmp_path, options, loss):
+    result = run(*options.split(), "--output", tmp_path)
+    assert result.exit_code == 0, result.output
+    found = nplm.load(tmp_path / "network").loss_
+    assert type(found) is type(loss)
+    assert found.get_params() == loss.get_params()
 
 
 @pytest.mark.parametrize(
@@ -129,6 +149,10 @@ def test_options_reach_the_network(run, tmp_path):
         (["--output", "{tmp}/text.txt/inner"], "cannot be made"),
         (["--corpus", "python-docs"], "--min-count is for --corpus PATH"),
         (["--hidden", "0"], "add --direct"),
+        (["--loss", "exact", "--samples", "9"], "--loss exact has none: leave --sam"),
+        (["--mpi", "--loss", "nce"], "--mpi trains on all words: leave --samples out"),
+        (["--mpi", "--samples", "9"], "--mpi trains on all words: leave --samples out"),
+        (["--jobs", "2"], "set --parallel async or --jobs 1."),
         (["--learning-rate", "0"], "--learning-rate"),
         (["--jobs", "0"], "0 threads do nothing"),
         (["--order", "300000"], "2<=x<=32"),
@@ -140,7 +164,7 @@ def test_wrong_options_are_refused_before_training(
     monkeypatch.setattr(command, "compare", None)
     result = run(*(option.format(tmp=tmp_path) for option in options))
     assert result.exit_code == 2, result.output
-    assert message in result.output
+    assert message in " ".join(result.output.replace("│", " ").split())
 
 
 def test_an_absent_corpus_is_named(run):
@@ -210,9 +234,13 @@ def test_an_interrupt_while_the_corpus_loads(run, monkeypatch):
 def test_the_network_is_the_quick_one(run, tmp_path):
     assert run("--output", tmp_path).exit_code == 0
     found = nplm.load(tmp_path / "network").get_params()
+    assert isinstance(found["loss"], Importance)
+    assert isinstance(found["solver"], Adam)
+    assert (QUICK["loss"], QUICK["solver"]) == ("importance", "adam")
     given = {"max_iter", "n_hidden", "embedding_dim", "learning_rate_init"}  # by SMALL
-    assert {name: found[name] for name in QUICK.keys() - given} == {
-        name: value for name, value in QUICK.items() if name not in given
+    left = QUICK.keys() - given - {"loss", "solver"}
+    assert {name: found[name] for name in left} == {
+        name: value for name, value in QUICK.items() if name in left
     }
 
 

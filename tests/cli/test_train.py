@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import nplm
+from nplm import SGD, Importance
 from nplm.models.neural.fitting.epochs import Epochs
 
 SMALL = ["--epochs", "2", "--hidden", "8", "--embedding", "4"]
@@ -99,7 +100,7 @@ def test_an_interrupted_fit_goes_on(run, tmp_path, monkeypatch, model):
     with open(kept / "lock", "a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         result = train("cut", code=1)
-    assert f"Another fit is at work in {kept}" in result.stderr
+    assert f"Another fit is using {kept}" in result.stderr
     assert "To begin anew" not in result.stderr
     (kept / "mine").write_text("not the fit's")
     result = train("cut")
@@ -124,6 +125,33 @@ def test_what_train_refuses(run, tmp_path):
             "no --shortlist, which is of shortlist:",
         ),
         (["--model", "trigram", "--classes", "9"], 2, "--classes, which is of classes"),
+        (
+            ["--model", "shortlist", "--samples", "9"],
+            2,
+            "shortlist has no --samples, which is of network, energy, mixture:",
+        ),
+        (
+            ["--model", "shortlist", "--loss", "nce"],
+            2,
+            "trains on all words of its list: leave --loss out",
+        ),
+        (
+            ["--model", "mixture", "--loss", "exact", "--samples", "9"],
+            2,
+            "--loss exact has none: leave --samples out",
+        ),
+        (
+            ["--model", "network", "--hidden", "0"],
+            1,
+            "--hidden 0 without direct connections leaves no path",
+        ),
+        (
+            ["--model", "network", "--samples", "9", "--jobs", "2"],
+            1,
+            "--jobs 2 with --parallel rows needs a full softmax, whose output units "
+            "threads share, but --loss importance trains the output units of few "
+            "words; set --parallel async or --jobs 1.",
+        ),
         (["--folder", str(tmp_path)], 2, "--folder is for --memory: give that too."),
         (["--test", empty], 1, f"there is no text to test on in {empty}."),
         (["--vocabulary", empty], 1, f"there is no word to know in {empty}."),
@@ -136,6 +164,34 @@ def test_what_train_refuses(run, tmp_path):
     (tmp_path / "link").symlink_to(tmp_path / "absent" / "model")
     result = run("train", "@train", "-o", str(tmp_path / "link"), code=2)
     assert "absent cannot be written to: No" in " ".join(result.stderr.split())
+
+
+@pytest.mark.parametrize("model", ["network", "energy"])
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_options_reach_the_network(run, tmp_path, model):
+    options = "--samples 9 --solver sgd --schedule linear --decay 0.5 --epochs 1"
+    path = str(tmp_path / "model")
+    run("train", "@train", "-o", path, "--model", model, *options.split(), *SMALL)
+    network = nplm.load(path).estimator_
+    expected = type(network)(
+        order=5, n_words=11, n_hidden=8, embedding_dim=4, max_iter=2, n_jobs=1,
+        random_state=0, loss=Importance(9),
+        solver=SGD("linear", learning_rate_decay=0.5),
+    )  # fmt: skip
+    assert str(network) == str(expected)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_notes_and_errors_name_options(run, tmp_path):
+    wrong = ["--tokens", "blanks", "--memory", "much", "-o", str(tmp_path / "x")]
+    result = run("train", "@train", *wrong, code=1)
+    assert "Error: --memory much must be a number of bytes" in result.stderr
+    command = ["train", "-o", str(tmp_path / "model"), "--model", "network", *SMALL]
+    result = run(*command, input="a b c\n" * 9)
+    assert "give held-out data (--valid)" in result.stderr
+    assert "or set --schedule linear and --epochs" in result.stderr
+    result = run(*command, "@train", "--learning-rate", "5000", "--alpha", "0", code=1)
+    assert "lower --learning-rate, now 5000, or --batch-size, now" in result.stderr
 
 
 @pytest.mark.parametrize("option", ["text", "--valid", "--test", "--vocabulary"])
@@ -156,7 +212,7 @@ def test_a_model_does_not_take_the_place_of_a_text(run, tmp_path, option, on_dis
     ("options", "message"),
     [
         (["--learning-rate", "5000", "--alpha", "0"], "NeuralLM: training diverged in"),
-        (["--hidden", "4000000000"], "memory ended: Unable to allocate"),
+        (["--hidden", "4000000000"], "out of memory: Unable to allocate"),
     ],
 )
 def test_a_fit_that_fails_is_told_in_a_sentence(run, tmp_path, options, message):
@@ -207,7 +263,7 @@ def test_train_in_bounded_memory(folder, run, tmp_path):
     result = run(
         "train", str(packed), "-o", str(tmp_path / "x"), *options, *disk, code=1
     )
-    assert "cannot be unpacked" in result.stderr
+    assert "cannot be decompressed" in result.stderr
     for wrong in (["--tokens", "words"], ["--tokens", "blanks", "--model", "trigram"]):
         result = run(
             "train", "@train", "-o", str(tmp_path / "x"), *wrong, *disk, code=2

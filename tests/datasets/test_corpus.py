@@ -1,4 +1,4 @@
-"""Corpus: three parts, by name or by key, and the windows over them."""
+"""Corpus: three parts as attributes and items, and their windows."""
 
 import pickle
 from dataclasses import FrozenInstanceError, replace
@@ -22,13 +22,13 @@ def test_every_token_has_a_window_in_its_part():
     np.testing.assert_array_equal(sentences.valid[0][0], [0, 0])
 
 
-def test_contexts_reach_over_a_short_part():
+def test_contexts_reach_across_a_short_part():
     test = corpus_of(IDS, None).windows(5).test
     np.testing.assert_array_equal(test[0][0], IDS[-8:-3])
 
 
 @pytest.mark.parametrize("boundary", [None, 0])
-def test_an_empty_part_has_no_windows(boundary):
+def test_empty_part_has_no_windows(boundary):
     corpus = replace(corpus_of(IDS, boundary), valid=np.empty(0, np.int32))
     parts = corpus.windows(2)
     assert parts.valid[0].shape == (0, 2)
@@ -37,17 +37,17 @@ def test_an_empty_part_has_no_windows(boundary):
 
 
 @pytest.mark.parametrize("n_context", [0, 1.5, None])
-def test_a_wrong_context_is_named(n_context):
+def test_error_names_an_invalid_context(n_context):
     with pytest.raises(ValueError, match="n_context must be a whole number"):
         corpus_of(IDS, None).windows(n_context)
 
 
-def test_oov_rates():
+def test_oov_rates_of_the_parts():
     corpus = corpus_of([2, 1, 3, 1, 2, 3, 4, 1, 2, 4], 0)
     assert corpus.oov_rates() == {"train": 0.5, "valid": 0.0, "test": 1 / 3}
 
 
-def test_by_name_by_key_and_after_a_pickle():
+def test_values_are_attributes_and_items_also_after_pickling():
     corpus = corpus_of(IDS, 0)
     assert corpus["n_words"] == corpus.n_words == len(corpus.words) == 5
     again = pickle.loads(pickle.dumps(corpus))
@@ -60,7 +60,7 @@ def test_by_name_by_key_and_after_a_pickle():
         corpus["windows"]
 
 
-def test_it_does_not_change_and_is_itself_alone():
+def test_corpus_is_immutable_and_compared_by_identity():
     corpus = corpus_of(IDS, 0)
     with pytest.raises(FrozenInstanceError):
         corpus.boundary = None
@@ -69,7 +69,7 @@ def test_it_does_not_change_and_is_itself_alone():
     assert replace(corpus, boundary=None).windows(2).train[1].tolist() == IDS[2:-6]
 
 
-def test_repr_says_what_it_is():
+def test_repr_names_the_text_and_its_sizes():
     sentences = corpus_of(IDS, 0)
     assert repr(sentences).splitlines() == [
         "<Corpus letters: documents that end with </s> of 5 types",
@@ -80,7 +80,7 @@ def test_repr_says_what_it_is():
     assert repr(stream).endswith("\n Letters of mine.>")
 
 
-def test_documents_are_what_lies_between_boundaries():
+def test_documents_are_split_at_boundaries():
     corpus = corpus_of(IDS, 0)
     found = corpus.documents("train")
     spelt = " ".join(corpus.words[corpus.train])

@@ -52,7 +52,7 @@ def unknown(corpus):
 # -- the embedded corpus ------------------------------------------------------
 
 
-def test_python_docs():
+def test_python_docs_has_parts_of_the_right_sizes():
     imported = set(sys.modules)
     corpus = load_python_docs()
     assert set(sys.modules) == imported
@@ -66,7 +66,7 @@ def test_python_docs():
         assert f"{project} " in corpus.DESCR
 
 
-def test_no_sentence_of_the_embedded_corpus_occurs_twice(tmp_path, monkeypatch):
+def test_python_docs_has_no_sentence_twice(tmp_path, monkeypatch):
     shared = "One.\n\nOne. What is shared.\n---\nx : int\n    The  number.\n"
     example = "\n\n>>> 1 + 1\n2\n\n***\n\nThe {}."
     packages = {"one": "first", "two": "second", "three": "third"}
@@ -140,7 +140,7 @@ class QuietHandler(http.server.SimpleHTTPRequestHandler):
 
 
 class TruncatingHandler(QuietHandler):
-    """Promises more bytes than it sends, as a connection that is cut does."""
+    """Announce more bytes than are sent, as when a connection is lost."""
 
     def send_header(self, keyword, value):
         if keyword == "Content-Length":
@@ -150,7 +150,7 @@ class TruncatingHandler(QuietHandler):
 
 @pytest.fixture
 def serve(tmp_path, monkeypatch):
-    """Serve a folder on 127.0.0.1; gives the folder and its address."""
+    """Serve a folder on 127.0.0.1; yield the folder and its address."""
     folder = tmp_path / "www"
     folder.mkdir()
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
@@ -173,9 +173,9 @@ def serve(tmp_path, monkeypatch):
 
 @pytest.fixture
 def remote(monkeypatch):
-    """A small remote file, and no NPLM_DATA."""
+    """Return a small remote file, and unset NPLM_DATA."""
     monkeypatch.delenv("NPLM_DATA", raising=False)
-    # Port 9 (discard) is closed here: a test that downloads says where from.
+    # Port 9 (discard) is closed: a test that needs a download sets another address.
     return _remote_files.RemoteFile(
         "corpus.txt",
         "http://127.0.0.1:9/corpus.txt",
@@ -191,7 +191,7 @@ def test_download_is_kept_in_the_cache(serve, remote, tmp_path):
     there = replace(remote, url=f"{address}/corpus.txt")
     assert _remote_files.read_file(there, cache, True) == b"a text"
     assert [path.name for path in cache.iterdir()] == ["corpus.txt"]
-    # Now without the server.
+    # Without the server.
     assert _remote_files.read_file(remote, cache, True) == b"a text"
 
 
@@ -203,7 +203,7 @@ def test_download_is_kept_in_the_cache(serve, remote, tmp_path):
         (QuietHandler, None, "could not be downloaded.*404.*NPLM_DATA"),
     ],
 )
-def test_nothing_of_a_failed_download_stays(
+def test_failed_download_leaves_no_file(
     serve, remote, tmp_path, handler, content, message
 ):
     folder, address = serve(handler)
@@ -216,7 +216,7 @@ def test_nothing_of_a_failed_download_stays(
     assert list(cache.iterdir()) == []
 
 
-def test_without_a_network_the_error_says_where_to_put_the_file(
+def test_error_without_a_network_says_where_to_put_the_file(
     remote, tmp_path, monkeypatch
 ):
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
@@ -224,12 +224,12 @@ def test_without_a_network_the_error_says_where_to_put_the_file(
         _remote_files.read_file(remote, tmp_path, True)
     for part in (remote.url, remote.sha256, str(tmp_path), "NPLM_DATA"):
         assert part in str(info.value)
-    # The sentence is not hidden below the tracebacks of the libraries underneath.
+    # The message is not hidden below the tracebacks of libraries.
     assert info.value.__suppress_context__ and info.value.__cause__ is None
 
 
 @pytest.mark.parametrize("fetch", [fetch_brown, fetch_ptb])
-def test_absent_and_not_to_be_downloaded(fetch, tmp_path, monkeypatch):
+def test_missing_file_without_download_is_an_error(fetch, tmp_path, monkeypatch):
     monkeypatch.delenv("NPLM_DATA", raising=False)
     with pytest.raises(FileNotFoundError, match="download_if_missing=False") as info:
         fetch(data_home=tmp_path, download_if_missing=False)
@@ -237,13 +237,13 @@ def test_absent_and_not_to_be_downloaded(fetch, tmp_path, monkeypatch):
     assert str(tmp_path) in str(info.value)
 
 
-def test_without_pooch_the_error_says_what_to_install(remote, tmp_path, monkeypatch):
+def test_error_without_pooch_says_what_to_install(remote, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pooch", None)
     with pytest.raises(ImportError, match=r'pip install "nplm\[datasets\]"'):
         _remote_files.read_file(remote, tmp_path, True)
 
 
-def test_local_files_come_first_and_are_checked(remote, tmp_path, monkeypatch):
+def test_local_files_are_preferred_and_checked(remote, tmp_path, monkeypatch):
     first, second, cache = (tmp_path / name for name in ("first", "second", "cache"))
     for folder in (first, second, cache):
         folder.mkdir()
@@ -262,7 +262,7 @@ def test_local_files_come_first_and_are_checked(remote, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("content", [b"no zip file", b""])
-def test_a_damaged_archive(remote, tmp_path, content):
+def test_damaged_archive_is_refused(remote, tmp_path, content):
     (tmp_path / "corpus.zip").write_bytes(content)
     with pytest.raises(OSError, match=r"corpus\.zip is damaged.*Delete it"):
         _remote_files.read_file(remote, tmp_path, False)
@@ -275,15 +275,15 @@ def test_nplm_data_must_name_folders(remote, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("empty", ["", os.pathsep])
-def test_an_empty_nplm_data_is_unset(remote, tmp_path, monkeypatch, empty):
+def test_empty_nplm_data_is_ignored(remote, tmp_path, monkeypatch, empty):
     monkeypatch.setenv("NPLM_DATA", empty)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "corpus.txt").write_bytes(b"of the folder one happens to be in")
-    with pytest.raises(FileNotFoundError, match="is not there"):
+    with pytest.raises(FileNotFoundError, match="is missing"):
         _remote_files.read_file(remote, tmp_path / "cache", False)
 
 
-def test_cache_folder(tmp_path, monkeypatch):
+def test_cache_folder_follows_the_environment(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert _remote_files.cache_folder() == tmp_path / "nplm"
     monkeypatch.delenv("XDG_CACHE_HOME")
@@ -292,7 +292,7 @@ def test_cache_folder(tmp_path, monkeypatch):
     assert _remote_files.cache_folder("~/corpora") == tmp_path / "corpora"
 
 
-def test_brown_tokens_and_marks():
+def test_brown_tokens_have_marks_of_paragraphs_and_texts():
     text = "\n\n\tThe/at 1/2/cd ./.\n\n\nYes/rb ,/,\nno/rb\n \n\n"
     expected = ["The", "1/2", ".", "<p>", "Yes", ",", "no", "<p>", "<text>"]
     assert _corpora._brown_tokens(text) == expected
@@ -301,7 +301,7 @@ def test_brown_tokens_and_marks():
 # -- text files ---------------------------------------------------------------
 
 
-def test_a_text_file_is_one_stream(tmp_path):
+def test_text_file_is_one_stream(tmp_path):
     path = tmp_path / "text.md"
     # With a byte order mark, as Windows editors write it.
     path.write_text("The cat, the mat.\nThe hat.\n" * 10, encoding="utf-8-sig")
@@ -312,7 +312,7 @@ def test_a_text_file_is_one_stream(tmp_path):
     assert corpus.words[corpus.train[:5]].tolist() == ["The", "cat", ",", "the", "mat"]
 
 
-def test_lines_are_documents_of_their_own(tmp_path):
+def test_lines_are_separate_documents(tmp_path):
     path = tmp_path / "text.txt"
     path.write_bytes(b"a b\r\n\r\n  \r\nb c\x0cd\r\n")
     corpus = load_text(path, valid=1, test=2, min_count=1, lines=True)
@@ -321,7 +321,7 @@ def test_lines_are_documents_of_their_own(tmp_path):
     assert corpus.boundary == 0
 
 
-def test_a_folder_is_read_in_sorted_order(tmp_path):
+def test_folder_is_read_in_sorted_order(tmp_path):
     (tmp_path / "inner").mkdir()
     for name in ("b.txt", "a.txt", "inner/c.txt", "notes.md"):
         (tmp_path / name).write_text(f"{name[-5]} x x", encoding="utf-8")
@@ -332,7 +332,7 @@ def test_a_folder_is_read_in_sorted_order(tmp_path):
         load_text(tmp_path, pattern="*.rst")
 
 
-def test_vocabulary_of_the_stream_or_of_the_training_part(tmp_path):
+def test_vocabulary_is_that_of_the_stream_or_of_the_training_part(tmp_path):
     path = tmp_path / "text.txt"
     path.write_text("a a b b c c", encoding="utf-8")
     kwargs = {"valid": 2, "test": 2, "min_count": 2}
@@ -344,7 +344,7 @@ def test_vocabulary_of_the_stream_or_of_the_training_part(tmp_path):
         load_text(path, vocabulary_from="test")
 
 
-def test_preprocessing_of_ap_news(tmp_path):
+def test_tokenizer_applies_the_preprocessing_of_ap_news(tmp_path):
     path = tmp_path / "text.txt"
     path.write_text("He met Ann in 1995 . " * 5, encoding="utf-8")
     tokenizer = Tokenizer(lowercase=True, number="<num>", proper_noun="<name>")
@@ -352,7 +352,7 @@ def test_preprocessing_of_ap_news(tmp_path):
     assert " ".join(corpus.words[corpus.train[:6]]) == "he <unk> <name> in <num> ."
 
 
-# Without the time: processes that share the tests must name them alike.
+# Without the time: parallel test processes must collect equal names.
 GZIP = partial(gzip.compress, mtime=0)
 
 
@@ -366,11 +366,11 @@ GZIP = partial(gzip.compress, mtime=0)
         ("é a".encode("utf-16"), ValueError, r"text\.txt, line 1: it has a NUL"),
         (b"two words", ValueError, "too small for its splits"),
         (GZIP(b"two words"), ValueError, "too small for its splits"),
-        (GZIP(b"a b" * 99)[:-9], ValueError, r"text\.txt cannot be unpacked"),
-        (bz2.compress(b"a b"), ValueError, r"text\.txt is packed by bzip2"),
+        (GZIP(b"a b" * 99)[:-9], ValueError, r"text\.txt cannot be decompressed"),
+        (bz2.compress(b"a b"), ValueError, r"text\.txt is compressed by bzip2"),
     ],
 )
-def test_bad_files(tmp_path, content, error, message):
+def test_invalid_files_are_refused(tmp_path, content, error, message):
     path = tmp_path / "text.txt"
     if content is not None:
         path.write_bytes(content)
@@ -378,8 +378,8 @@ def test_bad_files(tmp_path, content, error, message):
         load_text(path)
 
 
-def test_an_unreadable_file(tmp_path, monkeypatch):
-    # Root reads everything, so the refusal is simulated.
+def test_unreadable_file_is_named(tmp_path, monkeypatch):
+    # Root can read all files, so the error is simulated.
     def refuse(path, mode):
         raise PermissionError(13, "Permission denied", str(path))
 

@@ -1,4 +1,4 @@
-"""The Wiki protocol, on a few words."""
+"""Preprocessing of Wikipedia, on a few words."""
 
 import gzip
 import hashlib
@@ -18,7 +18,7 @@ A zebra saw the cat: 3,000 zebras!
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """A folder with such a file of two lines, of which 20 tokens are read."""
+    """Return a folder with a file of two lines, of which 20 tokens are read."""
     data = lzma.compress(TEXT.encode())
     (tmp_path / "wiki16m.txt.xz").write_bytes(data)
     digest = hashlib.sha256(data).hexdigest()
@@ -29,7 +29,7 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_words_numbers_and_names(folder):
+def test_numbers_names_and_rare_words_become_symbols(folder):
     corpus = load_wiki(n_words=6, data_home=folder)
     words = corpus.words.tolist()
     assert words == ["<unk>", "<name>", "<num>", "the", "cat", "saw"]
@@ -43,13 +43,13 @@ def test_words_numbers_and_names(folder):
     assert corpus.vocabulary.unknown_id_ == 0
 
 
-def test_all_words_are_known_in_a_large_vocabulary(folder):
+def test_large_vocabulary_has_all_words(folder):
     corpus = load_wiki(data_home=folder)
     assert {"mr", "krank", "zebra", "."} <= set(corpus.words)
     assert "1961" not in corpus.words
 
 
-def test_a_file_that_is_not_there_is_not_to_be_downloaded(folder):
+def test_missing_file_is_an_error_without_a_download(folder):
     (folder / "wiki16m.txt.xz").unlink()
     with pytest.raises(
         FileNotFoundError, match=r"not published\..* load_wiki\(path\) reads"
@@ -57,15 +57,15 @@ def test_a_file_that_is_not_there_is_not_to_be_downloaded(folder):
         load_wiki(data_home=folder)
 
 
-def test_a_damaged_file_is_told(folder):
+def test_damaged_file_is_refused(folder):
     (folder / "wiki16m.txt.xz").write_bytes(b"xz")
     with pytest.raises(OSError, match="is damaged, or another edition"):
         load_wiki(data_home=folder)
 
 
 @pytest.mark.parametrize("name", ["own.txt", "own.txt.xz", "own.gz"])
-def test_a_text_of_ones_own(folder, monkeypatch, name):
-    monkeypatch.setattr(_wiki, "LEAST", 10)
+def test_text_of_the_user_is_read(folder, monkeypatch, name):
+    monkeypatch.setattr(_wiki, "MIN_TOKENS", 10)
     pack = {".xz": lzma.compress, ".gz": gzip.compress}.get(Path(name).suffix, bytes)
     whole = load_wiki(data_home=folder)
     (folder / name).write_bytes(pack(TEXT.encode()))
@@ -73,7 +73,7 @@ def test_a_text_of_ones_own(folder, monkeypatch, name):
     for part in ("train", "valid", "test"):
         np.testing.assert_array_equal(own[part], whole[part])
     assert own.DESCR.startswith(f"The text of {folder / name} in place of")
-    # Of a shorter text as large a share goes to each part.
+    # A shorter text is split in the same proportions.
     (folder / name).write_bytes(pack(b"a b\nc d\n\n" * 5))
     short = load_wiki(folder / name)
     assert [len(short[part]) for part in ("train", "valid", "test")] == [14, 4, 2]
@@ -85,7 +85,7 @@ def test_a_text_of_ones_own(folder, monkeypatch, name):
 @pytest.mark.parametrize(
     ("name", "content", "error", "message"),
     [
-        ("short", b"a b c", ValueError, "has 3 tokens: give 100 or more"),
+        ("short", b"a b c", ValueError, "has 3 tokens: three parts need at least 100"),
         ("latin", "é a ".encode("latin1") * 99, ValueError, "is not UTF-8"),
         ("wide", "é a ".encode("utf-16") * 99, ValueError, "has a NUL .* -f utf-16"),
         (
@@ -94,17 +94,17 @@ def test_a_text_of_ones_own(folder, monkeypatch, name):
             ValueError,
             "has a NUL .* -f utf-16",
         ),
-        # Without the time: processes that share the tests must name them alike.
+        # Without the time: parallel test processes must collect equal names.
         (
             "x.gz",
             gzip.compress(b"a b" * 99, mtime=0)[:-9],
             ValueError,
-            "cannot be unpacked",
+            "cannot be decompressed",
         ),
-        ("y.xz", lzma.compress(b"a b" * 99)[:-9], ValueError, "cannot be unpacked"),
+        ("y.xz", lzma.compress(b"a b" * 99)[:-9], ValueError, "cannot be decompressed"),
     ],
 )
-def test_texts_that_do_not_serve(tmp_path, name, content, error, message):
+def test_invalid_texts_are_refused(tmp_path, name, content, error, message):
     (tmp_path / name).write_bytes(content)
     with pytest.raises(error, match=message):
         load_wiki(tmp_path / name)

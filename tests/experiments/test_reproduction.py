@@ -16,7 +16,7 @@ from nplm import (
     NeuralLM,
 )
 from nplm.experiments import TABLES, reproduce, results_of
-from nplm.models.neural.paper import NETWORKS
+from nplm.models.neural.presets import NETWORKS
 from tests.helpers import corpus_of
 
 SHORT = {"batch_size": 16, "learning_rate_init": 0.05, "max_iter": 2, "random_state": 0}

@@ -20,15 +20,13 @@ from sklearn.base import clone
 import nplm
 from nplm import (
     ClassLM,
-    EnergyLM,
     InterpolatedTrigram,
     KneserNeyLM,
-    NeuralLM,
     WordClasses,
     windows,
 )
 from nplm.formats import load_binary, read_arpa, save_binary, write_arpa
-from tests.helpers import paper_lm
+from tests.helpers import energy_lm, neural_lm, paper_lm
 
 # Of an array or a buffer, in bytes.
 LEAST = 512
@@ -38,19 +36,21 @@ IDS = (np.random.default_rng(0).zipf(1.4, 500) % 150).astype(np.int32)
 X, Y = windows(IDS, 2)
 SMALL = dict(n_words=150, n_hidden=12, embedding_dim=8, max_iter=1, random_state=0)
 MODELS = {
-    "default": NeuralLM(**SMALL, batch_size=16, direct=True),
-    "default, drawn words": NeuralLM(**SMALL, batch_size=16, n_samples=20),
+    "default": neural_lm(**SMALL, batch_size=16, direct=True),
+    "default, drawn words": neural_lm(
+        **SMALL, batch_size=16, loss="importance", n_noise=20
+    ),
     "the paper's": paper_lm(**SMALL, batch_size=16, direct=True),
     "adam, drawn words": paper_lm(
-        **SMALL, batch_size=16, solver="adam", loss="importance", n_samples=20,
+        **SMALL, batch_size=16, solver="adam", loss="importance", n_noise=20,
         dropout=0.1,
     ),
-    "classes": NeuralLM(**SMALL, batch_size=16, output="classes"),
+    "classes": neural_lm(**SMALL, batch_size=16, output="classes"),
     # Not the default tree: SciPy's LU decomposition goes on after an error of memory.
-    "tree": NeuralLM(
-        **SMALL, batch_size=16, output="tree", word_tree="huffman", n_senses=2
+    "tree": neural_lm(
+        **SMALL, batch_size=16, output="tree", tree="huffman", n_senses=2
     ),
-    "energy": EnergyLM(**SMALL, batch_size=16),
+    "energy": energy_lm(**SMALL, batch_size=16),
     "Kneser-Ney": KneserNeyLM(n_words=150),
     "trigram": InterpolatedTrigram(n_words=150),
     "class model": ClassLM(n_classes=6, random_state=0, n_words=150),

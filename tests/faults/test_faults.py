@@ -15,9 +15,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 import nplm
-from nplm import KneserNeyLM, NeuralLM, WordClasses, windows
+from nplm import KneserNeyLM, WordClasses, windows
 from nplm.formats import (
     estimate_arpa,
     estimate_binary,
@@ -29,7 +30,7 @@ from nplm.formats import (
 )
 from nplm.training import checkpoint as checkpoints
 from tests.faults.allocations import WORK
-from tests.helpers import paper_lm
+from tests.helpers import neural_lm, paper_lm
 
 N_WORDS = 30
 WORDS = [f"w{i}" for i in range(N_WORDS)]
@@ -186,7 +187,7 @@ def test_each_step_of_a_save_fails(tmp_path, monkeypatch, name, error):
 
 @pytest.mark.parametrize(
     "model",
-    [NeuralLM(**SMALL), paper_lm(**SMALL), WordClasses(4, random_state=0)],
+    [neural_lm(**SMALL), paper_lm(**SMALL), WordClasses(4, random_state=0)],
     ids=["default", "paper", "classes"],
 )
 def test_a_save_of_a_fit_that_fails_loses_nothing(tmp_path, monkeypatch, model):
@@ -194,10 +195,10 @@ def test_a_save_of_a_fit_that_fails_loses_nothing(tmp_path, monkeypatch, model):
     monkeypatch.setattr("nplm.training.pace.SECONDS_A_CALL", 0.001)
 
     def fitted(**options):
-        own = type(model)(**model.get_params())
+        own = clone(model)
         if isinstance(model, WordClasses):
             return own.fit(IDS, **options).labels_
-        trained = own.fit(X, Y, **options)._parameters.trained()
+        trained = own.fit(X, Y, **options)._trained.parameters.trained()
         return np.concatenate([array.ravel() for array in trained.values()])
 
     whole = fitted()

@@ -1,4 +1,4 @@
-"""Class files: what is written is read, and what is wrong is named."""
+"""Class files are written and read, and errors name what is wrong."""
 
 import gzip
 
@@ -8,7 +8,7 @@ import pytest
 from nplm.formats import read_classes, write_classes
 
 
-def test_class_files(tmp_path):
+def test_class_file_is_written_and_read(tmp_path):
     path = tmp_path / "classes.tsv"
     words = ["</s>", "<unk>", "naïve", "’", "a b"]
     write_classes(path, words, np.array([3, 0, 0, 1, 12]))
@@ -19,14 +19,14 @@ def test_class_files(tmp_path):
     assert labels.dtype == np.int32
 
 
-def test_lines_of_class_files_that_end_as_on_windows(tmp_path):
+def test_class_file_with_windows_line_ends_is_read(tmp_path):
     path = tmp_path / "classes.tsv"
     path.write_bytes(b"a\t1\r\nb\t0")
     words, labels = read_classes(path)
     assert (words, labels.tolist()) == (["a", "b"], [1, 0])
 
 
-def test_a_long_line_of_a_class_file_is_not_read_whole_nor_shown(tmp_path):
+def test_long_line_is_neither_read_nor_shown_completely(tmp_path):
     path = tmp_path / "classes.tsv"
     path.write_bytes(b"a\t0\n" + b"a" * (1 << 24) + b"\t1\n")
     with pytest.raises(ValueError, match=r"line 2: longer than 16777216 bytes"):
@@ -37,17 +37,17 @@ def test_a_long_line_of_a_class_file_is_not_read_whole_nor_shown(tmp_path):
     assert len(str(told.value)) < 1000
 
 
-def test_packed_class_files(tmp_path):
+def test_compressed_class_files(tmp_path):
     path = tmp_path / "classes.tsv.gz"
     write_classes(path, ["a", "b"], [1, 0])
     assert gzip.decompress(path.read_bytes()) == b"a\t1\nb\t0\n"
     assert read_classes(path)[0] == ["a", "b"]
     path.write_bytes(path.read_bytes()[:-9])
-    with pytest.raises(ValueError, match=r"classes\.tsv\.gz cannot be unpacked"):
+    with pytest.raises(ValueError, match=r"classes\.tsv\.gz cannot be decompressed"):
         read_classes(path)
 
 
-def test_a_class_file_is_replaced_when_all_is_written(tmp_path):
+def test_class_file_is_replaced_atomically(tmp_path):
     path = tmp_path / "classes.tsv"
     path.write_text("old")
     with pytest.raises(UnicodeEncodeError):
@@ -71,7 +71,7 @@ def test_a_class_file_is_replaced_when_all_is_written(tmp_path):
         (b"a\t1\n\xff\t2\n", "line 2: not UTF-8"),
     ],
 )
-def test_bad_class_files(tmp_path, content, message):
+def test_invalid_class_files_are_refused(tmp_path, content, message):
     path = tmp_path / "classes.tsv"
     path.write_bytes(content)
     with pytest.raises(ValueError, match=message):
@@ -83,15 +83,15 @@ def test_bad_class_files(tmp_path, content, message):
     [
         (["a", "b"], [1], "2 words but 1 labels"),
         (["a", "a"], [1, 2], r"words\[1\] is 'a'"),
-        (["a\tb"], [1], "hold no tab"),
-        (["a\nb"], [1], "hold no tab and no end of a line"),
-        (["a\n"], [1], "hold no tab and no end of a line"),
-        (["a\r"], [1], "hold no tab and no end of a line"),
+        (["a\tb"], [1], "without tabs"),
+        (["a\nb"], [1], "without tabs and line breaks"),
+        (["a\n"], [1], "without tabs and line breaks"),
+        (["a\r"], [1], "without tabs and line breaks"),
         ([""], [1], r"words\[0\] is ''"),
         (["a"], [-1], "labels has -1"),
     ],
 )
-def test_classes_that_no_file_can_hold(tmp_path, words, labels, message):
+def test_invalid_words_and_labels_are_refused(tmp_path, words, labels, message):
     with pytest.raises(ValueError, match=message):
         write_classes(tmp_path / "classes.tsv", words, labels)
     assert not (tmp_path / "classes.tsv").exists()

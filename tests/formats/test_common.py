@@ -1,4 +1,4 @@
-"""What all writers of n-gram files refuse alike."""
+"""Errors that all writers of n-gram files have in common."""
 
 import os
 
@@ -26,17 +26,17 @@ WRITERS = [write_arpa, save_binary, write_counts]
 @pytest.mark.parametrize(
     "kind", [ClassLM, InterpolatedTrigram, MixtureLM, NeuralLM, UniformLM]
 )
-def test_models_without_ngrams(tmp_path, write, kind):
+def test_models_without_ngrams_are_refused(tmp_path, write, kind):
     model = kind([]) if kind is MixtureLM else kind()
-    with pytest.raises(TypeError, match=f"{kind.__name__} .* give a KneserNeyLM"):
+    with pytest.raises(TypeError, match=f"{kind.__name__} .* pass a KneserNeyLM"):
         write(model, tmp_path / "model", ["a", "b"])
-    with pytest.raises(TypeError, match=r"int .* give a KneserNeyLM"):
+    with pytest.raises(TypeError, match=r"int .* pass a KneserNeyLM"):
         write(3, tmp_path / "model", ["a", "b"])
     assert not any(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("write", WRITERS)
-def test_models_not_fitted(tmp_path, write):
+def test_unfitted_models_are_refused(tmp_path, write):
     with pytest.raises(NotFittedError, match="This KneserNeyLM instance is not fitted"):
         write(KneserNeyLM(), tmp_path / "model", ["a", "b"])
     if write is not write_counts:
@@ -44,14 +44,14 @@ def test_models_not_fitted(tmp_path, write):
             write(BackoffLM(), tmp_path / "model", ["a", "b"])
 
 
-def test_a_model_read_from_a_file_has_no_counts(tmp_path):
+def test_counts_of_a_model_from_a_file_are_refused(tmp_path):
     one = np.zeros((1, 1), dtype=np.int32)
     read = BackoffLM.from_trie(BackoffTrie.from_tables([one], [one[0]], [], n_words=1))
     with pytest.raises(TypeError, match="BackoffLM keeps no n-gram counts"):
         write_counts(read, tmp_path / "counts", ["a"])
 
 
-def test_no_file_takes_the_place_of_a_device_or_a_pipe(tmp_path):
+def test_devices_and_pipes_are_not_replaced(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(OSError, match="pipe: it is a device or a pipe"):
         check_writable(tmp_path / "pipe")
@@ -59,7 +59,7 @@ def test_no_file_takes_the_place_of_a_device_or_a_pipe(tmp_path):
         check_writable("/dev/null")
 
 
-def test_a_link_is_followed_before_all_that_is_to_be_written_is_made(tmp_path):
+def test_target_of_a_link_is_checked(tmp_path):
     link = tmp_path / "link"
     link.symlink_to(tmp_path / "absent" / "model")
     with pytest.raises(FileNotFoundError, match=r"link: there is no folder .*absent;"):

@@ -1,4 +1,4 @@
-"""ONNX: onnxruntime gives the probabilities of the network that was written."""
+"""ONNX files: onnxruntime computes the probabilities of the exported network."""
 
 import os
 import sys
@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from sklearn.exceptions import NotFittedError
 
-from nplm import EnergyLM, KneserNeyLM, windows
+from nplm import KneserNeyLM, windows
 from nplm.formats import onnx as module
 from nplm.formats import write_onnx
-from tests.helpers import paper_lm, text
+from tests.helpers import energy_lm, paper_lm, text
 
 X, Y = windows(text(300), 4)
 SMALL = dict(n_words=12, n_hidden=5, embedding_dim=3, max_iter=2, random_state=0)
@@ -34,7 +34,7 @@ NETWORKS = {
 
 
 @pytest.mark.parametrize("name", NETWORKS)
-def test_onnxruntime_scores_the_same(tmp_path, name):
+def test_onnxruntime_computes_the_same_scores(tmp_path, name):
     runtime = pytest.importorskip("onnxruntime")
     checker = pytest.importorskip("onnx.checker")
     lm = paper_lm(**SMALL | NETWORKS[name], learning_rate_init=0.1).fit(X, Y)
@@ -50,7 +50,7 @@ def test_onnxruntime_scores_the_same(tmp_path, name):
     assert os.listdir(tmp_path) == ["lm.onnx"]
 
 
-def test_what_is_not_written(tmp_path, monkeypatch):
+def test_unsupported_models_are_refused(tmp_path, monkeypatch):
     path = tmp_path / "lm.onnx"
     for lm, message in [
         (paper_lm(**SMALL, output="classes"), "ends in output='classes', and only a"),
@@ -60,7 +60,7 @@ def test_what_is_not_written(tmp_path, monkeypatch):
         with pytest.raises(ValueError, match=message):
             write_onnx(lm.fit(X, Y), path)
     with pytest.raises(TypeError, match="EnergyLM is no NeuralLM"):
-        write_onnx(EnergyLM(**SMALL).fit(X, Y), path)
+        write_onnx(energy_lm(**SMALL).fit(X, Y), path)
     with pytest.raises(TypeError, match="KneserNeyLM is no NeuralLM"):
         write_onnx(KneserNeyLM(), path)
     with pytest.raises(NotFittedError):

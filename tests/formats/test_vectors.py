@@ -1,4 +1,4 @@
-"""Word vectors: what is written is read, here and by gensim; what is wrong is named."""
+"""Word vectors are exchanged with gensim, and errors name what is wrong."""
 
 import gzip
 import tomllib
@@ -22,20 +22,20 @@ def vectors_of(n, m=7):
 
 @pytest.mark.parametrize("binary", [False, True])
 @pytest.mark.parametrize("name", ["vectors", "vectors.gz"])
-def test_what_is_written_is_read_bit_by_bit(tmp_path, name, binary):
+def test_written_vectors_are_read_bit_by_bit(tmp_path, name, binary):
     vectors = vectors_of(len(WORDS))
     write_vectors(tmp_path / name, WORDS, vectors, binary=binary)
-    words, again = read_vectors(tmp_path / name, binary=binary)
+    words, loaded = read_vectors(tmp_path / name, binary=binary)
     assert words == WORDS
-    assert again.dtype == np.float32
-    np.testing.assert_array_equal(again, vectors)
+    assert loaded.dtype == np.float32
+    np.testing.assert_array_equal(loaded, vectors)
     some, own = read_vectors(tmp_path / name, ["1_000", "naïve", "no"], binary=binary)
     assert some == ["naïve", "1_000"]
     np.testing.assert_array_equal(own, vectors[[2, 5]])
 
 
 @pytest.mark.parametrize("binary", [False, True])
-def test_gensim_reads_ours_and_we_read_gensims(tmp_path, binary):
+def test_vectors_are_exchanged_with_gensim(tmp_path, binary):
     keyed = pytest.importorskip("gensim.models").KeyedVectors
     vectors = vectors_of(len(WORDS))
     write_vectors(tmp_path / "ours", WORDS, vectors, binary=binary)
@@ -43,20 +43,20 @@ def test_gensim_reads_ours_and_we_read_gensims(tmp_path, binary):
     assert read.index_to_key == WORDS
     np.testing.assert_array_equal(read.vectors, vectors)
     read.save_word2vec_format(str(tmp_path / "theirs"), binary=binary)
-    words, again = read_vectors(tmp_path / "theirs", binary=binary)
+    words, loaded = read_vectors(tmp_path / "theirs", binary=binary)
     assert words == WORDS
-    np.testing.assert_array_equal(again, vectors)
+    np.testing.assert_array_equal(loaded, vectors)
 
 
 @pytest.mark.parametrize(("python", "needed"), [("3.13", True), ("3.14", False)])
-def test_gensim_is_required_only_where_it_has_builds(python, needed):
+def test_gensim_is_required_only_where_it_has_wheels(python, needed):
     project = Path(__file__).parents[2] / "pyproject.toml"
     extras = tomllib.loads(project.read_text())["project"]["optional-dependencies"]
     [gensim] = [r for r in map(Requirement, extras["test"]) if r.name == "gensim"]
     assert gensim.marker.evaluate({"python_version": python}) is needed
 
 
-def test_a_text_file_as_word2vec_writes_it(tmp_path):
+def test_text_file_of_word2vec_is_read(tmp_path):
     path = tmp_path / "vectors"
     path.write_bytes(b"2 3\na 1 -2.5e-3 3 \r\nrose 4 5 6")
     words, vectors = read_vectors(path)
@@ -64,8 +64,8 @@ def test_a_text_file_as_word2vec_writes_it(tmp_path):
     np.testing.assert_array_equal(vectors, np.float32([[1, -2.5e-3, 3], [4, 5, 6]]))
 
 
-def test_a_binary_file_as_word2vec_writes_it(tmp_path):
-    # With an end of line after each vector, and as gensim does without one.
+def test_binary_file_of_word2vec_is_read(tmp_path):
+    # With a line end after each vector, as word2vec, and without, as gensim.
     a, b = np.float32([[1, 2], [3, 4]])
     for end in (b"\n", b""):
         rows = [b"a " + a.tobytes(), b"b " + b.tobytes()]
@@ -79,26 +79,35 @@ def test_a_binary_file_as_word2vec_writes_it(tmp_path):
     ("content", "message"),
     [
         (b"", "is empty"),
-        (b"a 1 2\nb 3 4\n", "line 1: 'a 1 2' is not the number of words.*GloVe"),
-        (b"2 -2\na 1 2\n", "line 1: '2 -2' is not the number"),
-        (b"9" * 5000 + b" 2\n", "line 1: .* is not the number"),
-        (b"0 2\n", "line 1: 0 words of 2 features are none"),
-        (b"2 99999999\na 1 2\n", "line 1: 2 words of 99999999 features are .* beyond"),
-        (b"9999999999 2\na 1 2\n", "line 1: 9999999999 words .* beyond 2147483647"),
+        (b"a 1 2\nb 3 4\n", "line 1: 'a 1 2' is not a number of words.*GloVe"),
+        (b"2 -2\na 1 2\n", "line 1: '2 -2' is not a number"),
+        (b"9" * 5000 + b" 2\n", "line 1: .* is not a number"),
+        (b"0 2\n", "line 1: 0 words of 2 features are out of range"),
+        (
+            b"2 99999999\na 1 2\n",
+            "line 1: 2 words of 99999999 features are out of range",
+        ),
+        (
+            b"9999999999 2\na 1 2\n",
+            "line 1: 9999999999 words .* range, 1 to 2147483647",
+        ),
         (b"2000000000 2\na 1 2\n", "after line 2: the file ends after 1 of 2000000000"),
         (b"2 2\na 1 2\nb 1\n", "line 3: 'b 1' is not a word and 2 .* has 1 after"),
         (b"2 2\na 1 2\nb c 1 2\n", "line 3: 'b c 1 2' is not a word and 2 numbers"),
         (b"1 2\n 1 2\n", "line 2: '1 2' is not a word and 2 numbers"),
         (b"1 2\na 1 x\n", "line 2: 'a 1 x' is not a word and 2 numbers: one is not"),
         (b"1 2\na 1 1_0\n", "line 2: .*: one is not a number"),
-        (b"1 2\na 1 nan\n", "line 2: the vector of 'a' has nan, .* no finite float32"),
+        (
+            b"1 2\na 1 nan\n",
+            "line 2: the vector of 'a' has nan, .* not a finite float32",
+        ),
         (b"1 2\na 1 1e99\n", "line 2: the vector of 'a' has inf"),
         (b"2 2\na 1 2\n\na 3 4\n", "line 4: 'a' has a vector already, at line 2"),
         (b"1 2\na 1 2\nb 3 4\n", "line 3: 'b 3 4' after the 1 vectors"),
         (b"1 2\n\xff 1 2\n", "line 2: not UTF-8"),
     ],
 )
-def test_bad_text_files(tmp_path, content, message):
+def test_invalid_text_files_are_refused(tmp_path, content, message):
     path = tmp_path / "vectors.txt"
     path.write_bytes(content)
     with pytest.raises(ValueError, match=r"vectors\.txt" + f".*{message}"):
@@ -111,50 +120,50 @@ ONE = np.float32([1, 2]).tobytes()
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "ends in the first line: it is cut short"),
+        (b"", "ends in the first line: it is truncated"),
         (b"x" * 100_000, "the first line: no word ends within"),
-        (b"2 2 2\na " + ONE, "the first line: '2 2 2' is not the number"),
-        (b"2 2\na " + ONE, "ends in vector 2 of 2: it is cut short"),
+        (b"2 2 2\na " + ONE, "the first line: '2 2 2' is not a number"),
+        (b"2 2\na " + ONE, "ends in vector 2 of 2: it is truncated"),
         (b"2000000000 2\na " + ONE, "ends in vector 2 of 2000000000"),
         (b"1 2\na " + ONE[:-1], "ends in vector 1 of 1"),
         (b"1 60000\na " + ONE, "ends in vector 1 of 1"),
         (b"1 2\n" + b"x" * 100_000, "vector 1 of 1: no word ends within"),
-        (b"1 2\n " + ONE, "vector 1 of 1: '' is no word"),
+        (b"1 2\n " + ONE, "vector 1 of 1: '' is not a word"),
         (b"2 2\na 1 2\nb 3 4\n", "ends in vector 2 of 2"),  # a text file
-        (b"2 1\na 1234zz\nb 1234zz\n", r"vector 2 of 2: '.*' is no word; is this"),
+        (b"2 1\na 1234zz\nb 1234zz\n", r"vector 2 of 2: '.*' is not a word; is this"),
         (b"1 2\n\xff " + ONE, "vector 1 of 1: a word is not UTF-8"),
         (b"2 2\na " + ONE + b"a " + ONE, "vector 2 of 2: 'a' .*already, at vector 1"),
         (b"1 2\na " + np.float32([1, np.nan]).tobytes(), "vector 1 of 1: .*has nan"),
         (b"1 2\na " + ONE + b"\nb " + ONE, "has more than the 1 vectors"),
     ],
 )
-def test_bad_binary_files(tmp_path, content, message):
+def test_invalid_binary_files_are_refused(tmp_path, content, message):
     path = tmp_path / "vectors.bin"
     path.write_bytes(content)
     with pytest.raises(ValueError, match=r"vectors\.bin" + f".*{message}"):
         read_vectors(path, binary=True)
 
 
-@pytest.mark.parametrize("number", [-1.5, 0.0])  # bytes that are UTF-8, or not
-def test_binary_files_taken_for_text(tmp_path, number):
+@pytest.mark.parametrize("number", [-1.5, 0.0])  # invalid and valid UTF-8
+def test_binary_file_read_as_text_is_refused(tmp_path, number):
     path = tmp_path / "vectors"
     write_vectors(path, ["a", "rose"], np.full((2, 3), number), binary=True)
-    with pytest.raises(ValueError, match=r"line 2: .*word2vec's, give binary=True"):
+    with pytest.raises(ValueError, match=r"line 2: .*word2vec file, set binary=True"):
         read_vectors(path)
 
 
 @pytest.mark.parametrize("binary", [False, True])
-def test_packed_files_that_are_cut_short(tmp_path, binary):
+def test_truncated_compressed_file_is_refused(tmp_path, binary):
     path = tmp_path / "vectors.gz"
     write_vectors(path, WORDS, vectors_of(len(WORDS)), binary=binary)
     path.write_bytes(path.read_bytes()[:-9])
-    with pytest.raises(ValueError, match=r"vectors\.gz.* cannot be unpacked"):
+    with pytest.raises(ValueError, match=r"vectors\.gz.* cannot be decompressed"):
         read_vectors(path, binary=binary)
 
 
-def test_no_vector_of_the_words_asked_for(tmp_path):
+def test_file_without_the_requested_words_is_refused(tmp_path):
     write_vectors(tmp_path / "vectors", ["a"], [[1.0]])
-    with pytest.raises(ValueError, match="no vector of any of the words"):
+    with pytest.raises(ValueError, match="no vector of any of the requested"):
         read_vectors(tmp_path / "vectors", ["b"])
 
 
@@ -163,28 +172,28 @@ def test_no_vector_of_the_words_asked_for(tmp_path):
     [
         (["a"], [[1.0], [2.0]], r"words has 1 entries, but len\(vectors\)=2"),
         (["a", "a"], [[1.0], [2.0]], "'a' twice"),
-        (["a", "b c"], [[1.0], [2.0]], "'b c' at 1: .* no blank"),
-        (["a"], [1.0], "2 dimensions, a row a word, .*, got shape"),
-        (["a"], [[]], r"2 dimensions, a row a word, .* got shape \(1, 0\)"),
-        ([], np.empty((0, 2)), r"a row a word, one at least, got shape \(0, 2\)"),
+        (["a", "b c"], [[1.0], [2.0]], "'b c' at 1: .* contain a blank"),
+        (["a"], [1.0], "2 dimensions, with a row .*, got shape"),
+        (["a"], [[]], r"2 dimensions, with a row .* got shape \(1, 0\)"),
+        ([], np.empty((0, 2)), r"at least one row, got shape \(0, 2\)"),
         (["a"], [[1.0, np.nan]], "vectors has nan at row 0, column 1"),
         (["a"], [[1.0, 1e99]], "vectors has inf at row 0, column 1"),
     ],
 )
-def test_what_is_not_written(tmp_path, words, vectors, message):
+def test_invalid_vectors_are_refused(tmp_path, words, vectors, message):
     with pytest.raises(ValueError, match=message):
         write_vectors(tmp_path / "vectors", words, vectors)
     assert not any(tmp_path.iterdir())
 
 
-def test_equal_vectors_make_equal_packed_files(tmp_path):
+def test_equal_vectors_make_equal_compressed_files(tmp_path):
     for name in ("a.gz", "b.gz"):
         write_vectors(tmp_path / name, ["a"], [[0.1]])
     assert (tmp_path / "a.gz").read_bytes() == (tmp_path / "b.gz").read_bytes()
     assert gzip.decompress((tmp_path / "a.gz").read_bytes()) == b"1 1\na 0.1\n"
 
 
-def test_from_a_file_to_the_ids_of_a_vocabulary(tmp_path):
+def test_vectors_of_a_file_are_aligned_with_a_vocabulary(tmp_path):
     vocabulary = Vocabulary().fit([["rose", "is", "a", "rose"]])
     write_vectors(tmp_path / "vectors", ["is", "other", "rose"], [[1], [9], [2]])
     words, vectors = read_vectors(tmp_path / "vectors", vocabulary.words_)

@@ -1,6 +1,6 @@
-"""``python -m tests.fuzz --minutes 60``: damaged files of every kind, for as long.
+"""Read damaged files of every kind: ``python -m tests.fuzz --minutes 60``.
 
-What went wrong is kept in a folder, a case each.
+The files of failed cases are kept in a folder.
 """
 
 import argparse
@@ -22,39 +22,39 @@ def main():
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--first", type=int, default=None, help="number of a case")
     parser.add_argument("--keep", type=Path, default=Path("fuzzed"))
-    asked = parser.parse_args()
-    first = secrets.randbelow(10**12) if asked.first is None else asked.first
+    options = parser.parse_args()
+    first = secrets.randbelow(10**12) if options.first is None else options.first
     print(f"cases from {first} on")
-    until = time.monotonic() + 60 * asked.minutes
-    work = zip(itertools.cycle(asked.kinds), itertools.count(first))
+    deadline = time.monotonic() + 60 * options.minutes
+    work = zip(itertools.cycle(options.kinds), itertools.count(first))
     counts = collections.Counter()
     slowest, largest = collections.Counter(), collections.Counter()
 
     def run(_):
         with Reader() as reader:
-            while time.monotonic() < until:
+            while time.monotonic() < deadline:
                 kind, number = next(work)
                 files = case(kind, number)
                 report = reader.read(kind, files)
-                counts[kind, report["came"]] += 1
+                counts[kind, report["outcome"]] += 1
                 seconds, memory = report.get("seconds", 0), report.get("memory", 0)
                 slowest[kind] = max(slowest[kind], seconds)
                 largest[kind] = max(largest[kind], memory)
-                if report["came"] == "wrong":
-                    _keep(asked.keep / kind / str(number), files, report["why"])
+                if report["outcome"] == "failed":
+                    _keep(options.keep / kind / str(number), files, report["why"])
 
-    with ThreadPoolExecutor(asked.jobs) as pool:
-        list(pool.map(run, range(asked.jobs)))
-    for kind in asked.kinds:
-        came = ", ".join(
-            f"{counts[kind, name]} {name}" for name in ("read", "refused", "wrong")
+    with ThreadPoolExecutor(options.jobs) as pool:
+        list(pool.map(run, range(options.jobs)))
+    for kind in options.kinds:
+        outcomes = ", ".join(
+            f"{counts[kind, name]} {name}" for name in ("read", "refused", "failed")
         )
         print(
-            f"{kind:20} {came}; at most {slowest[kind]:.2f} s and "
-            f"{largest[kind] / 1e6:.1f} MB a file"
+            f"{kind:20} {outcomes}; at most {slowest[kind]:.2f} s and "
+            f"{largest[kind] / 1e6:.1f} MB per file"
         )
-    wrong = sum(n for (_, name), n in counts.items() if name == "wrong")
-    raise SystemExit(f"{wrong} went wrong: see {asked.keep}" if wrong else 0)
+    failed = sum(n for (_, name), n in counts.items() if name == "failed")
+    raise SystemExit(f"{failed} cases failed: see {options.keep}" if failed else 0)
 
 
 def _keep(folder, files, why):

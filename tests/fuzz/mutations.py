@@ -1,19 +1,23 @@
-"""Damage: by chance to any bytes, and with care where checksums would tell of it.
+"""Damage files: random bytes, or changed contents with valid checksums.
 
-All of it follows from one generator of random numbers, so that a case is told by its
-kind and its number.
+One random generator determines all damage, so the kind and the number of a case
+reproduce it.
 """
 
 import json
-import struct
 import zlib
 
 import numpy as np
 
-from nplm.base.files.tensors import CHECKSUM, METADATA, TYPES, header_checksum
-from nplm.formats.binary.arrays import MAGIC
-from tests.fuzz.structures import BUILT, FOLDER, PIPE, bomb, nodes, packer_of
-from tests.helpers_binary import parts_of
+from nplm.base.files.tensors import (
+    CHECKSUM,
+    METADATA,
+    PADDING,
+    TYPES,
+    header_checksum,
+)
+from tests.fuzz.structures import BUILDERS, FOLDER, PIPE, bomb, codec_of, nodes
+from tests.helpers_binary import tensors_of
 
 TOKENS = [
     "", " ", "\t", "\n", "\r\n", "\0", "\x1c", "\u2028", "\u00a0", "\ufeff", "a", "<s>",
@@ -25,40 +29,41 @@ TOKENS = [
 ]  # fmt: skip
 FLOATS = [0.0, -1.0, 0.5, 2.0, np.nan, np.inf, -np.inf, 1e30, 3e38, -3e38, 1e-45, 1e308]
 WHOLE = [0, 1, -1, 2, 3, 7, 100, 2**16, 2**31 - 1, -(2**31), 2**32, 2**62, -(2**63)]
-ODD = [
+JSON_VALUES = [
     None, True, False, -1, 0, 1, 3, 2**31, 2**40, 10**30, 0.5, 1e308, "", "softmax",
     "NeuralLM", [], {}, [[]], {"object": 0}, {"object": 99}, {"array": "absent"},
     {"dict": 3}, {"tuple": [[1, 2]]}, {"float": "nan"}, {"sparse": [[1, 1]]},
     {"words": 3}, {"pattern": ["(", 0]}, float("nan"), float("inf"), "x" * 3000,
 ]  # fmt: skip
-WAITING = ("text", "stream", "corpus")
-TEXT = ("arpa", "counts", "classes", "vectors", *WAITING)
+# Readers of these kinds accept pipes.
+PIPED = ("text", "stream", "corpus")
+TEXT = ("arpa", "counts", "classes", "vectors", *PIPED)
 
 
 def mutated(kind, files, rng):
-    """Give a damaged copy of a case's files."""
+    """Return a damaged copy of a case's files."""
     files = dict(files)
     name = rng.choice(sorted(name for name in files if name != "lock"))
     if kind.startswith("checkpoint"):
         return _checkpoint(files, name, rng)
     if rng.random() < 0.02:
-        # A reader of text waits for what a pipe gives, as it should.
-        files[name] = FOLDER if kind in WAITING else rng.choice([PIPE, FOLDER])
+        # A reader of text would wait for the writer of a pipe.
+        files[name] = FOLDER if kind in PIPED else rng.choice([PIPE, FOLDER])
         return files
     if kind in TEXT and rng.random() < 0.1:
         files[name] = bomb(files[name], rng)
         return files
-    careful = rng.random() < 0.7
-    packer = packer_of(files[name])
-    if kind in TEXT and careful and packer is not None:
-        unpack, pack = packer
-        files[name] = pack(_text(unpack(files[name]), rng))
+    is_structured = rng.random() < 0.7
+    codec = codec_of(files[name])
+    if kind in TEXT and is_structured and codec is not None:
+        decompress, compress = codec
+        files[name] = compress(_text(decompress(files[name]), rng))
         return files
-    if kind.startswith("binary") and careful:
+    if kind.startswith("binary") and is_structured:
         files[name] = _binary(files[name], rng)
-    elif kind == "saved" and careful:
+    elif kind == "saved" and is_structured:
         files[name] = _saved(files[name], rng)
-    elif kind in TEXT and careful:
+    elif kind in TEXT and is_structured:
         files[name] = _text(files[name], rng)
     else:
         files[name] = _bytes(files[name], rng)
@@ -113,11 +118,11 @@ def _text(data, rng):
     return "\n".join(lines).encode(errors="surrogateescape")
 
 
-# -- numbers whose checksums are right -------------------------------------------------
+# -- contents with valid checksums -----------------------------------------------------
 
 
 def _array(array, rng):
-    """Change some of an array, or what it is."""
+    """Change numbers of an array, its shape or its type."""
     array = array.copy()
     kind = rng.choice(["number"] * 4 + ["swap", "cut", "type", "turn", "more"])
     if kind == "number" and array.size:
@@ -143,64 +148,56 @@ def _array(array, rng):
 
 
 def _json(node, rng):
-    """Change one place of a tree of JSON, in place."""
-    places = list(nodes(node))
-    if not places:
+    """Change one value in a JSON value, in place."""
+    positions = list(nodes(node))
+    if not positions:
         return
-    where, key = rng.choice(places)
-    kind = rng.choice(["odd", "odd", "lose", "other"])
-    if kind == "odd":
-        where[key] = rng.choice(ODD)
+    parent, key = rng.choice(positions)
+    kind = rng.choice(["value", "value", "lose", "copy"])
+    if kind == "value":
+        parent[key] = rng.choice(JSON_VALUES)
     elif kind == "lose":
-        del where[key]
+        del parent[key]
     else:
-        other, place = rng.choice(places)
-        where[key] = json.loads(json.dumps(other[place]))
+        other, other_key = rng.choice(positions)
+        parent[key] = json.loads(json.dumps(other[other_key]))
 
 
 def _binary(data, rng):
     """Change a file of save_binary."""
-    header, arrays = parts_of(data)
+    arrays, texts = tensors_of(data)
     if rng.random() < 0.8:
         name = rng.choice(list(arrays))
-        kept, arrays[name] = arrays[name].dtype, _array(arrays[name], rng)
-        if rng.random() < 0.8:  # of the type that the header gives, or not
+        dtype, arrays[name] = arrays[name].dtype, _array(arrays[name], rng)
+        if rng.random() < 0.8:  # keep the type in the header, or not
             with np.errstate(all="ignore"):
-                arrays[name] = arrays[name].astype(kept)
-    for entry, array in zip(header["arrays"], arrays.values()):
-        entry |= {"size": len(array), "crc32": zlib.crc32(array.tobytes())}
+                arrays[name] = arrays[name].astype(dtype)
     if rng.random() < 0.3:
-        _json(header, rng)
-    encoded = json.dumps(header).encode()
-    data = MAGIC + struct.pack("<II", len(encoded), zlib.crc32(encoded)) + encoded
-    for array in arrays.values():
-        data += bytes(-len(data) % 64) + array.tobytes()
-    return data + bytes(-len(data) % 64)
-
-
-def _tensors(data):
-    """Give the arrays and the texts of a file of safetensors."""
-    n = int.from_bytes(data[:8], "little")
-    header = json.loads(data[8 : 8 + n])
-    texts, arrays = header.pop(METADATA), {}
-    for name, entry in header.items():
-        first, end = (8 + n + at for at in entry["data_offsets"])
-        array = np.frombuffer(data[first:end], TYPES[entry["dtype"]])
-        arrays[name] = array.reshape(entry["shape"])
-    return arrays, texts
+        model = json.loads(texts["model"])
+        _json(model, rng)
+        texts["model"] = json.dumps(model)
+    return _put_tensors(arrays, texts, rng)
 
 
 def _put_tensors(arrays, texts, rng):
-    """Write such a file: the header's checksums are right, whatever it has."""
-    header, at, sums = {METADATA: texts}, 0, {}
+    """Return a safetensors file, possibly invalid, with valid checksums."""
+    header, start, padded = {METADATA: texts}, 0, {}
     names = {np.dtype(kind): name for name, kind in TYPES.items()}
     for name, array in arrays.items():
-        end = at + array.nbytes
+        padded[f"{PADDING}{len(padded)}"] = np.zeros(-start % 64, np.uint8)
+        padded[name] = array
+        start += -start % 64 + array.nbytes
+    start, sums = (
+        0,
+        {name: zlib.crc32(array.tobytes()) for name, array in arrays.items()},
+    )
+    for name, array in padded.items():
+        end = start + array.nbytes
         header[name] = {
             "dtype": names[array.dtype], "shape": list(array.shape),
-            "data_offsets": [at, end],
+            "data_offsets": [start, end],
         }  # fmt: skip
-        at, sums[name] = end, zlib.crc32(array.tobytes())
+        start = end
     texts.pop(CHECKSUM, None)
     texts["arrays"] = json.dumps(sums)
     if rng.random() < 0.1:
@@ -210,19 +207,19 @@ def _put_tensors(arrays, texts, rng):
     encoded = json.dumps(header).encode()
     encoded += b" " * (-(8 + len(encoded)) % 64)
     data = len(encoded).to_bytes(8, "little") + encoded
-    return data + b"".join(array.tobytes() for array in arrays.values())
+    return data + b"".join(array.tobytes() for array in padded.values())
 
 
 def _saved(data, rng):
     """Change a file of nplm.save."""
-    arrays, texts = _tensors(data)
+    arrays, texts = tensors_of(data)
     objects = json.loads(arrays["objects.json"].tobytes())
     if (how := rng.random()) < 0.6:
         if how < 0.3:
             _json(objects, rng)
         else:
             del arrays["objects.json"]
-            rng.choice(BUILT)(objects, arrays, rng)
+            rng.choice(BUILDERS)(objects, arrays, rng)
         arrays["objects.json"] = np.frombuffer(json.dumps(objects).encode(), np.uint8)
     else:
         _change_arrays(arrays, rng)
@@ -240,7 +237,7 @@ def _change_arrays(arrays, rng):
 
 
 def _checkpoint(files, name, rng):
-    """Change a save; in the end, mostly, as one that the folder says is right."""
+    """Change a checkpoint; mostly update the checksum in latest.json to match."""
     if rng.random() < 0.2:
         files[name] = _bytes(files[name], rng)
         return files
@@ -248,7 +245,7 @@ def _checkpoint(files, name, rng):
     if name == "latest.json":
         _json(latest, rng)
     else:
-        arrays, texts = _tensors(files[name])
+        arrays, texts = tensors_of(files[name])
         if rng.random() < 0.5:
             state = json.loads(texts["state"])
             _json(state, rng)

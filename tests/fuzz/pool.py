@@ -1,4 +1,4 @@
-"""Processes that read cases, and what is made of one that crashes or hangs."""
+"""Reader processes, whose crashes and hangs are reported as failures."""
 
 import json
 import os
@@ -15,19 +15,19 @@ from tests.fuzz.mutations import mutated
 from tests.fuzz.seeds import seeds
 from tests.fuzz.structures import FOLDER, PIPE
 
-# A case takes milliseconds; a machine may do other things.
-SECONDS = 60.0
+# A case takes milliseconds, but the machine may be busy.
+TIMEOUT_SECONDS = 60.0
 ROOT = Path(__file__).parents[2]
 
 
 def case(kind, number):
-    """Give the files of a case, by its kind and its number."""
+    """Return the files of a case, given its kind and its number."""
     rng = Random(f"{kind} {number}")
     return mutated(kind, rng.choice(seeds(kind)), rng)
 
 
 def put(path, data):
-    """Make a file of a case, or what stands in its place."""
+    """Create a file of a case, or the pipe or folder in its place."""
     if data == PIPE:
         os.mkfifo(path)
     elif data == FOLDER:
@@ -37,10 +37,10 @@ def put(path, data):
 
 
 class Reader:
-    """A process that reads cases, another one after a crash."""
+    """A process that reads cases, and is started again after a crash."""
 
     def __init__(self):
-        self._job = None
+        self._process = None
 
     def __enter__(self):
         self._errors = tempfile.TemporaryFile("w+")
@@ -53,54 +53,55 @@ class Reader:
         shutil.rmtree(self._folder)
 
     def read(self, kind, files):
-        """Give what came of a case: {"came": ...}, with why if it is wrong."""
+        """Return the outcome of a case: {"outcome": ...}, with "why" if it failed."""
         folder = self._folder / "case"
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir()
         for name, data in files.items():
             put(folder / name, data)
-        if self._job is None:
-            self._begin()
-        self._job.stdin.write(json.dumps([kind, str(folder)]) + "\n")
-        self._job.stdin.flush()
+        if self._process is None:
+            self._start()
+        self._process.stdin.write(json.dumps([kind, str(folder)]) + "\n")
+        self._process.stdin.flush()
         return self._report()
 
-    def _begin(self):
-        places = [str(ROOT), str(Path(nplm.__file__).parents[1])]
-        self._job = subprocess.Popen(
+    def _start(self):
+        folders = [str(ROOT), str(Path(nplm.__file__).parents[1])]
+        self._process = subprocess.Popen(
             [sys.executable, "-m", "tests.fuzz.worker"],
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(places)},
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(folders)},
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors,
             text=True,
         )  # fmt: skip
-        # However long it takes to begin, on a machine that does other things.
-        if not self._job.stdout.readline():
-            raise RuntimeError(f"the reader does not begin: {self._said()}")
+        # Without a timeout: a busy machine may start it slowly.
+        if not self._process.stdout.readline():
+            raise RuntimeError(f"the reader does not start: {self._stderr()}")
 
     def _report(self):
         with selectors.DefaultSelector() as selector:
-            selector.register(self._job.stdout, selectors.EVENT_READ)
-            if not selector.select(SECONDS):
+            selector.register(self._process.stdout, selectors.EVENT_READ)
+            if not selector.select(TIMEOUT_SECONDS):
                 self._end()
-                return {"came": "wrong", "why": f"did not end within {SECONDS} s"}
-        line = self._job.stdout.readline()
+                why = f"did not end within {TIMEOUT_SECONDS} s"
+                return {"outcome": "failed", "why": why}
+        line = self._process.stdout.readline()
         if line:
             return json.loads(line)
         code = self._end()
-        return {"came": "wrong", "why": f"ended with {code}: {self._said()}"}
+        return {"outcome": "failed", "why": f"ended with {code}: {self._stderr()}"}
 
-    def _said(self):
+    def _stderr(self):
         self._errors.seek(0)
-        said = self._errors.read()[-3000:]
+        text = self._errors.read()[-3000:]
         self._errors.truncate(0)
-        return said
+        return text
 
     def _end(self):
-        if self._job is None:
+        if self._process is None:
             return None
-        self._job.kill()
-        code = self._job.wait()
-        self._job.stdin.close()
-        self._job.stdout.close()
-        self._job = None
+        self._process.kill()
+        code = self._process.wait()
+        self._process.stdin.close()
+        self._process.stdout.close()
+        self._process = None
         return code

@@ -1,4 +1,4 @@
-"""What may come of a damaged file: what was right of it, or an error that says so."""
+"""Check what comes of a damaged file: a valid result, or an error that names it."""
 
 import re
 
@@ -20,23 +20,23 @@ from nplm.formats import (
 )
 from tests.fuzz.seeds import FITS, fit, quiet
 
-# Rounded probabilities sum to 1 only nearly; those of few bits less so.
+# Sums of rounded probabilities differ from 1, more so if they have few bits.
 TOLERANCE, QUANTIZED_TOLERANCE = 5e-3, 0.3
-# What a model of so many words gives is looked at; of more it would take long.
-FEW_WORDS = 5000
+# Distributions of models with more words are not checked: it would take long.
+MAX_CHECKED_WORDS = 5000
 
 
-class WrongError(Exception):
-    """Something that must not come of any file."""
+class InvalidResultError(Exception):
+    """A reader returned an invalid result, or an error without the required names."""
 
 
 def read(kind, folder):
-    """Read a case's files; raise `WrongError`, or give what they came to: a word."""
+    """Read a case's files; return "read" or "refused", or raise an error."""
     path = folder / "file"
     reader = READERS.get(kind)
     try:
         if reader is None:
-            _go_on(FITS[kind], folder)
+            _resume(FITS[kind], folder)
         else:
             reader(path)
     except CheckpointError as error:
@@ -47,10 +47,10 @@ def read(kind, folder):
 
 
 def _refused(error, path):
-    """See that an error says which file, and in text which line."""
+    """Check that an error names the file."""
     if str(path) not in str(error):
         kind = type(error).__name__
-        raise WrongError(f"{kind} does not name the file: {error}") from error
+        raise InvalidResultError(f"{kind} does not name the file: {error}") from error
     return "refused"
 
 
@@ -58,67 +58,69 @@ def _arpa(path):
     try:
         model, words = quiet(lambda: read_arpa(path))
     except ValueError as error:
-        _names_a_line(error)
+        _check_names_line(error)
         raise
-    # A file may say of probabilities what it likes, as long as they are some.
-    _look_at(model, sums=False)
+    # Probabilities in a file need not sum to 1.
+    _check_model(model, sums=False)
     if len(words) != model.n_words_:
-        raise WrongError("other words than the model has")
+        raise InvalidResultError("the words are not those of the model")
 
 
 def _counts(path):
     try:
         tables, counts, words = read_counts(path)
     except ValueError as error:
-        _names_a_line(error)
+        _check_names_line(error)
         raise
     for table, own in zip(tables, counts):
         if len(table) != len(own) or (own < 0).any():
-            raise WrongError("tables that do not fit together")
+            raise InvalidResultError("inconsistent tables")
         if table.size and not 0 <= table.min() <= table.max() < len(words):
-            raise WrongError("ids that are none")
+            raise InvalidResultError("ids out of range")
 
 
 def _classes(path):
     words, labels = read_classes(path)
     if len(set(words)) != len(words) != len(labels) or (labels < 0).any():
-        raise WrongError("labels that are none")
+        raise InvalidResultError("invalid labels")
 
 
 def _vectors(path, **options):
     words, vectors = read_vectors(path, **options)
     if vectors.shape[0] != len(words) or not np.isfinite(vectors).all():
-        raise WrongError("vectors that are none")
+        raise InvalidResultError("invalid vectors")
 
 
-def _names_a_line(error):
+def _check_names_line(error):
     if not re.search(
-        "line [0-9]+|is empty|ha(s|ve) no word|unpack|overflow", str(error)
+        "line [0-9]+|is empty|ha(s|ve) no word|decompress|overflow", str(error)
     ):
-        raise WrongError(f"does not name the line: {error}") from error
+        raise InvalidResultError(f"does not name the line: {error}") from error
 
 
 def _binary(path):
     model, _ = load_binary(path, verify=True)
-    # As of ARPA: of what came from another tool's file it may be a copy.
-    _look_at(model, sums=False)
+    # The model may be from an ARPA file of another tool, which need not sum to 1.
+    _check_model(model, sums=False)
+    if model.boundary is not None:
+        nplm.load(path)
 
 
 def _unverified(path):
-    """Anything may come of it but a crash: numbers are as good as the file."""
+    """Numbers are as valid as the file, but there is no crash."""
     model, _ = load_binary(path)
     try:
         with np.errstate(all="ignore"):
-            _look_at(model, sums=False, finite=False)
-            _look_at_all(model)
+            _check_model(model, sums=False, finite=False)
+            _use_all_ngrams(model)
     except (ValueError, IndexError, OverflowError) as error:
         if "is damaged" not in str(error):
-            raise WrongError(f"{type(error).__name__}: {error}") from error
+            raise InvalidResultError(f"{type(error).__name__}: {error}") from error
         raise
 
 
 def _stream(path):
-    """Estimate of it, a part at a time."""
+    """Estimate a model from a text, in bounded memory."""
     model, folder = path.with_name("model"), path.parent
     try:
         quiet(
@@ -127,15 +129,15 @@ def _stream(path):
             )
         )
     except ValueError as error:
-        _names_a_line(error)
-        if "the texts have no word" in str(error):  # none of several is to blame
+        _check_names_line(error)
+        if "the texts have no word" in str(error):  # about all texts, none is named
             raise ValueError(f"{path}: {error}") from error
         raise
-    _look_at(load_binary(model)[0])
+    _check_model(load_binary(model)[0])
 
 
 def _tables(path):
-    """Estimate of a table of counts of two words."""
+    """Estimate a model from a table of bigram counts."""
     source = CountTables([path], ["</s>", "a", "b"])
     model, folder = path.with_name("model"), path.parent
     try:
@@ -143,13 +145,14 @@ def _tables(path):
     except ValueError as error:
         if str(path) in str(error):
             raise
-        raise ValueError(f"{path}: {error}") from error  # of rows that are no n-grams
-    _look_at(load_binary(model)[0])
+        raise ValueError(f"{path}: {error}") from error  # about rows of all tables
+    _check_model(load_binary(model)[0])
 
 
-def _look_at_all(model):
-    """Ask what goes through all n-grams, or a word at a time."""
-    scorer = nplm.TextLM.from_model(model, [f"w{i}" for i in range(model.n_words_)])
+def _use_all_ngrams(model):
+    """Score word by word, and prune, which reads all n-grams."""
+    words = [f"w{i}" for i in range(model.n_words_)]
+    scorer = nplm.TextLM.from_model(model, words, boundary=model.boundary or 0)
     scorer.score_samples(["w1 w2 w3 w1", "w4"])
     if not isinstance(model, QuantizedLM):
         model.prune(1e-3)
@@ -157,37 +160,39 @@ def _look_at_all(model):
 
 def _saved(path):
     model = nplm.load(path)
-    # Of a chain, too, an error can be shown.
+    # Errors show the representation, also of a chain.
     repr(model)
     if hasattr(model, "n_words_") and hasattr(model, "predict_proba"):
-        _look_at(model)
+        # The probabilities of a quantized model sum to 1 only nearly, and are trusted.
+        _check_model(model, sums=b"QuantizedLM" not in path.read_bytes())
         return
     is_tokenizer = isinstance(model, nplm.Tokenizer)
     try:
         if is_tokenizer or hasattr(model, "score_samples"):
             (model.transform if is_tokenizer else model.score_samples)(["a rose", "is"])
     except (ValueError, TypeError) as error:
-        # Of parameters that only use reads: a pattern, or what splits documents.
-        if not re.match("pattern .* (not a regular|has) |X.0. is a string", str(error)):
+        # Parameters that are only checked in use: patterns, tokenizers, n_context.
+        in_use = "pattern .* (not a regular|has) |X.0. is a string|X has .* features"
+        if not re.match(in_use, str(error)):
             raise
 
 
-def _go_on(model, folder):
-    """Go on with a fit: to the end it had, or a sound one."""
+def _resume(model, folder):
+    """Resume a fit, and check its result."""
     model = clone(model)
     with np.errstate(all="ignore"):
         try:
             fit(model, checkpoint=folder)
         except nplm.DivergenceError:
-            return  # of numbers as large as no sound fit has them
+            return  # the checkpoint had huge parameters
     if hasattr(model, "predict_proba"):
-        _look_at(model)
+        _check_model(model)
     elif not 0 <= model.labels_.min() <= model.labels_.max() < model.n_classes_:
-        raise WrongError("classes that are none")
+        raise InvalidResultError("classes out of range")
 
 
-def _look_at(model, *, sums=True, finite=True):
-    """See that a model gives probabilities, and that they sum to 1."""
+def _check_model(model, *, sums=True, finite=True):
+    """Check that a model returns probabilities, and that they sum to 1."""
     n_words = model.n_words_
     rng = np.random.default_rng(0)
     X = rng.integers(0, n_words, (40, model.n_features_in_))
@@ -195,17 +200,18 @@ def _look_at(model, *, sums=True, finite=True):
     try:
         log_prob = model.log_prob(X, y)
     except ValueError as error:
-        if "n_jobs" in str(error):  # a parameter like any other, which scoring reads
+        if "n_jobs" in str(error):  # a parameter that scoring reads
             return
         raise
     if (finite and np.isnan(log_prob).any()) or (sums and (log_prob > 1e-3).any()):
-        raise WrongError(f"log-probabilities up to {log_prob.max()}")
-    if n_words > FEW_WORDS:
+        raise InvalidResultError(f"log-probabilities up to {log_prob.max()}")
+    if n_words > MAX_CHECKED_WORDS:
         return
     total = model.predict_proba(X).sum(axis=1)
     tolerance = QUANTIZED_TOLERANCE if isinstance(model, QuantizedLM) else TOLERANCE
     if sums and not (abs(total - 1) < tolerance).all():
-        raise WrongError(f"probabilities that sum to {total[abs(total - 1).argmax()]}")
+        worst = total[abs(total - 1).argmax()]
+        raise InvalidResultError(f"probabilities that sum to {worst}")
     if isinstance(model, EnergyLM):
         model.add_words(X[:2], [n_words, n_words + 1])
 

@@ -1,4 +1,4 @@
-"""Good files of every kind, small: what mutations begin with."""
+"""Small valid files of every kind, which mutations damage."""
 
 import contextlib
 import re
@@ -14,11 +14,9 @@ from sklearn.frozen import FrozenEstimator
 import nplm
 from nplm import (
     ClassLM,
-    EnergyLM,
     InterpolatedTrigram,
     KneserNeyLM,
     MixtureLM,
-    NeuralLM,
     ShortlistLM,
     TextLM,
     Tokenizer,
@@ -26,14 +24,15 @@ from nplm import (
     windows,
 )
 from nplm.formats import (
+    load_binary,
     save_binary,
     write_arpa,
     write_classes,
     write_counts,
     write_vectors,
 )
-from tests.fuzz.structures import PACKERS, tables
-from tests.helpers import paper_lm
+from tests.fuzz.structures import CODECS, tables
+from tests.helpers import energy_lm, neural_lm, paper_lm
 from tests.helpers_saving import pipeline
 
 N_WORDS = 12
@@ -43,30 +42,30 @@ X, Y = windows(IDS, 2, boundary=0)
 SIZE = dict(n_words=N_WORDS)
 SMALL = dict(n_hidden=3, embedding_dim=2, max_iter=2, random_state=0, **SIZE)
 BATCH = dict(batch_size=4)
-DRAWN = dict(loss="importance", n_samples=3, min_effective_samples=4)
+SAMPLED = dict(loss="importance", n_noise=3, min_effective_samples=4)
 
-# Fits that are gone on with from a checkpoint.
+# Fits that are resumed from a checkpoint.
 FITS = {
     "checkpoint, sgd": paper_lm(**SMALL | BATCH),
-    "checkpoint, adam": NeuralLM(**SMALL, **BATCH, **DRAWN),
-    "checkpoint, energy": EnergyLM(**SMALL, **BATCH, loss="nce", n_samples=3),
+    "checkpoint, adam": neural_lm(**SMALL, **BATCH, **SAMPLED),
+    "checkpoint, energy": energy_lm(**SMALL, **BATCH, loss="nce", n_noise=3),
     "checkpoint, classes": WordClasses(4, max_iter=3, random_state=0, **SIZE),
 }
 
 
 class Stopped(BaseException):
-    """Ends a fit on the spot."""
+    """Stops a fit immediately."""
 
 
 def quiet(work):
-    """Do it without the word on discounts of so few words."""
+    """Call `work` without the warning about discounts of so few words."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return work()
 
 
 def fit(model, **options):
-    """Fit to the same few words, always."""
+    """Fit a model to the same few words."""
     if isinstance(model, WordClasses):
         return model.fit(IDS, **options)
     return quiet(lambda: model.fit(X, Y, X_val=X[:50], y_val=Y[:50], **options))
@@ -74,38 +73,44 @@ def fit(model, **options):
 
 @cache
 def seeds(kind):
-    """Give the good files of a kind, each a mapping of names to bytes."""
+    """Return the valid files of a kind, each case a mapping of names to bytes."""
     if kind in FITS:
         return [_checkpoint(FITS[kind])]
-    return [files if isinstance(files, dict) else _one(files) for files in MADE[kind]()]
+    return [
+        files if isinstance(files, dict) else _written(files) for files in SEEDS[kind]()
+    ]
 
 
 def kinds():
-    """Give the names of all kinds of files."""
-    return [*MADE, *FITS]
+    """Return the names of all kinds of files."""
+    return [*SEEDS, *FITS]
 
 
-def _one(write):
+def _written(write):
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "file"
         write(path)
         return {"file": path.read_bytes()}
 
 
-def _packed(*writes):
-    """Give plain files, and the same packed."""
-    plain = [_one(write) for write in writes]
+def _compressed(*writes):
+    """Return plain files, and the same files compressed."""
+    plain = [_written(write) for write in writes]
     return plain + [
-        {"file": pack(files["file"])} for files in plain for _, pack in PACKERS.values()
+        {"file": compress(files["file"])}
+        for files in plain
+        for _, compress in CODECS.values()
     ]
 
 
 def _texts(*texts):
-    return _packed(*(lambda path, text=text: path.write_bytes(text) for text in texts))
+    return _compressed(
+        *(lambda path, text=text: path.write_bytes(text) for text in texts)
+    )
 
 
 def _checkpoint(model):
-    """What a fit that is killed in its second pass leaves."""
+    """Return the checkpoint of a fit that stops in its second pass."""
     calls = []
 
     def stop(done, total, figure):
@@ -139,6 +144,13 @@ def _binary(order=3, **options):
     return lambda path: save_binary(_kneser_ney(order), path, WORDS, **options)
 
 
+@cache
+def _quantized():
+    with tempfile.TemporaryDirectory() as folder:
+        _binary(bits=4)(f"{folder}/model")
+        return load_binary(f"{folder}/model")[0]
+
+
 def _vectors(**options):
     features = np.random.default_rng(0).normal(size=(N_WORDS, 3))
     return [lambda path: write_vectors(path, WORDS, features, **options)]
@@ -149,31 +161,35 @@ def _saved():
     mixed = [("kn", KneserNeyLM(2)), ("trigram", InterpolatedTrigram())]
     models = [
         fit(paper_lm(**SMALL, solver="adam", direct=True)),
-        fit(NeuralLM(**SMALL)),
-        fit(NeuralLM(**SMALL, word_features=np.eye(N_WORDS)[:, :5])),
-        fit(NeuralLM(**SMALL, output="tree", n_distant=1, order=2)),
-        fit(EnergyLM(**SMALL)),
+        fit(neural_lm(**SMALL)),
+        fit(neural_lm(**SMALL, word_features=np.eye(N_WORDS)[:, :5])),
+        fit(neural_lm(**SMALL, output="tree", n_distant=1, order=2)),
+        fit(energy_lm(**SMALL)),
         _kneser_ney(),
-        fit(ShortlistLM(NeuralLM(**SMALL), KneserNeyLM(2), n_shortlist=5, **SIZE)),
+        _quantized(),
+        fit(ShortlistLM(neural_lm(**SMALL), KneserNeyLM(2), n_shortlist=5, **SIZE)),
         fit(MixtureLM(mixed, **SIZE)),
         fit(ClassLM(n_classes=4, random_state=0, **SIZE)),
         _classes(),
         quiet(lambda: TextLM(KneserNeyLM(), 2).fit(documents)),
         quiet(lambda: pipeline(KneserNeyLM()).fit(documents)),
+        TextLM.from_model(_quantized(), ["</s>", "<unk>", *WORDS[2:]]),
         Tokenizer(re.compile(r"\w+", re.I), lowercase=True),
         fit(MixtureLM([("kn", FrozenEstimator(_kneser_ney())), *mixed[1:]], **SIZE)),
     ]
     return [lambda path, model=model: nplm.save(model, path) for model in models]
 
 
-MADE = {
-    "arpa": lambda: [_arpa(2), _arpa(1), *_packed(_arpa(3))],
-    "counts": lambda: _packed(lambda path: write_counts(_kneser_ney(), path, WORDS)),
-    "classes": lambda: _packed(
+SEEDS = {
+    "arpa": lambda: [_arpa(2), _arpa(1), *_compressed(_arpa(3))],
+    "counts": lambda: _compressed(
+        lambda path: write_counts(_kneser_ney(), path, WORDS)
+    ),
+    "classes": lambda: _compressed(
         lambda path: write_classes(path, WORDS, _classes().labels_)
     ),
-    "vectors": lambda: _packed(*_vectors()),
-    "vectors, binary": lambda: _packed(*_vectors(binary=True)),
+    "vectors": lambda: _compressed(*_vectors()),
+    "vectors, binary": lambda: _compressed(*_vectors(binary=True)),
     "binary": lambda: [_binary(), _binary(1), _binary(compact=True), _binary(bits=4)],
     "binary, unverified": lambda: [_binary(), _binary(bits=4)],
     "saved": _saved,
@@ -185,4 +201,4 @@ MADE = {
     "corpus": lambda: _texts("a rose is\n\na röse\n".encode() * 9),
 }
 if find_spec("pyarrow") is not None:
-    MADE["tables"] = lambda: list(tables())
+    SEEDS["tables"] = lambda: list(tables())

@@ -1,7 +1,6 @@
-"""Structures that small files may have: repeats, references, chains, bombs.
+"""Build structures for small files: repeats, references, chains, bombs.
 
-Damage changes what is there; these are built, so that readers meet what no damage
-makes of a good file.
+Mutations change valid files; these structures are unlikely to arise from mutations.
 """
 
 import gzip
@@ -11,9 +10,9 @@ import lzma
 
 import numpy as np
 
-# In place of the bytes of a file.
+# These stand for the bytes of a file.
 PIPE, FOLDER = "a pipe", "a folder"
-PACKERS = {
+CODECS = {
     b"\x1f\x8b": (gzip.decompress, lambda data: gzip.compress(data, mtime=0)),
     b"\xfd7zXZ\0": (lzma.decompress, lambda data: lzma.compress(data, preset=0)),
 }
@@ -28,31 +27,34 @@ PATTERNS = [
 ]  # fmt: skip
 
 
-def packer_of(data):
-    """Give (unpack, pack) of a packed file, None of another."""
-    return next((own for mark, own in PACKERS.items() if data.startswith(mark)), None)
+def codec_of(data):
+    """Return (decompress, compress) for a compressed file, None for another."""
+    return next((own for magic, own in CODECS.items() if data.startswith(magic)), None)
 
 
 def bomb(data, rng):
-    """Repeat a line, or part of a good file, beside it, and pack it or not."""
-    packer = packer_of(data)
-    plain = packer[0](data) if packer else data
-    at = rng.randrange(len(plain) + 1)
-    line = rng.choice([*LINES, plain[at : at + rng.choice([1, 50, 5000])] or b"\n"])
+    """Return many repeats of a line or of part of a file, mostly compressed."""
+    codec = codec_of(data)
+    plain = codec[0](data) if codec else data
+    start = rng.randrange(len(plain) + 1)
+    part = plain[start : start + rng.choice([1, 50, 5000])] or b"\n"
+    line = rng.choice([*LINES, part])
     size = 10 ** rng.choice([4, 5, 6, 7]) * rng.choice([1, 3])
-    many = line * (size // len(line))
-    end = plain.find(b"\n", at) + 1
-    plain = rng.choice([many, plain + many, many + plain, plain[:end] + many])
+    repeats = line * (size // len(line))
+    end = plain.find(b"\n", start) + 1
+    plain = rng.choice(
+        [repeats, plain + repeats, repeats + plain, plain[:end] + repeats]
+    )
     if size < 10**6 and rng.random() < 0.2:
         return plain
-    _, pack = rng.choice([*PACKERS.values()])
-    data = pack(plain)
+    _, compress = rng.choice([*CODECS.values()])
+    data = compress(plain)
     # In parts, as `cat a.gz b.gz` makes them.
     return data * rng.choice([1, 1, 1, 2, 5])
 
 
-def _objects(objects):
-    """Name those that an estimator of a saved file may refer to."""
+def _estimators(objects):
+    """Return the indices of the estimators in a saved file."""
     return [
         i for i, entry in enumerate(objects)
         if isinstance(entry, dict) and entry.get("kind") != "RandomState"
@@ -63,14 +65,14 @@ def _mixture(members, rng):
     pairs = [{"tuple": [f"m{i}", {"object": n}]} for i, n in enumerate(members)]
     fitted = None
     if rng.random() < 0.5:
-        # As a fit leaves it, so that what is sound of it is scored.
+        # A valid fitted state, so that valid files are scored.
         n = len(members)
-        left = {
+        state = {
             "names": [f"m{i}" for i in range(n)],
             "members": [{"object": n} for n in members],
             "weights": {"array": "mixed"}, "n_iter": 0, "n_context": 2, "order": 3,
         }  # fmt: skip
-        fitted = {"dict": left}
+        fitted = {"dict": state}
     return {"kind": "MixtureLM", "params": {"dict": {"estimators": pairs}},
             "fitted": fitted}  # fmt: skip
 
@@ -86,12 +88,12 @@ def _pipeline(members, _):
 
 
 def chained(objects, arrays, rng):
-    """Add estimators that refer to others, each to those before."""
+    """Add estimators that refer to earlier ones."""
     n_each = rng.choice([1, 2, 2, 3])
     arrays["mixed"] = np.full(n_each, 1 / n_each)
     make = rng.choice(["mixture", "mixture", "frozen", "pipeline", "any"])
     for _ in range(rng.choice([1, 2, 5, 12, 45, 200])):
-        known = _objects(objects) or [0]
+        known = _estimators(objects) or [0]
         newest = rng.random() < 0.8
         members = [known[-1] if newest else rng.choice(known) for _ in range(n_each)]
         kind = rng.choice(["mixture", "frozen", "pipeline"]) if make == "any" else make
@@ -106,10 +108,10 @@ def chained(objects, arrays, rng):
 
 
 def repeated(objects, arrays, rng):
-    """Name an array, a reference or anything else as often as a small file can."""
-    places = list(nodes(objects))
-    named = [(w, k) for w, k in places if isinstance(w[k], dict) and len(w[k]) == 1]
-    where, key = rng.choice(named or places)
+    """Repeat an array, a reference or another value as often as a small file can."""
+    positions = list(nodes(objects))
+    kinds = [(p, k) for p, k in positions if isinstance(p[k], dict) and len(p[k]) == 1]
+    where, key = rng.choice(kinds or positions)
     node, n = where[key], rng.choice([2, 20, 500, 20_000])
     of_arrays = ["words", "sparse"] if arrays else []
     kind = rng.choice(["list", "tuple", "dict", "entries", *of_arrays])
@@ -130,7 +132,7 @@ def repeated(objects, arrays, rng):
 
 
 def deep(objects, arrays, rng):
-    """Put lists, or kinds, into one another."""
+    """Nest lists or other values deeply."""
     where, key = rng.choice(list(nodes(objects)))
     kind = rng.choice(["list", "tuple", "dict", "words"])
     for _ in range(rng.choice([3, 100, 400])):
@@ -142,7 +144,7 @@ def deep(objects, arrays, rng):
 
 
 def patterns(objects, arrays, rng):
-    """Add tokenizers of odd patterns."""
+    """Add tokenizers with unusual patterns."""
     for _ in range(rng.choice([1, 1, 3, 50])):
         pattern = {"pattern": rng.choice(PATTERNS)}
         if rng.random() < 0.3:
@@ -152,11 +154,11 @@ def patterns(objects, arrays, rng):
         objects.insert(rng.choice([0, len(objects)]), own)
 
 
-BUILT = [chained, chained, repeated, repeated, deep, patterns]
+BUILDERS = [chained, chained, repeated, repeated, deep, patterns]
 
 
 def tables():
-    """Give a Parquet file of n-grams of two words and their counts."""
+    """Yield Parquet files of bigrams and their counts."""
     import pyarrow as pa
     import pyarrow.parquet as parquet
 
@@ -169,7 +171,7 @@ def tables():
 
 
 def nodes(node):
-    """Give the places of a tree of JSON, each as (list or dict, key)."""
+    """Yield the positions in a JSON value, each as (list or dict, key)."""
     if isinstance(node, (list, dict)):
         for key in range(len(node)) if isinstance(node, list) else list(node):
             yield node, key

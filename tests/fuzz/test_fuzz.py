@@ -1,8 +1,7 @@
-"""Damaged files of every kind: an error that names them, or what was right of them.
+"""Damaged files of every kind are read to valid results or refused by name.
 
-Each is read in a process of its own, which may crash, hang or take all memory: that is
-a failure like another. ``python -m tests.fuzz`` does the same for as long as it is
-asked to.
+They are read in a separate process, so that crashes, hangs and excessive memory are
+failures of a test. ``python -m tests.fuzz`` does the same for a given time.
 """
 
 import signal
@@ -18,12 +17,12 @@ from nplm.formats import save_binary, write_arpa, write_counts, write_vectors
 from tests.fuzz.pool import Reader, case
 from tests.fuzz.seeds import kinds, quiet, seeds
 
-CASES = 40
-# Bytes of memory for each of a file of half a megabyte and more: 1.5 to 6 were seen,
-# and 17 of a corpus, each word of which is an object of Python's.
-A_BYTE_OF_MANY, A_BYTE_OF_WORDS = 20, 40
-# A folder a kind, in it a folder a case, as ``python -m tests.fuzz`` keeps them.
-BROKE = sorted(Path(__file__).with_name("broke").glob("*/*"))
+N_CASES = 40
+# Bytes of memory for each byte of a file of half a megabyte or more. Readers take 1.5
+# to 6, and 17 for a corpus, whose words are Python objects.
+MAX_BYTES_PER_BYTE, MAX_BYTES_PER_BYTE_OF_CORPUS = 20, 40
+# A folder for each kind and case, as ``python -m tests.fuzz`` writes them.
+REGRESSIONS = sorted(Path(__file__).with_name("broke").glob("*/*"))
 
 
 @pytest.fixture(scope="module")
@@ -33,26 +32,26 @@ def reader():
 
 
 @pytest.mark.parametrize("kind", kinds())
-def test_good_files_are_read(reader, kind):
+def test_valid_files_are_read(reader, kind):
     for files in seeds(kind):
-        assert reader.read(kind, files)["came"] == "read"
+        assert reader.read(kind, files)["outcome"] == "read"
 
 
 @pytest.mark.parametrize("kind", kinds())
-def test_damaged_files(reader, kind):
-    came = set()
-    for number in range(CASES):
+def test_damaged_files_are_refused_or_read_to_valid_results(reader, kind):
+    outcomes = set()
+    for number in range(N_CASES):
         report = reader.read(kind, case(kind, number))
-        assert report["came"] != "wrong", f"{kind} {number}: {report['why']}"
-        came.add(report["came"])
-    assert "refused" in came
+        assert report["outcome"] != "failed", f"{kind} {number}: {report['why']}"
+        outcomes.add(report["outcome"])
+    assert "refused" in outcomes
 
 
-@pytest.mark.parametrize("folder", BROKE, ids=lambda path: path.name)
-def test_files_that_once_broke_a_reader(reader, folder):
+@pytest.mark.parametrize("folder", REGRESSIONS, ids=lambda path: path.name)
+def test_file_that_once_broke_a_reader_is_refused(reader, folder):
     files = {path.name: path.read_bytes() for path in folder.iterdir()}
     report = reader.read(folder.parent.name, files)
-    assert report["came"] == "refused", report
+    assert report["outcome"] == "refused", report
 
 
 N_WORDS = 2000
@@ -84,26 +83,27 @@ LARGE = {
 
 
 @pytest.mark.parametrize("kind", LARGE)
-def test_memory_of_a_larger_file(tmp_path, kind):
-    """Small files take as much as their reader does: here the file's bytes count."""
+def test_memory_is_bounded_by_the_size_of_a_large_file(tmp_path, kind):
+    """The memory for small files depends on the reader, here on the file's size."""
     LARGE[kind](tmp_path / "file")
     data = (tmp_path / "file").read_bytes()
     assert len(data) > 5e5
-    with Reader() as reader:  # whose memory is what it was at its beginning
+    with Reader() as reader:  # a new process
         report = reader.read(kind, {"file": data})
-    assert report["came"] == "read"
-    a_byte = A_BYTE_OF_WORDS if kind == "corpus" else A_BYTE_OF_MANY
-    assert report["memory"] < a_byte * len(data)
+    assert report["outcome"] == "read"
+    is_corpus = kind == "corpus"
+    most = MAX_BYTES_PER_BYTE_OF_CORPUS if is_corpus else MAX_BYTES_PER_BYTE
+    assert report["memory"] < most * len(data)
 
 
-def test_a_crash_and_a_hang_are_seen(reader, monkeypatch):
-    """The pool's own: a reader that is killed is a failure, and the next one works."""
+def test_crash_and_hang_are_failures(reader, monkeypatch):
+    """The pool reports a killed reader as a failure, and starts another one."""
     reader.read("text", {"file": b"a\n"})
-    reader._job.send_signal(signal.SIGSTOP)
-    monkeypatch.setattr("tests.fuzz.pool.SECONDS", 0.01)
+    reader._process.send_signal(signal.SIGSTOP)
+    monkeypatch.setattr("tests.fuzz.pool.TIMEOUT_SECONDS", 0.01)
     assert "did not end" in reader.read("text", {"file": b"a\n"})["why"]
     monkeypatch.undo()
     reader.read("text", {"file": b"a\n"})
-    reader._job.kill()
+    reader._process.kill()
     assert "ended with -9" in reader._report()["why"]
-    assert reader.read("text", {"file": b"a b\n" * 90})["came"] == "read"
+    assert reader.read("text", {"file": b"a b\n" * 90})["outcome"] == "read"

@@ -24,10 +24,10 @@ from pathlib import Path
 
 import numpy as np
 
-from nplm import EnergyLM, KneserNeyLM, NeuralLM, WordClasses, windows
+from nplm import Importance, KneserNeyLM, NeuralLM, WordClasses, windows
 from nplm.formats import estimate_arpa, estimate_binary
 from nplm.training import checkpoint, pace
-from tests.helpers import paper_lm
+from tests.helpers import energy_lm, paper_lm
 
 IDS = np.random.default_rng(0).zipf(1.4, 12_000) % 40
 X, Y = windows(IDS.astype(np.int32), 3)
@@ -36,13 +36,15 @@ FITS = {
     "the paper's": paper_lm(**SMALL, batch_size=8),
     "the paper's, two threads": paper_lm(**SMALL, batch_size=16, n_jobs=2),
     "the default": NeuralLM(**SMALL, batch_size=16),
-    "the default, drawn words": NeuralLM(**SMALL, batch_size=16, n_samples=8),
+    "the default, drawn words": NeuralLM(
+        **SMALL, batch_size=16, loss=Importance(n_noise=8)
+    ),
     "the default, two threads": NeuralLM(**SMALL, batch_size=16, n_jobs=2),
     "adam, drawn words": paper_lm(
-        **SMALL, batch_size=16, solver="adam", loss="importance", n_samples=8,
+        **SMALL, batch_size=16, solver="adam", loss="importance", n_noise=8,
         dropout=0.1,
     ),
-    "energy": EnergyLM(**SMALL, batch_size=16),
+    "energy": energy_lm(**SMALL, batch_size=16),
     "classes": WordClasses(12, n_words=40, max_iter=60, random_state=0),
 }  # fmt: skip
 
@@ -62,7 +64,7 @@ def fitted(model, folder=None):
     else:
         model.fit(X, Y, X_val=X[:500], y_val=Y[:500], checkpoint=folder)
         learned = [
-            *model._parameters.named().values(),
+            *model._trained.parameters.named().values(),
             np.array(model.history_["loss"]),
         ]
     return hashlib.sha256(b"".join(map(np.ascontiguousarray, learned))).hexdigest()

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-from nplm import NeuralLM, windows
+from nplm import Adam, NeuralLM, windows
 from nplm.training import checkpoint, pace
 from tests.helpers_mpi import start
 
@@ -26,7 +26,8 @@ IDS = np.random.default_rng(0).zipf(1.4, 6000) % 40
 SECONDS, STARTING = 10, 300
 MODEL = NeuralLM.from_paper(
     "MLP9", order=None, n_words=40, n_hidden=8, embedding_dim=6, batch_size=8,
-    max_iter=3, random_state=0, solver="adam", learning_rate_init=4e-3, dropout=0.1,
+    max_iter=3, random_state=0, solver=Adam("invscaling", epsilon=1e-8),
+    learning_rate_init=4e-3, dropout=0.1,
 )  # fmt: skip
 
 

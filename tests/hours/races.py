@@ -15,17 +15,23 @@ import warnings
 import numpy as np
 
 from nplm import EnergyLM, NeuralLM, windows
+from nplm.experiments import grouped
 from nplm.models.neural.network.network import Network
 
 IDS = (np.random.default_rng(0).zipf(1.4, 500) % 30).astype(np.int32)
 X, Y = windows(IDS, 3)
 SMALL = dict(n_words=30, n_hidden=8, embedding_dim=6, random_state=0, max_iter=2)
 PAPER = dict(order=None, batch_size=8, learning_rate_init=4e-3, n_jobs=2, **SMALL)
-DRAWN = dict(n_samples=8)
+DRAWN = dict(n_noise=8)
+
+
+def energy_lm(**settings):
+    recipe = dict(batch_size=8, n_jobs=2, learning_rate_init=1e-2, **SMALL)
+    return EnergyLM().set_params(**grouped(recipe | settings))
 
 
 def paper_lm(**settings):
-    return NeuralLM.from_paper("MLP9", **(PAPER | settings))
+    return NeuralLM.from_paper("MLP9", **grouped(PAPER | settings))
 
 
 FITS = {
@@ -40,7 +46,9 @@ FITS = {
 # Those of which threads share rows, or cannot.
 TOGETHER = {
     "tied": paper_lm(tied=True),
-    "energy": EnergyLM(batch_size=8, n_jobs=2, **SMALL),
+    "energy": energy_lm(
+        loss="exact", solver="sgd", learning_rate="invscaling", alpha=1e-4
+    ),
 }
 APART = {
     "importance": paper_lm(loss="importance", **DRAWN),
@@ -50,7 +58,7 @@ APART = {
     "nce": paper_lm(loss="nce", direct=True, **DRAWN),
     "classes": paper_lm(output="classes"),
     "tree": paper_lm(output="tree"),
-    "energy, nce": EnergyLM(batch_size=8, n_jobs=2, loss="nce", **DRAWN, **SMALL),
+    "energy, nce": energy_lm(loss="nce", **DRAWN),
 }
 
 

@@ -15,9 +15,17 @@ from pathlib import Path
 import numpy as np
 
 import nplm
-from nplm import EnergyLM, KneserNeyLM, MixtureLM, NeuralLM, TextLM, windows
+from nplm import (
+    EnergyLM,
+    Importance,
+    KneserNeyLM,
+    MixtureLM,
+    NeuralLM,
+    TextLM,
+    windows,
+)
 from nplm.formats import load_binary, read_arpa, save_binary, write_arpa
-from tests.helpers import paper_lm
+from tests.helpers import energy_lm, paper_lm
 
 IDS = (np.random.default_rng(0).zipf(1.4, 6000) % 50).astype(np.int32)
 X, Y = windows(IDS, 3, boundary=0)
@@ -32,13 +40,13 @@ def a_round(folder):
     ngrams = KneserNeyLM(n_words=50, boundary=0)
     models = [
         NeuralLM(**SMALL),
-        NeuralLM(**SMALL, n_samples=8),
+        NeuralLM(**SMALL, loss=Importance(n_noise=8)),
         NeuralLM(**SMALL, n_jobs=2, parallel="async"),
         paper_lm(**SMALL),
         paper_lm(**SMALL, n_jobs=2),
         paper_lm(**SMALL, n_jobs=2, parallel="async"),
-        paper_lm(**SMALL, solver="adam", loss="nce", n_samples=8),
-        EnergyLM(**SMALL),
+        paper_lm(**SMALL, solver="adam", loss="nce", n_noise=8),
+        energy_lm(**SMALL),
         ngrams,
         MixtureLM([("a", KneserNeyLM()), ("b", NeuralLM(**SMALL))], n_words=50),
     ]

@@ -1,4 +1,4 @@
-"""Displays: what is drawn is what another computation gives."""
+"""Displays: the data drawn equal those of another computation."""
 
 import subprocess
 import sys
@@ -8,10 +8,8 @@ import pytest
 from sklearn.exceptions import NotFittedError
 
 from nplm import (
-    EnergyLM,
     InterpolatedTrigram,
     MixtureLM,
-    NeuralLM,
     TextLM,
     UniformLM,
     windows,
@@ -23,6 +21,7 @@ from nplm.inspection import (
     PerplexityDisplay,
     TrainingDisplay,
 )
+from tests.helpers import energy_lm, neural_lm
 
 plt = pytest.importorskip("matplotlib.pyplot")
 DISPLAYS = [
@@ -35,7 +34,9 @@ DISPLAYS = [
 V = 12
 X, Y = windows(np.random.default_rng(0).zipf(1.5, 700) % V, 2)
 TRAIN, TEST = (X[:500], Y[:500]), (X[500:], Y[500:])
-WORDS = [f"${i}$ or {i}" for i in range(V)]  # dollars mean formulas to matplotlib
+WORDS = [
+    f"${i}$ or {i}" for i in range(V)
+]  # matplotlib parses text between dollars as formulas
 
 
 @pytest.fixture(autouse=True)
@@ -47,7 +48,7 @@ def no_screen():
 
 def network(**parameters):
     settings = dict(n_words=V, n_hidden=4, max_iter=3, random_state=0) | parameters
-    return NeuralLM(**settings)
+    return neural_lm(**settings)
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +60,7 @@ def positions(display):
     return np.array([text.xy for text in display.texts_])
 
 
-def test_features_of_two_dimensions_are_drawn_as_they_are():
+def test_features_of_two_dimensions_are_drawn_directly():
     lm = network(embedding_dim=2).fit(*TRAIN)
     display = FeaturesDisplay.from_estimator(lm, WORDS, of=[WORDS[3], WORDS[1]])
     np.testing.assert_array_equal(positions(display), lm.C_[[3, 1]].astype(float))
@@ -81,19 +82,19 @@ def test_more_features_are_drawn_by_their_principal_components():
 
 
 def test_features_inside_text_models_and_mixtures():
-    mixture = MixtureLM([("kn", UniformLM()), ("energy", EnergyLM(random_state=0))])
+    mixture = MixtureLM([("kn", UniformLM()), ("energy", energy_lm(random_state=0))])
     lm = TextLM(mixture, n_context=2).fit(["a rose is a rose"] * 20)
     display = FeaturesDisplay.from_estimator(lm, n_words=3)
     assert display.words == lm.vocabulary_.words_[:3].tolist()
 
 
-def test_features_say_what_is_missing(trigram):
+def test_features_errors_name_what_is_missing(trigram):
     lm = network(embedding_dim=2).fit(*TRAIN)
     with pytest.raises(TypeError, match="InterpolatedTrigram has no features"):
         FeaturesDisplay.from_estimator(trigram, WORDS)
-    with pytest.raises(ValueError, match="no vocabulary of its own"):
+    with pytest.raises(ValueError, match="has no vocabulary"):
         FeaturesDisplay.from_estimator(lm)
-    with pytest.raises(ValueError, match="12 rows, but words 3"):
+    with pytest.raises(ValueError, match="12 rows, but words has 3"):
         FeaturesDisplay.from_estimator(lm, WORDS[:3])
     with pytest.raises(ValueError, match="of has 'no such', which is not among"):
         FeaturesDisplay.from_estimator(lm, WORDS, of=["no such"])
@@ -121,14 +122,14 @@ def test_learning_curves_without_held_out_windows_and_of_two_fits():
     display = TrainingDisplay.from_estimator(alone)
     assert display.val_perplexity is None
     assert len(display.lines_) == 1
-    text = TextLM(EnergyLM(max_iter=2, random_state=0)).fit(["a rose is a rose"] * 9)
+    text = TextLM(energy_lm(max_iter=2, random_state=0)).fit(["a rose is a rose"] * 9)
     other = TrainingDisplay.from_estimator(text, ax=display.ax_)
     assert other.name == "EnergyLM"
     assert len(display.ax_.lines) == 2
 
 
 def test_learning_curves_need_epochs(trigram):
-    with pytest.raises(TypeError, match="InterpolatedTrigram has no loss an epoch"):
+    with pytest.raises(TypeError, match="InterpolatedTrigram has no loss per epoch"):
         TrainingDisplay.from_estimator(trigram)
 
 
@@ -183,7 +184,7 @@ def test_contexts_may_be_longer_or_shorter(trigram):
     assert display.bins.tolist() == [0, 1, 10, 100]
 
 
-def test_perplexity_of_all_tokens_is_a_bar_a_model(trigram):
+def test_perplexity_of_all_tokens_is_a_bar_per_model(trigram):
     bigram = InterpolatedTrigram(2, n_words=V).fit(*TRAIN)
     display = PerplexityDisplay.from_estimator(
         {"trigram": trigram, "bigram": bigram}, *TEST, color="grey"
@@ -197,13 +198,13 @@ def test_perplexity_of_all_tokens_is_a_bar_a_model(trigram):
     ]
 
 
-def test_bins_say_what_is_wrong(trigram):
+def test_invalid_bins_are_refused(trigram):
     with pytest.raises(ValueError, match=r"train=\(X, y\)"):
         PerplexityDisplay.from_estimator(trigram, *TEST, by="word")
     with pytest.raises(ValueError, match="'length'"):
         PerplexityDisplay.from_estimator(trigram, *TEST, by="length", train=TRAIN)
     for bins in ([1, 2], [0, 5, 5], [], [[0]]):
-        with pytest.raises(ValueError, match="rising from 0"):
+        with pytest.raises(ValueError, match="increasing from 0"):
             PerplexityDisplay.from_estimator(
                 trigram, *TEST, by="word", train=TRAIN, bins=bins
             )
@@ -229,7 +230,7 @@ def test_next_words_of_text_and_of_windows(trigram):
     display.figure_.canvas.draw()
 
 
-def test_next_words_leave_unknown_ones_out_unless_asked_for(trigram):
+def test_next_words_exclude_unknown_by_default(trigram):
     lm = TextLM(InterpolatedTrigram(), n_context=2).fit(["to be or not to be"] * 9)
     words = ["<unk>", *WORDS[1:]]
     show = NextWordsDisplay.from_estimator
@@ -258,7 +259,7 @@ def heights(display):
     return np.array([[bar.get_height() for bar in bars] for bars in display.bars_]).T
 
 
-def test_weights_stand_on_each_other(trigram):
+def test_weights_are_stacked(trigram):
     display = MixtureWeightsDisplay.from_estimator(trigram)
     np.testing.assert_allclose(heights(display), trigram.weights_)
     tops = [bar.get_y() + bar.get_height() for bar in display.bars_[-1]]
@@ -278,7 +279,7 @@ def test_weights_of_one_row_and_of_long_ngrams():
     lm = InterpolatedTrigram(5).fit(wide, next_words)
     names = MixtureWeightsDisplay.from_estimator(lm).names
     assert names[3:] == ["trigram", "4-gram", "5-gram"]
-    with pytest.raises(TypeError, match="UniformLM is no mixture"):
+    with pytest.raises(TypeError, match="UniformLM is not a mixture"):
         MixtureWeightsDisplay.from_estimator(UniformLM(n_words=V).fit(*TRAIN))
 
 
@@ -300,7 +301,7 @@ def test_the_axes_given_are_drawn_on(display, trigram):
 
 
 @pytest.mark.parametrize("display", DISPLAYS, ids=lambda d: d.__name__)
-def test_no_matplotlib_is_said_before_anything_is_computed(display, monkeypatch):
+def test_missing_matplotlib_is_reported_before_computing(display, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     arguments = {NextWordsDisplay: (None, None), PerplexityDisplay: (None,) * 3}
     message = rf"{display.__name__}.from_estimator requires .*nplm\[plots\]"
@@ -309,7 +310,7 @@ def test_no_matplotlib_is_said_before_anything_is_computed(display, monkeypatch)
 
 
 @pytest.mark.parametrize("display", DISPLAYS, ids=lambda d: d.__name__)
-def test_unfitted_models_are_told(display):
+def test_unfitted_models_are_refused(display):
     arguments = {NextWordsDisplay: ([1, 2],), PerplexityDisplay: TEST}
     with pytest.raises(NotFittedError):
         display.from_estimator(network(), *arguments.get(display, ()))

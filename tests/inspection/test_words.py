@@ -1,4 +1,4 @@
-"""Words that a network takes for similar, and those that it expects."""
+"""Nearest words and suggestions."""
 
 import numpy as np
 import pytest
@@ -41,15 +41,15 @@ def test_nearest_words_by_the_cosine():
     }
 
 
-def test_nearest_words_of_those_asked_for():
+def test_nearest_words_of_given_words():
     assert nearest_words(C, np.array(WORDS, dtype=object), of=["pear"], k=2) == {
         "pear": ["apple", "king"]
     }
     assert len(nearest_words(C, WORDS, of=["pear"], k=9)["pear"]) == 4
 
 
-def test_nearest_words_refuses():
+def test_nearest_words_refuses_invalid_words():
     with pytest.raises(ValueError, match="'plum', which is not among"):
         nearest_words(C, WORDS, of=["king", "plum"])
-    with pytest.raises(ValueError, match="C has 5 rows, and words 4"):
+    with pytest.raises(ValueError, match="C has 5 rows, but words has 4"):
         nearest_words(C, WORDS[:4])

@@ -1,4 +1,4 @@
-"""Real MPI: what tests/mpi/worker.py does under mpiexec, each with a time limit."""
+"""Run the cases of tests/mpi/worker.py under mpiexec, with a time limit."""
 
 import contextlib
 import json
@@ -43,17 +43,17 @@ def all_in_turn(n_ranks):
     return finish(start(n_ranks, "in_turn", *CASES[n_ranks], python=()), 2 * SECONDS)
 
 
-BY_FEW = [
+SHARED_CASES = [
     "equals_serial", "stops_early_alike", "keeps", "diverges", "disagreements",
     "of_their_own", "equals_serial_by_allreduce",
 ]  # fmt: skip
-CASES = {1: ["equals_serial"], 2: BY_FEW, 3: BY_FEW, 4: ["equals_serial"]}
+CASES = {1: ["equals_serial"], 2: SHARED_CASES, 3: SHARED_CASES, 4: ["equals_serial"]}
 
 
 @pytest.mark.parametrize(
     ("n_ranks", "case"), [(n, case) for n, cases in CASES.items() for case in cases]
 )
-def test_ranks_that_end_alike(n_ranks, case):
+def test_all_ranks_finish(n_ranks, case):
     code, output = all_in_turn(n_ranks)
     assert f"{case}: passed by {n_ranks} ranks" in output, output
     assert code == 0 or case != CASES[n_ranks][-1], output
@@ -69,7 +69,7 @@ def test_ranks_that_end_alike(n_ranks, case):
         ("cannot_begin", "MemoryError: no room", ()),
     ],
 )
-def test_a_rank_that_raises_ends_the_job(case, message, python):
+def test_error_in_a_rank_ends_the_job(case, message, python):
     code, output = finish(start(2, case, python=python), seconds=60)
     assert code != 0
     assert message in output
@@ -78,37 +78,37 @@ def test_a_rank_that_raises_ends_the_job(case, message, python):
 
 @pytest.mark.parametrize("case", ["leaves_before", "leaves_between"])
 @pytest.mark.parametrize("python", [(), ("-m", "mpi4py")])
-def test_a_rank_that_never_comes_is_not_waited_for_ever(case, python, monkeypatch):
+def test_missing_rank_times_out(case, python, monkeypatch):
     monkeypatch.setitem(helpers_mpi.ENVIRONMENT, "NPLM_MPI_TIMEOUT", "2")
     code, output = finish(start(3, case, python=python), seconds=60)
     assert code != 0
     assert "of 3 waited 2 s for the others, and one did not come" in output
 
 
-def test_a_limit_that_is_no_time_is_refused(monkeypatch):
+def test_invalid_timeout_is_refused(monkeypatch):
     monkeypatch.setitem(helpers_mpi.ENVIRONMENT, "NPLM_MPI_TIMEOUT", "soon")
     code, output = finish(start(2, "disagreements", python=()), seconds=60)
     assert code != 0
     assert "NPLM_MPI_TIMEOUT='soon' must be a number of seconds above 0" in output
 
 
-def test_ranks_that_are_told_to_end_save_first(tmp_path):
+def test_terminated_ranks_save_first(tmp_path):
     code, output = finish(start(2, "terminated", str(tmp_path)))
     assert code == 0, output
 
 
-def test_ranks_go_on_when_their_checkpoint_cannot_be_written(tmp_path):
+def test_ranks_continue_if_the_checkpoint_cannot_be_written(tmp_path):
     code, output = finish(start(2, "goes_on_without_its_folder", str(tmp_path)))
     assert code == 0, output
 
 
-def test_a_rank_that_is_killed_ends_the_job():
+def test_killed_rank_ends_the_job():
     code, output = finish(start(2, "killed"), seconds=60)
     assert code != 0
     assert "signal 9" in output.lower() or "killed" in output.lower(), output
 
 
-def test_a_killed_fit_goes_on_with_the_same_bits(tmp_path):
+def test_killed_fit_resumes_with_the_same_bits(tmp_path):
     uninterrupted, interrupted = tmp_path / "one", tmp_path / "other"
     for folder in (uninterrupted, interrupted):
         folder.mkdir()
@@ -124,7 +124,7 @@ def test_a_killed_fit_goes_on_with_the_same_bits(tmp_path):
     job.communicate()
     assert latest.exists()
     assert not (interrupted / "result.npz").exists()
-    time.sleep(2)  # the ranks are not of mpiexec's group: they notice its end
+    time.sleep(2)  # the ranks, not in mpiexec's group, notice its end
     code, output = finish(start(2, "checkpoints", str(interrupted)))
     assert code == 0, output
     one, other = (np.load(f / "result.npz") for f in (uninterrupted, interrupted))
@@ -133,7 +133,7 @@ def test_a_killed_fit_goes_on_with_the_same_bits(tmp_path):
 
     code, output = finish(start(3, "checkpoints", str(interrupted)))
     assert code != 0
-    assert "its processes was 2, this one's is 3" in output
+    assert "its processes was 2, now it is 3" in output
 
 
 @pytest.fixture
@@ -163,7 +163,7 @@ def test_compare_under_mpi(options, tmp_path):
     assert report["failure"] is None
 
 
-def test_compare_reports_what_was_done_before_a_kill(options, tmp_path):
+def test_compare_reports_finished_runs_after_a_kill(options, tmp_path):
     options += ["--epochs", "1000000", "--patience", "1000000"]
     job = start(2, "compare_in", str(tmp_path), str(tmp_path), *options)
     deadline = time.monotonic() + SECONDS

@@ -1,6 +1,6 @@
-"""What the ranks do in test_mpi.py: ``worker.py CASE [FOLDER]`` under mpiexec.
+"""Cases that the ranks of test_mpi.py run: ``worker.py CASE [FOLDER]``.
 
-Each case ends with a line of rank 0 that the test looks for, or dies.
+Each case ends with a line of rank 0 that the test expects, or with an error.
 """
 
 import json
@@ -22,20 +22,22 @@ from sklearn.base import clone
 from nplm import DivergenceError, NeuralLM, mpi, windows
 from nplm._kernels.neural import _network
 from nplm.base.files.tensors import read_tensors
-from nplm.cli import main
+from nplm.experiments import grouped
 from nplm.models.neural.fitting import sharded
 from nplm.models.neural.network.network import Parts
 from nplm.training import checkpoint, pace
 
 comm = MPI.COMM_WORLD
-# As `tests.helpers.paper_lm`, which is out of a script's reach.
-paper_lm = partial(
-    NeuralLM.from_paper, "MLP9", order=None, batch_size=32, learning_rate_init=4e-3,
-    max_iter=12, early_stopping=False,
-)  # fmt: skip
 PARAMETERS = ["C_", "H_", "d_", "U_", "W_", "b_", "P_", "G_", "S_", "Q_"]
 OTHER_PARTS = dict(solver="adam", epsilon=1e-3, order=2, n_distant=2)
 SETTINGS = dict(n_hidden=6, embedding_dim=4, learning_rate_init=0.02, random_state=0)
+
+
+def paper_lm(**settings):
+    """Return `tests.helpers.paper_lm`, which a script cannot import."""
+    recipe = dict(batch_size=32, learning_rate_init=4e-3, max_iter=12)
+    recipe |= dict(early_stopping=False, order=None)
+    return NeuralLM.from_paper("MLP9", **grouped(recipe | settings))
 
 
 def data(n_words, n=400):
@@ -71,8 +73,8 @@ def equals_serial():
                 batch_size=7, precision="float64", word_features=np.eye(n_words)[::-1]
             ),
         )
-        # By each number of ranks a third: all meet in two of the six runs.
-        run = comm.size + 3 * (sharded.BYTES_A_STEP < 0)
+        # Each number of ranks runs a third of the cases.
+        run = comm.size + 3 * (sharded.LATENCY_BYTES < 0)
         for settings in every[(run + i) % 3 :: 3]:
             lm = paper_lm(n_words=n_words, max_iter=2, **SETTINGS, **settings)
             serial = clone(lm).fit(X, y, X_val=X[:50], y_val=y[:50])
@@ -91,19 +93,19 @@ def equals_serial():
                 threads = clone(lm).set_params(n_jobs=2)
                 threads.fit(X, y, X_val=X[:50], y_val=y[:50])
                 assert max(differences(lm, threads)) == 0
-            # What a solver keeps is whole in every rank too.
+            # The solver state is also whole in every rank.
             lm.partial_fit(X, y)
             assert max(differences(lm, serial.partial_fit(X, y))) < 2 * tolerance
 
 
 def equals_serial_by_allreduce():
-    sharded.BYTES_A_STEP = -1  # no Allgather, as among many ranks
+    sharded.LATENCY_BYTES = -1  # no Allgather, as among many ranks
     assert sharded.gathers_totals(comm.size, 1) == (comm.size == 1)
     equals_serial()
 
 
 def in_turn(*cases):
-    """Several, for it takes seconds to start."""
+    """Run several checks, because a start takes seconds."""
     for case in cases:
         globals()[case]()
         comm.Barrier()
@@ -145,14 +147,18 @@ def keeps():
         assert max(differences(root, whole)) == 0
 
     left = clone(lm)
+    before = vars(left).copy()
     sharded = mpi.fit(left, X, y, keep="shards")
-    assert vars(left) == vars(lm)  # what is not a whole model looks like none
+    assert vars(left) == before  # the estimator is unchanged
     assert len(sharded._part.U_) <= -(-17 // comm.size)
     for one in (sharded, mpi.shard(whole)):
         np.testing.assert_allclose(one.log_prob(X, y), whole.log_prob(X, y), atol=1e-5)
         assert np.isclose(one.perplexity(X, y), whole.perplexity(X, y))
         assert max(differences(one.gather(), whole)) == 0
         assert (one.gather(keep="root") is None) == (comm.rank > 0)
+        one.gather().set_params(solver__learning_rate="constant")
+        for other in (left, whole):
+            assert other.solver.learning_rate == "invscaling"
     # A solver's state goes with its rows.
     lm.set_params(solver="adam")
     whole_adam = mpi.fit(clone(lm), X, y)
@@ -169,11 +175,11 @@ def keeps():
     changed = pickle.loads(pickle.dumps(whole))
     changed.C_[3] += odd
     raises_in_all("C_ is float32", mpi.shard, changed)
-    # An epoch of another kind.
+    # Another kind of epoch.
     again.partial_fit(X, y)
     assert {len(values) for values in again.history_.values()} == {3}
     assert np.isnan(again.history_["waiting"][-1])
-    # Going on from a fitted model.
+    # Continue from a fitted model.
     whole.set_params(warm_start=True)
     serial = clone(whole)
     serial.__dict__.update(pickle.loads(pickle.dumps(whole.__dict__)))
@@ -202,6 +208,14 @@ def disagreements():
     lm = paper_lm(n_words=20, max_iter=1, **SETTINGS)
     rate = clone(lm).set_params(learning_rate_init=0.03 if odd else 0.02)
     refused("learning_rate_init is 0.03 in rank 1 and 0.02 in rank 0", rate, X, y)
+    loss = clone(lm).set_params(loss="nce" if odd else "exact")
+    refused("loss='nce'; fit it in one" if odd else "Rank 1 of", loss, X, y)
+    solver = clone(lm).set_params(solver="adam" if odd else "sgd")
+    refused("solver is Adam in rank 1 and SGD in rank 0", solver, X, y)
+    decay = clone(lm).set_params(solver__learning_rate_decay=0.5 if odd else 0)
+    refused("solver__learning_rate_decay is 0.5 in rank 1 and 0", decay, X, y)
+    output = clone(lm).set_params(output=1 if odd else "softmax")
+    refused("'output' parameter of" if odd else "Rank 1 of", output, X, y)
     refused(
         "X is int32 (3", clone(lm), X[: 390 if odd else 400], y[: 390 if odd else 400]
     )
@@ -211,13 +225,15 @@ def disagreements():
     beyond = np.full_like(y, 20) if odd else y
     refused("20 at 0" if odd else "Rank 1 of", clone(lm), X, beyond)
     refused("n_jobs=2", clone(lm).set_params(n_jobs=2), X, y)
-    refused("keep must be", clone(lm), X, y, keep="some")
+    classes = clone(lm).set_params(output="classes")
+    refused("has output='classes'; fit it in one process", classes, X, y)
+    refused("keep='some' must be", clone(lm), X, y, keep="some")
     fitted = clone(lm).set_params(warm_start=True, shuffle=False)
     if odd:
         fitted.fit(X, y)
     refused("fitted is True in rank 1 and False in rank 0", fitted, X, y)
-    raises_in_all("a NeuralLM, not None", mpi.fit, None if odd else lm, X, y)
-    # By hand, no less.
+    raises_in_all("a NeuralLM, got None", mpi.fit, None if odd else lm, X, y)
+    # The same with a trainer.
     by_hand = partial(mpi.trainer, clone(lm))
     raises_in_all("20 at 0" if odd else "Rank 1 of", by_hand, X, beyond)
     raises_in_all("y is int32", by_hand, X, other)
@@ -225,11 +241,11 @@ def disagreements():
     trainer = by_hand(X, y)
     raises_in_all("has -1" if odd else "Rank 1 of", trainer.train, [-1 if odd else 0])
     assert trainer.train(range(40)) > 0
-    mpi.fit(lm, X, y)  # and all is well after it
+    mpi.fit(lm, X, y)  # a valid fit works afterwards
 
 
 def of_their_own():
-    """A communicator, a random generator and a folder that are not for all."""
+    """Check a communicator, a random generator and a folder that ranks do not share."""
     X, y = data(20)
     lm = paper_lm(n_words=20, max_iter=1, **SETTINGS)
     some = comm.Split(MPI.UNDEFINED if comm.rank == 1 else 0)
@@ -249,7 +265,7 @@ def of_their_own():
 
     with tempfile.TemporaryDirectory() as folder, chdir(folder):
         once = partial(mpi.fit, lm, X, y, checkpoint="saves")
-        raises_in_all("one folder for all", once)
+        raises_in_all("that all processes share", once)
 
 
 def in_the_middle(act):
@@ -272,7 +288,7 @@ def raises():
 
 
 def raises_again():
-    """One rank raises, alone, what all ranks raised in an earlier fit."""
+    """Raise in one rank the error that all ranks raised in an earlier fit."""
     X, y = data(20)
     lm = paper_lm(n_words=20, **SETTINGS)
     try:
@@ -287,7 +303,7 @@ def raises_again():
 
 
 def leaves_before():
-    """A rank that ends well, and never comes to the fit."""
+    """End one rank before the fit."""
     if comm.rank == comm.size - 1:
         sys.exit()
     X, y = data(20)
@@ -332,7 +348,9 @@ def diverges():
 
 
 def compare_in(*arguments):
-    """``nplm compare``, in a folder of each rank's own."""
+    """Run ``nplm compare``, with a folder per rank."""
+    from nplm.cli import main
+
     os.chdir(arguments[comm.rank])
     main(["compare", *arguments[comm.size :]])
 
@@ -349,7 +367,7 @@ def checkpoints(folder):
 
 
 def goes_on_without_its_folder(folder):
-    """Rank 0 puts a file in the place of the checkpoint's folder: a warning a save."""
+    """Replace the checkpoint folder by a file in rank 0: each save warns."""
     checkpoint.SECONDS_A_SAVE, pace.SECONDS_A_CALL = 0, 0.002
     X, y = data(20)
     lm = paper_lm(n_words=20, batch_size=4, max_iter=2, **SETTINGS)
@@ -369,9 +387,9 @@ def goes_on_without_its_folder(folder):
 
 
 def terminated(folder):
-    """One rank is told to end in the first epoch, which is saved: all go on with it.
+    """Terminate one rank in the first epoch: all save, and resume from it.
 
-    All are told so again while they save, which changes nothing.
+    A second signal to all during the save changes nothing.
     """
     X, y = data(20)
     lm = paper_lm(n_words=20, batch_size=4, max_iter=2, **SETTINGS)

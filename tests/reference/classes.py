@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 @dataclass
 class Neighbours:
-    """What stands beside each word of a text, and how often."""
+    """The neighbours of each word of a text, and their counts."""
 
     start: NDArray[np.int32]
     neighbour: NDArray[np.int32]
@@ -32,7 +32,7 @@ class Classes:
 
 
 def bigram_objective(counts: NDArray[np.int32], totals: NDArray[np.int64]) -> float:
-    """Log-likelihood of the class bigrams, but for what no class can change.
+    """Log-likelihood of the class bigrams, without terms that no class changes.
 
     N times the mutual information of neighbouring classes, less ``N log N``.
     """

@@ -49,7 +49,7 @@ def rank_pairs(
     words: NDArray[np.int32],
     rank: NDArray[np.int32],
 ) -> int:
-    """Give each distinct pair (left, right) its number in sorted order."""
+    """Return each distinct pair (left, right) its number in sorted order."""
     key = left.astype(np.int64) * n_right + right
     pairs, rank[:] = np.unique(key, return_inverse=True)
     words[: len(pairs)] = pairs % n_right
@@ -273,7 +273,7 @@ def weights_in_turn(
     first: int,
     weight: NDArray[np.float32],
 ) -> None:
-    """Give n-grams (c, w) the weights of the contexts c w, which stand in turn."""
+    """Return n-grams (c, w) the weights of the contexts c w, which stand in turn."""
     for i, word in enumerate(words):
         made = int(next_context[word])
         if made >= 0:

@@ -1,4 +1,4 @@
-"""Features of words before a network: vectors lined up, and counts around words."""
+"""Initial embeddings: aligned word vectors, and co-occurrence counts."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from nplm import Vocabulary, cooccurrence_embeddings
 VOCABULARY = Vocabulary().fit([["a", "rose", "is", "red"]])
 
 
-def test_vectors_go_to_the_ids_of_their_words():
+def test_vectors_are_aligned_with_ids():
     words, vectors = ["red", "other", "a", "is"], np.arange(8.0).reshape(4, 2)
     start = VOCABULARY.embeddings(words, vectors, random_state=0)
     assert start.shape == (VOCABULARY.n_words_, 2)
@@ -19,7 +19,7 @@ def test_vectors_go_to_the_ids_of_their_words():
         )
 
 
-def test_words_without_a_vector_are_drawn_as_the_others_are():
+def test_missing_vectors_are_drawn_from_the_distribution_of_others():
     words = [f"w{i}" for i in range(4000)]
     vocabulary = Vocabulary().fit([words])
     vectors = np.random.default_rng(0).normal([5, 0], [1e-3, 2], (2000, 2))
@@ -44,13 +44,13 @@ def test_words_without_a_vector_are_drawn_as_the_others_are():
         (["a", "b"], [[1.0], [np.nan]], "vectors has nan at row 1, column 0 .of 'b'"),
     ],
 )
-def test_vectors_that_cannot_be_lined_up(words, vectors, message):
+def test_invalid_vectors_are_refused(words, vectors, message):
     with pytest.raises(ValueError, match=message):
         VOCABULARY.embeddings(words, vectors)
 
 
 def test_principal_components_of_the_frequencies_of_neighbours():
-    """Against the counts of a loop and NumPy's own decomposition."""
+    """Compare with the counts of a loop and NumPy's decomposition."""
     ids = np.random.default_rng(0).integers(0, 6, 400)
     window, n_words = 2, 7  # word 6 does not occur
     before = np.zeros((n_words, n_words))
@@ -91,6 +91,6 @@ def test_the_same_seed_gives_the_same_components():
         ([0, 1], {"window": 0}, "window.*must be an int in the range"),
     ],
 )
-def test_counts_that_cannot_be(ids, options, message):
+def test_invalid_cooccurrence_parameters_are_refused(ids, options, message):
     with pytest.raises(ValueError, match=message):
         cooccurrence_embeddings(ids, 3, **({"embedding_dim": 2} | options))

@@ -1,4 +1,4 @@
-"""What counts as documents, and what is said of all else."""
+"""Validation of documents and its error messages."""
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ def tables(request):
     return pytest.importorskip(request.param)
 
 
-def test_one_column_is_documents(tables):
+def test_single_column_is_documents(tables):
     expected = pipeline().fit(TEXTS)
     for documents in (tables.Series(TEXTS), tables.DataFrame({"text": TEXTS})):
         model = pipeline().fit(documents)
@@ -35,7 +35,7 @@ def test_an_array_of_one_column_of_strings_is_documents(kind):
     model = TextLM(InterpolatedTrigram()).fit(column)
     assert model.vocabulary_.ids_ == expected.vocabulary_.ids_
     assert model.perplexity(column) == expected.perplexity(TEXTS)
-    ids = np.array([[1], [2], [1]])  # documents of a word each
+    ids = np.array([[1], [2], [1]])  # documents of one word each
     assert TextLM(InterpolatedTrigram()).fit(ids).n_words_ == 3
 
 
@@ -43,7 +43,7 @@ def test_several_columns_are_not_documents(tables):
     table = tables.DataFrame({"text": TEXTS, "year": range(len(TEXTS))})
     model = pipeline().fit(TEXTS)
     for use in (pipeline().fit, model.score, Vocabulary().fit, model["textlm"].score):
-        with pytest.raises(TypeError, match=r"has 2 columns.*from 'text', 'year'"):
+        with pytest.raises(TypeError, match=r"has 2 columns.*one of 'text', 'year'"):
             use(table)
 
 
@@ -65,8 +65,8 @@ def test_a_missing_document_is_named(tables):
     ],
     ids=lambda use: use.__qualname__,
 )
-def test_what_has_no_order_or_is_no_list_is_refused(use):
-    with pytest.raises(TypeError, match=r"X is of type dict.* keys, 'one', 'two'"):
+def test_unordered_collections_are_refused(use):
+    with pytest.raises(TypeError, match=r"X is of type dict.* keys 'one', 'two'"):
         use({"one": "a text", "two": "another"})
     for X in ("a text", b"a text", bytearray(b"a text"), {"a", "text"}, None, 3):
         with pytest.raises(TypeError, match="X must be a list of documents"):
@@ -77,7 +77,7 @@ def test_what_has_no_order_or_is_no_list_is_refused(use):
 @pytest.mark.parametrize(
     "use", [Tokenizer().transform, Vocabulary().fit, Vocabulary().fit([[]]).transform]
 )
-def test_a_missing_document_is_no_text(use, missing):
+def test_missing_document_is_refused(use, missing):
     with pytest.raises(TypeError, match=r"X\[0\] is missing"):
         use([missing])
 
@@ -99,7 +99,7 @@ def test_a_context_of_another_kind_is_named():
         (["raw text", ["a", "b"]], TypeError, r"X\[1\] is of type list"),
         ([["a", "b"], "raw text"], TypeError, r"X\[1\] is a string"),
         ([["a", None]], TypeError, "token is missing"),
-        ([1, 2, 3], TypeError, "list of one"),
+        ([1, 2, 3], TypeError, "single document in a list"),
         ([[1], [2, -3]], ValueError, r"X\[1\] has -3 at 1"),
         ([[1.5]], ValueError, "not a whole number"),
         ([[1], None], TypeError, r"X\[1\] is missing \(None\)"),
@@ -132,7 +132,7 @@ def test_fit_refuses_what_is_not_documents(X, error, message):
         [np.array([1, "a"], dtype=object)],
     ],
 )
-def test_one_token_that_is_no_number_makes_all_events(documents):
+def test_one_non_number_makes_all_tokens_events(documents):
     lm = TextLM(InterpolatedTrigram()).fit(documents)
     tokens = {token for document in documents for token in document}
     assert set(lm.vocabulary_.words_[2:]) == tokens
@@ -142,13 +142,13 @@ def test_one_token_that_is_no_number_makes_all_events(documents):
 
 
 @pytest.mark.parametrize("words", [["a", "b"], ("a",), np.array(["a"]), {"a": 0}])
-def test_words_in_place_of_a_vocabulary_are_told_of_from_words(words):
+def test_list_as_vocabulary_error_names_from_words(words):
     with pytest.raises(TypeError, match=r"vocabulary=Vocabulary\.from_words\(words\)"):
         TextLM(InterpolatedTrigram(), vocabulary=words).fit(["a b"])
 
 
 @pytest.mark.parametrize("document", [[[1, 2], [3]], [{}], [[1], None]])
-def test_a_document_that_is_no_array_of_ids_is_named(document):
+def test_invalid_document_of_ids_is_named(document):
     lm = TextLM(InterpolatedTrigram()).fit([[1, 2, 3]])
     for use in (TextLM(InterpolatedTrigram()).fit, lm.score):
         with pytest.raises((TypeError, ValueError), match=r"^X\[1\] must h"):

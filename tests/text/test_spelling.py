@@ -1,4 +1,4 @@
-"""Features of spelling: those of each word, counted by hand."""
+"""Spelling features, compared with features listed by hand."""
 
 import numpy as np
 import pytest
@@ -30,7 +30,7 @@ def test_a_feature_counts_once_in_a_word():
     }  # fmt: skip
 
 
-def test_only_what_enough_words_have_is_kept():
+def test_rare_features_are_dropped():
     found = features_of(["rose", "roses", "prose", "X"], ngrams=(4, 4), min_words=2)
     kept = ("ngram:<ros", "ngram:rose", "ngram:ose>")
     assert found["rose"] == pytest.approx(dict.fromkeys(kept, 1 / np.sqrt(3)))
@@ -55,15 +55,15 @@ def test_the_matrix_is_sparse_and_small():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"ngrams": (3, 2)}, r"ngrams=\(3, 2\) ends before it begins"),
-        ({"ngrams": 3}, "ngrams must be the least and the most letters, got 3"),
+        ({"ngrams": (3, 2)}, r"ngrams=\(3, 2\) has its bounds reversed"),
+        ({"ngrams": 3}, "ngrams must be a pair of .* letters, got 3"),
         ({"ngrams": (0, 2)}, r"ngrams\[0\].*must be an int in the range \[1, inf\)"),
         ({"ngrams": (2, 2.5)}, r"ngrams\[1\].*must be an int"),
         ({"min_words": 0}, "min_words.*must be an int"),
-        ({"min_words": 10}, "no feature is in 10 words or more of the 4.*lower"),
+        ({"min_words": 10}, "no feature occurs in min_words=10 of the 4.*lower"),
     ],
 )
-def test_bad_options(options, message):
+def test_invalid_options_are_refused(options, message):
     with pytest.raises(ValueError, match=message):
         Vocabulary().fit([["rose", "roses"]]).spelling_features(**options)
 

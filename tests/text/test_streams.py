@@ -1,4 +1,4 @@
-"""Texts of any size to ids: the words of str.split, whatever the chunks."""
+"""WordStream: the words of str.split, for any size of chunks."""
 
 import io
 
@@ -10,7 +10,7 @@ from nplm.text.streams import WordStream
 
 BLANKS = "\t\v\f\r\x1c\x1d\x1e\x1f \x85\xa0\u1680\u2000\u200a\u2028\u2029\u202f\u205f"
 BLANKS += "\u3000"
-# What begins as a blank does, and is none.
+# Some of these share their first bytes with a whitespace character.
 WORDS = ["a", "rose", "\xc2\xa1", "\u1681", "\u200b", "\u2030", "\u3001", "\x1b"]
 
 
@@ -28,7 +28,7 @@ def read(stream, data, name="text"):
 
 @pytest.mark.parametrize("chunk", [8, 11, 1 << 22])
 @pytest.mark.parametrize("end", ["", "\n"])
-def test_words_are_those_of_split(monkeypatch, chunk, end):
+def test_words_equal_those_of_str_split(monkeypatch, chunk, end):
     rng = np.random.default_rng(0)
     text = ""
     for _ in range(300):
@@ -46,7 +46,7 @@ def test_words_are_those_of_split(monkeypatch, chunk, end):
 
 
 def test_many_words():
-    # The table and the text of the words grow.
+    # The hash table and the buffer of text grow.
     text = "\n".join(f"wörd{i} " * 2 for i in range(30_000))
     stream = WordStream()
     words, ids = expected(text)
@@ -63,7 +63,7 @@ def test_files_one_after_another():
     assert (stream.n_lines, stream.n_tokens) == (2, 4)
 
 
-def test_a_pipe_that_gives_a_byte_at_a_time():
+def test_pipe_with_single_byte_reads():
     class Pipe(io.BytesIO):
         def read(self, size):
             return super().read(min(size, 1))
@@ -75,14 +75,14 @@ def test_a_pipe_that_gives_a_byte_at_a_time():
 
 
 def test_not_utf_8():
-    # Two halves of a letter, in two words.
+    # A multi-byte character is split between two words.
     data = b"a\n\nb \xc3 \xa9\n"
     with pytest.raises(ValueError, match=r"mine, line 3: not UTF-8 .*; convert it"):
         read(WordStream(), data, "mine")
 
 
 @pytest.mark.parametrize("chunk", [1, 1 << 10])
-def test_no_text_at_all(monkeypatch, chunk):
+def test_nul_bytes_are_refused(monkeypatch, chunk):
     monkeypatch.setattr(streams, "CHUNK_BYTES", chunk)
     with pytest.raises(ValueError, match=r"mine, line 3: it has a NUL .* iconv -f ut"):
         read(WordStream(), b"a\n\nb\0\n", "mine")
@@ -91,19 +91,21 @@ def test_no_text_at_all(monkeypatch, chunk):
             read(WordStream(), data, "mine")
 
 
-def test_the_mark_is_refused():
+def test_boundary_symbols_in_text_are_refused():
     stream = WordStream("</s>", "<s>")
     assert read(stream, b"a </s>x\n") == [2, 3, -1]
     assert stream.counts.tolist() == [0, 0, 1, 1]
     assert (stream.n_lines, stream.n_tokens) == (1, 2)
     for mark, where in [("</s>", "end"), ("<s>", "beginning")]:
         stream = WordStream("</s>", "<s>")
-        wanted = rf"mine, line 2: it has '{mark}', which stands for the {where} of"
+        wanted = (
+            rf"mine, line 2: it has '{mark}', which is the symbol for the {where} of"
+        )
         with pytest.raises(ValueError, match=wanted):
             read(stream, f"a {mark}x\nb {mark}\nc".encode(), "mine")
 
 
-def test_a_word_without_end(monkeypatch):
+def test_too_long_word_is_refused(monkeypatch):
     monkeypatch.setattr(streams, "CHUNK_BYTES", 1 << 10)
     with pytest.raises(ValueError, match="mine, line 2: a word of more than 1024 by"):
         read(WordStream(), b"a\n" + b"x" * 5000, "mine")

@@ -1,4 +1,4 @@
-"""Tokenizer: documents to tokens."""
+"""Tokenizer: documents are split into tokens."""
 
 import re
 
@@ -40,7 +40,7 @@ def test_tokens_are_row_preserving_and_in_the_text(texts):
 @pytest.mark.parametrize(
     ("X", "message"),
     [
-        ("a text", "list of one"),
+        ("a text", "single document in a list"),
         ([b"bytes"], r"X\[0\] is of type bytes: .* a string; decode it first"),
         (["text", ["tokens"]], r"X\[1\] is of type list: .* must be a string\.$"),
         (3, "list of documents"),
@@ -57,7 +57,7 @@ def test_tokenizer_names_a_wrong_pattern():
 
 
 def test_tokenizer_refuses_a_long_pattern_before_it_is_compiled():
-    pattern = "(?i:" + "[!-\U0010fff0]" * 12_000 + ")"  # which takes a minute
+    pattern = "(?i:" + "[!-\U0010fff0]" * 12_000 + ")"  # compiles in a minute
     with pytest.raises(ValueError, match=r"has 60005 characters, and at most 5000 are"):
         Tokenizer(pattern).transform(["text"])
     with pytest.raises(ValueError, match=r"has 5001 characters"):

@@ -1,4 +1,4 @@
-"""Vocabulary: tokens to ids."""
+"""Vocabulary: tokens are mapped to ids."""
 
 import numpy as np
 import pytest
@@ -32,7 +32,7 @@ def test_rare_words_are_unknown():
     assert by_count.count_unknown([*documents, ["d", "a", "d"]]).tolist() == [1, 2]
 
 
-def test_words_that_come_later_follow_on():
+def test_added_words_get_the_next_ids():
     vocabulary = Vocabulary(min_count=2, max_words=4).fit([["a"] * 3 + ["b"] * 2])
     assert vocabulary.add_words(["c", "d"]).tolist() == [4, 5]
     assert vocabulary.words_.tolist() == ["</s>", "<unk>", "a", "b", "c", "d"]
@@ -42,9 +42,9 @@ def test_words_that_come_later_follow_on():
     assert vocabulary.inverse_transform(ids) == [["c", "<unk>", "a"]]
     assert vocabulary.add_words([]).tolist() == []
     for words, message in [
-        (["e", "a"], "'a' has the id 2 already: add"),
-        (["<unk>"], "'<unk>' has the id 1 already"),
-        (["e", "e"], "'e' has the id 6 already of words before it"),
+        (["e", "a"], "'a' is already in the vocabulary, with the id 2: add"),
+        (["<unk>"], "'<unk>' is already in the vocabulary, with the id 1"),
+        (["e", "e"], "'e' is already in the list of words, with the id 6"),
     ]:
         with pytest.raises(ValueError, match=message):
             vocabulary.add_words(words)
@@ -69,7 +69,7 @@ def test_known_tokens_come_back(documents):
     st.lists(st.lists(st.sampled_from("abcdefg"), max_size=9), min_size=2),
     st.integers(1, 5),
 )
-def test_the_training_documents_show_the_largest_id(documents, min_count):
+def test_largest_id_occurs_in_training_documents(documents, min_count):
     # Else a model that infers n_words from a fold could not score the next one.
     ids = Vocabulary(min_count=min_count).fit_transform(documents)
     vocabulary = Vocabulary(min_count=min_count).fit(documents)
@@ -83,7 +83,7 @@ def test_the_training_documents_show_the_largest_id(documents, min_count):
         ({"min_count": 0}, "min_count"),
         ({"min_count": 1.5}, "min_count"),
         ({"max_words": 2}, "above 2"),
-        ({"unknown": "x", "boundary": "x"}, "another string"),
+        ({"unknown": "x", "boundary": "x"}, "unknown='x' must differ"),
         ({"unknown": 1}, "instance of 'str'"),
         ({"words": "abc"}, "array-like"),
         ({"words": ["a", "b", "a"]}, "'a' 2 times"),
@@ -101,14 +101,16 @@ def test_vocabulary_refuses_what_is_not_tokens():
         Vocabulary().fit([["a"]]).inverse_transform([[9]])
 
 
-def test_what_is_missing_or_has_no_hash_is_no_unknown_word():
+def test_missing_and_unhashable_tokens_are_refused():
     vocabulary = Vocabulary().fit([["a"]])
     for token in (None, float("nan"), np.float32("nan")):
         for use in (Vocabulary().fit, vocabulary.transform):
             with pytest.raises(TypeError, match="a token is missing"):
                 use([["a", token]])
     for use in (Vocabulary().fit, vocabulary.transform):
-        with pytest.raises(TypeError, match=r"hashable, got \['a'\] of type list"):
+        with pytest.raises(
+            TypeError, match=r"hashable events, got \['a'\] of type list"
+        ):
             use([[["a"], ["b"]]])
     for document in ({"a": 1}, {"a"}):
         with pytest.raises(TypeError, match=r"X\[0\] is of type"):
@@ -117,7 +119,7 @@ def test_what_is_missing_or_has_no_hash_is_no_unknown_word():
         vocabulary.transform([3])
 
 
-def test_events_that_are_no_strings():
+def test_events_may_be_any_hashable():
     documents = [[("a", 1), 3, "x", 3], [("a", 1), (2, 3)]]
     vocabulary = Vocabulary().fit(documents)
     words = vocabulary.words_.tolist()
@@ -126,25 +128,25 @@ def test_events_that_are_no_strings():
     assert vocabulary.transform([[4, "3"]])[0].tolist() == [1, 1]
 
 
-def test_words_from_a_list_keep_their_places():
+def test_given_words_keep_their_order():
     vocabulary = Vocabulary.from_words(["b", "<unk>", "a", "</s>"])
     assert vocabulary.words_.tolist() == ["b", "<unk>", "a", "</s>"]
     assert (vocabulary.unknown_id_, vocabulary.boundary_id_) == (1, 3)
-    # What they lack comes first.
+    # Missing symbols come first.
     lacking = Vocabulary.from_words(["b", "</s>"])
     assert lacking.words_.tolist() == ["<unk>", "b", "</s>"]
     vocabulary = Vocabulary.from_words(["b", "a"], unknown=None, boundary=None)
     assert vocabulary.words_.tolist() == ["b", "a"]
     assert (vocabulary.unknown_id_, vocabulary.boundary_id_) == (None, None)
-    # A fit learns nothing, and a clone forgets nothing.
+    # Neither a fit nor a clone changes the words.
     words = Vocabulary(9, words=np.array(["b", "a"]))
     assert clone(words).fit([["c"] * 10]).words_.tolist()[2:] == ["b", "a"]
     for unordered in ({"a"}, {"a": 1}):
-        with pytest.raises(TypeError, match="give a list"):
+        with pytest.raises(TypeError, match="pass a list"):
             Vocabulary.from_words(unordered)
 
 
-def test_without_a_symbol_unknown_words_are_refused():
+def test_unknown_words_are_refused_without_a_symbol():
     vocabulary = Vocabulary(unknown=None).fit([["a", "b"]])
     assert vocabulary.words_.tolist() == ["</s>", "a", "b"]
     assert vocabulary.count_unknown([["a"], []]).tolist() == [0, 0]

@@ -18,7 +18,7 @@ STREAMS = st.lists(st.integers(0, 6), min_size=1, max_size=30)
 
 
 @given(ids=STREAMS, n_context=st.integers(1, 5), boundary=st.sampled_from([None, 0]))
-def test_each_window_is_what_stands_before_its_word(ids, n_context, boundary):
+def test_window_is_the_context_of_its_word(ids, n_context, boundary):
     if boundary is None and len(ids) <= n_context:
         with pytest.raises(ValueError, match="too few for a window"):
             windows(ids, n_context)
@@ -47,7 +47,7 @@ def test_history_gives_every_token_a_window(ids, history):
     np.testing.assert_array_equal(X, whole[len(history) - 5 :])
 
 
-def test_a_stream_costs_no_copy_and_cannot_be_written_to():
+def test_windows_are_read_only_views():
     ids = np.arange(1000, dtype=np.int32)
     X, y = windows(ids, 4)
     assert np.shares_memory(X, ids)
@@ -55,7 +55,7 @@ def test_a_stream_costs_no_copy_and_cannot_be_written_to():
     for array in (X, y):
         with pytest.raises(ValueError, match="read-only"):
             array[0] = 7
-    ids[0] = 7  # the caller's own array stays the caller's
+    ids[0] = 7  # the caller's array is still writable
 
 
 @pytest.mark.parametrize(
@@ -76,13 +76,13 @@ def test_a_stream_costs_no_copy_and_cannot_be_written_to():
         (dict(n_context=2, ids=[1, 2.5, 3]), "ids has 2.5 at 1"),
     ],
 )
-def test_bad_windows(kwargs, message):
+def test_invalid_windows_parameters_are_refused(kwargs, message):
     with pytest.raises(ValueError, match=message):
         windows(**{"ids": [1, 2, 3, 4], **kwargs})
 
 
 @given(n=st.integers(10, 200), valid=st.floats(0.1, 0.4), test=st.integers(0, 5))
-def test_parts_follow_one_another(n, valid, test):
+def test_split_parts_are_consecutive(n, valid, test):
     ids = np.arange(n)
     parts = contiguous_split(ids, valid=valid, test=test)
     assert np.concatenate(parts).tolist() == ids.tolist()
@@ -93,7 +93,7 @@ def test_parts_follow_one_another(n, valid, test):
 @pytest.mark.parametrize(
     ("sizes", "message"),
     [
-        (dict(valid=0.01), "valid=0.01 of 10 tokens is no token"),
+        (dict(valid=0.01), "valid=0.01 of 10 tokens rounds to 0"),
         (dict(valid=5, test=5), "leave nothing to train on"),
         (dict(valid=1.5), "valid=1.5 must be"),
         (dict(valid=-1), "valid=-1 must be"),
@@ -102,18 +102,18 @@ def test_parts_follow_one_another(n, valid, test):
         (dict(test="a"), "test='a' must be"),
     ],
 )
-def test_bad_splits(sizes, message):
+def test_invalid_splits_are_refused(sizes, message):
     with pytest.raises(ValueError, match=message):
         contiguous_split(range(10), **sizes)
 
 
-def test_unbuilt_sources_say_what_to_run(tmp_path):
+def test_import_of_unbuilt_sources_names_the_command(tmp_path):
     shutil.copytree(
         Path(nplm.__file__).parent,
         tmp_path / "nplm",
         ignore=shutil.ignore_patterns("*.so", "*.c", "__pycache__"),
     )
-    # Without site-packages: not even NumPy is there.
+    # Without site-packages even NumPy is missing.
     run = subprocess.run(
         [sys.executable, "-S", "-c", "import nplm"],
         cwd=tmp_path,

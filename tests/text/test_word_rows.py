@@ -1,4 +1,4 @@
-"""Embeddings and features of words inside a TextLM: matched by word, never by id."""
+"""Embeddings and word features in a TextLM are matched by word, not by id."""
 
 import numpy as np
 import pytest
@@ -23,7 +23,7 @@ from nplm import (
 from nplm.formats import read_vectors, write_vectors
 from tests.helpers import paper_lm
 
-# Frequent words come last in the file, so no word has the same place in both.
+# Frequent words come last in the file, so no word has the same index in both.
 WORDS = [f"w{i}" for i in range(12)]
 VECTORS = np.random.default_rng(0).normal(size=(12, 3)).astype(np.float32)
 VECTOR = dict(zip(WORDS, VECTORS))
@@ -34,7 +34,7 @@ TEXTS = [
 
 
 class Keyed:
-    """What gensim's KeyedVectors have."""
+    """Stand-in for gensim's KeyedVectors."""
 
     def __init__(self, words, vectors):
         self.key_to_index = {word: i for i, word in enumerate(words)}
@@ -65,23 +65,23 @@ def text_lm(max_words=10, **parameters):
 
 
 def assert_matched(lm, embeddings=None):
-    found = lm.estimator_.embeddings if embeddings is None else embeddings
+    found = lm.estimator_.features.embeddings if embeddings is None else embeddings
     known = lm.vocabulary_.words_[2:].tolist()
-    assert known != WORDS[: len(known)]  # by id they would be those of others
+    assert known != WORDS[: len(known)]  # matching by id would fail
     expected = [VECTOR[word] for word in known]
     np.testing.assert_array_equal(found[2:], expected)
 
 
 @pytest.mark.parametrize("given", BY_WORD.values(), ids=BY_WORD.keys())
 def test_embeddings_are_matched_by_word(given, tmp_path):
-    lm = text_lm(embeddings=given, train_embeddings=False)
+    lm = text_lm(embeddings=given, trained=False)
     again = clone(lm)
     lm.fit(TEXTS)
     assert_matched(lm)
-    np.testing.assert_array_equal(lm.estimator_.C_, lm.estimator_.embeddings)
-    # The estimator that was given stays as it was, and is fitted alike again.
-    assert lm.estimator.embeddings is given
-    assert lm.get_params()["estimator__embeddings"] is given
+    np.testing.assert_array_equal(lm.estimator_.C_, lm.estimator_.features.embeddings)
+    # The given estimator is unchanged, and a second fit is the same.
+    assert lm.estimator.features.embeddings is given
+    assert lm.get_params()["estimator__features__embeddings"] is given
     np.testing.assert_array_equal(again.fit(TEXTS).estimator_.C_, lm.estimator_.C_)
     nplm.save(lm, tmp_path / "lm")
     loaded = nplm.load(tmp_path / "lm")
@@ -107,7 +107,7 @@ def test_keyed_vectors_of_gensim_are_matched_by_word():
     assert_matched(text_lm(embeddings=vectors).fit(TEXTS))
 
 
-def test_words_without_a_vector_are_drawn_as_the_vocabulary_draws_them():
+def test_missing_embeddings_equal_those_of_the_vocabulary():
     few = WORDS[6:], VECTORS[6:]
     for seed in (0, 3, np.random.RandomState(3), None):
         lm = text_lm(embeddings=few, random_state=seed)
@@ -115,9 +115,9 @@ def test_words_without_a_vector_are_drawn_as_the_vocabulary_draws_them():
         expected = own.embeddings(*few, random_state=clone(lm).estimator.random_state)
         if seed is None:
             expected = own.embeddings(*few, random_state=0)
-        found = lm.fit(TEXTS).estimator_.embeddings
+        found = lm.fit(TEXTS).estimator_.features.embeddings
         np.testing.assert_array_equal(found, expected)
-        again = clone(lm).fit(TEXTS).estimator_.embeddings
+        again = clone(lm).fit(TEXTS).estimator_.features.embeddings
         np.testing.assert_array_equal(again, found)
 
 
@@ -131,11 +131,11 @@ def test_features_are_matched_by_word(kind, tmp_path):
         "sparse": (WORDS[4:], csr_array(rows[4:])),
     }[kind]
     lm = text_lm(max_words=None, word_features=given).fit(TEXTS)
-    found = lm.estimator_.word_features.toarray()
+    found = lm.estimator_.features.word_features.toarray()
     for i, word in enumerate(lm.vocabulary_.words_):
         expected = rows[WORDS.index(word)] if word in WORDS[4:] else np.zeros(5)
         np.testing.assert_array_equal(found[i], expected)
-    assert lm.estimator.word_features is given
+    assert lm.estimator.features.word_features is given
     nplm.save(lm, tmp_path / "lm")
     assert nplm.load(tmp_path / "lm").score(TEXTS) == lm.score(TEXTS)
 
@@ -143,13 +143,13 @@ def test_features_are_matched_by_word(kind, tmp_path):
 def test_spelling_features_are_those_of_the_fitted_vocabulary(tmp_path):
     lm = text_lm(word_features="spelling").fit(TEXTS)
     expected, _ = lm.vocabulary_.spelling_features()
-    assert (lm.estimator_.word_features != expected).nnz == 0
+    assert (lm.estimator_.features.word_features != expected).nnz == 0
     nplm.save(lm, tmp_path / "lm")
-    assert nplm.load(tmp_path / "lm").estimator.word_features == "spelling"
-    # A fold has a vocabulary of its own, and features of it.
+    assert nplm.load(tmp_path / "lm").estimator.features.word_features == "spelling"
+    # Each fold has its own vocabulary and its own features.
     grid = {
-        "estimator__word_features": [None, "spelling"],
-        "estimator__embeddings": [None, VECTOR, (WORDS, VECTORS)],
+        "estimator__features__word_features": [None, "spelling"],
+        "estimator__features__embeddings": [None, VECTOR, (WORDS, VECTORS)],
     }
     search = GridSearchCV(text_lm(max_words=None), grid, cv=2, error_score="raise")
     assert np.isfinite(search.fit(TEXTS).cv_results_["mean_test_score"]).all()
@@ -160,16 +160,16 @@ def test_spelling_features_are_those_of_the_fitted_vocabulary(tmp_path):
     [
         (
             lambda inner: MixtureLM([("network", inner), ("kn", KneserNeyLM())]),
-            lambda fitted: fitted.estimators_[0].embeddings,
+            lambda fitted: fitted.estimators_[0].features.embeddings,
         ),
         (
             lambda inner: ShortlistLM(inner, UniformLM(), n_shortlist=9),
-            lambda fitted: fitted.network_.embeddings,
+            lambda fitted: fitted.network_.features.embeddings,
         ),
     ],
 )
 @pytest.mark.filterwarnings("ignore:Kneser-Ney")
-def test_networks_inside_other_models_are_matched_too(make, of):
+def test_nested_networks_are_matched(make, of):
     lm = text_lm().set_params(estimator=make(network(embeddings=VECTOR))).fit(TEXTS)
     assert_matched(lm, of(lm.estimator_))
 
@@ -177,12 +177,16 @@ def test_networks_inside_other_models_are_matched_too(make, of):
 def test_a_text_lm_in_a_pipeline_matches_tokens():
     steps = Pipeline([("tokens", Tokenizer()), ("lm", text_lm(embeddings=VECTOR))])
     assert_matched(steps.fit(TEXTS)["lm"])
-    # After a Vocabulary there are ids alone.
+    # After a Vocabulary, documents are ids.
     steps.steps.insert(1, ("ids", Vocabulary()))
     with pytest.raises(ValueError, match="by word, but the documents are ids"):
         steps.set_params(lm__vocabulary="auto").fit(TEXTS)
     array = np.zeros((14, 3))
-    assert steps.set_params(lm__estimator__embeddings=array).fit(TEXTS)["lm"].n_words_
+    assert (
+        steps.set_params(lm__estimator__features__embeddings=array)
+        .fit(TEXTS)["lm"]
+        .n_words_
+    )
 
 
 def test_a_frozen_network_keeps_its_embeddings(tmp_path):
@@ -193,7 +197,7 @@ def test_a_frozen_network_keeps_its_embeddings(tmp_path):
     assert again.score(TEXTS) == first.score(TEXTS)
     mixture = MixtureLM([("a", frozen), ("b", UniformLM())])
     mixed = TextLM(mixture, n_context=2, vocabulary=words).fit(TEXTS[:3])
-    assert_matched(mixed, mixed.estimator_.estimators_[0].embeddings)
+    assert_matched(mixed, mixed.estimator_.estimators_[0].features.embeddings)
     nplm.save(mixed, tmp_path / "mixed")
     assert nplm.load(tmp_path / "mixed").score(TEXTS) == mixed.score(TEXTS)
 
@@ -210,8 +214,8 @@ ARRAYS = [
     network(embeddings=VECTORS[:10].tolist()),
     network(word_features=np.eye(10)),
     network(word_features=csr_array(np.eye(10))),
-    network(output="classes", word_classes=[0, 1] * 5),
-    network(output="tree", word_tree=[[0, 1]]),
+    network(output="classes", classes=[0, 1] * 5),
+    network(output="tree", tree=[[0, 1]]),
     network(loss="importance", proposal=np.ones(10)),
     ClassLM(classes=[0, 1] * 5),
     MixtureLM([("one", ClassLM(classes=[0, 1] * 5))]),
@@ -219,7 +223,7 @@ ARRAYS = [
 
 
 @pytest.mark.parametrize("estimator", ARRAYS)
-def test_arrays_of_ids_are_refused_where_the_vocabulary_is_fitted(estimator):
+def test_arrays_by_id_are_refused_if_the_vocabulary_is_fitted(estimator):
     lm = TextLM(estimator, n_context=2, vocabulary=Vocabulary(max_words=10))
     with pytest.raises(ValueError, match=r"ids of words, .*Vocabulary\.from_words"):
         lm.fit(TEXTS)
@@ -245,7 +249,7 @@ FROZEN = [
 
 @pytest.mark.parametrize("estimator", FROZEN)
 @pytest.mark.filterwarnings("ignore:Kneser-Ney")
-def test_frozen_parts_are_refused_where_the_vocabulary_is_fitted(estimator):
+def test_frozen_parts_are_refused_if_the_vocabulary_is_fitted(estimator):
     lm = TextLM(estimator, n_context=2, vocabulary=Vocabulary(max_words=10))
     with pytest.raises(ValueError, match=r"Frozen.*ids of words, .*\.from_words"):
         lm.fit(TEXTS)
@@ -256,14 +260,14 @@ def test_frozen_parts_are_refused_where_the_vocabulary_is_fitted(estimator):
 
 
 @pytest.mark.filterwarnings("ignore:Kneser-Ney")
-def test_arrays_of_ids_stay_what_they_are_where_the_ids_are_known():
+def test_arrays_by_id_are_kept_if_ids_are_known():
     array = np.random.default_rng(1).normal(size=(14, 3))
     given = Vocabulary.from_words(WORDS)
     lm = TextLM(network(embeddings=array), n_context=2, vocabulary=given).fit(TEXTS)
-    assert lm.estimator_.embeddings is not None
-    np.testing.assert_array_equal(lm.estimator_.embeddings, array)
+    assert lm.estimator_.features.embeddings is not None
+    np.testing.assert_array_equal(lm.estimator_.features.embeddings, array)
     lm = TextLM(network(embeddings=array), n_context=2).fit([range(1, 14)] * 9)
-    np.testing.assert_array_equal(lm.estimator_.embeddings, array)
+    np.testing.assert_array_equal(lm.estimator_.features.embeddings, array)
     classes = TextLM(ClassLM(classes=WordClasses(3)), n_context=2)
     assert classes.fit(TEXTS).estimator_.n_classes_ == 3
 
@@ -290,7 +294,7 @@ def test_arrays_of_ids_stay_what_they_are_where_the_ids_are_known():
         (dict(word_features="shape"), "word_features='shape' must be 'spelling'"),
     ],
 )
-def test_rows_that_cannot_be_matched_are_refused(parameters, message):
+def test_unmatched_rows_are_refused(parameters, message):
     with pytest.raises(ValueError, match=message):
         text_lm(**parameters).fit(TEXTS)
 
@@ -301,9 +305,11 @@ def test_rows_that_cannot_be_matched_are_refused(parameters, message):
      {"word_features": VECTOR}, {"word_features": (WORDS, VECTORS)},
      {"word_features": (WORDS, csr_array(VECTORS))}, {"word_features": "spelling"}],
 )  # fmt: skip
-def test_a_network_of_ids_is_told_of_text_lm(parameters):
+def test_network_error_names_text_lm(parameters):
     ids = np.arange(40).reshape(20, 2) % 12 + 1
-    with pytest.raises(ValueError, match=r"by word, and NeuralLM knows ids .*TextLM"):
+    with pytest.raises(
+        ValueError, match=r"by word, but NeuralLM takes arrays .*TextLM"
+    ):
         network(**parameters).fit(ids, ids[:, 0])
     with pytest.raises(ValueError, match="by word, but the documents are ids"):
         text_lm(**parameters).set_params(vocabulary="auto").fit(ids)

@@ -1,4 +1,4 @@
-"""Bars: in a notebook, on a terminal, in a log."""
+"""Progress bars in a notebook, on a terminal and in a log."""
 
 import io
 import os
@@ -25,7 +25,7 @@ def progress(n, name="a <fit>"):
 
 @pytest.fixture
 def notebook(monkeypatch):
-    """What a notebook shows, in the place of IPython."""
+    """Record what a notebook shows, with a stand-in for IPython."""
     shown = []
 
     class Handle:
@@ -47,7 +47,7 @@ def notebook(monkeypatch):
     return shown
 
 
-def test_a_log_has_a_line_a_tenth(capsys):
+def test_log_has_a_line_per_tenth(capsys):
     progress(100)
     out, err = capsys.readouterr()
     lines = err.splitlines()
@@ -62,7 +62,7 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_a_terminal_has_one_line_which_goes(monkeypatch):
+def test_terminal_line_is_cleared(monkeypatch):
     monkeypatch.setattr(sys, "stderr", terminal := Terminal())
     progress(4)
     *drawn, last = terminal.getvalue().split("\r\x1b[K")
@@ -78,12 +78,12 @@ def test_a_line_is_no_wider_than_the_terminal(monkeypatch, columns):
     progress(4, name="a mixture, the first of its networks")
     lines = terminal.getvalue().split("\r\x1b[K")[1:-1]
     assert {len(line) for line in lines} == {columns - 1}
-    if columns == 80:  # the bar makes room
+    if columns == 80:  # the bar is shortened
         assert all(line.endswith(" s left") for line in lines[:-1])
         assert "100%" in lines[-1] and "left" not in lines[-1]
 
 
-def test_the_terminal_that_counts_is_that_of_stderr(monkeypatch):
+def test_width_is_that_of_stderr(monkeypatch):
     monkeypatch.setattr(sys, "stderr", terminal := Terminal())
     monkeypatch.setattr(terminal, "fileno", lambda: 99, raising=False)
     sizes = {99: os.terminal_size((50, 24))}
@@ -92,7 +92,7 @@ def test_the_terminal_that_counts_is_that_of_stderr(monkeypatch):
     assert {len(line) for line in terminal.getvalue().split("\r\x1b[K")[1:-1]} == {49}
 
 
-def test_a_notebook_has_an_element_which_changes(notebook, capsys):
+def test_notebook_element_is_updated(notebook, capsys):
     with bar(2, "a <fit>", "figure {:.0f}".format) as report:
         report(0, 4, 9)
         report(3, 4, 5)
@@ -106,7 +106,7 @@ def test_a_notebook_has_an_element_which_changes(notebook, capsys):
     assert capsys.readouterr() == ("", "")
 
 
-def test_fits_that_go_on_know_their_speed(notebook, monkeypatch):
+def test_resumed_fit_estimates_time_left(notebook, monkeypatch):
     clock = iter([0.0, 10.0])
     monkeypatch.setattr("nplm.training.bars.time.perf_counter", lambda: next(clock))
     with bar(2, "fit", str) as report:
@@ -170,12 +170,12 @@ def test_a_mixture_has_one_bar(notebook, monkeypatch, capsys):
     assert lines[-1] == "MixtureLM: weights"
 
 
-def test_a_bar_changes_nothing(notebook):
+def test_bar_does_not_change_results(notebook):
     shown, hidden = (fit_network(max_iter=2, verbose=verbose) for verbose in (2, 0))
     np.testing.assert_array_equal(shown.C_, hidden.C_)
 
 
-def test_the_progress_asked_for_takes_the_place_of_the_bar(notebook):
+def test_progress_replaces_the_bar(notebook):
     calls = []
     network = NeuralLM(n_hidden=4, max_iter=1, verbose=2, random_state=0)
     network.fit(X, Y, progress=lambda *call: calls.append(call))
@@ -209,7 +209,9 @@ def test_bar_says_that_held_out_windows_are_scored(monkeypatch, capsys, terminal
 
 @pytest.mark.parametrize("verbose", [0, 1, 2])
 @pytest.mark.parametrize("within", [False, True])
-def test_resumed_fit_says_from_where(monkeypatch, tmp_path, capsys, verbose, within):
+def test_resumed_fit_prints_its_position(
+    monkeypatch, tmp_path, capsys, verbose, within
+):
     monkeypatch.setattr(checkpoint, "SECONDS_A_SAVE", 0)
     options = dict(n_words=4, n_hidden=2, embedding_dim=2, early_stopping=False)
     lm = NeuralLM(**options, max_iter=3, verbose=verbose, random_state=0)

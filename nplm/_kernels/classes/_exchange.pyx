@@ -1,11 +1,11 @@
-"""Moving words between classes to raise the likelihood of class bigrams.
+"""Exchange algorithm: move words between classes to raise the class-bigram likelihood.
 
 Ney and Kneser (1993), with the sparse bookkeeping of Martin, Liermann and Ney
 (1998): a move changes one row and one column of the class-bigram counts, and
-only where the word has a neighbour.
+only for classes of the neighbours of the word.
 
-Both directions are stored alike, on side 0 what stands before a word and on side
-1 what stands after it, so one loop serves both.
+Arrays store both directions in the same way, the words before a word on side 0 and the
+words after it on side 1, so that one loop handles both.
 """
 
 from cython.view cimport array as cvarray
@@ -17,21 +17,21 @@ cdef extern from *:
     int __builtin_ctzll(unsigned long long) nogil
 
 
-# A word moves for more than this many nats: less is rounding.
+# A word moves only for a gain above this many nats: less is rounding error.
 cdef double LEAST_GAIN = 1e-6
-# Classes less probable than exp(-30) beside the best are never drawn.
+# Classes less probable than exp(-30) relative to the best are never drawn.
 cdef double NEGLIGIBLE = -30.0
 
 
-# What a tally counts, by place.
+# Entries of a tally.
 cpdef enum:
-    GAIN = 0     # in log-likelihood
-    MOVES = 1    # of words to another class
-    VISITED = 2  # words
+    GAIN = 0     # gain in log-likelihood
+    MOVES = 1    # words moved to another class
+    VISITED = 2  # words visited
 
 
 cdef class Neighbours:
-    """What stands beside each word of a text, and how often.
+    """The neighbours of each word of a text, and their counts.
 
     Parameters
     ----------
@@ -39,11 +39,11 @@ cdef class Neighbours:
         The neighbours of word w are ``neighbour[side, start[side, w]:start[side,
         w + 1]]``.
     neighbour, count : ndarray of int32, shape (2, n_distinct)
-        The words, and how often each stands there.
+        The neighbouring words, and how often each occurs there.
     totals : ndarray of int64, shape (2, n_words)
         The sums of `count` over each word's neighbours.
     table : ndarray of float64
-        ``i log i``, as far as it is worth it.
+        Precomputed ``i log i`` for small i.
     """
 
     cdef const int[:, ::1] start
@@ -73,17 +73,18 @@ cdef class Classes:
     Parameters
     ----------
     n_open : int
-        Classes from this one on receive no words.
+        Words move only to classes below this number.
     labels : ndarray of int32, shape (n_words,)
         The class of each word.
     counts : ndarray of int32, shape (2, n_classes, n_classes)
-        ``counts[0, g, h]`` of class g before class h; ``counts[1]``, its transpose.
+        ``counts[0, g, h]`` counts class g before class h; ``counts[1]`` is the
+        transpose.
     nonzero : ndarray of uint64, shape (2, n_classes, n_blocks)
-        Bits that say where `counts` are not 0.
+        Bit mask of the non-zero entries of `counts`.
     totals : ndarray of int64, shape (2, n_classes)
         ``totals[side, h]`` sums `counts` over the neighbours of h.
     tally : ndarray of float64, shape (3,)
-        Its GAIN, MOVES and VISITED grow.
+        The GAIN, MOVES and VISITED, to which `exchange` adds.
     """
 
     cdef int n_open
@@ -92,8 +93,8 @@ cdef class Classes:
     cdef uint64_t[:, :, ::1] nonzero
     cdef int64_t[:, ::1] totals
     cdef double[::1] tally
-    # Scratch, an entry a class: the counts of a word's neighbours by class (zeros
-    # between two words), which classes those are, and what each would gain.
+    # Scratch with one entry per class: the counts of the neighbours of a word by class
+    # (zero between words), the classes of these neighbours, and the gain of each class.
     cdef int[:, ::1] sums
     cdef int[:, ::1] seen
     cdef int[2] n_seen
@@ -157,7 +158,7 @@ cdef inline void place(
 cdef inline int choose(
     Classes classes, int g, double temperature, double uniform
 ) noexcept nogil:
-    """The best class, g if none is better; or a draw at a temperature above 0."""
+    """Return the best class, g if none is better; or draw one at temperature > 0."""
     cdef int h, best = 0
     cdef double below, total = 0.0
     for h in range(1, classes.n_open):
@@ -184,7 +185,7 @@ cdef inline int choose(
 cdef inline int gather(
     Classes classes, Neighbours neighbours, int w
 ) noexcept nogil:
-    """Sum the counts of the neighbours of w by class; returns those of w itself."""
+    """Sum the counts of the neighbours of w by class; return the count of w after w."""
     cdef int side, j, n, c, itself = 0
     for side in range(2):
         classes.n_seen[side] = 0
@@ -204,7 +205,7 @@ cdef inline int gather(
 cdef inline void weigh(
     Classes classes, Neighbours neighbours, int itself, int w
 ) noexcept nogil:
-    """What a word that is in no class would add in each, but for a constant."""
+    """Compute the gain of adding an unassigned word to each class, up to a constant."""
     cdef const int[:, :, ::1] counts = classes.counts
     cdef const uint64_t[:, :, ::1] nonzero = classes.nonzero
     cdef const int64_t[:, ::1] totals = classes.totals
@@ -228,8 +229,8 @@ cdef inline void weigh(
         if itself > 0:
             m = counts[0, h, h]
             gains[h] += x_log_x(table, m + itself) - x_log_x(table, m)
-    # Where two classes do not meet yet, n bigrams add n log n whatever the class:
-    # that is the constant left out, and only classes that meet are visited.
+    # If two classes have no bigram yet, n new ones add n log n for any class: this is
+    # the omitted constant, and only pairs of classes with bigrams are visited.
     for side in range(2):
         for k in range(classes.n_seen[side]):
             c = seen[side, k]
@@ -243,8 +244,8 @@ cdef inline void weigh(
                     if h < n_open:
                         m = counts[side, c, h]
                         gains[h] += x_log_x(table, m + n) - x_log_x(table, m) - alone
-    # Within class h, what stands before the word, after it, and the word next to
-    # itself come on one count: together, not each on its own as above.
+    # Within class h, the neighbours before the word, after it, and the word itself all
+    # add to the same count: correct the terms that were summed separately above.
     for side in range(2):
         for k in range(classes.n_seen[side]):
             h = seen[side, k]
@@ -269,14 +270,14 @@ def exchange(
     Neighbours neighbours,
     Classes classes,
 ):
-    """Move each of `words` in turn to its best class, or draw one.
+    """Move each of `words` in turn to its best class, or to one drawn at random.
 
-    At a temperature t above 0 class h is drawn with probability proportional to
-    ``exp(gain[h] / t)``, by the word's uniform number; at 0 the best class is
-    taken.
+    At temperature t > 0, class h is drawn with probability proportional to
+    ``exp(gain[h] / t)``, using the uniform number of the word. At temperature 0 the
+    best class is chosen.
 
-    Equivalent to ``gain[h] = F(labels with labels[w] = h)``, with F the sum of
-    ``counts[0] log counts[0]`` less those of both rows of ``totals``.
+    Equivalent to ``gain[h] = F(labels with labels[w] = h)``, where F is the sum of
+    ``counts[0] log counts[0]`` minus the sums of ``totals log totals`` of both sides.
     """
     cdef int i, side, k, w, g, h, itself
     with nogil:

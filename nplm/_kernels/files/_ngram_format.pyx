@@ -1,4 +1,4 @@
-"""Lines of n-grams, written from a trie: ARPA files and count files."""
+"""Write the lines of ARPA files and count files from a trie."""
 
 from libc.math cimport fabs, log10
 from libc.stdint cimport int64_t, uint64_t
@@ -7,7 +7,7 @@ from libc.string cimport memcpy
 from nplm._kernels.files._words cimport Words
 from nplm._kernels.ngrams._trie cimport Trie
 
-# A number and its tab take less: sign, digits, point, 7 decimals.
+# Upper bound for a number and its tab: sign, digits, point, 7 decimals.
 NUMBER_BYTES = 32
 
 cdef enum:
@@ -32,7 +32,7 @@ cdef inline Py_ssize_t put_integer(char* out, uint64_t value) noexcept nogil:
 
 
 cdef inline Py_ssize_t put_log10(char* out, double probability) noexcept nogil:
-    """Write log10 with seven decimals; 0 as -99, the toolkits' log of zero."""
+    """Write log10 with seven decimals; that of 0 as -99, like other toolkits."""
     cdef double value = log10(probability) if probability > 0 else -99.0
     cdef uint64_t scaled = <uint64_t> (fabs(value) * DECIMALS + 0.5)
     cdef uint64_t decimals = scaled % DECIMALS
@@ -54,20 +54,20 @@ cdef inline Py_ssize_t put_log10(char* out, double probability) noexcept nogil:
 
 
 cdef class Spelling:
-    """How the n-grams of a trie are spelled.
+    """The n-grams of a trie, with the words to write them as text.
 
     Parameters
     ----------
     trie : Trie
         The n-grams.
     parent : ndarray of int32, shape (n_contexts,)
-        The context one word shorter of each.
+        The parent of each context, which is one word shorter.
     words : Words
-        The words of their ids.
+        The word of each id.
     boundary_text : ndarray of uint8
-        What a context begins with where its oldest word is the boundary.
+        The text of the boundary as the oldest word of a context.
     boundary : int
-        Id of the boundary, -1 for none.
+        Id of the boundary, -1 if there is none.
     """
 
     cdef Trie trie
@@ -127,16 +127,16 @@ def format_ngrams(
     Py_ssize_t longest,
     unsigned char[::1] out,
 ):
-    """Write the ARPA lines of the n-grams ``first <= i < last``, of one order.
+    """Write the ARPA lines of the n-grams ``first <= i < last``, all of one order.
 
-    They follow contexts of `n_context_words` words, the first of them `context`. `prob`
-    and `weight` begin with the n-gram `first`; a weight is that of the context that the
-    n-gram makes, NaN where it makes none, and there are no weights where none of them
-    does. Stops before a line, of at most `longest` bytes, might not fit in `out`;
-    returns the context and the n-gram to go on from, and the bytes written.
+    The n-grams follow contexts of `n_context_words` words, beginning with `context`.
+    `prob` and `weight` begin with n-gram `first`. The weight of an n-gram is its
+    back-off weight as a context, NaN if it is not a context; `weight` is empty if no
+    n-gram is. Lines have at most `longest` bytes; stops when the next one might not fit
+    in `out`. Returns the context and the n-gram to continue from, and the number of
+    bytes written.
 
-    No twin: what is written is read again by ``_ngram_parse``, by KenLM, and as
-    text by the tests.
+    No twin: the tests read the lines with ``_ngram_parse``, with KenLM, and as text.
     """
     cdef Trie trie = spelling.trie
     cdef int i = first
@@ -174,9 +174,9 @@ def format_counts(
     Py_ssize_t longest,
     unsigned char[::1] out,
 ):
-    """Write the lines of a count file for n-grams of one order, those that occur.
+    """Write the lines of a count file for the n-grams of one order that occur.
 
-    As ``format_ngrams``; `counts` begins with the n-gram `first`.
+    See ``format_ngrams``; `counts` begins with n-gram `first`.
 
     No twin: see ``format_ngrams``.
     """

@@ -1,4 +1,4 @@
-"""Lines of n-grams, read into columns of word ids: ARPA files and count files."""
+"""Parse the lines of ARPA files and count files into word ids and numbers."""
 
 from libc.math cimport pow
 from libc.stdint cimport int64_t, uint64_t
@@ -6,18 +6,18 @@ from libc.string cimport memcmp
 
 from nplm._kernels.files._words cimport Words
 
-# What stops the reading before the end of its lines.
+# Reasons to stop before the end of the lines.
 (
     MORE, SECTION, BAD_LENGTH, BAD_NUMBER, OUT_OF_RANGE, UNKNOWN_WORD, TOO_HEAVY
 ) = range(7)
 
 cdef enum:
-    # Counts are whole numbers that float64 holds exactly.
+    # float64 represents whole numbers exactly up to this one, 2**53.
     MOST = 9007199254740992
 
 
 cdef inline uint64_t hash_text(const unsigned char* text, Py_ssize_t n) noexcept nogil:
-    """FNV-1a, with the high bits brought down."""
+    """Return the FNV-1a hash, with the high bits mixed into the low ones."""
     cdef uint64_t h = <uint64_t> 14695981039346656037U
     cdef Py_ssize_t i
     for i in range(n):
@@ -26,11 +26,11 @@ cdef inline uint64_t hash_text(const unsigned char* text, Py_ssize_t n) noexcept
 
 
 def hash_words(Words words, int[::1] slots):
-    """Fill a table of word ids by the hash of the words.
+    """Fill a hash table of the ids of words.
 
-    `slots` has a power of two of entries, all -1, more than there are words.
+    `slots` has more entries than there are words, a power of two, all -1.
 
-    No twin: where a word is looked for is nobody's concern but this module's.
+    No twin: the layout of the table is private to this module.
     """
     cdef int word
     cdef Py_ssize_t begin, at
@@ -47,7 +47,7 @@ def hash_words(Words words, int[::1] slots):
 cdef inline int find_word(
     const unsigned char* token, Py_ssize_t n, Words words, const int[::1] slots
 ) noexcept nogil:
-    """Return the id of a word, -1 if it is none."""
+    """Return the id of a word, -1 if it is not in the vocabulary."""
     cdef Py_ssize_t mask = slots.shape[0] - 1
     cdef Py_ssize_t at = hash_text(token, n) & mask
     cdef int word = slots[at]
@@ -64,14 +64,14 @@ cdef inline int find_word(
 
 
 cdef inline bint is_blank(unsigned char c) noexcept nogil:
-    """Whether ASCII calls it white space; the end of a line is looked for before."""
+    """Whether a byte is ASCII white space; the end of the line is found before."""
     return c == 32 or 9 <= c <= 13
 
 
 cdef inline bint read_number(
     const unsigned char* at, const unsigned char* end, double* value
 ) noexcept nogil:
-    """Read a decimal number that fills its token; no nan and no infinity."""
+    """Read a decimal number that fills its token; return False if NaN or infinite."""
     cdef bint negative = False
     cdef bint negative_exponent = False
     cdef uint64_t digits = 0
@@ -87,7 +87,7 @@ cdef inline bint read_number(
             point = True
         else:
             n_digits += 1
-            # 18 digits fit in 64 bits; those after them tell nothing to a double.
+            # 18 digits fit in 64 bits; a double has no precision for more.
             if digits < 100000000000000000U:
                 digits = 10 * digits + (at[0] - 48)
                 scale -= point
@@ -107,7 +107,7 @@ cdef inline bint read_number(
             exponent = 10 * exponent + (at[0] - 48)
             at += 1
         scale += -exponent if negative_exponent else exponent
-    # A power of ten below 10**22 is exact, and so is the quotient's rounding.
+    # Powers of ten below 10**22 are exact, so the quotient is correctly rounded.
     if scale < 0:
         value[0] = digits / pow(10, -scale)
     else:
@@ -130,17 +130,17 @@ def parse_ngrams(
     double[::1] numbers,
     double[::1] weight,
 ):
-    """Read lines of n-grams, from the row `row` of `ids` on.
+    """Parse lines of an ARPA file into the rows of `ids` from `row` on.
 
-    A line of an ARPA file is a number, the words, and with `weights` a number
-    that may be missing (then nan). The first number is at most `highest`, the
-    weight at most `heaviest`. Reads the whole lines of `lines` from `begin` on,
-    until all rows are filled, and stops before a line that begins with a backslash
-    or is wrong. Returns why (a constant of this module), where, the lines read and
-    the next row.
+    A line has a number, the words and, with `weights`, an optional second number (NaN
+    if missing). The first number is at most `highest`, the weight at most `heaviest`.
+    Parses the complete lines of `lines` from byte `begin` on, until all rows are
+    filled, and stops before a line that begins with a backslash or is invalid. Returns
+    the reason (a constant of this module), the byte where it stopped, the number of
+    lines read and the next row.
 
-    No twin: the tests read what ``_ngram_format`` and other tools wrote, and lines
-    that are wrong in every way.
+    No twin: the tests read files of ``_ngram_format`` and other tools, and invalid
+    lines of every kind.
     """
     cdef const unsigned char* data = &lines[0]
     cdef Py_ssize_t at = begin
@@ -216,12 +216,12 @@ def parse_counts(
     int[::1] length,
     int64_t[::1] counts,
 ):
-    """Read the lines of a count file: one word or more, and a whole number.
+    """Parse the lines of a count file: one word or more, and a whole number.
 
-    Row i of `ids` gets the words of the i-th line that is not blank, `length[i]`
-    of them, at its end, after as many -1 as fill it. Returns why it stopped before
-    the end (a constant of this module, MORE if it did not), the line it stopped at,
-    where that line begins and the rows filled.
+    Row i of `ids` gets the `length[i]` words of the i-th line that is not blank,
+    right-aligned and padded with -1 on the left. Returns the reason to stop before the
+    end (a constant of this module, MORE if there was none), the last line read, the
+    byte where that line begins, and the number of rows filled.
 
     No twin: see ``parse_ngrams``.
     """
@@ -253,7 +253,7 @@ def parse_counts(
                     reason = 2
                     break
                 if n_tokens > 0:
-                    # The token before was a word, not the count.
+                    # The previous token was a word, not the count.
                     word = find_word(data + token, i - token, words, slots)
                     if word < 0:
                         reason = 5

@@ -1,25 +1,25 @@
-"""Text between blanks, as ids of words in the order in which words come."""
+"""Encode white-space separated words as ids, in the order of first occurrence."""
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.string cimport memcmp, memcpy
 
-# What stops the reading.
+# Reasons to stop.
 ENDED, WORDS_FULL, TEXT_FULL = range(3)
 
-# What `state` has.
+# Entries of `state`.
 cdef enum:
     N_WORDS
     N_LINES
     WORDS_IN_LINE
 
 cdef enum:
-    # A slot is 32 bits of a hash over the id + 1, 0 where it is empty.
+    # A slot has 32 bits of the hash above the id + 1; an empty slot is 0.
     ID_BITS = 32
     LINE_END = -1
 
 
 cdef inline int blank(const unsigned char* at, Py_ssize_t left) noexcept nogil:
-    """Bytes of the blank of UTF-8 that stands here, 0 for none: those of str.split."""
+    """Return the bytes of the UTF-8 white space of str.split here, 0 if none."""
     cdef unsigned char c = at[0]
     if c < 0x80:
         return c == 32 or 9 <= c <= 13 or 28 <= c <= 31
@@ -37,7 +37,7 @@ cdef inline int blank(const unsigned char* at, Py_ssize_t left) noexcept nogil:
 
 
 cdef inline uint64_t mixed(uint64_t h) noexcept nogil:
-    """FNV-1a's hash, the high bits brought down."""
+    """Mix the high bits of an FNV-1a hash into the low ones."""
     return h ^ (h >> 29)
 
 
@@ -45,7 +45,7 @@ cdef inline Py_ssize_t slot_of(
     uint64_t h, const unsigned char* token, Py_ssize_t n,
     const uint64_t[::1] slots, const unsigned char[::1] text, const int64_t[::1] start,
 ) noexcept nogil:
-    """Return the slot of a word, or the empty one where it would be."""
+    """Return the slot of a word, or the empty slot in which to insert it."""
     cdef Py_ssize_t mask = slots.shape[0] - 1
     cdef Py_ssize_t at = h & mask
     cdef uint64_t slot
@@ -67,9 +67,9 @@ def place_words(
     const int64_t[::1] start,
     int64_t n_words,
 ):
-    """Fill an empty table with `n_words` words; see ``encode_text``.
+    """Fill an empty hash table with `n_words` words; see ``encode_text``.
 
-    No twin: where a word is looked for is nobody's concern but this module's.
+    No twin: the layout of the table is private to this module.
     """
     cdef int64_t word, i
     cdef uint64_t h
@@ -96,24 +96,23 @@ def encode_text(
     int[::1] ids,
     Py_ssize_t n,
 ):
-    """Turn a chunk of UTF-8 into ids, from its byte `at` and the id `n` on.
+    """Encode a chunk of UTF-8 as ids, from byte `at` on, into `ids` from `n` on.
 
-    A word is what stands between blanks, those of ``str.split``; new ones get ids as
-    they come. A line that has words ends in -1. What may go on after the chunk is left
-    where it is, unless it `is_last`.
+    Words are separated by the white space of ``str.split``. New words get the next
+    ids. A line with words ends with -1. A word at the end of the chunk is left for the
+    next call, unless the chunk `is_last`.
 
-    `state` has the number of words known, of lines that ended, and of words in the
-    line. Word w is ``text[start[w]:start[w + 1]]``, and came ``counts[w]`` times;
-    `slots` is a hash table of a power of two of entries. `ids` has room for as many
-    as the chunk has bytes, and one. Returns what stopped it, the place reached, and the
-    ids written: where words, their text or, at half, the slots are full, the caller
-    makes more room.
+    `state` has the number of words known, of lines ended, and of words in the current
+    line. Word w is ``text[start[w]:start[w + 1]]`` and occurred ``counts[w]`` times.
+    `slots` is a hash table whose size is a power of two. `ids` has one more entry than
+    the chunk has bytes. Returns the reason to stop, the byte reached, and the number of
+    ids written. If `counts` or `text` is full, or `slots` half full, the caller must
+    enlarge it.
 
     Equivalent to, for each line, ``[known.setdefault(word, len(known)) for word in
     line.split()] + [-1]``.
 
-    No twin: ``str.split`` and a dictionary are, and what it reads is tested against
-    them.
+    No twin: it is tested against ``str.split`` and a dictionary.
     """
     cdef Py_ssize_t size = chunk.shape[0]
     cdef Py_ssize_t end, slot

@@ -1,4 +1,4 @@
-"""Words in one run of bytes."""
+"""The words of a vocabulary in one array of bytes."""
 
 from libc.stdint cimport int64_t
 

@@ -1,4 +1,4 @@
-"""Words in one run of bytes, as kernels take them."""
+"""The words of a vocabulary in one array of bytes, in the form that kernels take."""
 
 from libc.stdint cimport int64_t
 
@@ -9,7 +9,7 @@ cdef class Words:
     Parameters
     ----------
     text : ndarray of uint8
-        All words, one after another.
+        All words, concatenated.
     start : ndarray of int64, shape (n_words + 1,)
         The word of id w is ``text[start[w]:start[w + 1]]``.
     """

@@ -1,6 +1,6 @@
-"""The processor's caches, and how much of a matrix to take at a time.
+"""Sizes of the processor's caches, and of the tiles of matrices.
 
-What is chosen here changes the speed and not one bit of any result.
+These sizes affect the speed, but not one bit of any result.
 """
 
 from libc.stdint cimport int64_t

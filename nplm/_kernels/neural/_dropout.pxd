@@ -7,7 +7,7 @@ from nplm._kernels.neural._solvers cimport Clock
 
 
 cdef class Mask:
-    """Which of n numbers of each example are kept, and by how much they grow."""
+    """Dropout mask: the factors, 0 or a scale, of n values of each example."""
 
     cdef const Loops *loops
     cdef Clock clock

@@ -1,11 +1,10 @@
-"""Dropout: of each example in training some numbers are left out, at random.
+"""Dropout: training sets random values of each example to 0.
 
-Those that are kept grow by as much, so that each has its own mean (Srivastava et al.,
-2014), and a network that scores has nothing to do with it: it is made without.
+The other values are scaled up, so that means stay the same (Srivastava et al., 2014).
+A network that scores is made without dropout.
 
-Which numbers of an example are left out is a function of a seed, of how many examples
-were seen before it, and of their place: no bit depends on threads, processes, or where
-a fit was interrupted.
+The mask of an example is a function of a seed, the number of examples seen before, and
+the index of a value: no bit depends on threads, processes, or interruptions.
 """
 
 from libc.stdint cimport uint64_t
@@ -19,24 +18,24 @@ from nplm._kernels.neural._solvers cimport Clock, Solver, Step, atomic_read
 
 
 cdef class Mask:
-    """Which of n numbers of each example are kept, and by how much they grow.
+    """Dropout mask: the factors, 0 or a scale, of n values of each example.
 
     Equivalent to ``reference.neural.mask``.
 
     Parameters
     ----------
     at : Activations
-        Whose loops, and K at most.
+        Loops for this processor, and the maximum K.
     scratch : Scratch
-        Where memory is taken.
+        Memory of the thread.
     clock : Clock
-        Examples seen.
+        Clock that counts the examples seen.
     seed : ndarray of uint64, shape (1,)
         Read whenever a mask is drawn.
     n : int
-        Numbers of an example.
+        Number of values of an example.
     rate : float
-        Share that is left out, in [0, 1), to the next of 65,536 steps.
+        Dropout rate, in [0, 1), rounded to 65,536 steps.
     """
 
     def __cinit__(
@@ -60,7 +59,7 @@ cdef class Mask:
                         self.threshold, self.scale)
 
     cdef void apply(self, void *values, Py_ssize_t K) noexcept nogil:
-        """``values *= factors``, (K, n)."""
+        """Compute ``values *= factors``, (K, n)."""
         cdef Py_ssize_t size = self.itemsize, k
         for k in range(K):
             self.loops.multiply(
@@ -69,18 +68,18 @@ cdef class Mask:
 
 
 cdef class DroppedInputs(Inputs):
-    """The features of a context, of which some are left out.
+    """Inputs with dropout.
 
     No twin: a product with ``reference.neural.mask``'s.
 
     Parameters
     ----------
     features : Features
-        Those of all words.
+        Features of all words.
     inputs : Inputs
-        From the words to x.
+        Inputs, which compute x.
     mask : Mask
-        Of x.
+        Mask of x.
     """
 
     def __cinit__(self, Features features, Inputs inputs, Mask mask):
@@ -102,19 +101,19 @@ cdef class DroppedInputs(Inputs):
 
 
 cdef class DroppedUnits(Hidden):
-    """Hidden units, or what is projected of them, of which some are left out.
+    """Hidden units, or their projection, with dropout.
 
     No twin: a product with ``reference.neural.mask``'s.
 
     Parameters
     ----------
     hidden : Hidden
-        From x to a.
+        Hidden units, which compute a from x.
     inner : Activations
-        What `hidden` was made for; it is given those below, and keeps its own a, whose
-        slope is that of all units.
+        Activations of `hidden`, which share x with the network but have an a of their
+        own, without dropout.
     mask : Mask
-        Of a.
+        Mask of a.
     """
 
     def __cinit__(self, Hidden hidden, Activations inner, Mask mask):

@@ -5,7 +5,7 @@ from nplm._kernels.neural._solvers cimport Parameter, Solver, Step
 
 
 cdef class Features:
-    """The features of the words: where they are read, and how they are learned."""
+    """The features of the words: how they are read and updated."""
 
     cdef Parameter C          # (n_words, m or more), to be read
     cdef readonly Py_ssize_t m
@@ -33,7 +33,7 @@ cdef class Composed(Features):
     cdef tuple arrays
     cdef const Py_ssize_t *start  # (n_words + 1,) of a word's parts
     cdef const int *parts         # their rows of G
-    cdef const double *weights    # and what each counts
+    cdef const double *weights    # their weights
     cdef int *slot            # (n_words,) a word's place in this mini-batch, or -1
     cdef int *slot_of_part    # (rows of G,)
     cdef int *words           # those of this mini-batch
@@ -54,4 +54,4 @@ cdef class Shared(Composed):
 
 cdef class Gatherer(Solver):
     cdef Composed features
-    cdef Solver solver        # who follows what is gathered
+    cdef Solver solver        # updates from the gathered gradients

@@ -1,7 +1,7 @@
-"""The features of the words, C: read by whoever needs them, learned in one place.
+"""The features C of the words: reading and updates.
 
-Of each mini-batch, `visit` makes the rows that will be read what they are now, `follow`
-takes a gradient of one of them, and `end` lets what they are made of follow all.
+In each mini-batch, `visit` brings the rows to be read up to date, `follow` takes the
+gradient of one of them, and `end` updates the arrays that they are computed from.
 """
 
 from libc.string cimport memcpy, memset
@@ -12,18 +12,18 @@ from nplm._kernels.neural._solvers cimport Parameter, Solver, Step
 
 
 cdef class Features:
-    """Each word's by itself, as the paper has them.
+    """Independent features of each word, as in the paper.
 
     No twin: it is an array.
 
     Parameters
     ----------
     tier : Tier
-        Whose loops.
+        Loops for this processor.
     C : Parameter
-        Features of all words, (n_words, m); more columns are not looked at.
+        Features of all words, (n_words, m); further columns are ignored.
     m : int
-        Features of a word.
+        Number of features of a word.
     """
 
     def __cinit__(self, Tier tier, Parameter C, Py_ssize_t m, *args, **kwargs):
@@ -31,64 +31,64 @@ cdef class Features:
         self.C, self.m, self.size = C, m, C.columns * tier.itemsize
 
     cdef void visit(self, Solver solver, const int *words, Py_ssize_t n) noexcept nogil:
-        """Bring these words up to date, before they are read; they may come often."""
+        """Bring words up to date before they are read; words may repeat."""
         solver.visit(self.C, words, n)
 
     cdef void follow(
         self, Solver solver, const Step *step, int word, const void *gradient,
     ) noexcept nogil:
-        """Follow the gradient of a word that was visited; it may come often."""
+        """Take the gradient of a visited word; words may repeat."""
         solver.feature(step, word, gradient)
 
     cdef void end(self, Solver solver, const Step *step) noexcept nogil:
-        """All gradients of the mini-batch have come."""
+        """Finish the mini-batch, after all gradients."""
         solver.end_features(step)
 
 
 cdef class Fixed(Features):
-    """Those that were given, whatever the examples say.
+    """Given features, which training does not change.
 
     No twin: nothing happens.
     """
 
     cdef void visit(self, Solver solver, const int *words, Py_ssize_t n) noexcept nogil:
-        """They are as they were."""
+        """Do nothing: the features do not change."""
 
     cdef void follow(
         self, Solver solver, const Step *step, int word, const void *gradient,
     ) noexcept nogil:
-        """They stay as they are."""
+        """Ignore the gradient."""
 
     cdef void end(self, Solver solver, const Step *step) noexcept nogil:
-        """Nothing has changed."""
+        """Do nothing."""
 
 
 cdef class Composed(Features):
-    """A word's own, and those of what it is made of (section 5.2, item 4).
+    """Own features of a word plus those of its parts (section 5.2, item 4).
 
-    C(w) = own(w) + the sum over the parts f of w of weight(w, f) G(f). Of a mini-batch
-    the words that it has are made and change, and the parts of these.
+    C(w) = own(w) + the sum over the parts f of w of weight(w, f) G(f). A mini-batch
+    computes and updates only its words and their parts.
 
     Equivalent to ``reference.neural.composed``.
 
     Parameters
     ----------
     tier, C, m
-        Of `Features`; C is written.
+        As in `Features`; C is written.
     own : Parameter
-        What each word has alone, (n_words, columns of C).
+        Own features of each word, (n_words, columns of C).
     G : Parameter
         Features of the parts, (n_parts, m).
     start : ndarray of intp, shape (n_words + 1,)
-        Where the parts of each word begin in the next two.
+        Start of the parts of each word in the next two.
     parts : ndarray of int32
         Rows of G.
     weights : ndarray of float64
-        What each counts.
+        Weights of the parts.
     scratch : Scratch
-        Where memory is taken.
+        Memory of the thread.
     most : int
-        Words of a mini-batch at most.
+        Maximum number of words of a mini-batch.
     """
 
     def __cinit__(
@@ -116,7 +116,7 @@ cdef class Composed(Features):
         self.dG = scratch.numbers(n_parts * m)
 
     cdef void note(self, int word) noexcept nogil:
-        """Give a word and its parts places in this mini-batch, once."""
+        """Add a word and its parts to the slots of this mini-batch, once."""
         cdef Py_ssize_t i
         cdef int part
         if self.slot[word] >= 0:
@@ -132,7 +132,7 @@ cdef class Composed(Features):
                 self.n_parts += 1
 
     cdef void forget(self) noexcept nogil:
-        """Take all places back."""
+        """Clear all slots."""
         cdef Py_ssize_t i
         for i in range(self.n_words):
             self.slot[self.words[i]] = -1
@@ -141,7 +141,7 @@ cdef class Composed(Features):
         self.n_words = self.n_parts = 0
 
     cdef void meet(self, Solver solver, const int *words, Py_ssize_t n) noexcept nogil:
-        """Give more words places, and make them what they are now."""
+        """Add words to the slots, and compute their features."""
         cdef Py_ssize_t first = self.n_words, first_part = self.n_parts, i
         for i in range(n):
             self.note(words[i])
@@ -150,13 +150,13 @@ cdef class Composed(Features):
     cdef void make(
         self, Solver solver, Py_ssize_t first, Py_ssize_t first_part,
     ) noexcept nogil:
-        """Make C of the words that have places, from these words and parts on."""
+        """Compute C of the words in slots, from given slots of words and parts on."""
         cdef Py_ssize_t i, j, size = self.m * self.itemsize
         cdef int word
         cdef char *made
         solver.visit(self.own, self.words + first, self.n_words - first)
         solver.visit(self.G, self.parts_here + first_part, self.n_parts - first_part)
-        if self.C.values == self.own.values:  # they have no parts
+        if self.C.values == self.own.values:  # there are no parts
             return
         for i in range(first, self.n_words):
             word = self.words[i]
@@ -192,16 +192,16 @@ cdef class Composed(Features):
 
 
 cdef class Shared(Composed):
-    """Features that are the output's weights too: each update meets every word.
+    """Features that are also the output weights: each update changes all words.
 
-    A row is [C | b | 0 ...]: the output's bias has a column of `own`, and no part.
+    A row is [C | b | 0 ...]: the output bias is a column of `own`, without parts.
 
     Equivalent to ``reference.neural.composed``.
 
     Parameters
     ----------
     *args, **kwargs
-        Of `Composed`, with ``most`` the number of words.
+        Arguments of `Composed`; ``most`` is the number of words.
     """
 
     def __init__(self, *args, **kwargs):
@@ -214,21 +214,22 @@ cdef class Shared(Composed):
 
 
 cdef class Gatherer(Solver):
-    """Not a solver: it gathers the gradients of the output's rows for the features.
+    """Add the gradients of tied output rows to those of the features.
 
-    Those of the inputs come later, and all are followed together. With `Shared` every
-    row is one; an output of few rows visits them, and has them scattered.
+    It has the interface of a solver. The gradients of the inputs come later, and the
+    features take the sum. With `Shared`, all rows have gradients; an output of few rows
+    visits them, and their gradients are scattered.
 
     No twin: functions hand each other gradients.
 
     Parameters
     ----------
     *args, **kwargs
-        Of `Solver`.
+        Arguments of `Solver`.
     features : Composed
-        Whose gradients they are.
+        Features that collect the gradients.
     solver : Solver
-        Who follows them.
+        Solver that updates the features.
     """
 
     def __cinit__(self, *args, Composed features, Solver solver, **kwargs):

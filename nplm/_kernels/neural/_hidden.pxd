@@ -22,7 +22,7 @@ cdef class Weighted:
 
 
 cdef class Hidden:
-    """From x to a; this one, of a network without hidden units, has nothing to do."""
+    """Hidden units, which compute a from x; this base class has none."""
 
     cdef void forward(self, Activations at, Py_ssize_t K) noexcept nogil
     cdef void backward(
@@ -46,7 +46,7 @@ cdef class Tanh(Linear):
 cdef class Projected(Hidden):
     cdef Hidden hidden
     cdef Weighted by_R
-    cdef Activations inner    # what `hidden` is given, with the x and dx of all
+    cdef Activations inner    # of `hidden`, with the x and dx of the network
     cdef Py_ssize_t width     # of v
     cdef void *v              # (K, width) [a | x] or a
     cdef void *dv

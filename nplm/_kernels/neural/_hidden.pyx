@@ -1,4 +1,4 @@
-"""From x to a, the activations of the hidden units.
+"""Hidden units, which compute the activations a from x.
 
 Step 1(b) of section 3.2, and 2(c) on the way back, for K examples at once.
 """
@@ -12,7 +12,7 @@ from nplm._kernels.neural._solvers cimport Parameter, Solver, Step
 
 
 cdef class Weighted:
-    """Products of K vectors and weights by the kernels of the output units.
+    """Products of K vectors with weights, by the kernels of the output units.
 
     No twin: each verb's docstring is its line of NumPy.
 
@@ -21,11 +21,11 @@ cdef class Weighted:
     weights : Parameter
         (any, n).
     at : Activations
-        Of the vectors.
+        Activations of the vectors.
     scratch : Scratch
-        Where memory is taken.
+        Memory of the thread.
     carries : bool
-        Whether the gradients of the vectors are of use.
+        Whether the gradients of the vectors are needed.
     """
 
     def __cinit__(
@@ -62,14 +62,14 @@ cdef class Weighted:
         self, void *v, void *slopes, void *dv, Py_ssize_t K, Solver solver,
         const Step *step,
     ) noexcept nogil:
-        """``dv += slopes @ weights``, if it is of use; then they follow ``slopes.T @ v``.
+        """Compute ``dv += slopes @ weights`` if needed; update by ``slopes.T @ v``.
 
-        v is what `forward` was given last.
+        v is that of the last `forward`.
         """
         cdef Py_ssize_t h = self.weights.rows, n = self.weights.columns
         if n == 0:
             return
-        solver.begin_rows(step, self.keep, n + 1, n)  # no bias among them
+        solver.begin_rows(step, self.keep, n + 1, n)  # without biases
         if self.columns == 1:
             solver.rows(
                 step, self.weights, 0, h, v, slopes, self.keep, dv, self.memory)
@@ -84,22 +84,22 @@ cdef class Weighted:
 
 
 cdef class Hidden:
-    """From x to a; this one, of a network without hidden units, has nothing to do.
+    """Hidden units, which compute a from x; this base class has none.
 
     Equivalent to ``reference.neural.tanh_layer`` with empty weights.
     """
 
     cdef void forward(self, Activations at, Py_ssize_t K) noexcept nogil:
-        """Fill a from x."""
+        """Compute a from x."""
 
     cdef void backward(
         self, Activations at, Py_ssize_t K, Solver solver, const Step *step,
     ) noexcept nogil:
-        """Add to dL/dx what comes through dL/da, and let the weights follow it."""
+        """Add to dL/dx the part through dL/da, and update the weights."""
 
 
 cdef class Linear(Hidden):
-    """The sums d + Hx, of an output that has more to add before the tanh.
+    """The sums d + Hx, to which the output adds terms before the tanh.
 
     Equivalent to ``reference.neural.linear_layer``.
 
@@ -110,9 +110,9 @@ cdef class Linear(Hidden):
     d : Parameter
         Biases, (n_hidden,).
     at : Activations
-        What it will be given.
+        Activations of the network.
     scratch : Scratch
-        Where memory is taken.
+        Memory of the thread.
     """
 
     def __cinit__(self, Parameter H, Parameter d, Activations at, Scratch scratch):
@@ -138,9 +138,9 @@ cdef class Linear(Hidden):
     cdef void follow(
         self, Activations at, Py_ssize_t K, Solver solver, const Step *step,
     ) noexcept nogil:
-        """Follow the gradient of the sums, dL/da by now, and that of d."""
+        """Update from the gradients of d and of the sums, which dL/da now holds."""
         solver.vector(step, self.d, self.dd)
-        # To what came past the hidden units.
+        # Add to the part that bypasses the hidden units.
         self.by_H.backward(at.x, at.da, at.dx, K, solver, step)
 
 
@@ -162,24 +162,24 @@ cdef class Tanh(Linear):
 
 
 cdef class Projected(Hidden):
-    """As many activations as a word has features: s = R [a | x].
+    """Projection to the number of features of a word: s = R [a | x].
 
-    They are what `TiedSoftmax` multiplies by features.
+    `TiedSoftmax` multiplies s by the features.
 
     Equivalent to ``reference.neural.projection``.
 
     Parameters
     ----------
     hidden : Hidden
-        From x to a.
+        Hidden units, which compute a from x.
     R : Parameter
-        Weights, (m, n_hidden), or (m, n_hidden + n_inputs) where x comes in too.
+        Weights, (m, n_hidden), or (m, n_hidden + n_inputs) if x is projected too.
     inner : Activations
-        What `hidden` was made for.
+        Activations of `hidden`.
     at : Activations
-        What this will be given.
+        Activations of the network.
     scratch : Scratch
-        Where memory is taken.
+        Memory of the thread.
     """
 
     def __cinit__(

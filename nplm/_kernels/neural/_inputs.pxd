@@ -4,9 +4,9 @@ from nplm._kernels.neural._solvers cimport Parameter, Solver, Step
 
 
 cdef class Activations:
-    """What the parts of a network hand each other, for K examples."""
+    """Arrays that the parts of a network pass to each other, for K examples."""
 
-    cdef Scratch scratch      # whose memory all parts of a team have
+    cdef Scratch scratch      # memory of all parts of a team
     cdef Tier tier
     cdef const Loops *loops
     cdef readonly bint scoring, learns_inputs
@@ -21,7 +21,7 @@ cdef class Activations:
 
 
 cdef class Inputs:
-    """From the words of a context to x."""
+    """Inputs, which compute x from the words of a context."""
 
     cdef Features features
     cdef void visit(self, Activations at, Py_ssize_t K, Solver solver) noexcept nogil
@@ -44,7 +44,7 @@ cdef class DistantAverages(Concatenation):
 
 
 cdef class MixedSenses(Inputs):
-    cdef Inputs words         # whose x they are added to
+    cdef Inputs words         # the inputs without senses
     cdef Parameter S, Q
     cdef const Loops *loops
     cdef Py_ssize_t n_window, n_senses, size

@@ -1,4 +1,4 @@
-"""From the words of a context to x, the features that the network sees.
+"""Inputs, which compute x from the words of a context.
 
 Step 1(a) of section 3.2, and 2(d) on the way back.
 """
@@ -12,27 +12,26 @@ from nplm._kernels.neural._solvers cimport Parameter, Solver, Step
 
 
 cdef class Activations:
-    """What the parts of a network hand each other, for K examples.
+    """Arrays that the parts of a network pass to each other, for K examples.
 
     No twin: functions hand each other arrays.
 
     Parameters
     ----------
     tier : Tier
-        Whose loops.
+        Loops for this processor.
     scratch : Scratch
-        Where memory is taken.
+        Memory of the thread.
     batch_size : int
-        K at most.
+        Maximum number K of examples.
     scoring : bool
-        To score, not to train. What scoring computes of an example depends on that
-        example only, to the last bit, not on its neighbours, its place among them or
-        their number: its loops add up each number's terms in one order, whatever
-        block it falls into.
+        Whether to score, instead of train. Scores of an example do not depend, to the
+        last bit, on other examples, its position or their number: the loops add up
+        the terms of each number in the same order in any block.
     n_context, n_inputs, n_hidden : int
-        Words of a context; length of x and of a.
+        Number of words of a context; lengths of x and of a.
     learns_inputs : bool
-        Whether anything follows dL/dx.
+        Whether training needs dL/dx.
     """
 
     def __cinit__(
@@ -45,7 +44,7 @@ cdef class Activations:
         self.tier, self.loops, self.itemsize = tier, tier.loops, tier.itemsize
         self.batch_size = K
         self.scoring, self.learns_inputs = scoring, learns_inputs
-        # Loops of their own for one example, but with products of bfloat16.
+        # One example has loops of its own, except with bfloat16 products.
         alone = K == 1 and not (scoring and tier.bfloat16 != NULL)
         self.columns = 1 if alone else round_up(K, 16)
         self.n_context, self.n_inputs, self.n_hidden = n_context, n_inputs, n_hidden
@@ -57,37 +56,37 @@ cdef class Activations:
         self.da = scratch.numbers(K * n_hidden)
 
     def apart(self):
-        """Others of the same sizes, for a part that keeps an a of its own."""
+        """Return activations of the same sizes, for a part with an a of its own."""
         return Activations(
             self.tier, self.scratch, batch_size=self.batch_size, scoring=self.scoring,
             n_context=0, n_inputs=self.n_inputs, n_hidden=self.n_hidden)
 
 
 cdef class Inputs:
-    """From the words of a context to x.
+    """Inputs, which compute x from the words of a context.
 
     Equivalent to ``reference.neural.inputs``.
 
     Parameters
     ----------
     features : Features
-        Those of all words.
+        Features of all words.
     """
 
     def __cinit__(self, Features features, *args, **kwargs):
         self.features = features
 
     cdef void visit(self, Activations at, Py_ssize_t K, Solver solver) noexcept nogil:
-        """Bring what K examples will read up to date, in training."""
+        """Bring the rows that K examples read up to date, in training."""
         self.features.visit(solver, at.contexts, K * at.n_context)
 
     cdef void forward(self, Activations at, Py_ssize_t K) noexcept nogil:
-        """Fill x for the contexts of K examples."""
+        """Compute x for the contexts of K examples."""
 
     cdef void backward(
         self, Activations at, Py_ssize_t K, Solver solver, const Step *step,
     ) noexcept nogil:
-        """Let the features follow dL/dx."""
+        """Update the features from dL/dx."""
 
 
 cdef class Concatenation(Inputs):
@@ -98,9 +97,9 @@ cdef class Concatenation(Inputs):
     Parameters
     ----------
     features : Features
-        Those of all words.
+        Features of all words.
     n_window : int
-        Words of the window, n - 1.
+        Number of words of the window, n - 1.
     """
 
     def __cinit__(self, Features features, Py_ssize_t n_window, *args, **kwargs):
@@ -131,23 +130,23 @@ cdef class Concatenation(Inputs):
 
 
 cdef class DistantAverages(Concatenation):
-    """The window's features, and averages of those of words near and far.
+    """Features of the window, then weighted averages of those of distant words.
 
     Average j of a context is the sum over its words i of ``P[j, i] C(w_{t-1-i})``,
-    with learned weights P by position (nearest first).
+    with trained weights P by position (nearest first).
 
     Equivalent to ``reference.neural.distant_averages``.
 
     Parameters
     ----------
     features : Features
-        Those of all words.
+        Features of all words.
     n_window : int
-        Words of the window, n - 1.
+        Number of words of the window, n - 1.
     P : Parameter
         Weights by position, (n_averages, n_distant).
     scratch : Scratch
-        Where memory is taken.
+        Memory of the thread.
     """
 
     def __cinit__(
@@ -183,7 +182,7 @@ cdef class DistantAverages(Concatenation):
         cdef Py_ssize_t n_averages = self.P.rows, n_distant = self.P.columns
         cdef char *dx = <char *>at.dx + self.n_window * size
         cdef const int *words
-        # P's gradient comes first, for it is of the features as they were.
+        # P first: its gradient uses the features before the update.
         memset(self.dP, 0, n_averages * n_distant * at.itemsize)
         for k in range(K):
             self.look_up(at.contexts + k * at.n_context)
@@ -216,9 +215,9 @@ cdef void softmax(double *values, Py_ssize_t n) noexcept nogil:
 
 
 cdef class MixedSenses(Inputs):
-    """Several senses of a word, mixed by what the window's other words are.
+    """Several senses of a word, mixed according to the other words of the window.
 
-    To the features of word i is added ``sum_s p_s S_s(w_i)``, with p the softmax of
+    The features of word i gain ``sum_s p_s S_s(w_i)``, where p is the softmax of
     ``Q_s(w_i) . (the sum of C(w_j), j != i)`` (section 5.2, item 6).
 
     Equivalent to ``reference.neural.mixed_senses``.
@@ -226,18 +225,18 @@ cdef class MixedSenses(Inputs):
     Parameters
     ----------
     features : Features
-        Those of all words.
+        Features of all words.
     words : Inputs
-        Whose x begins with the features of the window's words.
+        Inputs whose x starts with the features of the words of the window.
     at : Activations
-        Of the team.
+        Activations of the team.
     n_window : int
-        Words of the window, n - 1.
+        Number of words of the window, n - 1.
     S, Q : Parameter
-        Senses, and what each asks of the other words, (rows, n_senses * m): a row for
-        each word, and the last for all beyond.
+        Senses, and the weights that select them, (rows, n_senses * m): a row for each
+        frequent word, and the last for all others.
     scratch : Scratch
-        Where memory is taken.
+        Memory of the thread.
     """
 
     def __cinit__(
@@ -270,14 +269,14 @@ cdef class MixedSenses(Inputs):
         return <int>min(<Py_ssize_t>word, self.S.rows - 1)
 
     cdef void add_up(self, const int *words) noexcept nogil:
-        """Sum up the features of a window."""
+        """Compute the sum of the features of a window."""
         cdef Py_ssize_t i
         memset(self.total, 0, self.size)
         for i in range(self.n_window):
             self.loops.add(self.total, self.features.of(words[i]), self.features.m, 1)
 
     cdef void leave_out(self, int word) noexcept nogil:
-        """Give the sum without one of the words."""
+        """Compute the sum without one of the words."""
         memcpy(self.others, self.total, self.size)
         self.loops.add(self.others, self.features.of(word), self.features.m, -1)
 
@@ -351,7 +350,7 @@ cdef class MixedSenses(Inputs):
                     self.loops.add(
                         self.d_others, <char *>self.Q.values + first + s * self.size, m,
                         slope)
-                # A word's features are among all others' but its own.
+                # The features of a word are in the sums of all other words.
                 self.loops.add(dx, self.d_others, m, -1)
                 self.loops.add(self.d_total, self.d_others, m, 1)
                 dx += self.size

@@ -117,7 +117,7 @@ cdef extern from "loops.h" nogil:
                         void *c, Py_ssize_t ldc) noexcept nogil
 
     enum:
-        PANEL  # columns of a packed right side, and what others fill up to
+        PANEL  # columns of a panel of a right side; others are padded to a multiple
     ctypedef unsigned short bf16
     ctypedef struct Bfloat16:
         void (*pack_rows)(const float *source, Py_ssize_t stride, Py_ssize_t rows,
@@ -138,11 +138,11 @@ cdef extern from "loops.h" nogil:
 
 
 cdef enum:
-    LINE = 16  # columns of a panel; rows of E and columns of examples fill up to it
+    LINE = 16  # columns of a panel; rows of E and columns of examples are padded to it
 
 
 cdef class Tier:
-    """The kernels of one tier for one precision: chosen once, never asked about."""
+    """The kernels of one tier for one precision."""
 
     cdef readonly str name, precision
     cdef readonly Py_ssize_t itemsize
@@ -151,7 +151,7 @@ cdef class Tier:
 
 
 cdef class Scratch:
-    """Memory of one thread, taken by name: ``self.x = scratch.numbers(K * n)``."""
+    """Memory of one thread, allocated by name: ``self.x = scratch.numbers(K * n)``."""
 
     cdef list arrays
     cdef readonly Py_ssize_t itemsize

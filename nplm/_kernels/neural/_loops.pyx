@@ -1,4 +1,4 @@
-"""Which kernels a processor has, and the memory they work in."""
+"""Kernel tiers of a processor, and the memory of the kernels."""
 
 from libc.stdint cimport uintptr_t
 from scipy.linalg.cython_blas cimport dgemm, dgemv, sgemm, sgemv
@@ -31,7 +31,7 @@ cdef void product_float(
     cdef int rows = kk if transpose_b else nn, columns = nn if transpose_b else kk
     cdef float by = <float>alpha, keep = <float>beta
     if m == 1 and not transpose_a:
-        # A vector times a matrix, several times faster as what it is.
+        # A matrix-vector product, which is several times faster.
         sgemv(&tb, &rows, &columns, &by, <float *>b, &lb, <float *>a, &one, &keep,
               <float *>c, &one)
     else:
@@ -68,8 +68,8 @@ cdef void forward_float(
     const void *E, Py_ssize_t rows, Py_ssize_t stride, Py_ssize_t n_outputs,
     const void *zt, Py_ssize_t columns, void *logits,
 ) noexcept nogil:
-    # A column at a time: what BLAS makes of one must not depend on its neighbours, nor,
-    # as on ARM, on whether its numbers stand next to each other: a piece is copied.
+    # Column by column, on a copy: the result of BLAS must not depend on the other
+    # columns, nor, as on ARM, on whether a column is contiguous.
     cdef char t = b'T'
     cdef int n, m = <int>rows, stride_ = <int>stride, one = 1
     cdef int step = <int>min(columns, <Py_ssize_t>LINE)
@@ -123,8 +123,8 @@ cdef void forward_double(
     const void *E, Py_ssize_t rows, Py_ssize_t stride, Py_ssize_t n_outputs,
     const void *zt, Py_ssize_t columns, void *logits,
 ) noexcept nogil:
-    # A column at a time: what BLAS makes of one must not depend on its neighbours, nor,
-    # as on ARM, on whether its numbers stand next to each other: a piece is copied.
+    # Column by column, on a copy: the result of BLAS must not depend on the other
+    # columns, nor, as on ARM, on whether a column is contiguous.
     cdef char t = b'T'
     cdef int n, m = <int>rows, stride_ = <int>stride, one = 1
     cdef int step = <int>min(columns, <Py_ssize_t>LINE)
@@ -190,7 +190,7 @@ cdef void forward_column_double(
 
 # -- tiers --------------------------------------------------------------------------
 
-# Of all processors, fastest first; which of them this one has, find_loops knows.
+# Of all processors, fastest first; find_loops tells which this one has.
 cdef enum:
     BLAS = 4
     N_TIERS = 5
@@ -228,8 +228,8 @@ def available_tiers(str precision="float32"):
 
     No twin: NumPy has none.
 
-    "blas" has SciPy's matrix products. For "bfloat16", "plain" does in C what a
-    processor would do: for tests.
+    "blas" uses the matrix products of SciPy. For "bfloat16", "plain" emulates the
+    instructions in C, for tests.
     """
     if precision == "bfloat16":
         return [tier for tier in ("amx", "avx512", "plain")
@@ -248,7 +248,7 @@ def compiler():
 
 
 cdef class Tier:
-    """The kernels of one tier for one precision: chosen once, never asked about.
+    """The kernels of one tier for one precision.
 
     No twin: NumPy has one tier.
 
@@ -283,7 +283,7 @@ cdef Py_ssize_t round_up(Py_ssize_t n, Py_ssize_t whole) noexcept nogil:
 
 
 def row_stride(Py_ssize_t n_outputs):
-    """Length of a row of E: its parameters, then zeros to fill whole vectors.
+    """Return the length of a row of E, padded to whole vectors.
 
     No twin: NumPy's rows are as long as they are.
     """
@@ -291,12 +291,12 @@ def row_stride(Py_ssize_t n_outputs):
 
 
 cdef class Scratch:
-    """Memory of one thread, taken by name: ``self.x = scratch.numbers(K * n)``.
+    """Memory of one thread, allocated by name: ``self.x = scratch.numbers(K * n)``.
 
     No twin: NumPy takes its own.
 
-    Zeros, in whole cache lines: vectors are read to their end. Taken once a fit: large
-    buffers given back to the system and asked for again at every batch would cost a
+    It is zeroed and has whole cache lines, because vectors are read to their end. It is
+    allocated once a fit: to free and allocate large buffers at every batch would cost a
     page fault for every 4 KB.
     """
 
@@ -305,11 +305,11 @@ cdef class Scratch:
         self.arrays = []
 
     cdef void *numbers(self, Py_ssize_t n) except NULL:
-        """Room for n numbers of the network's type."""
+        """Allocate n numbers of the network's type."""
         return self.bytes(n * self.itemsize)
 
     cdef void *bytes(self, Py_ssize_t n) except NULL:
-        """Room for n bytes."""
+        """Allocate n bytes."""
         cdef unsigned char[::1] memory
         try:
             # NumPy asks for huge pages, without which large strides are slow.

@@ -1,9 +1,8 @@
-"""Training and scoring of a network: section 3.2's algorithm over many examples.
+"""Train and score a network, by the algorithm of section 3.2 over many examples.
 
-The network's parts are objects (inputs, hidden units, output, solver); the loop here
-puts them together, whichever they are. Serial training is a team of one, whose block
-is every output unit. Threads that train asynchronously are teams of one that share
-the parameters.
+The parts of the network (inputs, hidden units, output, solver) are objects, which the
+loops here call. Serial training is a team of one member, which has all output units.
+Threads that train asynchronously are teams of one that share the parameters.
 """
 
 from libc.math cimport log
@@ -19,9 +18,9 @@ cdef void take_windows(
     Team team, Activations at, const int[:, :] X, const int[:] y,
     const Py_ssize_t[::1] index, Py_ssize_t start, Py_ssize_t K,
 ) noexcept nogil:
-    """Contexts, nearest word first, and next words of K examples, if y has them.
+    """Copy the contexts, nearest word first, and any next words of K examples.
 
-    The only place where ids enter a network: all that follows reads these copies.
+    This is the only place where a network reads ids; all else reads these copies.
     """
     cdef Py_ssize_t n = at.n_context, i, k, row
     cdef int n_words = <int>team.inputs.features.C.rows, n_outcomes = team.n_outcomes
@@ -32,8 +31,8 @@ cdef void take_windows(
             at.contexts[k * n + i] = id_below(&X[row, n - 1 - i], n_words)
 
 
-# The phases of a mini-batch. Between them members share their totals and their
-# gradients: threads at a barrier, processes by a backend that runs them singly.
+# The phases of a mini-batch. Between them, members share totals and gradients: threads
+# at a barrier, processes through a backend that calls each phase.
 cpdef enum:
     FORWARD = 1
     BACKWARD = 2
@@ -42,7 +41,7 @@ cpdef enum:
 
 
 def check_windows(Team team, const int[:, :] X, const Py_ssize_t[::1] index):
-    """Raise unless the windows are as wide as the network's contexts.
+    """Raise an error unless the windows have the width of the network's contexts.
 
     No twin: NumPy looks for itself.
     """
@@ -57,11 +56,11 @@ def train(
 ):
     """Stochastic gradient ascent over the examples ``index``, in mini-batches.
 
-    Each mini-batch of at most ``team.batch_size`` examples makes the parameters
-    follow the sum of their gradients. Every thread of the team must call this at
-    once: each has a block of the output units, and the first does the rest. With
-    fewer ``phases``, ``index`` is one mini-batch, phase by phase. A team that gives
-    up stops between mini-batches.
+    Each mini-batch of at most ``team.batch_size`` examples updates the parameters
+    from the sum of their gradients. All threads of the team must call this
+    concurrently: each has a block of the output units, and the first does the rest.
+    With fewer ``phases``, ``index`` is one mini-batch, phase by phase. A team that
+    gives up stops between mini-batches.
 
     ``team.loss`` grows by the negative log-likelihood of each example just before
     its update.
@@ -92,7 +91,7 @@ def train(
                 team.publish(output)
             if barrier_wait(&team.barrier):
                 break
-            # As after the examples before this mini-batch: the leader moves it later.
+            # The clock before this mini-batch: the leader advances it later.
             step = solver.step(K)
             if phases & BACKWARD:
                 output.combine(team.totals, team.n_totals, K)
@@ -119,9 +118,9 @@ def score(
 ):
     """Fill ``totals[:, i]`` for the window ``index[i]`` and the words of the team.
 
-    The maximum of their logits, the sum of their exponentials relative to it,
-    and the logit of the next word, -inf if it is not among these words. With all
-    words, ``log P = totals[2] - totals[0] - log(totals[1])``.
+    The totals are the maximum of the logits, the sum of their exponentials relative
+    to it, and the logit of the next word, -inf if it is not one of these words. With
+    all words, ``log P = totals[2] - totals[0] - log(totals[1])``.
 
     Equivalent to ``reference.neural.score``.
     """

@@ -1,9 +1,9 @@
 """The matrix products of a tile of words: logits, gradient, update.
 
-Each multiplies by what `begin` was given, the z = [a | x | 1] of K examples. The
-logits of a tile, and the slopes g = dL/dy in their place, are (rows, columns) in
-panels: 16 columns lie together, row after row. What a product reads again and again
-is then one stretch of memory, whatever the length of a row.
+Each multiplies by the z = [a | x | 1] of K examples, the argument of `begin`. The
+logits of a tile, and the slopes g = dL/dy that replace them, are (rows, columns) in
+panels: 16 columns are contiguous, row after row. A product then rereads contiguous
+memory, whatever the length of a row.
 """
 
 from libc.string cimport memcpy, memset
@@ -21,18 +21,18 @@ cdef class Products:
     Parameters
     ----------
     tier : Tier
-        Whose loops.
+        Loops for this processor.
     scratch : Scratch
-        Where memory is taken.
+        Memory of the thread.
     columns : int
         K rounded up to whole vectors.
     n_outputs, stride : int
-        Parameters of a row of E, and where the next begins: a multiple of 16 further
-        on, or else what is left of the rows is copied to and fro.
+        Number of parameters of a row of E, and the distance to the next row; unless it
+        is a multiple of 16, the ends of rows are copied to and fro.
     tile_rows : int
-        Rows of a tile at most.
+        Maximum number of rows of a tile.
     n_slopes : int, optional
-        Numbers of z whose slopes are of use: all but the constant 1 by default.
+        Number of values of z whose slopes are needed; all but the constant by default.
     """
 
     def __cinit__(
@@ -52,7 +52,7 @@ cdef class Products:
             self.rest = scratch.numbers(tile_rows * LINE)
 
     cdef void begin(self, void *z, Py_ssize_t K) noexcept nogil:
-        """Take z, (K, stride), which all tiles of a mini-batch multiply."""
+        """Set z, (K, stride), which all tiles of a mini-batch multiply."""
         if self.columns == 1:
             self.z = z
             return
@@ -72,9 +72,9 @@ cdef class Products:
         self, void *p, void *factors, Py_ssize_t chunk, Py_ssize_t first,
         Py_ssize_t rows, const int *targets, Py_ssize_t K,
     ) noexcept nogil:
-        """``g = factor * p``, in its place, and 1 more for each target.
+        """Compute ``g = factor * p`` in place, plus 1 for each target.
 
-        Each chunk of rows has factors of its own, (columns,).
+        Each chunk of rows has its own factors, (columns,).
         """
         cdef Py_ssize_t size = self.itemsize, i
         for i in range((rows + chunk - 1) // chunk):
@@ -84,7 +84,7 @@ cdef class Products:
         self.loops.add_targets(p, first, rows, targets, K, self.columns)
 
     cdef void gradient(self, void *E, Py_ssize_t rows, void *g) noexcept nogil:
-        """``dz += g.T @ E``, for `end` to give."""
+        """Compute ``dz += g.T @ E``, which `end` returns."""
         cdef Py_ssize_t whole = self.n_whole, size = self.itemsize
         self.loops.backward_tile(
             E, rows, self.stride, min(whole, self.n_slopes), g, self.columns, self.dz)
@@ -184,7 +184,7 @@ cdef class Bfloat16Products(Products):
                 self.right_g[pair_place(row, k, self.R * PANEL)] = slope
 
     cdef void gradient(self, void *E, Py_ssize_t rows, void *g) noexcept nogil:
-        """``dz.T += E.T @ g``, row-major as it is given."""
+        """Compute ``dz.T += E.T @ g``, row-major."""
         self.bfloat16.pack_columns(
             <float *>E, self.stride, rows, self.stride, self.left_E, self.R)
         self.bfloat16.product(

@@ -15,11 +15,11 @@ cdef class Clock:
 
     cdef double examples      # seen, the t of the paper's schedule
     cdef double updates       # of the parameters
-    cdef double log_decay     # logarithm of what the weight decay has left so far
+    cdef double log_decay     # log of the product of all weight decay so far
 
 
 cdef class Parameter:
-    """One array that is trained, and what a solver keeps beside it."""
+    """A trained array, with the state that a solver keeps for it."""
 
     cdef void *values
     cdef void *first          # Adam's moments, or NULL
@@ -38,7 +38,7 @@ cdef struct Step:
 
 
 cdef class Solver:
-    """How parameters follow their gradients: the step at the clock's time."""
+    """Updates of parameters from gradients, with the learning rate of the clock."""
 
     cdef const Loops *loops
     cdef Py_ssize_t itemsize
@@ -48,7 +48,7 @@ cdef class Solver:
     cdef Parameter C
     cdef Step step(self, Py_ssize_t K) noexcept nogil
     cdef void advance(self, const Step *step) noexcept nogil
-    # arrays of which an update meets few rows
+    # arrays of which an update visits few rows
     cdef void visit(self, Parameter p, const int *rows, Py_ssize_t n) noexcept nogil
     cdef void visit_block(
         self, Parameter p, Py_ssize_t first, Py_ssize_t n) noexcept nogil

@@ -1,8 +1,8 @@
-"""How the parameters follow their gradients: the step and the decay at a time.
+"""Solvers: updates of parameters from gradients, with schedules and weight decay.
 
-A gradient comes as its factors where it is a product of them, so that a solver which
-needs no gradient of its own can update in one pass over the parameters, and one that
-does makes it a tile at a time. Gradients are summed over a mini-batch of K examples.
+A gradient that is a product is passed as its factors, so that a solver that does not
+need the gradient itself updates in one pass over the parameters, and others compute
+it tile by tile. Gradients are summed over a mini-batch of K examples.
 """
 
 from libc.math cimport expm1, log1p, sqrt
@@ -21,9 +21,9 @@ cdef class Clock:
     Parameters
     ----------
     examples, updates : float
-        Seen, and made, so far.
+        Numbers of examples seen and of updates made.
     log_decay : float, default=0
-        Logarithm of what the weight decay has left of a weight.
+        Log of the product of all weight decay so far.
     """
 
     def __cinit__(self, double examples=0, double updates=0, double log_decay=0):
@@ -31,20 +31,20 @@ cdef class Clock:
 
     @property
     def n_examples(self):
-        """Examples seen."""
+        """Number of examples seen."""
         return int(atomic_read(&self.examples))
 
     def read(self):
-        """Give examples, updates and the logarithm of the decay."""
+        """Return examples, updates and the logarithm of the decay."""
         return self.examples, self.updates, self.log_decay
 
     def set(self, double examples, double updates, double log_decay):
-        """Set all that `read` gives."""
+        """Set what `read` returns."""
         self.examples, self.updates, self.log_decay = examples, updates, log_decay
 
 
 cdef class Parameter:
-    """One array that is trained, and what a solver keeps beside it.
+    """A trained array, with the state that a solver keeps for it.
 
     No twin: it is an array.
 
@@ -53,12 +53,12 @@ cdef class Parameter:
     values : ndarray, shape (rows, columns) or (columns,)
         C-contiguous.
     first, second : ndarray, optional
-        Adam's moments, of the same shape.
+        Moments of Adam, of the same shape.
     decayed : ndarray of float64, shape (rows,), optional
-        Where the clock's ``log_decay`` stood when each row was last brought up to
-        date, if the weight decay comes to it when it is visited.
+        The ``log_decay`` of the clock at the last visit of each row, if weight decay
+        is lazy.
     n_decaying : int, optional
-        Numbers of a row that decay, before those that do not; all by default.
+        Number of columns with weight decay, which come first; all by default.
     """
 
     def __cinit__(
@@ -79,7 +79,7 @@ cdef class Parameter:
             raise ValueError(f"n_decaying={n_decaying} of {self.columns} numbers")
         if decayed is not None and len(decayed) != self.rows:
             raise ValueError(f"{len(decayed)} decays for {self.rows} rows")
-        if decayed is not None and len(decayed) > 0:  # of no rows there is no first
+        if decayed is not None and len(decayed) > 0:  # an empty array has no address
             self.decayed = &decayed[0]
         self.values = <void *><uintptr_t>values.ctypes.data
         self.first = NULL if first is None else <void *><uintptr_t>first.ctypes.data
@@ -89,31 +89,31 @@ cdef class Parameter:
 cdef void catch_up(
     const Loops *loops, Parameter p, Py_ssize_t row, double now, Py_ssize_t itemsize,
 ) noexcept nogil:
-    """Take the decay still due from a row."""
+    """Apply the outstanding weight decay of a row."""
     loops.fade(<char *>p.values + row * p.columns * itemsize, p.n_decaying,
                -expm1(now - p.decayed[row]))
     p.decayed[row] = now
 
 
 cdef class Solver:
-    """Base of the solvers: the schedule, the paper's e_t = e_0 / (1 + r t).
+    """Base of the solvers, with the schedule e_t = e_0 / (1 + r t) of the paper.
 
-    Or one that falls in a line to 0, from t = `begun` to `begun` + `span`.
+    Or the learning rate falls linearly to 0 from t = `begun` to `begun` + `span`.
 
     Equivalent to ``reference.neural.Solver``.
 
     Parameters
     ----------
     tier : Tier
-        Whose loops.
+        Loops for this processor.
     clock : Clock
-        Of all threads that train.
+        Clock of all threads that train.
     C : Parameter or None
-        The features, where each word's are learned by themselves.
+        The features, if each word has its own.
     learning_rate_init, learning_rate_decay, alpha : float
         e_0, r, and the weight decay.
     begun, span : float
-        See above; inf is no such fall.
+        See above; with inf it does not fall.
     """
 
     def __cinit__(
@@ -127,7 +127,7 @@ cdef class Solver:
         self.alpha, self.begun, self.span = alpha, begun, span
 
     cdef Step step(self, Py_ssize_t K) noexcept nogil:
-        """The step of a mini-batch of K examples, as the clock stands."""
+        """Return the step of a mini-batch of K examples, at the time of the clock."""
         cdef Step step
         cdef double t = atomic_read(&self.clock.examples)
         step.rate = self.learning_rate_init / (1 + self.learning_rate_decay * t)
@@ -138,13 +138,13 @@ cdef class Solver:
         return step
 
     cdef void advance(self, const Step *step) noexcept nogil:
-        """The clock goes on by one mini-batch."""
+        """Advance the clock by one mini-batch."""
         atomic_add(&self.clock.examples, step.examples)
         atomic_add(&self.clock.updates, 1)
         atomic_add(&self.clock.log_decay, log1p(-step.decay))
 
     cdef void visit(self, Parameter p, const int *rows, Py_ssize_t n) noexcept nogil:
-        """Bring these rows up to date, before they are read: their decay may be due."""
+        """Bring rows up to date before they are read, by outstanding weight decay."""
         cdef double now
         cdef Py_ssize_t i
         if self.alpha == 0 or p.decayed == NULL:
@@ -159,7 +159,7 @@ cdef class Solver:
     cdef void visit_block(
         self, Parameter p, Py_ssize_t first, Py_ssize_t n,
     ) noexcept nogil:
-        """`visit` rows that follow each other."""
+        """`visit` consecutive rows."""
         cdef double now
         cdef Py_ssize_t row
         if self.alpha == 0 or p.decayed == NULL:
@@ -174,7 +174,7 @@ cdef class Solver:
     cdef void decayed(
         self, const Step *step, Parameter p, Py_ssize_t first, Py_ssize_t n,
     ) noexcept nogil:
-        """Note that `tile` or `rows` took this step's decay from visited rows."""
+        """Record that `tile` or `rows` applied this step's decay to visited rows."""
         cdef double by = log1p(-step.decay)
         cdef Py_ssize_t row
         if p.decayed == NULL:
@@ -186,10 +186,9 @@ cdef class Solver:
         self, const Step *step, Parameter p, const int *rows, Py_ssize_t n,
         void *gradients,
     ) noexcept nogil:
-        """Follow the gradients (n, columns) of rows that were visited, each once.
+        """Update visited rows from their gradients (n, columns), each once.
 
-        The gradients are lost. Of rows that do not come nothing changes but by the
-        decay, which comes to them later.
+        The gradients are overwritten. Other rows only decay, later.
         """
         cdef Py_ssize_t i
         for i in range(n):
@@ -200,9 +199,9 @@ cdef class Solver:
         self, const Step *step, Parameter p, Py_ssize_t first, Py_ssize_t rows,
         const void *g, Py_ssize_t g_stride, const void *z, Py_ssize_t n, void *memory,
     ) noexcept nogil:
-        """Follow the gradient ``g.T @ z`` of visited rows that follow each other.
+        """Update consecutive visited rows from the gradient ``g.T @ z``.
 
-        From n rows of g, `g_stride` apart, and of z; `memory` has room for the gradient.
+        g has n rows, `g_stride` apart, and so has z; `memory` can hold the gradient.
         """
         cdef Py_ssize_t i
         self.loops.product(
@@ -215,37 +214,37 @@ cdef class Solver:
     cdef void visited(
         self, const Step *step, Parameter p, Py_ssize_t row, void *gradient,
     ) noexcept nogil:
-        """Follow the gradient of one visited row; it is lost."""
+        """Update one visited row from its gradient, which is overwritten."""
 
     cdef void dense(
         self, const Step *step, Parameter p, Py_ssize_t first, Py_ssize_t rows,
         void *gradients,
     ) noexcept nogil:
-        """Follow the gradients (rows, columns) of rows that every update meets.
+        """Update rows that every step visits from their gradients (rows, columns).
 
-        The gradients are lost.
+        The gradients are overwritten.
         """
 
     cdef void feature(
         self, const Step *step, int word, const void *gradient,
     ) noexcept nogil:
-        """Follow the gradient of a word's features, (m,); a word may come often."""
+        """Take the gradient of the features of a word, (m,); words may repeat."""
 
     cdef void features(self, const Step *step, void *gradients) noexcept nogil:
-        """Follow the gradients (n_words, m) that all features have as outputs."""
+        """Take the gradients (n_words, m) of all features as output weights."""
 
     cdef void end_features(self, const Step *step) noexcept nogil:
-        """All features of the mini-batch have come."""
+        """Finish the mini-batch, after all gradients of features."""
 
     cdef void vector(
         self, const Step *step, Parameter p, const void *gradient,
     ) noexcept nogil:
-        """Follow the gradient of an array that does not decay, such as a bias."""
+        """Update an array without weight decay, such as a bias."""
 
     cdef void begin_rows(
         self, const Step *step, void *keep, Py_ssize_t n_outputs, Py_ssize_t stride,
     ) noexcept nogil:
-        """Fill what the decay leaves of each number of an output row, (stride,)."""
+        """Fill the weight decay factors of an output row, (stride,)."""
         self.loops.fill(keep, stride, 1, 1)
         self.loops.fill(keep, n_outputs - 1, 1, 1 - step.decay)  # all but the bias
 
@@ -253,25 +252,25 @@ cdef class Solver:
         self, const Step *step, Parameter E, Py_ssize_t first, Py_ssize_t rows, void *g,
         Products products, void *keep, void *memory,
     ) noexcept nogil:
-        """Follow the gradient ``g @ z`` of a tile of output rows."""
+        """Update a tile of output rows from the gradient ``g @ z``."""
 
     cdef void rows(
         self, const Step *step, Parameter E, Py_ssize_t first, Py_ssize_t rows, void *z,
         void *g, void *keep, void *dz, void *memory,
     ) noexcept nogil:
-        """Of one example: ``dz += g @ E``, then follow the gradient ``outer(g, z)``."""
+        """For one example, ``dz += g @ E``; then update from ``outer(g, z)``."""
 
     cdef Py_ssize_t room(self, Py_ssize_t tile_rows, Py_ssize_t stride) noexcept nogil:
-        """Numbers of `memory` that updates of output rows need."""
+        """Return the size of `memory` that updates of output rows need."""
         return 0
 
 
 cdef class SGD(Solver):
-    """Stochastic gradient ascent, as the paper has it (sections 2 and 3.2).
+    """Stochastic gradient ascent, as in the paper (sections 2 and 3.2).
 
-    The step is one example's: gradients are summed. Each example takes
-    ``rate * alpha`` of every weight away; of the features lazily, for those of most
-    words are not in a window.
+    Gradients are summed, so the learning rate is that of one example. Each example
+    decays every weight by ``rate * alpha``; the features lazily, because most words
+    are not in a window.
 
     Equivalent to ``reference.neural.SGD``.
     """
@@ -281,7 +280,7 @@ cdef class SGD(Solver):
     ) noexcept nogil:
         cdef Py_ssize_t fixed = p.n_decaying * self.itemsize
         cdef char *values = <char *>p.values + row * p.columns * self.itemsize
-        # The decay still due falls on this gradient too.
+        # Outstanding decay also applies to this gradient.
         self.loops.add(values, gradient, p.n_decaying, step.rate / (1 - step.decay))
         self.loops.add(values + fixed, <char *>gradient + fixed,
                        p.columns - p.n_decaying, step.rate)
@@ -302,7 +301,7 @@ cdef class SGD(Solver):
     cdef void feature(
         self, const Step *step, int word, const void *gradient,
     ) noexcept nogil:
-        # The decay still due to the rows of C falls on this gradient too.
+        # Outstanding decay of the rows of C also applies to this gradient.
         cdef Py_ssize_t m = self.C.columns
         self.loops.add(<char *>self.C.values + word * m * self.itemsize, gradient, m,
                        step.rate / (1 - step.decay))
@@ -328,24 +327,23 @@ cdef class SGD(Solver):
 
 
 cdef class Adam(Solver):
-    """Adam (Kingma and Ba, 2015), as scikit-learn's networks have it.
+    """Adam (Kingma and Ba, 2015), as in scikit-learn's networks.
 
-    It follows the mean gradient of a mini-batch, and each update takes
-    ``rate * alpha`` of every weight away, whatever the size of the gradient
-    (Loshchilov and Hutter, 2019).
+    It uses the mean gradient of a mini-batch, and each update decays every weight by
+    ``rate * alpha``, decoupled from the gradient (Loshchilov and Hutter, 2019).
 
     Equivalent to ``reference.neural.Adam``.
 
     Parameters
     ----------
     *args, **kwargs
-        Of `Solver`.
+        Arguments of `Solver`.
     scratch : Scratch
-        Where memory is taken.
+        Memory of the thread.
     largest : int
-        Numbers of the largest array but C and the output rows.
+        Size of the largest array other than C and the output rows.
     beta_1, beta_2, epsilon : float
-        Decay of the moments, and what keeps the step finite.
+        Decay rates of the moments, and the term that keeps the step finite.
     """
 
     def __cinit__(
@@ -377,9 +375,9 @@ cdef class Adam(Solver):
     cdef void visited(
         self, const Step *step, Parameter p, Py_ssize_t row, void *gradient,
     ) noexcept nogil:
-        # The moments of rows that do not come stay as they are.
+        # The moments of other rows do not change.
         cdef Moments decaying = step.moments
-        decaying.rate /= 1 - step.decay  # the decay still due falls on it
+        decaying.rate /= 1 - step.decay  # outstanding decay applies to it
         self.row(step, &decaying, p, row, <char *>gradient)
 
     cdef void dense(
@@ -396,7 +394,7 @@ cdef class Adam(Solver):
         self, const Step *step, const Moments *decaying, Parameter p, Py_ssize_t row,
         char *gradient,
     ) noexcept nogil:
-        """Follow the gradient of a row, whose decay is seen to elsewhere."""
+        """Update a row from its gradient; the caller handles its weight decay."""
         cdef Py_ssize_t at = row * p.columns * self.itemsize
         cdef Py_ssize_t fixed = p.n_decaying * self.itemsize
         cdef double[2] memory
@@ -458,7 +456,7 @@ cdef class Adam(Solver):
         self, const Step *step, Parameter E, Py_ssize_t first, Py_ssize_t rows,
         void *keep, void *gradient,
     ) noexcept nogil:
-        """Follow the gradient of some output rows."""
+        """Update some output rows from their gradient."""
         cdef Py_ssize_t size = E.columns * self.itemsize, r
         for r in range(rows):
             self.loops.adam(

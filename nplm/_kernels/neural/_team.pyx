@@ -1,10 +1,9 @@
-"""Those who share one fit: each member holds a block of the output units.
+"""Teams that share one fit: each member has a block of the output units.
 
-Section 3.2's parameter-parallel algorithm. Member i has the rows from
-i * ceil(|V| / M) on, as CPU i of the paper. The members of a process are its
-threads, the first of which does what comes before and after the output units,
-for it is negligible; other members may be processes elsewhere. A result depends
-on the number of members, not on their timing.
+This is the parameter-parallel algorithm of section 3.2. Member i has the rows from
+i * ceil(|V| / M) on, as CPU i of the paper. The members of a process are its threads;
+the first does the negligible work before and after the output units. Other members
+may be other processes. A result depends on the number of members, not on timing.
 """
 
 from libc.string cimport memcpy
@@ -17,10 +16,10 @@ from nplm._kernels.neural.outputs._output cimport Output, Totals
 
 
 def block_starts(Py_ssize_t n_words, int size):
-    """First output row of each of `size` members, and ``n_words`` at the end.
+    """Return the first output row of each of `size` members, and ``n_words``.
 
-    Member i's rows start at i * ceil(|V| / M), as in section 3.2; members beyond
-    the last row hold none.
+    The rows of member i start at i * ceil(|V| / M), as in section 3.2; members beyond
+    the last row have none.
 
     No twin: one line, tested for what it promises.
     """
@@ -29,9 +28,10 @@ def block_starts(Py_ssize_t n_words, int size):
 
 
 cdef class UpdateLock:
-    """A lock on the parameters, held by one thread at a time while it updates.
+    """A lock on the parameters, held by a thread during its update.
 
-    The synchronised implementation that the paper tried first (section 3.1).
+    It is that of the synchronised implementation that the paper tried first (section
+    3.1).
 
     No twin: NumPy's network has one thread.
     """
@@ -45,27 +45,27 @@ cdef class Team:
     Parameters
     ----------
     tier : Tier
-        Whose loops.
+        Loops for this processor.
     at : Activations
-        What the parts hand each other.
+        Arrays that the parts pass to each other.
     inputs, hidden : Inputs, Hidden
-        The first member's.
+        Kernels of the first member.
     outputs : tuple of Output
-        One a member of this process.
+        One per member of this process.
     solver : Solver or None
-        Who updates the parameters; None for a team that only scores.
+        Solver that updates the parameters; None for a team that only scores.
     n_outcomes : int
-        Next words that there are, those of members elsewhere included.
+        Number of outcomes, including those of other processes.
     size : int
-        Members, M, here and elsewhere.
+        Number M of members, in all processes.
     here : int, default=0
-        The first member of this process: its only one, when others are processes
-        elsewhere. They share, between calls of the kernel, the next two.
+        The first member of this process; the only one if there are other processes,
+        which share the next two between calls of the kernel.
     totals : ndarray of float64, shape (size or 1, 3, columns)
-        Each member's maximum, target's logit and sum. One: this member's, and then
-        what they combine to.
+        Maximum, target logit and sum of each member. With one row: those of this
+        member, replaced by the combined ones.
     slopes : ndarray of bytes
-        This member's dL/dz, and then the sum of all members'.
+        dL/dz of this member, replaced by the sum over all members.
     lock : UpdateLock, optional
         Shared with other teams that change the same parameters.
     """
@@ -126,11 +126,11 @@ cdef class Team:
         return self.at.batch_size
 
     def give_up(self):
-        """Make all members return: from a wait at once, or after a mini-batch."""
+        """Make all members return, from a barrier or after the mini-batch."""
         barrier_break(&self.barrier)
 
     cdef void publish(self, Output output) noexcept nogil:
-        """Put this process's totals where they can be sent to the others."""
+        """Copy the totals of this process to the shared array."""
         cdef size_t n = self.at.columns * sizeof(double)
         cdef int i = min(self.here, self.n_totals - 1)
         if self.shared_totals is not None:
@@ -139,7 +139,7 @@ cdef class Team:
             memcpy(self.totals[i].sum, output.own.sum, n)
 
     cdef void add_slopes(self) noexcept nogil:
-        """Add the other threads' dL/dz to the first's, in their order."""
+        """Add the dL/dz of the other threads to that of the first, in order."""
         cdef int i
         for i in range(1, self.barrier.size):
             self.loops.add(self.slopes[0], self.slopes[i], self.n_slopes, 1)

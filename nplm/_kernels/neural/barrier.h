@@ -1,5 +1,5 @@
 /* A barrier for the threads of one fit, some microseconds apart: they spin, and
- * give the processor away when it takes long (another program may need it). */
+ * yield the processor after a while, which another program may need. */
 #ifndef NPLM_BARRIER_H
 #define NPLM_BARRIER_H
 
@@ -16,7 +16,7 @@ static inline int barrier_broken(const Barrier *barrier) {
   return __atomic_load_n(&barrier->broken, __ATOMIC_RELAXED);
 }
 
-/* Returns 0 when all have come, or 1 when the barrier was broken. */
+/* Return 0 when all threads have arrived, or 1 if the barrier was broken. */
 static inline int barrier_wait(Barrier *barrier) {
   if (barrier->size == 1) return 0;
   int round = __atomic_load_n(&barrier->round, __ATOMIC_ACQUIRE);

@@ -1,5 +1,5 @@
-/* For threads that train on examples of their own and share the parameters: a
- * spin lock around an update, and a sum that loses nothing. */
+/* For threads that train on different examples and share the parameters: a spin
+ * lock around an update, and an atomic sum. */
 #ifndef NPLM_LOCK_H
 #define NPLM_LOCK_H
 
@@ -9,7 +9,7 @@ typedef struct {
   int taken;
 } Lock;
 
-/* NULL is no lock. */
+/* NULL means no lock. */
 static inline void lock_acquire(Lock *lock) {
   if (lock == NULL) return;
   long spins = 0;

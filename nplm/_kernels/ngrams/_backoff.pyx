@@ -1,4 +1,4 @@
-"""Look-ups in a back-off model: one word of many contexts, or all words of each."""
+"""Look-ups in the trie of a back-off model."""
 
 from nplm._kernels._ids cimport id_below
 from nplm._kernels.ngrams._trie cimport Trie, descend, find_child, find_follower
@@ -13,10 +13,10 @@ def backoff_prob(
     int[::1] path,
     double[:, :] out,
 ):
-    """Probability of some words after each context: the longest that knows decides.
+    """Compute the probabilities of several words after each context.
 
-    The weights of the longer contexts multiply it. `path` is scratch of
-    ``X.shape[1] + 1`` entries.
+    The probability is that of the longest n-gram stored, times the back-off weights of
+    the longer contexts. `path` is scratch of ``X.shape[1] + 1`` entries.
 
     Equivalent to ``backoff_distribution(...); out[:] = np.take_along_axis(rows,
     words, axis=1)``.
@@ -39,7 +39,7 @@ def backoff_prob(
                         break
                     scale *= bow[context]
                     depth -= 1
-                # The root knows every word: the follower w is at index w.
+                # Every word follows the root: follower w has index w.
                 out[row, j] = scale * prob[i if depth > 0 else word]
 
 
@@ -51,7 +51,7 @@ def backoff_distribution(
     int[::1] path,
     double[:, ::1] out,
 ):
-    """Probability of every word after each context, a row of `out` each.
+    """Compute the probability of every word after each context, a row of `out` each.
 
     `path` is scratch of ``X.shape[1] + 1`` entries.
 
@@ -66,14 +66,14 @@ def backoff_distribution(
     with nogil:
         for row in range(X.shape[0]):
             depth = descend(trie, X, row, path)
-            # Shortest context first, so that longer ones overwrite; the weights
-            # still to come multiply once instead of at every level.
+            # Shortest context first, so that longer ones overwrite. The weights of the
+            # longer contexts are multiplied once instead of at every level.
             for level in range(depth + 1):
                 scale = 1
                 for i in range(depth, level, -1):
                     scale *= bow[path[i]]
                 context = path[level]
-                # What the arrays of a damaged file may say is no place of theirs.
+                # The offsets of a damaged file may be out of range.
                 first = max(0, trie.start[context])
                 last = min(<int> trie.words.shape[0], trie.start[context + 1])
                 for i in range(first, last):
@@ -92,18 +92,18 @@ def backoff_masses(
     int last,
     double[::1] mass,
 ):
-    """Probability of all chosen words together, after contexts `first` to `last`.
+    """Compute the total probability of the chosen words after a range of contexts.
 
-    Those that follow a context have probabilities of their own, and the others have
-    the shorter context's times the weight,
+    Chosen words that follow a context have stored probabilities; the others back off
+    to the shorter context c':
 
         mass(c) = sum of P(w | c) over the chosen w that follow c
                   + bow(c) (mass(c') - sum of P(w | c') over the same w).
 
-    `mass` has an entry for each context; those before `first` are filled already.
+    Fills ``mass[first:last]``; the entries before `first` must be filled already.
 
     Equivalent to ``mass[first:last] = rows[:, chosen].sum(axis=1)``, where `rows` is
-    what ``backoff_distribution`` gives of these contexts.
+    the output of ``backoff_distribution`` for these contexts.
     """
     cdef int c, i, j, shorter, word
     cdef double own, below, scale
@@ -115,7 +115,7 @@ def backoff_masses(
                 if not chosen[word]:
                     continue
                 own += prob[i]
-                # P(w | c'), up the trie to the root, which knows every word.
+                # P(w | c'): go up the trie; every word follows the root.
                 scale = 1
                 j = word
                 shorter = parent[c]
@@ -127,16 +127,16 @@ def backoff_masses(
                     shorter = parent[shorter]
                     j = word
                 below += scale * prob[j]
-            # Rounding may leave less than nothing where all chosen words follow.
+            # Rounding may make the rest negative if all chosen words follow.
             mass[c] = own if c == 0 else own + bow[c] * max(0.0, mass[parent[c]] - below)
 
 
 def longest_contexts(Trie trie, const int[:, :] X, int[::1] path, int[::1] out):
-    """Number of the longest context of the trie that ends each row.
+    """Find the number of the longest context of the trie that ends each row.
 
     `path` is scratch of ``X.shape[1] + 1`` entries.
 
-    Equivalent to ``find_contexts`` of ever fewer columns, until one is there.
+    Equivalent to ``find_contexts`` of fewer and fewer columns, until one is found.
     """
     cdef Py_ssize_t row
     cdef int depth
@@ -153,14 +153,14 @@ def weights_in_turn(
     int first,
     float[::1] weight,
 ):
-    """The weights of the contexts c w that n-grams (c, w) make, in their order.
+    """Fill the back-off weights of n-grams (c, w): those of the contexts c w.
 
-    Of a trie in which each n-gram whose word has an entry in `next_context` makes a
-    context, and each context of their length is made so: those of one nearest word w
-    then stand in the order of the n-grams that end in w. ``next_context[w]``, negative
-    where none is made, is the next of them, and goes on. `bow` has the weights from the
-    context `first` on; ``weight`` of an n-gram whose context is not there stays as it
-    is.
+    Requires that each n-gram whose word has an entry in `next_context` is a context,
+    and that each context of that length is such an n-gram. The contexts of one nearest
+    word w are then in the order of the n-grams that end in w. ``next_context[w]`` is
+    the next of them, negative if there is none, and is advanced. `bow` has the weights
+    from context `first` on. An n-gram whose context is not in that range keeps its
+    entry of `weight`.
 
     Equivalent to, for each i in turn, ``made = next_context[words[i]]++``,
     ``weight[i] = bow[made - first]``.
@@ -178,11 +178,11 @@ def weights_in_turn(
 
 
 def find_contexts(Trie trie, const int[:, :] X, int[::1] path, int[::1] out):
-    """Number of each whole context, or -1.
+    """Find the number of each whole context, or -1.
 
     `path` is scratch of ``X.shape[1] + 1`` entries.
 
-    Equivalent to looking each row of X up in a dictionary of contexts.
+    Equivalent to looking up each row of X in a dictionary of contexts.
     """
     cdef Py_ssize_t row
     cdef int depth
@@ -193,10 +193,10 @@ def find_contexts(Trie trie, const int[:, :] X, int[::1] path, int[::1] out):
 
 
 def find_ngrams(Trie trie, const int[::1] contexts, const int[:] y, int[::1] out):
-    """Index of each n-gram ``(contexts[i], y[i])`` in `words`, or -1.
+    """Find the index of each n-gram ``(contexts[i], y[i])`` in `words`, or -1.
 
-    Equivalent to ``out[i] = -1`` where ``contexts[i] < 0`` or the word is not
-    among ``words[start[c]:start[c + 1]]``, else its place there.
+    Equivalent to ``out[i] = -1`` if ``contexts[i] < 0`` or the word is not in
+    ``words[start[c]:start[c + 1]]``, else its index in `words`.
     """
     cdef Py_ssize_t i
     cdef int c
@@ -209,11 +209,11 @@ def find_ngrams(Trie trie, const int[::1] contexts, const int[:] y, int[::1] out
 cdef int context_after(
     Trie trie, const int[::1] parent, int context, int word, int[::1] path
 ) noexcept nogil:
-    """Number of the context made of the words of `context` and then `word`, or -1."""
+    """Return the number of the context of the words of `context` and `word`, or -1."""
     cdef int n = 0
     cdef int found = 1 + word
     while context > 0:
-        path[n] = context  # the longest first
+        path[n] = context  # longest first
         n += 1
         context = parent[context]
     while n > 0 and found >= 0:
@@ -229,10 +229,10 @@ def contexts_made(
     int[::1] path,
     int[::1] made,
 ):
-    """For each n-gram (c, w), the number of the context c w, or -1.
+    """Find the number of the context c w for each n-gram (c, w), or -1.
 
-    `made` has an entry for each n-gram of less than the highest order; `slot` and
-    `path` are scratch of ``n_words`` entries and of one for each order.
+    `made` has an entry for each n-gram below the highest order. `slot` is scratch of
+    ``n_words`` entries, `path` of one entry per order.
 
     Equivalent to looking up ``(*words_of(c), w)`` from the root for each n-gram.
     """
@@ -250,9 +250,9 @@ def contexts_made(
                     trie.child_start[above], trie.child_start[above + 1]
                 ):
                     for i in range(trie.start[context], trie.start[context + 1]):
-                        # c w is c' w and one older word. A pruned model may lack
-                        # c' w among its n-grams: then what is in the slot is not
-                        # its, and it is looked up from the root.
+                        # c w is c' w with one more older word. A pruned model may
+                        # lack the n-gram c' w: then the slot holds another n-gram,
+                        # and the context is looked up from the root.
                         word = trie.words[i]
                         below = slot[word]
                         if first <= below < last and trie.words[below] == word:

@@ -1,21 +1,20 @@
-"""Many windows looked up together, an older word a step.
+"""Look up a block of windows together, one older word per step.
 
-A chain is an n-gram that grows: it begins with its newest word, and each step looks
-up the one with another word before. Where the steps of a block of windows are made
-together their memory is fetched together. In a stream the context of a window is the
-n-gram of the last, so one chain serves both.
+A chain is an n-gram that grows: it begins with its newest word, and each step looks up
+the n-gram with one more older word. The windows of a block step together, so that their
+memory is fetched in parallel. In a stream, the context of a window is the n-gram of the
+previous one, and both share a chain.
 
-What looks n-grams up lets the chains `begin`, notes in `prob`, `n_words` and `bow`
-what it finds, drops from `live` those that do not go on, and in the end asks for
-`prob_of`.
+A kernel calls `begin`, stores what it finds in `prob`, `n_words` and `bow`, removes
+the chains that end from `live`, and finally calls `prob_of`.
 """
 
 from nplm._kernels._ids cimport id_below
 
 cdef enum:
-    # Windows of a block: what waits for its memory waits beside so many others.
+    # Windows per block, whose memory accesses overlap.
     BLOCK = 256
-    # The longest n-gram.
+    # Words in the longest n-gram.
     MAX_WORDS = 16
     N_CHAINS = 2 * BLOCK
 
@@ -24,15 +23,15 @@ cdef struct Chains:
     # Chain j is the n-gram of window j, and chain BLOCK + j its context.
     int n_live
     int live[N_CHAINS]
-    int newest[N_CHAINS]  # where the newest word is, the older ones before it
-    int n_words[N_CHAINS]  # of context, in the longest n-gram that was found
-    # By words of context: the probability of the n-gram, if it was found; the weight
-    # of the context, 1 of none and of what was not found.
+    int newest[N_CHAINS]  # index of the newest word, after the older ones
+    int n_words[N_CHAINS]  # words of context in the longest n-gram found
+    # By the number of context words: the probability of the n-gram, if found, and the
+    # weight of the context, 1 if not found.
     float prob[MAX_WORDS][N_CHAINS]
     float bow[MAX_WORDS + 1][N_CHAINS]
-    int context[BLOCK]  # the chain of a window's context
+    int context[BLOCK]  # the chain of the context of each window
     int n_read
-    # What is before the first word is read but never used.
+    # The entry before the first word is read but never used.
     int words[1 + BLOCK * MAX_WORDS]
 
 
@@ -40,9 +39,10 @@ cdef inline void begin(
     Chains* chains, const float[::1] prob, const float[::1] bow,
     const int[:, :] X, const int[:] y, Py_ssize_t first, int n,
 ) noexcept nogil:
-    """Let the chains of `n` windows begin: their words, and the newest looked up.
+    """Begin the chains of `n` windows: read their words and look up the newest.
 
-    `prob` and `bow` are those of each word, as a unigram and as a context.
+    `prob` and `bow` have the probability of each word as a unigram, and its back-off
+    weight as a context.
     """
     cdef int n_context = <int> X.shape[1]
     cdef int n_words = <int> prob.shape[0]
@@ -84,19 +84,23 @@ cdef inline void begin(
 
 
 cdef inline int n_growing(int k, int n_context) noexcept nogil:
-    """Chains below this may go on from k words of context: contexts end earlier."""
+    """Return the bound of the chains that may grow beyond k words of context.
+
+    Chains of contexts end one word earlier than those of windows.
+    """
     if k + 1 < n_context:
         return N_CHAINS
     return BLOCK if k < n_context else 0
 
 
 cdef inline double prob_of(Chains* chains, int j, int n_context) noexcept nogil:
-    """Probability of window j: the n-gram's, by the weights of longer contexts."""
+    """Return the probability of window j: that of its n-gram, times longer weights."""
     cdef int context = chains.context[j]
     cdef int n_words = chains.n_words[j]
     cdef double scale = 1
     cdef int k
-    # The longest first, as in the trie; without branches, and so the empty context's.
+    # Longest context first, as in the trie, for the same bits. Branch-free: skipped
+    # contexts multiply by the weight 1 of the empty context.
     for k in range(n_context, 0, -1):
         scale *= chains.bow[k if k > n_words else 0][context]
     return scale * chains.prob[n_words][j]

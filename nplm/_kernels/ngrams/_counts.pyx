@@ -1,4 +1,4 @@
-"""Counting: pairs of numbers ranked and counted by radix sort."""
+"""Rank and count pairs of numbers by radix sort, for counting n-grams."""
 
 from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport free, malloc
@@ -22,7 +22,7 @@ cdef int bit_length(uint64_t value) noexcept nogil:
 
 
 cdef struct Pairs:
-    # Pairs packed in keys, and (where wanted) the row each came from.
+    # Pairs packed into keys and, optionally, the row of each.
     uint64_t* keys
     int* rows
     uint64_t* spare_keys
@@ -33,7 +33,7 @@ cdef struct Pairs:
 
 
 cdef bint allocate(Pairs* pairs, Py_ssize_t n, bint with_rows) noexcept nogil:
-    """Whether memory was found; `release` in either case."""
+    """Allocate memory; return False if out of memory. Call `release` in any case."""
     pairs.n = n
     pairs.keys = <uint64_t*> malloc(n * sizeof(uint64_t))
     pairs.spare_keys = <uint64_t*> malloc(n * sizeof(uint64_t))
@@ -108,7 +108,7 @@ cdef int number_pairs(
     int[::1] rank,
     int64_t[::1] counts,
 ) except -1:
-    """Number the distinct pairs, with their `rank` or their `counts` (else None)."""
+    """Number the distinct pairs, and fill `rank` or `counts`; the other is None."""
     cdef Pairs pairs
     cdef Py_ssize_t i
     cdef int n_left = <int> start.shape[0] - 1
@@ -157,8 +157,8 @@ def rank_pairs(
 ):
     """Number the distinct pairs (left, right) in sorted order.
 
-    ``words[start[l]:start[l + 1]]`` become the distinct values of `right` beside
-    ``left == l``, sorted; ``rank[i]`` the index in `words` of row i's pair.
+    Fills ``words[start[l]:start[l + 1]]`` with the sorted distinct values of `right`
+    for ``left == l``, and ``rank[i]`` with the index in `words` of the pair of row i.
     Returns the number of distinct pairs.
 
     Equivalent to ``pairs, rank[:] = np.unique(left * n_right + right,
@@ -178,9 +178,9 @@ def count_pairs(
 ):
     """Count the distinct pairs (left, right).
 
-    ``words[start[l]:start[l + 1]]`` become the distinct values of `right` beside
-    ``left == l``, sorted, and `counts` how often each occurs. Returns the number
-    of distinct pairs.
+    Fills ``words[start[l]:start[l + 1]]`` with the sorted distinct values of `right`
+    for ``left == l``, and `counts` with how often each occurs. Returns the number of
+    distinct pairs.
 
     Equivalent to ``pairs, counts[:len(pairs)] = np.unique(left * n_right + right,
     return_counts=True); words[:len(pairs)] = pairs % n_right;
@@ -192,25 +192,25 @@ def count_pairs(
 def continuation_counts(
     Trie trie, const int64_t[::1] counts, int[::1] slot, int64_t[::1] out
 ):
-    """Distinct words before each n-gram, N1+(. c w) of Chen and Goodman (1999).
+    """Count the distinct words before each n-gram, N1+(. c w).
 
-    The children of a context c are its extensions by an older word, so the
-    count of a follower w is the number of children that w follows too. An
-    n-gram whose context is never extended (the longest order, or a context
-    that begins at a boundary; in a text of single words, all) keeps its raw
-    count. `slot` is scratch of ``n_words`` entries.
+    See Chen and Goodman (1999). The children of a context c are its extensions by an
+    older word, so the count of a follower w is the number of children that w follows
+    too. An n-gram whose context is never extended keeps its raw count: n-grams of the
+    highest order, those whose context begins at a boundary, and all n-grams of a text
+    of single words. `slot` is scratch of ``n_words`` entries.
 
-    Equivalent to, for each context c with children that anything follows,
+    Equivalent to, for each context c with children that have followers,
     ``out[start[c]:start[c + 1]] = np.bincount(words[start[child_start[c]]:
     start[child_start[c + 1]]], minlength=n_words)[words[start[c]:start[c + 1]]]``.
     """
     cdef int context, first, last, i
     with nogil:
         for context in range(<int> trie.child_start.shape[0] - 1):
-            # Children are contiguous, hence so are their followers.
+            # Children are contiguous, and so are their followers.
             first = trie.start[trie.child_start[context]]
             last = trie.start[trie.child_start[context + 1]]
-            # The root has every word as a child, whether anything follows or not.
+            # The children of the root may have no followers.
             if first == last:
                 for i in range(trie.start[context], trie.start[context + 1]):
                     out[i] = counts[i]

@@ -1,11 +1,11 @@
-"""From sorted n-grams of the highest order to the levels of a trie, in one pass."""
+"""Build the levels of a trie from sorted n-grams of the highest order, in one pass."""
 
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc, realloc
 
 cdef enum:
-    # Fewer are sorted by insertion.
+    # Fewer words are sorted by insertion.
     FEW = 24
 
 
@@ -16,7 +16,7 @@ cdef struct Numbers:
 
 
 cdef inline bint put(Numbers* numbers, const void* value, int size) noexcept nogil:
-    """Append a number of 4 or 8 bytes; whether there was memory."""
+    """Append a number of 4 or 8 bytes; return False if out of memory."""
     cdef char* grown
     if numbers.n_bytes + size > numbers.capacity:
         grown = <char*> realloc(numbers.at, 2 * numbers.capacity + 4096)
@@ -33,26 +33,27 @@ cdef inline bint put(Numbers* numbers, const void* value, int size) noexcept nog
 
 
 cdef struct Level:
-    # What has been made and not yet taken: of the contexts of k words...
+    # Arrays built but not yet taken: those of the contexts of k words...
     Numbers context_word
     Numbers child_start
     Numbers start
-    # ... and of the n-grams that they begin.
+    # ... and those of the n-grams that follow them.
     Numbers words
     Numbers counts
     int n_contexts
     int n_ngrams
-    # Of the context that is open: distinct words before each follower, and those met.
+    # For the open context: the number of distinct words before each follower, and the
+    # followers met so far.
     int* distinct
     int* met
     int n_met
 
 
 cdef void sort_words(int* words, int n) noexcept nogil:
-    """Quicksort, the shorter part first; what is short by insertion."""
+    """Sort in place by quicksort, shorter part first, and insertion sort if short."""
     cdef int i, j, low, high, pivot, word
     while n > FEW:
-        # The middle one of three: runs that come sorted are cut in halves.
+        # Median of three: sorted runs are split in halves.
         low, high, pivot = words[0], words[n - 1], words[n // 2]
         if low > high:
             low, high = high, low
@@ -84,12 +85,12 @@ cdef void sort_words(int* words, int n) noexcept nogil:
 
 
 cdef class Fold:
-    """The levels of a trie, from the merged rows of its longest n-grams.
+    """Builds the levels of a trie from the merged rows of its longest n-grams.
 
-    In the order of the rows (see ``_runs``) the n-grams of a context stand together,
-    and so do those of the contexts that are one word longer: when a context ends, the
-    distinct words before each of its n-grams have all been seen. What is kept meanwhile
-    is one number a word for each level, however long the text.
+    In the order of the rows (see ``_runs``), the n-grams of a context are contiguous,
+    and so are those of its children. When a context ends, all distinct words before
+    each of its n-grams have been seen. Memory use is one number per word and level,
+    independent of the length of the text.
 
     Parameters
     ----------
@@ -98,23 +99,23 @@ cdef class Fold:
     n_words : int
         Size of the vocabulary.
     boundary : int
-        A context ends at it, and its n-grams keep their raw counts.
+        A context ends at this word, and then its n-grams keep their raw counts.
     n_bits : int
         Bits of a word in a row.
     first : int
-        The least nearest word that is to come.
+        Smallest nearest word of the rows.
 
     Notes
     -----
-    All rows taken together the levels are those of ``NgramCounts.from_windows`` of the
-    same windows, counted from the first context and n-gram of each level, and the
-    counts are those of ``continuation_counts``.
+    After all rows, the levels equal those of ``NgramCounts.from_windows`` of the same
+    windows, with offsets counted from the first context and n-gram of each level. The
+    counts equal those of ``continuation_counts``.
     """
 
     cdef Level* levels
     cdef int longest, n_words, boundary, n_bits
-    cdef int next_word  # the contexts of one word up to it have been opened
-    cdef int depth  # words of the context that is open
+    cdef int next_word  # contexts of one word before this one have been opened
+    cdef int depth  # number of words of the open context
     cdef int* open
     cdef int* row
 
@@ -129,7 +130,7 @@ cdef class Fold:
             raise MemoryError("no memory to build a trie")
         for k in range(self.longest):
             self.levels[k].distinct = <int*> calloc(n_words, sizeof(int))
-            # The root's are all of the words.
+            # All words follow the root: it needs no list.
             self.levels[k].met = <int*> malloc(n_words * sizeof(int) if k > 0 else 4)
             if self.levels[k].distinct == NULL or self.levels[k].met == NULL:
                 raise MemoryError(f"no memory for {n_words} words")
@@ -150,7 +151,7 @@ cdef class Fold:
         free(self.row)
 
     def add(self, const uint64_t[:, ::1] rows):
-        """Take the next rows, each with its count in the last column."""
+        """Add the next rows, each with its count in the last column."""
         cdef Py_ssize_t i
         cdef bint enough = True
         with nogil:
@@ -162,7 +163,7 @@ cdef class Fold:
             raise MemoryError("no memory for the n-grams of one part")
 
     def end(self, int last):
-        """Close what is open; contexts of one word go on to before `last`."""
+        """Close all contexts, and add contexts of one word up to before `last`."""
         cdef bint enough
         with nogil:
             enough = self._close(1) and self._open_words(last - 1)
@@ -171,7 +172,7 @@ cdef class Fold:
             raise MemoryError("no memory for the n-grams of one part")
 
     def take(self, int level):
-        """Hand out what a level has made: its arrays by name, as bytes."""
+        """Return and clear the arrays of a level, by name, as bytes."""
         cdef Level* own = &self.levels[level]
         return {
             "context_word": _taken(&own.context_word),
@@ -182,11 +183,11 @@ cdef class Fold:
         }
 
     def sizes(self, int level):
-        """Return how many contexts and n-grams a level has had so far."""
+        """Return the numbers of contexts and n-grams of a level so far."""
         return self.levels[level].n_contexts, self.levels[level].n_ngrams
 
     def distinct(self):
-        """Return the distinct words before each word, as bytes of int32."""
+        """Return the number of distinct words before each word, as int32 bytes."""
         return PyBytes_FromStringAndSize(
             <char*> self.levels[0].distinct, self.n_words * sizeof(int)
         )
@@ -231,7 +232,7 @@ cdef class Fold:
         return put(&own.words, &word, 4) and put(&own.counts, &count, 8)
 
     cdef inline void _meet(self, int level, int word) noexcept nogil:
-        """Count one more word before an n-gram of the open context of a level."""
+        """Count one more distinct word before an n-gram of the open context."""
         cdef Level* own = &self.levels[level]
         if own.distinct[word] == 0 and level > 0:
             own.met[own.n_met] = word
@@ -239,7 +240,7 @@ cdef class Fold:
         own.distinct[word] += 1
 
     cdef bint _close(self, int first) noexcept nogil:
-        """Let the contexts of `first` words and more end, the longest first."""
+        """End the open contexts of `first` words or more, longest first."""
         cdef Level* own
         cdef int level, i, word
         for level in range(self.depth - 1, first - 1, -1):
@@ -255,7 +256,7 @@ cdef class Fold:
         return True
 
     cdef bint _open(self, int first, int depth) noexcept nogil:
-        """Let the contexts of `first` to `depth` words of the row begin."""
+        """Begin the contexts of `first` to `depth` words of the row."""
         cdef Level* own
         cdef int level
         for level in range(first, depth + 1):
@@ -273,7 +274,7 @@ cdef class Fold:
         return True
 
     cdef bint _open_words(self, int last) noexcept nogil:
-        """Let the contexts of one word begin, up to that of the word `last`."""
+        """Begin the contexts of one word, up to that of the word `last`."""
         while self.next_word <= last:
             if not self._begin(1):
                 return False

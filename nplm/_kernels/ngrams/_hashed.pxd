@@ -1,7 +1,7 @@
-"""A hash table of n-grams, and how one is found in it.
+"""Look-ups in a hash table of n-grams.
 
-The key of words w0 (the newest), w1, ... is the sum of hash_word(wi) M**i, so one
-older word is one product more, and in a stream each word is hashed once.
+The key of words w0 (the newest), w1, ... is the sum of hash_word(wi) M**i: each older
+word adds one product, and in a stream each word is hashed once.
 """
 
 from libc.stdint cimport int64_t, uint64_t
@@ -13,7 +13,7 @@ cdef extern from *:
     #else
     #define NPLM_PREFETCH(address) ((void) 0)
     #endif
-    /* Odd, with no pattern in their bits: 2**64 over the golden ratio, and the
+    /* Odd constants with irregular bits: 2**64 divided by the golden ratio, and the
        multipliers of the SplitMix64 generator. */
     static const uint64_t MULTIPLIER = 0x9E3779B97F4A7C15U;
     static const uint64_t MIX1 = 0xBF58476D1CE4E5B9U;
@@ -29,8 +29,8 @@ cdef extern from *:
     };
     static const void* const NPLM_NOTHING = NPLM_EMPTY;
 
-    /* Bit i: slot i of a bucket has the tag, or is empty. Which it is cannot be
-       predicted, so there must be no branch, and compilers make one of || and ?:. */
+    /* Bit i is set if slot i of a bucket has the tag or is empty. The result is
+       unpredictable, so avoid branches: compilers make them from || and ?:. */
     #if defined(__SSE2__)
     #include <emmintrin.h>
     static inline int nplm_hits(const void* bucket, uint64_t wanted) {
@@ -58,7 +58,7 @@ cdef extern from *:
         return hits;
     }
     #endif
-    /* The first of them, 4 if there is none. */
+    /* The first bit that is set, 4 if there is none. */
     #define NPLM_FIRST(hits) __builtin_ctz((hits) | 1 << 4)
     static inline void* nplm_either(int yes, const void* this, const void* that) {
         const uintptr_t all = -(uintptr_t) yes;
@@ -73,16 +73,17 @@ cdef extern from *:
     const void* NPLM_NOTHING
 
 cdef enum:
-    # Slots of 16 bytes to a line of the cache.
+    # Slots of 16 bytes per cache line.
     BUCKET = 4
 
 
 cdef struct Slot:
-    # An n-gram and the context that it makes. The key's lowest 16 bits are a filter:
-    # those of the older words that make it one word longer are set. 0: empty.
+    # An n-gram, and the context of the same words. The lowest 16 bits of the key are a
+    # filter: the bits of the older words that extend the n-gram are set. An empty slot
+    # has key 0.
     uint64_t key
-    float prob  # negative: a context, a suffix or empty, but no n-gram
-    float bow   # 1: no context, or one without a weight
+    float prob  # negative if the slot is a context, a suffix or empty
+    float bow   # 1 if it is not a context, or has no weight
 
 
 cdef class Table:
@@ -105,12 +106,12 @@ cdef inline uint64_t filter_bit(uint64_t word_hash) noexcept nogil:
 
 
 cdef inline uint64_t tag(uint64_t key) noexcept nogil:
-    """What a slot keeps of a key; never 0."""
+    """Return the bits of a key that a slot stores; never 0."""
     return key & TAG if key & TAG else TAG
 
 
 cdef inline uint64_t home_number(uint64_t n_slots, uint64_t key) noexcept nogil:
-    """Return the slot, the first of a bucket, where the search for a key begins."""
+    """Return the number of the first slot of the bucket where a search begins."""
     cdef uint64_t high = ((key ^ (key >> 32)) * MIX1) >> 32
     return (high * (n_slots // BUCKET) >> 32) * BUCKET
 
@@ -121,20 +122,20 @@ cdef inline Slot* home(Slot* slots, uint64_t n_slots, uint64_t key) noexcept nog
 
 
 cdef inline Slot* next_bucket(Slot* slots, uint64_t n_slots, Slot* at) noexcept nogil:
-    """Return where a search goes on, round the circle of slots."""
+    """Return the next bucket of a search; the first one follows the last."""
     return slots if at + BUCKET == slots + n_slots else at + BUCKET
 
 
 cdef inline int place_in_bucket(const Slot* at, uint64_t wanted) noexcept nogil:
-    """Return which slot of a bucket has a tag or is the first empty one, or BUCKET."""
-    # A bucket fills from its first slot on.
+    """Return the slot of a bucket with a tag, else its first empty one, or BUCKET."""
+    # Buckets are filled from the first slot on.
     return NPLM_FIRST(nplm_hits(at, wanted))
 
 
 cdef inline Slot* find_slot(Slot* slots, uint64_t n_slots, uint64_t key) noexcept nogil:
-    """Return the slot of a key, or the empty one where it would be.
+    """Return the slot of a key, or an empty slot if the table does not contain it.
 
-    A table that is full, as a damaged one may be, has none: then one that is not its.
+    The table of a damaged file may have no empty slot; then a static one is returned.
     """
     cdef Slot* first = home(slots, n_slots, key)
     cdef Slot* at = first

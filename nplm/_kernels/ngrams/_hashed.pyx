@@ -1,8 +1,8 @@
-"""Look-ups by hashing: an n-gram's place depends on its words alone.
+"""Build and search a hash table of n-grams.
 
-The walk down a trie waits for memory at every step, several times. Here a step is
-one slot, its address known from the words. It is not taken where the slot before it
-tells that there is no n-gram one word longer.
+A walk down a trie waits for memory several times per step. In a hash table a step reads
+one slot, whose address depends only on the words. A step is skipped if the filter of
+the previous slot shows that no n-gram is one word longer.
 """
 
 from libc.stdint cimport int64_t, uint16_t, uint64_t
@@ -15,22 +15,22 @@ from nplm._kernels.ngrams._trie cimport Trie
 MAX_ORDER = MAX_WORDS
 
 cdef enum:
-    # n-grams put together.
+    # Number of n-grams inserted together.
     N_PUT = 64
 
 
 cdef class Table:
-    """The slots of all levels, in one argument.
+    """The arrays of a hash table, in one argument.
 
     Parameters
     ----------
     memory : ndarray of uint8
-        Slots of 16 bytes, at the beginning of a line of the cache.
+        Slots of 16 bytes, aligned to cache lines.
     slot_start : ndarray of int64, shape (order + 1,)
-        Those of the n-grams of k + 1 words are from ``slot_start[k]`` to
+        The slots of the n-grams of k + 1 words are those from ``slot_start[k]`` to
         ``slot_start[k + 1]``; unigrams have none.
     prob, bow : ndarray of float32, shape (n_words,)
-        Those of each word, as a unigram and as a context.
+        Probability of each word as a unigram, and its back-off weight as a context.
     """
 
     def __cinit__(
@@ -44,7 +44,7 @@ cdef class Table:
         self.slot_start = slot_start
         self.prob = prob
         self.bow = bow
-        # Nothing is written through it.
+        # Read only: nothing is written through this pointer.
         self.slots = <Slot*> &memory[0]
 
 
@@ -55,13 +55,15 @@ cdef inline uint64_t ngram_key(int word, uint64_t context_key) noexcept nogil:
 def context_keys(
     Trie trie, const int[::1] parent, int level, int first, int last, uint64_t[::1] keys
 ):
-    """Key of contexts ``first <= c < last``, of `level` words; shorter ones have theirs.
+    """Compute the keys of contexts ``first <= c < last``, all of `level` words.
+
+    The keys of the shorter contexts must be filled already.
 
     Equivalent to ``keys[c] = sum(hash_word(w) * M**i for i, w in
     enumerate(reversed(words_of(c))))`` modulo 2**64.
 
-    No twin: where a key is looked for is nobody's concern but this module's, and
-    what is found there is tested against the twin of ``backoff_prob``.
+    No twin: the layout of the table is private to this module, and the probabilities
+    found in it are tested against the twin of ``backoff_prob``.
     """
     cdef int k, context
     cdef uint64_t power = 1
@@ -78,21 +80,21 @@ def context_keys(
 
 
 cdef class Window:
-    """Slots of a level that stand together, from one to another or round all of them.
+    """A contiguous range of the slots of a level, or all of them.
 
-    What belongs before the window is not put into it, and what finds no place before
-    its end is left out: where some slot before was empty, all after it are as they
-    would be in the whole circle.
+    n-grams whose search begins before the window are not inserted, and neither are
+    those that overflow its end. After the first slot that stays empty, the slots of the
+    window are the same as in the whole level.
 
     Parameters
     ----------
     memory : ndarray of uint8
-        The window's slots, as in `Table`; empty ones have key 0, probability -1 and
+        Slots of the window, as in `Table`; empty ones have key 0, probability -1 and
         weight 1.
     n_slots : int
-        Slots of the level.
+        Number of slots of the level.
     first : int
-        The window's first.
+        First slot of the window.
     """
 
     cdef unsigned char[::1] memory
@@ -108,18 +110,18 @@ cdef class Window:
         self.n_used = 0
 
     cdef inline bint room(self) noexcept nogil:
-        """Whether a tenth of the slots stays empty when a block more is put."""
+        """Whether a tenth of the slots stays empty after one more block."""
         return self.n_used + N_PUT < <int64_t> (self.size - self.size // 10)
 
     cdef inline uint64_t place_of(self, uint64_t key) noexcept nogil:
-        """Where the search for a key begins; outside of the window from `size` on."""
+        """Return where the search for a key begins; `size` or more is outside."""
         cdef uint64_t number = home_number(self.n_slots, key)
         if number < self.first:
             number += self.n_slots
         return number - self.first
 
     cdef inline Slot* put(self, uint64_t key) noexcept nogil:
-        """Return the slot of a key, a new one if it has none; NULL outside."""
+        """Return the slot of a key, inserting it if needed; NULL outside the window."""
         cdef uint64_t place = self.place_of(key)
         cdef uint64_t wanted = tag(key)
         cdef int hit
@@ -141,7 +143,7 @@ cdef class Window:
 
 
 cdef struct Block:
-    # n-grams that are inside of a window, whose slots are fetched together.
+    # n-grams inside the window, whose slots are prefetched together.
     int n
     uint64_t keys[N_PUT]
     int which[N_PUT]
@@ -152,7 +154,7 @@ cdef struct Block:
 cdef inline void gather(
     Block* block, Window window, uint64_t key, int which, int context, uint64_t filters
 ) noexcept nogil:
-    """Add an n-gram to a block if it is inside."""
+    """Add an n-gram to a block if it is inside the window."""
     cdef uint64_t place = window.place_of(key)
     block.keys[block.n] = key
     block.which[block.n] = which
@@ -166,7 +168,7 @@ cdef inline void gather(
 cdef inline bint put_block(
     Block* block, const float[::1] prob, Window window
 ) noexcept nogil:
-    """Put the n-grams of a block; returns whether the window has room for more."""
+    """Insert the n-grams of a block; return whether the window has room for more."""
     cdef Slot* at
     cdef int j
     for j in range(block.n):
@@ -188,13 +190,14 @@ def put_ngrams(
     uint16_t[::1] filters,
     int[:, ::1] missing,
 ):
-    """Put the n-grams of the contexts ``first <= c < last``, of one level.
+    """Insert the n-grams of the contexts ``first <= c < last``, all of one level.
 
-    An n-gram tells of those one older word longer, (child of c, w). Of these a pruned
-    model may lack the suffix (c, w): its context, its word and its filter go to
-    `missing`, which has room for all n-grams of the children. `filters` is scratch of
-    ``n_words`` zeros, and is zeros again. Returns how many are missing, -1 where the
-    window, if it is the whole circle, has no room.
+    The filter of an n-gram has the bits of its extensions by one older word, (child of
+    c, w). A pruned model may lack the suffix (c, w) of an extension: the context, word
+    and filter of the suffix are written to `missing`, which needs space for all n-grams
+    of the children. `filters` is scratch of ``n_words`` zeros, and is left zero.
+    Returns the number of missing suffixes, or -1 if the window has all slots of the
+    level and they do not suffice.
 
     Equivalent to ``table[key(c, w)].prob = prob[...]`` and, for each child d of c,
     ``table[key(c, w)].key |= filter_bit(oldest word of d)`` where w follows d.
@@ -253,7 +256,9 @@ def put_contexts(
     int last,
     Window window,
 ):
-    """Put the contexts ``first <= c < last``, of one level; as ``put_ngrams``.
+    """Insert the contexts ``first <= c < last``, all of one level.
+
+    Returns False if the window has all slots of the level and they do not suffice.
 
     Equivalent to ``table[key(c)].bow = bow[c]`` and, for each child d of c,
     ``table[key(c)].key |= filter_bit(oldest word of d)``.
@@ -291,11 +296,11 @@ def put_suffixes(
     Window window,
     int[:, ::1] made,
 ):
-    """Put suffixes that the trie lacks: their contexts, words and filters.
+    """Insert suffixes that the trie lacks, given by context, word and filter.
 
-    One that gets a slot has a suffix in turn, whose context, word and filter go to
-    `made`, which has room for all. Returns their number, -1 where the window, if it is
-    the whole circle, has no room.
+    A suffix that gets a new slot has a suffix in turn, whose context, word and filter
+    are written to `made`, which has the size of `missing`. Returns their number, or -1
+    if the window has all slots of the level and they do not suffice.
 
     Equivalent to ``table[key(c, w)].key |= filters``.
 
@@ -336,16 +341,16 @@ def put_suffixes(
 
 
 cdef struct Keys:
-    # Of each word that the chains have, and of the chains as far as they have grown.
+    # Keys of each word read, and of each chain so far.
     uint64_t word[1 + BLOCK * MAX_WORDS]
     uint64_t chain[N_CHAINS]
-    # In a step, the bucket where each chain is sought, and those that still are.
+    # In a step, the current bucket of each chain, and the chains not found yet.
     Slot* bucket[N_CHAINS]
     int sought[N_CHAINS]
 
 
 cdef void hash_words(Chains* chains, Keys* keys) noexcept nogil:
-    """Hash the words, and let each chain have the key of its newest."""
+    """Hash the words, and set the key of each chain to that of its newest word."""
     cdef int i, chain
     for i in range(chains.n_read):
         keys.word[i] = hash_word(chains.words[i])
@@ -357,7 +362,7 @@ cdef void hash_words(Chains* chains, Keys* keys) noexcept nogil:
 cdef void step(
     Chains* chains, Keys* keys, Table table, int k, uint64_t power, int n_context
 ) noexcept nogil:
-    """Look the live chains up with one more word, the k-th of their contexts."""
+    """Look up the live chains extended by the k-th word of their contexts."""
     cdef Slot* slots = table.slots + table.slot_start[k]
     cdef uint64_t n_slots = table.slot_start[k + 1] - table.slot_start[k]
     cdef int n_longer = n_growing(k, n_context)
@@ -370,8 +375,8 @@ cdef void step(
         keys.bucket[chain] = home(slots, n_slots, keys.chain[chain])
         keys.sought[i] = chain
         NPLM_PREFETCH(keys.bucket[chain])
-    # Without branches: whether an n-gram is there, and in the bucket where it belongs,
-    # cannot be predicted. Those to be sought in the next bucket wait for one another.
+    # Branch-free: it is unpredictable whether an n-gram is there, and in which bucket.
+    # Chains that continue in the next bucket do so together.
     while n_sought > 0:
         n_missed = 0
         for i in range(n_sought):
@@ -386,7 +391,7 @@ cdef void step(
             chains.n_words[chain] += (k - chains.n_words[chain]) * (at.prob >= 0)
             chains.bow[k + 1][chain] = at.bow
             chains.live[n_next] = chain
-            # An empty slot has no bit set.
+            # The filter of an empty slot has no bits set.
             n_next += (chain < n_longer) & (
                 (at.key & filter_bit(keys.word[chains.newest[chain] - k - 1])) != 0
             )
@@ -394,7 +399,7 @@ cdef void step(
         for i in range(n_sought):
             chain = keys.sought[i]
             at = next_bucket(slots, n_slots, keys.bucket[chain])
-            # A full table, as a damaged one may be, has no empty slot that ends this.
+            # The table of a damaged file may have no empty slot to end the search.
             if at == home(slots, n_slots, keys.chain[chain]):
                 at = <Slot*> NPLM_NOTHING
             keys.bucket[chain] = at
@@ -405,9 +410,9 @@ cdef void step(
 def hashed_prob(
     Table table, const int[:, :] X, const int[:] y, double[::1] out
 ):
-    """Probability of each next word: the same numbers as ``backoff_prob``.
+    """Compute the probability of each next word.
 
-    Equivalent to ``backoff_prob(...)``.
+    Equivalent to ``backoff_prob(...)``, bit for bit.
 
     No twin: see ``context_keys``.
     """

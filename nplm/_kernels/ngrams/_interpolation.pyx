@@ -1,4 +1,4 @@
-"""Relative frequencies of all orders, side by side or mixed (section 4.1)."""
+"""Relative frequencies of all orders, separate or mixed (section 4.1)."""
 
 from libc.stdint cimport int64_t
 
@@ -15,10 +15,10 @@ def relative_frequencies(
     int[::1] path,
     double[:, ::1] out,
 ):
-    """Fill ``out[i, k]`` with p_k(y[i]) of the paper's mixture.
+    """Fill ``out[i, k]`` with p_k(y[i]), the members of the paper's mixture.
 
-    p_0 is uniform and p_k the relative frequency after the nearest k - 1 words,
-    or p_{k-1} where these were never seen as a context. `path` is scratch of
+    p_0 is uniform. p_k is the relative frequency after the nearest k - 1 words, or
+    p_{k-1} if these were never seen as a context. `path` is scratch of
     ``X.shape[1] + 1`` entries.
 
     Equivalent to, for a row and each of its contexts c seen,
@@ -49,7 +49,7 @@ def context_frequencies(
     int[::1] path,
     int64_t[::1] out,
 ):
-    """Fill `out` with how often each whole context was seen, 0 if never.
+    """Fill `out` with the frequency of each whole context, 0 if it was never seen.
 
     `path` is scratch of ``X.shape[1] + 1`` entries.
 
@@ -72,13 +72,13 @@ def mixed_frequencies(
     int[::1] path,
     double[:, ::1] out,
 ):
-    """Fill each row of `out` with the mixture of all orders for every word.
+    """Fill each row of `out` with the mixture's probability of every word.
 
-    ``weights[i]`` are the weights of row i. `path` is scratch of
+    ``weights[i]`` are the mixture weights of row i. `path` is scratch of
     ``X.shape[1] + 1`` entries.
 
-    Equivalent to ``out[i, w] = weights[i] @ p`` with p the row that
-    ``relative_frequencies`` gives for the next word w.
+    Equivalent to ``out[i, w] = weights[i] @ p``, where p is the row of
+    ``relative_frequencies`` for the next word w.
     """
     cdef Py_ssize_t row, word
     cdef int depth, level, context, i
@@ -86,8 +86,8 @@ def mixed_frequencies(
     with nogil:
         for row in range(X.shape[0]):
             depth = descend(trie, X, row, path)
-            # An order whose context is unseen falls back on the one below, so
-            # that order takes its weight.
+            # An order whose context is unseen falls back on the one below, which gets
+            # its weight.
             while depth > 0 and totals[path[depth]] == 0:
                 depth -= 1
             for word in range(out.shape[1]):

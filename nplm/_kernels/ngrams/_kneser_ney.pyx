@@ -1,4 +1,4 @@
-"""Kneser-Ney probabilities and back-off weights in one sweep of the trie."""
+"""Kneser-Ney probabilities and back-off weights, in one pass over the trie."""
 
 from libc.stdint cimport int64_t
 
@@ -6,7 +6,7 @@ from nplm._kernels.ngrams._trie cimport Trie
 
 
 cdef inline int discount_class(int64_t count) noexcept nogil:
-    """0, 1 or 2: the discount of n-grams seen once, twice, more often."""
+    """Return the index of a discount: 0, 1, 2 for counts of 1, 2, 3 or more."""
     return <int> (count - 1) if count < 3 else 2
 
 
@@ -21,7 +21,7 @@ cdef void estimate(
     double[::1] prob,
     double[::1] bow,
 ) noexcept nogil:
-    """Estimate the followers and the weight of one context.
+    """Estimate the probabilities of the followers of a context, and its weight.
 
     ``lower[w]`` is the probability of w one order below.
     """
@@ -45,8 +45,8 @@ cdef void estimate(
         for i in range(begin, end):
             prob[i] = lower[trie.words[i]]
         return
-    # The mass taken off, (D1 N1 + D2 N2 + D3+ N3+) / total: equation (27) of
-    # Chen and Goodman (1999).
+    # The discounted mass, (D1 N1 + D2 N2 + D3+ N3+) / total: equation (27) of Chen and
+    # Goodman (1999).
     gamma = discounted / total
     for i in range(begin, end):
         if counts[i] > 0 and counts[i] >= min_count:
@@ -58,8 +58,8 @@ cdef void estimate(
             sum_kept += p
             sum_lower += lower[trie.words[i]]
     if n_kept == lower.shape[0]:
-        # Every word follows: no word is left to back off to, and the mass taken
-        # off goes back to all, as interpolation gives it.
+        # Every word follows, so there is no word to back off to: distribute the
+        # discounted mass over all words, as interpolation does.
         bow[context] = gamma
         if not interpolate:
             for i in range(begin, end):
@@ -68,7 +68,7 @@ cdef void estimate(
     if interpolate and n_kept == n_seen:
         bow[context] = gamma
     else:
-        # The mass of the n-grams cut falls to the lower order too.
+        # The mass of dropped n-grams goes to the lower order too.
         bow[context] = (1 - sum_kept) / (1 - sum_lower)
     for i in range(begin, end):
         if counts[i] == 0 or counts[i] < min_count:
@@ -89,17 +89,16 @@ def kneser_ney(
     double[::1] prob,
     double[::1] bow,
 ):
-    """Fill the probability of n-grams and the weight of their contexts.
+    """Fill the probabilities of n-grams and the weights of their contexts.
 
-    Those of the contexts ``first <= c < last``, all of `level`. `parent` is the one
-    above the first of them, which is done, as are all above the others; the root,
-    which is all of level 0, has none.
+    Processes the contexts ``first <= c < last``, all of `level`. `parent` is the parent
+    of the first one. All parents must be filled already; the root, the only context of
+    level 0, has none.
 
-    `counts` are the modified counts a(c, w) (``continuation_counts``). Below the
-    unigrams stands the uniform distribution 1 / ``n_words``. A follower w of a
-    context c that has fewer than the minimum count of its level gets the
-    probability that backing off gives, ``bow[c] * lower[w]``. `lower` is scratch
-    of ``n_words`` entries.
+    `counts` are the modified counts a(c, w) (``continuation_counts``). The order below
+    the unigrams is the uniform distribution 1 / ``n_words``. A follower w of a context
+    c with less than the minimum count of its level gets its back-off probability,
+    ``bow[c] * lower[w]``. `lower` is scratch of ``n_words`` entries.
 
     Equivalent to, for a context of level k with all its followers kept,
     ``D = discounts[k, np.minimum(a, 3) - 1]; bow = D.sum() / a.sum();
@@ -111,8 +110,8 @@ def kneser_ney(
         if level == 0:
             lower[:] = 1.0 / lower.shape[0]
         while context < last:
-            # Followers of a child follow its parent too: no other entry of `lower`
-            # is read.
+            # The followers of a child follow its parent too, so the other entries of
+            # `lower` are not read.
             if level > 0:
                 for i in range(trie.start[parent], trie.start[parent + 1]):
                     lower[trie.words[i]] = prob[i]

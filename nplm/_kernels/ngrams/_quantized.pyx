@@ -1,4 +1,4 @@
-"""Look-ups in a trie of n-grams whose numbers are packed into bits."""
+"""Look-ups in a quantized, bit-packed trie of n-grams."""
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.string cimport memcpy
@@ -25,27 +25,27 @@ cdef extern from *:
     int NPLM_LOWEST_BIT(uint64_t) noexcept nogil
 
 cdef enum:
-    # Offsets to each place noted in the bits of the high parts.
+    # Number of offsets per sampled position in the bits of the high parts.
     SAMPLE = 32
-    # Records that are searched without a word with the other chains: two lines of
-    # the cache, about.
+    # Ranges of this many records, about two cache lines, are searched one chain at a
+    # time.
     FEW = 16
 
 SAMPLED = SAMPLE
 
 
 cdef struct Level:
-    # The n-grams of one length, sorted by their words, the newest first. A record is
-    # a word, the codes of a probability and a weight, and the low bits of the offset
-    # of the n-grams one older word longer; `high` and `sample` have its high bits.
+    # The n-grams of one length, sorted by their words, newest first. A record has a
+    # word, the codes of a probability and a weight, and the low bits of the offset of
+    # the extensions by one older word; `high` and `sample` encode its high bits.
     const unsigned char* records
     const uint64_t* high
     const uint32_t* sample
     const float* prob
     const float* bow
-    int64_t n  # records, and numbers of `high`
-    int64_t n_high
-    int width  # of a record
+    int64_t n  # number of records
+    int64_t n_high  # length of `high`
+    int width  # bits of a record, and of its parts
     int word
     int code
     int low
@@ -57,14 +57,14 @@ cdef class QuantizedTrie:
     Parameters
     ----------
     prob, bow : ndarray of float32, shape (n_words,)
-        Those of each word, as a unigram and as a context.
+        Probability of each word as a unigram, and its back-off weight as a context.
     start : ndarray of int64, shape (n_words + 1,)
         The bigrams that end with word w are those from ``start[w]`` to
         ``start[w + 1]``.
     levels : list of tuple
-        For the n-grams of 2 words, 3, ...: ``records, high, sample, prob, bow``, how
-        many there are, and the bits of a word, a code and the low part of an offset.
-        The longest have no weights and no offsets.
+        For the n-grams of 2, 3, ... words: ``records, high, sample, prob, bow``, the
+        number of n-grams, and the bits of a word, a code and the low part of an
+        offset. The last level has no weights and offsets.
     """
 
     cdef const float[::1] prob
@@ -105,7 +105,7 @@ cdef class QuantizedTrie:
 cdef inline uint64_t read_bits(
     const unsigned char* data, uint64_t at, int n
 ) noexcept nogil:
-    """`n` bits, at most 57, from bit `at`; lowest first, on a little-endian machine."""
+    """Read `n` bits, at most 57, from bit `at`, on a little-endian machine."""
     cdef uint64_t word
     memcpy(&word, data + (at >> 3), 8)
     return (word >> (at & 7)) & ((<uint64_t> 1 << n) - 1)
@@ -118,10 +118,10 @@ cdef inline int word_at(const Level* level, int64_t i) noexcept nogil:
 cdef inline void children(
     const Level* level, int64_t i, int64_t* first, int64_t* last
 ) noexcept nogil:
-    """The n-grams one older word longer than the i-th (Elias 1974, Fano 1971).
+    """Find the extensions of n-gram i by one older word (Elias 1974, Fano 1971).
 
-    Bit ``high(i) + i`` is set for each i, so the i-th bit that is set tells high(i).
-    None where a damaged file has too few of them.
+    Bit ``high(i) + i`` is set for each i, so the position of the i-th set bit gives
+    high(i). The range is empty if a damaged file has too few set bits.
     """
     cdef uint64_t at = level.sample[i // SAMPLE]
     cdef int left = <int> (i % SAMPLE)
@@ -157,8 +157,8 @@ cdef inline void children(
 
 
 cdef struct Ranges:
-    # Where each chain is looked for among the n-grams of a level: from `first` on,
-    # `n` of them. After a step, `first` is where it was found.
+    # The range in which each chain is searched: `n` n-grams of a level, from `first`
+    # on. After a step, `first` is the n-gram found.
     int64_t first[N_CHAINS]
     int64_t n[N_CHAINS]
     int many[N_CHAINS]
@@ -167,7 +167,7 @@ cdef struct Ranges:
 cdef void search(
     Chains* chains, Ranges* ranges, const Level* level, int k
 ) noexcept nogil:
-    """Halve the ranges, all together, until each is few records."""
+    """Halve the ranges of all chains together, until each has at most FEW records."""
     cdef int n_many = chains.n_live
     cdef int i, chain, n_next
     cdef int64_t half, middle
@@ -199,7 +199,7 @@ cdef void search(
 cdef void step(
     Chains* chains, Ranges* ranges, QuantizedTrie trie, int k, int n_context
 ) noexcept nogil:
-    """Look the live chains up with one more word, the k-th of their contexts."""
+    """Look up the live chains extended by the k-th word of their contexts."""
     cdef const Level* level = &trie.level[k - 1]
     cdef int n_longer = n_growing(k, n_context)
     cdef int64_t first, n, half, n_next_level
@@ -246,7 +246,7 @@ cdef void step(
         ranges.first[chain] = first
         ranges.n[chain] = n - first
         chains.live[n_next] = chain
-        # Offsets of a damaged file may be no places of the next level's records.
+        # Offsets of a damaged file may be outside the records of the next level.
         n_next += 0 <= first < n <= n_next_level
     chains.n_live = n_next
 
@@ -254,9 +254,9 @@ cdef void step(
 def quantized_prob(
     QuantizedTrie trie, const int[:, :] X, const int[:] y, double[::1] out
 ):
-    """Probability of each next word: the longest n-gram that is there decides.
+    """Compute the probability of each next word, from the longest n-gram stored.
 
-    Equivalent to ``backoff_prob(...)`` with the numbers that the codes stand for.
+    Equivalent to ``backoff_prob(...)`` with the values of the codes.
     """
     cdef int n_context = <int> X.shape[1]
     cdef Chains chains

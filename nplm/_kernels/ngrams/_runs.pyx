@@ -1,9 +1,9 @@
-"""Sorted runs of n-grams: fixed-width rows, packed, sorted, counted and merged.
+"""Sorted runs of n-grams: pack, sort, count and merge rows of fixed width.
 
-A row is an n-gram as the trie has it: its words from the nearest of the context to the
-oldest, then the next word, `n_bits` each, the first in the highest bits. As many words
-as fit whole go into each number of 64 bits, so rows compare as their numbers do. Where
-rows are counted a last number has the count.
+A row stores the words of an n-gram in the order of the trie: the context from the
+nearest word to the oldest, then the next word. Each word takes `n_bits`, the first one
+in the highest bits. Words do not span two 64-bit numbers, so rows compare like their
+numbers. The last number of a counted row is its count.
 """
 
 from libc.stdint cimport int64_t, uint64_t
@@ -13,16 +13,16 @@ cdef enum:
     # A digit of 11 bits: its 2048 write positions stay in the cache.
     MAX_DIGIT_BITS = 11
     MAX_DIGITS = 1 << MAX_DIGIT_BITS
-    # Digits of a number.
+    # Number of digits in a 64-bit number.
     MAX_PASSES = 6
-    # Rows whose places are made known to the memory together.
+    # Number of rows prefetched together.
     MAX_COLUMNS = 32
 
 
 cdef inline void pack_row(
     const int* next_word, int n_context, int boundary, int n_bits, uint64_t* row
 ) noexcept nogil:
-    """Pack a word and the `n_context` words that stand before it."""
+    """Pack a word and the `n_context` words before it."""
     cdef int per_number = 64 // n_bits
     cdef int column = 0
     cdef int place = 0
@@ -49,12 +49,12 @@ def pack_windows(
     int n_bits,
     uint64_t[:, ::1] rows,
 ):
-    """Write the row of each word of a stream that has `n_context` words before it.
+    """Pack the row of each word of a stream that has `n_context` words before it.
 
-    What lies before the nearest boundary is taken as boundary too.
+    Words before the nearest boundary are replaced by the boundary.
 
-    Equivalent to ``X, y = windows(stream, n_context); rows[:] = packed(X, y)``, X with
-    the boundary wherever a nearer word is it.
+    Equivalent to ``X, y = windows(stream[n_context:], n_context,
+    history=stream[:n_context], boundary=boundary); rows[:] = packed(X, y)``.
     """
     cdef Py_ssize_t i
     with nogil:
@@ -69,9 +69,9 @@ def pack_counted(
     int n_bits,
     uint64_t[:, ::1] rows,
 ):
-    """Write the row of each n-gram of a table, with its count.
+    """Pack the row of each n-gram of a table, with its count.
 
-    What lies before the nearest boundary of a context is taken as boundary too.
+    Words before the nearest boundary of a context are replaced by the boundary.
 
     Equivalent to ``pack_windows(ngram, n_context, boundary, n_bits, row[:-1])`` and
     ``row[-1] = count`` for each.
@@ -88,7 +88,7 @@ def pack_counted(
 cdef bint sort_column(
     uint64_t* rows, uint64_t* spare, Py_ssize_t n, const int width, int column, int bits
 ) noexcept nogil:
-    """Sort by one number, digit by digit; whether the rows end up in `spare`."""
+    """Radix sort rows by one number; return whether the result is in `spare`."""
     cdef Py_ssize_t place[MAX_PASSES][MAX_DIGITS]
     cdef Py_ssize_t i, total, size, to
     cdef int n_passes = (bits + MAX_DIGIT_BITS - 1) // MAX_DIGIT_BITS
@@ -104,7 +104,7 @@ cdef bint sort_column(
         for step in range(n_passes):
             place[step][(key >> (step * digit_bits)) & mask] += 1
     for step in range(n_passes):
-        # All rows have the same digit: it sorts nothing.
+        # Skip a digit that is the same in all rows.
         digit = (rows[column] >> (step * digit_bits)) & mask
         if place[step][digit] == n:
             continue
@@ -130,9 +130,9 @@ cdef bint sort_column(
 def sort_rows(
     uint64_t[:, ::1] rows, uint64_t[:, ::1] spare, int n_words, int n_bits
 ):
-    """Sort rows of `n_words` words; returns whether `spare` has them in the end.
+    """Sort rows of `n_words` words; return whether the result is in `spare`.
 
-    A count behind the words goes with them, and what is equal stays in its order.
+    A count after the words moves with them. The sort is stable.
 
     Equivalent to ``rows[:] = rows[np.lexsort(words_of(rows).T[::-1])]``.
     """
@@ -151,7 +151,7 @@ def sort_rows(
             n_in_column = per_number
             if column == n_columns - 1:
                 n_in_column = n_words - column * per_number
-            # Widths known to the compiler: a row is moved as a whole.
+            # With a constant width, the compiler moves a row as a whole.
             if width == 1:
                 moved = sort_column(own, other, n, 1, column, n_in_column * n_bits)
             elif width == 2:
@@ -181,10 +181,10 @@ cdef inline bint equal(
 def count_rows(
     const uint64_t[:, ::1] rows, Py_ssize_t at, uint64_t[:, ::1] out
 ):
-    """Write each distinct row once, with its count; from the sorted row `at` on.
+    """Write each distinct row once, with its count, from the sorted row `at` on.
 
-    Returns the row to go on from, where `out` is full or the rows end, and how many
-    were written.
+    Stops when `out` is full or the rows end. Returns the next row to process and the
+    number of rows written.
 
     Equivalent to ``np.unique(rows, axis=0, return_counts=True)``.
     """
@@ -217,7 +217,7 @@ cdef void sift_down(
     const uint64_t[:, :, ::1] buffers, const int64_t[::1] at, int[::1] heap, int n,
     int place, int width,
 ) noexcept nogil:
-    """Let the run at a place of the heap go down to where its row belongs."""
+    """Move the run at a position of the heap down to restore the heap order."""
     cdef int run = heap[place]
     cdef const uint64_t* row = &buffers[run, at[run], 0]
     cdef int child
@@ -240,9 +240,9 @@ cdef void sift_down(
 def make_heap(
     const uint64_t[:, :, ::1] buffers, const int64_t[::1] at, int[::1] heap
 ):
-    """Put the run of the least row first, and so on down; for ``merge_runs``.
+    """Arrange the runs in a heap by their first rows, for ``merge_runs``.
 
-    No twin: only ``merge_runs`` looks at it.
+    No twin: only ``merge_runs`` uses the heap.
     """
     cdef int n = <int> heap.shape[0]
     cdef int width = <int> buffers.shape[2] - 1
@@ -261,15 +261,16 @@ def merge_runs(
     uint64_t[:, ::1] out,
     Py_ssize_t n,
 ):
-    """Merge sorted runs, the counts of equal rows added up.
+    """Merge sorted runs, adding up the counts of equal rows.
 
-    Of run r ``buffers[r, at[r]:end[r]]`` is to come. `heap` has the runs that are not
-    at their end, `n_live` of them, as ``make_heap`` puts them. `out` has `n` rows
-    already, of which the last may be added to.
+    The remaining rows of run r are ``buffers[r, at[r]:end[r]]``. `heap` contains the
+    `n_live` runs that have rows left, arranged by ``make_heap``. `out` already has `n`
+    rows; the count of the last one may still grow.
 
-    Returns how many rows `out` has, the runs that are left, and the one whose buffer
-    ended, -1 where it is `out` that is full: a run that was ended is at the top of the
-    heap; it is to be filled again, or has no more rows and ``at[r] == end[r]`` still.
+    Returns the number of rows in `out`, the number of live runs, and the run whose
+    buffer is exhausted, or -1 if `out` is full. The exhausted run is at the top of the
+    heap: refill its buffer before the next call, or leave ``at[r] == end[r]`` if the
+    run has no more rows.
 
     Equivalent to ``np.unique`` of all the rows of the buffers, their counts summed.
     """

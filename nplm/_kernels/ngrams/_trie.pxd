@@ -1,4 +1,4 @@
-"""Steps in a context trie of sorted arrays.
+"""Look-up steps in a context trie of sorted arrays.
 
 See ``nplm.models.ngrams.trie.context_trie``.
 """
@@ -18,15 +18,15 @@ cdef class Trie:
 cdef inline int find(
     const int[::1] words, int low, int high, int word
 ) noexcept nogil:
-    """Index of `word` in the sorted ``words[low:high]``, or -1.
+    """Return the index of `word` in the sorted ``words[low:high]``, or -1.
 
-    Nor is it where there is no such place: offsets may be those of a damaged file.
+    Also returns -1 if the range is invalid: the offsets may come from a damaged file.
     """
     cdef int n = high - low
     cdef int half
     if not 0 <= low < high <= words.shape[0]:
         return -1
-    # Halve without a branch to mispredict: low becomes the last index <= word.
+    # Branch-free binary search: low becomes the last index with words[low] <= word.
     while n > 1:
         half = n >> 1
         low = low + half if words[low + half] <= word else low
@@ -35,12 +35,12 @@ cdef inline int find(
 
 
 cdef inline int find_follower(Trie trie, int context, int word) noexcept nogil:
-    """Index in ``words`` of the n-gram of a context and a word, or -1."""
+    """Return the index in ``words`` of the n-gram of a context and a word, or -1."""
     return find(trie.words, trie.start[context], trie.start[context + 1], word)
 
 
 cdef inline int find_child(Trie trie, int context, int word) noexcept nogil:
-    """Number of the context that is one older word longer, or -1."""
+    """Return the number of the context extended by an older word, or -1."""
     return find(
         trie.context_word,
         trie.child_start[context],
@@ -52,9 +52,9 @@ cdef inline int find_child(Trie trie, int context, int word) noexcept nogil:
 cdef inline int descend(
     Trie trie, const int[:, :] X, Py_ssize_t row, int[::1] path
 ) noexcept nogil:
-    """Length of the longest context of the trie that ends the row of X.
+    """Return the length of the longest context of the trie that ends a row of X.
 
-    ``path[k]`` becomes the number of the context of its nearest k words.
+    Sets ``path[k]`` to the number of the context of the nearest k words.
     """
     cdef Py_ssize_t n_context = X.shape[1]
     cdef Py_ssize_t depth
@@ -62,11 +62,11 @@ cdef inline int descend(
     path[0] = 0
     if n_context == 0:
         return 0
-    # The root's children are dense: one for each word of the vocabulary.
+    # The root has a child for each word of the vocabulary.
     context = 1 + id_below(&X[row, n_context - 1], trie.n_words)
     path[1] = context
     for depth in range(1, n_context):
-        # Older words are only compared: what is no id is not found.
+        # Older words are only compared: an invalid id is not found.
         context = find_child(trie, context, X[row, n_context - 1 - depth])
         if context < 0:
             return <int> depth

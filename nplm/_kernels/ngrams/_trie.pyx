@@ -1,15 +1,13 @@
-"""The arrays of a context trie, as kernels take them."""
+"""The arrays of a context trie, in the form that kernels take."""
 
 
 cdef class Trie:
-    """What a ``ContextTrie`` is made of, in one argument.
-
-    See ``nplm.models.ngrams.trie.context_trie``.
+    """The arrays of a ``ContextTrie``, in one argument.
 
     Parameters
     ----------
     level_start, context_word, child_start, start, words : ndarray of int32
-        As there.
+        See ``nplm.models.ngrams.trie.context_trie``.
     """
 
     def __cinit__(
@@ -25,8 +23,8 @@ cdef class Trie:
         self.child_start = child_start
         self.start = start
         self.words = words
-        # Not the offsets, which a damaged file may have wrong; a trie of unigrams has
-        # no contexts of one word.
+        # Do not trust the offsets, which may come from a damaged file. A unigram trie
+        # has no contexts of one word.
         self.n_words = <int> words.shape[0]
         if level_start.shape[0] > 2:
             self.n_words = level_start[2] - level_start[1]

@@ -1,9 +1,9 @@
-"""A back-off model, word by word: what decoders and loops ask it.
+"""Score sentences with a back-off model word by word, for decoders and loops.
 
-A sentence of 20 words is scored in less time than NumPy takes to make one array, so
-this kernel takes words and gives numbers: of all kernels it alone sees Python's
-strings, and the dictionary that gives them their ids. Its look-ups are those of
-``hashed_prob``, one word after the other.
+A sentence of 20 words is scored in less time than NumPy needs to make one array, so
+this kernel takes words and returns numbers. It is the only kernel that handles Python
+strings, and the dictionary of their ids. Its look-ups are those of ``hashed_prob``, one
+word after another.
 """
 
 from libc.math cimport log
@@ -21,41 +21,42 @@ cdef enum:
 
 
 cdef struct Context:
-    # The words so far that a longer n-gram could have, the newest first.
+    # The preceding words that an n-gram can contain, newest first.
     int n_words
     int words[MAX_WORDS]
     uint64_t hashes[MAX_WORDS]
-    # Of them, how many the longest context in the table has; the weights of this and
-    # of the shorter ones, bow[k] of k + 1 words.
+    # The length of the longest of their contexts in the table; bow[k] is the weight of
+    # the context of k + 1 words.
     int n_found
     float bow[MAX_WORDS]
 
 
 cdef struct Chains:
-    # Of each word: the longest n-gram that it ends, by its words of context and its
-    # probability, and the weights of the contexts that it makes, as in `Context`.
+    # For each word: the number of context words and the probability of the longest
+    # n-gram that it ends, and the weights of the contexts that it ends, as in
+    # `Context`.
     int known[CHUNK + 1]
     float prob[CHUNK + 1]
     int n_found[CHUNK + 1]
     float bow[CHUNK + 1][MAX_WORDS]
-    # Of the words before, the oldest first, and of the words.
+    # Hashes of the preceding words, oldest first, and of the words.
     uint64_t hashes[MAX_WORDS + CHUNK + 1]
 
 
 cdef class State:
-    """The words so far, as a `WordScorer` needs them.
+    """State of a `WordScorer`: the preceding words.
 
-    States are equal where what may follow has the same probabilities.
+    Equal states give the same probabilities to all following words.
 
-    No twin: an object for the words that ``backoff_prob`` takes as a row of X.
+    No twin: holds the words that ``backoff_prob`` takes as a row of X.
     """
 
     cdef Context context
-    cdef int n_telling  # the newest words on which all that follows depends
+    cdef int n_telling  # the newest words, on which later probabilities depend
 
     @property
     def words(self):
-        """Ids of the words on which all that follows depends, the newest last."""
+        """Ids of the words on which later probabilities depend, the newest last."""
         cdef int k
         return tuple(
             [self.context.words[k] for k in range(self.n_telling - 1, -1, -1)]
@@ -86,34 +87,34 @@ cdef class State:
 
 
 cdef class WordScorer:
-    """A hash table of n-grams, and the words that it knows.
+    """Word-by-word scorer of a hash table of n-grams and its vocabulary.
 
     Parameters
     ----------
     table : Table
         The n-grams.
     n_context : int
-        Words of the longest context, at most 15.
+        Words in the longest context, at most 15.
     boundary : int
-        The mark that ends a sentence: what is before it tells nothing.
+        Id of the sentence boundary: words before it have no influence.
     ids : dict of word to int, or None
-        The id of each word; None where words are ids.
+        The id of each word, or None if words are given as ids.
     n_words : int
-        Ids are below it.
+        Size of the vocabulary.
     unknown : int
         The id of words that are not in `ids`; -1 refuses them.
     closed : bool
-        Whether each context of the table is an n-gram after a context of the table:
-        all that may follow then depends on the words of the longest context found.
+        Whether each context of the table is also an n-gram after a context of the
+        table. If so, later probabilities depend only on the longest context found.
 
     Notes
     -----
     Equivalent to ``np.log(backoff_prob(...))`` of the windows of a sentence.
 
-    No twin: ``backoff_prob`` has one, and this is tested against that.
+    No twin: it is tested against ``backoff_prob``, which has one.
     """
 
-    cdef Table table  # keeps alive what the pointers point at
+    cdef Table table  # owns the memory of the pointers
     cdef Slot* slots
     cdef const int64_t* slot_start
     cdef const float* prob
@@ -142,15 +143,14 @@ cdef class WordScorer:
         begin_with(table, n_context, boundary, &self.start)
 
     def begin(self, bint bos=True):
-        """Return the state before the first word: after a boundary, or after nothing.
-        """
+        """Return the state before the first word, after a boundary if `bos`."""
         cdef State state = State.__new__(State)
         if bos:
             state.context = self.start
         return self.telling(state)
 
     def step(self, State state not None, word):
-        """Give the log-probability of a word, and the state after it."""
+        """Return the log-probability of a word, and the state after it."""
         cdef State after = State.__new__(State)
         cdef int i = self.id_of(word)
         cdef double log_prob
@@ -159,12 +159,12 @@ cdef class WordScorer:
         return log_prob, self.telling(after)
 
     def end(self, State state not None):
-        """Log-probability of the boundary."""
+        """Return the log-probability of the boundary after a state."""
         cdef Context context = state.context
         return self.score_words(&context, &self.boundary, 1, 0, NULL, NULL)
 
     def fill_candidates(self, State state not None, words, double[::1] out):
-        """Fill in the log-probabilities of words that may come next."""
+        """Fill `out` with the log-probabilities of candidates for the next word."""
         cdef Context* context = &state.context
         cdef int ids[CHUNK]
         cdef Chains chains
@@ -183,7 +183,7 @@ cdef class WordScorer:
                 n = 0
 
     def sentence(self, words, bint bos=True, bint eos=True):
-        """Log-probability of the words together, and of the boundary after them."""
+        """Return the log-probability of a sentence, with its boundary if `eos`."""
         cdef Context context
         cdef int ids[CHUNK + 1]
         cdef int n = 0
@@ -192,7 +192,7 @@ cdef class WordScorer:
         for word in words:
             ids[n] = self.id_of(word)
             n += 1
-            # Nothing before a boundary is seen from behind it.
+            # No context reaches back over a boundary.
             if n == CHUNK or ids[n - 1] == self.boundary:
                 total = self.score_words(&context, ids, n, total, NULL, NULL)
                 n = 0
@@ -205,10 +205,10 @@ cdef class WordScorer:
         self, const int[::1] ids, const int64_t[::1] lengths, bint bos, bint eos,
         double[::1] log_prob, int[::1] orders,
     ):
-        """Fill in the log-probability of each token, and the words of its n-gram.
+        """Fill in the log-probability of each token, and the order of its n-gram.
 
-        `ids` are those of sentences, one after the other, and `lengths` their words;
-        with `eos` each has one token more.
+        `ids` has the words of the sentences, concatenated, and `lengths` the number of
+        words of each. With `eos`, each sentence has one more token.
         """
         cdef Context context
         cdef Py_ssize_t i = 0, out = 0, last, row
@@ -246,10 +246,10 @@ cdef class WordScorer:
         self, Context* context, const int* ids, int n, double total,
         double* log_prob, int* orders,
     ) noexcept nogil:
-        """Add the log-probabilities of words to `total`, and note those of each.
+        """Return `total` plus the log-probabilities of words, and store each of them.
 
-        Of the words only the last may be a boundary. Then `context` is that of the
-        next word.
+        Only the last word may be a boundary. Updates `context` to that of the next
+        word.
         """
         cdef Chains chains
         cdef double own
@@ -275,10 +275,10 @@ cdef class WordScorer:
         self, const Context* context, const int* ids, int n, bint follow,
         Chains* chains,
     ) noexcept nogil:
-        """Find the longest n-grams and contexts that words end, a step for all.
+        """Find the longest n-gram and context that each word ends, in common steps.
 
-        The memory of a step is fetched for all of them together. The words `follow`
-        one another, or each the context.
+        The memory of a step is prefetched for all words. If `follow`, each word follows
+        the previous one; otherwise each follows the context.
         """
         cdef uint64_t keys[CHUNK + 1]
         cdef int live[CHUNK + 1]
@@ -365,9 +365,9 @@ cdef class WordScorer:
 cdef inline double log_of(
     const Chains* chains, int j, const float* bow, int n_found
 ) noexcept nogil:
-    """Log-probability of word j, whose context has these weights.
+    """Return the log-probability of word j, given the weights of its contexts.
 
-    Those of contexts of more words than its n-gram's multiply, the longest first.
+    The weights of contexts longer than that of its n-gram multiply, longest first.
     """
     cdef double scale = 1
     cdef int k
@@ -379,7 +379,7 @@ cdef inline double log_of(
 cdef inline void go_on(
     Context* context, const int* ids, int n, int n_context, const Chains* chains
 ) noexcept nogil:
-    """Make the context of what comes after the words."""
+    """Update the context to that of the next word."""
     cdef int n_before = context.n_words
     cdef int k
     context.n_words = min(n_before + n, n_context)
@@ -398,7 +398,7 @@ cdef inline void go_on(
 cdef void begin_with(
     Table table, int n_context, int boundary, Context* context
 ) noexcept:
-    """Make the context that has the boundary as often as it is wide."""
+    """Make the context at the beginning of a sentence, filled with boundaries."""
     cdef uint64_t own = hash_word(boundary)
     cdef uint64_t key = own, power = MULTIPLIER
     cdef Slot* at

@@ -1,1 +1,1 @@
-"""Files: whole or not at all, compressed, of arrays."""
+"""Atomic files, compressed files, and files of arrays."""

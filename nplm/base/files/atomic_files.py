@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all, that are opened, and that are mapped."""
+"""Files that are written atomically, opened for reading, or mapped into memory."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = [
 ]  # fmt: skip
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
-# What a file system without locks says; over a network also that there are none.
+# Errors of a file system without locks; network file systems return ENOLCK too.
 NO_LOCKS = {errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK}
 GIBI = 1 << 30
 
@@ -40,9 +40,9 @@ def opened(path: str | os.PathLike[str], *, pipes: bool = False) -> io.BufferedR
     path : path-like
         The file.
     pipes : bool, default=False
-        Whether it may be a pipe or a device, as text may be. Opening a pipe waits for
+        Whether it may be a pipe or a device, as for text. Opening a pipe waits for
         its writer. A pipe without a name in a folder (``/dev/stdin``, a shell's
-        ``<(...)``) is open already and is read in either case.
+        ``<(...)``) is open already and is always accepted.
 
     Returns
     -------
@@ -53,48 +53,48 @@ def opened(path: str | os.PathLike[str], *, pipes: bool = False) -> io.BufferedR
     IsADirectoryError
         If it is a folder.
     OSError
-        If it cannot be opened, or is a pipe or a device and may not be one.
+        If it cannot be opened, or is a pipe or a device and `pipes` is False.
     """
     mode = os.stat(path).st_mode
     if stat.S_ISDIR(mode):
         raise IsADirectoryError(
-            f"{os.fspath(path)} is a folder: give the name of a file in it."
+            f"{os.fspath(path)} is a folder: pass the name of a file in it."
         )
     is_unnamed = stat.S_ISFIFO(mode) and not os.path.exists(os.path.realpath(path))
     if not (stat.S_ISREG(mode) or pipes or is_unnamed):
         raise OSError(
-            f"{os.fspath(path)} is a pipe or a device: write what it gives to a file, "
-            "and give the name of that file."
+            f"{os.fspath(path)} is a pipe or a device: write its contents to a file, "
+            "and pass the name of that file."
         )
     return open(path, "rb")
 
 
 @contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
-    """Open a new file beside `path`; it takes its place when all is written.
+    """Open a new file beside `path`, which replaces `path` once it is complete.
 
-    After an error `path` is as it was; after a kill or a power cut it is the old
-    file or the new one, with perhaps an unfinished ``.part`` file beside it, which the
-    next of this machine to write there removes. A link stays, and what it names is
+    After an error `path` is as it was. After a kill or a power cut it is the old
+    file or the new one, and an unfinished ``.part`` file may be left beside it; the
+    next writer of this machine removes that file. If `path` is a link, its target is
     replaced. The new file has the permissions of the old one.
     """
     path = followed(path)
     _remove_unfinished(path)
-    mark = _machine_mark() + secrets.token_hex(4)
-    unfinished = path.with_name(f"{path.name}.{mark}.part")
+    suffix = _machine_id() + secrets.token_hex(4)
+    unfinished = path.with_name(f"{path.name}.{suffix}.part")
     try:
         with owned(unfinished) as file:
-            # Before anything is written: the old file may be private.
+            # Before the first write: the old file may be private.
             _keep_permissions(path, file)
             yield file
             file.flush()
             os.fsync(file.fileno())
             unfinished.replace(path)
     except BaseException:
-        with suppress(OSError):  # it would hide the error, or the interrupt, itself
+        with suppress(OSError):  # it would hide the original error or interrupt
             unfinished.unlink()
         raise
-    # The new name is on the disk when the folder is.
+    # The new name is on the disk once the folder is synced.
     folder = os.open(path.parent, os.O_RDONLY)
     try:
         os.fsync(folder)
@@ -103,10 +103,10 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
 
 
 def _keep_permissions(path: Path, file: BinaryIO) -> None:
-    """Give a new file the permissions of the one that it will replace, if any."""
+    """Copy the permissions of the replaced file, if any, to a new file."""
     with suppress(FileNotFoundError):
         old = stat.S_IMODE(path.lstat().st_mode) & 0o777
-        # Not where they agree: some file systems refuse every change.
+        # Only if they differ: some file systems refuse every change.
         if stat.S_ISREG(path.lstat().st_mode) and old != stat.S_IMODE(
             os.fstat(file.fileno()).st_mode
         ):
@@ -114,22 +114,22 @@ def _keep_permissions(path: Path, file: BinaryIO) -> None:
 
 
 def followed(path: Path) -> Path:
-    """Give the file that is written at `path`: what links name, if anything."""
-    # Not resolve(), which raises where links run in a circle: one of them is replaced.
+    """Return the file that is written at `path`: the target if it is a link."""
+    # Not resolve(), which raises in a cycle of links: one of them is replaced.
     return Path(os.path.realpath(path)) if path.is_symlink() else path
 
 
-def _machine_mark() -> str:
-    """Tell this machine from others in the names of files: eight digits."""
+def _machine_id() -> str:
+    """Return eight hexadecimal digits that identify this machine in file names."""
     return f"{zlib.crc32(socket.gethostname().encode()):08x}"
 
 
 def _remove_unfinished(path: Path) -> None:
-    """Remove what this machine's processes left that were killed as they wrote."""
-    # On another machine a lock may not be seen.
-    mark = _machine_mark() + "[0-9a-f]{8}"
-    own = re.compile(rf"{re.escape(path.name)}\.{mark}\.part")
-    # Names at once: an interrupt would leave a folder open that is gone through.
+    """Remove the unfinished files of this machine's killed processes."""
+    # The locks of other machines may be invisible here.
+    suffix = _machine_id() + "[0-9a-f]{8}"
+    own = re.compile(rf"{re.escape(path.name)}\.{suffix}\.part")
+    # All names at once: an interrupt would leave a folder's iterator open.
     for name in os.listdir(path.parent):
         if own.fullmatch(name):
             with suppress(OSError), open(path.with_name(name), "r+b") as file:
@@ -139,7 +139,7 @@ def _remove_unfinished(path: Path) -> None:
 
 @contextmanager
 def owned(path: Path) -> Iterator[BinaryIO]:
-    """Open a new file that is not abandoned for as long as it is open."""
+    """Open a new file, locked to show other processes that it is in use."""
     while True:
         with open(path, "x+b") as file:
             try:
@@ -147,22 +147,25 @@ def owned(path: Path) -> Iterator[BinaryIO]:
             except OSError as error:
                 if error.errno not in NO_LOCKS:
                     raise
-            if path.exists():  # nobody has removed it before it was locked
+            if path.exists():  # else another process removed it before it was locked
                 yield file
                 return
 
 
 def is_abandoned(descriptor: int) -> bool:
-    """Whether a file of `owned` is of no process any more; it is then this one's."""
+    """Return whether no process uses a file of `owned`; if so, lock it."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:  # held, or who knows
+    except OSError:  # locked by another process, or the file system has no locks
         return False
     return True
 
 
 def allocate(file: BinaryIO, n_bytes: int, folder: Path) -> None:
-    """Give a file its room now: a mapped file that finds none ends the process."""
+    """Allocate the disk space of a file.
+
+    Writing to a mapped file on a full disk would end the process.
+    """
     with full_disk_named(folder, f"{n_bytes / GIBI:.3g} GiB"):
         if n_bytes and hasattr(os, "posix_fallocate"):
             os.posix_fallocate(file.fileno(), 0, n_bytes)
@@ -172,7 +175,7 @@ def allocate(file: BinaryIO, n_bytes: int, folder: Path) -> None:
 
 @contextmanager
 def full_disk_named(folder: Path, needs: str) -> Iterator[None]:
-    """Make the error of a full disk say which folder, and what is needed there."""
+    """Add the folder and the space needed there to the error of a full disk."""
     try:
         yield
     except OSError as error:
@@ -182,12 +185,12 @@ def full_disk_named(folder: Path, needs: str) -> Iterator[None]:
         raise OSError(
             error.errno,
             f"the disk of {folder} is full: {needs} needed there, and "
-            f"{free / GIBI:.3g} GiB left; free some, or name another folder",
+            f"{free / GIBI:.3g} GiB left; free some space, or choose another folder",
         ) from error
 
 
 def forget(*arrays: NDArray[Any]) -> None:
-    """Let the memory of mapped arrays go: what they hold stays in their files."""
+    """Release the memory of mapped arrays; their values stay in the files."""
     for array in arrays:
         pages = getattr(array, "_mmap", None)
         if pages is not None and hasattr(mmap, "MADV_DONTNEED"):
@@ -195,7 +198,7 @@ def forget(*arrays: NDArray[Any]) -> None:
 
 
 def trim() -> None:
-    """Give memory that has been freed back to the system, where glibc keeps it."""
-    give_back = getattr(ctypes.CDLL(None), "malloc_trim", None)
-    if give_back is not None:
-        give_back(0)
+    """Return freed memory to the system, with glibc's ``malloc_trim``."""
+    malloc_trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if malloc_trim is not None:
+        malloc_trim(0)

@@ -1,9 +1,12 @@
-"""Files of safetensors: a header in JSON, then arrays that can be mapped as they are.
+"""Safetensors files: a header in JSON, then arrays that can be mapped into memory.
 
-Eight bytes say how long the header is; it has the type, the shape and the place of each
-array, and text of the writer's own. The package of that name reads and writes them too,
-but through copies in memory, and not atomically, nor does it say where an array stands;
-so it is only for the tests, which hold these files against it.
+The first eight bytes give the length of the header. The header gives the type, the
+shape and the place of each array, and text of the writer's own. Each array begins at a
+line of the cache; the format allows no gaps, so arrays of zeros stand between them.
+
+nplm does not use the ``safetensors`` package: it copies arrays in memory, does not
+replace files atomically, and does not tell where an array is. The tests compare these
+files with it.
 """
 
 from __future__ import annotations
@@ -12,23 +15,38 @@ import json
 import math
 import os
 import zlib
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
-from nplm.base.files.atomic_files import followed, full_disk_named, opened, replacing
+from nplm.base.files.atomic_files import (
+    allocate,
+    followed,
+    forget,
+    full_disk_named,
+    opened,
+    replacing,
+)
 
-__all__ = ["CHECKSUM", "is_storable", "read_tensors", "write_tensors"]
+__all__ = [
+    "CHECKSUM", "NotTensorsError", "TensorFile", "begins_as_tensors", "filling_arrays",
+    "is_storable", "read_tensors", "write_tensors",
+]  # fmt: skip
 
-# The first array begins at a line of the cache.
-ALIGNMENT = 64
-# What the package takes for a header; more is none.
-MAX_HEADER = 100_000_000
+# Every array begins at a line of the cache.
+ALIGNMENT_BYTES = 64
+# The safetensors package refuses longer headers.
+MAX_HEADER_BYTES = 100_000_000
+# Checksums of mapped arrays are computed block by block.
+BLOCK_BYTES = 1 << 20
 METADATA = "__metadata__"
-CHECKSUM = "crc32"
+# Names of the arrays of zeros between the others.
+PADDING = "__padding__"
+CHECKSUM, MAX_CHECKSUM = "crc32", (1 << 32) - 1
 TYPES = {
     "F64": "<f8", "I64": "<i8", "U64": "<u8", "F32": "<f4", "I32": "<i4", "U32": "<u4",
     "F16": "<f2", "I16": "<i2", "U16": "<u2", "I8": "<i1", "U8": "<u1", "BOOL": "|b1",
@@ -37,8 +55,12 @@ DTYPES = {name: np.dtype(kind) for name, kind in TYPES.items()}
 NAMES = {dtype: name for name, dtype in DTYPES.items()}
 
 
+class NotTensorsError(ValueError):
+    """A file does not begin as a safetensors file."""
+
+
 def is_storable(dtype: np.dtype[Any]) -> bool:
-    """Whether arrays of this type can be in a file, in any order of bytes."""
+    """Whether a file can hold arrays of this type, in any byte order."""
     return dtype.newbyteorder("<") in NAMES
 
 
@@ -47,117 +69,283 @@ def write_tensors(
     arrays: Mapping[str, NDArray[Any]],
     metadata: Mapping[str, str],
 ) -> str:
-    """Write arrays and text in a file that takes its place when all is written.
+    """Write arrays and text to a file, which appears when it is complete.
 
     Parameters
     ----------
     path : path-like
         The file.
     arrays : mapping of str to ndarray
-        Of numbers or booleans.
+        Arrays of numbers or booleans. The file keeps their order.
     metadata : mapping of str to str
-        What the header says beside them.
+        Text for the header.
 
     Returns
     -------
     checksum : str
-        Of all that is in it: of a header that has those of the arrays.
+        Checksum of the header, which holds the checksums of the arrays.
     """
-    # The largest types first: then each array begins at a multiple of its type's size.
     little = {
         name: np.asarray(array, array.dtype.newbyteorder("<"), order="C")
-        for name, array in sorted(
-            arrays.items(), key=lambda item: (-item[1].dtype.itemsize, item[0])
-        )
+        for name, array in arrays.items()
     }
-    header: dict[str, Any] = {METADATA: dict(metadata)}
-    sums, end = {}, 0
-    for name, array in little.items():
-        start, end = end, end + array.nbytes
-        header[name] = {
-            "dtype": NAMES[array.dtype],
-            "shape": list(array.shape),
-            "data_offsets": [start, end],
-        }
-        sums[name] = zlib.crc32(array.data)
-    header[METADATA]["arrays"] = json.dumps(sums)
-    header[METADATA][CHECKSUM] = checksum = header_checksum(header)
-    encoded = json.dumps(header).encode()
-    encoded += b" " * (-(8 + len(encoded)) % ALIGNMENT)
+    entries, _ = _entries({n: (own.dtype, own.shape) for n, own in little.items()})
+    sums = {name: zlib.crc32(array.data) for name, array in little.items()}
+    header, checksum = _header(entries, metadata, sums)
     full = full_disk_named(followed(Path(path).absolute()).parent, "more is")
     with full, replacing(Path(path)) as file:
-        file.write(len(encoded).to_bytes(8, "little") + encoded)
+        file.write(header)
         for array in little.values():
+            file.write(bytes(-file.tell() % ALIGNMENT_BYTES))
             file.write(array.data)
     return checksum
+
+
+@contextmanager
+def filling_arrays(
+    path: str | os.PathLike[str],
+    sizes: Mapping[str, tuple[DTypeLike, int]],
+    metadata: Mapping[str, str],
+) -> Iterator[dict[str, NDArray[Any]]]:
+    """Make a file whose arrays the caller fills in place, mapped into memory.
+
+    The file appears when the arrays are filled. It is then the file that
+    `write_tensors` writes.
+
+    Parameters
+    ----------
+    path : path-like
+        The file.
+    sizes : mapping of str to (dtype, int)
+        Type and length of each array, which has one dimension.
+    metadata : mapping of str to str
+        Text for the header.
+
+    Yields
+    ------
+    arrays : dict of str to ndarray
+        Zeros.
+
+    Raises
+    ------
+    OSError
+        If the disk has no room for the file, before the caller fills anything.
+    """
+    types = {
+        name: (np.dtype(dtype).newbyteorder("<"), (size,))
+        for name, (dtype, size) in sizes.items()
+    }
+    entries, n_bytes = _entries(types)
+    start = len(_header(entries, metadata, dict.fromkeys(types, 0))[0])
+    with replacing(Path(path)) as file:
+        allocate(file, start + n_bytes, followed(Path(path).absolute()).parent)
+        arrays = {}
+        for name, (dtype, shape) in types.items():
+            at = start + entries[name]["data_offsets"][0]
+            arrays[name] = np.zeros(shape, dtype)
+            if arrays[name].size:
+                arrays[name] = np.memmap(file, dtype, "r+", at, shape)
+        yield arrays
+        sums = {name: _checksum(array) for name, array in arrays.items()}
+        file.seek(0)
+        file.write(_header(entries, metadata, sums)[0])
+
+
+def _entries(
+    types: Mapping[str, tuple[np.dtype[Any], tuple[int, ...]]],
+) -> tuple[dict[str, Any], int]:
+    """Return the entries of arrays and of the padding between them, and the end."""
+    entries: dict[str, Any] = {}
+    end = 0
+    for name, (dtype, shape) in types.items():
+        if padding := -end % ALIGNMENT_BYTES:
+            own = f"{PADDING}{len(entries)}"
+            entries[own] = _entry("U8", (padding,), end, end + padding)
+            end += padding
+        start, end = end, end + dtype.itemsize * math.prod(shape)
+        entries[name] = _entry(NAMES[dtype], shape, start, end)
+    return entries, end
+
+
+def _entry(kind: str, shape: tuple[int, ...], start: int, end: int) -> dict[str, Any]:
+    return {"dtype": kind, "shape": list(shape), "data_offsets": [start, end]}
+
+
+def _header(
+    entries: Mapping[str, Any], metadata: Mapping[str, str], sums: dict[str, int]
+) -> tuple[bytes, str]:
+    """Return the bytes before the arrays, and their checksum.
+
+    Their length does not depend on the checksums of the arrays.
+    """
+
+    def encoded(sums: dict[str, int]) -> tuple[bytes, str]:
+        text = dict(metadata) | {"arrays": json.dumps(sums)}
+        header: dict[str, Any] = {METADATA: text} | dict(entries)
+        text[CHECKSUM] = checksum = header_checksum(header)
+        return json.dumps(header).encode(), checksum
+
+    n = len(encoded(dict.fromkeys(sums, MAX_CHECKSUM))[0])
+    n += -(8 + n) % ALIGNMENT_BYTES
+    own, checksum = encoded(sums)
+    return n.to_bytes(8, "little") + own.ljust(n), checksum
+
+
+def _checksum(array: NDArray[Any]) -> int:
+    """Return the checksum of a mapped array, and keep little of it in memory."""
+    checksum, step = 0, BLOCK_BYTES // array.dtype.itemsize
+    for at in range(0, len(array), step):
+        checksum = zlib.crc32(array[at : at + step].data, checksum)
+        forget(array)
+    return checksum
+
+
+class TensorFile:
+    """A file of `write_tensors`: the header is read and checked, the arrays are not.
+
+    Parameters
+    ----------
+    path : path-like
+        The file.
+
+    Attributes
+    ----------
+    path : Path
+        The file.
+    metadata : dict of str to str
+        Text of the header, with the header's checksum as `CHECKSUM`.
+
+    Raises
+    ------
+    NotTensorsError
+        If the file does not begin as a safetensors file.
+    ValueError
+        If the file is truncated or its header is damaged. The message does not name the
+        file: "its header is not JSON".
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        with opened(self.path) as file:
+            size = os.fstat(file.fileno()).st_size
+            start = file.read(9)
+            n = int.from_bytes(start[:8], "little")
+            if not begins_as_tensors(start):
+                raise NotTensorsError("it does not begin like a safetensors file")
+            if n > size - 8:
+                raise ValueError(f"it is truncated: its header has {n} bytes")
+            header = _parsed(start[8:] + file.read(n - 1))
+        self._start = 8 + n
+        self.metadata: dict[str, str] = header.pop(METADATA)
+        places = {name: _layout(name, entry) for name, entry in header.items()}
+        end = 0
+        for name, (dtype, shape, first, last) in sorted(
+            places.items(), key=lambda item: item[1][2:]
+        ):
+            n_bytes = dtype.itemsize * math.prod(shape)
+            is_aligned = (self._start + first) % dtype.itemsize == 0
+            if first != end or last - first != n_bytes or not is_aligned:
+                raise ValueError(f"the offsets of {name} are wrong")
+            end = last
+        self._end = end
+        if self._start + end != size:
+            kind = "is truncated: it " if size < self._start + end else ""
+            raise ValueError(
+                f"it {kind}has {size} bytes, but its header says {self._start + end}"
+            )
+        self._places = {n: p for n, p in places.items() if not n.startswith(PADDING)}
+        self._sums = _json(self.metadata.get("arrays", ""))
+        if (
+            not isinstance(self._sums, dict)
+            or self._sums.keys() != self._places.keys()
+            or not all(type(own) is int for own in self._sums.values())
+        ):
+            raise ValueError("its header has no checksums of its arrays")
+
+    def arrays(
+        self, *, mmap: bool = True, check: Collection[str] | None = None
+    ) -> dict[str, NDArray[Any]]:
+        """Return the arrays.
+
+        Parameters
+        ----------
+        mmap : bool, default=True
+            Whether arrays are read-only parts of the file, mapped into memory. False
+            reads all of them.
+        check : collection of str, optional
+            Names of the arrays that are read and compared with their checksums. By
+            default all are.
+
+        Returns
+        -------
+        arrays : dict of str to ndarray
+
+        Raises
+        ------
+        ValueError
+            If a checksum is wrong.
+        """
+        data: NDArray[np.uint8] = np.zeros(0, np.uint8)
+        if self._end:
+            data = np.memmap(
+                self.path, np.uint8, "r", offset=self._start, shape=(self._end,)
+            )
+            if not mmap:
+                data = np.array(data)
+        arrays = {
+            name: data[first:end].view(dtype).reshape(shape)
+            for name, (dtype, shape, first, end) in self._places.items()
+        }
+        for name, array in arrays.items():
+            is_checked = check is None or name in check
+            if is_checked and zlib.crc32(array.data) != self._sums[name]:
+                raise ValueError(f"the checksum of {name} is wrong")
+        return arrays
 
 
 def read_tensors(
     path: Path, *, mmap: bool
 ) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
-    """Read what `write_tensors` wrote, and compare it with its checksums.
+    """Read a file of `write_tensors` and compare it with its checksums.
 
     Parameters
     ----------
     path : Path
         The file.
     mmap : bool
-        Whether arrays are read-only parts of the file, mapped into memory.
+        Whether to map the arrays into memory, read-only, instead of reading them.
 
     Returns
     -------
     arrays : dict of str to ndarray
     metadata : dict of str to str
-        With that of the whole, as `CHECKSUM`.
+        Text of the header, with the header's checksum as `CHECKSUM`.
 
     Raises
     ------
     ValueError
-        Saying what is wrong with it.
+        If the file is damaged. The message does not name the file.
     """
-    with opened(path) as file:
-        size = os.fstat(file.fileno()).st_size
-        n = int.from_bytes(file.read(8), "little")
-        if size < 8 or n > min(size - 8, MAX_HEADER):
-            raise ValueError("it does not begin as a file of safetensors does")
-        header = _parsed(file.read(n))
-    start, metadata = 8 + n, header.pop(METADATA)
-    places = {name: _place(name, entry) for name, entry in header.items()}
-    at = 0
-    for name, (dtype, shape, first, end) in sorted(
-        places.items(), key=lambda item: item[1][2:]
-    ):
-        if first != at or end - first != dtype.itemsize * math.prod(shape):
-            raise ValueError(f"{name} is not where it should be")
-        at = end
-    if start + at != size:
-        raise ValueError(f"it has {size} bytes, and its header says {start + at}")
-    data: NDArray[np.uint8] = np.zeros(0, np.uint8)
-    if at:
-        data = np.memmap(path, np.uint8, "r", offset=start, shape=(at,))
-        # Not a memmap any more, for what is computed of one would be one too.
-        data = data.view(np.ndarray) if mmap else np.array(data)
-    arrays = {
-        name: data[first:end].view(dtype).reshape(shape)
-        for name, (dtype, shape, first, end) in places.items()
-    }
-    sums = _json(metadata.get("arrays", ""))
-    if not isinstance(sums, dict) or sums.keys() != arrays.keys():
-        raise ValueError("its header has no checksums of its arrays")
-    for name, array in arrays.items():
-        if zlib.crc32(array.data) != sums[name]:
-            raise ValueError(f"the checksum of {name} is wrong")
-    return arrays, metadata
+    file = TensorFile(path)
+    # Plain arrays: a result computed from a memmap would be a memmap, too.
+    arrays = {n: own.view(np.ndarray) for n, own in file.arrays(mmap=mmap).items()}
+    return arrays, file.metadata
+
+
+def begins_as_tensors(start: bytes) -> bool:
+    """Whether the first nine bytes are a length of a header, and the header's first."""
+    n = int.from_bytes(start[:8], "little")
+    return n <= MAX_HEADER_BYTES and start[8:9] == b"{"
 
 
 def _parsed(encoded: bytes) -> dict[str, Any]:
-    """Give the header, if it is one whose checksum is right."""
+    """Return the header if its checksum is right."""
     header = _json(encoded)
     metadata = header.get(METADATA) if isinstance(header, dict) else None
     if not isinstance(metadata, dict) or not all(
         isinstance(text, str) for text in metadata.values()
     ):
-        raise ValueError("its header is none of nplm's")
+        raise ValueError("its header is not one of nplm's")
     checksum = metadata.pop(CHECKSUM, None)
     if checksum != header_checksum(header):
         raise ValueError("the checksum of its header is wrong")
@@ -170,28 +358,29 @@ def _json(text: str | bytes) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"its header is no JSON ({error})") from None
+        raise ValueError(f"its header is not JSON ({error})") from None
 
 
 def header_checksum(header: dict[str, Any]) -> str:
-    """CRC-32 of all that the header says, whatever its blanks and its order."""
+    """CRC-32 of the contents of the header, whatever its blanks and its order."""
     return f"{zlib.crc32(json.dumps(header, sort_keys=True).encode()):08x}"
 
 
-Place = tuple[np.dtype[Any], tuple[int, ...], int, int]  # with its first byte and end
+Layout = tuple[np.dtype[Any], tuple[int, ...], int, int]  # type, shape, start, end
 
 
-def _place(name: str, entry: Any) -> Place:
-    sound = (
+def _layout(name: str, entry: Any) -> Layout:
+    is_valid = (
         isinstance(entry, dict)
         and entry.keys() == {"dtype", "shape", "data_offsets"}
+        and isinstance(entry["dtype"], str)
         and entry["dtype"] in TYPES
         and _are_sizes(entry["shape"])
         and _are_sizes(entry["data_offsets"])
         and len(entry["data_offsets"]) == 2
         and len(entry["shape"]) <= 8
     )
-    if not sound:
+    if not is_valid:
         raise ValueError(f"its header has {entry!r:.80} for {name}")
     return DTYPES[entry["dtype"]], tuple(entry["shape"]), *entry["data_offsets"]
 

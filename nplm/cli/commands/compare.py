@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
@@ -20,7 +20,13 @@ from nplm.base.estimators import LanguageModel
 from nplm.cli._bars import stages
 from nplm.cli._corpora import load_corpus
 from nplm.cli._jobs import INTERRUPTED, Job, mpi_job
-from nplm.cli._options import POSITIVE, network_options
+from nplm.cli._options import (
+    POSITIVE,
+    in_options,
+    is_given,
+    network_options,
+    network_settings,
+)
 from nplm.cli._outputs import writable_file, writable_folder
 from nplm.cli._tables import one_line, print_corpus, print_examples, print_table
 from nplm.cli._tally import warning_of_unknown
@@ -31,7 +37,7 @@ from nplm.inspection import nearest_words, suggestions
 
 __all__ = ["compare_command"]
 
-# What a corpus, a parameter or a full disk may raise: told without a traceback.
+# Errors of a corpus, a parameter or a full disk: reported without a traceback.
 EXPECTED = (OSError, ImportError, ValueError)
 
 
@@ -41,7 +47,7 @@ EXPECTED = (OSError, ImportError, ValueError)
     "corpus_name",
     default="python-docs",
     metavar="[python-docs|brown|ptb|PATH]",
-    help="What to train on: python-docs is on every machine, brown and ptb are "
+    help="Text to train on: python-docs is on every machine, brown and ptb are "
     "downloaded once (or found in the folder that NPLM_DATA names), PATH is a UTF-8 "
     "text file or a folder of .txt files.",
 )
@@ -52,12 +58,12 @@ EXPECTED = (OSError, ImportError, ValueError)
     "--min-count",
     type=POSITIVE,
     default=4,
-    help="Rarer words of PATH are <unk>. Perplexities of different vocabularies do "
-    "not compare.",
+    help="Rarer words of PATH are <unk>. Perplexities of different vocabularies cannot "
+    "be compared.",
 )
 @network_options(**QUICK)
 @click.option(
-    "--ngram-order", type=click.IntRange(min=2), default=5, help="Kneser-Ney's n."
+    "--ngram-order", type=click.IntRange(min=2), default=5, help="The n of Kneser-Ney."
 )
 @click.option(
     "--mpi",
@@ -81,6 +87,7 @@ EXPECTED = (OSError, ImportError, ValueError)
 @click.pass_context
 def compare_command(
     ctx: click.Context,
+    /,
     corpus_name: str,
     lines: bool,
     min_count: int,
@@ -95,14 +102,15 @@ def compare_command(
     An interpolated trigram, modified Kneser-Ney, n-grams of word classes, and the
     neural model see the same windows of text; then the neural model is mixed with
     the trigram (at 0.5, as in the paper), with Kneser-Ney, and with all of them.
-    The table that ends it is like the paper's Table 1: perplexity of the training,
+    The table at the end is like the paper's Table 1: perplexity of the training,
     validation and test parts (all tokens count, <unk> too; of the training part at
-    most 50,000), parameters, and seconds of training. The network learns from
-    sampled words, which takes seconds; nplm reproduce has the paper's own.
+    most 50,000), parameters, and seconds of training. The network trains on noise
+    samples, which takes seconds; nplm reproduce trains the networks of the paper.
 
-    Ctrl-C ends it, and keeps and reports what was trained. With --mpi it cannot,
-    for mpiexec then kills all processes: each model is reported, and the files
-    are written, as soon as it is trained; all words are then learned from.
+    Ctrl-C ends the comparison, and keeps and reports the models trained so far. With
+    --mpi it cannot, because mpiexec kills all processes: the command reports each
+    model, and writes the files, as soon as it is trained. With --mpi the network
+    trains on all words.
 
     \b
     Examples:
@@ -111,11 +119,9 @@ def compare_command(
       nplm compare --corpus novels/ --epochs 5 --json result.json --output models
       mpiexec -n 4 python -m mpi4py -m nplm compare --corpus brown --mpi
     """  # noqa: D301  (click reads the control character)
-    parameters = QUICK | parameters  # those without an option too
-    if mpi and ctx.get_parameter_source("loss") == click.core.ParameterSource.DEFAULT:
-        parameters["loss"] = "exact"  # the softmax that processes can share
-    network = _network(parameters)
-    job = mpi_job(parameters["n_jobs"]) if mpi else Job()
+    settings = _settings(ctx, parameters, mpi)
+    network = _network(settings)
+    job = mpi_job(settings["n_jobs"]) if mpi else Job()
     files = _Files() if job.quiet else _Files(json_path, folder)
     console = Console(quiet=job.quiet)
     status = Console(stderr=True, quiet=job.quiet)
@@ -124,23 +130,13 @@ def compare_command(
         load = partial(load_corpus, ctx, corpus_name, lines, min_count)
         corpus = _load(load, job, status)
         print_corpus(console, corpus_name, corpus)
-        run = _Run(corpus_name, corpus, parameters, network)
+        run = _Run(corpus_name, corpus, settings, network)
         # Under mpiexec an interrupt kills: what is trained is kept at once.
         keep = partial(_keep, files, status) if mpi else None
         _train(run, job, status, ngram_order, keep)
-
     report = run.report(run.failure)
-    rows = [row for row, _ in run.results]
-    print_table(console, rows)
-    console.print(conclusion(rows), highlight=False)
-    print_examples(console, report)
-    warning = warning_of_unknown(max(report["oov_rate"].values()))
-    if warning:
-        status.print(f"Warning: {warning}", style="red", markup=False)
-    for note in dict.fromkeys(str(note.message) for note in notes):
-        status.print(f"Note: {note}", style="yellow", markup=False)
-    if run.failure:
-        status.print(run.failure, style="red", markup=False)
+    _show(run, report, console)
+    _warn(run, report, dict.fromkeys(str(note.message) for note in notes), status)
     if files.write(run, report, status):
         files.name_them(run, status)
     else:
@@ -148,13 +144,34 @@ def compare_command(
     ctx.exit(0 if job.quiet else run.exit_code)
 
 
+def _show(run: _Run, report: dict[str, Any], console: Console) -> None:
+    """Print the table, and what the network has learned."""
+    rows = [row for row, _ in run.results]
+    print_table(console, rows)
+    console.print(conclusion(rows), highlight=False)
+    print_examples(console, report)
+
+
+def _warn(
+    run: _Run, report: dict[str, Any], notes: Iterable[str], status: Console
+) -> None:
+    """Print warnings, and what ended the comparison too early."""
+    warning = warning_of_unknown(max(report["oov_rate"].values()))
+    if warning:
+        status.print(f"Warning: {warning}", style="red", markup=False)
+    for note in notes:
+        status.print(f"Note: {in_options(note)}", style="yellow", markup=False)
+    if run.failure:
+        status.print(run.failure, style="red", markup=False)
+
+
 @dataclass
 class _Run:
-    """A comparison on its way: what it has trained, and how it ended."""
+    """The state of a comparison: the models trained so far, and how it ended."""
 
     corpus_name: str
     corpus: Corpus
-    parameters: dict[str, Any]
+    settings: dict[str, Any]
     network: NeuralLM
     results: list[tuple[Row, LanguageModel]] = field(default_factory=list)
     exit_code: int = 0
@@ -164,14 +181,14 @@ class _Run:
         self.exit_code, self.failure = exit_code, failure
 
     def models(self) -> dict[str, LanguageModel]:
-        """Name what is trained; with it a network that was interrupted once more."""
+        """Return the trained models by name, with a network that was interrupted."""
         done = {row.model: model for row, model in self.results}
         if self.exit_code == INTERRUPTED and hasattr(self.network, "C_"):
             done[NETWORK] = self.network
         return done
 
     def report(self, failure: str | None) -> dict[str, Any]:
-        """All that is shown, as data that JSON can hold."""
+        """Return all results, as data for JSON."""
         corpus, network = self.corpus, self.models().get(NETWORK)
         return {
             "corpus": self.corpus_name,
@@ -179,7 +196,7 @@ class _Run:
             "tokens": {part: len(corpus[part]) for part in ("train", "valid", "test")},
             "oov_rate": corpus.oov_rates(),
             "rows": [_finite(asdict(row)) for row, _ in self.results],
-            "parameters": self.parameters,
+            "parameters": self.settings,
             "next_words": [] if network is None else suggestions(network, corpus),
             "nearest_words": (
                 {} if network is None else nearest_words(network.C_, corpus.words)
@@ -190,13 +207,13 @@ class _Run:
 
 
 class _Files(NamedTuple):
-    """Where the results are written, if anywhere."""
+    """The files for the results, if any."""
 
     json_path: Path | None = None
     folder: Path | None = None
 
     def write(self, run: _Run, report: dict[str, Any], status: Console) -> bool:
-        """Write all; say so and return False where that fails."""
+        """Write the files; report an error and return False if that fails."""
         try:
             if self.folder:
                 self._save_models(run, self.folder)
@@ -204,7 +221,11 @@ class _Files(NamedTuple):
                 text = json.dumps(report, indent=2) + "\n"
                 self.json_path.write_text(text, encoding="utf-8")
         except OSError as error:
-            status.print(f"Not all was written: {error}.", style="red", markup=False)
+            status.print(
+                f"Some results could not be written: {error}.",
+                style="red",
+                markup=False,
+            )
             return False
         return True
 
@@ -224,17 +245,33 @@ class _Files(NamedTuple):
             status.print(f"Results: {self.json_path}", markup=False)
 
 
-def _network(parameters: dict[str, Any]) -> NeuralLM:
-    """Make the network to train, its parameters checked."""
-    if parameters["n_hidden"] == 0 and not parameters["direct"]:
+def _settings(
+    ctx: click.Context, parameters: dict[str, Any], mpi: bool
+) -> dict[str, Any]:
+    """Return the settings of the network: those given, and then those of `QUICK`."""
+    if not mpi:
+        return network_settings(ctx, parameters, **QUICK)
+    wrong_loss = is_given(ctx, "loss") and parameters["loss"] != "exact"
+    if wrong_loss or is_given(ctx, "loss__n_noise"):
         raise click.UsageError(
-            "--hidden 0 leaves no path from the context to the output: add --direct."
+            "--mpi trains on all words: leave --samples out, and --loss, or give "
+            "--loss exact."
         )
-    network = NeuralLM(**parameters)
+    return network_settings(ctx, parameters, **QUICK | {"loss": "exact"})
+
+
+def _network(settings: dict[str, Any]) -> NeuralLM:
+    """Make the network to train, and check its parameters."""
+    if settings["n_hidden"] == 0 and not settings.get("output__direct"):
+        raise click.UsageError(
+            "--hidden 0 leaves no path from the context to the output units: add "
+            "--direct."
+        )
+    network = NeuralLM()
     try:
-        network._check_parameters()
+        network.set_params(**settings)._check_parameters()
     except ValueError as error:
-        raise click.UsageError(str(error)) from error
+        raise click.UsageError(in_options(str(error))) from error
     return network
 
 
@@ -256,7 +293,7 @@ def _train(
     ngram_order: int,
     keep: Callable[[_Run], None] | None,
 ) -> None:
-    """Train the models one by one; note in `run` what ended that too early."""
+    """Train the models one by one; note in `run` why training ended early."""
 
     def train() -> None:
         with stages(status) as bars:
@@ -272,18 +309,20 @@ def _train(
         with job.guard():
             job.together(train)
     except DivergenceError as error:
-        run.end(1, f"The training of the network diverged. {error}")
+        run.end(1, f"The training of the network diverged. {in_options(str(error))}")
     except KeyboardInterrupt:
         run.end(INTERRUPTED, "Interrupted.")
     except EXPECTED as error:
         if job.quiet or not run.results:
             raise _refusal(job, error) from error
-        run.end(1, str(error))
+        run.end(1, in_options(str(error)))
 
 
 def _refusal(job: Job, error: Exception) -> Exception:
-    """Return what ends the command; the first process alone says why."""
-    return click.exceptions.Exit(0) if job.quiet else click.ClickException(str(error))
+    """Return the exception that ends the command; only one process reports why."""
+    if job.quiet:
+        return click.exceptions.Exit(0)
+    return click.ClickException(in_options(str(error)))
 
 
 def _keep(files: _Files, status: Console, run: _Run) -> None:
@@ -293,7 +332,7 @@ def _keep(files: _Files, status: Console, run: _Run) -> None:
 
 
 def _finite(row: dict[str, Any]) -> dict[str, Any]:
-    """JSON has no infinity: a perplexity of that size is null."""
+    """Replace infinity and NaN, which JSON lacks, by null."""
     return {
         key: None if isinstance(value, float) and not math.isfinite(value) else value
         for key, value in row.items()

@@ -23,10 +23,10 @@ OUTPUT = click.argument(
 def convert_command(model: str, output: Path, to: str | None) -> None:
     """Write MODEL to OUTPUT as a file of another kind.
 
-    MODEL is a text model that nplm saved, an ARPA file, or mapped n-grams. n-grams go
-    to ARPA for KenLM and SRILM; features of a network's words to word2vec's files, for
-    gensim and others. Such a file, text or binary, is read too, to be written in the
-    other form.
+    MODEL is a text model that nplm saved, an ARPA file, or mapped n-grams. Write
+    n-grams to ARPA for KenLM and SRILM, and the features of a network's words to
+    word2vec's files for gensim and others. MODEL may also be a word2vec file, text or
+    binary, to be written in the other form.
 
     \b
     Examples:

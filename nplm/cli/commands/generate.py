@@ -1,4 +1,4 @@
-"""``nplm generate``: text that a model draws."""
+"""``nplm generate``: text drawn from a model."""
 
 from __future__ import annotations
 
@@ -10,29 +10,40 @@ from nplm.cli._options import POSITIVE
 
 __all__ = ["generate_command"]
 
-# Written before the next are drawn: any number of texts takes this much memory.
+# Texts are drawn and written in blocks, so that memory does not grow.
 TEXTS_A_BLOCK = 256
 
 
 @click.command("generate", context_settings={"show_default": True})
 @MODEL
-@click.option("--prompt", default="", help="What the text begins with.")
-@click.option("-n", "n", type=POSITIVE, default=1, help="Texts, a line each.")
-@click.option("--max-words", type=click.IntRange(min=0), default=50)
+@click.option("--prompt", default="", help="Beginning of the text.")
+@click.option("-n", "n", type=POSITIVE, default=1, help="Number of texts, a line each.")
+@click.option(
+    "--max-words",
+    type=click.IntRange(min=0),
+    default=50,
+    help="Words of a text at most.",
+)
 @click.option(
     "--temperature",
     type=click.FloatRange(min=0, min_open=True),
     default=1.0,
-    help="Below 1 the probable words are drawn more often still.",
+    help="Below 1, probable words are drawn even more often.",
 )
-@click.option("--top-k", type=POSITIVE, help="Draw from so many words only.")
+@click.option(
+    "--top-k", type=POSITIVE, help="Draw from this many most probable words only."
+)
 @click.option(
     "--top-p",
     type=click.FloatRange(0, 1, min_open=True),
-    help="Draw from the fewest words that have this much probability.",
+    help="Draw from the fewest words that together have this probability.",
 )
-@click.option("--unknown", is_flag=True, help="Let <unk> be drawn too.")
-@click.option("--seed", type=click.IntRange(0, 2**32 - 1), help="For the same text.")
+@click.option("--unknown", is_flag=True, help="Also draw <unk>.")
+@click.option(
+    "--seed",
+    type=click.IntRange(0, 2**32 - 1),
+    help="Random seed; the same seed gives the same text.",
+)
 def generate_command(
     model: str,
     prompt: str,

@@ -1,4 +1,4 @@
-"""``nplm neighbors``: words that a network has learned to use alike."""
+"""``nplm neighbors``: words with similar features."""
 
 from __future__ import annotations
 
@@ -13,18 +13,20 @@ __all__ = ["neighbors_command"]
 @click.command("neighbors", context_settings={"show_default": True})
 @MODEL
 @click.argument("words", nargs=-1, required=True)
-@click.option("-k", "k", type=POSITIVE, default=10, help="How many of each.")
+@click.option(
+    "-k", "k", type=POSITIVE, default=10, help="Number of neighbors of each word."
+)
 def neighbors_command(model: str, words: tuple[str, ...], k: int) -> None:
-    """Give the words with the most similar features.
+    """Show the words with the most similar features.
 
-    Behind each is the cosine of the two.
+    Each line has a word, a neighbor, and the cosine of their features.
 
     \b
     Examples:
       nplm neighbors model list string
     """  # noqa: D301  (click reads the control character)
     lm = read_model(model)
-    learned_features(lm)  # or an error that says which models have some
+    learned_features(lm)  # raises an error that says which models have them
     for word in words:
         nearest, cosines = lm.nearest(word, k)
         for other, cosine in zip(nearest, cosines):

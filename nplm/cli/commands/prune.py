@@ -1,4 +1,4 @@
-"""``nplm prune``: fewer n-grams."""
+"""``nplm prune``: a model with fewer n-grams."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ __all__ = ["prune_command"]
     "--threshold",
     type=click.FloatRange(min=0),
     default=1e-7,
-    help="Drop n-grams that change the model's own perplexity by less than this share "
-    "each (Stolcke, 1998); SRILM's -prune.",
+    help="Remove each n-gram that changes the model's own perplexity by less than this "
+    "share (Stolcke, 1998), as SRILM's -prune.",
 )
 @TARGET
 def prune_command(model: str, output: Path, threshold: float, to: str | None) -> None:

@@ -1,4 +1,4 @@
-"""``nplm query``: the words of a text, and its perplexity as the toolkits count it."""
+"""``nplm query``: probabilities of words, and the perplexity of a text."""
 
 from __future__ import annotations
 
@@ -16,17 +16,18 @@ __all__ = ["query_command"]
 @click.command("query")
 @MODEL
 @INPUTS
-@click.option("--summary", "-s", is_flag=True, help="Leave the words out.")
+@click.option(
+    "--summary", "-s", is_flag=True, help="Show only the figures of the whole text."
+)
 def query_command(model: str, inputs: tuple[str, ...], summary: bool) -> None:
-    """Give log10 of each word's probability, and perplexities.
+    """Show log10 of each word's probability, and perplexities.
 
     MODEL is a text model that nplm saved, an ARPA file, or mapped n-grams. A line of
-    TEXT (by default of standard input; plain, gzip or xz) is a sentence. A word outside
-    the vocabulary is marked OOV, and the number before a probability, of models of
-    n-grams that back off, is the length of the n-gram found. The figures that end it
-    are those of KenLM's query (perplexity with and without unknown words) and of
-    SRILM's ngram -ppl (ppl is that without unknown words, ppl1 that without sentence
-    ends too).
+    TEXT (by default of standard input; plain, gzip or xz) is a sentence. OOV marks a
+    word outside the vocabulary. For models that back off, the number before a
+    probability is the length of the n-gram found. The last lines have the figures of
+    KenLM's query (perplexity with and without unknown words) and of SRILM's ngram -ppl
+    (ppl is the perplexity without unknown words, ppl1 also without sentence ends).
 
     \b
     Examples:

@@ -9,11 +9,11 @@ from typing import Any
 import click
 from rich.console import Console
 
-from nplm import DivergenceError
+from nplm import CheckpointError, DivergenceError
 from nplm.base.files.atomic_files import replacing
 from nplm.cli._bars import stages
 from nplm.cli._jobs import INTERRUPTED
-from nplm.cli._options import Jobs
+from nplm.cli._options import Jobs, in_options
 from nplm.cli._outputs import writable_folder
 from nplm.cli._tables import one_line_of, print_paper_table
 from nplm.datasets import load_wiki
@@ -28,19 +28,19 @@ __all__ = ["reproduce_command"]
     "--rows",
     multiple=True,
     metavar="NAMES",
-    help="Which, by name or pattern, with commas between: MLP9,MLP1 or "
-    "'class-based*'. All by default, n-grams first.",
+    help="Rows to measure, by name or pattern, separated by commas: MLP9,MLP1 or "
+    "'class-based*'. By default all, n-grams first.",
 )
 @click.option(
     "--folder",
     type=click.Path(path_type=Path),
-    help="Where results, networks and what is not finished are kept: by default a "
-    "folder of the table's name.",
+    help="Folder for results, networks and unfinished fits; by default a folder with "
+    "the table's name.",
 )
 @click.option(
     "--text",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="A text of your own for table2, as nplm.datasets.load_wiki takes it.",
+    help="A text of your own for table2, in the form of nplm.datasets.load_wiki.",
 )
 @click.option(
     "--jobs", "n_jobs", type=Jobs(), default=1, help="Threads; -1 is all cores."
@@ -54,8 +54,8 @@ __all__ = ["reproduce_command"]
 @click.option(
     "--as-printed",
     is_flag=True,
-    help="Train networks with the paper's own values: one example an update, a step of "
-    "1e-3, up to 20 epochs. Takes days.",
+    help="Train networks with the paper's own values: one example an update, a "
+    "learning rate of 1e-3, up to 20 epochs. This takes days.",
 )
 @click.pass_context
 def reproduce_command(
@@ -68,13 +68,13 @@ def reproduce_command(
     precision: str,
     as_printed: bool,
 ) -> None:
-    """Measure a table of the paper anew: table1 or table2.
+    """Measure a table of the paper again: table1 or table2.
 
-    The paper's perplexities beside ours. A row that is done is kept in the folder, and
-    what Ctrl-C or a kill interrupts goes on where it was: give the same command again.
-    The table is in the folder too, as results.json, results.md and, if matplotlib is
-    there, results.svg. Table 1 is of Brown. Table 2 is of Wikipedia, or of a --text of
-    your own, for the paper's AP News is not published.
+    The table shows the paper's perplexities beside ours. The folder keeps the rows that
+    are done. After Ctrl-C or a kill, give the same command again: it goes on from
+    there. The folder also gets the table, as results.json, results.md and, if
+    matplotlib is installed, results.svg. Table 1 is of Brown. Table 2 is of Wikipedia,
+    or of a --text of your own, because the paper's AP News is not published.
 
     \b
     Examples:
@@ -92,26 +92,18 @@ def reproduce_command(
     assert folder is not None
     status = Console(stderr=True)
     exit_code = 0
+    options: dict[str, Any] = {
+        "rows": names or None, "n_jobs": n_jobs, "as_printed": as_printed,
+        "corpus": None if text is None else load_wiki(text),
+        "changes": {"precision": precision},
+    }  # fmt: skip
     try:
-        with stages(status) as bars:
-            done = reproduce(
-                table, folder, rows=names or None, n_jobs=n_jobs,
-                corpus=None if text is None else load_wiki(text),
-                as_printed=as_printed, changes={"precision": precision},
-                progress=bars.show,
-            )  # fmt: skip
-            for i, (row, _) in enumerate(done, start=1):
-                results = results_of(table, folder)
-                _write(results, folder)
-                line = f"{i} of {n_fits}: {one_line_of(results, row)}"
-                status.print(line, highlight=False, soft_wrap=True)
-    except DivergenceError as error:
-        raise click.ClickException(f"A network diverged. {error}") from error
+        _measure(table, folder, n_fits, status, options)
     except KeyboardInterrupt:
         exit_code = INTERRUPTED
         status.print(
-            f"Interrupted: what is trained is kept in {folder}, and the same command "
-            "goes on with it.",
+            f"Interrupted: {folder} keeps what is trained, and the same command goes "
+            "on from there.",
             style="red",
             markup=False,
         )
@@ -122,6 +114,26 @@ def reproduce_command(
         click.echo(sentence)
     _draw(results, folder, status)
     ctx.exit(exit_code)
+
+
+def _measure(
+    table: str, folder: Path, n_fits: int, status: Console, options: dict[str, Any]
+) -> None:
+    """Measure rows, and report each fit that is done."""
+    try:
+        with stages(status) as bars:
+            done = reproduce(table, folder, progress=bars.show, **options)
+            for i, (row, _) in enumerate(done, start=1):
+                results = results_of(table, folder)
+                _write(results, folder)
+                line = f"{i} of {n_fits}: {one_line_of(results, row)}"
+                status.print(line, highlight=False, soft_wrap=True)
+    except DivergenceError as error:
+        raise click.ClickException(f"A network diverged. {error}") from error
+    except CheckpointError:
+        raise
+    except ValueError as error:
+        raise click.ClickException(in_options(str(error))) from error
 
 
 def _write(results: dict[str, Any], folder: Path) -> None:

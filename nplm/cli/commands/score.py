@@ -20,15 +20,15 @@ __all__ = ["score_command"]
 def score_command(
     model: str, inputs: tuple[str, ...], per_token: bool, with_text: bool
 ) -> None:
-    """Give log10 of the probability of each line.
+    """Show log10 of the probability of each line.
 
-    That is what filters text, or rescores what a recogniser proposes.
+    Use it to filter text, or to rescore the candidates of a recogniser.
 
-    MODEL is a text model that nplm saved, an ARPA file, or mapped n-grams; TEXT is
-    plain or packed by gzip or xz, by default standard input. There is a number for each
-    line, in the order of the lines: -inf where a word has no probability, as words that
-    an ARPA file without <unk> lacks. The end of the line counts as a token, as in
-    KenLM, unless the model was made without.
+    MODEL is a text model that nplm saved, an ARPA file, or mapped n-grams. TEXT is
+    plain or compressed (gzip, xz), by default standard input. The output has a number
+    for each line, in order. It is -inf if a word has probability 0, such as a word that
+    an ARPA file without <unk> lacks. The end of a line counts as a token, as in KenLM,
+    unless the model was made without ends.
 
     \b
     Examples:

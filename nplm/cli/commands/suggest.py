@@ -13,14 +13,14 @@ __all__ = ["suggest_command"]
 @click.command("suggest", context_settings={"show_default": True})
 @MODEL
 @click.argument("context", nargs=-1)
-@click.option("-k", "k", type=POSITIVE, default=5, help="How many.")
-@click.option("--unknown", is_flag=True, help="Let <unk> be among them.")
+@click.option("-k", "k", type=POSITIVE, default=5, help="Number of words.")
+@click.option("--unknown", is_flag=True, help="Also suggest <unk>.")
 def suggest_command(
     model: str, context: tuple[str, ...], k: int, unknown: bool
 ) -> None:
-    """Give the most probable words after CONTEXT.
+    """Show the most probable words after CONTEXT.
 
-    Each with its probability. </s> is the end of a line.
+    Each line has a word and its probability. </s> is the end of a line.
 
     \b
     Examples:

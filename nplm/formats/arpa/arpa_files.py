@@ -1,4 +1,4 @@
-"""ARPA files: the n-gram models of SRILM, KenLM and others, as text."""
+"""ARPA files: n-gram models of SRILM, KenLM and others, as text."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ from nplm.text.vocabulary import UNKNOWN
 
 __all__ = ["read_arpa", "write_arpa"]
 
-# log10 of a probability that a file rounded may come out above 0 by this much.
-ROUNDING = 1e-4
-# Below it SRILM and KenLM mean zero (they write -99 or -100).
+# Rounding in a file may put the log10 of a probability above 0 by this much.
+MAX_LOG10_PROB = 1e-4
+# SRILM and KenLM write -99 or -100 for log10 of 0.
 LOG_ZERO = -98.0
-# log10 of a back-off weight; float32 ends soon above.
-HEAVIEST = 38.0
-# Lines above the header, which are comments: toolkits write a few.
-MAX_COMMENTS = 10_000
-# As the other orders are read; float() takes more, 1_0 for one.
+# Largest log10 of a back-off weight, close to the largest of float32.
+MAX_LOG10_WEIGHT = 38.0
+# Comment lines above the header: toolkits write a few.
+MAX_COMMENT_LINES = 10_000
+# The numbers that the kernel reads in higher orders; float() accepts more, such as 1_0.
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.A)
-# Far above what any model is made with; a trie takes time with its square.
+# Far above the order of any model; a trie takes time quadratic in the order.
 MAX_ORDER = 255
 
 
@@ -45,35 +45,34 @@ def write_arpa(
 ) -> None:
     """Write an n-gram model as an ARPA file, for SRILM, KenLM and others.
 
-    The file takes its place when all is written, so an error leaves no half file.
+    An existing file is replaced once the new one is complete.
 
     Parameters
     ----------
     model : BackoffLM or KneserNeyLM
         A fitted model.
     path : path-like
-        The file to write; packed if its name ends in ``.gz`` or ``.xz``.
+        The file to write; compressed if its name ends in ``.gz`` or ``.xz``.
     words : sequence of str, shape (n_words_,)
         The word of each id, as in ``corpus.words``.
 
     Raises
     ------
     TypeError
-        If the model is none of n-grams that back off.
+        If the model is not a back-off n-gram model.
     NotFittedError
         If it is not fitted.
     ValueError
-        If the words are not one an id, distinct, and without blanks.
+        If the words are not one per id, distinct, and without blanks.
     OSError
         If `path` cannot be written, before any work is done.
 
     Notes
     -----
-    A model with a ``boundary`` has it written as ``</s>`` where it is predicted and
-    as ``<s>`` where it is a context, whatever its name. Without a boundary a text
-    is one stream, and ``<s>`` and ``</s>`` are there with no probability, because
-    KenLM reads no file that lacks them: score with ``bos=False, eos=False``.
-    Probabilities have seven decimals of log10.
+    A ``boundary`` is written as ``</s>`` as a predicted word and as ``<s>`` as a
+    context, whatever its name. Without a boundary a text is one stream; the file then
+    has ``<s>`` and ``</s>`` of probability 0, because KenLM requires them: score with
+    ``bos=False, eos=False``. The log10 of probabilities has seven decimals.
 
     Examples
     --------
@@ -107,29 +106,29 @@ def read_arpa(
     Parameters
     ----------
     path : path-like
-        The file, plain, or packed by gzip or xz.
+        The file, plain, gzip or xz.
     add_unknown : bool, default=False
-        Whether a file with neither ``<unk>`` nor ``<UNK>``, as SRILM writes unless told
-        ``-unk``, gets a last word ``<unk>`` of probability 0. ``TextLM.from_model``
-        takes words that the model lacks for it, instead of refusing them.
+        Whether to add a last word ``<unk>`` of probability 0 to a file with neither
+        ``<unk>`` nor ``<UNK>``, such as SRILM writes without ``-unk``.
+        ``TextLM.from_model`` then maps unknown words to it, instead of refusing them.
     index : bool, default=True
-        Whether to make the hash table that look-ups use. False saves its time and
-        memory, about 24 bytes an n-gram, where a model is only pruned or written;
-        ``model.build_index()`` makes it later.
+        Whether to build the hash table for look-ups. False saves its time and
+        memory, about 24 bytes per n-gram, if the model is only pruned or written;
+        ``model.build_index()`` builds it later.
 
     Returns
     -------
     model : BackoffLM
-        Scores as the toolkit that wrote the file does.
+        The model, which scores as the toolkit that wrote the file does.
     words : list of str
         The word of each id: the unigrams in the order of the file.
 
     Raises
     ------
     ValueError
-        If the file is no ARPA file, is cut short, holds other numbers of n-grams
-        than it says, a word that is no unigram, a number that is none, not finite
-        or out of range, n-grams of more than 255 words, or text that is not UTF-8.
+        If the file is not an ARPA file or is truncated, its header has the wrong
+        numbers of n-grams, a word is not a unigram, a number is invalid, not finite
+        or out of range, n-grams have more than 255 words, or the text is not UTF-8.
         The error names the line.
     OSError
         If the file cannot be read.
@@ -139,8 +138,8 @@ def read_arpa(
     ``<s>``, the context that begins a sentence, and ``</s>``, which is predicted
     at its end, become one id, the model's ``boundary``; its word is ``</s>``. If
     they have no probability and no n-grams, as in a model of a stream, both are
-    left out. A lone ``<s>``, or ``<s>`` beside a ``</s>`` that is a context as
-    well, stays a word of its own that is never predicted.
+    left out. If there is no ``</s>``, or if ``</s>`` is also a context, ``<s>`` stays
+    a word of its own that is never predicted.
     """
     with reading(path) as file:
         lines = Lines(file, path)
@@ -158,8 +157,8 @@ def read_arpa(
                 text,
                 count,
                 weights=k < len(counts),
-                highest=ROUNDING,
-                heaviest=HEAVIEST,
+                highest=MAX_LOG10_PROB,
+                heaviest=MAX_LOG10_WEIGHT,
             )
             tables.append(ngrams)
             probs.append(_power(log_prob))
@@ -167,7 +166,7 @@ def read_arpa(
         _expect(lines, "\\end\\")
     words, boundary = _settle_marks(words, tables, probs, bows)
     if not words:
-        raise ValueError(f"{os.fspath(path)} has no word beside <s> and </s>.")
+        raise ValueError(f"{os.fspath(path)} has no words besides <s> and </s>.")
     if add_unknown and not any(mark in words for mark in UNKNOWN):
         tables[0] = np.append(tables[0], [[len(words)]], axis=0).astype(np.int32)
         probs[0], bows[0] = np.append(probs[0], 0.0), np.append(bows[0], 1.0)
@@ -181,12 +180,12 @@ def read_arpa(
             f"{os.fspath(path)}, line {line} (not counting blank lines among the "
             f"{error.order}-grams): {shown(gram)} occurs twice."
         ) from error
-    except ValueError as error:  # more contexts than have numbers
+    except ValueError as error:  # too many contexts for int32
         raise ValueError(f"{os.fspath(path)} has {error}") from error
     if not multiplies(trie):
         raise ValueError(
-            f"{os.fspath(path)} has back-off weights whose product overflows: no model "
-            "has such; estimate it again."
+            f"{os.fspath(path)} has back-off weights whose product overflows: the file "
+            "is damaged; estimate the model again."
         )
     table = index_of(trie) if index else None
     return BackoffLM.from_trie(trie, table, boundary=boundary), words
@@ -196,47 +195,51 @@ def _expect(lines: Lines, wanted: str) -> None:
     line = lines.next()
     if line is None:
         raise lines.error(
-            f"the file ends before {wanted!r}: it is cut short", ended=True
+            f"the file ends before {wanted!r}: it is truncated", ended=True
         )
     if line != wanted:
-        raise lines.error(f"{shown(line)} where {wanted!r} should be")
+        raise lines.error(f"expected {wanted!r}, got {shown(line)}")
 
 
 def _read_header(lines: Lines) -> list[int]:
     """Return the number of n-grams of each order."""
     line = lines.next()
-    # SRILM allows comments above.
+    # SRILM allows comments above the header.
     n_comments = 0
     while line is not None and line != "\\data\\":
         n_comments += 1
-        if n_comments > MAX_COMMENTS:
+        if n_comments > MAX_COMMENT_LINES:
             raise lines.error(
-                f"no line '\\data\\' within {MAX_COMMENTS} lines: this is no ARPA file"
+                f"no line '\\data\\' within {MAX_COMMENT_LINES} lines: this is not an "
+                "ARPA file"
             )
         line = lines.next()
     if line is None:
-        raise lines.error("no line '\\data\\': this is no ARPA file", ended=True)
+        raise lines.error("no line '\\data\\': this is not an ARPA file", ended=True)
     counts: list[int] = []
     while True:
         line = lines.next()
         if line is None:
             raise lines.error(
-                "the file ends in its header: it is cut short", ended=True
+                "the file ends in its header: it is truncated", ended=True
             )
         if line == "\\1-grams:" and counts:
             return counts
-        # No number of more digits than those of any file.
+        # At most 18 digits, which fit in int64.
         found = re.fullmatch(r"ngram\s+0*(\d{1,18})\s*=\s*0*(\d{1,18})", line, re.A)
         if not found or int(found[1]) != len(counts) + 1:
             raise lines.error(
-                f"{shown(line)} where 'ngram {len(counts) + 1}=' and a number should be"
+                f"expected 'ngram {len(counts) + 1}=' and a number, got {shown(line)}"
             )
         counts.append(int(found[2]))
         if len(counts) > MAX_ORDER:
-            raise lines.error(f"n-grams of more than {MAX_ORDER} words are not read")
+            raise lines.error(
+                f"n-grams of more than {MAX_ORDER} words are not supported"
+            )
         if sum(counts) > MAX_NGRAMS:
             raise lines.error(
-                f"{sum(counts)} n-grams so far; more than {MAX_NGRAMS} are not read"
+                f"{sum(counts)} n-grams so far; more than {MAX_NGRAMS} are not "
+                "supported"
             )
 
 
@@ -245,7 +248,7 @@ def _read_unigrams(
 ) -> tuple[list[str], NDArray[np.float64], NDArray[np.float64]]:
     words: list[str] = []
     seen: set[str] = set()
-    # Not as long as the header says: it may say anything.
+    # They grow as lines come: the size in the header is not trusted.
     prob, bow = array("d"), array("d")
     for row in range(n):
         line = lines.next()
@@ -255,22 +258,22 @@ def _read_unigrams(
             )
         tokens = re.split("[ \t\r\v\f]+", line)
         numbers = tokens[0::2]
-        sound = 2 <= len(tokens) <= 3 and all(map(NUMBER.fullmatch, numbers))
-        log10 = [float(number) for number in numbers] if sound else []
-        if not sound or not np.isfinite(log10).all():
+        is_valid = 2 <= len(tokens) <= 3 and all(map(NUMBER.fullmatch, numbers))
+        log10 = [float(number) for number in numbers] if is_valid else []
+        if not is_valid or not np.isfinite(log10).all():
             raise lines.error(
-                f"{shown(line)} is not a number, a word and a number (a 1-gram), or "
-                "not finite"
+                f"{shown(line)} is not a number, a word and a number (a 1-gram), or a "
+                "number is not finite"
             )
-        if log10[0] > ROUNDING:
+        if log10[0] > MAX_LOG10_PROB:
             raise lines.error(
-                f"{log10[0]} in {shown(line)} is no log10 of a probability: it is "
+                f"{log10[0]} in {shown(line)} is not the log10 of a probability: it is "
                 "above 0"
             )
-        if log10[-1] > HEAVIEST:
+        if log10[-1] > MAX_LOG10_WEIGHT:
             raise lines.error(
-                f"{log10[-1]} in {shown(line)} is no log10 of a back-off weight: 10 to "
-                "that power overflows"
+                f"{log10[-1]} in {shown(line)} is not the log10 of a back-off weight: "
+                "10 to that power overflows"
             )
         if tokens[1] in seen:
             raise lines.error(f"the 1-gram {shown(tokens[1])} occurs twice")
@@ -282,7 +285,7 @@ def _read_unigrams(
 
 
 def _power(log10: NDArray[np.float64]) -> NDArray[np.float64]:
-    """10 to the given power; no number is the logarithm of 1, -99 that of 0."""
+    """Return 10 to the given power: 1 for NaN, 0 for -99."""
     return np.where(log10 < LOG_ZERO, 0.0, 10.0 ** np.nan_to_num(log10))
 
 
@@ -292,34 +295,36 @@ def _settle_marks(
     probs: list[NDArray[np.float64]],
     bows: list[NDArray[np.float64]],
 ) -> tuple[list[str], int | None]:
-    """Make <s> and </s> one id, or leave both out; in place.
+    """Merge <s> and </s> into one id, or leave both out; in place.
 
-    Returns the words that stay, and the id of the boundary.
+    Returns the remaining words and the id of the boundary.
     """
     if BEGIN not in words:
         return words, None
     begin = words.index(BEGIN)
-    # KenLM writes a probability of 1: whatever it is, <s> is never predicted.
+    # <s> is never predicted, though KenLM writes a probability of 1.
     probs[0][begin] = 0
     if END not in words:
         return words, None
     end = words.index(END)
-    leads_on = any((table[:, :-1] == begin).any() for table in tables)
-    is_used = leads_on or bows[0][begin] != 1
-    is_context = any((table[:, :-1] == end).any() for table in tables)
-    if is_used and is_context:
+    begin_is_context = any((table[:, :-1] == begin).any() for table in tables)
+    begin_is_used = begin_is_context or bows[0][begin] != 1
+    end_is_context = any((table[:, :-1] == end).any() for table in tables)
+    if begin_is_used and end_is_context:
         return words, None
-    end_is_used = is_context or any((table[:, -1] == end).any() for table in tables[1:])
+    end_is_used = end_is_context or any(
+        (table[:, -1] == end).any() for table in tables[1:]
+    )
     dropped = [begin]
-    if not is_used and not end_is_used and probs[0][end] == 0:
+    if not begin_is_used and not end_is_used and probs[0][end] == 0:
         dropped.append(end)
     stays = np.ones(len(words), dtype=bool)
     stays[dropped] = False
     new_id = np.cumsum(stays, dtype=np.int32) - np.int32(1)
     new_id[begin] = new_id[end]
-    if not is_context:
-        # Nothing follows </s>: its weights, which a file may have, are not those of
-        # the boundary as a context.
+    if not end_is_context:
+        # Nothing follows </s>: the boundary as a context has the weights of <s>, even
+        # if the file has some for </s>.
         for table, bow in zip(tables, bows):
             bow[table[:, -1] == end] = 1
         bows[0][end] = bows[0][begin]
@@ -327,7 +332,7 @@ def _settle_marks(
         table[:] = new_id[table]
     tables[0] = tables[0][: stays.sum()]
     probs[0], bows[0] = probs[0][stays], bows[0][stays]
-    # Pruning may leave no n-gram that begins with <s>, and yet sentences end.
-    ends = stays[end] and not is_context and len(tables) > 1
-    boundary = int(new_id[end]) if is_used or ends else None
+    # Pruning may remove all n-grams that begin with <s>, but sentences still end.
+    ends = stays[end] and not end_is_context and len(tables) > 1
+    boundary = int(new_id[end]) if begin_is_used or ends else None
     return [word for word, stay in zip(words, stays) if stay], boundary

@@ -17,12 +17,12 @@ from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
 
 __all__ = ["NgramLines", "write_lines"]
 
-# What the toolkits write for the logarithm of zero.
+# The toolkits write this for the logarithm of 0.
 LOG_ZERO = -99
 
 
 def write_lines(path: str | os.PathLike[str], ngrams: NgramLines) -> None:
-    """Write an ARPA file, which takes its place when all is written."""
+    """Write an ARPA file atomically."""
     orders = range(ngrams.trie.order)
     with writing(path) as file:
         file.write(b"\\data\\\n")
@@ -44,7 +44,7 @@ class NgramLines:
     words : list of str
         The word of each id; that of the boundary is ``</s>``.
     boundary : int or None
-        Id that is ``<s>`` as a context.
+        Id that is written as ``<s>`` in a context.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class NgramLines:
         return int(self.trie.n_ngrams[level]) + len(self.unpredicted[level]) + marks
 
     def lines(self, level: int) -> Iterator[bytes | memoryview]:
-        """Lines of the n-grams of ``level + 1`` words, in parts."""
+        """Yield the lines of the n-grams of ``level + 1`` words, in parts."""
         if level == 0:
             yield from self._marks()
         yield from self._unpredicted_lines(level)
@@ -76,22 +76,25 @@ class NgramLines:
         )
 
     @cached_property
-    def _made(self) -> NDArray[np.int32]:
+    def _contexts_made(self) -> NDArray[np.int32]:
         return self.trie.contexts_made()
 
     def _weights(self, level: int) -> NDArray[np.float32]:
-        """Weights of the contexts that n-grams make, NaN for none; none at the top."""
+        """Return the back-off weight of each n-gram, NaN if it is not a context.
+
+        The highest order has no weights.
+        """
         trie, own = self.trie, self.trie.followers(level)
         if level + 1 == trie.order:
             return np.empty(0, dtype=np.float32)
-        made = self._made[own]
-        has_none = made < 0
+        contexts = self._contexts_made[own]
+        has_none = contexts < 0
         if self.boundary is not None:
             has_none |= trie.words[own] == self.boundary
-        return np.where(has_none, np.float32(np.nan), trie.bow[made])
+        return np.where(has_none, np.float32(np.nan), trie.bow[contexts])
 
     def _marks(self) -> list[bytes]:
-        """<s>, and </s> where the model has none: KenLM reads no file without."""
+        """Return lines for <s>, and for a missing </s>: KenLM requires both."""
         if self.boundary is None:
             marks = [m for m in (BEGIN, END) if m not in self.words]
             return [f"{LOG_ZERO}\t{mark}\n".encode() for mark in marks]
@@ -101,16 +104,16 @@ class NgramLines:
         return [f"{LOG_ZERO}\t{BEGIN}{weight}\n".encode()]
 
     def _unpredicted(self) -> list[NDArray[np.int32]]:
-        """Contexts that are no n-gram of the trie, by length less one.
+        """Return the contexts that are not n-grams of the trie, by length minus one.
 
-        The first words of a text are a context without having been predicted,
-        and cutting an n-gram may leave longer ones that begin with it. The
-        toolkits want a line for their weight, and one for what it begins with.
+        The first words of a text are a context that was not predicted, and pruning an
+        n-gram may leave longer ones that begin with it. The toolkits require a line
+        for the weight of such a context, and a line for each of its prefixes.
         """
         trie = self.trie
         found = [np.empty((0, k), dtype=np.int32) for k in range(1, trie.order + 1)]
         predicted = np.zeros(len(trie.context_word), dtype=bool)
-        predicted[self._made[self._made >= 0]] = True
+        predicted[self._contexts_made[self._contexts_made >= 0]] = True
         for k in range(trie.order - 1, 1, -1):
             first, last = trie.level_start[k : k + 2]
             contexts = first + np.flatnonzero(~predicted[first:last])

@@ -1,4 +1,4 @@
-"""An ARPA file of n-grams on disk, never whole in memory."""
+"""Lines of an ARPA file from a trie on disk, in bounded memory."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ WEIGHTS = "weights"
 
 
 class LinesOnDisk(NgramLines):
-    """Lines of an ARPA file, of a trie on disk that was estimated there.
+    """Lines of an ARPA file from a trie that was estimated on disk.
 
-    It has not been cut: each n-gram that does not end a sentence makes a context (but
-    the longest), and each context is made by an n-gram.
+    The trie is not pruned: each n-gram below the highest order that does not end a
+    sentence is a context, and each context is an n-gram.
 
     Parameters
     ----------
     trie : BackoffTrie
-        The n-grams, mapped.
+        The n-grams, mapped into memory.
     words : list of str
         The word of each id; that of the boundary is ``</s>``.
     boundary : int
-        Id that is ``<s>`` as a context.
+        Id that is written as ``<s>`` in a context.
     scratch : Scratch
-        Where there is room for what this takes.
+        The temporary folder.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class LinesOnDisk(NgramLines):
         super().__init__(trie, words, boundary)
 
     def lines(self, level: int) -> Iterator[bytes | memoryview]:
-        """Lines of the n-grams of ``level + 1`` words, in parts."""
+        """Yield the lines of the n-grams of ``level + 1`` words, in parts."""
         if level == 0:
             n_lines = sum(map(self.n_lines, range(self.trie.order)))
             self._scratch.stage("writing", n_lines)
@@ -75,13 +75,13 @@ class LinesOnDisk(NgramLines):
         for part in blocks(len(words), scratch.block):
             weights[part] = np.nan
             self._forget()
-        # The first context of each nearest word, and behind the last of them.
+        # The first context of each nearest word, and the end of the last.
         contexts = np.arange(1, trie.n_words + 2, dtype=np.int32)
         for _ in range(level):
             contexts = trie.child_start[contexts]
             self._forget()
         assert self.boundary is not None
-        # Places at random, in as much of the weights as memory holds.
+        # Contexts are accessed at random, so in blocks of weights that fit in memory.
         size = max(scratch.memory // 2 // weights.itemsize, 1 << 8)
         for first in range(int(contexts[0]), int(contexts[-1]), size):
             bow = np.array(trie.bow[first : min(first + size, int(contexts[-1]))])

@@ -1,1 +1,1 @@
-"""Binary files of n-gram models, mapped into memory."""
+"""Binary files of n-gram models, which are mapped into memory."""

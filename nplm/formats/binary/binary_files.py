@@ -1,28 +1,26 @@
-"""The binary file of nplm: arrays to be mapped into memory, without pickle."""
+"""Binary files of n-gram models: safetensors files that are mapped into memory."""
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nplm.base.checks import MAX_N_WORDS
+from nplm.base.files.tensors import NotTensorsError, TensorFile, write_tensors
+from nplm.base.fitted import Fitted
+from nplm.formats._kinds import Kind, kind_of
 from nplm.formats._model_files import check_writable
 from nplm.formats._models import trie_of
 from nplm.formats._words import check_words
-from nplm.formats.binary.arrays import ArrayFile, is_whole, write_arrays
-from nplm.formats.binary.quantized import (
-    arrays_of_quantized,
-    dtypes_of_quantized,
-    header_of_quantized,
-    quantized_of_arrays,
-)
 from nplm.models.ngrams.backoff_lm import BackoffLM
 from nplm.models.ngrams.backoff_model import BackoffModel
 from nplm.models.ngrams.quantized_lm import QuantizedLM
@@ -36,13 +34,23 @@ from nplm.models.ngrams.trie.hash_table import (
     index_of,
     is_hashable,
 )
+from nplm.models.ngrams.trie.quantized_checks import (
+    quantized_items,
+    restored_quantized,
+)
 from nplm.models.ngrams.trie.quantized_trie import MAX_BITS, MIN_BITS, QuantizedTrie
 
-__all__ = ["ARRAYS", "dtypes_of_trie", "load_binary", "save_binary"]
+__all__ = [
+    "ARRAYS", "FORMAT", "damaged", "dtypes_of_trie", "load_binary", "metadata_of",
+    "old_binary", "read_binary", "save_binary",
+]  # fmt: skip
 
+FORMAT = "nplm n-grams"
+# Files before version 4 were no safetensors files.
+VERSION = "4"
 # 0 is the code of probability 0; the others are even steps of the logarithm.
 N_CODES = 1 << 16
-# The logarithms of what float32 holds.
+# The range of natural logarithms of float32 numbers.
 MIN_LOG, MAX_LOG = -104.0, 88.72
 
 
@@ -54,39 +62,40 @@ def save_binary(
     compact: bool = False,
     bits: int | None = None,
 ) -> None:
-    """Save an n-gram model in a file that loads without being read.
+    """Save an n-gram model in a file that loads by mapping it into memory.
 
-    The model's hash table, ``index_``, is part of the file: loading it makes none.
+    The file is a safetensors file, with the words of the model and its hash table,
+    ``index_``.
 
     Parameters
     ----------
     model : BackoffLM or KneserNeyLM
         A fitted model.
     path : path-like
-        The file to write. It takes its place when all is written.
+        The file to write. It appears when it is complete.
     words : sequence of str, shape (n_words_,)
         The word of each id.
     compact : bool, default=False
-        Write a file of a quarter of the size, without the hash table and to be
-        unpacked when it is loaded. Probabilities and weights are rounded to 65,535
-        even steps of their logarithm, which moves the log10 of a probability by
-        0.0001 at most for each n-gram and weight that makes it (half a step; the
-        steps are finer where the probabilities of a model span less than 13 powers
-        of ten).
+        Write a file of a quarter of the size, without the hash table. Loading it
+        unpacks the n-grams and makes the hash table. Probabilities and weights are
+        rounded to 65,535 even steps of their logarithm. Each n-gram and weight that
+        makes a probability moves its log10 by 0.0001 at most (half a step; the steps
+        are finer if the probabilities of a model span less than 13 powers of ten).
     bits : int, optional
-        Write a quantized file: a tenth of the size, in which windows are scored as it
-        is, by a `QuantizedLM`. A probability or a weight takes so many bits, from 3 to
-        12; 8 change a perplexity by less than half a per cent. Orders 2 to 16.
+        Write a quantized file: a tenth of the size. Loading it gives a `QuantizedLM`,
+        which scores windows in the file as it is. A probability or a weight takes this
+        number of bits, from 3 to 12; 8 change a perplexity by less than half a per
+        cent. Orders 2 to 16.
 
     Raises
     ------
     TypeError
-        If the model is none of n-grams that back off.
+        If the model is not a back-off model of n-grams.
     NotFittedError
         If it is not fitted.
     ValueError
-        If the words are not one an id, distinct, and without blanks; or `bits` is out
-        of range, or given with `compact`, or the order is 1 or above 16.
+        If there is not one word for each id, or words are equal or have blanks; if
+        `bits` is out of range, is given with `compact`, or the order is 1 or above 16.
     OSError
         If `path` cannot be written, before any work is done.
 
@@ -115,15 +124,20 @@ def save_binary(
     arrays = {"vocabulary": np.frombuffer(text, dtype=np.uint8)}
     if bits is not None:
         quantized = QuantizedTrie.of(trie, _check_bits(bits, compact, trie))
-        header["quantized"] = header_of_quantized(quantized)
-        arrays |= arrays_of_quantized(quantized)
+        header["quantized"], packed = quantized_items(quantized)
+        arrays |= packed
     elif compact:
         header["codes"], rounded = _rounded(trie)
         arrays |= rounded
     else:
         index = index_of(trie) if model.index_ is None else model.index_
         arrays |= {name: getattr(trie, name) for name in ARRAYS} | _arrays_of(index)
-    write_arrays(path, header, arrays)
+    write_tensors(path, arrays, metadata_of(header))
+
+
+def metadata_of(header: Mapping[str, Any]) -> dict[str, str]:
+    """Return what a file says of the model in it, beside its arrays."""
+    return {"format": FORMAT, "version": VERSION, "model": json.dumps(header)}
 
 
 def load_binary(
@@ -131,84 +145,169 @@ def load_binary(
 ) -> tuple[BackoffLM | QuantizedLM, list[str]]:
     """Load a model that `save_binary` wrote.
 
-    Nothing is read but the header and the words: the rest is mapped, and read as
-    it is needed, by all processes in one. The hash table is part of a mapped file, so
-    the first look-up is as fast as later ones. A compact file is unpacked, and its hash
-    table is made.
+    Only the header and the words are read. The other arrays are mapped into memory and
+    read when they are used, once for all processes. A mapped file has the hash table,
+    so the first look-up is as fast as later ones. A compact file is read in full and
+    unpacked, and its hash table is made.
 
     Parameters
     ----------
     path : path-like
         The file; it must stay as it is while the model is in use.
     verify : bool, default=False
-        Read all of it first, compare its checksums, see that all its numbers are in
-        range, and that the hash table is the one that is made of them: for a file
-        that may have been damaged, or that comes from someone you do not trust.
-        Without it only the header, the words and the sizes are checked (a compact
-        file is read and checked in any case). A damaged array may then give wrong
-        probabilities, but look-ups read and write nothing outside of the arrays, and
-        what goes through all n-grams, such as pruning or writing them, looks at their
-        numbers first.
+        Whether to read all of the file, compare its checksums, check that all numbers
+        are in range, and that the hash table is that of the n-grams: for a file that
+        may be damaged, or that comes from someone you do not trust. By default only
+        the header, the words and the sizes are checked (a compact file is checked in
+        any case). A damaged array may then give wrong probabilities, but look-ups read
+        and write nothing outside of the arrays, and pruning or writing the n-grams
+        checks their numbers first.
 
     Returns
     -------
     model : BackoffLM or, of a quantized file, QuantizedLM
-        Scores as the model saved.
+        A model that scores as the one that was saved.
     words : list of str
         The word of each id.
 
     Raises
     ------
     ValueError
-        If the file is none of ``save_binary``'s, of another version, cut short or
-        (its header or its words, or with `verify` any of it) damaged.
+        If `save_binary` did not write the file, or another version did; if the file is
+        truncated, or its header or its words (with `verify` any of it) are damaged.
     OSError
         If it cannot be read.
+
+    See Also
+    --------
+    nplm.load : Checks all of the file, and gives a `TextLM`.
     """
-    file = ArrayFile(path)
-    header = file.header
-    _check_header(file)
-    n_words, compact = header["n_words"], "codes" in header
-    if "quantized" in header:
-        return _load_quantized(file, verify=verify)
-    dtypes = dtypes_of_trie(n_words, compact=compact)
+    path = Path(path)
+    try:
+        file = TensorFile(path)
+        if file.metadata.get("format") != FORMAT:
+            raise NotTensorsError("it has no n-grams of save_binary")
+    except NotTensorsError as error:
+        raise ValueError(_is_no_binary(path)) from error
+    except ValueError as error:
+        raise damaged(path, error) from error
+    return read_binary(file, verify=verify)
+
+
+def read_binary(
+    file: TensorFile, *, verify: bool, mmap: bool = True
+) -> tuple[BackoffLM | QuantizedLM, list[str]]:
+    """Read the model of an open file, as `load_binary` does.
+
+    Parameters
+    ----------
+    file : TensorFile
+        A file whose format is `FORMAT`.
+    verify : bool
+        Whether to check all of it.
+    mmap : bool, default=True
+        Whether arrays stay in the file.
+
+    Returns
+    -------
+    model : BackoffLM or QuantizedLM
+    words : list of str
+
+    Raises
+    ------
+    ValueError
+        If the file is of another version, or damaged.
+    """
+    version = file.metadata.get("version")
+    if version != VERSION:
+        raise ValueError(
+            f"{file.path} is of version {version!r:.80}, but this nplm reads version "
+            f"{VERSION!r}; save the model again with this nplm, or update it."
+        )
+    try:
+        return _read(file, verify=verify, mmap=mmap)
+    except ValueError as error:
+        raise damaged(file.path, error) from error
+
+
+def damaged(path: Path, why: object) -> ValueError:
+    """Return the error of a damaged file."""
+    why = str(why).rstrip(".")
+    return ValueError(f"{path} is damaged: {why}; copy or save it again.")
+
+
+def _is_no_binary(path: Path) -> str:
+    """Say what a file is that `save_binary` did not write."""
+    kind = kind_of(path)
+    if kind is Kind.OLD_BINARY:
+        return old_binary(path)
+    hint = "it does not begin as one"
+    if kind is Kind.TENSORS:
+        hint = "nplm.load reads files of nplm.save"
+    elif kind is Kind.TEXT:
+        hint += " (read_arpa reads ARPA files)"
+    return f"{path} is not a file of save_binary: {hint}."
+
+
+def old_binary(path: Path) -> str:
+    """Say that a file is of an earlier version, and what to do."""
+    return (
+        f"{path} is a binary file of an earlier nplm, which this one does not read: "
+        "estimate the model again or read it from an ARPA file, and save it with this "
+        "nplm (nplm convert, or save_binary)."
+    )
+
+
+def _read(
+    file: TensorFile, *, verify: bool, mmap: bool
+) -> tuple[BackoffLM | QuantizedLM, list[str]]:
+    header = _header_of(file)
+    n_words, boundary, compact = (
+        header["n_words"], header["boundary"], "codes" in header
+    )  # fmt: skip
     # A compact file is read in full anyway, and so are the words.
     verify = verify or compact
-    arrays = file.arrays(dtypes, list(dtypes) if verify else ["vocabulary"])
-    words = _words(arrays.pop("vocabulary"), n_words, file, check=verify)
-    table = {name: arrays.pop(name) for name in TABLE if name in arrays}
-    try:
-        check_sizes(arrays, n_words, compact=compact)
-        if compact:
-            arrays = _restored(arrays, header["codes"])
-        trie = BackoffTrie(n_words, **arrays)
-        if verify:
-            check_ranges(trie)
-        else:
-            trie = MappedTrie(n_words, **arrays, file=file)
-    except ValueError as error:
-        raise file.damaged(str(error)) from error
+    arrays = file.arrays(mmap=mmap, check=None if verify else ["vocabulary"])
+    fitted = Fitted(arrays | header.get("quantized", {}))
+    text = fitted.array("vocabulary", np.uint8, (None,))
+    words = _words(text, n_words, check=verify)
+    if "quantized" in header:
+        quantized = restored_quantized(fitted, check=verify)
+        fitted.done()
+        if quantized.n_words != n_words:
+            raise ValueError(f"it has {quantized.n_words} words, not {n_words}")
+        return QuantizedLM.from_trie(quantized, boundary=boundary), words
+    dtypes = dtypes_of_trie(n_words, compact=compact)
+    del dtypes["vocabulary"]
+    own = {name: fitted.array(name, kind, (None,)) for name, kind in dtypes.items()}
+    fitted.done()
+    table = {name: own.pop(name) for name in TABLE if name in own}
+    check_sizes(own, n_words, compact=compact)
     if compact:
-        index = index_of(trie)
+        own = _restored(own, header["codes"])
+    trie = BackoffTrie(n_words, **own)
+    if verify:
+        check_ranges(trie)
     else:
-        index = _index(trie, **table, file=file, check=verify)
-    return BackoffLM.from_trie(trie, index, boundary=header["boundary"]), words
+        trie = MappedTrie(n_words, **own, file=file.path)
+    index = index_of(trie) if compact else _index(trie, **table, check=verify)
+    return BackoffLM.from_trie(trie, index, boundary=boundary), words
 
 
 @dataclass(frozen=True, eq=False)
 class MappedTrie(BackoffTrie):
-    """A trie in a file whose numbers were not checked when it was loaded.
+    """A trie in a mapped file, whose numbers are not checked until needed.
 
     Attributes
     ----------
-    file : ArrayFile
-        The file, to name it in an error.
+    file : Path
+        Named in error messages.
     """
 
-    file: ArrayFile
+    file: Path
 
     def verified(self) -> BackoffTrie:  # type: ignore[override]
-        """Return the trie as one that is in order; ValueError if it is damaged."""
+        """Return the trie with its numbers checked; raise if they are damaged."""
         return self._verified
 
     @cached_property
@@ -218,7 +317,7 @@ class MappedTrie(BackoffTrie):
         try:
             check_ranges(trie)
         except ValueError as error:
-            raise self.file.damaged(str(error)) from error
+            raise damaged(self.file, error) from error
         return trie
 
     def __reduce__(self) -> Any:
@@ -226,62 +325,66 @@ class MappedTrie(BackoffTrie):
         return BackoffTrie, tuple(getattr(own, field.name) for field in fields(own))
 
 
-def _load_quantized(file: ArrayFile, *, verify: bool) -> tuple[QuantizedLM, list[str]]:
-    dtypes = {"vocabulary": np.dtype("<u1")} | dtypes_of_quantized(file)
-    arrays = file.arrays(dtypes, list(dtypes) if verify else ["vocabulary"])
-    n_words, boundary = file.header["n_words"], file.header["boundary"]
-    words = _words(arrays.pop("vocabulary"), n_words, file, check=verify)
-    quantized = quantized_of_arrays(file, arrays, check=verify)
-    return QuantizedLM.from_trie(quantized, boundary=boundary), words
-
-
 def _check_bits(bits: Any, compact: bool, trie: BackoffTrie) -> int:
-    """Return the bits of a code, or raise."""
+    """Return the number of bits of a code, or raise."""
     if not isinstance(bits, int | np.integer) or not MIN_BITS <= bits <= MAX_BITS:
         raise ValueError(
             f"bits must be None or {MIN_BITS} to {MAX_BITS}, got {bits!r}."
         )
     if compact:
         raise ValueError(
-            f"bits={bits} and compact=True are two kinds of file: give one."
+            f"bits={bits} and compact=True are two kinds of file: set one of them."
         )
     if not is_hashable(trie.order):
         raise ValueError(
-            f"bits={bits} packs orders 2 to {MAX_HASHED_ORDER}, but the model's is "
-            f"{trie.order}: leave bits out."
+            f"bits={bits} quantizes orders 2 to {MAX_HASHED_ORDER}, but the model's "
+            f"order is {trie.order}: leave bits out."
         )
     return int(bits)
 
 
-def _words(
-    text: NDArray[np.uint8], n_words: int, file: ArrayFile, *, check: bool
-) -> list[str]:
+def _words(text: NDArray[np.uint8], n_words: int, *, check: bool) -> list[str]:
     try:
         words = text.tobytes().decode().split("\n")
         if check:
             check_words(words, len(words))
     except ValueError as error:  # UnicodeDecodeError is one
-        raise file.damaged(f"its vocabulary is none ({error})") from error
+        raise ValueError(f"its vocabulary is invalid ({error})") from error
     if len(words) != n_words:
-        raise file.damaged(f"it has {len(words)} words, but n_words={n_words}")
+        raise ValueError(f"it has {len(words)} words, but n_words={n_words}")
     return words
 
 
-def _check_header(file: ArrayFile) -> None:
-    """Refuse a header with anything that `save_binary` does not write."""
-    header = file.header
+def _header_of(file: TensorFile) -> dict[str, Any]:
+    """Return what the file says of its model; refuse what `save_binary` never says."""
+    try:
+        header = json.loads(file.metadata.get("model", ""))
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"its header is not JSON ({error})") from None
+    if not isinstance(header, dict):
+        raise ValueError("its header describes no model")
     n_words: Any = header.get("n_words")
     boundary = header.get("boundary", "missing")
-    if not is_whole(n_words, 1, MAX_N_WORDS):
-        raise file.damaged(f"its header has n_words={n_words!r}")
-    if boundary is not None and not is_whole(boundary, 0, n_words - 1):
-        raise file.damaged(f"its header has boundary={boundary!r}")
+    if not _is_id(n_words, 1, MAX_N_WORDS):
+        raise ValueError(f"its header has n_words={n_words!r:.80}")
+    if boundary is not None and not _is_id(boundary, 0, n_words - 1):
+        raise ValueError(f"its header has boundary={boundary!r:.80}")
     if "codes" in header and not _are_spans(header["codes"]):
-        raise file.damaged(f"its header has codes={header['codes']!r}")
+        raise ValueError(f"its header has codes={header['codes']!r:.80}")
+    if not isinstance(header.get("quantized", {}), dict):
+        raise ValueError(f"its header has quantized={header['quantized']!r:.80}")
+    unknown = header.keys() - {"n_words", "boundary", "codes", "quantized"}
+    if unknown or {"codes", "quantized"} <= header.keys():
+        raise ValueError(f"its header has {sorted(header)!r:.80}")
+    return header
+
+
+def _is_id(value: Any, least: int, most: int) -> bool:
+    return type(value) is int and least <= value <= most
 
 
 def _are_spans(codes: Any) -> bool:
-    """Whether these are the least and the greatest logarithm of `prob` and `bow`."""
+    """Return whether these are valid ranges of the logarithms of `prob` and `bow`."""
     if not isinstance(codes, dict) or codes.keys() != {"prob", "bow"}:
         return False
     return all(
@@ -293,13 +396,13 @@ def _are_spans(codes: Any) -> bool:
     )
 
 
-# What a trie is made of, beside `n_words`, and its hash table.
+# The arrays of a trie, and those of its hash table.
 ARRAYS = ("level_start", "context_word", "child_start", "start", "words", "prob", "bow")
 TABLE = ("slots", "slot_start", "closed")
 
 
 def dtypes_of_trie(n_words: int, *, compact: bool = False) -> dict[str, np.dtype[Any]]:
-    """Return the one type that each array has, in the order of the file."""
+    """Return the type of each array, in the order of the file."""
     dtypes = {"vocabulary": "<u1"} | dict.fromkeys(ARRAYS[:-2], "<i4")
     dtypes |= dict.fromkeys(ARRAYS[-2:], "<f4")
     if compact:
@@ -311,7 +414,7 @@ def dtypes_of_trie(n_words: int, *, compact: bool = False) -> dict[str, np.dtype
 
 
 def _arrays_of(index: HashTable | None) -> dict[str, NDArray[Any]]:
-    """Return the arrays of the hash table, empty ones where the order has none."""
+    """Return the arrays of the hash table, empty if the order has no table."""
     if index is None:
         none = np.zeros(0, np.uint8), np.zeros(0, np.int64), np.zeros(0, np.bool_)
         return dict(zip(TABLE, none))
@@ -325,42 +428,41 @@ def _index(
     slot_start: NDArray[np.int64],
     closed: NDArray[np.bool_],
     *,
-    file: ArrayFile,
     check: bool,
 ) -> HashTable | None:
-    """Return the hash table of a file; kernels trust the sizes."""
-    # As Python's numbers, which do not overflow.
+    """Return the hash table of a file, with its sizes checked: kernels trust them."""
+    # Python's numbers do not overflow.
     starts = slot_start.tolist()
     sizes = [end - start for start, end in pairwise(starts)]
     hashable = is_hashable(trie.order)
-    sound = not starts and not len(slots) and not len(closed)
+    is_valid = not starts and not len(slots) and not len(closed)
     if hashable:
-        sound = (
+        is_valid = (
             len(sizes) == trie.order
             and starts[:2] == [0, 0]
             and all(n >= BUCKET_SLOTS and n % BUCKET_SLOTS == 0 for n in sizes[1:])
             and starts[-1] * SLOT_BYTES == len(slots)
             and len(closed) == 1
         )
-    if not sound:
-        raise file.damaged("its arrays do not fit together")
+    if not is_valid:
+        raise ValueError("its arrays do not fit together")
     if not hashable:
         return None
     index = HashTable.over(trie, slots, slot_start, closed=bool(closed[0]))
     if check:
-        # One trie makes one table.
-        own = HashTable.of(trie)
+        # The table of a trie is unique.
+        rebuilt = HashTable.of(trie)
         if not (
-            np.array_equal(own.slot_start, slot_start)
-            and np.array_equal(own.slots, slots)
-            and own.closed == index.closed
+            np.array_equal(rebuilt.slot_start, slot_start)
+            and np.array_equal(rebuilt.slots, slots)
+            and rebuilt.closed == index.closed
         ):
-            raise file.damaged("slots has other n-grams than the rest of it")
+            raise ValueError("slots does not match its n-grams")
     return index
 
 
 def _rounded(trie: BackoffTrie) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Return what undoes the rounding, and the arrays in few bytes."""
+    """Return the ranges of the codes, and the arrays of a compact file."""
     word_type = dtypes_of_trie(trie.n_words, compact=True)["words"]
     prob_range, prob = _encode(trie.prob)
     bow_range, bow = _encode(trie.bow)

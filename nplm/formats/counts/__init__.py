@@ -1,1 +1,1 @@
-"""Files of counts, and models estimated in bounded memory."""
+"""Count files, and estimation of models in bounded memory."""

@@ -1,4 +1,4 @@
-"""SRILM's count files: a line an n-gram of any order, and how often it occurs."""
+"""SRILM's count files: each line is an n-gram of any order and its count."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ MAX_ORDER = 9
 def write_counts(
     model: KneserNeyLM, path: str | os.PathLike[str], words: Sequence[str]
 ) -> None:
-    """Write the n-gram counts of a model, as SRILM's ``ngram-count`` does.
+    """Write the n-gram counts of a model, in the format of SRILM's ``ngram-count``.
 
     Parameters
     ----------
     model : KneserNeyLM
         A fitted model; its ``counts_`` are written.
     path : path-like
-        The file to write; packed if its name ends in ``.gz`` or ``.xz``.
+        The file to write; compressed if its name ends in ``.gz`` or ``.xz``.
     words : sequence of str, shape (n_words_,)
-        The word of each id. A ``boundary`` is written as ``</s>`` where it comes
-        last and as ``<s>`` elsewhere.
+        The word of each id. A ``boundary`` is written as ``</s>`` at the end of an
+        n-gram and as ``<s>`` elsewhere.
 
     Raises
     ------
@@ -46,7 +46,7 @@ def write_counts(
     NotFittedError
         If it is not fitted.
     ValueError
-        If the words are not one an id, distinct, and without blanks.
+        If the words are not one per id, distinct, and without blanks.
     OSError
         If `path` cannot be written, before any work is done.
     """
@@ -59,9 +59,9 @@ def write_counts(
     text = NgramText(trie, words, boundary)
     with writing(path) as file:
         for level in range(trie.order):
-            put = _ngram_format.format_counts
+            format_lines = _ngram_format.format_counts
             counts = trie.counts[trie.followers(level)]
-            for part in text.parts(level, 1, put, counts):
+            for part in text.parts(level, 1, format_lines, counts):
                 file.write(part)
 
 
@@ -73,8 +73,8 @@ def read_counts(
     Parameters
     ----------
     path : path-like
-        The file, plain, or packed by gzip or xz, with n-grams of up to 9 words in
-        any order of lines.
+        The file, plain, gzip or xz, with n-grams of up to 9 words. Lines may be in any
+        order.
     words : sequence of str, optional
         The word of each id; by default the unigrams in the order of the file.
 
@@ -83,22 +83,22 @@ def read_counts(
     ngrams : list of ndarray of int32, shape (n, k)
         The n-grams of k = 1, 2, ... words.
     counts : list of ndarray of int64, shape (n,)
-        How often each occurs.
+        The count of each n-gram.
     words : list of str
         The word of each id.
 
     Raises
     ------
     ValueError
-        If a line is not words and a whole number, or has a word that is not among
+        If a line is not words and a whole number, or has a word that is not in
         `words`; the error names the line. If counts add up to 2**53 or more.
     OSError
         If the file cannot be read.
 
     Notes
     -----
-    Where ``<s>`` and ``</s>`` are both there they become one id, with the word
-    ``</s>``: give it to the model as its ``boundary``. The count of ``<s>`` itself is
+    If the file has both ``<s>`` and ``</s>``, they become one id, with the word
+    ``</s>``: set it as the model's ``boundary``. The count of ``<s>`` itself is
     left out, since it is never predicted.
 
     Examples
@@ -130,8 +130,8 @@ def read_counts(
         ids[ids == begin] = known.index(END)
     elif (ids == begin).any():
         raise ValueError(
-            f"{path} has n-grams that begin with <s>, but no </s> is among its words: "
-            "add it to `words`, or count with both marks or none."
+            f"{path} has n-grams that begin with <s>, but its words do not include "
+            "</s>: add it to `words`, or count with both marks or none."
         )
     del known[begin]
     ids[ids > begin] -= 1
@@ -166,7 +166,7 @@ def _unigrams(data: bytes, path: str) -> list[str]:
 def _parse(
     data: bytes, text: WordText, path: str
 ) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64]]:
-    # A row is a word, a blank and a number at least: many blank lines make none.
+    # A row has at least a word, a blank and a digit; blank lines make no rows.
     n_ends = data.count(b"\n")
     n = 1 + min(n_ends, (len(data) - n_ends) // 3)
     ids = np.empty((n, MAX_ORDER), dtype=np.int32)
@@ -186,8 +186,8 @@ def _parse(
             _ngram_parse.BAD_LENGTH: f"is not 1 to {MAX_ORDER} words and a count",
             _ngram_parse.BAD_NUMBER: "does not end in a whole number, 0 or more",
             _ngram_parse.OUT_OF_RANGE: "has a count that overflows: 2**53 or more",
-            _ngram_parse.UNKNOWN_WORD: "has a word that is no unigram of the file, and "
-            "not among `words`",
+            _ngram_parse.UNKNOWN_WORD: "has a word that is neither a unigram of the "
+            "file nor in `words`",
         }[reason]
         raise ValueError(f"{path}, line {n_lines}: {shown(line)} {why}.")
     return ids[:rows], length[:rows], counts[:rows]

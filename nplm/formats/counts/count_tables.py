@@ -1,4 +1,4 @@
-"""Tables of n-gram counts, made by a database or on a cluster."""
+"""Tables of n-gram counts from a database or a cluster."""
 
 from __future__ import annotations
 
@@ -23,47 +23,46 @@ from nplm.models.ngrams.external.scratch import Scratch
 
 __all__ = ["CountTables", "Tables"]
 
-# Rows looked at at once.
 BATCH_ROWS = 1 << 16
-# Odd, its bits at random.
+# An odd number with random bits, for `_hashes`.
 MULTIPLIER = np.uint64(0xBF58476D1CE4E5B9)
 
 
 class CountTables:
-    """Tables of n-grams that another program has counted, for `estimate_binary`.
+    """Tables of n-gram counts from another program, for `estimate_binary`.
 
-    A row is an n-gram of the highest order, its words' ids from the oldest to the
-    newest, and how often it occurs: a row for each place of each line of a text, the
-    end of the line too, counted. So each line is followed by the boundary, and before
-    its first word the boundary stands as often as there are columns (what stands before
-    the nearest boundary is taken as boundary, whatever it is). ``a b``, with 0 the
-    boundary, is of order 3 the rows ``0 0 a``, ``0 a b`` and ``a b 0``.
+    Each row is an n-gram of the highest order, as word ids from the oldest to the
+    newest, and its count. Every position of every line of the text is counted,
+    including the end of the line. Each line is followed by the boundary, and its first
+    word is preceded by boundaries that fill the columns (words before the nearest
+    boundary are read as boundaries). With boundary 0 and order 3, the line ``a b``
+    makes the rows ``0 0 a``, ``0 a b`` and ``a b 0``.
 
     Parameters
     ----------
     tables : iterable
-        Of any of these, in any number: the name of a Parquet file, or of a folder of
-        such; what gives Arrow's data (a ``pyarrow`` table, batch or reader, a polars
-        frame, a relation of DuckDB); a pair of arrays, of shapes (n, k) and (n,). Of
-        columns the last has the counts. Rows may be in any order, and equal ones add
-        up. Of more columns than the order of the model the last are taken.
+        Any number of: names of Parquet files, or of folders with Parquet files; Arrow
+        data (a ``pyarrow`` table, batch or reader, a polars frame, a relation of
+        DuckDB); pairs of arrays, of shapes (n, k) and (n,). The last column has the
+        counts. Rows may be in any order, and the counts of equal rows add up. If there
+        are more columns than the order of the model, the last ones are used.
     words : sequence of str
         The word of each id.
     boundary : str, default="</s>"
-        The one of `words` that ends a line.
+        The word in `words` that ends a line.
     unknown : str or None, default="<unk>"
-        The one of them that stands for words left out, if it is there.
+        The word in `words` that stands for unknown words, if there is one.
 
     See Also
     --------
-    nplm.KneserNeyLM.fit_counts : Of tables that memory holds.
+    nplm.KneserNeyLM.fit_counts : Fit a model to counts in memory.
 
     Examples
     --------
     >>> import tempfile
     >>> from nplm import KneserNeyLM
     >>> from nplm.formats import CountTables, estimate_binary, load_binary
-    >>> ngrams = [[0, 0, 1], [0, 1, 2], [1, 2, 0]]  # a b, thrice
+    >>> ngrams = [[0, 0, 1], [0, 1, 2], [1, 2, 0]]  # a b, three times
     >>> tables = CountTables([(ngrams, [3, 3, 3])], ["</s>", "a", "b"])
     >>> model = KneserNeyLM(3, discount_fallback=(0.5, 1, 1.5))
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -83,13 +82,13 @@ class CountTables:
     ) -> None:
         if isinstance(tables, (str, os.PathLike)) or _is_arrow(tables):
             raise TypeError(
-                f"tables is one {type(tables).__name__}: give a list of it, for there "
-                "may be several."
+                f"tables is a single {type(tables).__name__}: pass a list, [tables], "
+                "as there may be several."
             )
         own = check_words(list(words), len(words))
         if boundary not in own:
             raise ValueError(
-                f"boundary={boundary!r} is none of the words: name the one that ends a "
+                f"boundary={boundary!r} is not in words: name the word that ends a "
                 "line."
             )
         self.tables, self.words, self.boundary = tables, own, boundary
@@ -97,7 +96,7 @@ class CountTables:
 
 
 class Tables:
-    """`CountTables` as an estimation begins with them."""
+    """`CountTables` as the source of an estimation."""
 
     def __init__(self, given: CountTables) -> None:
         ids = {word: i for i, word in enumerate(given.words)}
@@ -107,7 +106,7 @@ class Tables:
         self.n_known = len(ids)
         self.counts = np.zeros(self.n_known, dtype=np.int64)
         self._before = np.zeros_like(self.counts)
-        # Of the contexts that n-grams leave behind, less those that they begin with.
+        # Hashes of the contexts after each n-gram, less those of the contexts before.
         self._balance = np.zeros((), dtype=np.uint64)
 
     def words(self, scratch: Scratch) -> Words:
@@ -115,7 +114,7 @@ class Tables:
         return self._words
 
     def runs(self, packing: Packing, scratch: Scratch) -> list[str]:
-        """Write runs of n-grams (none of single words); name their files."""
+        """Write sorted runs of n-grams (none for order 1); return their names."""
         runs: list[str] = []
         scratch.stage("sorting n-grams", 0)
         tables = self._checked(packing.order)
@@ -127,16 +126,16 @@ class Tables:
         if not self.counts.any():
             raise ValueError(
                 "the tables have no n-gram: nothing to estimate from. If tables is an "
-                "iterator, or one of them a reader, it gives its rows only once: make "
-                "it anew."
+                "iterator, or one of them a reader, it can be read only once: create "
+                "it again."
             )
-        self._check_whole(packing.order)
+        self._check_complete(packing.order)
         return runs
 
     def _checked(
         self, order: int
     ) -> Iterator[tuple[NDArray[np.int32], NDArray[np.int64]]]:
-        """Give n-grams of `order` words, and tally what they begin with and leave."""
+        """Yield n-grams of `order` words and their counts, and tally their contexts."""
         total = 0.0
         for table in self._tables:
             for given, numbers in _batches(table):
@@ -160,7 +159,7 @@ class Tables:
                 yield ngrams, counts
 
     def _tally(self, ngrams: NDArray[np.int32], counts: NDArray[np.int64]) -> None:
-        """Weigh the contexts that n-grams begin with against those they leave."""
+        """Add the contexts after n-grams to the balance, subtract those before."""
         boundary = self._words.boundary
         np.add.at(self._before, ngrams[:, -2], counts)
         states = ngrams.T.astype(np.uint64)
@@ -171,43 +170,43 @@ class Tables:
         states[:, states[-1] == boundary] = boundary
         self._balance += (weight * _hashes(states[1:])).sum()
 
-    def _check_whole(self, order: int) -> None:
-        """Raise if n-grams do not lead from one to the next, as those of lines do."""
-        # Of single words only that lines end can be seen.
-        odd = np.flatnonzero((self.counts != self._before) & (order > 1))
+    def _check_complete(self, order: int) -> None:
+        """Raise unless the n-grams are those of complete lines."""
+        # With order 1, only the presence of line ends can be checked.
+        unbalanced = np.flatnonzero((self.counts != self._before) & (order > 1))
         boundary = self._words.boundary
         if not self.counts[boundary]:
             end = self._words.spelled()[boundary]
-            found = f"{end!r} never comes, so that no line ends"
-        elif len(odd):
-            word = int(odd[0])
+            found = f"{end!r} never occurs, so no line ends"
+        elif len(unbalanced):
+            word = int(unbalanced[0])
             found = (
-                f"{self._words.spelled()[word]!r} comes {self.counts[word]} times, but "
-                f"{self._before[word]} times before a word"
+                f"{self._words.spelled()[word]!r} occurs {self.counts[word]} times, "
+                f"but {self._before[word]} times before a word"
             )
         elif self._balance:
-            found = "contexts come that no n-gram leads to"
+            found = "some contexts do not follow from any n-gram"
         else:
             return
         raise ValueError(
-            f"the tables are not of whole lines: {found}. Count each place of each "
-            "line, and the boundary behind it; leave no n-gram out."
+            f"the tables do not hold complete lines: {found}. Count every position of "
+            "every line, and the boundary after it; leave no n-gram out."
         )
 
 
 def _hashes(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Hash columns of words, so that sums of equal ones alone are equal."""
-    found = np.zeros(words.shape[1], dtype=np.uint64)
-    for own in words:
-        found = (found ^ own) * MULTIPLIER
-        found ^= found >> np.uint64(29)
-        found *= MULTIPLIER
-        found ^= found >> np.uint64(32)
-    return found
+    """Hash columns of words; unequal multisets almost surely have unequal sums."""
+    hashes = np.zeros(words.shape[1], dtype=np.uint64)
+    for row in words:
+        hashes = (hashes ^ row) * MULTIPLIER
+        hashes ^= hashes >> np.uint64(29)
+        hashes *= MULTIPLIER
+        hashes ^= hashes >> np.uint64(32)
+    return hashes
 
 
 def _batches(table: Any) -> Iterator[tuple[Any, Any]]:
-    """Give the n-grams and counts of a table, some rows at a time."""
+    """Yield the n-grams and counts of a table in batches of rows."""
     if isinstance(table, (str, os.PathLike)):
         for path in _files(Path(table)):
             for batch in _parquet_batches(path):
@@ -226,17 +225,17 @@ def _batches(table: Any) -> Iterator[tuple[Any, Any]]:
             yield table[0][part], table[1][part]
     else:
         raise TypeError(
-            f"{_name(table)} is no table: give the name of a Parquet file, Arrow data, "
-            "or a pair of n-grams and counts."
+            f"{_name(table)} is not a table: pass the name of a Parquet file, Arrow "
+            "data, or a pair of n-grams and counts."
         )
 
 
 def _parquet_batches(path: Path) -> Iterator[Any]:
-    """Give the rows of a Parquet file, some at a time."""
+    """Yield the rows of a Parquet file in batches."""
     parquet = _arrow("pyarrow.parquet")
-    # pyarrow's errors name no file; of damage it raises many kinds.
+    # pyarrow raises many types of errors for damaged files, without their names.
     errors = (_arrow("pyarrow").ArrowException, ValueError, TypeError, OverflowError)
-    opened(path).close()  # its errors name the file
+    opened(path).close()  # raises errors that name the file
     try:
         with parquet.ParquetFile(path, pre_buffer=False, buffer_size=1 << 20) as file:
             yield from file.iter_batches(BATCH_ROWS, use_threads=False)
@@ -245,12 +244,12 @@ def _parquet_batches(path: Path) -> Iterator[Any]:
     except (*errors, OSError) as error:
         raise ValueError(
             f"{path} cannot be read as a Parquet file: {str(error).rstrip('.')}. It is "
-            "of another kind, damaged or cut short: write it again."
+            "of another format, damaged or truncated: write it again."
         ) from error
 
 
 def _files(path: Path) -> list[Path]:
-    """List the Parquet files of a folder, or the one file."""
+    """Return the Parquet files of a folder, or the file itself."""
     if not path.is_dir():
         return [path]
     found = sorted(path.glob("**/*.parquet"))
@@ -260,22 +259,22 @@ def _files(path: Path) -> list[Path]:
 
 
 def _columns(batch: Any, name: str) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Split a batch of Arrow's into n-grams and counts."""
+    """Split an Arrow batch into n-grams and counts."""
     if batch.num_columns < 2:
         raise ValueError(
-            f"{name} has {batch.num_columns} columns: give those of the words, and "
-            "last that of the counts."
+            f"{name} has {batch.num_columns} columns, but needs at least one for words "
+            "and the last for counts."
         )
     for field, column in zip(batch.schema, batch.columns):
         if column.null_count:
             raise ValueError(
-                f"{name} has no value in {column.null_count} rows of {field.name!r}: "
-                "where a line has not begun the boundary stands."
+                f"{name} has {column.null_count} missing values in {field.name!r}: "
+                "fill positions before the start of a line with the boundary."
             )
         if not _arrow("pyarrow").types.is_integer(field.type):
             raise ValueError(
-                f"{name} has {field.type} in {field.name!r}, where whole numbers "
-                "should be: ids of words, and last the counts."
+                f"{name} has {field.type} in {field.name!r}, but columns must hold "
+                "whole numbers: word ids, and counts in the last."
             )
     *ngrams, counts = (column.to_numpy(zero_copy_only=False) for column in batch)
     return np.column_stack(ngrams), counts
@@ -291,12 +290,12 @@ def _name(table: Any) -> str:
 
 
 def _arrow(module: str) -> Any:
-    """Import pyarrow, which only its users need."""
+    """Import a module of pyarrow, an optional dependency."""
     from importlib import import_module
 
     try:
         return import_module(module)
     except ImportError as error:
         raise ImportError(
-            "tables of Arrow and Parquet need pyarrow: pip install pyarrow."
+            "Arrow and Parquet tables need pyarrow: pip install pyarrow."
         ) from error

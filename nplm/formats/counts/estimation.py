@@ -1,4 +1,4 @@
-"""Estimation of n-gram models in bounded memory, from text files to model files."""
+"""Estimate n-gram models in bounded memory, from text files to model files."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from nplm.base.files.tensors import filling_arrays
 from nplm.formats._model_files import check_writable
 from nplm.formats._words import END, check_marks
 from nplm.formats.arpa.arpa_lines import write_lines
 from nplm.formats.arpa.arpa_on_disk import LinesOnDisk
-from nplm.formats.binary.arrays import filling_arrays
-from nplm.formats.binary.binary_files import ARRAYS, dtypes_of_trie
+from nplm.formats.binary.binary_files import ARRAYS, dtypes_of_trie, metadata_of
 from nplm.formats.counts.count_tables import CountTables, Tables
 from nplm.formats.counts.sources import Source, Texts, Words
 from nplm.models.ngrams.external.estimation import (
@@ -37,25 +37,25 @@ from nplm.training.parallel.threads import Threads, n_threads
 __all__ = ["Estimated", "estimate_arpa", "estimate_binary"]
 
 UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
-LEAST_MEMORY = 1 << 10
-# What Python and the libraries take.
+MIN_MEMORY_BYTES = 1 << 10
+# Memory of Python and the libraries.
 INTERPRETER_BYTES = 190 << 20
 
 
 @dataclass(frozen=True, eq=False)
 class Estimated:
-    """What an estimation found on its way.
+    """Sizes and discounts of an estimated model.
 
     Attributes
     ----------
     n_lines, n_tokens : int
-        Lines that have words, and their words.
+        Number of lines with words, and of words in the text.
     n_unknown : int
-        Words that are not in the vocabulary.
+        Number of words in the text that are not in the vocabulary.
     n_words : int
         Size of the vocabulary.
     n_ngrams : ndarray of int64, shape (order,)
-        n-grams stored of each order.
+        Number of stored n-grams of each order.
     discounts : ndarray of float64, shape (order, 3)
         The discounts of n-grams seen once, twice, and more often.
     """
@@ -79,44 +79,44 @@ def estimate_binary(
     n_jobs: int | None = None,
     progress: Callable[[str, int, int], Any] | None = None,
 ) -> Estimated:
-    r"""Estimate a Kneser-Ney model of texts that memory need not hold.
+    r"""Estimate a Kneser-Ney model from texts that do not fit in memory.
 
-    n-grams are sorted and counted a part at a time, written to a temporary folder,
-    merged, and the model is filled in where it is saved: the very file that
-    `save_binary` writes of the model that ``model.fit_stream`` gives of the same lines,
-    byte for byte.
+    N-grams are sorted and counted in parts, written to a temporary folder and merged.
+    The model is computed inside the mapped file. The file has the same bytes as one
+    that `save_binary` writes after ``model.fit_stream`` on the same lines.
 
     Parameters
     ----------
     model : KneserNeyLM
-        What to estimate, and how; it stays as it is. Its ``order`` has to be given;
+        The parameters of the model; it is not modified. ``order`` is required;
         ``n_words`` and ``boundary`` are those of the vocabulary. All n-grams are kept:
-        ``min_counts`` of more than 1 are refused.
+        ``min_counts`` above 1 are refused.
     texts : iterable of path-like or binary file
-        UTF-8 text, files gzipped or not. A line is a sentence, and a word what stands
-        between blanks; lines without words are left out. Or `CountTables`: n-grams
-        that another program has counted.
+        UTF-8 text, plain, gzip or xz. Lines are sentences, words are separated by
+        blanks, and lines without words are left out. Or `CountTables`: n-grams counted
+        by another program.
     path : path-like
-        The file to write; `load_binary` maps it. It takes its place when all is
-        written.
+        The file to write, which `load_binary` maps. An existing file is replaced once
+        the new one is complete.
     vocabulary : Vocabulary, optional
-        How words are chosen; by default all of them. It is left as it is. Tables of
-        counts have their words.
+        Chooses the words; by default all words are kept. It is not modified. Not used
+        with tables of counts, which have their own words.
     memory : int or str, default="2G"
-        Bytes to work in, or so many K, M or G, each 1,024 of the one before: 2G are
-        2,147 MB. What the interpreter (190 MB) and the words take is taken off, and
-        buffers get the rest, a quarter at least: so from 200 MB and 500
-        bytes a word of the vocabulary on it is above the peak of a process that does
-        nothing else (:doc:`/measured/estimation`).
+        Memory in bytes, or with a unit K, M or G, powers of 1,024: 2G is 2,147 MB.
+        Buffers get what remains after the interpreter (190 MB) and the words, and at
+        least a quarter. With at least 200 MB plus 500 bytes per word of the
+        vocabulary, it bounds the peak of a process that does nothing else
+        (:doc:`/measured/estimation`).
     folder : path-like, optional
-        Where the temporary folder is made; by default where temporary files usually
-        are. It takes up to 4 bytes a word of the text and some 40 bytes an n-gram, and
-        is gone at the end, after an error or an interrupt too. What a kill left of
-        others there is removed first.
+        Where to make the temporary folder; by default where temporary files usually
+        are. It takes up to 4 bytes per word of the text and about 40 bytes per n-gram.
+        It is removed at the end, also after an error or an interrupt. Temporary
+        folders of killed estimations are removed first.
     n_jobs : int, optional
-        Threads, as joblib counts them: None is 1, -1 all cores. No bit depends on it.
+        Number of threads, as in joblib: None is 1, -1 all cores. The result does not
+        depend on it.
     progress : callable, optional
-        Called as ``progress(stage, done, total)``, ``total`` 0 where it is unknown.
+        Called as ``progress(stage, done, total)``; ``total`` is 0 if it is unknown.
 
     Returns
     -------
@@ -126,11 +126,11 @@ def estimate_binary(
     Raises
     ------
     ValueError
-        If a parameter is out of range, a text is not UTF-8, has no word or has the
-        boundary in it (or ``<s>``, where that is ``</s>``), or there are more than
+        If a parameter is out of range, a text is not UTF-8, has no word or contains
+        the boundary (or ``<s>``, if the boundary is ``</s>``), or there are more than
         2**31 - 1 n-grams.
     OSError
-        If a file cannot be read or written. Where a disk is full the error names the
+        If a file cannot be read or written. If a disk is full, the error names the
         folder.
 
     Warns
@@ -140,8 +140,8 @@ def estimate_binary(
 
     See Also
     --------
-    estimate_arpa : The same into an ARPA file.
-    nplm.KneserNeyLM.fit_stream : The same in memory, in about 100 bytes a word.
+    estimate_arpa : Estimate a model into an ARPA file.
+    nplm.KneserNeyLM.fit_stream : Fit in memory, with about 100 bytes per word.
 
     Examples
     --------
@@ -175,18 +175,18 @@ def estimate_arpa(
     n_jobs: int | None = None,
     progress: Callable[[str, int, int], Any] | None = None,
 ) -> Estimated:
-    r"""Estimate a model as `estimate_binary` does, into an ARPA file.
+    r"""Estimate a Kneser-Ney model in bounded memory, into an ARPA file.
 
-    Neither the model nor the file is ever whole in memory. The file is the one that
-    `write_arpa` writes of ``model.fit_stream`` of the same lines, byte for byte.
+    Memory never holds all of the model or the file. The file has the same bytes as one
+    that `write_arpa` writes after ``model.fit_stream`` on the same lines.
 
     Parameters
     ----------
     model, texts, vocabulary, memory, folder, n_jobs, progress
-        As in `estimate_binary`. The temporary folder has the model too.
+        As in `estimate_binary`. The temporary folder also holds the model.
     path : path-like
-        The file to write; packed if its name ends in ``.gz`` or ``.xz``. It takes its
-        place when all is written.
+        The file to write; compressed if its name ends in ``.gz`` or ``.xz``. An
+        existing file is replaced once the new one is complete.
 
     Returns
     -------
@@ -196,8 +196,8 @@ def estimate_arpa(
     Raises
     ------
     ValueError, OSError
-        As `estimate_binary`; and if ``<s>`` or ``</s>`` is a word beside the boundary,
-        which is written so.
+        As in `estimate_binary`. Also if ``<s>`` or ``</s>`` is a word other than the
+        boundary, which is written as these marks.
 
     Warns
     -----
@@ -224,7 +224,7 @@ def estimate_arpa(
 
 
 class _Work(NamedTuple):
-    """Where an estimation goes, and how it works."""
+    """Output and resources of an estimation."""
 
     fill: Callable[[KneserNeyLM, Levels, str, Words, Scratch], NDArray[np.float64]]
     path: str
@@ -246,11 +246,11 @@ def _estimated(
     with Scratch(work.folder, n_bytes, threads, work.progress) as scratch:
         words = source.words(scratch)
         _check_sizes(model, words.n_words, words.boundary)
-        # Of a word: its text, ids and counts, and in each thread a number for each
-        # order (see ``_fold``) and the probability one order below.
-        a_word = 40 + threads.n * (8 * model.order_ + 8)
-        taken = INTERPRETER_BYTES + a_word * source.n_known
-        scratch.memory = max(n_bytes - taken, n_bytes // 4)
+        # A word takes its text, ids and counts, and in each thread a number for each
+        # order (see ``_fold``) and the probability of one order below.
+        bytes_per_word = 40 + threads.n * (8 * model.order_ + 8)
+        used = INTERPRETER_BYTES + bytes_per_word * source.n_known
+        scratch.memory = max(n_bytes - used, n_bytes // 4)
         packing = Packing(model.order_, words.n_words, words.boundary)
         runs = source.runs(packing, scratch)
         counts = source.counts
@@ -274,86 +274,86 @@ def _source(texts: Any, vocabulary: Vocabulary | None, path: str) -> Source:
     if isinstance(texts, CountTables):
         if vocabulary is not None:
             raise ValueError(
-                "vocabulary is given, but tables of counts have their words: leave it "
-                "out."
+                "vocabulary is given, but tables of counts have their own words: leave "
+                "it out."
             )
         return Tables(texts)
     if isinstance(texts, (str, bytes, os.PathLike)) or hasattr(texts, "read"):
         raise TypeError(
-            f"texts is one {type(texts).__name__}: give a list of it, for there may be "
-            "several."
+            f"texts is a single {type(texts).__name__}: pass a list, [texts], as there "
+            "may be several."
         )
     vocabulary = Vocabulary() if vocabulary is None else clone(vocabulary)
     vocabulary._validate_params()
     if vocabulary.boundary is None:
         raise ValueError(
-            "the vocabulary has boundary=None, but lines need a mark of their ends: "
-            "give it one, '</s>' for example."
+            "the vocabulary has boundary=None, but estimation needs a word that ends "
+            "lines: set boundary='</s>', for example."
         )
-    return Texts(_others(texts, path), vocabulary)
+    return Texts(_not_replaced(texts, path), vocabulary)
 
 
-def _others(texts: Iterable[Any], path: str) -> Iterator[Any]:
-    """Give the texts; the model must not take the place of one of them."""
+def _not_replaced(texts: Iterable[Any], path: str) -> Iterator[Any]:
+    """Yield the texts; raise if the model would replace one of them."""
     for text in texts:
         is_name = isinstance(text, (str, bytes, os.PathLike))
         both = is_name and os.path.exists(text) and os.path.exists(path)
         if both and os.path.samefile(text, path):
             raise ValueError(
-                f"path={path!r} is one of the texts, whose place the model would "
-                "take: give it another name."
+                f"path={path!r} is one of the texts, which the model would replace: "
+                "choose another path."
             )
         yield text
 
 
 def memory_in_bytes(memory: int | str) -> int:
-    """Return bytes of a number or of text such as "2G" or "500M", or raise."""
+    """Return the bytes of a number or of text such as "2G" or "500M", or raise."""
     found = re.fullmatch(r"(\d+(?:\.\d+)?) *([KMGT]?)B?", str(memory).strip().upper())
     n_bytes = int(float(found[1]) * UNITS[found[2]]) if found else 0
-    if isinstance(memory, bool) or n_bytes < LEAST_MEMORY:
+    if isinstance(memory, bool) or n_bytes < MIN_MEMORY_BYTES:
         raise ValueError(
-            f"memory={memory!r} must be a number of bytes, {LEAST_MEMORY} or more, or "
-            "such as '500M' or '2G'."
+            f"memory={memory!r} must be a number of bytes, at least "
+            f"{MIN_MEMORY_BYTES}, or a size such as '500M' or '2G'."
         )
     return n_bytes
 
 
 def _checked(model: KneserNeyLM) -> KneserNeyLM:
-    """Return a copy of a model that says what to estimate, or raise."""
+    """Return a validated copy of the model, with ``order_``, or raise."""
     if not isinstance(model, KneserNeyLM):
         raise TypeError(f"model must be a KneserNeyLM, got {type(model).__name__}.")
     model = clone(model)
     model._validate_params()
     if model.order is None:
         raise ValueError(
-            "order is None, but a text has no columns to tell it: set order, "
+            "order is None, but a text has no columns to infer it from: set order, "
             "KneserNeyLM(5) for example."
         )
     model.order_ = int(model.order)
     model._check_fallback()
     if (model._check_min_counts() > 1).any():
         raise ValueError(
-            f"min_counts={model.min_counts!r}: n-grams are not cut in bounded memory; "
+            f"min_counts={model.min_counts!r} is not supported in bounded memory; "
             "leave it out, and prune the model afterwards if it is too large."
         )
     return model
 
 
 def _check_sizes(model: KneserNeyLM, n_words: int, boundary: int) -> None:
-    """Refuse other sizes than those of the vocabulary."""
+    """Raise if the model's parameters differ from those of the vocabulary."""
     for name, own in (("n_words", n_words), ("boundary", boundary)):
         given = getattr(model, name)
         if given is not None and given != own:
             raise ValueError(
-                f"{name}={given!r} of the model, but {own} of the vocabulary: leave it "
-                "out."
+                f"the model has {name}={given!r}, but the vocabulary has {own}: leave "
+                "it out of the model."
             )
 
 
 def _fill_binary(
     model: KneserNeyLM, levels: Levels, path: str, words: Words, scratch: Scratch
 ) -> NDArray[np.float64]:
-    """Write the mapped file; returns the discounts."""
+    """Write the mapped file; return the discounts."""
     slot_start = slots_of_levels(levels)
     n_slots = int(slot_start[-1]) if len(slot_start) else 0
     sizes = _sizes_of_trie(levels) | {"vocabulary": len(words.text)}
@@ -361,9 +361,8 @@ def _fill_binary(
     sizes["closed"] = int(n_slots > 0)
     dtypes = dtypes_of_trie(levels.n_words)
     header = {"n_words": levels.n_words, "boundary": words.boundary}
-    with filling_arrays(
-        path, header, {name: (dtype, sizes[name]) for name, dtype in dtypes.items()}
-    ) as arrays:
+    typed = {name: (dtype, sizes[name]) for name, dtype in dtypes.items()}
+    with filling_arrays(path, typed, metadata_of(header)) as arrays:
         arrays["vocabulary"][:] = words.text
         arrays["slot_start"][:] = slot_start
         trie, discounts = _filled_trie(model, levels, arrays, scratch)
@@ -376,7 +375,7 @@ def _fill_binary(
 def _write_arpa(
     model: KneserNeyLM, levels: Levels, path: str, words: Words, scratch: Scratch
 ) -> NDArray[np.float64]:
-    """Write the ARPA file; returns the discounts."""
+    """Write the ARPA file; return the discounts."""
     spelled = words.spelled()
     check_marks(spelled, words.boundary)
     spelled[words.boundary] = END

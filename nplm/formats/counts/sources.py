@@ -1,4 +1,4 @@
-"""What an estimation in bounded memory begins with: texts, or tables of counts."""
+"""Sources of an estimation in bounded memory: texts, or tables of counts."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ IDS = "ids"
 
 
 class Words:
-    """A vocabulary as a file has it: no more Python words.
+    """A vocabulary as bytes for a file, instead of Python strings.
 
     Attributes
     ----------
     text : ndarray of uint8
-        All words, a line each.
+        The words, one per line.
     n_words : int
-        How many.
+        Number of words.
     boundary : int
-        Id of the one that ends a line.
+        Id of the word that ends a line.
     unknown : int
-        Id of the one that stands for all others, -1 if there is none.
+        Id of the unknown word, -1 if there is none.
     """
 
     def __init__(self, words: Sequence[str], boundary: int, unknown: int) -> None:
@@ -43,38 +43,38 @@ class Words:
         self.n_words, self.boundary, self.unknown = len(words), boundary, unknown
 
     def spelled(self) -> list[str]:
-        """Return them as Python has them."""
+        """Return the words as Python strings."""
         return self.text.tobytes().decode().split("\n")
 
 
 class Source(Protocol):
-    """Where n-grams come from."""
+    """A source of n-grams."""
 
     @property
     def n_known(self) -> int:
-        """Words that have a place in memory while n-grams are counted."""
+        """Number of words that take memory while n-grams are counted."""
 
     @property
     def counts(self) -> NDArray[np.int64]:
-        """How often each word comes, when the runs have been written."""
+        """Count of each word, once the runs are written."""
 
     def words(self, scratch: Scratch) -> Words:
-        """Find the words."""
+        """Find and return the words."""
 
     def runs(self, packing: Packing, scratch: Scratch) -> list[str]:
-        """Write runs of n-grams (none of single words); name their files."""
+        """Write sorted runs of n-grams (none for order 1); return their names."""
 
 
 class Texts:
-    """Text files, and how their words are chosen."""
+    """Text files, and the vocabulary that chooses their words."""
 
     def __init__(self, texts: Iterable[Any], vocabulary: Vocabulary) -> None:
         self._texts, self._vocabulary = texts, vocabulary
 
     def words(self, scratch: Scratch) -> Words:
-        """Write the ids of all texts, in the order in which words come."""
+        """Choose the words, and write all texts as ids in order of appearance."""
         vocabulary = self._vocabulary
-        # As lmplz: <s> and </s> in a text are not taken for words.
+        # As in lmplz, <s> and </s> in a text are not words.
         boundary = cast(str, vocabulary.boundary)
         stream = WordStream(boundary, *([BEGIN] if boundary == END else []))
         scratch.stage("reading", 0)
@@ -87,8 +87,8 @@ class Texts:
         if stream.n_tokens == 0:
             raise ValueError(
                 "the texts have no word: there is nothing to estimate from. If texts "
-                "is an iterator, or one of them an open file, it gives its lines only "
-                "once: open it anew."
+                "is an iterator, or one of them an open file, it can be read only "
+                "once: open it again."
             )
         spelled, counts = stream.words(), stream.counts
         seen: dict[Hashable, int] = {
@@ -98,14 +98,14 @@ class Texts:
         words = check_words(vocabulary.words_.tolist(), vocabulary.n_words_)
         ids, unknown = vocabulary.ids_, vocabulary.unknown_id_
         if unknown is None:
-            left = [word for word in seen if word not in ids]
-            if left:
-                vocabulary._check_unknown(left)
+            unknown_words = [word for word in seen if word not in ids]
+            if unknown_words:
+                vocabulary._check_unknown(unknown_words)
             unknown = -1
         end = cast(int, vocabulary.boundary_id_)
-        # Of the words as they came, and last what stands after a line.
-        found = [ids.get(word, unknown) for word in spelled]
-        self._new_ids = np.array([*found, end], dtype=np.int32)
+        # New ids of the words in order of appearance, then that of the line end.
+        new_ids = [ids.get(word, unknown) for word in spelled]
+        self._new_ids = np.array([*new_ids, end], dtype=np.int32)
         self._counts = np.append(counts, stream.n_lines)
         self._n_words = len(words)
         del self._vocabulary
@@ -113,18 +113,18 @@ class Texts:
 
     @property
     def n_known(self) -> int:
-        """Words that were met."""
+        """Number of distinct words of the texts, or of the vocabulary if larger."""
         return max(len(self._new_ids), self._n_words)
 
     def runs(self, packing: Packing, scratch: Scratch) -> list[str]:
-        """Write runs of n-grams (none of single words); name their files."""
+        """Write sorted runs of n-grams (none for order 1); return their names."""
         if packing.order == 1:
             return []
         return write_runs(packing, IDS, self._new_ids, scratch)
 
     @property
     def counts(self) -> NDArray[np.int64]:
-        """How often each word comes."""
+        """Count of each word."""
         counts = np.zeros(self._n_words, dtype=np.int64)
         np.add.at(counts, self._new_ids, self._counts)
         return counts
@@ -137,15 +137,15 @@ def _opened(text: Any) -> Iterator[tuple[BinaryIO, str]]:
         is_file or isinstance(text, (str, bytes, os.PathLike))
     ):
         raise TypeError(
-            f"texts has an item of type {type(text).__name__}: a text is the name of a "
-            "file, or a file that is open for reading bytes (mode 'rb')."
+            f"texts has an item of type {type(text).__name__}: pass the name of a "
+            "file, or a file open for reading bytes (mode 'rb')."
         )
     name = str(getattr(text, "name", "the text")) if is_file else os.fspath(text)
     given = nullcontext(cast(BinaryIO, text)) if is_file else reading(text, pipes=True)
     with given as file:
         try:
             yield file, name
-        except UNPACKING_ERRORS as error:  # of a file that the caller has opened
+        except UNPACKING_ERRORS as error:  # of a file that the caller opened
             raise ValueError(
-                f"{name} cannot be unpacked ({error}): it is damaged or cut short."
+                f"{name} cannot be decompressed ({error}): it is damaged or truncated."
             ) from None

@@ -1,1 +1,1 @@
-"""Fitted estimators in a file: `nplm.save` and `nplm.load`."""
+"""Save fitted estimators, and read them: `nplm.save`."""

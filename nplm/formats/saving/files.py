@@ -1,32 +1,31 @@
-"""Every fitted estimator in one file, without pickle: `nplm.save` and `nplm.load`."""
+"""Save fitted estimators without pickle, and read them: `nplm.save`."""
 
 from __future__ import annotations
 
 import json
 import os
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from nplm.base.files.tensors import read_tensors, write_tensors
+from nplm.base.files.tensors import TensorFile, write_tensors
 from nplm.formats._model_files import check_writable
 
-__all__ = ["load", "save"]
+__all__ = ["FORMAT", "read_saved", "save"]
 
 FORMAT = "nplm model"
-VERSION = "2"
-# The array that has all but the arrays, as JSON.
+VERSION = "3"
+# Name of the array that holds the estimators as JSON.
 OBJECTS = "objects.json"
 
 
 def save(model: Any, path: str | os.PathLike[str]) -> None:
-    """Save a fitted estimator of nplm's in one file, without pickle.
+    """Save a fitted estimator of nplm in one file, without pickle.
 
-    A file of safetensors: arrays as they are in memory, and JSON for the rest. Any
-    estimator of nplm goes in, with all that it is made of: models, mixtures of them,
-    `TextLM`, vocabularies, classes, and scikit-learn's ``Pipeline`` and
+    The file is in safetensors format: arrays as they are in memory, and JSON for the
+    rest. It can hold any estimator of nplm with all its parts: models, mixtures of
+    them, `TextLM`, vocabularies, classes, and scikit-learn's ``Pipeline`` and
     ``FrozenEstimator`` of them.
 
     Parameters
@@ -34,12 +33,12 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     model : estimator
         A fitted estimator.
     path : path-like
-        The file to write. It takes its place when all is written.
+        The file to write. An existing file is replaced once the new one is complete.
 
     Raises
     ------
     TypeError
-        If the model, or one of its parameters, is of a kind that is not known.
+        If the type of the model, or of one of its parameters, is not supported.
     NotFittedError
         If it is not fitted.
     OSError
@@ -47,8 +46,8 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
 
     See Also
     --------
-    load : Gives the estimator back.
-    nplm.formats.save_binary : n-grams alone, to be mapped without being read.
+    load : Load models from files of any kind.
+    nplm.formats.save_binary : Save n-grams alone, to be mapped into memory.
 
     Examples
     --------
@@ -65,9 +64,9 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     """
     check_writable(path)
     if not hasattr(model, "get_params"):
-        raise TypeError(f"model must be an estimator of nplm's, got {model!r:.200}.")
+        raise TypeError(f"model must be an estimator of nplm, got {model!r:.200}.")
     check_is_fitted(model)
-    # Late, in both: Pipeline would make `import nplm` slower by a quarter.
+    # Imported here and in `load`: Pipeline would slow `import nplm` by a quarter.
     from nplm.formats.saving.values import Encoder
 
     encoder = Encoder(model)
@@ -76,64 +75,39 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     write_tensors(path, arrays, {"format": FORMAT, "version": VERSION})
 
 
-def load(path: str | os.PathLike[str], *, mmap: bool = True) -> Any:
-    """Load an estimator that `save` wrote.
-
-    All of the file is read once, compared with its checksums, and seen to be what a fit
-    leaves: sizes, types, ids, order, and probabilities that sum to 1. So a file that is
-    damaged, or that comes from someone you do not trust, is refused and runs no code.
+def read_saved(file: TensorFile, *, mmap: bool) -> Any:
+    """Read the estimator of an open file, as `nplm.load` does.
 
     Parameters
     ----------
-    path : path-like
-        The file. With `mmap` it must stay as it is while the model is in use.
-    mmap : bool, default=True
-        Whether n-grams and counts stay in the file, mapped into memory read-only: what
-        they take is then shared by all processes that load them. The numbers of a
-        network, which can be set and trained, are copied in any case.
+    file : TensorFile
+        A file whose format is `FORMAT`.
+    mmap : bool
+        Whether n-grams and counts stay in the file.
 
     Returns
     -------
     model : estimator
-        It gives the same bits as the one that was saved, and goes on where that was: to
-        be fitted further, cloned, or saved again.
 
     Raises
     ------
-    ValueError
-        If the file is none of ``save``'s, of another version, damaged, or has something
-        of which this nplm knows nothing.
-    OSError
-        If it cannot be read.
-
-    Notes
-    -----
-    The sum of the probabilities is that after every context of n-grams, and follows
-    from the way in which the others are computed. A `BackoffLM` that did not sum to 1
-    when it was saved, as one read from another tool's file may, does not either.
+    ValueError, TypeError, RecursionError
+        If the file is of another version, or damaged. The message does not name the
+        file.
     """
     from nplm.formats.saving.values import Decoder
 
-    path = Path(path)
-    try:
-        arrays, metadata = read_tensors(path, mmap=mmap)
-        if metadata.get("format") != FORMAT:
-            raise ValueError("it is no model that nplm.save wrote")
-        if metadata.get("version") != VERSION:
-            raise ValueError(
-                f"it is of version {metadata.get('version')!r:.80}, and this nplm "
-                f"reads version {VERSION!r}"
-            )
-        if OBJECTS not in arrays:
-            raise ValueError(f"{OBJECTS} is missing")
-        objects = json.loads(arrays.pop(OBJECTS).tobytes())
-        with np.errstate(all="ignore"):  # of numbers that are then refused
-            model = Decoder(objects, arrays).estimator
-        check_is_fitted(model)
-        return model
-    except (ValueError, TypeError, RecursionError) as error:
+    version = file.metadata.get("version")
+    if version != VERSION:
         raise ValueError(
-            f"{path} cannot be loaded: {str(error).rstrip('.')}. Copy it again, or "
-            "save the model again with this nplm; if it is a file of another kind, "
-            "nplm.formats may read it."
-        ) from error
+            f"it is of version {version!r:.80}, and this nplm reads version {VERSION!r}"
+        )
+    # Plain arrays: a result computed from a memmap would be a memmap, too.
+    arrays = {n: own.view(np.ndarray) for n, own in file.arrays(mmap=mmap).items()}
+    if OBJECTS not in arrays:
+        raise ValueError(f"{OBJECTS} is missing")
+    objects = json.loads(arrays.pop(OBJECTS).tobytes())
+    with np.errstate(all="ignore"):  # invalid numbers raise an error below
+        model = Decoder(objects, arrays).estimator
+    check_is_fitted(model)
+    return model

@@ -1,8 +1,8 @@
-"""Estimators as JSON and arrays, and back: of known kinds, and nothing else.
+"""Estimators of known types as JSON and arrays, and back.
 
-What JSON has stands for itself; anything else is an object with one key that names its
-kind. Estimators are a list in which each refers to earlier ones by number, so that what
-is shared (a member in two places, the arrays of two trees) stays so.
+Values of JSON's types are stored as they are. Any other value is a JSON object with one
+key, which names its kind. Estimators are a list in which each refers to earlier ones by
+index, so shared members and arrays stay shared.
 """
 
 from __future__ import annotations
@@ -30,9 +30,14 @@ from nplm.models.mixtures.shortlist_lm import ShortlistLM
 from nplm.models.mixtures.uniform_lm import UniformLM
 from nplm.models.neural.energy_lm import EnergyLM
 from nplm.models.neural.neural_lm import NeuralLM
+from nplm.models.neural.options.features import Features
+from nplm.models.neural.options.losses import NCE, Exact, Importance
+from nplm.models.neural.options.outputs import Classes, Softmax, Tree
+from nplm.models.neural.options.solvers import SGD, Adam
 from nplm.models.ngrams.backoff_lm import BackoffLM
 from nplm.models.ngrams.interpolated_trigram import InterpolatedTrigram
 from nplm.models.ngrams.kneser_ney import KneserNeyLM
+from nplm.models.ngrams.quantized_lm import QuantizedLM
 from nplm.text.lm.text_lm import TextLM
 from nplm.text.tokenizer import FLAGS, Tokenizer, check_length, compiled
 from nplm.text.vocabulary import Vocabulary
@@ -42,50 +47,54 @@ __all__ = ["Decoder", "Encoder"]
 
 OWN = (
     BackoffLM, ClassLM, EnergyLM, InterpolatedTrigram, KneserNeyLM, MixtureLM, NeuralLM,
-    ShortlistLM, TextLM, Tokenizer, UniformLM, Vocabulary, WordClasses,
+    QuantizedLM, ShortlistLM, TextLM, Tokenizer, UniformLM, Vocabulary, WordClasses,
 )  # fmt: skip
-# Of these parameters are all: what is fitted is in the estimators among them.
+OPTIONS = (Adam, Classes, Exact, Features, Importance, NCE, SGD, Softmax, Tree)
+# These have parameters alone: what is fitted is in the estimators among them.
 OTHERS = (FrozenEstimator, Pipeline)
-KINDS = {kind.__name__: kind for kind in OWN + OTHERS}
+KINDS = {kind.__name__: kind for kind in OWN + OPTIONS + OTHERS}
 ENTRY = {"kind", "params", "fitted"}
 NUMBERS = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
-# What is raised by things that are not of the kind that they should be.
-UNFIT = (ValueError, TypeError, LookupError, AttributeError, OverflowError)
-# Long lists of words are an array of their bytes, which is quicker read than JSON.
-MANY = 100
-# What a file may ask for by naming its parts again and again. Estimators, counted each
-# time that one has them: so many, and so many for each in the file.
-LEAST_MEMBERS, MOST_MEMBERS = 1000, 4
-# Steps that showing an estimator may take, a millisecond each: scikit-learn shows what
-# is in a parameter twice, and so an estimator 2**n times if it is in n others.
-MOST_SHOWN = 5000
-# Lists and objects of JSON in one another: showing an estimator recurses.
-MOST_NESTED = 16
-# Bytes of arrays, counted each time that one is named.
-LEAST_NAMED, MOST_NAMED = 1 << 20, 16
+# Errors that invalid values of a file raise.
+INVALID_VALUE_ERRORS = (
+    ValueError, TypeError, LookupError, AttributeError, OverflowError,
+)  # fmt: skip
+# Longer lists of words are stored as an array of bytes, which loads faster than JSON.
+MAX_JSON_WORDS = 100
+# Limits on repeated references in a file. Members of an estimator, counted once per
+# reference: this many, and this many more for each estimator in the file.
+FREE_MEMBERS, MEMBERS_PER_ESTIMATOR = 1000, 4
+# Steps of an estimator's representation, a millisecond each: scikit-learn shows a
+# parameter twice, and so an estimator nested in n others 2**n times.
+MAX_SHOWN_STEPS = 5000
+# Depth of nested lists and objects of JSON: the representation recurses.
+MAX_NESTING = 16
+# Bytes of arrays, counted once per reference: this many, and this many times the
+# arrays of the file.
+FREE_ARRAY_BYTES, MAX_ARRAY_REUSE = 1 << 20, 16
 
 
 class Encoder:
-    """Takes an estimator apart.
+    """Encode an estimator as JSON objects and arrays.
 
     Attributes
     ----------
     objects : list of dict
-        Estimators and random generators, as JSON has them; the last is the one that
-        was given.
+        Estimators and random generators as JSON objects; the last is the estimator
+        itself.
     arrays : dict of str to ndarray
-        Those that they refer to.
+        The arrays that they refer to.
     """
 
     def __init__(self, estimator: Any) -> None:
         self.objects: list[dict[str, Any]] = []
         self.arrays: dict[str, NDArray[Any]] = {}
-        # By id, with the thing itself: while it lives nothing else has that id.
+        # By id, with the value itself, which keeps its id from being reused.
         self._known: dict[int, tuple[Any, Any]] = {}
         self._encoded(estimator, "model")
 
     def _encoded(self, value: Any, where: str) -> Any:
-        """Give a value as JSON has it; `where` it is, for names and errors."""
+        """Return a value as JSON; `where` is its path, for names and errors."""
         if isinstance(value, np.generic):
             value = value.item()
         if isinstance(value, float) and not math.isfinite(value):
@@ -132,13 +141,14 @@ class Encoder:
             return self._estimator(value, where)
         kind = f"{type(value).__module__}.{type(value).__qualname__}"
         raise TypeError(
-            f"nplm.save knows no {kind}, which {where} is: it saves nplm's estimators, "
-            "Pipelines and FrozenEstimators of them, and parameters that are numbers, "
-            "text, arrays, sparse matrices or lists of them; joblib.dump is for others."
+            f"nplm.save does not support {where}, a {kind}: it saves nplm's "
+            "estimators, Pipelines and FrozenEstimators of them, and parameters that "
+            "are numbers, text, arrays, sparse matrices or lists of them; use "
+            "joblib.dump for others."
         )
 
     def _list(self, values: list[Any], where: str) -> Any:
-        if len(values) > MANY and all(type(value) is str for value in values):
+        if len(values) > MAX_JSON_WORDS and all(type(value) is str for value in values):
             return {"words": self._encoded(_bytes_of(values), where)}
         return self._items(values, where)
 
@@ -158,55 +168,57 @@ class Encoder:
         return self._object(type(estimator).__name__, params, fitted)
 
     def _object(self, kind: str, params: Any, fitted: Any) -> dict[str, Any]:
-        own = self._encoded(params, f"{kind}.params")
-        left = self._encoded(fitted, kind)
-        entry = {"kind": kind, "params": own, "fitted": left}
+        entry = {
+            "kind": kind,
+            "params": self._encoded(params, f"{kind}.params"),
+            "fitted": self._encoded(fitted, kind),
+        }
         _check_nesting(entry)
         self.objects.append(entry)
         return {"object": len(self.objects) - 1}
 
 
 class Decoder:
-    """Puts an estimator together again, of which nothing is believed.
+    """Decode an estimator from untrusted JSON objects and arrays.
 
     Parameters
     ----------
     objects : list
-        As JSON gave it.
+        The parsed JSON.
     arrays : dict of str to ndarray
-        Those that it refers to.
+        The arrays that it refers to.
 
     Raises
     ------
     ValueError
-        Saying what is wrong.
+        If a value is invalid or not supported.
     """
 
     def __init__(self, objects: Any, arrays: dict[str, NDArray[Any]]) -> None:
         self._arrays, self._used = arrays, set[str]()
         self._objects: list[Any] = []
-        # Of each estimator and of the one in hand: those in it with itself, and the
-        # steps that it takes to show it.
+        # For each estimator, and for the current one: the number of its members and
+        # itself, and the steps of its representation.
         self._sizes: list[tuple[int, int]] = []
         self._size = self._shown = 1
-        own = sum(array.nbytes for array in arrays.values())
-        self._n_bytes_left = LEAST_NAMED + MOST_NAMED * own
+        n_bytes = sum(array.nbytes for array in arrays.values())
+        self._n_bytes_left = FREE_ARRAY_BYTES + MAX_ARRAY_REUSE * n_bytes
         self._patterns: dict[tuple[str, int], re.Pattern[str]] = {}
         if not isinstance(objects, list) or not objects:
             raise ValueError("it lists no estimators")
         for entry in objects:
             if not isinstance(entry, dict) or entry.keys() != ENTRY:
-                raise ValueError(f"{entry!r:.80} is no estimator")
+                raise ValueError(f"{entry!r:.80} is not an estimator")
             _check_nesting(entry)
             self._size = self._shown = 1
             self._objects.append(self._object(**entry))
             self._sizes.append((self._size, self._shown))
         if self._used != arrays.keys():
-            raise ValueError(f"nothing is known of {min(arrays.keys() - self._used)}")
+            raise ValueError(f"{min(arrays.keys() - self._used)} is unused")
 
     @property
     def estimator(self) -> Any:
-        """The last of the estimators."""
+        """The saved estimator, the last of the list."""
         return self._objects[-1]
 
     def _decoded(self, node: Any) -> Any:
@@ -215,15 +227,17 @@ class Decoder:
         if isinstance(node, list):
             return [self._decoded(item) for item in node]
         if not isinstance(node, dict) or len(node) != 1:
-            raise ValueError(f"{node!r:.80} is no value")
+            raise ValueError(f"{node!r:.80} is not a value")
         [(kind, value)] = node.items()
-        decode = DECODED.get(kind)
+        decode = DECODERS.get(kind)
         if decode is None:
-            raise ValueError(f"nothing is known of a {kind!r:.80}")
+            raise ValueError(f"{kind!r:.80} is not a known kind of value")
         try:
             return decode(self, value)
-        except UNFIT as error:
-            raise ValueError(f"{value!r:.80} is no {kind} ({error})") from error
+        except INVALID_VALUE_ERRORS as error:
+            raise ValueError(
+                f"{value!r:.80} is not a valid {kind} ({error})"
+            ) from error
 
     def _dict(self, items: dict[str, Any]) -> dict[str, Any]:
         return {name: self._decoded(item) for name, item in items.items()}
@@ -234,13 +248,13 @@ class Decoder:
         self._n_bytes_left -= array.nbytes
         if self._n_bytes_left < 0:
             raise ValueError(
-                f"it names its arrays {MOST_NAMED} times and more, which may be an "
-                "attempt to fill the memory"
+                f"it refers to its arrays more than {MAX_ARRAY_REUSE} times, which may "
+                "be an attempt to fill the memory"
             )
         return array
 
     def _words(self, node: Any) -> list[str]:
-        # As a list words take many times the bytes of their array.
+        # A list of words takes many times the memory of the array.
         if node["array"] in self._used:
             raise ValueError(f"{node['array']!r:.80} is used twice")
         return _words_of(self._decoded(node))
@@ -255,49 +269,50 @@ class Decoder:
 
     def _reference(self, number: int) -> Any:
         if type(number) is not int or number < 0:
-            raise ValueError(f"{number!r:.80} is no number of an estimator")
+            raise ValueError(f"{number!r:.80} is not the index of an estimator")
         found = self._objects[number]
         size, shown = self._sizes[number]
         self._size, self._shown = self._size + size, self._shown + 2 * shown
-        # Whatever goes through the members of an estimator takes as long.
-        most = LEAST_MEMBERS + MOST_MEMBERS * len(self._objects)
-        if self._size > most or self._shown > MOST_SHOWN:
+        # A walk over the members of an estimator takes this many steps.
+        most = FREE_MEMBERS + MEMBERS_PER_ESTIMATOR * len(self._objects)
+        if self._size > most or self._shown > MAX_SHOWN_STEPS:
             raise ValueError(
-                f"an estimator has more than {most} others in it, counted each time "
-                "that they are named, or too many in one another"
+                f"an estimator has more than {most} members, counted once per "
+                "reference, or they are nested too deeply"
             )
         return found
 
     def _pattern(self, given: list[Any]) -> re.Pattern[str]:
         pattern, flags = given
         if (pattern, flags) not in self._patterns:
-            # Of all together: each takes as long as another of its length.
+            # The limit is on all patterns together: each takes time by its length.
             check_length("".join([pattern, *(text for text, _ in self._patterns)]))
             self._patterns[pattern, flags] = compiled(pattern, flags)
         return self._patterns[pattern, flags]
 
     def _object(self, kind: Any, params: Any, fitted: Any) -> Any:
         given, shown = self._decoded(params), self._shown
-        left, self._shown = self._decoded(fitted), shown  # which is not shown
+        # The fitted state is not part of the representation.
+        state, self._shown = self._decoded(fitted), shown
         if not isinstance(given, dict) or not isinstance(kind, str):
             raise ValueError(f"{kind!r:.80} has no parameters")
         if kind == "RandomState":
             return _generator(given)
         if kind not in KINDS:
             raise ValueError(
-                f"it has a {kind!r:.80}, of which this nplm knows nothing: a newer one "
-                "may have written it"
+                f"it has a {kind!r:.80}, which this nplm does not support: a newer "
+                "nplm may have written it"
             )
         unknown = given.keys() - KINDS[kind]._get_param_names()
         if unknown:
             raise ValueError(
-                f"{kind} has the parameter {min(unknown)!r}, of which this nplm knows "
-                "nothing: a newer one may have written it"
+                f"{kind} has the parameter {min(unknown)!r}, which this nplm does not "
+                "support: a newer nplm may have written it"
             )
-        return _made(KINDS[kind], given, left)
+        return _made(KINDS[kind], given, state)
 
 
-DECODED: dict[str, Callable[[Decoder, Any], Any]] = {
+DECODERS: dict[str, Callable[[Decoder, Any], Any]] = {
     "array": Decoder._array,
     "dict": Decoder._dict,
     "float": lambda _, text: NUMBERS[text],
@@ -310,55 +325,55 @@ DECODED: dict[str, Callable[[Decoder, Any], Any]] = {
 
 
 def _check_nesting(entry: dict[str, Any]) -> None:
-    """Raise where values of an estimator are too deep in one another to be shown."""
+    """Raise if an estimator has values nested too deeply to be shown."""
     level: list[Any] = [entry]
-    for _ in range(MOST_NESTED):
+    for _ in range(MAX_NESTING):
         inside = [n.values() if isinstance(n, dict) else n for n in level]
         level = [n for nodes in inside for n in nodes if isinstance(n, (dict, list))]
         if not level:
             return
     raise ValueError(
-        f"{entry['kind']!r:.80} has lists, tuples or dicts that are too deep in one "
-        "another"
+        f"{entry['kind']!r:.80} has lists, tuples or dicts that are nested too deeply"
     )
 
 
-def _made(kind: Any, params: dict[str, Any], left: Any) -> Any:
-    """Make an estimator as its parameters say, and as a fit left it."""
+def _made(kind: Any, params: dict[str, Any], state: Any) -> Any:
+    """Return an estimator with these parameters and this fitted state."""
     try:
         estimator = kind(**params)
         _check_parameters(estimator)
-        if left is not None:
-            fitted = Fitted(left)
+        if state is not None:
+            fitted = Fitted(state)
             estimator._restore(fitted)
             fitted.done()
-    except UNFIT as error:
-        raise ValueError(f"of its {kind.__name__}, {error}") from error
+    except INVALID_VALUE_ERRORS as error:
+        raise ValueError(f"in its {kind.__name__}, {error}") from error
     return estimator
 
 
 def _check_parameters(estimator: Any) -> None:
-    """Raise where an estimator has parameters that it cannot be fitted with."""
+    """Raise if an estimator has invalid parameters."""
     if isinstance(estimator, FrozenEstimator):
         if not isinstance(estimator.estimator, (*OWN, *OTHERS)):
             raise TypeError(
-                f"nplm.save knows no {type(estimator.estimator).__name__}, which is "
-                "frozen here; nplm.formats may have a file for it."
+                "nplm.save does not support a frozen "
+                f"{type(estimator.estimator).__name__}; nplm.formats may have a file "
+                "for it."
             )
         return
     estimator._validate_params()
     if isinstance(estimator, Pipeline):
         estimator._validate_steps()
-        # What a cache has is pickled.
+        # A cache holds pickles.
         if estimator.memory is not None:
             raise TypeError(
-                f"a Pipeline with memory={estimator.memory!r:.80} is not saved: its "
-                "cache is made of pickles; set memory=None."
+                f"a Pipeline with memory={estimator.memory!r:.80} cannot be saved: its "
+                "cache consists of pickles; set memory=None."
             )
 
 
 def _bytes_of(words: list[str]) -> NDArray[np.uint8]:
-    # Surrogates too, which a word may have that was not decoded: all words are told.
+    # Surrogates, of words that were not decoded, must survive too.
     text = "\n".join(word.replace("\\", "\\\\").replace("\n", "\\n") for word in words)
     return np.frombuffer(text.encode("utf-8", "surrogatepass"), np.uint8)
 
@@ -367,8 +382,8 @@ def _words_of(data: NDArray[np.uint8]) -> list[str]:
     text = data.tobytes().decode("utf-8", "surrogatepass")
     words = text.split("\n")
     if "\\" in text:
-        back = {"\\\\": "\\", "\\n": "\n"}
-        words = [re.sub(r"\\.", lambda m: back[m[0]], word) for word in words]
+        unescaped = {"\\\\": "\\", "\\n": "\n"}
+        words = [re.sub(r"\\.", lambda m: unescaped[m[0]], word) for word in words]
     return words
 
 

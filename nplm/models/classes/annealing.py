@@ -1,4 +1,4 @@
-"""Exchange clustering in passes: the temperature of each, its figures, its saves."""
+"""Annealing: exchange clustering in passes at falling temperatures."""
 
 from __future__ import annotations
 
@@ -15,29 +15,30 @@ from nplm.training import pace
 
 __all__ = ["Annealing"]
 
-# Temperatures of the first and the last cooling pass, in nats for a word with
-# one neighbour on each side. The gains of a word that occurs n times differ by
-# chance by about sqrt(n), so its temperature is that much higher and frequent
-# and rare words settle together; with one temperature for all, the frequent
-# words are frozen while the rare ones still move.
+# Temperatures of the first and the last cooling pass, in nats for a word with one
+# neighbour on each side. The gains of a word that occurs n times vary by about sqrt(n),
+# so its temperature is sqrt(n) times as high: frequent and rare words then settle
+# together. With one temperature for all, frequent words are frozen while rare ones
+# still move.
 HOTTEST, COOLEST = 1.5, 0.1
 
 
 class Annealing:
-    """A job of the training loop (`nplm.training.loop.Job`): passes over the words.
+    """Anneal a partition, as a job of the training loop (`nplm.training.loop.Job`).
 
-    So many at a falling temperature, then others at 0 until no word moves.
+    A job has `n_cooling` passes over the words at a falling temperature, then passes at
+    temperature 0 until no word moves.
 
     Parameters
     ----------
     partition : Partition
-        What is made better.
+        The partition to improve.
     n_cooling : int
-        Passes at a falling temperature.
+        Number of passes at a falling temperature.
     verbose : int
-        1 prints a line a pass.
+        1 prints a line per pass.
     name : str
-        The estimator's.
+        Name of the estimator.
     """
 
     pass_name = "pass"
@@ -66,19 +67,19 @@ class Annealing:
 
     @property
     def n_ended(self) -> int:
-        """Passes in the history."""
+        """Number of passes in the history."""
         return len(self.history["seconds"])
 
     def n_passes(self, done: int) -> int:
-        """How many there are at least: a greedy one is the last when nothing moves."""
+        """Return the least number of passes: the number of greedy ones is unknown."""
         return max(self.n_cooling, done) + 1
 
     def more(self, done: int) -> bool:
-        """Whether words still move."""
+        """Return whether words still move."""
         return done <= self.n_cooling or self.history["n_moves"][-1] > 0
 
     def begin(self, rng: np.random.RandomState, *, anew: bool) -> None:
-        """Draw a number for every word."""
+        """Draw a random number for every word."""
         done = self.n_ended
         self._temperature = self.cooling[done] if done < self.n_cooling else 0.0
         self._uniforms = rng.random_sample(self.n_steps)
@@ -86,7 +87,7 @@ class Annealing:
             self.partition.tally[MOVES] = 0
 
     def work(self, start: int, stop: int) -> None:
-        """Move these words, by falling frequency, to a better class each."""
+        """Move each of these words, by decreasing frequency, to a better class."""
         rows, partition = slice(start, stop), self.partition
         _exchange.exchange(
             partition.words[rows], self._uniforms[rows],
@@ -94,11 +95,11 @@ class Annealing:
         )  # fmt: skip
 
     def steps_done(self, passes: int) -> int:
-        """Words visited in the pass after so many."""
+        """Return the number of words visited in the pass after `passes`."""
         return int(self.partition.tally[VISITED]) - passes * self.n_steps
 
     def figure(self, done: int) -> float:
-        """Mutual information of neighbouring classes, in nats."""
+        """Return the mutual information of neighbouring classes, in nats."""
         return self.partition.mutual_information
 
     def end(self, number: int, seconds: float) -> None:
@@ -118,25 +119,25 @@ class Annealing:
             )
 
     def close(self) -> None:
-        """Leave the classes as they are: each pass only makes them better."""
+        """Do nothing: the classes are valid at any time."""
 
     def kept(self) -> str:
-        """Say what is kept after an interrupt."""
+        """Describe the state kept after an interrupt."""
         information = self.partition.mutual_information
         return f"the classes reached (mutual information {information:.4f} nats)"
 
     # -- saves --------------------------------------------------------------------
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """All arrays that passes change."""
+        """Return all arrays that passes change."""
         return {"labels": self.partition.labels, "tally": self.partition.tally}
 
     def facts(self) -> dict[str, Any]:
-        """All else that passes change."""
+        """Return all other state that passes change."""
         return {"history": self.history}
 
     def resume(self, arrays: Fitted, facts: Fitted, *, passes: int, steps: int) -> None:
-        """Set what `arrays` and `facts` gave."""
+        """Restore the state of `arrays` and `facts`."""
         history = facts.history("history", *self.history)
         if len(history["seconds"]) != passes or history.keys() != self.history.keys():
             raise facts.unfit("history", history)

@@ -1,4 +1,4 @@
-"""ClassLM: a Kneser-Ney model of word classes, and words within classes."""
+"""ClassLM: a Kneser-Ney model of word classes, with words within classes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ["ClassLM"]
 
 
 class ClassLM(CheapWords, LanguageModel):
-    r"""Class-based n-gram model: the next class, then the word within it.
+    r"""Class-based n-gram model: predict the next class, then the word in it.
 
     .. math:: P(w | c) = (1 - \epsilon)\, P(g(w) | g(c_1), \ldots, g(c_{n-1}))\,
         P(w | g(w)) + \epsilon / |V|,
@@ -32,33 +32,31 @@ class ClassLM(CheapWords, LanguageModel):
     g(w) being the class of a word (Brown et al. 1992; section 4.1 of Bengio et al.
     2003 uses 150 to 2,000 classes). The model of classes is a `KneserNeyLM` of the
     same order, and P(w | g(w)) is the share of w in the tokens of its class. The
-    uniform part is for words that training lacks, and for those rare in their
-    class.
+    uniform part is for words that are not in training, or rare in their class.
 
     Parameters
     ----------
     order : int, optional
-        Words in the longest n-gram, 2 or more; by default every column of the
+        Words in the longest n-gram, 2 or more; by default all columns of the
         windows and the next word.
     n_classes : int, default=500
         Number of classes to find; unused when `classes` is given.
     n_words : int, optional
         Size of the vocabulary; inferred from the training windows by default.
     classes : WordClasses or array-like of int, shape (n_words,), optional
-        The class of each word, or a `WordClasses`: where that is fitted, its
-        ``labels_`` are used, else a clone of it is fitted to the training windows
-        (so also in a mixture or a grid search, for ``sklearn.base.clone`` forgets
-        what is fitted: give these ``labels_``, or a
-        ``sklearn.frozen.FrozenEstimator``); numbered without gaps. By default
+        The class of each word, numbered without gaps, or a `WordClasses`. If that
+        is fitted, its ``labels_`` are used, else a clone is fitted to the training
+        windows. A mixture or a grid search clones it, which discards the fit: pass
+        ``labels_`` instead, or a ``sklearn.frozen.FrozenEstimator``. By default
         ``WordClasses(n_classes, random_state=random_state)``.
     uniform_weight : float, optional
         The weight :math:`\epsilon`, from 0 to 1. By default it is estimated:
         with held-out windows by EM, and without them as the share of training
-        tokens that are words seen once (Good 1953), which is too little when the
-        text to come is of another kind.
+        tokens that are words seen once (Good 1953), which is too low if the text
+        to score is of another kind.
     boundary : int, optional
-        Id of a mark between sentences: a class of its own, in which the model of
-        classes ends its contexts. For windows made with the same `boundary`.
+        Id of the symbol between sentences. It has a class of its own, at which the
+        model of classes ends its contexts. For windows made with the same `boundary`.
     random_state : int, RandomState instance or None, default=None
         For `WordClasses`.
     discount_fallback : float or sequence of 3 floats, optional
@@ -77,17 +75,17 @@ class ClassLM(CheapWords, LanguageModel):
     uniform_weight_ : float
         The weight in use.
     n_parameters_ : int
-        Those of the model of classes, a class and a share for each word, and the
-        weight.
+        Parameters of the model of classes, a class and a share for each word, and
+        the weight.
     order_, n_words_ : int
         The order and vocabulary size in use.
 
     Notes
     -----
-    A class that occurs nowhere in training (of given classes) gives its words
-    equal shares. The single classes are few and none is rare: Kneser-Ney usually
-    cannot estimate discounts for them and uses fixed ones. `fit` warns only of
-    longer n-grams of classes.
+    If a given class does not occur in training, its words have equal shares. The
+    classes are few and none is rare, so Kneser-Ney usually cannot estimate discounts
+    for their unigrams and uses fixed ones. `fit` warns only about longer n-grams of
+    classes.
 
     References
     ----------
@@ -148,7 +146,7 @@ class ClassLM(CheapWords, LanguageModel):
         X_val: ArrayLike | None = None,
         y_val: ArrayLike | None = None,
     ) -> Self:
-        """Find the classes, unless they are given, and count.
+        """Find the classes, unless they are given, and count n-grams.
 
         Parameters
         ----------
@@ -173,8 +171,8 @@ class ClassLM(CheapWords, LanguageModel):
         X, y = self._start_fit(X, y)
         if self.order_ < 2:
             raise ValueError(
-                "order=1 is a model without context, in which classes change nothing; "
-                "give 2 or more."
+                "order=1 is a model without context, in which classes have no effect; "
+                "set order to 2 or more."
             )
         held_out = self._check_held_out(X_val, y_val)
         check_boundary(self.boundary, self.n_words_)
@@ -220,7 +218,8 @@ class ClassLM(CheapWords, LanguageModel):
         if np.count_nonzero(labels == own) > 1:
             raise ValueError(
                 f"the class of the boundary, {own}, has other words; "
-                "give the boundary a class of its own (WordClasses(boundary=...) does)."
+                "put the boundary in a class of its own (as WordClasses(boundary=...) "
+                "does)."
             )
 
     def _estimate_uniform_weight(
@@ -231,7 +230,7 @@ class ClassLM(CheapWords, LanguageModel):
         if self.uniform_weight is not None:
             return float(self.uniform_weight)
         if held_out is None:
-            # At least one word, so that every word has some probability.
+            # At least one word, so that every word has a positive probability.
             return max(1, int(np.count_nonzero(counts == 1))) / int(counts.sum())
         X_val, y_val = held_out
         probs = np.empty((len(y_val), 2))
@@ -270,7 +269,7 @@ class ClassLM(CheapWords, LanguageModel):
     def _class_prob(
         self, X: NDArray[np.int32], y: NDArray[np.int32]
     ) -> NDArray[np.float64]:
-        """P(class) P(word | class)."""
+        """Return P(class | context) P(word | class)."""
         labels = self.labels_
         y = own_ids(y, len(labels))
         log_prob = self.class_model_.log_prob(_classes_of(labels, X), labels[y])
@@ -280,9 +279,9 @@ class ClassLM(CheapWords, LanguageModel):
         proba = np.empty((len(X), self.n_words_))
         for rows in self._blocks(len(X)):
             classes = _classes_of(self.labels_, X[rows])
-            of_classes = self.class_model_.predict_proba(classes)
+            class_proba = self.class_model_.predict_proba(classes)
             block = np.take(
-                of_classes, self.labels_, axis=1, out=proba[rows], mode="clip"
+                class_proba, self.labels_, axis=1, out=proba[rows], mode="clip"
             )
             block *= (1 - self.uniform_weight_) * self.word_proba_
             block += self.uniform_weight_ / self.n_words_
@@ -293,7 +292,7 @@ class ClassLM(CheapWords, LanguageModel):
     ) -> NDArray[np.float64]:
         prob = (1 - self.uniform_weight_) * self._class_prob(X, y)
         prob += self.uniform_weight_ / self.n_words_
-        # A given weight of 0 leaves words that training lacks no probability.
+        # With uniform_weight=0, words that are not in training have probability 0.
         with np.errstate(divide="ignore"):
             return np.log(prob)
 
@@ -301,6 +300,6 @@ class ClassLM(CheapWords, LanguageModel):
 def _classes_of(
     labels: NDArray[np.int32], words: NDArray[np.int32]
 ) -> NDArray[np.int32]:
-    """Give the class of each word."""
+    """Return the class of each word."""
     classes: NDArray[np.int32] = labels[own_ids(words, len(labels))]
     return classes

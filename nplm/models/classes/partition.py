@@ -1,4 +1,4 @@
-"""Words in classes, and the counts by which one moves to a better class."""
+"""Bigrams and Partition: word bigrams, and the class bigrams of a partition."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from nplm.base.checks import MAX_N_WORDS, own_ids
 
 __all__ = ["Bigrams", "Partition"]
 
-# i log i is looked up for i below this, and computed above: 8 MB.
+# Number of tabulated values of i log i (8 MB); larger ones are computed.
 TABLE_SIZE = 1 << 20
 
 
 class Bigrams:
-    """Counts of word bigrams, by the second word (side 0) and by the first (1).
+    """Counts of word bigrams, indexed by the second word (side 0) or the first (1).
 
     Parameters
     ----------
@@ -31,14 +31,14 @@ class Bigrams:
     Attributes
     ----------
     before, after : ndarray of int32
-        The same, copied.
+        Copies of the parameters.
     start : ndarray of int32, shape (2, n_words + 1)
-        Where the neighbours of each word stand.
+        Offsets of the neighbours of each word.
     neighbour, count : ndarray of int32, shape (2, n_distinct)
-        On side 0 what comes before a word and how often, on side 1 what comes
-        after it.
+        Distinct neighbours of the words and their counts: on side 0 the words
+        before, on side 1 the words after.
     totals : ndarray of int64, shape (2, n_words)
-        Tokens of each word that have a neighbour on that side.
+        Number of tokens of each word with a neighbour on that side.
     table : ndarray of float64
         ``i log i``.
     """
@@ -48,7 +48,7 @@ class Bigrams:
     ) -> None:
         if len(after) > MAX_N_WORDS:
             raise ValueError(
-                f"{len(after)} bigrams are too many to count; give at most "
+                f"{len(after)} bigrams are too many to count; pass at most "
                 f"{MAX_N_WORDS}."
             )
         before, after = own_ids(before, n_words), own_ids(after, n_words)
@@ -62,12 +62,12 @@ class Bigrams:
         self.neighbour = np.array([m.indices for m in sides], dtype=np.int32)
         self.count = np.array([m.data for m in sides], dtype=np.int32)
         self.totals = np.array([m.sum(axis=1) for m in sides], dtype=np.int64)
-        # n log n of every count that can arise, or of as many as are worth it.
+        # i log i of every possible count, up to the size of the table.
         self.table = np.arange(min(len(after) + 1, TABLE_SIZE), dtype=np.float64)
         self.table[1:] *= np.log(self.table[1:])
 
     def arrays(self, kind: Callable[..., Any]) -> Any:
-        """Return the neighbours of the words, as a kernel or its twin takes them."""
+        """Return the neighbours of the words, as the argument of a kernel."""
         return kind(self.start, self.neighbour, self.count, self.totals, self.table)
 
 
@@ -77,34 +77,35 @@ class Partition:
     Parameters
     ----------
     bigrams : Bigrams
-        Of the training text.
+        Bigrams of the training text.
     n_classes : int
-        Number of classes, that of the boundary included.
+        Number of classes, including that of the boundary.
     boundary : int or None
-        A word that has the last class to itself.
+        A word that is alone in the last class.
 
     Attributes
     ----------
     labels : ndarray of int32, shape (n_words,)
         The class of each word.
     counts : ndarray of int32, shape (2, n_classes, n_classes)
-        Class bigrams, ``counts[0, g, h]`` of g before h, and the transpose.
+        Class bigrams: ``counts[0, g, h]`` counts g before h, ``counts[1]`` is the
+        transpose.
     tally : ndarray of float64, shape (3,)
-        Gain in log-likelihood since the start; moves in the pass; words visited since
-        the start.
+        Gain in log-likelihood since the start, moves in the pass, and words visited
+        since the start.
     """
 
     def __init__(self, bigrams: Bigrams, n_classes: int, boundary: int | None) -> None:
         self.bigrams = bigrams
         self.n_classes = n_classes
-        # The boundary's class is the last one, which the kernel keeps closed.
+        # The kernel moves no word into the last class, that of the boundary.
         self.n_open = n_classes - (boundary is not None)
         occurrences = bigrams.totals.sum(axis=0)
         by_frequency = np.argsort(-occurrences, kind="stable")
         movable = (occurrences[by_frequency] > 0) & (by_frequency != boundary)
         self.words = by_frequency[movable].astype(np.int32)
         self.heat = np.sqrt(occurrences[self.words] / 2)
-        # The most frequent words each start a class, all others share one.
+        # Each of the most frequent words starts a class; all others share the last.
         self.labels = np.full(len(occurrences), self.n_open - 1, dtype=np.int32)
         self.labels[self.words[: self.n_open]] = np.arange(
             min(self.n_open, len(self.words))
@@ -124,18 +125,19 @@ class Partition:
         self._information = float(log_likelihood / n + np.log(n))
 
     def set_labels(self, labels: NDArray[np.int32]) -> None:
-        """Set the class of each word: a movable one's, the others keep theirs.
+        """Set the class of each word; only movable words may change theirs.
 
         Raises
         ------
         ValueError
-            If words that do not move have moved, or a word is in a closed class.
+            If the class of another word differs, or a movable word is in the closed
+            class.
         """
-        stays = np.ones(len(labels), dtype=bool)
-        stays[self.words] = False
-        others = labels != self.labels
-        if others[stays].any() or (labels[~stays] >= self.n_open).any():
-            raise ValueError("labels has classes that words cannot be in")
+        fixed = np.ones(len(labels), dtype=bool)
+        fixed[self.words] = False
+        changed = labels != self.labels
+        if changed[fixed].any() or (labels[~fixed] >= self.n_open).any():
+            raise ValueError("labels has a class that is not allowed for its word")
         self.labels[:] = labels
         self._count()
 
@@ -149,11 +151,11 @@ class Partition:
         self.totals[:] = self.counts.sum(axis=1, dtype=np.int64)
         bits = np.zeros((2, C, 64 * self.nonzero.shape[2]), dtype=np.uint8)
         bits[:, :, :C] = self.counts > 0
-        packed = np.packbits(bits, axis=2, bitorder="little")
-        self.nonzero[:] = packed.view(np.uint64)
+        bitmap = np.packbits(bits, axis=2, bitorder="little")
+        self.nonzero[:] = bitmap.view(np.uint64)
 
     def arrays(self, kind: Callable[..., Any]) -> Any:
-        """Return the classes and counts, as a kernel or its twin takes them."""
+        """Return the classes and counts, as the argument of a kernel."""
         return kind(
             self.n_open,
             self.labels,
@@ -165,16 +167,16 @@ class Partition:
 
     @property
     def mutual_information(self) -> float:
-        """Of neighbouring classes, in nats."""
+        """Mutual information of neighbouring classes, in nats."""
         return self._information + float(self.tally[GAIN]) / len(self.bigrams.after)
 
     @property
     def n_moves(self) -> int:
-        """Words that changed class in the pass."""
+        """Number of words that changed class in the pass."""
         return int(self.tally[MOVES])
 
     def labels_by_size(self) -> NDArray[np.int32]:
-        """Return the class of each word, classes numbered by falling tokens."""
+        """Return the class of each word, numbered by decreasing number of tokens."""
         occurrences = self.bigrams.totals.sum(axis=0)
         seen = occurrences > 0
         labels = self.labels.copy()

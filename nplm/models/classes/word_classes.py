@@ -1,4 +1,4 @@
-"""WordClasses: words that keep the same company, by exchange clustering."""
+"""WordClasses: exchange clustering of words by their neighbours."""
 
 from __future__ import annotations
 
@@ -41,15 +41,15 @@ ReportPass = Callable[[float, int, float], None]
 
 
 class WordClasses(TransformerMixin, Documented, BaseEstimator):
-    r"""Classes of words that make the class bigrams of a text most likely.
+    r"""Cluster words into classes that maximise the likelihood of class bigrams.
 
-    Each word is in one class, and the classes maximise the mutual information
+    Each word is in one class. The classes maximise the mutual information
     of neighbouring classes (Brown et al. 1992),
 
     .. math:: I = \sum_{g,h} \frac{N(g,h)}{N}
         \log \frac{N(g,h)\, N}{N(g,\cdot)\, N(\cdot,h)},
 
-    which is the same as the likelihood of a class bigram model. The search is
+    which also maximises the likelihood of a class bigram model. The search is
     exchange clustering (Ney and Kneser 1993; Martin, Liermann and Ney 1998): one
     word after another moves to its best class. Greedy moves end in a poor local
     optimum, so the first `max_iter` passes draw the class of each word with
@@ -59,44 +59,44 @@ class WordClasses(TransformerMixin, Documented, BaseEstimator):
     Parameters
     ----------
     n_classes : int, default=500
-        Number of classes; no more than the vocabulary has words are used.
+        Number of classes, at most the size of the vocabulary.
     n_words : int, optional
         Size of the vocabulary; inferred from the stream by default.
     boundary : int, optional
-        Id of a mark between sentences. It has a class to itself.
+        Id of the symbol between sentences. It has a class of its own.
     max_iter : int, default=80
-        Passes at a falling temperature; 0 is plain exchange. More find better
-        classes: a pass costs about the same, whatever its temperature.
+        Number of passes at a falling temperature; 0 is plain exchange. More passes
+        find better classes. A pass takes about the same time at any temperature.
     random_state : int, RandomState instance or None, default=None
-        Draws the classes; an int gives the same result each time.
+        Seeds the drawing of classes; an int makes the result reproducible.
     verbose : int, default=0
-        1 prints a line a pass, 2 shows a bar.
+        1 prints a line per pass, 2 shows a bar.
 
     Attributes
     ----------
     labels_ : ndarray of int32, shape (n_words_,)
-        The class of each word, from 0, the class with the most tokens. A word
-        that the stream lacks is put with the class of the most words, which is
-        where rare words are.
+        The class of each word; class 0 has the most tokens. A word that does not
+        occur is in the class with the most words, where rare words are.
     mutual_information_ : float
-        Of neighbouring classes, in nats; ``exp(H - I)`` is the perplexity of the
-        class bigrams on the stream, H being the entropy of its words.
+        Mutual information of neighbouring classes, in nats; ``exp(H - I)`` is the
+        perplexity of the class bigrams on the stream, H being the entropy of its
+        words.
     n_iter_ : int
-        Passes made, the greedy ones included.
+        Number of passes, including greedy ones.
     history_ : dict of list
-        For each pass ``mutual_information`` (after it), ``n_moves`` and
+        For each pass ``mutual_information`` (at its end), ``n_moves`` and
         ``seconds``.
     n_classes_, n_words_ : int
-        Classes and vocabulary size in use.
+        Number of classes and vocabulary size in use.
 
     Notes
     -----
-    A pass visits every word and, for it, the classes h that meet the classes of
+    A pass visits every word and the classes h that occur next to the classes of
     its neighbours: at most (distinct neighbouring classes of the word) times
-    `n_classes` look-ups, and fewer as the class bigrams grow sparse. Memory is 8
+    `n_classes` look-ups, and fewer if the class bigrams are sparse. Memory is 8
     bytes for each pair of classes and 16 for each distinct bigram of words.
 
-    An interrupt (Ctrl-C) leaves the classes reached.
+    After an interrupt (Ctrl-C), the model has the classes reached so far.
 
     References
     ----------
@@ -164,17 +164,17 @@ class WordClasses(TransformerMixin, Documented, BaseEstimator):
         Parameters
         ----------
         ids : array-like of int, shape (n_tokens,)
-            Word ids in text order, two at least.
+            Word ids in text order, at least two.
         y : ignored
         progress : callable, optional
             Called a few times a second as ``progress(done, total, information)``:
-            passes done (with a fraction), passes in all (at least), and the
-            mutual information now. An exception it raises ends the fit.
+            passes done (with a fraction), the least total number of passes, and the
+            current mutual information. An exception that it raises ends the fit.
         checkpoint : path-like, optional
-            Folder, of this fit alone, to save its state to: every minute, after
-            every pass, and on an interrupt. A fit killed at any moment goes on from
-            the last save when it is called again with the same parameters and text,
-            and ends with the classes it would have had.
+            Folder for the state of this fit alone, saved every minute, after every
+            pass, and on an interrupt. After a kill at any moment, a fit with the same
+            parameters and text resumes from the last save, and ends with the same
+            classes as an uninterrupted one.
 
         Returns
         -------
@@ -197,12 +197,12 @@ class WordClasses(TransformerMixin, Documented, BaseEstimator):
         progress: ReportPass | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
     ) -> Self:
-        """Find the classes of words that stand side by side."""
+        """Find the classes from pairs of adjacent words."""
         self._validate_params()
         if self.boundary is not None and self.n_classes < 2:
             raise ValueError(
-                "n_classes=1 leaves no class for words beside that of the boundary; "
-                "give 2 or more."
+                "n_classes=1 leaves no class for words besides that of the boundary; "
+                "set n_classes to 2 or more."
             )
         if self.n_words is None:
             n_words = inferred_n_words(before, after, "ids")
@@ -216,18 +216,18 @@ class WordClasses(TransformerMixin, Documented, BaseEstimator):
         job = Annealing(state, n_cooling, verbose if verbose < BAR else 0, name)
         report: OnProgress | None = None
         if progress is not None:
-            n, told = job.n_steps, progress
+            n, callback = job.n_steps, progress
 
             def report(done: float, total: float, information: float) -> None:
-                told(done / n, round(total / n), information)
+                callback(done / n, round(total / n), information)
 
         saves = None
         if checkpoint is not None:
             parameters = self.get_params() | {"cooling": n_cooling}
             if isinstance(self.random_state, np.random.RandomState):
                 del parameters["random_state"]
-            marks = fingerprint(parameters, {"before": before, "after": after})
-            saves = Checkpoint(checkpoint, marks, ALONE)
+            identity = fingerprint(parameters, {"before": before, "after": after})
+            saves = Checkpoint(checkpoint, identity, ALONE)
         shown = bar(
             0 if report is not None else verbose,
             name,
@@ -242,7 +242,7 @@ class WordClasses(TransformerMixin, Documented, BaseEstimator):
                 checkpoint=saves,
                 verbose=verbose,
             )
-        # A second interrupt may come before all is set.
+        # A second interrupt may come before all attributes are set.
         fitted = aside(self)
         fitted.n_words_ = n_words
         fitted.n_classes_ = state.n_classes
@@ -255,12 +255,12 @@ class WordClasses(TransformerMixin, Documented, BaseEstimator):
             if interrupt is not None:
                 raise interrupt
         finally:
-            del interrupt  # else it would hold this frame, and its arrays, in a cycle
+            del interrupt  # avoids a reference cycle with this frame and its arrays
         return self
 
     @read_at_once
     def transform(self, ids: ArrayLike) -> NDArray[np.int32]:
-        """Class of each word.
+        """Return the class of each word.
 
         Parameters
         ----------

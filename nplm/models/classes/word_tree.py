@@ -1,4 +1,4 @@
-"""word_tree: a binary tree of words, from classes and the text they stand in."""
+"""word_tree: a binary tree of words, from their classes and a text."""
 
 from __future__ import annotations
 
@@ -18,33 +18,33 @@ def word_tree(
 ) -> NDArray[np.int32]:
     """Make a binary tree of words from classes, for ``NeuralLM(output="tree")``.
 
-    Above are the classes: the two whose merger loses the least mutual information of
-    neighbouring classes become one, again and again (Brown et al. 1992), so that near
-    the root a choice is between kinds of words that stand in other surroundings. Below
+    The top of the tree is a hierarchy of classes: the two whose merger loses the least
+    mutual information of neighbouring classes are merged, repeatedly (Brown et al.
+    1992), so that nodes near the root separate words with different neighbours. Below
     each class is the Huffman tree of its words.
 
     Parameters
     ----------
     ids : array-like of int, shape (n_tokens,)
-        Word ids in text order, two at least.
+        Word ids in text order, at least two.
     classes : WordClasses or array-like of int, shape (n_words,)
         The class of each word, or a fitted `WordClasses`. The time grows with the cube
-        of their number: 300 take some seconds.
+        of the number of classes: 300 take some seconds.
     n_words : int, optional
-        Size of the vocabulary; by default as many words as have a class.
+        Size of the vocabulary; by default the number of words with a class.
 
     Returns
     -------
     tree : ndarray of int32, shape (n_words - 1, 2)
-        A row an inner node, with its two children: a word, or `n_words` plus the row of
-        another node, as scikit-learn's ``children_`` has it. The root comes first.
+        One row per inner node, with its two children: a word, or `n_words` plus the row
+        of another node, as in scikit-learn's ``children_``. The root comes first.
 
     Raises
     ------
     NotFittedError
-        If classes is a `WordClasses` before its fit.
+        If `classes` is a `WordClasses` that is not fitted.
     ValueError
-        If ids are out of range, a word has no class, or a class no word.
+        If ids are out of range, a word has no class, or a class has no word.
 
     See Also
     --------
@@ -58,7 +58,7 @@ def word_tree(
 
     Examples
     --------
-    Words 0 and 1 are of one class; 2 is the most frequent word of the other.
+    Words 0 and 1 are in one class; 2 is the most frequent word of the other:
 
     >>> from nplm import word_tree
     >>> word_tree([0, 2, 1, 3, 0, 2, 1, 2, 0, 4], [0, 0, 1, 1, 1]).tolist()
@@ -73,7 +73,7 @@ def word_tree(
     )
     tree = np.empty((n - 1, 2), np.int32)
     weights = np.bincount(ids, minlength=n) + 1
-    # The nodes that stand for classes, then for mergers; these are the first rows.
+    # The nodes of classes, then of mergers, which are the first rows.
     node, row = np.empty(2 * C - 1, np.int32), C - 1
     for label in range(C):
         words = np.flatnonzero(labels == label)
@@ -90,12 +90,12 @@ def word_tree(
 
 
 def mergers(pairs: NDArray[np.int64]) -> NDArray[np.intp]:
-    """Give the two classes that merge, time after time: (n_classes - 1, 2).
+    """Return the two classes of each merger, shape (n_classes - 1, 2).
 
-    The class that merger t makes is n_classes + t. Of the classes' log-likelihood, the
-    sum of f(n_gh) over pairs less those of the margins, f(n) = n log n, a merger loses
-    the least that it can; sums of what rows and columns would be together are kept up
-    to date, so that each merger takes a time that grows with the classes' square.
+    Merger t makes the class n_classes + t. The log-likelihood of the classes is the sum
+    of f(n_gh) over pairs minus those of the margins, with f(n) = n log n. Each merger
+    loses the least log-likelihood. The sums over merged rows and columns are updated,
+    so the time of a merger is quadratic in the number of classes.
     """
     n = pairs.astype(np.float64)
     names = list(range(len(n)))
@@ -131,9 +131,9 @@ def _f(n: NDArray[np.float64]) -> NDArray[np.float64]:
 def _gains(
     n: NDArray[np.float64], rows: NDArray[np.float64], columns: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Give what the log-likelihood gains by each merger; a loss is negative."""
+    """Return the gain in log-likelihood of each merger; a loss is negative."""
     own, single = np.diag(n), _f(n)
-    # Where the two rows and the two columns meet, four pairs become one.
+    # At the crossing of the two rows and the two columns, four pairs become one.
     down, across = _f(own[:, None] + n.T), _f(own[:, None] + n)
     merged = rows + columns - down - down.T - across - across.T
     merged += _f(own[:, None] + own + n + n.T)

@@ -1,4 +1,4 @@
-"""MixtureLM: the probabilities of several models, averaged."""
+"""MixtureLM: a weighted average of the probabilities of several models."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ class MixtureLM(_BaseComposition, LanguageModel):
     .. math:: P(w | c) = \sum_i \alpha_i P_i(w | c)
 
     The paper's MLP2, 4, 6, 8 and 10 mix a network with the interpolated
-    trigram: the two make their errors in different places. Its three weightings
-    are all here: fixed weights, weights learned by maximum likelihood on held-out
+    trigram, because they make different errors. The paper's three weightings are
+    available: fixed weights, weights learned by maximum likelihood on held-out
     windows, and weights :math:`\alpha_i(q)` learned for each bin of the context's
     frequency, "using the same procedure that combines trigram, bigram, and
     unigram in the interpolated trigram" (see `InterpolatedTrigram`).
@@ -43,48 +43,48 @@ class MixtureLM(_BaseComposition, LanguageModel):
     Parameters
     ----------
     estimators : list of (str, language model or "drop")
-        Names and members, mixtures among them; ``set_params(name="drop")`` leaves one
-        out, and its number of the `weights` given. `fit` fits a clone of each; a
-        member wrapped in ``sklearn.frozen.FrozenEstimator`` is taken as it was
-        fitted, on the same columns or on fewer (it then sees the nearest ones).
+        Names and members, which may be mixtures; ``set_params(name="drop")`` leaves out
+        a member and its entry of given `weights`. `fit` fits a clone of each. A
+        member wrapped in ``sklearn.frozen.FrozenEstimator`` is used without a fit; if
+        it was fitted on fewer columns, it gets the nearest ones.
     weights : {"auto", "uniform", "learned", "context"} or array-like, default="auto"
-        Weight of each member: equal ("uniform"), or given (0 or more, summing to 1),
-        or learned by EM on the held-out windows of `fit`: "learned" one set of
-        weights, "context" one for each bin of the frequency in training of the
-        two words before. "auto" is "learned" where `fit` gets held-out windows, and
-        "uniform" where it gets none.
+        Weight of each member: equal ("uniform"), given (0 or more, summing to 1),
+        or learned by EM on the held-out windows of `fit`: "learned" is one set of
+        weights, "context" one set for each bin of the training frequency of the
+        two preceding words. "auto" is "learned" if `fit` gets held-out windows, else
+        "uniform".
     n_words : int or None, default=None
-        Size of the vocabulary, passed on to members that have none of their
-        own; None leaves each to infer it, and then all must agree.
+        Size of the vocabulary, set on members whose own is None. By default each
+        member infers it, and all must agree.
     include_uniform : bool, default=False
-        Whether the uniform distribution 1 / n_words is one more member, the last,
-        named "uniform".
+        Whether to add the uniform distribution 1 / n_words as the last member, named
+        "uniform".
     max_iter : int, default=100
-        The most EM steps.
+        Maximum number of EM steps.
     tol : float, default=1e-5
-        EM stops when a step gains less than this, in nats a token.
+        EM stops when a step gains less than this, in nats per token.
     verbose : int, default=0
-        2 shows a bar of the whole fit: which member is fitted, how far it is where it
-        can tell, and when the weights are learned.
+        2 shows a bar of the whole fit: the current member and its progress, then the
+        learning of the weights.
 
     Attributes
     ----------
     estimators_ : list of language models
         Fitted members.
     named_estimators_ : Bunch
-        The same, by name.
+        Fitted members by name.
     weights_ : ndarray of float64, shape (n_members,) or (n_bins, n_members)
-        Weights in use; with "context" a row for each bin. A bin without held-out
-        windows has the weights of the nearest bin with some.
+        Weights in use; with "context" one row per bin. A bin without held-out
+        windows has the weights of the nearest bin with held-out windows.
     bins_ : ndarray of int64, shape (n_bins,)
         With "context", the :math:`q = \lceil -\log((1 + freq) / T) \rceil` of each
-        row, from the most frequent contexts to those never seen.
+        row, from the most frequent contexts to unseen ones.
     n_iter_ : int
-        EM steps made; 0 where nothing is learned.
+        Number of EM steps; 0 if no weights are learned.
     n_parameters_ : int
-        Sum over the members, and the free weights learned.
+        Number of parameters of all members, plus that of free learned weights.
     n_words_, classes_, n_features_in_
-        The vocabulary size, the word ids, the columns of X.
+        The vocabulary size, the word ids, the number of columns of X.
 
     References
     ----------
@@ -119,8 +119,8 @@ class MixtureLM(_BaseComposition, LanguageModel):
     """
 
     weights_: NDArray[np.float64]
-    order = None  # a mixture has no order of its own: its members have
-    # Members and weights must agree: `_check_estimators` and `_check_weights`.
+    order = None  # each member has its own order
+    # `_check_estimators` and `_check_weights` check the other parameters.
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "include_uniform": ["boolean"],
         "max_iter": [Whole(0)],
@@ -148,7 +148,7 @@ class MixtureLM(_BaseComposition, LanguageModel):
         self.verbose = verbose
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Parameters of the mixture and, as ``name__parameter``, its members'.
+        """Return the parameters of the mixture and, as ``name__parameter``, of members.
 
         Parameters
         ----------
@@ -185,22 +185,22 @@ class MixtureLM(_BaseComposition, LanguageModel):
         y_val: ArrayLike | None = None,
         **fit_params: Any,
     ) -> Self:
-        """Fit every member that is not frozen, and the weights.
+        """Fit all members that are not frozen, and learn the weights.
 
         Parameters
         ----------
         X : array-like of int, shape (n_samples, n_context)
             Contexts, the nearest word in the last column. With "context" weights
-            they are counted, also where every member is frozen.
+            they are counted, even if all members are frozen.
         y : array-like of int, shape (n_samples,)
             Next words.
         X_val, y_val : array-like of int, optional
-            Held-out windows, handed to the members (early stopping, EM). The mixture
+            Held-out windows, passed to the members (early stopping, EM). The mixture
             itself learns its weights on them, unless these are "uniform" or given.
-            "learned" and "context" need them: on the training windows the member that
-            overfits most would win.
+            "learned" and "context" require them: on the training windows the member
+            that overfits most would get the largest weight.
         **fit_params
-            As ``name__parameter``, handed to the ``fit`` of that member:
+            As ``name__parameter``, passed to ``fit`` of that member:
             ``network__checkpoint="folder"``.
 
         Returns
@@ -210,14 +210,13 @@ class MixtureLM(_BaseComposition, LanguageModel):
         Raises
         ------
         ValueError
-            If the weights, the members or the ids are out of range or disagree; if a
-            fit parameter names no member; if weights are to be learned and there are no
-            held-out windows, or no member gives any of them a probability.
+            If the weights, the members or the ids are out of range or inconsistent; if
+            a fit parameter names no member; if weights must be learned but there are no
+            held-out windows, or all of these have probability 0 under every member.
         KeyboardInterrupt
-            On an interrupt. If it comes while the last member is fitted, and that
-            keeps what it has learned so far, as a network does, the mixture is fitted
-            with it; else it stays as it was before the fit. So let a network be the
-            last.
+            On an interrupt. If it interrupts the fit of the last member, and that keeps
+            what it has learned, as a network does, the mixture is fitted with it; else
+            it stays as it was before the fit. So put a network last.
         """
         return fit_aside(self, lambda model: model._fit(X, y, X_val, y_val, fit_params))
 
@@ -229,7 +228,7 @@ class MixtureLM(_BaseComposition, LanguageModel):
         y_val: ArrayLike | None,
         fit_params: dict[str, Any],
     ) -> KeyboardInterrupt | None:
-        """Fit, and give the interrupt after which all members are fitted, if any."""
+        """Fit; return the interrupt if one came and left all members fitted."""
         names = self._check_estimators()
         weights = self._check_weights(names, X_val is not None or y_val is not None)
         kept = [pair for pair in self.estimators if not _is_dropped(pair[1])]
@@ -240,8 +239,8 @@ class MixtureLM(_BaseComposition, LanguageModel):
         X, y = self._start_fit(X, y)
         if weights is None and X_val is None and y_val is None:
             raise ValueError(
-                f"weights={self.weights!r} are learned on held-out windows: give X_val "
-                "and y_val to fit, or fixed weights to the mixture."
+                f"weights={self.weights!r} are learned on held-out windows: pass X_val "
+                "and y_val to fit, or set weights to fixed numbers."
             )
         own = _fit_params_of(names, fit_params)
         with stages(int(self.verbose), type(self).__name__) as begin:
@@ -264,7 +263,7 @@ class MixtureLM(_BaseComposition, LanguageModel):
                     try:
                         raise interrupt
                     finally:
-                        del interrupt  # else it would hold this frame in a cycle
+                        del interrupt  # avoids a reference cycle with this frame
                 self._check_member(name, member)
                 members.append(member)
             self._check_sizes(names, members)
@@ -289,21 +288,21 @@ class MixtureLM(_BaseComposition, LanguageModel):
         if len(set(sizes.values())) > 1 or sizes[names[0]] < self.n_words_:
             raise ValueError(
                 f"the members and the windows disagree on the vocabulary: n_words is "
-                f"{sizes} and at least {self.n_words_} in X and y; give all members "
-                "the same n_words, or set it on the mixture."
+                f"{sizes} and at least {self.n_words_} in X and y; set the same "
+                "n_words in all members, or set n_words of the mixture."
             )
 
     def _count_contexts(
         self, X: NDArray[np.int32], y: NDArray[np.int32]
     ) -> RelativeFrequencies | None:
-        """Count the contexts that decide the weights, those of the trigram."""
+        """Count the contexts of two words, whose frequency selects the weights."""
         if not self._by_context():
             return None
         counts = NgramCounts.from_windows(X[:, -2:], y, n_words=self.n_words_)
         return self._binned(RelativeFrequencies(counts))
 
     def _binned(self, contexts: RelativeFrequencies) -> RelativeFrequencies:
-        """Give the same, and set their bins."""
+        """Set the bins of contexts, and return the contexts."""
         self._bins = FrequencyBins.of_training(
             contexts.max_frequency, contexts.n_tokens
         )
@@ -328,12 +327,12 @@ class MixtureLM(_BaseComposition, LanguageModel):
     def _check_estimators(self) -> list[str]:
         """Return the names of the members."""
         if not self.estimators:
-            raise ValueError("estimators is empty: give at least one (name, model).")
+            raise ValueError("estimators is empty: pass at least one (name, model).")
         try:
             names = [name for name, _ in self.estimators]
         except (TypeError, ValueError):
             names = []
-        # The keys of a dict may be pairs too, of two letters.
+        # Keys of two letters make a dict look like a list of pairs.
         if not names or isinstance(self.estimators, Mapping):
             raise ValueError(
                 f"estimators must be a list of (name, model) pairs, got "
@@ -352,7 +351,7 @@ class MixtureLM(_BaseComposition, LanguageModel):
     def _check_weights(
         self, names: list[str], has_held_out: bool
     ) -> NDArray[np.float64] | None:
-        """Return the weights of the members kept, None where they are learned."""
+        """Return the weights of the members kept; None if they must be learned."""
         models = dict(self.estimators)
         kept = np.array([not _is_dropped(models.get(name)) for name in names])
         if isinstance(self.weights, str):
@@ -379,8 +378,8 @@ class MixtureLM(_BaseComposition, LanguageModel):
         weights = weights[kept]
         if not weights.any():
             raise ValueError(
-                f"weights={self.weights!r} give nothing to the members that are not "
-                '"drop".'
+                f"weights={self.weights!r} are 0 for all members that are not "
+                '"drop": set a positive one.'
             )
         return weights / weights.sum()
 
@@ -389,12 +388,12 @@ class MixtureLM(_BaseComposition, LanguageModel):
         if member.n_features_in_ > self.n_features_in_:
             raise ValueError(
                 f"member {name!r} was fitted on {member.n_features_in_} words of "
-                f"context, but X has {self.n_features_in_} columns; give wider windows."
+                f"context, but X has {self.n_features_in_} columns; pass wider windows."
             )
 
     @property
     def n_parameters_(self) -> int:
-        """Parameters of all members, and the free weights learned."""
+        """Number of parameters of all members, plus that of free learned weights."""
         check_is_fitted(self)
         n = sum(member.n_parameters_ for member in self.estimators_)
         if self.n_iter_ > 0:
@@ -423,7 +422,7 @@ class MixtureLM(_BaseComposition, LanguageModel):
         if len(set(names)) != len(members):
             raise fitted.unfit("names", names)
         self._restore_sizes(fitted, sizes.pop())
-        if self.order_ <= self.n_features_in_:  # members get all columns
+        if self.order_ <= self.n_features_in_:  # the order of all columns
             raise fitted.unfit("order", self.order_)
         for name, member in zip(names, members):
             self._check_member(name, member)
@@ -444,14 +443,14 @@ class MixtureLM(_BaseComposition, LanguageModel):
     # -- probabilities --------------------------------------------------------
 
     def _rows(self, X: NDArray[np.int32]) -> NDArray[np.intp]:
-        """Which row of weights each context has; one row serves all but "context"."""
+        """Return the row of `weights_` of each context: 0 unless "context"."""
         if self._contexts is None:
             return np.zeros(len(X), dtype=np.intp)
         frequency = self._contexts.frequency(X[:, -2:])
         return self._bins.row(frequency, self._contexts.n_tokens)
 
     def _row_weights(self, X: NDArray[np.int32]) -> NDArray[np.float64]:
-        """Weights of each context, shape (n_samples, n_members)."""
+        """Return the weights of each context, shape (n_samples, n_members)."""
         return np.atleast_2d(self.weights_)[self._rows(X)]
 
     def _token_details(self, X: NDArray[np.int32]) -> dict[str, NDArray[Any]]:
@@ -474,7 +473,7 @@ class MixtureLM(_BaseComposition, LanguageModel):
     def _member_log_probs(
         self, X: NDArray[np.int32], y: NDArray[np.int32]
     ) -> NDArray[np.float64]:
-        """Score each next word by each member, shape (n_samples, n_members)."""
+        """Return the scores of next words by each member: (n_samples, n_members)."""
         out = np.empty((len(y), len(self.estimators_)))
         for i, member in enumerate(self.estimators_):
             out[:, i] = member.log_prob(self._nearest_of(member, X), y)
@@ -489,7 +488,7 @@ class MixtureLM(_BaseComposition, LanguageModel):
     def _candidate_log_prob(
         self, X: NDArray[np.int32], candidates: NDArray[np.int32], normalize: bool
     ) -> NDArray[np.float64]:
-        # Sums of the members' probabilities: they must be normalised.
+        # Only normalised probabilities of members can be summed.
         parts = [
             member.candidate_log_prob(self._nearest_of(member, X), candidates)
             for member in self.estimators_
@@ -502,7 +501,7 @@ class MixtureLM(_BaseComposition, LanguageModel):
         return hasattr(self, "estimators_")
 
     def _sk_visual_block_(self) -> Any:
-        """Show the members side by side, in scikit-learn's representation."""
+        """Return scikit-learn's diagram, with the members side by side."""
         from sklearn.utils._repr_html.estimator import _VisualBlock
 
         names, models = zip(*self.estimators)
@@ -512,14 +511,14 @@ class MixtureLM(_BaseComposition, LanguageModel):
 def _fit_params_of(
     names: list[str], fit_params: dict[str, Any]
 ) -> dict[str, dict[str, Any]]:
-    """Share out what ``name__parameter`` says, by name."""
+    """Group ``name__parameter`` by the names of members."""
     own: dict[str, dict[str, Any]] = {name: {} for name in names}
     for key, value in fit_params.items():
         name, _, parameter = key.partition("__")
         if name not in own or not parameter:
             raise ValueError(
-                f"fit got {key}, and hands on what begins with a member's name and two "
-                f"underscores: the members are {', '.join(names)}."
+                f"fit got {key}, which is not the name of a member, two underscores "
+                f"and a parameter: the members are {', '.join(names)}."
             )
         own[name][parameter] = value
     return own
@@ -530,5 +529,5 @@ def _is_dropped(member: Any) -> bool:
 
 
 def _param(estimator: Any, name: str) -> Any:
-    """Return a constructor parameter, or "absent" where there is none of that name."""
+    """Return a constructor parameter, or "absent" if there is none of that name."""
     return estimator.get_params(deep=False).get(name, "absent")

@@ -23,6 +23,8 @@ from nplm.base.checks import (
 from nplm.base.estimators import LanguageModel
 from nplm.base.fitted import Fitted
 from nplm.models.neural.neural_lm import NeuralLM
+from nplm.models.neural.options.losses import Exact
+from nplm.models.neural.options.outputs import Softmax
 from nplm.training.loop import OnProgress
 
 __all__ = ["ShortlistLM"]
@@ -207,9 +209,28 @@ class ShortlistLM(LanguageModel):
                 "short-list may be another: every fit begins anew. Set it to False; "
                 "fit(checkpoint=...) goes on with a fit that was cut short."
             )
-        network = clone(self.network)
-        network._n_outputs = 1
-        network._output().of_few(1)
+        self._network_of(1)._check_parameters()
+
+    def _network_of(self, n_outputs: int) -> NeuralLM:
+        """Return a clone of the network, to predict this many words."""
+        output = self.network.output
+        is_softmax = output == "softmax" or isinstance(output, Softmax)
+        is_tied = isinstance(output, Softmax) and output.tied
+        exact = isinstance(self.network.loss, Exact) or any(
+            self.network.loss == name for name in ("auto", "exact")
+        )
+        if not is_softmax or is_tied:
+            raise ValueError(
+                "a short-list needs a softmax with an output unit for each of its "
+                f"words, and the network has output={output!r}: set output='softmax'."
+            )
+        if not exact:
+            raise ValueError(
+                "the network of a short-list is trained on all words of its list, and "
+                f"it has loss={self.network.loss!r}: set loss='exact'."
+            )
+        network: NeuralLM = clone(self.network)
+        return network.set_params(output__n_outputs=n_outputs)
 
     def _most_frequent(self, y: NDArray[np.int32]) -> NDArray[np.int32]:
         counts = count_ids(y, self.n_words_)
@@ -250,7 +271,7 @@ class ShortlistLM(LanguageModel):
         progress: OnProgress | None,
         checkpoint: str | os.PathLike[str] | None,
     ) -> tuple[NeuralLM, KeyboardInterrupt | None]:
-        network: NeuralLM = clone(self.network)
+        network = self._network_of(len(self.words_))
         if network.n_words is None:
             network.set_params(n_words=self.n_words_)
         elif network.n_words != self.n_words_:
@@ -258,7 +279,6 @@ class ShortlistLM(LanguageModel):
                 f"the network has n_words={network.n_words}, but the back-off model "
                 f"{self.n_words_}: give both the same n_words, or set it here alone."
             )
-        network._n_outputs = len(self.words_)
         X_val = y_val = None
         if held_out is not None:
             X_val, y_val = self._of_the_list(*held_out)
@@ -312,7 +332,7 @@ class ShortlistLM(LanguageModel):
         words = fitted.ids("words", (None,), self.n_words_)
         self._set_list(words)
         sound = (
-            len(np.unique(words)) == len(words) == network._n_outputs
+            len(np.unique(words)) == len(words) == network._n_outcomes
             and network.n_words_ == self.n_words_
             and network.n_features_in_ == self.n_features_in_
             and backoff.n_features_in_ <= self.n_features_in_

@@ -1,4 +1,4 @@
-"""UniformLM: every word, or every word unseen in training, equally probable."""
+"""UniformLM: equal probabilities of all words, or of words unseen in training."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ __all__ = ["UniformLM"]
 
 
 class UniformLM(CheapWords, LanguageModel):
-    """The same probability for each word, whatever the context.
+    """Assign the same probability to each word, in any context.
 
     A member for mixtures. Over all words it is the p_0 of the interpolated
-    trigram (section 4.1); over the words that training lacks it is where a mixture
-    finds the probability of new words, which models of counts underrate when the
-    text to score is of another kind than the training text.
+    trigram (section 4.1). Over the words unseen in training it gives a mixture the
+    probability of new words, which models of counts underestimate if the text to
+    score is of another kind than the training text.
 
     Parameters
     ----------
     words : {"all", "unseen"}, default="all"
-        Which words share the probability: all of the vocabulary, or those that
-        are nowhere in `y` of the training windows. Where training has every word,
+        The words that share the probability: all words of the vocabulary, or those
+        that are not in `y` of the training windows. If training has every word,
         "unseen" is the same as "all".
     n_words : int, optional
         Size of the vocabulary; inferred from the training windows by default.
@@ -68,7 +68,7 @@ class UniformLM(CheapWords, LanguageModel):
         X_val: ArrayLike | None = None,
         y_val: ArrayLike | None = None,
     ) -> Self:
-        """Note which words the training windows lack.
+        """Find the words that are not in the training windows.
 
         Parameters
         ----------

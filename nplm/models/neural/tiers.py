@@ -1,4 +1,4 @@
-"""Which kernels the networks use: the processor's fastest, or those asked for."""
+"""Select the kernels that networks use."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from nplm._kernels.neural._loops import available_tiers as _available_tiers
 
 __all__ = ["available_tiers", "kernel_tier", "use_tier"]
 
-_ASKED: ContextVar[str | None] = ContextVar("tier", default=None)
+_REQUESTED: ContextVar[str | None] = ContextVar("tier", default=None)
 
 
 def available_tiers(precision: str = "float32") -> list[str]:
-    """Kernel tiers that this processor can run, fastest first.
+    """Return the kernel tiers that this processor can run, fastest first.
 
     Parameters
     ----------
     precision : {"float32", "float64", "bfloat16"}, default="float32"
-        Of the network.
+        Precision of the network.
 
     Returns
     -------
     tiers : list of str
-        "avx512", "avx2", "neon" and "plain" are nplm's own kernels, "blas" has
-        SciPy's matrix products. In bfloat16 there are "amx" and "avx512"; "plain" does
-        in C what a processor would do, slowly.
+        "avx512", "avx2", "neon" and "plain" are nplm's own kernels; "blas" uses the
+        matrix products of SciPy. For bfloat16 they are "amx" and "avx512"; "plain"
+        emulates them in C, slowly.
 
     Examples
     --------
@@ -35,18 +35,18 @@ def available_tiers(precision: str = "float32") -> list[str]:
     >>> available_tiers()[-2:]
     ['plain', 'blas']
     """
-    tiers: list[str] = _available_tiers(str(precision))  # not NumPy's text
+    tiers: list[str] = _available_tiers(str(precision))  # may be a NumPy string
     return tiers
 
 
 @contextmanager
 def use_tier(name: str) -> Iterator[None]:
-    """Context in which networks are trained and scored by the kernels of one tier.
+    """Train and score networks with the kernels of one tier, in a with statement.
 
     Parameters
     ----------
     name : str
-        One of `available_tiers`. It goes before the environment's ``NPLM_TIER``.
+        One of `available_tiers`. It overrides the environment variable ``NPLM_TIER``.
 
     Examples
     --------
@@ -59,30 +59,30 @@ def use_tier(name: str) -> Iterator[None]:
     >>> bool(abs(lm.score(X, y) - plain) < 1e-5)
     True
     """
-    token = _ASKED.set(name)
+    token = _REQUESTED.set(name)
     try:
         yield
     finally:
-        _ASKED.reset(token)
+        _REQUESTED.reset(token)
 
 
 def kernel_tier(precision: str = "float32") -> str:
-    """Kernels in use: those asked for, or else the fastest of this processor.
+    """Return the tier in use: the requested one, or the fastest of this processor.
 
-    bfloat16's "plain" is used only when it is asked for.
+    For bfloat16, "plain" must be requested.
     """
     tiers = available_tiers(precision)
-    asked = _ASKED.get() or os.environ.get("NPLM_TIER")
-    if precision == "bfloat16" and tiers == ["plain"] and asked != "plain":
+    requested = _REQUESTED.get() or os.environ.get("NPLM_TIER")
+    if precision == "bfloat16" and tiers == ["plain"] and requested != "plain":
         raise ValueError(
             "precision='bfloat16' needs a processor that multiplies bfloat16 (AMX or "
-            "AVX512_BF16) and kernels built for it (by GCC 11, clang 14 or newer), and "
-            "one of them is missing here: set precision='float32'."
+            "AVX512_BF16) and kernels built for it (by GCC 11, clang 14 or newer), but "
+            "one of them is missing; set precision='float32'."
         )
-    tier = asked or tiers[0]
+    tier = requested or tiers[0]
     if tier not in tiers:
         raise ValueError(
-            f"{tier!r} (of NPLM_TIER or use_tier) is no kernel tier of this processor "
-            f"for {precision}: choose among {', '.join(tiers)}, or ask for none."
+            f"{tier!r} (from NPLM_TIER or use_tier) is not a kernel tier of this "
+            f"processor for {precision}; choose among {', '.join(tiers)}, or unset it."
         )
     return tier

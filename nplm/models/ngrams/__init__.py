@@ -1,1 +1,1 @@
-"""Counts, back-off models, and the n-gram estimators."""
+"""n-gram models: counts, estimators and back-off models."""

@@ -1,4 +1,4 @@
-"""BackoffLM: an n-gram model that was estimated elsewhere."""
+"""BackoffLM: a back-off n-gram model read from a file."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ __all__ = ["BackoffLM"]
 
 
 class BackoffLM(BackoffModel):
-    """An n-gram model that backs off, as read from a file.
+    """Back-off n-gram model read from a file.
 
-    Scores, and gives the distribution of the next word, like any other model; it
-    cannot be fitted. ``KneserNeyLM`` estimates one.
+    The model scores windows and predicts the next word like any other, but cannot be
+    fitted; ``KneserNeyLM`` estimates a model from windows.
 
     Parameters
     ----------
@@ -29,30 +29,32 @@ class BackoffLM(BackoffModel):
     n_words : int, optional
         Size of the vocabulary.
     boundary : int, optional
-        Id of the mark between sentences, for windows made with this `boundary`.
+        Id of the sentence boundary, for windows made with the same `boundary`.
 
     Attributes
     ----------
     trie_ : BackoffTrie
         The probabilities and back-off weights.
     index_ : HashTable or None
-        The same n-grams in a hash table, which look-ups of next words use; None for
-        orders 1 and above 16, and where it was not wanted (`build_index` makes it).
+        The same n-grams in a hash table, used to look up next words. None for order 1
+        and orders above 16, and if the file was read without it (`build_index` makes
+        it).
     n_ngrams_ : ndarray of int64, shape (order_,)
-        n-grams stored of each order; every word of the vocabulary is a unigram.
+        Number of n-grams stored of each order. Every word of the vocabulary is a
+        unigram.
     n_parameters_ : int
-        Probabilities and back-off weights stored.
+        Number of probabilities and back-off weights stored.
     order_, n_words_ : int
         The order and vocabulary size in use.
 
     Notes
     -----
-    Look-ups go by the hash table ``index_``. A binary has it; a model that is read
-    from another file makes it then, from about 24 bytes an n-gram.
+    Look-ups use the hash table ``index_``. A binary file contains it; for any other
+    format it is built when the file is read, from about 24 bytes per n-gram.
 
     See Also
     --------
-    nplm.formats.read_arpa : Read one from a file of SRILM, KenLM or nplm.
+    nplm.formats.read_arpa : Read an ARPA file of SRILM, KenLM or nplm.
 
     References
     ----------
@@ -79,7 +81,7 @@ class BackoffLM(BackoffModel):
         X_val: ArrayLike | None = None,
         y_val: ArrayLike | None = None,
     ) -> Self:
-        """Raise an error: there is nothing to estimate.
+        """Raise TypeError: the model is read from a file, not fitted.
 
         Raises
         ------
@@ -88,12 +90,12 @@ class BackoffLM(BackoffModel):
         """
         raise TypeError(
             f"{type(self).__name__} is read from a file (nplm.formats.read_arpa) and "
-            "not fitted; to score documents by it, use TextLM.from_model, and to "
-            "estimate a model from windows, KneserNeyLM."
+            "cannot be fitted. To score documents with it, use TextLM.from_model; to "
+            "estimate a model from windows, use KneserNeyLM."
         )
 
     def _fitted(self) -> dict[str, Any]:
-        # A file from elsewhere may have given anything.
+        # The probabilities of a file of another toolkit need not sum to 1.
         return super()._fitted() | {"sums_to_one": sums_to_one(self.trie_)}
 
     def _restore(self, fitted: Fitted) -> None:
@@ -109,16 +111,16 @@ class BackoffLM(BackoffModel):
         *,
         boundary: int | None = None,
     ) -> Self:
-        """Make a fitted model of a trie.
+        """Make a fitted model from a trie.
 
         Parameters
         ----------
         trie : BackoffTrie
             The n-grams.
         index : HashTable, optional
-            Of this trie; without it look-ups walk the trie.
+            The hash table of this trie. Without it, look-ups walk the trie.
         boundary : int, optional
-            Id of the mark between sentences.
+            Id of the sentence boundary.
 
         Returns
         -------

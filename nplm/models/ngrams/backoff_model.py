@@ -1,4 +1,4 @@
-"""Models of a back-off trie: what estimation and ARPA files end in."""
+"""BackoffModel: base class of models that score with a back-off trie."""
 
 from __future__ import annotations
 
@@ -22,18 +22,19 @@ __all__ = ["BackoffModel"]
 
 
 class BackoffModel(LanguageModel):
-    """Look-ups in a back-off trie, and its pruning.
+    """Base class of models that look words up in a back-off trie.
 
-    A subclass makes the trie, and hands it to ``_set_trie``.
+    A subclass makes the trie and passes it to ``_set_trie``.
 
     Attributes
     ----------
     trie_ : BackoffTrie
         The probabilities and back-off weights.
     index_ : HashTable or None
-        The same n-grams in a hash table, which look-ups of next words use.
+        The same n-grams in a hash table, used to look up next words.
     n_ngrams_ : ndarray of int64, shape (order_,)
-        n-grams stored of each order; every word of the vocabulary is a unigram.
+        Number of n-grams stored of each order. Every word of the vocabulary is a
+        unigram.
     """
 
     trie_: BackoffTrie
@@ -42,23 +43,24 @@ class BackoffModel(LanguageModel):
 
     @all_or_nothing
     def prune(self, threshold: float) -> Self:
-        r"""Drop the n-grams whose loss raises perplexity the least (Stolcke 1998).
+        r"""Drop the n-grams whose removal raises perplexity least (Stolcke 1998).
 
-        An n-gram (c, w) is dropped, and its context's back-off weight recomputed,
-        if that alone changes the model's own perplexity by less than the fraction
-        `threshold`: with P the model and P' the model without it,
+        An n-gram (c, w) is dropped, and the back-off weight of its context recomputed,
+        if removing it alone changes the perplexity of the model by less than the
+        fraction `threshold`: with P the model and P' the model without the n-gram,
 
         .. math:: \exp D(P \| P') - 1 < threshold,
             \quad D(P \| P') = -P(c) \sum_v P(v|c) [\log P'(v|c) - \log P(v|c)].
 
-        Longer n-grams go first; one that longer ones still begin with stays, and
-        so does every unigram. P(c) is the product of the model's own
+        The longest n-grams are pruned first. n-grams that are the prefix of a remaining
+        longer one are kept, and so are all unigrams. P(c) is the product of the model's
         probabilities of the words of c.
 
         Parameters
         ----------
         threshold : float
-            0 or more; 1e-8 to 1e-6 are usual. 0 changes nothing.
+            Relative change of perplexity, 0 or more; 1e-8 to 1e-6 is usual. 0 keeps
+            every n-gram.
 
         Returns
         -------
@@ -74,11 +76,11 @@ class BackoffModel(LanguageModel):
 
     @all_or_nothing
     def build_index(self) -> Self:
-        """Make the hash table of a model that was read without one.
+        """Build the hash table of a model that was read without one.
 
-        A fit makes it, and so does reading a file, unless it is told otherwise
-        (``read_arpa(path, index=False)``). Without it every look-up walks the trie,
-        which takes several times as long and gives the same bits.
+        Fitting a model and reading a file build it, unless you read the file with
+        ``read_arpa(path, index=False)``. Without it every look-up walks the trie, which
+        takes several times as long and returns the same bits.
 
         Returns
         -------
@@ -90,8 +92,8 @@ class BackoffModel(LanguageModel):
 
     @property
     def n_parameters_(self) -> int:
-        """Probabilities and back-off weights stored."""
-        # Counted when asked for: a file mapped into memory is not read to load it.
+        """Number of probabilities and back-off weights stored."""
+        # Computed on demand, so that loading a mapped file does not read it.
         n_contexts = int(np.count_nonzero(np.diff(self.trie_.start)))
         return int(self.n_ngrams_.sum()) + n_contexts
 
@@ -105,7 +107,7 @@ class BackoffModel(LanguageModel):
     def __getstate__(self) -> dict[str, Any]:
         state = dict(super().__getstate__())
         if "index_" in state:
-            # It is larger than the trie, and made again: only whether there is one.
+            # The index is larger than the trie and can be rebuilt: keep a flag only.
             state["index_"] = state["index_"] is not None
         return state
 
@@ -125,7 +127,7 @@ class BackoffModel(LanguageModel):
         self._set_trie(trie, index_of(trie))
 
     def _check_sums(self) -> None:
-        """Raise where a saved model gives no distribution after some context."""
+        """Raise ValueError if the probabilities after some context do not sum to 1."""
         if not sums_to_one(self.trie_):
             raise ValueError("its probabilities do not sum to 1")
 
@@ -137,7 +139,7 @@ class BackoffModel(LanguageModel):
     ) -> NDArray[np.float64]:
         index = self.trie_ if self.index_ is None else self.index_
         prob = index.next_word_prob(X, y)
-        # A file may give a word no probability at all.
+        # A file may contain words of probability 0.
         with np.errstate(divide="ignore"):
             return np.log(prob, out=prob)
 
@@ -151,7 +153,7 @@ class BackoffModel(LanguageModel):
     def _word_scorer(
         self, boundary: int, ids: dict[Any, int] | None, unknown: int
     ) -> NgramWordScorer | None:
-        """Return the scorer of single words, or None without an index."""
+        """Return the word-by-word scorer, or None if there is no index."""
         index = self.index_
         if index is None:
             return None
@@ -165,16 +167,16 @@ class BackoffModel(LanguageModel):
 
 
 class TrieMass(WordsMass):
-    """The same in a trie, where the mass of each context is known beforehand.
+    """Probability mass of a set of words, precomputed for each context of a trie.
 
-    Of a context that is not in the trie it is that of the longest one that is.
+    A context that is not in the trie has the mass of its longest suffix that is.
     """
 
     _trie: BackoffTrie | None = None
     _mass: NDArray[np.float64]
 
     def after(self, X: NDArray[np.int32]) -> NDArray[np.float64]:
-        """Sum of the words' probabilities after each context.
+        """Return the sum of the probabilities of the words after each context.
 
         Parameters
         ----------
@@ -186,10 +188,10 @@ class TrieMass(WordsMass):
         mass : ndarray of float64, shape (n_samples,)
         """
         trie = self.model.trie_
-        if self._trie is not trie:  # new, or pruned since
+        if self._trie is not trie:  # the first call, or the model has been pruned
             self._trie, self._mass = trie, trie.masses(self.words)
         return self._mass[trie.longest_contexts(self.model._check_X(X))]
 
     def __getstate__(self) -> dict[str, Any]:
-        # What the trie gives is quickly made again.
+        # The masses are quick to compute again.
         return {"model": self.model, "words": self.words}

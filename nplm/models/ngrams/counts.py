@@ -1,4 +1,4 @@
-"""n-gram counts of all orders, as a trie of contexts (see ``trie``)."""
+"""n-gram counts of all orders, in a context trie (see ``trie``)."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from nplm.models.ngrams.trie.context_trie import MAX_NGRAMS, ContextTrie, TrieBu
 
 __all__ = ["NgramCounts"]
 
-# Counts are whole numbers that float64 holds exactly.
+# float64 represents whole numbers exactly up to this one.
 MAX_TOTAL = 1 << 53
 _ONE_TEXT = (
-    "Give counts of one text, each order cut off no higher than the longer ones, or "
-    "the table of the longest n-grams alone."
+    "Pass counts of one text, with no higher cut-off for an order than for the longer "
+    "ones, or only the table of the longest n-grams."
 )
 
 
 @dataclass(frozen=True, eq=False)
 class NgramCounts(ContextTrie):
-    """How often each n-gram of each order occurs.
+    """Counts of the n-grams of every order.
 
     Attributes
     ----------
@@ -60,31 +60,31 @@ class NgramCounts(ContextTrie):
         Parameters
         ----------
         X : ndarray of int32, shape (n_samples, n_context)
-            Contexts, the nearest word in the last column; a strided view is fine.
+            Contexts, the nearest word in the last column; may be a strided view.
         y : ndarray of int32, shape (n_samples,)
-            Next words. Ids of both are below `n_words`, unchecked.
+            Next words. The ids of both must be below `n_words`; this is not checked.
         n_words : int
             Size of the vocabulary.
         boundary : int, optional
-            A context ends at the nearest word with this id: nothing older than
-            it is counted.
+            A context ends at the nearest word with this id: no older word is
+            counted.
         padded : bool, default=False
-            Whether X has -1 where a text has not yet begun: a context ends before
-            it.
+            Whether X is padded with -1 before the beginning of a text: a context ends
+            before the padding.
 
         Returns
         -------
         counts : NgramCounts
-            Of order ``n_context + 1``.
+            The counts, of order ``n_context + 1``.
 
         Raises
         ------
         ValueError
-            If there are more than 2**31 - 1 windows, or n-grams of all orders.
+            If there are more than 2**31 - 1 windows, or n-grams of all orders together.
         """
         if len(y) > MAX_NGRAMS:
             raise ValueError(
-                f"{len(y)} windows are too many to count at once; give at most "
+                f"{len(y)} windows are too many to count at once; pass at most "
                 f"{MAX_NGRAMS}."
             )
         builder = TrieBuilder(n_words)
@@ -98,7 +98,7 @@ class NgramCounts(ContextTrie):
         builder.add_context_level(
             np.array([0, n_words], dtype=np.int32), np.arange(n_words, dtype=np.int32)
         )
-        # The number, within its level, of each window's context of k words.
+        # Number, within its level, of the context of k words of each window.
         context = nearest
         for k in range(1, X.shape[1] + 1):
             builder.add_followers(context, y)
@@ -121,13 +121,13 @@ class NgramCounts(ContextTrie):
         *,
         n_words: int,
     ) -> Self:
-        """Build the trie of tables of n-grams; the counts of equal rows add up.
+        """Build the trie from tables of n-grams, adding up the counts of equal rows.
 
         Parameters
         ----------
         ngrams : sequence of ndarray of int32, shape (n, k)
-            The n-grams of k = 1, 2, ... words, the next word in the last column.
-            Ids are below `n_words`, unchecked.
+            The n-grams of k = 1, 2, ... words, the next word in the last column. The
+            ids must be below `n_words`; this is not checked.
         counts : sequence of ndarray of int64, shape (n,)
             How often each occurs.
         n_words : int
@@ -136,35 +136,36 @@ class NgramCounts(ContextTrie):
         Returns
         -------
         counts : NgramCounts
-            Of order ``len(ngrams)``.
+            The counts, of order ``len(ngrams)``.
 
         Raises
         ------
         ValueError
-            If counts add up to 2**53 or more, or there are too many n-grams.
+            If the counts add up to 2**53 or more, or there are too many n-grams.
         """
         total = max((float(np.sum(c, dtype=np.float64)) for c in counts), default=0)
         if total >= MAX_TOTAL:
             raise ValueError(
-                f"counts add up to {total:.3g}, more than {MAX_TOTAL}: they overflow; "
-                "divide them, or count less text."
+                f"counts add up to {total:.3g}, but must stay below {MAX_TOTAL}, or "
+                "they overflow: divide them, or count less text."
             )
         builder = TrieBuilder(n_words)
-        places, _ = builder.add_tables(ngrams)
+        positions, _ = builder.add_tables(ngrams)
         summed = [
             # Sums below 2**53 are exact in float64.
-            np.bincount(place, weights=own, minlength=n).astype(np.int64)
-            for place, own, n in zip(places, counts, builder.n_followers)
+            np.bincount(position, weights=own, minlength=n).astype(np.int64)
+            for position, own, n in zip(positions, counts, builder.n_followers)
         ]
         return cls(**builder.structure(), counts=np.concatenate(summed))
 
     def check_suffixes(self) -> None:
-        """Raise unless each n-gram without its oldest word is counted as often.
+        """Raise ValueError if a suffix is counted less often than its n-grams.
 
-        So it is in counts of one text, at its edges too; counts of other texts, or
-        of one cut off differently from order to order, have no Kneser-Ney model.
-        That an n-gram's first words are counted is not asked: the first window of a
-        text has them as its context alone.
+        The suffix of an n-gram lacks its oldest word. In the counts of one text, it
+        occurs at least as often as all n-grams that end with it. Counts of different
+        texts, or with different cut-offs per order, do not define a Kneser-Ney model.
+        The first words of an n-gram need not be counted: in the first window of a text
+        they occur only as a context.
         """
         parent = self.parents()
         for level in range(1, self.order):
@@ -177,8 +178,8 @@ class NgramCounts(ContextTrie):
             if (suffix < 0).any():
                 gram = self.ngrams(level)[np.argmax(suffix < 0)].tolist()
                 raise ValueError(
-                    f"the n-gram {gram} is counted, but {gram[1:]}, with which it "
-                    f"ends, is not. {_ONE_TEXT}"
+                    f"the n-gram {gram} is counted, but its suffix {gram[1:]} is not. "
+                    f"{_ONE_TEXT}"
                 )
             # Sums below 2**53 are exact in float64.
             longer = np.bincount(
@@ -192,22 +193,22 @@ class NgramCounts(ContextTrie):
                 gram = self.ngrams(level - 1)[i].tolist()
                 raise ValueError(
                     f"the n-gram {gram} has count {self.counts[shorter][i]}, but the "
-                    f"n-grams one word longer that end with it have {longer[i]:.0f} "
-                    f"together. {_ONE_TEXT}"
+                    f"counts of the {level + 1}-grams that end with it add up to "
+                    f"{longer[i]:.0f}. {_ONE_TEXT}"
                 )
 
     def merged(self, other: NgramCounts) -> Self:
-        """Add the counts of another trie of the same order and vocabulary.
+        """Return the sum of these counts and those of another trie.
 
         Parameters
         ----------
         other : NgramCounts
-            More counts.
+            Counts of the same order and vocabulary.
 
         Returns
         -------
         counts : NgramCounts
-            A new trie, as if both texts had been counted at once.
+            A new trie, the same as if both texts had been counted at once.
         """
         levels = range(self.order)
         return self.from_tables(
@@ -224,9 +225,9 @@ class NgramCounts(ContextTrie):
     def continuation_counts(self) -> NDArray[np.int64]:
         """Return the modified counts a(c, w) of Kneser-Ney smoothing.
 
-        The number of distinct words before each n-gram; the raw count for the
-        longest order, and where the context begins at a boundary (Kneser and Ney
-        1995; section 3 of Chen and Goodman 1999).
+        The count of an n-gram is the number of distinct words before it. n-grams of
+        the highest order and those whose context begins at a boundary keep their raw
+        count (Kneser and Ney 1995; section 3 of Chen and Goodman 1999).
 
         Returns
         -------
@@ -239,5 +240,5 @@ class NgramCounts(ContextTrie):
 
     def totals(self) -> NDArray[np.int64]:
         """Return how often each context was seen, shape (n_contexts,)."""
-        up_to = np.concatenate([[0], np.cumsum(self.counts)])
-        return np.diff(up_to[self.start])
+        cumulative = np.concatenate([[0], np.cumsum(self.counts)])
+        return np.diff(cumulative[self.start])

@@ -1,4 +1,4 @@
-"""Absolute discounts, and tables of counts made ready for them."""
+"""Absolute discounts, and the tables of counts they are estimated from."""
 
 from __future__ import annotations
 
@@ -23,15 +23,16 @@ __all__ = [
     "tables_within",
 ]
 
-# For an order whose counts of counts give none: KenLM's `--discount_fallback`.
+# Used if the counts of counts of an order give no discounts, as by KenLM's
+# `--discount_fallback`.
 FALLBACKS = {"modified": (0.5, 1.0, 1.5), "plain": (0.5, 0.5, 0.5)}
-# Whole numbers that float64 holds exactly.
+# float64 represents whole numbers exactly up to this one.
 MAX_COUNT = 1 << 53
 BLOCK_COUNTS = 1 << 20
 
 
 def counts_of_counts(counts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Count the n-grams of count 0, 1, 2, 3 and 4, and those of more.
+    """Return the numbers of n-grams of count 0, 1, 2, 3, 4, and 5 or more.
 
     Parameters
     ----------
@@ -55,7 +56,7 @@ def counts_of_counts(counts: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 class NoDiscountsError(ValueError):
-    """The counts of counts of an order give no discounts; the message says why."""
+    """Raised if the counts of counts of an order give no discounts."""
 
 
 def find_discounts(
@@ -66,21 +67,21 @@ def find_discounts(
     fallback: tuple[float, float, float] | None = None,
     warned_from: int = 1,
 ) -> NDArray[np.float64]:
-    """Find the discounts of all orders.
+    """Return the discounts of all orders.
 
     Parameters
     ----------
     n : sequence of ndarray of int64, shape (6,)
         The counts of counts of each order.
     kind : {"modified", "plain"}
-        Three discounts an order, or one.
+        Three discounts per order, or one.
     interpolate : bool
         As in `modified_discounts`.
     fallback : tuple of 3 floats or None, default=None
-        The discounts of an order whose counts of counts give none. None stands for
-        0.5, 1 and 1.5 (0.5 for plain discounts), with a warning.
+        Discounts of an order whose counts of counts give none. None uses 0.5, 1 and
+        1.5 (0.5 for plain discounts) and warns.
     warned_from : int, default=1
-        The lowest order that the warning mentions.
+        Lowest order that the warning mentions.
 
     Returns
     -------
@@ -89,9 +90,9 @@ def find_discounts(
     Warns
     -----
     UserWarning
-        Once for all orders, if `fallback` is None and is needed.
+        Once for all orders, if a fallback is needed and `fallback` is None.
     """
-    usual = FALLBACKS[kind]
+    default = FALLBACKS[kind]
     discounts, reasons = [], []
     for order, own in enumerate(n, 1):
         try:
@@ -100,15 +101,15 @@ def find_discounts(
             else:
                 found = modified_discounts(own, interpolate=interpolate)
         except NoDiscountsError as error:
-            found = usual if fallback is None else fallback
+            found = default if fallback is None else fallback
             if order >= warned_from:
                 reasons.append(f"the {order}-grams ({error})")
         discounts.append(found)
     if reasons and fallback is None:
-        values = "{:g}, {:g} and {:g}".format(*usual)
-        given = "({:g}, {:g}, {:g})".format(*usual)
+        values = "{:g}, {:g} and {:g}".format(*default)
+        given = "({:g}, {:g}, {:g})".format(*default)
         if kind == "plain":
-            values = given = f"{usual[0]:g}"
+            values = given = f"{default[0]:g}"
         warn(
             f"Kneser-Ney cannot estimate the discounts of {', '.join(reasons)}: "
             f"it uses {values} instead. Small texts and vocabularies without rare "
@@ -122,23 +123,24 @@ def find_discounts(
 def modified_discounts(
     n: NDArray[np.int64], *, interpolate: bool = True
 ) -> tuple[float, float, float]:
-    """Discounts of one order from its counts of counts.
+    """Return the three discounts of an order from its counts of counts.
 
-    Equation (26) of Chen and Goodman (1999): with n_i the number of n-grams of
-    count i, ``Y = n1 / (n1 + 2 n2)`` and ``D_i = i - (i + 1) Y n_{i+1} / n_i``.
+    Equation (26) of Chen and Goodman (1999): ``Y = n1 / (n1 + 2 n2)`` and
+    ``D_i = i - (i + 1) Y n_{i+1} / n_i``, where n_i is the number of n-grams of
+    count i.
 
     Parameters
     ----------
     n : ndarray of int64, shape (6,)
         The counts of counts of this order (`counts_of_counts`).
     interpolate : bool, default=True
-        Whether the mass taken off goes to these n-grams too: then a discount may
-        be the whole count, as that of 3 is where n4 is 0.
+        Whether lower orders are interpolated. If so, a discount may be the whole
+        count, as D_3 is if n4 is 0.
 
     Returns
     -------
     d1, d2, d3 : float
-        For n-grams of count 1, 2, and 3 or more.
+        Discounts of n-grams of count 1, 2, and 3 or more.
 
     Raises
     ------
@@ -164,17 +166,18 @@ def modified_discounts(
 
 
 def _in_range(discounts: Sequence[float], interpolate: bool) -> bool:
-    """Whether discounts leave some mass for unseen words, and for seen ones."""
-    # All taken off, without interpolation, would leave nothing for those seen.
-    most = (1, 2, 3) if interpolate else (1, 2, np.nextafter(3, 0))
-    return all(0 < d <= highest for d, highest in zip(discounts, most))
+    """Whether discounts leave mass for unseen words, and for seen ones."""
+    # Without interpolation, discounting the whole count would give seen words
+    # probability 0.
+    upper = (1, 2, 3) if interpolate else (1, 2, np.nextafter(3, 0))
+    return all(0 < d <= highest for d, highest in zip(discounts, upper))
 
 
 def plain_discounts(n: NDArray[np.int64]) -> tuple[float, float, float]:
-    """Return the one discount of an order, thrice.
+    """Return the single discount of an order, three times.
 
     ``D = n1 / (n1 + 2 n2)`` (Kneser and Ney 1995, after Ney, Essen and Kneser
-    1994), n_i the number of n-grams of count i.
+    1994), where n_i is the number of n-grams of count i.
 
     Parameters
     ----------
@@ -207,12 +210,12 @@ def plain_discounts(n: NDArray[np.int64]) -> tuple[float, float, float]:
 def check_fallback(
     given: Any, *, interpolate: bool
 ) -> tuple[float, float, float] | None:
-    """Return the three discounts of `discount_fallback`, None where there is none.
+    """Return the three discounts of `discount_fallback`, or None.
 
     Parameters
     ----------
     given : float, sequence of 3 floats, or None
-        One discount for all n-grams, or those of count 1, 2, and 3 or more.
+        One discount for all n-grams, or three, for counts 1, 2, and 3 or more.
     interpolate : bool
         As in `modified_discounts`.
 
@@ -240,8 +243,8 @@ def check_fallback(
     if len(values) != 3 or not are_numbers or not _in_range(values, interpolate):
         raise ValueError(
             "discount_fallback must be None, a number above 0 and at most 1, or three "
-            "of them, above 0 and at most 1, 2 and 3"
-            f"{'' if interpolate else ' (below 3 where interpolate=False)'}, got "
+            "numbers above 0 and at most 1, 2 and 3"
+            f"{'' if interpolate else ' (below 3 with interpolate=False)'}, got "
             f"{given!r}."
         )
     d1, d2, d3 = map(float, values)
@@ -249,7 +252,7 @@ def check_fallback(
 
 
 def check_counts(counts: ArrayLike, n: int) -> NDArray[np.int64]:
-    """Return counts as int64, or raise an error that names the offending one.
+    """Return counts as int64, or raise ValueError naming the first invalid one.
 
     Parameters
     ----------
@@ -265,16 +268,16 @@ def check_counts(counts: ArrayLike, n: int) -> NDArray[np.int64]:
     found = np.asarray(counts)
     if found.shape != (n,):
         raise ValueError(
-            f"counts must have one entry an n-gram, shape ({n},), got an array of "
+            f"counts must have one entry per n-gram, shape ({n},), got an array of "
             f"shape {found.shape}."
         )
     if found.dtype.kind not in "iuf":
         raise ValueError(f"counts must be whole numbers, got type {found.dtype}.")
     for bad, why in [
-        (~np.isfinite(found), "is no number"),
+        (~np.isfinite(found), "is not a finite number"),
         (found < 0, "is negative"),
         (found >= MAX_COUNT, f"overflows: counts must be below {MAX_COUNT}"),
-        (found != np.floor(found), "is no whole number"),
+        (found != np.floor(found), "is not a whole number"),
     ]:
         if bad.any():
             i = int(np.argmax(bad))
@@ -288,7 +291,7 @@ def lower_tables(
     order: int,
     boundary: int | None,
 ) -> tuple[list[NDArray[np.int32]], list[NDArray[np.int64]]]:
-    """Tables of 1 to `order` words from one of the longest n-grams.
+    """Derive the tables of 1 to `order` words from a table of longer n-grams.
 
     Parameters
     ----------
@@ -297,14 +300,14 @@ def lower_tables(
     counts : ndarray of int64, shape (n,)
         How often each occurs.
     order : int
-        Words in the longest n-gram wanted.
+        Words in the longest n-gram of the result.
     boundary : int or None
         A context ends at the nearest word with this id.
 
     Returns
     -------
     ngrams : list of ndarray of int32, shape (m, j)
-        For j = 1 to `order`; rows repeat.
+        n-grams of j = 1 to `order` words; rows may repeat.
     counts : list of ndarray of int64, shape (m,)
     """
     tables, totals = [], []
@@ -322,7 +325,7 @@ def tables_within(
     counts: list[NDArray[np.int64]],
     boundary: int | None,
 ) -> tuple[list[NDArray[np.int32]], list[NDArray[np.int64]]]:
-    """Drop the n-grams that reach back over a boundary.
+    """Drop the n-grams that span a boundary.
 
     Parameters
     ----------
@@ -336,7 +339,7 @@ def tables_within(
     Returns
     -------
     ngrams, counts : list of ndarray
-        The rest.
+        The remaining ones.
     """
     if boundary is None:
         return ngrams, counts

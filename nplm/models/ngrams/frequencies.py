@@ -15,10 +15,10 @@ __all__ = ["RelativeFrequencies"]
 
 
 class RelativeFrequencies:
-    """The members of the interpolated trigram's mixture, of any order.
+    """Members of the mixture of the interpolated trigram, for any order.
 
-    p_0 is uniform, and p_k the relative frequency of a word after the nearest
-    ``k - 1`` words, or p_{k-1} where these were never seen as a context.
+    p_0 is uniform. p_k is the relative frequency of a word after the nearest
+    ``k - 1`` words, or p_{k-1} if these were never seen as a context.
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ class RelativeFrequencies:
     Attributes
     ----------
     counts : NgramCounts
-        The same.
+        The counts passed in.
     totals : ndarray of int64, shape (n_contexts,)
         How often each context was seen.
 
@@ -51,21 +51,21 @@ class RelativeFrequencies:
 
     @property
     def n_tokens(self) -> int:
-        """Size of the training corpus: its windows."""
+        """Number of windows of the training corpus."""
         return int(self.totals[0])
 
     @property
     def max_frequency(self) -> int:
-        """How often the most frequent context of full length was seen."""
+        """Frequency of the most frequent context of full length."""
         return int(self.totals[self.counts.level_start[-2] :].max())
 
     def frequency(self, X: NDArray[np.int32]) -> NDArray[np.int64]:
-        """How often each whole context was seen in training.
+        """Return how often each whole context was seen in training.
 
         Parameters
         ----------
         X : ndarray of int32, shape (n_samples, order - 1)
-            Contexts, the nearest word in the last column; ids are unchecked.
+            Contexts, the nearest word in the last column. Ids are not checked.
 
         Returns
         -------
@@ -81,19 +81,19 @@ class RelativeFrequencies:
         return out
 
     def prob(self, X: NDArray[np.int32], y: NDArray[np.int32]) -> NDArray[np.float64]:
-        """Probability of each next word under each member.
+        """Return the probability of each next word under each member.
 
         Parameters
         ----------
         X : ndarray of int32, shape (n_samples, order - 1)
-            Contexts, the nearest word in the last column; ids are unchecked.
+            Contexts, the nearest word in the last column. Ids are not checked.
         y : ndarray of int32, shape (n_samples,)
             Next words.
 
         Returns
         -------
         prob : ndarray of float64, shape (n_samples, order + 1)
-            Uniform, unigram, and so on.
+            Columns are the uniform distribution, the unigram, and so on.
         """
         out = np.empty((len(y), self.counts.order + 1))
         arrays, path = self._arrays(), self.counts.path()
@@ -106,14 +106,14 @@ class RelativeFrequencies:
     def mixture(
         self, X: NDArray[np.int32], weights: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        """Probability of every word after each context, the members mixed.
+        """Return the mixture's probability of every word after each context.
 
         Parameters
         ----------
         X : ndarray of int32, shape (n_samples, order - 1)
-            Contexts, the nearest word in the last column; ids are unchecked.
+            Contexts, the nearest word in the last column. Ids are not checked.
         weights : ndarray of float64, shape (n_samples, order + 1)
-            The weights of the members for each context; rows sum to 1.
+            Weights of the members for each context; rows sum to 1.
 
         Returns
         -------

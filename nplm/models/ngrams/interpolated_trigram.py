@@ -1,4 +1,4 @@
-"""InterpolatedTrigram: relative frequencies of all orders, mixed."""
+"""InterpolatedTrigram: a mixture of the relative frequencies of all orders."""
 
 from __future__ import annotations
 
@@ -22,36 +22,36 @@ __all__ = ["InterpolatedTrigram"]
 
 
 class InterpolatedTrigram(CheapWords, LanguageModel):
-    r"""Relative frequencies of all orders, mixed by the context's frequency.
+    r"""Mixture of relative frequencies, weighted by the frequency of the context.
 
     The first baseline of Bengio et al. (2003), section 4.1, after Jelinek and
-    Mercer (1980): a mixture of the uniform distribution, the unigram, bigram and
+    Mercer (1980): a mixture of the uniform distribution and the unigram, bigram and
     trigram relative frequencies,
 
     .. math:: P(w | c) = \alpha_0(q) / |V| + \sum_k \alpha_k(q) p_k(w | c_k),
 
     with a set of weights for each bin :math:`q = \lceil -\log((1 + freq(c)) /
-    T) \rceil` of the context's frequency, estimated by EM on held-out windows.
-    A bin has one more sample than it has windows, shared as all bins together
-    share theirs, so that few windows cannot take all weight from a member.
-    Where a context was never seen, its order falls back on the one below
+    T) \rceil` of the context's frequency, estimated by EM on held-out windows. Each
+    bin has one pseudo-sample besides its windows, divided like those of all bins
+    together, so that a few windows cannot reduce the weight of a member to 0. If a
+    context was never seen, its order falls back on the one below
     (:math:`p_3 := p_2`), so the probabilities always sum to 1.
 
     Parameters
     ----------
     order : int or None, default=3
-        Words in the longest n-gram: 3 is the paper's trigram. Wider windows are
-        read from their nearest ``order - 1`` columns; None uses every column.
+        Words in the longest n-gram; 3 is the trigram of the paper. Of wider windows,
+        only the nearest ``order - 1`` columns are used. None uses every column.
     n_words : int, optional
         Size of the vocabulary; inferred from the training windows by default.
     validation_fraction : float, default=0.1
-        Without `X_val`, the last part of the training windows to hold out: EM
-        runs on it with the counts of the other windows, and then all windows are
-        counted.
+        Fraction of the training windows, the last ones, to hold out if `X_val` is not
+        given. EM runs on it with the counts of the other windows; the final model
+        counts all windows.
     max_iter : int, default=100
-        The most EM steps.
+        Maximum number of EM steps.
     tol : float, default=1e-5
-        EM stops when a step gains less than this, in nats a token.
+        EM stops when a step gains less than this, in nats per token.
 
     Attributes
     ----------
@@ -59,13 +59,13 @@ class InterpolatedTrigram(CheapWords, LanguageModel):
         Mixture weights of each bin: uniform, unigram, and so on; rows sum to 1. A
         bin without held-out windows has the weights of the nearest bin with some.
     bins_ : ndarray of int64, shape (n_bins,)
-        The q of each row, from the most frequent contexts to those never seen.
+        Bin number q of each row, from the most frequent contexts to unseen ones.
     n_iter_ : int
-        EM steps made.
+        Number of EM steps run.
     members_ : RelativeFrequencies
-        The distributions mixed; its ``counts`` are those of the training windows.
+        The members of the mixture; its ``counts`` are those of the training windows.
     n_parameters_ : int
-        Counts stored and free weights.
+        Number of counts stored and of free weights.
     order_, n_words_ : int
         The order and vocabulary size in use.
 
@@ -117,7 +117,7 @@ class InterpolatedTrigram(CheapWords, LanguageModel):
         X_val: ArrayLike | None = None,
         y_val: ArrayLike | None = None,
     ) -> Self:
-        """Count the training windows and estimate the weights.
+        """Count the training windows and estimate the mixture weights.
 
         Parameters
         ----------
@@ -126,10 +126,10 @@ class InterpolatedTrigram(CheapWords, LanguageModel):
         y : array-like of int, shape (n_samples,)
             Next words.
         X_val : array-like of int, shape (n_held_out, n_context), optional
-            Held-out contexts for the EM; `validation_fraction` of the training
-            windows when absent.
+            Held-out contexts for EM; `validation_fraction` of the training windows by
+            default.
         y_val : array-like of int, shape (n_held_out,), optional
-            Their next words.
+            Held-out next words.
 
         Returns
         -------
@@ -138,14 +138,14 @@ class InterpolatedTrigram(CheapWords, LanguageModel):
         Raises
         ------
         ValueError
-            If ids, the order or a parameter are out of range, or if there are
-            too few windows to hold some out.
+            If ids, the order or a parameter are out of range, or there are too few
+            windows to hold some out.
         """
         X, y = self._start_fit(X, y)
         held_out = self._check_held_out(X_val, y_val)
         members = self._count(X, y)
         bins = FrequencyBins.of_training(members.max_frequency, members.n_tokens)
-        # What is held out must not be counted, or the EM trusts long contexts.
+        # Held-out windows must not be counted, or EM overestimates long contexts.
         em_members = members
         if held_out is None:
             n_kept = self._n_kept(len(y))
@@ -161,10 +161,10 @@ class InterpolatedTrigram(CheapWords, LanguageModel):
             prior=BIN_PRIOR,
         )
         fit.warn_unless_converged(type(self).__name__, self.max_iter, self.tol)
-        self._keep(members, bins, fit.weights, fit.n_iter)
+        self._set_fitted(members, bins, fit.weights, fit.n_iter)
         return self
 
-    def _keep(
+    def _set_fitted(
         self,
         members: RelativeFrequencies,
         bins: FrequencyBins,
@@ -192,15 +192,14 @@ class InterpolatedTrigram(CheapWords, LanguageModel):
         members = RelativeFrequencies(counts)
         bins = FrequencyBins.of_training(members.max_frequency, members.n_tokens)
         weights = fitted.shares("weights", (bins.n_bins, counts.order + 1))
-        self._keep(members, bins, weights, fitted.whole("n_iter"))
+        self._set_fitted(members, bins, weights, fitted.whole("n_iter"))
 
     def _n_kept(self, n_samples: int) -> int:
         n_held_out = max(1, round(self.validation_fraction * n_samples))
         if n_held_out >= n_samples:
             raise ValueError(
                 f"n_samples={n_samples} windows are too few to hold out "
-                f"{n_held_out} of them for the EM; give more windows, or X_val and "
-                "y_val."
+                f"{n_held_out} of them for EM; pass more windows, or X_val and y_val."
             )
         return n_samples - n_held_out
 
@@ -226,5 +225,5 @@ class InterpolatedTrigram(CheapWords, LanguageModel):
         self, X: NDArray[np.int32], y: NDArray[np.int32]
     ) -> NDArray[np.float64]:
         prob = np.einsum("ij,ij->i", self._row_weights(X), self.members_.prob(X, y))
-        with np.errstate(divide="ignore"):  # weights set by hand may be 0
+        with np.errstate(divide="ignore"):  # the user may have set a weight to 0
             return np.log(prob, out=prob)

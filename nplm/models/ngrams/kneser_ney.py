@@ -1,4 +1,4 @@
-"""Kneser-Ney models, from windows, streams or tables of counts."""
+"""KneserNeyLM: Kneser-Ney models of windows, streams or tables of counts."""
 
 from __future__ import annotations
 
@@ -34,47 +34,47 @@ __all__ = ["KneserNeyLM"]
 
 
 class KneserNeyLM(BackoffModel):
-    r"""Kneser-Ney smoothing, interpolated or back-off.
+    r"""n-gram model with Kneser-Ney smoothing, interpolated or back-off.
 
-    Chen and Goodman (1999): absolute discounts :math:`D_1, D_2, D_{3+}` of each
-    order, and lower orders estimated from the number of distinct words before an
-    n-gram instead of its count (Kneser and Ney 1995),
+    The model of Chen and Goodman (1999) has absolute discounts
+    :math:`D_1, D_2, D_{3+}` for each order, and estimates the lower orders from the
+    number of distinct words before an n-gram instead of its count (Kneser and Ney
+    1995),
 
     .. math:: P(w | c) = \frac{a(c, w) - D(a(c, w))}{\sum_v a(c, v)}
         + \gamma(c) P(w | c'),
 
-    c' being the context without its oldest word. Back-off uses the first term
-    alone for words seen after c, and the second for the others. Below the
-    unigrams stands the uniform distribution, so every word of the vocabulary has
-    probability; the back-off model gives the mass taken off the unigrams to the
-    words never seen.
+    where c' is the context without its oldest word. The back-off model uses only the
+    first term for words seen after c, and only the second for the others. The order
+    below the unigrams is the uniform distribution, so every word of the vocabulary has
+    a positive probability. The back-off model assigns the mass discounted from the
+    unigrams to unseen words.
 
     Parameters
     ----------
     order : int, optional
-        Words in the longest n-gram; by default every column of the windows and
-        the next word.
+        Words in the longest n-gram. By default, every column of the windows and the
+        next word.
     n_words : int, optional
         Size of the vocabulary; inferred from the training windows by default.
     interpolate : bool, default=True
-        Interpolate all orders, or back off to the lower ones.
+        Whether to interpolate all orders or to back off to the lower ones.
     min_counts : sequence of int, optional
-        The least (modified) count that keeps an n-gram of each order, the last
-        number serving all higher orders; every n-gram is kept by default.
-        ``(1, 1, 2)`` is what SRILM does by default. The mass of the n-grams cut
-        goes to the lower order.
+        Minimum (modified) count of the n-grams to keep, one per order; the last one
+        applies to all higher orders. By default every n-gram is kept. ``(1, 1, 2)`` is
+        the default of SRILM. The mass of the dropped n-grams goes to the lower order.
     boundary : int, optional
-        Id of a mark between sentences: a context ends at the nearest one, and
-        n-grams that begin with it keep raw counts. For windows made with the same
-        `boundary`.
+        Id of the sentence boundary: a context ends at the nearest boundary, and
+        n-grams that begin with it keep their raw counts. For windows made with the
+        same `boundary`.
     discounts : {"modified", "plain"}, default="modified"
-        Three discounts an order, for n-grams seen once, twice and more often
-        (Chen and Goodman 1999), or one for all, n1 / (n1 + 2 n2) (Kneser and Ney
-        1995).
+        "modified" estimates three discounts per order, for n-grams seen once, twice
+        and more often (Chen and Goodman 1999); "plain" estimates a single one,
+        n1 / (n1 + 2 n2) (Kneser and Ney 1995).
     discount_fallback : float or sequence of 3 floats, optional
-        The discounts of an order whose counts give none, as in a small text or a
-        vocabulary without rare words: those of n-grams seen once, twice and more
-        often, or one for all. None uses 0.5, 1 and 1.5 (0.5 with plain discounts)
+        Discounts of an order whose counts give no estimate, as happens with a small
+        text or a vocabulary without rare words: three, for n-grams seen once, twice and
+        more often, or one for all. None uses 0.5, 1 and 1.5 (0.5 with plain discounts)
         and warns.
 
     Attributes
@@ -82,25 +82,25 @@ class KneserNeyLM(BackoffModel):
     discounts_ : ndarray of float64, shape (order_, 3)
         The discounts of n-grams seen once, twice, and more often.
     n_ngrams_ : ndarray of int64, shape (order_,)
-        n-grams stored of each order; every word of the vocabulary is a unigram.
+        Number of n-grams stored of each order. Every word of the vocabulary is a
+        unigram.
     trie_ : BackoffTrie
         The probabilities and back-off weights.
     index_ : HashTable or None
-        The same n-grams in a hash table, which look-ups of next words use; None for
-        orders 1 and above 16. The fit makes it. It is not saved or pickled: a model
-        that is loaded makes it again.
+        The same n-grams in a hash table, used to look up next words. None for order 1
+        and orders above 16. It is neither saved nor pickled, but rebuilt on loading.
     counts_ : NgramCounts
-        The counts, for `partial_fit` to add to.
+        The counts, to which `partial_fit` adds.
     n_parameters_ : int
-        Probabilities and back-off weights stored.
+        Number of probabilities and back-off weights stored.
     order_, n_words_ : int
         The order and vocabulary size in use.
 
     Warns
     -----
     UserWarning
-        Once a fit, if `discount_fallback` is None and an order's counts of counts
-        give no usable discounts: one of n1 to n3 is 0 (or n4 without
+        Once per fit, if `discount_fallback` is None and the counts of counts of an
+        order give no usable discounts: one of n1 to n3 is 0 (or n4, without
         interpolation), or a discount is out of range.
 
     References
@@ -173,8 +173,8 @@ class KneserNeyLM(BackoffModel):
         y : array-like of int, shape (n_samples,)
             Next words.
         X_val, y_val : array-like of int, optional
-            Held-out windows, checked but not used: the discounts come from the
-            counts of counts.
+            Held-out windows. They are checked but not used: the discounts are
+            estimated from the counts of counts.
 
         Returns
         -------
@@ -204,17 +204,17 @@ class KneserNeyLM(BackoffModel):
 
     @all_or_nothing
     def partial_fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Add the counts of more windows, and estimate the model anew.
+        """Add the counts of more windows, and re-estimate the model.
 
-        After any number of calls, and a `fit` before them, the model is the one
-        that a single `fit` of all the windows gives, bit for bit.
+        After any number of calls, with or without a `fit` before them, the model is
+        bit for bit the one of a single `fit` of all the windows.
 
         Parameters
         ----------
         X : array-like of int, shape (n_samples, n_context)
             Contexts, the nearest word in the last column.
         y : array-like of int, shape (n_samples,)
-            Next words. Set `n_words` where the first windows lack words.
+            Next words. Set `n_words` if the first windows do not contain every word.
 
         Returns
         -------
@@ -223,7 +223,7 @@ class KneserNeyLM(BackoffModel):
         Raises
         ------
         ValueError
-            As `fit`.
+            See `fit`.
         """
         first = not hasattr(self, "counts_")
         X, y = self._start_fit(X, y, reset=first)
@@ -233,16 +233,16 @@ class KneserNeyLM(BackoffModel):
 
     @all_or_nothing
     def fit_stream(self, ids: ArrayLike | Sequence[ArrayLike]) -> Self:
-        """Count a text and estimate the model, without making windows of it.
+        """Count a text and estimate the model, without making windows.
 
         Parameters
         ----------
         ids : array-like of int, shape (n_tokens,), or a list of them
-            Word ids in text order: one stream, or a list of sentences. In a stream
-            a `boundary` stands where the text has it. Each sentence is followed by
-            the `boundary`; if there is none, sentences are counted without marks,
-            and no n-gram reaches from one into the next. A sentence in which it
-            stands already is refused, as KenLM does ``</s>`` inside a line.
+            Word ids in text order: one stream, or a list of sentences. A stream
+            contains its boundaries. The `boundary` is appended to each sentence, and
+            must not occur inside one, as KenLM refuses ``</s>`` inside a line. If
+            `boundary` is None, sentences are counted without boundaries, and no n-gram
+            spans two sentences.
 
         Returns
         -------
@@ -251,8 +251,8 @@ class KneserNeyLM(BackoffModel):
         Raises
         ------
         ValueError
-            If `order` is None, there is no token, a sentence has the boundary in
-            it, or as `fit`.
+            If `order` is None, there is no token, or a sentence contains the boundary.
+            See also `fit`.
 
         Examples
         --------
@@ -264,19 +264,20 @@ class KneserNeyLM(BackoffModel):
         self._validate_params()
         if self.order is None:
             raise ValueError(
-                "order is None, but a stream has no columns to tell it: set order, "
-                "KneserNeyLM(5) for example."
+                "order is None, but a stream has no columns to infer it from: set "
+                "order, for example KneserNeyLM(5)."
             )
         n_context = max(int(self.order) - 1, 1)
         if isinstance(ids, (list, tuple)) and ids and np.ndim(ids[0]) == 1:
             X, y = _sentence_windows(ids, n_context, self.boundary)
         else:
             X, y = windows(cast(ArrayLike, ids), n_context, boundary=self.boundary)
-        # Where no sentence has begun X has -1: word 0 stands in for the checks.
+        # X is padded with -1 before the beginning of a sentence. The checks need ids,
+        # so they see word 0 instead.
         padded = bool((X < 0).any())
-        shown, y = self._start_fit(np.maximum(X, 0) if padded else X, y)
+        checked, y = self._start_fit(np.maximum(X, 0) if padded else X, y)
         self._check_relations()
-        X = self._nearest(X) if padded else shown
+        X = self._nearest(X) if padded else checked
         return self._estimate(self._count(X, y, padded=padded))
 
     @all_or_nothing
@@ -285,16 +286,16 @@ class KneserNeyLM(BackoffModel):
         ngrams: ArrayLike | Sequence[ArrayLike],
         counts: ArrayLike | Sequence[ArrayLike],
     ) -> Self:
-        """Estimate the model from a table of n-grams, counted elsewhere.
+        """Estimate the model from tables of n-gram counts.
 
         Parameters
         ----------
         ngrams : array-like of int, shape (n, k), or a list of them
-            n-grams of k words, the next word in the last column: windows and next
-            words in one, equal rows adding up. Or a list of tables of 1, 2, ...
-            words, as ``nplm.formats.read_counts`` gives, with the raw counts of
-            each order: of one text, so that each n-gram without its oldest word is
-            there and counted at least as often as all that end with it.
+            n-grams of k words, the next word in the last column; the counts of equal
+            rows add up. Or a list of tables of 1, 2, ... words with the raw counts of
+            each order, as ``nplm.formats.read_counts`` returns. The counts must come
+            from one text: every suffix of an n-gram is counted, at least as often as
+            all n-grams that end with it.
         counts : array-like of int, shape (n,), or a list of them
             How often each occurs.
 
@@ -305,9 +306,9 @@ class KneserNeyLM(BackoffModel):
         Raises
         ------
         ValueError
-            If a count is negative or no whole number, counts add up to 2**53 or
-            more, the counts of different orders contradict each other, or ids are
-            out of range.
+            If a count is negative or not a whole number, the counts add up to 2**53 or
+            more, the counts of different orders contradict each other, or ids are out
+            of range.
 
         Examples
         --------
@@ -326,23 +327,26 @@ class KneserNeyLM(BackoffModel):
             raise ValueError("ngrams is empty: there is nothing to estimate from.")
         is_list = isinstance(ngrams, (list, tuple)) and np.ndim(ngrams[0]) == 2
         tables: list[Any] = list(cast(Any, ngrams)) if is_list else [ngrams]
-        numbers_of: list[Any] = list(cast(Any, counts)) if is_list else [counts]
-        if len(tables) != len(numbers_of):
+        counts_of: list[Any] = list(cast(Any, counts)) if is_list else [counts]
+        if len(tables) != len(counts_of):
             raise ValueError(
-                f"{len(tables)} tables of n-grams, but {len(numbers_of)} of counts."
+                f"got {len(tables)} tables of n-grams, but {len(counts_of)} of counts; "
+                "pass one of each per order."
             )
         columns = [
             check_ids(table, "ngrams", ndim=2, n_words=self.n_words) for table in tables
         ]
         totals = [
-            check_counts(own, len(table)) for own, table in zip(numbers_of, columns)
+            check_counts(own, len(table)) for own, table in zip(counts_of, columns)
         ]
-        # Rows counted zero times are no n-grams.
+        # A row of count 0 does not occur in the text.
         columns = [table[own > 0] for table, own in zip(columns, totals)]
         totals = [own[own > 0] for own in totals]
         widest = columns[-1]
         if widest.shape[1] == 0:
-            raise ValueError("ngrams must have columns, got n-grams of no words.")
+            raise ValueError(
+                "ngrams must have at least one column, got n-grams of no words."
+            )
         if not is_list and widest.shape[1] == 1:
             widest = np.column_stack([widest, widest])
         if is_list:
@@ -360,8 +364,8 @@ class KneserNeyLM(BackoffModel):
         longest = len(columns) if is_list else columns[0].shape[1]
         if longest == 1 and self.order != 1:
             raise ValueError(
-                f"ngrams are single words, but order is {self.order!r}: for a model of "
-                "unigrams set order=1; for a longer one give longer n-grams as well."
+                f"ngrams are single words, but order is {self.order!r}: for a unigram "
+                "model set order=1; for a higher order pass longer n-grams as well."
             )
         self._start_fit(widest[:, :-1], widest[:, -1])
         self._check_relations()
@@ -386,12 +390,12 @@ class KneserNeyLM(BackoffModel):
         )
 
     def _estimate(self, counts: NgramCounts, warned_from: int = 1) -> Self:
-        trie, self.discounts_ = self._estimated(counts, warned_from)
+        trie, self.discounts_ = self._estimate_trie(counts, warned_from)
         self._set_trie(trie, index_of(trie))
         self.counts_ = counts
         return self
 
-    def _estimated(
+    def _estimate_trie(
         self, counts: NgramCounts, warned_from: int
     ) -> tuple[BackoffTrie, NDArray[np.float64]]:
         """Return the trie of the counts, and the discounts of each order."""
@@ -446,7 +450,7 @@ class KneserNeyLM(BackoffModel):
         self._check_sums()
         self.counts_ = restored_counts(fitted.inner("counts"))
         if (self.counts_.n_words, self.counts_.order) != (self.n_words_, self.order_):
-            raise ValueError("counts are of another vocabulary or order than trie")
+            raise ValueError("counts and trie differ in vocabulary size or order")
         self.discounts_ = fitted.array("discounts", np.float64, (self.order_, 3))
 
     def _check_relations(self) -> None:
@@ -466,8 +470,9 @@ class KneserNeyLM(BackoffModel):
             or not all(isinstance(n, Integral) and 1 <= n < MAX_TOTAL for n in given)
         ):
             raise ValueError(
-                "min_counts must be None or whole numbers from 1 (below 2**53), one an "
-                f"order (the last serves all higher orders), got {self.min_counts!r}."
+                "min_counts must be None or whole numbers from 1 (below 2**53), one "
+                "per order (the last applies to all higher orders), got "
+                f"{self.min_counts!r}."
             )
         highest = [given[-1]] * (self.order_ - len(given))
         return np.array([*given, *highest][: self.order_], dtype=np.int64)
@@ -476,7 +481,7 @@ class KneserNeyLM(BackoffModel):
 def _sentence_windows(
     sentences: Sequence[ArrayLike], n_context: int, boundary: int | None
 ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Windows of sentences; without a boundary, -1 where none has begun."""
+    """Return the windows of sentences, padded with the boundary, or -1 if None."""
     mark = -1 if boundary is None else boundary
     parts = []
     for i, sentence in enumerate(sentences):
@@ -484,8 +489,8 @@ def _sentence_windows(
         inside = np.flatnonzero(ids == mark)
         if len(inside):
             raise ValueError(
-                f"sentence {i} has the boundary, {mark}, at {inside[0]}: sentences are "
-                "given without their marks; leave it out, or cut the sentence there."
+                f"sentence {i} has the boundary, {mark}, at {inside[0]}; fit_stream "
+                "adds boundaries itself: remove it, or split the sentence there."
             )
         parts += [ids, [mark]]
     stream = np.concatenate([np.full(n_context, mark), *parts]).astype(np.int32)

@@ -1,7 +1,7 @@
-"""Probabilities and weights of a trie, from its root to the longest contexts.
+"""Probabilities and back-off weights of a trie, from the root to the longest contexts.
 
-The trie may be in memory or on disk, mapped: what is read and written stands side by
-side, and what has been done is not looked at again until the next level.
+The trie may be in memory or mapped from disk: reads and writes are contiguous, and a
+block is not read again until the next level.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ def probabilities(
     *,
     interpolate: bool,
 ) -> None:
-    """Fill the probabilities and weights of some contexts of a level.
+    """Fill the probabilities and back-off weights of a range of contexts.
 
     Parameters
     ----------
     trie : ContextTrie
         The n-grams.
     level : int
-        Words in the contexts; those of one word less are done.
+        Words in the contexts. The contexts one word shorter are already filled.
     contexts : (int, int)
-        The first of them, and the one after the last.
+        The first context, and the one after the last.
     counts, discounts, min_counts, lower, prob, bow, interpolate
         As in ``kneser_ney``.
     """
     first, last = contexts
-    # Where the parent's children begin: a search of the array's own type.
+    # int32, the type of the array: otherwise searchsorted would copy the array.
     parent = int(np.searchsorted(trie.child_start, np.int32(first), side="right")) - 1
     _kneser_ney.kneser_ney(
         trie.arrays,

@@ -11,43 +11,43 @@ from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
 
 __all__ = ["pruned_by_entropy"]
 
-# Below this much mass left to words that do not follow a context, its back-off
-# weight is the rounding of the stored probabilities.
-LEAST_MASS = 1e-6
+# If the words that do not follow a context have less probability mass than this, its
+# back-off weight is only rounding error of the stored probabilities.
+MIN_BACKOFF_MASS = 1e-6
 
 
 def pruned_by_entropy(trie: BackoffTrie, threshold: float) -> BackoffTrie:
-    """Drop the n-grams that change the model's perplexity by less than a fraction.
+    """Return a model without the n-grams that hardly change its perplexity.
 
     Parameters
     ----------
     trie : BackoffTrie
         The model.
     threshold : float
-        The relative change of perplexity below which an n-gram goes.
+        Relative change of perplexity below which an n-gram is dropped.
 
     Returns
     -------
     trie : BackoffTrie
-        A new one.
+        A new trie, or the same one if nothing is dropped.
     """
     trie = trie.verified()
     keep = np.ones(len(trie.words), dtype=bool)
     bow = trie.bow.copy()
     made = trie.contexts_made()
-    leads_on = np.zeros(len(trie.context_word), dtype=bool)
+    has_ngrams = np.zeros(len(trie.context_word), dtype=bool)
     for level in range(trie.order - 1, 0, -1):
         first, last = trie.level_start[level : level + 2]
         contexts = np.arange(first, last, dtype=np.int32)
         own = trie.followers(level)
-        # The context of each n-gram, counted from the level's first.
+        # The context of each n-gram, numbered within the level.
         n_followers = np.diff(trie.start[first : last + 1])
         context = np.repeat(np.arange(len(contexts)), n_followers)
         ngrams = trie.ngrams(level)
         p = trie.prob[own].astype(np.float64)
         lower = trie.next_word_prob(ngrams[:, 1:-1], ngrams[:, -1])
-        # Equation (3) of Stolcke: the mass left to words that do not follow, here
-        # and one order below.
+        # Equation (3) of Stolcke: the mass left for words that do not follow the
+        # context, in this order and in the one below.
         numerator = 1 - _sum_by(context, p, len(contexts))
         denominator = 1 - _sum_by(context, lower, len(contexts))
         drop = _loss(
@@ -58,25 +58,25 @@ def pruned_by_entropy(trie: BackoffTrie, threshold: float) -> BackoffTrie:
             _probability(trie, trie.context_words(contexts, level))[context],
         ) < np.log1p(threshold)
         if level + 1 < trie.order:
-            # What longer n-grams begin with stays.
-            child = made[own]
-            drop &= ~((child >= 0) & leads_on[child])
+            # Keep the prefixes of the longer n-grams that remain.
+            extended = made[own]
+            drop &= ~((extended >= 0) & has_ngrams[extended])
         keep[own] = ~drop
         changed = np.zeros(len(contexts), dtype=bool)
         changed[context[drop]] = True
         numerator += _sum_by(context[drop], p[drop], len(contexts))
         denominator += _sum_by(context[drop], lower[drop], len(contexts))
         bow[contexts[changed]] = numerator[changed] / denominator[changed]
-        leads_on[contexts[context[~drop]]] = True
+        has_ngrams[contexts[context[~drop]]] = True
     if keep.all():
         return trie
     return _renormalised(replace(trie, bow=bow).pruned(keep))
 
 
 def _renormalised(trie: BackoffTrie) -> BackoffTrie:
-    """Work out every back-off weight anew, from the shortest contexts on.
+    """Recompute every back-off weight, from the shortest contexts to the longest.
 
-    A context that lost nothing itself backs off to one that did.
+    A context that lost no n-gram may still back off to one that did.
     """
     bow = trie.bow.copy()
     for level in range(1, trie.order):
@@ -84,13 +84,13 @@ def _renormalised(trie: BackoffTrie) -> BackoffTrie:
         n_followers = np.diff(trie.start[first : last + 1])
         context = np.repeat(np.arange(last - first), n_followers)
         ngrams = trie.ngrams(level)
-        # The shorter contexts have their new weights by now.
+        # The shorter contexts already have their new weights.
         trie = replace(trie, bow=bow.copy())
         lower = trie.next_word_prob(ngrams[:, 1:-1], ngrams[:, -1])
         p = trie.prob[trie.followers(level)].astype(np.float64)
         left = 1 - _sum_by(context, p, last - first)
         left_below = 1 - _sum_by(context, lower, last - first)
-        usable = (left >= 0) & (left_below > LEAST_MASS)
+        usable = (left >= 0) & (left_below > MIN_BACKOFF_MASS)
         bow[first:last][usable] = left[usable] / left_below[usable]
     return replace(trie, bow=bow)
 
@@ -102,8 +102,10 @@ def _loss(
     denominator: NDArray[np.float64],
     p_context: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """Relative entropy D(P || P') of dropping each n-gram alone, equation (7)."""
-    usable = (numerator > LEAST_MASS) & (denominator > LEAST_MASS) & (lower > 0)
+    """Return D(P || P') of dropping each n-gram alone, equation (7) of Stolcke."""
+    usable = (
+        (numerator > MIN_BACKOFF_MASS) & (denominator > MIN_BACKOFF_MASS) & (lower > 0)
+    )
     usable &= p > 0
     loss = np.full(len(p), np.inf)
     p, lower, numerator, denominator, p_context = (
@@ -119,7 +121,7 @@ def _loss(
 
 
 def _probability(trie: BackoffTrie, X: NDArray[np.int32]) -> NDArray[np.float64]:
-    """Probability of each row's words, one after the other."""
+    """Return the product of the probabilities of the words of each row."""
     probability = np.ones(len(X))
     for k in range(X.shape[1]):
         probability *= trie.next_word_prob(X[:, :k], X[:, k])

@@ -1,26 +1,31 @@
-"""QuantizedLM: an n-gram model in a few bytes an n-gram."""
+"""QuantizedLM: a quantized n-gram model, a few bytes per n-gram."""
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from nplm.base.blocks import blocks_of_rows
 from nplm.base.estimators import CheapWords, LanguageModel
+from nplm.base.fitted import Fitted
+from nplm.models.ngrams.trie.quantized_checks import (
+    quantized_items,
+    restored_quantized,
+)
 from nplm.models.ngrams.trie.quantized_trie import QuantizedTrie
 
 __all__ = ["QuantizedLM"]
 
 
 class QuantizedLM(CheapWords, LanguageModel):
-    """An n-gram model that backs off, quantized: each number is a code of a few bits.
+    """Quantized back-off n-gram model.
 
-    Probabilities and weights are codes of a few bits each, of numbers chosen for the
-    n-grams of each length; words and offsets take no more bits than they need. Scores
-    of windows are looked up in the quantized file itself, which is mapped into memory.
-    ``nplm.formats.save_binary(model, path, words, bits=8)`` makes one of any
+    Probabilities and back-off weights are stored as codes of a few bits, with one
+    codebook for each n-gram length; words and offsets take no more bits than they need.
+    Windows are scored from the quantized file itself, which is mapped into memory.
+    ``nplm.formats.save_binary(model, path, words, bits=8)`` quantizes any
     `KneserNeyLM` or `BackoffLM`.
 
     Parameters
@@ -30,24 +35,25 @@ class QuantizedLM(CheapWords, LanguageModel):
     n_words : int, optional
         Size of the vocabulary.
     boundary : int, optional
-        Id of the mark between sentences, for windows made with this `boundary`.
+        Id of the sentence boundary, for windows made with the same `boundary`.
 
     Attributes
     ----------
     trie_ : QuantizedTrie
         The n-grams.
     n_ngrams_ : ndarray of int64, shape (order_,)
-        n-grams stored of each order; every word of the vocabulary is a unigram.
+        Number of n-grams stored of each order. Every word of the vocabulary is a
+        unigram.
     order_, n_words_ : int
         The order and vocabulary size in use.
 
     Notes
     -----
-    Rounded probabilities sum to 1 only nearly: on Brown with 8 bits, order 5, over
-    200 contexts, to 0.9995 in the mean with a standard deviation of 0.007, and to 0.92
-    at the worst. Perplexity on its test part is 0.04% higher. The distribution of the
-    next word costs a look-up for every word of the vocabulary:
-    where that is wanted often, keep the model that was quantized.
+    Quantized probabilities sum to 1 only approximately. On Brown with 8 bits and order
+    5, over 200 contexts, the sums have mean 0.9995, standard deviation 0.007 and
+    minimum 0.92. Test perplexity is 0.04% higher. The distribution of the next word
+    costs one look-up per word of the vocabulary: if you need it often, keep the
+    original model.
 
     References
     ----------
@@ -81,7 +87,7 @@ class QuantizedLM(CheapWords, LanguageModel):
         X_val: ArrayLike | None = None,
         y_val: ArrayLike | None = None,
     ) -> Self:
-        """Raise an error: there is nothing to estimate.
+        """Raise TypeError: the model is read from a file, not fitted.
 
         Raises
         ------
@@ -90,20 +96,20 @@ class QuantizedLM(CheapWords, LanguageModel):
         """
         raise TypeError(
             f"{type(self).__name__} is read from a file (nplm.formats.load_binary) and "
-            "not fitted; to score documents by it, use TextLM.from_model, and to "
-            "estimate a model from windows, KneserNeyLM."
+            "cannot be fitted. To score documents with it, use TextLM.from_model; to "
+            "estimate a model from windows, use KneserNeyLM."
         )
 
     @classmethod
     def from_trie(cls, trie: QuantizedTrie, *, boundary: int | None = None) -> Self:
-        """Make a fitted model of a trie.
+        """Make a fitted model from a quantized trie.
 
         Parameters
         ----------
         trie : QuantizedTrie
             The n-grams.
         boundary : int, optional
-            Id of the mark between sentences.
+            Id of the sentence boundary.
 
         Returns
         -------
@@ -114,8 +120,22 @@ class QuantizedLM(CheapWords, LanguageModel):
         model.order_, model.n_words_ = order, trie.n_words
         model.classes_ = np.arange(trie.n_words)
         model.n_features_in_ = order - 1
-        model.trie_, model.n_ngrams_ = trie, trie.n_ngrams
+        model._set_trie(trie)
         return model
+
+    def _set_trie(self, trie: QuantizedTrie) -> None:
+        self.trie_, self.n_ngrams_ = trie, trie.n_ngrams
+
+    def _fitted(self) -> dict[str, Any]:
+        sizes, arrays = quantized_items(self.trie_)
+        return super()._fitted() | {"trie": sizes | arrays}
+
+    def _restore(self, fitted: Fitted) -> None:
+        trie = restored_quantized(fitted.inner("trie"))
+        self._restore_sizes(fitted, trie.n_words)
+        if self.order_ != len(trie.n_ngrams):
+            raise fitted.unfit("order", self.order_)
+        self._set_trie(trie)
 
     def _n_known(self) -> int:
         return self.trie_.n_words
@@ -124,16 +144,16 @@ class QuantizedLM(CheapWords, LanguageModel):
         self, X: NDArray[np.int32], y: NDArray[np.int32]
     ) -> NDArray[np.float64]:
         prob = self.trie_.next_word_prob(X, y)
-        # A file may give a word no probability at all.
+        # A file may contain words of probability 0.
         with np.errstate(divide="ignore"):
             return np.log(prob, out=prob)
 
     def _predict_proba(self, X: NDArray[np.int32]) -> NDArray[np.float64]:
         out = np.empty((len(X), self.n_words_))
-        every = np.arange(self.n_words_, dtype=np.int32)
+        all_words = np.arange(self.n_words_, dtype=np.int32)
         for rows in blocks_of_rows(len(X), self.n_words_):
             contexts = np.repeat(X[rows], self.n_words_, axis=0)
-            words = np.tile(every, len(X[rows]))
+            words = np.tile(all_words, len(X[rows]))
             prob = self.trie_.next_word_prob(contexts, words)
             out[rows] = prob.reshape(-1, self.n_words_)
         return out

@@ -1,4 +1,4 @@
-"""Tries and counts as the arrays of a saved model, and back."""
+"""Convert tries and counts to the arrays of a saved model, and back."""
 
 from __future__ import annotations
 
@@ -20,32 +20,32 @@ TYPES: dict[str, type] = {"prob": np.float32, "bow": np.float32, "counts": np.in
 
 
 def arrays_of(trie: ContextTrie) -> dict[str, NDArray[Any]]:
-    """Give the arrays of a trie, by name: all that it is made of but `n_words`."""
+    """Return the arrays of a trie by name: every field but `n_words`."""
     names = [field.name for field in fields(trie) if field.name != "n_words"]
     return {name: getattr(trie, name) for name in names}
 
 
 def restored_trie(fitted: Fitted) -> BackoffTrie:
-    """Make the trie of a saved model, or raise ValueError where it is none."""
-    trie: BackoffTrie = _taken(BackoffTrie, fitted)
+    """Return the trie of a saved model; raise ValueError if it is invalid."""
+    trie: BackoffTrie = _restored(BackoffTrie, fitted)
     check_ranges(trie)
     return trie
 
 
 def restored_counts(fitted: Fitted) -> NgramCounts:
-    """Make the counts of a saved model, or raise ValueError where they are none."""
-    counts: NgramCounts = _taken(NgramCounts, fitted)
+    """Return the counts of a saved model; raise ValueError if they are invalid."""
+    counts: NgramCounts = _restored(NgramCounts, fitted)
     check_structure(counts)
     words, longer = np.split(counts.counts, [counts.n_words])
     total = float(words.sum(dtype=np.float64))
-    # A word may not have been met; a longer n-gram has.
+    # A unigram may have count 0; a longer n-gram is stored only if it occurs.
     if (words < 0).any() or (longer < 1).any() or not 0 < total < MAX_TOTAL:
-        raise ValueError("counts has numbers that no model has")
+        raise ValueError("counts has values out of range")
     counts.check_suffixes()
     return counts
 
 
-def _taken(kind: type[ContextTrie], fitted: Fitted) -> Any:
+def _restored(kind: type[ContextTrie], fitted: Fitted) -> Any:
     names = [field.name for field in fields(kind) if field.name != "n_words"]
     arrays = {n: fitted.array(n, TYPES.get(n, np.int32), (None,)) for n in names}
     start = arrays["start"]

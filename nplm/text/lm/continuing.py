@@ -1,4 +1,4 @@
-"""What follows the start of a document; and what is like a word."""
+"""Continuing: next words, generated text, and nearest neighbours of a word."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["Continuing"]
 
 
 class Continuing(FittedText):
-    """Words: the next ones, drawn ones, near ones."""
+    """Methods of `TextLM` that return words: predicted, generated or similar ones."""
 
     @read_at_once
     def next_words(
@@ -33,7 +33,7 @@ class Continuing(FittedText):
         exclude: Iterable[Any] = (),
         unknown: bool = False,
     ) -> tuple[Any, NDArray[np.float64]]:
-        """Most probable next words.
+        """Return the most probable next words.
 
         Parameters
         ----------
@@ -41,7 +41,7 @@ class Continuing(FittedText):
             The start of a document, of the kind that the model was fitted on; its
             last `n_context` words count.
         k : int, default=5
-            How many words.
+            Number of words.
         exclude : iterable of words, default=()
             Words to leave out, such as ``["</s>"]``.
         unknown : bool, default=False
@@ -55,7 +55,7 @@ class Continuing(FittedText):
             small vocabulary.
         proba : ndarray of float64, shape (k,)
             Their probabilities. If words are left out, ``<unk>`` or others, these are
-            the probabilities given that the next word is none of them.
+            conditional on the next word being none of them.
 
         Raises
         ------
@@ -93,23 +93,24 @@ class Continuing(FittedText):
         unknown: bool = False,
         random_state: int | np.random.RandomState | None = None,
     ) -> Any:
-        """Draw the words that follow, one by one, up to the boundary.
+        """Generate the words that follow a context, one by one, up to the boundary.
 
         Parameters
         ----------
         context : document, default=()
             The start of a document, of the kind that the model was fitted on.
         n : int, optional
-            How many times, for a list; once by default.
+            Number of texts to generate, returned as a list. By default one text, not
+            in a list.
         max_words : int, default=50
             Stop after this many words if no boundary was drawn before.
         temperature : float, default=1.0
-            Probabilities are raised to ``1 / temperature`` and renormalised:
-            below 1 the probable words are drawn more often still.
+            Probabilities are raised to the power of ``1 / temperature`` and
+            renormalised: below 1, probable words become more probable.
         top_k : int, optional
-            Draw from this many words only, the most probable.
+            Draw from this many most probable words only.
         top_p : float, optional
-            Draw from the fewest words that have this much probability together
+            Draw from the fewest words whose probabilities sum to at least this
             (nucleus sampling), after `temperature` and `top_k`.
         exclude : iterable of words, default=()
             Words that are never drawn.
@@ -121,8 +122,9 @@ class Continuing(FittedText):
         Returns
         -------
         words : str, list of tokens, or ndarray of int32; or a list of them
-            What follows, as the documents of the fit were given, without `context`
-            and without the boundary. The words of a string have blanks between them.
+            The generated words, of the kind that the model was fitted on, without
+            `context` and without the boundary. The words of a string are joined by
+            spaces.
 
         Raises
         ------
@@ -157,7 +159,7 @@ class Continuing(FittedText):
         n_drawn = 1 if n is None else int(n)
         last = np.tile(start, (n_drawn, 1))
         words = np.full((n_drawn, int(max_words)), self.boundary_, dtype=np.int32)
-        # Those that go on: the others have drawn their boundary.
+        # Texts whose boundary has not been drawn.
         live = np.arange(n_drawn)
         for step in range(int(max_words)):
             for rows in blocks_of_rows(len(live), self.n_words_):
@@ -176,31 +178,31 @@ class Continuing(FittedText):
     def nearest(
         self, word: Any, k: int = 10, *, among: int | None = 2000
     ) -> tuple[Any, NDArray[np.float64]]:
-        """Words with the most similar features, where a network has learned some.
+        """Return the words with the most similar features learned by a network.
 
         Parameters
         ----------
         word : str or other word of the vocabulary; int where documents are ids
-            Whose neighbours.
+            The word whose neighbours are returned.
         k : int, default=10
-            How many.
+            Number of neighbours.
         among : int or None, default=2000
-            Look among so many words, those of the lowest ids: the most frequent, of
-            a `Vocabulary`. Rare words have features that hardly moved from where they
-            began. None looks among all.
+            Search only this many words of the lowest ids: with a `Vocabulary`, the
+            most frequent. The features of rare words hardly differ from their initial
+            values. None searches all words.
 
         Returns
         -------
         words : list, or ndarray of int32
             The nearest first.
         cosines : ndarray of float64
-            Of the angle between their features and those of `word`, rows of ``C_``
+            Cosine similarity of their features to those of `word`, rows of ``C_``
             (section 2).
 
         Raises
         ------
         TypeError
-            If the estimator has no features of words: no ``C_``, nor has a member.
+            If neither the estimator nor a member of it has word features (``C_``).
         ValueError
             If `word` is not in the vocabulary.
 
@@ -228,25 +230,25 @@ class Continuing(FittedText):
         return codec.words(ids), cosines
 
     def _excluded(self, exclude: Iterable[Any], unknown: bool) -> NDArray[np.int32]:
-        """Return the ids of words that must not follow, each once."""
+        """Return the ids of excluded words, each once."""
         excluded = self._codec.encode_words(exclude, self.n_words_)
-        mark = None if self.vocabulary_ is None else self.vocabulary_.unknown_id_
-        if not unknown and mark is not None:
-            excluded = np.append(excluded, np.int32(mark))
+        unknown_id = None if self.vocabulary_ is None else self.vocabulary_.unknown_id_
+        if not unknown and unknown_id is not None:
+            excluded = np.append(excluded, np.int32(unknown_id))
         return np.unique(excluded)
 
     def _start(self, context: Any) -> NDArray[np.int32]:
-        """Return the last `n_context` words of the start of a document."""
+        """Return the last `n_context` words of a context."""
         codec = self._codec
         ids = np.empty(0, dtype=np.int32)
         if not isinstance(context, tuple) or len(context):
             ids = codec.encode_one(context, "context", self.n_words_)
         document = Documents(ids, np.array([len(ids)]))
-        self._refuse_marks(document, lambda i: "context", self.n_words_)
-        # The last window has all of it before it, whatever word follows.
+        self._check_zeros(document, lambda i: "context", self.n_words_)
+        # The context of the boundary is that of any word that follows.
         stream = document.tokens(int(self.n_context), self.boundary_, ends=True)
         return stream.contexts[-1]
 
     def _next_proba(self, last: NDArray[np.int32]) -> NDArray[np.float64]:
-        """Probability of every word after the last `n_context` words of documents."""
+        """Return the probability of every word after the last `n_context` words."""
         return self.estimator_.predict_proba(last).astype(np.float64, copy=False)

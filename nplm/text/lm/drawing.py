@@ -1,4 +1,4 @@
-"""Choosing next words: the most probable, or drawn at random."""
+"""Sampling of next words from a predicted distribution."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DRAWING: dict[str, list[Any]] = {
 
 
 def check_drawing(**given: Any) -> None:
-    """Raise unless the numbers that `TextLM.generate` was given are in range."""
+    """Raise an error unless the parameters of `TextLM.generate` are in range."""
     validate_parameter_constraints(
         {name: DRAWING[name] for name in given}, given, "generate"
     )
@@ -32,24 +32,24 @@ def check_drawing(**given: Any) -> None:
 def without(
     proba: NDArray[np.float64], excluded: NDArray[np.int32]
 ) -> NDArray[np.float64]:
-    """Take words out of distributions.
+    """Exclude words from distributions.
 
     Parameters
     ----------
     proba : ndarray of float64, shape (n, n_words)
-        A distribution a row.
+        One distribution per row.
     excluded : ndarray of int32, shape (n_excluded,)
-        Words that are to have no probability.
+        Words whose probability becomes 0.
 
     Returns
     -------
     proba : ndarray of float64, shape (n, n_words)
-        Rows sum to 1 again; the same array where nothing is excluded.
+        Renormalised rows; the same array if no word is excluded.
 
     Raises
     ------
     ValueError
-        If nothing is left.
+        If no word with a positive probability is left.
     """
     if len(excluded) == 0:
         return proba
@@ -58,8 +58,8 @@ def without(
     total = proba.sum(axis=1, keepdims=True)
     if not total.all():
         raise ValueError(
-            f"{len(excluded)} words are excluded (<unk> is one, unless it is asked "
-            "for), and no other has any probability here: exclude fewer."
+            f"{len(excluded)} words are excluded (among them <unk>, unless "
+            "unknown=True), and no other has any probability here: exclude fewer."
         )
     return proba / total
 
@@ -71,20 +71,20 @@ def sharpened(
     top_k: int | None = None,
     top_p: float | None = None,
 ) -> NDArray[np.float64]:
-    """Make probable words more probable, and cut the others off.
+    """Apply temperature, top-k and top-p to distributions.
 
     Parameters
     ----------
     proba : ndarray of float64, shape (n, n_words)
-        A distribution a row.
+        One distribution per row.
     temperature : float
-        Each is raised to the power of ``1 / temperature``.
+        Probabilities are raised to the power of ``1 / temperature``.
     top_k : int, optional
-        Words kept, the most probable ones (Fan et al. 2018); of equally probable
-        ones those of lower ids.
+        Keep this many most probable words (Fan et al. 2018). Ties keep the lower
+        ids.
     top_p : float, optional
-        Keeps the fewest words that have this much probability together, of what is
-        left (the nucleus; Holtzman et al. 2020).
+        Then keep the fewest words whose probabilities sum to at least this (the
+        nucleus; Holtzman et al. 2020).
 
     Returns
     -------
@@ -113,7 +113,7 @@ def sharpened(
         kept[:, top_k:] = 0
     if top_p is not None:
         share = np.cumsum(kept / kept.sum(axis=1, keepdims=True), axis=1)
-        # A word stays while those before it have less than top_p.
+        # Keep a word while the more probable ones sum to less than top_p.
         kept[:, 1:][share[:, :-1] >= top_p] = 0
     np.put_along_axis(proba, ranked, kept, axis=1)
     return proba / proba.sum(axis=1, keepdims=True)
@@ -125,16 +125,16 @@ def drawn(proba: NDArray[np.float64], random: Any) -> NDArray[np.int32]:
     Parameters
     ----------
     proba : ndarray of float64, shape (n, n_words)
-        A distribution a row.
+        One distribution per row.
     random : RandomState
-        Asked for one number a row.
+        Used for one number per row.
 
     Returns
     -------
     words : ndarray of int32, shape (n,)
     """
     cdf = np.cumsum(proba, axis=1)
-    # Below the sum, whatever is rounded: a word at the end may have no probability.
-    at = random.random_sample(len(proba)) * cdf[:, -1]
-    at = np.minimum(at, np.nextafter(cdf[:, -1], 0))
-    return (cdf <= at[:, None]).sum(axis=1, dtype=np.int32)
+    # Rounding must not reach the sum: the last words may have no probability.
+    quantile = random.random_sample(len(proba)) * cdf[:, -1]
+    quantile = np.minimum(quantile, np.nextafter(cdf[:, -1], 0))
+    return (cdf <= quantile[:, None]).sum(axis=1, dtype=np.int32)

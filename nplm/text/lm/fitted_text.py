@@ -1,4 +1,4 @@
-"""FittedText: a fitted model of windows, and the way from documents to them."""
+"""FittedText: a fitted model of windows, and the windows of documents."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["FittedText"]
 
 
 class FittedText:
-    """What a fit of documents leaves, and documents as its windows."""
+    """The fitted attributes of `TextLM`, and the windows of documents."""
 
     n_context: int
     boundary: int | str
@@ -40,34 +40,33 @@ class FittedText:
         return self.vocabulary_.ids_, -1 if unknown is None else unknown
 
     def _tokens(self, documents: Documents, name: str, *, n_known: int = 0) -> Tokens:
-        """Cut the windows of documents; ids below `n_known` may be words of others."""
+        """Cut documents into windows; the model has words with ids below `n_known`."""
         n = len(documents.lengths)
-        self._refuse_marks(documents, lambda i: f"{name}[{i}]", n_known)
+        self._check_zeros(documents, lambda i: f"{name}[{i}]", n_known)
         if len(documents.ids) + (n if self.predict_boundary else 0) == 0:
             raise ValueError(
-                f"{name} has {n} documents and no token: give at least one document "
+                f"{name} has {n} documents and no token: pass at least one document "
                 "that is not empty."
             )
         return documents.tokens(
             int(self.n_context), self.boundary_, ends=self.predict_boundary
         )
 
-    def _refuse_marks(
+    def _check_zeros(
         self, documents: Documents, name_of: Callable[[int], str], n_known: int
     ) -> None:
-        """Raise where ids have a 0 and nobody said that it is a mark."""
+        """Raise an error if ids contain 0 and `boundary` is not given."""
         if self.boundary != "auto" or self.vocabulary_ is not None:
             return
         zeros = np.flatnonzero(documents.ids == 0)
         if len(zeros) == 0:
             return
-        document, place = documents.find(int(zeros[0]))
+        document, position = documents.find(int(zeros[0]))
         largest = max(int(documents.ids.max()), n_known - 1)
         raise ValueError(
-            f"{name_of(document)} has the id 0 at {place}, and TextLM takes 0 "
-            "for the boundary unless it is told which id that is. Where 0 is "
-            "a word, set boundary to an id that no word has (here the largest "
-            f"is {largest}: boundary={largest + 1}); where it ends a sentence "
-            "inside a document, set boundary=0; where numbers are events, and no ids, "
+            f"{name_of(document)} has the id 0 at position {position}, and 0 is the "
+            "boundary by default. If 0 is a word, set boundary to an unused id (the "
+            f"largest id is {largest}: boundary={largest + 1}); if 0 ends a sentence "
+            "inside a document, set boundary=0; if the numbers are events, not ids, "
             "set vocabulary=Vocabulary(). Then fit."
         )

@@ -1,4 +1,4 @@
-"""Scorer: a text model for decoders and loops."""
+"""Scorer: fast scoring of sentences and words, for decoders and loops."""
 
 from __future__ import annotations
 
@@ -14,38 +14,39 @@ __all__ = ["Scorer", "splitter_of"]
 
 
 class Scorer:
-    """Scores sentences and words, one by one, and checks nothing again.
+    """Score sentences and words one by one, without repeated validation.
 
-    For decoders, n-best lists and loops: `TextLM.scorer` makes it of any fitted model.
-    For n-grams that back off (`KneserNeyLM`, `BackoffLM`) it looks words up in the
-    model's hash table, in compiled code: a sentence costs microseconds. Of other models
-    a sentence is one call for all its windows.
+    For decoders, n-best lists and loops. `TextLM.scorer` makes one from any fitted
+    model. For backoff n-grams (`KneserNeyLM`, `BackoffLM`) it looks words up in the
+    model's hash table, in compiled code: a sentence costs microseconds. Other models
+    score all windows of a sentence in one call.
 
-    It is of the model as it is when it is made: after a further fit make another.
+    A scorer uses the model as it was when the scorer was made: after a further fit,
+    make another.
 
     Parameters
     ----------
     word_scorer : object
-        What looks words up.
+        Scores the words.
     split : callable or None
-        What makes words of a string; None where documents are no strings.
+        Splits a string into words; None if documents are not strings.
     eos : bool
-        Whether the end of a sentence counts where nothing is said.
+        Whether the end of a sentence counts by default.
 
     See Also
     --------
-    TextLM.token_scores : The log-probability of each token, and where it comes from.
-    nplm.NeuralLM.candidate_log_prob : Candidates after many contexts at once.
+    TextLM.token_scores : The log-probability and the n-gram order of each token.
+    nplm.NeuralLM.candidate_log_prob : Candidates after several contexts at once.
 
     Notes
     -----
-    Words are what the tokenizer makes of a string, or elements of a list; those that
-    are unknown count as ``<unk>``. A word that spells the boundary ends a sentence, and
-    what comes after it sees nothing of what was before it.
+    Words are the tokens of a string, or the elements of a list; unknown words count as
+    ``<unk>``. A word that spells the boundary ends a sentence: words after it do not
+    depend on words before it.
 
-    **States** are small, can be kept as long as you like, and are equal, with equal
-    hashes, where what may follow has the same probabilities: paths of a lattice whose
-    states are equal can be recombined.
+    **States** are small and stay valid. Two states are equal, with equal hashes, if
+    they give the same probabilities to all continuations: lattice paths with equal
+    states can be recombined.
 
     Examples
     --------
@@ -55,7 +56,7 @@ class Scorer:
     >>> bool(scorer.score("to be or not") > scorer.score("be to not or"))
     True
 
-    Word by word, as a decoder goes:
+    Word by word, as in a decoder:
 
     >>> state, total = scorer.begin(), 0.0
     >>> for word in ["to", "be", "or"]:
@@ -78,8 +79,8 @@ class Scorer:
         Parameters
         ----------
         bos : bool, default=True
-            Whether a sentence begins here. False is a context of no words, which
-            n-grams that back off know.
+            Whether a sentence begins here. False is an empty context, which only
+            backoff n-grams support.
 
         Returns
         -------
@@ -88,13 +89,13 @@ class Scorer:
         return self._word_scorer.begin(bos)
 
     def step(self, state: Any, word: Any) -> tuple[float, Any]:
-        """Give the log-probability of a word, and the state after it.
+        """Return the log-probability of a word, and the state after it.
 
         Parameters
         ----------
         state : state
-            Of `begin`, or of an earlier step.
-        word : str, or whatever documents are made of
+            From `begin` or an earlier step.
+        word : str, or another token of the documents
             One word; it is not split.
 
         Returns
@@ -106,12 +107,12 @@ class Scorer:
         return self._word_scorer.step(state, word)
 
     def end(self, state: Any) -> float:
-        """Log-probability that the sentence ends here.
+        """Return the log-probability that the sentence ends here.
 
         Parameters
         ----------
         state : state
-            After its last word.
+            The state after its last word.
 
         Returns
         -------
@@ -120,12 +121,12 @@ class Scorer:
         return self._word_scorer.end(state)
 
     def candidates(self, state: Any, words: Sequence[Any]) -> NDArray[np.float64]:
-        """Log-probabilities of words that may come next.
+        """Return the log-probabilities of words that may come next.
 
         Parameters
         ----------
         state : state
-            After the words before them.
+            The state before the candidates.
         words : sequence of words, shape (n,)
             The candidates.
 
@@ -138,16 +139,16 @@ class Scorer:
     def score(
         self, sentence: Any, *, bos: bool = True, eos: bool | None = None
     ) -> float:
-        """Log-probability of a sentence.
+        """Return the log-probability of a sentence.
 
         Parameters
         ----------
         sentence : str or sequence of words
             A string, or its words.
         bos : bool, default=True
-            Whether it begins as sentences do.
+            Whether the text begins a sentence.
         eos : bool, optional
-            Whether its end counts; by default as in the fit (``predict_boundary``).
+            Whether its end counts; `predict_boundary` of the model by default.
 
         Returns
         -------
@@ -163,14 +164,14 @@ class Scorer:
     def score_many(
         self, sentences: Iterable[Any], *, bos: bool = True, eos: bool | None = None
     ) -> NDArray[np.float64]:
-        """Log-probability of each sentence.
+        """Return the log-probability of each sentence.
 
         Parameters
         ----------
         sentences : iterable of str or of sequence of words
-            A generator will do.
+            The sentences; may be a generator.
         bos, eos : bool
-            As of `score`.
+            As in `score`.
 
         Returns
         -------
@@ -184,7 +185,7 @@ class Scorer:
 
 
 def splitter_of(tokenizer: Any) -> Callable[[str], list[str]] | None:
-    """Return what makes the tokens of one string, as fast as a tokenizer can."""
+    """Return a function that splits one string, without validation where possible."""
     if tokenizer is None:
         return None
     make = getattr(tokenizer, "_splitter", None)

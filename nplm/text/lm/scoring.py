@@ -1,4 +1,4 @@
-"""Scores of documents: of each, of each token, of all; and a scorer for loops."""
+"""Scoring: log-probabilities and perplexities of documents and of their tokens."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ __all__ = ["Scoring"]
 
 
 class Scoring(FittedText):
-    """How probable documents are."""
+    """Methods of `TextLM` that score documents."""
 
     @read_at_once
     def score_samples(self, X: Sequence[Any]) -> NDArray[np.float64]:
-        """Log-probability of each document.
+        """Return the log-probability of each document.
 
         Parameters
         ----------
@@ -48,7 +48,7 @@ class Scoring(FittedText):
 
     @read_at_once
     def score(self, X: Sequence[Any], y: Any = None) -> float:
-        """Mean natural-log probability a token, over the tokens of all documents.
+        """Return the mean natural-log probability per token of all documents.
 
         Parameters
         ----------
@@ -66,24 +66,24 @@ class Scoring(FittedText):
     def token_scores(
         self, X: Sequence[Any], *, bos: bool = True, eos: bool | None = None
     ) -> list[TokenScores]:
-        """Log-probability of each token, and where it comes from.
+        """Return the log-probability of each token, and how it was obtained.
 
         Parameters
         ----------
         X : sequence of documents
             Of the kind that the model was fitted on.
         bos : bool, default=True
-            Whether documents begin where they begin. False is a piece of text: before
-            its first word there is nothing, as KenLM has it, which only n-grams that
-            back off (`KneserNeyLM`, `BackoffLM`) can take for a context.
+            Whether each document begins a sentence. If False, the context of its first
+            word is empty, as in KenLM; only backoff n-grams (`KneserNeyLM`,
+            `BackoffLM`) support this.
         eos : bool, optional
-            Whether documents end where they end; `predict_boundary` by default.
+            Whether the end of each document counts; `predict_boundary` by default.
 
         Returns
         -------
         scores : list of TokenScores
-            One a document: ``words``, ``log_prob``, ``unknown``, and the ``order`` of
-            the n-gram found or the ``weights`` of members.
+            One per document: ``words``, ``log_prob``, ``unknown``, and the ``order`` of
+            the longest n-gram found or the ``weights`` of members.
 
         Raises
         ------
@@ -103,7 +103,7 @@ class Scoring(FittedText):
         codec = self._codec
         eos = bool(self.predict_boundary if eos is None else eos)
         documents = codec.encode(X, "X", self.n_words_)
-        self._refuse_marks(documents, lambda i: f"X[{i}]", self.n_words_)
+        self._check_zeros(documents, lambda i: f"X[{i}]", self.n_words_)
         log_prob, details = self._word_scorer().tokens(*documents, bool(bos), eos)
         last = np.cumsum(documents.lengths + eos)
         ids = np.full(len(log_prob), self.boundary_, dtype=np.int32)
@@ -124,12 +124,12 @@ class Scoring(FittedText):
 
     @read_at_once
     def scorer(self) -> Scorer:
-        """Make what scores in a loop, and checks nothing again.
+        """Make a `Scorer`, which is fast in loops because it skips validation.
 
         Returns
         -------
         scorer : Scorer
-            Of the model as it is now.
+            Uses the model as it is now.
 
         Examples
         --------
@@ -147,28 +147,28 @@ class Scoring(FittedText):
     def perplexity(
         self, X: Sequence[Any], *, skip: Any = None, per_document: bool = False
     ) -> Any:
-        """``exp(-score)``, pooled over the tokens of all documents, or of each.
+        """Return ``exp(-score)`` of all documents together, or of each.
 
         Parameters
         ----------
         X : sequence of documents
             Of the kind that the model was fitted on.
         skip : word or int, optional
-            A word that is not counted where it is the next word, such as ``"<unk>"``
-            (its id where documents are ids): the toolkits' perplexity "excluding
-            OOVs". It stays in the contexts.
+            A word that is not counted as next word, such as ``"<unk>"`` (its id where
+            documents are ids): the toolkits' perplexity "excluding OOVs". It stays in
+            the contexts.
         per_document : bool, default=False
-            Whether to give the perplexity of each document instead.
+            Whether to return the perplexity of each document instead.
 
         Returns
         -------
         perplexity : float, or ndarray of float64, shape (n_documents,)
-            NaN for a document of which no token counts.
+            NaN for a document without tokens that count.
 
         Raises
         ------
         ValueError
-            If no token is left to count, or `skip` is no word of the vocabulary.
+            If no token is left to count, or `skip` is not in the vocabulary.
         """
         log_prob, tokens = self._log_prob(X)
         document = tokens.document
@@ -186,16 +186,16 @@ class Scoring(FittedText):
             total = np.bincount(document, weights=log_prob, minlength=len(X))
             return np.exp(-total / np.bincount(document, minlength=len(X)))
 
-    # -- the two ways: all windows of many documents, or word by word ----------------
+    # -- two ways to score: all windows at once, or word by word ----------------------
 
     def _log_prob(self, X: Sequence[Any]) -> tuple[NDArray[np.float64], Tokens]:
-        """Log-probability of each token, and the tokens."""
+        """Return the log-probability of each token, and the tokens."""
         documents = self._codec.encode(X, "X", self.n_words_)
         tokens = self._tokens(documents, "X", n_known=self.n_words_)
         return self.estimator_.log_prob(tokens.contexts, tokens.targets), tokens
 
     def _word_scorer(self) -> Any:
-        """Return what looks words up one by one."""
+        """Return a scorer of single words: the model's own, else one of windows."""
         word_scorer = self._own_word_scorer()
         if word_scorer is not None:
             return word_scorer

@@ -1,4 +1,4 @@
-"""TextLM: a language model on documents. Text in, text out."""
+"""TextLM: a language model of documents. Text in, text out."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from nplm.base.atomic import fit_aside, fitted_or_interrupted
 from nplm.base.checks import Whole, check_boundary, check_over_words, inferred_n_words
 from nplm.base.fitted import Fitted
 from nplm.base.pages import Documented
-from nplm.text.codecs import codec_of, learned
+from nplm.text.codecs import codec_of, fit_codec
 from nplm.text.lm.continuing import Continuing
 from nplm.text.lm.scoring import Scoring
 from nplm.text.tokenizer import BETWEEN_BLANKS, Tokenizer
@@ -27,52 +27,51 @@ __all__ = ["TextLM"]
 
 
 class TextLM(Scoring, Continuing, DensityMixin, Documented, BaseEstimator):
-    """A language model on documents: text in, text out.
+    """A language model of documents: text in, text out.
 
-    The samples are documents, and there are three kinds: strings, lists of tokens (or
-    of any hashable events, such as the lines of a log), and arrays of word ids. What
-    the model is fitted on is what it scores and what it answers in. Documents are ids
+    The samples are documents of one of three kinds: strings, lists of tokens (or
+    of any hashable events, such as the lines of a log), and arrays of word ids. A model
+    scores and returns the kind of documents that it was fitted on. Documents are ids
     if all their tokens are numbers. If one token is not a number, all are events.
 
-    No window crosses from one document into another: before its first word a document
-    has the boundary, as many times as the window is wide.
+    No window spans two documents: the context of the first word of a document consists
+    of boundaries.
 
     Parameters
     ----------
     estimator : estimator of windows
-        A language model such as `KneserNeyLM` or `NeuralLM`. It is cloned, and
-        where its ``n_words`` or ``boundary`` is None (or that of an estimator
-        inside it), it is told the size of the vocabulary, and the boundary.
-        ``embeddings`` and ``word_features`` of a network may be given by word, as
-        `NeuralLM` says, and are matched with the vocabulary.
+        A language model such as `KneserNeyLM` or `NeuralLM`. It is cloned. If its
+        ``n_words`` or ``boundary`` is None (or that of an estimator inside it), it is
+        set to the size of the vocabulary, or to the boundary. ``embeddings`` and
+        ``word_features`` of a network may be given by word (see `Features`), and are
+        matched with the vocabulary.
     n_context : int, default=4
         Words of context in a window. An ``order`` of the estimator may be at
         most ``n_context + 1``; a grid search over ``estimator__order`` then
         scores all orders on the same windows.
     tokenizer : "auto", transformer or None, default="auto"
-        What splits strings. It is cloned. "auto" is a `Tokenizer` where the
+        Splits strings into tokens. It is cloned. "auto" is a `Tokenizer` if the
         documents are strings, else None.
     vocabulary : "auto", Vocabulary or None, default="auto"
-        What gives words their ids. It is cloned, and fitted to the documents, unless
-        it has ``words`` of its own. "auto" is a `Vocabulary` of all their words,
-        and None where the documents are numbers, which are then the ids.
+        Maps words to ids. It is cloned, and fitted to the documents unless its
+        ``words`` are given. "auto" is a `Vocabulary` of all words of the documents,
+        or None if the documents are numbers, which are then the ids.
     boundary : int or "auto", default="auto"
         Id of the boundary. "auto" is the ``boundary_id_`` of the vocabulary. Without a
-        vocabulary it is 0, and a document in which that occurs is refused: it may be a
-        word there. A number says that the id is a mark wherever it occurs, and no
-        context reaches past it. For ids of your own take one that no word has.
+        vocabulary it is 0, and documents that contain 0 are refused, because 0 may be
+        a word there. If you give an id, it ends a sentence wherever it occurs, and no
+        context reaches past it. For your own ids, choose one that no word has.
     predict_boundary : bool, default=True
         Whether the end of a document is a token: predicted in training and
         counted in every score, as Penn Treebank's ``</s>`` is in published
-        figures. It changes perplexities by ten per cent and more, so say which
-        it was.
+        figures. It changes perplexities by ten per cent and more, so report it.
 
     Attributes
     ----------
     estimator_ : estimator
         The fitted clone.
     tokenizer_ : transformer or None
-        What splits strings.
+        The fitted tokenizer.
     vocabulary_ : Vocabulary or None
         The fitted vocabulary; None where documents are ids.
     n_words_ : int
@@ -82,18 +81,18 @@ class TextLM(Scoring, Continuing, DensityMixin, Documented, BaseEstimator):
 
     See Also
     --------
-    nplm.formats.read_arpa : ``TextLM.from_model(*read_arpa(path))`` is the model of a
-        file.
+    nplm.formats.read_arpa : Read a model from a file, for
+        ``TextLM.from_model(*read_arpa(path))``.
 
     Notes
     -----
-    A vocabulary fitted inside a grid search makes ``<unk>`` win: do not search
-    ``vocabulary__min_count`` (see `Vocabulary`). Every token counts, ``<unk>``
+    A grid search over ``vocabulary__min_count`` prefers the vocabulary with the most
+    ``<unk>``: do not search it (see `Vocabulary`). Every token counts, ``<unk>``
     included; `perplexity` can leave it out with `skip`.
 
-    With ids of your own, set ``n_words`` of the estimator, and `boundary`. A
-    `Tokenizer` and a `Vocabulary` may also stand before a `TextLM` in a ``Pipeline``,
-    which then sees ids.
+    For your own ids, set ``n_words`` of the estimator, and `boundary`. A `Tokenizer`
+    and a `Vocabulary` may also precede a `TextLM` in a ``Pipeline``; the documents of
+    the `TextLM` are then ids.
 
     Examples
     --------
@@ -108,7 +107,7 @@ class TextLM(Scoring, Continuing, DensityMixin, Documented, BaseEstimator):
     >>> lm.generate("a rose is", temperature=0.01, max_words=2, random_state=0)
     'a rose'
 
-    Events that are no words:
+    Events instead of words:
 
     >>> sessions = [["login", ("read", 3), "logout"], ["login", "logout"]] * 20
     >>> lm = TextLM(InterpolatedTrigram(), n_context=2).fit(sessions)
@@ -121,7 +120,7 @@ class TextLM(Scoring, Continuing, DensityMixin, Documented, BaseEstimator):
         "tokenizer": [StrOptions({"auto"}), HasMethods(["fit", "transform"]), None],
         # A list of words gets an error that names `Vocabulary.from_words`.
         "vocabulary": [StrOptions({"auto"}), Vocabulary, None, Hidden("array-like")],
-        # None, as of a Vocabulary without a boundary, gets an error of its own.
+        # None, the boundary_id_ of a Vocabulary without one, gets an error of its own.
         "boundary": [StrOptions({"auto"}), Whole(0), Hidden(None)],
         "predict_boundary": ["boolean"],
     }
@@ -153,40 +152,40 @@ class TextLM(Scoring, Continuing, DensityMixin, Documented, BaseEstimator):
         boundary: int | None = None,
         predict_boundary: bool = True,
     ) -> Self:
-        """Make a text model of a fitted model of windows, and of its words.
+        """Make a text model from a fitted model of windows and its words.
 
         Parameters
         ----------
         model : language model
-            Fitted, or read from a file. It is used as it is, and its windows are as
-            wide as they were when it was fitted; of a `BackoffLM`, as its longest
-            n-gram needs.
+            Fitted, or read from a file. It is used without a copy. The width of its
+            windows is that of its fit; for a `BackoffLM`, that of its longest n-gram.
         words : sequence of hashable, shape (n_words_,), or Vocabulary, optional
-            The word of each id. Where ``<unk>`` (or ``<UNK>``) is among them it
-            stands for unknown words; else these are refused (of an ARPA file,
-            ``read_arpa(path, add_unknown=True)`` adds it). Without words documents
+            The word of each id. If ``<unk>`` (or ``<UNK>``) is among them, it stands
+            for unknown words; else unknown words are refused (for an ARPA file,
+            ``read_arpa(path, add_unknown=True)`` adds it). Without words, documents
             are ids.
         tokenizer : "auto", transformer or None, default="auto"
-            What splits strings: "auto" takes what stands between blanks, as the
-            toolkits that write such files do. None for documents of tokens.
+            Splits strings into tokens. "auto" splits at whitespace, as the toolkits
+            that write such files do. None for documents of tokens.
         boundary : int, optional
-            Id of the boundary: by default the model's own, or the vocabulary's.
+            Id of the boundary; by default that of the model, else of the vocabulary.
         predict_boundary : bool, default=True
             Whether the end of a document is a token.
 
         Returns
         -------
         lm : TextLM
-            A fitted one. To `fit` it again learns nothing.
+            A fitted text model. Its `fit` learns nothing.
 
         Raises
         ------
         TypeError
-            If ``model`` is no language model.
+            If ``model`` is not a language model.
         NotFittedError
             If it is not fitted.
         ValueError
-            If there is not a word for each id, no boundary, or one that is no id.
+            If `words` does not have one word per id, or if the boundary is missing or
+            not an id of the model.
 
         Examples
         --------
@@ -198,7 +197,7 @@ class TextLM(Scoring, Continuing, DensityMixin, Documented, BaseEstimator):
         >>> lm.next_words("good", k=1)[0]
         ['morning']
 
-        A file of KenLM or SRILM::
+        A model file of KenLM or SRILM::
 
             lm = TextLM.from_model(*nplm.formats.read_arpa("model.arpa.gz"))
         """
@@ -211,8 +210,8 @@ class TextLM(Scoring, Continuing, DensityMixin, Documented, BaseEstimator):
             boundary = words.boundary_id_
         if boundary is None:
             raise ValueError(
-                f"this {type(model).__name__} has no boundary: give the id of the mark "
-                "that ends a document, boundary=0 for example."
+                f"this {type(model).__name__} has no boundary: pass the id of the "
+                "symbol that ends a document, for example boundary=0."
             )
         check_boundary(boundary, model.n_words_)
         if words is None:
@@ -238,7 +237,7 @@ class TextLM(Scoring, Continuing, DensityMixin, Documented, BaseEstimator):
     def fit(
         self, X: Sequence[Any], y: Any = None, *, X_val: Any = None, **fit_params: Any
     ) -> Self:
-        """Learn the vocabulary, and fit a clone of the estimator to the windows.
+        """Fit the vocabulary, and a clone of the estimator to the windows.
 
         Parameters
         ----------
@@ -249,7 +248,7 @@ class TextLM(Scoring, Continuing, DensityMixin, Documented, BaseEstimator):
         X_val : sequence of documents, optional
             Held-out documents, for the estimator's early stopping or weights.
         **fit_params
-            Handed to the estimator's ``fit``, such as ``checkpoint="folder"`` of a
+            Passed to ``fit`` of the estimator, such as ``checkpoint="folder"`` of a
             network.
 
         Returns
@@ -266,23 +265,22 @@ class TextLM(Scoring, Continuing, DensityMixin, Documented, BaseEstimator):
             document of ids has the id 0 and no `boundary` is given. If the estimator
             has an array of embeddings, features or classes of words, or a
             ``FrozenEstimator``, but the vocabulary is fitted here: the ids of words are
-            then not known beforehand.
+            then not known in advance.
         KeyboardInterrupt
-            On an interrupt. If the estimator keeps what it has learned so far, as a
-            network does, this model is fitted with it; else it stays as it was before
-            the fit.
+            On an interrupt. If the estimator keeps what it has learned, as a network
+            does, this model is fitted with it; else it stays as it was before the fit.
         """
         return fit_aside(self, lambda model: model._fit(X, y, X_val, fit_params))
 
     def _fit(
         self, X: Sequence[Any], y: Any, X_val: Any, fit_params: dict[str, Any]
     ) -> KeyboardInterrupt | None:
-        """Fit, and give the interrupt after which the estimator is fitted, if any."""
+        """Fit; return the interrupt if one came and left the estimator fitted."""
         self._validate_params()
         _check_model(self.estimator)
         _check_vocabulary(self.vocabulary)
         _refuse_windows(X, y)
-        codec, documents = learned(X, self.tokenizer, self.vocabulary)
+        codec, documents = fit_codec(X, self.tokenizer, self.vocabulary)
         self.tokenizer_, self.vocabulary_ = codec.tokenizer, codec.vocabulary
         self.boundary_ = self._check_boundary()
         contexts, targets, _ = self._tokens(documents, "X")
@@ -290,21 +288,21 @@ class TextLM(Scoring, Continuing, DensityMixin, Documented, BaseEstimator):
         n_words = int(max(targets.max(), self.boundary_)) + 1
         if self.vocabulary_ is not None:
             n_words = self.vocabulary_.n_words_
-        known = {"n_words": n_words, "boundary": self.boundary_}
+        inferred = {"n_words": n_words, "boundary": self.boundary_}
         unset = {
-            name: known[name.split("__")[-1]]
+            name: inferred[name.split("__")[-1]]
             for name, value in estimator.get_params().items()
-            if name.split("__")[-1] in known and value is None
+            if name.split("__")[-1] in inferred and value is None
         }
         if self.vocabulary_ is None and n_words in unset.values():
             inferred_n_words(targets, np.array([self.boundary_]), "X and boundary")
-        told = unset | matched_rows(estimator, self.vocabulary_)
-        if told:  # what is frozen can be told nothing
-            estimator.set_params(**told)
+        params = unset | matched_rows(estimator, self.vocabulary_)
+        if params:  # a FrozenEstimator refuses set_params
+            estimator.set_params(**params)
         held_out = {}
         if X_val is not None:
-            own = codec.encode(X_val, "X_val", None)
-            tokens = self._tokens(own, "X_val", n_known=n_words)
+            held_out_documents = codec.encode(X_val, "X_val", None)
+            tokens = self._tokens(held_out_documents, "X_val", n_known=n_words)
             held_out = {"X_val": tokens.contexts, "y_val": tokens.targets}
         fitted, interrupt = fitted_or_interrupted(
             estimator, contexts, targets, **held_out, **fit_params
@@ -314,23 +312,23 @@ class TextLM(Scoring, Continuing, DensityMixin, Documented, BaseEstimator):
         check_over_words(fitted, "the estimator")
         if self.vocabulary_ is not None and fitted.n_words_ != n_words:
             raise ValueError(
-                f"the vocabulary has {n_words} words, but the estimator "
-                f"n_words={fitted.n_words_}: leave n_words to the TextLM, or give the "
-                "vocabulary that a fitted model was made with."
+                f"the vocabulary has {n_words} words, but the estimator has "
+                f"n_words={fitted.n_words_}: leave n_words=None, or pass the "
+                "vocabulary that the fitted estimator was trained with."
             )
         self.estimator_, self.n_words_ = fitted, fitted.n_words_
         return interrupt
 
     def add_words(self, X: Sequence[Any]) -> Self:
-        """Add words that training never saw, where the estimator can take them.
+        """Add words that were not in training, if the estimator supports it.
 
         Parameters
         ----------
         X : sequence of documents
-            In which they occur: strings or tokens, all whose unknown words are added,
-            also those that were too rare for the vocabulary. Or ids, new ones
-            following on from ``n_words_``. Contexts that have the word itself, or one
-            that comes later, do not count.
+            Documents with the new words. All unknown words of strings or tokens are
+            added, also those that were too rare for the vocabulary. New ids must
+            continue from ``n_words_``. Contexts with the word itself, or with a later
+            new word, are ignored.
 
         Returns
         -------
@@ -339,10 +337,10 @@ class TextLM(Scoring, Continuing, DensityMixin, Documented, BaseEstimator):
         Raises
         ------
         TypeError
-            If the estimator has no ``add_words``, as `EnergyLM` has.
+            If the estimator has no ``add_words``; `EnergyLM` has.
         ValueError
-            If an id leaves a gap, or a new word has no context of words before it. The
-            model then stays as it was.
+            If ids have a gap, or a new word has no context of earlier words. The model
+            is then unchanged.
 
         Examples
         --------
@@ -366,17 +364,17 @@ class TextLM(Scoring, Continuing, DensityMixin, Documented, BaseEstimator):
         known = contexts.max(axis=1, initial=-1) < targets
         new = np.flatnonzero(known & (targets >= self.n_words_))
         new = new[np.argsort(targets[new], kind="stable")]
-        # No array of all ids up to the largest: that may be any number.
+        # An array of all ids up to the largest could be of any size.
         last, found = targets.max(), np.unique(targets[new])
-        n_met = int((found == self.n_words_ + np.arange(len(found))).sum())
-        missing = self.n_words_ + n_met
+        n_consecutive = int((found == self.n_words_ + np.arange(len(found))).sum())
+        missing = self.n_words_ + n_consecutive
         if missing <= last:
             raise ValueError(
-                f"X has the id {last}, but {missing} is nowhere after words "
-                f"with smaller ids only: ids of new words follow on from "
-                f"n_words_={self.n_words_}, in the order in which they are met."
+                f"X has the id {last}, but {missing} has no context of smaller ids: "
+                "number new words in order of first occurrence, starting at "
+                f"n_words_={self.n_words_}."
             )
-        # As many at once as have no other new word in their contexts.
+        # Words without other new words in their contexts are added in one call.
         while len(new):
             together = contexts[new].max(axis=1, initial=-1) < self.n_words_
             whole = targets[new] < targets[new][~together].min(initial=missing)
@@ -393,8 +391,8 @@ class TextLM(Scoring, Continuing, DensityMixin, Documented, BaseEstimator):
             boundary = self.vocabulary_.boundary_id_
         if boundary is None:
             raise ValueError(
-                "boundary=None: documents need the id of a mark that ends them; give "
-                "the Vocabulary a boundary, and its boundary_id_ here."
+                "boundary=None: documents need the id of a symbol that ends them; give "
+                "the Vocabulary a boundary, or set boundary to an unused id."
             )
         return int(boundary)
 
@@ -434,11 +432,11 @@ def _check_model(estimator: Any) -> None:
 
 
 def _check_vocabulary(vocabulary: Any) -> None:
-    """Raise where a list of words is given in place of a vocabulary."""
+    """Raise an error if a list of words is given in place of a vocabulary."""
     if not (vocabulary is None or isinstance(vocabulary, (str, Vocabulary))):
         raise TypeError(
             f"vocabulary must be a Vocabulary, 'auto' or None, got "
-            f"{type(vocabulary).__name__}: make one of these words, "
+            f"{type(vocabulary).__name__}: set "
             "vocabulary=Vocabulary.from_words(words)."
         )
 
@@ -446,25 +444,25 @@ def _check_vocabulary(vocabulary: Any) -> None:
 def _vocabulary_of(
     words: Sequence[Any] | Vocabulary, n_words: int, boundary: int
 ) -> Vocabulary:
-    """Make the vocabulary of a model's words, which stays as it is when cloned."""
+    """Make the vocabulary of a model's words, which clones and fits do not change."""
     known = list(words.words_ if isinstance(words, Vocabulary) else words)
     if len(known) != n_words:
         raise ValueError(
-            f"words are {len(known)}, but the model has n_words_={n_words}: give the "
-            "word of each id, in order."
+            f"words has {len(known)} words, but the model has n_words_={n_words}: pass "
+            "the word of each id, in order."
         )
     if isinstance(words, Vocabulary):
         unknown = words.unknown
     else:
-        unknown = next((mark for mark in UNKNOWN if mark in known), None)
+        unknown = next((symbol for symbol in UNKNOWN if symbol in known), None)
     return Vocabulary.from_words(known, unknown=unknown, boundary=known[boundary])
 
 
 def _refuse_windows(X: Any, y: Any) -> None:
-    """Raise where windows and next words came instead of documents."""
+    """Raise an error if windows and next words are given instead of documents."""
     if y is not None and isinstance(X, np.ndarray) and X.ndim == 2:
         raise ValueError(
             f"X and y, of shapes {X.shape} and {np.shape(y)}, look like windows and "
-            "next words: fit the estimator itself to them. A TextLM takes documents, "
-            "and makes the windows."
+            "next words: fit the estimator itself to them. A TextLM makes windows from "
+            "documents."
         )

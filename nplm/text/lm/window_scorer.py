@@ -1,4 +1,4 @@
-"""Any model, word by word, as `Scorer` asks it."""
+"""WindowWordScorer: score words one by one with a model of windows."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from nplm.text.documents import Documents
 
 __all__ = ["WindowWordScorer"]
 
-# Ids of the last words, as many as a window has.
+# Ids of the last n_context words.
 State = tuple[int, ...]
-SHORT = 64
+MAX_CACHED_TOKENS = 64
 
 
 class WindowWordScorer:
-    """A model of windows: nothing is checked twice, and a sentence is one call.
+    """Score words with a model of windows, a sentence in one call.
 
-    The word scorer of n-grams that back off has the same methods.
+    The word scorer of backoff n-grams has the same methods.
 
     Parameters
     ----------
@@ -29,9 +29,9 @@ class WindowWordScorer:
     n_context : int
         Words of context in its windows.
     boundary : int
-        The mark that ends a sentence.
+        Id of the boundary.
     ids : dict of word to int, or None
-        The id of each word; None where words are ids.
+        The id of each word; None if words are ids.
     unknown : int
         The id of words that are not in `ids`; -1 refuses them.
     """
@@ -47,8 +47,8 @@ class WindowWordScorer:
         self.model, self.n_context, self.boundary = model, n_context, boundary
         self.ids, self.unknown = ids, unknown
         self._start: State = (boundary,) * n_context
-        # Where the windows of a short sentence are in it.
-        self._places = np.arange(SHORT)[:, None] + np.arange(n_context)
+        # Positions of the windows of a short sentence.
+        self._positions = np.arange(MAX_CACHED_TOKENS)[:, None] + np.arange(n_context)
 
     def begin(self, bos: bool = True) -> State:
         """Return the state before the first word: after a boundary."""
@@ -56,17 +56,17 @@ class WindowWordScorer:
         return self._start
 
     def step(self, state: State, word: Any) -> tuple[float, State]:
-        """Give the log-probability of a word, and the state after it."""
+        """Return the log-probability of a word, and the state after it."""
         [i] = self._ids_of([word])
         after = self._start if i == self.boundary else (*state[1:], i)
         return self._log_prob(state, i), after
 
     def end(self, state: State) -> float:
-        """Log-probability of the boundary."""
+        """Return the log-probability of the boundary."""
         return self._log_prob(state, self.boundary)
 
     def candidates(self, state: State, words: Sequence[Any]) -> NDArray[np.float64]:
-        """Log-probabilities of words that may come next."""
+        """Return the log-probabilities of words that may come next."""
         X = np.array([state], dtype=np.int32)
         ids = np.array(self._ids_of(words), dtype=np.int32)
         if not hasattr(self.model, "candidate_log_prob"):
@@ -76,20 +76,20 @@ class WindowWordScorer:
     def sentence(
         self, words: Iterable[Any], bos: bool = True, eos: bool = True
     ) -> float:
-        """Log-probability of the words together, and of the boundary after them."""
+        """Return the log-probability of a sentence, by default with its boundary."""
         ids = self._ids_of(words)
         n = len(ids) + eos
-        if not 0 < n <= SHORT or self.boundary in ids:
+        if not 0 < n <= MAX_CACHED_TOKENS or self.boundary in ids:
             return float(self.sentences([words], bos, eos)[0])
         self._check(bos)
         stream = np.array([*self._start, *ids, self.boundary], dtype=np.int32)
-        X, y = stream[self._places[:n]], stream[self.n_context :][:n]
+        X, y = stream[self._positions[:n]], stream[self.n_context :][:n]
         return float(self.model.log_prob(X, y).sum())
 
     def sentences(
         self, sentences: Iterable[Any], bos: bool, eos: bool
     ) -> NDArray[np.float64]:
-        """Log-probability of each sentence."""
+        """Return the log-probability of each sentence."""
         ids = [self._ids_of(words) for words in sentences]
         lengths = np.array([len(own) for own in ids], dtype=np.intp)
         flat = np.fromiter((i for own in ids for i in own), dtype=np.int32)
@@ -100,16 +100,16 @@ class WindowWordScorer:
     def tokens(
         self, ids: NDArray[np.int32], lengths: NDArray[np.intp], bos: bool, eos: bool
     ) -> tuple[NDArray[np.float64], dict[str, NDArray[Any]]]:
-        """Log-probability of each token of sentences, and what the model tells of it.
+        """Return the log-probability of each token, and details of the model.
 
         Parameters
         ----------
         ids : ndarray of int32, shape (n_words,)
-            Those of sentences, one after the other.
+            Word ids of the sentences, concatenated.
         lengths : ndarray of intp, shape (n_sentences,)
-            Words of each.
+            Number of words in each sentence.
         bos : bool
-            Whether a boundary stands before each: it must.
+            Whether a boundary precedes each sentence; must be True.
         eos : bool
             Whether the boundary after each is a token.
 
@@ -117,7 +117,7 @@ class WindowWordScorer:
         -------
         log_prob : ndarray of float64, shape (n_tokens,)
         details : dict of str to ndarray
-            Such as ``weights`` of a mixture; nothing of most models.
+            Such as the ``weights`` of a mixture; empty for most models.
         """
         self._check(bos)
         if len(ids) + eos * len(lengths) == 0:
@@ -138,15 +138,14 @@ class WindowWordScorer:
         found = [get(word, unknown) for word in words]
         if unknown < 0 and unknown in found:
             raise ValueError(
-                f"{words!r} has a word that is not among the {len(self.ids)} of the "
-                "vocabulary, which has no symbol for unknown ones."
+                f"{words!r} has a word that is not among the {len(self.ids)} words of "
+                "the vocabulary, which has no unknown symbol: leave it out."
             )
         return found
 
     def _check(self, bos: bool) -> None:
         if not bos:
             raise ValueError(
-                f"bos=False: {type(self.model).__name__} sees a whole window before "
-                "each word, and only n-grams that back off can do with less; leave "
-                "bos=True."
+                f"bos=False: {type(self.model).__name__} needs a whole window before "
+                "each word; only backoff n-grams do with less. Leave bos=True."
             )

@@ -1,1 +1,1 @@
-"""Threads, and processes."""
+"""Threads and processes."""

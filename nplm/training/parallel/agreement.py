@@ -1,4 +1,4 @@
-"""What the ranks of a communicator do together, or end together.
+"""Ranks: collective operations of MPI processes, which fail together.
 
 The only module that imports mpi4py.
 """
@@ -35,12 +35,12 @@ T = TypeVar("T")
 E = TypeVar("E", bound=BaseException)
 
 
-# Seconds that a rank waits for the others to come to a meeting.
-TIMEOUT, TIMEOUT_VARIABLE = 600.0, "NPLM_MPI_TIMEOUT"
+# Seconds that a rank waits for the others in a collective operation.
+TIMEOUT_SECONDS, TIMEOUT_VARIABLE = 600.0, "NPLM_MPI_TIMEOUT"
 
 
 def _timeout() -> float:
-    given = os.environ.get(TIMEOUT_VARIABLE, "").strip() or TIMEOUT
+    given = os.environ.get(TIMEOUT_VARIABLE, "").strip() or TIMEOUT_SECONDS
     try:
         seconds = float(given)
     except ValueError:
@@ -48,15 +48,15 @@ def _timeout() -> float:
     if not seconds > 0:
         raise ValueError(
             f"{TIMEOUT_VARIABLE}={given!r} must be a number of seconds above 0; inf "
-            "waits for ever."
+            "waits forever."
         )
     return seconds
 
 
 def _await(request: MPI.Request, comm: MPI.Comm) -> None:
-    """Complete what needs all ranks, or end the job: one that is gone never comes.
+    """Complete a collective operation, or abort the job if a rank does not take part.
 
-    The others cannot be asked to raise: they may not come either.
+    The ranks cannot all raise an error instead: that needs a collective operation too.
     """
     seconds, began, pause = _timeout(), time.monotonic(), 0.0
     while not request.Test():
@@ -66,18 +66,18 @@ def _await(request: MPI.Request, comm: MPI.Comm) -> None:
                 f"nplm.mpi: rank {comm.rank} of {comm.size} waited {waited:.0f} s for "
                 "the others, and one did not come; ending the job. Make every call of "
                 f"nplm.mpi in all ranks, and set {TIMEOUT_VARIABLE} to more seconds "
-                "if a rank comes later than that.",
+                "if ranks are slower than that.",
                 file=sys.stderr,
                 flush=True,
             )
             comm.Abort(1)
-        if waited > 0.001:  # most come at once
+        if waited > 0.001:  # most operations complete at once
             pause = min(0.01, pause + 0.0002)
             time.sleep(pause)
 
 
 def _meet(comm: MPI.Comm) -> None:
-    """Wait until all ranks have come here, for a while."""
+    """Wait for all ranks, up to the timeout."""
     _await(comm.Ibarrier(), comm)
 
 
@@ -86,21 +86,21 @@ def _free(comm: MPI.Comm, key: int, duplicate: MPI.Comm) -> None:
 
 
 DUPLICATE = MPI.Comm.Create_keyval(delete_fn=_free)
-# The errors that were raised in all ranks, in a `guard`.
+# The errors that were raised in all ranks, within a `guard`.
 SHARED = MPI.Comm.Create_keyval()
 
 
 def own(comm: MPI.Comm | None) -> MPI.Comm:
-    """Duplicate a communicator, so that our messages never meet the caller's.
+    """Duplicate a communicator, to keep its messages apart from the caller's.
 
-    Once: the duplicate stays with the communicator, and is freed with it. It is the
-    first that the ranks do together: those that wait for one in vain end the job.
+    The duplicate is made once, stays with the communicator, and is freed with it. It is
+    the first collective operation: ranks that wait in vain abort the job.
     """
     comm = MPI.COMM_WORLD if comm is None else comm
     if isinstance(comm, MPI.Comm) and comm == MPI.COMM_NULL:
         raise ValueError(
-            "comm is MPI.COMM_NULL: this process is outside of the communicator; make "
-            "the call in its processes only."
+            "comm is MPI.COMM_NULL: this process is outside of the communicator; call "
+            "nplm.mpi in the processes of the communicator only."
         )
     if not isinstance(comm, MPI.Intracomm):
         raise TypeError(f"comm must be an mpi4py.MPI.Intracomm, not {comm!r}.")
@@ -118,7 +118,7 @@ class Ranks:
     Parameters
     ----------
     comm : mpi4py.MPI.Comm or None
-        None is all ranks. Messages go over a duplicate of it.
+        None is all ranks. Messages use a duplicate of it.
     """
 
     def __init__(self, comm: MPI.Comm | None = None) -> None:
@@ -126,14 +126,14 @@ class Ranks:
         self.rank, self.size = self.comm.rank, self.comm.size
 
     def agree(self, value: T) -> T:
-        """Give rank 0's value in all."""
+        """Return rank 0's value in all ranks."""
         return self.comm.bcast(value)
 
     def all_or_none(self, work: Callable[[], T]) -> T:
-        """Do it in every rank; if it fails in one, raise in all.
+        """Call `work` in every rank; if it fails in one, raise an error in all.
 
-        Parts of the work may be done together in turn: a rank that fails before such a
-        part meets the others there.
+        The work may itself contain calls of `all_or_none`: a rank that fails before one
+        takes part in it with its failure.
         """
         comm = self.comm
         failure: Exception | None = None
@@ -156,13 +156,13 @@ class Ranks:
         raise self._shared(failure)
 
     def everyones(self, value: T) -> list[T]:
-        """Give every rank's value in all."""
+        """Return every rank's value in all ranks."""
         return self.comm.allgather(value)
 
-    def check_same(self, marks: dict[str, str]) -> None:
-        """Raise in every rank when one has other parameters or data than rank 0."""
+    def check_same(self, fingerprint: dict[str, str]) -> None:
+        """Raise an error in all ranks if parameters or data differ from rank 0's."""
         _meet(self.comm)
-        everyone = self.comm.allgather(marks)
+        everyone = self.comm.allgather(fingerprint)
         names = dict.fromkeys(name for theirs in everyone for name in theirs)
         wrong = [
             f"{name} is {theirs.get(name)} in rank {rank} and "
@@ -177,7 +177,7 @@ class Ranks:
 
     @contextmanager
     def guard(self) -> Iterator[None]:
-        """End the job when this rank fails alone: the others would wait for it."""
+        """Abort the job if this rank alone fails: the others would wait for it."""
         comm = self.comm
         outermost = comm.Get_attr(SHARED) is None
         if outermost:
@@ -185,7 +185,7 @@ class Ranks:
         try:
             yield
         except DivergenceError:
-            raise  # the loss is everyone's
+            raise  # all ranks have the same loss
         except BaseException as error:
             if comm.size == 1 or self._is_shared(error):
                 raise
@@ -201,9 +201,9 @@ class Ranks:
                 comm.Delete_attr(SHARED)
 
     def generator(self, rng: np.random.RandomState) -> np.random.RandomState:
-        """Give rank 0's random generator in all.
+        """Return rank 0's random generator in all ranks.
 
-        NumPy's own, that of ``random_state=None``, is left alone in the other ranks.
+        NumPy's global generator (``random_state=None``) is unchanged in other ranks.
         """
         state = self.comm.bcast(rng.get_state(legacy=False))
         if self.rank > 0:
@@ -214,49 +214,50 @@ class Ranks:
 
     @contextmanager
     def interrupts(self) -> Iterator[Meeting]:
-        """Hear of an interrupt, or of the SIGTERM of a cluster that wants its nodes.
+        """Handle SIGINT and SIGTERM (which clusters send) in all ranks together.
 
-        The first is kept until all ranks meet. A second before that does what it
-        always did, for they may never meet, and so does one after which they meet no
-        more. Once they have met all save and end: more signals change nothing.
+        The first signal is kept until all ranks meet; then all save and end, and
+        further signals are ignored. A second signal before that has its previous
+        handler, because the ranks may never meet. A kept signal without another meeting
+        is raised again at the end.
         """
-        heard: list[int] = []
-        before: dict[int, Any] = {}
+        received: list[int] = []
+        previous: dict[int, Any] = {}
 
-        def handle(handler: Any = None) -> None:
-            """Let both signals do this, or what they did before."""
-            for number, own in before.items():
+        def set_handlers(handler: Any = None) -> None:
+            """Set the handler of both signals; None restores the previous ones."""
+            for number, own in previous.items():
                 signal.signal(number, own if handler is None else handler)
 
-        def hear(number: int, frame: Any) -> None:
-            heard.append(number)
-            handle()
+        def receive(number: int, frame: Any) -> None:
+            received.append(number)
+            set_handlers()
 
         def meet(due: bool) -> tuple[bool, KeyboardInterrupt | None]:
-            everyones = self.everyones((due, heard))
+            everyones = self.everyones((due, received))
             due, numbers = everyones[0][0], [n for _, own in everyones for n in own]
             if not numbers:
                 return due, None
-            handle(signal.SIG_IGN)
-            heard.clear()
+            set_handlers(signal.SIG_IGN)
+            received.clear()
             name = signal.Signals(numbers[0]).name
             return due, self._shared(KeyboardInterrupt(f"{name} ended the fit"))
 
         if threading.current_thread() is threading.main_thread():
             for number in (signal.SIGINT, signal.SIGTERM):
                 handler = signal.getsignal(number)
-                if handler is not None:  # one that is not Python's
-                    before[number] = handler
-            handle(hear)
+                if handler is not None:  # None: not installed by Python
+                    previous[number] = handler
+            set_handlers(receive)
         try:
             yield meet
         finally:
-            handle()
-            for late in heard:
-                signal.raise_signal(late)
+            set_handlers()
+            for pending in received:
+                signal.raise_signal(pending)
 
     def _shared(self, error: E) -> E:
-        """Note an error that is about to be raised in all ranks."""
+        """Record an error that is about to be raised in all ranks."""
         errors: Any = self.comm.Get_attr(SHARED)
         if errors is not None:
             errors.append(error)
@@ -266,22 +267,22 @@ class Ranks:
         errors: Any = self.comm.Get_attr(SHARED)
         return errors is not None and any(error is known for known in errors)
 
-    # -- of arrays, in place -----------------------------------------------------
+    # -- collective operations on arrays, in place --------------------------------
 
     def sum(self, array: NDArray[Any]) -> None:
-        """Add up everyone's."""
+        """Sum an array over all ranks."""
         self.comm.Allreduce(MPI.IN_PLACE, array)
 
     def maximum(self, array: NDArray[Any]) -> None:
-        """Take the largest of everyone's, number by number."""
+        """Take the elementwise maximum over all ranks."""
         self.comm.Allreduce(MPI.IN_PLACE, array, MPI.MAX)
 
     def minimum(self, array: NDArray[Any]) -> None:
-        """Take the smallest of everyone's, number by number."""
+        """Take the elementwise minimum over all ranks."""
         self.comm.Allreduce(MPI.IN_PLACE, array, MPI.MIN)
 
     def gather(self, array: NDArray[Any]) -> None:
-        """Fill ``array[i]`` with rank i's ``array[i]``."""
+        """Set ``array[i]`` to that of rank i, for all i."""
         self.comm.Allgather(MPI.IN_PLACE, array)
 
     def join(
@@ -292,7 +293,7 @@ class Ranks:
         *,
         everywhere: bool,
     ) -> None:
-        """Put everyone's rows below each other, in all ranks or rank 0."""
+        """Concatenate the rows of all ranks, in all ranks or rank 0."""
         received = None
         if to is not None:
             received = [to, np.diff(starts) * rows.shape[1]]

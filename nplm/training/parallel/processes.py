@@ -1,4 +1,4 @@
-"""The processes that a fit runs on: this one alone, or the ranks of a communicator."""
+"""The processes of a fit: this one alone, or the ranks of an MPI communicator."""
 
 from __future__ import annotations
 
@@ -12,56 +12,56 @@ from numpy.typing import NDArray
 __all__ = ["ALONE", "Alone", "Meeting", "Processes", "Sharers"]
 
 T = TypeVar("T")
-# Called at once by all, with whether something is due: what the first says to that, and
-# the interrupt of any.
+# Called by all processes together with whether a save is due; returns the first
+# process's answer, and the interrupt of any process.
 Meeting = Callable[[bool], tuple[bool, KeyboardInterrupt | None]]
 
 
 class Processes(Protocol):
-    """Processes that do the same work: what a fit asks of them."""
+    """Collective operations of processes that run the same fit."""
 
     rank: int
     size: int
 
     def agree(self, value: T) -> T:
-        """Give the first process's value in all."""
+        """Return the first process's value in all processes."""
 
     def all_or_none(self, work: Callable[[], T]) -> T:
-        """Do it in every process; if it fails in one, raise in all."""
+        """Call `work` in every process; if it fails in one, raise an error in all."""
 
     def everyones(self, value: T) -> list[T]:
-        """Give every process's value in all."""
+        """Return every process's value in all processes."""
 
-    def check_same(self, marks: dict[str, str]) -> None:
-        """Raise in all when one has other marks than the first."""
+    def check_same(self, fingerprint: dict[str, str]) -> None:
+        """Raise an error in all if parameters or data differ from the first's."""
 
     def guard(self) -> AbstractContextManager[Any]:
-        """Context in which a process that fails alone ends all."""
+        """Return a context in which a process that fails alone aborts all."""
 
     def generator(self, rng: np.random.RandomState) -> np.random.RandomState:
-        """Give the first process's random generator in all."""
+        """Return the first process's random generator in all processes."""
 
     def interrupts(self) -> AbstractContextManager[Meeting]:
-        """Context in which several processes are interrupted when they meet.
+        """Return a context in which several processes are interrupted together.
 
-        One process alone is interrupted as ever.
+        The interrupts of a single process are unchanged.
         """
 
 
 class Sharers(Processes, Protocol):
-    """Processes of which each has some of the output units: arrays of all, in place."""
+    """Processes with sharded output units: also operations on arrays, in place."""
 
     def sum(self, array: NDArray[Any]) -> None:
-        """Add up everyone's."""
+        """Sum an array over all processes."""
 
     def maximum(self, array: NDArray[Any]) -> None:
-        """Take the largest of everyone's, number by number."""
+        """Take the elementwise maximum over all processes."""
 
     def minimum(self, array: NDArray[Any]) -> None:
-        """Take the smallest of everyone's, number by number."""
+        """Take the elementwise minimum over all processes."""
 
     def gather(self, array: NDArray[Any]) -> None:
-        """Fill ``array[i]`` with process i's ``array[i]``."""
+        """Set ``array[i]`` to that of process i, for all i."""
 
     def join(
         self,
@@ -71,39 +71,39 @@ class Sharers(Processes, Protocol):
         *,
         everywhere: bool,
     ) -> None:
-        """Put everyone's rows below each other, in all processes or the first."""
+        """Concatenate the rows of all processes, in all processes or the first."""
 
 
 class Alone:
-    """One process: whatever it says is what all say."""
+    """A single process: every collective operation is trivial."""
 
     rank, size = 0, 1
 
     def agree(self, value: T) -> T:
-        """Give the value."""
+        """Return the value."""
         return value
 
     def all_or_none(self, work: Callable[[], T]) -> T:
-        """Do it."""
+        """Call `work`."""
         return work()
 
     def everyones(self, value: T) -> list[T]:
-        """Give the value, as a list."""
+        """Return the value, in a list."""
         return [value]
 
     def guard(self) -> AbstractContextManager[Any]:
-        """Context like any other."""
+        """Return a context that does nothing."""
         return nullcontext()
 
     def generator(self, rng: np.random.RandomState) -> np.random.RandomState:
-        """Give the generator."""
+        """Return the generator."""
         return rng
 
-    def check_same(self, marks: dict[str, str]) -> None:
-        """Nobody disagrees."""
+    def check_same(self, fingerprint: dict[str, str]) -> None:
+        """Do nothing."""
 
     def interrupts(self) -> AbstractContextManager[Meeting]:
-        """Context that leaves interrupts as they are."""
+        """Return a context that does not change interrupts."""
         return nullcontext(lambda due: (due, None))
 
 

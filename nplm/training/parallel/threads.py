@@ -1,4 +1,4 @@
-"""Threads: how many, how they are run, and BLAS's own (the only limit on those)."""
+"""Threads: their number, how they run kernels, and the limit on BLAS threads."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ from threadpoolctl import ThreadpoolController
 __all__ = ["Threads", "blas_libraries", "blas_threads", "n_threads"]
 
 T = TypeVar("T")
-SECONDS_A_WAIT = 0.05  # for threads, before signals are looked at
-MAX_THREADS = 256  # as many members as a Team has room for
+POLL_SECONDS = 0.05  # interval of checks for signals while threads run
+MAX_THREADS = 256  # the capacity of a Team
 
 
 def n_threads(n_jobs: int | None) -> int:
-    """Threads meant by `n_jobs`, as joblib counts them: None is 1, -1 all cores.
+    """Return the number of threads of `n_jobs`, as in joblib: None is 1, -1 all cores.
 
-    Inside a worker of joblib, such as one of a parallel grid search, no more
-    than the worker's share of the cores: the search would otherwise run threads
-    by the square of `n_jobs`. A worker that is a thread has one.
+    In a joblib worker, such as one of a parallel grid search, the number is at
+    most the worker's share of the cores: otherwise the search would run `n_jobs`
+    squared threads. A worker that is a thread has a share of 1.
     """
     if n_jobs == 0:
-        raise ValueError("n_jobs=0: give 1 or more threads, or -1 for all cores.")
+        raise ValueError("n_jobs=0: pass 1 or more threads, or -1 for all cores.")
     n = int(effective_n_jobs(1 if n_jobs is None else n_jobs))
     if n > MAX_THREADS:
         raise ValueError(
-            f"n_jobs={n_jobs}: one fit uses at most {MAX_THREADS} threads."
+            f"n_jobs={n_jobs}: a fit can use at most {MAX_THREADS} threads."
         )
     backend, _ = get_active_backend()
     if backend.nesting_level:
@@ -45,10 +45,10 @@ def n_threads(n_jobs: int | None) -> int:
 
 
 def joblibs_limit(variables: Sequence[str]) -> int:
-    """Threads that joblib lets a worker run, from the environment it made for it.
+    """Return the share of threads that joblib gives a worker, from its environment.
 
-    In a worker process it sets all of these variables: to the share, but where the
-    user has set one already. In a worker thread nothing tells the share.
+    In a worker process joblib sets all of these variables to the share, except those
+    that the user has set. In a worker thread the share is unknown.
     """
     limits = []
     for name in variables:
@@ -62,12 +62,12 @@ def joblibs_limit(variables: Sequence[str]) -> int:
 @cache
 def _controller() -> ThreadpoolController:
     # NumPy's and SciPy's wheels each carry a BLAS: the controller finds both.
-    # Made once, for a search of the loaded libraries takes milliseconds.
+    # Cached, because searching the loaded libraries takes milliseconds.
     return ThreadpoolController()
 
 
 def blas_libraries() -> list[str]:
-    """Name and version of every BLAS that is loaded, and the threads it may run."""
+    """Return name, version and number of threads of every loaded BLAS."""
     return [
         f"{library['internal_api']} {library['version']} "
         f"({library.get('architecture', 'any processor')}, "
@@ -76,50 +76,50 @@ def blas_libraries() -> list[str]:
     ]
 
 
-class _Inside:
-    """Who is inside of `blas_threads`."""
+class _BlasLimit:
+    """The limit of `blas_threads`, and the number of threads in its context."""
 
     lock = Lock()
     number = 0
     limit: Any = None
 
 
-def _forget_the_others() -> None:
-    """Begin anew in a fork: the thread that holds the lock is not in it."""
-    if _Inside.number > 0:
-        _Inside.limit.restore_original_limits()
-    _Inside.lock, _Inside.number = Lock(), 0
+def _reset_after_fork() -> None:
+    """Reset the limit in a fork, which lacks the thread that may hold the lock."""
+    if _BlasLimit.number > 0:
+        _BlasLimit.limit.restore_original_limits()
+    _BlasLimit.lock, _BlasLimit.number = Lock(), 0
 
 
-os.register_at_fork(after_in_child=_forget_the_others)
+os.register_at_fork(after_in_child=_reset_after_fork)
 
 
 @contextmanager
 def blas_threads(n: int) -> Iterator[None]:
-    """Context in which every BLAS library uses `n` threads.
+    """Limit every BLAS library to `n` threads within a context.
 
-    The number is the whole process's: while several threads are inside, it is the
-    first one's, and the last one out puts back what was there before.
+    The limit applies to the whole process: while several threads are in the context,
+    the first one's limit holds, and the last one restores the previous limit.
     """
-    with _Inside.lock:
-        if _Inside.number == 0:
-            _Inside.limit = _controller().limit(limits=n, user_api="blas")
-        _Inside.number += 1
+    with _BlasLimit.lock:
+        if _BlasLimit.number == 0:
+            _BlasLimit.limit = _controller().limit(limits=n, user_api="blas")
+        _BlasLimit.number += 1
     try:
         yield
     finally:
-        with _Inside.lock:
-            _Inside.number -= 1
-            if _Inside.number == 0:
-                _Inside.limit.restore_original_limits()
+        with _BlasLimit.lock:
+            _BlasLimit.number -= 1
+            if _BlasLimit.number == 0:
+                _BlasLimit.limit.restore_original_limits()
 
 
 class Threads:
-    """A few threads that run kernels at once; these give the GIL away.
+    """A few threads that run kernels concurrently; kernels release the GIL.
 
-    No OpenMP: nothing to clash with the run-time library of another package,
+    There is no OpenMP, which could clash with the run-time library of another package,
     with a fork, or with joblib's workers. Each call starts its threads, which takes
-    less than 0.1 ms, and none outlives it.
+    less than 0.1 ms, and ends them.
     """
 
     def __init__(self, n: int) -> None:
@@ -132,11 +132,11 @@ class Threads:
         *,
         give_up: Callable[[], None] = lambda: None,
     ) -> None:
-        """Run ``work(part)`` for every part, at once or in turn, and wait for all.
+        """Run ``work(part)`` for every part, concurrently, and wait for all.
 
-        On an error or an interrupt `give_up` must make those at work return. None
-        runs any more when this raises, and none begins later. When the system cannot
-        start a thread the error is a MemoryError.
+        On an error or an interrupt `give_up` must make running parts return. When this
+        raises, no part is running, and none starts later. If the system cannot start a
+        thread, the error is a MemoryError.
         """
         n = min(self.n, len(parts))
         if n > 1:
@@ -148,11 +148,11 @@ class Threads:
     def abreast(
         self, work: Callable[[int], None], n: int, *, give_up: Callable[[], None]
     ) -> None:
-        """Run ``work(0)`` to ``work(n - 1)``, which wait for each other, at once.
+        """Run ``work(0)`` to ``work(n - 1)``, which wait for each other, concurrently.
 
-        `give_up` must make them return when one of them will never come. None
-        runs any more when this returns or raises: the first error, if any did. When the
-        system cannot start a thread the error is a MemoryError.
+        `give_up` must make them return if one of them fails. When this returns, or
+        raises the first error, none is running. If the system cannot start a thread,
+        the error is a MemoryError.
         """
 
         def run(i: int) -> None:
@@ -165,9 +165,9 @@ class Threads:
         _run(run, range(1, n), n - 1, lambda: run(0), give_up)
 
     def split(self, n: int, block: int, most: int | None = None) -> list[slice]:
-        """Cut range(n) into a part a thread, or more if `most` blocks are one's limit.
+        """Split range(n) into a part per thread, or parts of at most `most` blocks.
 
-        Blocks are whole, but for the last.
+        All blocks but the last are complete.
         """
         blocks = -(-n // block)
         size = min(-(-blocks // self.n), most or blocks) * block
@@ -181,14 +181,14 @@ def _run(
     own: Callable[[], None],
     give_up: Callable[[], None],
 ) -> None:
-    """Let n new threads do the parts while this one does its own work.
+    """Run the parts in n new threads, and `own` in this one.
 
-    Only locks and queues that are written in C: an interrupt in the midst of those of
-    `threading` and `concurrent.futures` leaves them locked for good.
+    Locks and queues are those written in C: an interrupt within those of `threading`
+    and `concurrent.futures` leaves them locked forever.
     """
     waiting, ended = deque(parts), SimpleQueue[BaseException | None]()
-    # A thread at work holds its lock. After an error all are held, and a thread that
-    # begins only then finds that it has nothing to do.
+    # A running thread holds its lock. After an error all locks are held, so a thread
+    # that starts only then returns at once.
     locks = [Lock() for _ in range(n)]
 
     def serve(lock: LockType) -> None:
@@ -223,14 +223,14 @@ def _run(
             lock.acquire()
         raise
     finally:
-        del error  # it would hold this frame, and its arrays, in a cycle
+        del error  # avoids a reference cycle with this frame and its arrays
 
 
 def _start(serve: Callable[[LockType], None], lock: LockType, n: int) -> None:
     try:
         start_new_thread(serve, (lock,))
     except RuntimeError as error:
-        # Python has no class of its own for it.
+        # Python has no exception class of its own for it.
         if "can't start new thread" not in str(error):
             raise
         raise MemoryError(
@@ -241,6 +241,6 @@ def _start(serve: Callable[[LockType], None], lock: LockType, n: int) -> None:
 
 def _next(ended: SimpleQueue[BaseException | None]) -> BaseException | None:
     while True:
-        # An interrupt that another thread hears of wakes nobody.
+        # An interrupt received in another thread does not wake this one.
         with suppress(Empty):
-            return ended.get(timeout=SECONDS_A_WAIT)
+            return ended.get(timeout=POLL_SECONDS)

@@ -7,10 +7,10 @@ import sys
 
 import pytest
 
-from nplm.base.files.atomic_files import _machine_mark, replacing
+from nplm.base.files.atomic_files import _machine_id, replacing
 
 
-def test_a_file_takes_its_place_when_it_is_whole(tmp_path):
+def test_file_is_replaced_when_the_new_one_is_complete(tmp_path):
     path = tmp_path / "model"
     path.write_bytes(b"old")
     with replacing(path) as file:
@@ -20,7 +20,7 @@ def test_a_file_takes_its_place_when_it_is_whole(tmp_path):
     assert os.listdir(tmp_path) == ["model"]
 
 
-def test_a_link_stays_and_what_it_names_is_replaced(tmp_path):
+def test_target_of_a_link_is_replaced(tmp_path):
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "elsewhere" / "model").write_bytes(b"old")
     link = tmp_path / "link"
@@ -32,7 +32,7 @@ def test_a_link_stays_and_what_it_names_is_replaced(tmp_path):
     assert os.listdir(tmp_path / "elsewhere") == ["model"]
 
 
-def test_of_links_that_run_in_a_circle_one_is_replaced(tmp_path):
+def test_one_link_of_a_cycle_is_replaced(tmp_path):
     one, other = tmp_path / "one", tmp_path / "other"
     one.symlink_to(other)
     other.symlink_to(one)
@@ -43,7 +43,7 @@ def test_of_links_that_run_in_a_circle_one_is_replaced(tmp_path):
 
 
 @pytest.mark.parametrize("error", [OSError("disk full"), KeyboardInterrupt()])
-def test_after_an_error_all_is_as_it_was(tmp_path, error):
+def test_error_leaves_the_old_file(tmp_path, error):
     path = tmp_path / "model"
     path.write_bytes(b"old")
     with pytest.raises(type(error)), replacing(path) as file:
@@ -53,7 +53,7 @@ def test_after_an_error_all_is_as_it_was(tmp_path, error):
     assert os.listdir(tmp_path) == ["model"]
 
 
-def test_the_file_and_its_name_are_on_the_disk(tmp_path, monkeypatch):
+def test_file_and_folder_are_synced(tmp_path, monkeypatch):
     synced = []
 
     def fsync(descriptor):
@@ -67,7 +67,7 @@ def test_the_file_and_its_name_are_on_the_disk(tmp_path, monkeypatch):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="permissions of POSIX")
-def test_permissions_are_those_of_any_new_file(tmp_path):
+def test_new_file_has_default_permissions(tmp_path):
     (tmp_path / "any").touch()
     with replacing(tmp_path / "model"):
         pass
@@ -77,7 +77,7 @@ def test_permissions_are_those_of_any_new_file(tmp_path):
 
 @pytest.mark.skipif(os.name != "posix", reason="permissions of POSIX")
 @pytest.mark.parametrize("mode", [0o600, 0o640, 0o666])
-def test_permissions_stay_those_of_the_file_that_is_replaced(tmp_path, mode):
+def test_replacement_keeps_the_permissions_of_the_old_file(tmp_path, mode):
     path = tmp_path / "model"
     path.touch()
     path.chmod(mode)
@@ -90,7 +90,7 @@ def test_permissions_stay_those_of_the_file_that_is_replaced(tmp_path, mode):
     assert path.read_bytes() == b"new"
 
 
-def test_what_a_killed_writer_left_is_removed_by_the_next(tmp_path):
+def test_unfinished_file_of_a_killed_writer_is_removed_by_the_next(tmp_path):
     path = tmp_path / "model"
     script = """
 import os, pathlib, signal, sys
@@ -100,9 +100,9 @@ with replacing(pathlib.Path(sys.argv[1])) as file:
     file.flush()
     os.kill(os.getpid(), signal.SIGKILL)
 """
-    # Not those of other files, nor what somebody has named alike, nor another
-    # machine's, whose lock may not be seen.
-    ending = f"{_machine_mark()}0123abcd.part"
+    # Files of other models, of users with similar names, and of other machines stay;
+    # the locks of other machines may be invisible.
+    ending = f"{_machine_id()}0123abcd.part"
     others = {f"model.2.{ending}", f"other.{ending}", "model.notes.part"}
     others |= {"model.0000000089abcdef.part"}
     own = f"model.{ending}"
@@ -120,7 +120,7 @@ with replacing(pathlib.Path(sys.argv[1])) as file:
     assert set(os.listdir(tmp_path)) == others | {"model", own}
 
 
-def test_one_that_is_taken_for_abandoned_before_its_lock_begins_anew(
+def test_writer_starts_again_if_its_file_is_removed_before_the_lock(
     tmp_path, monkeypatch
 ):
     calls, flock = [], fcntl.flock
@@ -139,19 +139,19 @@ def test_one_that_is_taken_for_abandoned_before_its_lock_begins_anew(
     assert len(calls) == 2
 
 
-def test_without_locks_nothing_is_removed(tmp_path, monkeypatch):
-    def none(file, how):
+def test_unfinished_files_stay_on_a_file_system_without_locks(tmp_path, monkeypatch):
+    def no_locks(file, how):
         raise OSError(errno.ENOLCK, "No locks available")
 
-    left = f"model.{_machine_mark()}0123abcd.part"
+    left = f"model.{_machine_id()}0123abcd.part"
     (tmp_path / left).touch()
-    monkeypatch.setattr("fcntl.flock", none)
+    monkeypatch.setattr("fcntl.flock", no_locks)
     with replacing(tmp_path / "model") as file:
         file.write(b"new")
     assert sorted(os.listdir(tmp_path)) == ["model", left]
 
 
-def test_two_writers_at_once_leave_one_whole_file(tmp_path):
+def test_concurrent_writers_leave_one_complete_file(tmp_path):
     path = tmp_path / "model"
     with replacing(path) as one, replacing(path) as other:
         one.write(b"one")
@@ -160,7 +160,7 @@ def test_two_writers_at_once_leave_one_whole_file(tmp_path):
     assert os.listdir(tmp_path) == ["model"]
 
 
-def test_error_is_not_hidden_by_a_part_that_cannot_be_removed(tmp_path):
+def test_failed_removal_of_the_part_does_not_hide_the_error(tmp_path):
     folder = tmp_path / "folder"
     folder.mkdir()
     with pytest.raises(KeyboardInterrupt), replacing(folder / "file"):

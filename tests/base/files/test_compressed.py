@@ -1,4 +1,4 @@
-"""Packed files: read as a stream, refused when they unpack to too much."""
+"""Compressed files: read as a stream, refused when they decompress to too much."""
 
 import gzip
 import io
@@ -25,8 +25,7 @@ from nplm.formats import (
     read_vectors,
 )
 
-PACKERS = {"gzip": gzip.compress, "xz": lzma.compress}
-# What comes of them is in memory, or in none.
+COMPRESSORS = {"gzip": gzip.compress, "xz": lzma.compress}
 READERS = {
     "ARPA": read_arpa,
     "counts": read_counts,
@@ -44,58 +43,59 @@ TEXTS = {
 }
 
 
-@pytest.mark.parametrize("pack", PACKERS.values(), ids=PACKERS)
+@pytest.mark.parametrize("compress", COMPRESSORS.values(), ids=COMPRESSORS)
 @pytest.mark.parametrize("size", [0, 1, 10**6])
-def test_packed_files_are_unpacked(tmp_path, pack, size):
+def test_compressed_files_are_decompressed(tmp_path, compress, size):
     content = np.random.default_rng(0).integers(0, 90, size, np.uint8).tobytes()
-    path = tmp_path / "packed"
+    path = tmp_path / "compressed"
     # Files of several parts, as `cat a.gz b.gz` makes them.
-    path.write_bytes(pack(content) + pack(b"more\nlines\n"))
+    path.write_bytes(compress(content) + compress(b"more\nlines\n"))
     with reading(path) as file:
         assert file.read() == content + b"more\nlines\n"
     with reading(path) as file:
         assert b"".join(file) == content + b"more\nlines\n"
 
 
-@pytest.mark.parametrize("pack", PACKERS.values(), ids=PACKERS)
-def test_what_unpacks_to_too_much_is_refused_on_the_way(tmp_path, pack, monkeypatch):
-    monkeypatch.setattr(compressed, "LEAST_UNPACKED", 1 << 16)
+@pytest.mark.parametrize("compress", COMPRESSORS.values(), ids=COMPRESSORS)
+def test_bomb_is_refused_while_it_is_read(tmp_path, compress, monkeypatch):
+    monkeypatch.setattr(compressed, "FREE_BYTES", 1 << 16)
     path = tmp_path / "bomb"
-    path.write_bytes(pack(bytes(1 << 24)))
+    path.write_bytes(compress(bytes(1 << 24)))
     tracemalloc.start()
-    message = "bomb unpacks to more than 64 times"
+    message = "bomb decompresses to more than 64 times"
     with pytest.raises(UnpackingError, match=message), reading(path) as file:
         while file.read(1 << 12):
             pass
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert peak < 12 << 20  # 8 MB are what xz itself takes
+    assert peak < 12 << 20  # xz itself takes 8 MB
 
 
 @pytest.mark.parametrize("line", [b"a\t1\n", b"\n", b"a"], ids=repr)
 @pytest.mark.parametrize("name", READERS | TEXTS)
-def test_no_reader_takes_a_bomb(tmp_path, monkeypatch, name, line):
-    monkeypatch.setattr(compressed, "LEAST_UNPACKED", 1 << 16)
+def test_every_reader_refuses_a_bomb(tmp_path, monkeypatch, name, line):
+    monkeypatch.setattr(compressed, "FREE_BYTES", 1 << 16)
     path = tmp_path / "bomb"
     path.write_bytes(lzma.compress(line * 10**6))
-    with pytest.raises(ValueError, match=r"bomb(, line \d+: | unpacks to more)"):
+    with pytest.raises(ValueError, match=r"bomb(, line \d+: | decompresses to more)"):
         (READERS | TEXTS)[name](path)
 
 
-@pytest.mark.parametrize("pack", PACKERS.values(), ids=PACKERS)
+@pytest.mark.parametrize("compress", COMPRESSORS.values(), ids=COMPRESSORS)
 @pytest.mark.parametrize("name", READERS | TEXTS)
-def test_damaged_packed_files_are_named(tmp_path, name, pack):
+def test_error_names_a_damaged_compressed_file(tmp_path, name, compress):
     path = tmp_path / "damaged"
-    data = bytearray(pack(b"a b 3\n" * 99))
+    data = bytearray(compress(b"a b 3\n" * 99))
     data[-9] ^= 64
     path.write_bytes(data)
-    with pytest.raises(ValueError, match=r"damaged(, line \d+: | cannot be unpacked)"):
+    message = r"damaged(, line \d+: | cannot be decompressed)"
+    with pytest.raises(ValueError, match=message):
         (READERS | TEXTS)[name](path)
 
 
-def test_standard_input_that_unpacks_to_too_much_is_named():
+def test_error_names_standard_input_with_a_bomb():
     raw = io.BufferedReader(io.BytesIO(gzip.compress(bytes(1 << 26))))
-    message = r"^standard input unpacks to more than"
+    message = r"^standard input decompresses to more than"
     with (
         pytest.raises(UnpackingError, match=message),
         unpacked(raw, "standard input") as file,
@@ -107,7 +107,7 @@ MODELS = {"nplm.load": nplm.load, "load_binary": load_binary}
 
 
 @pytest.mark.parametrize("name", READERS | MODELS)
-def test_a_pipe_in_place_of_a_model_is_an_error_at_once(tmp_path, name):
+def test_pipe_in_place_of_a_model_is_refused_without_waiting(tmp_path, name):
     path = tmp_path / "pipe"
     os.mkfifo(path)
     with pytest.raises(OSError, match=f"{path} is a pipe or a device"):
@@ -115,19 +115,19 @@ def test_a_pipe_in_place_of_a_model_is_an_error_at_once(tmp_path, name):
 
 
 @pytest.mark.parametrize("name", {**READERS, **MODELS, "estimation": 0})
-def test_a_folder_in_place_of_a_file_is_named(tmp_path, name):
-    with pytest.raises(IsADirectoryError, match=f"^{tmp_path} is a folder: give"):
+def test_error_names_a_folder_in_place_of_a_file(tmp_path, name):
+    with pytest.raises(IsADirectoryError, match=f"^{tmp_path} is a folder: pass"):
         (READERS | MODELS | TEXTS)[name](tmp_path)
 
 
-def test_text_may_come_from_a_pipe(tmp_path):
+def test_text_is_read_from_a_pipe(tmp_path):
     path = tmp_path / "pipe"
     os.mkfifo(path)
     with subprocess.Popen(["sh", "-c", f"echo a rose > {path}"]):
         assert texts_of([os.fspath(path)]) == ["a rose"]
 
 
-def test_a_pipe_without_a_name_may_have_anything():
+def test_unnamed_pipe_is_read_as_a_file():
     script = "from nplm.formats import read_classes; print(read_classes('/dev/stdin'))"
     done = subprocess.run(
         [sys.executable, "-c", script], input=gzip.compress(b"a\t1\n"),

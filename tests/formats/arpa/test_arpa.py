@@ -1,4 +1,4 @@
-"""ARPA files: written for KenLM and SRILM, read from them, refused when bad."""
+"""ARPA files are written for KenLM and SRILM, read from them, and checked."""
 
 import gzip
 import os
@@ -43,24 +43,24 @@ SETTINGS = [
 
 @pytest.mark.parametrize("settings", SETTINGS, ids=str)
 @pytest.mark.parametrize("name", ["model.arpa", "model.arpa.gz"])
-def test_round_trip(tmp_path, settings, name):
+def test_written_model_is_read_again(tmp_path, settings, name):
     model, X, _ = fitted(**settings)
     write_arpa(model, tmp_path / name, WORDS)
-    again, words = read_arpa(tmp_path / name)
+    loaded, words = read_arpa(tmp_path / name)
     assert words == WORDS
-    assert again.order_ == model.order_
-    assert again.boundary == (model.boundary if model.order_ > 1 else None)
+    assert loaded.order_ == model.order_
+    assert loaded.boundary == (model.boundary if model.order_ > 1 else None)
     rng = np.random.default_rng(0)
     contexts = np.concatenate([X[:200], rng.permuted(X[:200], axis=0)])
     contexts = contexts[:, -max(model.order_ - 1, 1) :]
-    proba = again.predict_proba(contexts)
+    proba = loaded.predict_proba(contexts)
     assert_allclose(proba, model.predict_proba(contexts), rtol=1e-5)
     assert_allclose(proba.sum(axis=1), 1, atol=1e-5)
     assert os.listdir(tmp_path) == [name]
 
 
 @pytest.mark.parametrize("settings", SETTINGS[1:-2], ids=str)
-def test_kenlm_reads_and_scores_the_same(tmp_path, settings):
+def test_kenlm_computes_the_same_scores(tmp_path, settings):
     kenlm = pytest.importorskip("kenlm")
     model, *_ = fitted(**settings)
     model_words = list(WORDS)
@@ -69,7 +69,7 @@ def test_kenlm_reads_and_scores_the_same(tmp_path, settings):
     other = kenlm.Model(str(path))
     rng = np.random.default_rng(1)
     for _ in range(50):
-        # No unknown word, no </s> in mid-sentence: KenLM has its own idea of both.
+        # KenLM treats unknown words and </s> inside a sentence differently.
         sentence = rng.integers(2, N_WORDS, size=12)
         text = " ".join(WORDS[w] for w in sentence)
         if model.boundary is None:
@@ -82,7 +82,7 @@ def test_kenlm_reads_and_scores_the_same(tmp_path, settings):
         assert_allclose(found, model.log_prob(X, y) / np.log(10), atol=1e-4)
 
 
-def test_kenlm_scores_the_unknown_word_the_same(tmp_path):
+def test_kenlm_computes_the_same_score_of_the_unknown_word(tmp_path):
     kenlm = pytest.importorskip("kenlm")
     model, *_ = fitted(3)
     write_arpa(model, tmp_path / "model.arpa", WORDS)
@@ -92,7 +92,7 @@ def test_kenlm_scores_the_unknown_word_the_same(tmp_path):
     assert found[2] == pytest.approx(expected[0], abs=1e-4)
 
 
-# As KenLM's lmplz writes: 0 for <s>, tabs, all suffixes there.
+# As written by KenLM's lmplz: 0 for <s>, tabs, all suffixes present.
 KENLM = """\\data\\
 ngram 1=5
 ngram 2=4
@@ -117,8 +117,8 @@ ngram 3=2
 
 \\end\\
 """
-# As SRILM writes a pruned model: -99, no weight where there is none, n-grams
-# whose suffix (b c) or whose context (c a) is not there.
+# A pruned model as written by SRILM: -99, some n-grams without a weight, some whose
+# suffix (b c) or context (c a) is missing.
 SRILM = """
 
 \\data\\
@@ -147,7 +147,7 @@ ngram 3=3
 
 
 def log10_prob(path, context, word):
-    """One probability by the definition, on a dictionary of the lines."""
+    """Compute one probability by definition from a dictionary of the lines."""
     prob, weight, order = {}, {}, 0
     for line in path.read_text().split("\n"):
         if line.startswith("\\") and "grams" in line:
@@ -164,7 +164,7 @@ def log10_prob(path, context, word):
 
 
 @pytest.mark.parametrize("text", [KENLM, SRILM], ids=["kenlm", "srilm"])
-def test_read_what_the_toolkits_write(tmp_path, text):
+def test_files_of_the_toolkits_are_read(tmp_path, text):
     path = tmp_path / "model.arpa"
     path.write_text(text)
     model, words = read_arpa(path)
@@ -182,7 +182,7 @@ def test_read_what_the_toolkits_write(tmp_path, text):
             assert found == pytest.approx(expected, abs=1e-6), (context, word)
 
 
-def test_comments_above_the_header_are_few(tmp_path):
+def test_number_of_comment_lines_is_limited(tmp_path):
     path = tmp_path / "model.arpa"
     path.write_text("a comment\n" * 10_000 + SRILM)
     assert read_arpa(path)[0].order_ == 3
@@ -193,7 +193,7 @@ def test_comments_above_the_header_are_few(tmp_path):
 
 
 def arpa_of(ngrams):
-    """An ARPA file of {words: (log10 of the probability, log10 of the weight)}."""
+    """Return an ARPA file of {words: (log10 probability, log10 weight)}."""
     order = max(map(len, ngrams))
     of_order = [[g for g in ngrams if len(g) == k + 1] for k in range(order)]
     tables = [{gram: ngrams[gram] for gram in own} for own in of_order]
@@ -206,8 +206,8 @@ def arpa_of(ngrams):
     return text + "\n\\end\\\n"
 
 
-def odd_model(rng, order):
-    """N-grams of a, b and the marks, which have any weights, used or not."""
+def random_ngrams(rng, order):
+    """Return n-grams of a, b and the marks, with random weights, used or not."""
     number = partial(rng.choice, [0, 0, -0.25, -0.5, -1.25, 0.25])
     words = ["<s>", "a", "b", "</s>"]
     ngrams = {(w,): (-0.125 * i - 0.25, number()) for i, w in enumerate(words)}
@@ -228,10 +228,10 @@ SENTENCES = [line for n in (1, 2, 3) for line in product(["a", "b"], repeat=n)]
 
 
 def log10_probs(model, words, line):
-    """The score of a sentence by a model that was read."""
+    """Return the score of a sentence under a loaded model."""
     total, n, given = 0, model.n_features_in_, ["<s>"]
     for word in (*line, "</s>"):
-        # Without a boundary, a context of unigrams, which is any.
+        # Without a boundary the context does not matter to unigrams.
         assert (model.boundary is None) == (model.order_ == 1)
         ids = [words.index(w.replace("<s>", "</s>")) for w in given]
         total += model.log_prob([([ids[0]] * n + ids)[-n:]], [words.index(word)])[0]
@@ -240,10 +240,10 @@ def log10_probs(model, words, line):
 
 
 @pytest.mark.parametrize("number", range(60))
-def test_marks_with_any_weights(tmp_path, number):
+def test_marks_with_random_weights(tmp_path, number):
     path = tmp_path / "model.arpa"
     order = number % 3 + 1
-    path.write_text(arpa_of(odd_model(Random(number), order)))
+    path.write_text(arpa_of(random_ngrams(Random(number), order)))
     model, words = read_arpa(path)
     for line in SENTENCES:
         given, expected = ["<s>"], 0
@@ -255,10 +255,10 @@ def test_marks_with_any_weights(tmp_path, number):
 
 
 @pytest.mark.parametrize("number", range(40))
-def test_kenlm_scores_marks_with_any_weights_the_same(tmp_path, number):
+def test_kenlm_computes_the_same_scores_of_marks_with_random_weights(tmp_path, number):
     kenlm = pytest.importorskip("kenlm")
     path = tmp_path / "model.arpa"
-    path.write_text(arpa_of(odd_model(Random(number), number % 2 + 2)))
+    path.write_text(arpa_of(random_ngrams(Random(number), number % 2 + 2)))
     model, words = read_arpa(path)
     other = kenlm.Model(os.fspath(path))
     for line in SENTENCES:
@@ -266,7 +266,7 @@ def test_kenlm_scores_marks_with_any_weights_the_same(tmp_path, number):
         assert log10_probs(model, words, line) == pytest.approx(expected, abs=1e-4)
 
 
-def test_the_boundary_has_the_weight_of_the_mark_that_begins(tmp_path):
+def test_boundary_has_the_weight_of_the_begin_mark(tmp_path):
     path = tmp_path / "model.arpa"
     text = KENLM.replace("<s>\t-0.3", "<s>\t0").replace("</s>\t0", "</s>\t-0.7", 1)
     path.write_text(re.sub("ngram 2=4", "ngram 2=3", text).replace("3=2", "3=1")
@@ -279,17 +279,17 @@ def test_the_boundary_has_the_weight_of_the_mark_that_begins(tmp_path):
 
 
 @pytest.mark.parametrize("text", [KENLM, SRILM], ids=["kenlm", "srilm"])
-def test_a_word_for_unknown_ones(tmp_path, text):
+def test_unknown_word_is_added(tmp_path, text):
     path = tmp_path / "model.arpa"
     path.write_text(text)
     model, words = read_arpa(path)
-    again, more = read_arpa(path, add_unknown=True)
+    loaded, more = read_arpa(path, add_unknown=True)
     assert more == (words if text is KENLM else [*words, "<unk>"])
     X = np.array(list(product(range(len(words)), repeat=2)))
-    proba = again.predict_proba(X)
+    proba = loaded.predict_proba(X)
     assert_array_equal(proba[:, : len(words)], model.predict_proba(X))
     assert (proba[:, len(words) :] == 0).all()
-    lm = TextLM.from_model(again, more)
+    lm = TextLM.from_model(loaded, more)
     assert np.isfinite(lm.score(["a zebra"])) == (text is KENLM)
     assert np.isfinite(lm.perplexity(["a zebra"], skip="<unk>"))
 
@@ -298,19 +298,19 @@ def test_a_word_for_unknown_ones(tmp_path, text):
     ("text", "message"),
     [
         (KENLM.replace("-1.2\t<unk>\t0\n", "").replace("1=5", "1=4").replace(
-            "b a\t0", "b <unk>\t0"), "'<unk>' in .* is no unigram"),
+            "b a\t0", "b <unk>\t0"), "'<unk>' in .* is not a unigram"),
         ("\\data\\\nngram 1=2\n\n\\1-grams:\n-99\t<s>\n-99\t</s>\n\n\\end\\\n",
-         "no word beside"),
+         "no words besides"),
     ],
 )  # fmt: skip
-def test_no_word_is_added_to_what_is_no_model(tmp_path, text, message):
+def test_unknown_word_is_not_added_to_an_invalid_model(tmp_path, text, message):
     path = tmp_path / "model.arpa"
     path.write_text(text)
     with pytest.raises(ValueError, match=message):
         read_arpa(path, add_unknown=True)
 
 
-def test_what_is_read_can_be_written_for_kenlm(tmp_path):
+def test_model_that_was_read_is_written_for_kenlm(tmp_path):
     kenlm = pytest.importorskip("kenlm")
     (tmp_path / "srilm.arpa").write_text(SRILM)
     model, words = read_arpa(tmp_path / "srilm.arpa")
@@ -323,7 +323,7 @@ def test_what_is_read_can_be_written_for_kenlm(tmp_path):
         assert_allclose(found, model.log_prob(X, y) / np.log(10), atol=1e-4)
 
 
-def test_marks_that_are_words(tmp_path):
+def test_marks_that_are_ordinary_words(tmp_path):
     without_end = SRILM.replace("-0.9\t</s>\n", "").replace("1=5", "1=4")
     without_end = without_end.replace("-0.2\tb c </s>\n", "").replace("3=3", "3=2")
     path = tmp_path / "model.arpa"
@@ -332,7 +332,7 @@ def test_marks_that_are_words(tmp_path):
     assert words == ["<s>", "a", "b", "c"]
     assert model.boundary is None
     assert model.log_prob([[1, 2]], [0])[0] == -np.inf
-    # A lone </s> is a word like others.
+    # A lone </s> is an ordinary word.
     path.write_text(
         KENLM.replace("0\t<s>\t-0.3\n", "")
         .replace("<s> a", "a a")
@@ -352,7 +352,7 @@ def without_line(text, line):
     [
         ("nothing", "after line 1: no line"),
         ("", "after line 0: no line"),
-        (KENLM[:36], "after line 4: the file ends in its header: it is cut short"),
+        (KENLM[:36], "after line 4: the file ends in its header: it is truncated"),
         (KENLM[:150], "the file ends|is not a number|1-grams in the header"),
         (
             KENLM[: KENLM.index("-0.5\tb a")],
@@ -360,16 +360,22 @@ def without_line(text, line):
         ),
         (KENLM[: KENLM.index("\\end")], "the file ends before"),
         (KENLM.replace("ngram 2=4", "ngram 2=5"), "line 19: .* after 4 2-grams, but"),
-        (KENLM.replace("ngram 2=4", "ngram 2=3"), "line 17: '-0.25.*' where"),
+        (
+            KENLM.replace("ngram 2=4", "ngram 2=3"),
+            "line 17: expected .*, got '-0.25.*'",
+        ),
         (KENLM.replace("ngram 1=5", "ngram 1=6"), "6 1-grams in the header, .* are 5"),
         (
             KENLM.replace("ngram 2=4", "ngram 4=4"),
-            "line 3: 'ngram 4=4' where 'ngram 2=",
+            "line 3: expected 'ngram 2=' .* got 'ngram 4=4'",
         ),
         (KENLM.replace("-0.2\ta b", "nan\ta b"), "line 15: .*'nan\\\\ta b.* finite"),
-        (KENLM.replace("-0.2\ta b", "-inf\ta b"), "line 15: .*not one, or not finite"),
-        (KENLM.replace("-0.2\ta b", "-0.2x\ta b"), "line 15: .*a number is not one"),
-        (KENLM.replace("-0.15", "inf"), "line 15: .*a number is not one"),
+        (
+            KENLM.replace("-0.2\ta b", "-inf\ta b"),
+            "line 15: .*is invalid or not finite",
+        ),
+        (KENLM.replace("-0.2\ta b", "-0.2x\ta b"), "line 15: .*a number is invalid"),
+        (KENLM.replace("-0.15", "inf"), "line 15: .*a number is invalid"),
         (KENLM.replace("-0.2\ta b", "0.2\ta b"), "line 15: 0.2 in .*above 0"),
         (KENLM.replace("-0.4\ta", "nan\ta"), "line 10: .*not finite"),
         (KENLM.replace("-0.4\ta", "-0_1\ta"), "line 10: .*is not a number"),
@@ -380,32 +386,38 @@ def without_line(text, line):
             "line 15: .* not a number and 2 words",
         ),
         (KENLM.replace("a b </s>", "a b </s>\t-1"), "line 21: .* and 3 words"),
-        (KENLM.replace("a b </s>", "a x </s>"), "line 21: 'x' in .* is no unigram"),
+        (KENLM.replace("a b </s>", "a x </s>"), "line 21: 'x' in .* is not a unigram"),
         (
             KENLM.replace("-0.5\tb a", "-0.5\ta b"),
             r"line \d+ .*2-grams.*'a b' occurs twice",
         ),
         (KENLM.replace("-0.7\tb", "-0.7\ta"), "the 1-gram 'a' occurs twice"),
-        (KENLM.replace("\\3-", "\\4-"), "line 19: .*4-grams:' where .*3-grams"),
-        (KENLM.replace("\\end\\", "more"), "line 23: 'more' where"),
+        (KENLM.replace("\\3-", "\\4-"), "line 19: expected .*3-grams:', got .*4-grams"),
+        (KENLM.replace("\\end\\", "more"), "line 23: expected .*, got 'more'"),
         (KENLM.replace("1=5", f"1={10**9}"), "1000000000 1-grams .* are 5"),
         (KENLM.replace("2=4", f"2={10**9}"), "line 19: .*after 4 2-grams, .*says 10"),
         (KENLM.replace("2=4", f"2={10**17}"), "line 3: 1.* n-grams so far; more than"),
-        (KENLM.replace("2=4", "2=" + "9" * 5000), "line 3: 'ngram 2=9.*and a number"),
-        (KENLM.replace("ngram 2", "ngram " + "9" * 5000), "line 3: 'ngram 99.*'ngram"),
+        (
+            KENLM.replace("2=4", "2=" + "9" * 5000),
+            "line 3: .*and a number, got 'ngram 2=9",
+        ),
+        (
+            KENLM.replace("ngram 2", "ngram " + "9" * 5000),
+            "line 3: .*'ngram 2=.* got 'ngram 99",
+        ),
         (KENLM.replace("-0.15", "38.1"), "line 15: 38.1 in .* a back-off weight"),
         (KENLM.replace("-0.3\n", "1e300\n", 1), r"line 8: 1e\+300 in .* overflows"),
         (KENLM.replace("-0.2\ta b", "-0.2\ta b\fc"), "line 15: .*and 2 words"),
-        (KENLM.replace("-0.5\tb a", "-0.5\tb\vx"), "line 16: 'x' in .*no unigram"),
+        (KENLM.replace("-0.5\tb a", "-0.5\tb\vx"), "line 16: 'x' in .*not a unigram"),
         (KENLM.replace("-0.5\tb a", "-0.5\tb " + "x" * 5000), r"line 16: .{99,600}$"),
         (
             "\\data\\\n" + "".join(f"ngram {k}=0\n" for k in range(1, 300)),
             "line 257: n-grams of more than 255 words",
         ),
-        ("\\data\\\nngram 1=0\n\\1-grams:\n\\end\\\n", "no word beside <s> and </s>"),
+        ("\\data\\\nngram 1=0\n\\1-grams:\n\\end\\\n", "no words besides <s> and </s>"),
     ],
 )
-def test_bad_files(tmp_path, text, message):
+def test_invalid_files_are_refused(tmp_path, text, message):
     path = tmp_path / "bad.arpa"
     path.write_text(text)
     with pytest.raises(ValueError, match=message) as caught:
@@ -413,18 +425,18 @@ def test_bad_files(tmp_path, text, message):
     assert str(path) in str(caught.value)
 
 
-def test_a_table_grows_as_its_lines_come(tmp_path, monkeypatch):
+def test_table_grows_as_lines_are_read(tmp_path, monkeypatch):
     model, X, _ = fitted(3)
     write_arpa(model, tmp_path / "model.arpa", WORDS)
     expected = read_arpa(tmp_path / "model.arpa")[0].predict_proba(X[:50])
     for n_bytes in (1, 7, 1000):
         monkeypatch.setattr(_lines, "CHUNK_BYTES", n_bytes)
-        monkeypatch.setattr(_lines, "FIRST_ROWS", 1)
-        again, _ = read_arpa(tmp_path / "model.arpa")
-        assert_array_equal(again.predict_proba(X[:50]), expected)
+        monkeypatch.setattr(_lines, "INITIAL_ROWS", 1)
+        loaded, _ = read_arpa(tmp_path / "model.arpa")
+        assert_array_equal(loaded.predict_proba(X[:50]), expected)
 
 
-def test_a_line_without_end(tmp_path, monkeypatch):
+def test_line_too_long_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(_lines, "CHUNK_BYTES", 100)
     monkeypatch.setattr(_lines, "MAX_LINE_BYTES", 1000)
     path = tmp_path / "bad.arpa"
@@ -438,8 +450,8 @@ def test_a_line_without_end(tmp_path, monkeypatch):
             read_arpa(path)
 
 
-def test_weights_whose_product_overflows(tmp_path):
-    """Each can be held, and nine of them cannot."""
+def test_weights_whose_product_overflows_are_refused(tmp_path):
+    """Each weight fits in a float32, but the product of nine does not."""
     path = tmp_path / "model.arpa"
     counts = "".join(f"ngram {k}=1\n" for k in range(1, 11))
     lines = "".join(
@@ -454,7 +466,7 @@ def test_weights_whose_product_overflows(tmp_path):
     assert np.isfinite(model.predict_proba(np.zeros((1, 9), dtype=int))).all()
 
 
-def test_the_highest_order(tmp_path):
+def test_highest_order_is_read(tmp_path):
     path = tmp_path / "model.arpa"
     counts = "".join(f"ngram {k}={0 if 2 <= k < 255 else 1}\n" for k in range(1, 256))
     lines = "".join(f"\\{k}-grams:\n" for k in range(2, 256))
@@ -463,11 +475,11 @@ def test_the_highest_order(tmp_path):
     model, words = read_arpa(path)
     assert_allclose(model.predict_proba(np.zeros((1, 254), dtype=int)), 10**-0.1)
     write_arpa(model, tmp_path / "again.arpa", words)
-    again, _ = read_arpa(tmp_path / "again.arpa")
-    assert_array_equal(again.n_ngrams_[1:], 1)
+    loaded, _ = read_arpa(tmp_path / "again.arpa")
+    assert_array_equal(loaded.n_ngrams_[1:], 1)
 
 
-def test_bad_encodings_and_archives(tmp_path):
+def test_invalid_encodings_and_archives_are_refused(tmp_path):
     path = tmp_path / "bad.arpa"
     path.write_bytes(KENLM.replace("\ta", "\tä").encode("latin-1"))
     with pytest.raises(ValueError, match="line 10: not UTF-8"):
@@ -476,7 +488,7 @@ def test_bad_encodings_and_archives(tmp_path):
     with pytest.raises(ValueError, match="line 1: not UTF-8"):
         read_arpa(path)
     path.write_bytes(gzip.compress(KENLM.encode())[:-20])
-    with pytest.raises(ValueError, match="cannot be unpacked"):
+    with pytest.raises(ValueError, match="cannot be decompressed"):
         read_arpa(path)
     path.write_bytes(b"\xef\xbb\xbf" + KENLM.replace("\n", "\r\n").encode())
     assert read_arpa(path)[1] == ["<unk>", "</s>", "a", "b"]
@@ -484,14 +496,14 @@ def test_bad_encodings_and_archives(tmp_path):
         read_arpa(tmp_path / "absent.arpa")
 
 
-def test_bad_writes_leave_nothing(tmp_path):
+def test_refused_writes_leave_no_file(tmp_path):
     model, *_ = fitted(2)
     for words, message in [
         (WORDS[:-1], "29 entries, but .* n_words_=30"),
         (["a b", *WORDS[1:]], "'a b' at 0"),
         (["", *WORDS[1:]], "'' at 0"),
         (["w3", *WORDS[1:]], "'w3' twice, at 0 and 3"),
-        (["<unk>", "<UNK>", *WORDS[2:]], "KenLM takes for one word"),
+        (["<unk>", "<UNK>", *WORDS[2:]], "KenLM reads as one word"),
     ]:
         with pytest.raises(ValueError, match=message):
             write_arpa(model, tmp_path / "model.arpa", words)
@@ -505,7 +517,7 @@ def test_bad_writes_leave_nothing(tmp_path):
     assert os.listdir(tmp_path) == []
 
 
-def test_an_error_while_writing_keeps_the_old_file(tmp_path, monkeypatch):
+def test_error_while_writing_keeps_the_old_file(tmp_path, monkeypatch):
     from nplm.formats.arpa import arpa_files
 
     path = tmp_path / "model.arpa"
@@ -522,7 +534,7 @@ def test_an_error_while_writing_keeps_the_old_file(tmp_path, monkeypatch):
     assert os.listdir(tmp_path) == ["model.arpa"]
 
 
-def test_equal_models_equal_files(tmp_path):
+def test_equal_models_make_equal_files(tmp_path):
     model, *_ = fitted(3)
     for name in ("a.arpa.gz", "b.arpa.gz"):
         write_arpa(model, tmp_path / name, WORDS)
@@ -530,11 +542,11 @@ def test_equal_models_equal_files(tmp_path):
     assert_array_equal(np.frombuffer(a, np.uint8), np.frombuffer(b, np.uint8))
 
 
-def test_what_is_read_is_a_model(tmp_path):
+def test_model_that_was_read_is_an_estimator(tmp_path):
     model, X, y = fitted(3)
     write_arpa(model, tmp_path / "model.arpa", WORDS)
-    again, _ = read_arpa(tmp_path / "model.arpa")
-    assert again.score(X, y) == pytest.approx(model.score(X, y), abs=1e-5)
-    assert again.predict(X[:3]).shape == (3,)
+    loaded, _ = read_arpa(tmp_path / "model.arpa")
+    assert loaded.score(X, y) == pytest.approx(model.score(X, y), abs=1e-5)
+    assert loaded.predict(X[:3]).shape == (3,)
     with pytest.raises(TypeError, match="BackoffLM is read from a file"):
-        again.fit(X, y)
+        loaded.fit(X, y)

@@ -1,22 +1,26 @@
-"""The binary file: mapped, compact, and refused when it is damaged."""
+"""Binary files: mapped or compact, and refused when they are damaged."""
 
-import json
 import os
 import pickle
 import warnings
-import zlib
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
+import nplm
 from nplm import KneserNeyLM, TextLM, windows
+from nplm.base.files.tensors import METADATA
 from nplm.formats import load_binary, save_binary
 from nplm.formats.binary import binary_files
-from nplm.formats.binary.arrays import MAGIC
 from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
 from nplm.models.ngrams.trie.hash_table import HashTable
-from tests.helpers_binary import read_parts, write_parts, write_raw
+from tests.helpers_binary import (
+    change_header,
+    read_parts,
+    write_header,
+    write_parts,
+)
 
 N_WORDS = 300
 WORDS = [f"wörd{i}" for i in range(N_WORDS)]
@@ -32,37 +36,37 @@ def fitted(request):
         return KneserNeyLM(order, n_words=N_WORDS).fit(X, y), X, y
 
 
-def test_round_trip(tmp_path, fitted):
+def test_mapped_file_restores_the_model(tmp_path, fitted):
     model, X, y = fitted
     save_binary(model, tmp_path / "model.nplm", WORDS)
     for verify in (False, True):
-        again, words = load_binary(tmp_path / "model.nplm", verify=verify)
+        loaded, words = load_binary(tmp_path / "model.nplm", verify=verify)
         assert words == WORDS
-        assert_array_equal(again.log_prob(X, y), model.log_prob(X, y))
-        assert_array_equal(again.log_prob(X[:1], y[:1]), model.log_prob(X[:1], y[:1]))
-        assert_array_equal(again.predict_proba(X[:9]), model.predict_proba(X[:9]))
-        assert isinstance(again.trie_.words, np.memmap)
-        assert_array_equal(again.n_ngrams_, model.n_ngrams_)
+        assert_array_equal(loaded.log_prob(X, y), model.log_prob(X, y))
+        assert_array_equal(loaded.log_prob(X[:1], y[:1]), model.log_prob(X[:1], y[:1]))
+        assert_array_equal(loaded.predict_proba(X[:9]), model.predict_proba(X[:9]))
+        assert isinstance(loaded.trie_.words, np.memmap)
+        assert_array_equal(loaded.n_ngrams_, model.n_ngrams_)
     assert os.listdir(tmp_path) == ["model.nplm"]
 
 
-def test_compact(tmp_path, fitted):
+def test_compact_file_restores_the_model_up_to_rounding(tmp_path, fitted):
     model, X, y = fitted
     save_binary(model, tmp_path / "full.nplm", WORDS)
     save_binary(model, tmp_path / "compact.nplm", WORDS, compact=True)
     sizes = [(tmp_path / f"{n}.nplm").stat().st_size for n in ("full", "compact")]
     if model.order_ > 1:
         assert sizes[1] < 0.62 * sizes[0]
-    again, words = load_binary(tmp_path / "compact.nplm", verify=True)
+    loaded, words = load_binary(tmp_path / "compact.nplm", verify=True)
     assert words == WORDS
-    # A probability and order - 1 weights at most, a half step each.
+    # Half a step for the probability and for each of up to order - 1 weights.
     error = 0.0001 * model.order_
-    found, expected = again.log_prob(X, y), model.log_prob(X, y)
+    found, expected = loaded.log_prob(X, y), model.log_prob(X, y)
     assert_allclose(found / np.log(10), expected / np.log(10), atol=error)
-    assert_allclose(again.predict_proba(X[:9]).sum(axis=1), 1, atol=3e-4)
+    assert_allclose(loaded.predict_proba(X[:9]).sum(axis=1), 1, atol=3e-4)
 
 
-def test_boundary_and_zero_probabilities(tmp_path):
+def test_boundary_and_zero_probabilities_are_restored(tmp_path):
     X, y = windows([1, 2, 0, 2, 1, 0] * 9, 2, boundary=0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
@@ -70,17 +74,9 @@ def test_boundary_and_zero_probabilities(tmp_path):
     model.trie_.prob[2] = 0
     for compact in (False, True):
         save_binary(model, tmp_path / "model.nplm", ["</s>", "a", "b"], compact=compact)
-        again, _ = load_binary(tmp_path / "model.nplm")
-        assert again.boundary == 0
-        assert again.trie_.prob[2] == 0
-
-
-def with_header(data, **changes):
-    n = int.from_bytes(data[16:20], "little")
-    header = json.loads(data[24 : 24 + n]) | changes
-    encoded = json.dumps(header).encode()
-    prefix = MAGIC + len(encoded).to_bytes(4, "little")
-    return prefix + zlib.crc32(encoded).to_bytes(4, "little") + encoded
+        loaded, _ = load_binary(tmp_path / "model.nplm")
+        assert loaded.boundary == 0
+        assert loaded.trie_.prob[2] == 0
 
 
 def test_damage(tmp_path):
@@ -94,20 +90,15 @@ def test_damage(tmp_path):
     flipped = bytearray(data)
     flipped[-1000] ^= 1
     header = bytearray(data)
-    header[40] ^= 1
+    header[data.index(b"n_words") + 12] ^= 1
     for bad, message, verify in [
-        (b"", "is no file of save_binary", False),
-        (b"\\data\\\n", "is no file of save_binary", False),
-        (data[:30], "checksum of its header", False),
-        (bytes(header), "checksum of its header", False),
-        (
-            with_header(data, version=2),
-            "is of version 2, but .* reads version 3; save the model again",
-            False,
-        ),
-        (data[:-200], "is cut short: it has .* bytes, but slots ends at", False),
-        (data[:-1], "is cut short: it has .* bytes, but closed ends at", False),
-        (data + b"\0", "is damaged: it has .* bytes, but ends at", False),
+        (b"", "is not a file of save_binary", False),
+        (b"\\data\\\n", "is not a file of save_binary", False),
+        (data[:30], "is damaged: it is truncated: its header has", False),
+        (bytes(header), "is damaged: the checksum of its header", False),
+        (data[:-200], "is truncated: it has .* bytes, but its header says", False),
+        (data[:-1], "is truncated: it has .* bytes, but its header says", False),
+        (data + b"\0", "is damaged: it has .* bytes, but its header says", False),
         (bytes(flipped), "is damaged: the checksum of slots", True),
     ]:
         path.write_bytes(bad)
@@ -119,9 +110,64 @@ def test_damage(tmp_path):
         save_binary(model, path, WORDS[:3])
 
 
+def test_other_files_are_refused_with_what_reads_them(tmp_path, fitted):
+    path = tmp_path / "model"
+    path.write_bytes(b"nplm n-grams\r\n\x1a\n" + bytes(99))
+    for read in (load_binary, nplm.load):
+        with pytest.raises(
+            ValueError, match=r"model is a binary file of an earlier nplm.*save it with"
+        ):
+            read(path)
+    nplm.save(fitted[0], path)
+    with pytest.raises(
+        ValueError, match=r"not a file of save_binary: nplm\.load reads"
+    ):
+        load_binary(path)
+    path.write_bytes(b"\\data\\\nngram 1=3\n")
+    with pytest.raises(
+        ValueError, match=r"not a file of save_binary: .*read_arpa reads"
+    ):
+        load_binary(path)
+
+
+def test_arrays_begin_at_lines_of_the_cache(tmp_path, fitted):
+    for options in ({}, {"compact": True}, {"bits": 8})[
+        : 1 + 2 * (fitted[0].order_ > 1)
+    ]:
+        path = tmp_path / "model.nplm"
+        save_binary(fitted[0], path, WORDS, **options)
+
+        def check(header, path=path):
+            del header[METADATA]
+            n = int.from_bytes(path.read_bytes()[:8], "little")
+            for name, entry in header.items():
+                if "padding" not in name:
+                    assert (8 + n + entry["data_offsets"][0]) % 64 == 0
+
+        change_header(path, check)
+
+
+def test_only_the_header_and_the_words_are_read(tmp_path, fitted):
+    path = tmp_path / "model.nplm"
+    save_binary(fitted[0], path, WORDS)
+    _, arrays = read_parts(path)
+    damaged = bytearray(path.read_bytes())
+    at = bytes(damaged).index(arrays["prob"].tobytes())
+    damaged[at] ^= 1
+    path.write_bytes(bytes(damaged))
+    load_binary(path)
+    with pytest.raises(ValueError, match="the checksum of prob is wrong"):
+        load_binary(path, verify=True)
+    at = bytes(damaged).index(arrays["vocabulary"].tobytes())
+    damaged[at] ^= 1
+    path.write_bytes(bytes(damaged))
+    with pytest.raises(ValueError, match="the checksum of vocabulary is wrong"):
+        load_binary(path)
+
+
 @pytest.fixture(params=[False, True], ids=["full", "compact"])
 def saved(request, tmp_path):
-    """The path of a good file, whether compact, and what is in it."""
+    """Return the path of a valid file, whether it is compact, and its parts."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         model = KneserNeyLM(3, n_words=50).fit_stream(
@@ -132,7 +178,7 @@ def saved(request, tmp_path):
     return path, request.param
 
 
-def test_parts_are_put_together_again(saved):
+def test_valid_parts_make_a_valid_file(saved):
     path, _ = saved
     whole = path.read_bytes()
     write_parts(path, *read_parts(path))
@@ -142,38 +188,71 @@ def test_parts_are_put_together_again(saved):
 @pytest.mark.parametrize(
     "changes",
     [
-        {"version": None},
         {"n_words": 0},
         {"n_words": 50.0},
         {"n_words": 51},
         {"n_words": 10**30},
         {"boundary": 50},
         {"boundary": "a"},
-        {"arrays": None},
-        {"arrays": []},
-        {"arrays": [None] * 8},
-        {"arrays": [None] * 10},
         {"codes": None},
         {"codes": {"prob": [0.0, 1.0], "bow": [float("nan"), 0.0]}},
         {"codes": {"prob": [0.0, 1.0], "bow": [-1.0, 1e9]}},
+        {"quantized": {}},
+        {"other": 1},
     ],
     ids=str,
 )
-def test_a_header_with_something_else(saved, changes):
+def test_a_model_with_something_else(saved, changes):
     path, _ = saved
     header, arrays = read_parts(path)
-    write_raw(path, json.dumps(header | changes).encode(), arrays)
-    with pytest.raises(ValueError, match=r"model\.nplm (is damaged|is of version)"):
+    write_parts(path, header | changes, arrays)
+    with pytest.raises(ValueError, match=r"model\.nplm is damaged"):
         load_binary(path)
 
 
-@pytest.mark.parametrize("key", ["version", "n_words", "boundary", "arrays"])
-def test_a_header_that_lacks_something(saved, key):
+@pytest.mark.parametrize("key", ["n_words", "boundary"])
+def test_a_model_that_lacks_something(saved, key):
     path, _ = saved
     header, arrays = read_parts(path)
     del header[key]
-    write_raw(path, json.dumps(header).encode(), arrays)
-    with pytest.raises(ValueError, match="is damaged: its header"):
+    write_parts(path, header, arrays)
+    with pytest.raises(ValueError, match="is damaged: its header has"):
+        load_binary(path)
+
+
+@pytest.mark.parametrize("model", ["", "[]", "3", "[" * 10**5, "{"], ids=len)
+def test_a_model_that_is_none(saved, model):
+    path, _ = saved
+    write_parts(path, *read_parts(path), model=model)
+    with pytest.raises(ValueError, match=r"is damaged: its header (is no|desc)"):
+        load_binary(path)
+
+
+@pytest.mark.parametrize("version", ["2", "", "99" * 999], ids=len)
+def test_other_versions(saved, version):
+    path, _ = saved
+    write_parts(path, *read_parts(path), version=version)
+    with pytest.raises(
+        ValueError, match=r"is of version '.*, but .* reads version '4'; save the model"
+    ):
+        load_binary(path)
+
+
+@pytest.mark.parametrize("key", ["format", "version", "model", "arrays"])
+@pytest.mark.parametrize("other", [None, 3, {}, "lost"], ids=str)
+def test_a_header_with_another_text(saved, key, other):
+    path, _ = saved
+
+    def change(header):
+        if other == "lost":
+            del header[METADATA][key]
+        else:
+            header[METADATA][key] = other
+
+    change_header(path, change)
+    with pytest.raises(
+        ValueError, match=r"model\.nplm is (damaged|not a file|of version)"
+    ):
         load_binary(path)
 
 
@@ -181,39 +260,67 @@ def test_a_header_that_lacks_something(saved, key):
     "changes",
     [
         {"dtype": "O"},
-        {"dtype": "<f8"},
+        {"dtype": "F64"},
         {"dtype": 3},
-        {"size": -1},
-        {"size": True},
-        {"size": 2**70},
-        {"name": "other"},
-        {"name": None},
-        {"crc32": "a"},
+        {"dtype": []},
+        {"shape": [-1]},
+        {"shape": [True]},
+        {"shape": [2**70]},
+        {"shape": [1] * 9},
+        {"shape": None},
+        {"data_offsets": [0]},
+        {"data_offsets": [64, 65]},
+        {"data_offsets": None},
+        {"other": 1},
     ],
     ids=str,
 )
-@pytest.mark.parametrize("place", [0, 1, 6])
-def test_a_header_with_another_array(saved, place, changes):
+@pytest.mark.parametrize("name", ["vocabulary", "level_start", "words"])
+def test_a_header_with_another_array(saved, name, changes):
     path, _ = saved
-    header, arrays = read_parts(path)
-    header["arrays"][place] |= changes
-    write_raw(path, json.dumps(header).encode(), arrays)
-    with pytest.raises(ValueError, match="is damaged: its header has"):
+    change_header(path, lambda header: header[name].update(changes))
+    with pytest.raises(ValueError, match=r"is damaged: (its header has|the offsets)"):
         load_binary(path)
 
 
-@pytest.mark.parametrize(
-    "encoded", [b"", b"[]", b"{}", b"\xff", b"[" * 10**5, b'{"version": 3}'], ids=len
-)
+@pytest.mark.parametrize("name", ["vocabulary", "level_start", "words"])
+def test_an_array_of_another_name_or_shape(saved, name):
+    path, _ = saved
+    header, arrays = read_parts(path)
+    own = arrays.pop(name)
+    for other, message in [
+        ({}, f"is damaged: {name} is missing"),
+        ({name: own.astype(np.float64)}, f"{name} is an array of float64 of"),
+        ({name: own.reshape(1, -1)}, f"{name} is an array of .* of shape .1, "),
+        ({name: own, "other": own}, "other is an unexpected item"),
+    ]:
+        write_parts(path, header, arrays | other)
+        with pytest.raises(ValueError, match=message):
+            load_binary(path)
+
+
+def test_arrays_that_do_not_begin_at_a_multiple_of_their_type(saved):
+    path, _ = saved
+    data = path.read_bytes()
+    n = int.from_bytes(data[:8], "little")
+    # A header that is one byte longer.
+    path.write_bytes(
+        (n + 1).to_bytes(8, "little") + data[8 : 8 + n] + b" " + data[8 + n :]
+    )
+    with pytest.raises(ValueError, match="the offsets of level_start are wrong"):
+        load_binary(path)
+
+
+@pytest.mark.parametrize("encoded", [b"{", b"{}", b"{\xff", b'{"a":' * 10**5], ids=len)
 def test_a_header_that_is_none(saved, encoded):
     path, _ = saved
-    write_raw(path, encoded, {})
+    write_header(path, encoded)
     with pytest.raises(ValueError, match=r"model\.nplm is damaged: its header"):
         load_binary(path)
 
 
 @pytest.mark.parametrize(
-    ("name", "at", "value"),
+    ("name", "position", "value"),
     [
         ("vocabulary", 0, 0xFF),
         ("vocabulary", 0, ord("\n")),
@@ -237,11 +344,13 @@ def test_a_header_that_is_none(saved, encoded):
         ("words", 51, 0),
     ],
 )
-def test_numbers_out_of_range_with_the_right_checksum(saved, name, at, value):
+def test_numbers_out_of_range_with_a_valid_checksum_are_refused(
+    saved, name, position, value
+):
     path, compact = saved
     header, arrays = read_parts(path)
     kind = arrays[name].dtype
-    arrays[name][at] = np.array(value).astype(kind)
+    arrays[name][position] = np.array(value).astype(kind)
     write_parts(path, header, arrays)
     with pytest.raises(ValueError, match=r"model\.nplm is damaged"):
         load_binary(path, verify=not compact)
@@ -249,7 +358,7 @@ def test_numbers_out_of_range_with_the_right_checksum(saved, name, at, value):
 
 @pytest.mark.parametrize("saved", [False], indirect=True)
 @pytest.mark.parametrize(
-    ("name", "at", "value", "verify"),
+    ("name", "position", "value", "verify"),
     [
         ("slot_start", 1, 4, False),
         ("slot_start", -1, 4, False),
@@ -262,28 +371,30 @@ def test_numbers_out_of_range_with_the_right_checksum(saved, name, at, value):
         ("closed", 0, 1, True),
     ],
 )
-def test_a_hash_table_of_other_ngrams(saved, name, at, value, verify):
+def test_hash_table_of_other_ngrams_is_refused(saved, name, position, value, verify):
     path, _ = saved
     header, arrays = read_parts(path)
-    arrays[name][at] = value if name == "slot_start" else arrays[name][at] ^ value
+    arrays[name][position] = (
+        value if name == "slot_start" else arrays[name][position] ^ value
+    )
     write_parts(path, header, arrays)
     with pytest.raises(ValueError, match=r"model\.nplm is damaged: (slots|its arrays)"):
         load_binary(path, verify=verify)
 
 
 @pytest.mark.parametrize("saved", [False], indirect=True)
-def test_the_hash_table_is_that_of_the_file(saved, monkeypatch):
+def test_hash_table_is_loaded_from_the_file(saved, monkeypatch):
     path, _ = saved
     model, _ = load_binary(path)
     assert isinstance(model.index_.slots, np.memmap)
-    monkeypatch.setattr(HashTable, "of", None)  # none is made
+    monkeypatch.setattr(HashTable, "of", None)  # must not be called
     X, y = windows(np.arange(50), 2)
     expected = np.log(model.trie_.next_word_prob(X, y))
     assert_array_equal(load_binary(path)[0].log_prob(X, y), expected)
 
 
 @pytest.mark.parametrize("saved", [False], indirect=True)
-def test_mapped_model_scores_words_without_reading_all_of_it(saved, monkeypatch):
+def test_mapped_model_scores_words_without_reading_the_whole_file(saved, monkeypatch):
     path, _ = saved
     model, words = load_binary(path)
     monkeypatch.setattr(binary_files, "check_ranges", None)
@@ -293,31 +404,31 @@ def test_mapped_model_scores_words_without_reading_all_of_it(saved, monkeypatch)
 
 
 @pytest.mark.parametrize("saved", [False], indirect=True)
-def test_mapped_model_pickles_as_one_in_memory(saved):
+def test_mapped_model_is_pickled_as_a_model_in_memory(saved):
     path, _ = saved
     model, _ = load_binary(path)
     X, y = windows(np.arange(50), 2)
-    again = pickle.loads(pickle.dumps(model))
-    assert type(again.trie_) is BackoffTrie
-    assert again.index_.closed == model.index_.closed
-    assert_array_equal(again.index_.slots, model.index_.slots)
-    assert_array_equal(again.log_prob(X, y), model.log_prob(X, y))
+    loaded = pickle.loads(pickle.dumps(model))
+    assert type(loaded.trie_) is BackoffTrie
+    assert loaded.index_.closed == model.index_.closed
+    assert_array_equal(loaded.index_.slots, model.index_.slots)
+    assert_array_equal(loaded.log_prob(X, y), model.log_prob(X, y))
 
 
-# Any code of a compact file is a probability.
+# Every code of a compact file is a valid probability.
 @pytest.mark.parametrize("saved", [False], indirect=True)
 @pytest.mark.parametrize("name", ["prob", "bow"])
 @pytest.mark.parametrize("value", [-1.0, np.nan, np.inf])
-def test_numbers_that_are_no_probability(saved, name, value):
+def test_invalid_probabilities_are_refused(saved, name, value):
     path, _ = saved
     header, arrays = read_parts(path)
     arrays[name][7] = value
     write_parts(path, header, arrays)
-    with pytest.raises(ValueError, match=f"is damaged: {name} has numbers"):
+    with pytest.raises(ValueError, match=f"is damaged: {name} has values"):
         load_binary(path, verify=True)
 
 
-def test_a_damaged_compact_file_is_refused_without_asking(tmp_path):
+def test_damaged_compact_file_is_refused_without_verify(tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         model = KneserNeyLM(3, n_words=50).fit_stream(
@@ -328,13 +439,13 @@ def test_a_damaged_compact_file_is_refused_without_asking(tmp_path):
     whole = path.read_bytes()
     X = np.arange(40).reshape(20, 2)
     expected = load_binary(path)[0].predict_proba(X)
-    for at in range(len(whole) // 2, len(whole) - 64, 997):
+    for position in range(len(whole) // 2, len(whole) - 64, 997):
         damaged = bytearray(whole)
-        damaged[at] ^= 0xFF
+        damaged[position] ^= 0xFF
         path.write_bytes(bytes(damaged))
         try:
-            again, _ = load_binary(path)
+            loaded, _ = load_binary(path)
         except ValueError as error:
             assert "is damaged" in str(error)
-        else:  # what was damaged only fills up to the next array
-            assert_array_equal(again.predict_proba(X), expected)
+        else:  # the damaged byte is padding
+            assert_array_equal(loaded.predict_proba(X), expected)

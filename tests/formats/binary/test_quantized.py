@@ -1,4 +1,4 @@
-"""The quantized binary file: small, scored as it is, and refused when it is damaged."""
+"""Quantized binary files: scored directly, and refused when they are damaged."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ WORDS = ["</s>", *(f"wörd{i}" for i in range(1, N_WORDS))]
 
 @pytest.fixture
 def saved(tmp_path):
-    """A model, and the path of its quantized file."""
+    """Return a model and the path of its quantized file."""
     model = KneserNeyLM(3, n_words=N_WORDS, boundary=0)
     model.fit_stream(text(3000, n_words=N_WORDS))
     path = tmp_path / "model.nplm"
@@ -25,32 +25,32 @@ def saved(tmp_path):
 
 
 @pytest.mark.parametrize("verify", [False, True])
-def test_round_trip(saved, verify):
+def test_quantized_file_restores_the_model(saved, verify):
     model, path = saved
-    again, words = load_binary(path, verify=verify)
-    assert isinstance(again, QuantizedLM) and words == WORDS and again.boundary == 0
-    assert isinstance(again.trie_.levels[0].records, np.memmap)
-    assert_array_equal(again.n_ngrams_, model.n_ngrams_)
+    loaded, words = load_binary(path, verify=verify)
+    assert isinstance(loaded, QuantizedLM) and words == WORDS and loaded.boundary == 0
+    assert isinstance(loaded.trie_.levels[0].records, np.memmap)
+    assert_array_equal(loaded.n_ngrams_, model.n_ngrams_)
     X, y = windows(text(500, seed=1, n_words=N_WORDS), 2, boundary=0)
-    assert again.perplexity(X, y) == pytest.approx(model.perplexity(X, y), rel=5e-3)
-    documents = TextLM.from_model(again, words)
+    assert loaded.perplexity(X, y) == pytest.approx(model.perplexity(X, y), rel=5e-3)
+    documents = TextLM.from_model(loaded, words)
     assert documents.score_samples(["wörd1 wörd2"]) < 0
 
 
-def test_each_number_of_bits(saved, tmp_path):
+def test_file_of_each_number_of_bits(saved, tmp_path):
     model, _ = saved
     X, y = windows(text(500, seed=1, n_words=N_WORDS), 2, boundary=0)
     expected = model.log_prob(X, y)
     errors = []
     for bits in (3, 6, 9, 12):
         save_binary(model, tmp_path / "bits.nplm", WORDS, bits=bits)
-        again, _ = load_binary(tmp_path / "bits.nplm", verify=True)
-        errors.append(np.abs(again.log_prob(X, y) - expected).mean())
+        loaded, _ = load_binary(tmp_path / "bits.nplm", verify=True)
+        errors.append(np.abs(loaded.log_prob(X, y) - expected).mean())
     assert errors == sorted(errors, reverse=True)
     assert errors[-1] < 1e-3
 
 
-def test_what_is_refused(saved, tmp_path):
+def test_invalid_parameters_are_refused(saved, tmp_path):
     model, path = saved
     for options, message in [
         ({"bits": 2}, "bits must be None or 3 to 12, got 2"),
@@ -60,10 +60,12 @@ def test_what_is_refused(saved, tmp_path):
         with pytest.raises(ValueError, match=message):
             save_binary(model, path, WORDS, **options)
     unigrams = KneserNeyLM(1, n_words=N_WORDS).fit_stream(text(900, n_words=N_WORDS))
-    with pytest.raises(ValueError, match="packs orders 2 to 16, but the model's is 1"):
+    with pytest.raises(
+        ValueError, match="quantizes orders 2 to 16, but the model's order is 1"
+    ):
         save_binary(unigrams, path, WORDS, bits=8)
     quantized, words = load_binary(path)
-    with pytest.raises(TypeError, match="QuantizedLM is not made of n-grams"):
+    with pytest.raises(TypeError, match="QuantizedLM has no n-grams"):
         save_binary(quantized, tmp_path / "again.nplm", words)
 
 
@@ -83,7 +85,7 @@ def test_what_is_refused(saved, tmp_path):
     ],
     ids=str,
 )
-def test_a_header_with_something_else(saved, changes):
+def test_changed_header_is_refused(saved, changes):
     _, path = saved
     header, arrays = read_parts(path)
     header["quantized"] |= changes
@@ -93,7 +95,7 @@ def test_a_header_with_something_else(saved, changes):
 
 
 @pytest.mark.parametrize("header", [None, [], {}, {"bits": 8}], ids=str)
-def test_a_header_that_is_none(saved, header):
+def test_invalid_header_is_refused(saved, header):
     _, path = saved
     whole, arrays = read_parts(path)
     write_parts(path, whole | {"quantized": header}, arrays)
@@ -107,7 +109,7 @@ NAMES += ["high_2", "sample_2", "bow_2"]
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_an_array_of_another_size(saved, name):
+def test_array_of_another_size_is_refused(saved, name):
     _, path = saved
     header, arrays = read_parts(path)
     for other in (arrays[name][:-1], np.append(arrays[name], arrays[name][:1])):
@@ -117,7 +119,7 @@ def test_an_array_of_another_size(saved, name):
 
 
 @pytest.mark.parametrize(
-    ("name", "at", "value"),
+    ("name", "position", "value"),
     [
         ("prob", 3, -1),
         ("prob", 3, 2),
@@ -133,20 +135,20 @@ def test_an_array_of_another_size(saved, name):
         ("bow_2", 2, np.inf),
     ],
 )
-def test_numbers_that_no_model_has(saved, name, at, value):
+def test_numbers_out_of_range_are_refused(saved, name, position, value):
     _, path = saved
     header, arrays = read_parts(path)
-    arrays[name][at] = value
+    arrays[name][position] = value
     write_parts(path, header, arrays)
-    with pytest.raises(ValueError, match=r"is damaged: its (n-grams|[23]-grams) have"):
+    with pytest.raises(ValueError, match=r"is damaged: (its n-grams|in its [23])"):
         load_binary(path, verify=True)
 
 
-def test_damage(saved):
+def test_damaged_file_is_refused(saved):
     _, path = saved
     whole = path.read_bytes()
     path.write_bytes(whole[:-1])
-    with pytest.raises(ValueError, match="is cut short"):
+    with pytest.raises(ValueError, match="is truncated"):
         load_binary(path)
     damaged = bytearray(whole)
     damaged[len(whole) // 2] ^= 1

@@ -1,4 +1,4 @@
-"""Tables of counts that other programs make: the model of the text they counted."""
+"""Tables of counts from other programs make the model of the counted text."""
 
 import io
 import os
@@ -28,7 +28,7 @@ LINES = lines_of(2000, WORDS)
 
 
 def counted(order, lines=LINES, words=WORDS):
-    """n-grams of lines with their counts, as the class says."""
+    """Return the n-grams of lines and their counts, as `CountTables` expects them."""
     ids = {word: i for i, word in enumerate(words)}
     stream = [0] + [ids[word] for line in lines for word in [*line.split(), "</s>"]]
     X, y = windows(stream, max(order - 1, 1), boundary=0)
@@ -52,10 +52,12 @@ def of_text(path, order, lines=LINES, words=WORDS, **options):
 @pytest.mark.parametrize("order", [1, 2, 4])
 @pytest.mark.parametrize("estimate", [estimate_binary, estimate_arpa])
 @pytest.mark.parametrize("n_jobs", [1, 2])
-def test_the_model_of_the_text(tmp_path, monkeypatch, order, estimate, n_jobs):
+def test_tables_make_the_model_of_the_text(
+    tmp_path, monkeypatch, order, estimate, n_jobs
+):
     monkeypatch.setattr(count_tables, "BATCH_ROWS", 100)
     ngrams, counts = counted(order)
-    # In any order, in several tables, with rows that repeat and rows of no count.
+    # In any order, in several tables, with repeated rows and rows of count 0.
     rows = np.random.default_rng(1).permutation(len(ngrams))
     first, rest = rows[: len(rows) // 2], rows[len(rows) // 2 :]
     none = np.zeros((1, order), dtype=int), [0]
@@ -76,7 +78,7 @@ def test_the_model_of_the_text(tmp_path, monkeypatch, order, estimate, n_jobs):
     assert all(getattr(found, n) == getattr(expected, n) for n in numbers)
 
 
-def test_longer_ngrams_and_what_stands_before_a_boundary(tmp_path):
+def test_older_words_and_words_before_a_boundary_are_ignored(tmp_path):
     ngrams, counts = counted(5)
     nearest = np.maximum.accumulate((ngrams[:, -2::-1] == 0), axis=1)[:, ::-1]
     before = nearest & np.roll(nearest, -1, axis=1)
@@ -89,7 +91,7 @@ def test_longer_ngrams_and_what_stands_before_a_boundary(tmp_path):
     assert next(own).read_bytes() == next(own).read_bytes()
 
 
-def test_arrow_and_parquet(tmp_path):
+def test_arrow_and_parquet_tables_are_read(tmp_path):
     pa = pytest.importorskip("pyarrow")
     parquet = pytest.importorskip("pyarrow.parquet")
     polars = pytest.importorskip("polars")
@@ -99,7 +101,7 @@ def test_arrow_and_parquet(tmp_path):
     parts = [whole.slice(i, 100) for i in range(0, len(whole), 100)]
     folder = tmp_path / "counts"
     folder.mkdir()
-    # As Spark and Dask leave it.
+    # A folder as Spark and Dask write it.
     for i, part in enumerate(parts[2:4]):
         parquet.write_table(part, folder / f"part-{i}.parquet")
     (folder / "_SUCCESS").touch()
@@ -134,7 +136,7 @@ COPY (
 """
 
 
-def test_duckdb_with_less_memory_than_the_data(tmp_path):
+def test_duckdb_tables_are_streamed_in_bounded_memory(tmp_path):
     duckdb = pytest.importorskip("duckdb")
     pa = pytest.importorskip("pyarrow")
     limit = 14_000_000
@@ -152,7 +154,7 @@ def test_duckdb_with_less_memory_than_the_data(tmp_path):
     assert n_rows * (4 * 4 + 8) > limit
     options = dict(memory="4M", folder=tmp_path)
     estimated(CountTables([counts], words), tmp_path / "found", 4, **options)
-    # Streamed out of a query, too.
+    # A query is streamed, too.
     query = database.sql(f"FROM '{counts}' WHERE w3 >= 0")
     estimated(CountTables([query], words), tmp_path / "again", 4, **options)
     expected = of_text(tmp_path / "expected", 4, own, words)
@@ -167,26 +169,26 @@ def without_an_ngram():
 
 
 REFUSED = {
-    "an n-gram less": ([without_an_ngram()], "not of whole lines: .* times before"),
-    # Each word is before as many as it ends.
+    "an n-gram less": ([without_an_ngram()], "complete lines: .* times before"),
+    # Every word occurs as often before a word as it ends an n-gram.
     "other contexts": (
         [([[0, 0, 2], [0, 2, 3], [4, 3, 0]], [1] * 3)],
-        "not of whole lines: contexts come that no n-gram leads to",
+        "not hold complete lines: some contexts do not follow",
     ),
-    # A stream that runs in a circle.
-    "no end": ([([[2, 3, 2], [3, 2, 3]], [5, 5])], "'</s>' never comes"),
+    # A cyclic stream.
+    "no end": ([([[2, 3, 2], [3, 2, 3]], [5, 5])], "'</s>' never occurs"),
     "no rows": ([], "the tables have no n-gram"),
-    "gone through": (iter([]), "no n-gram: .* an iterator, .* only once: make it anew"),
+    "gone through": (iter([]), "no n-gram: .* an iterator, .* only once: create it"),
     "ids": ([([[0, 0, 99]], [1])], "ngrams .*99.*n_words=32"),
     "counts": ([([[0, 0, 2]], [-1])], "counts has -1 at 0, which is negative"),
     "too many": ([([[0, 0, 2]], [2**52])] * 2, "add up to 9.01e.15, more than"),
-    "lengths": ([([[0, 0, 2]], [1, 1])], "counts must have one entry an n-gram"),
+    "lengths": ([([[0, 0, 2]], [1, 1])], "counts must have one entry per n-gram"),
     "short": ([([[0, 2]], [1])], "has n-grams of 2 words, but order is 3"),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_refused(tmp_path, name):
+def test_invalid_tables_are_refused(tmp_path, name):
     tables, message = REFUSED[name]
     with pytest.raises(ValueError, match=message):
         estimate_binary(
@@ -195,42 +197,42 @@ def test_refused(tmp_path, name):
     assert os.listdir(tmp_path) == []
 
 
-def test_single_words_of_lines_that_do_not_end_are_refused(tmp_path):
+def test_unigrams_without_line_ends_are_refused(tmp_path):
     tables = CountTables([([[2], [3]], [5, 5])], WORDS)
-    with pytest.raises(ValueError, match="'</s>' never comes, so that no line ends"):
+    with pytest.raises(ValueError, match="'</s>' never occurs, so no line ends"):
         estimate_binary(KneserNeyLM(1), tables, tmp_path / "x")
 
 
-def test_arguments_that_are_refused(tmp_path):
+def test_invalid_arguments_are_refused(tmp_path):
     for given, error, message in [
-        (("counts.parquet", WORDS), TypeError, "tables is one str: give a list"),
+        (("counts.parquet", WORDS), TypeError, "tables is a single str: pass a list"),
         (([], ["a", "a"]), ValueError, "'a' twice"),
-        (([], ["a"]), ValueError, "boundary='</s>' is none of the words"),
+        (([], ["a"]), ValueError, "boundary='</s>' is not in words"),
     ]:
         with pytest.raises(error, match=message):
             CountTables(*given)
     tables = CountTables([([[0, 2]], [1])], WORDS)
-    with pytest.raises(ValueError, match="tables of counts have their words"):
+    with pytest.raises(ValueError, match="tables of counts have their own words"):
         estimate_binary(KneserNeyLM(2), tables, tmp_path / "x", vocabulary=Vocabulary())
-    with pytest.raises(TypeError, match="the int is no table"):
+    with pytest.raises(TypeError, match="the int is not a table"):
         estimate_binary(KneserNeyLM(2), CountTables([3], WORDS), tmp_path / "x")
     with pytest.raises(ValueError, match=r"has no file that ends in .parquet"):
         estimate_binary(KneserNeyLM(2), CountTables([tmp_path], WORDS), tmp_path / "x")
 
 
-def test_columns_that_are_refused(tmp_path):
+def test_invalid_columns_are_refused(tmp_path):
     pa = pytest.importorskip("pyarrow")
     for columns, message in [
         ({"w": [1]}, "the Table has 1 columns"),
-        ({"w": [1, None], "n": [1, 2]}, "has no value in 1 rows of 'w'"),
-        ({"w": ["a"], "n": [1]}, "has string in 'w', where whole numbers"),
+        ({"w": [1, None], "n": [1, 2]}, "has 1 missing values in 'w'"),
+        ({"w": ["a"], "n": [1]}, "has string in 'w', but columns must hold whole"),
     ]:
         tables = CountTables([pa.table(columns)], WORDS)
         with pytest.raises(ValueError, match=message):
             estimate_binary(KneserNeyLM(1), tables, tmp_path / "x")
 
 
-def test_parquet_files_that_cannot_be_read_are_named(tmp_path):
+def test_error_names_an_unreadable_parquet_file(tmp_path):
     pa = pytest.importorskip("pyarrow")
     parquet = pytest.importorskip("pyarrow.parquet")
     path = tmp_path / "counts.parquet"
@@ -240,9 +242,11 @@ def test_parquet_files_that_cannot_be_read_are_named(tmp_path):
     refused = 0
     for _ in range(60):
         damaged = np.frombuffer(data, np.uint8).copy()
-        at = rng.integers(0, len(damaged), 3)
-        damaged[at] = rng.integers(0, 256, 3)
-        path.write_bytes(damaged.tobytes()[: int(rng.choice([len(data), at[0]]))])
+        positions = rng.integers(0, len(damaged), 3)
+        damaged[positions] = rng.integers(0, 256, 3)
+        path.write_bytes(
+            damaged.tobytes()[: int(rng.choice([len(data), positions[0]]))]
+        )
         try:
             estimated(CountTables([path], WORDS), tmp_path / "x", 1)
         except ValueError as error:
@@ -258,7 +262,7 @@ def test_parquet_files_that_cannot_be_read_are_named(tmp_path):
         estimated(CountTables([path], WORDS), tmp_path / "x", 1)
 
 
-def test_without_pyarrow(tmp_path, monkeypatch):
+def test_missing_pyarrow_is_an_import_error(tmp_path, monkeypatch):
     def missing(name):
         raise ImportError(name)
 

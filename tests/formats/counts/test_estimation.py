@@ -1,4 +1,4 @@
-"""Estimation in bounded memory: the files of the models in memory, byte for byte."""
+"""Estimation in bounded memory writes the same bytes as models in memory."""
 
 import errno
 import io
@@ -47,7 +47,7 @@ def joined(lines):
 
 
 def in_memory(path, lines, vocabulary, *args, save=save_binary, **parameters):
-    """The file of the same model, estimated and saved in one piece."""
+    """Write the file of the same model, fitted in memory."""
     ids = vocabulary.fit_transform(lines)
     model = KneserNeyLM(
         *args,
@@ -93,7 +93,7 @@ def on_disk(
     interpolate=st.booleans(),
     discounts=st.sampled_from(["modified", "plain"]),
 )
-def test_the_file_of_the_model_in_memory(
+def test_file_is_that_of_the_model_in_memory(
     lines, order, memory, n_jobs, min_count, interpolate, discounts
 ):
     vocabulary = Vocabulary(min_count)
@@ -114,8 +114,8 @@ def test_the_file_of_the_model_in_memory(
 
 @pytest.mark.parametrize("order", [2, 4])
 @pytest.mark.parametrize("n_jobs", [1, 2])
-def test_many_runs_and_windows(tmp_path, monkeypatch, order, n_jobs):
-    # Runs merged in two steps, and hash tables filled by several windows a thread.
+def test_file_does_not_depend_on_runs_and_windows(tmp_path, monkeypatch, order, n_jobs):
+    # Runs merge in two steps, and each thread fills hash tables in several windows.
     monkeypatch.setattr(levels, "MAX_RUNS", 8)
     monkeypatch.setattr(estimation, "SPILL", 64)
     monkeypatch.setattr(estimation, "MIN_SLOTS", 1 << 10)
@@ -153,7 +153,7 @@ def test_many_runs_and_windows(tmp_path, monkeypatch, order, n_jobs):
     assert all(done == total for done, total in list(last.values())[1:]), last
 
 
-def test_an_arpa_file_of_many_windows_packed_by_its_name(tmp_path):
+def test_compressed_arpa_file_of_many_blocks(tmp_path):
     lines, seen = lines_of(), []
     found, expected = (tmp_path / f"{name}.arpa.gz" for name in ("found", "expected"))
     with warnings.catch_warnings():
@@ -166,17 +166,17 @@ def test_an_arpa_file_of_many_windows_packed_by_its_name(tmp_path):
             folder=tmp_path,
             progress=lambda *told: seen.append(told),
         )
-    # More contexts of two words than weights that are looked at together.
+    # More contexts of two words than weights in a block.
     model = in_memory(expected, lines, Vocabulary(), 4, save=write_arpa)
     assert np.diff(model.trie_.level_start)[2] > 1 << 8
     assert found.read_bytes() == expected.read_bytes()
     assert sorted(os.listdir(tmp_path)) == ["expected.arpa.gz", "found.arpa.gz"]
     stage, done, total = seen[-1]
-    # Beside the n-grams there is the line of <s>.
+    # The n-grams and the line of <s>.
     assert (stage, done, total) == ("writing", total, model.n_ngrams_.sum() + 1)
 
 
-def test_texts_of_all_kinds(tmp_path):
+def test_texts_are_read_from_files_archives_and_streams(tmp_path):
     import gzip
 
     lines = lines_of(400)
@@ -198,7 +198,7 @@ def test_texts_of_all_kinds(tmp_path):
     model, _ = load_binary(found, verify=True)
     assert_allclose(model.predict_proba([[0, 1]]).sum(), 1, rtol=1e-6)
     (tmp_path / "b.txt.gz").write_bytes(packed[:-9])
-    with pytest.raises(ValueError, match=r"b.txt.gz cannot be unpacked"):
+    with pytest.raises(ValueError, match=r"b.txt.gz cannot be decompressed"):
         estimate_binary(KneserNeyLM(3), texts, tmp_path / "found")
 
 
@@ -206,13 +206,18 @@ def test_texts_of_all_kinds(tmp_path):
     ("order", "parameters", "options", "message"),
     [
         (None, {}, {}, "order is None"),
-        (3, {"min_counts": (1, 1, 2)}, {}, "n-grams are not cut in bounded memory"),
-        (3, {"n_words": 7}, {}, "n_words=7 of the model, but 4 of the vocabulary"),
-        (3, {"boundary": 1}, {}, "boundary=1 of the model, but 0 of the vocabulary"),
-        (3, {}, {"memory": "2X"}, "memory='2X' must be a number of bytes, 1024"),
+        (3, {"min_counts": (1, 1, 2)}, {}, "not supported in bounded memory"),
+        (3, {"n_words": 7}, {}, "has n_words=7, but the vocabulary has 4"),
+        (3, {"boundary": 1}, {}, "has boundary=1, but the vocabulary has 0"),
+        (
+            3,
+            {},
+            {"memory": "2X"},
+            "memory='2X' must be a number of bytes, at least 1024",
+        ),
         (3, {}, {"memory": 1000}, "memory=1000 must be"),
         (3, {}, {"memory": True}, "memory=True must be"),
-        (3, {}, {"vocabulary": Vocabulary(boundary=None)}, "boundary=None, but lines"),
+        (3, {}, {"vocabulary": Vocabulary(boundary=None)}, "boundary=None, but estim"),
         (
             3,
             {},
@@ -221,7 +226,7 @@ def test_texts_of_all_kinds(tmp_path):
         ),
     ],
 )
-def test_refused(tmp_path, order, parameters, options, message):
+def test_invalid_parameters_are_refused(tmp_path, order, parameters, options, message):
     with pytest.raises(ValueError, match=message):
         estimate_binary(
             KneserNeyLM(order, **parameters),
@@ -233,7 +238,7 @@ def test_refused(tmp_path, order, parameters, options, message):
     assert os.listdir(tmp_path) == []
 
 
-def test_texts_that_are_refused(tmp_path):
+def test_invalid_texts_are_refused(tmp_path):
     for data, message in [
         (b" \n", "the texts have no word"),
         (b"a\n</s> b", "the text, line 2: it has '</s>'"),
@@ -250,10 +255,10 @@ def test_texts_that_are_refused(tmp_path):
     with pytest.raises(ValueError, match=r"no word: .* an iterator, .* only once"):
         estimate_binary(KneserNeyLM(2), spent, tmp_path / "model", folder=tmp_path)
     for wrong in (io.StringIO("a b\n"), 3, None, ["a", "b"]):
-        with pytest.raises(TypeError, match=r"texts has an item of type .*: a text"):
+        with pytest.raises(TypeError, match=r"texts has an item of type .*: pass"):
             estimate_binary(KneserNeyLM(2), [wrong], tmp_path / "x", folder=tmp_path)
     for one in ("text.txt", b"text.txt", tmp_path / "text.txt", io.BytesIO(b"a b\n")):
-        with pytest.raises(TypeError, match=r"texts is one .*: give a list of it"):
+        with pytest.raises(TypeError, match=r"texts is a single .*: pass a list"):
             estimate_binary(KneserNeyLM(2), one, tmp_path / "model")
     with pytest.raises(TypeError, match="must be a KneserNeyLM, got NoneType"):
         estimate_binary(None, [], tmp_path / "model")
@@ -261,12 +266,12 @@ def test_texts_that_are_refused(tmp_path):
 
 
 @pytest.mark.parametrize("estimate", [estimate_binary, estimate_arpa])
-def test_a_model_does_not_take_the_place_of_a_text(tmp_path, estimate):
+def test_model_does_not_replace_a_text(tmp_path, estimate):
     text, link = tmp_path / "text.txt", tmp_path / "link"
     text.write_bytes(b"a b\n")
     link.symlink_to(text)
     for path in (text, link):
-        with pytest.raises(ValueError, match=r"^path='.*' is one of the texts, whose"):
+        with pytest.raises(ValueError, match=r"^path='.*' is one of the texts, which"):
             estimate(KneserNeyLM(2), [io.BytesIO(b"c\n"), text], path, folder=tmp_path)
     assert text.read_bytes() == b"a b\n"
     assert sorted(os.listdir(tmp_path)) == ["link", "text.txt"]
@@ -281,7 +286,7 @@ LAST = {estimate_binary: "hashing", estimate_arpa: "writing"}
     [(estimate_binary, stage) for stage in STAGES] + list(LAST.items()),
 )
 @pytest.mark.parametrize("n_jobs", [1, 2])
-def test_an_interrupt_leaves_nothing(tmp_path, estimate, stage, n_jobs):
+def test_interrupt_leaves_no_files(tmp_path, estimate, stage, n_jobs):
     def interrupt(at, done, total):
         if at == stage and done > 0:
             raise KeyboardInterrupt
@@ -301,7 +306,7 @@ def test_an_interrupt_leaves_nothing(tmp_path, estimate, stage, n_jobs):
 
 @pytest.mark.parametrize("estimate", LAST)
 @pytest.mark.parametrize("n_room", [0, 1, 2, 5])
-def test_a_full_disk_is_named(tmp_path, monkeypatch, estimate, n_room):
+def test_error_of_a_full_disk_names_the_folder(tmp_path, monkeypatch, estimate, n_room):
     calls = []
 
     def full(file, offset, n_bytes):
@@ -322,7 +327,9 @@ def test_a_full_disk_is_named(tmp_path, monkeypatch, estimate, n_room):
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no device is always full")
 @pytest.mark.parametrize("name", ["ids", "run.1", "part.0.2.words"])
-def test_a_file_that_finds_no_room_names_the_folder(tmp_path, monkeypatch, name):
+def test_error_of_a_full_disk_while_allocating_names_the_folder(
+    tmp_path, monkeypatch, name
+):
     def full(path, *args, **options):
         if path.name == name:
             return open("/dev/full", "wb")
@@ -346,7 +353,9 @@ def test_a_file_that_finds_no_room_names_the_folder(tmp_path, monkeypatch, name)
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no device is always full")
-def test_an_arpa_file_that_finds_no_room_names_the_folder(tmp_path, monkeypatch):
+def test_error_of_a_full_disk_while_writing_arpa_names_the_folder(
+    tmp_path, monkeypatch
+):
     def full(path, *args, **options):
         if path.suffix != ".part":
             return open(path, *args, **options)
@@ -383,8 +392,8 @@ print(peak() - before)
 
 @pytest.mark.skipif(sys.platform != "linux", reason="Linux tells a process's peak")
 @pytest.mark.parametrize("estimate", ["estimate_binary", "estimate_arpa"])
-def test_the_peak_of_memory(tmp_path, estimate):
-    """Of a million words, in a process of its own: the limit, and the interpreter."""
+def test_peak_memory_is_bounded(tmp_path, estimate):
+    """Estimate from a million words in a separate process, within the limit."""
     rng = np.random.default_rng(0)
     ids = np.minimum(rng.zipf(1.15, 1_000_000), 20_000)
     spelled = [f"w{i}{end}".encode() for end in " \n" for i in range(20_001)]
@@ -401,7 +410,7 @@ def test_the_peak_of_memory(tmp_path, estimate):
     assert int(done.stdout) < 1.3 * (32 << 20)
 
 
-def test_folders_of_killed_processes_are_removed_and_no_others(tmp_path):
+def test_only_folders_of_killed_processes_are_removed(tmp_path):
     def temporary():
         return scratch.Scratch(tmp_path, 1 << 20, Threads(1))
 
@@ -415,8 +424,8 @@ def test_folders_of_killed_processes_are_removed_and_no_others(tmp_path):
     os.waitpid(child, 0)
     (left,) = tmp_path.iterdir()
     assert (left / "much").stat().st_size == 1 << 20
-    # Of another machine, whose locks may not be seen; of nobody that is known; and a
-    # link to one.
+    # Folders of another machine, whose locks may be invisible, and of an unknown
+    # owner, and a link.
     (prefix,) = re.findall("nplm-.*-", left.name)
     others = [tmp_path / f"nplm-other.{prefix}x", tmp_path / f"{prefix}mine"]
     shutil.copytree(left, others[0])
@@ -433,7 +442,7 @@ def test_folders_of_killed_processes_are_removed_and_no_others(tmp_path):
     assert all(list(path.iterdir()) for path in others)
 
 
-def test_a_folder_that_is_removed_while_it_is_empty_is_made_anew(tmp_path, monkeypatch):
+def test_folder_is_made_again_if_it_is_removed_while_empty(tmp_path, monkeypatch):
     made, mkdtemp = [], tempfile.mkdtemp
 
     def taken_for_abandoned(**where):
@@ -448,7 +457,7 @@ def test_a_folder_that_is_removed_while_it_is_empty_is_made_anew(tmp_path, monke
     assert not list(tmp_path.iterdir())
 
 
-def test_kills_within_the_removal_of_a_folder_leave_what_the_next_removes(tmp_path):
+def test_folder_of_a_killed_removal_is_removed_by_the_next(tmp_path):
     unlink, n_kills = os.unlink, 0
 
     def kill(after):
@@ -481,14 +490,14 @@ def test_kills_within_the_removal_of_a_folder_leave_what_the_next_removes(tmp_pa
     assert n_kills == 3
 
 
-def test_a_folder_for_temporary_files_that_is_none_is_named(tmp_path):
+def test_error_names_an_invalid_temporary_folder(tmp_path):
     (tmp_path / "file").touch()
     for name in ("absent", "file"):
-        with pytest.raises(NotADirectoryError, match=f"{name}' is no folder: make it"):
+        with pytest.raises(NotADirectoryError, match=f"{name}', .* not a directory"):
             estimate_binary(KneserNeyLM(2), [], tmp_path / "x", folder=tmp_path / name)
 
 
-def test_kills_leave_the_old_file_or_the_new_one():
+def test_killed_estimation_leaves_the_old_file_or_the_new_one():
     kinds = ["estimation", "estimation, ARPA"]
     done = subprocess.run(
         [sys.executable, "-m", "tests.hours.kills", "--kills", "4", "--fits", *kinds],

@@ -1,4 +1,4 @@
-"""ClassLM against dictionaries."""
+"""ClassLM, compared with an implementation by dictionaries."""
 
 import pickle
 from collections import Counter
@@ -14,7 +14,7 @@ from sklearn.frozen import FrozenEstimator
 from nplm import ClassLM, KneserNeyLM, WordClasses, windows
 from tests.helpers import text
 
-# Text of a few words cannot give discounts.
+# Discounts cannot be estimated from a text of few words.
 pytestmark = pytest.mark.filterwarnings("ignore:Kneser-Ney cannot estimate")
 
 N_WORDS = 14
@@ -22,7 +22,7 @@ LABELS = np.arange(N_WORDS) % 4
 
 
 @pytest.mark.parametrize("order", [2, 3, 4])
-def test_against_dictionary(order):
+def test_probabilities_equal_a_dictionary_implementation(order):
     X, y = windows(text(800), 3)
     model = ClassLM(order, n_words=N_WORDS, classes=LABELS, uniform_weight=0.1)
     model.fit(X, y)
@@ -71,7 +71,7 @@ def test_probabilities_sum_to_one(n_tokens, n_words, order, n_classes, held_out,
 
 def test_words_within_classes_sum_to_one():
     X, y = windows(text(500), 2)
-    # Class 4 occurs nowhere: its words share it equally.
+    # Class 4 does not occur: its words have equal shares.
     labels = np.concatenate([LABELS[:12], [4, 4]])
     model = ClassLM(n_words=N_WORDS, classes=labels).fit(X, y)
     assert_allclose(np.bincount(labels, model.word_proba_), 1)
@@ -107,7 +107,7 @@ def test_fitted_classes_and_their_labels_agree():
         assert_array_equal(model.predict_proba(X), expected.predict_proba(X))
     frozen = clone(model).fit(X, y)
     assert_array_equal(frozen.labels_, classes.labels_)
-    # A clone is not fitted any more: it is fitted to the windows.
+    # A clone is unfitted, so it is fitted to the windows.
     again = ClassLM(n_words=N_WORDS, classes=clone(classes)).fit(X, y)
     found = clone(classes)._fit_pairs(X[:, -1], y)
     assert_array_equal(again.labels_, found.labels_)
@@ -151,7 +151,7 @@ def test_bad_parameters(parameters, message):
 def test_classes_are_numbered_without_gaps():
     ids = np.random.default_rng(0).zipf(1.5, 2000) % 10
     X, y = windows(ids, 2)
-    labels = np.arange(10) % 4 * 10**8  # the numbers of another tool
+    labels = np.arange(10) % 4 * 10**8  # labels with gaps, as of another tool
     message = r"has class 100000000 but no word of class 1: .*np.unique\(classes, ret"
     with pytest.raises(ValueError, match=message):
         ClassLM(n_words=10, classes=labels).fit(X, y)

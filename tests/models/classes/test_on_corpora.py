@@ -22,7 +22,7 @@ def test_brown_classes(brown):
 
 
 def test_brown_class_trigram(brown):
-    """With the classes of mkcls 301.2, uniform part included."""
+    """The classes of mkcls give 301.2, uniform part included."""
     data, (train, valid, test), classes = brown
     model = ClassLM(3, n_words=data.n_words, classes=classes)
     model.fit(*train, X_val=valid[0], y_val=valid[1])
@@ -30,7 +30,7 @@ def test_brown_class_trigram(brown):
 
 
 def test_brown_mixture(brown):
-    """With the classes of mkcls 254.3 (learned weights)."""
+    """The classes of mkcls give 254.3 (learned weights)."""
     data, (train, valid, test), classes = brown
     held_out = dict(zip(("X_val", "y_val"), valid))
     members = [
@@ -42,7 +42,7 @@ def test_brown_mixture(brown):
         mix = MixtureLM(members, weights, include_uniform=True)
         figures[weights] = mix.fit(*train, **held_out).perplexity(*test)
     assert figures["context"] < figures["learned"] < 254.3
-    # A uniform distribution over the words that training lacks does better still.
+    # A uniform distribution over unseen words is better still.
     unseen = UniformLM("unseen", n_words=data.n_words)
     mix = MixtureLM([*members, ("unseen", unseen)], "context").fit(*train, **held_out)
     assert mix.perplexity(*test) < figures["context"] - 3

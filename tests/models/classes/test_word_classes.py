@@ -37,7 +37,7 @@ def move(module, state, words, temperature, uniforms):
 
 
 def information(ids, labels):
-    """Mutual information of neighbouring classes, from its definition."""
+    """Return the mutual information of neighbouring classes, by its definition."""
     c = np.asarray(labels)[ids]
     pairs, joint = np.unique(np.stack([c[:-1], c[1:]]), axis=1, return_counts=True)
     joint = joint / joint.sum()
@@ -64,7 +64,7 @@ def test_exchange_kernel(n_classes, temperature, boundary):
 
 @settings(deadline=None, max_examples=60)
 @given(st.integers(2, 400), st.integers(1, 70), st.integers(0, 2**16))
-def test_each_move_gains_what_the_objective_does(n_tokens, n_classes, seed):
+def test_gain_of_a_move_equals_gain_of_the_objective(n_tokens, n_classes, seed):
     state = partition(text(n_tokens, seed), n_classes)
     rng = np.random.default_rng(seed)
     before = reference.bigram_objective(state.counts[0], state.totals)
@@ -109,12 +109,12 @@ def test_fit(max_iter):
     assert_array_equal(model.transform(ids), model.labels_[ids])
     sizes = np.bincount(model.labels_[ids])
     assert (np.diff(sizes) <= 0).all()
-    # Words that the stream lacks are with the class of the most words.
+    # Words that do not occur are in the class with the most words.
     types = np.bincount(model.labels_[:N_WORDS])
     assert_array_equal(model.labels_[N_WORDS:], types.argmax())
 
 
-def test_cooling_beats_greedy_moves():
+def test_annealing_beats_greedy_moves():
     ids = text(5000, n_words=200)
     greedy, cooled = (
         WordClasses(15, max_iter=n, random_state=0).fit(ids).mutual_information_
@@ -134,7 +134,7 @@ def test_same_seed_same_classes_and_pickle():
     )
 
 
-def test_boundary_is_alone():
+def test_boundary_is_alone_in_its_class():
     ids = text(2000)
     model = WordClasses(5, boundary=0, max_iter=5, random_state=0).fit(ids)
     assert np.count_nonzero(model.labels_ == model.labels_[0]) == 1
@@ -181,15 +181,17 @@ def test_interrupt_keeps_the_classes_reached():
 
 
 class Killed(BaseException):
-    """Stops a fit on the spot: nothing after it is saved."""
+    """Ends a fit at once, without a further save."""
 
 
 @pytest.mark.parametrize(
-    # In the first pass, one that cools and the last, of greedy moves.
+    # In the first pass, in a cooling pass and in the last, greedy one.
     ("n_words", "boundary"),
     [(1, None), (400, 3), (700, None)],
 )
-def test_the_same_classes_as_without_a_kill(n_words, boundary, tmp_path, monkeypatch):
+def test_killed_fit_resumes_to_the_same_classes(
+    n_words, boundary, tmp_path, monkeypatch
+):
     monkeypatch.setattr("nplm.training.pace.SECONDS_A_CALL", 0.0)
     monkeypatch.setattr("nplm.training.checkpoint.SECONDS_A_SAVE", 0)
     ids = text(4000, n_words=150)
@@ -204,13 +206,13 @@ def test_the_same_classes_as_without_a_kill(n_words, boundary, tmp_path, monkeyp
         clone(model).fit(ids, progress=kill, checkpoint=tmp_path)
     began = []
     model.fit(ids, checkpoint=tmp_path, progress=lambda done, *_: began.append(done))
-    assert began[0] * 150 > 0.8 * n_words  # it did go on, not start anew
+    assert began[0] * 150 > 0.8 * n_words  # it resumed
     np.testing.assert_array_equal(model.labels_, whole.labels_)
     for name in ("mutual_information", "n_moves"):
         assert model.history_[name] == whole.history_[name]
 
 
-def test_a_second_interrupt_leaves_the_old_classes(monkeypatch):
+def test_second_interrupt_keeps_the_old_classes(monkeypatch):
     model = WordClasses(2, random_state=0).fit(np.arange(40) % 4)
     old = vars(model).copy()
 
@@ -223,7 +225,7 @@ def test_a_second_interrupt_leaves_the_old_classes(monkeypatch):
     assert vars(model) == old
 
 
-def test_an_interrupt_is_gone_on_from(tmp_path):
+def test_interrupted_fit_is_resumed(tmp_path):
     ids = text(3000, n_words=100)
     model = WordClasses(9, random_state=0, max_iter=10)
     whole = clone(model).fit(ids)
@@ -237,15 +239,15 @@ def test_an_interrupt_is_gone_on_from(tmp_path):
         pytest.raises(KeyboardInterrupt),
     ):
         clone(model).fit(ids, progress=interrupt, checkpoint=tmp_path)
-    with pytest.raises(CheckpointError, match="n_classes was 9, this one's is 8"):
+    with pytest.raises(CheckpointError, match="n_classes was 9, now it is 8"):
         clone(model).set_params(n_classes=8).fit(ids, checkpoint=tmp_path)
-    with pytest.raises(CheckpointError, match="cooling was 10, this one's is 11"):
+    with pytest.raises(CheckpointError, match="cooling was 10, now it is 11"):
         clone(model).set_params(max_iter=11).fit(ids, checkpoint=tmp_path)
     model.fit(ids, checkpoint=tmp_path)
     np.testing.assert_array_equal(model.labels_, whole.labels_)
 
 
-def test_an_error_leaves_an_earlier_fit_alone():
+def test_error_keeps_the_earlier_fit():
     def fail(done, total, found):
         raise OSError("the screen is gone")
 

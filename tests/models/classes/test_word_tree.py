@@ -1,4 +1,4 @@
-"""Trees of words from classes."""
+"""word_tree: trees of words from classes."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ from tests.helpers import paper_lm
 
 
 def information(pairs):
-    """Log-likelihood of neighbouring classes, as its definition has it."""
+    """Return the log-likelihood of neighbouring classes, by its definition."""
     p = pairs / pairs.sum()
     independent = np.outer(p.sum(axis=1), p.sum(axis=0))
     seen = p > 0
@@ -41,7 +41,7 @@ def test_each_merger_loses_the_least(seed):
 
 
 @pytest.mark.parametrize("n_classes", [1, 2, 5, 40])
-def test_it_is_a_tree_of_all_words_with_classes_whole(n_classes):
+def test_tree_has_all_words_and_unbroken_classes(n_classes):
     ids = np.random.default_rng(0).zipf(1.3, 2000) % 40
     labels = np.random.default_rng(1).permutation(np.arange(40) % n_classes)
     tree = word_tree(ids, labels)
@@ -57,16 +57,16 @@ def test_it_is_a_tree_of_all_words_with_classes_whole(n_classes):
         assert words in below.values() or len(words) == 1
 
 
-def test_a_network_takes_it():
+def test_network_accepts_word_tree():
     ids = np.random.default_rng(0).zipf(1.3, 2000) % 30
     classes = WordClasses(6, n_words=30, random_state=0).fit(ids)
     tree = word_tree(ids, classes)
     X, y = windows(ids, 2)
     lm = paper_lm(
-        n_words=30, n_hidden=4, embedding_dim=3, output="tree", word_tree=tree,
+        n_words=30, n_hidden=4, embedding_dim=3, output="tree", tree=tree,
         max_iter=1, random_state=0,
     ).fit(X, y)  # fmt: skip
-    np.testing.assert_array_equal(lm.word_tree_, tree)
+    np.testing.assert_array_equal(lm.tree_, tree)
 
 
 def test_bad_input():

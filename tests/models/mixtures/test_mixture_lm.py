@@ -1,4 +1,4 @@
-"""MixtureLM: its three weightings, against sums worked out by hand."""
+"""MixtureLM: its three weightings, compared with explicit sums."""
 
 import pickle
 
@@ -15,7 +15,6 @@ from sklearn.preprocessing import FunctionTransformer
 
 from nplm import (
     ClassLM,
-    EnergyLM,
     InterpolatedTrigram,
     KneserNeyLM,
     MixtureLM,
@@ -24,9 +23,9 @@ from nplm import (
     windows,
 )
 from nplm.models.neural.network.network import Network
-from tests.helpers import paper_lm, text
+from tests.helpers import energy_lm, paper_lm, text
 
-# Text of a few words cannot give discounts.
+# Discounts cannot be estimated from a text of few words.
 pytestmark = pytest.mark.filterwarnings("ignore:Kneser-Ney cannot estimate")
 
 N_WORDS = 12
@@ -38,7 +37,7 @@ def members():
 
 
 def chain(n, seed):
-    """Text in which a word says something about the next one."""
+    """Return text in which each word depends on the previous one."""
     return np.cumsum(text(n, seed)) % N_WORDS
 
 
@@ -105,7 +104,7 @@ def test_learned_weights_are_a_fixed_point_of_em(parts):
     joint = model.weights_ * member_probs(model, X, y)
     step = (joint / joint.sum(axis=1, keepdims=True)).mean(axis=0)
     assert_allclose(model.weights_, step, atol=1e-4)
-    # No weights nearby do better on the held-out windows.
+    # Nearby weights are worse on the held-out windows.
     for direction in np.eye(3):
         near = 0.95 * model.weights_ + 0.05 * direction
         assert fitted(near, parts).score(X, y) <= model.score(X, y) + 1e-9
@@ -123,7 +122,7 @@ def test_no_em_step_lowers_the_held_out_likelihood(parts, weights):
 
 
 def relative_frequency(order, X, y):
-    """p_k of section 4.1 on its own: all the weight of an interpolated model."""
+    """Return p_k of section 4.1: an interpolated model with all weight on it."""
     model = InterpolatedTrigram(order, n_words=N_WORDS).fit(X, y)
     model.weights_ = np.zeros_like(model.weights_)
     model.weights_[:, -1] = 1
@@ -131,7 +130,7 @@ def relative_frequency(order, X, y):
 
 
 def test_context_weights_are_those_of_the_interpolated_trigram():
-    """Mixed by context, the members of the trigram are the trigram."""
+    """A mixture by context of the trigram's members is the trigram."""
     X, y = windows(text(900), 2)
     X_val, y_val = windows(text(400, seed=1), 2)
     trigram = InterpolatedTrigram(n_words=N_WORDS).fit(X, y, X_val=X_val, y_val=y_val)
@@ -145,7 +144,7 @@ def test_context_weights_are_those_of_the_interpolated_trigram():
 
 
 def test_context_weights_do_better_than_one_set():
-    # On the data they were learned on, when there is enough of it in each bin.
+    # On the data of EM, with enough windows in each bin.
     parts = windows(chain(900, 0), 3), windows(chain(4000, 1), 3)
     learned, context = (
         fitted(w, parts, tol=0, max_iter=1000) for w in ("learned", "context")
@@ -171,7 +170,7 @@ def test_frozen_members_and_nesting(parts):
         outer.estimators_[0].log_prob(X[:, 1:], y), narrow.log_prob(X[:, 1:], y)
     )
     assert_allclose(outer.predict_proba(X_val).sum(axis=1), 1, atol=1e-6)
-    # With frozen members only, contexts still have to be counted.
+    # Contexts are counted even if all members are frozen.
     alone = MixtureLM([("frozen", FrozenEstimator(narrow))], "context")
     alone.fit(X, y, X_val=X_val, y_val=y_val)
     assert_allclose(alone.log_prob(X, y), narrow.log_prob(X[:, 1:], y))
@@ -194,15 +193,15 @@ def test_grid_search_learns_the_weights_of_each_fold(parts):
 
 
 @pytest.mark.parametrize("weights", ["learned", "context"])
-def test_held_out_windows_unlike_the_training_windows(weights):
-    """Words and contexts never seen: the weight goes to the uniform member."""
+def test_weight_of_uniform_member_on_unseen_words(weights):
+    """Unseen words and contexts give the uniform member all weight."""
     X, y = windows(text(500, n_words=6), 2)
     X_val, y_val = windows(6 + text(200, n_words=6), 2)
     kn = [("kn", KneserNeyLM(n_words=N_WORDS))]
     model = MixtureLM(kn, weights, include_uniform=True, max_iter=1000, tol=0)
     model.fit(X, y, X_val=X_val, y_val=y_val)
     assert_allclose(np.atleast_2d(model.weights_)[:, -1], 1, atol=0.01)
-    # Without it, and with a member that gives such words nothing:
+    # Without it, such words have probability 0 under every member:
     nothing = ClassLM(n_words=N_WORDS, classes=[0] * N_WORDS, uniform_weight=0)
     with pytest.raises(ValueError, match="none of the 198 held-out samples"):
         MixtureLM([("c", nothing)], weights).fit(X, y, X_val=X_val, y_val=y_val)
@@ -272,13 +271,13 @@ def test_member_fitted_on_wider_windows(parts):
         MixtureLM([("wide", FrozenEstimator(wide))]).fit(X[:, 1:], y)
 
 
-def test_member_that_got_words_since(parts):
+def test_member_with_added_words_is_refused(parts):
     X, y = parts[0]
-    energy = EnergyLM(n_words=N_WORDS, n_hidden=2, embedding_dim=2, max_iter=1)
+    energy = energy_lm(n_words=N_WORDS, n_hidden=2, embedding_dim=2, max_iter=1)
     frozen = FrozenEstimator(energy.fit(X, y))
     model = MixtureLM([("energy", frozen)], "uniform").fit(X, y)
     energy.add_words(X[:1], [N_WORDS])
-    message = "a member of this MixtureLM knows 13 words, .* fitted with n_words=12"
+    message = "a member of this MixtureLM has 13 words, .* fitted with n_words=12"
     for scored in (
         lambda: model.predict_proba(X),
         lambda: model.log_prob(X, y),
@@ -366,7 +365,7 @@ def test_interrupted_text_model_keeps_what_its_network_learned(
     assert np.isfinite(model.score_samples(texts)).all()
 
 
-def test_interrupted_text_model_stays_where_its_estimator_keeps_nothing(monkeypatch):
+def test_interrupted_text_model_is_unchanged_if_its_estimator_is(monkeypatch):
     model = TextLM(KneserNeyLM(), n_context=2).fit([[1, 2, 3] * 9])
     before = vars(model).copy()
     monkeypatch.setattr(KneserNeyLM, "_start_fit", interrupted)
@@ -413,5 +412,5 @@ def test_members_are_dropped_by_name(parts):
     assert equal.weights_.tolist() == [0.5, 0.5]
     with pytest.raises(ValueError, match="keep at least one"):
         clone(whole).set_params(uniform="drop", kn="drop", two="drop").fit(X, y)
-    with pytest.raises(ValueError, match="give nothing to the members"):
+    with pytest.raises(ValueError, match="are 0 for all members"):
         clone(whole).set_params(weights=[1, 0, 0], uniform="drop").fit(X, y)

@@ -12,18 +12,19 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import GridSearchCV
 
 from nplm import (
-    EnergyLM,
+    Exact,
+    Importance,
     InterpolatedTrigram,
     KneserNeyLM,
     MixtureLM,
-    NeuralLM,
     ShortlistLM,
     TextLM,
     windows,
 )
+from nplm.models.neural import network_lm
 from nplm.models.neural.network.network import Network
 from nplm.models.ngrams.backoff_lm import BackoffLM
-from tests.helpers import paper_lm, published_corpus, text
+from tests.helpers import energy_lm, neural_lm, paper_lm, published_corpus, text
 
 # Text of a few words cannot give discounts.
 pytestmark = pytest.mark.filterwarnings("ignore:Kneser-Ney cannot estimate")
@@ -72,14 +73,14 @@ def test_probabilities_are_those_of_the_formula(parts, backoff):
     assert_allclose(model.log_prob(X_val, y_val), own, atol=1e-5)
 
 
-def test_the_network_is_one_of_the_windows_of_the_list(parts):
+def test_network_is_fitted_to_windows_of_the_list(parts):
     """What it learns is what a network of those outcomes learns, to the bit."""
     X, y = parts[0]
     model = shortlist().fit(X, y)
     place = {word: j for j, word in enumerate(model.words_.tolist())}
     inside = np.isin(y, model.words_)
     alone = network(n_words=N_WORDS)
-    alone._n_outputs = 6
+    alone.set_params(output__n_outputs=6)
     alone.fit(X[inside], np.array([place[w] for w in y[inside].tolist()]))
     assert_array_equal(alone.U_, model.network_.U_)
     assert model.network_.C_.shape == (N_WORDS, 3)
@@ -108,15 +109,18 @@ def test_sums_to_one(n_tokens, n_context, n_shortlist, interpolate, seed):
     assert_allclose(model.log_prob(contexts, words), expected, rtol=1e-5, atol=1e-5)
 
 
-def test_the_default_network_whatever_the_list(parts):
-    # Drawn words are of all words, which a network of some does not predict.
+def test_default_network_trains_on_all_words_of_the_list(parts, monkeypatch):
+    # Noise samples are of all words, and this network predicts some.
+    monkeypatch.setattr(network_lm, "MIN_WORDS_PER_NOISE_SAMPLE", 0)
     (X, y), (X_val, _) = parts
-    own = NeuralLM(n_samples=2, **SMALL)
+    own = neural_lm(**SMALL)
+    assert isinstance(clone(own).fit(X, y).loss_, Importance)
     model = shortlist().set_params(network=own).fit(X, y)
+    assert isinstance(model.network_.loss_, Exact)
     assert_allclose(model.predict_proba(X_val).sum(axis=1), 1, rtol=1e-6)
 
 
-def test_a_list_of_all_words_of_training(parts):
+def test_list_may_have_all_training_words(parts):
     """The back-off model is left with the words that training lacks."""
     X, y = parts[0]
     model = shortlist(n_shortlist=1000).fit(X, y)
@@ -128,7 +132,7 @@ def test_a_list_of_all_words_of_training(parts):
     assert abs(got.mean() - whole.mean()) < 0.05
 
 
-def test_held_out_windows_are_handed_on(parts):
+def test_held_out_windows_are_passed_on(parts):
     (X, y), (X_val, y_val) = parts
     model = shortlist(network__max_iter=4, network__early_stopping="auto")
     model.fit(X, y, X_val=X_val, y_val=y_val)
@@ -143,7 +147,7 @@ def test_held_out_windows_are_handed_on(parts):
 
 
 @pytest.mark.parametrize("interpolate", [True, False])
-def test_a_pruned_model_and_one_of_more_counts(parts, interpolate):
+def test_mass_follows_pruning_and_more_counts(parts, interpolate):
     """The mass of the list is that of the back-off model as it is now."""
     (X, y), (X_val, _) = parts
     model = shortlist(KneserNeyLM(interpolate=interpolate)).fit(X, y)
@@ -171,13 +175,15 @@ def test_a_frozen_back_off_model(parts):
         wide.fit(X[:, 1:], y)
 
 
-def test_a_frozen_back_off_model_that_got_words_since(parts):
+def test_frozen_backoff_model_with_added_words_is_refused(parts):
     X, y = parts[0]
-    energy = EnergyLM(n_words=N_WORDS, n_hidden=2, embedding_dim=2, max_iter=1)
+    energy = energy_lm(n_words=N_WORDS, n_hidden=2, embedding_dim=2, max_iter=1)
     frozen = FrozenEstimator(energy.fit(X, y))
     model = ShortlistLM(network(), frozen, n_shortlist=4).fit(X, y)
     energy.add_words(X[:1], [N_WORDS])
-    with pytest.raises(ValueError, match="this ShortlistLM knows 31 words, and it"):
+    with pytest.raises(
+        ValueError, match="this ShortlistLM has 31 words, but the ShortlistLM"
+    ):
         model.predict_proba(X)
 
 
@@ -239,7 +245,12 @@ def test_threads_score_the_same_bits(parts):
         ({"network__warm_start": True}, "warm_start=True of the network"),
         ({"network__n_words": 40}, "network has n_words=40, but the back-off model 30"),
         ({"backoff__n_words": 40}, "back-off model has n_words=40, but .* 30"),
-        ({"network__tied": True}, "plain softmax, .* output, loss and tied at their"),
+        ({"network__output": "tree"}, "a softmax with .* has output='tree': set"),
+        (
+            {"network__output__tied": True},
+            r"a softmax with .* has output=Softmax\(.*tied=True\): set",
+        ),
+        ({"network__loss": "nce"}, "has loss='nce': set loss='exact'"),
         ({"network__order": 9}, "order=9 needs contexts of 8 words"),
     ],
 )
@@ -296,7 +307,7 @@ def test_brown():
 def test_network_of_a_shortlist_is_refused_in_another_model(parts):
     (X, y), _ = parts
     inner = shortlist().fit(X, y).network_
-    message = "predicts 6 places of a short-list instead of 30 words: .* ShortlistLM"
+    message = "predicts 6 outputs of a short-list instead of 30 words: .* ShortlistLM"
     for name, model in [
         ("member 'one'", MixtureLM([("one", FrozenEstimator(inner))])),
         ("the back-off model", shortlist(FrozenEstimator(inner))),
@@ -307,5 +318,6 @@ def test_network_of_a_shortlist_is_refused_in_another_model(parts):
         TextLM(FrozenEstimator(inner), boundary=0).fit([y])
     with pytest.raises(ValueError, match=f"the model {message}"):
         TextLM.from_model(inner, boundary=0)
-    # Fitted anew it predicts words.
-    assert MixtureLM([("one", inner)]).fit(X, y).predict_proba(X[:1]).shape == (1, 30)
+    # A clone of it is to predict the places of a list too.
+    with pytest.raises(ValueError, match=r"y has \d+, but output__n_outputs=6"):
+        MixtureLM([("one", inner)]).fit(X, y)

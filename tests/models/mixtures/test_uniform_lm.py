@@ -1,4 +1,4 @@
-"""UniformLM, over all words and over those that training lacks."""
+"""UniformLM over all words, and over words unseen in training."""
 
 import numpy as np
 import pytest

@@ -8,8 +8,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from nplm import EnergyLM, NeuralLM, TextLM, Vocabulary, windows
-from nplm.models.neural.conflicts import check_shared
-from tests.helpers import text
+from tests.helpers import check_shared, energy_lm, text
 
 V = 12
 
@@ -22,7 +21,7 @@ def data():
 @pytest.fixture(params=[False, True], ids=["one v", "v of words"])
 def lm(request, data):
     small = dict(n_words=V, n_hidden=6, embedding_dim=4, max_iter=2, random_state=0)
-    return EnergyLM(**small, target_weights=request.param).fit(*data)
+    return energy_lm(**small, target_weights=request.param).fit(*data)
 
 
 def test_probabilities_from_the_attributes(lm, data):
@@ -43,9 +42,9 @@ def test_probabilities_from_the_attributes(lm, data):
     assert lm.C_.size + H.size + lm.d_.size + lm.v_.size + lm.b_.size == count
 
 
-def test_training_begins_from_the_unigrams(data):
+def test_training_starts_at_the_unigrams(data):
     X, y = data
-    lm = EnergyLM(n_words=V, max_iter=1, learning_rate_init=1e-12, random_state=0)
+    lm = energy_lm(n_words=V, max_iter=1, learning_rate_init=1e-12, random_state=0)
     lm.set_params(early_stopping=False)
     counts = np.bincount(y, minlength=V) + 1
     np.testing.assert_allclose(
@@ -53,10 +52,10 @@ def test_training_begins_from_the_unigrams(data):
     )
 
 
-def test_it_learns_what_follows_what():
+def test_bigrams_are_learned():
     X, y = windows(np.arange(400) % 5, 2)
     for target_weights in (False, True):
-        lm = EnergyLM(
+        lm = energy_lm(
             n_words=5, n_hidden=8, embedding_dim=3, target_weights=target_weights,
             max_iter=30, learning_rate_init=0.03, random_state=0,
         )  # fmt: skip
@@ -74,7 +73,7 @@ def test_attributes_can_be_set(lm, data):
         lm.H_next_ = lm.H_next_[:1]
 
 
-def test_training_goes_on_with_the_same_bits(lm, data, tmp_path):
+def test_reloaded_model_continues_with_the_same_bits(lm, data, tmp_path):
     X, y = data
     again = pickle.loads(pickle.dumps(lm)).partial_fit(X, y)
     lm.partial_fit(X, y)
@@ -97,15 +96,15 @@ def test_threads(lm, data, parallel):
     )
 
 
-def test_no_order_but_the_unigram(data):
+def test_order_1_is_the_unigram(data):
     X, y = data
-    lm = EnergyLM(order=1, n_words=V, n_hidden=4, max_iter=1, random_state=0).fit(X, y)
+    lm = energy_lm(order=1, n_words=V, n_hidden=4, max_iter=1, random_state=0).fit(X, y)
     proba = lm.predict_proba(X[:2])
     np.testing.assert_array_equal(proba[0], proba[1])
     assert proba.sum() == pytest.approx(2)
 
 
-def test_processes_cannot_share_it():
+def test_energy_cannot_be_shared_by_processes():
     with pytest.raises(ValueError, match="in one process"):
         check_shared(EnergyLM())
 
@@ -113,7 +112,7 @@ def test_processes_cannot_share_it():
 # -- new words -------------------------------------------------------------------
 
 
-def test_a_new_word_is_the_mean_of_what_was_expected(lm, data):
+def test_features_of_new_word_are_the_expected_mean(lm, data):
     X, _ = data
     before = {name: getattr(lm, name).copy() for name in ("C_", "v_", "b_", "d_")}
     known = lm.predict_proba(X)
@@ -138,9 +137,9 @@ def test_a_new_word_is_the_mean_of_what_was_expected(lm, data):
 
 
 @pytest.mark.parametrize("solver", ["sgd", "adam"])
-def test_new_words_serve_in_contexts_and_are_trained(data, solver):
+def test_new_words_occur_in_contexts_and_are_trained(data, solver):
     X, y = data
-    lm = EnergyLM(
+    lm = energy_lm(
         n_words=V, n_hidden=6, embedding_dim=4, solver=solver, max_iter=2,
         random_state=0, warm_start=True,
     )  # fmt: skip
@@ -159,7 +158,7 @@ def test_new_words_serve_in_contexts_and_are_trained(data, solver):
     assert (lm.n_added_, clone(lm).n_words) == (0, V)
 
 
-def test_a_grown_model_is_pickled_whole(lm, data):
+def test_model_with_added_words_pickles(lm, data):
     X, y = data
     lm.add_words(X[:1], [V])
     again = pickle.loads(pickle.dumps(lm))
@@ -170,25 +169,25 @@ def test_a_grown_model_is_pickled_whole(lm, data):
 @pytest.mark.parametrize(
     ("X", "y", "message"),
     [
-        ([[1, 2, 3]], [V - 1], "y has 11 at 0, a word that is known already.*12"),
-        ([[1, 2, 3]], [V + 1], "y has 13, but no context of 12: .*without a gap"),
-        ([[1, 2, 3]], [2**31 - 2], "y has 2147483646, but no context of 12"),
+        ([[1, 2, 3]], [V - 1], "y has 11 at 0, which is not a new word.*12"),
+        ([[1, 2, 3]], [V + 1], "y has 13, but not 12; .*without a gap"),
+        ([[1, 2, 3]], [2**31 - 2], "y has 2147483646, but not 12"),
         ([[1, 2, V]], [V], "X has 12 at row 0, column 2, but n_words=12"),
-        ([[1, 2, 3]] * 2, [V], "X has 2 contexts, but y 1 words: give with each new"),
-        ([], [], "X has 0 contexts, but y 0 words"),
+        ([[1, 2, 3]] * 2, [V], "X has 2 contexts, but y has 1 words; give one context"),
+        ([], [], "X has 0 contexts, but y has 0 words"),
         ([[1, 2]], [V], "features"),
         ([[1, 2, 3]], [-1], "y has -1"),
         (np.empty((0, 3), int), np.empty(0, int), "X has 0 contexts"),
     ],
 )
-def test_refused_words_change_nothing(lm, data, X, y, message):
+def test_refused_words_leave_the_model_unchanged(lm, data, X, y, message):
     before = lm.predict_proba(data[0])
     with pytest.raises(ValueError, match=message):
         lm.add_words(X, y)
     np.testing.assert_array_equal(lm.predict_proba(data[0]), before)
 
 
-def test_no_words_before_the_fit():
+def test_add_words_requires_a_fit():
     with pytest.raises(NotFittedError):
         EnergyLM().add_words([[1, 2]], [3])
 
@@ -199,7 +198,7 @@ def test_no_words_before_the_fit():
 def fitted_text():
     tokens = [[f"w{i}" for i in ids] for ids in text(400).reshape(-1, 10)]
     vocabulary = Vocabulary().fit(tokens)
-    estimator = EnergyLM(n_hidden=4, embedding_dim=3, max_iter=1, random_state=0)
+    estimator = energy_lm(n_hidden=4, embedding_dim=3, max_iter=1, random_state=0)
     lm = TextLM(estimator, n_context=2).fit(vocabulary.transform(tokens))
     return vocabulary, lm
 
@@ -225,13 +224,13 @@ def test_new_words_from_text():
     )
 
 
-def test_text_that_cannot_add_words():
+def test_unsuitable_text_adds_no_words():
     vocabulary, lm = fitted_text()
     n = vocabulary.n_words_
     before = lm.estimator_.C_.copy()
-    with pytest.raises(ValueError, match=f"{n} is nowhere after words with smaller"):
+    with pytest.raises(ValueError, match=f"{n} has no context of smaller ids"):
         lm.add_words([[2, n + 1, n]])
-    with pytest.raises(ValueError, match=f"2147483646, but {n + 1} is nowhere"):
+    with pytest.raises(ValueError, match=f"2147483646, but {n + 1} has no context"):
         lm.add_words([[2, n, 2**31 - 2]])
     assert lm.n_words_ == n
     np.testing.assert_array_equal(lm.estimator_.C_, before)

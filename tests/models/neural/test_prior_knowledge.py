@@ -8,8 +8,7 @@ from scipy.sparse import csr_array, csr_matrix, hstack
 from sklearn.base import clone
 
 from nplm import CheckpointError, windows
-from nplm.models.neural.conflicts import check_shared
-from tests.helpers import paper_lm
+from tests.helpers import changed, check_shared, paper_lm
 
 N_WORDS, M = 20, 4
 SMALL = dict(
@@ -20,13 +19,13 @@ START = np.random.default_rng(1).normal(size=(N_WORDS, M))
 PARTS = csr_array(np.random.default_rng(2).random((N_WORDS, 7)) < 0.3, dtype=float)
 KINDS = {
     "given": dict(embeddings=START),
-    "fixed": dict(embeddings=START, train_embeddings=False),
+    "fixed": dict(embeddings=START, trained=False),
     "composed": dict(word_features=PARTS),
     "tied": dict(tied=True),
     "tied, direct": dict(tied=True, direct=True),
     "tied, composed, given": dict(tied=True, word_features=PARTS, embeddings=START),
     "tied, composed, sampled": dict(
-        tied=True, word_features=PARTS, loss="importance", n_samples=50
+        tied=True, word_features=PARTS, loss="importance", n_noise=50
     ),
 }
 each_kind = pytest.mark.parametrize("kind", KINDS)
@@ -41,7 +40,7 @@ def data():
 
 
 def learned(lm):
-    return lm._parameters.learned()
+    return lm._trained.parameters.learned()
 
 
 @each_kind
@@ -57,7 +56,7 @@ def test_it_learns(data, kind, solver):
     )
 
 
-def test_features_begin_where_they_are_given(data):
+def test_features_start_at_the_given_embeddings(data):
     lm = paper_lm(**SMALL, embeddings=START.tolist()).trainer(*data).keep()
     np.testing.assert_array_equal(lm.C_, START.astype(np.float32))
     began = lm.C_.copy()
@@ -68,14 +67,14 @@ def test_features_begin_where_they_are_given(data):
 
 
 @each_solver
-def test_fixed_features_stay_and_keep_nothing(data, solver):
+def test_fixed_features_do_not_change_and_have_no_moments(data, solver):
     lm = paper_lm(**SMALL, **KINDS["fixed"], solver=solver, alpha=0.1).fit(*data)
     lm.partial_fit(*data)
     np.testing.assert_array_equal(lm.C_, START.astype(np.float32))
-    assert not [name for name in lm._solver_state if name.endswith("_C")]
+    assert not [name for name in lm._trained.solver_state if name.endswith("_C")]
 
 
-def test_what_tied_networks_compute(data):
+def test_tied_network_equals_the_formula(data):
     X, _ = data
     for direct in (False, True):
         lm = paper_lm(**SMALL, tied=True, direct=direct).fit(*data)
@@ -119,7 +118,7 @@ def test_free_parameters(data):
 
 @each_kind
 @each_solver
-def test_training_goes_on(data, kind, solver):
+def test_training_continues(data, kind, solver):
     """Two epochs and a third are three of one fit, but for their order."""
     lm = paper_lm(**SMALL, **KINDS[kind], solver=solver, shuffle=False, alpha=0.01)
     whole = clone(lm).set_params(max_iter=3).fit(*data)
@@ -136,9 +135,9 @@ def test_pickled_cloned_and_the_same_bits(data, kind):
     lm = paper_lm(**SMALL, **KINDS[kind], solver="adam").fit(*data)
     again = pickle.loads(pickle.dumps(lm))
     other = clone(lm).fit(*data)
-    for name, array in lm._parameters.trained().items():
-        np.testing.assert_array_equal(again._parameters.trained()[name], array)
-        np.testing.assert_array_equal(other._parameters.trained()[name], array)
+    for name, array in lm._trained.parameters.trained().items():
+        np.testing.assert_array_equal(again._trained.parameters.trained()[name], array)
+        np.testing.assert_array_equal(other._trained.parameters.trained()[name], array)
     np.testing.assert_array_equal(again.log_prob(*data), lm.log_prob(*data))
     for one in (again, lm):
         one.partial_fit(*data)
@@ -146,7 +145,7 @@ def test_pickled_cloned_and_the_same_bits(data, kind):
 
 
 @each_kind
-def test_the_best_epoch_is_kept_whole(data, kind):
+def test_best_epoch_restores_all_parameters(data, kind):
     X, y = data
     lm = paper_lm(**SMALL | {"max_iter": 30}, **KINDS[kind], n_iter_no_change=2)
     lm.set_params(learning_rate_init=0.05, batch_size=1, alpha=0.0)
@@ -159,7 +158,7 @@ def test_the_best_epoch_is_kept_whole(data, kind):
 
 @pytest.mark.parametrize("parallel", ["async", "locked"])
 @pytest.mark.parametrize("kind", ["fixed", "composed", "tied, composed, sampled"])
-def test_threads_with_examples_of_their_own(data, kind, parallel):
+def test_asynchronous_threads(data, kind, parallel):
     lm = paper_lm(**SMALL | {"max_iter": 12}, **KINDS[kind], n_jobs=2)
     lm.set_params(parallel=parallel, learning_rate_init=0.03).fit(*data)
     # Guessing is log(20) = 3.0. Of 150 fits a case the sampled ones ended at up to
@@ -168,7 +167,7 @@ def test_threads_with_examples_of_their_own(data, kind, parallel):
 
 
 @pytest.mark.parametrize("tied", [False, True])
-def test_features_that_are_set_are_trained_on(data, tied):
+def test_training_continues_from_set_features(data, tied):
     lm = paper_lm(**SMALL, word_features=PARTS, tied=tied, alpha=0.0).fit(*data)
     lm.C_, lm.b_ = START, np.arange(N_WORDS) / 10
     np.testing.assert_allclose(lm.C_, START, rtol=1e-6)
@@ -179,7 +178,7 @@ def test_features_that_are_set_are_trained_on(data, tied):
         lm.C_[3] = 0
 
 
-def test_any_matrix_will_do_and_they_stack(data):
+def test_any_matrix_of_word_features_is_accepted(data):
     both = hstack([PARTS, csr_matrix(np.eye(N_WORDS))])
     expected = paper_lm(**SMALL, word_features=PARTS).fit(*data)
     for same in (PARTS.toarray(), PARTS.tocoo(), PARTS.tocsc(), csr_matrix(PARTS)):
@@ -203,33 +202,33 @@ def with_nan():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (dict(embeddings=START[:-1]), r"\(19, 4\), but there are 20 words: .*n_words"),
+        (dict(embeddings=START[:-1]), r"\(19, 4\), but .* has 20 words; .*n_words"),
         (dict(embeddings=START[:, 0]), r"embeddings has shape \(20,\)"),
         (dict(embeddings=START[:, :3]), "3 columns, but embedding_dim=4: set .*=3"),
-        (dict(embeddings=[["a"] * M] * N_WORDS), "embeddings must be numbers"),
-        (dict(embeddings=START + 1j), "embeddings must be numbers.*complex"),
+        (dict(embeddings=[["a"] * M] * N_WORDS), "must be an array of numbers"),
+        (dict(embeddings=START + 1j), "must be an array of numbers.*complex"),
         (dict(word_features=PARTS * 1j), "word_features must be .*complex"),
         (dict(embeddings=np.where(np.eye(N_WORDS, M)[:, ::-1], np.nan, 1)),
          "embeddings has nan at row 0, column 3"),
-        (dict(train_embeddings=False), "without embeddings would leave .* drawn"),
-        (dict(embeddings=START, train_embeddings=False, tied=True), "tied has them"),
-        (dict(embeddings=START, train_embeddings=False, word_features=PARTS),
-         "word_features has them learned"),
+        (dict(trained=False), "without embeddings would keep random"),
+        (dict(embeddings=START, trained=False, tied=True), "output__tied trains them"),
+        (dict(embeddings=START, trained=False, word_features=PARTS),
+         "features__word_features trains them"),
         (dict(word_features=np.ones(N_WORDS)), r"word_features has shape \(20,\)"),
-        (dict(word_features=PARTS[:-1]), "19 rows, but there are 20 words"),
+        (dict(word_features=PARTS[:-1]), "19 rows, but the vocabulary has 20 words"),
         (dict(word_features=with_nan()), "word_features has nan at row 4, column"),
-        (dict(word_features=PARTS * 1e30), r"has 1e\+30 at row 0.*: scale"),
+        (dict(word_features=PARTS * 1e30), r"has 1e\+30 at row 0.*; scale"),
         (dict(embeddings=START * 0 - 1e30), r"has -1e\+30 at row 0, column 0"),
-        (dict(word_features=with_bad_index()), "must be a matrix.*(index|indices)"),
-        (dict(word_features=PARTS * 0), r"features of shape \(20, 7\) has no entry"),
-        (dict(word_features=np.zeros((N_WORDS, 0))), r"shape \(20, 0\) has no entry"),
-        (dict(word_features=[["a"]] * N_WORDS), "word_features must be a matrix"),
+        (dict(word_features=with_bad_index()), "sparse matrix.*(index|indices)"),
+        (dict(word_features=PARTS * 0), r"shape \(20, 7\) has no nonzero entry"),
+        (dict(word_features=np.zeros((N_WORDS, 0))), r"\(20, 0\) has no nonzero entry"),
+        (dict(word_features=[["a"]] * N_WORDS), "must be a dense or sparse matrix"),
         (dict(tied=True, parallel="async"), "tied=True with parallel='async'.*'rows'"),
         (dict(tied=True, n_hidden=0), "n_hidden=0 without direct"),
         (dict(tied="yes"), "The 'tied' parameter"),
     ],
 )  # fmt: skip
-def test_what_is_refused(data, options, message):
+def test_invalid_values_are_refused(data, options, message):
     lm = paper_lm(**SMALL | options)
     with pytest.raises(ValueError, match=message):
         lm.fit(*data)
@@ -242,24 +241,25 @@ def test_what_is_refused(data, options, message):
         (dict(), dict(tied=True)),
         (dict(tied=True), dict(tied=False)),
         (dict(tied=True), dict(direct=True)),
-        (dict(embeddings=START), dict(train_embeddings=False)),
-        (KINDS["fixed"], dict(train_embeddings=True)),
+        (dict(embeddings=START), dict(trained=False)),
+        (KINDS["fixed"], dict(trained=True)),
         (dict(), dict(word_features=PARTS)),
         (dict(word_features=PARTS), dict(word_features=None)),
         (dict(word_features=PARTS), dict(word_features=PARTS * 2)),
         (dict(word_features=PARTS), dict(word_features=PARTS[:, :3])),
     ],
 )
-def test_going_on_as_another_network_is_refused(data, before, change):
-    lm = paper_lm(**SMALL, **before).fit(*data).set_params(**change)
-    with pytest.raises(ValueError, match=r"not (that|those) of the network fitted"):
+def test_continuing_with_another_architecture_is_refused(data, before, change):
+    lm = paper_lm(**SMALL, **before).fit(*data)
+    changed(lm, **change)
+    with pytest.raises(ValueError, match=r"not (that|those) of the fitted network"):
         lm.partial_fit(*data)
 
 
-def test_what_cannot_change_any_more_is_blamed_itself(data):
+def test_error_names_the_parameter_that_cannot_change(data):
     lm = paper_lm(**SMALL, embeddings=START).fit(*data)
-    with pytest.raises(ValueError, match="train_embeddings=False is not that of the"):
-        lm.set_params(train_embeddings=False).partial_fit(*data)
+    with pytest.raises(ValueError, match="features__trained=False is not that"):
+        lm.set_params(features__trained=False).partial_fit(*data)
 
 
 @pytest.mark.parametrize("other", [dict(word_features=PARTS * 2), dict(tied=True)])
@@ -267,9 +267,11 @@ def test_a_checkpoint_of_other_features_is_refused(data, tmp_path, other):
     lm = paper_lm(**SMALL, word_features=PARTS, embeddings=START)
     lm.fit(*data, checkpoint=tmp_path)
     with pytest.raises(CheckpointError, match=next(iter(other))):
-        clone(lm).set_params(**other).fit(*data, checkpoint=tmp_path)
+        changed(clone(lm), **other).fit(*data, checkpoint=tmp_path)
     with pytest.raises(CheckpointError, match="embeddings"):
-        clone(lm).set_params(embeddings=-START).fit(*data, checkpoint=tmp_path)
+        clone(lm).set_params(features__embeddings=-START).fit(
+            *data, checkpoint=tmp_path
+        )
 
 
 def test_candidates_of_a_tied_network(data):
@@ -279,7 +281,9 @@ def test_candidates_of_a_tied_network(data):
     np.testing.assert_allclose(found, lm.log_prob(X, y), atol=1e-5)
 
 
-def test_processes_cannot_share_features_that_are_the_output():
-    with pytest.raises(ValueError, match=r"set_params\(tied=False\)"):
+def test_tied_output_cannot_be_shared_by_processes():
+    with pytest.raises(
+        ValueError, match=r"set_params\(loss='exact', output__tied=False\)"
+    ):
         check_shared(paper_lm(tied=True))
     check_shared(paper_lm(word_features=PARTS))

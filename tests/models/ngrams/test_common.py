@@ -1,4 +1,4 @@
-"""What the n-gram models share: scikit-learn's checks, bad windows, pickling."""
+"""Tests common to the n-gram models: scikit-learn's checks, bad windows, pickling."""
 
 import pickle
 from math import exp
@@ -23,13 +23,13 @@ N_WORDS = 12
         InterpolatedTrigram(order=None),
     ]
 )
-def test_sklearn(estimator, check):
+def test_estimator_passes_sklearn_checks(estimator, check):
     check(estimator)
 
 
 @small_text
 @pytest.mark.parametrize("model", [KneserNeyLM(), InterpolatedTrigram()])
-def test_pickle_and_determinism(model):
+def test_fit_is_deterministic_and_models_can_be_pickled(model):
     X, y = windows(text(500), 2)
     model = clone(model).set_params(n_words=N_WORDS).fit(X, y)
     again = clone(model).fit(X.copy(), y)
@@ -41,8 +41,8 @@ def test_pickle_and_determinism(model):
 
 
 @small_text
-def test_grid_search_over_order():
-    """The last two words decide what may follow: order 3 is the one to find."""
+def test_grid_search_finds_the_order():
+    """The last two words determine the next one, so the best order is 3."""
     ids = text(1500)
     for i in range(2, len(ids)):
         ids[i] = (ids[i] + 3 * ids[i - 1] + ids[i - 2]) % N_WORDS
@@ -52,7 +52,7 @@ def test_grid_search_over_order():
     assert search.best_params_ == {"order": 3}
     assert search.best_estimator_.order_ == 3
     lm.set_params(order=3)
-    thirds = np.array_split(np.arange(len(y)), 3)  # in one piece each
+    thirds = np.array_split(np.arange(len(y)), 3)  # contiguous folds
     scores = [
         clone(lm).fit(np.delete(X, part, 0), np.delete(y, part)).score(X[part], y[part])
         for part in thirds
@@ -62,7 +62,7 @@ def test_grid_search_over_order():
 
 @small_text
 @pytest.mark.parametrize("model", [KneserNeyLM(), InterpolatedTrigram()])
-def test_bad_windows(model):
+def test_invalid_windows_are_refused(model):
     X, y = windows(text(300), 2)
     model = clone(model)
     for bad, message in (

@@ -1,4 +1,4 @@
-"""The counting kernels against their references, and counts against a dictionary."""
+"""Counting kernels against their references, and counts against a dictionary."""
 
 from collections import Counter
 
@@ -38,7 +38,7 @@ SIZES = [
 
 @pytest.mark.parametrize("module", [_counts, reference], ids=["fast", "naive"])
 @pytest.mark.parametrize(("n", "n_left", "n_right"), SIZES)
-def test_pairs(module, n, n_left, n_right):
+def test_pairs_are_counted_and_ranked(module, n, n_left, n_right):
     left, right = pairs(n, n_left, n_right)
     expected = Counter(zip(left.tolist(), right.tolist()))
     distinct = sorted(expected)
@@ -65,7 +65,7 @@ def test_pairs(module, n, n_left, n_right):
     assert_array_equal(rank, [number[p] for p in zip(left.tolist(), right.tolist())])
 
 
-def test_read_only_input(stream):
+def test_counts_accept_read_only_arrays(stream):
     X, y = windows(stream, 2)
     assert not X.flags.writeable
     y.flags.writeable = False
@@ -73,7 +73,7 @@ def test_read_only_input(stream):
 
 
 def dictionary(X, y, boundary):
-    """Counts of (context, next word), contexts ending at the boundary."""
+    """Count (context, next word), with contexts that end at the boundary."""
     counts = Counter()
     for x, w in zip(X.tolist(), y.tolist()):
         for k in range(len(x) + 1):
@@ -85,7 +85,7 @@ def dictionary(X, y, boundary):
 
 
 def spelled_out(trie, values):
-    """{(context, next word): value} of a trie, for words that were seen."""
+    """Return {(context, next word): value} of a trie, for values that are not 0."""
     contexts = [()] * len(trie.context_word)
     for c in range(len(trie.context_word)):
         for child in range(trie.child_start[c], trie.child_start[c + 1]):
@@ -100,7 +100,9 @@ def spelled_out(trie, values):
 
 @pytest.mark.parametrize("boundary", [None, 1])
 @pytest.mark.parametrize("n_context", [1, 2, 4])
-def test_counts_and_continuation_counts(stream, n_context, boundary):
+def test_counts_and_continuation_counts_agree_with_dictionary(
+    stream, n_context, boundary
+):
     X, y = windows(stream, n_context, boundary=boundary)
     trie = NgramCounts.from_windows(X, y, n_words=40, boundary=boundary)
     expected = dictionary(X, y, boundary)
@@ -138,7 +140,7 @@ def test_arrays_are_sorted_and_the_root_is_dense(stream):
     assert_array_equal(trie.totals()[0], len(y))
 
 
-def test_order_1_has_no_context(stream):
+def test_order_1_counts_have_no_contexts(stream):
     X = np.empty((len(stream), 0), dtype=np.int32)
     trie = NgramCounts.from_windows(X, stream, n_words=40)
     assert_array_equal(trie.counts, np.bincount(stream, minlength=40))

@@ -1,4 +1,4 @@
-"""Scoring by hash: the trie's probabilities, bit for bit."""
+"""The hash table gives the probabilities of the trie, bit for bit."""
 
 import pickle
 import warnings
@@ -25,14 +25,14 @@ def fitted(order, *, n=3000, min_counts=None, boundary=None, seed=0):
         model = KneserNeyLM(
             order, n_words=N_WORDS + 1, min_counts=min_counts, boundary=boundary
         ).fit(X, y)
-    # Seen windows, and others.
+    # Seen windows, and shuffled ones.
     rng = np.random.default_rng(seed)
     contexts = np.concatenate([X, rng.permuted(X, axis=0)])
     return model, contexts, np.concatenate([y, rng.permutation(y)])
 
 
 def without_suffixes(trie):
-    """A pruned trie in which n-grams lack suffixes and their contexts' own lines."""
+    """Return a pruned trie that lacks suffixes and prefixes of its n-grams."""
     keep = np.random.default_rng(0).random(len(trie.words)) < 0.3
     return trie.pruned(keep)
 
@@ -40,7 +40,7 @@ def without_suffixes(trie):
 @pytest.mark.parametrize("order", range(2, 10))
 @pytest.mark.parametrize("min_counts", [None, (1, 2, 2)])
 @pytest.mark.parametrize("boundary", [None, 1])
-def test_hashed_is_the_tree_bit_for_bit(order, min_counts, boundary):
+def test_hash_table_agrees_with_trie_bit_for_bit(order, min_counts, boundary):
     model, X, y = fitted(order, min_counts=min_counts, boundary=boundary)
     for trie in (model.trie_, without_suffixes(model.trie_)):
         walked = np.array(
@@ -55,7 +55,7 @@ def test_hashed_is_the_tree_bit_for_bit(order, min_counts, boundary):
         assert_allclose(walked, rows[np.arange(len(walked)), y[::97]], rtol=1e-12)
 
 
-def test_grouping_does_not_change_a_bit():
+def test_scores_do_not_depend_on_batch_size():
     model, X, y = fitted(5)
     hashed = HashTable.of(model.trie_)
     whole = hashed.next_word_prob(X, y)
@@ -67,17 +67,17 @@ def test_grouping_does_not_change_a_bit():
         assert_array_equal(np.concatenate(parts), whole)
 
 
-def test_a_full_table_as_a_damaged_file_may_have_it_ends_each_search():
+def test_search_in_a_full_table_of_a_damaged_file_ends():
     model, X, y = fitted(5)
     whole = HashTable.of(model.trie_)
     slots = whole.slots.copy()
     keys = slots.view(np.uint64)[::2]
-    keys[keys == 0] = 1 << 16  # nobody's
+    keys[keys == 0] = 1 << 16  # the key of no n-gram
     full = replace(whole, slots=slots)
     assert_array_equal(full.next_word_prob(X, y), whole.next_word_prob(X, y))
 
 
-def test_hashed_against_the_reference():
+def test_hash_table_agrees_with_reference():
     model, X, y = fitted(4, min_counts=(1, 2, 2))
     trie = without_suffixes(model.trie_)
     expected = np.empty((len(y), 1))
@@ -88,15 +88,15 @@ def test_hashed_against_the_reference():
 
 @pytest.fixture
 def tables(monkeypatch):
-    """Tries that a hash table was made of."""
+    """Return a list of the tries that hash tables are made of."""
     made = []
     make = HashTable.of
 
-    def noted(trie):
+    def recorded(trie):
         made.append(trie)
         return make(trie)
 
-    monkeypatch.setattr(HashTable, "of", noted)
+    monkeypatch.setattr(HashTable, "of", recorded)
     return made
 
 
@@ -105,7 +105,7 @@ def assert_same_index(a, b):
         assert_array_equal(getattr(a, field.name), getattr(b, field.name))
 
 
-def test_fit_makes_the_index_and_reads_change_nothing(tables):
+def test_fit_makes_the_index_and_scoring_does_not_change_the_model(tables):
     model, X, y = fitted(3, boundary=1)
     assert tables == [model.trie_]
     before = vars(model).copy()
@@ -113,14 +113,14 @@ def test_fit_makes_the_index_and_reads_change_nothing(tables):
     text = TextLM.from_model(model)
     text.score_samples([y[:5], y[5:9]]), text.scorer().score(y[:5])
     assert vars(model) == before and tables == [model.trie_]
-    # Views of the arrays for the kernels, and nothing else.
+    # Only the views that kernels take are added.
     names = {field.name for field in fields(model.trie_)}
     assert vars(model.trie_).keys() <= names | {"arrays"}
     names = {field.name for field in fields(HashTable)}
     assert vars(model.index_).keys() <= names | {"table"}
 
 
-def test_first_call_uses_the_index(monkeypatch):
+def test_first_score_uses_the_index(monkeypatch):
     model, X, y = fitted(3)
     expected = model.log_prob(X, y)
     again, *_ = fitted(3)
@@ -129,7 +129,7 @@ def test_first_call_uses_the_index(monkeypatch):
     assert_array_equal(again.log_prob(X, y), expected)
 
 
-def test_pickle_has_no_index_and_a_model_that_is_unpickled_has_one():
+def test_pickle_omits_the_index_and_unpickling_rebuilds_it():
     model, X, y = fitted(3)
     pickled = pickle.dumps(model)
     bare = BackoffLM.from_trie(model.trie_)
@@ -142,7 +142,7 @@ def test_pickle_has_no_index_and_a_model_that_is_unpickled_has_one():
     assert pickle.loads(pickle.dumps(bare)).index_ is None
 
 
-def test_model_without_index_gives_the_same_bits_until_it_is_built():
+def test_model_without_index_gives_the_same_bits_and_can_build_it():
     model, X, y = fitted(4, min_counts=(1, 2, 2))
     bare = BackoffLM.from_trie(model.trie_)
     assert bare.index_ is None
@@ -153,7 +153,7 @@ def test_model_without_index_gives_the_same_bits_until_it_is_built():
     assert bare.build_index().index_ is index
 
 
-def test_arpa_file_is_read_with_the_index_that_it_is_asked_for(tmp_path):
+def test_read_arpa_builds_the_index_unless_told_not_to(tmp_path):
     model, X, y = fitted(3)
     write_arpa(model, tmp_path / "arpa", [f"w{i}" for i in range(N_WORDS + 1)])
     whole, _ = read_arpa(tmp_path / "arpa")
@@ -163,7 +163,7 @@ def test_arpa_file_is_read_with_the_index_that_it_is_asked_for(tmp_path):
     assert_array_equal(bare.log_prob(X, y), whole.log_prob(X, y))
 
 
-def test_index_follows_pruning_and_more_counts():
+def test_index_is_rebuilt_after_pruning_and_partial_fit():
     model, X, y = fitted(3)
     for change in (lambda: model.prune(1e-4), lambda: model.partial_fit(X, y)):
         before = model.trie_
@@ -176,7 +176,7 @@ def test_index_follows_pruning_and_more_counts():
 
 @pytest.mark.parametrize("change", ["prune", "partial_fit"])
 @pytest.mark.filterwarnings("ignore:Kneser-Ney")
-def test_interrupt_while_the_index_is_made_leaves_the_model(monkeypatch, change):
+def test_interrupt_while_the_index_is_built_leaves_the_model(monkeypatch, change):
     model, X, y = fitted(3)
     before = vars(model).copy()
 
@@ -189,7 +189,7 @@ def test_interrupt_while_the_index_is_made_leaves_the_model(monkeypatch, change)
     assert vars(model) == before
 
 
-def test_orders_that_have_no_table_have_no_index():
+def test_orders_without_hash_table_have_no_index():
     for order in (1, 17):
         model, X, y = fitted(order, n=300)
         assert model.index_ is None and model.build_index().index_ is None
@@ -198,7 +198,7 @@ def test_orders_that_have_no_table_have_no_index():
 
 @pytest.mark.parametrize("order", range(2, 6))
 @pytest.mark.parametrize("boundary", [None, 1])
-def test_index_tells_whether_all_contexts_are_ngrams(order, boundary):
+def test_index_is_closed_if_all_contexts_are_ngrams(order, boundary):
     model, *_ = fitted(order, n=400, boundary=boundary)
     for trie in (model.trie_, without_suffixes(model.trie_)):
         n_made = np.count_nonzero(trie.contexts_made() >= 0)
@@ -206,7 +206,7 @@ def test_index_tells_whether_all_contexts_are_ngrams(order, boundary):
         assert HashTable.of(trie).closed == closed
 
 
-def test_streams_and_pruning_leave_contexts_that_are_no_ngrams():
+def test_index_of_a_stream_or_pruned_model_is_not_closed():
     rest = np.random.default_rng(0).zipf(1.5, 500) % 9 + 4
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
@@ -219,7 +219,7 @@ def test_streams_and_pruning_leave_contexts_that_are_no_ngrams():
 
 
 @pytest.mark.parametrize("order", [1, 2, 4])
-def test_contexts_made(order):
+def test_contexts_made_agrees_with_reference(order):
     model, *_ = fitted(order)
     for trie in (model.trie_, without_suffixes(model.trie_)):
         made = trie.contexts_made()
@@ -230,10 +230,10 @@ def test_contexts_made(order):
 
 
 def test_contexts_made_of_a_high_order():
-    """More words than fit in any buffer of a fixed size."""
+    """The order exceeds every buffer of fixed size."""
     order = 100
     ids = np.arange(order + 1, dtype=np.int32) % 3
-    # Only the longest n-gram: none of its suffixes is there to lead to it.
+    # Only the longest n-gram is stored, none of its suffixes.
     tables = [np.arange(3, dtype=np.int32)[:, np.newaxis]]
     tables += [np.empty((0, k), dtype=np.int32) for k in range(2, order)]
     tables += [ids[np.newaxis, :order]]
@@ -244,8 +244,8 @@ def test_contexts_made_of_a_high_order():
     assert made[3:].tolist() == trie.context(tables[-2]).tolist()
 
 
-def test_a_table_that_is_full_at_first_grows():
-    """Contexts that are no n-grams of the model, more of them than n-grams."""
+def test_table_too_small_for_its_contexts_grows():
+    """The trie has more contexts that are not n-grams than it has n-grams."""
     rng = np.random.default_rng(0)
     n = 200
     pairs = rng.permutation(n * n)[:3000].astype(np.int32)

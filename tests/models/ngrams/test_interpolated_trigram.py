@@ -1,4 +1,4 @@
-"""InterpolatedTrigram against section 4.1 worked out on dictionaries, and its EM."""
+"""InterpolatedTrigram and its EM against section 4.1, evaluated on dictionaries."""
 
 from collections import Counter
 from math import ceil, log
@@ -17,7 +17,7 @@ N_WORDS = 12
 
 
 class DictionaryTrigram:
-    """Section 4.1 on dictionaries, with held-out windows and a number of steps."""
+    """The model of section 4.1 in dictionaries, fitted with `n_steps` EM steps."""
 
     def __init__(self, X, y, X_val, y_val, n_words, n_steps):
         self.n_words, self.T = n_words, len(y)
@@ -34,7 +34,7 @@ class DictionaryTrigram:
             (self.q(x) - self.first, self.members(x, w)) for x, w in zip(X_val, y_val)
         ]
         equal = [1 / (self.order + 1)] * (self.order + 1)
-        # One more sample a bin, shared as all bins share theirs.
+        # One pseudo-sample per bin, divided like the samples of all bins together.
         (of_all,) = self.em([(0, p) for _, p in held_out], 1, equal, n_steps)
         self.weights = self.em(held_out, n_bins, of_all, n_steps)
 
@@ -72,7 +72,7 @@ class DictionaryTrigram:
 
 
 @pytest.mark.parametrize("order", [1, 2, 3, 4])
-def test_trigram_against_dictionary(order):
+def test_trigram_agrees_with_dictionary(order):
     X, y = windows(text(800), 3)
     X_val, y_val = windows(text(400, seed=1), 3)
     model = InterpolatedTrigram(order, n_words=N_WORDS + 2, max_iter=7, tol=0)
@@ -133,14 +133,14 @@ def test_trigram_holds_out_its_last_windows():
     given = InterpolatedTrigram(n_words=N_WORDS)
     given.fit(X[:n_kept], y[:n_kept], X_val=X[n_kept:], y_val=y[n_kept:])
     model = InterpolatedTrigram(n_words=N_WORDS, validation_fraction=0.25).fit(X, y)
-    # The same EM for the bins both have; the counts are of all windows.
+    # Common bins have the weights of the same EM; the counts are of all windows.
     common, mine, its = np.intersect1d(model.bins_, given.bins_, return_indices=True)
     assert len(common) > 2
     assert_allclose(model.weights_[mine[1:-1]], given.weights_[its[1:-1]])
     assert model.members_.n_tokens == len(y)
 
 
-def test_trigram_reads_the_nearest_columns():
+def test_trigram_uses_the_nearest_columns():
     X, y = windows(text(500), 4)
     wide = InterpolatedTrigram().fit(X, y)
     narrow = InterpolatedTrigram().fit(X[:, 2:], y)
@@ -160,25 +160,25 @@ def test_trigram_reads_the_nearest_columns():
         ({"tol": float("nan")}, "'tol' .* Got nan"),
     ],
 )
-def test_trigram_bad_parameters(parameters, message):
+def test_invalid_parameters_are_refused(parameters, message):
     X, y = windows(text(20), 2)
     with pytest.raises(ValueError, match=message):
         InterpolatedTrigram(**parameters).fit(X, y)
 
 
-def test_em_never_loses_likelihood_and_fills_empty_bins():
+def test_em_never_lowers_the_likelihood_and_fills_empty_bins():
     rng = np.random.default_rng(0)
     probs = rng.dirichlet([0.5] * 3, size=600)
     bins = rng.choice([0, 2, 5], size=600)
     fit = fit_mixture_weights(probs, bins, 7, max_iter=200, tol=0)
     assert (np.diff(fit.log_likelihood) >= -1e-12).all()
     assert_allclose(fit.weights.sum(axis=1), 1)
-    # Nearest bin with samples; of two as near, the one of rarer contexts.
+    # The nearest bin with samples; of two equally near ones, that of rarer contexts.
     for empty, source in ((1, 2), (3, 2), (4, 5), (6, 5)):
         assert_array_equal(fit.weights[empty], fit.weights[source])
 
 
-def test_em_stops_when_it_gains_less_than_tol():
+def test_em_stops_when_a_step_gains_less_than_tol():
     probs = np.random.default_rng(0).dirichlet([0.5] * 3, size=600)
     bins = np.zeros(600, dtype=np.intp)
     fit = fit_mixture_weights(probs, bins, 1, max_iter=1000, tol=1e-4)
@@ -189,7 +189,7 @@ def test_em_stops_when_it_gains_less_than_tol():
     assert fit_mixture_weights(probs, bins, 1, max_iter=3, tol=0).n_iter == 3
 
 
-def test_em_leaves_out_samples_without_probability():
+def test_em_ignores_samples_of_probability_0():
     probs = np.array([[0.2, 0.4], [0.0, 0.0], [0.5, 0.1]])
     bins = np.zeros(3, dtype=np.intp)
     fits = [
@@ -201,7 +201,7 @@ def test_em_leaves_out_samples_without_probability():
         fit_mixture_weights(np.zeros((2, 2)), bins[:2], 1, max_iter=5, tol=0)
 
 
-def test_bins_of_footnote_4():
+def test_frequency_bins_agree_with_footnote_4():
     bins = FrequencyBins.of_training(9000, 800_000)
     assert (bins.first, bins.last, bins.n_bins) == (5, 14, 10)
     rows = bins.row(np.array([9000, 100, 1, 0]), 800_000)
@@ -209,13 +209,13 @@ def test_bins_of_footnote_4():
     assert_array_equal(rows + 5, q)
 
 
-def test_a_bin_of_few_samples_keeps_some_weight_for_every_member():
-    # By maximum likelihood some weights go to 0, and a word not seen in training
-    # to no probability: on the next text that is a perplexity without end.
+def test_bin_of_few_samples_keeps_weight_for_every_member():
+    # Maximum likelihood reduces some weights to 0: then a word not seen in training
+    # has probability 0, and a text with it infinite perplexity.
     for seed in range(20):
         ids = np.random.default_rng(seed).integers(0, 10, 300)
         X, y = windows(ids[:200], 3)
         model = InterpolatedTrigram(n_words=10).fit(X, y)
         assert model.weights_.min() > 1e-4
-        # A uniform guess has ten.
+        # The uniform distribution has perplexity 10.
         assert model.perplexity(*windows(ids[200:], 3)) < 14

@@ -1,4 +1,4 @@
-"""KneserNeyLM against the equations worked out on dictionaries."""
+"""KneserNeyLM against its equations, evaluated on dictionaries."""
 
 from collections import Counter
 
@@ -33,10 +33,10 @@ def settings_of_models():
 @small_text
 @settings(deadline=None, max_examples=60)
 @given(settings_of_models())
-def test_kneser_ney_against_dictionary(case):
+def test_kneser_ney_agrees_with_dictionary(case):
     n_words, order, boundary = case["n_words"], case["order"], case["boundary"]
     ids = text(case["n_tokens"], case["seed"], n_words)
-    # The last word is never seen: it must have probability all the same.
+    # The last word is never seen, and must still have a positive probability.
     X, y = windows(ids, order - 1, boundary=boundary)
     given = case["min_counts"]
     model = KneserNeyLM(
@@ -54,7 +54,7 @@ def test_kneser_ney_against_dictionary(case):
         boundary,
     )
     assert_allclose(model.discounts_, expected.discounts)
-    # Seen contexts, half-seen ones, and ones never seen.
+    # Contexts that were seen, partly seen, and never seen.
     rng = np.random.default_rng(case["seed"])
     shuffled = rng.permuted(X, axis=0)
     unseen = np.full((1, order - 1), n_words)
@@ -82,7 +82,7 @@ def test_kneser_ney_against_dictionary(case):
 @small_text
 @pytest.mark.parametrize("interpolate", [True, False])
 @pytest.mark.parametrize("min_counts", [None, (1, 1, 2)])
-def test_every_context_of_the_tree_is_normalised(interpolate, min_counts):
+def test_every_context_of_the_trie_is_normalised(interpolate, min_counts):
     X, y = windows(text(2000), 3)
     model = KneserNeyLM(
         n_words=N_WORDS + 3, interpolate=interpolate, min_counts=min_counts
@@ -92,8 +92,8 @@ def test_every_context_of_the_tree_is_normalised(interpolate, min_counts):
 
 
 @small_text
-def test_every_word_follows():
-    """A context that every word follows has nothing to back off to."""
+def test_context_followed_by_every_word_is_normalised():
+    """Such a context has no word to back off to."""
     X, y = windows(text(5000, n_words=4), 1)
     for interpolate in (True, False):
         model = KneserNeyLM(interpolate=interpolate).fit(X, y)
@@ -119,7 +119,7 @@ def test_cutoffs_drop_ngrams_and_empty_contexts():
     assert cut.n_parameters_ < every.n_parameters_
 
 
-def test_discounts_of_an_order_fall_back_with_a_warning():
+def test_discounts_fall_back_with_a_warning():
     # Every word follows every other equally often.
     X, y = windows(np.tile([0, 1, 0, 2, 1, 2], 50), 1)
     with pytest.warns(UserWarning, match="Kneser-Ney") as caught:
@@ -143,8 +143,8 @@ the log is a log
 the mat is on the floor
 on the floor sat a mouse
 a cat is a cat"""
-# lmplz -o 2 (KenLM at 4cb443e) of these, which have no unigram of adjusted count 4: its
-# discounts, and log10 of probabilities of its ARPA file.
+# Discounts, and log10 of probabilities, of `lmplz -o 2` (KenLM at 4cb443e) on these
+# sentences, which have no unigram of adjusted count 4.
 LMPLZ_DISCOUNTS = [[0.333333, 1.6, 3], [0.466667, 0.95, 2.37778]]
 LMPLZ = {
     ("log", "</s>"): -0.6700207,
@@ -156,7 +156,7 @@ LMPLZ = {
 }
 
 
-def test_discounts_without_a_count_of_four_are_those_of_lmplz():
+def test_discounts_without_a_count_of_four_agree_with_lmplz():
     vocabulary = Vocabulary()
     documents = vocabulary.fit_transform(
         [line.split() for line in SENTENCES.split("\n")]
@@ -169,8 +169,8 @@ def test_discounts_without_a_count_of_four_are_those_of_lmplz():
     assert_allclose(found, list(LMPLZ.values()), atol=2e-6)
 
 
-def test_back_off_leaves_all_that_was_seen_a_probability():
-    """There a discount of the whole count would not."""
+def test_back_off_gives_seen_words_positive_probability():
+    """Without interpolation a discount of the whole count falls back."""
     vocabulary = Vocabulary()
     documents = vocabulary.fit_transform(
         [line.split() for line in SENTENCES.split("\n")]
@@ -181,13 +181,13 @@ def test_back_off_leaves_all_that_was_seen_a_probability():
     assert_array_equal(model.discounts_[0], [0.5, 1, 1.5])
 
 
-def test_a_boundary_inside_a_sentence_is_refused():
+def test_boundary_inside_a_sentence_is_refused():
     with pytest.raises(ValueError, match="sentence 1 has the boundary, 0, at 2"):
         KneserNeyLM(2, boundary=0).fit_stream([[1, 2], [1, 2, 0, 1]])
 
 
 def test_discounts_out_of_range_fall_back():
-    # n3 / n2 = 20 takes D2 below 0.
+    # n3 / n2 = 20 makes D2 negative.
     counts = np.repeat([1, 2, 3, 4], [10, 5, 100, 10])
     n = [counts_of_counts(counts)] * 3
     with pytest.warns(
@@ -211,14 +211,14 @@ def test_discounts_out_of_range_fall_back():
         ({"n_words": 3}, "n_words=3"),
     ],
 )
-def test_kneser_ney_bad_parameters(parameters, message):
+def test_invalid_parameters_are_refused(parameters, message):
     X, y = windows(text(500), 2)
     with pytest.raises(ValueError, match=message):
         KneserNeyLM(**{"n_words": N_WORDS, **parameters}).fit(X, y)
 
 
 @small_text
-def test_an_order_1_model_is_the_unigram():
+def test_order_1_model_is_the_unigram():
     ids = text(500)
     X, y = windows(ids, 2)
     model = KneserNeyLM(order=1, n_words=N_WORDS).fit(X, y)

@@ -1,4 +1,4 @@
-"""KneserNeyLM from streams, sentences, tables of counts and batches of windows."""
+"""KneserNeyLM fitted to streams, sentences, tables of counts and batches of windows."""
 
 import gzip
 import pickle
@@ -19,14 +19,14 @@ from nplm.models.ngrams.trie import context_trie
 from tests.helpers import text
 from tests.helpers_ngrams import DictionaryKneserNey
 
-# Text of a few words cannot give discounts: its fall-back is tested on its own.
+# Short texts give no discounts; the fallback has its own tests.
 pytestmark = pytest.mark.filterwarnings("ignore:Kneser-Ney cannot estimate")
 
 N_WORDS = 12
 
 
 def assert_same(a, b):
-    """Same model, bit for bit."""
+    """Assert that two models are bit for bit the same."""
     assert_array_equal(a.discounts_, b.discounts_)
     for field in fields(a.trie_):
         arrays = (getattr(model.trie_, field.name) for model in (a, b))
@@ -35,7 +35,7 @@ def assert_same(a, b):
 
 @pytest.mark.parametrize("order", range(1, 10))
 @pytest.mark.parametrize("boundary", [None, 0])
-def test_any_order(order, boundary):
+def test_models_of_any_order_are_normalised(order, boundary):
     X, y = windows(text(1500), max(order - 1, 1), boundary=boundary)
     model = KneserNeyLM(order, n_words=N_WORDS, boundary=boundary).fit(X, y)
     proba = model.predict_proba(X[:50])
@@ -49,7 +49,7 @@ def test_any_order(order, boundary):
         assert_allclose(proba, wanted, rtol=2e-6)
 
 
-def test_plain_discounts():
+def test_plain_discounts_are_those_of_kneser_and_ney():
     X, y = windows(text(3000), 2)
     model = KneserNeyLM(n_words=N_WORDS, discounts="plain").fit(X, y)
     trigrams = Counter(map(tuple, np.column_stack([X, y]).tolist()))
@@ -73,7 +73,7 @@ def test_plain_discounts():
 
 
 @pytest.mark.filterwarnings("default:Kneser-Ney cannot estimate")
-def test_a_plain_discount_out_of_range_falls_back():
+def test_plain_discount_out_of_range_falls_back():
     n = [counts_of_counts(np.array([1, 1, 1, 4]))]
     with pytest.warns(UserWarning, match=r"1-grams \(3 of count 1, 0 of count 2\)"):
         found = find_discounts(n, "plain", interpolate=True)
@@ -98,7 +98,7 @@ def test_discount_fallback_is_used_without_a_warning(fallback, used, tmp_path):
     assert_array_equal(again.set_params(order=2).fit(X, y).discounts_, [used] * 2)
 
 
-def test_discount_fallback_leaves_estimated_discounts_alone():
+def test_discount_fallback_does_not_replace_estimated_discounts():
     X, y = windows(text(3000), 2)
     plain = KneserNeyLM(n_words=N_WORDS, discounts="plain")
     found = clone(plain).fit(X, y).discounts_
@@ -125,7 +125,7 @@ def test_discount_fallback_out_of_range_is_refused(fallback, interpolate):
 
 @pytest.mark.parametrize("order", [1, 2, 4])
 @pytest.mark.parametrize("boundary", [None, 0])
-def test_a_stream_is_its_windows(order, boundary):
+def test_fit_stream_equals_fit_of_its_windows(order, boundary):
     ids = text(2000)
     X, y = windows(ids, max(order - 1, 1), boundary=boundary)
     model = KneserNeyLM(order, n_words=N_WORDS, boundary=boundary)
@@ -135,15 +135,15 @@ def test_a_stream_is_its_windows(order, boundary):
     assert_array_equal(model.log_prob(X, y), other.log_prob(X, y))
 
 
-def test_sentences_with_marks_are_a_stream():
+def test_fit_stream_of_sentences_appends_the_boundary():
     sentences = [[3, 4, 5], [4], [], [5, 5, 3, 3, 3, 4]]
     stream = [3, 4, 5, 0, 4, 0, 0, 5, 5, 3, 3, 3, 4, 0]
     model = KneserNeyLM(3, boundary=0).fit_stream(sentences)
     assert_same(model, KneserNeyLM(3, boundary=0).fit_stream(stream))
 
 
-def test_sentences_without_marks():
-    """No n-gram reaches over an end, and the short ones at a beginning count."""
+def test_fit_stream_without_boundary_counts_no_ngram_across_sentences():
+    """The shorter n-grams at the beginning of a sentence are counted."""
     sentences = [text(int(n), int(n)).tolist() for n in range(1, 60)]
     model = KneserNeyLM(3, n_words=N_WORDS).fit_stream(sentences)
     for k in range(3):
@@ -176,14 +176,14 @@ def test_sentences_without_marks():
         ),
     ],
 )
-def test_bad_streams(ids, parameters, message):
+def test_invalid_streams_are_refused(ids, parameters, message):
     with pytest.raises(ValueError, match=message):
         KneserNeyLM(**parameters).fit_stream(ids)
 
 
 @pytest.mark.parametrize("order", [1, 2, 4])
 @pytest.mark.parametrize("boundary", [None, 0])
-def test_a_table_of_counts_is_its_windows(order, boundary):
+def test_fit_counts_equals_fit_of_the_windows(order, boundary):
     X, y = windows(text(2000), max(order - 1, 1), boundary=boundary)
     settings = {"n_words": N_WORDS, "boundary": boundary}
     expected = KneserNeyLM(order, **settings).fit(X, y)
@@ -191,7 +191,7 @@ def test_a_table_of_counts_is_its_windows(order, boundary):
     shuffled = np.random.default_rng(0).permutation(len(rows))
     table = rows[shuffled], counts[shuffled]
     assert_same(KneserNeyLM(order, **settings).fit_counts(*table), expected)
-    # Rows may repeat, and be counted no time.
+    # Rows may repeat, and have count 0.
     halves = [np.concatenate([table[0], table[0], table[0][:5]])]
     halves += [np.concatenate([table[1] - 1, np.ones_like(table[1]), [0] * 5])]
     assert_same(KneserNeyLM(order, **settings).fit_counts(*halves), expected)
@@ -199,7 +199,7 @@ def test_a_table_of_counts_is_its_windows(order, boundary):
 
 @pytest.mark.parametrize("boundary", [None, 0])
 @pytest.mark.parametrize("name", ["counts.txt", "counts.gz"])
-def test_count_files(tmp_path, boundary, name):
+def test_count_file_gives_the_same_model(tmp_path, boundary, name):
     words = ["</s>", "<unk>", *(f"wörd{i}" for i in range(2, N_WORDS))]
     model = KneserNeyLM(3, n_words=N_WORDS, boundary=boundary).fit_stream(text(2000))
     write_counts(model, tmp_path / name, words)
@@ -214,7 +214,7 @@ def test_count_files(tmp_path, boundary, name):
     )
 
 
-def test_a_count_file_of_srilm(tmp_path):
+def test_count_file_of_srilm_is_read(tmp_path):
     path = tmp_path / "counts"
     path.write_text(
         "<s>\t2\n<s> a\t1\n<s> a b\t1\n<s> b\t1\na\t1\na b\t1\n"
@@ -235,17 +235,17 @@ def test_a_count_file_of_srilm(tmp_path):
         ("a\t1\nb\n", "line 2: 'b' is not 1 to 9 words and a count"),
         ("a\t1\na a\t-3\n", r"line 2: 'a a\\t-3' does not end in a whole number"),
         ("a\t1\na a\t1.5\n", "line 2: .* whole number"),
-        ("a\t1\n\na b\t5\n", r"line 3: 'a b\\t5' has a word that is no unigram"),
+        ("a\t1\n\na b\t5\n", r"line 3: 'a b\\t5' has a word that is neither"),
         ("a\t99999999999999999999\n", "line 1: .* overflows"),
         ("a a a a a a a a a a\t1\na 1\n", "line 1: .* is not 1 to 9 words"),
         ("\n", "is empty"),
-        ("a\t1\n<s>\t1\n<s> a\t1\n", "begin with <s>, but no </s>"),
+        ("a\t1\n<s>\t1\n<s> a\t1\n", "begin with <s>, but its"),
         (b"a\t1\n \xe4\t1\n", "line 2: not UTF-8"),
         (f"a\t{2**52}\nb\t{2**52}\n", "counts of its 1-grams add up to 9.01e"),
         ("\n" * 9 + "a 1\n" + "a " * 5000, r"line 11: .{99,600}$"),
     ],
 )
-def test_bad_count_files(tmp_path, content, message):
+def test_invalid_count_files_are_refused(tmp_path, content, message):
     path = tmp_path / "counts"
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     with pytest.raises(ValueError, match=message) as caught:
@@ -253,38 +253,38 @@ def test_bad_count_files(tmp_path, content, message):
     assert str(path) in str(caught.value)
 
 
-def test_blank_lines_take_no_memory(tmp_path):
+def test_blank_lines_of_a_count_file_use_no_memory(tmp_path):
     path = tmp_path / "counts.gz"
     n = 1 << 20
     path.write_bytes(gzip.compress(b"\n" * n + b"a\v\t3\n"))
     tracemalloc.start()
     try:
         ngrams, counts, words = read_counts(path)
-        _, most = tracemalloc.get_traced_memory()
+        _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
     assert (ngrams[0].tolist(), counts[0].tolist(), words) == ([[0]], [3], ["a"])
-    assert most < 8 * n
+    assert peak < 8 * n
 
 
 @pytest.mark.parametrize(
     ("counts", "message"),
     [
         ([1, -1], "counts has -1 at 1, which is negative"),
-        ([1, 2.5], "counts has 2.5 at 1, which is no whole number"),
-        ([1, np.nan], "counts has nan at 1, which is no number"),
+        ([1, 2.5], "counts has 2.5 at 1, which is not a whole number"),
+        ([1, np.nan], "counts has nan at 1, which is not a finite number"),
         ([1, 2**60], "which overflows"),
         ([2**52, 2**52], "they overflow"),
         ([1], r"shape \(2,\), got an array of shape \(1,\)"),
         (["a", "b"], "counts must be whole numbers"),
     ],
 )
-def test_bad_counts(counts, message):
+def test_invalid_counts_are_refused(counts, message):
     with pytest.raises(ValueError, match=message):
         KneserNeyLM().fit_counts([[0, 1], [1, 0]], counts)
 
 
-def test_bad_tables():
+def test_inconsistent_tables_of_counts_are_refused():
     with pytest.raises(ValueError, match="2 tables of n-grams, but 1 of counts"):
         KneserNeyLM().fit_counts([np.zeros((1, 1), int), np.zeros((1, 2), int)], [[1]])
     with pytest.raises(ValueError, match=r"ngrams\[1\] must have 2 columns"):
@@ -295,7 +295,7 @@ def test_bad_tables():
         KneserNeyLM().fit_counts([[]], [1])
 
 
-def test_more_contexts_than_numbers_for_them(monkeypatch):
+def test_too_many_contexts_or_ngrams_are_refused(monkeypatch):
     stream = np.arange(60)
     monkeypatch.setattr(context_trie, "MAX_NGRAMS", 200)
     with pytest.raises(ValueError, match=r"more than 200 (contexts|n-grams); lower"):
@@ -310,7 +310,7 @@ def test_more_contexts_than_numbers_for_them(monkeypatch):
 
 
 def tables(*orders):
-    """Tables of n-grams and their counts, from dictionaries."""
+    """Return tables of n-grams and their counts, from dictionaries."""
     return (
         [np.array(list(table), dtype=int) for table in orders],
         [list(table.values()) for table in orders],
@@ -320,36 +320,36 @@ def tables(*orders):
 @pytest.mark.parametrize(
     ("orders", "message"),
     [
-        # A suffix that is not there, is counted no time, or less often.
+        # A suffix that is missing, has count 0, or is counted less often.
         (
             [{(0,): 9, (1,): 9}, {(0, 1): 2, (1, 0): 2}, {(1, 1, 0): 1, (0, 0, 0): 1}],
-            r"the n-gram \[0, 0, 0\] is counted, but \[0, 0\], with which it ends, is",
+            r"the n-gram \[0, 0, 0\] is counted, but its suffix \[0, 0\] is not",
         ),
         (
             [{(0,): 9, (1,): 9}, {(0, 1): 2, (1, 0): 0}, {(0, 1, 0): 1}],
-            r"the n-gram \[0, 1, 0\] is counted, but \[1, 0\], with which it ends",
+            r"the n-gram \[0, 1, 0\] is counted, but its suffix \[1, 0\] is not",
         ),
-        ([{(0,): 9}, {(0, 2): 1}], r"\[2\] has count 0, but .* have 1 together"),
+        ([{(0,): 9}, {(0, 2): 1}], r"\[2\] has count 0, but .* add up to 1\."),
         (
             [{(0,): 5, (1,): 3}, {(0, 1): 2, (1, 1): 2, (1, 0): 5}],
-            r"the n-gram \[1\] has count 3, but .* have 4 together. Give counts of one",
+            r"the n-gram \[1\] has count 3, but .* add up to 4\. Pass counts of one",
         ),
         (
             [{(0,): 9, (1,): 9}, {(0, 1): 2}, {(0, 0, 1): 2, (1, 0, 1): 1}],
-            r"the n-gram \[0, 1\] has count 2, but .* have 3 together",
+            r"the n-gram \[0, 1\] has count 2, but .* 3-grams .* add up to 3\.",
         ),
-        ([{(0,): 9}, {(0, 0): 8}, {(0, 0, 0): 9}], r"\[0, 0\] has count 8, .* have 9"),
+        ([{(0,): 9}, {(0, 0): 8}, {(0, 0, 0): 9}], r"\[0, 0\] has count 8, .* to 9\."),
     ],
 )
-def test_counts_that_contradict_each_other(orders, message):
+def test_contradictory_counts_are_refused(orders, message):
     for given in (orders, [*orders, dict.fromkeys([(0,) * (len(orders) + 1)], 0)]):
         with pytest.raises(ValueError, match=message):
             KneserNeyLM().fit_counts(*tables(*given))
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_counts_are_refused_or_give_a_distribution(seed):
-    """Counts of a text with some left out, as a cut-off or a slip leaves them."""
+def test_incomplete_counts_are_refused_or_give_a_normalised_model(seed):
+    """Some counts of a text are missing, as after a cut-off or an error."""
     rng = np.random.default_rng(seed)
     model = KneserNeyLM(3, n_words=N_WORDS).fit_stream(text(300, seed))
     counts, ngrams, totals = model.counts_, [], []
@@ -363,7 +363,7 @@ def test_counts_are_refused_or_give_a_distribution(seed):
         other.fit_counts(ngrams, totals)
     except ValueError as error:
         assert not whole
-        assert "Give counts of one text" in str(error)
+        assert "Pass counts of one text" in str(error)
     else:
         every = np.indices((N_WORDS, N_WORDS)).reshape(2, -1).T
         proba = other.predict_proba(every)
@@ -372,7 +372,7 @@ def test_counts_are_refused_or_give_a_distribution(seed):
 
 
 @pytest.mark.parametrize("cut", [1, 2, 5])
-def test_counts_cut_off_alike_are_taken(cut):
+def test_counts_with_one_cut_off_for_all_orders_are_accepted(cut):
     counts = KneserNeyLM(3, n_words=N_WORDS).fit_stream(text(2000)).counts_
     totals = [counts.counts[counts.followers(k)] for k in range(3)]
     totals = [np.where(own >= cut, own, 0) for own in totals]
@@ -382,8 +382,8 @@ def test_counts_cut_off_alike_are_taken(cut):
     assert_allclose(proba.sum(axis=1), 1, atol=1e-6)
 
 
-def test_counts_of_windows_out_of_order_are_taken(tmp_path):
-    """What comes first in a window need not be counted: it was only context."""
+def test_counts_of_shuffled_windows_are_accepted(tmp_path):
+    """The first words of an n-gram need not be counted themselves."""
     X, y = windows(text(400), 3)
     picked = np.random.default_rng(0).permutation(len(y))[:150]
     model = KneserNeyLM(n_words=N_WORDS).fit(X[picked], y[picked])
@@ -393,7 +393,7 @@ def test_counts_of_windows_out_of_order_are_taken(tmp_path):
     assert_same(KneserNeyLM(n_words=N_WORDS).fit_counts(ngrams, counts), model)
 
 
-def test_tables_of_counts_end_at_a_boundary_as_windows_do():
+def test_fit_counts_ends_contexts_at_a_boundary():
     stream = text(2000)
     counts = KneserNeyLM(4, n_words=N_WORDS).fit_stream(stream).counts_
     X, y = windows(stream, 3)
@@ -405,7 +405,7 @@ def test_tables_of_counts_end_at_a_boundary_as_windows_do():
 
 
 @pytest.mark.parametrize("empty", [[], (), np.empty((0, 3), int)])
-def test_a_table_without_counts(empty):
+def test_empty_tables_of_counts_are_refused(empty):
     with pytest.raises(ValueError, match="ngrams is empty"):
         KneserNeyLM().fit_counts(empty, [])
 
@@ -413,7 +413,7 @@ def test_a_table_without_counts(empty):
 @pytest.mark.parametrize(
     ("ngrams", "counts"), [([[0], [1]], [1, 2]), ([np.array([[0], [1]])], [[1, 2]])]
 )
-def test_single_words_are_for_order_1(ngrams, counts):
+def test_fit_counts_of_single_words_needs_order_1(ngrams, counts):
     for order in (None, 2):
         with pytest.raises(ValueError, match=f"order is {order}: .* set order=1"):
             KneserNeyLM(order).fit_counts(ngrams, counts)
@@ -422,7 +422,7 @@ def test_single_words_are_for_order_1(ngrams, counts):
 
 @pytest.mark.parametrize("min_counts", [None, (1, 2, 2)])
 @pytest.mark.parametrize("order", [1, 2, 4])
-def test_partial_fit_is_one_fit(order, min_counts):
+def test_partial_fits_equal_a_single_fit(order, min_counts):
     X, y = windows(text(3000), max(order - 1, 1))
     settings = {"n_words": N_WORDS, "min_counts": min_counts}
     whole = KneserNeyLM(order, **settings).fit(X, y)
@@ -430,13 +430,13 @@ def test_partial_fit_is_one_fit(order, min_counts):
     for part in np.array_split(np.arange(len(y)), 5):
         model.partial_fit(X[part], y[part])
     assert_same(model, whole)
-    # After a fit, and a pickle.
+    # After a fit and a pickle round trip.
     model = KneserNeyLM(order, **settings).fit(X[:1000], y[:1000])
     model = pickle.loads(pickle.dumps(model)).partial_fit(X[1000:], y[1000:])
     assert_same(model, whole)
 
 
-def test_partial_fit_refuses_other_windows():
+def test_partial_fit_refuses_new_words_and_other_widths():
     X, y = windows(text(300), 2)
     model = KneserNeyLM().partial_fit(X, y)
     with pytest.raises(ValueError, match="n_words=12"):
@@ -445,7 +445,7 @@ def test_partial_fit_refuses_other_windows():
         model.partial_fit([[0, 1, 2]], [3])
 
 
-def test_parameters_are_counted():
+def test_n_parameters_counts_ngrams_and_contexts():
     model = KneserNeyLM(3, n_words=N_WORDS)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -455,13 +455,13 @@ def test_parameters_are_counted():
 
 
 @pytest.mark.filterwarnings("ignore:Kneser-Ney cannot estimate:UserWarning")
-def test_counts_of_a_stream_are_read_with_the_words_given(tmp_path):
+def test_counts_of_a_stream_are_read_with_given_words(tmp_path):
     words = [f"w{i}" for i in range(20)]
     ids = np.random.default_rng(0).zipf(1.5, 3000) % 20
     model = KneserNeyLM(3, n_words=20).fit_stream(ids)
     write_counts(model, tmp_path / "counts", words)
     for _ in range(5):
-        # What memory held before must not pass for an n-gram's words.
+        # Stale memory must not be read as the words of an n-gram.
         np.full((3000, 9), 20, dtype=np.int32).sum()
         ngrams, counts, found = read_counts(tmp_path / "counts", words)
     assert found == words
@@ -471,14 +471,14 @@ def test_counts_of_a_stream_are_read_with_the_words_given(tmp_path):
     )
 
 
-def test_estimation_in_blocks_is_the_same(monkeypatch):
+def test_estimation_does_not_depend_on_block_size(monkeypatch):
     expected = KneserNeyLM(4, n_words=N_WORDS).fit_stream(text(2000))
     monkeypatch.setattr(context_trie, "BLOCK_FOLLOWERS", 7)
     assert_same(KneserNeyLM(4, n_words=N_WORDS).fit_stream(text(2000)), expected)
 
 
-def test_an_order_without_ngrams():
-    """Sentences of one word, or tables cut off: only the short n-grams are left."""
+def test_orders_without_ngrams_back_off():
+    """Sentences of one word, or empty tables, leave only unigrams."""
     model = KneserNeyLM(3, n_words=4).fit_stream([[0], [1], [0], [0], [2]])
     proba = model.predict_proba([[1, 1], [0, 3]])
     assert_allclose(proba.sum(axis=1), 1, atol=1e-6)

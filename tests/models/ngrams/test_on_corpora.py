@@ -1,4 +1,4 @@
-"""The n-gram models on real corpora, against the toolkits' figures."""
+"""n-gram models on real corpora, against the figures of other toolkits."""
 
 from dataclasses import replace
 
@@ -19,7 +19,7 @@ def ptb():
     return published_corpus("ptb")
 
 
-# SRILM 1.7.3 (KenLM agrees within 0.05), validation and test perplexity.
+# Validation and test perplexity of SRILM 1.7.3; KenLM agrees within 0.05.
 KNESER_NEY = [
     ("brown", 3, True, None, 332.35, 310.03),
     ("brown", 5, True, None, 329.46, 307.29),
@@ -40,7 +40,9 @@ KNESER_NEY = [
 @pytest.mark.parametrize(
     ("name", "order", "interpolate", "min_counts", "valid", "test"), KNESER_NEY
 )
-def test_kneser_ney_figures(request, name, order, interpolate, min_counts, valid, test):
+def test_kneser_ney_perplexities_agree_with_srilm(
+    request, name, order, interpolate, min_counts, valid, test
+):
     data = request.getfixturevalue(name)
     fit_on, *scored = data.windows(order - 1)
     model = KneserNeyLM(
@@ -60,8 +62,8 @@ def test_kneser_ney_figures(request, name, order, interpolate, min_counts, valid
     ("name", "figures"),
     [("brown", [31.93, 355.80, 329.81]), ("ptb", [20.07, 177.28, 168.07])],
 )
-def test_trigram_figures(request, name, figures):
-    """After 20 EM steps; PTB, too, read as one stream."""
+def test_trigram_perplexities_after_20_em_steps(request, name, figures):
+    """PTB is read as one stream too."""
     data = request.getfixturevalue(name)
     train, valid, test = replace(data, boundary=None).windows(2)
     model = InterpolatedTrigram(n_words=data.n_words, max_iter=20, tol=0)

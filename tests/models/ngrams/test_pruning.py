@@ -1,4 +1,4 @@
-"""Entropy pruning against its definition, one n-gram at a time."""
+"""Entropy pruning against its definition, evaluated one n-gram at a time."""
 
 import math
 import warnings
@@ -21,7 +21,7 @@ def fitted(order, n=1500, **parameters):
 
 
 class Dictionary:
-    """A back-off model of dictionaries; pruned as the paper says."""
+    """A back-off model in dictionaries, pruned as in the paper."""
 
     def __init__(self, trie):
         self.order, self.words = trie.order, range(trie.n_words)
@@ -83,7 +83,7 @@ class Dictionary:
 
 @pytest.mark.parametrize("parameters", [{}, {"interpolate": False}, {"boundary": 1}])
 @pytest.mark.parametrize("threshold", [1e-6, 1e-4, 1e-2])
-def test_pruning_against_the_definition(parameters, threshold):
+def test_pruning_agrees_with_its_definition(parameters, threshold):
     model, X, _ = fitted(3, **parameters)
     expected = Dictionary(model.trie_)
     n_before = model.n_ngrams_.copy()
@@ -104,7 +104,7 @@ def test_pruning_against_the_definition(parameters, threshold):
     assert_allclose(proba, rows, rtol=1e-4)
 
 
-def test_thresholds():
+def test_threshold_0_prunes_nothing_and_invalid_ones_are_refused():
     model, X, y = fitted(3)
     before = model.log_prob(X, y)
     assert_array_equal(model.prune(0).log_prob(X, y), before)
@@ -119,8 +119,8 @@ def test_thresholds():
 @pytest.mark.parametrize("interpolate", [True, False])
 @pytest.mark.parametrize("order", [3, 5, 8])
 @pytest.mark.parametrize("threshold", [1e-5, 1e-3, 1e-2])
-def test_every_context_still_sums_to_one(order, interpolate, threshold):
-    # Also one that lost nothing itself, above one that did.
+def test_pruned_model_is_normalised(order, interpolate, threshold):
+    # Including contexts that lost no n-gram, but back off to one that did.
     ids = np.random.default_rng(0).zipf(1.5, 3000) % 20
     model = KneserNeyLM(order, n_words=20, interpolate=interpolate).fit_stream(ids)
     model.prune(threshold)

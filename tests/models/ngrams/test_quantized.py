@@ -1,4 +1,4 @@
-"""Quantized models: the same n-grams, with numbers a little off."""
+"""Quantized models have the same n-grams, with rounded probabilities and weights."""
 
 import pickle
 
@@ -23,21 +23,21 @@ def fitted(request):
     ids = np.random.default_rng(0).zipf(1.4, size=3000) % N_WORDS
     X, y = windows(ids, order - 1)
     model = KneserNeyLM(order, n_words=N_WORDS + 1).fit(X, y)
-    # Seen windows, and others.
+    # Seen windows, and shuffled ones.
     rng = np.random.default_rng(0)
     contexts = np.concatenate([X, rng.permuted(X, axis=0)])
     return model, contexts, np.concatenate([y, rng.permutation(y)])
 
 
 def tries(model):
-    """The trie, and one that lacks suffixes of its n-grams."""
+    """Return the trie, and a pruned one that lacks suffixes of its n-grams."""
     keep = np.random.default_rng(0).random(len(model.trie_.words)) < 0.3
     return model.trie_, model.trie_.pruned(keep)
 
 
 @pytest.mark.parametrize("width", [1, 7, 8, 33, 57])
 @pytest.mark.parametrize("n", [0, 1, 8, 21])
-def test_records_come_back(width, n):
+def test_records_are_unpacked_as_packed(width, n):
     rng = np.random.default_rng(0)
     values = rng.integers(0, 1 << width, size=n, dtype=np.uint64)
     packed = pack_records(values, width)
@@ -45,27 +45,27 @@ def test_records_come_back(width, n):
     assert_array_equal(unpack_records(packed, width, n), values)
 
 
-def test_a_code_for_each_number_where_there_are_enough():
+def test_codebook_is_exact_if_codes_suffice():
     values = np.float32([0.5, 0.25, -1, 0.5, 0, 1e-30, 1.0])
     codes, book = codebook(values, 3, absent=-1)
     assert_allclose(book[codes], values, rtol=1e-6)
     assert codes[2] == 0
 
 
-def test_codes_are_of_the_nearest_number():
+def test_codes_stand_for_the_nearest_value():
     values = np.random.default_rng(0).lognormal(-5, 3, size=2000).astype(np.float32)
     codes, book = codebook(values, 4, absent=-1)
     log = np.log(values)[:, np.newaxis]
     found = book[book > 0]
     nearest = np.abs(log - np.log(found)).argmin(axis=1) + 2
     assert np.mean(codes == nearest) > 0.999
-    # Each number is the mean of what it stands for.
+    # Each value of the codebook is the mean of the values of its code.
     for code in range(2, 2 + len(found)):
         mean = np.log(values[codes == code], dtype=np.float64).mean()
         assert_allclose(np.log(book[code]), mean, rtol=1e-5)
 
 
-def test_the_kernel_against_the_reference(fitted):
+def test_quantized_kernel_agrees_with_reference(fitted):
     model, X, y = fitted
     for trie in tries(model):
         for bits in (4, 12):
@@ -75,8 +75,8 @@ def test_the_kernel_against_the_reference(fitted):
             assert_allclose(found, expected, rtol=1e-12)
 
 
-def test_the_ngrams_are_those_of_the_trie(fitted):
-    """With codes enough the numbers are the trie's, and so are the scores."""
+def test_quantized_trie_has_the_ngrams_of_the_trie(fitted):
+    """With enough codes the scores are those of the trie."""
     model, X, y = fitted
     for trie in tries(model):
         quantized = QuantizedTrie.of(trie, 12)
@@ -86,7 +86,7 @@ def test_the_ngrams_are_those_of_the_trie(fitted):
         )
 
 
-def test_grouping_does_not_change_a_bit(fitted):
+def test_scores_do_not_depend_on_batch_size(fitted):
     model, X, y = fitted
     quantized = QuantizedTrie.of(model.trie_, 8)
     whole = quantized.next_word_prob(X, y)
@@ -98,7 +98,7 @@ def test_grouping_does_not_change_a_bit(fitted):
         assert_array_equal(np.concatenate(parts), whole)
 
 
-def test_a_model_of_it(fitted):
+def test_quantized_model_scores_and_predicts(fitted):
     model, X, y = fitted
     quantized = QuantizedLM.from_trie(QuantizedTrie.of(model.trie_, 8))
     assert quantized.perplexity(X, y) == pytest.approx(model.perplexity(X, y), rel=5e-3)

@@ -1,9 +1,9 @@
 """The network in plain NumPy: the same names as the kernels', and easy to read.
 
-This is the specification that the compiled kernels are tested against: the parts
-(`parts`, `dropout`, `outputs`, `sampled`, `energy`, `solvers`) and what puts them
-together (`network`). Each names the compiled modules that it is of; `_products`,
-`_loops` and `_team` hold how it is done fast: what they compute is here within these.
+This is the specification against which the compiled kernels are tested: the parts
+(`parts`, `dropout`, `outputs`, `sampled`, `energy`, `solvers`), and the `network` of
+these parts. Each module names its compiled modules. `_products`, `_loops` and `_team`
+only make these fast, and have no modules here.
 """
 
 from tests.reference.neural.arrays import Array, as_it_is, bfloat16

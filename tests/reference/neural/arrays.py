@@ -1,4 +1,4 @@
-"""Numbers: their arrays, and what rounds them (_products)."""
+"""Arrays and rounding (_products)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Visited = NDArray[np.intp] | slice
 
 
 class Loss(Protocol):
-    """Another loss than the exact likelihood."""
+    """A loss other than the exact likelihood."""
 
     def __call__(
         self, E: Array, z: Array, y: NDArray[np.int32], rounded: Rounding
@@ -32,7 +32,7 @@ class Loss(Protocol):
 
 
 def as_it_is(values: Array) -> Array:
-    """Give the values: what the products of full precision multiply."""
+    """Return the values, for products of full precision."""
     return values
 
 

@@ -1,4 +1,4 @@
-"""What training leaves out, at random (_dropout)."""
+"""Dropout (_dropout)."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from tests.reference.neural.weights import Weights
 
 
 def mask(seed: int, t: int, K: int, n: int, rate: float) -> Array:
-    """Give the factors of n numbers of the examples t, ..., t + K - 1.
+    """Return the factors of n numbers of the examples t, ..., t + K - 1.
 
-    Each is 0 with a chance of `rate`, to the next of 65,536 steps, and else as much
-    above 1 as gives it the mean 1. Four are made of each of splitmix64's numbers
-    (Steele, Lea and Flood, 2014), of which every example has as many as it needs.
+    Each is 0 with probability `rate`, rounded to 65,536 steps, and else a scale with
+    which the mean is 1. Each number of splitmix64 (Steele, Lea and Flood, 2014) makes
+    four; an example uses as many numbers as it needs.
     """
     threshold, of_each = min(int(rate * 65536 + 0.5), 65535), (n + 3) // 4
     numbers = splitmix64(seed, t * of_each, K * of_each)
@@ -27,7 +27,7 @@ def mask(seed: int, t: int, K: int, n: int, rate: float) -> Array:
 
 
 def splitmix64(seed: int, first: int, n: int) -> NDArray[np.uint64]:
-    """Give n of its numbers, of which `first` came before."""
+    """Return n of its numbers, of which `first` came before."""
     count = np.arange(first + 1, first + n + 1, dtype=np.uint64)
     with np.errstate(over="ignore"):
         z: NDArray[np.uint64] = np.multiply(count, np.uint64(0x9E3779B97F4A7C15))
@@ -51,13 +51,13 @@ NOTHING_LEFT_OUT = Masks()
 
 @dataclass
 class Dropout:
-    """Shares of x, a and s that are left out, and the seed of each."""
+    """Dropout rates of x, a and s, and the seed of each."""
 
     rates: tuple[float, float, float]
     seeds: NDArray[np.uint64]
 
     def masks(self, weights: Weights, t: int, K: int) -> Masks:
-        """Give those of K examples, before which t were seen."""
+        """Return the masks of K examples, after t examples."""
         h, n_inputs = weights.H.shape
         m = 0 if weights.R is None else len(weights.R)
         sizes = zip(self.seeds, (n_inputs, h, m), self.rates, strict=True)

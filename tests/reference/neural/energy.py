@@ -9,7 +9,7 @@ from tests.reference.neural.weights import Weights
 
 
 def energies(weights: Weights, z: Array) -> tuple[Array, Array, Array]:
-    """Give E = v . tanh(z + H_next C(w)) + b of all words w, the tanhs and each v.
+    """Return E = v . tanh(z + H_next C(w)) + b of all words w, the tanhs and each v.
 
     A row of z is d + Hx of a context, and one of v a word's.
     """
@@ -21,7 +21,7 @@ def energies(weights: Weights, z: Array) -> tuple[Array, Array, Array]:
 
 
 def energy_gradients(weights: Weights, z: Array, g: Array) -> tuple[Weights, Array]:
-    """Carry dL/dlogits, K rows of g, to what makes an energy; and to z."""
+    """Backpropagate dL/dlogits, K rows of g, to the parameters and to z."""
     assert weights.C is not None and weights.H_next is not None
     _, a, v = energies(weights, z)
     ds = -g[:, :, None] * v * (1 - a**2)

@@ -1,4 +1,4 @@
-"""The parts put together (_network)."""
+"""The network of all parts (_network)."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def forward(
 ) -> tuple[Array, Array, Array, Array]:
     """Features x, hidden activations a, z and logits: equation (1) for K examples.
 
-    Of what `masks` leave out x and z know nothing; a has all. Of an energy, a and z are
-    the sums of the context.
+    `masks` apply to x and z, but not to a. For an energy, a and z are the sums of the
+    context.
     """
     x = inputs(weights, X) * masks.x
     if weights.H_next is not None:
@@ -46,14 +46,14 @@ def forward(
 
 
 def output_rows(weights: Weights) -> Array:
-    """Give E; of tied weights the features and the biases."""
+    """Return E; of tied weights the features and the biases."""
     if weights.R is None:
         return weights.E
     return np.hstack([features(weights), weights.E[:, -1:]])
 
 
 def projected(weights: Weights, a: Array, x: Array) -> Array:
-    """Give what is projected: a, or [a | x] with direct connections."""
+    """Return the input of the projection: a, or [a | x] with direct connections."""
     assert weights.R is not None
     return np.hstack([a, x]) if weights.R.shape[1] > a.shape[1] else a
 
@@ -78,7 +78,7 @@ def gradients_met(
     loss: Loss | None = None,
     masks: Masks = NOTHING_LEFT_OUT,
 ) -> tuple[float, Weights, Rows]:
-    """Give the rows of each array that the examples meet, too."""
+    """Return the gradients, and the rows of each array that the examples visit."""
     K, h = len(X), len(weights.H)
     x, a, z, logits = forward(weights, X, rounded, masks)
     met, dR, dG = rows_met(weights, X, y), None, None
@@ -144,7 +144,7 @@ def train(
     loss: Loss | None = None,
     dropout: Dropout | None = None,
 ) -> float:
-    """Change the weights, mini-batch by mini-batch; returns the summed loss."""
+    """Train the weights, mini-batch by mini-batch, and return the summed loss."""
     summed, masks = 0.0, NOTHING_LEFT_OUT
     for start in range(0, len(index), batch_size):
         rows = index[start : start + batch_size]

@@ -1,4 +1,4 @@
-"""Exact output units, by what the rows of E are for (_softmax, _classes, _tree)."""
+"""Exact output units, by the meaning of the rows of E (_softmax, _classes, _tree)."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from tests.reference.neural.arrays import Array, Rounding, Visited, as_it_is
 
 @dataclass
 class Softmax:
-    """What the rows of E are for: words, each its own."""
+    """The rows of E are words."""
 
     def log_p(self, logits: Array) -> Array:
         """Logarithms of the probabilities of all words, from those of all rows."""
         return log_softmax(logits)
 
     def slopes(self, logits: Array, y: NDArray[np.integer]) -> Array:
-        """Give d log P(y) / d logits."""
+        """Return d log P(y) / d logits."""
         g = -np.exp(log_softmax(logits))
         g[np.arange(len(y)), y] += 1
         return g
 
     def met(self, y: NDArray[np.int32], n_rows: int) -> NDArray[np.intp]:
-        """Which rows an update of these examples visits."""
+        """Return which rows an update of these examples visits."""
         return np.arange(n_rows)
 
 
 @dataclass
 class Classes(Softmax):
-    """Rows are classes, then the words of each (section 5.2).
+    """The rows of E are classes, then the words of each (section 5.2).
 
     P(w) = P(class of w) P(w | class of w).
     """
@@ -55,7 +55,7 @@ class Classes(Softmax):
         return log_p
 
     def slopes(self, logits: Array, y: NDArray[np.integer]) -> Array:
-        """Give d log P(y) / d logits: of the classes, and within that of y."""
+        """Return d log P(y) / d logits: of the classes, and within that of y."""
         blocks, g = self.blocks(), np.zeros_like(logits)
         n_classes, flat = len(blocks), Softmax()
         g[:, :n_classes] = flat.slopes(logits[:, :n_classes], self.labels[y])
@@ -66,7 +66,7 @@ class Classes(Softmax):
         return g
 
     def met(self, y: NDArray[np.int32], n_rows: int) -> NDArray[np.intp]:
-        """Which rows: of all classes, and of the words in those of y."""
+        """Return the visited rows: all classes, and the words in the classes of y."""
         blocks, rows = self.blocks(), np.arange(n_rows)
         own = [rows[blocks[label][1]] for label in np.unique(self.labels[y])]
         return np.concatenate([rows[: len(blocks)], *own])
@@ -74,7 +74,7 @@ class Classes(Softmax):
 
 @dataclass
 class Tree(Softmax):
-    """Rows are the inner nodes of a tree, each a choice between its two children.
+    """The rows of E are the inner nodes of a tree, which choose between two children.
 
     A child is a word, or n_words plus a row; the first is chosen with the probability
     sigmoid(logit), the second with sigmoid(-logit) (Morin and Bengio, 2005).
@@ -83,7 +83,7 @@ class Tree(Softmax):
     children: NDArray[np.int32]
 
     def __post_init__(self) -> None:
-        """Note the rows and signs of the choices that lead to each word or node."""
+        """Compute the rows and signs of the choices on the paths to words and nodes."""
         n_words = len(self.children) + 1
         self.paths: list[list[tuple[int, int]]] = [[] for _ in range(2 * n_words - 1)]
         for row, pair in enumerate(self.children):  # parents come first
@@ -101,7 +101,7 @@ class Tree(Softmax):
         return log_p[:, :n_words]
 
     def slopes(self, logits: Array, y: NDArray[np.integer]) -> Array:
-        """Give d log P(y) / d logits: 0 but for the choices that lead to y."""
+        """Return d log P(y) / d logits, which is 0 off the path to y."""
         g = np.zeros_like(logits)
         for k, word in enumerate(y):
             for row, sign in self.paths[word]:
@@ -109,7 +109,7 @@ class Tree(Softmax):
         return g
 
     def met(self, y: NDArray[np.int32], n_rows: int) -> NDArray[np.intp]:
-        """Which rows: those above a word of y."""
+        """Return the visited rows: those above a word of y."""
         rows = {row for word in y for row, _ in self.paths[word]}
         return np.array(sorted(rows), np.intp)
 
@@ -117,7 +117,7 @@ class Tree(Softmax):
 def softmax(
     E: Array, a: Array, x: Array, rounded: Rounding = as_it_is
 ) -> tuple[Array, Array]:
-    """Give z = [a | x | 1] and the logits y = E z; what is multiplied is `rounded`."""
+    """Return z = [a | x | 1] and the logits y = E z, with `rounded` factors."""
     direct = E.shape[1] > a.shape[1] + 1
     one = np.ones((len(a), 1))
     z = np.hstack([a, x, one] if direct else [a, one])

@@ -1,4 +1,4 @@
-"""From words to hidden units: the parts below the output units."""
+"""The parts below the output units: features, inputs and hidden units."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from tests.reference.neural.weights import Weights
 
 
 def composed(own: Array, parts: Array, G: Array) -> Array:
-    """Features of words: what each has alone, and those of its parts, weighted."""
+    """Features of words: own ones, and weighted ones of their parts."""
     return own + parts @ G
 
 
 def features(weights: Weights) -> Array:
-    """Give C, by whichever kind the weights are of."""
+    """Return C, by whichever kind the weights are of."""
     own = weights.E[:, :-1] if weights.C is None else weights.C
     if weights.parts is None or weights.G is None:
         return own
@@ -27,17 +27,17 @@ def features(weights: Weights) -> Array:
 
 
 def place_of(weights: Weights, array: Array) -> int:
-    """Give the place of an array among those that are learned."""
+    """Return the index of an array among the trained ones."""
     (place,) = (i for i, other in enumerate(weights.arrays()) if other is array)
     return place
 
 
 def rows_met(weights: Weights, X: NDArray[np.int32], y: NDArray[np.int32]) -> Rows:
-    """Give the rows of each array that an update meets.
+    """Return the rows of each array that an update visits.
 
-    All of them, but of composed features only those of words that it has, and of
-    their parts, of senses those of the window's words, and of output rows those of the
-    next words: Adam's moments of others wait.
+    They are all rows, except for composed features (words of the update and their
+    parts), senses (words of the window) and output rows (next words). Adam's moments of
+    other rows do not change.
     """
     arrays = weights.arrays()
     rows: Rows = [slice(None)] * len(arrays)
@@ -56,7 +56,7 @@ def rows_met(weights: Weights, X: NDArray[np.int32], y: NDArray[np.int32]) -> Ro
 
 
 def window(X: NDArray[np.int32], n_window: int) -> NDArray[np.int32]:
-    """Give the window's words, nearest first; X has the nearest last."""
+    """Return the window's words, nearest first; X has the nearest last."""
     return X[:, ::-1][:, :n_window]
 
 
@@ -73,17 +73,17 @@ def distant_averages(C: Array, P: Array, X: NDArray[np.int32], n_window: int) ->
 
 
 def sense_rows(S: Array, words: NDArray[np.int32]) -> NDArray[np.int32]:
-    """Give the rows of words: each its own, and those beyond share the last."""
+    """Return the rows of words; words beyond the frequent ones share the last."""
     return np.minimum(words, len(S) - 1)
 
 
 def by_sense(A: Array, words: NDArray[np.int32], m: int) -> Array:
-    """Give the rows of words, (K, n_window, n_senses, m)."""
+    """Return the rows of words, (K, n_window, n_senses, m)."""
     return A[sense_rows(A, words)].reshape(*words.shape, A.shape[1] // m, m)
 
 
 def sense_shares(Q: Array, C: Array, words: NDArray[np.int32]) -> tuple[Array, Array]:
-    """Give the share of each sense of each word, and what the other words sum to."""
+    """Return the weights of the senses of each word, and the sums of other words."""
     near = C[words]
     others = near.sum(axis=1, keepdims=True) - near
     logits = np.einsum("kism,kim->kis", by_sense(Q, words, C.shape[1]), others)
@@ -92,7 +92,7 @@ def sense_shares(Q: Array, C: Array, words: NDArray[np.int32]) -> tuple[Array, A
 
 
 def mixed_senses(S: Array, Q: Array, C: Array, words: NDArray[np.int32]) -> Array:
-    """Give what is added to the features of the window's words, (K, n_window, m)."""
+    """Return the mixtures added to the features of the window, (K, n_window, m)."""
     senses = by_sense(S, words, C.shape[1])
     return np.einsum("kis,kism->kim", sense_shares(Q, C, words)[0], senses)
 
@@ -100,7 +100,7 @@ def mixed_senses(S: Array, Q: Array, C: Array, words: NDArray[np.int32]) -> Arra
 def mixed_senses_gradient(
     S: Array, Q: Array, C: Array, words: NDArray[np.int32], dx: Array
 ) -> tuple[Array, Array, Array]:
-    """Carry their dL/dx, (K, n_window, m), to S, Q, and the words' own features."""
+    """Backpropagate their dL/dx, (K, n_window, m), to S, Q, and the word features."""
     rows, (shares, others) = sense_rows(S, words), sense_shares(Q, C, words)
     senses, asks = (by_sense(A, words, C.shape[1]) for A in (S, Q))
     slopes = np.einsum("kism,kim->kis", senses, dx)
@@ -114,7 +114,7 @@ def mixed_senses_gradient(
 
 
 def inputs(weights: Weights, X: NDArray[np.int32]) -> Array:
-    """Give x, by whichever kind the weights are of."""
+    """Return x, by whichever kind the weights are of."""
     C, n_window = features(weights), weights.n_window
     if weights.P is None:
         x = concatenation(C, X, n_window)
@@ -130,7 +130,7 @@ def inputs(weights: Weights, X: NDArray[np.int32]) -> Array:
 def inputs_gradient(
     weights: Weights, X: NDArray[np.int32], dx: Array
 ) -> tuple[Array, dict[str, Any]]:
-    """Carry dL/dx to C, and to P, S and Q where they are there."""
+    """Backpropagate dL/dx to C, and to P, S and Q if present."""
     C, P, n_window = features(weights), weights.P, weights.n_window
     S, Q = weights.S, weights.Q
     own: dict[str, Any] = {}
@@ -161,10 +161,10 @@ def tanh_layer(H: Array, d: Array, x: Array) -> Array:
 
 
 def linear_layer(H: Array, d: Array, x: Array) -> Array:
-    """Give the sums of an energy's context: those of the next word come on top."""
+    """Return the sums of the context of an energy, without the next word."""
     return d + x @ H.T
 
 
 def projection(R: Array, v: Array) -> Array:
-    """Give s, as many numbers as a word has features, from v = [a | x] or a."""
+    """Return s, the projection of v = [a | x] or a to the features."""
     return v @ R.T

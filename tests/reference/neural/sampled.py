@@ -47,7 +47,7 @@ class Sampler:
         return (drawn >> 11) / 2**53
 
     def chances(self) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
-        """Give the words by falling q, and the chances of each."""
+        """Return the words by falling q, and the chances of each."""
         order = np.argsort(-self.proposal, kind="stable")
         falling = self.proposal[order]
         rest = falling[::-1].cumsum()[::-1]
@@ -101,13 +101,13 @@ class Sampled:
         return self.sampler.draw()
 
     def shifts(self, drawn: Drawn) -> Array:
-        """Give what is added to the logits of the drawn words."""
+        """Return what is added to the logits of the drawn words."""
         raise NotImplementedError
 
     def estimate(
         self, drawn: Drawn, target: Array, logits: Array, y: NDArray[np.int32]
     ) -> tuple[float, Array, Array]:
-        """Give the estimate; its slopes for logits of the next and the drawn words.
+        """Return the estimate; its slopes for logits of the next and the drawn words.
 
         From those of the next words, `target`, and of the drawn ones with the shifts.
         """
@@ -116,7 +116,7 @@ class Sampled:
     def __call__(
         self, E: Array, z: Array, y: NDArray[np.int32], rounded: Rounding = as_it_is
     ) -> tuple[float, Array, Array, Visited]:
-        """Give the estimate of logits E z, its gradients and the visited rows."""
+        """Return the estimate of logits E z, its gradients and the visited rows."""
         drawn = self.draw()
         words, tile = drawn[0], E[drawn[0]]
         tile[:, -1] += self.shifts(drawn)
@@ -133,7 +133,7 @@ class Sampled:
     def of_logits(
         self, logits: Array, y: NDArray[np.int32]
     ) -> tuple[float, Array, Visited]:
-        """Give the estimate of any logits, its gradient for them and the words."""
+        """Return the estimate of any logits, its gradient for them and the words."""
         drawn, rows = self.draw(), np.arange(len(y))
         words, g = drawn[0], np.zeros_like(logits)
         total, slope, slopes = self.estimate(
@@ -195,7 +195,7 @@ class Importance(Sampled):
     def estimate(
         self, drawn: Drawn, target: Array, logits: Array, y: NDArray[np.int32]
     ) -> tuple[float, Array, Array]:
-        """Give the estimated log-likelihood."""
+        """Return the estimated log-likelihood."""
         words, _, noise = drawn
         others = np.where(y[:, None] == words, -np.inf, logits)
         log_p = log_softmax(np.hstack([target[:, None], others]))
@@ -246,7 +246,7 @@ class NoiseContrastive(Sampled):
     def estimate(
         self, drawn: Drawn, target: Array, logits: Array, y: NDArray[np.int32]
     ) -> tuple[float, Array, Array]:
-        """Give the sum of s_t; slopes are the objective's."""
+        """Return the sum of s_t; slopes are the objective's."""
         words, weights, _ = drawn
         slopes = -self.expected(words) * weights * logistic(logits)
         slope = 1 - logistic(target - np.log(self.expected(y)))

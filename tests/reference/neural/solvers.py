@@ -1,4 +1,4 @@
-"""How weights follow their gradients (_solvers)."""
+"""Solvers (_solvers)."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from tests.reference.neural.weights import Weights
 
 @dataclass
 class Solver:
-    """The paper's schedule: the step after `n_seen` examples.
+    """The schedule of the paper: the learning rate after `n_seen` examples.
 
-    Or one that falls in a line to 0, from `begun` on over `span` examples.
+    Or it falls linearly to 0, from `begun` on over `span` examples.
     """
 
     learning_rate_init: float
@@ -25,7 +25,7 @@ class Solver:
     n_seen: int = 0
 
     def rate(self) -> float:
-        """Give the step now."""
+        """Return the current learning rate."""
         left = max(0.0, 1 - (self.n_seen - self.begun) / self.span)
         rate = self.learning_rate_init / (1 + self.learning_rate_decay * self.n_seen)
         return rate * left
@@ -33,23 +33,23 @@ class Solver:
     def update(
         self, weights: Weights, gradients: Weights, K: int, met: Rows | None = None
     ) -> None:
-        """Follow the gradients, summed over K examples, of rows that they met."""
+        """Update visited rows from their gradients, summed over K examples."""
         raise NotImplementedError
 
     def decayed(self, weights: Weights, by: float) -> None:
-        """Take this share of all weights away: not of biases, nor of P."""
+        """Apply weight decay to all weights, but not to biases or P."""
         for array in weights.decaying():
             array -= by * array
 
 
 @dataclass
 class SGD(Solver):
-    """Gradients and weight decay are summed, so that the step is one example's."""
+    """SGD with summed gradients and decay, so the learning rate is per example."""
 
     def update(
         self, weights: Weights, gradients: Weights, K: int, met: Rows | None = None
     ) -> None:
-        """Follow the gradients, summed over K examples; elsewhere they are zeros."""
+        """Update from the gradients, summed over K examples, with zeros elsewhere."""
         rate = self.rate()
         self.decayed(weights, rate * self.alpha * K)
         for array, gradient in zip(weights.arrays(), gradients.arrays(), strict=True):
@@ -70,7 +70,7 @@ class Adam(Solver):
     def update(
         self, weights: Weights, gradients: Weights, K: int, met: Rows | None = None
     ) -> None:
-        """Follow the gradients, summed over K examples, of rows that they met."""
+        """Update visited rows from their gradients, summed over K examples."""
         arrays, rate = weights.arrays(), self.rate()
         if not self.moments:
             self.moments = [(np.zeros_like(a), np.zeros_like(a)) for a in arrays]

@@ -1,4 +1,4 @@
-"""TextLM: documents of ids, and text in, text out."""
+"""TextLM: documents of ids, tokens and text."""
 
 import pickle
 
@@ -11,7 +11,6 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import Pipeline
 
 from nplm import (
-    EnergyLM,
     InterpolatedTrigram,
     KneserNeyLM,
     MixtureLM,
@@ -20,11 +19,11 @@ from nplm import (
     Vocabulary,
 )
 from nplm.base.estimators import LanguageModel
-from tests.helpers import paper_lm
+from tests.helpers import energy_lm, paper_lm
 
 
 class AddOneBigram(LanguageModel):
-    """Counts plus one, of the next word after the nearest (order 2) or any (1)."""
+    """Add-one counts of the next word after the nearest (order 2) or any (1)."""
 
     def __init__(self, order=None, *, n_words=None):
         self.order = order
@@ -87,7 +86,7 @@ def test_score_without_the_boundary():
 
 
 @given(documents_of_ids, st.booleans())
-def test_documents_sum_to_the_score_of_the_tokens(documents, predict_boundary):
+def test_document_scores_are_sums_of_token_scores(documents, predict_boundary):
     lm = TextLM(AddOneBigram(n_words=10), boundary=0, predict_boundary=predict_boundary)
     lm.fit([np.arange(10)])
     n_tokens = sum(len(ids) + predict_boundary for ids in documents)
@@ -99,7 +98,7 @@ def test_documents_sum_to_the_score_of_the_tokens(documents, predict_boundary):
     assert log_prob.shape == (len(documents),)
     assert log_prob.sum() == pytest.approx(lm.score(documents) * n_tokens)
     assert lm.perplexity(documents) == pytest.approx(np.exp(-lm.score(documents)))
-    # No window crosses a document: each scores the same on its own.
+    # No window spans two documents: each has the same score alone.
     alone = [lm.score_samples([ids])[0] for ids in documents if len(ids)]
     np.testing.assert_allclose(alone, [p for p, d in zip(log_prob, documents) if d])
 
@@ -139,7 +138,7 @@ def test_clone_and_pickle():
     assert clone(model)["lm"].estimator is not model["lm"].estimator
     again = pickle.loads(pickle.dumps(model))
     assert again.score(TEXTS) == model.score(TEXTS)
-    # The estimator given stays as it was; its clone learnt the vocabulary's size.
+    # The given estimator is unchanged; its clone has the size of the vocabulary.
     assert model["lm"].estimator.n_words is None
     assert model["lm"].estimator_.n_words == model["lm"].n_words_
 
@@ -168,7 +167,7 @@ def test_a_low_temperature_draws_the_most_probable_words():
     assert lm.generate([3], max_words=1, temperature=1e-3).tolist() == [4]
 
 
-def test_an_id_beyond_the_training_documents_says_what_to_set():
+def test_id_beyond_training_error_names_n_words():
     lm = TextLM(AddOneBigram()).fit([[1, 2]])
     with pytest.raises(ValueError, match=r"X\[0\] has 3 at 1.*set n_words"):
         lm.score([[1, 3]])
@@ -186,7 +185,7 @@ def test_generate_refuses_parameters(params):
         lm.next_words(k=0)
 
 
-def test_the_estimator_is_told_of_the_vocabulary_and_the_boundary():
+def test_estimator_gets_vocabulary_size_and_boundary():
     documents = [[2, 3, 2], [3, 2], [2, 2, 3, 4]]
     lm = TextLM(
         MixtureLM([("kn", KneserNeyLM()), ("own", KneserNeyLM(boundary=3))]),
@@ -206,7 +205,7 @@ def text_lm(**params):
     return TextLM(AddOneBigram(order=2), n_context=2, **params).fit(TEXTS)
 
 
-def test_text_is_what_the_steps_of_a_pipeline_make_of_it():
+def test_text_equals_tokenizer_and_vocabulary_in_a_pipeline():
     lm, steps = text_lm(), pipeline().set_params(lm__n_context=2).fit(TEXTS)
     assert lm.vocabulary_.ids_ == steps["ids"].ids_
     assert lm.n_words_ == steps["lm"].n_words_ == lm.estimator_.n_words
@@ -214,7 +213,7 @@ def test_text_is_what_the_steps_of_a_pipeline_make_of_it():
     np.testing.assert_array_equal(lm.score_samples(texts), steps.score_samples(texts))
     assert lm.score(texts) == steps.score(texts)
     ids, proba = steps["lm"].next_words(steps["ids"].transform([["on"]])[0], k=3)
-    # Ids are no words: a TextLM after a Vocabulary does not know which is unknown.
+    # After a Vocabulary, a TextLM does not know which id is the unknown word.
     words, own = lm.next_words("on", k=3, unknown=True)
     assert words == steps["ids"].words_[ids].tolist()
     np.testing.assert_array_equal(own, proba)
@@ -231,9 +230,9 @@ def test_tokens_and_events_of_any_kind():
     assert words == ["</s>", "<unk>", ("read", 3), "login", 404]
     assert lm.next_words(["login"], k=1)[0] == [("read", 3)]
     assert lm.generate(["login"], max_words=1, top_k=1) == [("read", 3)]
-    # What was seen once in five windows is rarer than one in six.
+    # The perplexity changes if the event 404 is not counted.
     assert lm.perplexity(sessions, skip=404) != lm.perplexity(sessions)
-    # Numbers are ids, unless a vocabulary says that they are events.
+    # Numbers are ids unless a vocabulary is given.
     numbers = [[404, 0, 200], [0, 200]]
     lm = TextLM(AddOneBigram(order=2), vocabulary=Vocabulary()).fit(numbers)
     assert lm.vocabulary_.words_.tolist() == ["</s>", "<unk>", 0, 200, 404]
@@ -256,7 +255,7 @@ def test_perplexity_of_each_document():
         lm.perplexity(texts, skip="zoo")
 
 
-def test_words_that_are_not_wanted():
+def test_excluded_words_are_not_predicted():
     lm = text_lm()
     words, proba = lm.next_words("zoo", k=99, exclude=["<unk>", "</s>", "</s>"])
     assert len(words) == len(proba) == lm.n_words_ - 2
@@ -271,11 +270,13 @@ def test_words_that_are_not_wanted():
         "a", 20, max_words=30, exclude=["</s>", "cat"], random_state=0
     )
     for words in (lm.vocabulary_.words_, [*lm.vocabulary_.words_[2:].tolist(), "</s>"]):
-        with pytest.raises(ValueError, match=r"<unk> is one, unless .*exclude fewer"):
+        with pytest.raises(
+            ValueError, match=r"among them <unk>, unless .*exclude fewer"
+        ):
             lm.next_words("a", exclude=words)
 
 
-def test_unknown_words_do_not_follow_unless_asked_for():
+def test_unknown_words_are_not_generated_by_default():
     rare = Vocabulary(max_words=4)
     lm = text_lm(vocabulary=rare)
     mark = lm.vocabulary_.unknown_id_
@@ -300,14 +301,14 @@ def test_unknown_words_do_not_follow_unless_asked_for():
             assert len(own.next_words(k=99, unknown=unknown)[0]) == own.n_words_
 
 
-def test_several_texts_at_once_are_drawn_by_their_probabilities():
+def test_several_texts_are_drawn_by_probability():
     lm = text_lm()
     firsts = lm.generate("the", 4000, max_words=1, random_state=0)
     words, proba = lm.next_words("the", k=99)
     for word, p in zip(words, proba):
         drawn = firsts.count("" if word == "</s>" else word) / 4000
         assert abs(drawn - p) < 4 * np.sqrt(p / 4000)
-    # Few words, or little probability, in the order of their probabilities.
+    # With top_k or top_p, in the order of probabilities.
     for cut, n in [(dict(top_k=2), 2), (dict(top_p=proba[:3].sum() - 1e-9), 3)]:
         firsts = lm.generate("the", 500, max_words=1, random_state=0, **cut)
         assert set(firsts) == {"" if word == "</s>" else word for word in words[:n]}
@@ -331,14 +332,14 @@ def test_grid_search_over_raw_text():
     assert not hasattr(clone(again), "vocabulary_")
 
 
-def test_a_vocabulary_of_given_words_outlives_clones_and_folds():
+def test_vocabulary_of_given_words_survives_clones_and_folds():
     words = Vocabulary(words=["cat", "the", "sat"])
     lm = TextLM(AddOneBigram(), vocabulary=words)
     assert clone(clone(lm)).fit(TEXTS).n_words_ == 5
     assert lm.fit(["sat"]).vocabulary_.ids_["sat"] == 4
 
 
-def test_a_model_and_its_words_are_a_text_model():
+def test_from_model_makes_a_text_model():
     fitted = text_lm()
     words = fitted.vocabulary_.words_.tolist()
     lm = TextLM.from_model(fitted.estimator_, words, boundary=0)
@@ -346,7 +347,7 @@ def test_a_model_and_its_words_are_a_text_model():
     assert lm.score(split) == fitted.score(TEXTS)
     assert lm.generate("a", random_state=1) == fitted.generate("a", random_state=1)
     assert lm.estimator_ is fitted.estimator_
-    # Cloned, and fitted to anything, it stays what it is.
+    # A clone fitted to other documents is the same model.
     again = clone(lm).fit(["zoo"])
     np.testing.assert_array_equal(again.score_samples(split), lm.score_samples(split))
     closed = [words[0], "other", *words[2:]]
@@ -361,7 +362,7 @@ def test_a_model_and_its_words_are_a_text_model():
         TextLM.from_model(fitted.estimator_, closed, boundary=99)
     with pytest.raises(TypeError, match="language model with log_prob"):
         TextLM.from_model(fitted, closed)
-    # Without words documents are ids.
+    # Without words, documents are ids.
     ids = fitted.vocabulary_.transform(Tokenizer().transform(TEXTS))
     lm = TextLM.from_model(fitted.estimator_, boundary=0)
     assert lm.score(ids) == fitted.score(TEXTS)
@@ -372,14 +373,14 @@ def test_an_estimator_of_another_size_is_refused():
         TextLM(AddOneBigram(n_words=20)).fit(TEXTS)
 
 
-def test_windows_are_no_documents():
+def test_windows_are_refused_as_documents():
     X, y = np.ones((3, 2), int), np.ones(3, int)
     with pytest.raises(ValueError, match="fit the estimator itself"):
         TextLM(AddOneBigram()).fit(X, y)
 
 
-def test_new_words_of_texts():
-    lm = TextLM(EnergyLM(max_iter=1, random_state=0), n_context=2).fit(TEXTS)
+def test_words_of_texts_are_added():
+    lm = TextLM(energy_lm(max_iter=1, random_state=0), n_context=2).fit(TEXTS)
     n_before = lm.n_words_
     assert lm.add_words(["the zoo sat on a zoo", "a gnu"]) is lm
     assert lm.vocabulary_.words_[n_before:].tolist() == ["zoo", "gnu"]
@@ -410,26 +411,26 @@ def test_nearest_words():
         lm.nearest("zoo")
 
 
-# -- an id 0 of one's own --------------------------------------------------------
+# -- the id 0 as a word -----------------------------------------------------------
 
 
-def test_the_id_0_inside_a_document_needs_a_choice():
+def test_id_0_in_a_document_needs_a_boundary():
     documents = [[1, 0, 1, 2], [2, 1]]
-    message = r"X\[0\] has the id 0 at 1.* boundary=3\).*set boundary=0"
+    message = r"X\[0\] has the id 0 at position 1.* boundary=3\).*set boundary=0"
     with pytest.raises(ValueError, match=message):
         TextLM(AddOneBigram(), n_context=2).fit(documents)
-    with pytest.raises(ValueError, match=r"X_val\[1\] has the id 0 at 0"):
+    with pytest.raises(ValueError, match=r"X_val\[1\] has the id 0 at position 0"):
         TextLM(AddOneBigram()).fit([[1]], X_val=[[1], [0]])
     lm = TextLM(AddOneBigram()).fit([[1, 2]])
     for use in (lm.score, lm.score_samples, lm.perplexity):
-        with pytest.raises(ValueError, match=r"X\[1\] has the id 0 at 1"):
+        with pytest.raises(ValueError, match=r"X\[1\] has the id 0 at position 1"):
             use([[1, 2], [1, 0]])
     for use in (lm.next_words, lm.generate):
-        with pytest.raises(ValueError, match="context has the id 0 at 1"):
+        with pytest.raises(ValueError, match="context has the id 0 at position 1"):
             use([1, 0])
 
 
-def test_the_boundary_advised_is_no_word_of_the_training_documents():
+def test_advised_boundary_is_unused_in_training():
     with pytest.raises(ValueError, match=r"X_val\[0\] has the id 0.* boundary=4\)"):
         TextLM(AddOneBigram()).fit([[1, 2, 3]], X_val=[[0]])
     lm = TextLM(AddOneBigram()).fit([[1, 2, 3]])
@@ -439,8 +440,8 @@ def test_the_boundary_advised_is_no_word_of_the_training_documents():
 
 
 @pytest.mark.parametrize("boundary", [0, 3])
-def test_with_another_boundary_the_id_0_is_a_word_of_the_context(boundary):
-    """Order 3: what stands before the 0 tells what comes after it."""
+def test_id_0_is_a_word_with_another_boundary(boundary):
+    """With order 3, the word before a 0 determines the word after it."""
     documents = [[1, 0, 1], [2, 0, 2]] * 10
     lm = TextLM(InterpolatedTrigram(), n_context=2, boundary=boundary)
     lm.fit(documents, X_val=documents)
@@ -450,6 +451,6 @@ def test_with_another_boundary_the_id_0_is_a_word_of_the_context(boundary):
 
 
 @pytest.mark.parametrize("boundary", [None, "0", -1, 0.5, True])
-def test_what_is_no_boundary_is_refused(boundary):
+def test_invalid_boundary_is_refused(boundary):
     with pytest.raises(ValueError, match="boundary"):
         TextLM(AddOneBigram(), boundary=boundary).fit([[1, 2]])

@@ -1,4 +1,4 @@
-"""What is fitted, and saved at every moment."""
+"""Fixtures: the data of fits, and saves after every call."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The folder of a checkpoint: who writes there, and what becomes of what is in it."""
+"""The folder of a checkpoint: locks, failing writes and other files in it."""
 
 import os
 import shutil
@@ -23,7 +23,7 @@ def test_a_bad_folder_is_refused_at_once(data, tmp_path, monkeypatch, folder):
     monkeypatch.chdir(tmp_path)
     Path("a file").touch()
     done = []
-    with pytest.raises((ValueError, OSError), match=r"no folder|be a folder"):
+    with pytest.raises((ValueError, OSError), match=r"is no folder|be a folder"):
         paper_lm(**SETTINGS).fit(
             **data, checkpoint=folder, progress=lambda *a: done.append(a)
         )
@@ -32,7 +32,7 @@ def test_a_bad_folder_is_refused_at_once(data, tmp_path, monkeypatch, folder):
 
 
 @pytest.mark.parametrize("times", [1, 10**9])
-def test_a_full_disk_ends_no_fit(data, tmp_path, monkeypatch, times):
+def test_fit_continues_on_a_full_disk(data, tmp_path, monkeypatch, times):
     lm = paper_lm(max_iter=3, **SETTINGS)
     whole = clone(lm).fit(**data)
     write, calls = checkpoints.write_tensors, []
@@ -47,7 +47,7 @@ def test_a_full_disk_ends_no_fit(data, tmp_path, monkeypatch, times):
     with pytest.warns(RuntimeWarning, match="could not be saved .*No space left"):
         lm.fit(**data, checkpoint=tmp_path)
     np.testing.assert_array_equal(lm.U_, whole.U_)
-    # What was saved before the disk was full, or after, is good to go on from.
+    # A save from before the disk was full, or after, can be resumed.
     monkeypatch.setattr(checkpoints, "write_tensors", write)
     np.testing.assert_array_equal(
         clone(lm).fit(**data, checkpoint=tmp_path).U_, whole.U_
@@ -74,7 +74,7 @@ def put_folders_in_place_of_its_files(folder):
     "happens",
     [lose_the_folder, put_a_file_in_its_place, put_folders_in_place_of_its_files],
 )
-def test_fit_goes_on_without_its_folder(data, tmp_path, happens):
+def test_fit_continues_without_its_folder(data, tmp_path, happens):
     lm = paper_lm(max_iter=2, **SETTINGS)
     whole, folder, done = clone(lm).fit(**data), tmp_path / "saves", []
 
@@ -83,7 +83,9 @@ def test_fit_goes_on_without_its_folder(data, tmp_path, happens):
             happens(folder)
         done.append(figures)
 
-    with pytest.warns(RuntimeWarning, match="The fit goes on, but could not be saved"):
+    with pytest.warns(
+        RuntimeWarning, match="The fit continues, but could not be saved"
+    ):
         lm.fit(**data, checkpoint=folder, progress=progress)
     np.testing.assert_array_equal(lm.U_, whole.U_)
 
@@ -111,7 +113,7 @@ print(lm.n_iter_)
 
 @pytest.fixture
 def open_folder():
-    """A folder that a user without rights reaches too; those of pytest are private."""
+    """Yield a folder that other users can reach; those of pytest are private."""
     with tempfile.TemporaryDirectory(prefix="nplm-test-") as above:
         os.chmod(above, 0o755)
         folder = Path(above) / "saves"
@@ -120,7 +122,7 @@ def open_folder():
         folder.chmod(0o700)
 
 
-def test_fit_goes_on_when_permission_is_lost(open_folder):
+def test_fit_continues_when_permission_is_lost(open_folder):
     folder = open_folder
     if os.getuid() == 0:
         os.chown(folder, 65534, 65534)
@@ -134,8 +136,8 @@ def test_fit_goes_on_when_permission_is_lost(open_folder):
 
 
 @pytest.mark.parametrize("checkpoint", [5, True, b"folder", ["folder"]])
-def test_checkpoint_that_is_no_path_is_refused(data, checkpoint):
-    message = r"checkpoint=.* is of type \w+: give the path of a folder"
+def test_checkpoint_of_another_type_is_refused(data, checkpoint):
+    message = r"checkpoint=.* is of type \w+: pass the path of a folder"
     with pytest.raises(TypeError, match=message):
         paper_lm(max_iter=1, **SETTINGS).fit(**data, checkpoint=checkpoint)
 
@@ -173,7 +175,7 @@ def test_discard_leaves_what_it_cannot_remove(tmp_path):
     assert os.listdir(tmp_path) == ["latest.json"]
 
 
-def test_what_a_kill_left_is_removed(data, tmp_path):
+def test_files_of_killed_fits_are_removed(data, tmp_path):
     lm = paper_lm(max_iter=1, **SETTINGS).fit(**data, checkpoint=tmp_path)
     (saved,) = tmp_path.glob("*.safetensors")
     left = [
@@ -191,15 +193,15 @@ def test_one_fit_at_a_time_in_a_folder(data, tmp_path):
     lm = paper_lm(max_iter=1, **SETTINGS)
 
     def another(*args):
-        with pytest.raises(CheckpointError, match="Another fit is at work in"):
+        with pytest.raises(CheckpointError, match="Another fit is using"):
             clone(lm).fit(**data, checkpoint=tmp_path)
 
     lm.fit(**data, checkpoint=tmp_path, progress=another)
-    clone(lm).fit(**data, checkpoint=tmp_path)  # after it
+    clone(lm).fit(**data, checkpoint=tmp_path)  # works after the first fit
 
 
 @pytest.mark.parametrize("number", [ENOSYS, ENOTSUP, ENOLCK])
-def test_a_file_system_without_locks_will_do(data, tmp_path, monkeypatch, number):
+def test_file_system_without_locks_is_supported(data, tmp_path, monkeypatch, number):
     def flock(file, how):
         raise OSError(number, os.strerror(number))
 
@@ -208,7 +210,7 @@ def test_a_file_system_without_locks_will_do(data, tmp_path, monkeypatch, number
     assert lm.n_iter_ == 1 and n_saves(tmp_path) >= 1
 
 
-def test_a_lock_that_fails_is_told(data, tmp_path, monkeypatch):
+def test_lock_error_is_raised(data, tmp_path, monkeypatch):
     def flock(file, how):
         raise OSError(EIO, "Input/output error")
 
@@ -218,7 +220,7 @@ def test_a_lock_that_fails_is_told(data, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("kind", ["link", "second name", "pipe"])
-def test_a_lock_is_no_way_to_write_elsewhere(data, tmp_path, kind):
+def test_lock_does_not_follow_links(data, tmp_path, kind):
     precious, folder = tmp_path / "precious", tmp_path / "saves"
     precious.write_text("to be kept")
     folder.mkdir()
@@ -234,7 +236,7 @@ def test_a_lock_is_no_way_to_write_elsewhere(data, tmp_path, kind):
 
 
 @pytest.mark.parametrize("name", ["latest.json", "save-1.0-of-1.safetensors"])
-def test_links_are_replaced_and_not_what_they_name(data, tmp_path, name):
+def test_links_are_replaced_but_not_their_targets(data, tmp_path, name):
     elsewhere, folder = tmp_path / "elsewhere", tmp_path / "saves"
     folder.mkdir()
     (folder / name).symlink_to(elsewhere)

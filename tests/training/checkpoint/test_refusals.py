@@ -1,4 +1,4 @@
-"""What no fit goes on from: damaged saves, and those of another fit."""
+"""Checkpoints that are refused: damaged saves, and those of another fit."""
 
 import json
 import os
@@ -39,10 +39,10 @@ def test_equal_numbers_of_threads_are_the_same_fit(data, tmp_path):
     lm.set_params(n_jobs=all_cores).fit(**data, checkpoint=tmp_path / "all")
 
 
-def test_other_moments_are_another_fit(data, tmp_path):
+def test_checkpoint_with_other_solver_moments_is_refused(data, tmp_path):
     lm = paper_lm(max_iter=1, solver="adam", warm_start=True, **SETTINGS).fit(**data)
     other = deepcopy(lm)
-    other._solver_state["first_E"][:] = 1
+    other._trained.solver_state["first_E"][:] = 1
     other.fit(**data, checkpoint=tmp_path)
     with pytest.raises(CheckpointError, match="first_E"):
         lm.fit(**data, checkpoint=tmp_path)
@@ -67,13 +67,13 @@ def test_a_damaged_checkpoint_is_named(data, tmp_path, damage):
     elif damage == "empty":
         latest.write_text("")
     else:
-        latest.write_text(latest.read_text().replace('"format": 3', '"format": 9'))
-        message = "of format 9, and this nplm reads format 3"
+        latest.write_text(latest.read_text().replace('"format": 4', '"format": 9'))
+        message = "of format 9, but this version of nplm reads format 4"
     before = vars(lm).copy()
     with pytest.raises(CheckpointError, match=message):
         lm.fit(**data, checkpoint=tmp_path)
     assert vars(lm).keys() == before.keys()
-    assert lm._parameters is before["_parameters"]
+    assert lm._trained.parameters is before["_trained"].parameters
 
 
 def taken(arrays, state):
@@ -93,13 +93,13 @@ def test_damage_anywhere_is_named(tmp_path):
             C, epoch = saves.load(taken)
         except CheckpointError:
             continue
-        # A byte that means nothing: a blank that fills the header up.
+        # A byte without meaning: the padding of the header.
         np.testing.assert_array_equal(C, np.arange(12.0))
         assert epoch == 1
 
 
 def tampered(folder, change):
-    """Change what was saved, in place, and note it as what was saved."""
+    """Change a save in place, and update its checksum in latest.json."""
     (path,) = folder.glob("*.safetensors")
     arrays, texts = read_tensors(path, mmap=False)
     state = json.loads(texts["state"])
@@ -110,13 +110,15 @@ def tampered(folder, change):
 
 
 def test_another_files_contents_are_refused(data, tmp_path):
-    """Even if they are sound: those of another fit of the same sizes, for one."""
+    """A valid file of another fit of the same sizes is refused too."""
     for i in (0, 1):
         lm = paper_lm(max_iter=1, **SETTINGS | dict(random_state=i))
         lm.fit(**data, checkpoint=tmp_path / str(i))
     (one,), (other,) = ((tmp_path / i).glob("*.safetensors") for i in "01")
     other.write_bytes(one.read_bytes())
-    with pytest.raises(CheckpointError, match=r"is not the file that latest\.json has"):
+    with pytest.raises(
+        CheckpointError, match=r"checksum is not the one in latest\.json"
+    ):
         lm.fit(**data, checkpoint=tmp_path / "1")
 
 
@@ -151,7 +153,7 @@ UNSOUND = {
 
 
 @pytest.mark.parametrize("change", UNSOUND)
-def test_contents_that_no_fit_leaves_are_refused(data, tmp_path, change):
+def test_invalid_contents_are_refused(data, tmp_path, change):
     lm = paper_lm(max_iter=2, early_stopping="auto", **SETTINGS | SAMPLED)
     fit_and_kill(lm, data, tmp_path, 2000)
     tampered(tmp_path, UNSOUND[change])
@@ -164,12 +166,12 @@ def test_contents_that_no_fit_leaves_are_refused(data, tmp_path, change):
     [
         lambda a, s: put(a, "labels", 10**6, at=3),
         lambda a, s: put(a, "labels", -1, at=3),
-        lambda a, s: put(a, "labels", 4, at=7),  # the boundary's, to which none comes
+        lambda a, s: put(a, "labels", 4, at=7),  # the boundary's class, which is closed
         lambda a, s: put(a, "tally", 10**6, at=2),
         lambda a, s: put(s["job"], "history", {}),
     ],
 )
-def test_classes_that_no_fit_leaves_are_refused(tmp_path, change):
+def test_invalid_contents_of_word_classes_are_refused(tmp_path, change):
     ids = np.random.default_rng(0).zipf(1.4, 2000) % 20
     classes = WordClasses(5, n_words=20, boundary=0, max_iter=3, random_state=0)
     classes.fit(ids, checkpoint=tmp_path)
@@ -185,13 +187,13 @@ def test_classes_that_no_fit_leaves_are_refused(tmp_path, change):
         "[]",
         '"a"',
         "{}",
-        '{"format": 3, "save": Infinity, "fit": {}}',
-        '{"format": 3, "save": 1, "fit": 3}',
-        '{"format": 3, "save": [], "fit": {}}',
+        '{"format": 4, "save": Infinity, "fit": {}}',
+        '{"format": 4, "save": 1, "fit": 3}',
+        '{"format": 4, "save": [], "fit": {}}',
     ],
     ids=["deep", "list", "text", "empty", "infinite", "fit", "save"],
 )
-def test_what_says_which_save_is_whole_is_something_else(tmp_path, content):
+def test_invalid_latest_json_is_refused(tmp_path, content):
     (tmp_path / "latest.json").write_text(content)
     with pytest.raises(CheckpointError, match=r"latest\.json is damaged"):
         Checkpoint(tmp_path, {}, ALONE).load(taken)
@@ -208,7 +210,7 @@ def test_a_checkpoint_runs_no_code(tmp_path, data):
 @pytest.mark.parametrize(
     "error", [PermissionError(13, "no"), OSError(24, "Too many open files")]
 )
-def test_a_save_out_of_reach_is_not_called_damaged(data, tmp_path, monkeypatch, error):
+def test_unreadable_save_is_not_reported_as_damaged(data, tmp_path, monkeypatch, error):
     lm = paper_lm(max_iter=1, **SETTINGS).fit(**data, checkpoint=tmp_path)
     opened = open
 

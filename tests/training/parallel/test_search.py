@@ -1,4 +1,4 @@
-"""A grid search over machines: the guide's own lines, on workers of this one."""
+"""A grid search over machines: the code of the guide, with local workers."""
 
 import re
 import textwrap
@@ -15,7 +15,7 @@ from tests.helpers import text
 GUIDE = Path(__file__).parents[3] / "docs" / "guide" / "parallel.rst"
 
 
-def test_a_search_over_dask_finds_what_one_process_finds():
+def test_search_over_dask_equals_search_in_one_process():
     distributed = pytest.importorskip("distributed")
     page = GUIDE.read_text().split(".. _search-over-machines:")[1]
     [lines] = re.findall(r"code-block:: python\n\n((?:   .*\n|\n)+)", page)
@@ -31,7 +31,7 @@ def test_a_search_over_dask_finds_what_one_process_finds():
         search, client = names["search"], names["client"]
         assert len(client.scheduler_info()["workers"]) == 2
         client.close()
-    grid = {"n_hidden": [2, 5], "direct": [False, True]}
+    grid = {"n_hidden": [2, 5], "output__direct": [False, True]}
     alone = GridSearchCV(clone(names["network"]), grid, cv=3).fit(X, y)
     assert search.best_params_ == alone.best_params_
     found, expected = (s.cv_results_["mean_test_score"] for s in (search, alone))

@@ -30,12 +30,12 @@ def test_n_jobs_as_joblib_counts():
     assert n_threads(None) == 1
     assert n_threads(3) == 3
     assert n_threads(-1) == len(os.sched_getaffinity(0))
-    with pytest.raises(ValueError, match="n_jobs=0: give 1 or more threads"):
+    with pytest.raises(ValueError, match="n_jobs=0: pass 1 or more threads"):
         n_threads(0)
 
 
 @pytest.mark.parametrize("backend", ["loky", "threading"])
-def test_a_worker_keeps_to_its_share_of_the_cores(backend):
+def test_worker_uses_its_share_of_the_cores(backend):
     workers = len(os.sched_getaffinity(0))
     if workers == 1:
         pytest.skip("one core has no share to keep to")
@@ -47,7 +47,7 @@ def test_a_worker_keeps_to_its_share_of_the_cores(backend):
 
 
 class Counter:
-    """The training kernel; counts the threads that are in it at once."""
+    """Wrap the training kernel, and count the threads that run it concurrently."""
 
     def __init__(self):
         self.kernel, self.lock = _network.train, Lock()
@@ -64,7 +64,7 @@ class Counter:
 
 
 def at_once(parallel, backend=None):
-    """Search with two workers, or fit alone; how many threads trained at once?"""
+    """Return how many threads train at once in a search with two workers, or a fit."""
     X, y = windows(np.tile(np.arange(5), 100), 2)
     lm = paper_lm(n_words=5, n_hidden=2, embedding_dim=2, max_iter=2, n_jobs=2)
     lm.set_params(parallel=parallel, batch_size=4)
@@ -88,7 +88,7 @@ def test_a_search_with_threads_runs_no_more_than_its_own(parallel):
 
 
 @pytest.mark.parametrize("backend", ["loky", "threading"])
-def test_what_the_user_says_of_openmp_is_not_the_share(monkeypatch, backend):
+def test_omp_num_threads_of_the_user_is_not_the_share(monkeypatch, backend):
     monkeypatch.setenv("OMP_NUM_THREADS", "64,2")
     share = max(1, joblib.cpu_count() // 2) if backend == "loky" else 1
     counts = Parallel(2, backend=backend)(delayed(n_threads)(64) for _ in range(2))
@@ -105,7 +105,7 @@ def test_the_share_is_the_least_of_the_limits(monkeypatch):
         assert joblibs_limit(["ONE", "OTHER", "UNSET"]) == 1
 
 
-def test_a_search_may_say_how_many_threads_each_has():
+def test_inner_max_num_threads_is_the_share():
     with parallel_config("loky", inner_max_num_threads=3):
         assert Parallel(2)(delayed(n_threads)(64) for _ in range(2)) == [3, 3]
 
@@ -152,7 +152,7 @@ def n_running():
 
 
 def threads_end(n_before, seconds=5):
-    """Whether there are soon no more threads than before."""
+    """Return whether the number of threads soon falls to that of before."""
     until = time.monotonic() + seconds
     while n_running() > n_before and time.monotonic() < until:
         time.sleep(0.005)
@@ -169,7 +169,7 @@ def test_threads_run_every_part_once(n):
     assert threads_end(n_before)
 
 
-def test_one_thread_is_the_callers():
+def test_single_thread_is_the_caller():
     seen = []
     Threads(1).map(lambda part: seen.append(threading.get_ident()), range(3))
     assert seen == 3 * [threading.get_ident()]
@@ -249,6 +249,6 @@ def test_a_thread_that_cannot_start_is_a_memory_error(monkeypatch, how, n_starte
     n_done = len(done)
     assert n_done <= n_started
     time.sleep(0.02)
-    assert len(done) == n_done  # none begins later
+    assert len(done) == n_done  # none starts later
     threads.map(done.append, range(4))
     assert len(done) == n_done + 4

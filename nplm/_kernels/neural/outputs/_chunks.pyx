@@ -1,8 +1,8 @@
-"""The totals of a softmax over words that are taken a tile at a time.
+"""Totals of a softmax that is computed tile by tile.
 
-A tile's logits become exponentials while they are in cache, each relative to the
-maximum of its chunk of words, and are not touched again before the backward pass: there
-a factor for each chunk makes probabilities of them.
+The logits of a tile become exponentials while they are in cache, relative to the
+maximum of their chunk of words. They are not read again before the backward pass, where
+a factor for each chunk turns them into probabilities.
 """
 
 from libc.math cimport INFINITY
@@ -22,11 +22,11 @@ cdef class Chunks:
     tier, scratch, at : Tier, Scratch, Activations
         See `Output`.
     n_words, size : int
-        Words, and those of a chunk.
+        Number of words, and of words of a chunk.
     tile_rows : int
-        Words of a tile at most, whole chunks.
+        Maximum number of words of a tile, in whole chunks.
     columns : int
-        Of the logits: in panels, unless it is 1.
+        Number of columns of the logits, which are in panels unless it is 1.
     """
 
     def __cinit__(
@@ -44,7 +44,7 @@ cdef class Chunks:
     cdef void begin(
         self, const int *words, Py_ssize_t first, Py_ssize_t K, const Totals *own,
     ) noexcept nogil:
-        """Look for these next words, counted from the word `first`; no totals yet."""
+        """Set the next words, counted from the word `first`, and reset the totals."""
         cdef Py_ssize_t k
         for k in range(K):
             self.targets[k] = words[k] - <int>first
@@ -56,7 +56,7 @@ cdef class Chunks:
         self, char *p, Py_ssize_t first, Py_ssize_t rows, Py_ssize_t K,
         const Totals *own,
     ) noexcept nogil:
-        """Make exponentials of a tile of logits, relative to each chunk's maximum."""
+        """Exponentiate a tile of logits, relative to the maximum of each chunk."""
         cdef Py_ssize_t size = self.itemsize, i, start, some, at
         cdef char *high
         cdef char *total
@@ -74,7 +74,7 @@ cdef class Chunks:
             self.loops.raise_maxima(high, K, own.high)
 
     cdef void total(self, Py_ssize_t K, const Totals *own) noexcept nogil:
-        """Add up the exponentials, relative to the maximum of all."""
+        """Add up the exponentials, relative to the maximum of all chunks."""
         cdef Py_ssize_t i, width = self.wide * self.itemsize
         for i in range(self.n):
             self.loops.exp_differences(
@@ -85,7 +85,7 @@ cdef class Chunks:
     cdef void share(
         self, Py_ssize_t first, Py_ssize_t rows, Py_ssize_t K, const Totals *all,
     ) noexcept nogil:
-        """Fill the factors that make -P of a tile's exponentials, chunk by chunk."""
+        """Compute the factors that turn exponentials of a tile into -P, by chunk."""
         cdef Py_ssize_t size = self.itemsize, i
         cdef char *factor
         for i in range((rows + self.size - 1) // self.size):

@@ -1,8 +1,8 @@
 """Output units of classes, and of the words within each (section 5.2).
 
-P(w) = P(class of w) P(w | class of w) (Goodman, 2001): two softmaxes, of the classes and
-of the words of one class. With about sqrt(|V|) classes of as many words either has
-that many rows. Those of the classes come first in E, then the words, class by class.
+P(w) = P(class of w) P(w | class of w) (Goodman, 2001): two softmaxes, over the classes
+and over the words of one class. With sqrt(|V|) classes of equal size, each has about
+sqrt(|V|) rows. The rows of the classes come first in E, then the words, class by class.
 """
 
 from libc.math cimport INFINITY, log
@@ -19,7 +19,7 @@ cdef enum:
 
 
 cdef class Classes(Rows):
-    """A softmax of the classes, and one of the words of the next word's class.
+    """Softmax over classes, and one over the words of the class of the next word.
 
     Equivalent to ``reference.neural.Classes``.
 
@@ -30,17 +30,17 @@ cdef class Classes(Rows):
     E : Parameter
         Rows of the classes, then of the words.
     classes : Softmax
-        Of the first rows of E.
+        Softmax of the first rows of E.
     rest : Softmax or None
-        Of the other rows, to score all words.
+        Softmax of the other rows, to score all words.
     labels, order : ndarray of int32, shape (n_words,)
         The class of each word, and the words in the order of their rows.
     starts : ndarray of intp, shape (n_classes + 1,)
-        Where among them the words of each class begin.
+        Start of the words of each class in `order`.
     solver : Solver or None
-        Who trains.
+        Solver that updates the parameters.
     **options
-        Of `Rows`.
+        Options of `Rows`.
     """
 
     def __cinit__(
@@ -62,7 +62,7 @@ cdef class Classes(Rows):
         self.labels_here = <int *>scratch.bytes(K * sizeof(int))
         classes.words = self.labels_here
         if at.scoring:
-            # Memory that no one writes to is not taken.
+            # Memory that is not written to is not resident.
             self.block = scratch.numbers(self.largest)
             self.row = scratch.numbers(n_words)
             self.class_logits = scratch.numbers(K * self.n_classes)
@@ -79,12 +79,12 @@ cdef class Classes(Rows):
         self.memory = scratch.numbers(max(most * self.stride, solver.room(most, self.stride)))
 
     cdef void begin(self, Py_ssize_t K) noexcept nogil:
-        self.classes.begin(K)  # its z is everyone's
+        self.classes.begin(K)  # all use its z
 
     cdef double within(
         self, int word, void *z, char *p, double *total,
     ) noexcept nogil:
-        """log P(word | class), and the exponentials of its class and their sum."""
+        """Compute log P(word | class), and the exponentials and sum of its class."""
         cdef int label = self.labels[word]
         cdef Py_ssize_t first = self.starts[label], n = self.starts[label + 1] - first
         cdef Py_ssize_t own = self.places[word] - first, size = self.itemsize
@@ -96,7 +96,7 @@ cdef class Classes(Rows):
         return logit - high - log(total[0])
 
     cdef void forward(self, Py_ssize_t K, void *logits) noexcept nogil:
-        """log P of the words of K examples.
+        """Compute log P of the words of K examples.
 
         Equivalent to, with the logits ``y = z @ E.T``, C classes and the rows of the
         words of each::
@@ -152,7 +152,7 @@ cdef class Classes(Rows):
                 (<double *>p)[0] += 1
 
     cdef void group(self, Py_ssize_t K) noexcept nogil:
-        """Put the examples whose words have the same class next to each other."""
+        """Sort the examples by the class of their next words."""
         cdef Py_ssize_t i = 0, k, label
         cdef int other
         for k in range(K - 1, -1, -1):
@@ -169,7 +169,7 @@ cdef class Classes(Rows):
                 other = self.nexts[other]
 
     cdef void spread(self, Py_ssize_t K, char *logits) noexcept nogil:
-        """log P of all words, (K, n_words)."""
+        """Compute log P of all words, (K, n_words)."""
         cdef Py_ssize_t size = self.itemsize, k, c, first, n
         cdef double high, total, more
         cdef char *row
@@ -195,7 +195,7 @@ cdef class Classes(Rows):
     cdef void backward(
         self, Py_ssize_t K, Solver solver, const Step *step,
     ) noexcept nogil:
-        """Gradient of the log-likelihood for z, and the update of the rows met.
+        """Compute the gradient of the log-likelihood for z, and update visited rows.
 
         Equivalent to, with g = 0 off the classes met and the old E on the right::
 
@@ -204,8 +204,8 @@ cdef class Classes(Rows):
             dz = g @ E
             E[:] = E + rate * g.T @ z - decay * E (but for the bias)
 
-        One example alone reads and writes each row once; those with the same class
-        are matrix products.
+        A single example reads and writes each row once; several of one class use matrix
+        products.
         """
         cdef Py_ssize_t size = self.itemsize, width = self.stride * self.itemsize
         cdef Py_ssize_t i = 0, j, first, n, some, label
@@ -247,7 +247,7 @@ cdef class Classes(Rows):
     cdef void end(
         self, Py_ssize_t K, Solver solver, const Step *step,
     ) noexcept nogil:
-        """dL/da and dL/dx, through the classes and through the words."""
+        """Compute dL/da and dL/dx, through the classes and through the words."""
         cdef Py_ssize_t h = self.at.n_hidden, n = self.at.n_inputs, size = self.itemsize
         cdef Py_ssize_t i, k
         cdef char *dz

@@ -4,7 +4,7 @@ from nplm._kernels.neural.outputs._output cimport Output
 
 
 cdef struct Words:
-    # Some words, and what is made of them.
+    # Some words, and arrays computed from them.
     char *C                   # (n, m) their features
     char *E                   # (n, columns of E) their rows
     char *G                   # (n, lanes) exp(-2 H_next C), in panels
@@ -23,11 +23,11 @@ cdef class Energies(Output):
     cdef Py_ssize_t h, m
     cdef Py_ssize_t lanes     # hidden units, filled up to whole vectors
     cdef Py_ssize_t w_stride  # between the rows of w: 0 where words share one
-    cdef bint ready           # whether what is made of the words is so for good
+    cdef bint ready           # whether the arrays of the words are up to date
     # of the team
     cdef void *z              # (K, lanes) exp(-2 (d + Hx)), x of the context
     cdef void *Ht             # (m, lanes) H_next, transposed, in panels
-    # gradients that members add up: of z, (K, lanes), and of what words share
+    # gradients that members add up: of z, (K, lanes), and of shared arrays
     cdef void *dH_next        # (h, m)
     cdef void *dv_shared      # (lanes,)
     cdef void meet(self, const Words *words, Py_ssize_t n) noexcept nogil

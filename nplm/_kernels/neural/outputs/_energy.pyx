@@ -1,10 +1,10 @@
 """The energy of a context and a next word, normalised over words (section 5.1).
 
-``E = v . tanh(d + Hx) + b``, where x has the features of the next word too. What
-comes from below is the context's part of the sum, z = d + H x of the context; the
-next word's, H_next C(i), is computed once an update for all words, and shared by the
-examples. So the work is |V| h tanhs an example, done a tile of words at a time, and
-done again for the gradients: to keep the tanhs would take K |V| h numbers.
+``E = v . tanh(d + Hx) + b``, where x includes the features of the next word. The lower
+layers compute the part of the context, z = d + H x of the context; the part of the
+next word, H_next C(i), is computed once per update for all words and examples. An
+example then takes |V| h tanhs, computed tile by tile, and again for the gradients,
+because to keep them would take K |V| h numbers.
 """
 
 from libc.string cimport memcpy, memset
@@ -17,27 +17,27 @@ from nplm._kernels.neural.outputs._output cimport Output, number
 
 
 cdef class Energies(Output):
-    """Base of the outputs whose logits are minus an energy.
+    """Base of the outputs whose logits are negative energies.
 
-    A row of E is [v | b] of a word, or [b] where words share one v.
+    A row of E is [v | b] of a word, or [b] if words share one v.
 
     Equivalent to ``reference.neural.energies``.
 
     Parameters
     ----------
     tier : Tier
-        Whose loops.
+        Loops for this processor.
     scratch, at : Scratch, Activations
         See `Output`; a is z = d + Hx of the context, without a tanh.
     E, C, H_next : Parameter
         Rows of words, (any, n_hidden + 1 or 1, and more); features of all words,
-        (any, m); hidden weights that meet the next word's, (n_hidden, m).
+        (any, m); hidden weights of the next word's features, (n_hidden, m).
     v : Parameter or None
-        Output weights that all words share, (n_hidden,); None where E has them.
+        Output weights that all words share, (n_hidden,); None if E includes them.
     leader : Energies or None
-        The team's first member.
+        The first member of the team.
     **options
-        Of `Output`.
+        Options of `Output`.
     """
 
     def __cinit__(
@@ -66,7 +66,7 @@ cdef class Energies(Output):
         self.dv_shared = <char *>self.dH_next + h * m * self.itemsize
 
     cdef void begin(self, Py_ssize_t K) noexcept nogil:
-        """Take z, in the form in which it is added; zeros fill up the lanes."""
+        """Set z, as exp(-2 z), padded with zeros."""
         cdef Py_ssize_t size = self.h * self.itemsize, k
         cdef Py_ssize_t whole = self.lanes * self.itemsize
         cdef char *z
@@ -80,7 +80,7 @@ cdef class Energies(Output):
                 self.H_next.values, self.m, self.h, self.m, self.Ht, self.lanes)
 
     cdef void meet(self, const Words *words, Py_ssize_t n) noexcept nogil:
-        """Make G of n words from their features."""
+        """Compute G of n words from their features."""
         self.loops.forward_tile(
             words.C, n, self.m, self.m, self.Ht, self.lanes, words.G)
         self.loops.tanh_factors(words.G, n * self.lanes)
@@ -107,7 +107,7 @@ cdef class Energies(Output):
             <char *>self.z + k * self.lanes * self.itemsize, K, out)
 
     cdef void begin_slopes(self, const Words *words, Py_ssize_t n) noexcept nogil:
-        """Be ready to add up the slopes of n words."""
+        """Reset the slopes of n words."""
         if self.v is None:
             memset(words.dv, 0, n * self.lanes * self.itemsize)
 
@@ -115,7 +115,7 @@ cdef class Energies(Output):
         self, const Words *words, Py_ssize_t n, Py_ssize_t k, Py_ssize_t K,
         const void *g,
     ) noexcept nogil:
-        """Carry dL/dlogits, g in panels, of K examples from k on to what makes them.
+        """Backpropagate dL/dlogits, g in panels, of K examples from k on.
 
         Equivalent to, with a as in `logits`::
 
@@ -129,7 +129,7 @@ cdef class Energies(Output):
             <char *>self.slopes + at, words.dG, words.dv, words.sums)
 
     cdef void end_slopes(self, const Words *words, Py_ssize_t n) noexcept nogil:
-        """Carry the slopes of n words on to their features and rows, and to H_next.
+        """Backpropagate the slopes of n words to their features, rows, and H_next.
 
         Equivalent to::
 
@@ -154,7 +154,7 @@ cdef class Energies(Output):
     cdef void end(
         self, Py_ssize_t K, Solver solver, const Step *step,
     ) noexcept nogil:
-        """Give dL/dz; what words share follows the sums of all members."""
+        """Return dL/dz, and update what words share from the sums of all members."""
         cdef Py_ssize_t size = self.h * self.itemsize, k
         for k in range(K):
             memcpy(<char *>self.at.da + k * size,
@@ -175,13 +175,13 @@ cdef class Energy(Energies):
     tier, scratch, at, E, C, H_next, v
         See `Energies`.
     n_words, row : int
-        This member's words, and the row of E that is their first's.
+        Number of words of this member, and the row of E of the first.
     leader : Energy or None
-        The team's first member.
+        The first member of the team.
     tile_rows : int
-        Words of a tile, so that what they share with all examples stays in cache.
+        Number of words of a tile, whose arrays then stay in cache for all examples.
     **options
-        Of `Energies`.
+        Options of `Energies`.
     """
 
     def __cinit__(
@@ -198,7 +198,7 @@ cdef class Energy(Energies):
         self.row = row
         self.tile_rows = max(1, min(tile_rows, n_words))
         self.n_tiles = (n_words + self.tile_rows - 1) // self.tile_rows
-        # Scoring needs one tile of exponentials instead of all words'.
+        # Scoring needs the exponentials of one tile, not of all words.
         self.chunks = Chunks(
             tier, scratch, at, n_words=n_words, size=self.tile_rows,
             tile_rows=self.tile_rows, columns=self.wide)
@@ -222,7 +222,7 @@ cdef class Energy(Energies):
         words.dE = <char *>scratch.numbers(self.tile_rows * E.columns)
 
     cdef Words tile(self, Py_ssize_t first) noexcept nogil:
-        """The words from one on; what is made for a tile's use is every tile's."""
+        """Return the words from one on; all tiles share the memory of a tile."""
         cdef Words words = self.all_words
         words.C += first * self.m * self.itemsize
         words.E += first * self.E.columns * self.itemsize
@@ -231,7 +231,7 @@ cdef class Energy(Energies):
         return words
 
     cdef void forward(self, Py_ssize_t K, void *logits) noexcept nogil:
-        """Logits of K examples, and their maximum and sum of exponentials.
+        """Compute the logits of K examples, their maximum and sum of exponentials.
 
         In training the exponentials (relative to their tile's maximum) stay in p.
         """
@@ -244,7 +244,7 @@ cdef class Energy(Energies):
             n = min(self.tile_rows, self.n_words - first)
             words = self.tile(first)
             p = <char *>self.p + (0 if self.at.scoring else first * self.wide * size)
-            if not self.ready:  # once an update, or once for all scores
+            if not self.ready:  # once per update, or once for all scores
                 self.meet(&words, n)
             self.weigh(&words, n)
             self.logits(&words, n, 0, K, p)
@@ -266,7 +266,7 @@ cdef class Energy(Energies):
     cdef void backward(
         self, Py_ssize_t K, Solver solver, const Step *step,
     ) noexcept nogil:
-        """Gradients of the log-likelihood, and the update of the rows.
+        """Compute the gradients of the log-likelihood, and update the rows.
 
         From ``g = np.eye(n_words)[words - first] - p``, p the probabilities.
         """

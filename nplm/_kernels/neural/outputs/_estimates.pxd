@@ -4,17 +4,17 @@ from nplm._kernels.neural.outputs._sampler cimport Sampler
 
 
 cdef class Estimate:
-    """Drawn words of a mini-batch, and what is made of their logits."""
+    """Noise samples of a mini-batch, and the gradient estimated from their logits."""
 
     cdef Sampler sampler
     cdef const Loops *loops
     cdef Py_ssize_t itemsize, columns, wide
     cdef Py_ssize_t n_drawn
     cdef Py_ssize_t n_visited
-    cdef int *visited         # (most + K,) words: the drawn, then other next words
+    cdef int *visited         # (most + K,) words: noise samples, then other next words
     cdef int *place           # (n_words,) where a word is among these, or -1
     cdef int *targets         # (K,) where the next words are among these
-    cdef double *shifts       # (most,) to be added to the logits of the drawn
+    cdef double *shifts       # (most,) to be added to the logits of noise samples
     cdef void *factor         # (columns,) by which their p becomes dL/dy
     cdef double *slope        # (K,) dL/dy of the next words
     cdef Py_ssize_t place_in_p(self, Py_ssize_t row, Py_ssize_t k) noexcept nogil
@@ -27,8 +27,8 @@ cdef class Estimate:
 
 
 cdef class Importance(Estimate):
-    cdef double[::1] watched  # words of a draw; mean relative variance; of how many
-    cdef double least         # effective samples
+    cdef double[::1] watched  # number of samples; mean relative variance; its count
+    cdef double least         # minimum effective samples
     cdef void *tile_max       # (columns,)
     cdef void *tile_sum       # (columns,)
     cdef double *squares      # (columns,)

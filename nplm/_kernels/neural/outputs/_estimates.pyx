@@ -1,13 +1,13 @@
-"""What training on sampled words makes of their logits.
+"""Estimates of the gradient from noise samples.
 
-Section 5.1 of the paper has importance sampling, of Bengio and Senecal (2003): the
-gradient of the logarithm of the softmax's sum is a mean over all words, and is
-estimated from a few. All examples of a mini-batch share the drawn words, so that their
-logits are products of matrices again. Where logits come from, and where their slopes go,
-is the outputs' affair (`_sampled`, `_energy`).
+Section 5.1 of the paper uses the importance sampling of Bengio and Senecal (2003): the
+gradient of the log of the softmax's sum is a mean over all words, and is estimated from
+a few. All examples of a mini-batch share the noise samples, so that their logits are
+matrix products. The outputs compute the logits and use their slopes (`_sampled`,
+`_energy`).
 
-What is estimated, and why so, is derived in ``reference.neural.Importance`` and
-``reference.neural.NoiseContrastive``.
+``reference.neural.Importance`` and ``reference.neural.NoiseContrastive`` derive the
+estimates.
 """
 
 from libc.math cimport INFINITY, exp, log
@@ -23,14 +23,14 @@ ctypedef fused real:
     double
 
 cdef enum:
-    N_WATCHED = 64  # mini-batches that the mean of their noise goes back
+    N_WATCHED = 64  # mini-batches in the running mean of the noise
 
 
 cdef void add_squares(
     const real *p, const double *weights, Py_ssize_t rows, Py_ssize_t columns,
     double *sums,
 ) noexcept nogil:
-    """``sums += weights @ p**2``, p in panels."""
+    """Compute ``sums += weights @ p**2``, p in panels."""
     cdef Py_ssize_t line = min(columns, LINE), i, r, k
     for i in range(columns // line):
         for r in range(rows):
@@ -41,7 +41,7 @@ cdef void add_squares(
 
 
 cdef class Estimate:
-    """Base of the estimates from drawn words and the next words of a mini-batch.
+    """Base of the estimates from noise samples and the next words of a mini-batch.
 
     No twin: its kinds have theirs.
 
@@ -50,9 +50,10 @@ cdef class Estimate:
     tier, scratch, at : Tier, Scratch, Activations
         See `Output`.
     sampler : Sampler
-        Where the words come from.
+        Sampler of the noise.
     columns : int
-        Of the logits of the drawn words: in panels, unless it is 1.
+        Number of columns of the logits of the noise samples, which are in panels unless
+        it is 1.
     """
 
     def __cinit__(
@@ -71,13 +72,13 @@ cdef class Estimate:
         self.slope = <double *>scratch.bytes(K * sizeof(double))
 
     cdef Py_ssize_t place_in_p(self, Py_ssize_t row, Py_ssize_t k) noexcept nogil:
-        """Where p has the number of a drawn word for an example."""
+        """Return the index in p of a noise sample for an example."""
         if self.columns == 1:
             return row
         return (k // LINE * self.n_drawn + row) * LINE + k % LINE
 
     cdef void draw(self, const int *words, Py_ssize_t K) noexcept nogil:
-        """Draw words, and find where K next words are among those to be visited."""
+        """Sample words, and find the K next words among the visited ones."""
         cdef Py_ssize_t n, i, k
         cdef int word
         n = self.n_drawn = self.sampler.draw()
@@ -97,36 +98,36 @@ cdef class Estimate:
         self.weigh()
 
     cdef void weigh(self) noexcept nogil:
-        """Find what is added to the logits of the drawn words."""
+        """Compute what is added to the logits of the noise samples."""
 
     cdef void total(self, Py_ssize_t K, void *p, const Totals *own) noexcept nogil:
-        """Find the totals.
+        """Compute the totals.
 
-        From the logits of the drawn words, p, with the shifts, and of the next words,
-        ``own.target``.
+        They use the logits p of the noise samples, with the shifts, and ``own.target``
+        of the next words.
         """
 
     cdef void find_slopes(
         self, const int *words, Py_ssize_t K, void *p, const Totals *own,
         const Totals *all,
     ) noexcept nogil:
-        """Find dL/dy: of the drawn words ``factor * p``, of the next ones `slope`."""
+        """Compute dL/dy: ``factor * p`` of noise samples, `slope` of next words."""
 
 
 cdef class Importance(Estimate):
-    """The softmax's gradient by importance sampling.
+    """Gradient of the softmax by importance sampling.
 
     Equivalent to ``reference.neural.Importance``.
 
     Parameters
     ----------
     *args, **options
-        Of `Estimate`.
+        Arguments of `Estimate`.
     watched : ndarray of float64, shape (3,)
-        Words of a draw; the mean relative variance of the estimated sums; and of
-        how many mini-batches that is. Changed by training.
+        Number of noise samples, the mean relative variance of the estimated sums, and
+        its number of mini-batches. Training changes them.
     least : float
-        Effective samples: where there are fewer, draws get twice as many words.
+        Minimum effective sample size, below which the noise samples are doubled.
     """
 
     def __cinit__(
@@ -150,9 +151,9 @@ cdef class Importance(Estimate):
             self.shifts[i] = log(self.sampler.weights[i])
 
     cdef void total(self, Py_ssize_t K, void *p, const Totals *own) noexcept nogil:
-        """Estimate the sum of exponentials: the next word's, and the others'."""
+        """Estimate the sum of exponentials from the next word and the noise samples."""
         cdef Py_ssize_t size = self.itemsize, n = self.n_drawn, columns = self.columns, k
-        for k in range(K):  # not twice
+        for k in range(K):  # the next word counts once
             if self.targets[k] < n:
                 put(p, self.place_in_p(self.targets[k], k), size, -INFINITY)
             own.high[k] = own.target[k]
@@ -177,10 +178,10 @@ cdef class Importance(Estimate):
         self.loops.share(self.factor, all.sum, K, self.columns)
 
     cdef void watch(self, Py_ssize_t K, void *p, const Totals *own) noexcept nogil:
-        """Watch the relative variance of the sums: 1 over the effective samples.
+        """Update the mean relative variance of the sums: 1 / effective samples.
 
-        ``variance = (noise @ w**2) / sum**2`` of each example, for the weighted
-        exponentials w of the drawn words and ``noise`` = 1 - the chance to be drawn.
+        An example has ``variance = (noise @ w**2) / sum**2``, for the weighted
+        exponentials w of the noise samples and ``noise`` = 1 - inclusion probability.
         """
         cdef Py_ssize_t columns = self.columns, k
         cdef double variance = 0, share
@@ -204,18 +205,18 @@ cdef class Importance(Estimate):
 
 
 cdef class NoiseContrastive(Estimate):
-    """A logistic regression that tells next words from drawn ones.
+    """Logistic regression that distinguishes next words from noise samples.
 
     Equivalent to ``reference.neural.NoiseContrastive``.
 
     Parameters
     ----------
     *args, **options
-        Of `Estimate`.
+        Arguments of `Estimate`.
     proposal : ndarray of float64, shape (n_words,)
         Probabilities.
     n_noise : int
-        Noise words of an example, as the objective has it.
+        Number of noise samples of an example in the objective.
     """
 
     def __cinit__(self, *args, double[::1] proposal, Py_ssize_t n_noise, **options):
@@ -228,7 +229,7 @@ cdef class NoiseContrastive(Estimate):
             self.shifts[i] = -log(self.n_noise * self.sampler.q[i])
 
     cdef void total(self, Py_ssize_t K, void *p, const Totals *own) noexcept nogil:
-        """The normaliser is 1: -log P of the next words, as they are, is the loss."""
+        """Set the normaliser to 1: the loss is minus the score of the next words."""
         cdef Py_ssize_t k
         for k in range(K):
             own.high[k], own.sum[k] = 0, 1

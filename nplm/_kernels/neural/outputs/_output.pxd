@@ -4,19 +4,19 @@ from nplm._kernels.neural._solvers cimport Parameter, Solver, Step
 
 
 cdef struct Totals:
-    # Of some words: all that their members need to share before the backward pass.
+    # Totals of some words, which members share before the backward pass.
     double *high              # (columns,) maximum of the logits
     double *sum               # (columns,) of the exponentials relative to it
     double *target            # (columns,) the next word's logit, -inf if not here
 
 
 cdef class Output:
-    """One member's output units."""
+    """The output units of one member."""
 
     cdef readonly Py_ssize_t first, n_words  # this member's words
     cdef readonly Py_ssize_t n_slopes
     cdef Activations at
-    cdef const int *words     # (K,) the next words, or what stands for them
+    cdef const int *words     # (K,) the next words, or their substitutes
     cdef const Loops *loops
     cdef Py_ssize_t itemsize
     cdef Py_ssize_t columns   # of the examples' arrays: K, or more
@@ -48,7 +48,7 @@ cdef class Rows(Output):
     cdef readonly Py_ssize_t n_outputs
     cdef Py_ssize_t stride
     cdef void *z              # (K, stride) [a | x | 1 | 0 ...]
-    cdef void *keep           # (stride,) what the decay leaves of each number of a row
+    cdef void *keep           # (stride,) weight decay factors of a row
     cdef void *row_of(self, Py_ssize_t row) noexcept nogil
 
 

@@ -1,8 +1,8 @@
-"""What an output of the network is asked for, whichever kind it is.
+"""Base classes of the outputs.
 
-An output makes a loss of the hidden units, the inputs and the next words. Where its
-rows are shared out, each member of a team has some of them; the totals of its words
-and dL/dz are all that members need to bring together.
+An output computes the loss from the hidden units, the inputs and the next words. If its
+rows are shared, each member of a team has some of them; members only exchange the
+totals of their words and dL/dz.
 """
 
 from libc.math cimport NAN, exp, log
@@ -16,26 +16,26 @@ from nplm._kernels.neural._loops import row_stride
 
 
 cdef class Output:
-    """One member's output units.
+    """The output units of one member.
 
     No twin: its kinds have theirs.
 
-    The verbs of a mini-batch, in their order: `begin` and `end` are the first
-    member's, the others every member's. Scoring asks for `begin` and `forward` only,
-    and takes ``log P = own.target - own.high - log(own.sum)`` (with all members'
-    words, see `combine`). An output that is normalised by itself gives 0 for the
-    maximum, 1 for the sum and log P for the target's logit.
+    The methods are in the order of their calls in a mini-batch: only the first member
+    runs `begin` and `end`. Scoring calls only `begin` and `forward`, and computes
+    ``log P = own.target - own.high - log(own.sum)`` (with several members, see
+    `combine`). A normalised output returns 0 for the maximum, 1 for the sum and log P
+    for the target's logit.
 
     Parameters
     ----------
     tier : Tier
-        Whose loops.
+        Loops for this processor.
     scratch : Scratch
-        Where memory is taken.
+        Memory of the thread.
     at : Activations
-        What comes from below.
+        Activations of the lower layers.
     first, n_words : int
-        This member's words.
+        The words of this member.
     """
 
     def __cinit__(
@@ -46,7 +46,7 @@ cdef class Output:
         self.at, self.loops, self.itemsize = at, tier.loops, tier.itemsize
         self.first, self.n_words = first, n_words
         self.words = at.words
-        # Loops over columns go on to whole vectors.
+        # Loops over columns extend to whole vectors.
         self.columns, self.wide = at.columns, round_up(at.columns, 16)
         totals = <double *>scratch.bytes(6 * self.wide * sizeof(double))
         self.own = Totals(totals, totals + self.wide, totals + 2 * self.wide)
@@ -54,25 +54,25 @@ cdef class Output:
         self.all = Totals(totals, totals + self.wide, totals + 2 * self.wide)
 
     cdef void begin(self, Py_ssize_t K) noexcept nogil:
-        """Take a and x of K examples."""
+        """Read a and x of K examples."""
 
     cdef void forward(self, Py_ssize_t K, void *logits) noexcept nogil:
-        """Find the totals of this member's words, and keep what `backward` needs.
+        """Compute the totals of this member's words, and keep what `backward` needs.
 
-        In scoring `logits`, (K, n_words), is filled with them unless it is NULL.
+        Scoring fills `logits`, (K, n_words), unless it is NULL.
         """
 
     cdef double logit(self, Py_ssize_t k, int word) noexcept nogil:
-        """Logit of one word after example k, in scoring, once `begin` is done.
+        """Return the logit of one word after example k, when scoring, after `begin`.
 
-        Kinds that cannot say leave it: nobody asks them (``logits_are_single``).
+        Only outputs with ``logits_are_single`` implement it.
         """
         return NAN
 
     cdef void combine(
         self, const Totals *parts, int n_parts, Py_ssize_t K,
     ) noexcept nogil:
-        """Learn the maximum and sum over all words from those of all members.
+        """Compute the maximum and sum over all words from those of all members.
 
         Equivalent to ``Q = max(q_i); S = sum(s_i exp(q_i - Q))`` (section 3.2).
         Every member computes it for itself, in the same order.
@@ -93,23 +93,23 @@ cdef class Output:
     cdef void backward(
         self, Py_ssize_t K, Solver solver, const Step *step,
     ) noexcept nogil:
-        """Find dL/dz of this member's words, and let their parameters follow."""
+        """Compute dL/dz of this member's words, and update their parameters."""
 
     cdef void end(
         self, Py_ssize_t K, Solver solver, const Step *step,
     ) noexcept nogil:
-        """Give dL/da and dL/dx, from the sum of all members' dL/dz.
+        """Compute dL/da and dL/dx from the sum of all members' dL/dz.
 
-        What all rows have in common follows here.
+        This also updates the parameters that all rows share.
         """
 
     cdef void follow(self, Solver solver, const Step *step) noexcept nogil:
-        """Let the features that it read follow, once the inputs need them no more."""
+        """Update the features that the output read, after the inputs used them."""
 
     cdef double loss(
         self, const Totals *parts, int n_parts, Py_ssize_t K,
     ) noexcept nogil:
-        """Negative log-likelihood of K examples, after `combine`."""
+        """Return the negative log-likelihood of K examples, after `combine`."""
         cdef double total = 0, logit
         cdef Py_ssize_t k
         cdef int i
@@ -131,13 +131,13 @@ cdef class Rows(Output):
     E : Parameter
         Rows of output units, (any, stride).
     direct : bool
-        Whether x feeds the output units too.
+        Whether x is also an input of the output units.
     row, n_rows : int
-        The rows of E that are this member's.
+        The rows of E of this member.
     leader : Rows or None
-        The team's first member, whose z is everyone's.
+        The first member of the team, whose z all members use.
     **options
-        Of `Output`.
+        Options of `Output`.
     """
 
     def __cinit__(
@@ -160,7 +160,7 @@ cdef class Rows(Output):
         self.keep = scratch.numbers(self.stride)
 
     cdef void *row_of(self, Py_ssize_t row) noexcept nogil:
-        """A row of E, counted from this member's first."""
+        """Return a row of E, counted from the first of this member."""
         return <char *>self.E.values + (self.row + row) * self.stride * self.itemsize
 
     cdef void begin(self, Py_ssize_t K) noexcept nogil:

@@ -1,8 +1,8 @@
-"""Rows of the output that are trained on sampled words.
+"""Softmax outputs that train on noise samples.
 
-The rows of E of the drawn words are gathered in a tile, with those of the examples'
-next words; it ends as their gradients, which the solver follows. What is made of the
-logits is an estimate's affair.
+The rows of E of the noise samples and of the next words are gathered in a tile, which
+their gradients then replace for the solver. An estimate computes the slopes of the
+logits.
 """
 
 from libc.string cimport memcpy, memset
@@ -16,7 +16,7 @@ from nplm._kernels.neural.outputs._output cimport Rows, number, put
 
 
 cdef class Sampled(Rows):
-    """The rows of drawn words and of next words, times z.
+    """Rows of noise samples and of next words, times z.
 
     Equivalent to ``reference.neural.Sampled``.
 
@@ -25,13 +25,13 @@ cdef class Sampled(Rows):
     tier, scratch, at, E : Tier, Scratch, Activations, Parameter
         See `Rows`.
     n_words : int
-        All: the rows are not shared out.
+        Number of all words: the rows are not shared.
     estimate : Estimate
-        Which words are drawn, and what is made of their logits.
+        Estimate that samples words and uses their logits.
     solver : Solver
-        Who trains.
+        Solver that updates the parameters.
     **options
-        Of `Rows`.
+        Options of `Rows`.
     """
 
     def __cinit__(
@@ -44,7 +44,7 @@ cdef class Sampled(Rows):
                 f"a proposal of {estimate.sampler.n_words} words for an output of "
                 f"{n_words}, or other columns")
         self.estimate, self.solver = estimate, solver
-        # One example at a time is not rounded, here neither.
+        # A single example is not rounded to bfloat16.
         rounded = tier.bfloat16 != NULL and at.columns > 1
         kind = Bfloat16Products if rounded else Products
         self.products = kind(
@@ -63,7 +63,7 @@ cdef class Sampled(Rows):
         return <char *>self.tile + row * self.stride * self.itemsize
 
     cdef void gather(self) noexcept nogil:
-        """Bring the rows of the drawn and the next words to the tile, up to date."""
+        """Gather the rows of the noise samples and next words in the tile."""
         cdef const int *visited = self.estimate.visited
         cdef Py_ssize_t i, width = self.stride * self.itemsize
         self.solver.visit(self.E, visited, self.estimate.n_visited)
@@ -72,7 +72,7 @@ cdef class Sampled(Rows):
                    <char *>self.E.values + visited[i] * width, width)
 
     cdef void forward(self, Py_ssize_t K, void *logits) noexcept nogil:
-        """Draw words; logits of these, and of each example's next word."""
+        """Sample words, and compute their logits and those of the next words."""
         cdef Py_ssize_t size = self.itemsize, n, i, k
         cdef const double *shifts = self.estimate.shifts
         cdef char *bias = <char *>self.tile + (self.n_outputs - 1) * size
@@ -97,7 +97,7 @@ cdef class Sampled(Rows):
     cdef void backward(
         self, Py_ssize_t K, Solver solver, const Step *step,
     ) noexcept nogil:
-        """Gradient for z, and the update of the rows that were visited."""
+        """Compute the gradient of z, and update the visited rows."""
         cdef Py_ssize_t size = self.itemsize, stride = self.stride, k
         cdef Py_ssize_t n = self.estimate.n_drawn, width = stride * size
         cdef char *z = <char *>self.z
@@ -110,7 +110,7 @@ cdef class Sampled(Rows):
             self.loops.scale(below + k * width, stride, self.estimate.slope[k])
         self.loops.transpose(
             self.below, stride, K, self.n_outputs - 1, self.of_next, self.columns)
-        # The rows of the drawn words make way for their gradients.
+        # Gradients overwrite the rows of the noise samples.
         if self.columns == 1:
             self.loops.scale(self.p, n, number(self.estimate.factor, 0, size))
             self.loops.row_updates(
@@ -125,6 +125,6 @@ cdef class Sampled(Rows):
         for k in range(K):
             self.loops.add(self.tile_row(self.estimate.targets[k]), z + k * width, stride,
                            self.estimate.slope[k])
-        # Its own, for features may gather them.
+        # A copy, because features may gather them.
         self.solver.scattered(
             step, self.E, self.estimate.visited, self.estimate.n_visited, self.tile)

@@ -1,7 +1,8 @@
-"""Energies that are trained on sampled words.
+"""Energies that train on noise samples.
 
-The features and rows of the drawn words are gathered, and meet all examples of a
-mini-batch, as all words do in `Energy`; each example's next word meets it alone.
+The features and rows of the noise samples are gathered, and have logits for all
+examples of a mini-batch, as all words have in `Energy`; a next word only has a logit
+for its example.
 """
 
 from libc.string cimport memcpy, memset
@@ -16,7 +17,7 @@ from nplm._kernels.neural.outputs._output cimport number, put
 
 
 cdef class SampledEnergy(Energies):
-    """The energies of drawn words and of next words.
+    """Energies of noise samples and of next words.
 
     Equivalent to ``reference.neural.energies`` of these words.
 
@@ -25,13 +26,13 @@ cdef class SampledEnergy(Energies):
     tier, scratch, at, E, C, H_next, v
         See `Energies`.
     estimate : Estimate
-        Which words are drawn, and what is made of their logits.
+        Estimate that samples words and uses their logits.
     features : Features
-        Who has the features of the words learned.
+        Features of the words.
     solver : Solver
-        Who trains.
+        Solver that updates the parameters.
     **options
-        Of `Energies`.
+        Options of `Energies`.
     """
 
     def __cinit__(
@@ -49,7 +50,7 @@ cdef class SampledEnergy(Energies):
         self.next = self.room(scratch, K, K)
 
     cdef Words room(self, Scratch scratch, Py_ssize_t n, Py_ssize_t n_made) except *:
-        """Room for n words, of which n_made meet examples."""
+        """Allocate n words, of which n_made have logits."""
         cdef Words words
         cdef Py_ssize_t lanes = self.lanes
         cdef Py_ssize_t n_own = n_made if self.v is None else 1
@@ -67,7 +68,7 @@ cdef class SampledEnergy(Energies):
         return words
 
     cdef Words next_of(self, Py_ssize_t k) noexcept nogil:
-        """The next word of example k."""
+        """Return the next word of example k."""
         cdef Words words = self.next
         cdef Py_ssize_t size = self.itemsize, own = k * self.w_stride * size
         words.C += k * self.m * size
@@ -80,7 +81,7 @@ cdef class SampledEnergy(Energies):
         return words
 
     cdef void gather(self, Py_ssize_t K) noexcept nogil:
-        """Bring the features and rows of the words together, up to date."""
+        """Gather the features and rows of the words, up to date."""
         cdef const int *words = self.estimate.visited
         cdef Py_ssize_t of_C = self.m * self.itemsize
         cdef Py_ssize_t of_E = self.E.columns * self.itemsize, i, k
@@ -96,7 +97,7 @@ cdef class SampledEnergy(Energies):
             memcpy(self.next.E + k * of_E, self.visited.E + i * of_E, of_E)
 
     cdef void forward(self, Py_ssize_t K, void *logits) noexcept nogil:
-        """Draw words; logits of these, and of each example's next word."""
+        """Sample words, and compute their logits and those of the next words."""
         cdef Py_ssize_t size = self.itemsize, i, k
         cdef Words one
         cdef double logit
@@ -119,7 +120,7 @@ cdef class SampledEnergy(Energies):
     cdef void backward(
         self, Py_ssize_t K, Solver solver, const Step *step,
     ) noexcept nogil:
-        """Gradients of the estimate, and the update of the rows that were visited."""
+        """Compute the gradients of the estimate, and update the visited rows."""
         cdef Py_ssize_t of_C = self.m * self.itemsize, n = self.estimate.n_drawn, i, k
         cdef Py_ssize_t of_E = self.E.columns * self.itemsize
         cdef Py_ssize_t more = self.estimate.n_visited - n

@@ -1,10 +1,10 @@
-"""Words drawn from a proposal, each at most once.
+"""Sample words from a proposal without replacement.
 
-A draw of n words has word j with chance ``pi_j = min(1, c q_j)``, for the proposal q
-and the c that makes the chances add up to n: the most frequent words are in every draw,
-and n = |V| is the whole vocabulary. A sum over all words is then estimated, without
-bias, from the drawn ones over their chances (Horvitz and Thompson, 1952). Drawn with
-replacement, the same n would be mostly repeats of frequent words.
+A sample of n words includes word j with probability ``pi_j = min(1, c q_j)``, for the
+proposal q and the c with which these sum to n: the most frequent words are in every
+sample, and n = |V| is the whole vocabulary. Terms divided by their pi give unbiased
+estimates of sums over all words (Horvitz and Thompson, 1952). With replacement, most of
+the sample would be repeats of frequent words.
 """
 
 from libc.stdint cimport uint64_t
@@ -19,7 +19,7 @@ cdef inline uint64_t rotated(uint64_t x, int by) noexcept nogil:
 
 
 cdef inline double uniform(uint64_t *s) noexcept nogil:
-    """A number in [0, 1), of 53 bits: xoshiro256** (Blackman and Vigna, 2018)."""
+    """Return a number in [0, 1) of 53 bits: xoshiro256** (Blackman and Vigna, 2018)."""
     cdef uint64_t drawn = rotated(s[1] * 5, 7) * 9, t = s[1] << 17
     s[2] ^= s[0]
     s[3] ^= s[1]
@@ -31,20 +31,20 @@ cdef inline double uniform(uint64_t *s) noexcept nogil:
 
 
 cdef class Sampler:
-    """Words drawn from a proposal, each at most once.
+    """Sample words from a proposal without replacement.
 
     Equivalent to ``reference.neural.Sampler``.
 
     Parameters
     ----------
     scratch : Scratch
-        Where memory is taken.
+        Memory of the thread.
     proposal : ndarray of float64, shape (n_words,)
         Probabilities, positive.
     state : ndarray of uint64, shape (4,)
-        The generator's, not all zero; changed by each draw.
+        State of the generator, not all zero; each sample changes it.
     most : int
-        Words of a draw, at most.
+        Maximum number of noise samples.
     """
 
     def __cinit__(
@@ -68,7 +68,7 @@ cdef class Sampler:
         self.n = 0
 
     cdef void prepare(self, Py_ssize_t n) noexcept nogil:
-        """Have draws of n words, or of all: O(|V|)."""
+        """Set the sample size to n words, or to all: O(|V|)."""
         cdef Py_ssize_t j, k = 0, c = 0
         cdef double by, total = 0
         self.n = n = min(n, self.most)
@@ -78,24 +78,24 @@ cdef class Sampler:
         if c == n:
             return
         by = (n - c) / self.rest[c]
-        # Stratum k is where the chances add up to k, ..., k + 1.
+        # Stratum k has cumulative probabilities from k to k + 1.
         for j in range(c, self.n_words):
             total += by * self.falling[j]
             self.upto[j] = total
             while k < n - c and total > k:
                 self.guide[k] = j
                 k += 1
-        # Rounding leaves the sum a little off n - c.
+        # Rounding makes the sum differ slightly from n - c.
         while k <= n - c:
             self.guide[k] = self.n_words - 1
             k += 1
 
     cdef Py_ssize_t draw(self) noexcept nogil:
-        """Draw words; returns how many there are.
+        """Sample words, and return their number.
 
-        One from each stratum. A word that lies in two, and comes from the first, has
-        no part in the second; else it has so much more that its chance is what it
-        should be (ordered pivotal sampling: Deville and Tille, 1998; Chauvet, 2012).
+        Each stratum has one. A word in two strata that is sampled in the first is left
+        out of the second; else its share there is larger, so that its probability is
+        right (ordered pivotal sampling: Deville and Tille, 1998; Chauvet, 2012).
         """
         cdef Py_ssize_t n_certain = self.n_certain, n = 0, k, low, high, middle
         cdef Py_ssize_t before = -1
@@ -111,21 +111,21 @@ cdef class Sampler:
         for k in range(self.n - n_certain):
             u = uniform(&self.state[0])
             low, high = self.guide[k], self.guide[k + 1]
-            here = self.upto[low] - k  # the first word's part of this stratum
-            there = by * self.falling[low] - here  # and of the one before
+            here = self.upto[low] - k  # the share of the first word in this stratum
+            there = by * self.falling[low] - here  # and in the previous one
             if there > 0:
                 share = 0 if low == before else here / (1 - there)
                 if u < share:
                     high = low
                 else:
                     u = here + (u - share) / (1 - share) * (1 - here)
-            while low < high:  # the first that goes beyond k + u
+            while low < high:  # the first beyond k + u
                 middle = (low + high) // 2
                 if self.upto[middle] > k + u:
                     high = middle
                 else:
                     low = middle + 1
-            if low == before:  # by rounding
+            if low == before:  # because of rounding
                 continue
             before = low
             chance = by * self.falling[low]
@@ -137,7 +137,7 @@ cdef class Sampler:
         return n
 
     def drawn(self, Py_ssize_t n):
-        """Draw n words, or all: they, and 1 over their chances. For tests."""
+        """Return a sample of n words, or all, and 1 / probabilities. For tests."""
         cdef Py_ssize_t i
         if self.n != min(n, self.most):
             self.prepare(n)

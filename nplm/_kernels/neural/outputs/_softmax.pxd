@@ -9,8 +9,8 @@ cdef class Softmax(Rows):
     cdef Products products
     cdef Chunks chunks
     cdef Py_ssize_t tile_rows, n_tiles, piece
-    cdef Py_ssize_t start_row, start_tile  # where an update begins
-    cdef Py_ssize_t rows_ahead  # that it asks memory for
+    cdef Py_ssize_t start_row, start_tile  # where an update starts
+    cdef Py_ssize_t rows_ahead  # to prefetch
     cdef void *p              # (n_words, columns), or one tile
     cdef void *memory         # the solver's
     cdef double row_max       # of one example

@@ -1,15 +1,15 @@
-"""The output units: where nearly all the arithmetic is (section 3.2).
+"""Softmax output units, which do nearly all the arithmetic (section 3.2).
 
-A row of E holds all that belongs to one word, [U_j | W_j | b_j], and
-z = [a | x | 1], so that equation (1) reads y = E z. A member of a team has some of
-the rows; the maximum and the sum of exponentials of its words are all that members
-need to share before the backward pass, and dL/dz all they need to add up after it.
+A row of E has the parameters of one word, [U_j | W_j | b_j], and z = [a | x | 1], so
+that equation (1) is y = E z. A member of a team has some of the rows. Members only
+share the maximum and sum of exponentials of their words before the backward pass, and
+add up dL/dz after it.
 
-Words are taken a tile at a time: logits, their maximum and exponentials are
-computed while the tile is in cache, and the exponentials are kept for the
-backward pass (to compute them again would cost a third of the time). How many words
-make a tile depends on the processor's caches; so that no bit of a result does, the
-maximum and the sum are those of a chunk of words, of which a tile has some (`Chunks`).
+Words are processed tile by tile: logits, their maximum and exponentials are computed
+while the tile is in cache, and the exponentials are kept for the backward pass (to
+compute them again would take a third of the time). The size of a tile depends on the
+processor's caches. To keep results independent of it, maxima and sums are those of
+chunks of words, of which a tile has several (`Chunks`).
 """
 
 from libc.math cimport exp
@@ -27,32 +27,31 @@ from nplm._kernels.neural import _caches
 
 cdef enum:
     PIECE = 1 << 18          # bytes of E
-    BFLOAT16_TILE = 192      # whose processors have large caches
-    AHEAD = 8                # rows, when they come from memory
+    BFLOAT16_TILE = 192      # processors with bfloat16 have large caches
+    AHEAD = 8                # rows to prefetch from memory
 
 
 cdef class Softmax(Rows):
-    """The paper's softmax over all words.
+    """Softmax over all words, as in the paper.
 
     Equivalent to ``reference.neural.softmax``.
 
     Parameters
     ----------
     tier : Tier
-        Whose loops and products.
+        Loops and products for this processor.
     scratch, at : Scratch, Activations
         See `Output`.
     n_words : int
-        This member's words: its rows of E.
+        Number of words of this member: its rows of E.
     solver : Solver or None
-        Who trains. Scoring, which has none, needs one tile of exponentials instead of
-        all words'.
+        Solver that updates the rows. Scoring has none, and keeps the exponentials of
+        one tile instead of those of all words.
     start_row : int
-        Where an update begins: threads that share the rows begin far
-        apart, for two that write to the same cache lines at the same time are no
-        faster than one.
+        The first row of an update. Threads that share the rows start far apart,
+        because two that write the same cache lines are no faster than one.
     **options
-        Of `Rows`.
+        Options of `Rows`.
     """
 
     def __cinit__(
@@ -65,15 +64,15 @@ cdef class Softmax(Rows):
         self.start_row = start_row
         caches = _caches.found()
         row_bytes = self.stride * self.itemsize
-        # The processor foresees one stream from its cache well enough, but not from
-        # memory; asked for too early, lines of a small matrix drive each other out.
+        # Processors prefetch a stream from cache well, but not from memory. Prefetched
+        # too early, lines of a small matrix evict each other.
         self.rows_ahead = 0 if caches.holds(n_words * row_bytes) else AHEAD
         rounded = tier.bfloat16 != NULL and columns > 1
-        # One example at a time trains in one pass over all rows: one tile.
+        # A single example trains in one pass over all rows: one tile.
         alone = columns == 1 and not at.scoring
         if alone:
             tile_rows = chunk = max(1, n_words)
-        elif rounded:  # a tile's gradient is a sum of its own: its bits are too
+        elif rounded:  # the rounding of a gradient depends on the tile
             tile_rows = chunk = BFLOAT16_TILE
         else:
             tile_rows = caches.tile_rows(self.stride, columns, self.itemsize)
@@ -85,7 +84,7 @@ cdef class Softmax(Rows):
             columns=columns)
         self.start_tile = start_row // self.tile_rows
         self.piece = max(1, PIECE // (self.stride * self.itemsize * 8)) * 8
-        # One example at a time waits for the weights: bfloat16 has nothing to gain.
+        # A single example is bound by memory, where bfloat16 gains nothing.
         kind = Bfloat16Products if rounded else Products
         self.products = kind(
             tier, scratch, columns=columns, n_outputs=self.n_outputs, stride=self.stride,
@@ -98,7 +97,7 @@ cdef class Softmax(Rows):
             self.memory = scratch.numbers(solver.room(most, self.stride))
 
     cdef void forward(self, Py_ssize_t K, void *logits) noexcept nogil:
-        """Logits of K examples, and their maximum and sum of exponentials.
+        """Compute the logits of K examples, their maximum and sum of exponentials.
 
         Equivalent to, with ``y = z @ E.T`` (K, n_words)::
 
@@ -143,9 +142,9 @@ cdef class Softmax(Rows):
         return narrow
 
     cdef void forward_one(self) noexcept nogil:
-        """`forward` to train on one example: each row of E is read once."""
+        """Compute `forward` of one training example; it reads each row of E once."""
         cdef Py_ssize_t start = self.start_row, size = self.itemsize
-        if self.n_words == 0:  # the member beyond the last word
+        if self.n_words == 0:  # a member beyond the last word
             return
         self.loops.row_dots(
             self.row_of(start), self.n_words - start, self.stride, self.z,
@@ -160,7 +159,7 @@ cdef class Softmax(Rows):
     cdef void backward(
         self, Py_ssize_t K, Solver solver, const Step *step,
     ) noexcept nogil:
-        """Gradient of the log-likelihood for z, and the update of the rows.
+        """Compute the gradient of the log-likelihood for z, and update the rows.
 
         Equivalent to, with ``p`` the probabilities and the old E on the right::
 
@@ -189,11 +188,11 @@ cdef class Softmax(Rows):
         self.products.end(self.slopes)
 
     cdef void backward_one(self, Solver solver, const Step *step) noexcept nogil:
-        """`backward` for one example: each row of E is read and written once.
+        """Compute `backward` of one example; it reads and writes each row of E once.
 
-        From the last row to the first: the forward pass ended with the last, which
-        are still in cache, and the next forward pass begins with the first. A piece
-        of many rows is gone through forwards, as processors foresee it.
+        It goes from the last piece to the first, because the last rows of the forward pass
+        are still in cache, and the next one starts with the first. Within a piece it goes
+        forwards, which processors prefetch.
         """
         cdef Py_ssize_t size = self.itemsize, stop, first, start
         cdef int part
@@ -212,16 +211,16 @@ cdef class Softmax(Rows):
 
 
 cdef class TiedSoftmax(Softmax):
-    """A softmax whose weights are the features of the words: y = b + C s.
+    """Softmax of y = b + C s, with the word features as weights.
 
     Equivalent to ``reference.neural.softmax`` with E = [C | b].
 
     Parameters
     ----------
     *args, **options
-        Of `Softmax`.
+        Arguments of `Softmax`.
     gatherer : Gatherer or None
-        Who takes the gradients of C and b; None to score.
+        Kernel that collects the gradients of C and b; None when scoring.
     """
 
     def __cinit__(self, *args, Gatherer gatherer, **options):

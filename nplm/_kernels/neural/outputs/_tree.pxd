@@ -10,7 +10,7 @@ cdef class Tree(Rows):
     cdef int *path            # row or ~row of each node above a word, all examples'
     cdef Py_ssize_t *starts   # (K + 1,) where each example's begin
     cdef int *slots           # of these nodes, in `met`
-    cdef int *slot_of         # (n_inner,) -1 where a node is not met
+    cdef int *slot_of         # (n_inner,) -1 if a node is not visited
     cdef int *met             # rows of this mini-batch, each once
     cdef Py_ssize_t n_met
     cdef void *margins        # of these nodes, then log sigmoid of them

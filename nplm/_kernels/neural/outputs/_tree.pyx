@@ -1,9 +1,9 @@
-"""Output units that are the inner nodes of a binary tree of words (section 5.2).
+"""Hierarchical softmax over a binary tree of words (section 5.2).
 
-A node is a logistic unit that chooses between its two branches, and the probability of
-a word is the product of the choices on its path (Morin and Bengio, 2005). Training and
-scoring of a word visit the nodes above it: with a Huffman tree about as many as the
-entropy of the unigrams has bits.
+An inner node is a logistic unit that chooses one of its two branches, and the
+probability of a word is the product of the choices on its path (Morin and Bengio,
+2005). Training and scoring visit the nodes above a word; in a Huffman tree, their mean
+number is about the entropy of the unigrams in bits.
 """
 
 from libc.math cimport INFINITY
@@ -15,7 +15,7 @@ from nplm._kernels.neural._solvers cimport Parameter, Solver, Step
 from nplm._kernels.neural.outputs._output cimport Rows
 
 cdef enum:
-    ABREAST = 16  # examples that go down the tree together
+    ABREAST = 16  # examples that descend the tree together
 
 
 cdef class Tree(Rows):
@@ -30,17 +30,17 @@ cdef class Tree(Rows):
     E : Parameter
         Inner nodes, the root first.
     children : ndarray of int32, shape (n_words - 1, 2)
-        Of each inner node: a word below ``n_words``, or ``n_words`` plus a row. Parents
-        come before their children.
+        Children of each inner node: a word below ``n_words``, or ``n_words`` plus a
+        row. Parents come before their children.
     parents : ndarray of int32, shape (2 n_words - 1,)
-        Of words, then of inner nodes: the row i of which it is the first child, ~i of
-        which it is the second. The root's is not looked at.
+        Parents of words, then of inner nodes: row i for a first child, ~i for a second.
+        That of the root is unused.
     depth : int
-        Inner nodes above a word, at most.
+        Maximum number of inner nodes above a word.
     solver : Solver or None
-        Who trains.
+        Solver that updates the parameters.
     **options
-        Of `Rows`.
+        Options of `Rows`.
     """
 
     def __cinit__(
@@ -53,13 +53,13 @@ cdef class Tree(Rows):
             raise ValueError(f"no tree of {n_words} words: {E.rows} rows of E")
         self.solver, self.children, self.parents = solver, children, parents
         self.root = <int>(n_words if n_inner else 0)
-        # To score, one path at a time.
+        # Scoring handles one path at a time.
         n_paths = max(1, depth * (1 if at.scoring else K))
         self.path = <int *>scratch.bytes(n_paths * sizeof(int))
         self.margins = scratch.numbers(n_paths)
         self.shares = scratch.numbers(n_paths)
         if at.scoring:
-            # Memory that no one writes to is not taken: only `descend` needs it.
+            # Memory that is not written to is not resident: only `descend` uses it.
             self.zt16 = scratch.numbers(self.stride * ABREAST)
             self.inner = scratch.numbers(n_inner * ABREAST)
             self.log_p = scratch.numbers((n_words + n_inner) * ABREAST)
@@ -74,7 +74,7 @@ cdef class Tree(Rows):
             self.slot_of[i] = -1
 
     cdef Py_ssize_t climb(self, int word, int *path) noexcept nogil:
-        """Write the nodes above a word, from it to the root; return their number."""
+        """Write the nodes above a word, up to the root, and return their number."""
         cdef int node = word, code
         cdef Py_ssize_t n = 0
         while node != self.root:
@@ -85,7 +85,7 @@ cdef class Tree(Rows):
         return n
 
     cdef double walk(self, Py_ssize_t k, Py_ssize_t start, Py_ssize_t n) noexcept nogil:
-        """log P of example k's word, whose n nodes begin at `start`; and its slopes."""
+        """Compute log P and slopes of example k, whose n nodes start at `start`."""
         cdef Py_ssize_t size = self.itemsize, i
         cdef char *margins = <char *>self.margins + start * size
         cdef double total = 0
@@ -98,7 +98,7 @@ cdef class Tree(Rows):
         return total
 
     cdef void forward(self, Py_ssize_t K, void *logits) noexcept nogil:
-        """log P of the words of K examples.
+        """Compute log P of the words of K examples.
 
         Equivalent to, with the logits ``y = z @ E.T`` and the sign of each branch::
 
@@ -139,7 +139,7 @@ cdef class Tree(Rows):
             self.own.target[k] = self.walk(k, start, self.starts[k + 1] - start)
 
     cdef void descend(self, Py_ssize_t K, char *log_p) noexcept nogil:
-        """log P of all words, (K, n_words): each node's choice is computed once."""
+        """Compute log P of all words, (K, n_words), and each node once."""
         cdef Py_ssize_t size = self.itemsize, n_words = self.n_words
         cdef Py_ssize_t block, k, n
         memset(<char *>self.log_p + self.root * ABREAST * size, 0, ABREAST * size)
@@ -163,7 +163,7 @@ cdef class Tree(Rows):
     cdef void backward(
         self, Py_ssize_t K, Solver solver, const Step *step,
     ) noexcept nogil:
-        """Gradient of the log-likelihood for z, and the update of the nodes met.
+        """Compute the gradient of the log-likelihood for z, and update visited nodes.
 
         Equivalent to, with g = 0 off the paths and the old E on the right::
 
@@ -186,7 +186,7 @@ cdef class Tree(Rows):
     cdef void end(
         self, Py_ssize_t K, Solver solver, const Step *step,
     ) noexcept nogil:
-        """dL/da and dL/dx; dL/dz has a row an example here."""
+        """Compute dL/da and dL/dx; dL/dz has a row per example here."""
         cdef Py_ssize_t h = self.at.n_hidden, n = self.at.n_inputs, size = self.itemsize, k
         cdef char *dz
         for k in range(K):

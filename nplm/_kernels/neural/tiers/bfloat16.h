@@ -61,7 +61,7 @@ static void pack_scaled_plain(const float *from, int64_t rows, int64_t columns,
     }
 }
 
-/* ---- AMX's tiles, done in C: what the instructions do, for tests ---- */
+/* ---- AMX tiles emulated in C, for tests ---- */
 
 typedef struct {
   union {
@@ -98,7 +98,7 @@ static const Bfloat16 bfloat16_plain = {
     pack_rows_plain, pack_columns_plain, pack_pairs_plain, pack_scaled_plain,
     product_plain};
 
-/* The first GCC that knows AMX is 11. */
+/* GCC supports AMX from version 11. */
 #if defined(NPLM_X86_TIERS) && (defined(__clang__) || __GNUC__ >= 11)
 #define NPLM_X86_BFLOAT16
 #include <cpuid.h>
@@ -142,7 +142,7 @@ static int has_avx512_bf16(void) {
          (a >> 5 & 1);
 }
 
-/* Linux gives a process the room for tiles only when it asks. */
+/* Linux enables tiles for a process on request only. */
 static int has_amx_bf16(void) {
 #if defined(__linux__) && defined(SYS_arch_prctl)
   enum { REQUEST_PERMISSION = 0x1023, TILE_DATA = 18 };
@@ -156,7 +156,7 @@ static int has_amx_bf16(void) {
 }
 #endif
 
-/* The products of a tier by name, NULL where this processor lacks them. */
+/* Return the products of a tier by name, or NULL if this processor lacks them. */
 static const Bfloat16 *find_bfloat16(const char *tier) {
   if (strcmp(tier, "plain") == 0) return &bfloat16_plain;
 #ifdef NPLM_X86_BFLOAT16

@@ -4,7 +4,7 @@
  * arithmetic of float32's. Blocks of 12 x 2 vectors, as there.
  */
 
-#define AHEAD 1024 /* floats: what is packed comes from memory, or far caches */
+#define AHEAD 1024 /* floats to prefetch, from memory or distant caches */
 
 /* (low, high) interleaved */
 INLINE __m512i pair_bf16(__m512 low, __m512 high) {
@@ -101,7 +101,7 @@ INLINE void block_bf16(const int rows, const int vectors, const bf16 *A,
       memcpy(&pair, A + r * A_stride + d, 4);
       __m512i pairs = _mm512_set1_epi32(pair);
 #ifdef __clang__
-      __asm__("" : "+v"(pairs)); /* else clang 16 crashes, simplifying this for ever */
+      __asm__("" : "+v"(pairs)); /* clang 16 crashes without it */
 #endif
       __m512bh e = (__m512bh)pairs;
       UNROLL for (int v = 0; v < vectors; v++) {

@@ -1,4 +1,4 @@
-/* How large the processor's caches are, as the system tells it. */
+/* Sizes of the processor's caches, from the system. */
 #ifndef NPLM_CACHES_H
 #define NPLM_CACHES_H
 
@@ -12,10 +12,10 @@
 #include <unistd.h>
 #endif
 
-/* Bytes of the first processor's data cache of a level (1 to 3), 0 if unknown. */
+/* Return the bytes of the data cache of a level (1 to 3), or 0 if unknown. */
 static int64_t cache_bytes(int level) {
 #if defined(__APPLE__)
-  /* Of the fast cores, where there are two kinds. */
+  /* Of the fast cores, if there are two kinds. */
   static const char *const names[2][3] = {
       {"hw.perflevel0.l1dcachesize", "hw.perflevel0.l2cachesize",
        "hw.perflevel0.l3cachesize"},
@@ -27,7 +27,7 @@ static int64_t cache_bytes(int level) {
       return size;
   }
 #elif defined(__linux__)
-  /* sysfs first: sysconf may give what all cores of a large machine have together. */
+  /* sysfs first: sysconf may return the sum over all cores of a large machine. */
   for (int index = 0; index < 8; index++) {
     static const char *const fields[3] = {"level", "type", "size"};
     char values[3][32] = {"", "", ""}, path[96];

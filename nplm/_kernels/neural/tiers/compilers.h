@@ -1,8 +1,8 @@
-/* What GCC (10 and newer) and clang (14 and newer) have under different names. */
+/* Names that differ between GCC (10 and newer) and clang (14 and newer). */
 #ifndef NPLM_COMPILERS_H
 #define NPLM_COMPILERS_H
 
-/* With sanitizers blocks stay functions and loops: unrolled, with a check at each number,
+/* With sanitizers, blocks stay functions and loops: unrolled, with a check per number,
  * they would take GCC hours. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define NPLM_SANITIZED

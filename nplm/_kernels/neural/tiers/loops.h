@@ -1,4 +1,4 @@
-/* What kernels there are, in tables of functions: tiers.h and bfloat16.h have them. */
+/* Tables of kernel functions, which tiers.h and bfloat16.h fill. */
 #ifndef NPLM_LOOPS_H
 #define NPLM_LOOPS_H
 
@@ -13,7 +13,7 @@ typedef struct {
   double beta_1, beta_2, epsilon, rate;
 } Moments;
 
-/* All of one type, float or double, which whoever has the table knows. */
+/* All arrays have the type of the table, float or double. */
 typedef struct {
   /* of an instruction set: tier.h */
   void (*forward_tile)(const void *E, int64_t rows, int64_t stride,
@@ -138,7 +138,7 @@ static inline bf16 round_bf16(float value) {
   return (bf16)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
-/* Where row r and column c of a right side are. */
+/* Index of row r and column c of a right side. */
 static inline int64_t pair_place(int64_t r, int64_t c, int64_t panel) {
   return c / PANEL * panel + (r / 2 * PANEL + c % PANEL) * 2 + r % 2;
 }

@@ -4,7 +4,7 @@
  * REAL, float or double.
  */
 
-/* Where number (r, c) of a matrix in panels is; one column is no panel. */
+/* Index of (r, c) of a matrix in panels; a single column is not in panels. */
 static int64_t SMALL(place)(int64_t r, int64_t c, int64_t rows, int64_t columns) {
   return columns == 1 ? r : c / LINE * rows * LINE + r * LINE + c % LINE;
 }
@@ -43,7 +43,7 @@ static void SMALL(pack)(const void *from_, int64_t stride, int64_t rows,
   }
 }
 
-/* And back. */
+/* The inverse. */
 static void SMALL(unpack)(const void *from_, int64_t panel_rows, int64_t rows,
                           int64_t columns, void *to_, int64_t stride) {
   const REAL *from = from_;
@@ -69,7 +69,7 @@ static void SMALL(add_scaled)(const void *part_, const void *factor_, int64_t n,
   for (int64_t k = 0; k < n; k++) totals[k] += part[k] * (double)factor[k];
 }
 
-/* factor = -factor / totals; 0 in the columns that only fill up a vector */
+/* factor = -factor / totals; 0 in the padding columns */
 static void SMALL(share)(void *factor_, const double *totals, int64_t n,
                          int64_t columns) {
   REAL *factor = factor_;

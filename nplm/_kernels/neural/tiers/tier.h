@@ -28,7 +28,7 @@ typedef REAL TIER(uvec) __attribute__((vector_size(sizeof(REAL) * WIDTH),
 #define STORE(p, v) (*(TIER(uvec) *)(p) = (TIER(uvec))(v))
 #define SPLAT(x) ((REAL)(x) - (VEC){})
 
-/* `count` numbers, where a whole vector may be too many; zeros fill it up. */
+/* Load `count` numbers, padded with zeros to a vector. */
 INLINE VEC TIER(load_some)(const REAL *from, int64_t count) {
   if (count >= WIDTH) return LOAD(from);
   VEC v = (VEC){};
@@ -72,7 +72,7 @@ INLINE REAL TIER(total)(VEC v) {
  * float's last bits are a whole number. Relative error below 3e-7; below exp(-87) the
  * result stays at exp(-87). */
 INLINE VEC TIER(exp_negative)(VEC x) {
-  x = TIER(max)(SPLAT(-87.0f), x); /* in this order a NaN stays one */
+  x = TIER(max)(SPLAT(-87.0f), x); /* this order preserves NaN */
   VEC n = x * 1.44269504f + 12582912.0f;
   VEC fn = n - 12582912.0f;
   VEC r = x - fn * 0.693359375f;
@@ -85,7 +85,7 @@ INLINE VEC TIER(exp_negative)(VEC x) {
   return (VEC)((IVEC)p + ((IVEC)n << 23));
 }
 #else
-/* Double precision is for checking, not for speed: the C library's. */
+/* Double precision is for checks, not for speed: it uses the C library. */
 INLINE VEC TIER(exp_negative)(VEC x) {
   for (int lane = 0; lane < WIDTH; lane++) x[lane] = exp(x[lane]);
   return x;

@@ -1,4 +1,4 @@
-/* The loops of the network for each instruction set, and the choice among them. */
+/* The loops of the network for each instruction set, and their selection. */
 #ifndef NPLM_TIERS_H
 #define NPLM_TIERS_H
 
@@ -8,7 +8,7 @@
 #include "compilers.h"
 #include "loops.h"
 
-/* So deep a panel takes half of the smallest first cache there is, 32 KB. */
+/* A panel of this depth takes half of the smallest first-level cache, 32 KB. */
 #define DEPTH 256
 /* Examples whose updates of a weight are added up before it changes. */
 #define BREADTH 128
@@ -70,7 +70,7 @@ END_TARGET
 #endif
 
 #ifdef __aarch64__
-#define NPLM_NEON_TIER /* which every such processor has */
+#define NPLM_NEON_TIER /* available on every such processor */
 #define TIER(name) name##_neon
 #define WIDTH 4
 #define LANES LANES_4
@@ -142,7 +142,7 @@ END_TARGET
 #undef SQUARE_ROOT
 #undef SMALL_LOOPS
 
-/* The loops of a tier by name, NULL where this processor lacks it. */
+/* Return the loops of a tier by name, or NULL if this processor lacks it. */
 static const Loops *find_loops(const char *tier, int is_double) {
   if (strcmp(tier, "plain") == 0)
     return is_double ? &loops_double_plain : &loops_plain;

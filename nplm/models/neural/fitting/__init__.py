@@ -1,1 +1,1 @@
-"""The network trained: epochs, threads and processes."""
+"""Train a network over epochs, in threads and processes."""

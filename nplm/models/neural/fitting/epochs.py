@@ -1,4 +1,4 @@
-"""Training a network in epochs: the order of examples, losses, history, divergence."""
+"""Train a network in epochs: order of examples, losses, history and divergence."""
 
 from __future__ import annotations
 
@@ -19,43 +19,42 @@ from nplm.training.parallel.processes import Processes
 
 __all__ = ["Epochs"]
 
-# Examples whose mean loss tells a fit that diverges from a few that are hard.
-N_JUDGED = 1000
-# Training windows scored after an epoch without held-out data: the loss of the
-# epoch is from before its last updates, and these may have diverged.
-N_PROBED = 1000
+# Minimum number of examples for a divergence check; fewer may just be hard.
+MIN_CHECKED_EXAMPLES = 1000
+# Training windows scored after an epoch without held-out data, because the loss of the
+# epoch precedes its last updates, which may diverge.
+N_SCORED_WINDOWS = 1000
 
 
 class Epochs:
-    """A job of the training loop (`nplm.training.loop.Job`): epochs over windows.
+    """Epochs over windows, as a job of the training loop (`nplm.training.loop.Job`).
 
     Parameters
     ----------
     network : Network
-        What is trained.
-    windows : Windows
-        What on.
-    processes : Processes
-        Those that share the network.
-    max_iter, batch_size : int
-        Epochs at most; examples of an update.
-    shuffle : bool
+        Network to train.
+        windows : Windows
+        Training windows.
+        processes : Processes
+        Processes that share the network.
+        max_iter, batch_size : int
+        Maximum number of epochs; number of examples of an update.
+        shuffle : bool
         Whether each epoch has its examples in a new random order.
-    held_out : HeldOut
-        When to stop before.
-    learning_rate_init : float
-        To be named when training diverges.
-    adaptive : bool
-        Whether the step is halved by what the epochs gain (`halvings`), where windows
-        are held out.
-    history : dict of list
-        Appended to: ``loss`` (mean over the epoch of each example's negative
-        log-likelihood just before its update) and ``val_loss``, in nats a token,
-        ``seconds``, and the network's own `costs`, all or none of an epoch.
-    verbose : int
-        1 prints a line an epoch.
-    name : str
-        The estimator's.
+        held_out : HeldOut
+        Early stopping.
+        learning_rate_init : float
+        Initial learning rate, for messages.
+        adaptive : bool
+        Whether the held-out losses halve the learning rate (`halvings`).
+        history : dict of list
+        Extended by each complete epoch: ``loss`` (mean over the epoch of each example's
+        negative log-likelihood just before its update) and ``val_loss``, in nats per
+        token, ``seconds``, and the `costs` of the network.
+        verbose : int
+        1 prints a line per epoch.
+        name : str
+        Name of the estimator, for messages.
     """
 
     pass_name = "epoch"
@@ -84,9 +83,9 @@ class Epochs:
         held = windows.held_out is not None
         self.closing = f"scoring {'held-out' if held else 'some training'} windows"
         self.n_steps = len(windows.y)
-        # A call has a mini-batch of every worker at least.
-        apart = network.threads.n if network.parallel != "rows" else 1
-        self.least = batch_size * apart
+        # A call has at least one mini-batch per worker.
+        n_workers = network.threads.n if network.parallel != "rows" else 1
+        self.least = batch_size * n_workers
         self.seconds_a_call = network.seconds_a_call
         self._n_before = len(history["loss"])
         self._seen = network.n_seen  # before this fit
@@ -96,19 +95,19 @@ class Epochs:
 
     @property
     def n_ended(self) -> int:
-        """Epochs in the history that are this fit's."""
+        """Number of epochs of this fit in the history."""
         return len(self.history["loss"]) - self._n_before
 
     def n_passes(self, done: int) -> int:
-        """Epochs at most."""
+        """Return the maximum number of epochs."""
         return self.max_iter
 
     def more(self, done: int) -> bool:
-        """Whether there is another epoch."""
+        """Return whether there is another epoch."""
         return done < self.max_iter and not self.held_out.out_of_patience
 
     def begin(self, rng: np.random.RandomState, *, anew: bool) -> None:
-        """Put the examples in their order, in as few bytes as it takes."""
+        """Set the order of the examples, in the smallest integer type."""
         n = self.n_steps
         self._index = np.arange(n, dtype=np.min_scalar_type(n))
         if self.shuffle:
@@ -121,31 +120,34 @@ class Epochs:
         assert self._index is not None
         examples = self._index[start:stop].astype(np.intp)
         if stop == self.n_steps:
-            self._index = None  # no more use
+            self._index = None  # free the memory
         X, y = self.windows.X, self.windows.y
         self.network.train(X, y, examples, self.batch_size)
 
     def steps_done(self, passes: int) -> int:
-        """Examples that the network saw of the epoch after so many."""
+        """Return the number of examples seen in the current epoch."""
         return self.network.n_seen - self._seen - passes * self.n_steps
 
     def figure(self, done: int) -> float:
-        """Mean loss of the epoch so far, in nats a token."""
+        """Return the mean loss of the epoch so far, in nats per token."""
         loss = float(self.processes.agree(self.network.loss / done))
-        if done >= N_JUDGED or not math.isfinite(loss):
+        if done >= MIN_CHECKED_EXAMPLES or not math.isfinite(loss):
             self._check_divergence(loss, self.n_ended + 1, done)
         return loss
 
     def end(self, number: int, seconds: float) -> None:
-        """Score what is held out, and keep the weights if they are the best."""
+        """Score held-out windows, and keep the weights if they are the best."""
         network, windows = self.network, self.windows
         network.settle()
         loss = float(self.processes.agree(network.loss / self.n_steps))
-        X, y = windows.held_out or (windows.X[-N_PROBED:], windows.y[-N_PROBED:])
-        reached = -float(np.mean(network.log_prob(X, y)))
-        reached = float(self.processes.agree(reached))
-        self._check_divergence(reached, number, self.n_steps)
-        val_loss = reached if windows.held_out is not None else math.nan
+        X, y = windows.held_out or (
+            windows.X[-N_SCORED_WINDOWS:],
+            windows.y[-N_SCORED_WINDOWS:],
+        )
+        final_loss = -float(np.mean(network.log_prob(X, y)))
+        final_loss = float(self.processes.agree(final_loss))
+        self._check_divergence(final_loss, number, self.n_steps)
+        val_loss = final_loss if windows.held_out is not None else math.nan
         figures = {"loss": loss, "val_loss": val_loss, "seconds": seconds}
         self._append(figures | network.costs())
         self._report(number)
@@ -154,26 +156,26 @@ class Epochs:
             self.held_out.best = network.copy()
 
     def close(self) -> None:
-        """Leave the network with the weights to keep."""
+        """Restore the best weights."""
         self.network.settle()
         if self.held_out.best is not None:
             self.network.restore(self.held_out.best)
 
     def kept(self) -> str:
-        """Which weights are kept after an interrupt."""
+        """Return which weights are kept after an interrupt, for a message."""
         if self.held_out.best is None:
             return "the weights trained so far"
         epoch = self.held_out.best_epoch
         return f"the weights of epoch {epoch}, the best on held-out data"
 
     def _adapt(self) -> None:
-        """Halve the step as often as the held-out losses of this fit say."""
+        """Halve the learning rate according to the held-out losses of this fit."""
         if self.adaptive and self.windows.held_out is not None:
             losses = self.history["val_loss"][self._n_before :]
             self.network.slow_down(halvings(losses))
 
     def _append(self, figures: dict[str, float]) -> None:
-        """Add an epoch's figures, in one step; nan where fits have different ones."""
+        """Add the metrics of an epoch in one step; NaN where an epoch lacks one."""
         n_before, history = len(self.history["loss"]), self.history
         history |= {
             name: [
@@ -184,12 +186,12 @@ class Epochs:
         }
 
     def _check_divergence(self, loss: float, epoch: int, done: int) -> None:
-        # A uniform guess loses log |V|: a mean worse than twice that (with room for
-        # tiny vocabularies) is no noise.
+        # The loss of a uniform guess is log |V|. Twice that, with a margin for tiny
+        # vocabularies, is more than noise.
         if not loss < 2 * math.log(self.network.n_words) + 5:
             raise DivergenceError(
                 f"{self.name}: training diverged in epoch {epoch} after {done} "
-                f"examples (mean loss {loss:.4g} nats a token); lower "
+                f"examples (mean loss {loss:.4g} nats per token); lower "
                 f"learning_rate_init, now {self.learning_rate_init:g}, or batch_size, "
                 f"now {self.batch_size}."
             )
@@ -206,12 +208,12 @@ class Epochs:
     # -- saves --------------------------------------------------------------------
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """All arrays that training changes; not settled for it, so no bit changes."""
+        """Return all arrays that training changes; not settled, which changes bits."""
         best = {f"best_{i}": a for i, a in enumerate(self.held_out.best or ())}
         return self.network.state() | best
 
     def facts(self) -> dict[str, Any]:
-        """All else that training changes."""
+        """Return all other values that training changes."""
         return {
             "history": self.history,
             "held_out": self.held_out.facts(),
@@ -220,7 +222,7 @@ class Epochs:
         }
 
     def resume(self, arrays: Fitted, facts: Fitted, *, passes: int, steps: int) -> None:
-        """Set what `arrays` and `facts` gave."""
+        """Restore the state that `arrays` and `facts` returned."""
         n_before, seen = facts.whole("n_before"), facts.whole("seen")
         history = facts.history("history", "loss", "val_loss", "seconds")
         if len(history["loss"]) != n_before + passes:

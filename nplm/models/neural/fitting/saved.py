@@ -1,175 +1,273 @@
-"""A fitted network for a file, and back: from numbers that nothing is believed of."""
+"""Convert a trained network to the items of a file, and back."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
+from nplm.base.checks import check_classes
 from nplm.base.fitted import Fitted
+from nplm.models.neural.network.architecture import Architecture
+from nplm.models.neural.network.features import checked_parts
 from nplm.models.neural.network.inputs import MixedSenses
 from nplm.models.neural.network.network import Parts
-from nplm.models.neural.network.outputs.tree import Tree
+from nplm.models.neural.network.outputs.estimates import (
+    Estimate,
+    Importance,
+    NoiseContrastive,
+    Proposal,
+)
+from nplm.models.neural.network.outputs.tree import checked_tree
 from nplm.models.neural.network.parameters import Parameters
 from nplm.models.neural.network.solvers import Adam, Schedule, State
 from nplm.models.neural.network.soundness import check_sums
+from nplm.models.neural.recipe import TrainedNetwork
 
-__all__ = ["UNMADE", "fitted_network", "restore_network"]
+__all__ = ["from_items", "to_items"]
 
-# Of the parameters that may not change while training goes on, those that arrays tell.
-UNMADE = ("n_words", "precision")
-# In the place of the windows of a fit.
-A_WINDOW = np.zeros((1, 1), np.int32)
-# A state that an Adam of any settings keeps.
-MOMENTS = Adam(Schedule(0.0, 0.0, 0.0), 0.0, 0.0, 1.0)
+# The state of Adam does not depend on its settings.
+ANY_ADAM = Adam(Schedule(0.0, 0.0, 0.0), 0.0, 0.0, 1.0)
+FLAGS = ("trained", "direct", "tied", "target_weights")
+MADE_FROM = ("given", "huffman", "contexts")
 
 
-class NoDraws(np.random.RandomState):
-    """In the place of a random generator: what it draws is replaced anyway."""
+class ZeroGenerator(np.random.RandomState):
+    """A random generator that returns zeros, for parameters that are overwritten."""
 
     def normal(self, loc: Any = 0, scale: Any = 1, size: Any = None) -> Any:
-        """Give zeros."""
+        """Return zeros."""
         return np.zeros(size)
 
 
-def fitted_network(lm: Any) -> dict[str, Any]:
-    """Say what the fit of a network leaves.
+def to_items(trained: TrainedNetwork) -> dict[str, Any]:
+    """Return a trained network as numbers, text and arrays.
 
-    The network is told by the parameters that make it, and the arrays that it then has.
-    What fills rows up to whole vectors is left out.
+    The padding of rows is not included.
     """
-    own = lm._parameters
-    fitted = {
-        "made_with": lm._made_with(),
-        "arrays": {k: own.packed(k, a) for k, a in own.trained().items()},
-        "moments": {
-            k: own.packed(k.split("_", 1)[1], a) for k, a in lm._solver_state.items()
+    own, architecture = trained.parameters, trained.architecture
+    items: dict[str, Any] = {
+        "architecture": {
+            field.name: getattr(architecture, field.name)
+            for field in fields(architecture)
         },
-        "history": lm.history_,
-        "n_seen": lm.n_seen_,
-        "n_updates": lm._n_updates,
-        "n_epochs": lm._n_epochs,
+        "arrays": {k: own.without_padding(k, a) for k, a in own.trained().items()},
+        "moments": {
+            k: own.without_padding(k.split("_", 1)[1], a)
+            for k, a in trained.solver_state.items()
+        },
+        "loss": _loss_items(trained.loss),
+        "history": trained.history,
+        "n_seen": trained.n_seen,
+        "n_updates": trained.n_updates,
+        "n_epochs": trained.n_epochs,
+        "n_added": trained.n_added,
     }
-    # Without a seed it is NumPy's own: to go on is then to draw from that.
-    if lm._rng is not np.random.mtrand._rand:
-        fitted["random_state"] = lm._rng
-    if lm._n_outputs is not None:
-        fitted["n_outputs"] = lm._n_outputs
-    return fitted
+    # Without a seed, the generator is the global one of NumPy.
+    if trained.generator not in (None, np.random.mtrand._rand):
+        items["random_state"] = trained.generator
+    return items
 
 
-def restore_network(lm: Any, fitted: Fitted) -> None:
-    """Take what `fitted_network` said, or raise ValueError where no fit leaves it."""
-    made_with = fitted.take("made_with", dict)
+def from_items(fitted: Fitted, outputs: tuple[str, ...]) -> TrainedNetwork:
+    """Return the network of `to_items`, or raise ValueError if the items are invalid.
+
+    `outputs` are the kinds of output that the estimator supports.
+    """
     arrays = fitted.take("arrays", dict)
-    _check_kinds(arrays)
-    n_words = len(arrays.get("C", arrays["E"]))
-    lm._restore_sizes(fitted, n_words)
-    if "n_outputs" in fitted:
-        lm._n_outputs = fitted.whole("n_outputs", 1, len(arrays["E"]))
-    parts = _parts_again(lm, made_with, arrays)
-    own = parts.initial(n_words, np.zeros(1, np.int32), NoDraws(0), arrays["d"].dtype)
+    _check_arrays(arrays)
+    architecture = _architecture(fitted.inner("architecture"), outputs, arrays)
+    n_words = architecture.n_words
+    n_added = fitted.whole("n_added", 0, n_words - 1)
+    # A proposal is of the words that training knew.
+    loss = _loss(fitted.inner("loss"), range(n_words - n_added, n_words + 1))
+    architecture.check(loss)
+    parts = architecture.parts(loss)
+    _check_sizes(architecture, parts, arrays)
+    y = np.zeros(1, np.int32)
+    own = parts.initial(n_words, y, ZeroGenerator(0), arrays["d"].dtype)
     _fill(own, own.trained(), arrays, "arrays")
     check_sums(own, parts)
-    lm._parameters = own
-    lm._n_distant = 0 if own.P is None else own.P.shape[1]
-    lm._made_of = parts._replace(features=replace(parts.features, start=None))
-    lm._solver_state = _moments(own, fitted.take("moments", dict))
-    lm.history_ = fitted.history("history", "loss", "val_loss", "seconds")
-    lm.n_iter_ = len(lm.history_["loss"])
-    lm.n_seen_ = fitted.whole("n_seen")
-    lm._n_updates = fitted.number("n_updates", 0)
-    lm._n_epochs = fitted.number("n_epochs", 0)
-    lm._rng = np.random.mtrand._rand
+    generator = np.random.mtrand._rand
     if "random_state" in fitted:
-        lm._rng = fitted.take("random_state", np.random.RandomState)
+        generator = fitted.take("random_state", np.random.RandomState)
+    return TrainedNetwork(
+        architecture=architecture,
+        parameters=own,
+        solver_state=_moments(own, fitted.take("moments", dict)),
+        loss=loss,
+        generator=generator,
+        history=fitted.history("history", "loss", "val_loss", "seconds"),
+        n_seen=fitted.whole("n_seen"),
+        n_updates=fitted.number("n_updates", 0),
+        n_epochs=fitted.number("n_epochs", 0),
+        n_added=n_added,
+    )
 
 
-def _check_kinds(arrays: dict[str, Any]) -> None:
-    """Refuse what are no numbers of one type, or finite."""
+# -- the architecture and the loss ---------------------------------------------------
+
+
+def _architecture(
+    items: Fitted, outputs: tuple[str, ...], arrays: dict[str, Any]
+) -> Architecture:
+    """Return an architecture, after checking its sizes against the arrays."""
+    n_words = items.whole("n_words", 1)
+    if n_words != len(arrays.get("C", arrays["E"])):
+        raise items.unfit("n_words", n_words)
+    output = items.take("output", str)
+    if output not in outputs:
+        raise items.unfit("output", output)
+    tree_from = items.take("tree_from", str)
+    if tree_from not in MADE_FROM:
+        raise items.unfit("tree_from", tree_from)
+    given = {name: items.take(name) for name in ("word_features", "classes", "tree")}
+    for name in ("classes", "tree"):
+        if (given[name] is not None) != (output == name):
+            raise items.unfit(name, given[name])
+    if given["word_features"] is not None:
+        if not isinstance(given["word_features"], csr_array):
+            raise items.unfit("word_features", given["word_features"])
+        given["word_features"] = checked_parts(given["word_features"], n_words)
+    if given["classes"] is not None:
+        given["classes"] = check_classes(given["classes"], "classes", n_words)
+    if given["tree"] is not None:
+        given["tree"] = checked_tree(given["tree"], n_words)
+    n_outputs = items.take("n_outputs", int, type(None))
+    if n_outputs is not None and n_outputs != len(arrays["E"]):
+        raise items.unfit("n_outputs", n_outputs)
+    flags = {name: items.take(name, bool) for name in FLAGS}
+    for name, owner in (("tied", "softmax"), ("target_weights", "energy")):
+        if flags[name] and output != owner:
+            raise items.unfit(name, True)
+    if flags["direct"] and output == "energy":
+        raise items.unfit("direct", True)
+    return Architecture(
+        n_words=n_words,
+        order=items.whole("order", 1),
+        n_hidden=items.whole("n_hidden", 0, len(arrays["H"])),
+        embedding_dim=items.whole("embedding_dim", 1),
+        n_distant=items.whole("n_distant"),
+        n_senses=items.whole("n_senses", 1),
+        output=output,
+        n_outputs=n_outputs,
+        tree_from=tree_from,
+        **given,
+        **flags,
+    )
+
+
+def _loss_items(loss: Estimate | None) -> dict[str, Any]:
+    if loss is None:
+        return {"loss": "exact"}
+    weights = loss.proposal.weights
+    items = {
+        "loss": loss.loss,
+        "n_noise": loss.n_noise,
+        "proposal": None if weights is None else np.asarray(weights, np.float64),
+        "proposal_power": float(loss.proposal.power),
+    }
+    if isinstance(loss, Importance):
+        items["min_effective_samples"] = float(loss.min_effective_samples)
+    return items
+
+
+def _loss(items: Fitted, sizes: range) -> Estimate | None:
+    loss = items.take("loss", str)
+    if loss == "exact":
+        return None
+    if loss not in ("importance", "nce"):
+        raise items.unfit("loss", loss)
+    n_noise = items.whole("n_noise", 1)
+    weights = items.take("proposal", np.ndarray, type(None))
+    proposal = Proposal(weights, items.number("proposal_power", 0, 1))
+    if weights is not None:
+        if weights.ndim != 1 or len(weights) not in sizes:
+            raise items.unfit("proposal", weights)
+        proposal.check(len(weights))
+    if loss == "nce":
+        return NoiseContrastive(n_noise, proposal)
+    return Importance(n_noise, proposal, items.number("min_effective_samples", 0))
+
+
+# -- the arrays ----------------------------------------------------------------------
+
+
+def _check_arrays(arrays: dict[str, Any]) -> None:
+    """Raise ValueError unless all are finite floats of one dtype."""
     for name, ndim in (("H", 2), ("d", 1), ("E", 2)):
         if getattr(arrays.get(name), "ndim", None) != ndim:
-            raise ValueError(f"arrays.{name} is no array of {ndim} dimensions")
+            raise ValueError(f"arrays.{name} is not an array of {ndim} dimensions")
     dtype = arrays["d"].dtype
     for name, array in arrays.items():
         if not isinstance(array, np.ndarray) or array.dtype != dtype:
-            raise ValueError(f"arrays.{name} is no array of {dtype}, as the others are")
+            raise ValueError(f"arrays.{name} is not an array of {dtype}")
         if dtype not in (np.float32, np.float64) or not np.isfinite(array).all():
-            raise ValueError(f"arrays.{name} has numbers that are none, or not finite")
+            raise ValueError(f"arrays.{name} has NaN or infinite numbers")
 
 
-def _parts_again(lm: Any, made_with: dict[str, Any], arrays: dict[str, Any]) -> Parts:
-    """Make the parts as a fit does, of parameters that are checked as it checks them.
+def _check_sizes(
+    architecture: Architecture, parts: Parts, arrays: dict[str, NDArray[Any]]
+) -> None:
+    """Raise ValueError unless the shapes of the arrays match the architecture.
 
-    Before anything is made of the size that they give, that is compared with what
-    there is.
+    This prevents allocations of a size that only a corrupt file claims.
     """
-    unknown = made_with.keys() - lm.get_params(deep=False).keys() | {"n_words"}
-    if made_with.keys() & unknown:
-        raise ValueError(f"made_with has {sorted(made_with)}, not parameters alone")
-    twin = type(lm)(**made_with, n_words=lm.n_words_)
-    twin.order_, twin.n_words_, twin._n_outputs = lm.order_, lm.n_words_, lm._n_outputs
-    if not made_with.get("train_embeddings", True):
-        twin.embeddings = arrays.get("C")
-    twin._check_parameters()
-    if twin.order != lm.order_:
-        raise ValueError(f"made_with.order is {twin.order}, but order {lm.order_}")
-    H, m = arrays["H"], twin.embedding_dim
-    C = arrays["E"][:, :m] if made_with.get("tied") else arrays.get("C")
-    if len(H) != twin.n_hidden or getattr(C, "shape", None) != (lm.n_words_, m):
-        raise ValueError("its arrays are not as large as its parameters say")
-    parts: Parts = twin._parts()
-    output = parts.output.learn(lm.n_words_, A_WINDOW, A_WINDOW[0])
-    if isinstance(output, Tree):  # the estimator's parameter has how it was asked for
-        output = replace(output, given=lm.word_tree)
-    parts = parts._replace(output=output)
-    n_parts = getattr(getattr(parts.features, "matrix", None), "shape", (0, 0))[1]
-    of_senses = (0, 0)
+    n_words, m = architecture.n_words, architecture.embedding_dim
+    H = arrays["H"]
+    C = arrays["E"][:, :m] if architecture.tied else arrays.get("C")
+    matrix = architecture.word_features
+    senses = (0, 0)
     if isinstance(parts.inputs, MixedSenses):
-        of_senses = parts.inputs.shape(lm.n_words_)
+        senses = parts.inputs.shape(n_words)
+    output, n_inputs = parts.output, parts.inputs.n_inputs
+    n_columns = 1 + (parts.hidden.n_activations if output.weighted else 0)
+    n_columns += n_inputs if output.direct else 0
     if (
-        H.shape[1] != parts.inputs.n_inputs
-        or len(arrays["E"]) != parts.n_rows(lm.n_words_)
-        or len(arrays.get("G", ())) != n_parts
-        or parts.inputs.n_context > lm.n_features_in_
-        or getattr(arrays.get("P"), "shape", (0,))[-1] != twin.n_distant
-        or getattr(arrays.get("S"), "shape", (0, 0)) != of_senses
+        getattr(C, "shape", None) != (n_words, m)
+        or arrays["d"].shape != (architecture.n_hidden,)
+        or H.shape != (architecture.n_hidden, n_inputs)
+        or arrays["E"].shape != (parts.n_rows(n_words), n_columns)
+        or len(arrays.get("G", ())) != (0 if matrix is None else matrix.shape[1])
+        or getattr(arrays.get("P"), "shape", (0,))[-1] != architecture.n_distant
+        or getattr(arrays.get("S"), "shape", (0, 0)) != senses
     ):
-        raise ValueError("its arrays are not as large as its parameters say")
-    return parts
+        raise ValueError("the shapes of its arrays do not match its architecture")
 
 
 def _fill(
-    own: Parameters, to: State, given: dict[str, Any], where: str, prefix: str = ""
+    own: Parameters, target: State, given: dict[str, Any], where: str, prefix: str = ""
 ) -> None:
-    """Copy arrays into those that a network has, if they are the same."""
-    if given.keys() != to.keys():
-        raise ValueError(f"{where} are {sorted(given)}, where {sorted(to)} should be")
-    for name, array in to.items():
-        room = own.packed(name.removeprefix(prefix), array)
-        if given[name].shape != room.shape or given[name].dtype != room.dtype:
+    """Copy arrays into those of a network, after checking names and shapes."""
+    if given.keys() != target.keys():
+        raise ValueError(f"{where} has {sorted(given)}, expected {sorted(target)}")
+    for name, array in target.items():
+        view = own.without_padding(name.removeprefix(prefix), array)
+        if given[name].shape != view.shape or given[name].dtype != view.dtype:
             raise ValueError(
-                f"{where}.{name} is of shape {given[name].shape}, where {room.shape} "
-                "should be"
+                f"{where}.{name} has shape {given[name].shape} and dtype "
+                f"{given[name].dtype}, expected {view.shape} and {view.dtype}"
             )
-        room[...] = given[name]
+        view[...] = given[name]
 
 
 def _moments(own: Parameters, given: dict[str, Any]) -> State:
-    """Make what a solver kept beside the parameters: Adam's moments, or nothing."""
+    """Return the moments of Adam, or an empty state."""
     if not given:
         return {}
-    state = MOMENTS.kept(MOMENTS.initial_state(own))
+    state = ANY_ADAM.kept(ANY_ADAM.initial_state(own))
     for moment in ("first_", "second_"):
         part = {k: a for k, a in state.items() if k.startswith(moment)}
         found = {k: a for k, a in given.items() if k.startswith(moment)}
         if not all(isinstance(a, np.ndarray) for a in found.values()):
-            raise ValueError("moments are no arrays")
+            raise ValueError("moments has values that are not arrays")
         _fill(own, part, found, "moments", moment)
     if given.keys() != state.keys() or not all(
         np.isfinite(a).all() and (name.startswith("first_") or (a >= 0).all())
         for name, a in state.items()
     ):
-        raise ValueError("moments has numbers that no fit leaves")
+        raise ValueError("moments has NaN, infinite or negative values")
     return state

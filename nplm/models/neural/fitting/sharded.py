@@ -1,8 +1,9 @@
-"""A network spread over processes: each has some of the output units (section 3.2)."""
+"""Shard the output units of a network over processes (section 3.2)."""
 
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from math import log2
 from typing import Any
 
@@ -16,43 +17,44 @@ from nplm._kernels.neural._team import block_starts
 from nplm.base.fitted import Fitted
 from nplm.models.neural.network.network import Network, Parts
 from nplm.models.neural.network.parameters import Parameters, aligned_zeros
+from nplm.models.neural.recipe import TrainedNetwork
 from nplm.training.parallel.processes import Processes, Sharers
 
-__all__ = ["ShardedNetwork", "gathers_totals", "rows_of"]
+__all__ = ["ShardedNetwork", "gathered", "gathers_totals", "rows_of", "sharded"]
 
-# What a network of today carries in the time it takes to deliver anything at all:
-# 2 us at 100 Gb/s, 25 us at 10 Gb/s.
-BYTES_A_STEP = 25_000
+# Bytes that an interconnect transfers within its latency: 2 us at 100 Gb/s, 25 us at
+# 10 Gb/s.
+LATENCY_BYTES = 25_000
 
 
 def rows_of(n_words: int, processes: Processes) -> slice:
-    """Give the output rows of this process."""
+    """Return the output rows of this process."""
     starts = block_starts(n_words, processes.size)
     return slice(starts[processes.rank], starts[processes.rank + 1])
 
 
 def gathers_totals(n_ranks: int, n_columns: int) -> bool:
-    """Whether one Allgather of the totals is faster than Allreduces of max and sum.
+    """Return whether one Allgather of the totals is faster than two Allreduces.
 
-    It has half as many steps, but brings the totals of every rank to each.
+    An Allgather has half as many steps, but sends the totals of every rank to each.
     """
     steps = log2(n_ranks)
-    return (n_ranks - 1 - steps) * 24 * n_columns <= steps * BYTES_A_STEP
+    return (n_ranks - 1 - steps) * 24 * n_columns <= steps * LATENCY_BYTES
 
 
 class ShardedNetwork(Network):
-    """The output rows that one process holds, and all that comes before them.
+    """A network with the output rows of one process, and all other parameters.
 
     Parameters
     ----------
     parts : Parts
         Inputs, hidden units and output.
     parameters : Parameters
-        With this process's output rows.
+        Parameters with the output rows of this process.
     processes : Processes
-        Those that share the network.
+        Processes that share the network.
     **options
-        Of `Network`.
+        Options of `Network`.
     """
 
     def __init__(
@@ -68,7 +70,7 @@ class ShardedNetwork(Network):
         self.first = rows_of(parts.n_rows(self.n_words), processes).start
         self._seconds = np.zeros((3, 1))
         names = ("computing", "communicating", "waiting")
-        self._costs = dict(zip(names, self._seconds))  # views, to add to
+        self._costs = dict(zip(names, self._seconds))  # views
 
     # -- training -------------------------------------------------------------
 
@@ -79,7 +81,7 @@ class ShardedNetwork(Network):
         index: NDArray[np.intp],
         batch_size: int,
     ) -> None:
-        """One pass over the examples `index`, adding to `loss`."""
+        """Train once on the examples `index`, and add to `loss`."""
         (team,) = self._teams_of(batch_size)
         processes, now = self.processes, time.perf_counter
         starts = range(0, len(index), batch_size)
@@ -101,8 +103,9 @@ class ShardedNetwork(Network):
             seconds[i, 1] = now() - sent
             run(UPDATE)
         self._costs["computing"] += now() - began - float(seconds.sum())
-        # Who comes last does not wait: the rest is the messages. Of two mini-batches
-        # together, for messages that take long make the ranks come last in turn.
+        # The last rank to arrive does not wait, so its time is that of the messages.
+        # Pairs of mini-batches are added, because slow messages make ranks arrive last
+        # in turn.
         both = np.add.reduceat(seconds.sum(axis=1), np.arange(0, len(starts), 2))
         messages = both.copy()
         processes.minimum(messages)
@@ -110,10 +113,10 @@ class ShardedNetwork(Network):
         self._costs["waiting"] += float((both - messages).sum())
 
     def _teams_of(self, batch_size: int) -> list[Any]:
-        """Give the team of one member that trains here."""
+        """Return the only team of this process, which has one member."""
         if self._teams and self._teams[0].batch_size == batch_size:
             return self._teams
-        self._dismiss()
+        self._release_teams()
         n_ranks, rank = self.processes.size, self.processes.rank
         columns = 1 if batch_size == 1 else row_stride(batch_size)
         gather = gathers_totals(n_ranks, columns)
@@ -125,15 +128,15 @@ class ShardedNetwork(Network):
             batch_size, trained, size=n_ranks, here=rank, totals=totals,
             slopes=slopes.view(np.uint8).ravel(),
         )  # fmt: skip
-        self._employ([team])
+        self._own([team])
         self._shared_totals = totals
         n_inputs = self.parts.inputs.n_inputs if self.parts.output.direct else 0
-        # But the constant's, and what fills up a row.
+        # Without the constant input and the padding.
         self._slopes = slopes[: self.parts.hidden.n_hidden + n_inputs]
         return self._teams
 
     def _share_totals(self) -> None:
-        """Bring each process's maximum, target's logit and sum together."""
+        """Combine the maximum, target logit and sum of all processes."""
         if len(self._shared_totals) == self.processes.size:
             self.processes.gather(self._shared_totals)
             return
@@ -144,17 +147,17 @@ class ShardedNetwork(Network):
         self.processes.sum(own[2])
 
     def costs(self) -> dict[str, float]:
-        """Seconds of this epoch, by what they went to."""
+        """Return the seconds of this epoch, by activity."""
         spent = {name: float(seconds[0]) for name, seconds in self._costs.items()}
         self._seconds[:] = 0
         return spent
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """Give all that training changes, and this epoch's seconds."""
+        """Return all that training changes, and the seconds of this epoch."""
         return super().state() | {"seconds_by_kind": self._seconds}
 
     def set_state(self, state: Fitted, n_seen: int) -> None:
-        """Set what `state` gave, after so many examples, or raise ValueError."""
+        """Restore a `state` after `n_seen` examples, or raise ValueError."""
         super().set_state(state, n_seen)
         self._seconds[...] = state.array("seconds_by_kind", np.float64, (3, 1))
 
@@ -163,7 +166,7 @@ class ShardedNetwork(Network):
     def log_prob(
         self, X: NDArray[np.int32], y: NDArray[np.int32]
     ) -> NDArray[np.float64]:
-        """Natural-log probability of each next word, from all processes' rows."""
+        """Return the natural-log probability of each next word, from all processes."""
         own_high, total, target = self._totals(X, y)
         high = own_high.copy()
         self.processes.maximum(high)
@@ -172,14 +175,46 @@ class ShardedNetwork(Network):
         self.processes.maximum(target)
         return target - high - np.log(total)
 
-    # -- the whole ------------------------------------------------------------
 
-    def whole_rows(self, own: NDArray[Any], *, everywhere: bool) -> NDArray[Any] | None:
-        """Put everyone's rows below each other, in all processes or the first."""
-        n_rows = self.parts.n_rows(self.n_words)
-        starts = block_starts(n_rows, self.processes.size)
-        whole = None
-        if everywhere or self.processes.rank == 0:
-            whole = aligned_zeros((n_rows, own.shape[1]), own.dtype)
-        self.processes.join(own, starts, whole, everywhere=everywhere)
-        return whole
+# -- a trained network, in shards and whole ------------------------------------------
+
+
+def sharded(trained: TrainedNetwork, processes: Processes) -> TrainedNetwork:
+    """Return a copy of a trained network with the output rows of this process."""
+    rows = rows_of(len(trained.parameters.E), processes)
+    state = {
+        name: (array[rows] if name.endswith("_E") else array).copy()
+        for name, array in trained.solver_state.items()
+    }
+    return replace(
+        trained, parameters=trained.parameters.copy(rows), solver_state=state
+    )
+
+
+def gathered(
+    trained: TrainedNetwork, processes: Sharers, *, everywhere: bool
+) -> TrainedNetwork | None:
+    """Return the network with the output rows of all processes.
+
+    Unless `everywhere`, all processes but the first return None.
+    """
+    n_rows = trained.parts.n_rows(trained.architecture.n_words)
+
+    def whole(own: NDArray[Any]) -> NDArray[Any] | None:
+        rows = None
+        if everywhere or processes.rank == 0:
+            rows = aligned_zeros((n_rows, own.shape[1]), own.dtype)
+        starts = block_starts(n_rows, processes.size)
+        processes.join(own, starts, rows, everywhere=everywhere)
+        return rows
+
+    E, state = whole(trained.parameters.E), dict(trained.solver_state)
+    for name in [name for name in state if name.endswith("_E")]:
+        rows = whole(state[name])
+        if rows is not None:
+            state[name] = rows
+    if E is None:
+        return None
+    return replace(
+        trained, parameters=trained.parameters.with_rows(E), solver_state=state
+    )

@@ -1,1 +1,1 @@
-"""The network of equation (1), part by part."""
+"""Build the network of equation (1) from its parts."""

@@ -1,4 +1,4 @@
-"""Dropout: what training leaves out of each example, at random."""
+"""Apply dropout to inputs, hidden units and the projection."""
 
 from __future__ import annotations
 
@@ -11,22 +11,23 @@ from numpy.typing import ArrayLike, NDArray
 
 from nplm._kernels.neural import _dropout
 
-__all__ = ["NONE", "Dropout"]
+__all__ = ["NO_DROPOUT", "Dropout"]
 
-N_PLACES = 3
+N_LAYERS = 3  # inputs, hidden units and projection
 
 
 @dataclass(frozen=True, eq=False)
 class Dropout:
-    """Shares of three places that are left out (Srivastava et al., 2014).
+    """Dropout rates of three layers (Srivastava et al., 2014).
 
     Parameters
     ----------
     inputs, hidden, projection : float
-        Of the features x; of the hidden units a; and of s = R [a | x] where the output
-        is tied.
+        Rates of the features x, of the hidden units a, and of s = R [a | x] if the
+        output is tied.
     seeds : ndarray of uint64, shape (n_workers, 3), or None
-        Of each team that trains the same parameters, by place; None to begin with.
+        Seeds of each team that trains the same parameters, by layer; None before
+        training.
     """
 
     inputs: float = 0.0
@@ -35,77 +36,79 @@ class Dropout:
     seeds: NDArray[np.uint64] | None = field(default=None, repr=False)
 
     @classmethod
-    def of(cls, asked: float | ArrayLike) -> Self:
-        """Give that of an estimator's parameter, or raise."""
-        rates = np.asarray(asked, dtype=np.float64)
-        if rates.shape not in ((), (N_PLACES,)):
+    def from_parameter(cls, value: float | ArrayLike) -> Self:
+        """Make the dropout of an estimator's parameter, or raise ValueError."""
+        rates = np.asarray(value, dtype=np.float64)
+        if rates.shape not in ((), (N_LAYERS,)):
             raise ValueError(
-                f"dropout={asked!r} has shape {rates.shape}: give one share, or three, "
+                f"dropout={value!r} has shape {rates.shape}; give one rate, or three: "
                 "of the features, the hidden units and the projection."
             )
         bad = rates[~((rates >= 0) & (rates < 1))].ravel()
         if len(bad):
             raise ValueError(
-                f"dropout={asked!r}: a share of {bad[0]} cannot be left out; give 0 or "
-                "more, and less than 1."
+                f"dropout={value!r} has a rate of {bad[0]}; a rate must be at least 0 "
+                "and less than 1."
             )
-        return cls(*np.broadcast_to(rates, N_PLACES).tolist())
+        return cls(*np.broadcast_to(rates, N_LAYERS).tolist())
 
-    def begun(self, rng: np.random.RandomState, n_workers: int) -> Self:
-        """Give the same with seeds for a fit, drawn if anything is left out."""
+    def seeded(self, rng: np.random.RandomState, n_workers: int) -> Self:
+        """Return a copy with seeds for a fit, drawn unless all rates are 0."""
         if not (self.inputs or self.hidden or self.projection):
             return self
-        shape = (n_workers, N_PLACES)
+        shape = (n_workers, N_LAYERS)
         seeds = rng.randint(0, 2**63 - 1, size=shape, dtype=np.int64)
         return replace(self, seeds=seeds.astype(np.uint64))
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """Give what a fit goes on with."""
+        """Return the state from which a fit resumes."""
         return {} if self.seeds is None else {"dropout_seeds": self.seeds}
 
     def masks(self, scratch: Any, clock: Any, worker: int) -> Masks:
-        """Give those of one team."""
+        """Return the masks of one team."""
         return Masks(self, scratch, clock, worker)
 
 
-NONE = Dropout()
+NO_DROPOUT = Dropout()
 
 
 @dataclass(frozen=True)
 class Masks:
-    """What puts a kernel's dropout round it; nothing where nothing is left out."""
+    """Wrap kernels in dropout, where its rate is above 0."""
 
     dropout: Dropout
     scratch: Any
     clock: Any
     worker: int
 
-    def of_inputs(self, at: Any, features: Any, inputs: Any) -> Any:
-        """Give the inputs' kernel, some of whose x is left out."""
+    def of_inputs(self, activations: Any, features: Any, inputs: Any) -> Any:
+        """Return the kernel of the inputs, with dropout of x."""
         rate = self.dropout.inputs
-        if not (rate and at.n_inputs):
+        if not (rate and activations.n_inputs):
             return inputs
-        mask = self._mask(at, 0, at.n_inputs, rate)
+        mask = self._mask(activations, 0, activations.n_inputs, rate)
         return _dropout.DroppedInputs(features, inputs, mask)
 
-    def of_hidden(self, at: Any, make: Callable[[Any], Any]) -> Any:
-        """Give the hidden units' kernel, made for its activations."""
-        return self._units(at, make, 1, self.dropout.hidden)
+    def of_hidden(self, activations: Any, make: Callable[[Any], Any]) -> Any:
+        """Return the kernel of the hidden units, made for its activations."""
+        return self._units(activations, make, 1, self.dropout.hidden)
 
-    def of_projection(self, at: Any, make: Callable[[Any], Any]) -> Any:
-        """Give the projection's kernel, made for its activations."""
-        return self._units(at, make, 2, self.dropout.projection)
+    def of_projection(self, activations: Any, make: Callable[[Any], Any]) -> Any:
+        """Return the kernel of the projection, made for its activations."""
+        return self._units(activations, make, 2, self.dropout.projection)
 
     def _units(
-        self, at: Any, make: Callable[[Any], Any], place: int, rate: float
+        self, activations: Any, make: Callable[[Any], Any], layer: int, rate: float
     ) -> Any:
-        if not (rate and at.n_hidden):
-            return make(at)
-        inner = at.apart()
-        mask = self._mask(at, place, at.n_hidden, rate)
+        if not (rate and activations.n_hidden):
+            return make(activations)
+        inner = activations.apart()
+        mask = self._mask(activations, layer, activations.n_hidden, rate)
         return _dropout.DroppedUnits(make(inner), inner, mask)
 
-    def _mask(self, at: Any, place: int, n: int, rate: float) -> Any:
+    def _mask(self, activations: Any, layer: int, n: int, rate: float) -> Any:
         assert self.dropout.seeds is not None
-        seed = self.dropout.seeds[self.worker, place : place + 1]
-        return _dropout.Mask(at, self.scratch, self.clock, seed, n=n, rate=rate)
+        seed = self.dropout.seeds[self.worker, layer : layer + 1]
+        return _dropout.Mask(
+            activations, self.scratch, self.clock, seed, n=n, rate=rate
+        )

@@ -1,4 +1,4 @@
-"""Features of the words: how they begin, what they are made of, who else has them."""
+"""Word features: initial values, composition, and sharing with the output."""
 
 from __future__ import annotations
 
@@ -21,80 +21,77 @@ from nplm.text.word_rows import is_by_word
 
 __all__ = [
     "Composed",
+    "DenselyUpdated",
     "Features",
     "Fixed",
-    "Met",
     "checked_embeddings",
     "checked_parts",
-    "gatherer_of",
+    "gradient_gatherer",
 ]
 
-SCALE = 0.1  # deviation of what is drawn
-# Of what is given: squares of gradients, which go with it, leave float32 far beyond.
-LARGEST = 1e6
+SCALE = 0.1  # standard deviation of random initial values
+# Squared gradients grow with given values, and overflow float32 far above this.
+MAX_ABS_VALUE = 1e6
 
 
 @dataclass(frozen=True, eq=False)
 class Features:
-    """Each word's by itself, as the paper has them.
+    """Independent features of each word, as in the paper.
 
     Parameters
     ----------
     m : int
-        Features of a word.
-    start : ndarray, shape (n_words, m), optional
-        Where they begin; drawn by default.
-    tied : bool
-        Whether the output has them for its weights (`TiedSoftmax`): C is then columns
-        of E, ``[C | b]``.
+        Number of features of a word.
+        tied : bool
+        Whether they are also the output weights (`TiedSoftmax`): C is then columns of
+        E, ``[C | b]``.
     """
 
-    learned: ClassVar[bool] = True  # whether anything follows their gradients
+    learned: ClassVar[bool] = True  # whether training needs their gradients
     m: int
-    start: NDArray[Any] | None = None
     tied: bool = False
 
     def initial(
-        self, n_words: int, rng: np.random.RandomState, dtype: DTypeLike
+        self,
+        n_words: int,
+        rng: np.random.RandomState,
+        dtype: DTypeLike,
+        embeddings: NDArray[Any] | None = None,
     ) -> NDArray[Any]:
-        """Give C, or what each word has alone."""
-        if self.start is not None:
-            return np.array(self.start, dtype, order="C")
+        """Return the embeddings if given, else random features."""
+        if embeddings is not None:
+            return np.array(embeddings, dtype, order="C")
         return random_normal(rng, SCALE, (n_words, self.m), dtype)
 
     def initial_arrays(
         self, own: NDArray[Any], rng: np.random.RandomState
     ) -> dict[str, NDArray[Any]]:
-        """Make what is trained in the place of C, by name."""
+        """Make the arrays that are trained in place of C, by name."""
         return {}
 
     @property
     def visited(self) -> tuple[str, ...]:
-        """The arrays of which an update visits the rows of its words."""
+        """Names of the arrays of which an update visits only the rows of its words."""
         return ("E",) if self.tied else ("C",)
 
     @property
     def derived(self) -> tuple[str, ...]:
-        """The arrays that no gradient changes."""
+        """Names of the arrays without gradients of their own."""
         return ()
 
     def settle(self, parameters: Parameters) -> None:
-        """Make the derived arrays what the trained ones say."""
-
-    def made_with(self) -> dict[str, Any]:
-        """Give the parameters of an estimator that ask for more than their number."""
-        return {}
+        """Recompute the derived arrays from the trained ones."""
 
     def reader(self, tier: Any, trained: dict[str, Any]) -> Any:
-        """Give the kernel of a team that scores."""
+        """Return the kernel of a team that scores."""
         return _features.Features(tier, trained["E" if self.tied else "C"], self.m)
 
     def kernel(
         self, tier: Any, trained: dict[str, Any], scratch: Any, most: int | None
     ) -> Any:
-        """Give the kernel of a team, whose mini-batches have `most` words at most.
+        """Return the kernel of a team whose mini-batches use at most `most` words.
 
-        None is all of them, always.
+        None means all words.
         """
         if not self.tied:
             return _features.Features(tier, trained["C"], self.m)
@@ -114,7 +111,7 @@ class Features:
         scratch: Any,
         most: int | None,
     ) -> Any:
-        """Give the kernel that makes C of each word's own and its parts."""
+        """Return the kernel that computes C from own features and shared ones."""
         kind = _features.Shared if most is None else _features.Composed
         most = C.rows if most is None else most
         parts = _parts_of(matrix)
@@ -122,48 +119,48 @@ class Features:
 
 
 @dataclass(frozen=True, eq=False)
-class Met(Features):
-    """Those that every update meets, for the output looks at all of them (`Energy`)."""
+class DenselyUpdated(Features):
+    """Features that every update changes, because the output uses all (`Energy`)."""
 
     @property
     def visited(self) -> tuple[str, ...]:
-        """None: weight decay comes to all at once."""
+        """Empty: weight decay applies to all rows at once."""
         return ()
 
 
 @dataclass(frozen=True, eq=False)
 class Fixed(Features):
-    """Those that are given, which training leaves as they are."""
+    """Given features, which training does not change."""
 
     learned: ClassVar[bool] = False
 
     @property
     def visited(self) -> tuple[str, ...]:
-        """None."""
+        """Empty: no update changes the features."""
         return ()
 
     @property
     def derived(self) -> tuple[str, ...]:
-        """They are no matter of the solver's."""
+        """C: the solver does not train it."""
         return ("C",)
 
     def kernel(
         self, tier: Any, trained: dict[str, Any], scratch: Any, most: int | None
     ) -> Any:
-        """Give the kernel of a team."""
+        """Return the kernel of a team."""
         return _features.Fixed(tier, trained["C"], self.m)
 
 
 @dataclass(frozen=True, eq=False)
 class Composed(Features):
-    """A word's own and those of what it is made of: C = own + matrix G.
+    """Own features of each word plus features that words share: C = own + matrix G.
 
     Parameters
     ----------
-    m, start, tied
-        Of `Features`; a start is that of what each word has alone.
-    matrix : csr_array, shape (n_words, n_parts)
-        What each word is made of, and by how much.
+    m, tied
+        As in `Features`.
+        matrix : csr_array, shape (n_words, n_parts)
+        Weights of the shared parts in each word.
     """
 
     matrix: csr_array | None = None
@@ -171,7 +168,7 @@ class Composed(Features):
     def initial_arrays(
         self, own: NDArray[Any], rng: np.random.RandomState
     ) -> dict[str, NDArray[Any]]:
-        """Draw G. When tied, each word's own has a column of its bias too."""
+        """Draw G, and pad the own features; if tied, these have a column for b."""
         assert self.matrix is not None
         G = random_normal(rng, SCALE, (self.matrix.shape[1], self.m), own.dtype)
         stride = row_stride(self.m + 1) if self.tied else self.m
@@ -179,22 +176,18 @@ class Composed(Features):
         rows[:, : self.m] = own
         return {"own": rows, "G": G}
 
-    def made_with(self) -> dict[str, Any]:
-        """Give the parameters of an estimator that ask for more than their number."""
-        return {"word_features": self.matrix}
-
     @property
     def visited(self) -> tuple[str, ...]:
-        """Each update visits the words that it has, and their parts."""
+        """Own features and G: an update visits its words and their parts."""
         return ("own", "G")
 
     @property
     def derived(self) -> tuple[str, ...]:
-        """C, or the E that has it, is made of the others."""
+        """C, or the E that contains it: computed from own features and G."""
         return ("E",) if self.tied else ("C",)
 
     def settle(self, parameters: Parameters) -> None:
-        """Make C, and the biases where they are beside it."""
+        """Recompute C, and b if tied."""
         own, G = parameters.more["own"], parameters.more["G"]
         matrix = csr_array(self.matrix, dtype=own.dtype)
         if self.tied:
@@ -204,15 +197,15 @@ class Composed(Features):
     def kernel(
         self, tier: Any, trained: dict[str, Any], scratch: Any, most: int | None
     ) -> Any:
-        """Give the kernel of a team."""
+        """Return the kernel of a team."""
         assert self.matrix is not None
         C = trained["E" if self.tied else "C"]
         own, G = trained["own"], trained["G"]
         return self._made(tier, C, own, G, self.matrix, scratch, most)
 
 
-def gatherer_of(features: Any, tier: Any, solver: Any) -> Any:
-    """Give who gathers the output's gradients for features that it shares."""
+def gradient_gatherer(features: Any, tier: Any, solver: Any) -> Any:
+    """Return the kernel that adds the gradients of tied output rows to the features."""
     return _features.Gatherer(
         tier, Clock(), None, features=features, solver=solver, learning_rate_init=0,
         learning_rate_decay=0, alpha=0, begun=0, span=1,
@@ -220,7 +213,7 @@ def gatherer_of(features: Any, tier: Any, solver: Any) -> Any:
 
 
 def _parts_of(matrix: csr_array) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-    """Give where each word's parts begin, the parts, and their weights."""
+    """Return the starts of the words' parts, the parts, and their weights."""
     return (
         matrix.indptr.astype(np.intp),
         matrix.indices.astype(np.int32),
@@ -232,18 +225,19 @@ def _parts_of(matrix: csr_array) -> tuple[NDArray[Any], NDArray[Any], NDArray[An
 
 
 def checked_embeddings(values: ArrayLike, n_words: int, m: int) -> NDArray[Any]:
-    """Give a start of the features, or raise."""
+    """Return the initial features as an array, or raise ValueError."""
     _refuse_by_word(values, "embeddings", "Vocabulary.embeddings(words, vectors)")
     try:
         start = np.asarray(_real(values), dtype=np.float64)
     except ValueError as error:
         raise ValueError(
-            f"embeddings must be numbers, a row a word ({error})."
+            f"embeddings must be an array of numbers with one row per word ({error})."
         ) from None
     if start.ndim != 2 or len(start) != n_words:
         raise ValueError(
-            f"embeddings has shape {start.shape}, but there are {n_words} words: give "
-            "a row for each, and set n_words if training lacks some of them."
+            f"embeddings has shape {start.shape}, but the vocabulary has {n_words} "
+            "words; give one row per word, and set n_words if some are not in the "
+            "training data."
         )
     if start.shape[1] != m:
         raise ValueError(
@@ -260,51 +254,52 @@ def checked_embeddings(values: ArrayLike, n_words: int, m: int) -> NDArray[Any]:
 def _refuse_by_word(values: Any, name: str, instead: str) -> None:
     if isinstance(values, str) or is_by_word(values):
         raise ValueError(
-            f"{name} are given by word, and NeuralLM knows ids alone: fit a "
-            f"TextLM(NeuralLM(...)) to documents, or give an array, {instead} for "
-            "example."
+            f"{name} are given by word, but NeuralLM takes arrays with a row for each "
+            f"word id; fit a TextLM(NeuralLM(...)) to documents, or give an array, for "
+            f"example {instead}."
         )
 
 
 def _real(values: Any) -> Any:
-    """Give the values, unless NumPy would drop imaginary parts of theirs."""
-    if np.iscomplexobj(values):
-        raise ValueError("complex numbers were given")
+    """Return the values, or raise ValueError if they are complex."""
+    if np.iscomplexobj(values):  # NumPy would drop the imaginary parts
+        raise ValueError("complex numbers are not supported")
     return values
 
 
 def _too_large(values: NDArray[Any]) -> NDArray[np.bool_]:
-    """Tell which numbers no training can begin with, nan among them."""
-    return ~(np.abs(values) <= LARGEST)
+    """Return a mask of the values too large to start training from, or NaN."""
+    return ~(np.abs(values) <= MAX_ABS_VALUE)
 
 
 def _unscaled(name: str, value: float, row: int, column: int) -> ValueError:
     return ValueError(
-        f"{name} has {value} at row {row}, column {column}: scale its columns to "
-        f"numbers of about 1; they may be {LARGEST:g} at most."
+        f"{name} has {value} at row {row}, column {column}; scale its columns to "
+        f"values of about 1 (at most {MAX_ABS_VALUE:g})."
     )
 
 
 def checked_parts(values: Any, n_words: int) -> csr_array:
-    """Give what words are made of, or raise."""
+    """Return the matrix of shared word features, or raise ValueError."""
     _refuse_by_word(values, "word_features", "Vocabulary.spelling_features()[0]")
     try:
-        matrix = csr_array(_real(values), dtype=np.float64)
-        # Of arrays that were put together by hand nothing is known.
+        matrix = csr_array(_real(values), dtype=np.float64, copy=True)
+        # Arrays assembled by hand may be inconsistent.
         matrix.check_format(full_check=True)
     except (TypeError, ValueError) as error:
         raise ValueError(
-            f"word_features must be a matrix, dense or sparse ({error})."
+            f"word_features must be a dense or sparse matrix ({error})."
         ) from None
     if matrix.ndim != 2:
         raise ValueError(
-            f"word_features has shape {matrix.shape}: give a row for each word, and a "
-            "column for each feature, if it is one."
+            f"word_features has shape {matrix.shape}; give a matrix with one row per "
+            "word and one column per feature."
         )
     if matrix.shape[0] != n_words:
         raise ValueError(
-            f"word_features has {matrix.shape[0]} rows, but there are {n_words} words: "
-            "give a row for each, and set n_words if training lacks some of them."
+            f"word_features has {matrix.shape[0]} rows, but the vocabulary has "
+            f"{n_words} words; give one row per word, and set n_words if some are not "
+            "in the training data."
         )
     matrix.sum_duplicates()
     bad = np.flatnonzero(_too_large(matrix.data))
@@ -315,7 +310,7 @@ def checked_parts(values: Any, n_words: int) -> csr_array:
     matrix.eliminate_zeros()
     if not matrix.nnz:
         raise ValueError(
-            f"word_features of shape {matrix.shape} has no entry: set it to None, or "
-            "make the features again."
+            f"word_features of shape {matrix.shape} has no nonzero entry; set it to "
+            "None, or give a matrix with features."
         )
     return matrix

@@ -1,4 +1,4 @@
-"""Hidden units: from x to a."""
+"""Hidden units, which compute a from x."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ __all__ = ["Linear", "NoHidden", "Projected", "Tanh"]
 
 @dataclass(frozen=True)
 class Tanh:
-    """The paper's a = tanh(d + Hx)."""
+    """Hidden units a = tanh(d + Hx), as in the paper."""
 
     n_hidden: int
 
     @property
     def n_activations(self) -> int:
-        """Length of what the output gets."""
+        """Number of activations that the output uses."""
         return self.n_hidden
 
     def initial(
@@ -37,56 +37,71 @@ class Tanh:
     def initial_arrays(
         self, n_inputs: int, dtype: DTypeLike
     ) -> dict[str, NDArray[Any]]:
-        """Make what they train beside H and d, by name."""
+        """Make the arrays that are trained beside H and d, by name."""
         return {}
 
     def kernel(
-        self, tier: Any, trained: dict[str, Any], at: Any, scratch: Any, masks: Any
+        self,
+        tier: Any,
+        trained: dict[str, Any],
+        activations: Any,
+        scratch: Any,
+        masks: Any,
     ) -> Any:
-        """Give the kernel, which works on `trained` parameters."""
+        """Return the kernel, which uses the `trained` parameters."""
 
-        def units(at: Any) -> Any:
-            return _hidden.Tanh(trained["H"], trained["d"], at, scratch)
+        def units(activations: Any) -> Any:
+            return _hidden.Tanh(trained["H"], trained["d"], activations, scratch)
 
-        return masks.of_hidden(at, units)
+        return masks.of_hidden(activations, units)
 
 
 @dataclass(frozen=True)
 class NoHidden(Tanh):
-    """None: the output units see x alone, and H and d are empty."""
+    """No hidden units: the output uses only x, and H and d are empty."""
 
     n_hidden: int = 0
 
     def kernel(
-        self, tier: Any, trained: dict[str, Any], at: Any, scratch: Any, masks: Any
+        self,
+        tier: Any,
+        trained: dict[str, Any],
+        activations: Any,
+        scratch: Any,
+        masks: Any,
     ) -> Any:
-        """Give the kernel."""
+        """Return the kernel."""
         return _hidden.Hidden()
 
 
 @dataclass(frozen=True)
 class Linear(Tanh):
-    """Sums d + Hx, to which the output adds before the tanh."""
+    """Sums d + Hx; the output adds terms of the next word before the tanh."""
 
     def kernel(
-        self, tier: Any, trained: dict[str, Any], at: Any, scratch: Any, masks: Any
+        self,
+        tier: Any,
+        trained: dict[str, Any],
+        activations: Any,
+        scratch: Any,
+        masks: Any,
     ) -> Any:
-        """Give the kernel, which works on `trained` parameters."""
-        return _hidden.Linear(trained["H"], trained["d"], at, scratch)
+        """Return the kernel, which uses the `trained` parameters."""
+        return _hidden.Linear(trained["H"], trained["d"], activations, scratch)
 
 
 @dataclass(frozen=True)
 class Projected(Tanh):
-    """Their projection to as many numbers as a word has features, s = R [a | x].
+    """Hidden units projected to the number of features of a word, s = R [a | x].
 
     Parameters
     ----------
     n_hidden : int
-        Units.
-    m : int
-        Features of a word.
-    direct : bool
-        Whether x is projected too, beside a.
+        Number of hidden units.
+        m : int
+        Number of features of a word.
+        direct : bool
+        Whether x is projected too.
     """
 
     m: int
@@ -100,22 +115,28 @@ class Projected(Tanh):
     def initial_arrays(
         self, n_inputs: int, dtype: DTypeLike
     ) -> dict[str, NDArray[Any]]:
-        """Make R: zeros, so that the output begins with its biases alone."""
+        """Make R of zeros, so that the initial output is that of the biases."""
         n = self.n_hidden + (n_inputs if self.direct else 0)
         return {"R": np.zeros((self.m, n), dtype)}
 
     def kernel(
-        self, tier: Any, trained: dict[str, Any], at: Any, scratch: Any, masks: Any
+        self,
+        tier: Any,
+        trained: dict[str, Any],
+        activations: Any,
+        scratch: Any,
+        masks: Any,
     ) -> Any:
-        """Give the kernel, which works on `trained` parameters."""
+        """Return the kernel, which uses the `trained` parameters."""
         inner = Activations(
-            tier, scratch, batch_size=at.batch_size, scoring=at.scoring,
-            n_context=0, n_inputs=at.n_inputs, n_hidden=self.n_hidden,
+            tier, scratch, batch_size=activations.batch_size,
+            scoring=activations.scoring, n_context=0, n_inputs=activations.n_inputs,
+            n_hidden=self.n_hidden,
         )  # fmt: skip
         units = Tanh(self.n_hidden) if self.n_hidden else NoHidden()
         kernel = units.kernel(tier, trained, inner, scratch, masks)
 
-        def projected(at: Any) -> Any:
-            return _hidden.Projected(kernel, trained["R"], inner, at, scratch)
+        def projected(activations: Any) -> Any:
+            return _hidden.Projected(kernel, trained["R"], inner, activations, scratch)
 
-        return masks.of_projection(at, projected)
+        return masks.of_projection(activations, projected)

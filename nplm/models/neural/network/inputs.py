@@ -1,4 +1,4 @@
-"""Inputs: from the words of a context to x, the features that the network sees."""
+"""Inputs, which compute x from the words of a context."""
 
 from __future__ import annotations
 
@@ -13,24 +13,26 @@ from nplm.models.neural.network.parameters import random_normal
 
 __all__ = ["Concatenation", "DistantAverages", "MixedSenses"]
 
-# Half-lives, in words, of the averages when training begins; those within reach.
+# Initial half-lives, in words, of the averages; longer ones than n_distant are left
+# out.
 HALF_LIVES = (2, 8, 32, 128, 512)
-# Words with senses of their own: the first, which a `Vocabulary` has the most frequent.
+# Words with senses of their own: the first ids, which are the most frequent words in
+# a `Vocabulary`.
 N_FREQUENT = 2000
-SCALE = 0.1  # deviation of what is drawn
+SCALE = 0.1  # standard deviation of random initial values
 
 
 @dataclass(frozen=True)
 class Concatenation:
-    """The paper's x: the features of the window's words, nearest first."""
+    """Features of the words of the window, nearest first: the x of the paper."""
 
-    learned: ClassVar[bool] = False  # whether it has parameters, beside the features
+    learned: ClassVar[bool] = False  # whether it has parameters beside the features
     n_window: int  # n - 1
     n_features: int  # m
 
     @property
     def n_context(self) -> int:
-        """Words of a context that are looked at."""
+        """Number of context words that are used."""
         return self.n_window
 
     @property
@@ -40,29 +42,29 @@ class Concatenation:
 
     @property
     def visited(self) -> tuple[str, ...]:
-        """The arrays of which an update visits the rows of its words."""
+        """Names of the arrays of which an update visits only the rows of its words."""
         return ()
 
     def initial_arrays(
         self, n_words: int, rng: np.random.RandomState, dtype: DTypeLike
     ) -> dict[str, NDArray[Any]]:
-        """Make what they train beside C, by name."""
+        """Make the arrays that are trained beside C, by name."""
         return {}
 
     def kernel(
-        self, features: Any, trained: dict[str, Any], at: Any, scratch: Any
+        self, features: Any, trained: dict[str, Any], activations: Any, scratch: Any
     ) -> Any:
-        """Give the kernel, which works on `trained` parameters."""
+        """Return the kernel, which uses the `trained` parameters."""
         return _inputs.Concatenation(features, self.n_window)
 
 
 @dataclass(frozen=True)
 class DistantAverages(Concatenation):
-    """The window's features, then averages of those of words near and far.
+    """Features of the window, then weighted averages of those of distant words.
 
     Average j is the sum over the nearest `n_distant` words of ``P[j, i] C(w)``,
-    where i counts words back from the nearest. The weights P are learned; they
-    begin with a half-life each.
+    where i counts words back from the nearest. The weights P are trained; each row
+    initially has a half-life of its own.
     """
 
     learned: ClassVar[bool] = True
@@ -70,12 +72,12 @@ class DistantAverages(Concatenation):
 
     @property
     def half_lives(self) -> list[int]:
-        """Those of the averages, at first."""
+        """Initial half-lives of the averages."""
         return [n for n in HALF_LIVES if n <= max(2, self.n_distant)]
 
     @property
     def n_context(self) -> int:
-        """Words of a context that are looked at."""
+        """Number of context words that are used."""
         return max(self.n_window, self.n_distant)
 
     @property
@@ -86,41 +88,41 @@ class DistantAverages(Concatenation):
     def initial_arrays(
         self, n_words: int, rng: np.random.RandomState, dtype: DTypeLike
     ) -> dict[str, NDArray[Any]]:
-        """Make P: each row sums to 1 and halves every half-life."""
+        """Make P: the rows sum to 1, and the weights halve every half-life."""
         age = np.arange(self.n_distant) / np.array(self.half_lives)[:, None]
         weights = 0.5**age
         weights /= weights.sum(axis=1, keepdims=True)
         return {"P": weights.astype(dtype)}
 
     def kernel(
-        self, features: Any, trained: dict[str, Any], at: Any, scratch: Any
+        self, features: Any, trained: dict[str, Any], activations: Any, scratch: Any
     ) -> Any:
-        """Give the kernel, which works on `trained` parameters."""
+        """Return the kernel, which uses the `trained` parameters."""
         return _inputs.DistantAverages(features, self.n_window, trained["P"], scratch)
 
 
 @dataclass(frozen=True)
 class MixedSenses:
-    """Several senses of each word of the window, mixed by what its others are.
+    """Several senses of each word of the window, mixed according to the other words.
 
-    To the features of a word are added vectors of its own, ``S[w]``, in shares that are
-    the softmax of what ``Q[w]`` makes of the sum of the other words' features: soft
+    The features of a word w gain a mixture of its sense vectors ``S[w]``. The mixture
+    weights are a softmax of ``Q[w]`` times the sum of the other words' features: soft
     responsibilities (section 5.2, item 6).
     """
 
     learned: ClassVar[bool] = True
-    words: Concatenation  # what they are added to
+    words: Concatenation  # the inputs without senses
     n_senses: int
     n_frequent: int = N_FREQUENT
 
     @property
     def n_window(self) -> int:
-        """Words of the window, n - 1."""
+        """Number of words of the window, n - 1."""
         return self.words.n_window
 
     @property
     def n_context(self) -> int:
-        """Words of a context that are looked at."""
+        """Number of context words that are used."""
         return self.words.n_context
 
     @property
@@ -130,28 +132,29 @@ class MixedSenses:
 
     @property
     def visited(self) -> tuple[str, ...]:
-        """The arrays of which an update visits the rows of its words."""
+        """Names of the arrays of which an update visits only the rows of its words."""
         return ("S", "Q")
 
     def shape(self, n_words: int) -> tuple[int, int]:
-        """Give that of S and Q: a row for each frequent word, and one of all others."""
+        """Return the shape of S and Q: a row per frequent word, and one for others."""
         n_rows = min(n_words, self.n_frequent + 1)
         return n_rows, self.n_senses * self.words.n_features
 
     def initial_arrays(
         self, n_words: int, rng: np.random.RandomState, dtype: DTypeLike
     ) -> dict[str, NDArray[Any]]:
-        """Draw S and Q, and what they are added to makes its own."""
+        """Draw S and Q, and make the arrays of the inputs without senses."""
         shape = self.shape(n_words)
         return self.words.initial_arrays(n_words, rng, dtype) | {
             name: random_normal(rng, SCALE, shape, dtype) for name in self.visited
         }
 
     def kernel(
-        self, features: Any, trained: dict[str, Any], at: Any, scratch: Any
+        self, features: Any, trained: dict[str, Any], activations: Any, scratch: Any
     ) -> Any:
-        """Give the kernel, which works on `trained` parameters."""
+        """Return the kernel, which uses the `trained` parameters."""
+        words = self.words.kernel(features, trained, activations, scratch)
         return _inputs.MixedSenses(
-            features, self.words.kernel(features, trained, at, scratch), at,
-            self.n_window, trained["S"], trained["Q"], scratch,
+            features, words, activations, self.n_window, trained["S"], trained["Q"],
+            scratch,
         )  # fmt: skip

@@ -1,4 +1,4 @@
-"""A network: its parts put together, trained and scored by threads."""
+"""Train and score a network with threads."""
 
 from __future__ import annotations
 
@@ -15,12 +15,11 @@ from nplm._kernels.neural._loops import Scratch, Tier
 from nplm._kernels.neural._solvers import Clock
 from nplm._kernels.neural._team import Team, UpdateLock
 from nplm.base.fitted import Fitted
-from nplm.models.neural.network.dropout import NONE, Dropout
+from nplm.models.neural.network.dropout import NO_DROPOUT, Dropout
 from nplm.models.neural.network.features import Features
-from nplm.models.neural.network.hidden import NoHidden, Tanh
+from nplm.models.neural.network.hidden import Tanh
 from nplm.models.neural.network.inputs import (
     Concatenation,
-    DistantAverages,
     MixedSenses,
 )
 from nplm.models.neural.network.outputs.base import Output, Workspace
@@ -37,44 +36,25 @@ __all__ = ["Network", "Parts"]
 SCORING_BATCH = 512
 # Mini-batches that a thread scores at a time, at most.
 SCORING_PART = 4
-# A network that only scores has no use for one.
-NO_STEPS = SGD(Schedule(0.0, 0.0, 0.0))
+# Placeholder for networks that only score.
+NO_SOLVER = SGD(Schedule(0.0, 0.0, 0.0))
 
 
 class Parts(NamedTuple):
-    """What a network is made of, beside its solver; sizes and no numbers."""
+    """The parts of a network; they have sizes, but no parameters."""
 
     inputs: Concatenation | MixedSenses
     hidden: Tanh
     output: Output
     features: Features
 
-    @classmethod
-    def of(
-        cls,
-        n_window: int,
-        features: Features,
-        n_hidden: int,
-        output: Output,
-        n_distant: int = 0,
-    ) -> Parts:
-        """Choose the kinds of inputs and hidden units."""
-        return cls(
-            DistantAverages(n_window, features.m, n_distant)
-            if n_distant
-            else Concatenation(n_window, features.m),
-            Tanh(n_hidden) if n_hidden else NoHidden(),
-            output,
-            features,
-        )
-
     def n_rows(self, n_words: int) -> int:
-        """Rows of the output units, for so many words."""
+        """Return the number of rows of the output units."""
         return self.output.n_rows(n_words)
 
     @property
     def visited(self) -> tuple[str, ...]:
-        """The arrays of which an update visits few rows."""
+        """Names of the arrays of which an update visits few rows."""
         E = ("E",) if self.output.rows_are_visited else ()
         return self.features.visited + self.inputs.visited + E
 
@@ -85,11 +65,15 @@ class Parts(NamedTuple):
         rng: np.random.RandomState,
         dtype: DTypeLike,
         rows: slice = slice(None),
+        embeddings: NDArray[Any] | None = None,
     ) -> Parameters:
-        """Draw parameters; of the output units only some `rows`."""
+        """Draw parameters, with only some `rows` of the output units.
+
+        `embeddings` replaces the random features.
+        """
         inputs, hidden, output, features = self
         H, d = hidden.initial(inputs.n_inputs, rng, dtype)
-        C = features.initial(n_words, rng, dtype)
+        C = features.initial(n_words, rng, dtype, embeddings)
         more = inputs.initial_arrays(n_words, rng, dtype)
         more |= hidden.initial_arrays(inputs.n_inputs, dtype)
         more |= features.initial_arrays(C, rng)
@@ -110,12 +94,12 @@ class Parts(NamedTuple):
 
 
 class Network:
-    """Parts, their parameters, and the state of their training.
+    """The parts of a network, their parameters, and the state of training.
 
-    Threads that train in `parallel` share the output units of each example
-    ("rows": one team), or each train on examples of their own (section 3.1):
-    "async" without a lock, so that part of an update is now and then lost; "locked"
-    with one around each update.
+    With `parallel="rows"`, threads share the output units of each example, as one
+    team. With "async" and "locked", each thread trains on examples of its own (section
+    3.1): "async" takes no lock, and sometimes loses part of an update; "locked" takes
+    a lock for each update.
 
     Parameters
     ----------
@@ -124,21 +108,21 @@ class Network:
     parameters : Parameters
         Changed in place by `train`.
     precision : {"float32", "float64", "bfloat16"}
-        Of the arithmetic.
+        Precision of the arithmetic.
     threads : Threads, optional
-        One by default.
-    parallel : {"rows", "async", "locked"}
-        See above.
-    solver : Solver, optional
-        For training.
-    state : dict of ndarray, optional
-        The solver's; new by default. To score, none is of use.
-    output_state : dict of ndarray, optional
-        The output's, to train.
-    dropout : Dropout, optional
-        What training leaves out; nothing by default.
-    clock : tuple of float
-        Examples seen and updates made before.
+        One thread by default.
+        parallel : {"rows", "async", "locked"}
+        How threads share the training, as above.
+        solver : Solver, optional
+        Required for training.
+        state : dict of ndarray, optional
+        State of the solver; new by default. Unused when scoring.
+        output_state : dict of ndarray, optional
+        State of the output, for training.
+        dropout : Dropout, optional
+        Dropout during training; none by default.
+        clock : tuple of float
+        Numbers of examples seen and of updates made before.
     """
 
     def __init__(
@@ -149,10 +133,10 @@ class Network:
         precision: str,
         threads: Threads | None = None,
         parallel: str = "rows",
-        solver: Solver = NO_STEPS,
+        solver: Solver = NO_SOLVER,
         state: State | None = None,
         output_state: State | None = None,
-        dropout: Dropout = NONE,
+        dropout: Dropout = NO_DROPOUT,
         clock: tuple[float, float] = (0, 0),
     ) -> None:
         self.parts, self.parameters = parts, parameters
@@ -167,9 +151,9 @@ class Network:
         self.dropout = dropout
         self.clock = Clock(*clock)
         self._teams: list[Any] = []
-        self._loss = 0.0  # of no team
+        self._loss = 0.0  # the part that no current team holds
 
-    # Words of the output rows; a network spread over processes has some.
+    # Id of the first word of the output rows; above 0 if processes share them.
     first = 0
 
     @property
@@ -186,7 +170,7 @@ class Network:
         index: NDArray[np.intp],
         batch_size: int,
     ) -> None:
-        """One pass over the examples `index`, adding to `loss`."""
+        """Train once on the examples `index`, and add to `loss`."""
         teams = self._teams_of(batch_size)
 
         def give_up() -> None:
@@ -210,7 +194,7 @@ class Network:
                     list(zip(teams, own)), give_up=give_up,
                 )  # fmt: skip
         except BaseException:
-            self._dismiss()  # a team that gave up is of no more use
+            self._release_teams()  # an interrupted team cannot be used again
             raise
 
     @property
@@ -222,54 +206,54 @@ class Network:
     def loss(self, value: float) -> None:
         self._loss = value
         for team in self._teams:
-            # All of it is one team's to add to: a sum has the bits of its order.
+            # One team holds all of it: the order of a sum affects its rounding.
             team.loss, self._loss = self._loss, 0.0
 
     @property
     def n_seen(self) -> int:
-        """Examples that the parameters were trained on."""
+        """Number of examples that the parameters were trained on."""
         return int(self.clock.n_examples)
 
     @property
     def seconds_a_call(self) -> float:
-        """How long a call of `train` should last, about.
+        """Target duration of a call of `train`, in seconds.
 
-        The main thread sees an interrupt between calls. While other threads do all
-        the work it sees it at once: the calls are longer, and wait for the slowest
-        thread less often.
+        The main thread handles interrupts between calls, or at once while other threads
+        do all the work. Calls are then longer, so that threads wait for the slowest one
+        less often.
         """
-        only_waits = self.parallel != "rows" and self.threads.n > 1
-        return pace.SECONDS_A_CALL * (5 if only_waits else 1)
+        main_thread_waits = self.parallel != "rows" and self.threads.n > 1
+        return pace.SECONDS_A_CALL * (5 if main_thread_waits else 1)
 
     def slow_down(self, n_halvings: int) -> None:
-        """Go on with the step that the solver began with, halved so often."""
+        """Set the learning rate to the initial one, halved `n_halvings` times."""
         schedule = self._solver_at_first.schedule.slowed(n_halvings)
         if schedule != self.solver.schedule:
-            self._dismiss()  # their kernels have the old one
+            self._release_teams()  # their kernels use the old learning rate
             self.solver = replace(self.solver, schedule=schedule)
 
     def settle(self) -> None:
-        """Bring all parameters up to date."""
+        """Apply outstanding weight decay and recompute derived features."""
         self.solver.settle(self.parameters, self.solver_state, self.clock)
         self.parts.features.settle(self.parameters)
 
     def copy(self) -> list[NDArray[Any]]:
-        """Snapshot of the (settled) parameters, for `restore`."""
+        """Return a snapshot of the (settled) parameters, for `restore`."""
         return [array.copy() for array in self.parameters.trained().values()]
 
     def restore(self, snapshot: list[NDArray[Any]]) -> None:
-        """Set the parameters back to a snapshot."""
+        """Restore the parameters from a snapshot."""
         arrays = self.parameters.trained().values()
         for array, kept in zip(arrays, snapshot, strict=True):
             array[:] = kept
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """Give all that training changes, settled or not."""
+        """Return all that training changes, settled or not."""
         moving = np.array([*self.clock.read(), self.loss])
         return self._arrays() | {"moving": moving}
 
     def set_state(self, state: Fitted, n_seen: int) -> None:
-        """Set what `state` gave, after so many examples, or raise ValueError."""
+        """Restore a `state` after `n_seen` examples, or raise ValueError."""
         own = self._arrays()
         found = {k: state.array(k, a.dtype, a.shape) for k, a in own.items()}
         moving = state.array("moving", np.float64, (4,))
@@ -288,7 +272,7 @@ class Network:
         return self.parameters.trained() | states
 
     def costs(self) -> dict[str, float]:
-        """More figures of the epoch for the history."""
+        """Return further metrics of the epoch, for the history."""
         return self.parts.output.figures(self.output_state)
 
     # -- scoring --------------------------------------------------------------
@@ -296,19 +280,19 @@ class Network:
     def log_prob(
         self, X: NDArray[np.int32], y: NDArray[np.int32]
     ) -> NDArray[np.float64]:
-        """Natural-log probability of each next word, block by block."""
+        """Return the natural-log probability of each next word."""
         high, total, target = self._totals(X, y)
         return target - high - np.log(total)
 
     def normalizers(self, X: NDArray[np.int32]) -> NDArray[np.float64]:
-        """Natural logarithm of the sum of exponentials after each context."""
+        """Return the log of the sum of exponentiated logits after each context."""
         high, total, _ = self._totals(X, np.zeros(len(X), dtype=np.int32))
         return high + np.log(total)
 
     def _totals(
         self, X: NDArray[np.int32], y: NDArray[np.int32]
     ) -> NDArray[np.float64]:
-        """Give what the output rows here know of each probability."""
+        """Return the maximum, sum and target logit over the output rows held here."""
         totals = np.empty((3, len(y)))
 
         def score(team: Any, part: slice) -> None:
@@ -321,7 +305,7 @@ class Network:
     def predict_proba(
         self, X: NDArray[np.int32], *, logarithm: bool = False
     ) -> NDArray[Any]:
-        """Probabilities of all words, or their natural logarithms."""
+        """Return the probabilities of all words, or their natural logarithms."""
         n_outcomes = self.parts.output.n_outcomes(self.n_words)
         out = np.empty((len(X), n_outcomes), dtype=self.parameters.dtype)
         memory = out.view(np.uint8).reshape(len(X), -1)
@@ -336,7 +320,7 @@ class Network:
     def candidates(
         self, X: NDArray[np.int32], words: NDArray[np.int32], *, normalize: bool
     ) -> NDArray[np.float64]:
-        """Natural-log probabilities of some words of each window, or their logits."""
+        """Return log-probabilities or logits of given words for each window."""
         out = np.empty(words.shape)
 
         def fill(team: Any, part: slice) -> None:
@@ -349,9 +333,9 @@ class Network:
         return out
 
     def _map(self, work: Callable[[Any, slice], None], n: int) -> None:
-        """Do it for parts of n windows, each with a team of its own.
+        """Call `work` for parts of n windows, each with a team of its own.
 
-        The parts are short, so that an interrupt need not wait for all.
+        The parts are short, so that an interrupt is handled soon.
         """
         batch = max(1, min(SCORING_BATCH, -(-n // self.threads.n)))
         trained = self.solver.held(self.parameters, self.solver_state)
@@ -364,28 +348,28 @@ class Network:
     # -- teams ------------------------------------------------------------------
 
     def _teams_of(self, batch_size: int) -> list[Any]:
-        """Give the teams that train, new ones if need be: one a worker."""
+        """Return the teams that train, one per worker."""
         if self._teams and self._teams[0].batch_size == batch_size:
             return self._teams
-        self._dismiss()
+        self._release_teams()
         trained = self.solver.held(self.parameters, self.solver_state)
         if self.parallel == "rows":
             n_members = self.threads.n
-            return self._employ([self._team(batch_size, trained, n_members=n_members)])
+            return self._own([self._team(batch_size, trained, n_members=n_members)])
         lock = UpdateLock() if self.parallel == "locked" else None
         n = self.threads.n
-        return self._employ([
+        return self._own([
             self._team(batch_size, trained, worker=i, n_workers=n, lock=lock)
             for i in range(n)
         ])  # fmt: skip
 
-    def _employ(self, teams: list[Any]) -> list[Any]:
+    def _own(self, teams: list[Any]) -> list[Any]:
         teams[0].loss, self._loss = self._loss, 0.0
         self._teams = teams
         return teams
 
-    def _dismiss(self) -> None:
-        """Let the teams and their memory go; what they did counts."""
+    def _release_teams(self) -> None:
+        """Free the teams and their memory, and keep their loss."""
         self._loss, self._teams = self.loss, []
 
     def _team(
@@ -399,38 +383,40 @@ class Network:
         n_workers: int = 1,
         **options: Any,
     ) -> Any:
-        """Make the kernels' objects of one team, for `n_members` threads."""
+        """Make the kernels of one team of `n_members` threads."""
         tier, scratch = self.tier, Scratch(self.tier)
         inputs, hidden, output, features = self.parts
-        at = Activations(
+        activations = Activations(
             tier, scratch, batch_size=batch_size, scoring=scoring,
             n_context=inputs.n_context, n_inputs=inputs.n_inputs,
             n_hidden=hidden.n_activations,
             learns_inputs=features.learned or inputs.learned,
         )  # fmt: skip
-        steps = None
+        solver = None
         if not scoring:
-            steps = self.solver.kernel(
+            solver = self.solver.kernel(
                 tier, self.clock, trained, self.solver_state, scratch
             )
-        most = output.n_met(batch_size)
-        if most is not None:
-            most += batch_size * inputs.n_context
+        max_words = output.n_tied_rows(batch_size)
+        if max_words is not None:
+            max_words += batch_size * inputs.n_context
         table = (
             features.reader(tier, trained)
             if scoring
-            else features.kernel(tier, trained, scratch, most)
+            else features.kernel(tier, trained, scratch, max_words)
         )
         outputs = output.kernels(Workspace(
-            tier, scratch, at, table, trained, self.output_state, first=self.first,
-            n_members=n_members, worker=worker, n_workers=n_workers, solver=steps,
+            tier, scratch, activations, table, trained, self.output_state,
+            first=self.first, n_members=n_members, worker=worker, n_workers=n_workers,
+            solver=solver,
         ))  # fmt: skip
-        dropout = NONE if scoring else self.dropout
+        dropout = NO_DROPOUT if scoring else self.dropout
         masks = dropout.masks(scratch, self.clock, worker)
+        input_kernel = inputs.kernel(table, trained, activations, scratch)
         below = (
-            masks.of_inputs(at, table, inputs.kernel(table, trained, at, scratch)),
-            hidden.kernel(tier, trained, at, scratch, masks),
+            masks.of_inputs(activations, table, input_kernel),
+            hidden.kernel(tier, trained, activations, scratch, masks),
         )
         n_outcomes = output.n_outcomes(self.n_words)
         options = {"size": len(outputs), "n_outcomes": n_outcomes} | options
-        return Team(tier, at, *below, tuple(outputs), steps, **options)
+        return Team(tier, activations, *below, tuple(outputs), solver, **options)

@@ -1,4 +1,4 @@
-"""Who owns the numbers of a network: all that is saved, shared out and trained."""
+"""Hold the parameters of a network, which are saved, shared and trained."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from nplm._kernels.neural._loops import row_stride
 
 __all__ = ["Parameters", "aligned_zeros", "random_normal"]
 
-CACHE_LINE = 64  # bytes
+CACHE_LINE_BYTES = 64
 
 
 def aligned_zeros(shape: tuple[int, int], dtype: DTypeLike) -> NDArray[Any]:
-    """Zeros that begin with a cache line, so that no vector straddles two.
+    """Return zeros aligned to a cache line, so that no vector crosses one.
 
-    NumPy's own arrays begin 16 bytes into one.
+    NumPy aligns its arrays to 16 bytes only.
     """
     size, itemsize = shape[0] * shape[1], np.dtype(dtype).itemsize
-    memory = np.zeros(size + CACHE_LINE // itemsize, dtype=dtype)
-    start = -memory.ctypes.data % CACHE_LINE // itemsize
+    memory = np.zeros(size + CACHE_LINE_BYTES // itemsize, dtype=dtype)
+    start = -memory.ctypes.data % CACHE_LINE_BYTES // itemsize
     return memory[start : start + size].reshape(shape)
 
 
 def random_normal(
     rng: np.random.RandomState, scale: float, shape: tuple[int, int], dtype: DTypeLike
 ) -> NDArray[Any]:
-    """Draw normal numbers, a few rows at a time, for they come in float64."""
+    """Draw normal numbers block by block, because NumPy draws them in float64."""
     drawn = np.empty(shape, dtype)
     for start in range(0, len(drawn), 4096):
         rows = drawn[start : start + 4096]
@@ -39,9 +39,9 @@ def random_normal(
 class Parameters:
     """The parameters of a network, under the paper's names.
 
-    The output units are kept as one matrix E with a row a word, ``[U | W | b]`` (or
-    ``[U | b]`` without direct connections), filled up with zeros to whole vectors of
-    the processor: one word's parameters lie together. U, W and b are views of it.
+    The output units are one matrix E with a row per word, ``[U | W | b]`` (or ``[U |
+    b]`` without direct connections), so that the parameters of a word are contiguous.
+    Rows are padded with zeros to whole vectors of the processor. U, W and b are views.
 
     Parameters
     ----------
@@ -52,25 +52,25 @@ class Parameters:
     d : ndarray, shape (n_hidden,)
         Hidden biases.
     E : ndarray, shape (rows, stride)
-        Output units, of all words or of a part of them. `output_rows` makes one.
+        Output units of all words, or of part of them. `output_rows` makes it.
     direct : bool
-        Whether E has a W.
+        Whether E includes W.
     weighted : bool
-        Whether E has a U, or the C of `tied`.
+        Whether E includes U, or C if `tied`.
     visited : tuple of str
-        The arrays of which an update visits few rows.
+        Names of the arrays of which an update visits few rows.
     derived : tuple of str
-        Those that are given, or made of others: no gradient changes them.
+        Names of the arrays that are given, or computed from others.
     tied : bool
-        Whether C is columns of E, ``[C | b]``, and there is no U. E then has to have
-        C's values.
-    **more : ndarray
-        What only some kinds of parts have, by name: P, shape (n_averages, n_distant),
-        the weights of distant words by position; S and Q, shape (rows, n_senses * m),
-        senses of words and what they ask of others; R, shape (m, n_hidden) or (m,
-        n_hidden + n_inputs), a projection; G, shape (n_parts, m), the features of what
-        words are made of, and own, shape (n_words, m or more), what each has alone;
-        H_next, shape (n_hidden, m), and v, shape (n_hidden,), of an energy.
+        Whether C is columns of E, ``[C | b]``, and there is no U. E must then have the
+        values of C.
+        **more : ndarray
+        Arrays of some kinds of parts, by name: P, shape (n_averages, n_distant), the
+        weights of distant words by position; S and Q, shape (rows, n_senses * m), the
+        senses of words and the weights that select them; R, shape (m, n_hidden) or (m,
+        n_hidden + n_inputs), a projection; G, shape (n_parts, m), the features that
+        words share, and own, shape (n_words, m or more), those of each word; H_next,
+        shape (n_hidden, m), and v, shape (n_hidden,), of an energy.
     """
 
     def __init__(
@@ -103,8 +103,8 @@ class Parameters:
     @property
     def U(self) -> NDArray[Any] | None:
         """Hidden-to-output weights, (rows, n_hidden), or None."""
-        has_it = self.weighted and not self.tied
-        return self.E[:, : len(self.d)] if has_it else None
+        has_U = self.weighted and not self.tied
+        return self.E[:, : len(self.d)] if has_U else None
 
     @property
     def W(self) -> NDArray[Any] | None:
@@ -124,32 +124,32 @@ class Parameters:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """The type of all of them."""
+        """The dtype of all arrays."""
         return self.C.dtype
 
     def named(self) -> dict[str, NDArray[Any] | None]:
-        """Give them under the paper's names; views."""
+        """Return views of the arrays under the paper's names."""
         names = ("C", "H", "d", "U", "W", "b")
         found = {name: getattr(self, name) for name in names} | self.more
         if "own" in self.more:
             found["own"] = self.more["own"][:, : self.C.shape[1]]
-            # What is written into these would not be trained on.
+            # Derived: training would ignore values written into them.
             for name in ("C", "b") if self.tied else ("C",):
                 found[name] = found[name][:]
                 found[name].flags.writeable = False
         return found
 
     def trained(self) -> dict[str, NDArray[Any]]:
-        """Give the arrays as the kernels have them."""
+        """Return the arrays as the kernels use them."""
         C = {} if self.tied else {"C": self.C}
         return C | {"H": self.H, "d": self.d, "E": self.E} | self.more
 
     def learned(self) -> dict[str, NDArray[Any]]:
-        """Give those that gradients change."""
+        """Return the arrays that have gradients."""
         return {k: a for k, a in self.trained().items() if k not in self.derived}
 
     def size(self) -> int:
-        """Free parameters: the padding of E is none."""
+        """Return the number of free parameters, without the padding of E."""
         return sum(
             array.size
             for name, array in self.named().items()
@@ -165,7 +165,7 @@ class Parameters:
                 f"{name}_ has shape {None if array is None else array.shape} in this "
                 f"network, and cannot be set to an array of shape {values.shape}."
             )
-        if "own" in self.more:  # what they are made of follows
+        if "own" in self.more:  # the own features take up the difference
             m = self.C.shape[1]
             if name == "C":
                 self.more["own"][:, :m] += values - self.C
@@ -174,13 +174,13 @@ class Parameters:
         array[...] = values
 
     def with_rows(self, E: NDArray[Any]) -> Self:
-        """Give the same with other output rows."""
+        """Return parameters with other output rows and the same other arrays."""
         return type(self)(self.C, self.H, self.d, E, **(self._kinds() | self.more))
 
     def with_words(
         self, C: NDArray[Any], U: NDArray[Any] | None, b: NDArray[Any]
     ) -> Self:
-        """Give the same with more words, of these features, weights and biases."""
+        """Return a copy with more words, which have the given features, U and b."""
         E = aligned_zeros((len(self.E) + len(b), self.E.shape[1]), self.dtype)
         E[: len(self.E)] = self.E
         C = np.vstack([self.C, C.astype(self.dtype)])
@@ -191,7 +191,7 @@ class Parameters:
         return made
 
     def copy(self, rows: slice = slice(None)) -> Self:
-        """Copy them all, or with some of the output rows only."""
+        """Return a copy, with all or some of the output rows."""
         own = self.E[rows]
         E = aligned_zeros((len(own), own.shape[1]), self.dtype)
         E[:] = own
@@ -204,16 +204,16 @@ class Parameters:
         return {name: getattr(self, name) for name in names}
 
     def n_decaying(self, name: str) -> int:
-        """Numbers of a row of an array that the weight decay falls on: no biases."""
+        """Return the number of columns with weight decay; biases have none."""
         array: NDArray[Any] = self.trained()[name]
         if name == "own":
             return self.C.shape[1]
         return self.n_outputs - 1 if name == "E" else array.shape[-1]
 
-    def packed(self, name: str, array: NDArray[Any]) -> NDArray[Any]:
-        """Give one of the arrays, or one like it, less what fills up its rows; a view.
+    def without_padding(self, name: str, array: NDArray[Any]) -> NDArray[Any]:
+        """Return a view, without padding, of an array shaped like the one of `name`.
 
-        `own` has as many columns as E where there is a bias beside the features.
+        If tied, `own` is padded as E is.
         """
         if name == "E" or (name == "own" and self.tied):
             return array[:, : self.n_outputs]
@@ -221,14 +221,14 @@ class Parameters:
 
     @property
     def n_outputs(self) -> int:
-        """Parameters of an output row."""
+        """Number of parameters of an output row."""
         if self.tied:
             return self.C.shape[1] + 1
         h, n_inputs = self.H.shape
         return (h if self.weighted else 0) + (n_inputs if self.direct else 0) + 1
 
     def __getstate__(self) -> dict[str, Any]:
-        # What fills up the rows, and where they begin, is no matter of a pickle's.
+        # Padding and alignment are not pickled.
         return vars(self) | {"E": np.ascontiguousarray(self.E[:, : self.n_outputs])}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -236,7 +236,7 @@ class Parameters:
         own = self.E
         self.E = aligned_zeros((len(own), row_stride(self.n_outputs)), own.dtype)
         self.E[:, : self.n_outputs] = own
-        # A mapped file may be read-only: what is trained or set must not be.
+        # Arrays of a memory-mapped file may be read-only; parameters must be writable.
         for own_arrays in (vars(self), self.more):
             for name, array in own_arrays.items():
                 if isinstance(array, np.ndarray) and not array.flags.writeable:

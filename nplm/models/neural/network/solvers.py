@@ -1,15 +1,15 @@
-"""Solvers: how the parameters follow their gradients, and what that takes."""
+"""Solvers, their state, and the schedules of the learning rate."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from itertools import pairwise
 from math import inf
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from nplm._kernels.neural import _solvers
 from nplm.models.neural.network.parameters import Parameters, aligned_zeros
@@ -17,79 +17,129 @@ from nplm.models.neural.network.parameters import Parameters, aligned_zeros
 __all__ = ["SGD", "Adam", "Schedule", "Solver", "halvings"]
 
 State = dict[str, NDArray[Any]]
-# Nats a token that an epoch gains, or an adaptive step falls from there on.
-LEAST_GAIN = 0.01
+# An adaptive learning rate falls once an epoch improves the loss by less than this.
+MIN_GAIN_NATS = 0.01  # per token
 
 
 def halvings(losses: Sequence[float]) -> int:
-    """Count how often an adaptive step was halved after epochs of these losses.
+    """Count the halvings of an adaptive learning rate after epochs of these losses.
 
-    By the first epoch that gains little, and by every one after it: what the trainers
-    of speech recognisers call "newbob".
+    The first epoch with a small gain halves it, and so does every later epoch. Trainers
+    of speech recognisers call this "newbob".
     """
     for i, (before, after) in enumerate(pairwise(losses), start=1):
-        if not before - after >= LEAST_GAIN:
+        if not before - after >= MIN_GAIN_NATS:
             return len(losses) - i
     return 0
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """The paper's e_t = e_0 / (1 + r t), and the weight decay that goes with it.
+    """Schedule of the learning rate, with the weight decay.
 
-    t counts the examples seen. Besides, the step may fall in a line to 0, from t =
-    `begun` on over `span` examples.
+    Parameters
+    ----------
+    learning_rate_init : float
+        e_0, the learning rate at the start.
+    learning_rate_decay : float
+        r of the paper's e_t = e_0 / (1 + r t), where t counts the examples seen. Only
+        for "invscaling".
+    alpha : float
+        Weight decay.
+    learning_rate : {"invscaling", "linear", "adaptive", "constant"}
+        The kind of schedule.
+    n_epochs : int
+        Epochs after which "linear" has fallen to 0.
+    begun, span : float
+        Number of examples at which "linear" starts to fall, and number of examples
+        until it is 0. `started` sets both.
     """
 
     learning_rate_init: float
     learning_rate_decay: float
     alpha: float
+    learning_rate: str = "invscaling"
+    n_epochs: int = 1
     begun: float = 0.0
     span: float = inf
 
-    def falling(self, begun: float, span: float) -> Schedule:
-        """Give the same as it falls to 0."""
-        return replace(self, begun=begun, span=span)
+    def started(
+        self, n_seen: float, n_epochs_before: float, n_windows: int
+    ) -> Schedule:
+        """Return the schedule of a fit on `n_windows` windows.
+
+        The fit starts after `n_seen` examples; `n_epochs_before` epochs of them belong
+        to this schedule.
+        """
+        if self.learning_rate != "linear":
+            return self
+        begun = n_seen - n_epochs_before * n_windows
+        return replace(self, begun=begun, span=self.n_epochs * n_windows)
+
+    def check_not_ended(self, n_epochs_before: float) -> None:
+        """Raise ValueError if the learning rate is 0 after `n_epochs_before` epochs."""
+        if self.learning_rate == "linear" and n_epochs_before >= self.n_epochs:
+            raise self.ended()
+
+    def ended(self) -> ValueError:
+        """Return the error to raise if the learning rate has fallen to 0."""
+        return ValueError(
+            f"learning_rate='linear' has fallen to 0 over max_iter={self.n_epochs} "
+            "epochs, and further training would change nothing; raise max_iter, set "
+            "solver__learning_rate='constant', or set warm_start=True and call fit, "
+            "which restarts at learning_rate_init."
+        )
+
+    def kernel_options(self) -> dict[str, float]:
+        """Return the keyword arguments of the solver kernels."""
+        decay = self.learning_rate_decay if self.learning_rate == "invscaling" else 0.0
+        return {
+            "learning_rate_init": self.learning_rate_init,
+            "learning_rate_decay": decay, "alpha": self.alpha,
+            "begun": self.begun, "span": self.span,
+        }  # fmt: skip
 
     def slowed(self, n_halvings: int) -> Schedule:
-        """Give the same with a step that was halved so often."""
-        step = self.learning_rate_init / 2**n_halvings
-        return replace(self, learning_rate_init=step)
+        """Return a schedule with the learning rate halved `n_halvings` times."""
+        learning_rate = self.learning_rate_init / 2**n_halvings
+        return replace(self, learning_rate_init=learning_rate)
 
     def has_ended(self, n_seen: float) -> bool:
-        """Whether the step is 0 from here on."""
+        """Return whether the learning rate is 0 after `n_seen` examples."""
         return n_seen >= self.begun + self.span
 
 
 @dataclass(frozen=True)
 class Solver:
-    """What the solvers share."""
+    """Base class of the solvers."""
 
     schedule: Schedule
 
-    def check(self, batch_size: int) -> None:
-        """Raise when an update would take more than all of a weight away."""
+    def check(self, batch_size: int, dtype: DTypeLike) -> None:
+        """Raise ValueError if the options make updates impossible or erase weights."""
         raise NotImplementedError
 
     def initial_state(self, parameters: Parameters) -> State:
-        """Make what the solver keeps beside the parameters."""
+        """Return the initial state of the solver."""
         raise NotImplementedError
 
     def check_state(self, found: State) -> None:
-        """Raise ValueError where no training leaves these arrays."""
+        """Raise ValueError if a saved state has invalid values."""
         for name, array in found.items():
             moment = name.partition("_")[0]
             if moment in ("first", "second", "decayed") and (
                 not np.isfinite(array).all() or (moment == "second" and array.min() < 0)
             ):
-                raise ValueError(f"{name} has numbers that no fit leaves")
+                raise ValueError(
+                    f"{name} has invalid values (negative, NaN or infinite)"
+                )
 
     def kept(self, state: State) -> State:
-        """Give what a fitted model keeps of it, to be trained further."""
+        """Return the part of the state that a fitted model keeps for more training."""
         return {}
 
     def held(self, parameters: Parameters, state: State) -> dict[str, Any]:
-        """Give the parameters as the kernels take them."""
+        """Return the parameters in the form that the kernels take."""
         return {
             name: _solvers.Parameter(
                 array,
@@ -102,7 +152,7 @@ class Solver:
         }
 
     def settle(self, parameters: Parameters, state: State, clock: Any) -> None:
-        """Apply the weight decay still due to rows that were not visited."""
+        """Apply the outstanding weight decay of rows that were not visited."""
         examples, updates, log_decay = clock.read()
         for name, array in parameters.trained().items():
             decayed = state.get(f"decayed_{name}")
@@ -115,27 +165,27 @@ class Solver:
     def kernel(
         self, tier: Any, clock: Any, held: dict[str, Any], state: State, scratch: Any
     ) -> Any:
-        """Give the kernel of one thread, or team of threads."""
+        """Return the kernel of one thread, or of a team of threads."""
         raise NotImplementedError
 
 
 @dataclass(frozen=True)
 class SGD(Solver):
-    """Stochastic gradient ascent, the paper's; its weight decay of C is lazy."""
+    """Stochastic gradient ascent, as in the paper, with lazy weight decay of C."""
 
-    def check(self, batch_size: int) -> None:
-        """Raise when an update would take more than all of a weight away."""
+    def check(self, batch_size: int, dtype: DTypeLike) -> None:
+        """Raise ValueError if the weight decay of one update erases the weights."""
         schedule = self.schedule
         lost = schedule.learning_rate_init * schedule.alpha * batch_size
         if lost >= 1:
             raise ValueError(
-                f"learning_rate_init * alpha * batch_size = {lost:g} would take more "
-                "than all of every weight away at each update; it must be below 1: "
-                "lower one of them."
+                f"learning_rate_init * alpha * batch_size = {lost:g} is the share of "
+                "each weight that weight decay removes at an update; it must be below "
+                "1: lower one of the three."
             )
 
     def initial_state(self, parameters: Parameters) -> State:
-        """Where the decay stood when each visited row was last brought up to date."""
+        """Return the cumulative decay at the last update of each row, all 0."""
         arrays = parameters.trained()
         return {
             f"decayed_{name}": np.zeros(len(arrays[name]))
@@ -145,31 +195,40 @@ class SGD(Solver):
     def kernel(
         self, tier: Any, clock: Any, held: dict[str, Any], state: State, scratch: Any
     ) -> Any:
-        """Give the kernel of one thread, or team of threads."""
-        return _solvers.SGD(tier, clock, held.get("C"), **asdict(self.schedule))
+        """Return the kernel of one thread, or of a team of threads."""
+        return _solvers.SGD(
+            tier, clock, held.get("C"), **self.schedule.kernel_options()
+        )
 
 
 @dataclass(frozen=True)
 class Adam(Solver):
-    """Adam, as scikit-learn's networks have it, with decoupled weight decay."""
+    """Adam, as in scikit-learn's networks, with decoupled weight decay."""
 
     beta_1: float
     beta_2: float
     epsilon: float
 
-    def check(self, batch_size: int) -> None:
-        """Raise when an update would take more than all of a weight away."""
+    def check(self, batch_size: int, dtype: DTypeLike) -> None:
+        """Raise ValueError if epsilon is 0, or weight decay erases the weights."""
+        smallest = np.finfo(dtype).tiny
+        if self.epsilon < smallest:
+            raise ValueError(
+                f"solver__epsilon={self.epsilon!r} is 0 in {np.dtype(dtype).name}, and "
+                f"Adam divides by it; set it to at least {10 * smallest:.0e}, such as "
+                "1e-8."
+            )
         lost = self.schedule.learning_rate_init * self.schedule.alpha
         if lost >= 1:
             raise ValueError(
-                f"learning_rate_init * alpha = {lost:g} would take more than all of "
-                "every weight away at each update; it must be below 1: lower one of "
-                "them."
+                f"learning_rate_init * alpha = {lost:g} is the share of each weight "
+                "that weight decay removes at an update; it must be below 1: lower one "
+                "of the two."
             )
 
     def initial_state(self, parameters: Parameters) -> State:
-        """Both moments of what is learned; where the decay of visited rows stood."""
-        # The moments make a dense step of C, and its decay one with it.
+        """Return zero moments, and the cumulative decay of visited rows, all 0."""
+        # The moments make every update of C dense, so its decay is not lazy.
         state = {
             f"decayed_{name}": np.zeros(len(parameters.trained()[name]))
             for name in parameters.visited
@@ -184,13 +243,13 @@ class Adam(Solver):
         return state
 
     def kept(self, state: State) -> State:
-        """Give the moments: scikit-learn's networks keep them too."""
+        """Return the moments, which scikit-learn's networks keep too."""
         return {k: a for k, a in state.items() if not k.startswith("decayed_")}
 
     def kernel(
         self, tier: Any, clock: Any, held: dict[str, Any], state: State, scratch: Any
     ) -> Any:
-        """Give the kernel of one thread, or team of threads."""
+        """Return the kernel of one thread, or of a team of threads."""
         own = {field.name: getattr(self, field.name) for field in fields(self)}
         del own["schedule"]
         whole = [
@@ -201,5 +260,5 @@ class Adam(Solver):
         C = held["C"] if "first_C" in state else None
         return _solvers.Adam(
             tier, clock, C, scratch=scratch, largest=max(1, *whole),
-            **asdict(self.schedule), **own,
+            **self.schedule.kernel_options(), **own,
         )  # fmt: skip

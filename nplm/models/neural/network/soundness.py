@@ -1,4 +1,4 @@
-"""Whether numbers from a file are those of a network that gives distributions."""
+"""Check that parameters read from a file define probability distributions."""
 
 from __future__ import annotations
 
@@ -11,25 +11,20 @@ __all__ = ["check_sums"]
 
 
 def check_sums(own: Parameters, parts: Parts) -> None:
-    """Refuse numbers so large that a sum may overflow: nothing then sums to 1.
+    """Raise ValueError if weights are not finite, or their sums may overflow.
 
-    And what are no numbers.
-
-    Raises
-    ------
-    ValueError
-        Saying so.
+    With overflow, probabilities do not sum to 1.
     """
     arrays = own.trained() | {"C": own.C}
     size = {k: max(float(a.max(initial=0)), -float(a.min(initial=0)))
             for k, a in arrays.items()}  # fmt: skip
     if not np.isfinite(list(size.values())).all():
-        raise ValueError("its weights have numbers that are none, or not finite")
+        raise ValueError("its weights have NaN or infinite values")
     P = own.P
     x = size["C"] * max(1.0, 0.0 if P is None else float(np.abs(P).sum(axis=1).max()))
-    x += size.get("S", 0.0)  # in shares that sum to 1
+    x += size.get("S", 0.0)  # the mixture weights sum to 1
     sums = [size["d"] + own.H.shape[1] * size["H"] * x]
-    if "H_next" in size:  # the next word's own, beside the context's
+    if "H_next" in size:  # terms of the next word
         sums[0] += parts.features.m * size["H_next"] * size["C"]
         sums.append(len(own.d) * size.get("v", 0.0))
     if "Q" in size:

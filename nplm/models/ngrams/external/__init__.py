@@ -1,1 +1,1 @@
-"""Estimation in bounded memory: n-grams sorted on disk, merged, and read in order."""
+"""Estimation in bounded memory: sort n-grams on disk, merge them, build the trie."""

@@ -1,4 +1,4 @@
-"""Levels on disk to probabilities, weights and the hash table, each in one pass."""
+"""Estimate probabilities, back-off weights and the hash table on disk, in passes."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ __all__ = ["fill_parents", "fill_table", "fill_trie", "slots_of_levels"]
 
 PARENTS = "parents"
 
-# Slots that a window goes beyond its end, to see where what belongs before ends.
+# Slots that a window extends beyond its end, for n-grams that overflow their bucket.
 SPILL = 1 << 14
-# A level of fewer slots is filled by one thread.
+# A level with fewer slots is filled by one thread.
 MIN_SLOTS = 1 << 20
 
 
@@ -55,11 +55,11 @@ def fill_trie(
     levels : Levels
         The n-grams. Their files are removed.
     arrays : dict of ndarray
-        Those of a ``BackoffTrie``, by name, on disk.
+        Arrays of a ``BackoffTrie`` by name, on disk.
     scratch : Scratch
-        Where there is room for what a pass needs.
+        Folder for temporary arrays.
     interpolate, min_counts, kind, fallback
-        As in `KneserNeyLM`, whose `discounts` and `discount_fallback` are the last two.
+        As in `KneserNeyLM`, where the last two are `discounts` and `discount_fallback`.
 
     Returns
     -------
@@ -123,7 +123,7 @@ def _counts_of_counts(counts: NDArray[np.int64], scratch: Scratch) -> NDArray[np
 
 
 def slots_of_levels(levels: Levels) -> NDArray[np.int64]:
-    """Return where the slots of each level of the hash table begin, and end.
+    """Return the first slot of each level of the hash table, and the end.
 
     Returns
     -------
@@ -141,23 +141,23 @@ def fill_table(
     slot_start: NDArray[np.int64],
     scratch: Scratch,
 ) -> bool:
-    """Fill the hash table of a trie on disk, a part of its slots at a time.
+    """Fill the hash table of a trie on disk, one window of slots at a time.
 
     Parameters
     ----------
     trie : BackoffTrie
-        With all suffixes of its n-grams.
+        The n-grams, with all their suffixes.
     slots : ndarray of uint8
-        On disk.
+        Slots on disk.
     slot_start : ndarray of int64, shape (order + 1,)
-        Those of `slots_of_levels`.
+        Return value of `slots_of_levels`.
     scratch : Scratch
-        Where there is room for the keys.
+        Folder for temporary arrays.
 
     Returns
     -------
     closed : bool
-        As of `HashTable`.
+        As in `HashTable`.
     """
     n_contexts = len(trie.context_word)
     own = [getattr(trie, name) for name in ("context_word", "child_start", "start")]
@@ -181,14 +181,14 @@ def fill_table(
             assert filled is not None and not filled.missing.size
             are_closed.append(filled.closed)
 
-        _fill_circle(slots[first:last], fill, scratch)
+        _fill_level(slots[first:last], fill, scratch)
     for name in (PARENTS, "keys"):
         scratch.remove(name)
     return all(are_closed)
 
 
 def fill_parents(trie: ContextTrie, scratch: Scratch) -> NDArray[np.int32]:
-    """Make on disk what ``trie.parents()`` makes in memory."""
+    """Compute ``trie.parents()`` in an array on disk."""
     n_contexts = len(trie.context_word)
     parent = scratch.array(PARENTS, np.int32, n_contexts)
     parent[0] = 0
@@ -201,15 +201,15 @@ def fill_parents(trie: ContextTrie, scratch: Scratch) -> NDArray[np.int32]:
     return parent
 
 
-def _fill_circle(
+def _fill_level(
     slots: NDArray[np.uint8], fill: Callable[[_hashed.Window], None], scratch: Scratch
 ) -> None:
-    """Fill the slots of a level, by windows that memory holds."""
+    """Fill the slots of a level, in windows that fit in memory."""
     n_slots = len(slots) // SLOT_BYTES
     n_arcs = scratch.threads.n if n_slots >= MIN_SLOTS else 1
-    most = max(scratch.memory * 3 // 4 // n_arcs // SLOT_BYTES, 4 * SPILL)
-    most -= most % BUCKET_SLOTS
-    if n_arcs == 1 and n_slots <= most:
+    max_slots = max(scratch.memory * 3 // 4 // n_arcs // SLOT_BYTES, 4 * SPILL)
+    max_slots -= max_slots % BUCKET_SLOTS
+    if n_arcs == 1 and n_slots <= max_slots:
         window = empty_slots(n_slots)
         fill(_hashed.Window(window, n_slots, 0))
         _put(slots, 0, window, scratch)
@@ -219,54 +219,55 @@ def _fill_circle(
     bounds = [BUCKET_SLOTS * bound for bound in bounds]
     tails: list[tuple[int, NDArray[np.uint8]]] = []
 
-    def fill_some(at: int, last: int) -> int:
-        """Fill slots from `at` on, to `last` at most; returns where the next begin."""
-        size = min(most, last - at + SPILL)
+    def fill_next_window(first: int, last: int) -> int:
+        """Fill slots from `first` to at most `last`; return the next one to fill."""
+        size = min(max_slots, last - first + SPILL)
         window = empty_slots(size)
-        fill(_hashed.Window(window, n_slots, at))
-        n = last - at
+        fill(_hashed.Window(window, n_slots, first))
+        n = last - first
         beyond = window[n * SLOT_BYTES :]
         if len(free := _free_buckets(beyond)):
-            # What belongs here and found its place where another arc begins goes as
-            # far as the first bucket that is not full.
+            # The n-grams of this arc that overflow into the next one end at the first
+            # bucket that is not full.
             tail = beyond[: (int(free[0]) + 1) * BUCKET_BYTES].copy()
             tails.append((last % n_slots, tail))
         else:
-            # Behind the last bucket that is not full those are missing that found no
-            # place in it: the next window begins there.
+            # n-grams that overflow the window are missing, but only after its last
+            # bucket that is not full: the next window begins there.
             n = (_last_free_bucket(window) + 1) * BUCKET_SLOTS
-        _put(slots, at, window[: n * SLOT_BYTES], scratch)
+        _put(slots, first, window[: n * SLOT_BYTES], scratch)
         scratch.tell(n)
-        return at + n
+        return first + n
 
     def fill_arc(_: int, arc: tuple[int, int]) -> None:
-        at, last = arc
-        while at < last:
-            at = fill_some(at, last)
+        first, last = arc
+        while first < last:
+            first = fill_next_window(first, last)
 
     scratch.each(fill_arc, pairwise(bounds))
-    for at, tail in tails:
-        _put(slots, at, tail, scratch)
+    for first, tail in tails:
+        _put(slots, first, tail, scratch)
 
 
 def _put(
-    slots: NDArray[np.uint8], at: int, own: NDArray[np.uint8], scratch: Scratch
+    slots: NDArray[np.uint8], first: int, values: NDArray[np.uint8], scratch: Scratch
 ) -> None:
-    """Write slots from the slot `at` on, and let their memory go."""
-    mine = slots[at * SLOT_BYTES :]
-    for part in blocks(len(own), 1 << 20):
-        mine[part] = own[part]
+    """Write `values` from slot `first` on, and release their memory."""
+    target = slots[first * SLOT_BYTES :]
+    for part in blocks(len(values), 1 << 20):
+        target[part] = values[part]
         scratch.forget(slots)
 
 
 def _free_buckets(slots: NDArray[np.uint8]) -> NDArray[np.intp]:
-    """Find the buckets that are not full."""
+    """Return the numbers of the buckets that are not full."""
     keys = slots.view("<u8").reshape(-1, BUCKET_SLOTS, SLOT_BYTES // 8)[:, :, 0]
     return np.flatnonzero((keys == 0).any(axis=1))
 
 
 def _last_free_bucket(window: NDArray[np.uint8]) -> int:
-    """Find the last bucket that is not full: it is near the end."""
+    """Return the number of the last bucket that is not full."""
+    # It is near the end: search from there.
     for end in range(len(window) // BUCKET_BYTES, 0, -SPILL):
         first = max(end - SPILL, 0)
         free = _free_buckets(window[first * BUCKET_BYTES : end * BUCKET_BYTES])

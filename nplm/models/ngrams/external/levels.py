@@ -1,4 +1,4 @@
-"""Sorted runs to the levels of a trie, as they are merged."""
+"""Merge sorted runs into the levels of a trie."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from nplm.models.ngrams.trie.context_trie import MAX_NGRAMS
 
 __all__ = ["Levels", "build_levels"]
 
-# More are merged in several steps, so that each has a buffer that is worth its read.
+# More runs are merged in several steps, so that the buffer of each is large enough.
 MAX_RUNS = 64
-# Rows merged at once: between two of them an interrupt is heard.
-MAX_ROWS = 1 << 16
+# Rows merged in one kernel call. Interrupts are handled between calls.
+MAX_MERGED_ROWS = 1 << 16
 ARRAYS: dict[str, np.dtype[Any]] = {
     "context_word": np.dtype(np.int32),
     "child_start": np.dtype(np.int32),
@@ -29,22 +29,22 @@ ARRAYS: dict[str, np.dtype[Any]] = {
     "words": np.dtype(np.int32),
     "counts": np.dtype(np.int64),
 }
-# An n-gram that alone has its context.
+# Maximum size of an n-gram on disk: that of the only n-gram of a context.
 LEVEL_BYTES = sum(dtype.itemsize for dtype in ARRAYS.values())
 
 
 @dataclass(frozen=True)
 class Part:
-    """Levels of the contexts whose nearest word is in one range.
+    """The levels of the contexts whose nearest word is in one range.
 
     Attributes
     ----------
     number : int
-        Names the files.
+        Number of the part, used in its file names.
     sizes : list of (int, int)
-        Contexts and n-grams of each level but the root.
+        Numbers of contexts and n-grams of each level but the root.
     distinct : ndarray of int64, shape (n_words,)
-        Distinct nearest words before each word.
+        Number of distinct nearest words before each word.
     """
 
     number: int
@@ -53,7 +53,7 @@ class Part:
 
 
 class Levels:
-    """The levels of a trie, each array of each in a file of every part.
+    """The levels of a trie on disk: one file per part, level and array.
 
     Parameters
     ----------
@@ -62,9 +62,9 @@ class Levels:
     unigrams : ndarray of int64, shape (n_words,)
         Modified counts of the words.
     parts : list of Part
-        In the order of their words; none for a model of unigrams.
+        Parts in the order of their words; empty for a unigram model.
     scratch : Scratch
-        Where the files are.
+        Folder of the files.
     """
 
     def __init__(
@@ -80,19 +80,19 @@ class Levels:
         sizes = sizes.sum(axis=0) if parts else np.empty((0, 2), dtype=np.int64)
         self.n_ngrams = np.append(n_words, sizes[:, 1])
         self.level_start = np.cumsum([0, 1, *sizes[:, 0]])
-        for n, of in (
+        for n, unit in (
             (self.n_ngrams.sum(), "n-grams"),
             (self.level_start[-1], "contexts"),
         ):
             if n > MAX_NGRAMS:
                 raise ValueError(
-                    f"{n} {of}, more than {MAX_NGRAMS}; lower order, or count less "
+                    f"{n} {unit}, more than {MAX_NGRAMS}; lower order, or count less "
                     "text."
                 )
 
     @property
     def sizes(self) -> dict[str, int]:
-        """Entries of each array of the trie."""
+        """Number of entries of each array of the trie."""
         n_contexts, n_ngrams = int(self.level_start[-1]), int(self.n_ngrams.sum())
         return {
             "level_start": len(self.level_start),
@@ -103,20 +103,20 @@ class Levels:
         }
 
     def fill(self, arrays: dict[str, NDArray[Any]], counts: NDArray[np.int64]) -> None:
-        """Put the levels together, and remove their files.
+        """Fill the arrays of the trie from the files of the levels, and remove these.
 
         Parameters
         ----------
         arrays : dict of ndarray of int32
-            Those of a ``ContextTrie``, by name, of the `sizes`.
+            Arrays of a ``ContextTrie`` by name, with the lengths of `sizes`.
         counts : ndarray of int64, shape (n_ngrams,)
-            Their modified counts.
+            Filled with the modified counts of the n-grams.
         """
         scratch, level_start = self._scratch, self.level_start
         n_contexts = int(level_start[-1])
         first_ngram = np.cumsum([0, *self.n_ngrams])
         arrays["level_start"][:] = level_start
-        # The root: all words follow it, and are its children.
+        # Every word is a follower and a child of the root.
         arrays["context_word"][0] = arrays["start"][0] = 0
         arrays["child_start"][0] = 1
         arrays["words"][: self.n_words] = np.arange(self.n_words, dtype=np.int32)
@@ -126,15 +126,15 @@ class Levels:
             arrays["context_word"][1 : 1 + self.n_words] = words
         # The longest contexts have no children.
         childless = arrays["child_start"][level_start[-2] :]
-        for first in range(0, len(childless), MAX_ROWS):
-            childless[first : first + MAX_ROWS] = n_contexts
+        for first in range(0, len(childless), MAX_MERGED_ROWS):
+            childless[first : first + MAX_MERGED_ROWS] = n_contexts
         arrays["start"][-1] = first_ngram[-1]
         scratch.stage("putting together", int(first_ngram[-1]))
         scratch.tell(self.n_words)
-        whole = arrays | {"counts": counts}
+        outputs = arrays | {"counts": counts}
         for level in range(1, len(self.n_ngrams)):
-            at = {name: int(level_start[level]) for name in ARRAYS}
-            at["words"] = at["counts"] = int(first_ngram[level])
+            position = {name: int(level_start[level]) for name in ARRAYS}
+            position["words"] = position["counts"] = int(first_ngram[level])
             next_context = 0
             next_ngram = 0
             for part in self._parts:
@@ -143,11 +143,11 @@ class Levels:
                     "start": int(first_ngram[level]) + next_ngram,
                 }
                 for name, dtype in ARRAYS.items():
-                    at[name] = self._copy(
+                    position[name] = self._copy(
                         _name(part.number, level, name),
                         dtype.type(shifts.get(name, 0)),
-                        whole[name],
-                        at[name],
+                        outputs[name],
+                        position[name],
                         dtype,
                     )
                 n_own = part.sizes[level - 1]
@@ -157,29 +157,30 @@ class Levels:
                 scratch.tell(n_own[1])
 
     def _copy(
-        self, name: str, shift: Any, out: NDArray[Any], at: int, dtype: np.dtype[Any]
+        self, name: str, shift: Any, out: NDArray[Any], first: int, dtype: np.dtype[Any]
     ) -> int:
+        """Copy a file into `out` from `first` on; return where it ends."""
         size = max(self._scratch.memory // 4 // dtype.itemsize, 16)
         with self._scratch.reading(name) as file:
             while len(part := np.fromfile(file, dtype, min(size, 1 << 20))):
-                out[at : at + len(part)] = part + shift
-                at += len(part)
+                out[first : first + len(part)] = part + shift
+                first += len(part)
                 self._scratch.forget(out)
         self._scratch.remove(name)
-        return at
+        return first
 
 
 def build_levels(packing: Packing, runs: Sequence[str], scratch: Scratch) -> Levels:
-    """Merge runs, and make the levels of the trie of what comes.
+    """Merge runs, and write the levels of the trie of their n-grams.
 
     Parameters
     ----------
     packing : Packing
-        Of the runs.
+        Layout of the rows.
     runs : list of str
         Files of ``write_runs``. They are removed.
     scratch : Scratch
-        Where the levels are written.
+        Folder to which the levels are written.
 
     Returns
     -------
@@ -190,7 +191,7 @@ def build_levels(packing: Packing, runs: Sequence[str], scratch: Scratch) -> Lev
     ValueError
         If there are more than 2**31 - 1 contexts or n-grams.
     """
-    runs = _fewer(packing, list(runs), scratch)
+    runs = _limit_runs(packing, list(runs), scratch)
     n_parts = min(scratch.threads.n, packing.n_words)
     parts: list[Part] = []
     with ExitStack() as stack:
@@ -201,7 +202,7 @@ def build_levels(packing: Packing, runs: Sequence[str], scratch: Scratch) -> Lev
         scratch.needs = n_rows * (packing.order - 1) * LEVEL_BYTES
 
         def build(_: int, number: int) -> None:
-            parts.append(_built(packing, opened, number, bounds, scratch))
+            parts.append(_build_part(packing, opened, number, bounds, scratch))
 
         scratch.each(build, range(n_parts))
     for run in runs:
@@ -215,8 +216,8 @@ def _name(part: int, level: int, array: str) -> str:
     return f"part.{part}.{level}.{array}"
 
 
-def _fewer(packing: Packing, runs: list[str], scratch: Scratch) -> list[str]:
-    """Merge runs into longer ones until there are `MAX_RUNS` at most."""
+def _limit_runs(packing: Packing, runs: list[str], scratch: Scratch) -> list[str]:
+    """Merge runs until at most `MAX_RUNS` are left."""
     step = 0
     while len(runs) > MAX_RUNS:
         groups = [runs[i : i + MAX_RUNS] for i in range(0, len(runs), MAX_RUNS)]
@@ -241,7 +242,7 @@ def _fewer(packing: Packing, runs: list[str], scratch: Scratch) -> list[str]:
 
 
 def _bounds(runs: list[Run], n_words: int, n_parts: int) -> list[int]:
-    """Cut the words into ranges that have about as many rows as nearest words."""
+    """Split the vocabulary into ranges of nearest words with similar row counts."""
     n_rows = sum(run.n_rows for run in runs)
     cuts = [
         bisect_left(
@@ -257,34 +258,36 @@ def _bounds(runs: list[Run], n_words: int, n_parts: int) -> list[int]:
 def _merged(
     runs: list[Run], ends: list[tuple[int, int]], scratch: Scratch
 ) -> Iterator[NDArray[np.uint64]]:
-    """Merge runs, each from a row to another; what is given is soon overwritten."""
-    there = [i for i, (first, last) in enumerate(ends) if first < last]
+    """Yield the merged rows of a range of each run, in a buffer that is reused."""
+    active = [i for i, (first, last) in enumerate(ends) if first < last]
     width = runs[0].width
-    n_bytes = scratch.memory // scratch.threads.n // 2 // (len(there) + 1)
-    n_rows = min(max(n_bytes // (width * NUMBER_BYTES), 16), MAX_ROWS)
-    buffers = np.empty((len(there), n_rows, width), dtype=np.uint64)
+    n_bytes = scratch.memory // scratch.threads.n // 2 // (len(active) + 1)
+    n_rows = min(max(n_bytes // (width * NUMBER_BYTES), 16), MAX_MERGED_ROWS)
+    buffers = np.empty((len(active), n_rows, width), dtype=np.uint64)
     out = np.empty((n_rows, width), dtype=np.uint64)
-    at, end = np.zeros((2, len(there)), dtype=np.int64)
-    rest = [iter(range(*ends[i], n_rows)) for i in there]
+    position, end = np.zeros((2, len(active)), dtype=np.int64)
+    rest = [iter(range(*ends[i], n_rows)) for i in active]
 
     def refill(k: int) -> None:
-        run = there[k]
+        run = active[k]
         first = next(rest[k], None)
         if first is not None:
             last = min(first + n_rows, ends[run][1])
-            at[k], end[k] = 0, last - first
+            position[k], end[k] = 0, last - first
             runs[run].read(first, buffers[k, : last - first])
             scratch.tell(last - first)
 
-    for k in range(len(there)):
+    for k in range(len(active)):
         refill(k)
-    heap = np.arange(len(there), dtype=np.int32)
-    _runs.make_heap(buffers, at, heap)
-    n, n_live = 0, len(there)
+    heap = np.arange(len(active), dtype=np.int32)
+    _runs.make_heap(buffers, position, heap)
+    n, n_live = 0, len(active)
     while n_live:
-        n, n_live, ended = _runs.merge_runs(buffers, at, end, heap, n_live, out, n)
-        if ended >= 0:
-            refill(ended)
+        n, n_live, exhausted = _runs.merge_runs(
+            buffers, position, end, heap, n_live, out, n
+        )
+        if exhausted >= 0:
+            refill(exhausted)
         elif n:
             yield out[:n]
             n = 0
@@ -292,7 +295,7 @@ def _merged(
         yield out[:n]
 
 
-def _built(
+def _build_part(
     packing: Packing,
     runs: list[Run],
     number: int,
@@ -317,8 +320,8 @@ def _built(
 
         def write() -> None:
             for level in levels:
-                for name, made in fold.take(level).items():
-                    files[level, name].write(made)
+                for name, array in fold.take(level).items():
+                    files[level, name].write(array)
 
         for rows in _merged(runs, ends, scratch):
             fold.add(rows)

@@ -1,4 +1,4 @@
-"""Text on disk to sorted runs of counted n-grams."""
+"""Make sorted runs of counted n-grams from text or counts on disk."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["NUMBER_BYTES", "Packing", "Run", "write_counted_runs", "write_runs"]
 
 NUMBER_BYTES = 8
 # Rows written at once.
-MAX_PIECE = 1 << 16
+MAX_PIECE_ROWS = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Packing:
     Attributes
     ----------
     order : int
-        Words of an n-gram.
+        Number of words in an n-gram.
     n_words : int
         Size of the vocabulary.
     boundary : int
@@ -43,43 +43,43 @@ class Packing:
 
     @cached_property
     def n_bits(self) -> int:
-        """Bits of a word."""
+        """Number of bits of a word id."""
         return max(1, (self.n_words - 1).bit_length())
 
     @cached_property
     def width(self) -> int:
-        """Numbers of a row, without its count."""
+        """Number of 64-bit numbers in a row, without its count."""
         return -(-self.order // (64 // self.n_bits))
 
     @property
     def row_bytes(self) -> int:
-        """Bytes of a counted row."""
+        """Size of a row with its count, in bytes."""
         return (self.width + 1) * NUMBER_BYTES
 
     def nearest(self, number: int) -> int:
-        """Return the nearest word of a row, from its first number."""
+        """Return the nearest word of a row, given its first number."""
         n_in_first = min(self.order, 64 // self.n_bits)
         return int(number) >> (n_in_first - 1) * self.n_bits
 
 
 class Run:
-    """A run on disk, open for several threads to read in.
+    """A run on disk, open for reading by several threads.
 
     Parameters
     ----------
     scratch : Scratch
-        Where it is.
+        Folder of the run.
     name : str
-        Its file.
+        File name of the run.
     packing : Packing
-        Of its rows.
+        Layout of its rows.
 
     Attributes
     ----------
     n_rows : int
-        Its length.
+        Number of rows.
     width : int
-        Numbers of a row, with its count.
+        Number of 64-bit numbers in a row, with its count.
     """
 
     def __init__(self, scratch: Scratch, name: str, packing: Packing) -> None:
@@ -95,17 +95,17 @@ class Run:
         self._file.close()
 
     def read(self, first: int, rows: NDArray[np.uint64]) -> None:
-        """Fill `rows` with those from `first` on."""
-        to = rows.data.cast("B")
-        at = first * self._packing.row_bytes
-        while len(to):
-            n = os.preadv(self._file.fileno(), [to], at)
+        """Fill `rows` with the rows of the run from `first` on."""
+        buffer = rows.data.cast("B")
+        offset = first * self._packing.row_bytes
+        while len(buffer):
+            n = os.preadv(self._file.fileno(), [buffer], offset)
             if n == 0:
-                raise OSError(f"{self._file.name} has become shorter while it was read")
-            to, at = to[n:], at + n
+                raise OSError(f"{self._file.name} was truncated while being read")
+            buffer, offset = buffer[n:], offset + n
 
     def first_row(self, word: int) -> int:
-        """Return the first row whose nearest word is `word` or a later one."""
+        """Return the first row whose nearest word is at least `word`."""
         row = np.empty((1, self.width), dtype=np.uint64)
 
         def nearest(i: int) -> int:
@@ -118,30 +118,30 @@ class Run:
 def write_runs(
     packing: Packing, ids: str, new_ids: NDArray[np.int32], scratch: Scratch
 ) -> list[str]:
-    """Sort and count the n-grams of a text, as much at a time as memory holds.
+    """Sort and count the n-grams of a text, in runs that fit in memory.
 
     Parameters
     ----------
     packing : Packing
-        How they are packed.
+        Layout of the rows.
     ids : str
-        The file of the text's ids, int32, -1 at the end of a line. It is removed.
+        File of the word ids, int32, with -1 at the end of each line. It is removed.
     new_ids : ndarray of int32, shape (n_words + 1,)
-        What each id becomes, and last the boundary.
+        The final id of each id in the file. The last entry is the boundary.
     scratch : Scratch
-        Where the runs are written.
+        Folder to which the runs are written.
 
     Returns
     -------
     runs : list of str
-        Their files.
+        File names of the runs.
     """
     n_tokens = scratch.size(ids) // np.dtype(np.int32).itemsize
-    # Of each row: twice itself, for the sort, and the stream before and after.
+    # Bytes per row: two copies for the sort, and the stream before and after renaming.
     n_bytes = 2 * packing.width * NUMBER_BYTES + 2 * 4
     n_threads = scratch.threads.n
     n_rows = max(scratch.memory // n_threads // n_bytes, 16)
-    # No thread is left without work.
+    # Give every thread some work.
     n_rows = min(n_rows, -(-n_tokens // n_threads))
     runs: list[str] = []
     buffers = np.empty((n_threads, 2, n_rows, packing.width), dtype=np.uint64)
@@ -158,11 +158,11 @@ def write_runs(
         if _runs.sort_rows(rows, spare, packing.order, packing.n_bits):
             rows = spare
         name = f"run.{number}"
-        piece = np.empty((min(n, MAX_PIECE), packing.width + 1), dtype=np.uint64)
+        piece = np.empty((min(n, MAX_PIECE_ROWS), packing.width + 1), dtype=np.uint64)
         with scratch.writing(name) as file:
-            at = 0
-            while at < n:
-                at, n_written = _runs.count_rows(rows, at, piece)
+            row = 0
+            while row < n:
+                row, n_written = _runs.count_rows(rows, row, piece)
                 file.write(piece[:n_written].data)
         runs.append(name)
         scratch.tell(n)
@@ -179,7 +179,7 @@ def _streams(
     n_rows: int,
     scratch: Scratch,
 ) -> Iterator[NDArray[np.int32]]:
-    """Give the text in parts, each after the words before it."""
+    """Yield the text in parts, each preceded by its context."""
     n_before = packing.order - 1
     before = np.full(n_before, packing.boundary, dtype=np.int32)
     with scratch.reading(ids) as file:
@@ -187,11 +187,11 @@ def _streams(
             stream = np.empty(n_before + len(part), dtype=np.int32)
             stream[:n_before] = before
             own = stream[n_before:]
-            # As an index it is twice as long.
-            for piece in blocks(len(part), MAX_PIECE):
+            # In pieces: indexing converts the ids to int64.
+            for piece in blocks(len(part), MAX_PIECE_ROWS):
                 own[piece] = new_ids[part[piece]]
             before = stream[len(part) :].copy()
-            del part  # of two threads' memory only what they work on stays
+            del part  # only the stream stays in memory
             yield stream
 
 
@@ -200,23 +200,23 @@ def write_counted_runs(
     tables: Iterable[tuple[NDArray[np.int32], NDArray[np.int64]]],
     scratch: Scratch,
 ) -> list[str]:
-    """Sort n-grams that have been counted, as many at a time as memory holds.
+    """Sort n-grams that are already counted, in runs that fit in memory.
 
     Parameters
     ----------
     packing : Packing
-        How they are packed.
+        Layout of the rows.
     tables : iterable of (ndarray of int32, shape (n, order), ndarray of int64)
-        n-grams in any order, and how often each occurs; what comes twice adds up.
+        n-grams in any order, and how often each occurs. Counts of equal n-grams add up.
     scratch : Scratch
-        Where the runs are written.
+        Folder to which the runs are written.
 
     Returns
     -------
     runs : list of str
-        Their files.
+        File names of the runs.
     """
-    # Of each row: twice itself, for the sort, and twice what it is made of.
+    # Bytes per row: two copies for the sort, and two of its n-gram and count.
     n_bytes = 2 * packing.row_bytes + 2 * (4 * packing.order + 8)
     n_threads = scratch.threads.n
     n_rows = max(scratch.memory // n_threads // n_bytes, 16)
@@ -248,12 +248,12 @@ def _gathered(
     order: int,
     n_rows: int,
 ) -> Iterator[tuple[NDArray[np.int32], NDArray[np.int64]]]:
-    """Give tables of `n_rows` rows, but for the last."""
+    """Regroup tables into tables of `n_rows` rows; the last one may be shorter."""
 
-    def room() -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    def empty_table() -> tuple[NDArray[np.int32], NDArray[np.int64]]:
         return np.empty((n_rows, order), dtype=np.int32), np.empty(n_rows, np.int64)
 
-    (ngrams, counts), n = room(), 0
+    (ngrams, counts), n = empty_table(), 0
     for own in tables:
         first = 0
         while first < len(own[0]):
@@ -263,6 +263,6 @@ def _gathered(
             n, first = n + taken, first + taken
             if n == n_rows:
                 yield ngrams, counts
-                (ngrams, counts), n = room(), 0
+                (ngrams, counts), n = empty_table(), 0
     if n:
         yield ngrams[:n], counts[:n]

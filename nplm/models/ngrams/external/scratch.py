@@ -1,4 +1,4 @@
-"""What an estimation keeps on disk while it runs, and the threads that work on it."""
+"""Scratch: the temporary folder, threads and progress of an estimation on disk."""
 
 from __future__ import annotations
 
@@ -30,37 +30,38 @@ from nplm.training.parallel.threads import Threads
 __all__ = ["Scratch"]
 
 T = TypeVar("T")
-# The file of a folder that tells whether its process lives.
+# Name of the lock file that shows whether the process of a folder is alive.
 OWNER = "owner"
-# Of a file that is written: a merge has some dozens open at once.
+# Write buffer of a file. Small, because a merge keeps dozens of files open.
 BUFFER_BYTES = 1 << 16
 
 
-class GivenUpError(Exception):
-    """Another thread had an error, or was interrupted."""
+class StageAbortedError(Exception):
+    """Raised in a thread after another one failed or was interrupted."""
 
 
 class Scratch:
-    """A temporary folder, gone when it is left, and what else a stage works with.
+    """Temporary folder of an estimation, with its memory budget and threads.
 
-    Its name says the machine. Those beside it that processes of this machine and user
-    left, because they were killed, are removed.
+    The folder is removed on exit. Its name contains the host name. Entering also
+    removes folders next to it left by killed processes of the same host and user.
 
     Parameters
     ----------
     folder : path-like or None
-        Where the folder is made; where temporary files usually are, if None.
+        Folder in which to create the temporary folder. None uses the system's folder
+        of temporary files.
     memory : int
-        Bytes that the stages may take for their buffers.
+        Bytes that the stages may use for their buffers.
     threads : Threads
-        Those that work.
+        Threads that do the work.
     progress : callable, optional
-        Called with the name of a stage, how much of it is done, and all of it.
+        Called with the name of the stage, the amount done, and the total.
 
     Attributes
     ----------
     needs : int
-        The most bytes that a stage writes in files, 0 where that is not known.
+        Maximum number of bytes that a stage writes to files, 0 if unknown.
     """
 
     def __init__(
@@ -77,19 +78,19 @@ class Scratch:
         self._lock = Lock()
         self._done = self._total = 0
         self._stage = ""
-        self._names: set[str] = set()  # of files that were begun
+        self._names: set[str] = set()  # of the files created
         self._arrays: dict[str, NDArray[Any]] = {}
-        self._given_up = Event()
+        self._aborted = Event()
 
     def __enter__(self) -> Self:
         parent = Path(tempfile.gettempdir() if self._parent is None else self._parent)
         if not parent.is_dir():
             raise NotADirectoryError(
-                f"folder={str(parent)!r} is no folder: make it first, for temporary "
-                "files, or name another."
+                f"folder={str(parent)!r}, for temporary files, is not a directory: "
+                "create it, or pass another one."
             )
         prefix = f"nplm-{socket.gethostname()}-"
-        # On another machine a lock may not be seen.
+        # Only folders of this host: the locks of other hosts may be invisible.
         for path in parent.glob(f"{glob.escape(prefix)}*"):
             with suppress(OSError):
                 _remove_abandoned(path)
@@ -98,7 +99,7 @@ class Scratch:
             self._owner = owned(self.folder / OWNER)
             try:
                 self._owner.__enter__()
-            except FileNotFoundError:  # another removed it, for it was empty
+            except FileNotFoundError:  # another process removed the empty folder
                 continue
             except BaseException:
                 self._remove()
@@ -109,12 +110,12 @@ class Scratch:
         self._arrays.clear()
         try:
             self._remove()
-        finally:  # what is left now, after an interrupt, the next one removes
+        finally:  # after an interrupt, the next estimation removes the rest
             self._owner.__exit__(None, None, None)
 
     def _remove(self) -> None:
-        """Remove the folder, without a file descriptor: none may be left."""
-        for name in [*self._names, OWNER]:  # last the one that tells what it is
+        """Remove the folder without opening a file: descriptors may be exhausted."""
+        for name in [*self._names, OWNER]:  # the lock file last: it marks the folder
             with suppress(OSError):
                 (self.folder / name).unlink()
         with suppress(OSError):
@@ -122,14 +123,14 @@ class Scratch:
 
     @property
     def block(self) -> int:
-        """n-grams of which the threads look at what is on disk, a block each."""
+        """Number of n-grams in a block that one thread processes at a time."""
         return min(max(self.memory // self.threads.n // 128, 1 << 10), BLOCK_FOLLOWERS)
 
     # -- files ---------------------------------------------------------------------
 
     @contextmanager
     def writing(self, name: str) -> Iterator[BinaryIO]:
-        """Open a new file of the folder; a full disk names it."""
+        """Open a new file for writing; the error of a full disk names the folder."""
         path = self._new(name)
         needs = f"up to {self.needs / GIBI:.3g} GiB" if self.needs else "more is"
         with (
@@ -143,21 +144,21 @@ class Scratch:
         return self.folder / name
 
     def reading(self, name: str) -> BinaryIO:
-        """Open a file of the folder."""
+        """Open a file of the folder for reading."""
         return open(self.folder / name, "rb", buffering=0)
 
     def size(self, name: str) -> int:
-        """Return the bytes of a file."""
+        """Return the size of a file in bytes."""
         return (self.folder / name).stat().st_size
 
     def remove(self, name: str) -> None:
-        """Give the room of a file back, or that of an array."""
+        """Remove the file, or the array, of this name."""
         self._arrays.pop(name, None)
         (self.folder / name).unlink()
         self._names.discard(name)
 
     def array(self, name: str, dtype: DTypeLike, size: int) -> NDArray[Any]:
-        """Make an array on disk, mapped into memory: its room is there from now on."""
+        """Make an array on disk, mapped into memory, with its space allocated."""
         path = self._new(name)
         n_bytes = size * np.dtype(dtype).itemsize
         with open(path, "x+b") as file:
@@ -169,60 +170,60 @@ class Scratch:
         return array
 
     def forget(self, *arrays: NDArray[Any]) -> None:
-        """Let the memory of mapped arrays go, those of this folder and `arrays`."""
-        self._go_on()
+        """Release the memory of mapped arrays: `arrays` and those of this folder."""
+        self._check_aborted()
         forget(*self._arrays.values(), *arrays)
 
     # -- work ----------------------------------------------------------------------
 
     def stage(self, name: str, total: int) -> None:
-        """Begin a stage: `total` is what `tell` will come to."""
-        # What the stage before has freed is not beside what this one takes.
+        """Begin a stage, whose progress runs from 0 to `total`."""
+        # Return freed memory to the system before this stage allocates its own.
         trim()
         self._stage, self._done, self._total = name, 0, total
         self.tell(0)
 
     def tell(self, n: int) -> None:
-        """Tell that `n` more of the stage is done."""
-        self._go_on()
+        """Report that `n` more units of the stage are done."""
+        self._check_aborted()
         with self._lock:
             self._done += n
             if self._progress is not None:
                 self._progress(self._stage, self._done, self._total)
 
     def each(self, work: Callable[[int, T], Any], parts: Iterable[T]) -> None:
-        """Let the threads take the parts, one after another: ``work(thread, part)``.
+        """Call ``work(thread, part)`` for each part, in parallel.
 
-        After an error or an interrupt no part is begun, and who works on one stops
-        where it tells or forgets next; when this raises none is worked on.
+        After an error or an interrupt no further part begins, and the other threads
+        stop at their next `tell` or `forget`. No thread is running when this raises.
         """
         lock = Lock()
-        coming, ended = iter(parts), object()
+        remaining, end = iter(parts), object()
 
         def run(thread: int) -> None:
-            # Who is told to give up has no error of its own.
-            with suppress(GivenUpError):
+            # An aborted thread has no error of its own to report.
+            with suppress(StageAbortedError):
                 while True:
-                    self._go_on()
-                    part: Any = None  # what is done goes before more is made
+                    self._check_aborted()
+                    part: Any = None  # free the last part before making the next one
                     with lock:
-                        part = next(coming, ended)
-                    if part is ended:
+                        part = next(remaining, end)
+                    if part is end:
                         return
                     work(thread, part)
 
-        self.threads.abreast(run, self.threads.n, give_up=self._given_up.set)
+        self.threads.abreast(run, self.threads.n, give_up=self._aborted.set)
 
-    def _go_on(self) -> None:
-        if self._given_up.is_set():
-            raise GivenUpError
+    def _check_aborted(self) -> None:
+        if self._aborted.is_set():
+            raise StageAbortedError
 
 
 def _remove_abandoned(path: Path) -> None:
-    """Remove a folder of `Scratch` whose process was killed.
+    """Remove the folder of a `Scratch` whose process was killed.
 
-    Whatever takes its name meanwhile, nothing is removed but files of the folder that
-    was looked at.
+    Files are removed through the open folder, so that nothing else is removed if
+    another folder takes its name meanwhile.
     """
     folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
@@ -231,7 +232,7 @@ def _remove_abandoned(path: Path) -> None:
         try:
             owner = os.open(OWNER, os.O_RDWR | os.O_NOFOLLOW, dir_fd=folder)
         except FileNotFoundError:
-            path.rmdir()  # killed before it had an owner or after, it is empty
+            path.rmdir()  # empty: the process was killed before or after locking it
             return
         try:
             if is_abandoned(owner):
@@ -244,6 +245,6 @@ def _remove_abandoned(path: Path) -> None:
 
 
 def _empty(folder: int) -> None:
-    """Remove the files of a folder that is open, last the one that tells what it is."""
+    """Remove the files of an open folder, the lock file last."""
     for name in sorted(os.listdir(folder), key=OWNER.__eq__):
         os.unlink(name, dir_fd=folder)

@@ -1,1 +1,1 @@
-"""Tries of n-grams: how they are built, looked up in, hashed and quantized."""
+"""Tries of n-grams: building, look-up, hash tables and quantization."""

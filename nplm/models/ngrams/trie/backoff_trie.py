@@ -1,4 +1,4 @@
-"""A back-off model: probabilities of n-grams and weights of contexts."""
+"""BackoffTrie: the probabilities and back-off weights of an n-gram model."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["BackoffTrie"]
 
 
 class DuplicateNgramError(ValueError):
-    """An n-gram that a table has twice: its order, and its second row."""
+    """Raised if a table contains an n-gram twice; has its order and second row."""
 
     def __init__(self, order: int, row: int) -> None:
         super().__init__(f"row {row} of the {order}-grams repeats an earlier one")
@@ -26,11 +26,11 @@ class DuplicateNgramError(ValueError):
 
 @dataclass(frozen=True, eq=False)
 class BackoffTrie(WeightedTrie):
-    """Next-word probabilities in the sense of an ARPA file.
+    """Trie of a back-off model, with the semantics of an ARPA file.
 
     The probability of a word is that of the longest n-gram stored, times the
-    weights of the contexts that are longer. Interpolated models are stored in
-    the same way, their mixtures worked out.
+    back-off weights of all longer contexts. Interpolated models are stored in the
+    same way, with their probabilities already interpolated.
     """
 
     @classmethod
@@ -42,17 +42,17 @@ class BackoffTrie(WeightedTrie):
         *,
         n_words: int,
     ) -> Self:
-        """Build the trie of tables of n-grams, as an ARPA file has them.
+        """Build the trie from tables of n-grams, as in an ARPA file.
 
         Parameters
         ----------
         ngrams : sequence of ndarray of int32, shape (n, k)
-            The n-grams of k = 1, 2, ... words: every word of the vocabulary once,
-            then others in any order.
+            The n-grams of k = 1, 2, ... words, in any order. The unigrams contain
+            every word of the vocabulary once.
         prob : sequence of ndarray of float64, shape (n,)
-            Their probabilities.
+            Probabilities of the n-grams.
         bow : sequence of ndarray of float64, shape (n,)
-            Their weights as contexts; nothing for the longest.
+            Back-off weights of the n-grams as contexts; none for the highest order.
         n_words : int
             Size of the vocabulary.
 
@@ -65,35 +65,35 @@ class BackoffTrie(WeightedTrie):
         DuplicateNgramError
             If an n-gram occurs twice.
         """
-        # Weights of 1 are those of contexts that are not there.
-        weighty = [np.flatnonzero(own != 1) for own in bow]
+        # A weight of 1 needs no context: contexts not in the trie have it too.
+        weighted = [np.flatnonzero(own != 1) for own in bow]
         builder = TrieBuilder(n_words)
-        places, made = builder.add_tables(ngrams, rows_of_contexts=weighty)
-        for k, (place, n) in enumerate(zip(places, builder.n_followers)):
-            if len(place) != n:
-                order = np.argsort(place, kind="stable")
-                again = order[1:][np.diff(place[order]) == 0]
-                raise DuplicateNgramError(k + 1, int(again.min()))
+        positions, made = builder.add_tables(ngrams, rows_of_contexts=weighted)
+        for k, (position, n) in enumerate(zip(positions, builder.n_followers)):
+            if len(position) != n:
+                order = np.argsort(position, kind="stable")
+                repeated = order[1:][np.diff(position[order]) == 0]
+                raise DuplicateNgramError(k + 1, int(repeated.min()))
         structure = builder.structure()
-        tree_prob = np.empty(builder.n_ngrams, dtype=np.float32)
+        trie_prob = np.empty(builder.n_ngrams, dtype=np.float32)
         first = 0
-        for place, own in zip(places, prob):
-            tree_prob[first + place] = own
+        for position, own in zip(positions, prob):
+            trie_prob[first + position] = own
             first += len(own)
-        tree_bow = np.ones(builder.level_start[-1], dtype=np.float32)
-        for rows, contexts, own in zip(weighty, made, bow):
-            tree_bow[contexts] = own[rows]
-        return cls(**structure, prob=tree_prob, bow=tree_bow)
+        trie_bow = np.ones(builder.level_start[-1], dtype=np.float32)
+        for rows, contexts, own in zip(weighted, made, bow):
+            trie_bow[contexts] = own[rows]
+        return cls(**structure, prob=trie_prob, bow=trie_bow)
 
     def next_word_prob(
         self, X: NDArray[np.int32], y: NDArray[np.int32]
     ) -> NDArray[np.float64]:
-        """Probability of each next word given its context.
+        """Return the probability of each next word given its context.
 
         Parameters
         ----------
         X : ndarray of int32, shape (n_samples, order - 1)
-            Contexts, the nearest word in the last column; ids are unchecked.
+            Contexts, the nearest word in the last column. Ids are not checked.
         y : ndarray of int32, shape (n_samples,)
             Next words.
 
@@ -111,16 +111,16 @@ class BackoffTrie(WeightedTrie):
     def words_prob(
         self, X: NDArray[np.int32], words: NDArray[np.int32]
     ) -> NDArray[np.float64]:
-        """Probability of some words after each context.
+        """Return the probability of several words after each context.
 
-        A context is looked for once, whatever the number of words.
+        Each context is looked up once for all its words.
 
         Parameters
         ----------
         X : ndarray of int32, shape (n_samples, order - 1)
-            Contexts, the nearest word in the last column; ids are unchecked.
+            Contexts, the nearest word in the last column. Ids are not checked.
         words : ndarray of int32, shape (n_samples, n_candidates)
-            The words.
+            The words of each row.
 
         Returns
         -------
@@ -133,12 +133,12 @@ class BackoffTrie(WeightedTrie):
         return out
 
     def masses(self, words: NDArray[np.int32]) -> NDArray[np.float64]:
-        """Probability of these words together, after each context of the trie.
+        """Return the total probability of a set of words after each context.
 
         Parameters
         ----------
         words : ndarray of int32, shape (n,)
-            Each once.
+            Distinct words.
 
         Returns
         -------
@@ -153,12 +153,12 @@ class BackoffTrie(WeightedTrie):
         return mass
 
     def longest_contexts(self, X: NDArray[np.int32]) -> NDArray[np.int32]:
-        """Find the number of the longest context of the trie that ends each row.
+        """Return the number of the longest context of the trie that ends each row.
 
         Parameters
         ----------
         X : ndarray of int32, shape (n_samples, order - 1)
-            Contexts, the nearest word in the last column; ids are unchecked.
+            Contexts, the nearest word in the last column. Ids are not checked.
 
         Returns
         -------
@@ -170,12 +170,12 @@ class BackoffTrie(WeightedTrie):
         return out
 
     def distribution(self, X: NDArray[np.int32]) -> NDArray[np.float64]:
-        """Probability of every word after each context.
+        """Return the probability of every word after each context.
 
         Parameters
         ----------
         X : ndarray of int32, shape (n_samples, order - 1)
-            Contexts, the nearest word in the last column; ids are unchecked.
+            Contexts, the nearest word in the last column. Ids are not checked.
 
         Returns
         -------
@@ -188,12 +188,12 @@ class BackoffTrie(WeightedTrie):
         return out
 
     def contexts_made(self) -> NDArray[np.int32]:
-        """Find the number of the context c w that each n-gram (c, w) makes, or -1.
+        """Return the number of the context c w for each n-gram (c, w), or -1.
 
         Returns
         -------
         made : ndarray of int32
-            For the n-grams of less than the highest order.
+            One entry for each n-gram below the highest order.
         """
         made = np.empty(self.followers(self.order - 1).start, dtype=np.int32)
         _backoff.contexts_made(
@@ -206,12 +206,12 @@ class BackoffTrie(WeightedTrie):
         return made
 
     def pruned(self, keep: NDArray[np.bool_]) -> BackoffTrie:
-        """Drop n-grams, and contexts that then lead nowhere.
+        """Drop n-grams, and contexts that no longer lead to any.
 
         Parameters
         ----------
         keep : ndarray of bool, shape (n_ngrams,)
-            The n-grams to keep; unigrams are kept in any case.
+            The n-grams to keep. Unigrams are always kept.
 
         Returns
         -------
@@ -222,8 +222,8 @@ class BackoffTrie(WeightedTrie):
         keep[: self.n_words] = True
         start = _count_up_to(keep)[self.start]
         useful = start[1:] > start[:-1]
-        # The root's children stay dense; other contexts stay if they have
-        # followers, or a child that stays.
+        # All children of the root stay. Other contexts stay if they have followers,
+        # or a child that stays.
         useful[: self.level_start[min(2, self.order)]] = True
         for level in range(self.order - 2, 1, -1):
             first, last = self.level_start[level : level + 2]
@@ -244,7 +244,7 @@ class BackoffTrie(WeightedTrie):
 
 
 def _count_up_to(flags: NDArray[np.bool_]) -> NDArray[np.int32]:
-    """How many flags are set before each index, and in all."""
+    """Return the number of flags set before each index, and in total."""
     count = np.zeros(len(flags) + 1, dtype=np.int32)
     np.cumsum(flags, out=count[1:])
     return count
@@ -253,5 +253,5 @@ def _count_up_to(flags: NDArray[np.bool_]) -> NDArray[np.int32]:
 def _kept_offsets(
     offsets: NDArray[np.int32], useful: NDArray[np.bool_]
 ) -> NDArray[np.int32]:
-    """Offsets of the contexts kept: those dropped between them own nothing."""
+    """Return the offsets of the kept contexts; dropped ones own no entries."""
     return np.append(offsets[:-1][useful], offsets[-1:])

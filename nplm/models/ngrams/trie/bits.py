@@ -1,4 +1,4 @@
-"""Numbers of few bits, laid end to end; and rising numbers in about two each."""
+"""Bit-packed records, and Elias-Fano codes of monotone offsets."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ __all__ = [
     "unpack_records",
 ]
 
-# A record at any bit of a byte is within 8 bytes, which a kernel reads at once.
+# A kernel reads 8 bytes at once: a record fits in them at any bit offset of a byte.
 MAX_WIDTH = 57
 READ_BYTES = 8
 
 
 def pack_records(values: NDArray[np.uint64], width: int) -> NDArray[np.uint8]:
-    """Lay numbers end to end, their lowest bits first.
+    """Pack numbers of `width` bits end to end, lowest bits first.
 
     Parameters
     ----------
     values : ndarray of uint64, shape (n,)
-        Below ``2**width``.
+        Numbers below ``2**width``.
     width : int
-        Bits of each, at most ``MAX_WIDTH``.
+        Bits per number, at most ``MAX_WIDTH``.
 
     Returns
     -------
     packed : ndarray of uint8
-        Zeros to a whole number of 8 records, and 8 bytes more.
+        The records, padded with zeros to a multiple of 8 records and 8 more bytes.
 
     Examples
     --------
@@ -49,7 +49,7 @@ def pack_records(values: NDArray[np.uint64], width: int) -> NDArray[np.uint8]:
     groups = np.zeros((n_groups, 8), dtype=np.uint64)
     groups.reshape(-1)[: len(values)] = values
     packed = np.zeros(n_groups * width + READ_BYTES, dtype=np.uint8)
-    # 8 records are as many bytes as one is bits.
+    # 8 records of `width` bits take `width` bytes.
     rows = packed[: n_groups * width].reshape(n_groups, width)
     for byte in range(width):
         for record in range(8 * byte // width, (8 * byte + 7) // width + 1):
@@ -61,7 +61,7 @@ def pack_records(values: NDArray[np.uint64], width: int) -> NDArray[np.uint8]:
 
 
 def unpack_records(packed: NDArray[np.uint8], width: int, n: int) -> NDArray[np.uint64]:
-    """Return the `n` numbers of `width` bits that were packed.
+    """Return the `n` numbers of `width` bits that `pack_records` packed.
 
     Examples
     --------
@@ -86,21 +86,21 @@ def unpack_records(packed: NDArray[np.uint8], width: int, n: int) -> NDArray[np.
 def pack_offsets(
     offsets: NDArray[np.int64], low: int
 ) -> tuple[NDArray[np.uint64], NDArray[np.uint32]]:
-    """Pack the high parts of rising numbers (Elias 1974, Fano 1971).
+    """Pack the high parts of monotone offsets (Elias 1974, Fano 1971).
 
     Parameters
     ----------
     offsets : ndarray of int64, shape (n,)
-        0 or more, none below the one before.
+        Non-negative numbers in non-decreasing order.
     low : int
-        Bits of each that are kept elsewhere.
+        Number of low bits of each offset, which are stored elsewhere.
 
     Returns
     -------
     high : ndarray of uint64
-        Bits, of which number ``(offsets[i] >> low) + i`` is set for each i.
+        Bit array in which bit ``(offsets[i] >> low) + i`` is set for each i.
     sample : ndarray of uint32
-        The number of each 32nd of these bits.
+        Position of every 32nd bit that is set.
 
     Examples
     --------
@@ -119,12 +119,12 @@ def pack_offsets(
 def unpack_offsets(
     high: NDArray[Any], low_bits: NDArray[Any], low: int
 ) -> NDArray[Any]:
-    """Return the numbers that were packed, of their high and low parts.
+    """Return the offsets, from their packed high parts and their low bits.
 
     Raises
     ------
     ValueError
-        If there are not as many high parts as low ones.
+        If the numbers of high and low parts differ.
 
     Examples
     --------
@@ -137,5 +137,5 @@ def unpack_offsets(
     is_set = np.flatnonzero(np.unpackbits(high.view(np.uint8), bitorder="little"))
     n = len(low_bits)
     if len(is_set) != n:
-        raise ValueError(f"{len(is_set)} high parts of {n} offsets")
+        raise ValueError(f"there are {len(is_set)} high parts, but {n} offsets")
     return ((is_set - np.arange(n)) << low) | low_bits.astype(np.int64)

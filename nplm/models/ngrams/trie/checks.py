@@ -1,4 +1,4 @@
-"""Whether arrays from a file are a trie: kernels trust their sizes and numbers."""
+"""Check that arrays read from a file form a valid trie, which kernels assume."""
 
 from __future__ import annotations
 
@@ -21,36 +21,36 @@ __all__ = [
     "sums_to_one",
 ]
 
-# A probability of 1 that was rounded may come out above it by this much.
+# Rounding may raise a probability of 1 by this much.
 ROUNDING = 1e-3
-# log10 of a product that float64 holds.
+# Largest log10 of a product of back-off weights: float64 does not overflow.
 MOST = 300.0
 
 
 def check_sizes(
     arrays: Mapping[str, NDArray[Any]], n_words: int, *, compact: bool = False
 ) -> None:
-    """Refuse arrays that do not belong together.
+    """Raise ValueError if the sizes of the arrays are inconsistent.
 
     Parameters
     ----------
     arrays : mapping of str to ndarray
-        Those of a `ContextTrie` of any kind, by name.
+        Arrays of any subclass of `ContextTrie`, by name.
     n_words : int
         Size of the vocabulary.
     compact : bool, default=False
-        Whether `child_start` leaves the longest contexts out, which have no children.
+        Whether `child_start` omits the longest contexts, which have no children.
 
     Raises
     ------
     ValueError
-        If the sizes of two do not go together.
+        If the sizes of two arrays do not match.
     """
     n_contexts, n_ngrams = len(arrays["context_word"]), len(arrays["words"])
     sizes = {"start": n_contexts + 1, "bow": n_contexts}
     sizes |= {"prob": n_ngrams, "counts": n_ngrams}
     levels = arrays["level_start"].astype(np.int64)
-    # The root's followers and children are all the words.
+    # Every word is a follower and a child of the root.
     first = [0, 1] if len(levels) == 2 else [0, 1, 1 + n_words]
     sound = (
         len(levels) >= 2
@@ -62,20 +62,20 @@ def check_sizes(
         and arrays["start"][-1] == n_ngrams >= n_words >= 1
     )
     if not sound:
-        raise ValueError("its arrays do not fit together")
+        raise ValueError("the sizes of its arrays do not match")
 
 
 def check_ranges(trie: BackoffTrie) -> None:
-    """Refuse numbers that no trie has: kernels take them for places and ids.
+    """Raise ValueError if an array has values out of range: kernels do not check.
 
     Raises
     ------
     ValueError
-        Naming the array.
+        If a value is out of range; names the array.
     """
     check_structure(trie)
     sound = {
-        # The logarithm is rounded in an ARPA file and in a compact one.
+        # ARPA files and compact binary files round the logarithm.
         "prob": (trie.prob >= 0).all() and (trie.prob < 1 + ROUNDING).all(),
         "bow": (trie.bow >= 0).all() and (trie.bow < np.inf).all() and multiplies(trie),
     }
@@ -83,13 +83,13 @@ def check_ranges(trie: BackoffTrie) -> None:
 
 
 def check_structure(trie: ContextTrie) -> None:
-    """Refuse offsets and ids that no trie has, as `check_ranges` does."""
+    """Raise ValueError if offsets or ids are out of range or not sorted."""
     levels, children, start = trie.level_start, trie.child_start, trie.start
     n_words, words, context_word = trie.n_words, trie.words, trie.context_word
     ids = np.arange(n_words)
     sound = {
         "child_start": (children[1:] >= children[:-1]).all()
-        # The children of a level are the next one.
+        # The children of a level form the next level.
         and (children[levels[:-1]] == levels[1:]).all()
         and children[-1] == levels[-1],
         "start": start[0] == 0
@@ -101,41 +101,41 @@ def check_structure(trie: ContextTrie) -> None:
         "words": _are_ids(words, n_words) and (words[:n_words] == ids).all(),
     }
     _refuse(sound)
-    # Only now that the offsets are sound.
+    # This check needs valid offsets.
     for name, values, offsets in (
         ("context_word", context_word, children),
         ("words", words, start),
     ):
-        if not _rise(values, offsets):
+        if not _is_increasing(values, offsets):
             raise ValueError(f"{name} is not sorted")
 
 
 def _refuse(sound: Mapping[str, Any]) -> None:
-    for name, good in sound.items():
-        if not good:
-            raise ValueError(f"{name} has numbers that no model has")
+    for name, is_sound in sound.items():
+        if not is_sound:
+            raise ValueError(f"{name} has values out of range")
 
 
 def _are_ids(values: NDArray[np.int32], n_words: int) -> bool:
     return bool((values >= 0).all() and (values < n_words).all())
 
 
-def _rise(values: NDArray[np.int32], offsets: NDArray[np.int32]) -> bool:
-    """Whether values rise from each offset to the next."""
-    rises = values[1:] > values[:-1]
+def _is_increasing(values: NDArray[np.int32], offsets: NDArray[np.int32]) -> bool:
+    """Whether the values between consecutive offsets are strictly increasing."""
+    increases = values[1:] > values[:-1]
     begins = offsets[(offsets > 0) & (offsets < len(values))]
-    rises[begins - 1] = True
-    return bool(rises.all())
+    increases[begins - 1] = True
+    return bool(increases.all())
 
 
 def multiplies(trie: BackoffTrie) -> bool:
-    """Whether the weights of a context and of all shorter ones have a product."""
+    """Whether products of back-off weights of nested contexts are finite."""
     levels = zip(trie.level_start, trie.level_start[1:])
     heaviest = [trie.bow[first:last].max(initial=1) for first, last in levels]
     return bool(np.log10(heaviest, dtype=np.float64).sum() < MOST)
 
 
 def sums_to_one(trie: BackoffTrie) -> bool:
-    """Whether the probabilities of all words do so, after every context."""
+    """Whether the probabilities of all words sum to 1 after every context."""
     mass = trie.masses(np.arange(trie.n_words, dtype=np.int32))
     return bool((abs(mass - 1) < ROUNDING).all())

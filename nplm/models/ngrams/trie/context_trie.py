@@ -1,11 +1,10 @@
-"""A trie of contexts in sorted arrays, and how it is built.
+"""ContextTrie: a trie of contexts in sorted arrays, and its builder.
 
-A context is reached from the root by its nearest word first, so the children of
-a context are its extensions by one more, older, word: the way back from a long
-context to the shorter ones is the way up. Contexts are numbered level by level
-(the root is 0), children of one context side by side and sorted by word; then
-six flat arrays hold the whole trie, and every stage of an estimation is one
-pass over them.
+The path from the root to a context begins with the nearest word, so the children of a
+context extend it by one older word, and its parent is the next shorter context.
+Contexts are numbered level by level, with the root as 0. The children of a context are
+contiguous and sorted by word. Six flat arrays store the whole trie, and every stage of
+an estimation is one pass over them.
 """
 
 from __future__ import annotations
@@ -30,17 +29,17 @@ __all__ = [
 ]
 
 MAX_NGRAMS = np.iinfo(np.int32).max
-# Followers of the contexts of a block: an interrupt waits for no more.
+# Followers per block of contexts. Interrupts are handled between blocks.
 BLOCK_FOLLOWERS = 1 << 20
 
 
 @dataclass(frozen=True, eq=False)
 class ContextTrie:
-    """Contexts of up to ``order - 1`` words, and the words that follow each.
+    """Trie of contexts of up to ``order - 1`` words, and the words that follow them.
 
-    The root's followers and children are dense (every word of the vocabulary):
-    follower w of the root has index w, and the context of the single word w is
-    number ``1 + w``.
+    The followers and children of the root are dense: they contain every word of the
+    vocabulary. Follower w of the root has index w, and the context of the single word
+    w is number ``1 + w``.
 
     Attributes
     ----------
@@ -69,7 +68,7 @@ class ContextTrie:
 
     @cached_property
     def arrays(self) -> Trie:
-        """The structure as kernels take it."""
+        """The arrays in the form that kernels take."""
         return Trie(
             self.level_start,
             self.context_word,
@@ -79,21 +78,21 @@ class ContextTrie:
         )
 
     def verified(self) -> Self:
-        """Return the trie with numbers that are known to be in range.
+        """Return the trie, after checking that its values are in range.
 
-        Look-ups stay within the arrays whatever these say; what goes through all of
-        them needs numbers of a trie. A trie that was built here has them; one of a
-        file that was not verified checks them, and raises ValueError if they are not.
+        Look-ups stay within the arrays for any values, but passes over the whole trie
+        rely on valid ones. A trie that was built is valid. One read from a file
+        without verification is checked here, and raises ValueError if it is invalid.
         """
         return self
 
     def __getstate__(self) -> dict[str, Any]:
-        # What is kept beside the fields is quickly made again.
+        # Cached properties are quick to compute again.
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     @property
     def order(self) -> int:
-        """The longest n-gram: the longest context and the next word."""
+        """Number of words in the longest n-gram."""
         return len(self.level_start) - 1
 
     @property
@@ -103,12 +102,12 @@ class ContextTrie:
         return offsets[1:] - offsets[:-1]
 
     def followers(self, level: int) -> slice:
-        """Where the followers of the contexts of `level` words stand."""
+        """Return the slice of the followers of all contexts of `level` words."""
         first, last = self.level_start[level : level + 2]
         return slice(int(self.start[first]), int(self.start[last]))
 
     def parents(self) -> NDArray[np.int32]:
-        """Return the context one word shorter of each, the root its own.
+        """Return the parent of each context; the root is its own parent.
 
         Returns
         -------
@@ -117,19 +116,19 @@ class ContextTrie:
         self.verified()
         contexts = np.arange(len(self.context_word), dtype=np.int32)
         parent = np.zeros_like(contexts)
-        # Children stand in the order of their parents, from the root's on.
+        # Children are in the order of their parents, beginning with the root's.
         parent[1:] = np.repeat(contexts, np.diff(self.child_start))
         return parent
 
     def context_words(self, contexts: NDArray[Any], level: int) -> NDArray[np.int32]:
-        """Spell contexts of one level out, the nearest word in the last column.
+        """Return the words of contexts of one level, the nearest in the last column.
 
         Parameters
         ----------
         contexts : ndarray of int, shape (n,)
             Numbers of contexts of `level` words.
         level : int
-            Their length.
+            Length of the contexts.
 
         Returns
         -------
@@ -143,29 +142,27 @@ class ContextTrie:
         return X
 
     def ngrams(self, level: int) -> NDArray[np.int32]:
-        """Spell out the n-grams after the contexts of `level` words.
+        """Return the n-grams whose contexts have `level` words.
 
         Returns
         -------
         ngrams : ndarray of int32, shape (n, level + 1)
-            In the order of `words`, the next word in the last column.
+            The n-grams in the order of `words`, the next word in the last column.
         """
         self.verified()
         first, last = self.level_start[level : level + 2]
         contexts = np.arange(first, last, dtype=np.int32)
         n_followers = np.diff(self.start[first : last + 1])
-        spelled = self.context_words(contexts, level)
-        return np.column_stack(
-            [np.repeat(spelled, n_followers, axis=0), self.words[self.followers(level)]]
-        )
+        X = np.repeat(self.context_words(contexts, level), n_followers, axis=0)
+        return np.column_stack([X, self.words[self.followers(level)]])
 
     def context(self, X: NDArray[np.int32]) -> NDArray[np.int32]:
-        """Find the number of each whole context, -1 where it is not in the trie.
+        """Return the number of each whole context, -1 if it is not in the trie.
 
         Parameters
         ----------
         X : ndarray of int32, shape (n, level)
-            Contexts of at most ``order - 1`` words; ids are unchecked.
+            Contexts of at most ``order - 1`` words. Ids are not checked.
 
         Returns
         -------
@@ -176,14 +173,14 @@ class ContextTrie:
         return out
 
     def index(self, X: NDArray[np.int32], y: NDArray[np.int32]) -> NDArray[np.int32]:
-        """Find where each n-gram stands in `words`, -1 where it is not stored.
+        """Return the index of each n-gram in `words`, -1 if it is not stored.
 
         Parameters
         ----------
         X : ndarray of int32, shape (n, level)
-            Whole contexts, of at most ``order - 1`` words; ids are unchecked.
+            Whole contexts of at most ``order - 1`` words. Ids are not checked.
         y : ndarray of int32, shape (n,)
-            The words that follow them.
+            Next words.
 
         Returns
         -------
@@ -194,20 +191,20 @@ class ContextTrie:
         return out
 
     def path(self) -> NDArray[np.int32]:
-        """Scratch for a look-up: the contexts on the way down."""
+        """Return a scratch array for a look-up: the contexts on the path to its end."""
         return np.empty(self.order, dtype=np.int32)
 
 
 @dataclass(frozen=True, eq=False)
 class WeightedTrie(ContextTrie):
-    """Contexts and followers with what a back-off model knows of them.
+    """Context trie with the probabilities and weights of a back-off model.
 
     Attributes
     ----------
     prob : ndarray of float32, shape (n_ngrams,)
         The probability of each follower after its context.
     bow : ndarray of float32, shape (n_contexts,)
-        The weight of each context for words that do not follow it.
+        The back-off weight of each context, for words that do not follow it.
     """
 
     prob: NDArray[np.float32]
@@ -217,34 +214,35 @@ class WeightedTrie(ContextTrie):
 def blocks_of_contexts(
     start: NDArray[np.int32], first: int, last: int, size: int | None = None
 ) -> Iterator[tuple[int, int]]:
-    """Cut contexts `first` to `last` into blocks of about `size` followers.
+    """Split contexts `first` to `last` into blocks of about `size` followers.
 
     Parameters
     ----------
     start : ndarray of int32, shape (n_contexts + 1,)
-        The first follower of each.
+        The first follower of each context.
     first, last : int
-        The contexts.
+        The first context, and the one after the last.
     size : int, optional
-        A block has no more, unless it is one context; by default `BLOCK_FOLLOWERS`.
+        Maximum number of followers of a block of more than one context;
+        `BLOCK_FOLLOWERS` by default.
 
     Yields
     ------
     first, last : int
-        The contexts of a block: between two of them an interrupt is heard.
+        The contexts of a block. Interrupts are handled between blocks.
     """
     size = BLOCK_FOLLOWERS if size is None else size
     while first < last:
-        # Of the type of the array, or searchsorted would copy that.
-        most = np.int32(min(int(start[first]) + size, np.iinfo(np.int32).max))
-        end = first + int(np.searchsorted(start[first : last + 1], most, side="right"))
+        # int32, the type of the array: otherwise searchsorted would copy the array.
+        limit = np.int32(min(int(start[first]) + size, np.iinfo(np.int32).max))
+        end = first + int(np.searchsorted(start[first : last + 1], limit, side="right"))
         end = min(max(end - 1, first + 1), last)
         yield first, end
         first = end
 
 
 class TrieBuilder:
-    """The arrays of a trie, level by level from the root."""
+    """Build the arrays of a trie level by level, from the root."""
 
     def __init__(self, n_words: int) -> None:
         self.n_words = n_words
@@ -259,7 +257,7 @@ class TrieBuilder:
     def add_context_level(
         self, child_start: NDArray[np.int32], context_word: NDArray[np.int32]
     ) -> None:
-        """Append a level: `child_start` counts from the level's first context."""
+        """Append a level; `child_start` counts from the first context of the level."""
         n_contexts = self.level_start[-1]
         if n_contexts + len(context_word) > MAX_NGRAMS:
             raise ValueError(
@@ -272,13 +270,13 @@ class TrieBuilder:
     def rank_contexts(
         self, context: NDArray[np.int32], older: NDArray[np.int32]
     ) -> NDArray[np.int32]:
-        """Append the contexts one word longer; number each window's within them."""
+        """Append the contexts one word longer; return the number of each row's."""
         child_start, words, rank = self._ranked(context, older)
         self.add_context_level(child_start, words.copy())
         return rank
 
     def add_followers(self, context: NDArray[np.int32], y: NDArray[np.int32]) -> None:
-        """Count the next words of the contexts of the last level."""
+        """Append and count the next words of the contexts of the last level."""
         start = np.empty(self._n_last() + 1, dtype=np.int32)
         words = np.empty(len(y), dtype=np.int32)
         counts = np.empty(len(y), dtype=np.int64)
@@ -289,7 +287,7 @@ class TrieBuilder:
     def rank_followers(
         self, context: NDArray[np.int32], y: NDArray[np.int32]
     ) -> NDArray[np.int32]:
-        """Append the next words of the last level; number each row's within them."""
+        """Append the next words of the last level; return the number of each row's."""
         start, words, rank = self._ranked(context, y)
         self._append_followers(start, words)
         return rank
@@ -300,18 +298,18 @@ class TrieBuilder:
         *,
         rows_of_contexts: Sequence[NDArray[np.intp]] = (),
     ) -> tuple[list[NDArray[np.int32]], list[NDArray[np.int32]]]:
-        """Append all n-grams of tables, of 1, 2, ... words.
+        """Append all n-grams of the tables of 1, 2, ... words.
 
-        Contexts are added with their suffixes, whether there are n-grams of these
-        or not, and so are the n-grams of the tables' rows `rows_of_contexts`.
-        Returns where each row stands among the n-grams of its order, and the
-        numbers of the latter contexts.
+        Every context is added with all its suffixes, even if these have no n-grams.
+        The rows `rows_of_contexts` of each table are added as contexts too. Returns
+        the index of each row among the n-grams of its order, and the numbers of the
+        contexts of `rows_of_contexts`.
         """
         order = len(ngrams)
-        places, made = [ngrams[0][:, 0]], []
-        # What is to be a context of k words or more, and the number, within its
-        # level, of the context of its nearest k. Rows of one context that stand
-        # together, as they do in most files, are looked at once.
+        positions, made = [ngrams[0][:, 0]], []
+        # `paths` has the words of the contexts to add, and `number` the number, within
+        # its level, of the context of the nearest k words of each. Adjacent rows with
+        # the same context, usual in files, are processed as one run.
         runs = [_Runs(table[:, :-1]) for table in ngrams]
         paths = {k: runs[k].contexts for k in range(1, order)}
         for k, rows in enumerate(rows_of_contexts[: order - 1], 1):
@@ -334,11 +332,11 @@ class TrieBuilder:
             if -k in number:
                 made.append(number.pop(-k) + np.int32(self.level_start[k]))
             context = runs[k].expanded(number.pop(k))
-            places.append(self.rank_followers(context, ngrams[k][:, -1]))
-        return places, made
+            positions.append(self.rank_followers(context, ngrams[k][:, -1]))
+        return positions, made
 
     def structure(self) -> dict[str, Any]:
-        """Return what a `ContextTrie` is made of, by name."""
+        """Return the fields of a `ContextTrie` by name."""
         n_contexts = self.level_start[-1]
         childless = np.full(self._n_last() + 1, n_contexts, dtype=np.int32)
         end = np.array([self.n_ngrams], dtype=np.int32)
@@ -359,12 +357,12 @@ class TrieBuilder:
     def _ranked(
         self, context: NDArray[np.int32], words: NDArray[np.int32]
     ) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
-        """Offsets, words and row numbers of the distinct (context, word)."""
-        # The kernels number rows in int32.
+        """Return offsets and words of the distinct (context, word), and row numbers."""
+        # The kernels number rows with int32.
         if len(context) > MAX_NGRAMS:
             raise ValueError(
-                f"{len(context)} rows of n-grams are too many to sort at once; give "
-                f"at most {MAX_NGRAMS}: lower order, or count less text."
+                f"{len(context)} rows of n-grams are too many to sort at once (at most "
+                f"{MAX_NGRAMS}); lower order, or count less text."
             )
         start = np.empty(self._n_last() + 1, dtype=np.int32)
         distinct = np.empty(len(context), dtype=np.int32)
@@ -388,7 +386,7 @@ class TrieBuilder:
 
 
 class _Runs:
-    """Rows, the equal ones that stand together taken as one."""
+    """Runs of equal adjacent rows."""
 
     def __init__(self, rows: NDArray[np.int32]) -> None:
         begins = np.ones(len(rows), dtype=bool)
@@ -398,7 +396,7 @@ class _Runs:
         self._run = np.cumsum(begins, dtype=np.int32) - np.int32(1)
 
     def expanded(self, values: NDArray[np.int32]) -> NDArray[np.int32]:
-        """Repeat the value of each run for its rows."""
+        """Repeat the value of each run for all its rows."""
         return values[self._run]
 
 

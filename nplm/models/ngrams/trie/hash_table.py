@@ -1,4 +1,4 @@
-"""The n-grams of a back-off model in a hash table, to score many windows."""
+"""HashTable: the n-grams of a back-off model in a hash table, for fast scoring."""
 
 from __future__ import annotations
 
@@ -38,33 +38,33 @@ MAX_HASHED_ORDER = _hashed.MAX_ORDER
 SLOT_BYTES = 16
 BUCKET_SLOTS = 4
 BUCKET_BYTES = BUCKET_SLOTS * SLOT_BYTES
-# Key 0, probability -1 and weight 1, as two numbers of 8 bytes.
-EMPTY = np.array([0, 0, -1, 1], dtype="<f4").view("<u8")
-# Slots for each n-gram, as in KenLM's probing tables.
-SPACE = 1.5
+# Key 0, probability -1 and weight 1, as two 64-bit numbers.
+EMPTY_SLOT = np.array([0, 0, -1, 1], dtype="<f4").view("<u8")
+# Slots per n-gram, as in KenLM's probing tables.
+SLOTS_PER_NGRAM = 1.5
 
 
 @dataclass(frozen=True, eq=False)
 class HashTable:
-    """The index of a trie: its probabilities and weights by the hash of the words.
+    """Index of a trie: its probabilities and weights by the hash of the words.
 
-    The same probabilities as the trie's, bit for bit, several times as fast. 48
-    bits of the hash stand for the words, and where it is looked for for the rest:
-    an n-gram that is not there is taken for another once in some 10**13 look-ups.
+    Look-ups return the same probabilities as the trie, bit for bit, several times as
+    fast. A slot stores 48 bits of the hash, and its position implies more: a missing
+    n-gram is mistaken for another one about once in 10**13 look-ups.
 
     Attributes
     ----------
     prob, bow : ndarray of float32, shape (n_words,)
-        Those of each word, as a unigram and as a context.
+        Probability of each word as a unigram, and its back-off weight as a context.
     slots : ndarray of uint8
-        The slots, of all levels.
+        The slots of all levels.
     slot_start : ndarray of int64, shape (order + 1,)
         The first slot of each level.
     closed : bool
-        Whether each context c w is an n-gram w after a context c of the trie. Then
-        the probabilities of all words that follow a text depend on the longest
-        context that ends it. The first words of one long stream make contexts that
-        are not n-grams, and so may pruning.
+        Whether each context c w is also an n-gram: the word w after a context c of the
+        trie. If so, the probabilities of the words that follow a text depend only on
+        the longest context that ends it. The first words of a stream make contexts
+        that are not n-grams, and pruning may make more.
     """
 
     prob: NDArray[np.float32]
@@ -82,31 +82,31 @@ class HashTable:
         *,
         closed: bool,
     ) -> Self:
-        """Make the index of slots that were filled from this trie.
+        """Make the index of a trie from slots that are already filled.
 
         Parameters
         ----------
         trie : WeightedTrie
-            Of order 2 to ``MAX_HASHED_ORDER``.
+            A trie of order 2 to ``MAX_HASHED_ORDER``.
         slots, slot_start, closed
-            The attributes.
+            See the attributes.
 
         Returns
         -------
         table : HashTable
         """
-        # Word w is the root's follower w, and the context 1 + w.
+        # Word w is follower w of the root, and context 1 + w.
         words = trie.prob[: trie.n_words], trie.bow[1 : trie.n_words + 1]
         return cls(*words, slots, slot_start, closed)
 
     @classmethod
     def of(cls, trie: WeightedTrie) -> Self:
-        """Put the n-grams of a trie into a table: of equal tries, the same bytes.
+        """Build the hash table of a trie; equal tries give the same bytes.
 
         Parameters
         ----------
         trie : WeightedTrie
-            Of order 2 to ``MAX_HASHED_ORDER``.
+            A trie of order 2 to ``MAX_HASHED_ORDER``.
 
         Returns
         -------
@@ -133,23 +133,23 @@ class HashTable:
 
     @property
     def n_words(self) -> int:
-        """Words of the vocabulary."""
+        """Size of the vocabulary."""
         return len(self.prob)
 
     @property
     def order(self) -> int:
-        """Words of the longest n-grams."""
+        """Number of words in the longest n-gram."""
         return len(self.slot_start) - 1
 
     @cached_property
     def table(self) -> _hashed.Table:
-        """The table as kernels take it."""
+        """The table in the form that kernels take."""
         return _hashed.Table(self.slots, self.slot_start, self.prob, self.bow)
 
     def next_word_prob(
         self, X: NDArray[np.int32], y: NDArray[np.int32]
     ) -> NDArray[np.float64]:
-        """Probability of each next word; see ``BackoffTrie.next_word_prob``."""
+        """Return the probability of each next word, as ``BackoffTrie`` does."""
         out = np.empty(len(y))
         for rows in blocks(len(y), BLOCK_WINDOWS):
             _hashed.hashed_prob(self.table, X[rows], y[rows], out[rows])
@@ -157,7 +157,7 @@ class HashTable:
 
 
 def index_of(trie: WeightedTrie) -> HashTable | None:
-    """Make the index of a trie, or return None if it is of an order without one."""
+    """Return the hash table of a trie, or None if its order has none."""
     return HashTable.of(trie) if is_hashable(trie.order) else None
 
 
@@ -167,15 +167,15 @@ def is_hashable(order: int) -> bool:
 
 
 class Filled(NamedTuple):
-    """What `fill_window` put into a window beside the n-grams.
+    """Return value of `fill_window`.
 
     Attributes
     ----------
     missing : ndarray of int32, shape (3, n)
-        Suffixes one word shorter that the trie may lack: their contexts, words and
-        filters.
+        Contexts, words and filters of suffixes one word shorter, which the trie may
+        lack.
     closed : bool
-        Whether all contexts of the length are n-grams.
+        Whether all contexts of this length are also n-grams.
     """
 
     missing: NDArray[np.int32]
@@ -185,17 +185,17 @@ class Filled(NamedTuple):
 def sizes_of_levels(
     n_ngrams: NDArray[np.int64], level_start: NDArray[Any]
 ) -> Iterator[NDArray[np.int64]]:
-    """Give the slots of each level of a trie, ever more of them.
+    """Yield the number of slots of each level of a trie, in increasing sizes.
 
-    A pruned trie has contexts and suffixes beside its n-grams: the first sizes may not
-    be enough.
+    The first sizes may be too small for a pruned trie, which has contexts and suffixes
+    that are not n-grams.
     """
-    # A level's slots serve the n-grams of k + 1 words and contexts as long.
+    # The slots of a level hold n-grams of k + 1 words and contexts of the same length.
     n_contexts = np.append(np.diff(level_start)[1:], 0)
     n_slots = np.maximum(n_ngrams, n_contexts)
     n_slots[0] = 0
     while True:
-        n_slots[1:] = SPACE * n_slots[1:] + 2 * np.iinfo(np.uint8).max
+        n_slots[1:] = SLOTS_PER_NGRAM * n_slots[1:] + 2 * np.iinfo(np.uint8).max
         n_slots -= n_slots % BUCKET_SLOTS
         yield n_slots.copy()
 
@@ -207,7 +207,7 @@ def fill_keys(
     done: Callable[[], Any] = lambda: None,
     size: int = BLOCK_FOLLOWERS,
 ) -> None:
-    """Fill the key of each context; `done` is called after `size` of them."""
+    """Fill the key of each context; call `done` after every `size` contexts."""
     for level in range(trie.order):
         first, last = map(int, trie.level_start[level : level + 2])
         for begin in range(first, last, size):
@@ -226,31 +226,31 @@ def fill_window(
     done: Callable[[], Any] = lambda: None,
     size: int = BLOCK_FOLLOWERS,
 ) -> Filled | None:
-    """Put what belongs into a window of a level: of equal tries, the same bytes.
+    """Fill a window of the slots of a level; equal tries give the same bytes.
 
     Parameters
     ----------
     trie : WeightedTrie
         The n-grams.
     parent : ndarray of int32, shape (n_contexts,)
-        Of each context.
+        Parent of each context.
     keys : ndarray of uint64, shape (n_contexts,)
-        Those of `fill_keys`.
+        Keys of the contexts, from `fill_keys`.
     level : int
         Words in the contexts of the n-grams.
     window : Window
         Empty slots.
     missing : ndarray of int32, shape (3, n)
-        Those of the level above, where that had a single window.
+        `missing` of the next longer level, if that had a single window.
     done : callable
-        Called after `size` n-grams.
+        Called after every `size` n-grams.
     size : int
-        So many are looked at at once.
+        Number of n-grams in a block.
 
     Returns
     -------
     filled : Filled or None
-        None if the window is the whole circle and has no room.
+        None if the window has all slots of the level and they do not suffice.
     """
     arrays, levels = trie.arrays, [*trie.level_start.tolist(), trie.level_start[-1]]
 
@@ -283,10 +283,10 @@ def fill_window(
 
 
 def empty_slots(n_slots: int) -> NDArray[np.uint8]:
-    """Return empty slots that begin at a line of the cache, as a bucket does."""
+    """Return empty slots, aligned to cache lines as buckets must be."""
     # Not np.zeros: large np.empty arrays get huge pages.
     memory = np.empty(n_slots * SLOT_BYTES + BUCKET_BYTES, dtype=np.uint8)
     skipped = -memory.ctypes.data % BUCKET_BYTES
     slots = memory[skipped : skipped + n_slots * SLOT_BYTES]
-    slots.view(EMPTY.dtype).reshape(n_slots, -1)[:] = EMPTY
+    slots.view(EMPTY_SLOT.dtype).reshape(n_slots, -1)[:] = EMPTY_SLOT
     return slots

@@ -1,4 +1,4 @@
-"""The n-grams of a back-off model in a few bytes each."""
+"""QuantizedTrie: the n-grams of a back-off model in a few bytes each."""
 
 from __future__ import annotations
 
@@ -31,36 +31,37 @@ __all__ = [
 ]
 
 MIN_BITS, MAX_BITS = 3, 12
-# The numbers that the first codes stand for.
+# Values of the reserved codes: code 0 is an absent value, code 1 is zero.
 NO_PROB, NO_WEIGHT, ZERO = -1.0, 1.0, 0.0
-N_FIXED = 2
-# Rounds of Lloyd's algorithm; it stops before when no number changes its code.
-MAX_ROUNDS = 200
+N_RESERVED_CODES = 2
+# Iterations of Lloyd's algorithm; it stops earlier when no code changes.
+MAX_ITERATIONS = 200
 
 
 def codebook(
     values: NDArray[np.float32], bits: int, absent: float
 ) -> tuple[NDArray[np.uint64], NDArray[np.float32]]:
-    """Choose few numbers to stand for many: close in their logarithms.
+    """Quantize values to codes of a few bits, by k-means of their logarithms.
 
-    Code 0 stands for `absent` and code 1 for zero, exactly. The logarithms of the
-    others fall into ranges, and each range's code stands for its mean, so that the
-    squares of the differences are least (Lloyd 1982).
+    Code 0 stands for `absent` and code 1 for zero, exactly. The other codes stand for
+    ranges of the logarithm, and their values are the means of these, which minimize
+    the squared error (Lloyd 1982).
 
     Parameters
     ----------
     values : ndarray of float32, shape (n,)
         Probabilities or weights.
     bits : int
-        Of a code.
+        Bits of a code.
     absent : float
-        What stands for no number.
+        The value that marks absent entries.
 
     Returns
     -------
     codes : ndarray of uint64, shape (n,)
+        The code of each value.
     book : ndarray of float32, shape (2**bits,)
-        What each code stands for.
+        The value of each code.
 
     Examples
     --------
@@ -75,59 +76,61 @@ def codebook(
     codes[values == ZERO] = 1
     kept = (values != absent) & (values > 0)
     log = np.log(values[kept], dtype=np.float64)
-    means, ends = _clusters(log, len(book) - N_FIXED)
-    book[N_FIXED : N_FIXED + len(means)] = np.exp(means)
-    codes[kept] = np.searchsorted(ends, log) + N_FIXED
+    means, ends = _clusters(log, len(book) - N_RESERVED_CODES)
+    book[N_RESERVED_CODES : N_RESERVED_CODES + len(means)] = np.exp(means)
+    codes[kept] = np.searchsorted(ends, log) + N_RESERVED_CODES
     return codes, book
 
 
 def _clusters(
-    values: NDArray[np.float64], most: int
+    values: NDArray[np.float64], max_clusters: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Means of at most so many ranges, and what divides these."""
+    """Return the means of at most `max_clusters` clusters, and the bounds between."""
     distinct, counts = np.unique(values, return_counts=True)
-    n_up_to = np.concatenate([[0], np.cumsum(counts)])
-    sum_up_to = np.concatenate([[0.0], np.cumsum(distinct * counts)])
-    if len(distinct) <= most:
+    cumulative_n = np.concatenate([[0], np.cumsum(counts)])
+    cumulative_sum = np.concatenate([[0.0], np.cumsum(distinct * counts)])
+    if len(distinct) <= max_clusters:
         return distinct, (distinct[1:] + distinct[:-1]) / 2
-    # To begin with, half of the ranges have about as many values each, and the others
-    # are as wide as each other, so that no rare number is far from what stands for it.
-    shares = np.linspace(0, len(values), most // 2 + 1)[1:-1]
-    steps = np.linspace(distinct[0], distinct[-1], most - most // 2 + 1)[1:-1]
-    places = np.concatenate(
-        [np.searchsorted(n_up_to, shares), np.searchsorted(distinct, steps)]
+    # Half of the initial bounds are quantiles. The others are evenly spaced, so that
+    # rare values are not far from the mean of their cluster.
+    n_quantiles = max_clusters // 2
+    shares = np.linspace(0, len(values), n_quantiles + 1)[1:-1]
+    steps = np.linspace(distinct[0], distinct[-1], max_clusters - n_quantiles + 1)[1:-1]
+    bounds = np.concatenate(
+        [np.searchsorted(cumulative_n, shares), np.searchsorted(distinct, steps)]
     )
-    for _ in range(MAX_ROUNDS):
-        edges = np.unique(np.concatenate([[0], places, [len(distinct)]]))
-        means = np.diff(sum_up_to[edges]) / np.diff(n_up_to[edges])
+    for _ in range(MAX_ITERATIONS):
+        edges = np.unique(np.concatenate([[0], bounds, [len(distinct)]]))
+        means = np.diff(cumulative_sum[edges]) / np.diff(cumulative_n[edges])
         ends = (means[1:] + means[:-1]) / 2
-        again = np.searchsorted(distinct, ends)
-        if np.array_equal(again, places):
+        new_bounds = np.searchsorted(distinct, ends)
+        if np.array_equal(new_bounds, bounds):
             break
-        places = again
+        bounds = new_bounds
     return means, ends
 
 
 @dataclass(frozen=True, eq=False)
 class QuantizedLevel:
-    """The n-grams of one length.
+    """The n-grams of one length in a quantized trie.
 
     Attributes
     ----------
     n : int
-        How many there are, suffixes of longer ones that are none themselves included.
+        Number of n-grams, including suffixes of longer ones that are not n-grams
+        themselves.
     low : int
-        Bits of the offset of their extensions that are in a record.
+        Number of low bits of an offset, stored in the records.
     records : ndarray of uint8
-        For each a word, the oldest; the codes of its probability and its weight;
-        and the low bits of an offset. The longest have no weights and offsets, and
-        the others one record more, for the last offset.
+        For each n-gram its oldest word, the codes of its probability and weight, and
+        the low bits of the offset of its extensions. The longest n-grams have no
+        weights and offsets; the others have one more record, for the last offset.
     high : ndarray of uint64
-        The high bits of the offsets.
+        The high bits of the offsets (see ``bits.pack_offsets``).
     sample : ndarray of uint32
-        Where each 32nd of them is.
+        Position of every 32nd set bit of `high`.
     prob, bow : ndarray of float32, shape (2**bits,)
-        What the codes stand for.
+        Codebooks: the value of each code.
     """
 
     n: int
@@ -141,18 +144,18 @@ class QuantizedLevel:
 
 @dataclass(frozen=True, eq=False)
 class QuantizedTrie:
-    """A trie of n-grams, the newest word first, in numbers of few bits.
+    """Quantized, bit-packed trie of n-grams, with the newest word first.
 
     Attributes
     ----------
     n_words : int
         Size of the vocabulary.
     bits : int
-        Of the code of a probability or a weight.
+        Bits of the code of a probability or a weight.
     n_ngrams : ndarray of int64, shape (order,)
-        n-grams of each order.
+        Number of n-grams of each order.
     prob, bow : ndarray of float32, shape (n_words,)
-        Those of each word, as a unigram and as a context.
+        Probability of each word as a unigram, and its back-off weight as a context.
     start : ndarray of int64, shape (n_words + 1,)
         The bigrams that end with word w are those from ``start[w]`` to
         ``start[w + 1]``.
@@ -175,9 +178,9 @@ class QuantizedTrie:
         Parameters
         ----------
         trie : WeightedTrie
-            Of order 2 to 16.
+            A trie of order 2 to 16.
         bits : int
-            Of a code.
+            Bits of a code.
 
         Returns
         -------
@@ -201,7 +204,7 @@ class QuantizedTrie:
             bow_codes, bow_book = codebook(bow, bits, NO_WEIGHT)
             records |= bow_codes << np.uint64(width)
             width += bits
-            # As many as make the high parts rise by about one an n-gram.
+            # Chosen so that the high parts grow by about one per n-gram.
             low = int(offsets[-1] // max(len(words), 1)).bit_length() - 1
             low = max(0, min(low, MAX_WIDTH - width))
             lowest = (offsets & ((1 << low) - 1)).astype(np.uint64)
@@ -224,37 +227,37 @@ class QuantizedTrie:
         )
 
     def width(self, i: int) -> int:
-        """Bits of a record of level `i`."""
-        ends = i + 1 == len(self.levels)
-        more = 0 if ends else self.bits + self.levels[i].low
-        return word_bits(self.n_words) + self.bits + more
+        """Return the number of bits of a record of level `i`."""
+        is_last = i + 1 == len(self.levels)
+        rest = 0 if is_last else self.bits + self.levels[i].low
+        return word_bits(self.n_words) + self.bits + rest
 
     def unpacked(
         self, i: int
     ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any] | None, NDArray[Any] | None]:
-        """Unpack level `i`.
+        """Unpack the records of level `i`.
 
         Returns
         -------
         words : ndarray of int64, shape (n,)
             The oldest word of each n-gram.
         prob, bow : ndarray of int64, shape (n,)
-            Codes; no weights of the longest.
+            Codes of the probabilities and weights; `bow` is None for the last level.
         offsets : ndarray of int64, shape (n + 1,)
-            Where the n-grams one older word longer begin; None of the longest.
+            First extension of each n-gram by one older word; None for the last level.
 
         Raises
         ------
         ValueError
             If there are fewer offsets than n-grams.
         """
-        level, ends = self.levels[i], i + 1 == len(self.levels)
+        level, is_last = self.levels[i], i + 1 == len(self.levels)
         word, n = word_bits(self.n_words), level.n
-        values = unpack_records(level.records, self.width(i), n if ends else n + 1)
+        values = unpack_records(level.records, self.width(i), n if is_last else n + 1)
         values = values.astype(np.int64)  # at most 57 bits
         code = (1 << self.bits) - 1
         words, prob = values[:n] & ((1 << word) - 1), values[:n] >> word & code
-        if ends:
+        if is_last:
             return words, prob, None, None
         bow = values[:n] >> (word + self.bits) & code
         low = values >> (word + 2 * self.bits)
@@ -262,7 +265,7 @@ class QuantizedTrie:
 
     @cached_property
     def arrays(self) -> _quantized.QuantizedTrie:
-        """The same as kernels take it."""
+        """The trie in the form that kernels take."""
         word = word_bits(self.n_words)
         levels = [
             (own.records, own.high, own.sample, own.prob, own.bow, own.n, word,
@@ -272,18 +275,18 @@ class QuantizedTrie:
         return _quantized.QuantizedTrie(self.prob, self.bow, self.start, levels)
 
     def __getstate__(self) -> dict[str, Any]:
-        # What is kept beside the fields is quickly made again.
+        # Cached properties are quick to compute again.
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def next_word_prob(
         self, X: NDArray[np.int32], y: NDArray[np.int32]
     ) -> NDArray[np.float64]:
-        """Probability of each next word given its context.
+        """Return the probability of each next word given its context.
 
         Parameters
         ----------
         X : ndarray of int32, shape (n_samples, order - 1)
-            Contexts, the nearest word in the last column; ids are unchecked.
+            Contexts, the nearest word in the last column. Ids are not checked.
         y : ndarray of int32, shape (n_samples,)
             Next words.
 
@@ -298,29 +301,29 @@ class QuantizedTrie:
 
 
 def word_bits(n_words: int) -> int:
-    """Bits of a word's id."""
+    """Return the number of bits of a word id."""
     return max(1, (n_words - 1).bit_length())
 
 
 def _nodes(
     trie: WeightedTrie,
 ) -> dict[int, tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any] | None]]:
-    """Sort the n-grams of each length by their words, the newest first.
+    """Return the n-grams of each length, sorted by their words, newest first.
 
-    Gives their oldest words, probabilities, weights, and the offsets of those one
-    older word longer (None of the longest).
+    For each length, returns the oldest words, probabilities, weights, and offsets of
+    the extensions by one older word (None for the longest).
     """
-    # In the trie of all n-grams as contexts, the nearest word first. Besides the
-    # n-grams there are in it the contexts with a weight and whatever ends in it.
+    # Build a trie of all n-grams as contexts. Besides the n-grams it contains the
+    # contexts with a weight, and the suffixes of both.
     builder = TrieBuilder(trie.n_words)
-    every = np.arange(trie.n_words, dtype=np.int32)
-    builder.add_context_level(np.array([0, trie.n_words], dtype=np.int32), every)
+    all_words = np.arange(trie.n_words, dtype=np.int32)
+    builder.add_context_level(np.array([0, trie.n_words], dtype=np.int32), all_words)
     rows = {k: trie.ngrams(k - 1) for k in range(2, trie.order + 1)}
-    weighty = {}
+    weighted = {}
     for k in range(2, trie.order):
         first, last = trie.level_start[k : k + 2]
-        weighty[k] = first + np.flatnonzero(trie.bow[first:last] != NO_WEIGHT)
-        rows[-k] = trie.context_words(weighty[k], k)
+        weighted[k] = first + np.flatnonzero(trie.bow[first:last] != NO_WEIGHT)
+        rows[-k] = trie.context_words(weighted[k], k)
     number = {key: own[:, -1] for key, own in rows.items()}
     made: dict[int, NDArray[np.int32]] = {}
     for k in range(2, trie.order + 1):
@@ -338,8 +341,8 @@ def _nodes(
         bow = np.full(last - first, NO_WEIGHT, dtype=np.float32)
         if k > 1:
             prob[made[k]] = trie.prob[trie.followers(k - 1)]
-        if k in weighty:
-            bow[made[-k]] = trie.bow[weighty[k]]
+        if k in weighted:
+            bow[made[-k]] = trie.bow[weighted[k]]
         offsets = None
         if k < trie.order:
             n_longer = builder.level_start[k + 2] - last

@@ -1,4 +1,4 @@
-"""Back-off models word by word, with NumPy's arrays where there are many."""
+"""NgramWordScorer: scores of a back-off model word by word, for decoders."""
 
 from __future__ import annotations
 
@@ -14,10 +14,13 @@ __all__ = ["NgramWordScorer"]
 
 
 class NgramWordScorer(WordScorer):
-    """What `nplm.Scorer` asks, beside the sentences and steps of the kernel."""
+    """Word-by-word scorer of a back-off model, with the methods of `nplm.Scorer`.
+
+    The kernel scores sentences and steps; this class adds methods that return arrays.
+    """
 
     def candidates(self, state: Any, words: Sequence[Any]) -> NDArray[np.float64]:
-        """Log-probabilities of words that may come next."""
+        """Return the log-probabilities of candidates for the next word."""
         out = np.empty(len(words))
         self.fill_candidates(state, words, out)
         return out
@@ -25,25 +28,25 @@ class NgramWordScorer(WordScorer):
     def sentences(
         self, sentences: Iterable[Any], bos: bool, eos: bool
     ) -> NDArray[np.float64]:
-        """Log-probability of each sentence."""
+        """Return the log-probability of each sentence."""
         score = self.sentence
         return np.fromiter((score(words, bos, eos) for words in sentences), np.float64)
 
     def tokens(
         self, ids: NDArray[np.int32], lengths: NDArray[np.intp], bos: bool, eos: bool
     ) -> tuple[NDArray[np.float64], dict[str, NDArray[Any]]]:
-        """Log-probability of each token of sentences, and the words of its n-gram.
+        """Return the log-probability of each token, and the order of its n-gram.
 
         Parameters
         ----------
         ids : ndarray of int32, shape (n_words,)
-            Those of sentences, one after the other.
+            Word ids of the sentences, concatenated.
         lengths : ndarray of intp, shape (n_sentences,)
-            Words of each.
+            Number of words of each sentence.
         bos : bool
-            Whether a boundary stands before each.
+            Whether each sentence begins after a boundary.
         eos : bool
-            Whether the boundary after each is a token.
+            Whether the boundary after each sentence is a token.
 
         Returns
         -------

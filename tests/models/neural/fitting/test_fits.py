@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from nplm import DivergenceError, NeuralLM, windows
 from nplm.models.neural.fitting.epochs import Epochs
-from tests.helpers import markov_stream, paper_lm
+from tests.helpers import changed, markov_stream, paper_lm
 
 SMALL = dict(n_hidden=6, embedding_dim=4, random_state=0)
 
@@ -46,9 +46,11 @@ def test_early_stopping_without_held_out_data_takes_the_last_windows(data):
 
 
 @pytest.mark.filterwarnings("ignore:NeuralLM. the held-out loss was still falling")
-def test_of_many_windows_some_are_held_out(data, monkeypatch):
+def test_auto_early_stopping_holds_out_of_enough_windows(data, monkeypatch):
     X, y, *_ = data
-    monkeypatch.setattr("nplm.models.neural.fitting.windows.ENOUGH_WINDOWS", len(y))
+    monkeypatch.setattr(
+        "nplm.models.neural.fitting.windows.MIN_WINDOWS_TO_SPLIT", len(y)
+    )
     lm = paper_lm(n_words=20, early_stopping="auto", max_iter=2, **SMALL)
     held_out = clone(lm).set_params(early_stopping=True).fit(X, y)
     np.testing.assert_array_equal(lm.fit(X, y).U_, held_out.U_)
@@ -59,27 +61,29 @@ def test_of_many_windows_some_are_held_out(data, monkeypatch):
         assert clone(lm).set_params(early_stopping=no).fit(X, y).n_seen_ == 2 * len(y)
 
 
-def test_few_windows_that_nothing_ends_are_told(data):
+def test_too_few_windows_to_hold_out_warn(data):
     X, y, *_ = data
     lm = NeuralLM(n_words=20, max_iter=2, **SMALL)
-    with pytest.warns(UserWarning, match=r"too few windows .* \(99 of 100\)"):
+    with pytest.warns(UserWarning, match=r"99 windows are too few .*\(100 are"):
         lm.fit(X[:99], y[:99])
     assert lm.n_seen_ == 2 * 99
-    for settled in (dict(early_stopping=False), dict(learning_rate="constant")):
+    for settled in (dict(early_stopping=False), dict(solver__learning_rate="constant")):
         clone(lm).set_params(**settled).fit(X[:99], y[:99])  # without a word
     clone(lm).fit(X[:99], y[:99], X_val=X[99:150], y_val=y[99:150])
     clone(lm).partial_fit(X[:99], y[:99])
 
 
-def test_a_default_that_did_not_end_is_told(data, monkeypatch):
+def test_unconverged_default_warns(data, monkeypatch):
     monkeypatch.setitem(NeuralLM.__init__.__kwdefaults__, "max_iter", 2)
     X, y, *_ = data
-    with pytest.warns(ConvergenceWarning, match="still falling at max_iter=2; raise"):
+    with pytest.warns(
+        ConvergenceWarning, match="still falling after max_iter=2 epochs; raise"
+    ):
         NeuralLM(n_words=20, random_state=0).fit(X, y)
     NeuralLM(n_words=20, max_iter=1, random_state=0).fit(X, y)  # without a word
 
 
-def test_the_default_learns_no_few_windows_by_heart():
+def test_default_does_not_overfit_few_windows():
     X, y = windows(np.random.default_rng(0).zipf(1.5, 400) % 50, 2)
     lm = NeuralLM(n_words=50, random_state=0).fit(X[:200], y[:200])
     assert lm.n_seen_ == lm.n_iter_ * 180
@@ -87,7 +91,7 @@ def test_the_default_learns_no_few_windows_by_heart():
     assert lm.score(X[200:], y[200:]) > of_all.score(X[200:], y[200:]) + 0.5
 
 
-def test_partial_fit_goes_on(data):
+def test_partial_fit_continues(data):
     X, y, X_val, y_val = data
     lm = paper_lm(n_words=20, learning_rate_init=0.05, **SMALL)
     lm.partial_fit(X[:1500], y[:1500])
@@ -101,12 +105,12 @@ def test_partial_fit_goes_on(data):
         lm.partial_fit(X[:1], [20])
 
 
-def test_moments_begin_with_their_first_update(data):
+def test_moments_start_at_their_first_update(data):
     # Adam's first step is its rate for every number, however long another solver
     # went before: moments of no update are not to be taken for those of many.
     X, y, *_ = data
     lm = paper_lm(n_words=20, max_iter=1, batch_size=8, alpha=0, **SMALL).fit(X, y)
-    lm.set_params(solver="adam", learning_rate_init=1e-3)
+    changed(lm, solver="adam", learning_rate_init=1e-3)
     before = lm.b_.copy()
     trainer = lm.trainer(X, y)
     trainer.train(range(8))
@@ -121,7 +125,7 @@ def test_partial_fit_in_one_call_is_one_epoch(data):
     )
 
 
-def test_warm_start_goes_on_from_the_weights(data):
+def test_warm_start_continues_from_the_weights(data):
     X, y, *_ = data
     lm = paper_lm(n_words=20, max_iter=2, warm_start=True, **SMALL).fit(X, y)
     before = lm.history_["loss"]
@@ -160,7 +164,7 @@ def test_n_iter_counts_the_epochs_of_the_history(data):
     check(1)
 
 
-def test_progress_is_told(data):
+def test_progress_is_called(data):
     X, y, *_ = data
     calls = []
     paper_lm(n_words=20, max_iter=2, **SMALL).fit(
@@ -195,7 +199,7 @@ def test_divergence_is_named_within_the_epoch(data, rate, batch_size):
 
 
 @pytest.mark.parametrize("warm_start", [False, True])
-def test_divergence_leaves_an_earlier_fit_alone(data, warm_start):
+def test_divergence_does_not_change_an_earlier_fit(data, warm_start):
     X, y, *_ = data
     lm = paper_lm(max_iter=1, alpha=0, warm_start=warm_start, **SMALL).fit(X, y)
     before = lm.predict_proba(X[:3])
@@ -257,18 +261,18 @@ def test_a_divergence_in_the_last_update_is_named(data):
         dict(n_senses=2),
     ],
 )
-def test_going_on_with_another_shape_is_refused(data, change):
+def test_continuing_with_another_shape_is_refused(data, change):
     X, y, *_ = data
     lm = paper_lm(n_words=20, max_iter=1, warm_start=True, **SMALL).fit(X, y)
-    lm.set_params(**change)
+    changed(lm, **change)
     for go_on in (lm.fit, lm.partial_fit):
-        with pytest.raises(ValueError, match="is not that of the network fitted"):
+        with pytest.raises(ValueError, match="is not that of the fitted network"):
             go_on(X, y)
 
 
 @pytest.mark.parametrize("parallel", ["rows", "async", "locked"])
 @pytest.mark.parametrize("held_out", [False, True])
-def test_an_interrupt_keeps_what_was_trained(data, held_out, parallel):
+def test_interrupt_keeps_the_trained_weights(data, held_out, parallel):
     X, y, X_val, y_val = data
     lm = paper_lm(n_words=20, max_iter=10**6, n_iter_no_change=10**6, **SMALL)
     lm.set_params(parallel=parallel, n_jobs=2)
@@ -294,8 +298,8 @@ def test_an_interrupt_keeps_what_was_trained(data, held_out, parallel):
         assert -lm.score(X_val, y_val) == pytest.approx(best, rel=1e-6)
 
 
-def test_one_window_cannot_hold_itself_out():
-    with pytest.raises(ValueError, match="leaves none to train on"):
+def test_single_window_cannot_be_held_out():
+    with pytest.raises(ValueError, match="leaves none for training"):
         paper_lm(early_stopping=True, **SMALL).fit([[0, 1]], [1])
     share = NeuralLM(validation_fraction=0.999)
     with pytest.raises(ValueError, match=r"120 of 120 .* smaller validation_fraction"):

@@ -36,7 +36,7 @@ print(status("VmHWM") - before)
 
 
 @pytest.mark.parametrize(("K", "held_out"), [(1, True), (128, False)])
-def test_the_peak_of_memory_of_a_fit_is_one_copy_and_its_scratch(K, held_out):
+def test_peak_memory_of_a_fit_is_one_copy_and_scratch(K, held_out):
     V, h, m = 30_000, 100, 30
     out = subprocess.run(
         [sys.executable, "-c", FIT, *map(str, (V, h, m, K, int(held_out)))],
@@ -83,7 +83,7 @@ def test_scoring_and_pickles_copy_no_weights(fitted):
 
 
 @pytest.mark.parametrize("reloaded", [False, True])
-def test_what_is_written_into_the_weights_is_what_scores(fitted, reloaded):
+def test_scores_use_weights_written_in_place(fitted, reloaded):
     lm, X, y = fitted
     X, y = X[:60], y[:60]
     dumped = pickle.dumps(lm)
@@ -108,7 +108,7 @@ def test_what_is_written_into_the_weights_is_what_scores(fitted, reloaded):
         assert not np.allclose(lm.log_prob(X, y), want, atol=1e-4)
 
 
-def test_going_on_leaves_the_arrays_of_before_alone(fitted):
+def test_continuing_does_not_change_earlier_arrays(fitted):
     lm, X, y = fitted
     model = pickle.loads(pickle.dumps(lm)).set_params(warm_start=True)
     for go_on in (model.fit, model.partial_fit):

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from nplm import EnergyLM, windows
+from nplm import windows
 from nplm.models.neural.network.solvers import halvings
-from tests.helpers import paper_lm, text
+from tests.helpers import energy_lm, paper_lm, text
 
 SETTINGS = dict(
     n_words=12, n_hidden=4, embedding_dim=3, learning_rate_init=0.05, random_state=0
@@ -28,22 +28,21 @@ def equal(one, other):
         np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
 
 
-def test_the_step_is_0_at_the_end(data):
+def test_linear_learning_rate_ends_at_0(data):
     # Of one mini-batch an epoch: the second of two has half the step of the first.
     X, y = data
     whole = dict(batch_size=len(y), alpha=0, shuffle=False)
     lm = linear(2, **whole).fit(X, y)
     by_hand = paper_lm(**SETTINGS | whole).partial_fit(X, y)
-    by_hand.set_params(learning_rate_init=0.025, learning_rate_decay=0).partial_fit(
-        X, y
-    )
+    by_hand.set_params(learning_rate_init=0.025, solver__learning_rate_decay=0)
+    by_hand.partial_fit(X, y)
     np.testing.assert_allclose(lm.U_, by_hand.U_, rtol=1e-5, atol=1e-6)
     with pytest.raises(ValueError, match="has fallen to 0 over max_iter=2"):
         lm.partial_fit(X, y)
 
 
 @pytest.mark.parametrize("settings", [{}, dict(solver="adam")], ids=str)
-def test_calls_of_partial_fit_share_one_fall(data, settings):
+def test_partial_fit_calls_share_one_schedule(data, settings):
     whole = linear(3, **settings).fit(*data)
     lm = linear(3, **settings)
     for _ in range(3):
@@ -56,7 +55,7 @@ def test_calls_of_partial_fit_share_one_fall(data, settings):
     assert lm.n_iter_ == 4
 
 
-def test_an_epoch_is_what_a_call_is_given(data):
+def test_partial_fit_call_counts_as_an_epoch(data):
     X, y = data
     lm = linear(2)
     lm.partial_fit(X[:50], y[:50]).partial_fit(X, y)
@@ -64,7 +63,7 @@ def test_an_epoch_is_what_a_call_is_given(data):
         lm.partial_fit(X, y)
 
 
-def test_trainers_share_it_too(data):
+def test_trainers_share_the_schedule(data):
     X, y = data
     whole = linear(2, shuffle=False, batch_size=10).fit(X, y)
     lm, rows = linear(2, batch_size=10), np.arange(len(y))
@@ -79,7 +78,7 @@ def test_trainers_share_it_too(data):
         last.train(rows)
 
 
-def test_a_warm_start_begins_again(data):
+def test_warm_start_restarts_the_schedule(data):
     first = linear(2).fit(*data)
     lm = clone(first).set_params(warm_start=True).fit(*data)
     equal(lm, first)
@@ -94,11 +93,11 @@ def test_a_warm_start_begins_again(data):
     [([], 0), ([5.0], 0), ([5.0, 4.9, 4.8], 0), ([5.0, 4.995], 1), ([5.0, 5.1], 1),
      ([5.0, 4.995, 4.5, 4.0], 3), ([5.0, float("nan"), 4.0], 2)],
 )  # fmt: skip
-def test_an_adaptive_step_is_halved_from_the_first_small_gain_on(losses, want):
+def test_halvings_start_at_the_first_small_gain(losses, want):
     assert halvings(losses) == want
 
 
-def test_an_adaptive_step_is_halved_in_a_fit(data):
+def test_adaptive_learning_rate_is_halved_in_a_fit(data):
     # Epoch by epoch it is a fit with the step that the losses so far ask for.
     X, y = data
     settings = SETTINGS | dict(batch_size=len(y), alpha=0, shuffle=False)
@@ -114,7 +113,7 @@ def test_an_adaptive_step_is_halved_in_a_fit(data):
     np.testing.assert_allclose(lm.U_, by_hand.U_, rtol=1e-5, atol=1e-6)
 
 
-def test_an_adaptive_step_stays_where_nothing_is_held_out(data):
+def test_adaptive_learning_rate_is_constant_without_held_out_data(data):
     constant = paper_lm(learning_rate="constant", max_iter=3, **SETTINGS).fit(*data)
     lm = paper_lm(learning_rate="adaptive", max_iter=3, **SETTINGS)
     equal(clone(lm).fit(*data), constant)
@@ -123,7 +122,7 @@ def test_an_adaptive_step_stays_where_nothing_is_held_out(data):
     equal(lm, constant)
 
 
-def test_constant_is_the_papers_without_its_fall(data):
+def test_constant_learning_rate_is_invscaling_without_decay(data):
     constant = paper_lm(learning_rate="constant", learning_rate_decay=10.0, **SETTINGS)
     equal(
         constant.fit(*data),
@@ -131,7 +130,7 @@ def test_constant_is_the_papers_without_its_fall(data):
     )
 
 
-def test_an_energy_falls_as_well(data):
-    lm = EnergyLM(learning_rate="linear", max_iter=1, **SETTINGS).partial_fit(*data)
+def test_energy_lm_has_the_linear_schedule(data):
+    lm = energy_lm(learning_rate="linear", max_iter=1, **SETTINGS).partial_fit(*data)
     with pytest.raises(ValueError, match="has fallen to 0"):
         lm.partial_fit(*data)

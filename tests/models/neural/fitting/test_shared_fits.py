@@ -55,7 +55,7 @@ def test_asynchronous_threads_diverge_with_a_message(data, parallel):
 
 
 @pytest.mark.parametrize("parallel", ["rows", "async", "locked"])
-def test_a_thread_that_raises_ends_the_fit(data, parallel, monkeypatch):
+def test_error_in_a_thread_ends_the_fit(data, parallel, monkeypatch):
     X, y, *_ = data
     lm = paper_lm(n_words=20, parallel=parallel, n_jobs=2, max_iter=2, **SMALL)
     lm.fit(X, y)
@@ -89,7 +89,7 @@ def test_grid_search_over_ways_to_share(data):
 
 
 @pytest.mark.parametrize("parallel", ["rows", "async"])
-def test_a_call_has_a_mini_batch_of_every_thread(data, parallel, monkeypatch):
+def test_call_has_a_mini_batch_per_thread(data, parallel, monkeypatch):
     # However long one takes: with fewer, threads would have nothing to do.
     X, y, *_ = data
     sizes = []

@@ -11,7 +11,7 @@ from nplm._kernels.neural import _network
 from tests.helpers_networks import random_network, random_windows, solver_of, weights_of
 
 
-def test_a_thread_that_fails_does_not_leave_the_others_waiting(monkeypatch):
+def test_failed_thread_releases_the_others(monkeypatch):
     rng = np.random.default_rng(5)
     network = random_network(50, 3, 7, 4, False, "float32", rng, n_threads=2)
     X, y = random_windows(10, 50, 3, rng)
@@ -50,7 +50,7 @@ def test_one_asynchronous_thread_is_serial_training(parallel, batch_size):
 
 @pytest.mark.parametrize("parallel", ["async", "locked"])
 @pytest.mark.parametrize("n_threads", [2, 5])
-def test_asynchronous_threads_lose_no_count(parallel, n_threads):
+def test_asynchronous_threads_count_all_examples(parallel, n_threads):
     # Part of an update may be lost; an example's loss, its place in the schedule
     # and the weight decay's clock never are.
     rng = np.random.default_rng(8)

@@ -16,7 +16,7 @@ def data():
 
 
 @pytest.mark.parametrize("solver", ["sgd", "adam"])
-def test_by_hand_is_a_partial_fit(data, solver):
+def test_trainer_equals_partial_fit(data, solver):
     X, y = data
     lm = clone(LM).set_params(solver=solver, shuffle=False, alpha=0)
     whole = clone(lm).partial_fit(X, y).partial_fit(X, y)
@@ -31,7 +31,7 @@ def test_by_hand_is_a_partial_fit(data, solver):
     np.testing.assert_array_equal(kept.partial_fit(X, y).U_, whole.partial_fit(X, y).U_)
 
 
-def test_the_model_changes_when_it_is_told(data):
+def test_model_changes_at_keep_only(data):
     X, y = data
     lm = clone(LM)
     trainer = lm.trainer(X, y)
@@ -46,23 +46,24 @@ def test_the_model_changes_when_it_is_told(data):
 
 @pytest.mark.parametrize(
     ("examples", "why"),
-    [([], "empty"), ([-1], "has -1"), ([300], "has 300, but there are rows 0 to 29")],
+    [([], "empty"), ([-1], "has -1"), ([300], "has 300, but the windows have rows 0")],
 )
-def test_rows_that_are_none(data, examples, why):
+def test_invalid_rows_are_refused(data, examples, why):
     trainer = clone(LM).trainer(*data)
     with pytest.raises(ValueError, match=why):
         trainer.train(examples)
 
 
-def test_bad_windows_leave_the_model_alone(data):
+def test_invalid_windows_leave_the_model_unchanged(data):
     X, y = data
     lm = clone(LM)
+    before = vars(lm).copy()
     with pytest.raises(ValueError, match="12 at"):
         lm.trainer(X, np.where(y == y[0], 12, y))
-    assert vars(lm) == vars(clone(LM))
+    assert vars(lm) == before
 
 
-def test_parameters_set_meanwhile_stay_set(data):
+def test_keep_preserves_parameters_set_meanwhile(data):
     lm = clone(LM)
     trainer = lm.trainer(*data)
     lm.set_params(learning_rate_init=0.5, n_jobs=2)
@@ -72,7 +73,7 @@ def test_parameters_set_meanwhile_stay_set(data):
     assert lm.n_seen_ == 3
 
 
-def test_what_was_fitted_meanwhile_is_not_lost(data):
+def test_keep_refuses_to_overwrite_another_fit(data):
     X, y = data
     lm = clone(LM)
     trainer = lm.trainer(X, y)
@@ -82,6 +83,6 @@ def test_what_was_fitted_meanwhile_is_not_lost(data):
     trainer.keep()  # its own doing
     lm.partial_fit(X, y)
     seen = lm.n_seen_
-    with pytest.raises(ValueError, match="fitted by other means"):
+    with pytest.raises(ValueError, match="fitted in another way"):
         trainer.keep()
     assert lm.n_seen_ == seen

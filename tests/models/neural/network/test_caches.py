@@ -20,7 +20,9 @@ LARGEST = Caches(64 * KB, 64 * MB, 512 * MB)
 @pytest.mark.parametrize("stride", [16, 112, 304, 576, 10_000])
 @pytest.mark.parametrize("columns", [16, 128, 512, 2048])
 @pytest.mark.parametrize("itemsize", [4, 8])
-def test_a_tile_takes_a_part_of_the_second_cache(level_2, stride, columns, itemsize):
+def test_tile_fits_a_quarter_of_the_second_level_cache(
+    level_2, stride, columns, itemsize
+):
     rows = Caches(32 * KB, level_2, 8 * MB).tile_rows(stride, columns, itemsize)
     left = level_2 - 2 * columns * stride * itemsize
 
@@ -33,7 +35,7 @@ def test_a_tile_takes_a_part_of_the_second_cache(level_2, stride, columns, items
     assert rows == MOST_ROWS or not fits(rows + CHUNK)
 
 
-def test_a_matrix_stays_in_the_last_cache_that_there_is():
+def test_matrix_stays_in_the_last_level_cache():
     assert Caches(32 * KB, MB, 32 * MB).holds(32 * MB)
     assert not Caches(32 * KB, MB, 32 * MB).holds(32 * MB + 1)
     assert Caches(32 * KB, 12 * MB, 0).holds(12 * MB)  # no third level
@@ -45,7 +47,7 @@ def test_the_caches_of_this_processor():
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="asks Linux")
-def test_they_are_what_the_system_says():
+def test_caches_match_the_system():
     for level, mine in ((1, "level_1"), (2, "level_2")):
         folder = "/sys/devices/system/cpu/cpu0/cache"
         command = (

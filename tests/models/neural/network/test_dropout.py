@@ -33,7 +33,7 @@ def test_the_generator_is_splitmix64():
 
 
 @pytest.mark.parametrize("rate", [0.0, 0.1, 0.5, 0.999])
-def test_what_is_kept_grows_by_what_is_left_out(rate):
+def test_kept_values_are_scaled_up(rate):
     factors = reference.mask(7, 1000, 500, 101, rate)
     n, kept = factors.size, (factors > 0).mean()
     assert len(np.unique(factors)) <= 2
@@ -47,7 +47,7 @@ def test_what_is_kept_grows_by_what_is_left_out(rate):
             assert np.abs(together).max() < 6 / np.sqrt(rows.shape[1])
 
 
-def test_an_example_has_its_mask_in_any_mini_batch():
+def test_mask_of_an_example_does_not_depend_on_the_mini_batch():
     whole = reference.mask(7, 20, 9, 5, 0.4)
     np.testing.assert_array_equal(whole[4:], reference.mask(7, 24, 5, 5, 0.4))
 
@@ -56,7 +56,7 @@ def test_an_example_has_its_mask_in_any_mini_batch():
 
 
 @pytest.mark.parametrize("kind", ["softmax", "tied"])
-def test_threads_that_share_the_rows_have_one_mask(kind):
+def test_threads_that_share_rows_have_the_same_mask(kind):
     networks = []
     for n_threads in (1, 3):
         rng = np.random.default_rng(2)
@@ -72,7 +72,7 @@ def test_threads_that_share_the_rows_have_one_mask(kind):
 
 
 @pytest.mark.parametrize("batch_size", [1, 5])
-def test_threads_with_examples_of_their_own(batch_size):
+def test_asynchronous_threads(batch_size):
     networks = []
     for parallel, n_threads in (("rows", 1), ("async", 1), ("async", 3)):
         rng = np.random.default_rng(2)
@@ -91,8 +91,8 @@ def test_threads_with_examples_of_their_own(batch_size):
     assert all(np.isfinite(array).all() for array in weights_of(several).arrays())
 
 
-def test_each_team_leaves_out_others():
-    seeds = Dropout(0.5).begun(np.random.RandomState(0), 4).seeds
+def test_each_team_has_its_own_seeds():
+    seeds = Dropout(0.5).seeded(np.random.RandomState(0), 4).seeds
     assert seeds.shape == (4, 3)
     assert len(np.unique(seeds)) == 12
 
@@ -118,7 +118,7 @@ def equal(one, other):
         {},
         dict(direct=True, batch_size=1),
         dict(tied=True, direct=True, solver="adam"),
-        dict(loss="importance", n_samples=5),
+        dict(loss="importance", n_noise=5),
         dict(output="classes"),
         dict(output="tree", n_distant=3, order=3),
     ],
@@ -132,18 +132,18 @@ def test_fits(data, kind):
     np.testing.assert_array_equal(lm.log_prob(*data), lm.log_prob(*data))
 
 
-def test_one_share_is_that_of_all_places(data):
+def test_single_rate_applies_to_all_layers(data):
     lm = paper_lm(dropout=(0.25, 0.25, 0.25), tied=True, **SETTINGS).fit(*data)
     equal(paper_lm(dropout=0.25, tied=True, **SETTINGS).fit(*data), lm)
 
 
-def test_none_is_the_fit_without(data):
+def test_zero_dropout_is_a_fit_without_dropout(data):
     for none in (0, [0.0, 0, 0]):
         lm = paper_lm(dropout=none, **SETTINGS).fit(*data)
         equal(lm, paper_lm(**SETTINGS).fit(*data))
 
 
-def test_every_epoch_leaves_out_others(data):
+def test_epochs_have_different_masks(data):
     # Of no step: what changes is the mask.
     X, y = data
     lm = paper_lm(
@@ -157,14 +157,14 @@ def test_every_epoch_leaves_out_others(data):
 @pytest.mark.parametrize(
     ("dropout", "message"),
     [
-        (1.0, "a share of 1.0 cannot"),
-        (-0.1, "a share of -0.1 cannot"),
-        (np.nan, "a share of nan cannot"),
-        ((0.1, 0.2), "give one share, or three"),
-        ([[0.1, 0.2, 0.3]], "give one share, or three"),
-        ((0.1, 2, 0.3), "a share of 2.0 cannot"),
+        (1.0, "a rate of 1.0;"),
+        (-0.1, "a rate of -0.1;"),
+        (np.nan, "a rate of nan;"),
+        ((0.1, 0.2), "give one rate, or three"),
+        ([[0.1, 0.2, 0.3]], "give one rate, or three"),
+        ((0.1, 2, 0.3), "a rate of 2.0;"),
     ],
 )
-def test_what_is_refused(data, dropout, message):
+def test_invalid_values_are_refused(data, dropout, message):
     with pytest.raises(ValueError, match=message):
         paper_lm(dropout=dropout, **SETTINGS).fit(*data)

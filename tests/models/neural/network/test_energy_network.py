@@ -29,7 +29,7 @@ def test_the_paper_s_equation_written_out():
 @pairwise(
     {"size": [1e-3, 1.0, 10.0, 20.0], "kind": KINDS, "precision": FULL_PRECISIONS}
 )
-def test_sums_of_any_size(size, kind, precision):
+def test_large_sums_are_exact(size, kind, precision):
     """As long as no part of one is beyond 21: its tanh is made of two powers of e."""
     rng = np.random.default_rng(6)
     network = random_network(30, 2, 9, 5, False, precision, rng, kind=kind)
@@ -48,7 +48,7 @@ def test_sums_of_any_size(size, kind, precision):
 
 
 @pairwise({"name": ["C", "H_next", "v", "b"], "precision": FULL_PRECISIONS})
-def test_a_nan_among_the_weights_is_one_in_the_scores(name, precision):
+def test_nan_weight_gives_nan_scores(name, precision):
     rng = np.random.default_rng(7)
     network = random_network(30, 2, 9, 5, False, precision, rng, kind="energy")
     network.parameters.named()[name][0] = np.nan

@@ -96,7 +96,7 @@ def test_gradients_numerically(kind, shape, n_distant, n_senses, rates):
         "n_distant": DISTANT,
         "n_senses": SENSES,
         "alpha": [0.0, 0.05],
-        "n_samples": [1, 20, 400],
+        "n_noise": [1, 20, 400],
         "rates": DROPOUT,
         # Of a step that falls to 0: before the last of the examples, or after them.
         "span": [np.inf, 40, 200],
@@ -105,12 +105,12 @@ def test_gradients_numerically(kind, shape, n_distant, n_senses, rates):
 )
 def test_train_equals_reference(
     kind, solver, alone, precision, shape, batch_size, n_distant, n_senses, alpha,
-    n_samples, rates, span,
+    n_noise, rates, span,
 ):  # fmt: skip
     check_training(
         SHAPES[shape], precision, 1 if alone else batch_size, kind=kind,
         solver=solver, n_distant=n_distant, n_senses=n_senses, alpha=alpha,
-        n_samples=n_samples, rates=rates, begun=3, span=span,
+        n_noise=n_noise, rates=rates, begun=3, span=span,
     )  # fmt: skip
 
 
@@ -121,7 +121,7 @@ def test_train_equals_reference(
 @pytest.mark.parametrize(("n_distant", "learning_rate_init"), [(9, 1e-3), (0, 0.01)])
 @pytest.mark.parametrize("solver", SOLVERS)
 @pytest.mark.parametrize("kind", ["softmax", "tied, composed"])
-def test_few_inputs_are_left(kind, solver, n_distant, learning_rate_init):
+def test_high_dropout_equals_reference(kind, solver, n_distant, learning_rate_init):
     check_training(
         SHAPES["wider than vectors"], "float64", 5, kind=kind, solver=solver,
         n_distant=n_distant, rates=(0.9, 0, 0), learning_rate_init=learning_rate_init,
@@ -138,7 +138,7 @@ def test_products_in_many_blocks(precision, solver, monkeypatch):
 
 def check_training(
     shape, precision, batch_size, n_threads=1, *, n=60, kind="softmax", solver="sgd",
-    n_distant=0, n_senses=1, n_samples=20, rates=(0, 0, 0), **schedule,
+    n_distant=0, n_senses=1, n_noise=20, rates=(0, 0, 0), **schedule,
 ):  # fmt: skip
     rng = np.random.default_rng(1)
     # Larger steps would make more of a difference in the last digit: so much so where
@@ -150,7 +150,7 @@ def check_training(
     solver = solver_of(solver, **schedule)
     network = random_network(
         *shape, precision, rng, n_threads, kind=kind, n_distant=n_distant,
-        n_senses=n_senses, n_samples=n_samples, solver=solver, clock=(7, 0),
+        n_senses=n_senses, n_noise=n_noise, solver=solver, clock=(7, 0),
         dropout=dropout_of(rates),
     )  # fmt: skip
     X, y = random_windows(n, shape[0], network.parts.inputs.n_context, rng)
@@ -329,7 +329,7 @@ def test_logits_of_any_size(kind, size, precision):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_arrays_that_learn_are_those_that_say_so(kind):
+def test_only_learned_arrays_change(kind):
     rng = np.random.default_rng(2)
     network = random_network(30, 3, 4, 3, True, "float32", rng, kind=kind)
     X, y = random_windows(200, 30, 3, rng)
@@ -349,7 +349,7 @@ class Part:
 
 
 @pytest.mark.parametrize("size", [1, 3, 4])
-def test_shards_know_what_the_whole_knows(size):
+def test_shards_have_the_rows_of_the_whole(size):
     rng = np.random.default_rng(9)
     network = random_network(50, 3, 7, 4, True, "float64", rng)
     X, y = random_windows(30, 50, 3, rng)

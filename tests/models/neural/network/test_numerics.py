@@ -51,7 +51,7 @@ def bits_of_training(precision):
     return b"".join(a.tobytes() for n in networks for a in weights_of(n).arrays())
 
 
-def test_the_tier_named_is_the_one_that_runs(monkeypatch):
+def test_named_tier_runs(monkeypatch):
     # Each adds in an order of its own: equal bits would be the same loops.
     for precision in ("float32", "float64"):
         bits = {}
@@ -104,7 +104,7 @@ def test_logits_of_any_size(size, batch_size, tier):
 
 @pytest.mark.parametrize("batch_size", [1, 16])
 @pytest.mark.parametrize("exponent", [0, 2, 8, 20, 37])
-def test_a_step_too_large_is_said_and_leaves_no_nan(exponent, batch_size, tier):
+def test_divergence_raises_and_leaves_no_nan(exponent, batch_size, tier):
     X, y = windows(np.random.default_rng(2).integers(0, 30, 400), 2)
     lm = paper_lm(
         n_words=30, n_hidden=8, embedding_dim=4, direct=True, max_iter=2,
@@ -138,7 +138,7 @@ def fitted(precision):
 
 
 @pytest.mark.parametrize("n", [1, 50])
-def test_a_nan_among_the_weights_is_one_in_the_scores(fitted, n):
+def test_nan_weight_gives_nan_scores(fitted, n):
     """As NumPy has it: a probability that nobody knows is not made up."""
     lm, X, y = fitted
     for name in NAMES:
@@ -149,7 +149,7 @@ def test_a_nan_among_the_weights_is_one_in_the_scores(fitted, n):
 
 
 @pytest.mark.parametrize("batch_size", [1, 16])
-def test_training_does_not_go_on_with_a_nan(fitted, batch_size):
+def test_training_with_nan_weight_is_refused(fitted, batch_size):
     lm, X, y = fitted
     for name in NAMES:
         model = with_nan(lm, name).set_params(batch_size=batch_size)
@@ -192,7 +192,7 @@ for precision in ("float32", "bfloat16"):
 """
 
 
-def test_the_floating_point_mode_is_left_alone():
+def test_floating_point_mode_is_unchanged():
     subprocess.run([sys.executable, "-c", MODE], check=True, timeout=120)
 
 

@@ -34,7 +34,7 @@ def test_it_learns(output, solver, batch_size):
 
 
 @each_output
-def test_training_begins_with_the_unigrams(output):
+def test_training_starts_with_the_unigrams(output):
     X, y = text_windows()
     lm = paper_lm(n_words=20, output=output, learning_rate_init=1e-12, **SMALL)
     proba = lm.fit(X, y).predict_proba(X[:3])
@@ -44,7 +44,7 @@ def test_training_begins_with_the_unigrams(output):
 
 @each_output
 @pytest.mark.parametrize("parallel", ["async", "locked"])
-def test_threads_have_examples_of_their_own(output, parallel):
+def test_threads_train_asynchronously(output, parallel):
     X, y = text_windows()
     lm = paper_lm(n_words=20, output=output, parallel=parallel, n_jobs=2, **SMALL)
     flat = paper_lm(n_words=20, output=output, **SMALL).fit(X, y)
@@ -53,29 +53,29 @@ def test_threads_have_examples_of_their_own(output, parallel):
     )
     one = clone(lm).set_params(n_jobs=1).fit(X, y)
     np.testing.assert_array_equal(one.U_, flat.U_)
-    with pytest.raises(ValueError, match="parallel='async', or n_jobs=1"):
+    with pytest.raises(ValueError, match="parallel='async' or n_jobs=1"):
         clone(lm).set_params(parallel="rows").fit(X, y)
 
 
 @each_output
-def test_going_on_keeps_classes_and_trees(output, tmp_path):
+def test_continued_training_keeps_classes_and_trees(output, tmp_path):
     X, y = text_windows()
     whole = paper_lm(n_words=20, output=output, **SMALL).fit(X, y)
     steps = paper_lm(n_words=20, output=output, **SMALL)
     steps.partial_fit(X, y).partial_fit(X, y)
     np.testing.assert_array_equal(steps.U_, whole.U_)
-    given = {"classes": "word_classes", "tree": "word_tree"}[output]
-    fitted = getattr(whole, f"{given}_")
+    given = f"output__{output}"
+    attribute = {"classes": "word_classes_", "tree": "tree_"}[output]
+    fitted = getattr(whole, attribute)
     again = pickle.loads(pickle.dumps(whole)).set_params(**{given: fitted})
     rare = np.full((30, 2), 19), np.full(30, 19)  # other frequencies
-    np.testing.assert_array_equal(
-        getattr(again.partial_fit(*rare), f"{given}_"), fitted
-    )
+    again.partial_fit(*rare)
+    np.testing.assert_array_equal(getattr(again, attribute), fitted)
     other = np.roll(fitted, 1) if output == "classes" else fitted[:, ::-1]
-    with pytest.raises(ValueError, match=rf"{given} (is|are) not th.* of the network"):
+    with pytest.raises(ValueError, match=f"{given} is not that of the fitted network"):
         again.set_params(**{given: other}).partial_fit(X, y)
     with pytest.raises(ValueError, match="output='softmax' is not that"):
-        again.set_params(output="softmax", **{given: None}).partial_fit(X, y)
+        again.set_params(output="softmax").partial_fit(X, y)
     # A tree, or classes, of one's own are part of what a checkpoint is of.
     lm = paper_lm(n_words=20, output=output, **SMALL).set_params(**{given: fitted})
     lm.fit(X, y, checkpoint=tmp_path)
@@ -85,21 +85,21 @@ def test_going_on_keeps_classes_and_trees(output, tmp_path):
 
 
 @each_output
-def test_bfloat16_and_ties_are_of_a_full_softmax(output):
+def test_bfloat16_and_tied_require_a_full_softmax(output):
     X, y = text_windows()
     lm = paper_lm(n_words=20, output=output, **SMALL)
     if bfloat16_is_here():
-        with pytest.raises(ValueError, match="rounds the products of a full softmax"):
+        with pytest.raises(ValueError, match="needs a full softmax, whose products"):
             clone(lm).set_params(precision="bfloat16").fit(X, y)
         lm.fit(X, y)
         before = lm.log_prob(X, y)
         lm.set_params(precision="bfloat16")
         np.testing.assert_array_equal(lm.log_prob(X, y), before)
-    with pytest.raises(ValueError, match="tied=True makes"):
-        paper_lm(n_words=20, output=output, tied=True, **SMALL).fit(X, y)
+    with pytest.raises(ValueError, match="Invalid parameter 'tied'"):
+        lm.set_params(output__tied=True)
 
 
-def test_classes_as_they_are_given():
+def test_given_classes_are_used():
     X, y = text_windows()
     labels = np.arange(20) % 3
     found = WordClasses(4, n_words=20, random_state=0).fit(y)
@@ -109,15 +109,15 @@ def test_classes_as_they_are_given():
         (np.zeros(20, int), np.zeros(20, int)),
         (found, found.labels_),
     ):
-        lm = paper_lm(n_words=20, output="classes", word_classes=given, **SMALL)
+        lm = paper_lm(n_words=20, output="classes", classes=given, **SMALL)
         lm.fit(X, y)
         np.testing.assert_array_equal(lm.word_classes_, want)
-        assert lm.word_tree_ is None
+        assert lm.tree_ is None
         assert len(lm.b_) == 20 + len(np.unique(want))
         np.testing.assert_allclose(lm.predict_proba(X).sum(axis=1), 1, atol=1e-5)
 
 
-def test_frequency_bins_weigh_about_the_same():
+def test_frequency_bins_have_about_equal_weight():
     X, y = text_windows(5000, 400)
     lm = paper_lm(n_words=400, output="classes", **SMALL | {"max_iter": 1}).fit(X, y)
     counts = np.bincount(y, minlength=400) + 1
@@ -133,31 +133,30 @@ def test_frequency_bins_weigh_about_the_same():
     ("given", "message"),
     [
         (np.zeros(19, int), "a class for 19 words, but n_words=20"),
-        (-np.arange(20), r"word_classes has -1 at 1, but word ids start at 0"),
-        (np.full(20, 0.5), "word_classes has 0.5 at 0, which is not a whole"),
-        (WordClasses(3), "is not fitted: .* and give its labels_"),
-        (np.arange(20) % 3 * 5, "word_classes has class 5 but no word of class 1"),
-        (np.zeros((20, 1)), "word_classes must have 1 dimension"),
+        (-np.arange(20), r"classes has -1 at 1, but word ids start at 0"),
+        (np.full(20, 0.5), "classes has 0.5 at 0, which is not a whole"),
+        (WordClasses(3), "is not fitted: .* and pass its labels_"),
+        (np.arange(20) % 3 * 5, "classes has class 5 but no word of class 1"),
+        (np.zeros((20, 1)), "classes must have 1 dimension"),
     ],
 )
-def test_classes_that_are_refused(given, message):
-    lm = paper_lm(n_words=20, output="classes", word_classes=given, **SMALL)
+def test_invalid_classes_are_refused(given, message):
+    lm = paper_lm(n_words=20, output="classes", classes=given, **SMALL)
     with pytest.raises(ValueError, match=message):
         lm.fit(*text_windows())
 
 
 @pytest.mark.parametrize(
-    ("given", "output"),
+    ("name", "value"),
     [
-        ({"word_classes": np.zeros(20, int)}, "classes"),
-        ({"word_tree": "huffman"}, "tree"),
+        ("classes", np.zeros(20, int)),
+        ("tree", "huffman"),
     ],
 )
-def test_what_another_output_has_no_use_for(given, output):
-    (name,) = given
-    message = f"{name} is of output='{output}', and output='softmax' has no use"
-    with pytest.raises(ValueError, match=message):
-        paper_lm(n_words=20, **given, **SMALL).fit(*text_windows())
+def test_a_softmax_refuses_the_parameters_of_other_outputs(name, value):
+    lm = paper_lm(n_words=20, **SMALL)
+    with pytest.raises(ValueError, match=f"Invalid parameter '{name}'.*Softmax"):
+        lm.set_params(**{f"output__{name}": value})
 
 
 def mean_depth(tree, weights):
@@ -170,10 +169,10 @@ def mean_depth(tree, weights):
 
 def test_the_huffman_tree_has_the_least_mean_depth():
     X, y = text_windows()
-    lm = paper_lm(n_words=20, output="tree", word_tree="huffman", **SMALL).fit(X, y)
+    lm = paper_lm(n_words=20, output="tree", tree="huffman", **SMALL).fit(X, y)
     weights = np.bincount(y, minlength=20) + 1
     p = weights / weights.sum()
-    depth, bits = mean_depth(lm.word_tree_, weights), -(p * np.log2(p)).sum()
+    depth, bits = mean_depth(lm.tree_, weights), -(p * np.log2(p)).sum()
     assert bits <= depth < bits + 1
     merges, total = sorted(weights.tolist()), 0
     while len(merges) > 1:
@@ -182,20 +181,20 @@ def test_the_huffman_tree_has_the_least_mean_depth():
     assert depth == pytest.approx(total / weights.sum())
 
 
-def test_without_a_tree_words_of_like_contexts_are_near_each_other():
+def test_default_tree_groups_words_of_similar_contexts():
     # A word of each half of the vocabulary comes after any of the other half.
     rng = np.random.default_rng(0)
     ids = rng.integers(0, 10, 4000) + 10 * (np.arange(4000) % 2)
     X, y = windows(ids, 2)
     lm = paper_lm(n_words=22, output="tree", **SMALL).fit(X, y)  # two never come
-    tree, below = lm.word_tree_, [{i} for i in range(22)] + [set()] * 21
+    tree, below = lm.tree_, [{i} for i in range(22)] + [set()] * 21
     for row in reversed(range(21)):
         below[22 + row] = below[tree[row, 0]] | below[tree[row, 1]]
     halves = [below[child] - {20, 21} for child in tree[0]]
     assert sorted(halves, key=min) == [set(range(10)), set(range(10, 20))]
     assert mean_depth(tree, np.bincount(y, minlength=22) + 1) < np.log2(22) + 1
     again = clone(lm).set_params(n_jobs=2, parallel="async").fit(X, y)
-    np.testing.assert_array_equal(again.word_tree_, tree)
+    np.testing.assert_array_equal(again.tree_, tree)
 
 
 def pickled(lm, folder):
@@ -207,33 +206,33 @@ def saved(lm, folder):
     return nplm.load(folder / "model")
 
 
-HUFFMAN = dict(word_tree="huffman")
+HUFFMAN = dict(tree="huffman")
 
 
 @pytest.mark.parametrize("again", [pickled, saved], ids=["pickled", "saved"])
 @pytest.mark.parametrize(
     ("fitted", "asked"), [(HUFFMAN, {}), ({}, HUFFMAN)], ids=["huffman", "default"]
 )
-def test_a_tree_made_in_another_way_is_another(fitted, asked, again, tmp_path):
+def test_tree_of_another_origin_is_refused(fitted, asked, again, tmp_path):
     X, y = text_windows()
     lm = paper_lm(n_words=20, output="tree", **fitted, **SMALL).fit(X, y)
     lm = again(lm, tmp_path)
-    tree = lm.partial_fit(X, y).word_tree_
-    for other in (asked.get("word_tree"), tree[:, ::-1]):
-        lm.set_params(word_tree=other)
+    tree = lm.partial_fit(X, y).tree_
+    for other in (asked.get("tree"), tree[:, ::-1]):
+        lm.set_params(output__tree=other)
         for go_on in (lm.partial_fit, lm.set_params(warm_start=True).fit):
-            with pytest.raises(ValueError, match="word_tree is not that of the"):
+            with pytest.raises(ValueError, match="output__tree is not that of the"):
                 go_on(X, y)
-    lm.set_params(word_tree=tree).partial_fit(X, y)
-    lm.set_params(word_tree=fitted.get("word_tree")).partial_fit(X, y)
-    np.testing.assert_array_equal(lm.word_tree_, tree)
+    lm.set_params(output__tree=tree).partial_fit(X, y)
+    lm.set_params(output__tree=fitted.get("tree")).partial_fit(X, y)
+    np.testing.assert_array_equal(lm.tree_, tree)
 
 
-def test_a_tree_of_scikit_learns():
+def test_tree_of_a_scikit_learn_clustering():
     X, y = text_windows()
     features = np.random.default_rng(0).normal(size=(20, 3))
     children = AgglomerativeClustering().fit(features).children_
-    lm = paper_lm(n_words=20, output="tree", word_tree=children, **SMALL).fit(X, y)
+    lm = paper_lm(n_words=20, output="tree", tree=children, **SMALL).fit(X, y)
     P = lm.predict_proba(X[:5])
     np.testing.assert_allclose(P.sum(axis=1), 1, atol=1e-5)
 
@@ -244,9 +243,9 @@ def test_a_tree_of_scikit_learns():
                 below[20 + row] = below[pair[0]] | below[pair[1]]
         return {frozenset(words) for words in below}
 
-    assert words_below(lm.word_tree_) == words_below(children)
+    assert words_below(lm.tree_) == words_below(children)
     # The attribute given back is the same network.
-    again = clone(lm).set_params(word_tree=lm.word_tree_).fit(X, y)
+    again = clone(lm).set_params(output__tree=lm.tree_).fit(X, y)
     np.testing.assert_array_equal(again.predict_proba(X[:5]), P)
 
 
@@ -259,18 +258,18 @@ CHAIN = [[0, 5], [1, 6], [2, 7], [3, 4]]  # of five words: nodes 5 to 8
         (CHAIN[:3], r"shape \(3, 2\), but a tree of n_words=5 words has 4 inner"),
         (
             [[0, 6], [1, 1], [2, 7], [3, 4]],
-            "row 1 of word_tree has one child, 1, twice",
+            "row 1 of tree has child 1 twice",
         ),
-        ([[0, 6], [1, 7], [2, 8], [3, 9]], "word_tree has 9 at row 3, column 1: words"),
-        ([[0, 6], [1, 7], [2, 8], [3, 0]], "word_tree has word 0 2 times"),
+        ([[0, 6], [1, 7], [2, 8], [3, 9]], "tree has 9 at row 3, column 1; words"),
+        ([[0, 6], [1, 7], [2, 8], [3, 0]], "tree has word 0 2 times"),
         ([[0, 6], [1, 7], [6, 8], [3, 4]], "has the node of row 1 2 times"),
-        ([[0, 6], [1, 7], [5, 8], [3, 4]], "word_tree lacks word 2"),
-        ([[0, 5], [1, 7], [2, 8], [3, 4]], "1 nodes of word_tree are below each other"),
-        ([[0, 6], [1, -1], [2, 8], [3, 4]], "word_tree has -1 at row 1, column 1"),
+        ([[0, 6], [1, 7], [5, 8], [3, 4]], "tree lacks word 2"),
+        ([[0, 5], [1, 7], [2, 8], [3, 4]], "a cycle: 1 nodes cannot be reached"),
+        ([[0, 6], [1, -1], [2, 8], [3, 4]], "tree has -1 at row 1, column 1"),
     ],
 )
-def test_trees_that_are_refused(tree, message):
-    lm = paper_lm(n_words=5, output="tree", word_tree=tree, **SMALL)
+def test_invalid_trees_are_refused(tree, message):
+    lm = paper_lm(n_words=5, output="tree", tree=tree, **SMALL)
     with pytest.raises(ValueError, match=message):
         lm.fit(*text_windows(n_words=5))
 

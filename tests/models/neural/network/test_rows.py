@@ -39,7 +39,7 @@ def assert_same(got, want):
         np.testing.assert_array_equal(one, other)
 
 
-def test_no_context_is_nothing_that_blas_refuses(precision, capfd):
+def test_blas_accepts_empty_contexts(precision, capfd):
     rng = np.random.default_rng(6)
     network = random_network(*(11, 0, 5, 3, False), precision, rng)
     X, y = random_windows(20, 11, 0, rng)
@@ -56,7 +56,7 @@ def test_no_context_is_nothing_that_blas_refuses(precision, capfd):
     {"kind": EXACT, "precision": PRECISIONS, "shape": SHAPES, "n_senses": [1, 2]},
     where=there_is,
 )
-def test_a_row_depends_on_itself_only(kind, precision, shape, n_senses):
+def test_scores_of_a_row_depend_on_that_row_only(kind, precision, shape, n_senses):
     rng = np.random.default_rng(5)
     network = random_network(
         *SHAPES[shape], precision, rng, kind=kind, n_senses=n_senses
@@ -74,12 +74,12 @@ def test_a_row_depends_on_itself_only(kind, precision, shape, n_senses):
         assert_same(scores(network, X[rows], y[rows]), [a[rows] for a in whole])
 
 
-def test_the_defaults_pass_scikit_learns_check_in_every_tier(tier):
+def test_defaults_pass_the_scikit_learn_check_in_every_tier(tier):
     check_methods_sample_order_invariance("NeuralLM", paper_lm(max_iter=1))
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
-def test_a_mixture_of_networks_too(n_jobs):
+def test_scores_of_a_mixture_depend_on_the_row_only(n_jobs):
     X, y = windows(np.random.default_rng(7).integers(0, 37, 300), 2)
     members = [
         (f"h={h}", paper_lm(n_words=37, n_hidden=h, embedding_dim=3, max_iter=1))

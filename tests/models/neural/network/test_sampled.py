@@ -10,10 +10,9 @@ from nplm._kernels.neural._loops import Scratch, Tier
 from nplm._kernels.neural.outputs._sampler import Sampler
 from sklearn.base import clone
 
-from nplm import DivergenceError, EnergyLM, available_tiers, windows
+from nplm import DivergenceError, available_tiers, windows
 from nplm.models.neural.network.outputs.estimates import Importance
-from nplm.models.neural.network.outputs.sampled import SampledSoftmax
-from tests.helpers import pairwise, paper_lm, text
+from tests.helpers import changed, energy_lm, pairwise, paper_lm, text
 from tests.helpers_networks import (
     SAMPLED,
     UNIGRAM,
@@ -47,7 +46,7 @@ def test_the_generator_is_xoshiro256():
 
 @pytest.mark.parametrize("n", [1, 2, 7, 30, 99, 100, 1000])
 @pytest.mark.parametrize("power", [0.0, 1.0, 3.0])
-def test_draws_equal_the_references(n, power):
+def test_sampler_equals_reference(n, power):
     q = zipf(100, power)
     state = np.array(SEED, np.uint64)
     kernel = Sampler(Scratch(Tier("plain", "float32")), q, state, most=n)
@@ -60,7 +59,7 @@ def test_draws_equal_the_references(n, power):
 
 @pytest.mark.parametrize("n", [1, 5, 20, 39, 40, 50])
 @pytest.mark.parametrize("power", [0.0, 1.0])
-def test_a_word_is_drawn_as_often_as_its_chance(n, power):
+def test_inclusion_frequency_equals_probability(n, power):
     q = zipf(40, power)
     sampler = reference.Sampler(q, list(SEED), n)
     order, pi = sampler.chances()
@@ -110,7 +109,7 @@ def numeric(f, array):
     return slopes
 
 
-def test_importance_follows_the_gradient_of_its_estimate(example):
+def test_importance_gradient_is_that_of_its_estimate(example):
     E, z, y, q = example
 
     def estimate():
@@ -125,9 +124,9 @@ def test_importance_follows_the_gradient_of_its_estimate(example):
 @pytest.mark.parametrize(
     "kind", ["energy, importance", "energy, own weights, importance"]
 )
-def test_energies_follow_the_gradient_of_their_estimate(kind):
+def test_energy_gradient_is_that_of_its_estimate(kind):
     rng = np.random.default_rng(1)
-    network = random_network(30, 2, 5, 3, False, "float64", rng, kind=kind, n_samples=9)
+    network = random_network(30, 2, 5, 3, False, "float64", rng, kind=kind, n_noise=9)
     weights, (X, y) = weights_of(network), random_windows(8, 30, 2, rng)
 
     def estimate():  # the same words are drawn each time
@@ -147,7 +146,7 @@ def objective(E, z, y, q, k):
     return np.log(reference.logistic(delta[rows, y])).sum() + noise.sum()
 
 
-def test_noise_contrast_follows_the_gradient_of_its_objective(example):
+def test_nce_gradient_is_that_of_its_objective(example):
     E, z, y, q = example
     _, dz, dE, _ = loss_of("nce", q, 30)(E, z, y)  # draws all words
     np.testing.assert_allclose(
@@ -159,7 +158,7 @@ def test_noise_contrast_follows_the_gradient_of_its_objective(example):
 
 
 @pytest.mark.parametrize("n", [30, 31, 1000])
-def test_all_words_drawn_is_the_exact_gradient(example, n):
+def test_sampling_all_words_gives_the_exact_gradient(example, n):
     E, z, y, q = example
     got = loss_of("importance", q, n)(E, z, y)
     for one, other in zip(got[:3], reference.exact(E, z, y)[:3], strict=True):
@@ -172,7 +171,7 @@ def mean_gradient(loss, E, z, y, m):
     return drawn.mean(axis=0), drawn.std(axis=0) / np.sqrt(m)
 
 
-def test_importance_has_less_bias_the_more_samples(example):
+def test_importance_bias_falls_with_more_samples(example):
     E, z, y, q = example
     exact = reference.exact(E, z, y)[2]
     errors = []
@@ -184,7 +183,7 @@ def test_importance_has_less_bias_the_more_samples(example):
     assert errors[2] < errors[1] / 2
 
 
-def test_noise_contrast_has_no_bias(example):
+def test_nce_is_unbiased(example):
     E, z, y, q = example
     n = 6
     want = numeric(lambda: objective(E, z, y, q, n), E)
@@ -196,13 +195,13 @@ def test_noise_contrast_has_no_bias(example):
 
 
 @pytest.mark.parametrize("batch_size", [1, 16])
-def test_all_words_drawn_is_training_on_all_words(batch_size, tier):
+def test_sampling_all_words_equals_exact_training(batch_size, tier):
     data = random_windows(60, 50, 3, np.random.default_rng(3))
     networks = []
     for kind in ("softmax", "importance"):
         network = random_network(
             *(50, 3, 7, 4, True), "float64", np.random.default_rng(2), kind=kind,
-            n_samples=50,
+            n_noise=50,
         )  # fmt: skip
         network.train(*data, np.arange(60), batch_size)
         network.settle()
@@ -239,16 +238,16 @@ def test_logits_of_any_size(kind, batch_size, size, tier):
     assert all(np.isfinite(array).all() for array in weights_of(network).arrays())
 
 
-def test_draws_grow_where_too_few_are_effective():
+def test_noise_samples_double_if_too_few_are_effective():
     X, y = random_windows(300, 200, 2, np.random.default_rng(5))
-    output = SampledSoftmax(False, estimate=Importance(4, UNIGRAM, 50.0))
+    loss = Importance(4, UNIGRAM, 50.0)
     watched = []
     for _ in range(2):
         network = random_network(
-            200, 2, 5, 3, False, "float64", np.random.default_rng(6), output=output
+            200, 2, 5, 3, False, "float64", np.random.default_rng(6), loss=loss
         )
         state = network.output_state
-        assert output.figures(state)["n_samples"] == 4
+        assert loss.figures(state)["n_noise"] == 4
         weights, twin = wide(weights_of(network)), sampled_loss(network)
         twin.least, twin.most = 50.0, 64
         solver = reference_of(network.solver)
@@ -259,17 +258,18 @@ def test_draws_grow_where_too_few_are_effective():
         watched.append(state["watched"])
     np.testing.assert_array_equal(*watched)
     # 225 mini-batches: doubled after each 64, but no more than 16 times.
-    assert output.figures(state)["n_samples"] == 32
+    assert loss.figures(state)["n_noise"] == 32
     network.train(X, y, np.resize(np.arange(300), 3000), 4)
-    assert output.figures(state)["n_samples"] == 64
+    assert loss.figures(state)["n_noise"] == 64
 
 
 # -- fits ----------------------------------------------------------------------------
 
-SMALL = dict(n_words=20, n_hidden=6, embedding_dim=4, n_samples=8, random_state=0)
+SMALL = dict(n_words=20, n_hidden=6, embedding_dim=4, random_state=0)
+SMALL_SAMPLED = SMALL | dict(n_noise=8)
 each_model = pytest.mark.parametrize(
     "model",
-    [paper_lm, partial(EnergyLM, target_weights=True)],
+    [paper_lm, partial(energy_lm, target_weights=True)],
     ids=["softmax", "energy"],
 )
 
@@ -283,7 +283,7 @@ def data():
 
 
 def assert_same(one, other):
-    arrays, others = (lm._parameters.trained() for lm in (one, other))
+    arrays, others = (lm._trained.parameters.trained() for lm in (one, other))
     for name, array in arrays.items():
         np.testing.assert_array_equal(array, others[name])
 
@@ -301,8 +301,8 @@ def assert_same(one, other):
     ],
     ids=["one example", "mini-batch", "adam", "async", "locked"],
 )
-def test_it_learns_what_there_is(data, model, loss, settings):
-    lm = model(loss=loss, max_iter=15, **settings, **SMALL).fit(**data)
+def test_loss_approaches_the_entropy(data, model, loss, settings):
+    lm = model(loss=loss, max_iter=15, **settings, **SMALL_SAMPLED).fit(**data)
     # The source's own entropy is 0.80 nats, the unigrams' 3.0; 8 of 20 words are few
     # where three are all that can come next. Threads race: of 444 fits one had 1.18.
     worst = 1.5 if "parallel" in settings else 1.2
@@ -312,16 +312,18 @@ def test_it_learns_what_there_is(data, model, loss, settings):
 
 
 @pytest.mark.parametrize("loss", SAMPLED)
-def test_however_many_samples_are_asked_for_there_are_no_more_than_words(data, loss):
-    options = dict(loss=loss, max_iter=1, min_effective_samples=1)
-    lm = paper_lm(**SMALL | options | {"n_samples": 2**63}).fit(**data)
-    assert_same(lm, paper_lm(**SMALL | options | {"n_samples": 20}).fit(**data))
+def test_noise_samples_are_limited_to_the_vocabulary(data, loss):
+    options = dict(loss=loss, max_iter=1)
+    if loss == "importance":
+        options["min_effective_samples"] = 1
+    lm = paper_lm(**SMALL | options | {"n_noise": 2**63}).fit(**data)
+    assert_same(lm, paper_lm(**SMALL | options | {"n_noise": 20}).fit(**data))
 
 
 @each_model
 @pytest.mark.parametrize("loss", SAMPLED)
 def test_the_same_seed_gives_the_same_bits(data, model, loss):
-    lm = model(loss=loss, max_iter=2, **SMALL)
+    lm = model(loss=loss, max_iter=2, **SMALL_SAMPLED)
     one, other = (clone(lm).fit(**data) for _ in range(2))
     assert_same(one, other)
     assert one.history_["loss"] == other.history_["loss"]
@@ -331,9 +333,9 @@ def test_the_same_seed_gives_the_same_bits(data, model, loss):
 
 
 @each_model
-def test_noise_contrast_normalises_itself(data, model):
+def test_nce_scores_are_nearly_normalised(data, model):
     lm = model(
-        loss="nce", max_iter=15, learning_rate_init=0.05, **{**SMALL, "n_samples": 20}
+        loss="nce", max_iter=15, learning_rate_init=0.05, n_noise=20, **SMALL
     ).fit(**data)
     X, y = data["X_val"], data["y_val"]
     normalizers = lm.normalizers(X)
@@ -371,23 +373,26 @@ def test_unnormalised_scores_equal_the_reference(precision):
 
 
 @each_model
-@pytest.mark.parametrize("loss", ["exact", "importance"])
-def test_only_noise_contrast_scores_without_normalising(data, model, loss):
-    lm = model(loss=loss, max_iter=1, **SMALL).fit(**data)
-    with pytest.raises(ValueError, match="loss='nce', or let normalize=True"):
+@pytest.mark.parametrize(
+    "loss", [dict(loss="exact"), dict(loss="importance", n_noise=8)], ids=str
+)
+def test_only_nce_scores_without_normalisation(data, model, loss):
+    lm = model(max_iter=1, **loss, **SMALL).fit(**data)
+    with pytest.raises(ValueError, match="loss='nce', or set normalize=True"):
         lm.log_prob(data["X_val"], data["y_val"], normalize=False)
     assert lm.normalizers(data["X_val"]).shape == data["y_val"].shape
 
 
 @each_model
-def test_training_may_go_on_with_another_loss(data, model):
+def test_training_continues_with_another_loss(data, model):
     lm = model(warm_start=True, max_iter=2, learning_rate_init=0.02, **SMALL)
     for loss in ("importance", "exact", "nce", "exact", "importance"):
-        lm.set_params(loss=loss).fit(**data)
+        noise = {} if loss == "exact" else dict(n_noise=8)
+        changed(lm, loss=loss, **noise).fit(**data)
     assert lm.n_iter_ == 10
     assert lm.history_["val_loss"][-1] < lm.history_["val_loss"][0]
     # Of losses that have none, the figures of sampling are no numbers.
-    sampled = np.isfinite(lm.history_["n_samples"])
+    sampled = np.isfinite(lm.history_["n_noise"])
     assert sampled.tolist() == [True] * 2 + [False] * 6 + [True] * 2
 
 
@@ -396,7 +401,7 @@ def test_weight_decay_reaches_the_rows_that_are_not_visited(data, loss):
     # So strong that a row which it missed would stand out.
     lm = paper_lm(
         loss=loss, alpha=30, learning_rate_init=1e-3, max_iter=3, warm_start=True,
-        **{**SMALL, "n_words": 25, "n_samples": 2},
+        **SMALL_SAMPLED | {"n_words": 25, "n_noise": 2},
     ).fit(**data)  # fmt: skip
     lm.U_ = np.ones(lm.U_.shape)
     lm.fit(**data)
@@ -406,13 +411,14 @@ def test_weight_decay_reaches_the_rows_that_are_not_visited(data, loss):
 @each_model
 def test_a_given_proposal(data, model):
     counts = np.bincount(data["y"], minlength=20) + 1
-    lm = model(loss="importance", max_iter=1, **SMALL)
+    lm = model(loss="importance", max_iter=1, **SMALL_SAMPLED)
     unigram = clone(lm).fit(**data)
-    assert_same(clone(lm).set_params(proposal=counts).fit(**data), unigram)
-    assert_same(clone(lm).set_params(proposal=list(counts * 2.0)).fit(**data), unigram)
-    other = clone(lm).set_params(proposal=np.ones(20)).fit(**data)
+    for proposal in (counts, list(counts * 2.0)):
+        given = clone(lm).set_params(loss__proposal=proposal).fit(**data)
+        assert_same(given, unigram)
+    other = clone(lm).set_params(loss__proposal=np.ones(20)).fit(**data)
     assert not np.array_equal(other.b_, unigram.b_)
-    assert_same(other, clone(lm).set_params(proposal_power=0).fit(**data))
+    assert_same(other, clone(lm).set_params(loss__proposal_power=0).fit(**data))
 
 
 @each_model
@@ -422,15 +428,15 @@ def test_a_given_proposal(data, model):
         (np.ones(19), r"shape \(19,\).* has 20 words.*'unigram'"),
         (np.ones((20, 1)), r"shape \(20, 1\)"),
         (["a"] * 20, "type <U1"),
-        (np.r_[np.ones(19), 0], "0.0 for word 19.*never be drawn.*plus one"),
+        (np.r_[np.ones(19), 0], "0.0 for word 19.*never sampled.*plus one"),
         (np.r_[-1, np.ones(19)], "-1.0 for word 0"),
         (np.r_[np.ones(7), np.nan, np.ones(12)], "nan for word 7"),
         (np.r_[np.ones(7), np.inf, np.ones(12)], "inf for word 7"),
         ("bigram", "'proposal' parameter"),
     ],
 )
-def test_bad_proposals_are_told(data, model, proposal, match):
-    lm = model(loss="importance", proposal=proposal, **SMALL)
+def test_invalid_proposals_are_refused(data, model, proposal, match):
+    lm = model(loss="importance", proposal=proposal, **SMALL_SAMPLED)
     with pytest.raises(ValueError, match=match):
         lm.fit(**data)
     assert not hasattr(lm, "C_")
@@ -439,10 +445,10 @@ def test_bad_proposals_are_told(data, model, proposal, match):
 @each_model
 @pytest.mark.parametrize(
     "settings",
-    [dict(n_samples=0), dict(n_samples=True), dict(proposal_power=1.5),
+    [dict(n_noise=0), dict(n_noise=True), dict(proposal_power=1.5),
      dict(min_effective_samples=-1), dict(loss="ranking")],
 )  # fmt: skip
-def test_bad_parameters_are_told(data, model, settings):
+def test_invalid_parameters_are_refused(data, model, settings):
     lm = model(**{**SMALL, "loss": "importance", **settings})
     with pytest.raises(ValueError, match=next(iter(settings))):
         lm.fit(**data)
@@ -450,8 +456,8 @@ def test_bad_parameters_are_told(data, model, settings):
 
 @each_model
 def test_threads_cannot_share_the_rows(data, model):
-    lm = model(loss="importance", n_jobs=2, **SMALL)
-    with pytest.raises(ValueError, match="set parallel='async', or n_jobs=1"):
+    lm = model(loss="importance", n_jobs=2, **SMALL_SAMPLED)
+    with pytest.raises(ValueError, match="set parallel='async' or n_jobs=1"):
         lm.fit(**data)
 
 
@@ -462,11 +468,11 @@ def test_threads_cannot_share_the_rows(data, model):
         "tier": available_tiers(),
     }
 )
-def test_a_step_too_large_is_said(data, loss, batch_size, exponent, tier):
+def test_too_large_learning_rate_raises(data, loss, batch_size, exponent, tier):
     # The loss of samples may look well when the model does not.
     lm = paper_lm(
         loss=loss, batch_size=batch_size, learning_rate_init=10.0**exponent, alpha=0,
-        max_iter=2, **{**SMALL, "n_samples": 2},
+        max_iter=2, **SMALL_SAMPLED | {"n_noise": 2},
     )  # fmt: skip
     with pytest.raises(DivergenceError, match="lower learning_rate_init"):
         lm.fit(data["X"], data["y"])

@@ -10,10 +10,10 @@ static void TIER(exp_columns)(void *logits_, int64_t rows, int64_t panel_rows,
     REAL *logits = (REAL *)logits_ + PLACE(k, panel_rows);
     VEC high[AT_ONCE], other[AT_ONCE], sum[AT_ONCE];
     UNROLL for (int v = 0; v < AT_ONCE; v++) {
-      high[v] = other[v] = SPLAT(-REAL_MAX); /* that all are -inf is no NaN */
+      high[v] = other[v] = SPLAT(-REAL_MAX); /* so that all -inf is not NaN */
       sum[v] = (VEC){};
     }
-    /* Every other row, or each maximum would wait for the last. */
+    /* Alternate rows, so that no maximum waits for the last. */
     for (int64_t r = 0; r < rows; r += 2) {
       const REAL *at = logits + r * LINE, *next = r + 1 < rows ? at + LINE : at;
       UNROLL for (int v = 0; v < AT_ONCE; v++) {

@@ -1,1 +1,1 @@
-"""Output units: from a and x to probabilities."""
+"""Output units, which compute probabilities from a and x."""

@@ -1,4 +1,4 @@
-"""The energy of a context and a next word, section 5.1."""
+"""Energy of a context and a next word (section 5.1)."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ __all__ = ["Energy"]
 
 @dataclass(frozen=True)
 class Energy(Output):
-    """Output units y = -(b + v . tanh(d + Hx)), x with the next word's features.
+    """Output units y = -(b + v . tanh(d + Hx)), where x includes the next word.
 
-    A row of E is [v | b] of a word with `target_weights`, else [b].
+    With `target_weights`, a row of E is [v | b] of a word, else [b].
     """
 
     name: ClassVar[str] = "energy"
@@ -36,7 +36,7 @@ class Energy(Output):
         return self.target_weights
 
     def initial_biases(self, n_words: int, y: NDArray[np.int32]) -> NDArray[Any]:
-        """Give the energies of the (add-one) unigrams: with v = 0 they are all."""
+        """Return the energies of the (add-one) unigrams: all that v = 0 leaves."""
         counts = count_ids(y, n_words) + 1.0
         return -np.log(counts / counts.sum())
 
@@ -48,7 +48,7 @@ class Energy(Output):
         rng: np.random.RandomState,
         dtype: DTypeLike,
     ) -> State:
-        """Draw H_next, and zeros for a v that words share."""
+        """Draw H_next, and make a v of zeros if words share it."""
         scale = 3.0 / np.sqrt(n_features)
         arrays = {"H_next": random_normal(rng, scale, (n_hidden, n_features), dtype)}
         if not self.target_weights:
@@ -56,16 +56,16 @@ class Energy(Output):
         return arrays
 
     def kernel(self, team: Workspace, start: int, stop: int, leader: Any) -> Any:
-        """Give the kernel of a member with words of its own."""
+        """Return the kernel of a member."""
         return _energy.Energy(
             *self._arguments(team), first=team.first + start, n_words=stop - start,
             row=start, leader=leader,
         )  # fmt: skip
 
     def _arguments(self, team: Workspace) -> tuple[Any, ...]:
-        """Give those that all kernels of energies have in common."""
+        """Return the arguments that all energy kernels share."""
         trained = team.trained
         return (
-            team.tier, team.scratch, team.at, trained["E"], trained["C"],
+            team.tier, team.scratch, team.activations, trained["E"], trained["C"],
             trained["H_next"], trained.get("v"),
         )  # fmt: skip

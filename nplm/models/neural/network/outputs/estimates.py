@@ -1,4 +1,4 @@
-"""Training on sampled words: where they come from, and what is estimated from them."""
+"""Proposals of noise samples, and gradient estimates from them."""
 
 from __future__ import annotations
 
@@ -15,72 +15,62 @@ from nplm.models.neural.network.outputs.base import State, Workspace
 
 __all__ = ["Estimate", "Importance", "NoiseContrastive", "Proposal"]
 
-# Draws grow to so many times the words that they began with, at most.
+# Maximum growth of the number of noise samples, relative to the initial one.
 MAX_GROWTH = 16
 
 
 @dataclass(frozen=True)
 class Proposal:
-    """What words are drawn from: weights of all words, or counts, to a power."""
+    """Distribution of noise samples: weights or counts of words, to a power."""
 
-    weights: ArrayLike | None  # None: how often each is a next word, plus one
+    weights: ArrayLike | None  # None: counts of the next words, plus one
     power: float
 
     def check(self, n_words: int) -> None:
-        """Raise unless there is a positive weight for each word."""
+        """Raise ValueError unless every word has a positive weight."""
         if self.weights is None:
             return
         weights = np.asarray(self.weights)
         if weights.shape != (n_words,) or weights.dtype.kind not in "iuf":
             raise ValueError(
-                f"proposal has shape {weights.shape} and type {weights.dtype}, but the "
-                f"vocabulary has {n_words} words: give a number for each, by its id, "
-                "or proposal='unigram'."
+                f"proposal has shape {weights.shape} and dtype {weights.dtype}, but "
+                f"the vocabulary has {n_words} words; give one number per word id, or "
+                "proposal='unigram'."
             )
         bad = np.flatnonzero(~((weights > 0) & (weights < np.inf)))
         if len(bad):
             raise ValueError(
-                f"proposal has {weights[bad[0]]} for word {bad[0]}, which would never "
-                "be drawn, so that nothing would hold its score down: give every word "
-                "a finite number above 0, such as its count plus one."
+                f"proposal has {weights[bad[0]]} for word {bad[0]}, but a word that is "
+                "never sampled gets too high a score; give every word a finite number "
+                "above 0, such as its count plus one."
             )
 
-    def made_with(self) -> dict[str, Any]:
-        """Give the parameters of an estimator that ask for it."""
-        weights = "unigram" if self.weights is None else np.asarray(self.weights)
-        return {"proposal": weights, "proposal_power": self.power}
-
     def probabilities(self, n_words: int, y: NDArray[np.int32]) -> NDArray[np.float64]:
-        """Give those of all words, to train on next words `y`."""
+        """Return the probabilities of all words, for training on next words `y`."""
         if self.weights is None:
             weights = count_ids(y, n_words) + 1.0
         else:
             weights = np.asarray(self.weights, dtype=np.float64)
-        # Relative to the largest, so that none overflows; nor is one nothing.
+        # Relative to the maximum, against overflow; at least 1e-30, against 0.
         weights = np.maximum(weights / weights.max(), 1e-30) ** self.power
         return weights / weights.sum()
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """What the gradient is estimated from: draws of `n_samples` words."""
+    """Estimate of the gradient from `n_noise` noise samples."""
 
-    # Whether scores come to be log-probabilities by themselves.
+    # Whether training makes unnormalized scores close to log-probabilities.
     normalizes: ClassVar[bool] = False
     loss: ClassVar[str]  # the estimator's `loss`
 
-    n_samples: int
+    n_noise: int
     proposal: Proposal
 
     @property
-    def n_most(self) -> int:
-        """Words of a draw at most, or all words."""
-        return self.n_samples
-
-    def made_with(self) -> dict[str, Any]:
-        """Give the parameters of an estimator that ask for it."""
-        own = {"loss": self.loss, "n_samples": self.n_samples}
-        return own | self.proposal.made_with()
+    def max_noise(self) -> int:
+        """Maximum number of noise samples."""
+        return self.n_noise
 
     def initial_state(
         self,
@@ -89,7 +79,7 @@ class Estimate:
         rng: np.random.RandomState,
         n_workers: int,
     ) -> State:
-        """Make the proposal, and a generator of random numbers for each worker."""
+        """Return the proposal, and the seeds of a generator per worker."""
         seeds = rng.randint(1, 2**63 - 1, size=(n_workers, 4), dtype=np.int64)
         return {
             "proposal": self.proposal.probabilities(n_words, y),
@@ -97,47 +87,44 @@ class Estimate:
         }
 
     def check_state(self, found: State, own: State) -> None:
-        """Raise ValueError where no training of this fit makes `found` of `own`."""
+        """Raise ValueError if a saved state is impossible in this fit."""
         if not np.array_equal(found["proposal"], own["proposal"]):
-            raise ValueError("proposal is another than that of the next words")
+            raise ValueError("proposal differs from that of the next words")
         if not found["generators"].any(axis=1).all():
-            raise ValueError("generators has one that draws nothing but zeros")
+            raise ValueError("generators has a state of zeros")
 
     def figures(self, state: State) -> dict[str, float]:
-        """Give figures of an epoch, for the history."""
+        """Return metrics of an epoch, for the history."""
         return {}
 
     def kernel(self, team: Workspace, columns: int) -> Any:
-        """Give the kernel, for logits of so many columns."""
+        """Return the kernel, for logits of `columns` columns."""
         raise NotImplementedError
 
     def _sampler(self, team: Workspace) -> Any:
         proposal, generators = team.state["proposal"], team.state["generators"]
         return Sampler(
             team.scratch, proposal, generators[team.worker],
-            most=min(self.n_most, len(proposal)),
+            most=min(self.max_noise, len(proposal)),
         )  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Importance(Estimate):
-    """The softmax's gradient, by importance sampling (section 5.1).
+    """Gradient of the softmax by importance sampling (section 5.1).
 
-    Draws grow where there are fewer than `min_effective` effective samples.
+    The number of noise samples grows while the effective sample size is below
+    `min_effective_samples`.
     """
 
     loss: ClassVar[str] = "importance"
 
-    min_effective: float
+    min_effective_samples: float
 
     @property
-    def n_most(self) -> int:
-        """Words of a draw at most, or all words: draws may grow."""
-        return self.n_samples * (MAX_GROWTH if self.min_effective else 1)
-
-    def made_with(self) -> dict[str, Any]:
-        """Give the parameters of an estimator that ask for it."""
-        return super().made_with() | {"min_effective_samples": self.min_effective}
+    def max_noise(self) -> int:
+        """Maximum number of noise samples, after growth."""
+        return self.n_noise * (MAX_GROWTH if self.min_effective_samples else 1)
 
     def initial_state(
         self,
@@ -146,50 +133,50 @@ class Importance(Estimate):
         rng: np.random.RandomState,
         n_workers: int,
     ) -> State:
-        """Make the proposal and generators; and what is watched, a row a worker."""
+        """Return the proposal, the generators, and statistics of each worker."""
         watched = np.zeros((n_workers, 3))
-        watched[:, 0] = min(self.n_samples, n_words)
+        watched[:, 0] = min(self.n_noise, n_words)
         return super().initial_state(n_words, y, rng, n_workers) | {"watched": watched}
 
     def check_state(self, found: State, own: State) -> None:
-        """Look at the words of a draw, too."""
+        """Raise ValueError if a saved state is impossible in this fit."""
         super().check_state(found, own)
-        least, most = min(self.n_samples, self.n_most), len(own["proposal"])
+        least, most = min(self.n_noise, self.max_noise), len(own["proposal"])
         n, noise, n_batches = found["watched"].T
         if not (
-            ((n >= min(least, most)) & (n <= min(self.n_most, most))).all()
+            ((n >= min(least, most)) & (n <= min(self.max_noise, most))).all()
             and ((noise >= 0) & (noise < np.inf)).all()
             and ((n_batches >= 0) & (n_batches < np.inf)).all()
         ):
-            raise ValueError("watched has numbers that no fit leaves")
+            raise ValueError("watched has values out of range")
 
     def figures(self, state: State) -> dict[str, float]:
-        """Give the words of a draw, and its effective samples, now."""
-        n_samples, noise, _ = state["watched"].mean(axis=0)
+        """Return the current number of noise samples, and the effective one."""
+        n_noise, noise, _ = state["watched"].mean(axis=0)
         effective = 1 / noise if noise > 0 else np.inf
-        return {"n_samples": float(n_samples), "effective_samples": float(effective)}
+        return {"n_noise": float(n_noise), "effective_samples": float(effective)}
 
     def kernel(self, team: Workspace, columns: int) -> Any:
-        """Give the kernel, for logits of so many columns."""
+        """Return the kernel, for logits of `columns` columns."""
         return _estimates.Importance(
-            team.tier, team.scratch, team.at, sampler=self._sampler(team),
+            team.tier, team.scratch, team.activations, sampler=self._sampler(team),
             columns=columns, watched=team.state["watched"][team.worker],
-            least=self.min_effective,
+            least=self.min_effective_samples,
         )  # fmt: skip
 
 
 @dataclass(frozen=True)
 class NoiseContrastive(Estimate):
-    """Noise-contrastive estimation: the scores become log P by themselves."""
+    """Noise-contrastive estimation, which makes scores close to log-probabilities."""
 
     normalizes: ClassVar[bool] = True
     loss: ClassVar[str] = "nce"
 
     def kernel(self, team: Workspace, columns: int) -> Any:
-        """Give the kernel, for logits of so many columns."""
+        """Return the kernel, for logits of `columns` columns."""
         proposal = team.state["proposal"]
         return _estimates.NoiseContrastive(
-            team.tier, team.scratch, team.at,
+            team.tier, team.scratch, team.activations,
             sampler=self._sampler(team), columns=columns,
-            proposal=proposal, n_noise=min(self.n_samples, len(proposal)),
+            proposal=proposal, n_noise=min(self.n_noise, len(proposal)),
         )  # fmt: skip

@@ -1,10 +1,19 @@
-"""Networks that go past the paper's: each of their settings makes one that trains."""
+"""The networks of the benchmarks: each of their settings makes one that trains."""
+
+import importlib.util
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from nplm.experiments import ABLATIONS, NETWORKS, as_stream, network
+from nplm.experiments import grouped
 from tests.helpers import corpus_of
+
+PATH = Path(__file__).parents[1] / "benchmarks" / "common" / "ablations.py"
+spec = importlib.util.spec_from_file_location("ablations", PATH)
+ablations = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(ablations)
+ABLATIONS, NETWORKS = ablations.ABLATIONS, ablations.NETWORKS
 
 TINY = dict(order=3, n_hidden=4, embedding_dim=3, max_iter=1, batch_size=16)
 
@@ -12,7 +21,7 @@ TINY = dict(order=3, n_hidden=4, embedding_dim=3, max_iter=1, batch_size=16)
 @pytest.fixture(scope="module")
 def corpus():
     ids = np.random.default_rng(0).choice([0, 2, 3, 4], size=80)
-    return as_stream(corpus_of(ids, 0), 5)
+    return ablations.as_stream(corpus_of(ids, 0), 5)
 
 
 @pytest.mark.parametrize(
@@ -24,33 +33,36 @@ def test_it_trains(corpus, name, changes):
     changes = changes | TINY
     if "n_distant" in NETWORKS[name] | changes:
         changes["n_distant"] = 5
-    lm = network(corpus, name, **changes)
+    lm = ablations.network(corpus, name, **changes)
     train, valid, _ = corpus.windows(5)
     lm.fit(*train)
     assert lm.n_words_ == corpus.n_words
     assert np.isfinite(lm.perplexity(*valid))
-    if (NETWORKS[name] | changes)["word_features"] is not None:
+    spelling = name != "untied" and "word_features" not in changes
+    assert (lm.G_ is not None) == spelling
+    if spelling:
         matrix, names = corpus.vocabulary.spelling_features()
         assert lm.G_.shape == (len(names), 3)
-        assert lm.word_features.shape == matrix.shape
+        assert lm.features.word_features.shape == matrix.shape
 
 
 def test_each_ablation_changes_what_it_says(corpus):
-    whole = NETWORKS["small"]
+    whole = ablations.network(corpus, "small").get_params()
     for name, changes in ABLATIONS.items():
-        assert all(whole.get(key) != value for key, value in changes.items()), name
+        for key, value in grouped(changes).items():
+            assert whole[key] is not value and str(whole[key]) != str(value), name
 
 
 def test_a_stream_has_contexts_across_sentences_and_windows_of_all_words():
     corpus = corpus_of(np.array([3, 0, 2, 4, 3, 0] * 10), 0)
-    stream = as_stream(corpus, 4)
+    stream = ablations.as_stream(corpus, 4)
     X, y = stream.windows(4).train
     assert y.tolist() == corpus.train.tolist()
     assert X[:2].tolist() == [[0, 0, 0, 0], [0, 0, 0, 3]]
     assert X[4].tolist() == corpus.train[:4].tolist()  # with the boundary inside
-    assert as_stream(stream, 4) is stream
+    assert ablations.as_stream(stream, 4) is stream
 
 
 def test_no_such_network(corpus):
     with pytest.raises(KeyError, match="huge"):
-        network(corpus, "huge")
+        ablations.network(corpus, "huge")

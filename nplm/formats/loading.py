@@ -1,0 +1,141 @@
+"""`nplm.load`: models in files of every kind, recognised by what is in them."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from nplm.base.files.tensors import TensorFile
+from nplm.formats._kinds import Kind, kind_of
+from nplm.formats.arpa.arpa_files import read_arpa
+from nplm.formats.binary import binary_files
+from nplm.formats.saving import files as saved_files
+from nplm.text.lm.text_lm import TextLM
+
+__all__ = ["load", "load_arpa"]
+
+
+def load(path: str | os.PathLike[str], *, mmap: bool = True) -> Any:
+    """Load a model from a file of any kind.
+
+    The contents of the file say what it is, not its name:
+
+    - A file of `save` gives the estimator that was saved.
+    - An ARPA file, of SRILM, KenLM or nplm, plain or packed by gzip or xz, gives a
+      `TextLM`, because it has words: that of ``read_arpa(path, add_unknown=True)``. So
+      does a binary file of ``save_binary``: that of ``load_binary(path, verify=True)``.
+      Text is split at blanks.
+
+    Parameters
+    ----------
+    path : path-like
+        The file. With `mmap` it must stay as it is while the model is in use.
+    mmap : bool, default=True
+        Whether n-grams and counts stay in the file, mapped into memory read-only: all
+        processes that load them then share their memory. Networks, which can be set and
+        trained, and ARPA files are always read into memory.
+
+    Returns
+    -------
+    model : estimator
+        Of a file of `save` one that gives the same bits as the one that was saved, and
+        can be fitted further, cloned, or saved again. Of other files a `TextLM`.
+
+    Raises
+    ------
+    ValueError
+        If the file is no model, is of another version, is damaged, or has something of
+        which this nplm knows nothing. The message names the reader of files that are no
+        models: word vectors, classes, counts. If n-grams have no boundary:
+        `TextLM.from_model` takes one.
+    OSError
+        If it cannot be read.
+
+    See Also
+    --------
+    save : Writes any fitted estimator.
+    nplm.formats.load_binary : Opens a binary file that you trust without reading it.
+    nplm.formats.read_arpa : Gives the model and its words.
+
+    Notes
+    -----
+    All of a file is read once. A file of `save` and a binary file are compared with
+    their checksums, and their contents must be what a fit leaves: sizes, types, ids,
+    order, and probabilities that sum to 1. So a file that is damaged, or that comes
+    from someone you do not trust, is refused and runs no code.
+
+    The sum of the probabilities is checked after every context of the n-grams in a file
+    of `save`, and follows from the way in which the others are computed. It is not
+    checked of a `QuantizedLM`, of a `BackoffLM` that did not sum to 1 when it was
+    saved, as one read from another tool's file may, and of ARPA and binary files.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import nplm
+    >>> from nplm.formats import write_arpa
+    >>> lm = nplm.KneserNeyLM(2, boundary=0, discount_fallback=(0.5, 1, 1.5))
+    >>> lm = lm.fit_stream([[1, 2, 1], [1]])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_arpa(lm, f"{folder}/model.arpa.gz", ["</s>", "a", "rose"])
+    ...     text = nplm.load(f"{folder}/model.arpa.gz")
+    >>> text.next_words("a", k=1)[0]
+    ['</s>']
+    """
+    path = Path(path)
+    kind = kind_of(path)
+    if kind is Kind.TEXT:
+        return load_arpa(path)
+    if kind is Kind.OLD_BINARY:
+        raise ValueError(binary_files.old_binary(path))
+    if kind.is_vectors:
+        binary = ", binary=True" if kind is Kind.BINARY_VECTORS else ""
+        raise ValueError(
+            f"{path} has word vectors, which are no model: "
+            f"nplm.formats.read_vectors(path{binary}) reads them, and "
+            "Features(embeddings=...) starts a network with them."
+        )
+    if kind is Kind.TABLE:
+        raise ValueError(
+            f"{path} has words and whole numbers, which are no model: "
+            "nplm.formats.read_classes reads classes of words, and "
+            "nplm.formats.read_counts n-gram counts."
+        )
+    return _load_tensors(path, mmap=mmap)
+
+
+def load_arpa(path: str | os.PathLike[str], *, index: bool = True) -> TextLM:
+    """Load an ARPA file as a text model; see ``read_arpa`` for `index`."""
+    model, words = read_arpa(path, add_unknown=True, index=index)
+    if model.boundary is None:
+        raise ValueError(
+            f"{os.fspath(path)} has no n-grams with <s> or </s>, the marks of the "
+            "ends of lines: in Python, read it by nplm.formats.read_arpa, and give "
+            "TextLM.from_model a boundary and predict_boundary=False."
+        )
+    return TextLM.from_model(model, words)
+
+
+def _load_tensors(path: Path, *, mmap: bool) -> Any:
+    try:
+        file = TensorFile(path)
+        made_by = file.metadata.get("format")
+        if made_by == saved_files.FORMAT:
+            return saved_files.read_saved(file, mmap=mmap)
+        if made_by != binary_files.FORMAT:
+            raise ValueError("it is not a model that nplm.save wrote")
+    except (ValueError, TypeError, RecursionError) as error:
+        raise ValueError(
+            f"{path} cannot be loaded: {str(error).rstrip('.')}. Copy it again, or "
+            "save the model again with this nplm; if it is a file of another kind, "
+            "nplm.formats may read it."
+        ) from error
+    model, words = binary_files.read_binary(file, verify=True, mmap=mmap)
+    if model.boundary is None:
+        raise ValueError(
+            f"{path} has no boundary, the mark of the ends of lines: in Python, read "
+            "it by nplm.formats.load_binary, and give TextLM.from_model a boundary and "
+            "predict_boundary=False."
+        )
+    return TextLM.from_model(model, words)

@@ -1,0 +1,253 @@
+"""FittedNetworkLM: attributes, probabilities and files of fitted neural models."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from copy import copy
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from nplm.base.atomic import aside, read_at_once
+from nplm.base.checks import plain
+from nplm.base.estimators import LanguageModel
+from nplm.base.fitted import Fitted
+from nplm.models.neural.fitting.saved import from_items, to_items
+from nplm.models.neural.network.network import Network
+from nplm.models.neural.options.base import Option
+from nplm.models.neural.options.losses import loss_of
+from nplm.models.neural.recipe import TrainedNetwork
+from nplm.training.parallel.threads import blas_threads, n_threads
+
+__all__ = ["FittedNetworkLM", "view"]
+
+
+def view(name: str, doc: str) -> property:
+    """Return a property that is a view of a parameter, with a setter."""
+
+    def get(self: Any) -> NDArray[Any] | None:
+        named: Mapping[str, NDArray[Any] | None]
+        named = _trained(self, name).parameters.named()
+        return named.get(name)
+
+    def set_(self: Any, values: Any) -> None:
+        check_is_fitted(self)
+        self._trained.parameters.set(name, values)
+
+    return property(get, set_, doc=doc)
+
+
+def _trained(lm: Any, name: str) -> TrainedNetwork:
+    """Return the trained network of a model, or raise AttributeError before the fit."""
+    trained: TrainedNetwork | None = vars(lm).get("_trained")
+    if trained is None:
+        raise AttributeError(f"{type(lm).__name__} has no {name}_ before it is fitted.")
+    return trained
+
+
+class FittedNetworkLM(LanguageModel):
+    """Base of `NetworkLM`: attributes, probabilities and files of ``_trained``.
+
+    ``_trained`` is the trained network; an unfitted model has no such attribute.
+    """
+
+    n_distant: int
+    n_jobs: int | None
+    precision: str
+
+    _trained: TrainedNetwork
+    # Kinds of output that the model supports.
+    _outputs: ClassVar[tuple[str, ...]]
+    # Options of each parameter that takes one, by the strings that select them.
+    _options: ClassVar[dict[str, dict[str, type[Option]]]]
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return "_trained" in vars(self)
+
+    # -- the network ----------------------------------------------------------
+
+    def _with(self, trained: TrainedNetwork) -> Self:
+        """Return a copy of this fitted model with another network."""
+        other = aside(self)
+        for name in self._options:  # set_params changes options in place
+            setattr(other, name, copy(getattr(self, name)))
+        other._trained = trained
+        return other
+
+    def _network(self) -> Network:
+        """Return a network that scores with `n_jobs` threads."""
+        return self._trained.scorer(self.precision, n_threads(self.n_jobs))
+
+    @property
+    def _n_outcomes(self) -> int:
+        """Number of outcomes that the fitted network predicts."""
+        return self._trained.architecture.n_outcomes
+
+    def _n_known(self) -> int:
+        return self._trained.architecture.n_words
+
+    def _nearest(self, X: NDArray[np.int32]) -> NDArray[np.int32]:
+        """Return the columns of X that the network uses."""
+        trained = vars(self).get("_trained")
+        if trained is None:
+            n_context = max(self.order_ - 1, plain(self.n_distant))
+        else:
+            n_context = trained.architecture.n_context
+        return X[:, X.shape[1] - n_context :]
+
+    @property
+    def n_parameters_(self) -> int:
+        """Number of free parameters, counted as in section 2 of the paper."""
+        check_is_fitted(self)
+        return self._trained.parameters.size()
+
+    @property
+    def history_(self) -> dict[str, list[float]]:
+        """Metrics of each epoch."""
+        return _trained(self, "history").history
+
+    @property
+    def n_iter_(self) -> int:
+        """Number of epochs since the weights were drawn."""
+        return len(_trained(self, "n_iter").history["loss"])
+
+    @property
+    def n_seen_(self) -> int:
+        """Number of examples seen, the t of the paper's schedule."""
+        return _trained(self, "n_seen").n_seen
+
+    def _fit_result(self, name: str) -> TrainedNetwork:
+        """Return the trained network, for the attribute `name`."""
+        return _trained(self, name)
+
+    @property
+    def loss_(self) -> Option:
+        """The training loss, also if "auto" chose it."""
+        return loss_of(_trained(self, "loss").loss)
+
+    # -- probabilities --------------------------------------------------------
+
+    def _predict_proba(self, X: NDArray[np.int32]) -> NDArray[Any]:
+        with blas_threads(1):
+            return self._network().predict_proba(X)
+
+    def _predict_log_proba(self, X: NDArray[np.int32]) -> NDArray[Any]:
+        with blas_threads(1):
+            return self._network().predict_proba(X, logarithm=True)
+
+    @read_at_once
+    def log_prob(
+        self, X: ArrayLike, y: ArrayLike | None = None, *, normalize: bool = True
+    ) -> NDArray[np.float64]:
+        """Return the log-probability of each next word given its context.
+
+        The computation is block by block: memory does not grow with
+        ``n_samples * n_words_``.
+
+        Parameters
+        ----------
+        X : array-like of int, shape (n_samples, n_context)
+            Contexts, the nearest word in the last column.
+        y : array-like of int, shape (n_samples,)
+            Next words.
+        normalize : bool, default=True
+            False returns unnormalised scores, in a time that does not grow with the
+            vocabulary. Only for a model trained with ``loss="nce"``, whose scores
+            approximate log-probabilities: the difference is ``normalizers(X)``.
+
+        Returns
+        -------
+        log_prob : ndarray of float64, shape (n_samples,)
+            Natural logarithms.
+
+        Raises
+        ------
+        ValueError
+            If ``normalize=False`` and the model was trained with another loss.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from nplm import NeuralLM, windows
+        >>> X, y = windows(np.tile([0, 1, 2, 3], 50), 2)
+        >>> lm = NeuralLM(n_words=4, n_hidden=8, embedding_dim=2, max_iter=50,
+        ...               learning_rate_init=0.05, loss="nce", random_state=0).fit(X, y)
+        >>> scores = lm.log_prob(X, y, normalize=False)
+        >>> normalized = scores - lm.normalizers(X)
+        >>> bool(np.allclose(normalized, lm.log_prob(X, y), atol=1e-5))
+        True
+        """
+        if normalize:
+            return super().log_prob(X, y)
+        X, y = self._check_Xy(X, y)
+        if not self._trained.parts.output.normalizes:
+            raise ValueError(
+                "normalize=False needs scores that loss='nce' makes close to "
+                "log-probabilities, but this model was fitted with another loss; fit "
+                "it with loss='nce', or set normalize=True."
+            )
+        return self._candidate_log_prob(X, y[:, None], normalize=False)[:, 0]
+
+    def _log_prob(
+        self, X: NDArray[np.int32], y: NDArray[np.int32]
+    ) -> NDArray[np.float64]:
+        self._trained.architecture.check_next_words(y, "y")
+        with blas_threads(1):
+            return self._network().log_prob(X, y)
+
+    @read_at_once
+    def normalizers(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Return the log of the sum of exponentiated scores after each context.
+
+        A probability is the exponential of a score over this sum. A model trained with
+        ``loss="nce"`` has sums near 1; if their logarithms are near 0,
+        ``log_prob(X, y, normalize=False)`` is accurate.
+
+        Parameters
+        ----------
+        X : array-like of int, shape (n_samples, n_context)
+            Contexts, the nearest word in the last column.
+
+        Returns
+        -------
+        normalizers : ndarray of float64, shape (n_samples,)
+        """
+        X = self._check_X(X)
+        with blas_threads(1):
+            return self._network().normalizers(X)
+
+    def _candidate_log_prob(
+        self, X: NDArray[np.int32], candidates: NDArray[np.int32], normalize: bool
+    ) -> NDArray[np.float64]:
+        self._trained.architecture.check_next_words(candidates, "candidates")
+        # Single logits are in full precision, and a bfloat16 normaliser is not.
+        rounds = normalize and self._trained.precision(self.precision) == "bfloat16"
+        if rounds or not self._trained.parts.output.logits_are_single:
+            return super()._candidate_log_prob(X, candidates, normalize)
+        with blas_threads(1):
+            return self._network().candidates(X, candidates, normalize=normalize)
+
+    # -- files ----------------------------------------------------------------
+
+    def _fitted(self) -> dict[str, Any]:
+        return super()._fitted() | to_items(self._trained)
+
+    def _restore(self, fitted: Fitted) -> None:
+        trained = from_items(fitted, self._outputs)
+        architecture = trained.architecture
+        self._restore_sizes(fitted, architecture.n_words)
+        if architecture.order != self.order_:
+            raise ValueError(
+                f"architecture.order is {architecture.order}, but order {self.order_}"
+            )
+        if architecture.n_context > self.n_features_in_:
+            raise fitted.unfit("n_features_in", self.n_features_in_)
+        self._trained = trained
+
+    C_ = view("C", "Features of the words.")
+    H_ = view("H", "Hidden weights.")
+    d_ = view("d", "Hidden biases.")
+    b_ = view("b", "Output biases.")
+    P_ = view("P", "Weights of distant words by position, or None.")

@@ -1,0 +1,1 @@
+"""Options of the neural models: solvers, losses, outputs and features."""

@@ -1,0 +1,77 @@
+"""Base class of the options, and the strings that select them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from sklearn.base import BaseEstimator
+from sklearn.utils._param_validation import (
+    InvalidParameterError,
+    validate_parameter_constraints,
+)
+
+from nplm.base.pages import Documented
+
+__all__ = ["Option", "expanded"]
+
+
+class Option(Documented, BaseEstimator):
+    """Base class of the options, which group hyper-parameters.
+
+    An option is a parameter of a model, which validates it in ``fit``.
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {}
+
+    def _validate_params(self) -> None:
+        validate_parameter_constraints(
+            self._parameter_constraints,
+            self.get_params(deep=False),
+            caller_name=type(self).__name__,
+        )
+
+
+def expanded(
+    value: Any,
+    parameter: str,
+    kinds: Mapping[str, type[Option]],
+    *others: str,
+    model: str,
+) -> Any:
+    """Return the validated option that a string or an option selects.
+
+    Parameters
+    ----------
+    value : str or Option
+        Value of the parameter.
+    parameter : str
+        Name of the parameter.
+    kinds : mapping of str to type
+        Classes of the options, by the string that selects each with its defaults.
+    *others : str
+        Further valid strings, which are returned unchanged.
+    model : str
+        Name of the estimator.
+
+    Raises
+    ------
+    InvalidParameterError
+        If the string or the option is not a valid one, or the option has an invalid
+        parameter. It is a ValueError and a TypeError.
+    """
+    if isinstance(value, str):
+        value = str(value)  # may be a NumPy string
+        if value in others:
+            return value
+        if value in kinds:
+            return kinds[value]()
+    if not isinstance(value, Option) or not isinstance(value, tuple(kinds.values())):
+        names = ", ".join(repr(name) for name in (*others, *kinds))
+        options = ", ".join(f"{kind.__name__}(...)" for kind in kinds.values())
+        raise InvalidParameterError(
+            f"The {parameter!r} parameter of {model} must be one of {names}, {options}."
+            f" Got {value!r} instead."
+        )
+    value._validate_params()
+    return value

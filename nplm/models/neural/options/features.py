@@ -1,0 +1,99 @@
+"""Option for the features of the words."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from numpy.typing import NDArray
+from sklearn.utils._param_validation import StrOptions
+
+from nplm.base.checks import Whole
+from nplm.models.neural.network.features import checked_embeddings
+from nplm.models.neural.options.base import Option
+from nplm.text.word_rows import SPELLING
+
+__all__ = ["Features"]
+
+
+class Features(Option):
+    """Initial values, sharing and senses of the word features.
+
+    Parameters
+    ----------
+    embeddings : array-like of float, shape (n_words, embedding_dim), or None
+        Initial features C, such as `cooccurrence_embeddings` or
+        ``Vocabulary.embeddings`` return; with `word_features`, those of the features
+        that each word does not share. None draws them. Continued training ignores them.
+        Inside a `TextLM` they are given by word: a dict of word to vector, gensim's
+        ``KeyedVectors``, or a tuple ``(words, vectors)``, such as
+        `nplm.formats.read_vectors` returns. Words without a vector get one as in
+        ``Vocabulary.embeddings``. The `TextLM` refuses an array unless the words of its
+        vocabulary are given.
+    trained : bool, default=True
+        False keeps C at `embeddings`. (The paper found such fixed features
+        "unsuccessful"; :doc:`/measured/features` has figures.)
+    word_features : sparse matrix or array-like, shape (n_words, n_features), or None
+        Parts that words share, such as ``Vocabulary.spelling_features`` or parts of
+        speech. The features of word w are its own, plus for each part f trained
+        features G(f) (``G_``) times the entry at (w, f). Inside a `TextLM` they are
+        given by word: "spelling" for the ``Vocabulary.spelling_features`` of its
+        vocabulary, a dict of word to row, or a tuple ``(words, matrix)``. A word that
+        has no row has no parts. The `TextLM` refuses a matrix unless the words of its
+        vocabulary are given.
+    n_senses : int, default=1
+        Number of senses of a word (section 5.2, item 6). With two or more, each word of
+        the window adds a mixture of this many learned vectors (``S_``) to its features;
+        the weights are a softmax of the product of learned vectors (``Q_``) and the sum
+        of the features of the other words of the window. The first 2,000 words (of a
+        `Vocabulary`, the most frequent) have their own, and the other words share one
+        set.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nplm import Features, NeuralLM
+    >>> start = np.zeros((10, 4))
+    >>> lm = NeuralLM(n_words=10, embedding_dim=4, features=Features(start))
+    >>> lm.set_params(features__n_senses=2).features.n_senses
+    2
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "embeddings": ["array-like", None],
+        "trained": ["boolean"],
+        "word_features": ["array-like", "sparse matrix", StrOptions({SPELLING}), None],
+        "n_senses": [Whole(1)],
+    }
+
+    def __init__(
+        self,
+        embeddings: Any = None,
+        *,
+        trained: bool = True,
+        word_features: Any = None,
+        n_senses: int = 1,
+    ) -> None:
+        self.embeddings = embeddings
+        self.trained = trained
+        self.word_features = word_features
+        self.n_senses = n_senses
+
+    def _validate_params(self) -> None:
+        super()._validate_params()
+        if not self.trained and self.embeddings is None:
+            raise ValueError(
+                "trained=False without embeddings would keep random features; give "
+                "embeddings."
+            )
+
+    def _fields(self) -> dict[str, Any]:
+        return {
+            "trained": bool(self.trained),
+            "word_features": self.word_features,
+            "n_senses": int(self.n_senses),
+        }
+
+    def _start(self, n_words: int, embedding_dim: int) -> NDArray[Any] | None:
+        if self.embeddings is None:
+            return None
+        return checked_embeddings(self.embeddings, n_words, embedding_dim)

@@ -1,0 +1,182 @@
+"""Options for the loss: exact, or estimated from noise samples."""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from nplm.base.checks import Whole, plain
+from nplm.models.neural.network.outputs import estimates
+from nplm.models.neural.options.base import Option
+
+__all__ = ["LOSSES", "NCE", "Exact", "Importance", "loss_of"]
+
+
+class Exact(Option):
+    """The log-likelihood over all words, as in the paper.
+
+    See Also
+    --------
+    Importance, NCE : Many times as fast with a large vocabulary.
+
+    Examples
+    --------
+    >>> from nplm import Exact, NeuralLM
+    >>> NeuralLM(loss=Exact()).loss
+    Exact()
+    """
+
+    def __init__(self) -> None:
+        pass
+
+    def _estimate(self) -> estimates.Estimate | None:
+        return None
+
+
+class NCE(Option):
+    """Noise-contrastive estimation.
+
+    Training learns to tell the next words from noise samples (Mnih and Teh, 2012). The
+    scores of the network then approach log-probabilities without normalisation, so
+    that ``log_prob(X, y, normalize=False)`` costs the same for any vocabulary. The
+    probabilities are those of all words, and held-out losses are exact.
+
+    Parameters
+    ----------
+    n_noise : int, default=1024
+        Number of noise samples of each example, at most the size of the vocabulary.
+    proposal : {"unigram"} or array-like of float, shape (n_words,), default="unigram"
+        The distribution of the noise. "unigram" uses the counts of the next words of
+        the training windows, plus one. An array has a positive weight for each word.
+        proposal_power : float, default=1
+        Exponent of the weights, from 0 to 1. 0 gives the uniform distribution; below 1,
+        rare words are sampled more often than they occur.
+
+    See Also
+    --------
+    Importance : Closer to the exact gradient.
+
+    References
+    ----------
+    Mnih and Teh (2012), A fast and simple algorithm for training neural probabilistic
+    language models, ICML.
+
+    Examples
+    --------
+    >>> from nplm import NCE, NeuralLM
+    >>> NeuralLM(loss=NCE(n_noise=100)).loss
+    NCE(n_noise=100)
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_noise": [Whole(1)],
+        "proposal": [StrOptions({"unigram"}), "array-like"],
+        "proposal_power": [Interval(Real, 0, 1, closed="both")],
+    }
+
+    def __init__(
+        self,
+        n_noise: int = 1024,
+        *,
+        proposal: str | ArrayLike = "unigram",
+        proposal_power: float = 1.0,
+    ) -> None:
+        self.n_noise = n_noise
+        self.proposal = proposal
+        self.proposal_power = proposal_power
+
+    def _proposal(self) -> estimates.Proposal:
+        # A copy: the fitted model keeps it.
+        given = self.proposal
+        weights = None if isinstance(given, str) else np.array(given)
+        return estimates.Proposal(weights, float(self.proposal_power))
+
+    def _estimate(self) -> estimates.Estimate | None:
+        return estimates.NoiseContrastive(plain(self.n_noise), self._proposal())
+
+
+class Importance(NCE):
+    """Importance sampling: the gradient of the log-likelihood from noise samples.
+
+    All examples of a mini-batch share the noise samples (section 5.1; Bengio and
+    Senecal, 2003, 2008). The probabilities of the network are those of all words, and
+    held-out losses are exact.
+
+    Parameters
+    ----------
+    n_noise : int, default=1024
+        Number of distinct noise samples of each mini-batch, at most the size of the
+        vocabulary.
+    proposal : {"unigram"} or array-like of float, shape (n_words,), default="unigram"
+        The distribution of the noise, as in `NCE`.
+    proposal_power : float, default=1
+        Exponent of the weights, as in `NCE`.
+    min_effective_samples : float, default=0
+        While the mean effective sample size of recent mini-batches is smaller,
+        `n_noise` is doubled, to at most 16 times its value. 0 never changes it.
+        ``history_`` has both figures. Each ``fit`` and ``partial_fit`` starts with
+        `n_noise` and with the unigrams of its own next words.
+
+    See Also
+    --------
+    NCE : Scores that need no normalisation.
+
+    References
+    ----------
+    Bengio and Senecal (2003), Quick training of probabilistic neural nets by
+    importance sampling, AISTATS; and (2008), Adaptive importance sampling to
+    accelerate training of a neural probabilistic language model, IEEE Transactions
+    on Neural Networks 19(4).
+
+    Examples
+    --------
+    >>> from nplm import Importance, NeuralLM
+    >>> lm = NeuralLM(loss=Importance(min_effective_samples=100))
+    >>> lm.set_params(loss__n_noise=512).loss
+    Importance(min_effective_samples=100, n_noise=512)
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **NCE._parameter_constraints,
+        "min_effective_samples": [Interval(Real, 0, None, closed="left")],
+    }
+
+    def __init__(
+        self,
+        n_noise: int = 1024,
+        *,
+        proposal: str | ArrayLike = "unigram",
+        proposal_power: float = 1.0,
+        min_effective_samples: float = 0.0,
+    ) -> None:
+        super().__init__(n_noise, proposal=proposal, proposal_power=proposal_power)
+        self.min_effective_samples = min_effective_samples
+
+    def _estimate(self) -> estimates.Estimate | None:
+        return estimates.Importance(
+            plain(self.n_noise), self._proposal(), float(self.min_effective_samples)
+        )
+
+
+LOSSES: dict[str, type[Option]] = {
+    "exact": Exact, "importance": Importance, "nce": NCE,
+}  # fmt: skip
+
+
+def loss_of(estimate: estimates.Estimate | None) -> Option:
+    """Return the option of an estimate."""
+    if estimate is None:
+        return Exact()
+    weights = estimate.proposal.weights
+    proposal: Any = "unigram" if weights is None else np.asarray(weights)
+    kind: Any = NCE
+    own = {"proposal": proposal, "proposal_power": estimate.proposal.power}
+    if isinstance(estimate, estimates.Importance):
+        kind = Importance
+        own["min_effective_samples"] = estimate.min_effective_samples
+    option: Option = kind(estimate.n_noise, **own)
+    return option

@@ -1,0 +1,150 @@
+"""Options for the solver and the schedule of the learning rate."""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any, ClassVar
+
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from nplm.base.checks import plain
+from nplm.models.neural.network import solvers
+from nplm.models.neural.options.base import Option
+
+__all__ = ["SGD", "SOLVERS", "Adam"]
+
+SCHEDULES = {"adaptive", "invscaling", "linear", "constant"}
+
+
+class SGD(Option):
+    """Stochastic gradient descent, as in the paper.
+
+    Each update adds the gradients of the log-likelihood of ``batch_size`` examples,
+    times the learning rate (section 3.2). The weight decay ``alpha`` multiplies the
+    learning rate of each example.
+
+    Parameters
+    ----------
+    learning_rate : {"adaptive", "invscaling", "linear", "constant"}, default="adaptive"
+        The schedule of the learning rate.
+
+        "adaptive" halves it after the first epoch that lowers the held-out loss by less
+        than 0.01 nats per token, and after every later epoch, so that the number of
+        epochs need not be known. ``partial_fit`` and trainers hold nothing out and do
+        not change it.
+
+        "invscaling" is the paper's: after t examples the learning rate is
+        ``learning_rate_init / (1 + learning_rate_decay t)``.
+
+        "linear" lowers it linearly from ``learning_rate_init`` to 0 at the end of
+        ``max_iter`` epochs; early stopping may end the fit before. A fit with
+        ``warm_start`` starts at ``learning_rate_init`` again. Calls of
+        ``partial_fit`` (an epoch each) and trainers share one schedule.
+
+        "constant" does not change it.
+    learning_rate_decay : float, default=1e-8
+        r of the paper's schedule; only for "invscaling".
+
+    See Also
+    --------
+    Adam : Usually better at large mini-batches.
+
+    References
+    ----------
+    Bengio, Ducharme, Vincent and Jauvin (2003), A Neural Probabilistic Language
+    Model, JMLR 3:1137-1155: sections 3.2 and 4.2.
+
+    Examples
+    --------
+    >>> from nplm import NeuralLM, SGD
+    >>> lm = NeuralLM(solver=SGD(learning_rate="invscaling"), learning_rate_init=1e-3)
+    >>> lm.get_params()["solver__learning_rate_decay"]
+    1e-08
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "learning_rate": [StrOptions(SCHEDULES)],
+        "learning_rate_decay": [Interval(Real, 0, None, closed="left")],
+    }
+
+    def __init__(
+        self, learning_rate: str = "adaptive", *, learning_rate_decay: float = 1e-8
+    ) -> None:
+        self.learning_rate = learning_rate
+        self.learning_rate_decay = learning_rate_decay
+
+    def _solver(self, schedule: solvers.Schedule) -> solvers.Solver:
+        return solvers.SGD(schedule)
+
+    def _schedule(
+        self, learning_rate_init: float, alpha: float, n_epochs: int
+    ) -> solvers.Schedule:
+        decay = plain(self.learning_rate_decay)
+        return solvers.Schedule(
+            learning_rate_init, decay, alpha, str(self.learning_rate), n_epochs
+        )
+
+
+class Adam(SGD):
+    """Adam, as in scikit-learn's networks.
+
+    The weight decay is decoupled from the gradient (Loshchilov and Hutter, 2019),
+    and each update follows the mean gradient of its mini-batch. With a large
+    ``batch_size``, such as 512, try ``learning_rate_init=1e-3``.
+
+    Parameters
+    ----------
+    learning_rate : {"adaptive", "invscaling", "linear", "constant"}, default="adaptive"
+        The schedule of the learning rate, as in `SGD`.
+    learning_rate_decay : float, default=1e-8
+        r of the paper's schedule; only for "invscaling".
+    beta_1, beta_2 : float, default=0.9, 0.999
+        Decay rates of the running means of the gradients and of their squares.
+    epsilon : float, default=1e-5
+        Added to the root of the mean square.
+
+    See Also
+    --------
+    SGD : The paper's solver, with the same schedules.
+
+    References
+    ----------
+    Kingma and Ba (2015), Adam: a method for stochastic optimization, ICLR.
+
+    Loshchilov and Hutter (2019), Decoupled weight decay regularization, ICLR.
+
+    Examples
+    --------
+    >>> from nplm import Adam, NeuralLM
+    >>> lm = NeuralLM(solver=Adam(learning_rate="linear", epsilon=1e-8), max_iter=10)
+    >>> lm.set_params(solver__beta_1=0.8).solver
+    Adam(beta_1=0.8, epsilon=1e-08, learning_rate='linear')
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **SGD._parameter_constraints,
+        "beta_1": [Interval(Real, 0, 1, closed="left")],
+        "beta_2": [Interval(Real, 0, 1, closed="left")],
+        "epsilon": [Interval(Real, 0, None, closed="neither")],
+    }
+
+    def __init__(
+        self,
+        learning_rate: str = "adaptive",
+        *,
+        learning_rate_decay: float = 1e-8,
+        beta_1: float = 0.9,
+        beta_2: float = 0.999,
+        epsilon: float = 1e-5,
+    ) -> None:
+        super().__init__(learning_rate, learning_rate_decay=learning_rate_decay)
+        self.beta_1 = beta_1
+        self.beta_2 = beta_2
+        self.epsilon = epsilon
+
+    def _solver(self, schedule: solvers.Schedule) -> solvers.Solver:
+        own = (plain(value) for value in (self.beta_1, self.beta_2, self.epsilon))
+        return solvers.Adam(schedule, *own)
+
+
+SOLVERS: dict[str, type[Option]] = {"adam": Adam, "sgd": SGD}

@@ -1,0 +1,187 @@
+"""A quantized trie as the items of a file, and back: sizes and numbers are checked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nplm.base.checks import MAX_N_WORDS
+from nplm.base.fitted import Fitted
+from nplm.models.ngrams.trie.bits import MAX_WIDTH, READ_BYTES, SAMPLED, pack_offsets
+from nplm.models.ngrams.trie.checks import MOST, ROUNDING
+from nplm.models.ngrams.trie.hash_table import MAX_HASHED_ORDER
+from nplm.models.ngrams.trie.quantized_trie import (
+    MAX_BITS,
+    MIN_BITS,
+    NO_PROB,
+    NO_WEIGHT,
+    QuantizedLevel,
+    QuantizedTrie,
+)
+
+__all__ = ["quantized_items", "restored_quantized"]
+
+MAX_SIZE = int(np.iinfo(np.int32).max)
+TRIE_ARRAYS = {"prob": np.float32, "bow": np.float32, "start": np.int64}
+LEVEL_ARRAYS = {
+    "records": np.uint8,
+    "high": np.uint64,
+    "sample": np.uint32,
+    "prob": np.float32,
+    "bow": np.float32,
+}
+
+
+def quantized_items(
+    trie: QuantizedTrie,
+) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Return the sizes of a trie, as JSON has them, and its arrays, by name."""
+    sizes = {
+        "bits": trie.bits,
+        "n_ngrams": trie.n_ngrams.tolist(),
+        "n_nodes": [level.n for level in trie.levels],
+        "low": [level.low for level in trie.levels],
+    }
+    arrays = {name: getattr(trie, name) for name in TRIE_ARRAYS}
+    for k, level in enumerate(trie.levels, 2):
+        arrays |= {f"{name}_{k}": getattr(level, name) for name in LEVEL_ARRAYS}
+    return sizes, arrays
+
+
+def restored_quantized(fitted: Fitted, *, check: bool = True) -> QuantizedTrie:
+    """Make a trie of the items that `quantized_items` returned.
+
+    Parameters
+    ----------
+    fitted : Fitted
+        Sizes and arrays together.
+    check : bool, default=True
+        Whether to check all numbers of the arrays. Sizes are always checked.
+
+    Returns
+    -------
+    trie : QuantizedTrie
+
+    Raises
+    ------
+    ValueError
+        If an item is missing, or the items are no trie.
+    """
+    own = {n: fitted.array(n, kind, (None,)) for n, kind in TRIE_ARRAYS.items()}
+    bits = fitted.whole("bits", MIN_BITS, MAX_BITS)
+    n_ngrams, n_nodes, low = (
+        _sizes(fitted, name) for name in ("n_ngrams", "n_nodes", "low")
+    )
+    order, n_words = len(n_ngrams), len(own["prob"])
+    if not (
+        2 <= order <= MAX_HASHED_ORDER
+        and len(n_nodes) == len(low) == order - 1
+        and n_ngrams[0] == n_words
+        and 1 <= n_words <= MAX_N_WORDS
+    ):
+        raise ValueError("its arrays do not fit together")
+    levels = []
+    for k, n, low_bits in zip(range(2, order + 1), n_nodes, low):
+        arrays = (
+            fitted.array(f"{name}_{k}", kind, (None,))
+            for name, kind in LEVEL_ARRAYS.items()
+        )
+        levels.append(QuantizedLevel(n, low_bits, *arrays))
+    trie = QuantizedTrie(
+        n_words=n_words,
+        bits=bits,
+        n_ngrams=np.array(n_ngrams, dtype=np.int64),
+        levels=levels,
+        **own,
+    )
+    if not _has_valid_sizes(trie):
+        raise ValueError("its arrays do not fit together")
+    if check:
+        _check_numbers(trie)
+    return trie
+
+
+def _sizes(fitted: Fitted, name: str) -> list[int]:
+    sizes: list[int] = fitted.take(name, list)
+    if not all(type(n) is int and 0 <= n <= MAX_SIZE for n in sizes):
+        raise fitted.unfit(name, sizes)
+    return sizes
+
+
+def _has_valid_sizes(trie: QuantizedTrie) -> bool:
+    """Return whether the sizes of the arrays are consistent: kernels trust them."""
+    n_codes, n_levels = 1 << trie.bits, len(trie.levels)
+    is_valid = (
+        len(trie.prob) == len(trie.bow) == trie.n_words
+        and len(trie.start) == trie.n_words + 1
+        and int(trie.start[0]) == 0
+        and int(trie.start[-1]) == trie.levels[0].n
+    )
+    for i, level in enumerate(trie.levels):
+        n, ends, width = level.n, i + 1 == n_levels, trie.width(i)
+        n_high = 0 if ends else ((trie.levels[i + 1].n >> level.low) + n) // 64 + 1
+        is_valid = (
+            is_valid
+            and width <= MAX_WIDTH
+            and len(level.records) == -(-(n + (not ends)) // 8) * width + READ_BYTES
+            and len(level.high) == n_high
+            and len(level.sample) == (0 if ends else n // SAMPLED + 1)
+            and len(level.prob) == n_codes
+            and len(level.bow) == (0 if ends else n_codes)
+        )
+    return is_valid
+
+
+def _check_numbers(trie: QuantizedTrie) -> None:
+    """Raise if offsets, ids, probabilities or weights are out of range."""
+    begins: NDArray[Any] = trie.start
+    max_weights = [trie.bow.max(initial=1)]
+    is_valid = (
+        bool((trie.start[1:] >= trie.start[:-1]).all())
+        and _are_probabilities(trie.prob)
+        and _are_weights(trie.bow)
+    )
+    for i, level in enumerate(trie.levels):
+        if not is_valid:
+            break
+        try:
+            words, prob, _, offsets = trie.unpacked(i)
+        except ValueError as error:
+            raise ValueError(f"in its {i + 2}-grams, {error}") from error
+        # The words of each context are sorted.
+        increases = np.ones(level.n, dtype=bool)
+        increases[1:] = words[1:] > words[:-1]
+        increases[begins[begins < level.n]] = True
+        is_valid = (
+            bool(increases.all() and (words < trie.n_words).all())
+            and level.prob[0] == NO_PROB
+            and _are_probabilities(level.prob[1:])
+            and np.count_nonzero(prob) == trie.n_ngrams[i + 1]
+        )
+        if offsets is not None:
+            n_next = trie.levels[i + 1].n
+            high, sample = pack_offsets(np.maximum(offsets, 0), level.low)
+            is_valid = (
+                is_valid
+                and bool((offsets[1:] >= offsets[:-1]).all())
+                and offsets[0] == 0
+                and offsets[-1] == n_next
+                and np.array_equal(high, level.high)
+                and np.array_equal(sample, level.sample)
+                and level.bow[0] == NO_WEIGHT
+                and _are_weights(level.bow)
+            )
+            max_weights.append(level.bow.max(initial=1))
+            begins = offsets
+    if not is_valid or np.log10(max_weights, dtype=np.float64).sum() >= MOST:
+        raise ValueError("its n-grams have numbers out of range")
+
+
+def _are_probabilities(values: NDArray[np.float32]) -> bool:
+    return bool(((values >= 0) & (values < 1 + ROUNDING)).all())
+
+
+def _are_weights(values: NDArray[np.float32]) -> bool:
+    return bool(((values >= 0) & (values < np.inf)).all())

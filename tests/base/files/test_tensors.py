@@ -1,0 +1,161 @@
+"""Safetensors files: written, filled in place, mapped, and refused when damaged."""
+
+import json
+import os
+
+import numpy as np
+import pytest
+
+from nplm.base.files import tensors
+from nplm.base.files.tensors import (
+    CHECKSUM,
+    NotTensorsError,
+    TensorFile,
+    filling_arrays,
+    read_tensors,
+    write_tensors,
+)
+from tests.helpers_binary import change_header
+
+ARRAYS = {
+    "words": np.arange(13, dtype=np.uint8),
+    "none": np.zeros(0, dtype=np.float32),
+    "start": np.arange(-3, 4),
+    "closed": np.array([True]),
+    "prob": np.linspace(0, 1, 37, dtype=np.float32),
+}
+SIZES = {name: (array.dtype, len(array)) for name, array in ARRAYS.items()}
+TEXT = {"format": "numbers", "of": "ähnlich"}
+
+
+@pytest.fixture
+def path(tmp_path):
+    write_tensors(tmp_path / "file", ARRAYS, TEXT)
+    return tmp_path / "file"
+
+
+def same(found, wanted=ARRAYS):
+    assert list(found) == list(wanted)
+    for name, array in wanted.items():
+        assert found[name].dtype == array.dtype
+        np.testing.assert_array_equal(found[name], array)
+
+
+@pytest.mark.parametrize("mmap", [True, False])
+def test_arrays_and_text_again(path, mmap):
+    found, text = read_tensors(path, mmap=mmap)
+    same(found)
+    assert {name: text[name] for name in TEXT} == TEXT
+    assert text[CHECKSUM] == write_tensors(path, ARRAYS, TEXT)
+    assert all(type(array) is np.ndarray for array in found.values())
+    assert found["prob"].flags.writeable is not mmap
+
+
+def test_filled_arrays_make_the_file_that_is_written(tmp_path, path, monkeypatch):
+    monkeypatch.setattr(tensors, "BLOCK_BYTES", 16)  # several blocks an array
+    with filling_arrays(tmp_path / "filled", SIZES, TEXT) as arrays:
+        same(arrays, {n: np.zeros_like(own) for n, own in ARRAYS.items()})
+        assert not (tmp_path / "filled").exists()
+        for name, own in ARRAYS.items():
+            arrays[name][:] = own
+    assert (tmp_path / "filled").read_bytes() == path.read_bytes()
+
+
+def test_an_error_leaves_no_filled_file(tmp_path):
+    with pytest.raises(KeyError), filling_arrays(tmp_path / "filled", SIZES, TEXT):
+        raise KeyError
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_disk_without_room_is_told_before_arrays_are_filled(tmp_path, monkeypatch):
+    def full(*_args):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.posix_fallocate", full)
+    full_disk = pytest.raises(OSError, match=rf"the disk of {tmp_path} is full")
+    with full_disk, filling_arrays(tmp_path / "filled", SIZES, TEXT):
+        raise AssertionError
+    assert os.listdir(tmp_path) == []
+
+
+def test_arrays_begin_at_lines_of_the_cache(path):
+    n = int.from_bytes(path.read_bytes()[:8], "little")
+    header = json.loads(path.read_bytes()[8 : 8 + n])
+    starts = {name: 8 + n + header[name]["data_offsets"][0] for name in ARRAYS}
+    assert {at % 64 for at in starts.values()} == {0}
+    found = TensorFile(path).arrays()
+    assert {own.ctypes.data % 64 for own in found.values() if own.size} == {0}
+
+
+def test_the_package_of_the_format_reads_it(path):
+    st_numpy = pytest.importorskip("safetensors.numpy")
+    theirs = st_numpy.load_file(path)
+    same({name: theirs[name] for name in ARRAYS})
+    assert all(n in ARRAYS or not own.any() for n, own in theirs.items())
+
+
+def test_only_chosen_arrays_are_checked(path):
+    data = bytearray(path.read_bytes())
+    data[-1] ^= 1  # of the last array, prob
+    path.write_bytes(bytes(data))
+    file = TensorFile(path)
+    same({n: own for n, own in file.arrays(check=["words"]).items() if n != "prob"},
+         {n: own for n, own in ARRAYS.items() if n != "prob"})  # fmt: skip
+    for check in (None, ["prob"]):
+        with pytest.raises(ValueError, match=r"^the checksum of prob is wrong$"):
+            file.arrays(check=check)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda data: b"", "does not begin like a safetensors"),
+        (lambda data: data[:8], "does not begin like a safetensors"),
+        (lambda data: b"\xff" + data[1:7] + b"\xff" + data[8:], "does not begin"),
+        (lambda data: data[:20], "it is truncated: its header has .* bytes"),
+        (lambda data: data[:-1], "it is truncated: it has .* bytes, but its header"),
+        (lambda data: data + b"0", "^it has .* bytes, but its header says"),
+        (lambda data: data.replace(b"numbers", b"Numbers"), "checksum of its header"),
+        (lambda data: data.replace(b"numbers", b'"umbers'), "its header is not JSON"),
+    ],
+)
+def test_damage(path, change, message):
+    path.write_bytes(change(path.read_bytes()))
+    with pytest.raises(ValueError, match=message) as told:
+        TensorFile(path)
+    assert isinstance(told.value, NotTensorsError) is ("not begin" in message)
+
+
+def swapped(header):
+    header["prob"], header["start"] = header["start"], header["prob"]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (swapped, None),  # types and places go together
+        (lambda header: header["start"].update(shape=[6]), "offsets of start are"),
+        (lambda header: header["start"].update(shape=[7] * 9), "its header has"),
+        (lambda header: header["start"].update(dtype="F128"), "its header has"),
+        (lambda header: header.pop("start"), "the offsets of"),
+        (lambda header: header.update(more=header["none"]), "no checksums of its arr"),
+        (lambda header: header["__metadata__"].pop("arrays"), "its header is not JSON"),
+        (lambda header: header["__metadata__"].update(arrays="{}"), "no checksums of"),
+        (
+            lambda header: header["__metadata__"].update(of=3),
+            "its header is not one of",
+        ),
+        (
+            lambda header: header.update(__metadata__=3),
+            "its header is not one of nplm's",
+        ),
+    ],
+)
+def test_headers_whose_checksum_is_right(path, change, message):
+    change_header(path, lambda header: change(header) and None)
+    if message is None:
+        with pytest.raises(ValueError, match=r"checksum of (prob|start) is wrong"):
+            read_tensors(path, mmap=True)
+    else:
+        with pytest.raises(ValueError, match=message):
+            TensorFile(path)

@@ -1,0 +1,144 @@
+"""`nplm.load` of files of every kind, recognised by their contents."""
+
+import gzip
+import lzma
+
+import numpy as np
+import pytest
+
+import nplm
+from nplm import KneserNeyLM, TextLM
+from nplm.base.files.tensors import write_tensors
+from nplm.formats import (
+    load_binary,
+    read_arpa,
+    save_binary,
+    write_arpa,
+    write_classes,
+    write_counts,
+    write_vectors,
+)
+from nplm.formats._kinds import Kind, kind_of
+from tests.helpers import small_text, text
+
+pytestmark = small_text
+N_WORDS = 30
+WORDS = ["</s>", "<unk>", *(f"wörd{i}" for i in range(2, N_WORDS))]
+LINES = ["wörd2 wörd3 wörd2", "wörd5 new"]
+
+
+@pytest.fixture(scope="module")
+def model():
+    # Also when the test of another file asks for warnings.
+    with pytest.warns(UserWarning, match="Kneser-Ney"):
+        stream = text(2000, n_words=N_WORDS)
+        return KneserNeyLM(3, n_words=N_WORDS, boundary=0).fit_stream(stream)
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress, lzma.compress])
+def test_arpa_files_are_text_models(tmp_path, model, pack):
+    path = tmp_path / "model.nplm"  # the name says nothing
+    write_arpa(model, path, WORDS)
+    path.write_bytes(pack(path.read_bytes()))
+    assert kind_of(path) is Kind.TEXT
+    lm = nplm.load(path)
+    wanted = TextLM.from_model(*read_arpa(path))
+    assert isinstance(lm, TextLM)
+    np.testing.assert_array_equal(lm.score_samples(LINES), wanted.score_samples(LINES))
+
+
+def test_arpa_files_without_unknown_words_have_them_added(tmp_path, model):
+    words = ["</s>", *(f"w{i}" for i in range(1, N_WORDS))]
+    write_arpa(model, tmp_path / "model", words)
+    lm = nplm.load(tmp_path / "model")
+    assert lm.vocabulary_.words_.tolist() == [*words, "<unk>"]
+    assert lm.score_samples(["w1 new"])[0] == -np.inf
+
+
+@pytest.mark.parametrize("options", [{}, {"compact": True}, {"bits": 8}], ids=str)
+@pytest.mark.parametrize("mmap", [True, False])
+def test_binary_files_are_text_models(tmp_path, model, options, mmap):
+    path = tmp_path / "model.arpa"
+    save_binary(model, path, WORDS, **options)
+    lm = nplm.load(path, mmap=mmap)
+    wanted = TextLM.from_model(*load_binary(path))
+    assert type(lm.estimator_) is type(wanted.estimator_)
+    np.testing.assert_array_equal(lm.score_samples(LINES), wanted.score_samples(LINES))
+    trie = lm.estimator_.trie_
+    array = trie.levels[0].records if "bits" in options else trie.start
+    assert isinstance(array, np.memmap) is mmap
+    assert array.flags.writeable is not mmap
+
+
+def test_binary_files_are_checked_in_full(tmp_path, model):
+    path = tmp_path / "model"
+    save_binary(model, path, WORDS)
+    damaged = bytearray(path.read_bytes())
+    damaged[-500] ^= 1
+    path.write_bytes(bytes(damaged))
+    load_binary(path)
+    with pytest.raises(ValueError, match=r"model is damaged: the checksum of .* wrong"):
+        nplm.load(path)
+
+
+def test_ngrams_without_a_boundary_name_their_reader(tmp_path):
+    with pytest.warns(UserWarning, match="Kneser-Ney"):
+        stream = KneserNeyLM(2, n_words=9).fit_stream(text(500, n_words=9))
+    words = [f"w{i}" for i in range(9)]
+    write_arpa(stream, tmp_path / "arpa", words)
+    save_binary(stream, tmp_path / "binary", words)
+    for name, message in [
+        ("arpa", r"arpa has no n-grams with <s> or </s>.*nplm\.formats\.read_arpa"),
+        ("binary", r"binary has no boundary.*nplm\.formats\.load_binary"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            nplm.load(tmp_path / name)
+
+
+def test_files_that_are_no_models_name_their_reader(tmp_path, model):
+    path = tmp_path / "model"
+    rows = np.arange(N_WORDS * 2).reshape(-1, 2) / 7
+    for write, message in [
+        (lambda: write_vectors(path, WORDS, rows), r"read_vectors\(path\)"),
+        (
+            lambda: write_vectors(path, WORDS, rows, binary=True),
+            r"read_vectors\(path, binary=True\)",
+        ),
+        (lambda: write_classes(path, WORDS, range(N_WORDS)), "read_classes"),
+        (lambda: write_counts(model, path, WORDS), "read_counts"),
+    ]:
+        write()
+        for pack in (bytes, gzip.compress):
+            path.write_bytes(pack(path.read_bytes()))
+            with pytest.raises(ValueError, match=rf"model has .*no model: .*{message}"):
+                nplm.load(path)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "model cannot be loaded: it does not begin like"),
+        (b"\x80\x04\x95", "model cannot be loaded: it does not begin like"),
+        (b"{}", "model cannot be loaded: it does not begin like"),
+        (
+            b"a text of\nsome lines\n",
+            "model, after line 2: .*not an ARPA file",
+        ),
+        (b"caf\xe9\n", "model cannot be loaded: it does not begin like"),
+        (b"\\data\\\nngram 1=1\n\n\\1-grams:\n-1\tcaf\xe9\n", "line 5: not UTF-8"),
+        (gzip.compress(b"\\data\\\n" * 99)[:-9], "model cannot be decompressed"),
+        (b"BZh91AY&SY", "model is compressed by bzip2"),
+    ],
+)
+def test_other_files(tmp_path, content, message):
+    path = tmp_path / "model"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=message):
+        nplm.load(path)
+
+
+def test_tensors_of_other_programs(tmp_path):
+    path = tmp_path / "model"
+    write_tensors(path, {"a": np.zeros(3)}, {"format": "pt"})
+    with pytest.raises(ValueError, match=r"it is not a model that nplm\.save wrote"):
+        nplm.load(path)

@@ -1,0 +1,140 @@
+"""What a fit leaves, and what changes it: no aliases, nothing half done."""
+
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.utils import check_random_state
+
+import nplm
+from nplm import NCE, CheckpointError, Classes, Features, Importance, Softmax, Tree
+from tests.helpers import energy_lm, neural_lm, text
+
+N_WORDS = 12
+X, Y = nplm.windows(text(300, n_words=N_WORDS), 2)
+SMALL = dict(n_words=N_WORDS, n_hidden=4, embedding_dim=3, max_iter=2, random_state=0)
+
+
+def test_added_words_are_saved_with_a_proposal_of_the_others(tmp_path):
+    loss = Importance(5, proposal=np.ones(N_WORDS))
+    lm = energy_lm(**SMALL).set_params(loss=loss).fit(X, Y)
+    lm.add_words([[1, 2]], [N_WORDS])
+    nplm.save(lm, tmp_path / "model")
+    loaded = nplm.load(tmp_path / "model")
+    np.testing.assert_array_equal(loaded.log_prob(X, Y), lm.log_prob(X, Y))
+    assert loaded.loss_.proposal.tolist() == [1.0] * N_WORDS
+
+
+@pytest.mark.parametrize(
+    "examples", [np.ones(len(Y), bool), [0.5], [np.nan], "12", ["a"], None]
+)
+def test_trainer_takes_row_numbers_alone(examples):
+    trainer = neural_lm(**SMALL).trainer(X, Y)
+    with pytest.raises(ValueError, match="examples must be row numbers"):
+        trainer.train(examples)
+
+
+def test_parameters_set_during_a_fit_stay():
+    lm = neural_lm(**SMALL)
+    lm.fit(X, Y, progress=lambda *_: lm.set_params(n_jobs=2, solver="sgd"))
+    assert (lm.n_jobs, lm.solver) == (2, "sgd")
+    assert lm.n_iter_ == 2
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        dict(n_hidden=99, solver__beta_1=0.5),
+        dict(n_hidden=99, solver__nonesuch=1),
+        dict(n_hidden=99, loss__n_noise=3),
+        dict(n_hidden=99, nonesuch__x=1),
+        dict(n_hidden__x=99),
+    ],
+)
+def test_refused_parameters_change_nothing(params):
+    lm = neural_lm(**SMALL).set_params(solver="sgd")
+    before = dict(vars(lm))
+    with pytest.raises(ValueError, match=r"parameter|chooses"):
+        lm.set_params(**params)
+    assert vars(lm) == before
+
+
+def test_options_are_not_shared_by_set_params():
+    solver = nplm.Adam()
+    lm = neural_lm(**SMALL).set_params(solver=solver)
+    lm.set_params(solver__beta_1=0.5)
+    assert (lm.solver.beta_1, solver.beta_1) == (0.5, 0.9)
+
+
+@pytest.mark.parametrize("option", ["classes", "tree", "matrix", "proposal"])
+def test_fitted_model_keeps_copies_of_given_arrays(option):
+    rng = check_random_state(0)
+    given = {
+        "classes": np.arange(N_WORDS, dtype=np.int32) % 3,
+        "matrix": np.asarray(rng.randint(0, 2, (N_WORDS, 4)), float),
+        "proposal": np.ones(N_WORDS),
+    }
+    lm = neural_lm(**SMALL)
+    if option == "tree":
+        given["tree"] = neural_lm(**SMALL).set_params(output="tree").fit(X, Y).tree_
+        given["tree"] = given["tree"].copy()
+    array = given[option]
+    lm.set_params(**{
+        "classes": dict(output=Classes(array)),
+        "tree": dict(output=Tree(array)),
+        "matrix": dict(features=Features(word_features=array)),
+        "proposal": dict(loss=NCE(5, proposal=array)),
+    }[option])  # fmt: skip
+    lm.fit(X, Y)
+    again = pickle.loads(pickle.dumps(lm))
+    array[:] = 0
+    np.testing.assert_array_equal(lm.log_prob(X, Y), again.log_prob(X, Y))
+    if option in ("classes", "tree"):
+        fitted = lm.word_classes_ if option == "classes" else lm.tree_
+        with pytest.raises(ValueError, match="read-only"):
+            fitted[0] = 1
+    if option == "proposal":
+        assert lm.loss_.proposal.all()
+
+
+def test_next_words_beyond_the_outputs_are_refused():
+    lm = neural_lm(**SMALL).set_params(output=Softmax(n_outputs=5))
+    few, other = Y % 5, Y % 5
+    other[3] = 7
+    with pytest.raises(ValueError, match="y has 7, but output__n_outputs=5"):
+        lm.fit(X, other)
+    with pytest.raises(ValueError, match="y_val has 7, but"):
+        lm.fit(X, few, X_val=X, y_val=other)
+    lm.fit(X, few)
+    with pytest.raises(ValueError, match="y has 7, but"):
+        lm.log_prob(X, other)
+    with pytest.raises(ValueError, match="candidates has 7, but"):
+        lm.candidate_log_prob(X, [1, 7])
+
+
+def test_scoring_changes_no_pickle():
+    lm = neural_lm(**SMALL).fit(X, Y)
+    before = pickle.dumps(lm)
+    lm.log_prob(X, Y)
+    assert pickle.dumps(lm) == before
+
+
+def test_partial_fit_reports_its_epoch(capsys):
+    neural_lm(**SMALL).set_params(verbose=1).partial_fit(X, Y)
+    assert "[NeuralLM] epoch 1: loss" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (dict(features=Features(word_features=np.eye(N_WORDS))), "features__word_feat"),
+        (dict(random_state=np.random.RandomState(0)), "its random_state was 0"),
+        (dict(solver=nplm.Adam("linear")), "its solver__learning_rate was adaptive"),
+        (dict(order=2), "its order was 3"),
+        (dict(validation_fraction=0.2), "its validation_fraction was 0.1"),
+    ],
+)
+def test_checkpoint_of_another_fit_names_the_parameter(tmp_path, changes, message):
+    lm = neural_lm(**SMALL).fit(X, Y, checkpoint=tmp_path)
+    with pytest.raises(CheckpointError, match=message):
+        lm.set_params(**changes).fit(X, Y, checkpoint=tmp_path)
