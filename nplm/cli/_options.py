@@ -184,7 +184,7 @@ NETWORK = {parameter for _, parameter, *_ in OPTIONS}
 
 
 def network_options(**changed: Any) -> Callable[[Command], Command]:
-    """Give a command the parameters of `NeuralLM` as options.
+    """Add the parameters of `NeuralLM` to a command as options.
 
     The defaults are those of `NeuralLM`, except those in `changed`.
     """

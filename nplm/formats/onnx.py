@@ -103,7 +103,7 @@ class _Graph:
         self._weights: list[Any] = []
 
     def encoded(self) -> bytes:
-        """Give the file's bytes."""
+        """Return the bytes of the file."""
         model, helper = self._model, self._helper
         x = self._inputs()
         a = []
@@ -129,7 +129,7 @@ class _Graph:
         return encoded
 
     def _inputs(self) -> str:
-        """Give x: the features of the window's words, then averages of distant ones."""
+        """Return x: the features of the words, then averages of distant ones."""
         model, inputs = self._model, self._model._trained.parts.inputs
         C = self._weight("C", model.C_)
         m = model.C_.shape[1]
@@ -175,7 +175,7 @@ class _Graph:
         return self._op("Add", near, self._op("ReduceSum", mixed, axis, keepdims=0))
 
     def _logits(self, x: str, a: list[str]) -> str:
-        """Give b + Ua + Wx, or b + Cs with s = R [a | x]."""
+        """Return b + Ua + Wx, or b + Cs with s = R [a | x]."""
         model = self._model
         b, U, W, R = model.b_, model.U_, model.W_, model.R_
         if R is not None:

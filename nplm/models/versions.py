@@ -78,7 +78,7 @@ def processor(cpuinfo: Path = Path("/proc/cpuinfo")) -> str:
 def caches(
     folder: Path = Path("/sys/devices/system/cpu/cpu0/cache"),
 ) -> list[str]:
-    """Give the caches of data, as Linux has them: ``["L1 32K", "L2 1024K"]``."""
+    """Return the data caches that Linux reports: ``["L1 32K", "L2 1024K"]``."""
     found = []
     for index in sorted(folder.glob("index*")):
         level, kind, size = (

@@ -304,7 +304,7 @@ class ShortlistLM(LanguageModel):
         return len(self._place)
 
     def _places(self, words: NDArray[np.int32]) -> NDArray[np.int32]:
-        """Give the places of words in the list, -1 of those that are not in it."""
+        """Return the places of words in the list, -1 for words outside it."""
         return self._place[own_ids(words, len(self._place))]
 
     @property
