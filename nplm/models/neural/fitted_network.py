@@ -19,6 +19,7 @@ from nplm.models.neural.network.network import Network
 from nplm.models.neural.options.base import Option
 from nplm.models.neural.options.losses import loss_of
 from nplm.models.neural.recipe import TrainedNetwork
+from nplm.models.neural.repeats import distinct_windows
 from nplm.training.parallel.threads import blas_threads, n_threads
 
 __all__ = ["FittedNetworkLM", "view"]
@@ -194,8 +195,13 @@ class FittedNetworkLM(LanguageModel):
         self, X: NDArray[np.int32], y: NDArray[np.int32]
     ) -> NDArray[np.float64]:
         self._trained.architecture.check_next_words(y, "y")
+        # The bits of a window do not depend on the others.
+        distinct = distinct_windows(X, y)
         with blas_threads(1):
-            return self._network().log_prob(X, y)
+            if distinct is None:
+                return self._network().log_prob(X, y)
+            first, group = distinct
+            return self._network().log_prob(X[first], y[first])[group]
 
     @read_at_once
     def normalizers(self, X: ArrayLike) -> NDArray[np.float64]:

@@ -1,0 +1,50 @@
+"""Windows that repeat, as those of n-best lists do: each is scored once."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["distinct_windows"]
+
+# Below this share of distinct windows, scoring them alone is faster than all.
+MAX_DISTINCT_SHARE = 0.95
+# Odd: a multiplication modulo 2**64 then loses nothing. From SplitMix64.
+MULTIPLIER = np.uint64(0xBF58476D1CE4E5B9)
+
+
+def distinct_windows(
+    X: NDArray[np.int32], y: NDArray[np.int32]
+) -> tuple[NDArray[np.intp], NDArray[np.intp]] | None:
+    """Return the first of each group of equal windows, and the group of each window.
+
+    Windows are compared by a hash of their words, and then word by word, in memory that
+    does not grow with the length of contexts.
+
+    Parameters
+    ----------
+    X : ndarray of int32, shape (n_samples, n_context)
+        Contexts.
+    y : ndarray of int32, shape (n_samples,)
+        Next words.
+
+    Returns
+    -------
+    first : ndarray of intp, shape (n_distinct,)
+        Row of the first window of each group.
+    group : ndarray of intp, shape (n_samples,)
+        Index into `first` for each window. The result is None if most windows are
+        distinct.
+    """
+    words = [y, *X.T]
+    hashes = np.zeros(len(y), np.uint64)
+    for column in words:
+        hashes ^= column.astype(np.uint64)
+        hashes *= MULTIPLIER
+        hashes ^= hashes >> np.uint64(29)
+    _, first, group = np.unique(hashes, return_index=True, return_inverse=True)
+    if len(first) > MAX_DISTINCT_SHARE * len(y):
+        return None
+    if not all(np.array_equal(column[first[group]], column) for column in words):
+        return None  # two windows have one hash
+    return first, group
