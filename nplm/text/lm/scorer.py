@@ -148,7 +148,7 @@ class Scorer:
         bos : bool, default=True
             Whether the text begins a sentence.
         eos : bool, optional
-            Whether its end counts; `predict_boundary` of the model by default.
+            Whether its end counts; ``predict_boundary`` of the model by default.
 
         Returns
         -------
