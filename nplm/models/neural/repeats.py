@@ -7,6 +7,8 @@ from numpy.typing import NDArray
 
 __all__ = ["distinct_windows"]
 
+# Fewer windows are scored before their repeats are found.
+MIN_WINDOWS = 256
 # Below this share of distinct windows, scoring them alone is faster than all.
 MAX_DISTINCT_SHARE = 0.95
 # Odd: a multiplication modulo 2**64 then loses nothing. From SplitMix64.
@@ -34,8 +36,10 @@ def distinct_windows(
         Row of the first window of each group.
     group : ndarray of intp, shape (n_samples,)
         Index into `first` for each window. The result is None if most windows are
-        distinct.
+        distinct, or there are few.
     """
+    if len(y) < MIN_WINDOWS:
+        return None
     words = [y, *X.T]
     hashes = np.zeros(len(y), np.uint64)
     for column in words:
