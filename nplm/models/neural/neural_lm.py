@@ -326,12 +326,10 @@ default="auto"
         Parameters
         ----------
         name : {"small", "default", "large_vocabulary", "distant"}
-            "default" has the defaults. "small" has fewer units and features: on Brown
-            it trains in half the time, and its perplexity is 1% higher.
-            "large_vocabulary" ties the output weights to the features: on Brown it has
-            a third of the parameters and trains in 60% of the time, and its perplexity
-            is 5% higher. "distant" also averages the features of the last 128 words,
-            for texts with lasting topics; X needs 128 columns. (One seed each.)
+            "default" has the defaults. "small" has fewer units and features, and trains
+            faster. "large_vocabulary" ties the output weights to the features, so that
+            a word has one set of parameters. "distant" also averages the features of
+            the last 128 words, for texts with lasting topics; X needs 128 columns.
         **changes
             Parameters to add or replace.
 

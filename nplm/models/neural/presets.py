@@ -39,7 +39,6 @@ PRESETS: dict[str, dict[str, Any]] = {
     "large_vocabulary": {
         "order": 6, "n_hidden": 400, "embedding_dim": 128, "output__direct": True,
         "output__tied": True, "batch_size": 512,
-        "dropout": (0.1, 0.25, 0.15),
     },
     "distant": {
         "order": 6, "n_hidden": 400, "embedding_dim": 128, "n_distant": 128,

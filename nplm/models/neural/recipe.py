@@ -11,12 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from nplm.models.neural.network.architecture import PARAMETER_NAMES, Architecture
+from nplm.models.neural.network.architecture import Architecture
 from nplm.models.neural.network.dropout import NO_DROPOUT, Dropout
 from nplm.models.neural.network.network import Network, Parts
 from nplm.models.neural.network.outputs.estimates import Estimate
 from nplm.models.neural.network.parameters import Parameters
 from nplm.models.neural.network.solvers import Solver, State
+from nplm.models.neural.options.names import FULL_NAMES
 from nplm.models.neural.tiers import kernel_tier
 from nplm.training.checkpoint import fingerprint
 from nplm.training.parallel.threads import Threads
@@ -24,15 +25,9 @@ from nplm.training.parallel.threads import Threads
 __all__ = ["Recipe", "Stopping", "TrainedNetwork"]
 
 # Estimator parameters of the fields that have another name.
-NAMES = PARAMETER_NAMES | {
-    "learning_rate": "solver__learning_rate",
-    "learning_rate_decay": "solver__learning_rate_decay",
-    "beta_1": "solver__beta_1", "beta_2": "solver__beta_2",
-    "epsilon": "solver__epsilon", "n_noise": "loss__n_noise",
+NAMES = FULL_NAMES | {
+    "name": "estimator", "n_epochs": "max_iter of the linear schedule",
     "weights": "loss__proposal", "power": "loss__proposal_power",
-    "min_effective_samples": "loss__min_effective_samples",
-    "embeddings": "features__embeddings", "name": "estimator",
-    "n_epochs": "max_iter of the linear schedule",
 }  # fmt: skip
 # Fields computed from others, or from the windows.
 DERIVED = {"begun", "span", "seeds", "tree_from", "default_max_iter"}

@@ -35,7 +35,7 @@ from nplm.models.neural.network.outputs.sampled import (
 from nplm.models.neural.network.outputs.softmax import Softmax, TiedSoftmax
 from nplm.models.neural.network.outputs.tree import Tree, checked_tree, make_tree
 
-__all__ = ["PARAMETER_NAMES", "Architecture"]
+__all__ = ["Architecture"]
 
 # Estimator parameters of the fields that belong to an option.
 PARAMETER_NAMES = {
@@ -139,7 +139,7 @@ class Architecture:
                 "them; set only one of the two."
             )
         if self.n_outputs is not None and (self.tied or loss is not None):
-            name = "output__tied=True" if self.tied else f"loss={loss.loss!r}"  # type: ignore[union-attr]
+            name = "output__tied=True" if loss is None else f"loss={loss.loss!r}"
             raise ValueError(
                 f"output__n_outputs={self.n_outputs} needs a full softmax with weights "
                 f"of its own, but {name} needs one output unit per word; set only one "
