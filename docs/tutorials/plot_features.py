@@ -101,7 +101,7 @@ for word, nearest in nearest_words(
     print(f"{word:<10}{', '.join(nearest)}")
 
 # %%
-# One figure for each network: how often the nearest word is of the same kind.
+# One figure for each network: how often the nearest word has the same kind.
 
 
 def own_kind(C):

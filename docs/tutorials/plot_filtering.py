@@ -48,7 +48,7 @@ is_wanted = np.arange(len(heap)) < len(hidden)
 order = rng.permutation(len(heap))
 heap, is_wanted = heap[order], is_wanted[order]
 print(f"{len(wanted)} paragraphs wanted, {len(held_out)} held out, {len(test)} to test")
-print(f"a collection of {len(heap)}, of which {is_wanted.sum()} are of the wanted kind")
+print(f"a collection of {len(heap)}, with {is_wanted.sum()} of the wanted kind")
 
 # %%
 # One vocabulary

@@ -73,7 +73,7 @@ kneser_ney = KneserNeyLM(n_words=n_words, boundary=corpus.boundary).fit(X, y)
 # The network is MLP9 of the paper's Table 1, equation (1), with 100 hidden units and 30
 # features a word. It is trained on a few noise samples for each update instead of all
 # words, and with a learning rate that falls to 0, which takes seconds
-# (:doc:`/guide/outputs`). Its probabilities are of all words. With ``X_val`` training
+# (:doc:`/guide/outputs`). It gives probabilities of all words. With ``X_val`` training
 # stops when the validation loss stops falling, and the weights of the best epoch are
 # kept. (``NeuralLM()`` alone is a larger network, and takes longer.)
 

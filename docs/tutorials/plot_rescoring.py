@@ -120,7 +120,7 @@ scorers = {
 # %%
 # The weight, on sentences held out
 # ---------------------------------
-# The scores are of different kinds, so that of the language model gets a weight. Often
+# The scores are not comparable, so the score of the language model gets a weight. Often
 # each word also gets a bonus, because a sum of log-probabilities favours short
 # sentences. Here all readings of a sentence have the same length, so the weight is
 # enough.
