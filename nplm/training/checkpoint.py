@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 # Interval of saves within an epoch; the end of an epoch is always saved.
 SECONDS_A_SAVE = 60.0
-FORMAT = 4
+FORMAT = 5
 STATE = "state"  # key of the JSON state, beside the arrays
 ROWS_PER_CHUNK = 4096
 # Errors that unexpected content of a checkpoint can raise.

@@ -36,6 +36,8 @@ cdef extern from "loops.h" nogil:
         void (*adam)(void *values, const void *gradient, void *first, void *second,
                      Py_ssize_t n, const void *keep, bint keep_each,
                      const Moments *by) noexcept nogil
+        void (*adam_pause)(void *values, void *first, void *second, Py_ssize_t n,
+                           double share, const Moments *by) noexcept nogil
         void (*into_panels)(const void *source, Py_ssize_t stride, Py_ssize_t rows,
                             Py_ssize_t columns, void *to,
                             Py_ssize_t to_columns) noexcept nogil

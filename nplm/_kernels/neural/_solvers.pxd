@@ -8,6 +8,8 @@ cdef extern from "lock.h" nogil:
     void lock_release(Lock *)
     double atomic_read(const double *)
     void atomic_add(double *, double)
+    bint claim(double *stamp, double now, double *old)
+    void settle(double *stamp, double now)
 
 
 cdef class Clock:
@@ -15,7 +17,9 @@ cdef class Clock:
 
     cdef double examples      # seen, the t of the paper's schedule
     cdef double updates       # of the parameters
-    cdef double log_decay     # log of the product of all weight decay so far
+    # since rows were last settled:
+    cdef double log_decay     # log of the product of all weight decay
+    cdef double pause         # minus the number of updates: falls, as stamps do
 
 
 cdef class Parameter:
@@ -24,7 +28,8 @@ cdef class Parameter:
     cdef void *values
     cdef void *first          # Adam's moments, or NULL
     cdef void *second
-    cdef double *decayed      # where the clock stood at a row's last visit, or NULL
+    cdef double *decayed      # the clock's log_decay at a row's last visit, or NULL
+    cdef double *paused       # (rows, 2) its pause then, and the rate of the update
     cdef readonly Py_ssize_t rows, columns
     cdef Py_ssize_t n_decaying  # numbers of a row that decay, before those that do not
     cdef tuple arrays
@@ -34,6 +39,7 @@ cdef struct Step:
     double rate               # of the gradient of one example
     double decay              # share of the weights that this update takes
     double examples           # of this mini-batch
+    double pause              # of the clock after this update
     Moments moments
 
 
@@ -49,6 +55,7 @@ cdef class Solver:
     cdef Step step(self, Py_ssize_t K) noexcept nogil
     cdef void advance(self, const Step *step) noexcept nogil
     # arrays of which an update visits few rows
+    cdef void catch_up(self, Parameter p, Py_ssize_t row) noexcept nogil
     cdef void visit(self, Parameter p, const int *rows, Py_ssize_t n) noexcept nogil
     cdef void visit_block(
         self, Parameter p, Py_ssize_t first, Py_ssize_t n) noexcept nogil
@@ -95,7 +102,10 @@ cdef class SGD(Solver):
 
 cdef class Adam(Solver):
     cdef double beta_1, beta_2, epsilon
-    cdef void *gradient_C
+    cdef void *gradient_C     # (words met, m), of those in slots if C is visited
+    cdef int *words           # those of this mini-batch
+    cdef int *slots           # (n_words,) a word's place among them, or -1
+    cdef Py_ssize_t n_words
     cdef void *gradient       # of the largest whole array
     cdef void row(
         self, const Step *step, const Moments *decaying, Parameter p, Py_ssize_t row,

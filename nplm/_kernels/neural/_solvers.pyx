@@ -5,7 +5,7 @@ need the gradient itself updates in one pass over the parameters, and others com
 it tile by tile. Gradients are summed over a mini-batch of K examples.
 """
 
-from libc.math cimport expm1, log1p, sqrt
+from libc.math cimport expm1, log1p, pow, sqrt
 from libc.stdint cimport uintptr_t
 from libc.string cimport memcpy, memset
 
@@ -22,12 +22,15 @@ cdef class Clock:
     ----------
     examples, updates : float
         Numbers of examples seen and of updates made.
-    log_decay : float, default=0
-        Log of the product of all weight decay so far.
+    log_decay, pause : float, default=0
+        Log of the product of all weight decay since all rows were up to date, and
+        minus the number of updates since then.
     """
 
-    def __cinit__(self, double examples=0, double updates=0, double log_decay=0):
-        self.examples, self.updates, self.log_decay = examples, updates, log_decay
+    def __cinit__(
+        self, double examples=0, double updates=0, double log_decay=0, double pause=0,
+    ):
+        self.set(examples, updates, log_decay, pause)
 
     @property
     def n_examples(self):
@@ -35,12 +38,13 @@ cdef class Clock:
         return int(atomic_read(&self.examples))
 
     def read(self):
-        """Return examples, updates and the logarithm of the decay."""
-        return self.examples, self.updates, self.log_decay
+        """Return the arguments of this class."""
+        return self.examples, self.updates, self.log_decay, self.pause
 
-    def set(self, double examples, double updates, double log_decay):
+    def set(self, double examples, double updates, double log_decay, double pause):
         """Set what `read` returns."""
-        self.examples, self.updates, self.log_decay = examples, updates, log_decay
+        self.examples, self.updates = examples, updates
+        self.log_decay, self.pause = log_decay, pause
 
 
 cdef class Parameter:
@@ -57,13 +61,16 @@ cdef class Parameter:
     decayed : ndarray of float64, shape (rows,), optional
         The ``log_decay`` of the clock at the last visit of each row, if weight decay
         is lazy.
+    paused : ndarray of float64, shape (rows, 2), optional
+        The ``pause`` of the clock up to which the moments of each row are up to date,
+        and the rate of its last update, if rows without gradients move later.
     n_decaying : int, optional
         Number of columns with weight decay, which come first; all by default.
     """
 
     def __cinit__(
         self, values, first=None, second=None, *, double[::1] decayed=None,
-        n_decaying=None,
+        double[:, ::1] paused=None, n_decaying=None,
     ):
         for array in (values, first, second):
             if array is not None and not array.flags.c_contiguous:
@@ -71,7 +78,7 @@ cdef class Parameter:
             if array is not None and array.shape != values.shape:
                 raise ValueError(
                     f"moments of shape {array.shape} for a parameter of {values.shape}")
-        self.arrays = values, first, second, decayed
+        self.arrays = values, first, second, decayed, paused
         self.rows = values.shape[0] if values.ndim == 2 else 1
         self.columns = values.shape[values.ndim - 1]
         self.n_decaying = self.columns if n_decaying is None else n_decaying
@@ -81,18 +88,14 @@ cdef class Parameter:
             raise ValueError(f"{len(decayed)} decays for {self.rows} rows")
         if decayed is not None and len(decayed) > 0:  # an empty array has no address
             self.decayed = &decayed[0]
+        if paused is not None:
+            if (paused.shape[0], paused.shape[1]) != (self.rows, 2) or decayed is None:
+                raise ValueError(f"{len(paused)} pauses for {self.rows} rows")
+            if len(paused) > 0:
+                self.paused = &paused[0, 0]
         self.values = <void *><uintptr_t>values.ctypes.data
         self.first = NULL if first is None else <void *><uintptr_t>first.ctypes.data
         self.second = NULL if second is None else <void *><uintptr_t>second.ctypes.data
-
-
-cdef void catch_up(
-    const Loops *loops, Parameter p, Py_ssize_t row, double now, Py_ssize_t itemsize,
-) noexcept nogil:
-    """Apply the outstanding weight decay of a row."""
-    loops.fade(<char *>p.values + row * p.columns * itemsize, p.n_decaying,
-               -expm1(now - p.decayed[row]))
-    p.decayed[row] = now
 
 
 cdef class Solver:
@@ -134,6 +137,7 @@ cdef class Solver:
         step.rate *= max(0, 1 - (t - self.begun) / self.span)
         step.decay = step.rate * self.alpha * K
         step.examples = K
+        step.pause = atomic_read(&self.clock.pause) - 1
         step.moments = Moments(0, 0, 0, 0)
         return step
 
@@ -142,33 +146,39 @@ cdef class Solver:
         atomic_add(&self.clock.examples, step.examples)
         atomic_add(&self.clock.updates, 1)
         atomic_add(&self.clock.log_decay, log1p(-step.decay))
+        atomic_add(&self.clock.pause, -1)
+
+    cdef void catch_up(self, Parameter p, Py_ssize_t row) noexcept nogil:
+        """Apply the outstanding weight decay of a row.
+
+        Threads may visit a row together: the first applies it, others wait.
+        """
+        cdef double now = atomic_read(&self.clock.log_decay), then
+        if claim(&p.decayed[row], now, &then):
+            self.loops.fade(<char *>p.values + row * p.columns * self.itemsize,
+                            p.n_decaying, -expm1(now - then))
+            settle(&p.decayed[row], now)
 
     cdef void visit(self, Parameter p, const int *rows, Py_ssize_t n) noexcept nogil:
-        """Bring rows up to date before they are read, by outstanding weight decay."""
-        cdef double now
+        """Bring rows up to date before they are read."""
         cdef Py_ssize_t i
-        if self.alpha == 0 or p.decayed == NULL:
+        if p.decayed == NULL or (self.alpha == 0 and p.paused == NULL):
             return
         lock_acquire(self.lock)
-        now = atomic_read(&self.clock.log_decay)
         for i in range(n):
-            if p.decayed[rows[i]] != now:
-                catch_up(self.loops, p, rows[i], now, self.itemsize)
+            self.catch_up(p, rows[i])
         lock_release(self.lock)
 
     cdef void visit_block(
         self, Parameter p, Py_ssize_t first, Py_ssize_t n,
     ) noexcept nogil:
         """`visit` consecutive rows."""
-        cdef double now
         cdef Py_ssize_t row
-        if self.alpha == 0 or p.decayed == NULL:
+        if p.decayed == NULL or (self.alpha == 0 and p.paused == NULL):
             return
         lock_acquire(self.lock)
-        now = atomic_read(&self.clock.log_decay)
         for row in range(first, first + n):
-            if p.decayed[row] != now:
-                catch_up(self.loops, p, row, now, self.itemsize)
+            self.catch_up(p, row)
         lock_release(self.lock)
 
     cdef void decayed(
@@ -332,6 +342,11 @@ cdef class Adam(Solver):
     It uses the mean gradient of a mini-batch, and each update decays every weight by
     ``rate * alpha``, decoupled from the gradient (Loshchilov and Hutter, 2019).
 
+    Rows of C without a gradient move on by their moments, but only when they are next
+    read, over all the updates since, in closed form: an update then costs as much as
+    the words of its windows, whatever the size of the vocabulary. The moments of other
+    rows that an update does not visit do not change.
+
     Equivalent to ``reference.neural.Adam``.
 
     Parameters
@@ -352,7 +367,11 @@ cdef class Adam(Solver):
     ):
         self.beta_1, self.beta_2, self.epsilon = beta_1, beta_2, epsilon
         if self.C is not None:
+            # Memory that is not written to is not resident.
             self.gradient_C = scratch.numbers(self.C.rows * self.C.columns)
+            self.words = <int *>scratch.bytes(self.C.rows * sizeof(int))
+            self.slots = <int *>scratch.bytes(self.C.rows * sizeof(int))
+            memset(self.slots, 0xff, self.C.rows * sizeof(int))
         self.gradient = scratch.numbers(largest)
 
     cdef Step step(self, Py_ssize_t K) noexcept nogil:
@@ -368,17 +387,59 @@ cdef class Adam(Solver):
     cdef void feature(
         self, const Step *step, int word, const void *gradient,
     ) noexcept nogil:
-        cdef Py_ssize_t m = self.C.columns
-        self.loops.add(<char *>self.gradient_C + word * m * self.itemsize, gradient, m,
-                       1 / step.examples)
+        cdef Py_ssize_t m = self.C.columns, slot = word
+        if self.C.paused != NULL:
+            slot = self.slots[word]
+            if slot < 0:
+                slot = self.slots[word] = <int>self.n_words
+                self.words[slot] = word
+                self.n_words += 1
+        self.loops.add(
+            <char *>self.gradient_C + slot * m * self.itemsize, gradient, m, 1)
+
+    cdef void catch_up(self, Parameter p, Py_ssize_t row) noexcept nogil:
+        """Apply the outstanding weight decay and, of C, the updates without gradient.
+
+        Equivalent to, of n updates::
+
+            row = (1 - share) * row + rate * sum(beta_1**i for i in 1..n) * m / (sqrt(v) + eps)
+            m, v = beta_1**n * m, beta_2**n * v
+        """
+        cdef double now = atomic_read(&self.clock.pause), then, n, log_decay, share
+        cdef Py_ssize_t at = row * p.columns * self.itemsize
+        cdef double *paused = p.paused + 2 * row
+        cdef Moments by
+        if p.paused == NULL:
+            Solver.catch_up(self, p, row)
+            return
+        if not claim(&paused[0], now, &then):
+            return
+        n = then - now
+        log_decay = atomic_read(&self.clock.log_decay)
+        share = -expm1(log_decay - p.decayed[row])
+        p.decayed[row] = log_decay
+        by.beta_1, by.beta_2 = pow(self.beta_1, n), pow(self.beta_2, n)
+        by.rate = paused[1] * self.beta_1 * (1 - by.beta_1) / (1 - self.beta_1)
+        by.epsilon = self.epsilon
+        self.loops.adam_pause(
+            <char *>p.values + at, <char *>p.first + at, <char *>p.second + at,
+            p.columns, share, &by)
+        settle(&paused[0], now)
 
     cdef void visited(
         self, const Step *step, Parameter p, Py_ssize_t row, void *gradient,
     ) noexcept nogil:
-        # The moments of other rows do not change.
         cdef Moments decaying = step.moments
-        decaying.rate /= 1 - step.decay  # outstanding decay applies to it
+        if p.paused == NULL:
+            decaying.rate /= 1 - step.decay  # outstanding decay applies to it
+            self.row(step, &decaying, p, row, <char *>gradient)
+            return
+        self.loops.fade(<char *>p.values + row * p.columns * self.itemsize,
+                        p.n_decaying, step.decay)
         self.row(step, &decaying, p, row, <char *>gradient)
+        p.decayed[row] += log1p(-step.decay)
+        p.paused[2 * row] = min(p.paused[2 * row], step.pause)
+        p.paused[2 * row + 1] = step.moments.rate
 
     cdef void dense(
         self, const Step *step, Parameter p, Py_ssize_t first, Py_ssize_t rows,
@@ -398,11 +459,13 @@ cdef class Adam(Solver):
         cdef Py_ssize_t at = row * p.columns * self.itemsize
         cdef Py_ssize_t fixed = p.n_decaying * self.itemsize
         cdef double[2] memory
-        self.loops.fill(memory, 1, 1, 1)
         self.loops.scale(gradient, p.columns, 1 / step.examples)
+        self.loops.fill(memory, 1, 1, 1)
         self.loops.adam(
             <char *>p.values + at, gradient, <char *>p.first + at, <char *>p.second + at,
             p.n_decaying, memory, False, decaying)
+        if p.n_decaying == p.columns:
+            return
         at += fixed
         self.loops.adam(
             <char *>p.values + at, gradient + fixed, <char *>p.first + at,
@@ -410,16 +473,20 @@ cdef class Adam(Solver):
             &step.moments)
 
     cdef void features(self, const Step *step, void *gradients) noexcept nogil:
-        self.loops.add(self.gradient_C, gradients, self.C.rows * self.C.columns,
-                       1 / step.examples)
+        self.loops.add(self.gradient_C, gradients, self.C.rows * self.C.columns, 1)
 
     cdef void end_features(self, const Step *step) noexcept nogil:
-        cdef Py_ssize_t n = self.C.rows * self.C.columns
-        cdef double[2] memory
-        self.loops.fill(memory, 1, 1, 1 - step.decay)
-        self.loops.adam(self.C.values, self.gradient_C, self.C.first, self.C.second, n,
-                        memory, False, &step.moments)
-        memset(self.gradient_C, 0, n * self.itemsize)
+        cdef Py_ssize_t i, n = self.n_words, size = self.C.columns * self.itemsize
+        if self.C.paused == NULL:
+            n = self.C.rows
+            self.dense(step, self.C, 0, n, self.gradient_C)
+        else:
+            for i in range(n):
+                self.visited(step, self.C, self.words[i],
+                             <char *>self.gradient_C + i * size)
+                self.slots[self.words[i]] = -1
+            self.n_words = 0
+        memset(self.gradient_C, 0, n * size)
 
     cdef void vector(
         self, const Step *step, Parameter p, const void *gradient,

@@ -1,8 +1,9 @@
 /* For threads that train on different examples and share the parameters: a spin
- * lock around an update, and an atomic sum. */
+ * lock around an update, an atomic sum, and claims on rows. */
 #ifndef NPLM_LOCK_H
 #define NPLM_LOCK_H
 
+#include <math.h>
 #include <sched.h>
 
 typedef struct {
@@ -37,6 +38,28 @@ static inline void atomic_add(double *to, double amount) {
     sum = old + amount;
   } while (!__atomic_compare_exchange(to, &old, &sum, 1, __ATOMIC_RELAXED,
                                       __ATOMIC_RELAXED));
+}
+
+/* Whether the caller must bring a row up to date from time *old to `now`, and then call
+ * `settle`. Times fall. The stamp is NaN while another thread does it; this waits. */
+static inline int claim(double *stamp, double now, double *old) {
+  long spins = 0;
+  __atomic_load(stamp, old, __ATOMIC_ACQUIRE);
+  for (;;) {
+    double busy = NAN;
+    if (*old <= now) return 0;
+    if (isnan(*old)) {
+      if (++spins > 2000) sched_yield();
+      __atomic_load(stamp, old, __ATOMIC_ACQUIRE);
+    } else if (__atomic_compare_exchange(stamp, old, &busy, 0, __ATOMIC_ACQUIRE,
+                                         __ATOMIC_ACQUIRE)) {
+      return 1;
+    }
+  }
+}
+
+static inline void settle(double *stamp, double now) {
+  __atomic_store(stamp, &now, __ATOMIC_RELEASE);
 }
 
 #endif

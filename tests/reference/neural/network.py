@@ -95,7 +95,9 @@ def gradients_met(
                 met[-1] = np.unique(np.nonzero(weights.parts[met[place]])[1])
     elif weights.H_next is not None:
         if loss is not None:
-            total, g, met[place_of(weights, weights.E)] = loss.of_logits(logits, y)
+            place = place_of(weights, weights.E)
+            total, g, met[place] = loss.of_logits(logits, y)
+            met[0] = np.union1d(np.asarray(met[place]), X).astype(np.intp)
         else:
             g = weights.output.slopes(logits, y)
             total = float(weights.output.log_p(logits)[np.arange(K), y].sum())
@@ -151,10 +153,12 @@ def train(
         if dropout is not None:
             masks = dropout.masks(weights, solver.n_seen, len(rows))
         total, slopes, met = gradients_met(
-            weights, X[rows], y[rows], rounded, loss, masks
+            solver.up_to_date(weights), X[rows], y[rows], rounded, loss, masks
         )
+        solver.visit(weights, met[0])
         solver.update(weights, slopes, len(rows), met)
         summed -= total
+    solver.visit(weights, slice(None))
     return summed
 
 

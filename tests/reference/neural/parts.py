@@ -35,12 +35,14 @@ def place_of(weights: Weights, array: Array) -> int:
 def rows_met(weights: Weights, X: NDArray[np.int32], y: NDArray[np.int32]) -> Rows:
     """Return the rows of each array that an update visits.
 
-    They are all rows, except for composed features (words of the update and their
-    parts), senses (words of the window) and output rows (next words). Adam's moments of
-    other rows do not change.
+    They are all rows, except for features of words (those of the contexts), composed
+    features (also their parts), senses (words of the window) and output rows (next
+    words). An energy uses the features of all words.
     """
     arrays = weights.arrays()
     rows: Rows = [slice(None)] * len(arrays)
+    if weights.C is not None and not weights.fixed and weights.H_next is None:
+        rows[0] = np.unique(X).astype(np.intp)
     rows[place_of(weights, weights.E)] = weights.output.met(y, len(weights.E))
     if weights.parts is not None and weights.C is not None:
         words = np.unique(X).astype(np.intp)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -29,6 +30,13 @@ class Solver:
         left = max(0.0, 1 - (self.n_seen - self.begun) / self.span)
         rate = self.learning_rate_init / (1 + self.learning_rate_decay * self.n_seen)
         return rate * left
+
+    def up_to_date(self, weights: Weights) -> Weights:
+        """Return the weights with all rows of C up to date."""
+        return weights
+
+    def visit(self, weights: Weights, words: Array | slice) -> None:
+        """Bring rows of C up to date."""
 
     def update(
         self, weights: Weights, gradients: Weights, K: int, met: Rows | None = None
@@ -59,13 +67,55 @@ class SGD(Solver):
 
 @dataclass
 class Adam(Solver):
-    """Adam of the mean gradient, with decoupled weight decay."""
+    """Adam of the mean gradient, with decoupled weight decay.
+
+    The moments of rows without gradients do not change, except those of C: a row of C
+    moves on by its moments when it is visited, over the n updates since, in closed form.
+    """
 
     beta_1: float = 0.9
     beta_2: float = 0.999
     epsilon: float = 1e-8
     n_updates: int = 0
     moments: list[tuple[Array, Array]] = field(default_factory=list)
+    paused: Array | None = None  # the updates that the moments of each row of C include
+    rates: Array | None = None  # the rate of its last update
+
+    def visit(self, weights: Weights, words: Array | slice) -> None:
+        """Move rows of C on by the updates since their last gradient."""
+        if not self.visits_C(weights):
+            return
+        assert weights.C is not None
+        if self.paused is None:
+            self.paused = np.zeros(len(weights.C))
+            self.rates = np.zeros(len(weights.C))
+        if not self.moments:
+            return
+        assert self.rates is not None
+        rows = np.unique(np.arange(len(weights.C))[words])
+        first, second = self.moments[0]
+        n = (self.n_updates - self.paused[rows])[:, None]
+        b = self.beta_1
+        rate = self.rates[rows, None] * b * (1 - b**n) / (1 - b)
+        weights.C[rows] += (
+            rate * first[rows] / (np.sqrt(second[rows]) + self.epsilon)
+        ).astype(weights.C.dtype)
+        first[rows] *= b**n
+        second[rows] *= self.beta_2**n
+        self.paused[rows] = self.n_updates
+
+    def up_to_date(self, weights: Weights) -> Weights:
+        """Return the weights with all rows of C up to date."""
+        if not self.visits_C(weights):
+            return weights
+        assert weights.C is not None
+        later, made = deepcopy(self), weights._replace(C=weights.C.copy())
+        later.visit(made, slice(None))
+        return made
+
+    def visits_C(self, weights: Weights) -> bool:
+        """Return whether an update visits few rows of C, and C has no parts."""
+        return not (weights.C is None or weights.fixed or weights.parts is not None)
 
     def update(
         self, weights: Weights, gradients: Weights, K: int, met: Rows | None = None
@@ -86,4 +136,7 @@ class Adam(Solver):
             first[rows] += (1 - self.beta_1) * (gradient - first[rows])
             second[rows] += (1 - self.beta_2) * (gradient**2 - second[rows])
             array[rows] += step * first[rows] / (np.sqrt(second[rows]) + self.epsilon)
+            if array is weights.C and self.paused is not None:
+                assert self.rates is not None
+                self.paused[rows], self.rates[rows] = t, step
         self.n_seen += K

@@ -67,8 +67,8 @@ def test_a_damaged_checkpoint_is_named(data, tmp_path, damage):
     elif damage == "empty":
         latest.write_text("")
     else:
-        latest.write_text(latest.read_text().replace('"format": 4', '"format": 9'))
-        message = "of format 9, but this version of nplm reads format 4"
+        latest.write_text(latest.read_text().replace('"format": 5', '"format": 9'))
+        message = "of format 9, but this version of nplm reads format 5"
     before = vars(lm).copy()
     with pytest.raises(CheckpointError, match=message):
         lm.fit(**data, checkpoint=tmp_path)
@@ -187,9 +187,9 @@ def test_invalid_contents_of_word_classes_are_refused(tmp_path, change):
         "[]",
         '"a"',
         "{}",
-        '{"format": 4, "save": Infinity, "fit": {}}',
-        '{"format": 4, "save": 1, "fit": 3}',
-        '{"format": 4, "save": [], "fit": {}}',
+        '{"format": 5, "save": Infinity, "fit": {}}',
+        '{"format": 5, "save": 1, "fit": 3}',
+        '{"format": 5, "save": [], "fit": {}}',
     ],
     ids=["deep", "list", "text", "empty", "infinite", "fit", "save"],
 )

@@ -41,6 +41,8 @@ typedef struct {
                           void *factor);
   void (*adam)(void *values, const void *gradient, void *first, void *second,
                int64_t n, const void *keep, int keep_each, const Moments *by);
+  void (*adam_pause)(void *values, void *first, void *second, int64_t n, double share,
+                     const Moments *by);
   void (*into_panels)(const void *from, int64_t stride, int64_t rows,
                       int64_t columns, void *to, int64_t to_columns);
   void (*out_of_panels)(const void *from, int64_t rows, int64_t columns, void *to,

@@ -106,6 +106,7 @@ static const Loops TIER(loops) = {
     TIER(exp_columns),  TIER(scale_columns), TIER(exp_row),
     TIER(tanh),         TIER(row_dots),      TIER(row_updates),
     TIER(transpose),    TIER(exp_differences), TIER(adam),
+    TIER(adam_pause),
     TIER(into_panels),  TIER(out_of_panels),
     TIER(forward_column), TIER(exp_column),  TIER(path_margins),
     TIER(path_gradients), TIER(log_sigmoids), TIER(descend),

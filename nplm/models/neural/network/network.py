@@ -256,16 +256,18 @@ class Network:
         """Restore a `state` after `n_seen` examples, or raise ValueError."""
         own = self._arrays()
         found = {k: state.array(k, a.dtype, a.shape) for k, a in own.items()}
-        moving = state.array("moving", np.float64, (4,))
-        examples, updates, log_decay, loss = moving.tolist()
-        if examples != n_seen or not (updates >= 0 and log_decay <= 0):
+        moving = state.array("moving", np.float64, (5,))
+        examples, updates, log_decay, pause, loss = moving.tolist()
+        if examples != n_seen or not (
+            updates >= 0 and log_decay <= 0 and -updates <= pause <= 0
+        ):
             raise state.unfit("moving", moving.tolist())
         self.solver.check_state(found)
         self.parts.output.check_state(found, self.output_state)
         for name, array in own.items():
             array[...] = found[name]
         self.loss = loss
-        self.clock.set(examples, updates, log_decay)
+        self.clock.set(examples, updates, log_decay, pause)
 
     def _arrays(self) -> State:
         states = self.solver_state | self.output_state | self.dropout.state()

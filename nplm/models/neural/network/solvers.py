@@ -127,7 +127,7 @@ class Solver:
         """Raise ValueError if a saved state has invalid values."""
         for name, array in found.items():
             moment = name.partition("_")[0]
-            if moment in ("first", "second", "decayed") and (
+            if moment in ("first", "second", "decayed", "paused") and (
                 not np.isfinite(array).all() or (moment == "second" and array.min() < 0)
             ):
                 raise ValueError(
@@ -146,6 +146,7 @@ class Solver:
                 state.get(f"first_{name}"),
                 state.get(f"second_{name}"),
                 decayed=state.get(f"decayed_{name}"),
+                paused=state.get(f"paused_{name}"),
                 n_decaying=parameters.n_decaying(name),
             )
             for name, array in parameters.trained().items()
@@ -153,14 +154,14 @@ class Solver:
 
     def settle(self, parameters: Parameters, state: State, clock: Any) -> None:
         """Apply the outstanding weight decay of rows that were not visited."""
-        examples, updates, log_decay = clock.read()
+        examples, updates, log_decay, _ = clock.read()
         for name, array in parameters.trained().items():
             decayed = state.get(f"decayed_{name}")
             if decayed is not None:
                 faded = np.exp(log_decay - decayed).astype(parameters.dtype)
                 array[:, : parameters.n_decaying(name)] *= faded[:, None]
                 decayed[:] = 0
-        clock.set(examples, updates, 0.0)
+        clock.set(examples, updates, 0.0, 0.0)
 
     def kernel(
         self, tier: Any, clock: Any, held: dict[str, Any], state: State, scratch: Any
@@ -227,13 +228,13 @@ class Adam(Solver):
             )
 
     def initial_state(self, parameters: Parameters) -> State:
-        """Return zero moments, and the cumulative decay of visited rows, all 0."""
-        # The moments make every update of C dense, so its decay is not lazy.
+        """Return zero moments, and the state of visited rows, all 0."""
         state = {
             f"decayed_{name}": np.zeros(len(parameters.trained()[name]))
             for name in parameters.visited
-            if name != "C"
         }
+        if "C" in parameters.visited:
+            state["paused_C"] = np.zeros((len(parameters.C), 2))
         for name, array in parameters.learned().items():
             for moment in ("first", "second"):
                 zeros = np.zeros_like(array) if array.ndim == 1 else None
@@ -244,7 +245,24 @@ class Adam(Solver):
 
     def kept(self, state: State) -> State:
         """Return the moments, which scikit-learn's networks keep too."""
-        return {k: a for k, a in state.items() if not k.startswith("decayed_")}
+        return {k: a for k, a in state.items() if k.startswith(("first_", "second_"))}
+
+    def settle(self, parameters: Parameters, state: State, clock: Any) -> None:
+        """Apply the outstanding weight decay, and move C by its moments."""
+        pause, paused = clock.read()[3], state.get("paused_C")
+        super().settle(parameters, state, clock)
+        if paused is None or pause == 0:
+            return
+        dtype = parameters.dtype
+        gone = self.beta_1 ** (paused[:, 0] - pause)
+        rate = paused[:, 1] * self.beta_1 * (1 - gone) / (1 - self.beta_1)
+        first, second = state["first_C"], state["second_C"]
+        slope = first / (np.sqrt(second) + dtype.type(self.epsilon))
+        parameters.C += rate.astype(dtype)[:, None] * slope
+        first *= gone.astype(dtype)[:, None]
+        faded = self.beta_2 ** (paused[:, 0] - pause)
+        second *= faded.astype(dtype)[:, None]
+        paused[:] = 0
 
     def kernel(
         self, tier: Any, clock: Any, held: dict[str, Any], state: State, scratch: Any

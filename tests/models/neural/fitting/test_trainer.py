@@ -19,9 +19,14 @@ def data():
 def test_trainer_equals_partial_fit(data, solver):
     X, y = data
     lm = clone(LM).set_params(solver=solver, shuffle=False, alpha=0)
-    whole = clone(lm).partial_fit(X, y).partial_fit(X, y)
+    # Adam brings all features up to date at the end of each epoch, which a trainer
+    # only does for `keep`.
+    n_epochs = 2 if solver == "sgd" else 1
+    whole = clone(lm)
+    for _ in range(n_epochs):
+        whole.partial_fit(X, y)
     trainer = clone(lm).trainer(X, y)
-    losses = [trainer.train(np.arange(len(y))) for _ in range(2)]
+    losses = [trainer.train(np.arange(len(y))) for _ in range(n_epochs)]
     kept = trainer.keep()
     np.testing.assert_allclose(losses, whole.history_["loss"], rtol=1e-12)
     np.testing.assert_array_equal(kept.U_, whole.U_)
