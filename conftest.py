@@ -12,7 +12,11 @@ NEEDS_MPI = [
     "nplm/training/parallel/agreement.py",
     "docs/guide/parallel.rst",
 ]
-collect_ignore = [] if find_spec("mpi4py") else NEEDS_MPI
+NEEDS_SPARK = ["tests/hours/spark.py"]
+collect_ignore = [
+    *([] if find_spec("mpi4py") else NEEDS_MPI),
+    *([] if find_spec("pyspark") else NEEDS_SPARK),
+]
 
 
 @pytest.fixture(scope="session", autouse=True)

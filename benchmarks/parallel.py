@@ -1,12 +1,19 @@
 """What do threads and processes gain (section 3 of the paper)?
 
-Trains the paper's networks on random windows with every way to share the work,
-in turn, and gives each as a ratio to one thread. Then fits the cost model of
-common/cost_model.py to one rank and to bare messages, checks it against 2 to 4 ranks,
-and asks it about clusters that are not at hand. MPI runs in processes that this
-script starts under mpiexec; --tcp makes them talk over TCP, as machines of a
-cluster do, rather than through shared memory. --docs writes the tables and the
-picture that docs/measured shows.
+Trains networks on random windows with every way to share the work, in turn, and gives
+each as a ratio to one thread: the paper's networks, the default, the presets and the
+other outputs (--networks chooses some). The ratio is that of the shortest of --rounds
+measurements, between which the ways take turns: what other programs take of the machine
+is in the longer ones.
+
+Then fits the cost model of common/cost_model.py to one rank of the paper's networks and
+to bare messages, checks it against 2 to 4 ranks, and asks it about clusters that are
+not at hand. MPI runs in processes that this script starts under mpiexec; --tcp makes
+them talk over TCP, as machines of a cluster do, rather than through shared memory.
+--docs writes the tables and the picture that docs/measured shows.
+
+--work measures what a second thread costs instead: the processor time of a mini-batch,
+with all threads on one core, where a thread that waits leaves the core to the other.
 
 --losses 1 16 compares what is learned instead: MLP9 on Brown, serial and with
 asynchronous threads.
@@ -29,19 +36,25 @@ from common.cost_model import Cluster, Network
 from common.networks import (
     NETWORKS,
     TIMED,
+    TODAY,
     Shape,
+    Trainer,
     paper_lm,
     random_windows,
     trainer,
+    trainer_of_today,
 )  # fmt: skip
 from common.parallel_page import BATCHES, draw, measured_page, model_page, simulate
-from common.table import Rows, named, parser, report
+from common.table import Rows, load, named, parser, report
 
 from nplm.datasets import fetch_brown
 
 # So small that a mini-batch is nothing but Python and the calls of MPI.
 TINY = Shape(64, 2, 2, 2, False)
-THREADS = [("rows", 1), ("rows", 2), ("async", 2), ("locked", 2)]
+THREADS = [("sync", 1), ("sync", 2), ("async", 2), ("locked", 2)]
+PAPER = ["MLP9", "AP"]
+# Seconds that a round waits at most for other programs (--wait).
+WAIT = 0.0
 
 # -- measuring -------------------------------------------------------------------
 
@@ -49,9 +62,8 @@ THREADS = [("rows", 1), ("rows", 2), ("async", 2), ("locked", 2)]
 class Training:
     """One network in training; `seconds` of a call are the best of several."""
 
-    def __init__(self, shape: Shape, K: int, **settings: Any) -> None:
-        data = random_windows(8192, shape)
-        self.trainer = trainer(shape, data, batch_size=K, **settings)
+    def __init__(self, trainer: Trainer) -> None:
+        self.trainer = trainer
         self.seconds = np.inf
         self.best: dict[str, float] = {}
 
@@ -65,6 +77,13 @@ class Training:
             self.best = {name: cost / n for name, cost in costs.items()}
 
 
+def of_paper(shape: Shape, K: int, **settings: Any) -> Training:
+    """One of the paper's networks in training on random windows."""
+    return Training(
+        trainer(shape, random_windows(8192, shape), batch_size=K, **settings)
+    )
+
+
 def examples(name: str, K: int, seconds: float) -> int:
     """Whole mini-batches that take about `seconds` on a core of today."""
     shape = NETWORKS[name]
@@ -72,26 +91,103 @@ def examples(name: str, K: int, seconds: float) -> int:
     return min(8192, max(2, int(rate * seconds) // K) * K)
 
 
-def threads(names: list[str], seconds: float, rounds: int) -> Rows:
-    rows = []
-    for name in names:
-        for K in BATCHES:
-            n = examples(name, K, seconds)
-            runs = {
-                (parallel, jobs): Training(
-                    NETWORKS[name], K, parallel=parallel, n_jobs=jobs
-                )
-                for parallel, jobs in THREADS
-            }
-            for training in runs.values():
-                training.run(2 * K)
-            for _ in range(rounds):
-                for training in runs.values():
-                    training.run(n)
-            one = runs["rows", 1].seconds
-            row = {"network": name, "K": K, "1 thread ex/s": 1 / one}
-            rows.append(row | {f"{k[0]} 2": one / runs[k].seconds for k in THREADS[1:]})
-            print(rows[-1], file=sys.stderr)
+def threads(names: list[str], seconds: float, rounds: int) -> tuple[Rows, Rows]:
+    """Two threads as ratios to one: of today's networks, and of the paper's."""
+    today = [row_of_today(n, seconds, rounds) for n in names if n in TODAY]
+    paper = [
+        row_of_paper(name, K, seconds, rounds)
+        for name in names
+        if name in NETWORKS
+        for K in BATCHES
+    ]
+    return today, paper
+
+
+def row_of_today(name: str, seconds: float, rounds: int) -> dict[str, Any]:
+    K = TODAY[name].batch_size
+    runs = {
+        (parallel, jobs): Training(
+            trainer_of_today(name, parallel=parallel, n_jobs=jobs)
+        )
+        for parallel, jobs in THREADS
+    }
+    for training in runs.values():
+        training.run(4 * K)
+    n = int(seconds / runs["sync", 1].seconds) // K * K
+    return {"network": name, "K": K} | ratios(runs, min(8192, max(4 * K, n)), rounds)
+
+
+def row_of_paper(name: str, K: int, seconds: float, rounds: int) -> dict[str, Any]:
+    runs = {
+        (parallel, jobs): of_paper(NETWORKS[name], K, parallel=parallel, n_jobs=jobs)
+        for parallel, jobs in THREADS
+    }
+    for training in runs.values():
+        training.run(2 * K)
+    return {"network": name, "K": K} | ratios(runs, examples(name, K, seconds), rounds)
+
+
+def ratios(
+    runs: dict[tuple[str, int], Training], n: int, rounds: int
+) -> dict[str, float]:
+    """Train on n examples in each way, in turn; the shortest of each to one thread."""
+    for training in runs.values():
+        training.seconds = np.inf
+    before = load()
+    for i in range(rounds):
+        wait_for_others()
+        # No way always follows the same one, nor always comes first.
+        for training in list(runs.values())[:: 1 if i % 2 else -1]:
+            training.run(n)
+    one = runs["sync", 1].seconds
+    row = {"1 thread ex/s": 1 / one}
+    row |= {f"{k[0]} 2": one / runs[k].seconds for k in THREADS[1:]}
+    row |= {"load before": before, "after": load()}
+    print(row, file=sys.stderr)
+    return row
+
+
+def wait_for_others(share: float = 0.05, at_once: float = 0.3) -> None:
+    """Wait while other programs use more than this share of the cores (--wait)."""
+    until = time.monotonic() + WAIT
+    while time.monotonic() < until:
+        before = idle_seconds()
+        time.sleep(at_once)
+        if idle_seconds() - before > (1 - share) * at_once * (os.cpu_count() or 1):
+            return
+
+
+def idle_seconds() -> float:
+    """Seconds in which cores did nothing, since the system started (Linux)."""
+    idle, waiting = Path("/proc/stat").read_text().split()[4:6]
+    return (int(idle) + int(waiting)) / os.sysconf("SC_CLK_TCK")
+
+
+def work(names: list[str], seconds: float, rounds: int) -> Rows:
+    """Processor time of a mini-batch of today's networks, of all threads together."""
+    os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+    rows: Rows = []
+    for name in (name for name in names if name in TODAY):
+        K, best = TODAY[name].batch_size, dict.fromkeys(THREADS[:3], np.inf)
+        runs = {
+            way: trainer_of_today(name, parallel=way[0], n_jobs=way[1]) for way in best
+        }
+        for training in runs.values():
+            training.train(np.arange(4 * K))
+        for _ in range(rounds):
+            for way, training in runs.items():
+                started, n_batches = time.process_time(), 0
+                while time.process_time() - started < seconds:
+                    training.train(np.arange(8 * K))
+                    n_batches += 8
+                spent = (time.process_time() - started) / n_batches
+                best[way] = min(best[way], spent)
+        row: dict[str, Any] = {"network": name, "K": K}
+        one, *others = best.values()
+        row["1 thread, ms"] = 1e3 * one
+        row |= {f"{k[0]} 2": s / one for k, s in zip(THREADS[1:3], others)}
+        print(row, file=sys.stderr)
+        rows.append(row)
     return rows
 
 
@@ -139,7 +235,7 @@ def worker(names: list[str], seconds: float, rounds: int) -> dict[str, Any]:
 
     found: dict[str, Any] = {}
     if MPI.COMM_WORLD.size == 1:
-        tiny = Training(TINY, 1, make=mpi.trainer)
+        tiny = of_paper(TINY, 1, make=mpi.trainer)
         for _ in range(5):
             tiny.run(2000)
         found["overhead"] = tiny.seconds
@@ -147,7 +243,7 @@ def worker(names: list[str], seconds: float, rounds: int) -> dict[str, Any]:
         weights = NETWORKS[name].weights(MPI.COMM_WORLD.size)
         found[f"{name} messages"] = messages(MPI, weights)
         for K in BATCHES:
-            training = Training(NETWORKS[name], K, make=mpi.trainer)
+            training = of_paper(NETWORKS[name], K, make=mpi.trainer)
             training.run(2 * K)
             for _ in range(rounds):
                 training.run(examples(name, K, seconds))
@@ -255,25 +351,40 @@ def mpi_rows(measured: dict[int, dict[str, Any]], names: list[str]) -> Rows:
 
 def main() -> None:
     options = parser(__doc__ or "")
-    options.add_argument("--networks", nargs="+", default=["MLP9", "AP"])
+    options.add_argument(
+        "--networks", nargs="+", default=[*TODAY, *PAPER], choices=[*TODAY, *NETWORKS],
+        metavar="NETWORK", help=f"among {', '.join(f'{n!r}' for n in TODAY)} and the "
+        f"paper's {', '.join(NETWORKS)}",
+    )  # fmt: skip
     options.add_argument("--ranks", nargs="+", type=int, default=[1, 2, 3, 4])
     options.add_argument("--seconds", type=float, default=0.5, help="a measurement")
     options.add_argument("--rounds", type=int, default=5)
     options.add_argument("--skip-threads", action="store_true")
     options.add_argument("--skip-mpi", action="store_true")
+    options.add_argument(
+        "--wait", type=float, default=0.0, metavar="SECONDS",
+        help="that a round with threads waits at most until other programs leave the "
+        "cores idle",
+    )  # fmt: skip
     options.add_argument("--tcp", action="store_true")
+    options.add_argument(
+        "--work", action="store_true",
+        help="instead, processor time of a mini-batch with all threads on one core",
+    )  # fmt: skip
     options.add_argument(
         "--losses", nargs="+", type=int, metavar="K",
         help="instead, the loss on Brown with these batch sizes: takes half an hour",
     )  # fmt: skip
     options.add_argument(
         "--ways", nargs="+", default=["serial", "async"],
-        choices=["serial", "rows", "async", "locked"], help="to train for --losses",
+        choices=["serial", "sync", "async", "locked"], help="to train for --losses",
     )  # fmt: skip
     options.add_argument("--epochs", type=int, default=5, help="of --losses")
     options.add_argument("--docs", type=Path, help="docs/measured, to write to")
     options.add_argument("--worker", help="of the script itself, under mpiexec")
     args = options.parse_args()
+    global WAIT
+    WAIT = args.wait
     if args.worker:
         found = worker(**json.loads(args.worker))
         if int(os.environ["OMPI_COMM_WORLD_RANK"]) == 0:
@@ -284,28 +395,38 @@ def main() -> None:
         report("Held-out loss on Brown (MLP9, nats a token)", rows, args.json)
         return
 
-    if args.docs and (args.skip_threads or args.skip_mpi):
+    if args.work:
+        rows = work(args.networks, args.seconds, args.rounds)
+        report("Processor time, as a ratio to one thread", rows, args.json)
+        return
+    everything = {*TODAY, *PAPER} <= {*args.networks}
+    if args.docs and (args.skip_threads or args.skip_mpi or not everything):
         options.error("--docs needs all figures")
     shares: Rows = [
         {"network": n, "output units' share": NETWORKS[n].output_share()} for n in TIMED
     ]
     report("Section 3.2's share of the output units (the paper: AP 99.7%)", shares)
+    today: Rows = []
     by_threads: Rows = []
     if not args.skip_threads:
-        by_threads = threads(args.networks, args.seconds, args.rounds)
+        today, by_threads = threads(args.networks, args.seconds, args.rounds)
         title = "Two threads, as a ratio to one"
-        report(title, by_threads, named(args.json, "threads"))
-    if args.skip_mpi:
+        if today:
+            report(title, today, named(args.json, "today"))
+        if by_threads:
+            report(f"{title}: the paper's", by_threads, named(args.json, "threads"))
+    papers = [name for name in args.networks if name in NETWORKS]
+    if args.skip_mpi or not papers:
         return
     measured: dict[int, dict[str, Any]] = {}
-    what = dict(names=args.networks, seconds=args.seconds, rounds=args.rounds)
+    what = dict(names=papers, seconds=args.seconds, rounds=args.rounds)
     for _ in range(2):  # one after the other, twice: other programs come and go
         for ranks in args.ranks:
             found = under_mpi(ranks, args.tcp, **what)
             measured[ranks] = _better(found, measured.get(ranks))
-    rows = mpi_rows(measured, args.networks)
+    rows = mpi_rows(measured, papers)
     report("Processes, as a ratio to one", rows, named(args.json, "mpi"))
-    here = fit_cluster(measured, args.networks)
+    here = fit_cluster(measured, papers)
     print(
         f"Fitted: {', '.join(f'K = {K}: {s:.3g}' for K, s in here.slope.items())} s a "
         f"weight, {here.overhead:.3g} s a batch, {here.network.latency:.3g} s a "
@@ -314,7 +435,7 @@ def main() -> None:
     simulated = simulate(here.slope, here.overhead)
     report("Simulated", simulated, named(args.json, "simulated"))
     if args.docs:
-        (args.docs / "parallel.inc").write_text(measured_page(by_threads, rows))
+        (args.docs / "parallel.inc").write_text(measured_page(today, by_threads, rows))
         (args.docs / "clusters.inc").write_text(model_page(rows, simulated))
         draw(args.docs / "clusters.svg", here.slope, here.overhead, rows)
 

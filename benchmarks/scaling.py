@@ -59,7 +59,7 @@ def padded(n: int) -> int:
 
 
 def predicted(
-    shape: Shape, K: int, n_jobs: int = 1, parallel: str = "rows",
+    shape: Shape, K: int, n_jobs: int = 1, parallel: str = "sync",
     held_out: bool = False,
 ) -> tuple[float, float]:  # fmt: skip
     """Bytes of the weights, a second time with held-out data, and of the scratch."""
@@ -71,7 +71,7 @@ def predicted(
 
 
 def peak_of_a_fit(
-    shape: dict[str, Any], K: int, n_jobs: int = 1, parallel: str = "rows",
+    shape: dict[str, Any], K: int, n_jobs: int = 1, parallel: str = "sync",
     held_out: bool = False,
 ) -> dict[str, Any]:  # fmt: skip
     large = Shape(**shape)

@@ -28,6 +28,7 @@ MODULES = {
     "InterpolatedTrigram": "nplm.models.ngrams.interpolated_trigram",
     "KneserNeyLM": "nplm.models.ngrams.kneser_ney",
     "MixtureLM": "nplm.models.mixtures.mixture_lm",
+    "ModelFile": "nplm.formats.model_file",
     "NCE": "nplm.models.neural.options.losses",
     "NeuralLM": "nplm.models.neural.neural_lm",
     "QuantizedLM": "nplm.models.ngrams.quantized_lm",

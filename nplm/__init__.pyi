@@ -4,6 +4,7 @@ from nplm.base.estimators import neg_perplexity as neg_perplexity
 from nplm.base.exceptions import CheckpointError as CheckpointError
 from nplm.base.exceptions import DivergenceError as DivergenceError
 from nplm.formats.loading import load as load
+from nplm.formats.model_file import ModelFile as ModelFile
 from nplm.formats.saving.files import save as save
 from nplm.models.classes.class_lm import ClassLM as ClassLM
 from nplm.models.classes.word_classes import WordClasses as WordClasses

@@ -1,11 +1,20 @@
-"""Train on the processes of a cluster with MPI (section 3.2).
+"""Train on the processes of a cluster with MPI (section 3).
 
-Each process (rank) holds and updates a block of the output units; the features and
-the hidden layer are replicated. For each mini-batch, the ranks exchange the maximum
-and sum of the softmax (one Allgather, or two Allreduces with many ranks) and the
-gradients of the hidden and feature layers (one Allreduce). With ``batch_size=1``
-this is the algorithm of the paper, and with more its K-example variant for slow
-networks.
+The processes (ranks) share the work of each mini-batch in one of two ways:
+
+- *Output units* (section 3.2), where these are nearly all of the work: a full softmax
+  over many words. Each rank holds and updates a block of them; the features and the
+  hidden layer are replicated. For each mini-batch, the ranks exchange the maximum and
+  sum of the softmax (one Allgather, or two Allreduces with many ranks) and the
+  gradients of the hidden and feature layers (one Allreduce). With ``batch_size=1``
+  this is the algorithm of the paper, and with more its K-example variant for slow
+  networks.
+- *Examples*, for all other networks. Each rank has all parameters and some of the
+  examples of each mini-batch. The ranks add up the gradients of whole arrays and of the
+  noise samples (one Allreduce), send each other the gradients of the rows that their
+  examples visit (one Allgatherv), and make the same update.
+
+With ``data="sharded"``, each rank reads a part of the data of its own.
 
 Run a script with::
 
@@ -16,16 +25,17 @@ from __future__ import annotations
 
 from copy import deepcopy
 from dataclasses import replace
-from typing import Any
+from numbers import Integral
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, check_scalar
 
 from nplm.models.neural.fitting.fit import Training
 from nplm.models.neural.fitting.fit import fit as fit_network
 from nplm.models.neural.fitting.sharded import ShardedNetwork, gathered, sharded
-from nplm.models.neural.network_lm import Request
+from nplm.models.neural.network_lm import NetworkLM, Request
 from nplm.models.neural.neural_lm import NeuralLM
 from nplm.models.neural.recipe import TrainedNetwork
 from nplm.models.neural.tiers import kernel_tier
@@ -33,59 +43,82 @@ from nplm.models.neural.trainer import Trainer
 from nplm.training.checkpoint import fingerprint
 from nplm.training.loop import OnProgress
 from nplm.training.parallel.agreement import MPI, Ranks
+from nplm.training.parallel.parts import part_of
 from nplm.training.parallel.threads import blas_threads
 
-__all__ = ["ShardedLM", "fit", "rank", "shard", "trainer"]
+__all__ = ["ShardedLM", "fit", "part", "rank", "shard", "trainer"]
 
 KEEP = ("all", "root", "shards")
+Network = TypeVar("Network", bound=NetworkLM)
+DATA = ("same", "sharded")
+
+T = TypeVar("T")
 
 
 def fit(
-    estimator: NeuralLM,
+    estimator: Network,
     X: ArrayLike,
     y: ArrayLike,
     *,
     X_val: ArrayLike | None = None,
     y_val: ArrayLike | None = None,
     comm: MPI.Comm | None = None,
+    data: str = "same",
     keep: str = "all",
+    average_every: int | None = None,
     progress: OnProgress | None = None,
     checkpoint: Any = None,
-) -> NeuralLM | ShardedLM | None:
+) -> Network | ShardedLM | None:
     """Fit a neural model on all processes of a communicator.
 
     Call it in every process, with the same estimator and the same data. The
-    result is that of ``estimator.fit`` up to rounding.
+    result is that of ``estimator.fit`` up to rounding, but with `average_every`. With
+    ``data="sharded"``, each process has data of its own.
 
     Parameters
     ----------
-    estimator : NeuralLM
+    estimator : NeuralLM or EnergyLM
         Model to fit. It is fitted in place in the ranks that keep all of it, and not
-        changed in the others. A rank is one thread, so ``n_jobs`` must be 1. Sharded
-        output units need ``loss="exact"``.
+        changed in the others. A rank is one thread, so ``n_jobs`` must be 1.
     X : array-like of int, shape (n_samples, n_context)
         Contexts, the nearest word in the last column.
     y : array-like of int, shape (n_samples,)
         Next words.
     X_val, y_val : array-like of int, optional
-        Held-out windows for early stopping.
+        Held-out windows for early stopping, the same in every rank.
     comm : mpi4py.MPI.Comm, optional
         Communicator; all processes by default. Messages use a duplicate of it.
+    data : {"same", "sharded"}, default="same"
+        "same": every rank passes the same windows. "sharded": each rank passes windows
+        of its own (see `part`), one at least, and the ranks always share the examples
+        of mini-batches. Then each rank has an equal share of every mini-batch of
+        ``batch_size`` examples (to within one example), and an epoch has as many
+        examples of each rank as the rank with the fewest windows has. A rank with more
+        windows leaves out the last ones of each epoch's order, which are others in each
+        epoch if ``shuffle=True``. Word frequencies, which initial biases, word classes,
+        Huffman trees and noise samples depend on, are those of all ranks. It needs
+        ``n_words``, and either `X_val` and `y_val` or ``early_stopping=False``.
     keep : {"all", "root", "shards"}, default="all"
         The ranks that return the fitted estimator. "all": every rank. "root": rank 0;
         the others return None. "shards": every rank returns a `ShardedLM` of its own
-        output units, for a vocabulary too large for one machine.
+        output units, for a vocabulary too large for one machine; the network must have
+        a full softmax with weights of its own (``loss="exact"``), and ``data="same"``.
+    average_every : int, optional
+        For slow networks of computers: each rank trains on mini-batches of its own, and
+        after so many of them all ranks take the mean of their networks (local SGD).
+        There are fewer messages, and an epoch learns less than by default, where ranks
+        share every mini-batch.
     progress : callable, optional
         As in ``NeuralLM.fit``; called by rank 0.
     checkpoint : path-like, optional
         As in ``NeuralLM.fit``: one folder, to which all ranks can write. A fit must
-        resume with the same number of ranks. SIGTERM or an interrupt of any rank makes
-        all of them save, and then raises KeyboardInterrupt in all. Without a
-        checkpoint, an interrupt ends the job.
+        resume with the same number of ranks, each with the same windows. SIGTERM or an
+        interrupt of any rank makes all of them save, and then raises KeyboardInterrupt
+        in all. Without a checkpoint, an interrupt ends the job.
 
     Returns
     -------
-    estimator : NeuralLM, ShardedLM or None
+    estimator : NeuralLM, EnergyLM, ShardedLM or None
         See `keep`. A `NeuralLM` pickles and scores without MPI. Its ``history_`` has
         the seconds of this rank in each epoch: ``computing`` in the kernels,
         ``waiting`` for other ranks to send a message, and ``communicating`` after that.
@@ -93,8 +126,8 @@ def fit(
     Raises
     ------
     ValueError
-        In every rank, before training, if the ranks have different parameters, data or
-        fitted models, or those of one of them are invalid.
+        In every rank, before training, if the ranks have different parameters, data
+        (unless it is sharded) or fitted models, or those of one of them are invalid.
 
     Notes
     -----
@@ -120,11 +153,35 @@ def fit(
     def checked() -> Request:
         if keep not in KEEP:
             raise ValueError(f"keep={keep!r} must be one of {KEEP}.")
-        return _checked(estimator, X, y, X_val, y_val)
+        if data not in DATA:
+            raise ValueError(f"data={data!r} must be one of {DATA}.")
+        if data == "sharded":
+            _check_sharded_data(estimator, keep, has_held_out=X_val is not None)
+        request = _checked(estimator, X, y, X_val, y_val)
+        if average_every is not None:
+            check_scalar(average_every, "average_every", Integral, min_val=1)
+            if keep == "shards":
+                raise ValueError(
+                    f"average_every={average_every} needs all of the network in each "
+                    "rank, but keep='shards' leaves each a part; leave out one of them."
+                )
+            recipe = replace(request.recipe, average_every=int(average_every))
+            request = replace(request, recipe=recipe)
+        if keep == "shards":
+            recipe = replace(request.recipe, sharded=True)
+            recipe.architecture.check_shared(recipe.loss, recipe.name)
+            return replace(request, recipe=recipe)
+        if data == "sharded":
+            _check_tree(request)
+        return request
 
     with ranks.guard():
         request = ranks.all_or_none(checked)
-        ranks.check_same({"keep": keep})
+        ranks.check_same({"keep": keep, "data": data})
+        if data == "sharded":
+            windows = request.windows
+            n_least = min(ranks.everyones(len(windows.y)))
+            request = replace(request, windows=replace(windows, n_least=n_least))
 
         def train() -> TrainedNetwork:
             return fit_network(
@@ -146,7 +203,7 @@ def fit(
 
 
 def trainer(
-    estimator: NeuralLM, X: ArrayLike, y: ArrayLike, *, comm: MPI.Comm | None = None
+    estimator: NetworkLM, X: ArrayLike, y: ArrayLike, *, comm: MPI.Comm | None = None
 ) -> Trainer:
     """Return a trainer, which trains on some examples at a time on all processes.
 
@@ -154,7 +211,7 @@ def trainer(
 
     Parameters
     ----------
-    estimator : NeuralLM
+    estimator : NeuralLM or EnergyLM
         Model to train, from new weights or those of the last fit. A rank is one thread.
     X : array-like of int, shape (n_samples, n_context)
         Contexts, the nearest word in the last column.
@@ -199,7 +256,7 @@ def trainer(
         training = Training(request.recipe, request.windows, request.before, ranks)
     keep = estimator._keeper(request)
 
-    def keep_whole(shard: TrainedNetwork) -> NeuralLM:
+    def keep_whole(shard: TrainedNetwork) -> NetworkLM:
         with ranks.guard():
             whole = gathered(shard, ranks, everywhere=True)
         assert whole is not None
@@ -209,22 +266,90 @@ def trainer(
 
 
 def _checked(estimator: Any, *data: Any, further: bool = False) -> Request:
-    """Check an estimator and its data, and that processes can share the network."""
+    """Check an estimator and its data."""
     _check_estimator(estimator)
     request: Request = estimator._request(*data, further=further)
-    recipe = request.recipe
-    recipe.architecture.check_shared(recipe.loss, recipe.name)
     return request
 
 
 def _check_estimator(estimator: Any) -> None:
-    if not isinstance(estimator, NeuralLM):
-        raise TypeError(f"nplm.mpi trains a NeuralLM, got {estimator!r}.")
+    if not isinstance(estimator, NetworkLM):
+        raise TypeError(f"nplm.mpi trains a NeuralLM or EnergyLM, got {estimator!r}.")
     if estimator.n_jobs not in (None, 1):
         raise ValueError(
             f"n_jobs={estimator.n_jobs}, but a rank trains on one thread; set n_jobs=1 "
             "and start mpiexec with as many processes as there are cores."
         )
+
+
+def _check_sharded_data(estimator: Any, keep: str, *, has_held_out: bool) -> None:
+    """Raise ValueError if a fit of windows that differ by rank is not possible."""
+    _check_estimator(estimator)
+    if keep == "shards":
+        raise ValueError(
+            "keep='shards' with data='sharded' is not possible: ranks that have shards "
+            "of the output units need the same windows. Set keep='all' or keep='root', "
+            "or data='same'."
+        )
+    if estimator.n_words is None:
+        raise ValueError(
+            "data='sharded' needs n_words, because a rank sees only the words of its "
+            "own windows; set it to the size of the vocabulary."
+        )
+    if not has_held_out and estimator.early_stopping is not False:
+        raise ValueError(
+            f"early_stopping={estimator.early_stopping!r} with data='sharded' needs "
+            "held-out windows that all ranks have; give X_val and y_val, or set "
+            "early_stopping=False."
+        )
+
+
+def _check_tree(request: Request) -> None:
+    """Raise ValueError if a tree is to be made from windows that differ by rank."""
+    architecture = request.recipe.architecture
+    makes = request.before is None and architecture.output == "tree"
+    if makes and architecture.tree is None:
+        raise ValueError(
+            "data='sharded' cannot make the tree of output='tree', which depends on "
+            "the contexts of all ranks; set output__tree='huffman', or give a tree "
+            "(nplm.word_tree makes one)."
+        )
+
+
+def part(data: T, *, comm: MPI.Comm | None = None) -> T:
+    """Return the part of the data that this process should read.
+
+    The parts of all processes are contiguous, in the order of their ranks, and as long
+    as each other to within one item. Fit them with ``fit(..., data="sharded")``.
+
+    Parameters
+    ----------
+    data : array-like or list
+        Ids of the words of a text, such as a memory-mapped array, or names of files.
+        Every process passes the same.
+    comm : mpi4py.MPI.Comm, optional
+        Communicator; all processes by default.
+
+    Returns
+    -------
+    part : array-like or list
+        Slice of `data`: of an array a view, which reads nothing yet.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer items than processes.
+
+    Examples
+    --------
+    It also works with one process:
+
+    >>> from nplm import mpi
+    >>> mpi.part(["a.npy", "b.npy"])
+    ['a.npy', 'b.npy']
+    """
+    comm = MPI.COMM_WORLD if comm is None else comm
+    return part_of(data, comm.rank, comm.size)
 
 
 def rank() -> int:

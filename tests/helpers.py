@@ -1,8 +1,11 @@
 """Helpers of several test files; no test imports another test file."""
 
 import os
+import re
+import textwrap
 from collections import Counter
 from itertools import combinations
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -201,6 +204,14 @@ def corpus_of(ids, boundary):
     vocabulary = Vocabulary().fit([["a", "b", "c"]])
     train, valid, test = np.split(np.asarray(ids, dtype=np.int32), [-6, -3])
     return Corpus("letters", train, valid, test, vocabulary, boundary)
+
+
+def code_of(page, label):
+    """Return the Python code after a label in a page of the guide."""
+    guide = Path(__file__).parents[1] / "docs" / "guide" / page
+    section = guide.read_text().split(f".. _{label}:")[1]
+    [block] = re.findall(r"code-block:: python\n\n((?:   .*\n|\n)+)", section)[:1]
+    return textwrap.dedent(block)
 
 
 def published_corpus(name):

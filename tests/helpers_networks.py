@@ -118,7 +118,8 @@ def random_network(
         kind, n_words, n_context, n_hidden, embedding_dim, direct, rng
     )
     architecture = replace(architecture, n_distant=n_distant, n_senses=n_senses)
-    architecture = architecture.learned(y[:, None], np.roll(y, -1))
+    counts = np.bincount(y, minlength=n_words)
+    architecture = architecture.learned(counts, y[:, None], np.roll(y, -1))
     parts = architecture.parts(loss_of(kind, n_noise) if loss is None else loss)
     if n_senses > 1:  # words after the first 20 share their senses
         parts = parts._replace(inputs=replace(parts.inputs, n_frequent=20))
@@ -127,11 +128,11 @@ def random_network(
         embeddings = rng.normal(size=(n_words, embedding_dim))
     drawn = np.random.RandomState(rng.integers(2**31))
     dtype = np.float64 if precision == "float64" else np.float32
-    parameters = parts.initial(n_words, y, drawn, dtype, embeddings=embeddings)
+    parameters = parts.initial(n_words, counts, drawn, dtype, embeddings=embeddings)
     network = Network(
         parts, parameters, precision=precision, threads=Threads(n_threads),
         solver=solver_of() if solver is None else solver,
-        output_state=parts.output.initial_state(n_words, y, drawn, n_threads),
+        output_state=parts.output.initial_state(n_words, counts, drawn, n_threads),
         **options,
     )  # fmt: skip
     for array in weights_of(network).arrays():

@@ -3,6 +3,29 @@
 import math
 from collections import Counter, defaultdict
 
+import numpy as np
+
+
+def lines_of(n, words, seed=0):
+    """Return lines of `n` words together, of the third word of the list and later."""
+    rng = np.random.default_rng(seed)
+    ids = np.minimum(rng.zipf(1.2, n) + 1, len(words) - 1)
+    cuts = np.sort(rng.integers(0, n, n // 7))
+    return [
+        " ".join(words[i] for i in line) for line in np.split(ids, cuts) if len(line)
+    ]
+
+
+def many_lines():
+    """Return the lines whose n-grams other programs count, of 800,000 words."""
+    return lines_of(800_000, [f"w{i}" for i in range(20_000)])
+
+
+def words_of(lines):
+    """Return the words of lines with their end, which comes first, by frequency."""
+    counts = Counter(word for line in lines for word in line.split())
+    return ["</s>", *sorted(counts, key=lambda word: (-counts[word], word))]
+
 
 class DictionaryKneserNey:
     """Chen and Goodman's equations on dictionaries, one probability at a time."""

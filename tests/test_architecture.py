@@ -31,6 +31,7 @@ FLOORS = {
     "cli": [{"__init__"}, {"commands"}, {"."}],
     "formats": [
         {"__init__"},
+        {"model_file"},
         {"counts", "loading"},
         {"arpa", "binary", "saving"},
         {"."},

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import clone
 
 from nplm import EnergyLM, NeuralLM, windows
 from nplm.experiments import grouped
@@ -106,15 +107,32 @@ NETWORKS = {
     "AP": Shape(17_964, 6, 60, 100, True),
 }
 TIMED = ["MLP1", "MLP9", "AP"]  # the others differ little from one of these
+# Networks of today on a vocabulary as large as Brown's, and on one of 50,000 words, as
+# of Wikipedia. Each is trained as its parameters say.
+BROWN, WIKI = 17_907, 50_000
+TODAY: dict[str, NeuralLM | EnergyLM] = {
+    "default": NeuralLM(order=6, n_words=BROWN),
+    "default, 50,000 words": NeuralLM(order=6, n_words=WIKI),
+    "large_vocabulary": NeuralLM.preset("large_vocabulary", n_words=WIKI),
+    "distant": NeuralLM.preset("distant", n_words=BROWN),
+    "classes": NeuralLM(order=6, output="classes", n_words=BROWN),
+    "tree": NeuralLM(order=6, output="tree", n_words=BROWN),
+    "energy": EnergyLM(order=6, n_words=BROWN),
+}
 
 
 def random_windows(n_examples: int, shape: Shape) -> Windows:
+    """Windows for the paper's network of this shape."""
+    return zipf_windows(n_examples, shape.n_words, shape.n - 1)
+
+
+def zipf_windows(n_examples: int, n_words: int, n_context: int) -> Windows:
     """Words as frequent as in text (Zipf): what is visited often is in cache."""
     rng = np.random.default_rng(0)
-    p = 1 / np.arange(1, shape.n_words + 1)
-    n_tokens = n_examples + shape.n - 1
-    ids = rng.choice(shape.n_words, n_tokens, p=p / p.sum()).astype(np.int32)
-    return windows(ids, shape.n - 1)
+    p = 1 / np.arange(1, n_words + 1)
+    n_tokens = n_examples + n_context
+    ids = rng.choice(n_words, n_tokens, p=p / p.sum()).astype(np.int32)
+    return windows(ids, n_context)
 
 
 class Trainer(Protocol):
@@ -136,4 +154,17 @@ def trainer(
     """
     lm = shape.estimator(learning_rate_init=1e-3, **settings)
     begun: Trainer = make(lm, *data)
+    return begun
+
+
+def trainer_of_today(name: str, **settings: Any) -> Trainer:
+    """One of `TODAY` in training by hand, on random windows.
+
+    The step is so small that nothing is learned: the number of noise samples stays.
+    """
+    lm = clone(TODAY[name]).set_params(
+        learning_rate_init=1e-6, random_state=0, **settings
+    )
+    n_context = max(lm.order - 1, lm.n_distant)
+    begun: Trainer = lm.trainer(*zipf_windows(8192, lm.n_words, n_context))
     return begun

@@ -73,27 +73,39 @@ def span(values: list[float]) -> str:
     return low if low == high else f"{low} to {high}"
 
 
-def measured_page(threads: Rows, processes: Rows) -> str:
+def measured_page(today: Rows, threads: Rows, processes: Rows) -> str:
     """Two threads and two processes beside one."""
+    here = machine()
+    loads = [row[name] for row in today + threads for name in ("load before", "after")]
+    about = (
+        f"{here['cores']} cores of an {here['cpu']}, float32, as a ratio to one thread "
+        "or one process: the shortest of several measurements, taken in turn. The load "
+        f"of the machine, with the threads measured, was {min(loads):.1f} to "
+        f"{max(loads):.1f}.\n\n"
+    )
+    ways = ["sync 2", "async 2", "locked 2"]
+    rows = [
+        [row["network"], str(row["K"]), f"{row['1 thread ex/s']:,.0f}"]
+        + [f"{row[way]:.2f}" for way in ways]
+        for row in today
+    ]
+    header = ["network", "``batch_size``", "examples a second, 1 thread"]
+    header += ["sync, 2 threads", "async, 2", "locked, 2"]
+    table = list_table("The default, presets and other outputs", header, rows)
     two = {(r["network"], r["K"]): r for r in processes if r["ranks"] == 2}
     rows = []
     for row in threads:
         mpi = two[row["network"], row["K"]]
-        ratios = [row["rows 2"], row["async 2"], row["locked 2"], mpi["speed-up"]]
+        ratios = [*(row[way] for way in ways), mpi["speed-up"]]
         shares = [mpi["communicating"], mpi["its model"]]
         rows.append(
             [row["network"], str(row["K"])]
             + [f"{ratio:.2f}" for ratio in ratios]
             + [f"{share:.1%}" for share in shares]
         )
-    here = machine()
-    header = ["network", "``batch_size``", "rows, 2 threads", "async, 2", "locked, 2"]
+    header = ["network", "``batch_size``", "sync, 2 threads", "async, 2", "locked, 2"]
     header += ["MPI, 2 processes", "share of its messages", "by the model"]
-    about = (
-        f"{here['cores']} cores of an {here['cpu']}, float32, as a ratio to one thread "
-        "or one process.\n\n"
-    )
-    return about + list_table("", header, rows)
+    return f"{about}{table}\n{list_table('Networks of the paper', header, rows)}"
 
 
 def model_page(processes: Rows, simulated: Rows) -> str:

@@ -10,10 +10,12 @@ threads of one computer and on the processes of a cluster.
 # %%
 # Threads
 # -------
-# ``n_jobs`` is the number of threads of a fit. With ``parallel="rows"`` each has a
-# block of the output units, and all work on the same examples: the result depends only
-# on the number of threads. With ``parallel="async"`` each has examples of its own, and
-# the parameters are shared without a lock.
+# ``n_jobs`` is the number of threads of a fit. With ``parallel="sync"`` they compute
+# each mini-batch together: the result depends only on the number of threads. In the
+# network below, whose work is nearly all in the output units, each thread has a block
+# of these; with noise samples, classes or a tree each has some of the examples. With
+# ``parallel="async"`` each thread has mini-batches of its own, and the parameters are
+# shared without a lock.
 
 import os
 import subprocess
@@ -47,7 +49,7 @@ print(f"{len(os.sched_getaffinity(0))} cores")
 times = {}
 for name, parallel in {
     "1 thread": {},
-    "2 threads, rows": {"n_jobs": 2},
+    "2 threads, sync": {"n_jobs": 2},
     "2 threads, async": {"n_jobs": 2, "parallel": "async"},
 }.items():
     times[name], perplexity = measured(**parallel)

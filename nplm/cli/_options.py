@@ -168,8 +168,9 @@ OPTIONS: list[tuple[str, str, Any, str]] = [
     (
         "--parallel",
         "parallel",
-        click.Choice(["rows", "async", "locked"]),
-        "What threads share: the output units of each example (rows), or the examples.",
+        click.Choice(["sync", "async", "locked"]),
+        "How threads share the work: all compute each mini-batch (sync), or each has "
+        "mini-batches of its own, without (async) or with a lock (locked).",
     ),
     (
         "--precision",

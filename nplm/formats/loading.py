@@ -16,7 +16,9 @@ from nplm.text.lm.text_lm import TextLM
 __all__ = ["load", "load_arpa"]
 
 
-def load(path: str | os.PathLike[str], *, mmap: bool = True) -> Any:
+def load(
+    path: str | os.PathLike[str], *, mmap: bool = True, verify: bool = True
+) -> Any:
     """Load a model from a file of any kind.
 
     The contents of the file say what it is, not its name:
@@ -35,6 +37,10 @@ def load(path: str | os.PathLike[str], *, mmap: bool = True) -> Any:
         Whether n-grams and counts stay in the file, mapped into memory read-only: all
         processes that load them then share their memory. Networks, which can be set and
         trained, and ARPA files are always read into memory.
+    verify : bool, default=True
+        Whether to check all of a binary file of ``save_binary``. False opens one that
+        you trust without reading it, as ``load_binary(path)`` does. Other files are
+        always checked.
 
     Returns
     -------
@@ -55,15 +61,16 @@ def load(path: str | os.PathLike[str], *, mmap: bool = True) -> Any:
     See Also
     --------
     save : Writes any fitted estimator.
-    nplm.formats.load_binary : Opens a binary file that you trust without reading it.
+    ModelFile : Loads a file once in each process of a cluster.
+    nplm.formats.load_binary : Gives the n-gram model and its words.
     nplm.formats.read_arpa : Gives the model and its words.
 
     Notes
     -----
-    All of a file is read once. A file of `save` and a binary file are compared with
-    their checksums, and their contents must be what a fit leaves: sizes, types, ids,
-    order, and probabilities that sum to 1. So a file that is damaged, or that comes
-    from someone you do not trust, is refused and runs no code.
+    All of a file is read once, unless `verify` is False. A file of `save` and a binary
+    file are compared with their checksums, and their contents must be what a fit
+    leaves: sizes, types, ids, order, and probabilities that sum to 1. So a file that is
+    damaged, or that comes from someone you do not trust, is refused and runs no code.
 
     The sum of the probabilities is checked after every context of the n-grams in a file
     of `save`, and follows from the way in which the others are computed. It is not
@@ -102,7 +109,7 @@ def load(path: str | os.PathLike[str], *, mmap: bool = True) -> Any:
             "nplm.formats.read_classes reads classes of words, and "
             "nplm.formats.read_counts n-gram counts."
         )
-    return _load_tensors(path, mmap=mmap)
+    return _load_tensors(path, mmap=mmap, verify=verify)
 
 
 def load_arpa(path: str | os.PathLike[str], *, index: bool = True) -> TextLM:
@@ -117,7 +124,7 @@ def load_arpa(path: str | os.PathLike[str], *, index: bool = True) -> TextLM:
     return TextLM.from_model(model, words)
 
 
-def _load_tensors(path: Path, *, mmap: bool) -> Any:
+def _load_tensors(path: Path, *, mmap: bool, verify: bool) -> Any:
     try:
         file = TensorFile(path)
         made_by = file.metadata.get("format")
@@ -131,7 +138,7 @@ def _load_tensors(path: Path, *, mmap: bool) -> Any:
             "save the model again with this nplm; if it is a file of another kind, "
             "nplm.formats may read it."
         ) from error
-    model, words = binary_files.read_binary(file, verify=True, mmap=mmap)
+    model, words = binary_files.read_binary(file, verify=verify, mmap=mmap)
     if model.boundary is None:
         raise ValueError(
             f"{path} has no boundary, the mark of the ends of lines: in Python, read "

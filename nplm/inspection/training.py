@@ -25,7 +25,7 @@ class TrainingDisplay(Display):
         Perplexity of the training windows in each epoch. Each window is scored just
         before its update, so the value is higher than at the end of the epoch.
     seconds : array-like of float, shape (n_epochs,)
-        Duration of each epoch.
+        Duration of the training of each epoch, without scoring.
     val_perplexity : array-like of float, shape (n_epochs,), optional
         Perplexity of the held-out windows at the end of each epoch, if there are any.
     name : str, optional

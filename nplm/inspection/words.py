@@ -33,16 +33,17 @@ def suggestions(
         The corpus that the model was fitted on.
     n_contexts : int, default=8
         Number of contexts, evenly spaced among those without an unknown word or a
-        boundary.
+        boundary among the words of the model's order.
     k : int, default=5
         Number of words for each context.
 
     Returns
     -------
     suggestions : list of dict
-        ``context`` (list of str), ``next`` (str, the next word of the text) and
-        ``suggestions`` (list of (str, float), word and probability). Unknown words are
-        not suggested: the probabilities are conditional on the next word being known.
+        ``context`` (list of str, without the distant words of ``n_distant``, which the
+        model sees too), ``next`` (str, the next word of the text) and ``suggestions``
+        (list of (str, float), word and probability). Unknown words are not suggested:
+        the probabilities are conditional on the next word being known.
 
     Examples
     --------
@@ -65,16 +66,18 @@ def suggestions(
     symbols = corpus.vocabulary.unknown_id_, corpus.boundary
     unknown = np.array([i for i in symbols[:1] if i is not None], dtype=np.int32)
     special = [i for i in symbols if i is not None]
-    plain = np.flatnonzero(~np.isin(np.column_stack([X, y]), special).any(axis=1))
+    near = X[:, X.shape[1] - (model.order_ - 1) :]
+    plain = np.flatnonzero(~np.isin(np.column_stack([near, y]), special).any(axis=1))
     chosen = plain[_spread(len(plain), n_contexts)]
     shown = []
-    for context, word in zip(X[chosen], y[chosen]):
+    for i in chosen:
+        context, word = X[i], y[i]
         proba = model.predict_proba([context]).astype(np.float64)
         [proba] = without(proba, unknown)
         best = np.argsort(-proba, kind="stable")[: min(k, len(proba) - len(unknown))]
         shown.append(
             {
-                "context": corpus.words[context].tolist(),
+                "context": corpus.words[near[i]].tolist(),
                 "next": corpus.words[word],
                 "suggestions": [(corpus.words[i], float(proba[i])) for i in best],
             }

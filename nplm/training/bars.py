@@ -106,7 +106,7 @@ class _Bar:
     def __init__(self, name: str, note: Callable[[float], str], surface: Any) -> None:
         self._name, self._note, self._surface = name, note, surface
         self._began: tuple[float, float] | None = None
-        self._text, self._share = "", 0.0
+        self._text, self._label = "", ""
 
     def __call__(self, done: float, total: float, figure: float) -> None:
         now = time.perf_counter()
@@ -116,14 +116,12 @@ class _Bar:
         self._text = f"{self._name}: {share:.0%}, {self._note(figure)}, {seconds:.0f} s"
         if done > self._began[0]:  # above 0 in a resumed fit
             left = seconds * (total - done) / (done - self._began[0])
-            # At the end, the work that `closing` shows still remains.
             rest = f", {left:.0f} s left" if done < total else ""
-            self._surface.show(share, self._text + rest)
-        self._share = share
+            self._surface.show(share, self._text + rest + self._label)
 
-    def closing(self, text: str) -> None:
-        """Show the work at the end of a pass, which may take a while."""
-        self._surface.note(self._share, f"{self._text}, {text}")
+    def label(self, text: str) -> None:
+        """Name the current work in the next lines; the empty text names none."""
+        self._label = f", {text}" if text else ""
 
     def close(self) -> None:
         self._surface.close(self._text)
@@ -146,8 +144,6 @@ class _Notebook:
             self._handle = display(element, display_id=True)
         else:
             self._handle.update(element)
-
-    note = show
 
     def close(self, text: str) -> None:
         if self._handle is not None:
@@ -178,8 +174,6 @@ class _Terminal:
         line = f"{drawn} {text}"[:columns]
         print(f"\r\x1b[K{line}", end="", file=sys.stderr, flush=True)
 
-    note = show
-
     def close(self, text: str) -> None:
         print("\r\x1b[K", end="", file=sys.stderr, flush=True)
 
@@ -197,11 +191,6 @@ class _Log:
     def show(self, share: float, text: str) -> None:
         if int(share * N_LOG_LINES) > self._tenths:
             self._tenths = int(share * N_LOG_LINES)
-            print(text, file=sys.stderr, flush=True)
-
-    def note(self, share: float, text: str) -> None:
-        """Print the text after the last pass only."""
-        if share >= 1:
             print(text, file=sys.stderr, flush=True)
 
     def close(self, text: str) -> None:

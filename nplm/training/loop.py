@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol, runtime_checkable
 
@@ -25,11 +26,27 @@ OnProgress = Callable[[float, float, float], None]
 
 
 @runtime_checkable
-class Closing(Protocol):
-    """Progress that can show the work at the end of a pass."""
+class Labelled(Protocol):
+    """Progress that can name the work that follows a pass."""
 
-    def closing(self, text: str) -> None:
-        """Show the work after the last step of a pass."""
+    def label(self, text: str) -> None:
+        """Name the current work; the empty text is that of passes."""
+
+
+class Closing(Protocol):
+    """Work that follows a pass, or the last one, in `n_steps` steps of its own."""
+
+    text: str  # describes it, for progress and messages
+    n_steps: int
+    weight: float  # duration of a step, in steps of a pass; for progress
+    least: int  # a call has a multiple of this number of steps
+    seconds_a_call: float  # 0 for calls of `least` steps
+
+    def begin(self) -> None:
+        """Prepare the steps, from the first one."""
+
+    def work(self, start: int, stop: int) -> None:
+        """Run the steps from `start` to `stop`."""
 
 
 class Job(Protocol):
@@ -42,10 +59,17 @@ class Job(Protocol):
 
     name: str  # for messages
     pass_name: str  # "epoch" or "pass"
-    closing: str  # describes the work of `end` if it takes a while
     n_steps: int  # steps of a pass
     least: int  # a call has a multiple of this number of steps
     seconds_a_call: float
+
+    @property
+    def closing(self) -> Closing | None:
+        """Work between the last step of each pass and `end`."""
+
+    @property
+    def final(self) -> Closing | None:
+        """Work after `close`, unless an interrupt ended the passes."""
 
     @property
     def n_ended(self) -> int:
@@ -69,7 +93,7 @@ class Job(Protocol):
     def figure(self, done: int) -> float:
         """Return the figure for progress, equal in all processes; may raise."""
 
-    def end(self, number: int, seconds: float) -> None:
+    def end(self, number: int, seconds: float, closing_seconds: float) -> None:
         """Close a pass and add it to the history."""
 
     def close(self) -> None:
@@ -101,6 +125,47 @@ class _Position:
     seconds: float = 0.0  # spent on the current pass
 
 
+class _Progress:
+    """Progress of a job in steps of passes, with the closing work in proportion."""
+
+    def __init__(self, job: Job, report: OnProgress | None) -> None:
+        self._job, self._report = job, report
+        self._a_pass = job.n_steps + _cost(job.closing)
+        self.figure = math.nan  # not known before a call of `Job.figure`
+
+    def passes(self, passes: int, steps: int, figure: float) -> None:
+        """Report `steps` of the pass that follows `passes`."""
+        self.figure = figure
+        self._show(passes * self._a_pass + steps, passes)
+
+    def closing(self, passes: int, steps: int) -> None:
+        """Report steps of the closing work of a pass."""
+        self._show(passes * self._a_pass + self._job.n_steps + steps, passes)
+
+    def final(self, passes: int, steps: int) -> None:
+        """Report steps of the final work, after `passes`, which were all."""
+        before = passes * self._a_pass  # of fewer than the maximum, perhaps
+        self._tell(before + steps, before + _cost(self._job.final))
+
+    def label(self, text: str) -> None:
+        """Name the current work."""
+        if isinstance(self._report, Labelled):
+            self._report.label(text)
+
+    def _show(self, done: int, passes: int) -> None:
+        total = self._job.n_passes(passes) * self._a_pass + _cost(self._job.final)
+        self._tell(done, total)
+
+    def _tell(self, done: int, total: int) -> None:
+        if self._report is not None and not math.isnan(self.figure):
+            self._report(done, total, self.figure)
+
+
+def _cost(closing: Closing | None) -> int:
+    """Return the duration of closing work, in steps of a pass."""
+    return 0 if closing is None else round(closing.n_steps * closing.weight)
+
+
 def run_passes(
     job: Job,
     rng: np.random.RandomState,
@@ -114,8 +179,8 @@ def run_passes(
 
     The job resumes from `checkpoint` if it has a save, and is saved to it, also on an
     interrupt. Several processes save together if any of them is interrupted or
-    terminated. If `progress` has a method ``closing``, it is called at the end of each
-    pass. With `verbose`, a line reports where a job resumes.
+    terminated. If `progress` has a method ``label``, it is called with the name of the
+    work that follows passes. With `verbose`, a line reports where a job resumes.
 
     Returns
     -------
@@ -137,11 +202,11 @@ def run_passes(
                 _print_position(job, position, checkpoint)
             _warn_beyond_max_iter(job, position)
     order = rng.get_state(legacy=False)  # at the start of the pass
+    shown = _Progress(job, progress)
     try:
         while job.more(position.passes):
-            started = time.perf_counter() - position.seconds
+            passes, started = position.passes, time.perf_counter() - position.seconds
             job.begin(rng, anew=position.steps == 0)
-            before = position.passes * job.n_steps
             for done in calls(
                 job.work, job.n_steps, position.steps,
                 least=job.least, seconds_a_call=job.seconds_a_call,
@@ -149,10 +214,7 @@ def run_passes(
             ):  # fmt: skip
                 position.steps = done
                 position.seconds = time.perf_counter() - started
-                figure = job.figure(done)
-                if progress is not None:
-                    total = job.n_passes(position.passes) * job.n_steps
-                    progress(before + done, total, figure)
+                shown.passes(passes, done, job.figure(done))
                 if checkpoint is None or done == job.n_steps:
                     continue
                 due, interrupt = checkpoint.due()
@@ -160,11 +222,20 @@ def run_passes(
                     _save(checkpoint, job, position, order)
                 if interrupt is not None:
                     raise interrupt
-            if job.closing and isinstance(progress, Closing):
-                progress.closing(job.closing)
-            job.end(position.passes + 1, time.perf_counter() - started)
+            ended = time.perf_counter()
+            if job.closing is not None:
+                shown.figure = job.figure(job.n_steps)  # of no call if resumed here
+                shown.label(job.closing.text)
+                for done in _closing(job.closing, processes):
+                    shown.closing(passes, done)
+                    interrupt = None if checkpoint is None else checkpoint.due()[1]
+                    if checkpoint is not None and interrupt is not None:
+                        _save(checkpoint, job, position, order)
+                        raise interrupt
+                shown.label("")
+            job.end(passes + 1, ended - started, time.perf_counter() - ended)
             order = rng.get_state(legacy=False)
-            position = _Position(position.passes + 1)
+            position = _Position(passes + 1)
             if checkpoint is not None:
                 _save(checkpoint, job, position, order)
     except KeyboardInterrupt as interrupt:
@@ -183,7 +254,36 @@ def run_passes(
         return interrupt.with_traceback(None)  # which holds frames, and their arrays
     finally:
         job.close()
+    if job.final is None:
+        return None
+    # Without a save: there is one of the last pass, and `close` has changed the state.
+    try:
+        shown.label(job.final.text)
+        for done in _closing(job.final, processes):
+            shown.final(position.passes, done)
+            everyones = None if checkpoint is None else checkpoint.due()[1]
+            if everyones is not None:
+                raise everyones
+    except KeyboardInterrupt as interrupt:
+        if processes.size > 1:
+            raise
+        warn(
+            f"{job.name}: interrupted while {job.final.text}; it keeps {job.kept()}.",
+            RuntimeWarning,
+        )
+        return interrupt.with_traceback(None)
     return None
+
+
+def _closing(closing: Closing, processes: Processes) -> Iterator[int]:
+    """Run closing work; yield what is done, in steps of a pass, after each call."""
+    closing.begin()
+    for done in calls(
+        closing.work, closing.n_steps, 0,
+        least=closing.least, seconds_a_call=closing.seconds_a_call,
+        agree=processes.agree,
+    ):  # fmt: skip
+        yield round(done * closing.weight)
 
 
 def _print_position(job: Job, position: _Position, checkpoint: Checkpoint) -> None:

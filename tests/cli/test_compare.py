@@ -53,7 +53,8 @@ def test_compare_reports_and_saves(run, tmp_path, options):
     assert result.exit_code == 0, result.output
     for heading in (
         "Perplexity",
-        "On the test part the perplexity of",
+        "On the test part the network alone is",
+        f"averages of the last {QUICK['n_distant']} words and the spelling of words",
         "Out of vocabulary",
         "Next words",
         "Nearest words",
@@ -69,9 +70,51 @@ def test_compare_reports_and_saves(run, tmp_path, options):
         assert f"{row['test']:.1f}" in result.stdout
         model = nplm.load(folder / file_of(row["model"]))
         assert model.n_words_ == report["n_words"]
+    assert report["spelling"]
+    for example in report["next_words"]:
+        assert len(example["context"]) == 4  # of order 5
     words = (folder / "words.txt").read_text(encoding="utf-8").splitlines()
     assert words == nplm.load(folder / "vocabulary").words_.tolist()
     assert len(words) == report["n_words"]
+
+
+@pytest.mark.parametrize(
+    ("jobs", "cores"), [("1", "one core"), ("2", "2 cores"), ("-1", None)]
+)
+def test_the_time_is_told_first(run, jobs, cores):
+    result = run("--jobs", jobs)
+    told = [
+        line for line in result.stderr.splitlines() if "The models take about" in line
+    ]
+    assert len(told) == 1
+    assert cores is None or f"10 seconds on {cores} of this machine." in told[0]
+    assert result.stderr.index(told[0]) < result.stderr.index("trigram: training")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "told"),
+    [
+        (1, "10 seconds"),
+        (51, "50 seconds"),
+        (99, "100 seconds"),
+        (170, "3 minutes"),
+        (9000, "2 hours"),
+    ],
+)
+def test_an_estimate_is_rounded(seconds, told):
+    assert command._rounded(seconds) == told
+
+
+def test_a_network_as_in_the_paper(run, tmp_path):
+    options = ["--distant", "0", "--no-tied", "--no-spelling", "--jobs", "1"]
+    result = run(*options, "--output", tmp_path)
+    assert result.exit_code == 0, result.output
+    assert "also sees" not in result.stdout
+    network = nplm.load(tmp_path / "network")
+    assert network.n_distant == 0
+    assert not network.output.tied
+    assert network.G_ is None
+    assert network.n_features_in_ == 4
 
 
 def test_tables_are_as_wide_as_they_are(run, monkeypatch):
@@ -150,9 +193,6 @@ def test_noise_samples_are_those_of_the_loss(run, tmp_path, options, loss):
         (["--corpus", "python-docs"], "--min-count is for --corpus PATH"),
         (["--hidden", "0"], "add --direct"),
         (["--loss", "exact", "--samples", "9"], "--loss exact has none: leave --sam"),
-        (["--mpi", "--loss", "nce"], "--mpi trains on all words: leave --samples out"),
-        (["--mpi", "--samples", "9"], "--mpi trains on all words: leave --samples out"),
-        (["--jobs", "2"], "set --parallel async or --jobs 1."),
         (["--learning-rate", "0"], "--learning-rate"),
         (["--jobs", "0"], "0 threads do nothing"),
         (["--order", "300000"], "2<=x<=32"),
@@ -252,6 +292,6 @@ def test_help_shows_the_defaults():
     for default in (
         f"Hidden units, h. [default: {QUICK['n_hidden']};",
         f"Features of a word, m. [default: {QUICK['embedding_dim']};",
-        "Threads; -1 is all cores. [default: 1]",
+        "Threads; -1 is all cores. [default: -1]",
     ):
         assert default in words

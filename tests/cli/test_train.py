@@ -145,13 +145,6 @@ def test_what_train_refuses(run, tmp_path):
             1,
             "--hidden 0 without direct connections leaves no path",
         ),
-        (
-            ["--model", "network", "--samples", "9", "--jobs", "2"],
-            1,
-            "--jobs 2 with --parallel rows needs a full softmax, whose output units "
-            "threads share, but --loss importance trains the output units of few "
-            "words; set --parallel async or --jobs 1.",
-        ),
         (["--folder", str(tmp_path)], 2, "--folder is for --memory: give that too."),
         (["--test", empty], 1, f"there is no text to test on in {empty}."),
         (["--vocabulary", empty], 1, f"there is no word to know in {empty}."),

@@ -6,8 +6,16 @@ import numpy as np
 import pytest
 from sklearn.frozen import FrozenEstimator
 
-from nplm import MixtureLM
-from nplm.experiments import Row, compare, comparison, conclusion
+from nplm import MixtureLM, Vocabulary
+from nplm.datasets import Corpus
+from nplm.experiments import (
+    Row,
+    compare,
+    comparison,
+    conclusion,
+    expected_seconds,
+    spelling_of,
+)
 from tests.helpers import corpus_of, paper_lm
 
 SINGLE = ["trigram", "Kneser-Ney", "classes", "network"]
@@ -84,20 +92,79 @@ def test_the_conclusion_is_made_from_the_figures():
     ]
     assert conclusion(rows) == ""
     rows.append(row("network", 99, 88))
-    start = "On the test part the perplexity of the network is 20.0% below that of "
-    start += "Kneser-Ney, the best of the n-gram models"
-    assert conclusion(rows) == f"{start}."
+    start = (
+        "On the test part the network alone is ahead of the trigram, Kneser-Ney and "
+        "classes: its perplexity is 20.0% below that of Kneser-Ney, the best of the "
+        "n-gram models."
+    )
+    assert conclusion(rows) == start
     rows += [row("network + trigram", 98, 60), row("all four", 90, 77)]
     assert conclusion(rows) == (
-        f"{start}, and that of all four mixed 12.5% below the better of the two: where "
-        "one is wrong another is right."
+        f"{start} That of all four mixed is 12.5% below that of the network, the best "
+        "model alone: where one is wrong another is right."
     )
     rows = [row("classes", 100, 100), row("network", 110, 112)]
     assert conclusion([*rows, row("all four", 99, 101)]) == (
-        "On the test part the perplexity of the network is 12.0% above that of "
-        "classes, the best of the n-gram models, and that of all four mixed 1.0% above "
-        "the better of the two: here nothing is gained by mixing."
+        "On the test part the network alone is behind classes: its perplexity is 12.0% "
+        "above that of classes, the best of the n-gram models. That of all four mixed "
+        "is 1.0% above that of classes, the best model alone: here nothing is gained "
+        "by mixing."
     )
+    rows = [row("trigram", 9, 9), row("Kneser-Ney", 5, 5), row("network", 6, 6)]
+    assert "is ahead of the trigram and behind Kneser-Ney: its" in conclusion(rows)
+
+
+@pytest.mark.filterwarnings("ignore:Kneser-Ney cannot estimate")
+def test_distant_words_are_those_of_the_network_only():
+    corpus = corpus_of(np.tile([2, 3, 2, 4, 0], 40), 0)
+    network = paper_lm(3, n_distant=9, **TINY)
+    results = list(compare(corpus, network, ngram_order=4))
+    assert [row.distant for row, _ in results] == [0, 0, 0, 9, 9, 9, 9]
+    assert [model.n_features_in_ for _, model in results] == [3, 3, 3, 9, 9, 9, 9]
+    wide, near = corpus.windows(9), corpus.windows(3)
+    for row, model in results:
+        parts = near if model.n_features_in_ == 3 else wide
+        assert row.test == pytest.approx(model.perplexity(*parts.test))
+
+
+@pytest.mark.parametrize("parameters", [{}, {"n_distant": 9, "batch_size": 1}])
+def test_the_expected_time_is_that_of_all_epochs(monkeypatch, parameters):
+    monkeypatch.setattr(comparison, "MEASURED_SECONDS", 0.01)
+    monkeypatch.setattr(comparison, "OTHER_SECONDS_A_TOKEN", 0)
+    monkeypatch.setattr(comparison, "_seconds_each", lambda work, n, n_rows: 1e-3)
+    corpus = corpus_of(np.tile([2, 3, 2, 4, 0], 40), 0)
+    network = paper_lm(3, **TINY, **parameters)
+    n_train, n_valid, n_test = (len(corpus[p]) for p in ("train", "valid", "test"))
+    n_scored = n_train + n_valid + n_test + 2 * n_valid  # the table; each epoch
+    assert expected_seconds(corpus, network) == pytest.approx(
+        1e-3 * (2 * n_train + n_scored)
+    )
+    assert not hasattr(network, "C_")
+
+
+def test_a_measured_time_is_that_of_one_row(monkeypatch):
+    clock = iter(range(0, 100, 2))
+    monkeypatch.setattr(comparison.time, "perf_counter", lambda: float(next(clock)))
+    monkeypatch.setattr(comparison, "MEASURED_SECONDS", 7)
+    rows = []
+    assert comparison._seconds_each(rows.append, 10, 6) == 8 / 20
+    assert rows == [slice(0, 6), *[slice(0, 6), slice(6, 10)] * 2]
+
+
+def test_an_expected_time_is_measured():
+    corpus = corpus_of(np.tile([2, 3, 2, 4, 0], 40), 0)
+    network = paper_lm(3, **TINY, learning_rate_init=1e9)  # which would diverge
+    assert 0 < expected_seconds(corpus, network) < 60
+
+
+def test_spelling_is_that_of_the_words():
+    words = ["nearest", "nearer", "near", "rearrange", "unclear", "linear"]
+    vocabulary = Vocabulary.from_words(words, unknown=None, boundary=None)
+    ids = np.zeros(4, np.int32)
+    features = spelling_of(Corpus("words", ids, ids, ids, vocabulary, None))
+    assert features.shape[0] == len(words)
+    assert features[[2], :].nnz > 0
+    assert spelling_of(corpus_of([2] * 20, 0)) is None  # letters share nothing
 
 
 def test_a_network_without_an_order_is_refused():

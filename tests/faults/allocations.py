@@ -89,7 +89,8 @@ def fitted_state(model):
     """Digests of what a fit left, but for the time it took."""
     state = pickle.loads(pickle.dumps(vars(model)))
     if "history_" in state:
-        state["history_"].pop("seconds", None)
+        for name in ("seconds", "scoring_seconds"):
+            state["history_"].pop(name, None)
     return {k: hashlib.sha256(pickle.dumps(v)).hexdigest() for k, v in state.items()}
 
 

@@ -87,7 +87,7 @@ def interrupted(work, seconds):
 
 def interrupts(folder, rng):
     """Interrupt fits, scores and saves, in one thread and in several."""
-    for parallel in ("rows", "async"):
+    for parallel in ("sync", "async"):
         lm = NeuralLM(**SMALL, n_jobs=2, parallel=parallel)
         interrupted(lambda lm=lm: lm.fit(X, Y), rng.uniform(0.01, 0.2))
         lm.fit(X, Y)

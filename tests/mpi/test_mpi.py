@@ -45,9 +45,15 @@ def all_in_turn(n_ranks):
 
 SHARED_CASES = [
     "equals_serial", "stops_early_alike", "keeps", "diverges", "disagreements",
-    "of_their_own", "equals_serial_by_allreduce",
+    "of_their_own", "equals_serial_by_allreduce", "every_network", "averages",
+    "sharded_data",
 ]  # fmt: skip
-CASES = {1: ["equals_serial"], 2: SHARED_CASES, 3: SHARED_CASES, 4: ["equals_serial"]}
+CASES = {
+    1: ["equals_serial", "every_network", "averages", "sharded_data"],
+    2: SHARED_CASES,
+    3: SHARED_CASES,
+    4: ["equals_serial", "every_network"],
+}
 
 
 @pytest.mark.parametrize(
@@ -92,8 +98,11 @@ def test_invalid_timeout_is_refused(monkeypatch):
     assert "NPLM_MPI_TIMEOUT='soon' must be a number of seconds above 0" in output
 
 
-def test_terminated_ranks_save_first(tmp_path):
-    code, output = finish(start(2, "terminated", str(tmp_path)))
+@pytest.mark.parametrize(
+    "case", ["terminated", "terminated_with_examples", "terminated_while_scoring"]
+)
+def test_terminated_ranks_save_first(tmp_path, case):
+    code, output = finish(start(2, case, str(tmp_path)))
     assert code == 0, output
 
 

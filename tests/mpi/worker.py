@@ -19,11 +19,22 @@ import numpy as np
 from mpi4py import MPI
 from sklearn.base import clone
 
-from nplm import DivergenceError, NeuralLM, mpi, windows
+from nplm import (
+    NCE,
+    CheckpointError,
+    DivergenceError,
+    EnergyLM,
+    Importance,
+    NeuralLM,
+    Softmax,
+    mpi,
+    windows,
+)  # fmt: skip
 from nplm._kernels.neural import _network
 from nplm.base.files.tensors import read_tensors
 from nplm.experiments import grouped
-from nplm.models.neural.fitting import sharded
+from nplm.models.neural.fitting import replicated, scoring, sharded
+from nplm.models.neural.network import sharing
 from nplm.models.neural.network.network import Parts
 from nplm.training import checkpoint, pace
 
@@ -55,7 +66,13 @@ def differences(one, other):
             yield np.abs(a - b).max()
 
 
+def share_rows():
+    """Have threads and ranks share output units, also those of small networks."""
+    sharing.MIN_EXAMPLES_A_THREAD = 10**9
+
+
 def equals_serial():
+    share_rows()
     # 17 and 5 words do not divide by 2, 3 and 4; with 4 ranks the last of 5, 3 and
     # 2 words hold nothing.
     for i, n_words in enumerate((20, 17, 5, 3, 2)):
@@ -125,6 +142,12 @@ def stops_early_alike():
     arrays = comm.allgather(lm.U_)
     assert all(np.array_equal(arrays[0], array) for array in arrays)
     assert np.isclose(-lm.score(X[200:], y[200:]), min(lm.history_["val_loss"]))
+    assert np.isclose(lm.val_loss_, min(lm.history_["val_loss"]))
+    n, scoring.MAX_SCORED_WINDOWS = scoring.MAX_SCORED_WINDOWS, 50
+    mpi.fit(lm, X[:100], y[:100], X_val=X[200:], y_val=y[200:])
+    scoring.MAX_SCORED_WINDOWS = n
+    assert np.isclose(-lm.score(X[200:], y[200:]), lm.val_loss_)
+    assert len(set(comm.allgather(lm.val_loss_))) == 1
     for name in ("computing", "communicating", "waiting"):
         assert len(lm.history_[name]) == lm.n_iter_
         assert all(seconds >= 0 for seconds in lm.history_[name])
@@ -132,7 +155,161 @@ def stops_early_alike():
     assert 0 < spent <= lm.history_["seconds"][0]
 
 
+NETWORKS = [
+    dict(loss="exact"),
+    dict(output="classes"),
+    dict(output="tree", solver="sgd", learning_rate_init=1e-3),
+    dict(loss=Importance(n_noise=15)),
+    dict(loss=NCE(n_noise=15), n_distant=5, solver="sgd", learning_rate_init=1e-3),
+    dict(output=Softmax(tied=True), loss=Importance(n_noise=15)),
+    dict(output=Softmax(tied=True), loss="exact"),
+    dict(output=Softmax(tied=True, direct=True), loss="exact", batch_size=3),
+    dict(output="tree", batch_size=1),
+]
+
+
+def every_network():
+    """Ranks share the examples of a mini-batch, with the parameters of serial fits."""
+    sharing.MIN_EXAMPLES_A_THREAD = 1
+    X, y = windows(np.random.default_rng(0).zipf(1.4, 500) % 40, 5)
+    shared = dict(n_words=40, max_iter=2, precision="float64", random_state=0)
+    own = dict(n_hidden=6, embedding_dim=4, batch_size=64)
+    every = [
+        *(NeuralLM(order=3, **shared | own | settings) for settings in NETWORKS),
+        EnergyLM(order=3, **shared | own),
+        EnergyLM(order=3, loss=Importance(n_noise=15), **shared | own),
+    ]
+    for lm in every[comm.size % 2 :: 2] if comm.size > 2 else every:
+        serial = clone(lm).fit(X, y, X_val=X[:50], y_val=y[:50])
+        fits = [mpi.fit(clone(lm), X, y, X_val=X[:50], y_val=y[:50]) for _ in "12"]
+        for one in fits:
+            found = one.log_prob(X, y)
+            np.testing.assert_allclose(found, serial.log_prob(X, y), rtol=1e-9)
+            assert len(set(comm.allgather(found.tobytes()))) == 1
+            assert one.n_seen_ == serial.n_seen_
+            for name in ("loss", "val_loss"):
+                np.testing.assert_allclose(one.history_[name], serial.history_[name])
+        assert fits[0].log_prob(X, y).tobytes() == fits[1].log_prob(X, y).tobytes()
+        continued = [one.partial_fit(X, y).log_prob(X, y) for one in (fits[0], serial)]
+        np.testing.assert_allclose(*continued, rtol=1e-9)
+        trainer = mpi.trainer(fits[1], X, y)
+        assert trainer.train(range(100)) > 0
+        assert len(set(comm.allgather(trainer.keep().log_prob(X, y).tobytes()))) == 1
+    refused = NeuralLM(order=3, **shared | own, output="classes")
+    raises_in_all("has output='classes'", mpi.fit, refused, X, y, keep="shards")
+
+
+def averages():
+    """Ranks that train apart have one network after each average, and learn."""
+    X, y = windows(np.random.default_rng(0).zipf(1.4, 2000) % 40, 5)
+    lm = NeuralLM(
+        order=3, n_words=40, max_iter=4, n_hidden=6, embedding_dim=4, batch_size=32,
+        loss=Importance(n_noise=15), random_state=0, learning_rate_init=0.02, dropout=0,
+    )  # fmt: skip
+    serial = clone(lm).fit(X, y, X_val=X[:200], y_val=y[:200])
+    for every in (1, 3):
+        one, other = (
+            mpi.fit(clone(lm), X, y, X_val=X[:200], y_val=y[:200], average_every=every)
+            for _ in "12"
+        )
+        assert max(differences(one, other)) == 0
+        assert len(set(comm.allgather(one.log_prob(X, y).tobytes()))) == 1
+        assert one.n_seen_ == serial.n_seen_
+        start, end = one.history_["loss"][0], one.history_["loss"][-1]
+        assert end < start
+        assert np.isclose(end, serial.history_["loss"][-1], rtol=0.05)
+        if comm.size == 1 and every == 1:
+            np.testing.assert_allclose(
+                one.history_["loss"], serial.history_["loss"], rtol=1e-2
+            )
+    part = slice(comm.rank * 500, comm.rank * 500 + 500)
+    parts = dict(data="sharded", average_every=2, X_val=X[:200], y_val=y[:200])
+    one = mpi.fit(clone(lm), X[part], y[part], **parts)
+    assert len(set(comm.allgather(one.log_prob(X, y).tobytes()))) == 1
+    assert one.n_seen_ == one.n_iter_ * 500 * comm.size
+    raises_in_all("keep='shards'", mpi.fit, lm, X, y, keep="shards", average_every=2)
+    raises_in_all("average_every == 0", mpi.fit, lm, X, y, average_every=0)
+
+
+def parts_of(X, y):
+    """Return this rank's windows, and all windows in the order of unshuffled epochs."""
+    n = len(y) // comm.size
+    own = slice(comm.rank * n, (comm.rank + 1) * n)
+    turns = np.arange(n * comm.size).reshape(comm.size, n).T.ravel()
+    return (X[own], y[own]), (X[turns], y[turns])
+
+
+def sharded_data():
+    """Ranks have windows of their own, of which each mini-batch has as many of each."""
+    X, y = windows(np.random.default_rng(0).zipf(1.4, 500) % 40, 5)
+    held_out = dict(X_val=X[:50], y_val=y[:50])
+    shared = dict(n_words=40, max_iter=2, precision="float64", random_state=0)
+    shared |= dict(n_hidden=6, embedding_dim=4, batch_size=65, order=3)
+    every = [NeuralLM(**shared | settings) for settings in NETWORKS]
+    every.append(EnergyLM(loss=Importance(n_noise=15), **shared))
+    own, serial_windows = parts_of(X, y)
+    fit = partial(mpi.fit, data="sharded", **held_out)
+    for lm in every[comm.size % 2 :: 2] if comm.size > 2 else every:
+        if getattr(lm, "output", None) == "tree":
+            raises_in_all("cannot make the tree", fit, clone(lm), *own)
+            lm.set_params(output__tree="huffman")
+        # The same mini-batches as those of one process; masks of dropout differ.
+        lm.set_params(shuffle=False)
+        if lm.get_params().get("dropout"):
+            lm.set_params(dropout=0.0)
+        serial = clone(lm).fit(*serial_windows, **held_out)
+        one = fit(clone(lm), *own)
+        np.testing.assert_allclose(one.log_prob(X, y), serial.log_prob(X, y), rtol=1e-9)
+        assert one.n_seen_ == serial.n_seen_
+        for name in ("loss", "val_loss"):
+            np.testing.assert_allclose(one.history_[name], serial.history_[name])
+    dropped = clone(every[0]).set_params(dropout=0.2)
+    shuffled_parts_of_several_sizes(dropped, X, y)
+    sharded_data_refused(every[0], own, held_out)
+
+
+def shuffled_parts_of_several_sizes(lm, X, y):
+    n = 400 // comm.size
+    own = slice(comm.rank * n, (comm.rank + 1) * n + 10 * (comm.rank % 2))
+    # Scores of training windows, because there are no held-out ones.
+    lm = clone(lm).set_params(shuffle=True, early_stopping=False, max_iter=4)
+    fits = [mpi.fit(clone(lm), X[own], y[own], data="sharded") for _ in "12"]
+    bits = {one.log_prob(X, y).tobytes() for one in fits}
+    assert len({bit for theirs in comm.allgather(bits) for bit in theirs}) == 1
+    assert fits[0].n_seen_ == 4 * n * comm.size
+    serial = clone(lm).fit(X[:400], y[:400])
+    np.testing.assert_allclose(
+        fits[0].history_["loss"], serial.history_["loss"], rtol=0.05
+    )
+    root = mpi.fit(clone(lm), X[own], y[own], data="sharded", keep="root")
+    assert (root is None) == (comm.rank > 0)
+    # The fit of the same windows in all ranks goes on from there.
+    continued = mpi.fit(fits[0].set_params(warm_start=True), X, y)
+    assert len(set(comm.allgather(continued.log_prob(X, y).tobytes()))) == 1
+
+
+def sharded_data_refused(lm, own, held_out):
+    fit, odd = partial(mpi.fit, data="sharded"), comm.rank == comm.size - 1
+    raises_in_all("needs held-out windows", fit, clone(lm), *own)
+    unsized = clone(lm).set_params(n_words=None)
+    raises_in_all("needs n_words", fit, unsized, *own, **held_out)
+    raises_in_all("keep='shards'", fit, clone(lm), *own, **held_out, keep="shards")
+    raises_in_all("data='some' must", mpi.fit, clone(lm), *own, data="some")
+    wrong = own[1] + 40 * odd
+    message = "but n_words=40" if odd else f"Rank {comm.size - 1} of"
+    raises_in_all(message, fit, clone(lm), own[0], wrong, **held_out)
+    if comm.size == 1:
+        return
+    mode = "same" if odd else "sharded"
+    raises_in_all("data is same", mpi.fit, clone(lm), *own, **held_out, data=mode)
+    held_out = {k: v[: 40 + odd] for k, v in held_out.items()}
+    raises_in_all("X_val is int32 (41", fit, clone(lm), *own, **held_out)
+    assert mpi.part(list(range(comm.size)), comm=comm) == [comm.rank]
+    raises_in_all("too few for parts", mpi.part, ["a.npy"])
+
+
 def keeps():
+    share_rows()
     X, y = data(17)
     lm = paper_lm(n_words=17, max_iter=2, direct=True, **SETTINGS)
     whole = mpi.fit(clone(lm), X, y)
@@ -209,7 +386,7 @@ def disagreements():
     rate = clone(lm).set_params(learning_rate_init=0.03 if odd else 0.02)
     refused("learning_rate_init is 0.03 in rank 1 and 0.02 in rank 0", rate, X, y)
     loss = clone(lm).set_params(loss="nce" if odd else "exact")
-    refused("loss='nce'; fit it in one" if odd else "Rank 1 of", loss, X, y)
+    refused("loss is nce in rank 1 and exact in rank 0", loss, X, y)
     solver = clone(lm).set_params(solver="adam" if odd else "sgd")
     refused("solver is Adam in rank 1 and SGD in rank 0", solver, X, y)
     decay = clone(lm).set_params(solver__learning_rate_decay=0.5 if odd else 0)
@@ -226,13 +403,15 @@ def disagreements():
     refused("20 at 0" if odd else "Rank 1 of", clone(lm), X, beyond)
     refused("n_jobs=2", clone(lm).set_params(n_jobs=2), X, y)
     classes = clone(lm).set_params(output="classes")
-    refused("has output='classes'; fit it in one process", classes, X, y)
+    refused("has output='classes'", classes, X, y, keep="shards")
     refused("keep='some' must be", clone(lm), X, y, keep="some")
     fitted = clone(lm).set_params(warm_start=True, shuffle=False)
     if odd:
         fitted.fit(X, y)
     refused("fitted is True in rank 1 and False in rank 0", fitted, X, y)
-    raises_in_all("a NeuralLM, got None", mpi.fit, None if odd else lm, X, y)
+    raises_in_all(
+        "a NeuralLM or EnergyLM, got None", mpi.fit, None if odd else lm, X, y
+    )
     # The same with a trainer.
     by_hand = partial(mpi.trainer, clone(lm))
     raises_in_all("20 at 0" if odd else "Rank 1 of", by_hand, X, beyond)
@@ -428,6 +607,81 @@ def terminated(folder):
         _network.train, checkpoint.Checkpoint.save = train, save
         gone_on = mpi.fit(clone(lm), X, y, checkpoint=saves)
         assert max(differences(gone_on, whole)) == 0
+
+
+def terminated_with_examples(folder):
+    """Terminate one rank of those that share examples, and resume."""
+    X, y = data(40)
+    resumed_examples(X, y, Path(folder) / "same")
+    n, saves = len(y) // 2, Path(folder) / "sharded"
+    X, y = X[n * comm.rank :][:n], y[n * comm.rank :][:n]
+    resumed_examples(X, y, saves, data="sharded")
+    try:
+        other = y[::-1] if comm.rank == 1 else y
+        resumed_examples(X, other, saves, data="sharded")
+    except (CheckpointError, ValueError) as error:
+        assert "its y of rank 1 was" in str(error), error
+    else:
+        raise AssertionError("not refused")
+
+
+def resumed_examples(X, y, saves, **options):
+    lm = NeuralLM(
+        n_words=40, n_hidden=6, embedding_dim=4, batch_size=32, max_iter=2,
+        loss=Importance(n_noise=15), random_state=0, early_stopping=False,
+    )  # fmt: skip
+    whole = mpi.fit(clone(lm), X, y, **options)
+    assert not comm.allreduce(len(set(comm.allgather(whole.C_.tobytes()))) - 1)
+    pace.SECONDS_A_CALL = 0.0005
+    update, calls = replicated.RankExamples._update, []
+
+    def count(*args):
+        calls.append(1)
+        if comm.rank == comm.size - 1 and len(calls) == 5:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return update(*args)
+
+    replicated.RankExamples._update = count
+    try:
+        mpi.fit(clone(lm), X, y, checkpoint=saves, **options)
+    except KeyboardInterrupt as interrupt:
+        assert "SIGTERM" in str(interrupt)
+    else:
+        raise AssertionError("not interrupted")
+    gone_on = mpi.fit(clone(lm), X, y, checkpoint=saves, **options)
+    assert max(differences(gone_on, whole)) == 0
+
+
+def terminated_while_scoring(folder):
+    """Terminate one rank in the scores of an epoch, and in those of the end."""
+    X, y = data(20)
+    lm = paper_lm(n_words=20, max_iter=2, early_stopping=True, **SETTINGS)
+    held_out = dict(X_val=X[:90], y_val=y[:90])
+    scoring.MAX_SCORED_WINDOWS, scoring.WINDOWS_A_SHARED_CALL = 50, 20
+    whole, work = mpi.fit(clone(lm), X, y, **held_out), scoring.Scoring.work
+    for n_scored, passes in ((50, 0), (90, 2)):
+        saves = Path(folder) / str(n_scored)
+
+        def terminate(self, start, stop, n_scored=n_scored):
+            if comm.rank == comm.size - 1 and self.n_steps == n_scored and start == 20:
+                os.kill(os.getpid(), signal.SIGTERM)
+            work(self, start, stop)
+
+        scoring.Scoring.work = terminate
+        try:
+            mpi.fit(clone(lm), X, y, **held_out, checkpoint=saves)
+        except KeyboardInterrupt as interrupt:
+            assert "SIGTERM" in str(interrupt)
+        else:
+            raise AssertionError("not interrupted")
+        scoring.Scoring.work = work
+        (path,) = saves.glob(f"save-*.{comm.rank}-of-{comm.size}.safetensors")
+        _, texts = read_tensors(path, mmap=False)
+        at = json.loads(texts["state"])["at"]
+        assert (at["passes"], at["steps"]) == (passes, 0 if passes else len(y))
+        gone_on = mpi.fit(clone(lm), X, y, **held_out, checkpoint=saves)
+        assert max(differences(gone_on, whole)) == 0
+        assert gone_on.val_loss_ == whole.val_loss_
 
 
 if __name__ == "__main__":

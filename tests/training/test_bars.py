@@ -2,16 +2,18 @@
 
 import io
 import os
+import re
 import sys
-import warnings
+from itertools import groupby
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from nplm import ClassLM, KneserNeyLM, MixtureLM, NeuralLM, TextLM, WordClasses, windows
+from nplm.models.neural.fitting import scoring
 from nplm.models.neural.network.network import Network
-from nplm.training import checkpoint
+from nplm.training import checkpoint, pace
 from nplm.training.bars import _Notebook, bar
 
 X, Y = windows(np.tile([0, 1, 2, 3], 100), 2)
@@ -183,28 +185,29 @@ def test_progress_replaces_the_bar(notebook):
     assert notebook == []
 
 
-@pytest.mark.parametrize("terminal", [False, True])
-def test_bar_says_that_held_out_windows_are_scored(monkeypatch, capsys, terminal):
-    if terminal:
-        monkeypatch.setattr(sys, "stderr", Terminal())
+def test_bar_counts_and_names_scored_windows(monkeypatch):
+    monkeypatch.setattr(pace, "SECONDS_A_CALL", 0)  # many calls
+    monkeypatch.setattr(scoring, "MAX_SCORED_WINDOWS", 100)
+    monkeypatch.setattr(scoring, "WINDOWS_A_CALL", 20)
+    monkeypatch.setattr(sys, "stderr", terminal := Terminal())
     lm = NeuralLM(
         n_words=4, n_hidden=2, embedding_dim=2, max_iter=2, verbose=2, random_state=0,
-        early_stopping=True, n_iter_no_change=9, tol=0,
+        early_stopping=False,
     )  # fmt: skip
-    seen, log_prob = [], Network.log_prob
-
-    def scored(*args):
-        seen.append(sys.stderr.getvalue() if terminal else capsys.readouterr().err)
-        return log_prob(*args)
-
-    monkeypatch.setattr(Network, "log_prob", scored)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        lm.fit(X[50:], Y[50:], X_val=X[:50], y_val=Y[:50])
-    assert len(seen) == 2
-    assert seen[-1].rstrip().endswith("s, scoring held-out windows")
-    assert "100%, perplexity" in seen[-1]
-    assert " 0 s left" not in seen[-1].rsplit("100%")[-1]
+    lm.fit(X[200:], Y[200:], X_val=X[:200], y_val=Y[:200])
+    lines = terminal.getvalue().split("\r\x1b[K")
+    labels = [line.partition("perplexity")[2].split(", ")[3:] for line in lines]
+    found = [label[0] if label else "" for label in labels]
+    sample, whole = "scoring held-out windows", "scoring all held-out windows"
+    assert [label for label, _ in groupby(found)] == [
+        "", sample, "", sample, whole, "",
+    ]  # fmt: skip
+    shares = [re.search(r" (\d+)%", line)[1] for line in lines if "%" in line]
+    # 198 windows an epoch, and 100 scored, each at 0.4; at last 200.
+    total = 2 * (198 + 40) + 80
+    assert round(100 * 238 / total) in map(int, shares)
+    assert len({share for share, label in zip(shares, found[1:]) if label}) > 9
+    assert shares[-1] == "100"
 
 
 @pytest.mark.parametrize("verbose", [0, 1, 2])

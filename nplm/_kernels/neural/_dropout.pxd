@@ -11,6 +11,7 @@ cdef class Mask:
 
     cdef const Loops *loops
     cdef Clock clock
+    cdef Activations at
     cdef const uint64_t *seed
     cdef object seeds
     cdef Py_ssize_t threshold, n, stride, itemsize

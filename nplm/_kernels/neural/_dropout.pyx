@@ -45,7 +45,7 @@ cdef class Mask:
         if not 0 <= rate < 1 or len(seed) != 1:
             raise ValueError(f"a rate of {rate}, and {len(seed)} seeds")
         self.loops, self.itemsize, self.clock = at.loops, at.itemsize, clock
-        self.seeds, self.seed = seed, &seed[0]
+        self.at, self.seeds, self.seed = at, seed, &seed[0]
         self.threshold = min(<Py_ssize_t>(rate * 65536 + 0.5), 65535)
         self.scale = 65536.0 / (65536 - self.threshold)
         self.n, self.stride = n, round_up(n, 4)
@@ -54,9 +54,12 @@ cdef class Mask:
     cdef void draw(self, Py_ssize_t K) noexcept nogil:
         """Draw the factors of the next K examples."""
         cdef uint64_t t = <uint64_t>atomic_read(&self.clock.examples)
-        cdef Py_ssize_t of_each = self.stride // 4
-        self.loops.mask(self.factors, K * self.stride, self.seed[0], t * of_each,
-                        self.threshold, self.scale)
+        cdef Py_ssize_t of_each = self.stride // 4, k
+        for k in range(K):
+            self.loops.mask(
+                <char *>self.factors + k * self.stride * self.itemsize, self.stride,
+                self.seed[0], (t + <uint64_t>self.at.places[k]) * of_each,
+                self.threshold, self.scale)
 
     cdef void apply(self, void *values, Py_ssize_t K) noexcept nogil:
         """Compute ``values *= factors``, (K, n)."""

@@ -8,7 +8,9 @@ from libc.string cimport memcpy, memset
 
 from nplm._kernels.neural._loops cimport Scratch, Tier
 from nplm._kernels.neural._products cimport Products
-from nplm._kernels.neural._solvers cimport Parameter, Solver, Step
+from nplm._kernels.neural._solvers cimport (
+    Parameter, Solver, Step, atomic_read, claim, settle,
+)
 
 
 cdef class Features:
@@ -132,8 +134,10 @@ cdef class Composed(Features):
                 self.n_parts += 1
 
     cdef void forget(self) noexcept nogil:
-        """Clear all slots."""
+        """Clear all slots, and their gradients."""
         cdef Py_ssize_t i
+        memset(self.d_own, 0, self.n_words * self.size)
+        memset(self.dG, 0, self.n_parts * self.m * self.itemsize)
         for i in range(self.n_words):
             self.slot[self.words[i]] = -1
         for i in range(self.n_parts):
@@ -152,19 +156,25 @@ cdef class Composed(Features):
     ) noexcept nogil:
         """Compute C of the words in slots, from given slots of words and parts on."""
         cdef Py_ssize_t i, j, size = self.m * self.itemsize
+        cdef double now, then
         cdef int word
         cdef char *made
         solver.visit(self.own, self.words + first, self.n_words - first)
         solver.visit(self.G, self.parts_here + first_part, self.n_parts - first_part)
         if self.C.values == self.own.values:  # there are no parts
             return
+        now = -atomic_read(&solver.clock.updates)
         for i in range(first, self.n_words):
             word = self.words[i]
+            # Threads may meet a word together: the first makes it, others wait.
+            if not claim(&self.C.made[word], now, &then):
+                continue
             made = <char *>self.C.values + word * self.size
             memcpy(made, <char *>self.own.values + word * self.size, self.size)
             for j in range(self.start[word], self.start[word + 1]):
                 self.loops.add(made, <char *>self.G.values + self.parts[j] * size,
                                self.m, self.weights[j])
+            settle(&self.C.made[word], now)
 
     cdef void visit(self, Solver solver, const int *words, Py_ssize_t n) noexcept nogil:
         self.forget()
@@ -185,10 +195,9 @@ cdef class Composed(Features):
                 self.loops.add(
                     <char *>self.dG + self.slot_of_part[self.parts[j]] * size,
                     <char *>self.d_own + i * self.size, self.m, self.weights[j])
-        solver.scattered(step, self.own, self.words, self.n_words, self.d_own)
-        solver.scattered(step, self.G, self.parts_here, self.n_parts, self.dG)
-        memset(self.d_own, 0, self.n_words * self.size)
-        memset(self.dG, 0, self.n_parts * size)
+        solver.scattered(step, self.own, self.words, self.n_words, 0, self.d_own)
+        # They stay until the next mini-batch.
+        solver.scattered(step, self.G, self.parts_here, self.n_parts, 0, self.dG)
 
 
 cdef class Shared(Composed):
@@ -210,6 +219,8 @@ cdef class Shared(Composed):
             self.note(<int>word)
 
     cdef void visit(self, Solver solver, const int *words, Py_ssize_t n) noexcept nogil:
+        memset(self.d_own, 0, self.n_words * self.size)
+        memset(self.dG, 0, self.n_parts * self.m * self.itemsize)
         self.make(solver, 0, 0)
 
 
@@ -240,7 +251,7 @@ cdef class Gatherer(Solver):
 
     cdef void scattered(
         self, const Step *step, Parameter p, const int *rows, Py_ssize_t n,
-        void *gradients,
+        Py_ssize_t n_alike, void *gradients,
     ) noexcept nogil:
         cdef Py_ssize_t size = self.features.size, i
         for i in range(n):

@@ -12,6 +12,7 @@ cdef class Activations:
     cdef readonly bint scoring, learns_inputs
     cdef readonly Py_ssize_t batch_size, columns, itemsize
     cdef readonly Py_ssize_t n_context, n_inputs, n_hidden
+    cdef Py_ssize_t *places   # (K,) of these examples in the mini-batch
     cdef int *contexts        # (K, n_context), nearest word first
     cdef int *words           # (K,) next words
     cdef void *x              # (K, n_inputs) word features

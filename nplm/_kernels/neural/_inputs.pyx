@@ -39,7 +39,7 @@ cdef class Activations:
         Py_ssize_t n_context, Py_ssize_t n_inputs, Py_ssize_t n_hidden,
         bint learns_inputs=True,
     ):
-        cdef Py_ssize_t K = batch_size
+        cdef Py_ssize_t K = batch_size, k
         self.scratch = scratch
         self.tier, self.loops, self.itemsize = tier, tier.loops, tier.itemsize
         self.batch_size = K
@@ -48,6 +48,9 @@ cdef class Activations:
         alone = K == 1 and not (scoring and tier.bfloat16 != NULL)
         self.columns = 1 if alone else round_up(K, 16)
         self.n_context, self.n_inputs, self.n_hidden = n_context, n_inputs, n_hidden
+        self.places = <Py_ssize_t *>scratch.bytes(K * sizeof(Py_ssize_t))
+        for k in range(K):
+            self.places[k] = k
         self.contexts = <int *>scratch.bytes(K * n_context * sizeof(int))
         self.words = <int *>scratch.bytes(K * sizeof(int))
         self.x = scratch.numbers(K * n_inputs)
@@ -55,11 +58,13 @@ cdef class Activations:
         self.dx = scratch.numbers(K * n_inputs)
         self.da = scratch.numbers(K * n_hidden)
 
-    def apart(self):
-        """Return activations of the same sizes, for a part with an a of its own."""
-        return Activations(
+    def apart(self, Py_ssize_t n_hidden):
+        """Return activations for a part with an a of its own, of this length."""
+        cdef Activations made = Activations(
             self.tier, self.scratch, batch_size=self.batch_size, scoring=self.scoring,
-            n_context=0, n_inputs=self.n_inputs, n_hidden=self.n_hidden)
+            n_context=0, n_inputs=self.n_inputs, n_hidden=n_hidden)
+        made.places = self.places
+        return made
 
 
 cdef class Inputs:
@@ -284,6 +289,8 @@ cdef class MixedSenses(Inputs):
         cdef Py_ssize_t i, k
         cdef int row
         self.words.visit(at, K, solver)
+        memset(self.dS, 0, self.n_rows * self.n_senses * self.size)
+        memset(self.dQ, 0, self.n_rows * self.n_senses * self.size)
         for i in range(self.n_rows):
             self.slot[self.rows[i]] = -1
         self.n_rows = 0
@@ -359,7 +366,6 @@ cdef class MixedSenses(Inputs):
                 dx -= self.size
                 self.loops.add(dx, self.d_total, m, 1)
         self.words.backward(at, K, solver, step)
-        solver.scattered(step, self.S, self.rows, self.n_rows, self.dS)
-        solver.scattered(step, self.Q, self.rows, self.n_rows, self.dQ)
-        memset(self.dS, 0, self.n_rows * n * self.size)
-        memset(self.dQ, 0, self.n_rows * n * self.size)
+        solver.scattered(step, self.S, self.rows, self.n_rows, 0, self.dS)
+        # They stay until the next mini-batch.
+        solver.scattered(step, self.Q, self.rows, self.n_rows, 0, self.dQ)

@@ -20,12 +20,14 @@ cdef void take_windows(
 ) noexcept nogil:
     """Copy the contexts, nearest word first, and any next words of K examples.
 
-    This is the only place where a network reads ids; all else reads these copies.
+    They are at ``at.places`` of a mini-batch that starts at `start`.
+
+    The network reads these copies. (`Classes.arrange` reads ids of its own.)
     """
     cdef Py_ssize_t n = at.n_context, i, k, row
     cdef int n_words = <int>team.inputs.features.C.rows, n_outcomes = team.n_outcomes
     for k in range(K):
-        row = index[start + k]
+        row = index[start + at.places[k]]
         at.words[k] = id_below(&y[row], n_outcomes) if y is not None else -1
         for i in range(n):
             at.contexts[k * n + i] = id_below(&X[row, n - 1 - i], n_words)
@@ -108,6 +110,7 @@ def train(
                 team.inputs.features.end(solver, &step)
                 lock_release(team.lock)
                 team.loss += first.loss(team.totals, team.n_totals, K)
+                first.adapt(first.noise(), K)
                 solver.advance(&step)
             start += K
 

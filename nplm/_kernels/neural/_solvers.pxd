@@ -10,6 +10,7 @@ cdef extern from "lock.h" nogil:
     void atomic_add(double *, double)
     bint claim(double *stamp, double now, double *old)
     void settle(double *stamp, double now)
+    void lower(double *stamp, double by, double most)
 
 
 cdef class Clock:
@@ -29,9 +30,12 @@ cdef class Parameter:
     cdef void *first          # Adam's moments, or NULL
     cdef void *second
     cdef double *decayed      # the clock's log_decay at a row's last visit, or NULL
-    cdef double *paused       # (rows, 2) its pause then, and the rate of the update
+    cdef double *paused       # (rows, 2) the pause of its moments, and its last rate
     cdef readonly Py_ssize_t rows, columns
     cdef Py_ssize_t n_decaying  # numbers of a row that decay, before those that do not
+    cdef double *made         # the clock's time when a derived row was made, or NULL
+    cdef int number           # among those whose gradients are collected
+    cdef Parameter next       # of them, or None
     cdef tuple arrays
 
 
@@ -64,7 +68,7 @@ cdef class Solver:
         Py_ssize_t n) noexcept nogil
     cdef void scattered(
         self, const Step *step, Parameter p, const int *rows, Py_ssize_t n,
-        void *gradients) noexcept nogil
+        Py_ssize_t n_alike, void *gradients) noexcept nogil
     cdef void block(
         self, const Step *step, Parameter p, Py_ssize_t first, Py_ssize_t rows,
         const void *g, Py_ssize_t g_stride, const void *z, Py_ssize_t n,

@@ -5,7 +5,7 @@ need the gradient itself updates in one pass over the parameters, and others com
 it tile by tile. Gradients are summed over a mini-batch of K examples.
 """
 
-from libc.math cimport expm1, log1p, pow, sqrt
+from libc.math cimport INFINITY, expm1, log1p, pow, sqrt
 from libc.stdint cimport uintptr_t
 from libc.string cimport memcpy, memset
 
@@ -66,11 +66,14 @@ cdef class Parameter:
         and the rate of its last update, if rows without gradients move later.
     n_decaying : int, optional
         Number of columns with weight decay, which come first; all by default.
+    made : ndarray of float64, shape (rows,), optional
+        Minus the number of updates when each row was computed, if it is derived from
+        other parameters.
     """
 
     def __cinit__(
         self, values, first=None, second=None, *, double[::1] decayed=None,
-        double[:, ::1] paused=None, n_decaying=None,
+        double[:, ::1] paused=None, double[::1] made=None, n_decaying=None,
     ):
         for array in (values, first, second):
             if array is not None and not array.flags.c_contiguous:
@@ -78,14 +81,17 @@ cdef class Parameter:
             if array is not None and array.shape != values.shape:
                 raise ValueError(
                     f"moments of shape {array.shape} for a parameter of {values.shape}")
-        self.arrays = values, first, second, decayed, paused
+        self.arrays = values, first, second, decayed, paused, made
         self.rows = values.shape[0] if values.ndim == 2 else 1
         self.columns = values.shape[values.ndim - 1]
         self.n_decaying = self.columns if n_decaying is None else n_decaying
         if not 0 <= self.n_decaying <= self.columns:
             raise ValueError(f"n_decaying={n_decaying} of {self.columns} numbers")
-        if decayed is not None and len(decayed) != self.rows:
-            raise ValueError(f"{len(decayed)} decays for {self.rows} rows")
+        for n in [len(times) for times in self.arrays[3:] if times is not None]:
+            if n != self.rows:
+                raise ValueError(f"{n} times for {self.rows} rows")
+        if made is not None and len(made) > 0:
+            self.made = &made[0]
         if decayed is not None and len(decayed) > 0:  # an empty array has no address
             self.decayed = &decayed[0]
         if paused is not None:
@@ -190,15 +196,16 @@ cdef class Solver:
         if p.decayed == NULL:
             return
         for row in range(first, first + n):
-            p.decayed[row] += by
+            lower(&p.decayed[row], by, INFINITY)
 
     cdef void scattered(
         self, const Step *step, Parameter p, const int *rows, Py_ssize_t n,
-        void *gradients,
+        Py_ssize_t n_alike, void *gradients,
     ) noexcept nogil:
         """Update visited rows from their gradients (n, columns), each once.
 
-        The gradients are overwritten. Other rows only decay, later.
+        The gradients are overwritten. Other rows only decay, later. All members of a
+        team visit the first `n_alike` rows, in the same order.
         """
         cdef Py_ssize_t i
         for i in range(n):
@@ -438,7 +445,7 @@ cdef class Adam(Solver):
                         p.n_decaying, step.decay)
         self.row(step, &decaying, p, row, <char *>gradient)
         p.decayed[row] += log1p(-step.decay)
-        p.paused[2 * row] = min(p.paused[2 * row], step.pause)
+        lower(&p.paused[2 * row], 0, step.pause)
         p.paused[2 * row + 1] = step.moments.rate
 
     cdef void dense(

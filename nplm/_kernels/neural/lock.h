@@ -62,4 +62,16 @@ static inline void settle(double *stamp, double now) {
   __atomic_store(stamp, &now, __ATOMIC_RELEASE);
 }
 
+/* Lower a stamp to old + by, or to `most` if that is less. Without a lock, another thread
+ * may have claimed the row: then it will settle the stamp. */
+static inline void lower(double *stamp, double by, double most) {
+  double old, made;
+  __atomic_load(stamp, &old, __ATOMIC_RELAXED);
+  do {
+    if (isnan(old)) return;
+    made = old + by < most ? old + by : most;
+  } while (!__atomic_compare_exchange(stamp, &old, &made, 1, __ATOMIC_RELEASE,
+                                      __ATOMIC_RELAXED));
+}
+
 #endif

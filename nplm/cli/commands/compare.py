@@ -23,7 +23,6 @@ from nplm.cli._jobs import INTERRUPTED, Job, mpi_job
 from nplm.cli._options import (
     POSITIVE,
     in_options,
-    is_given,
     network_options,
     network_settings,
 )
@@ -31,9 +30,17 @@ from nplm.cli._outputs import writable_file, writable_folder
 from nplm.cli._tables import one_line, print_corpus, print_examples, print_table
 from nplm.cli._tally import warning_of_unknown
 from nplm.datasets import Corpus
-from nplm.experiments import QUICK, Row, compare, conclusion
+from nplm.experiments import (
+    QUICK,
+    Row,
+    compare,
+    conclusion,
+    expected_seconds,
+    spelling_of,
+)
 from nplm.experiments.comparison import NETWORK
 from nplm.inspection import nearest_words, suggestions
+from nplm.training.parallel.threads import n_threads
 
 __all__ = ["compare_command"]
 
@@ -61,7 +68,26 @@ EXPECTED = (OSError, ImportError, ValueError)
     help="Rarer words of PATH are <unk>. Perplexities of different vocabularies cannot "
     "be compared.",
 )
-@network_options(**QUICK)
+@network_options(**QUICK, n_jobs=-1)
+@click.option(
+    "--distant",
+    "n_distant",
+    type=click.IntRange(min=0),
+    default=QUICK["n_distant"],
+    help="Nearest words whose averaged features the network sees too; 0 is the network "
+    "of the paper.",
+)
+@click.option(
+    "--tied/--no-tied",
+    "output__tied",
+    default=QUICK["output__tied"],
+    help="The features of the words are also the weights of their output units.",
+)
+@click.option(
+    "--spelling/--no-spelling",
+    default=True,
+    help="Words of similar spelling share features in the network.",
+)
 @click.option(
     "--ngram-order", type=click.IntRange(min=2), default=5, help="The n of Kneser-Ney."
 )
@@ -91,6 +117,7 @@ def compare_command(
     corpus_name: str,
     lines: bool,
     min_count: int,
+    spelling: bool,
     ngram_order: int,
     mpi: bool,
     json_path: Path | None,
@@ -104,13 +131,15 @@ def compare_command(
     the trigram (at 0.5, as in the paper), with Kneser-Ney, and with all of them.
     The table at the end is like the paper's Table 1: perplexity of the training,
     validation and test parts (all tokens count, <unk> too; of the training part at
-    most 50,000), parameters, and seconds of training. The network trains on noise
-    samples, which takes seconds; nplm reproduce trains the networks of the paper.
+    most 50,000), parameters, and seconds of training. The network is small and trains
+    on noise samples, in less than a minute of two cores; it also knows the spelling of
+    the words and averages of distant ones. nplm reproduce trains the networks of the
+    paper. All cores are used unless --jobs says otherwise, and the command says first
+    how long it will take.
 
     Ctrl-C ends the comparison, and keeps and reports the models trained so far. With
     --mpi it cannot, because mpiexec kills all processes: the command reports each
-    model, and writes the files, as soon as it is trained. With --mpi the network
-    trains on all words.
+    model, and writes the files, as soon as it is trained.
 
     \b
     Examples:
@@ -130,7 +159,9 @@ def compare_command(
         load = partial(load_corpus, ctx, corpus_name, lines, min_count)
         corpus = _load(load, job, status)
         print_corpus(console, corpus_name, corpus)
-        run = _Run(corpus_name, corpus, settings, network)
+        if spelling:
+            network.set_params(features__word_features=spelling_of(corpus))
+        run = _Run(corpus_name, corpus, settings, network, spelling)
         # Under mpiexec an interrupt kills: what is trained is kept at once.
         keep = partial(_keep, files, status) if mpi else None
         _train(run, job, status, ngram_order, keep)
@@ -148,8 +179,20 @@ def _show(run: _Run, report: dict[str, Any], console: Console) -> None:
     """Print the table, and what the network has learned."""
     rows = [row for row, _ in run.results]
     print_table(console, rows)
+    for told in _beyond_the_window(run):
+        console.print(told, highlight=False)
     console.print(conclusion(rows), highlight=False)
     print_examples(console, report)
+
+
+def _beyond_the_window(run: _Run) -> list[str]:
+    """Say what the network sees that the columns of the table do not tell."""
+    seen = []
+    if run.network.n_distant:
+        seen.append(f"averages of the last {run.network.n_distant} words")
+    if run.spelling:
+        seen.append("the spelling of words")
+    return [f"The network also sees {' and '.join(seen)}."] if seen else []
 
 
 def _warn(
@@ -173,6 +216,7 @@ class _Run:
     corpus: Corpus
     settings: dict[str, Any]
     network: NeuralLM
+    spelling: bool
     results: list[tuple[Row, LanguageModel]] = field(default_factory=list)
     exit_code: int = 0
     failure: str | None = None
@@ -197,6 +241,7 @@ class _Run:
             "oov_rate": corpus.oov_rates(),
             "rows": [_finite(asdict(row)) for row, _ in self.results],
             "parameters": self.settings,
+            "spelling": self.spelling,
             "next_words": [] if network is None else suggestions(network, corpus),
             "nearest_words": (
                 {} if network is None else nearest_words(network.C_, corpus.words)
@@ -249,15 +294,8 @@ def _settings(
     ctx: click.Context, parameters: dict[str, Any], mpi: bool
 ) -> dict[str, Any]:
     """Return the settings of the network: those given, and then those of `QUICK`."""
-    if not mpi:
-        return network_settings(ctx, parameters, **QUICK)
-    wrong_loss = is_given(ctx, "loss") and parameters["loss"] != "exact"
-    if wrong_loss or is_given(ctx, "loss__n_noise"):
-        raise click.UsageError(
-            "--mpi trains on all words: leave --samples out, and --loss, or give "
-            "--loss exact."
-        )
-    return network_settings(ctx, parameters, **QUICK | {"loss": "exact"})
+    jobs = {} if mpi else {"n_jobs": -1}  # a process of mpiexec is one thread
+    return network_settings(ctx, parameters, **QUICK, **jobs)
 
 
 def _network(settings: dict[str, Any]) -> NeuralLM:
@@ -296,6 +334,8 @@ def _train(
     """Train the models one by one; note in `run` why training ended early."""
 
     def train() -> None:
+        if keep is None:  # else processes, whose time a measurement here does not tell
+            status.print(_expectation(run, ngram_order), highlight=False)
         with stages(status) as bars:
             for result in compare(
                 run.corpus, run.network, ngram_order=ngram_order,
@@ -316,6 +356,25 @@ def _train(
         if job.quiet or not run.results:
             raise _refusal(job, error) from error
         run.end(1, in_options(str(error)))
+
+
+def _expectation(run: _Run, ngram_order: int) -> str:
+    """Say how long the comparison takes."""
+    seconds = expected_seconds(run.corpus, run.network, ngram_order=ngram_order)
+    n_jobs = n_threads(run.network.n_jobs)
+    cores = "one core" if n_jobs == 1 else f"{n_jobs} cores"
+    return f"The models take about {_rounded(seconds)} on {cores} of this machine."
+
+
+def _rounded(seconds: float) -> str:
+    """Round a time to what an estimate can tell."""
+    if seconds < 10:
+        return "10 seconds"
+    if seconds < 100:
+        return f"{5 * round(seconds / 5)} seconds"
+    if seconds < 5400:
+        return f"{round(seconds / 60)} minutes"
+    return f"{round(seconds / 3600)} hours"
 
 
 def _refusal(job: Job, error: Exception) -> Exception:

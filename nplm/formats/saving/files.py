@@ -15,7 +15,7 @@ from nplm.formats._model_files import check_writable
 __all__ = ["FORMAT", "read_saved", "save"]
 
 FORMAT = "nplm model"
-VERSION = "3"
+VERSION = "4"
 # Name of the array that holds the estimators as JSON.
 OBJECTS = "objects.json"
 

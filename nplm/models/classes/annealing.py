@@ -42,7 +42,7 @@ class Annealing:
     """
 
     pass_name = "pass"
-    closing = ""
+    closing = final = None
     least = 1
 
     def __init__(
@@ -102,7 +102,7 @@ class Annealing:
         """Return the mutual information of neighbouring classes, in nats."""
         return self.partition.mutual_information
 
-    def end(self, number: int, seconds: float) -> None:
+    def end(self, number: int, seconds: float, closing_seconds: float) -> None:
         """Add the pass to the history."""
         partition = self.partition
         figures = {

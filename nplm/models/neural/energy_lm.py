@@ -61,8 +61,7 @@ default="auto"
         The training loss: the `Exact` log-likelihood of the paper, or an estimate from
         noise samples, by `Importance` sampling or `NCE`, which is many times as fast
         with a large vocabulary. "auto" is "importance" if the vocabulary has more than
-        2,048 words and `n_jobs` is None or 1 or `parallel` is "async", else "exact".
-        ``loss_`` has the choice.
+        2,048 words, else "exact". ``loss_`` has the choice.
         solver : {"adam", "sgd"}, Adam or SGD, default="adam"
         The solver, with the schedule of the learning rate. The paper uses `SGD`.
         learning_rate_init : float, default=2e-3
@@ -94,11 +93,12 @@ default="auto"
         Whether to shuffle the examples of each epoch.
     n_jobs : int or None, default=None
         Number of threads; None is 1, and -1 is the number of cores.
-    parallel : {"rows", "async", "locked"}, default="rows"
-        How the threads of a fit share the work (section 3 of the paper). "rows" splits
-        the output units of each example, without races; it needs a large `batch_size`.
-        "async" splits the examples, and threads update the parameters without a lock.
-        No thread waits, and losses with noise samples work, but fits are not
+    parallel : {"sync", "async", "locked"}, default="sync"
+        How the threads of a fit share the work (section 3 of the paper). With "sync"
+        they compute each mini-batch together, and fits are reproducible: each thread
+        has a block of the output units, or some of the examples, at least 8 of them
+        (:doc:`/guide/parallel`). With "async" each thread has mini-batches of its own
+        and updates the parameters without a lock. No thread waits, but fits are not
         reproducible, because part of an update is sometimes lost. "locked" is "async"
         with a lock around updates, the first attempt of the paper, which is slow.
     precision : {"float32", "float64"}, default="float32"
@@ -147,10 +147,16 @@ default="auto"
     history_ : dict of list
         Lists with an entry per epoch: ``loss`` (mean negative log-likelihood of each
         training example just before its update) and ``val_loss`` (NaN without held-out
-        data), both in nats per token, and ``seconds``. With importance sampling,
-        ``loss`` is an estimate, too low with few noise samples; with NCE it is not
-        normalised. ``val_loss`` is always exact. Importance sampling adds ``n_noise``
-        and ``effective_samples`` at the end of the epoch.
+        data), both in nats per token, ``seconds`` of training and ``scoring_seconds``
+        of scoring held-out windows after it. With importance sampling, ``loss`` is an
+        estimate, too low with few noise samples; with NCE it is not normalised.
+        ``val_loss`` is always normalised, and is that of a fixed sample of 50,000
+        windows if more are held out. Importance sampling adds ``n_noise`` and
+        ``effective_samples`` at the end of the epoch.
+    val_loss_ : float
+        Loss of the fitted weights on all held-out windows, in nats per token. NaN
+        without held-out data, and after an interrupt, `partial_fit` or `Trainer.keep`.
+        `add_words` keeps it.
     loss_ : Exact, Importance or NCE
         The training loss, also if "auto" chose it.
     order_, n_words_, classes_, n_features_in_
@@ -215,7 +221,7 @@ default="auto"
         tol: float = 1e-3,
         shuffle: bool = True,
         n_jobs: int | None = None,
-        parallel: str = "rows",
+        parallel: str = "sync",
         precision: str = "float32",
         warm_start: bool = False,
         random_state: int | np.random.RandomState | None = None,

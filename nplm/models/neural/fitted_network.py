@@ -110,6 +110,11 @@ class FittedNetworkLM(LanguageModel):
         return _trained(self, "history").history
 
     @property
+    def val_loss_(self) -> float:
+        """Loss on all held-out windows of the last fit, in nats per token, or NaN."""
+        return _trained(self, "val_loss").val_loss
+
+    @property
     def n_iter_(self) -> int:
         """Number of epochs since the weights were drawn."""
         return len(_trained(self, "n_iter").history["loss"])

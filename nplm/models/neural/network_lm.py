@@ -18,7 +18,6 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from nplm.base.atomic import aside, become
 from nplm.base.checks import Whole, plain
-from nplm.base.warnings import warn
 from nplm.models.neural.fitted_network import FittedNetworkLM
 from nplm.models.neural.fitting.fit import FitInterrupted, Training, fit
 from nplm.models.neural.fitting.windows import Windows
@@ -99,7 +98,7 @@ class NetworkLM(FittedNetworkLM):
         "tol": [Interval(Real, 0, None, closed="left")],
         "shuffle": ["boolean"],
         "n_jobs": [Integral, None],
-        "parallel": [StrOptions({"rows", "async", "locked"})],
+        "parallel": [StrOptions({"sync", "async", "locked"})],
         "precision": [StrOptions({"float32", "float64", "bfloat16"})],
         "warm_start": ["boolean"],
         "random_state": ["random_state"],
@@ -251,29 +250,12 @@ class NetworkLM(FittedNetworkLM):
         loss = self._option("loss")
         if loss != "auto":
             return loss
-        sampled = self._would_sample(n_words) and not self._shares_rows()
-        return LOSSES["importance" if sampled else "exact"]()
+        return LOSSES["importance" if self._would_sample(n_words) else "exact"]()
 
     def _would_sample(self, n_words: int) -> bool:
-        """Return whether "auto" chooses importance sampling in one thread."""
+        """Return whether "auto" chooses importance sampling."""
         n_noise = LOSSES["importance"]().n_noise
         return bool(n_words > MIN_WORDS_PER_NOISE_SAMPLE * n_noise)
-
-    def _shares_rows(self) -> bool:
-        """Return whether threads share the output units, on any machine."""
-        return self.parallel == "rows" and self.n_jobs not in (None, 1)
-
-    def _warn_of_exact_loss(self, n_words: int) -> None:
-        """Warn if threads make "auto" train on all words."""
-        is_auto = isinstance(self.loss, str) and self.loss == "auto"
-        if is_auto and self._shares_rows() and self._would_sample(n_words):
-            warn(
-                f"loss='auto' trains on all {n_words} words, because n_jobs="
-                f"{self.n_jobs} with parallel='rows' shares their output units; set "
-                "n_jobs=1 or parallel='async' for noise samples, which take a fraction "
-                "of the time, or set loss='exact'.",
-                UserWarning,
-            )
 
     # -- fitting --------------------------------------------------------------
 
@@ -300,7 +282,8 @@ class NetworkLM(FittedNetworkLM):
         progress : callable, optional
             Called a few times a second as ``progress(done, total, loss)``: the
             numbers of examples done and in all (without early stopping), and the
-            mean loss of the epoch so far in nats per token.
+            mean loss of the epoch so far in nats per token. Scored windows count as
+            a number of examples that takes about as long to train.
         checkpoint : path-like, optional
             Folder for the state of this fit only, saved every minute, at the end of
             every epoch, and on an interrupt. A killed fit resumes from the last save
@@ -465,7 +448,6 @@ class NetworkLM(FittedNetworkLM):
         if architecture.word_features is not None:
             parts = checked_parts(architecture.word_features, n_words)
             architecture = replace(architecture, word_features=parts)
-        self._warn_of_exact_loss(n_words)
         start = self._start(n_words)
         return replace(recipe, architecture=architecture, embeddings=start)
 

@@ -68,11 +68,10 @@ default="auto"
         with a large vocabulary. Each trains the same network.
 
         "auto" is "importance" if the vocabulary has more than 2,048 words and the other
-        parameters allow it: a softmax over the vocabulary, a `precision` other than
-        "bfloat16", and `n_jobs` None or 1 or ``parallel="async"``. Else it is "exact",
-        except for tied features with ``parallel="async"``, which need noise samples.
-        ``loss_`` has the choice. Threads that share output units train on all words,
-        which takes longer than one thread with noise samples, so "auto" then warns.
+        parameters allow it: a softmax over the vocabulary, and a `precision` other than
+        "bfloat16". Else it is "exact", except for tied features with ``parallel`` other
+        than "sync", which need noise samples. `n_jobs` has no influence. ``loss_`` has
+        the choice.
     solver : {"adam", "sgd"}, Adam or SGD, default="adam"
         How the parameters follow their gradients, and the schedule of the learning
         rate. `SGD` is the paper's.
@@ -111,11 +110,12 @@ default="auto"
         Whether to shuffle the examples of each epoch.
     n_jobs : int or None, default=None
         Number of threads; None is 1, and -1 is the number of cores.
-    parallel : {"rows", "async", "locked"}, default="rows"
-        How the threads of a fit share the work (section 3 of the paper). "rows" splits
-        the output units of each example, without races; it needs a large `batch_size`.
-        "async" splits the examples, and threads update the parameters without a lock.
-        No thread waits, and losses with noise samples work, but fits are not
+    parallel : {"sync", "async", "locked"}, default="sync"
+        How the threads of a fit share the work (section 3 of the paper). With "sync"
+        they compute each mini-batch together, and fits are reproducible: each thread
+        has a block of the output units, or some of the examples, at least 8 of them
+        (:doc:`/guide/parallel`). With "async" each thread has mini-batches of its own
+        and updates the parameters without a lock. No thread waits, but fits are not
         reproducible, because part of an update is sometimes lost. "locked" is "async"
         with a lock around updates, the first attempt of the paper, which is slow.
     precision : {"float32", "float64", "bfloat16"}, default="float32"
@@ -179,10 +179,15 @@ default="auto"
     history_ : dict of list
         Lists with an entry per epoch: ``loss`` (mean negative log-likelihood of each
         training example just before its update) and ``val_loss`` (NaN without held-out
-        data), both in nats per token, and ``seconds``. ``loss`` includes dropout; with
-        importance sampling it is an estimate, too low with few noise samples; with NCE
-        it is not normalised. ``val_loss`` is always exact. Importance sampling adds
-        ``n_noise`` and ``effective_samples`` at the end of the epoch.
+        data), both in nats per token, ``seconds`` of training and ``scoring_seconds``
+        of scoring held-out windows after it. ``loss`` includes dropout; with importance
+        sampling it is an estimate, too low with few noise samples; with NCE it is not
+        normalised. ``val_loss`` is always normalised, and is that of a fixed sample of
+        50,000 windows if more are held out. Importance sampling adds ``n_noise`` and
+        ``effective_samples`` at the end of the epoch.
+    val_loss_ : float
+        Loss of the fitted weights on all held-out windows, in nats per token. NaN
+        without held-out data, and after an interrupt, `partial_fit` or `Trainer.keep`.
     loss_ : Exact, Importance or NCE
         The loss that training followed: what "auto" came to.
     order_, n_words_, classes_, n_features_in_
@@ -248,7 +253,7 @@ default="auto"
         tol: float = 1e-3,
         shuffle: bool = True,
         n_jobs: int | None = None,
-        parallel: str = "rows",
+        parallel: str = "sync",
         precision: str = "float32",
         warm_start: bool = False,
         random_state: int | np.random.RandomState | None = None,
@@ -385,7 +390,7 @@ default="auto"
         fields = self._option("output")._fields()
         # No proposal is restricted to the outcomes of a short-list.
         all_words = fields["output"] == "softmax" and fields["n_outputs"] is None
-        is_required = fields.get("tied", False) and self.parallel != "rows"
+        is_required = fields.get("tied", False) and self.parallel != "sync"
         is_faster = super()._would_sample(n_words)
         allowed = all_words and self.precision != "bfloat16"
         return allowed and (is_required or is_faster)

@@ -285,6 +285,13 @@ class Ranks:
         """Set ``array[i]`` to that of rank i, for all i."""
         self.comm.Allgather(MPI.IN_PLACE, array)
 
+    def join_bytes(
+        self, own: NDArray[np.uint8], to: NDArray[np.uint8], starts: NDArray[np.intp]
+    ) -> None:
+        """Fill `to` with the bytes of all ranks; those of rank i at starts[i]."""
+        counts = np.diff(starts, append=len(to))
+        self.comm.Allgatherv([own, MPI.BYTE], [to, counts, starts, MPI.BYTE])
+
     def join(
         self,
         rows: NDArray[Any],

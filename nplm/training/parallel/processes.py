@@ -63,6 +63,11 @@ class Sharers(Processes, Protocol):
     def gather(self, array: NDArray[Any]) -> None:
         """Set ``array[i]`` to that of process i, for all i."""
 
+    def join_bytes(
+        self, own: NDArray[np.uint8], to: NDArray[np.uint8], starts: NDArray[np.intp]
+    ) -> None:
+        """Fill `to` with the bytes of all processes, those of i at ``starts[i]``."""
+
     def join(
         self,
         rows: NDArray[Any],

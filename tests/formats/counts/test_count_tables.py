@@ -11,17 +11,10 @@ from numpy.testing import assert_array_equal
 from nplm import KneserNeyLM, Vocabulary, windows
 from nplm.formats import CountTables, estimate_arpa, estimate_binary
 from nplm.formats.counts import count_tables
+from tests.helpers import code_of
+from tests.helpers_ngrams import lines_of, many_lines, words_of
 
 WORDS = ["</s>", "<unk>", *(f"w{i}" for i in range(30))]
-
-
-def lines_of(n, words, seed=0):
-    rng = np.random.default_rng(seed)
-    ids = np.minimum(rng.zipf(1.2, n) + 1, len(words) - 1)
-    cuts = np.sort(rng.integers(0, n, n // 7))
-    return [
-        " ".join(words[i] for i in line) for line in np.split(ids, cuts) if len(line)
-    ]
 
 
 LINES = lines_of(2000, WORDS)
@@ -140,7 +133,7 @@ def test_duckdb_tables_are_streamed_in_bounded_memory(tmp_path):
     duckdb = pytest.importorskip("duckdb")
     pa = pytest.importorskip("pyarrow")
     limit = 14_000_000
-    own = lines_of(800_000, [*WORDS, *(f"v{i}" for i in range(20_000))])
+    own = many_lines()
     database = duckdb.connect(str(tmp_path / "database"))
     database.execute(f"SET memory_limit='{limit}B'; SET threads=1")
     database.execute(f"SET temp_directory='{tmp_path}/spilled'")
@@ -149,6 +142,7 @@ def test_duckdb_tables_are_streamed_in_bounded_memory(tmp_path):
     for statement in COUNT.format(folder=tmp_path).split(";")[:-1]:
         database.execute(statement)
     words = [row[0] for row in database.sql("FROM words ORDER BY id").fetchall()]
+    assert words == words_of(own)
     counts = tmp_path / "counts.parquet"
     ((n_rows,),) = database.sql(f"SELECT count(*) FROM '{counts}'").fetchall()
     assert n_rows * (4 * 4 + 8) > limit
@@ -161,6 +155,29 @@ def test_duckdb_tables_are_streamed_in_bounded_memory(tmp_path):
     assert expected.n_tokens == sum(len(line.split()) for line in own)
     found = [(tmp_path / name).read_bytes() for name in ("found", "again", "expected")]
     assert found[0] == found[2] and found[1] == found[2]
+
+
+# Dask uses what pandas deprecates.
+@pytest.mark.filterwarnings("ignore:The inplace keyword")
+def test_dask_tables_make_the_model_of_the_text(tmp_path, monkeypatch):
+    dask = pytest.importorskip("dask")
+    pytest.importorskip("dask.dataframe")
+    pa = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    own = many_lines()
+    for i in range(4):
+        parquet.write_table(pa.table({"text": own[i::4]}), tmp_path / f"{i}.parquet")
+    monkeypatch.chdir(tmp_path)
+    names = {}
+    with dask.config.set(scheduler="synchronous"):
+        exec(code_of("ngrams.rst", "counted-by-dask"), names)
+    assert len(list(tmp_path.glob("counts/*.parquet"))) == 4
+    words = names["words"]
+    assert words == words_of(own)
+    estimated(CountTables(["counts"], words), tmp_path / "found", 4)
+    of_text(tmp_path / "expected", 4, own, words)
+    own = (tmp_path / name for name in ("found", "expected"))
+    assert next(own).read_bytes() == next(own).read_bytes()
 
 
 def without_an_ngram():

@@ -102,7 +102,7 @@ def test_other_versions_are_refused(tmp_path, fitted):
     arrays, metadata = read_tensors(path, mmap=False)
     selected = {"format": metadata["format"], "version": metadata["version"]}
     for changes, message in [
-        ({"version": "1"}, "it is of version '1', and this nplm reads version '3'"),
+        ({"version": "1"}, "it is of version '1', and this nplm reads version '4'"),
         ({"format": "pt"}, "it is not a model that nplm.save wrote"),
     ]:
         write_tensors(path, arrays, selected | changes)
@@ -302,7 +302,7 @@ def test_probabilities_that_do_not_sum_to_one_are_refused(saved):
 def written(path, objects, **arrays):
     """Write a file of these objects with valid checksums."""
     arrays["objects.json"] = np.frombuffer(json.dumps(objects).encode(), "u1")
-    write_tensors(path, arrays, {"format": "nplm model", "version": "3"})
+    write_tensors(path, arrays, {"format": "nplm model", "version": "4"})
     return path
 
 

@@ -223,7 +223,7 @@ def with_nan():
         (dict(word_features=PARTS * 0), r"shape \(20, 7\) has no nonzero entry"),
         (dict(word_features=np.zeros((N_WORDS, 0))), r"\(20, 0\) has no nonzero entry"),
         (dict(word_features=[["a"]] * N_WORDS), "must be a dense or sparse matrix"),
-        (dict(tied=True, parallel="async"), "tied=True with parallel='async'.*'rows'"),
+        (dict(tied=True, parallel="async"), "tied=True with parallel='async'.*'sync'"),
         (dict(tied=True, n_hidden=0), "n_hidden=0 without direct"),
         (dict(tied="yes"), "The 'tied' parameter"),
     ],

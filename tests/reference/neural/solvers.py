@@ -70,7 +70,7 @@ class Adam(Solver):
     """Adam of the mean gradient, with decoupled weight decay.
 
     The moments of rows without gradients do not change, except those of C: a row of C
-    moves on by its moments when it is visited, over the n updates since, in closed form.
+    moves on by its moments when it is visited, over all updates since, in closed form.
     """
 
     beta_1: float = 0.9

@@ -155,7 +155,7 @@ UNSOUND = {
 @pytest.mark.parametrize("change", UNSOUND)
 def test_invalid_contents_are_refused(data, tmp_path, change):
     lm = paper_lm(max_iter=2, early_stopping="auto", **SETTINGS | SAMPLED)
-    fit_and_kill(lm, data, tmp_path, 2000)
+    fit_and_kill(lm, data, tmp_path, 2500)
     tampered(tmp_path, UNSOUND[change])
     with pytest.raises(CheckpointError, match=r"safetensors is damaged \(ValueError"):
         lm.fit(**data, checkpoint=tmp_path)

@@ -16,7 +16,7 @@ from sklearn.base import clone
 
 import nplm
 from nplm import CheckpointError, NeuralLM
-from nplm.models.neural.network.network import Network
+from nplm.models.neural.fitting.scoring import Scoring
 from nplm.training import checkpoint as checkpoints
 from tests.helpers import energy_lm, paper_lm
 from tests.helpers_checkpoint import SAMPLED, SETTINGS, fit_and_kill, n_saves
@@ -169,15 +169,19 @@ def test_interrupt_while_scoring_is_saved(data, tmp_path, monkeypatch):
     monkeypatch.setattr(checkpoints, "SECONDS_A_SAVE", 1000)
     lm = paper_lm(max_iter=3, **SETTINGS)
     whole = clone(lm).fit(**data)
-    log_prob, calls = Network.log_prob, []
+    begin, work, epochs = Scoring.begin, Scoring.work, []
 
-    def interrupt(*args):
-        calls.append(1)
-        if len(calls) == 2:
+    def count(scoring):
+        epochs.append(1)
+        begin(scoring)
+
+    def interrupt(scoring, start, stop):
+        if len(epochs) == 2 and start > 0:
             raise KeyboardInterrupt
-        return log_prob(*args)
+        work(scoring, start, stop)
 
-    monkeypatch.setattr(Network, "log_prob", interrupt)
+    monkeypatch.setattr(Scoring, "begin", count)
+    monkeypatch.setattr(Scoring, "work", interrupt)
     interrupted = clone(lm)
     with (
         pytest.warns(RuntimeWarning, match="interrupted"),
@@ -226,7 +230,7 @@ def assert_same_fit(one, other):
 @pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")
 @pytest.mark.filterwarnings("ignore:Exception ignored in.*_io:pytest.PytestWarning")
 @pytest.mark.parametrize(
-    ("n_jobs", "parallel"), [(1, "rows"), (2, "rows"), (2, "async")]
+    ("n_jobs", "parallel"), [(1, "sync"), (2, "sync"), (2, "async")]
 )
 def test_an_interrupt_saves(data, tmp_path, monkeypatch, n_jobs, parallel):
     monkeypatch.setattr(checkpoints, "SECONDS_A_SAVE", 1000)
@@ -247,7 +251,7 @@ def test_an_interrupt_saves(data, tmp_path, monkeypatch, n_jobs, parallel):
     lm.fit(X, y, checkpoint=tmp_path, progress=lambda done, *_: began_at.append(done))
     assert began_at[0] > interrupted.n_seen_
     assert lm.n_seen_ == lm.n_iter_ * len(y)
-    if parallel == "rows":
+    if parallel == "sync":
         assert_same_fit(lm, whole)
     else:
         # Threads race: the losses of 40 such fits differed by up to 3.3%. Starting over

@@ -1,25 +1,18 @@
 """A grid search over machines: the code of the guide, with local workers."""
 
-import re
-import textwrap
-from pathlib import Path
-
 import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
 from nplm import windows
-from tests.helpers import text
-
-GUIDE = Path(__file__).parents[3] / "docs" / "guide" / "parallel.rst"
+from tests.helpers import code_of, text
 
 
 def test_search_over_dask_equals_search_in_one_process():
     distributed = pytest.importorskip("distributed")
-    page = GUIDE.read_text().split(".. _search-over-machines:")[1]
-    [lines] = re.findall(r"code-block:: python\n\n((?:   .*\n|\n)+)", page)
-    lines = textwrap.dedent(lines).replace("[20, 50]", "[2, 5]")
+    lines = code_of("parallel.rst", "search-over-machines")
+    lines = lines.replace("[20, 50]", "[2, 5]")
     assert '"tcp://scheduler:8786"' in lines
     X, y = windows(text(400, n_words=12), 2)
     names = {"n_words": 12, "X": X, "y": y}

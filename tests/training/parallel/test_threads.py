@@ -78,7 +78,7 @@ def at_once(parallel, backend=None):
     return counter.most
 
 
-@pytest.mark.parametrize("parallel", ["rows", "async", "locked"])
+@pytest.mark.parametrize("parallel", ["sync", "async", "locked"])
 def test_a_search_with_threads_runs_no_more_than_its_own(parallel):
     assert at_once(parallel) == 2
     assert at_once(parallel, "threading") == 2
@@ -198,7 +198,7 @@ def test_threads_end_after_an_error(how, error):
     assert raised.value is error
 
 
-@pytest.mark.parametrize("parallel", ["rows", "async"])
+@pytest.mark.parametrize("parallel", ["sync", "async"])
 def test_interrupted_scores_leave_no_threads_or_files(parallel):
     X, y = windows(np.random.default_rng(0).integers(0, 300, 60_000), 2)
     lm = paper_lm(

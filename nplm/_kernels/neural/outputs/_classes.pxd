@@ -1,4 +1,5 @@
 from nplm._kernels.neural._solvers cimport Solver
+from nplm._kernels.neural._team cimport MAX_MEMBERS
 from nplm._kernels.neural.outputs._output cimport Rows
 from nplm._kernels.neural.outputs._softmax cimport Softmax
 
@@ -24,6 +25,14 @@ cdef class Classes(Rows):
     cdef void *class_logits           # (K, n_classes)
     cdef void *row                    # (n_words,)
     cdef void *block                  # (largest,)
+    # to deal examples out to members
+    cdef Py_ssize_t most              # examples of a mini-batch
+    cdef Py_ssize_t *ends             # (n_classes + 1,) of the examples of each class
+    cdef int *labels_of_all           # (batch,) the class of each example
+    cdef Py_ssize_t *sorted           # (batch,) examples by class
+    cdef Py_ssize_t[::1] largest_first  # (n_classes,) classes by number of words
+    cdef Py_ssize_t[MAX_MEMBERS] taken  # examples of each member
+    cdef Py_ssize_t[MAX_MEMBERS] rows_of_member
     cdef void group(self, Py_ssize_t K) noexcept nogil
     cdef double within(
         self, int word, void *z, char *p, double *total) noexcept nogil

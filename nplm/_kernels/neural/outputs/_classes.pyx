@@ -8,11 +8,19 @@ sqrt(|V|) rows. The rows of the classes come first in E, then the words, class b
 from libc.math cimport INFINITY, log
 from libc.string cimport memcpy, memset
 
+import numpy as np
+
+from nplm._kernels._ids cimport id_below
 from nplm._kernels.neural._inputs cimport Activations
 from nplm._kernels.neural._loops cimport Scratch, Tier
 from nplm._kernels.neural._solvers cimport Parameter, Solver, Step
 from nplm._kernels.neural.outputs._output cimport Rows
 from nplm._kernels.neural.outputs._softmax cimport Softmax
+
+cdef inline Py_ssize_t room(Py_ssize_t K, int member, int n_members) noexcept nogil:
+    """Examples of a member."""
+    return K * (member + 1) // n_members - K * member // n_members
+
 
 cdef enum:
     BLOCK = 256  # rows whose gradient is made at a time, so that it stays in cache
@@ -68,6 +76,13 @@ cdef class Classes(Rows):
             self.class_logits = scratch.numbers(K * self.n_classes)
             return
         self.heads = <int *>scratch.bytes(self.n_classes * sizeof(int))
+        self.ends = <Py_ssize_t *>scratch.bytes(
+            (self.n_classes + 1) * sizeof(Py_ssize_t))
+        # Of all members' examples: a team's are fewer.
+        self.most = K * MAX_MEMBERS
+        self.sorted = <Py_ssize_t *>scratch.bytes(self.most * sizeof(Py_ssize_t))
+        self.labels_of_all = <int *>scratch.bytes(self.most * sizeof(int))
+        self.largest_first = np.argsort(-np.diff(starts), kind="stable")
         self.nexts = <int *>scratch.bytes(K * sizeof(int))
         self.examples = <int *>scratch.bytes(K * sizeof(int))
         for c in range(self.n_classes):
@@ -150,6 +165,52 @@ cdef class Classes(Rows):
                 (<float *>p)[0] += 1
             else:
                 (<double *>p)[0] += 1
+
+    cdef void arrange(
+        self, const int[:] y, const Py_ssize_t[::1] index, Py_ssize_t start,
+        Py_ssize_t K, int n_members, Py_ssize_t *places,
+    ) noexcept nogil:
+        """Give the examples of a class to one member, the largest classes first.
+
+        An update of a class goes over all its words, however many examples it has. A
+        member whose part is full leaves the rest of a class to others.
+        """
+        cdef Py_ssize_t c, i, k, left, some, first
+        cdef int member, other
+        if n_members == 1 or K > self.most:
+            Rows.arrange(self, y, index, start, K, n_members, places)
+            return
+        memset(self.ends, 0, (self.n_classes + 1) * sizeof(Py_ssize_t))
+        for k in range(K):
+            c = self.labels[id_below(&y[index[start + k]], <int>self.n_words)]
+            self.labels_of_all[k] = <int>c  # y may change
+            self.ends[c + 1] += 1
+        for c in range(self.n_classes):
+            self.ends[c + 1] += self.ends[c]
+        for k in range(K):
+            c = self.labels_of_all[k]
+            self.sorted[self.ends[c]] = k
+            self.ends[c] += 1
+        for member in range(n_members):
+            self.taken[member] = self.rows_of_member[member] = 0
+        for i in range(self.n_classes):
+            c = self.largest_first[i]
+            left = self.ends[c] - (self.ends[c - 1] if c > 0 else 0)
+            while left > 0:
+                member = -1
+                for other in range(n_members):
+                    if self.taken[other] < room(K, other, n_members) and (
+                        member < 0
+                        or self.rows_of_member[other] < self.rows_of_member[member]
+                    ):
+                        member = other
+                first = K * member // n_members + self.taken[member]
+                some = min(left, room(K, member, n_members) - self.taken[member])
+                memcpy(&places[first], &self.sorted[self.ends[c] - left],
+                       some * sizeof(Py_ssize_t))
+                self.taken[member] += some
+                self.rows_of_member[member] += self.starts[c + 1] - self.starts[c]
+                left -= some
 
     cdef void group(self, Py_ssize_t K) noexcept nogil:
         """Sort the examples by the class of their next words."""

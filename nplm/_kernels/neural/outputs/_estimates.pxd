@@ -17,6 +17,8 @@ cdef class Estimate:
     cdef double *shifts       # (most,) to be added to the logits of noise samples
     cdef void *factor         # (columns,) by which their p becomes dL/dy
     cdef double *slope        # (K,) dL/dy of the next words
+    cdef double noise         # relative variance of the sums, of all examples
+    cdef void adapt(self, double noise, Py_ssize_t K) noexcept nogil
     cdef Py_ssize_t place_in_p(self, Py_ssize_t row, Py_ssize_t k) noexcept nogil
     cdef void draw(self, const int *words, Py_ssize_t K) noexcept nogil
     cdef void weigh(self) noexcept nogil
@@ -32,7 +34,7 @@ cdef class Importance(Estimate):
     cdef void *tile_max       # (columns,)
     cdef void *tile_sum       # (columns,)
     cdef double *squares      # (columns,)
-    cdef void watch(self, Py_ssize_t K, void *p, const Totals *own) noexcept nogil
+    cdef double variance(self, Py_ssize_t K, void *p, const Totals *own) noexcept nogil
 
 
 cdef class NoiseContrastive(Estimate):

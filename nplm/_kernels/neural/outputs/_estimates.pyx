@@ -113,6 +113,9 @@ cdef class Estimate:
     ) noexcept nogil:
         """Compute dL/dy: ``factor * p`` of noise samples, `slope` of next words."""
 
+    cdef void adapt(self, double noise, Py_ssize_t K) noexcept nogil:
+        """Adapt the number of samples to the `noise` of all K examples."""
+
 
 cdef class Importance(Estimate):
     """Gradient of the softmax by importance sampling.
@@ -166,7 +169,7 @@ cdef class Importance(Estimate):
             own.sum[k] = exp(own.target[k] - own.high[k])
         self.loops.exp_differences(self.tile_max, own.high, self.wide, self.factor)
         self.loops.add_scaled(self.tile_sum, self.factor, K, own.sum)
-        self.watch(K, p, own)
+        self.noise = self.variance(K, p, own)
 
     cdef void find_slopes(
         self, const int *words, Py_ssize_t K, void *p, const Totals *own,
@@ -177,15 +180,16 @@ cdef class Importance(Estimate):
             self.slope[k] = 1 - exp(own.target[k] - all.high[k]) / all.sum[k]
         self.loops.share(self.factor, all.sum, K, self.columns)
 
-    cdef void watch(self, Py_ssize_t K, void *p, const Totals *own) noexcept nogil:
-        """Update the mean relative variance of the sums: 1 / effective samples.
+    cdef double variance(
+        self, Py_ssize_t K, void *p, const Totals *own,
+    ) noexcept nogil:
+        """Return the summed relative variance of the sums of K examples.
 
         An example has ``variance = (noise @ w**2) / sum**2``, for the weighted
         exponentials w of the noise samples and ``noise`` = 1 - inclusion probability.
         """
         cdef Py_ssize_t columns = self.columns, k
         cdef double variance = 0, share
-        cdef double[::1] watched = self.watched
         memset(self.squares, 0, columns * sizeof(double))
         if self.itemsize == 4:
             add_squares(
@@ -196,8 +200,13 @@ cdef class Importance(Estimate):
         for k in range(K):
             share = number(self.factor, k, self.itemsize) / own.sum[k]
             variance += self.squares[k] * share * share
+        return variance
+
+    cdef void adapt(self, double noise, Py_ssize_t K) noexcept nogil:
+        """Update the mean relative variance of a sum: 1 / effective samples."""
+        cdef double[::1] watched = self.watched
         watched[2] += 1
-        watched[1] += (variance / K - watched[1]) / min(watched[2], N_WATCHED)
+        watched[1] += (noise / K - watched[1]) / min(watched[2], N_WATCHED)
         if watched[2] >= N_WATCHED and self.least * watched[1] > 1:
             if self.sampler.n < self.sampler.most:
                 watched[0] = min(2 * self.sampler.n, self.sampler.most)

@@ -34,6 +34,12 @@ cdef class Output:
     cdef void end(
         self, Py_ssize_t K, Solver solver, const Step *step) noexcept nogil
     cdef void follow(self, Solver solver, const Step *step) noexcept nogil
+    cdef void arrange(
+        self, const int[:] y, const Py_ssize_t[::1] index, Py_ssize_t start,
+        Py_ssize_t K, int n_members, Py_ssize_t *places) noexcept nogil
+    cdef void skip(self) noexcept nogil
+    cdef double noise(self) noexcept nogil
+    cdef void adapt(self, double noise, Py_ssize_t K) noexcept nogil
     cdef double loss(
         self, const Totals *parts, int n_parts, Py_ssize_t K) noexcept nogil
 

@@ -106,6 +106,29 @@ cdef class Output:
     cdef void follow(self, Solver solver, const Step *step) noexcept nogil:
         """Update the features that the output read, after the inputs used them."""
 
+    cdef void arrange(
+        self, const int[:] y, const Py_ssize_t[::1] index, Py_ssize_t start,
+        Py_ssize_t K, int n_members, Py_ssize_t *places,
+    ) noexcept nogil:
+        """Order the K examples of a mini-batch, of which member i takes a part.
+
+        Its part is from K * i // n_members on. Members should have as much work, and
+        visit few of the same rows.
+        """
+        cdef Py_ssize_t k
+        for k in range(K):
+            places[k] = k
+
+    cdef void skip(self) noexcept nogil:
+        """Take part in a mini-batch without examples: members draw the same samples."""
+
+    cdef double noise(self) noexcept nogil:
+        """Return the noise of an estimate from samples, summed over the examples."""
+        return 0
+
+    cdef void adapt(self, double noise, Py_ssize_t K) noexcept nogil:
+        """Adapt an estimate from samples to its noise in a mini-batch."""
+
     cdef double loss(
         self, const Totals *parts, int n_parts, Py_ssize_t K,
     ) noexcept nogil:

@@ -127,4 +127,14 @@ cdef class Sampled(Rows):
                            self.estimate.slope[k])
         # A copy, because features may gather them.
         self.solver.scattered(
-            step, self.E, self.estimate.visited, self.estimate.n_visited, self.tile)
+            step, self.E, self.estimate.visited, self.estimate.n_visited, n,
+            self.tile)
+
+    cdef void skip(self) noexcept nogil:
+        self.estimate.draw(self.words, 0)
+
+    cdef double noise(self) noexcept nogil:
+        return self.estimate.noise
+
+    cdef void adapt(self, double noise, Py_ssize_t K) noexcept nogil:
+        self.estimate.adapt(noise, K)

@@ -147,7 +147,8 @@ cdef class SampledEnergy(Energies):
             self.loops.add(
                 self.visited.dE + i * of_E, self.next.dE + k * of_E, self.E.columns, 1)
         solver.scattered(
-            step, self.E, self.estimate.visited, self.estimate.n_visited, self.visited.dE)
+            step, self.E, self.estimate.visited, self.estimate.n_visited, n,
+            self.visited.dE)
 
     cdef void follow(self, Solver solver, const Step *step) noexcept nogil:
         cdef Py_ssize_t i
@@ -155,3 +156,12 @@ cdef class SampledEnergy(Energies):
             self.features.follow(
                 solver, step, self.estimate.visited[i],
                 self.visited.dC + i * self.m * self.itemsize)
+
+    cdef void skip(self) noexcept nogil:
+        self.estimate.draw(self.words, 0)
+
+    cdef double noise(self) noexcept nogil:
+        return self.estimate.noise
+
+    cdef void adapt(self, double noise, Py_ssize_t K) noexcept nogil:
+        self.estimate.adapt(noise, K)

@@ -181,7 +181,7 @@ cdef class Tree(Rows):
                 self.E.values, self.stride, self.path + start, self.starts[k + 1] - start,
                 <char *>self.shares + start * size, <char *>self.z + k * width,
                 self.slots + start, self.gradients, <char *>self.slopes + k * width)
-        solver.scattered(step, self.E, self.met, self.n_met, self.gradients)
+        solver.scattered(step, self.E, self.met, self.n_met, 0, self.gradients)
 
     cdef void end(
         self, Py_ssize_t K, Solver solver, const Step *step,

@@ -10,10 +10,13 @@ from numpy.typing import NDArray
 
 from nplm.base.exceptions import DivergenceError
 from nplm.base.fitted import Fitted
+from nplm.models.neural.fitting.orders import order_of
+from nplm.models.neural.fitting.scoring import Scoring, scored_each_epoch
 from nplm.models.neural.fitting.windows import Windows
 from nplm.models.neural.network.network import Network
 from nplm.models.neural.network.solvers import halvings
 from nplm.models.neural.network.soundness import check_sums
+from nplm.models.neural.recipe import HISTORY_COLUMNS
 from nplm.training.held_out import HeldOut
 from nplm.training.parallel.processes import Processes
 
@@ -21,9 +24,6 @@ __all__ = ["Epochs"]
 
 # Minimum number of examples for a divergence check; fewer may just be hard.
 MIN_CHECKED_EXAMPLES = 1000
-# Training windows scored after an epoch without held-out data, because the loss of the
-# epoch precedes its last updates, which may diverge.
-N_SCORED_WINDOWS = 1000
 
 
 class Epochs:
@@ -33,27 +33,30 @@ class Epochs:
     ----------
     network : Network
         Network to train.
-        windows : Windows
+    windows : Windows
         Training windows.
-        processes : Processes
+    processes : Processes
         Processes that share the network.
-        max_iter, batch_size : int
+    max_iter, batch_size : int
         Maximum number of epochs; number of examples of an update.
-        shuffle : bool
+    shuffle : bool
         Whether each epoch has its examples in a new random order.
-        held_out : HeldOut
+    held_out : HeldOut
         Early stopping.
-        learning_rate_init : float
+    learning_rate_init : float
         Initial learning rate, for messages.
-        adaptive : bool
+    adaptive : bool
         Whether the held-out losses halve the learning rate (`halvings`).
-        history : dict of list
+    history : dict of list
         Extended by each complete epoch: ``loss`` (mean over the epoch of each example's
         negative log-likelihood just before its update) and ``val_loss``, in nats per
-        token, ``seconds``, and the `costs` of the network.
-        verbose : int
+        token, ``seconds`` of training, ``scoring_seconds``, and the `costs` of the
+        network.
+    scoring_weight : float
+        Duration of a scored window, in windows of training.
+    verbose : int
         1 prints a line per epoch.
-        name : str
+    name : str
         Name of the estimator, for messages.
     """
 
@@ -72,24 +75,28 @@ class Epochs:
         learning_rate_init: float,
         adaptive: bool,
         history: dict[str, list[float]],
+        scoring_weight: float,
         verbose: int,
         name: str,
     ) -> None:
         self.network, self.windows, self.processes = network, windows, processes
-        self.max_iter, self.batch_size, self.shuffle = max_iter, batch_size, shuffle
+        self.max_iter, self.batch_size = max_iter, batch_size
+        self.order = order_of(windows, processes, shuffle=shuffle)
         self.held_out, self.learning_rate_init = held_out, learning_rate_init
         self.adaptive = adaptive
         self.history, self.verbose, self.name = history, verbose, name
-        held = windows.held_out is not None
-        self.closing = f"scoring {'held-out' if held else 'some training'} windows"
-        self.n_steps = len(windows.y)
-        # A call has at least one mini-batch per worker.
-        n_workers = network.threads.n if network.parallel != "rows" else 1
-        self.least = batch_size * n_workers
-        self.seconds_a_call = network.seconds_a_call
+        scored, every = scored_each_epoch(windows), windows.held_out
+        text = f"scoring {'some training' if every is None else 'held-out'} windows"
+        self.closing = Scoring(network, processes, scored, text, scoring_weight)
+        self.final: Scoring | None = None
+        if every is not None and len(scored[1]) < len(every[1]):
+            text = "scoring all held-out windows"
+            self.final = Scoring(network, processes, every, text, scoring_weight)
+        self.n_steps = self.order.n_examples
+        self.least = network.least(batch_size)
+        self.seconds_a_call = network.seconds_a_call(batch_size)
         self._n_before = len(history["loss"])
         self._seen = network.n_seen  # before this fit
-        self._index: NDArray[np.unsignedinteger] | None = None
 
     # -- an epoch -----------------------------------------------------------------
 
@@ -107,20 +114,14 @@ class Epochs:
         return done < self.max_iter and not self.held_out.out_of_patience
 
     def begin(self, rng: np.random.RandomState, *, anew: bool) -> None:
-        """Set the order of the examples, in the smallest integer type."""
-        n = self.n_steps
-        self._index = np.arange(n, dtype=np.min_scalar_type(n))
-        if self.shuffle:
-            rng.shuffle(self._index)
+        """Set the order of the examples."""
+        self.order.begin(rng)
         if anew:
             self.network.loss = 0.0
 
     def work(self, start: int, stop: int) -> None:
         """Train on these examples of the epoch."""
-        assert self._index is not None
-        examples = self._index[start:stop].astype(np.intp)
-        if stop == self.n_steps:
-            self._index = None  # free the memory
+        examples = self.order.examples(start, stop)
         X, y = self.windows.X, self.windows.y
         self.network.train(X, y, examples, self.batch_size)
 
@@ -135,20 +136,17 @@ class Epochs:
             self._check_divergence(loss, self.n_ended + 1, done)
         return loss
 
-    def end(self, number: int, seconds: float) -> None:
-        """Score held-out windows, and keep the weights if they are the best."""
-        network, windows = self.network, self.windows
-        network.settle()
+    def end(self, number: int, seconds: float, closing_seconds: float) -> None:
+        """Keep the weights if the scores of the held-out windows are the best."""
+        network = self.network
         loss = float(self.processes.agree(network.loss / self.n_steps))
-        X, y = windows.held_out or (
-            windows.X[-N_SCORED_WINDOWS:],
-            windows.y[-N_SCORED_WINDOWS:],
-        )
-        final_loss = -float(np.mean(network.log_prob(X, y)))
-        final_loss = float(self.processes.agree(final_loss))
+        final_loss = self.closing.loss()
         self._check_divergence(final_loss, number, self.n_steps)
-        val_loss = final_loss if windows.held_out is not None else math.nan
-        figures = {"loss": loss, "val_loss": val_loss, "seconds": seconds}
+        val_loss = final_loss if self.windows.held_out is not None else math.nan
+        figures = {
+            "loss": loss, "val_loss": val_loss,
+            "seconds": seconds, "scoring_seconds": closing_seconds,
+        }  # fmt: skip
         self._append(figures | network.costs())
         self._report(number)
         self._adapt()
@@ -160,6 +158,18 @@ class Epochs:
         self.network.settle()
         if self.held_out.best is not None:
             self.network.restore(self.held_out.best)
+
+    def val_loss(self) -> float:
+        """Return the loss of the final weights on all held-out windows, or NaN."""
+        if self.final is not None:
+            loss = self.final.loss()
+            if self.verbose:
+                n = self.final.n_steps
+                print(f"[{self.name}] all {n:,} held-out windows: loss {loss:.4f} nats")
+            return loss
+        if self.held_out.best is not None:
+            return self.held_out.best_loss
+        return self.history["val_loss"][-1]
 
     def kept(self) -> str:
         """Return which weights are kept after an interrupt, for a message."""
@@ -203,7 +213,8 @@ class Epochs:
         line = f"[{self.name}] epoch {number}: loss {loss:.4f}"
         if not math.isnan(val_loss):
             line += f", held-out loss {val_loss:.4f} nats"
-        print(f"{line}, {self.history['seconds'][-1]:.1f} s")
+        line += f", {self.history['seconds'][-1]:.1f} s"
+        print(f"{line} and {self.history['scoring_seconds'][-1]:.1f} s scoring")
 
     # -- saves --------------------------------------------------------------------
 
@@ -224,7 +235,7 @@ class Epochs:
     def resume(self, arrays: Fitted, facts: Fitted, *, passes: int, steps: int) -> None:
         """Restore the state that `arrays` and `facts` returned."""
         n_before, seen = facts.whole("n_before"), facts.whole("seen")
-        history = facts.history("history", "loss", "val_loss", "seconds")
+        history = facts.history("history", *HISTORY_COLUMNS)
         if len(history["loss"]) != n_before + passes:
             raise facts.unfit("history", history)
         network, best = self.network, []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from contextlib import nullcontext
 from dataclasses import replace
@@ -14,10 +15,13 @@ from sklearn.utils import check_random_state
 
 from nplm.base.warnings import warn
 from nplm.models.neural.fitting.epochs import Epochs
+from nplm.models.neural.fitting.replicated import ReplicatedNetwork
 from nplm.models.neural.fitting.sharded import ShardedNetwork, rows_of
 from nplm.models.neural.fitting.windows import Windows
-from nplm.models.neural.network.network import Network
-from nplm.models.neural.recipe import Recipe, TrainedNetwork
+from nplm.models.neural.network.dropout import Dropout
+from nplm.models.neural.network.network import Network, Parts
+from nplm.models.neural.network.sharing import Rows, sharing_of
+from nplm.models.neural.recipe import HISTORY_COLUMNS, Recipe, TrainedNetwork
 from nplm.training.bars import BAR, bar
 from nplm.training.checkpoint import Checkpoint, fingerprint
 from nplm.training.held_out import HeldOut
@@ -117,23 +121,26 @@ class Training:
         self.processes, self._folder = processes, checkpoint
         self._fingerprint = self._described(before)
         processes.check_same(self._fingerprint | {"checkpoint": str(checkpoint)})
+        self._fingerprint |= self._described_parts()
+        counts = windows.counts(recipe.architecture.n_words, processes)
         architecture = recipe.architecture
         if before is None:
-            self.architecture = architecture.learned(windows.X, windows.y)
+            self.architecture = architecture.learned(counts, windows.X, windows.y)
         else:
             self.architecture = architecture.continued(before.architecture)
         generator = None if before is None else before.generator
         if generator is None:
             generator = check_random_state(recipe.random_state)
         self.generator = processes.generator(generator)
-        self.network = self._network(before)
+        self.network = self._network(before, counts)
         # Of the network before, these alone: its arrays may then be freed.
         self._n_seen, self._n_epochs, self._n_added = 0, 0.0, 0
-        history: dict[str, list[float]] = {"loss": [], "val_loss": [], "seconds": []}
+        self._val_loss = math.nan
+        history: dict[str, list[float]] = {name: [] for name in HISTORY_COLUMNS}
         if before is not None:
             self._n_seen, self._n_epochs = before.n_seen, before.n_epochs
             self._n_added = before.n_added
-            history |= {k: list(values) for k, values in before.history.items()}
+            history = {k: list(values) for k, values in before.history.items()}
         self.history = history
 
     def _described(self, before: TrainedNetwork | None) -> dict[str, str]:
@@ -142,9 +149,10 @@ class Training:
             return {}
         windows = self.windows
         X_val, y_val = windows.held_out or (None, None)
-        arrays: dict[str, Any] = {
-            "X": windows.X, "y": windows.y, "X_val": X_val, "y_val": y_val,
-        }  # fmt: skip
+        arrays: dict[str, Any] = {}
+        if windows.n_least is None:
+            arrays = {"X": windows.X, "y": windows.y}
+        arrays |= {"X_val": X_val, "y_val": y_val}
         facts: dict[str, Any] = {"fitted": before is not None}
         if before is not None:
             named = before.parameters.named()
@@ -156,25 +164,40 @@ class Training:
             }  # fmt: skip
         return self.recipe.described() | fingerprint(facts, arrays)
 
-    def _network(self, before: TrainedNetwork | None) -> Network:
+    def _described_parts(self) -> dict[str, str]:
+        """Return a fingerprint of the windows of each process, if a save needs it."""
+        windows = self.windows
+        if self._folder is None or windows.n_least is None:
+            return {}
+        own = fingerprint({}, {"X": windows.X, "y": windows.y})
+        return {
+            f"{name} of rank {rank}": value
+            for rank, theirs in enumerate(self.processes.everyones(own))
+            for name, value in theirs.items()
+        }
+
+    def _network(
+        self, before: TrainedNetwork | None, counts: NDArray[np.int64]
+    ) -> Network:
         """Make the network to train, with the output units of this process."""
-        recipe, windows = self.recipe, self.windows
+        recipe, has_parts = self.recipe, self.windows.n_least is not None
         architecture, rng = self.architecture, self.generator
         parts, n_words = architecture.parts(recipe.loss), architecture.n_words
         processes, rows = self.processes, slice(None)
-        if not isinstance(processes, Alone):
+        self.shards = not isinstance(processes, Alone) and self._shards_rows(parts)
+        if self.shards:
             rows = rows_of(parts.n_rows(n_words), processes)
         state, clock, n_epochs = None, (0.0, 0.0), 0.0
         if before is None:
             parameters = parts.initial(
-                n_words, windows.y, rng, recipe.dtype, rows, recipe.embeddings
+                n_words, counts, rng, recipe.dtype, rows, recipe.embeddings
             )
         else:
             parameters, state = before.resumed(parts, recipe.solver, rows)
             # New moments start at update 0.
             clock = (before.n_seen, 0 if state is None else before.n_updates)
             n_epochs = before.n_epochs
-        schedule = recipe.solver.schedule.started(clock[0], n_epochs, len(windows.y))
+        schedule = recipe.solver.schedule.started(clock[0], n_epochs, self.n_examples)
         options: dict[str, Any] = {
             "precision": recipe.precision,
             "threads": Threads(recipe.n_jobs),
@@ -182,19 +205,62 @@ class Training:
             "solver": replace(recipe.solver, schedule=schedule),
             "state": state,
             "output_state": parts.output.initial_state(
-                n_words, windows.y, rng, recipe.n_workers
+                n_words, counts, rng, self.n_workers
             ),
-            "dropout": recipe.dropout.seeded(rng, recipe.n_workers),
+            "dropout": self._dropout(rng),
             "clock": clock,
         }
         if isinstance(processes, Alone):
             return Network(parts, parameters, **options)
-        return ShardedNetwork(parts, parameters, processes=processes, **options)
+        if self.shards:
+            return ShardedNetwork(parts, parameters, processes=processes, **options)
+        return ReplicatedNetwork(
+            parts, parameters, processes=processes, has_parts=has_parts,
+            average_every=recipe.average_every, **options,
+        )  # fmt: skip
+
+    @property
+    def n_workers(self) -> int:
+        """Number of teams that train on mini-batches of their own, in all processes."""
+        if self.recipe.average_every is not None:
+            return self.processes.size
+        return self.recipe.n_workers
+
+    def _dropout(self, rng: np.random.RandomState) -> Dropout:
+        """Return the dropout with its seeds.
+
+        A mask follows from the seed and the place in the mini-batch, which processes
+        with windows of their own count separately: each has a seed of its own.
+        """
+        dropout, processes = self.recipe.dropout, self.processes
+        if self.windows.n_least is None or self.recipe.average_every is not None:
+            return dropout.seeded(rng, self.n_workers)
+        every = dropout.seeded(rng, processes.size)
+        if every.seeds is None:
+            return every
+        return replace(every, seeds=every.seeds[[processes.rank]])
+
+    def _shards_rows(self, parts: Parts) -> bool:
+        """Return whether processes share the output units, and not the examples."""
+        # Processes cannot share features, nor rows for examples that they lack.
+        lacking = self.windows.n_least is not None
+        lacking = lacking or self.recipe.average_every is not None
+        if parts.output.rows_are_features or lacking:
+            return False
+        n_words, n_processes = self.architecture.n_words, self.processes.size
+        kind, _ = sharing_of("sync", parts, n_words, self.batch_size, n_processes)
+        can_shard = parts.output.rows_are_shared
+        return can_shard and (self.recipe.sharded or kind is Rows)
+
+    @property
+    def n_examples(self) -> int:
+        """Number of examples of an epoch, of all processes."""
+        return self.windows.n_examples(self.processes.size)
 
     @property
     def batch_size(self) -> int:
-        """Number of examples of an update, at most the number of windows."""
-        return min(self.recipe.batch_size, len(self.windows.y))
+        """Number of examples of an update, at most those of an epoch."""
+        return min(self.recipe.batch_size, self.n_examples)
 
     def run(
         self, progress: OnProgress | None = None, verbose: int = 0
@@ -222,6 +288,8 @@ class Training:
                 progress=own_progress if progress is None else progress,
                 verbose=verbose,
             )
+        if interrupt is None:
+            self._val_loss = job.val_loss()
         stopping, has_held_out = recipe.stopping, self.windows.held_out is not None
         ran_out = interrupt is None and job.held_out.stale == 0
         should = stopping.should_converge(has_held_out, recipe.adapts)
@@ -246,6 +314,7 @@ class Training:
             learning_rate_init=recipe.solver.schedule.learning_rate_init,
             adaptive=recipe.adapts,
             history=self.history,
+            scoring_weight=recipe.scoring_weight,
             verbose=verbose,
             name=recipe.name,
         )  # fmt: skip
@@ -260,8 +329,8 @@ class Training:
 
     def result(self) -> TrainedNetwork:
         """Return the trained network, which shares its arrays with this object."""
-        network, n_windows = self.network, len(self.windows.y)
-        n_epochs = self._n_epochs + (network.n_seen - self._n_seen) / n_windows
+        network = self.network
+        n_epochs = self._n_epochs + (network.n_seen - self._n_seen) / self.n_examples
         return TrainedNetwork(
             architecture=self.architecture,
             parameters=network.parameters,
@@ -273,4 +342,5 @@ class Training:
             n_updates=network.clock.read()[1],
             n_epochs=n_epochs,
             n_added=self._n_added,
+            val_loss=self._val_loss,
         )

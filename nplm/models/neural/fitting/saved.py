@@ -25,7 +25,7 @@ from nplm.models.neural.network.outputs.tree import checked_tree
 from nplm.models.neural.network.parameters import Parameters
 from nplm.models.neural.network.solvers import Adam, Schedule, State
 from nplm.models.neural.network.soundness import check_sums
-from nplm.models.neural.recipe import TrainedNetwork
+from nplm.models.neural.recipe import HISTORY_COLUMNS, TrainedNetwork
 
 __all__ = ["from_items", "to_items"]
 
@@ -61,6 +61,7 @@ def to_items(trained: TrainedNetwork) -> dict[str, Any]:
         },
         "loss": _loss_items(trained.loss),
         "history": trained.history,
+        "val_loss": trained.val_loss,
         "n_seen": trained.n_seen,
         "n_updates": trained.n_updates,
         "n_epochs": trained.n_epochs,
@@ -87,8 +88,8 @@ def from_items(fitted: Fitted, outputs: tuple[str, ...]) -> TrainedNetwork:
     architecture.check(loss)
     parts = architecture.parts(loss)
     _check_sizes(architecture, parts, arrays)
-    y = np.zeros(1, np.int32)
-    own = parts.initial(n_words, y, ZeroGenerator(0), arrays["d"].dtype)
+    counts = np.zeros(n_words, np.int64)
+    own = parts.initial(n_words, counts, ZeroGenerator(0), arrays["d"].dtype)
     _fill(own, own.trained(), arrays, "arrays")
     check_sums(own, parts)
     generator = np.random.mtrand._rand
@@ -100,7 +101,8 @@ def from_items(fitted: Fitted, outputs: tuple[str, ...]) -> TrainedNetwork:
         solver_state=_moments(own, fitted.take("moments", dict)),
         loss=loss,
         generator=generator,
-        history=fitted.history("history", "loss", "val_loss", "seconds"),
+        history=fitted.history("history", *HISTORY_COLUMNS),
+        val_loss=float(fitted.take("val_loss", int, float)),
         n_seen=fitted.whole("n_seen"),
         n_updates=fitted.number("n_updates", 0),
         n_epochs=fitted.number("n_epochs", 0),
@@ -259,7 +261,7 @@ def _moments(own: Parameters, given: dict[str, Any]) -> State:
     if not given:
         return {}
     state = ANY_ADAM.kept(ANY_ADAM.initial_state(own))
-    for moment in ("first_", "second_"):
+    for moment in ("first_", "second_", "paused_"):
         part = {k: a for k, a in state.items() if k.startswith(moment)}
         found = {k: a for k, a in given.items() if k.startswith(moment)}
         if not all(isinstance(a, np.ndarray) for a in found.values()):

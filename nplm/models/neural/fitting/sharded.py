@@ -15,10 +15,13 @@ from nplm._kernels.neural._loops import row_stride
 from nplm._kernels.neural._network import BACKWARD, FORWARD, UPDATE
 from nplm._kernels.neural._team import block_starts
 from nplm.base.fitted import Fitted
+from nplm.models.neural.fitting.seconds import Seconds
 from nplm.models.neural.network.network import Network, Parts
 from nplm.models.neural.network.parameters import Parameters, aligned_zeros
+from nplm.models.neural.network.sharing import Sharing
 from nplm.models.neural.recipe import TrainedNetwork
 from nplm.training.parallel.processes import Processes, Sharers
+from nplm.training.parallel.threads import Threads
 
 __all__ = ["ShardedNetwork", "gathered", "gathers_totals", "rows_of", "sharded"]
 
@@ -40,6 +43,75 @@ def gathers_totals(n_ranks: int, n_columns: int) -> bool:
     """
     steps = log2(n_ranks)
     return (n_ranks - 1 - steps) * 24 * n_columns <= steps * LATENCY_BYTES
+
+
+class RankRows(Sharing):
+    """Each rank has output units of its own, of every example (section 3.2).
+
+    Parameters
+    ----------
+    network : ShardedNetwork
+        Network of this rank.
+    batch_size : int
+        Maximum number of examples of an update.
+    """
+
+    def __init__(self, network: ShardedNetwork, batch_size: int) -> None:
+        self.processes, self.costs = network.processes, network.seconds
+        super().__init__(Threads(1), network, batch_size)
+
+    def made(self, kernels: Any) -> list[Any]:
+        """Return the only team of this rank, which has one member."""
+        n_ranks, rank = self.processes.size, self.processes.rank
+        parts, parameters = kernels.parts, kernels.parameters
+        columns = 1 if self.batch_size == 1 else row_stride(self.batch_size)
+        gather = gathers_totals(n_ranks, columns)
+        self._totals = np.zeros((n_ranks if gather else 1, 3, columns))
+        slopes = aligned_zeros((parameters.E.shape[1], columns), parameters.dtype)
+        n_inputs = parts.inputs.n_inputs if parts.output.direct else 0
+        # Without the constant input and the padding.
+        self._slopes = slopes[: parts.hidden.n_hidden + n_inputs]
+        return [kernels.team(
+            self.batch_size, kernels.solver_kernel, size=n_ranks, here=rank,
+            totals=self._totals, slopes=slopes.view(np.uint8).ravel(),
+        )]  # fmt: skip
+
+    def train(
+        self, X: NDArray[np.int32], y: NDArray[np.int32], index: NDArray[np.intp]
+    ) -> None:
+        """Train once on the examples `index`, and add to `loss`."""
+        (team,) = self.teams
+        processes, now, batch_size = self.processes, time.perf_counter, self.batch_size
+        starts = range(0, len(index), batch_size)
+        seconds = np.empty((len(starts), 2))  # in the collective operations
+        began = now()
+        for i, start in enumerate(starts):
+            batch = index[start : start + batch_size]
+
+            def run(phases: int, batch: NDArray[np.intp] = batch) -> None:
+                _network.train(team, processes.rank, X, y, batch, phases=phases)
+
+            run(FORWARD)
+            sent = now()
+            self._share_totals()
+            seconds[i, 0] = now() - sent
+            run(BACKWARD)
+            sent = now()
+            processes.sum(self._slopes)
+            seconds[i, 1] = now() - sent
+            run(UPDATE)
+        self.costs.add(now() - began, seconds.sum(axis=1), processes)
+
+    def _share_totals(self) -> None:
+        """Combine the maximum, target logit and sum of all processes."""
+        if len(self._totals) == self.processes.size:
+            self.processes.gather(self._totals)
+            return
+        (own,) = self._totals
+        own_high = own[0].copy()
+        self.processes.maximum(own[:2])
+        own[2] *= np.exp(own_high - own[0])
+        self.processes.sum(own[2])
 
 
 class ShardedNetwork(Network):
@@ -68,98 +140,25 @@ class ShardedNetwork(Network):
         super().__init__(parts, parameters, **options)
         self.processes = processes
         self.first = rows_of(parts.n_rows(self.n_words), processes).start
-        self._seconds = np.zeros((3, 1))
-        names = ("computing", "communicating", "waiting")
-        self._costs = dict(zip(names, self._seconds))  # views
+        self.seconds = Seconds()
 
     # -- training -------------------------------------------------------------
 
-    def train(
-        self,
-        X: NDArray[np.int32],
-        y: NDArray[np.int32],
-        index: NDArray[np.intp],
-        batch_size: int,
-    ) -> None:
-        """Train once on the examples `index`, and add to `loss`."""
-        (team,) = self._teams_of(batch_size)
-        processes, now = self.processes, time.perf_counter
-        starts = range(0, len(index), batch_size)
-        seconds = np.empty((len(starts), 2))  # in the collective operations
-        began = now()
-        for i, start in enumerate(starts):
-            batch = index[start : start + batch_size]
-
-            def run(phases: int, batch: NDArray[np.intp] = batch) -> None:
-                _network.train(team, processes.rank, X, y, batch, phases=phases)
-
-            run(FORWARD)
-            sent = now()
-            self._share_totals()
-            seconds[i, 0] = now() - sent
-            run(BACKWARD)
-            sent = now()
-            processes.sum(self._slopes)
-            seconds[i, 1] = now() - sent
-            run(UPDATE)
-        self._costs["computing"] += now() - began - float(seconds.sum())
-        # The last rank to arrive does not wait, so its time is that of the messages.
-        # Pairs of mini-batches are added, because slow messages make ranks arrive last
-        # in turn.
-        both = np.add.reduceat(seconds.sum(axis=1), np.arange(0, len(starts), 2))
-        messages = both.copy()
-        processes.minimum(messages)
-        self._costs["communicating"] += float(messages.sum())
-        self._costs["waiting"] += float((both - messages).sum())
-
-    def _teams_of(self, batch_size: int) -> list[Any]:
-        """Return the only team of this process, which has one member."""
-        if self._teams and self._teams[0].batch_size == batch_size:
-            return self._teams
-        self._release_teams()
-        n_ranks, rank = self.processes.size, self.processes.rank
-        columns = 1 if batch_size == 1 else row_stride(batch_size)
-        gather = gathers_totals(n_ranks, columns)
-        totals = np.zeros((n_ranks if gather else 1, 3, columns))
-        dtype = self.parameters.dtype
-        slopes = aligned_zeros((self.parameters.E.shape[1], columns), dtype)
-        trained = self.solver.held(self.parameters, self.solver_state)
-        team = self._team(
-            batch_size, trained, size=n_ranks, here=rank, totals=totals,
-            slopes=slopes.view(np.uint8).ravel(),
-        )  # fmt: skip
-        self._own([team])
-        self._shared_totals = totals
-        n_inputs = self.parts.inputs.n_inputs if self.parts.output.direct else 0
-        # Without the constant input and the padding.
-        self._slopes = slopes[: self.parts.hidden.n_hidden + n_inputs]
-        return self._teams
-
-    def _share_totals(self) -> None:
-        """Combine the maximum, target logit and sum of all processes."""
-        if len(self._shared_totals) == self.processes.size:
-            self.processes.gather(self._shared_totals)
-            return
-        (own,) = self._shared_totals
-        own_high = own[0].copy()
-        self.processes.maximum(own[:2])
-        own[2] *= np.exp(own_high - own[0])
-        self.processes.sum(own[2])
+    def _shared(self, batch_size: int) -> Sharing:
+        return RankRows(self, batch_size)
 
     def costs(self) -> dict[str, float]:
         """Return the seconds of this epoch, by activity."""
-        spent = {name: float(seconds[0]) for name, seconds in self._costs.items()}
-        self._seconds[:] = 0
-        return spent
+        return self.seconds.taken()
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Return all that training changes, and the seconds of this epoch."""
-        return super().state() | {"seconds_by_kind": self._seconds}
+        return super().state() | {"seconds_by_kind": self.seconds.array}
 
     def set_state(self, state: Fitted, n_seen: int) -> None:
         """Restore a `state` after `n_seen` examples, or raise ValueError."""
         super().set_state(state, n_seen)
-        self._seconds[...] = state.array("seconds_by_kind", np.float64, (3, 1))
+        self.seconds.restore(state)
 
     # -- scoring --------------------------------------------------------------
 
@@ -199,6 +198,9 @@ def gathered(
     Unless `everywhere`, all processes but the first return None.
     """
     n_rows = trained.parts.n_rows(trained.architecture.n_words)
+    n_everyones = processes.everyones(len(trained.parameters.E))
+    if all(n == n_rows for n in n_everyones):  # every process has all of them
+        return trained if everywhere or processes.rank == 0 else None
 
     def whole(own: NDArray[Any]) -> NDArray[Any] | None:
         rows = None

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from nplm.base.checks import count_ids
 from nplm.base.warnings import warn
 from nplm.models.neural.recipe import Recipe
+from nplm.training.parallel.processes import Alone, Sharers
 
 __all__ = ["MIN_WINDOWS_TO_SPLIT", "Windows"]
 
@@ -28,11 +30,26 @@ class Windows:
         Next words.
     held_out : tuple of ndarray, or None
         Held-out contexts and next words.
+    n_least : int or None
+        If each process has windows of its own, the least number that one has. If None,
+        all processes have the same windows.
     """
 
     X: NDArray[np.int32]
     y: NDArray[np.int32]
     held_out: tuple[NDArray[np.int32], NDArray[np.int32]] | None = None
+    n_least: int | None = None
+
+    def n_examples(self, n_processes: int) -> int:
+        """Return the number of examples of an epoch, of all processes."""
+        return len(self.y) if self.n_least is None else self.n_least * n_processes
+
+    def counts(self, n_words: int, processes: Alone | Sharers) -> NDArray[np.int64]:
+        """Count the next words, of all processes."""
+        counts = count_ids(self.y, n_words)
+        if self.n_least is not None and not isinstance(processes, Alone):
+            processes.sum(counts)
+        return counts
 
     def split(self, recipe: Recipe) -> Windows:
         """Hold out the last windows, if the recipe requires it."""

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 
-from nplm.base.checks import check_classes, count_ids
+from nplm.base.checks import check_classes
 from nplm.models.neural.network.features import (
     Composed,
     DenselyUpdated,
@@ -156,8 +156,8 @@ class Architecture:
             return
         if self.output == "energy":
             raise ValueError(
-                "processes share the output units of a full softmax (section 3.2), "
-                f"but {name} has no softmax; fit it in one process."
+                "a shard of a network has output units of a full softmax (section "
+                f"3.2), but {name} has no softmax; set keep='all'."
             )
         # "auto" may choose a sampled loss once the other options have changed.
         found, wanted = [], ["loss='exact'"]
@@ -170,19 +170,27 @@ class Architecture:
             found.append(f"output={self.output!r}")
             wanted.append("output='softmax'")
         raise ValueError(
-            "processes share the output units of a full softmax with weights of its "
-            f"own (section 3.2), but this {name} has {', '.join(found)}; fit it in one "
-            f"process, or call set_params({', '.join(wanted)}), as NeuralLM.from_paper "
-            "does."
+            "a shard of a network has output units of a full softmax with weights of "
+            f"its own (section 3.2), but this {name} has {', '.join(found)}; set "
+            f"keep='all', or call set_params({', '.join(wanted)}), as "
+            "NeuralLM.from_paper does."
         )
 
     # -- from windows, and from an earlier fit ----------------------------------
 
-    def learned(self, X: NDArray[np.int32], y: NDArray[np.int32]) -> Architecture:
-        """Return the architecture with the classes or tree made for training."""
+    def learned(
+        self,
+        counts: NDArray[np.int64],
+        X: NDArray[np.int32],
+        y: NDArray[np.int32],
+    ) -> Architecture:
+        """Return the architecture with the classes or tree made for training.
+
+        `counts` are those of the next words; a tree of contexts also needs the windows.
+        """
         if self.output == "classes":
             if self.classes is None:
-                labels = frequency_bins(count_ids(y, self.n_words) + 1)
+                labels = frequency_bins(counts + 1)
             else:
                 labels = check_classes(self.classes, "classes", self.n_words)
             return replace(self, classes=_frozen(labels))
@@ -190,7 +198,7 @@ class Architecture:
             made_from = "given"
             if self.tree is None or isinstance(self.tree, str):
                 made_from = self.tree or "contexts"
-            tree = make_tree(self.tree, self.n_words, X, y)
+            tree = make_tree(self.tree, counts, X, y)
             return replace(self, tree=_frozen(tree), tree_from=made_from)
         return self
 

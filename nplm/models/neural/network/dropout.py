@@ -102,7 +102,7 @@ class Masks:
     ) -> Any:
         if not (rate and activations.n_hidden):
             return make(activations)
-        inner = activations.apart()
+        inner = activations.apart(activations.n_hidden)
         mask = self._mask(activations, layer, activations.n_hidden, rate)
         return _dropout.DroppedUnits(make(inner), inner, mask)
 

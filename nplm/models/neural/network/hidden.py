@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from nplm._kernels.neural import _hidden
-from nplm._kernels.neural._inputs import Activations
 from nplm.models.neural.network.parameters import random_normal
 
 __all__ = ["Linear", "NoHidden", "Projected", "Tanh"]
@@ -128,11 +127,7 @@ class Projected(Tanh):
         masks: Any,
     ) -> Any:
         """Return the kernel, which uses the `trained` parameters."""
-        inner = Activations(
-            tier, scratch, batch_size=activations.batch_size,
-            scoring=activations.scoring, n_context=0, n_inputs=activations.n_inputs,
-            n_hidden=self.n_hidden,
-        )  # fmt: skip
+        inner = activations.apart(self.n_hidden)
         units = Tanh(self.n_hidden) if self.n_hidden else NoHidden()
         kernel = units.kernel(tier, trained, inner, scratch, masks)
 

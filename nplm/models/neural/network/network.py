@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from nplm._kernels.neural import _network
+from nplm._kernels.neural._gradients import Gradients
 from nplm._kernels.neural._inputs import Activations
 from nplm._kernels.neural._loops import Scratch, Tier
 from nplm._kernels.neural._solvers import Clock
-from nplm._kernels.neural._team import Team, UpdateLock
+from nplm._kernels.neural._team import Team
 from nplm.base.fitted import Fitted
 from nplm.models.neural.network.dropout import NO_DROPOUT, Dropout
 from nplm.models.neural.network.features import Features
@@ -24,6 +25,7 @@ from nplm.models.neural.network.inputs import (
 )
 from nplm.models.neural.network.outputs.base import Output, Workspace
 from nplm.models.neural.network.parameters import Parameters
+from nplm.models.neural.network.sharing import Sharing, sharing_of
 from nplm.models.neural.network.solvers import SGD, Schedule, Solver, State
 from nplm.models.neural.tiers import kernel_tier
 from nplm.training import pace
@@ -52,6 +54,13 @@ class Parts(NamedTuple):
         """Return the number of rows of the output units."""
         return self.output.n_rows(n_words)
 
+    def output_share(self, n_words: int) -> float:
+        """Return the share of the output units in the weights of the products."""
+        inputs, hidden, output, _ = self
+        n_outputs = hidden.n_activations + output.direct * inputs.n_inputs
+        own = output.n_rows(n_words) * n_outputs
+        return own / max(1, own + hidden.n_hidden * inputs.n_inputs)
+
     @property
     def visited(self) -> tuple[str, ...]:
         """Names of the arrays of which an update visits few rows."""
@@ -61,7 +70,7 @@ class Parts(NamedTuple):
     def initial(
         self,
         n_words: int,
-        y: NDArray[np.int32],
+        counts: NDArray[np.int64],
         rng: np.random.RandomState,
         dtype: DTypeLike,
         rows: slice = slice(None),
@@ -69,7 +78,7 @@ class Parts(NamedTuple):
     ) -> Parameters:
         """Draw parameters, with only some `rows` of the output units.
 
-        `embeddings` replaces the random features.
+        `counts` are those of the next words. `embeddings` replaces the random features.
         """
         inputs, hidden, output, features = self
         H, d = hidden.initial(inputs.n_inputs, rng, dtype)
@@ -78,7 +87,7 @@ class Parts(NamedTuple):
         more |= hidden.initial_arrays(inputs.n_inputs, dtype)
         more |= features.initial_arrays(C, rng)
         more |= output.initial_arrays(n_words, C.shape[1], len(d), rng, dtype)
-        b = output.initial_biases(n_words, y)[rows]
+        b = output.initial_biases(n_words, counts)[rows]
         n_weights = hidden.n_activations if output.weighted else 0
         E = Parameters.output_rows(
             len(b), n_weights, inputs.n_inputs, output.direct, dtype
@@ -96,11 +105,6 @@ class Parts(NamedTuple):
 class Network:
     """The parts of a network, their parameters, and the state of training.
 
-    With `parallel="rows"`, threads share the output units of each example, as one
-    team. With "async" and "locked", each thread trains on examples of its own (section
-    3.1): "async" takes no lock, and sometimes loses part of an update; "locked" takes
-    a lock for each update.
-
     Parameters
     ----------
     parts : Parts
@@ -111,8 +115,8 @@ class Network:
         Precision of the arithmetic.
     threads : Threads, optional
         One thread by default.
-        parallel : {"rows", "async", "locked"}
-        How threads share the training, as above.
+        parallel : {"sync", "async", "locked"}
+        How threads share the training (`sharing_of`).
         solver : Solver, optional
         Required for training.
         state : dict of ndarray, optional
@@ -132,7 +136,7 @@ class Network:
         *,
         precision: str,
         threads: Threads | None = None,
-        parallel: str = "rows",
+        parallel: str = "sync",
         solver: Solver = NO_SOLVER,
         state: State | None = None,
         output_state: State | None = None,
@@ -150,7 +154,7 @@ class Network:
         self.output_state = output_state or {}
         self.dropout = dropout
         self.clock = Clock(*clock)
-        self._teams: list[Any] = []
+        self._sharing: Sharing | None = None
         self._loss = 0.0  # the part that no current team holds
 
     # Id of the first word of the output rows; above 0 if processes share them.
@@ -171,65 +175,48 @@ class Network:
         batch_size: int,
     ) -> None:
         """Train once on the examples `index`, and add to `loss`."""
-        teams = self._teams_of(batch_size)
-
-        def give_up() -> None:
-            for team in teams:
-                team.give_up()
-
-        def train(team: Any, member: int, examples: NDArray[np.intp]) -> None:
-            _network.train(team, member, X, y, examples)
-
         try:
-            if self.parallel == "rows":
-                (team,) = teams
-                self.threads.abreast(
-                    lambda member: train(team, member, index),
-                    len(team.outputs), give_up=give_up,
-                )  # fmt: skip
-            else:
-                own = self.threads.split(len(index), batch_size)
-                self.threads.map(
-                    lambda part: train(part[0], 0, index[part[1]]),
-                    list(zip(teams, own)), give_up=give_up,
-                )  # fmt: skip
+            self.sharing(batch_size).train(X, y, index)
         except BaseException:
-            self._release_teams()  # an interrupted team cannot be used again
+            self._release()  # interrupted kernels cannot be used again
             raise
 
     @property
     def loss(self) -> float:
         """Summed negative log-likelihood since it was last set."""
-        return self._loss + sum(team.loss for team in self._teams)
+        return self._loss + (0.0 if self._sharing is None else self._sharing.loss)
 
     @loss.setter
     def loss(self, value: float) -> None:
         self._loss = value
-        for team in self._teams:
-            # One team holds all of it: the order of a sum affects its rounding.
-            team.loss, self._loss = self._loss, 0.0
+        if self._sharing is not None:
+            self._sharing.loss, self._loss = value, 0.0
 
     @property
     def n_seen(self) -> int:
         """Number of examples that the parameters were trained on."""
         return int(self.clock.n_examples)
 
-    @property
-    def seconds_a_call(self) -> float:
-        """Target duration of a call of `train`, in seconds.
+    def least(self, batch_size: int) -> int:
+        """Return the number of examples of which a call of `train` has a multiple."""
+        kind, n = self._kind(batch_size)
+        return batch_size * (n if kind.is_async else 1)
+
+    def seconds_a_call(self, batch_size: int) -> float:
+        """Return the target duration of a call of `train`.
 
         The main thread handles interrupts between calls, or at once while other threads
         do all the work. Calls are then longer, so that threads wait for the slowest one
         less often.
         """
-        main_thread_waits = self.parallel != "rows" and self.threads.n > 1
-        return pace.SECONDS_A_CALL * (5 if main_thread_waits else 1)
+        kind, n = self._kind(batch_size)
+        return pace.SECONDS_A_CALL * (5 if kind.is_async and n > 1 else 1)
 
     def slow_down(self, n_halvings: int) -> None:
         """Set the learning rate to the initial one, halved `n_halvings` times."""
         schedule = self._solver_at_first.schedule.slowed(n_halvings)
         if schedule != self.solver.schedule:
-            self._release_teams()  # their kernels use the old learning rate
+            self._release()  # the kernels use the old learning rate
             self.solver = replace(self.solver, schedule=schedule)
 
     def settle(self) -> None:
@@ -258,10 +245,20 @@ class Network:
         found = {k: state.array(k, a.dtype, a.shape) for k, a in own.items()}
         moving = state.array("moving", np.float64, (5,))
         examples, updates, log_decay, pause, loss = moving.tolist()
-        if examples != n_seen or not (
-            updates >= 0 and log_decay <= 0 and -updates <= pause <= 0
+        if (
+            examples != n_seen
+            or not np.isfinite(moving).all()
+            or not (updates >= 0 and log_decay <= 0 and -updates <= pause <= 0)
         ):
             raise state.unfit("moving", moving.tolist())
+        paused = found.get("paused_C")
+        if (
+            paused is not None
+            and not (
+                (pause <= paused[:, 0]) & (paused[:, 0] <= 0) & (paused[:, 1] >= 0)
+            ).all()
+        ):
+            raise ValueError("paused_C has updates or rates out of range")
         self.solver.check_state(found)
         self.parts.output.check_state(found, self.output_state)
         for name, array in own.items():
@@ -343,49 +340,76 @@ class Network:
         trained = self.solver.held(self.parameters, self.solver_state)
 
         def own(part: slice) -> None:
-            work(self._team(batch, trained, scoring=True), part)
+            work(self._team(batch, trained), part)
 
         self.threads.map(own, self.threads.split(n, batch, SCORING_PART))
 
     # -- teams ------------------------------------------------------------------
 
-    def _teams_of(self, batch_size: int) -> list[Any]:
-        """Return the teams that train, one per worker."""
-        if self._teams and self._teams[0].batch_size == batch_size:
-            return self._teams
-        self._release_teams()
-        trained = self.solver.held(self.parameters, self.solver_state)
-        if self.parallel == "rows":
-            n_members = self.threads.n
-            return self._own([self._team(batch_size, trained, n_members=n_members)])
-        lock = UpdateLock() if self.parallel == "locked" else None
-        n = self.threads.n
-        return self._own([
-            self._team(batch_size, trained, worker=i, n_workers=n, lock=lock)
-            for i in range(n)
-        ])  # fmt: skip
+    def sharing(self, batch_size: int) -> Sharing:
+        """Return the threads that train with mini-batches of this size."""
+        if self._sharing is None or self._sharing.batch_size != batch_size:
+            self._release()
+            self._trained = self.solver.held(self.parameters, self.solver_state)
+            self._sharing = self._shared(batch_size)
+            self._sharing.loss, self._loss = self._loss, 0.0
+        return self._sharing
 
-    def _own(self, teams: list[Any]) -> list[Any]:
-        teams[0].loss, self._loss = self._loss, 0.0
-        self._teams = teams
-        return teams
+    def _shared(self, batch_size: int) -> Sharing:
+        kind, n_threads = self._kind(batch_size)
+        return kind(Threads(n_threads), self, batch_size)
 
-    def _release_teams(self) -> None:
-        """Free the teams and their memory, and keep their loss."""
-        self._loss, self._teams = self.loss, []
+    def _kind(self, batch_size: int) -> tuple[type[Sharing], int]:
+        return sharing_of(
+            self.parallel, self.parts, self.n_words, batch_size, self.threads.n
+        )
+
+    def _release(self) -> None:
+        """Free the kernels and their memory, and keep their loss."""
+        self._loss, self._sharing = self.loss, None
+
+    def scratch(self) -> Any:
+        """Return memory for kernels, which must outlive them."""
+        return Scratch(self.tier)
+
+    def solver_kernel(self, scratch: Any) -> Any:
+        """Return a solver that updates the parameters."""
+        return self.solver.kernel(
+            self.tier, self.clock, self._trained, self.solver_state, scratch
+        )
+
+    def collector(self, solver: Any, scratch: Any, whole: Any = None) -> Any:
+        """Return what collects the gradients of a member for the solver."""
+        learned = {name: self._trained[name] for name in self.parameters.learned()}
+        return Gradients(
+            self.tier, self.clock, learned.get("C"), solver=solver,
+            parameters=list(learned.values()), scratch=scratch, whole=whole,
+            **NO_SOLVER.schedule.kernel_options(),
+        )  # fmt: skip
+
+    def team(
+        self,
+        batch_size: int,
+        make_solver: Callable[[Any], Any] | None,
+        **options: Any,
+    ) -> Any:
+        """Make the kernels of a team that trains, with a solver made in its memory."""
+        return self._team(batch_size, self._trained, make_solver, **options)
 
     def _team(
         self,
         batch_size: int,
         trained: dict[str, Any],
+        make_solver: Callable[[Any], Any] | None = None,
         *,
-        scoring: bool = False,
         n_members: int = 1,
+        member: int = 0,
         worker: int = 0,
         n_workers: int = 1,
         **options: Any,
     ) -> Any:
-        """Make the kernels of one team of `n_members` threads."""
+        """Make the kernels of one team; without a solver, it scores."""
+        scoring = make_solver is None
         tier, scratch = self.tier, Scratch(self.tier)
         inputs, hidden, output, features = self.parts
         activations = Activations(
@@ -394,11 +418,7 @@ class Network:
             n_hidden=hidden.n_activations,
             learns_inputs=features.learned or inputs.learned,
         )  # fmt: skip
-        solver = None
-        if not scoring:
-            solver = self.solver.kernel(
-                tier, self.clock, trained, self.solver_state, scratch
-            )
+        solver = None if make_solver is None else make_solver(scratch)
         max_words = output.n_tied_rows(batch_size)
         if max_words is not None:
             max_words += batch_size * inputs.n_context
@@ -409,8 +429,8 @@ class Network:
         )
         outputs = output.kernels(Workspace(
             tier, scratch, activations, table, trained, self.output_state,
-            first=self.first, n_members=n_members, worker=worker, n_workers=n_workers,
-            solver=solver,
+            first=self.first, n_members=n_members, member=member, worker=worker,
+            n_workers=n_workers, solver=solver,
         ))  # fmt: skip
         dropout = NO_DROPOUT if scoring else self.dropout
         masks = dropout.masks(scratch, self.clock, worker)

@@ -128,7 +128,8 @@ class Solver:
         for name, array in found.items():
             moment = name.partition("_")[0]
             if moment in ("first", "second", "decayed", "paused") and (
-                not np.isfinite(array).all() or (moment == "second" and array.min() < 0)
+                not np.isfinite(array).all()
+                or (moment == "second" and (array < 0).any())
             ):
                 raise ValueError(
                     f"{name} has invalid values (negative, NaN or infinite)"
@@ -140,6 +141,7 @@ class Solver:
 
     def held(self, parameters: Parameters, state: State) -> dict[str, Any]:
         """Return the parameters in the form that the kernels take."""
+        derived = set(parameters.derived)
         return {
             name: _solvers.Parameter(
                 array,
@@ -147,6 +149,7 @@ class Solver:
                 state.get(f"second_{name}"),
                 decayed=state.get(f"decayed_{name}"),
                 paused=state.get(f"paused_{name}"),
+                made=np.full(len(array), np.inf) if name in derived else None,
                 n_decaying=parameters.n_decaying(name),
             )
             for name, array in parameters.trained().items()
@@ -244,8 +247,12 @@ class Adam(Solver):
         return state
 
     def kept(self, state: State) -> State:
-        """Return the moments, which scikit-learn's networks keep too."""
-        return {k: a for k, a in state.items() if k.startswith(("first_", "second_"))}
+        """Return the moments, which scikit-learn's networks keep too.
+
+        The rates of C are kept with them.
+        """
+        kept = ("first_", "second_", "paused_")
+        return {k: a for k, a in state.items() if k.startswith(kept)}
 
     def settle(self, parameters: Parameters, state: State, clock: Any) -> None:
         """Apply the outstanding weight decay, and move C by its moments."""
@@ -262,7 +269,7 @@ class Adam(Solver):
         first *= gone.astype(dtype)[:, None]
         faded = self.beta_2 ** (paused[:, 0] - pause)
         second *= faded.astype(dtype)[:, None]
-        paused[:] = 0
+        paused[:, 0] = 0  # the rates stay: the moments move C on
 
     def kernel(
         self, tier: Any, clock: Any, held: dict[str, Any], state: State, scratch: Any

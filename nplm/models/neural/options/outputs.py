@@ -72,7 +72,7 @@ class Classes(Option):
     """Two softmaxes: P(class | context) times P(word | class, context).
 
     Each has about ``sqrt(|V|)`` output units (section 5.2; Goodman, 2001). The
-    probabilities sum to 1. Several threads require ``parallel="async"``.
+    probabilities sum to 1.
 
     Parameters
     ----------
@@ -120,8 +120,7 @@ class Tree(Option):
     """Hierarchical softmax: a binary tree with the words as leaves.
 
     The inner nodes are logistic units, about ``log2 |V|`` of them on the path to a word
-    (section 5.2; Morin and Bengio, 2005). The probabilities sum to 1. Several threads
-    require ``parallel="async"``.
+    (section 5.2; Morin and Bengio, 2005). The probabilities sum to 1.
 
     Parameters
     ----------

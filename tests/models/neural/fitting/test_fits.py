@@ -151,7 +151,7 @@ def test_n_iter_counts_the_epochs_of_the_history(data):
     assert np.isnan(lm.history_["val_loss"]).tolist() == [True, True, False, False]
 
     def interrupt(done, total, loss):
-        if done > len(y):
+        if done > total / 2:
             raise KeyboardInterrupt
 
     with (
@@ -172,7 +172,7 @@ def test_progress_is_called(data):
     )
     done, total, loss = zip(*calls)
     assert list(done) == sorted(done)
-    assert done[-1] == total[0] == 2 * len(y)
+    assert set(total) == {done[-1]} == {2 * (len(y) + 400)}  # 1,000 are scored
     assert all(0 < x < 4 for x in loss)
 
 
@@ -270,7 +270,7 @@ def test_continuing_with_another_shape_is_refused(data, change):
             go_on(X, y)
 
 
-@pytest.mark.parametrize("parallel", ["rows", "async", "locked"])
+@pytest.mark.parametrize("parallel", ["sync", "async", "locked"])
 @pytest.mark.parametrize("held_out", [False, True])
 def test_interrupt_keeps_the_trained_weights(data, held_out, parallel):
     X, y, X_val, y_val = data

@@ -8,9 +8,10 @@ import pytest
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
-from nplm import DivergenceError, windows
-from nplm._kernels.neural import _network
+from nplm import NCE, DivergenceError, Importance, NeuralLM, Softmax, windows
+from nplm._kernels.neural import _examples, _network
 from nplm.models.neural.network.network import Network
+from nplm.models.neural.network.sharing import Examples, Rows, sharing_of
 from nplm.training import pace
 from tests.helpers import markov_stream, paper_lm
 
@@ -54,13 +55,26 @@ def test_asynchronous_threads_diverge_with_a_message(data, parallel):
         lm.set_params(learning_rate_init=1e6).fit(X, y)
 
 
-@pytest.mark.parametrize("parallel", ["rows", "async", "locked"])
-def test_error_in_a_thread_ends_the_fit(data, parallel, monkeypatch):
+@pytest.mark.parametrize(
+    ("parallel", "module", "batch_size"),
+    [
+        ("sync", _network, 1),
+        ("sync", _examples, 100),
+        ("async", _network, 1),
+        ("locked", _network, 1),
+    ],
+    ids=["rows", "examples", "async", "locked"],
+)
+def test_error_in_a_thread_ends_the_fit(
+    data, parallel, module, batch_size, monkeypatch
+):
     X, y, *_ = data
-    lm = paper_lm(n_words=20, parallel=parallel, n_jobs=2, max_iter=2, **SMALL)
-    lm.fit(X, y)
+    lm = paper_lm(
+        n_words=20, parallel=parallel, n_jobs=2, max_iter=2, batch_size=batch_size,
+        **SMALL,
+    ).fit(X, y)  # fmt: skip
     before = lm.predict_proba(X[:3])
-    train, callers = _network.train, set()
+    train, callers = module.train, set()
 
     def fail_in_the_other_thread(*args, **kwargs):
         if threading.current_thread() is not threading.main_thread():
@@ -68,18 +82,89 @@ def test_error_in_a_thread_ends_the_fit(data, parallel, monkeypatch):
             raise MemoryError("no room")
         train(*args, **kwargs)
 
-    monkeypatch.setattr(_network, "train", fail_in_the_other_thread)
+    monkeypatch.setattr(module, "train", fail_in_the_other_thread)
     with pytest.raises(MemoryError, match="no room"):
         lm.fit(X, y)
     assert callers
     np.testing.assert_array_equal(lm.predict_proba(X[:3]), before)
 
 
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        dict(loss=Importance(n_noise=100)),
+        dict(loss=NCE(n_noise=100), solver="sgd"),
+        dict(output="classes"),
+        dict(output="tree"),
+        dict(output=Softmax(tied=True), loss=Importance(n_noise=100)),
+        dict(n_distant=5),
+    ],
+    ids=str,
+)
+def test_threads_share_every_network(settings):
+    X, y = windows(np.random.default_rng(0).zipf(1.3, size=2000) % 300, 5)
+    lm = NeuralLM(
+        order=3, n_words=300, batch_size=64, max_iter=2, precision="float64", **SMALL,
+        **settings,
+    )  # fmt: skip
+    serial, *shared = (clone(lm).set_params(n_jobs=n).fit(X, y) for n in (1, 2, 3, 3))
+    for other in shared:
+        np.testing.assert_allclose(
+            other.log_prob(X, y), serial.log_prob(X, y), rtol=1e-9
+        )
+    np.testing.assert_array_equal(shared[1].C_, shared[2].C_)
+
+
+@pytest.mark.parametrize(
+    ("settings", "batch_size", "kind", "n"),
+    [
+        (dict(n_words=9000), 256, Rows, 4),
+        (dict(n_words=500), 256, Examples, 4),
+        (dict(n_words=500), 16, Rows, 4),
+        (dict(n_words=500, output="tree"), 256, Examples, 4),
+        (dict(n_words=500, output="tree"), 17, Examples, 2),
+        (dict(n_words=500, output="tree"), 15, Rows, 1),
+        (dict(n_words=9000, loss="importance"), 256, Examples, 4),
+        (dict(n_words=500, output=Softmax(tied=True)), 256, Rows, 4),
+    ],
+    ids=str,
+)
+def test_way_to_share_follows_the_work(settings, batch_size, kind, n):
+    lm = NeuralLM(order=3, early_stopping=False, **dict(loss="exact") | settings)
+    recipe = lm._request([[0, 1]], [2]).recipe
+    counts = np.bincount([0], minlength=lm.n_words)
+    own = np.zeros((1, 2), int), np.zeros(1, int)
+    architecture = recipe.architecture.learned(counts, *own)
+    parts = architecture.parts(recipe.loss)
+    found = sharing_of("sync", parts, lm.n_words, batch_size, 4)
+    assert found == (kind, n)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        dict(output="classes", solver="sgd", learning_rate_init=1e-3, alpha=1e-3),
+        dict(output="classes", alpha=0.1),
+        dict(loss=Importance(n_noise=20), alpha=0.1),
+    ],
+    ids=str,
+)
+def test_asynchronous_threads_never_wait_for_a_row_that_none_claims(settings):
+    # More threads than cores, few rows: one is often stopped in the middle of a row.
+    X, y = windows(np.random.default_rng(0).zipf(1.3, size=20_000) % 300, 2)
+    lm = NeuralLM(
+        n_words=300, n_hidden=4, embedding_dim=4, batch_size=4, n_jobs=4,
+        parallel="async", max_iter=2, early_stopping=False, random_state=0, **settings,
+    )  # fmt: skip
+    assert np.isfinite(lm.fit(X, y).log_prob(X, y)).all()
+
+
 def test_grid_search_over_ways_to_share(data):
     X, y, *_ = data
     search = GridSearchCV(
         paper_lm(n_words=20, max_iter=2, n_jobs=2, **SMALL),
-        {"parallel": ["rows", "async", "locked"]}, cv=2, n_jobs=2, error_score="raise",
+        {"parallel": ["sync", "async", "locked"]}, cv=2, n_jobs=2, error_score="raise",
     ).fit(X, y)  # fmt: skip
     # A worker's share of two cores is one thread: all three are serial training.
     scores = search.cv_results_["mean_test_score"]
@@ -88,7 +173,7 @@ def test_grid_search_over_ways_to_share(data):
     assert np.isfinite(scores).all()
 
 
-@pytest.mark.parametrize("parallel", ["rows", "async"])
+@pytest.mark.parametrize("parallel", ["sync", "async"])
 def test_call_has_a_mini_batch_per_thread(data, parallel, monkeypatch):
     # However long one takes: with fewer, threads would have nothing to do.
     X, y, *_ = data

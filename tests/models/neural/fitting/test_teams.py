@@ -36,7 +36,7 @@ def test_one_asynchronous_thread_is_serial_training(parallel, batch_size):
     rng = np.random.default_rng(6)
     X, y = random_windows(60, 50, 3, rng)
     networks = []
-    for mode in ("rows", parallel):
+    for mode in ("sync", parallel):
         network = random_network(50, 3, 7, 4, True, "float32", np.random.default_rng(7))
         network.parallel = mode
         network.train(X, y, np.arange(60), batch_size)
@@ -88,7 +88,7 @@ def test_all_threads_stop_at_once(parallel, why, monkeypatch):
         network.train(X, y, index, 5)
 
     train(15)
-    network_teams = list(network._teams)
+    network_teams = list(network.sharing(5).teams)
     monkeypatch.setattr(_network, "train", fail_in_one)
     started = time.monotonic()
     with pytest.raises(MemoryError if why == "error" else KeyboardInterrupt):

@@ -9,6 +9,8 @@ import pytest
 from nplm import available_tiers
 from nplm._kernels.neural import _caches
 from nplm.models.neural.fitting.sharded import ShardedNetwork
+from nplm.models.neural.network import network as networks
+from nplm.models.neural.network.sharing import Examples
 from nplm.training.parallel.threads import Threads
 from tests.helpers import PRECISIONS, pairwise
 from tests.helpers_networks import (
@@ -204,6 +206,40 @@ def test_threads_share_the_output_units(
         check_training(
             SHAPES[shape], precision, 1 if alone else 5, n_threads, kind=kind,
             solver=solver, n_distant=n_distant, n_senses=n_senses,
+        )
+        for _ in range(2)
+    )  # fmt: skip
+    for got, want in zip(weights_of(first).arrays(), weights_of(again).arrays()):
+        np.testing.assert_array_equal(got, want)
+
+
+# Also more threads than examples.
+@pairwise(
+    {
+        "kind": KINDS,
+        "precision": FASTEST,
+        "shape": SHAPES,
+        "batch_size": [1, 2, 16, 48],
+        "n_threads": [2, 3, 7],
+        "solver": SOLVERS,
+        "n_distant": DISTANT,
+        "n_senses": SENSES,
+        "alpha": [0.0, 0.05],
+        "n_noise": [1, 20],
+        "rates": DROPOUT,
+    },
+    where=there_is,
+)
+def test_threads_share_the_examples(
+    kind, precision, shape, batch_size, n_threads, solver, n_distant, n_senses, alpha,
+    n_noise, rates, monkeypatch,
+):  # fmt: skip
+    monkeypatch.setattr(networks, "sharing_of", lambda *_: (Examples, n_threads))
+    first, again = (
+        check_training(
+            SHAPES[shape], precision, batch_size, n_threads, kind=kind, solver=solver,
+            n_distant=n_distant, n_senses=n_senses, alpha=alpha, n_noise=n_noise,
+            rates=rates, begun=3, span=200, learning_rate_init=1e-3,
         )
         for _ in range(2)
     )  # fmt: skip

@@ -53,8 +53,6 @@ def test_threads_train_asynchronously(output, parallel):
     )
     one = clone(lm).set_params(n_jobs=1).fit(X, y)
     np.testing.assert_array_equal(one.U_, flat.U_)
-    with pytest.raises(ValueError, match="parallel='async' or n_jobs=1"):
-        clone(lm).set_params(parallel="rows").fit(X, y)
 
 
 @each_output

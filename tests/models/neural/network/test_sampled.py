@@ -454,13 +454,6 @@ def test_invalid_parameters_are_refused(data, model, settings):
         lm.fit(**data)
 
 
-@each_model
-def test_threads_cannot_share_the_rows(data, model):
-    lm = model(loss="importance", n_jobs=2, **SMALL_SAMPLED)
-    with pytest.raises(ValueError, match="set parallel='async' or n_jobs=1"):
-        lm.fit(**data)
-
-
 @pairwise(
     {
         "loss, batch_size": list(product(SAMPLED, [1, 16])),

@@ -34,6 +34,8 @@ class Workspace:
         Id of the word of the first row.
     n_members : int
         Number of threads that share the rows: 1 unless the output's `rows_are_shared`.
+    member : int
+        Number of this team among those that share the examples of mini-batches.
     worker, n_workers : int
         Number of this team, and how many teams train the same parameters.
         solver : Solver or None
@@ -48,6 +50,7 @@ class Workspace:
     state: State
     first: int
     n_members: int
+    member: int
     worker: int
     n_workers: int
     solver: Any
@@ -61,6 +64,8 @@ class Output:
     name: ClassVar[str]  # the estimator's `output`
     # Whether threads and processes can split the rows among them (section 3.2).
     rows_are_shared: ClassVar[bool] = False
+    # Whether threads can split the examples instead, if they can split the rows.
+    examples_are_shared: ClassVar[bool] = True
     # Whether it also trains the features of words, which processes cannot share.
     rows_are_features: ClassVar[bool] = False
     # Whether an update visits few rows; their weight decay is then lazy.
@@ -95,8 +100,8 @@ class Output:
         """
         return 0
 
-    def initial_biases(self, n_words: int, y: NDArray[np.int32]) -> NDArray[Any]:
-        """Return the initial biases of all rows, for training on next words `y`."""
+    def initial_biases(self, n_words: int, counts: NDArray[np.int64]) -> NDArray[Any]:
+        """Return the initial biases of all rows, from the counts of the next words."""
         raise NotImplementedError
 
     def initial_arrays(
@@ -113,13 +118,14 @@ class Output:
     def initial_state(
         self,
         n_words: int,
-        y: NDArray[np.int32],
+        counts: NDArray[np.int64],
         rng: np.random.RandomState,
         n_workers: int,
     ) -> State:
         """Return the state of training beside the parameters, which is saved.
 
-        `n_workers` is the number of teams that train the same parameters.
+        `counts` are those of the next words; `n_workers` is the number of teams that
+        train the same parameters.
         """
         return {}
 

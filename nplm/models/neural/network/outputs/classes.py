@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nplm._kernels.neural.outputs import _classes, _softmax
-from nplm.base.checks import count_ids
 from nplm.models.neural.network.outputs.base import Output, Workspace
 
 __all__ = ["Classes", "frequency_bins"]
@@ -41,14 +40,14 @@ class Classes(Output):
         """Return the number of rows of E: classes and words."""
         return len(self.starts) - 1 + n_words
 
-    def initial_biases(self, n_words: int, y: NDArray[np.int32]) -> NDArray[Any]:
+    def initial_biases(self, n_words: int, counts: NDArray[np.int64]) -> NDArray[Any]:
         """Return log (add-one) unigram probabilities, of classes and within them.
 
         With U = W = 0, the network then predicts the unigram probabilities.
         """
-        counts = count_ids(y, n_words) + 1.0
-        mass = np.bincount(self.labels, counts)
-        within = np.log(counts / mass[self.labels])
+        smoothed = counts + 1.0
+        mass = np.bincount(self.labels, smoothed)
+        within = np.log(smoothed / mass[self.labels])
         return np.concatenate([np.log(mass / mass.sum()), within[self.order]])
 
     def kernel(self, team: Workspace, start: int, stop: int, leader: Any) -> Any:

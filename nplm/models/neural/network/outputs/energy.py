@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from nplm._kernels.neural.outputs import _energy
-from nplm.base.checks import count_ids
 from nplm.models.neural.network.outputs.base import Output, State, Workspace
 from nplm.models.neural.network.parameters import random_normal
 
@@ -26,6 +25,7 @@ class Energy(Output):
     name: ClassVar[str] = "energy"
     direct: bool = False
     target_weights: bool = False
+    examples_are_shared: ClassVar[bool] = False
     rows_are_shared: ClassVar[bool] = True
     rows_are_features: ClassVar[bool] = True
     logits_are_single: ClassVar[bool] = True
@@ -35,10 +35,10 @@ class Energy(Output):
         """Whether each word has a v of its own."""
         return self.target_weights
 
-    def initial_biases(self, n_words: int, y: NDArray[np.int32]) -> NDArray[Any]:
+    def initial_biases(self, n_words: int, counts: NDArray[np.int64]) -> NDArray[Any]:
         """Return the energies of the (add-one) unigrams: all that v = 0 leaves."""
-        counts = count_ids(y, n_words) + 1.0
-        return -np.log(counts / counts.sum())
+        smoothed = counts + 1.0
+        return -np.log(smoothed / smoothed.sum())
 
     def initial_arrays(
         self,

@@ -10,7 +10,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from nplm._kernels.neural.outputs import _estimates
 from nplm._kernels.neural.outputs._sampler import Sampler
-from nplm.base.checks import count_ids
 from nplm.models.neural.network.outputs.base import State, Workspace
 
 __all__ = ["Estimate", "Importance", "NoiseContrastive", "Proposal"]
@@ -45,10 +44,10 @@ class Proposal:
                 "above 0, such as its count plus one."
             )
 
-    def probabilities(self, n_words: int, y: NDArray[np.int32]) -> NDArray[np.float64]:
-        """Return the probabilities of all words, for training on next words `y`."""
+    def probabilities(self, counts: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return the probabilities of all words, from the counts of the next words."""
         if self.weights is None:
-            weights = count_ids(y, n_words) + 1.0
+            weights = counts + 1.0
         else:
             weights = np.asarray(self.weights, dtype=np.float64)
         # Relative to the maximum, against overflow; at least 1e-30, against 0.
@@ -75,14 +74,14 @@ class Estimate:
     def initial_state(
         self,
         n_words: int,
-        y: NDArray[np.int32],
+        counts: NDArray[np.int64],
         rng: np.random.RandomState,
         n_workers: int,
     ) -> State:
         """Return the proposal, and the seeds of a generator per worker."""
         seeds = rng.randint(1, 2**63 - 1, size=(n_workers, 4), dtype=np.int64)
         return {
-            "proposal": self.proposal.probabilities(n_words, y),
+            "proposal": self.proposal.probabilities(counts),
             "generators": seeds.astype(np.uint64),
         }
 
@@ -102,9 +101,12 @@ class Estimate:
         raise NotImplementedError
 
     def _sampler(self, team: Workspace) -> Any:
-        proposal, generators = team.state["proposal"], team.state["generators"]
+        proposal = team.state["proposal"]
+        generator = team.state["generators"][team.worker]
+        if team.member > 0:  # draws the same samples
+            generator = generator.copy()
         return Sampler(
-            team.scratch, proposal, generators[team.worker],
+            team.scratch, proposal, generator,
             most=min(self.max_noise, len(proposal)),
         )  # fmt: skip
 
@@ -129,14 +131,16 @@ class Importance(Estimate):
     def initial_state(
         self,
         n_words: int,
-        y: NDArray[np.int32],
+        counts: NDArray[np.int64],
         rng: np.random.RandomState,
         n_workers: int,
     ) -> State:
         """Return the proposal, the generators, and statistics of each worker."""
         watched = np.zeros((n_workers, 3))
         watched[:, 0] = min(self.n_noise, n_words)
-        return super().initial_state(n_words, y, rng, n_workers) | {"watched": watched}
+        return super().initial_state(n_words, counts, rng, n_workers) | {
+            "watched": watched
+        }
 
     def check_state(self, found: State, own: State) -> None:
         """Raise ValueError if a saved state is impossible in this fit."""

@@ -38,12 +38,12 @@ class Sampled(Output):
     def initial_state(
         self,
         n_words: int,
-        y: NDArray[np.int32],
+        counts: NDArray[np.int64],
         rng: np.random.RandomState,
         n_workers: int,
     ) -> State:
         """Return the state of the estimate."""
-        return self.estimate.initial_state(n_words, y, rng, n_workers)
+        return self.estimate.initial_state(n_words, counts, rng, n_workers)
 
     def check_state(self, found: State, own: State) -> None:
         """Raise ValueError if a saved state of the estimate is impossible."""

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nplm._kernels.neural.outputs import _softmax
-from nplm.base.checks import count_ids
 from nplm.models.neural.network.features import gradient_gatherer
 from nplm.models.neural.network.outputs.base import Output, Workspace
 
@@ -38,13 +37,13 @@ class Softmax(Output):
         """Return the number of outcomes, one per row."""
         return self.n_rows(n_words)
 
-    def initial_biases(self, n_words: int, y: NDArray[np.int32]) -> NDArray[Any]:
+    def initial_biases(self, n_words: int, counts: NDArray[np.int64]) -> NDArray[Any]:
         """Return the log (add-one) unigram probabilities.
 
         With U = W = 0, the network then predicts the unigram probabilities.
         """
-        counts = count_ids(y, self.n_rows(n_words)) + 1.0
-        return np.log(counts / counts.sum())
+        smoothed = counts[: self.n_rows(n_words)] + 1.0
+        return np.log(smoothed / smoothed.sum())
 
     def kernel(self, team: Workspace, start: int, stop: int, leader: Any) -> Any:
         """Return the kernel of a member."""
@@ -63,6 +62,7 @@ class Softmax(Output):
 class TiedSoftmax(Softmax):
     """Softmax of y = b + Cs, with the word features as weights."""
 
+    examples_are_shared: ClassVar[bool] = False
     rows_are_features: ClassVar[bool] = True
     kind: ClassVar[Any] = _softmax.TiedSoftmax
 

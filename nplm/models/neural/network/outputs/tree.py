@@ -11,7 +11,7 @@ from scipy.sparse import coo_array
 from sklearn.utils.extmath import randomized_svd
 
 from nplm._kernels.neural.outputs import _tree
-from nplm.base.checks import check_ids, count_ids, own_ids
+from nplm.base.checks import check_ids, own_ids
 from nplm.base.word_trees import (
     bisected,
     depth_of,
@@ -56,12 +56,12 @@ class Tree(Output):
         """Return the number of rows of E: the inner nodes."""
         return n_words - 1
 
-    def initial_biases(self, n_words: int, y: NDArray[np.int32]) -> NDArray[Any]:
+    def initial_biases(self, n_words: int, counts: NDArray[np.int64]) -> NDArray[Any]:
         """Return the log odds of each first child, by the (add-one) unigrams.
 
         With U = W = 0, the network then predicts the unigram probabilities.
         """
-        mass = masses(self.children, count_ids(y, n_words) + 1)
+        mass = masses(self.children, counts + 1)
         first, second = mass[self.children].T
         return np.log(first) - np.log(second)
 
@@ -78,16 +78,17 @@ class Tree(Output):
 
 def make_tree(
     given: ArrayLike | str | None,
-    n_words: int,
+    counts: NDArray[np.int64],
     X: NDArray[np.int32],
     y: NDArray[np.int32],
 ) -> NDArray[np.int32]:
     """Return the given tree, or make one from the windows.
 
-    "huffman" makes a Huffman code of the word frequencies; None makes a tree in which
-    words of similar contexts are close (`context_components`).
+    `counts` are those of the next words. "huffman" makes a Huffman code of the word
+    frequencies; None makes a tree in which words of similar contexts are close
+    (`context_components`).
     """
-    weights = count_ids(y, n_words) + 1
+    n_words, weights = len(counts), counts + 1
     if given is None:
         return bisected(context_components(X[:, -1], y, n_words), weights)
     if isinstance(given, str):

@@ -1,0 +1,65 @@
+"""How well does the sample of held-out windows show what an epoch gained?
+
+Trains the default of NeuralLM, with fewer units, on Brown. After each epoch it scores
+all windows of the validation part, of which the fit scores a sample. A row compares an
+epoch with the one before: "gain" is the fall of the held-out loss in nats a token,
+"spread" the standard deviation of the gains of single windows, and "error" the standard
+error of the mean gain of a sample of the size that a fit takes. "missed by" is the
+difference between the gain of the fit's sample and that of all windows. "loss spread"
+is the standard deviation of the losses of single windows.
+
+    python benchmarks/held_out.py
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+from common.table import parser, report
+from numpy.typing import NDArray
+
+from nplm import NeuralLM
+from nplm.datasets import fetch_brown
+
+N_CONTEXT = 5
+N_SCORED = 50_000  # windows that a fit scores after an epoch
+
+
+def scored(epochs: int, **settings: Any) -> Iterator[tuple[float, NDArray[np.float64]]]:
+    """Yield the held-out loss of the fit, and all log-probabilities, of each epoch."""
+    train, valid, _ = fetch_brown().windows(N_CONTEXT)
+    held_out = dict(zip(("X_val", "y_val"), valid))
+    with TemporaryDirectory() as folder:
+        for epoch in range(1, epochs + 1):  # each continues from the one before
+            lm = NeuralLM(max_iter=epoch, early_stopping=False, **settings)
+            lm.fit(*train, **held_out, checkpoint=folder)
+            yield lm.history_["val_loss"][-1], lm.log_prob(*valid)
+
+
+def main() -> None:
+    options = parser(__doc__.splitlines()[0])
+    options.add_argument("--hidden", type=int, default=128)
+    options.add_argument("--embedding-dim", type=int, default=64)
+    options.add_argument("--epochs", type=int, default=9)
+    args = options.parse_args()
+    settings = {"n_hidden": args.hidden, "embedding_dim": args.embedding_dim}
+    found = scored(args.epochs, random_state=0, verbose=1, **settings)
+    rows = []
+    for epoch, (before, after) in enumerate(pairwise(found), start=2):
+        gains = after[1] - before[1]
+        rows.append({
+            "epoch": epoch, "held-out loss": float(-after[1].mean()),
+            "loss spread": float(after[1].std()), "gain": float(gains.mean()),
+            "spread": float(gains.std()),
+            "error": float(gains.std() / np.sqrt(N_SCORED)),
+            "missed by": float(abs(before[0] - after[0] - gains.mean())),
+        })  # fmt: skip
+    report(f"Gains of an epoch, by {N_SCORED:,} held-out windows", rows, args.json)
+
+
+if __name__ == "__main__":
+    main()

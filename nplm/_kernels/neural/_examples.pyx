@@ -1,0 +1,260 @@
+"""Train with members that share the examples of each mini-batch.
+
+Each member computes the gradients of some of the examples, with kernels of its own; then
+each updates some of the parameters from the gradients of all. Members wait for each other
+twice a mini-batch. A result depends on the number of members, not on timing.
+"""
+
+from libc.string cimport memcpy
+
+import numpy as np
+
+from nplm._kernels.neural._gradients cimport Gradient, Gradients
+from nplm._kernels.neural._inputs cimport Activations
+from nplm._kernels.neural._network cimport take_windows
+from nplm._kernels.neural._solvers cimport Solver, Step
+from nplm._kernels.neural._team cimport (
+    MAX_MEMBERS, Barrier, Team, barrier_break, barrier_broken, barrier_wait,
+)
+from nplm._kernels.neural.outputs._output cimport Output
+
+from nplm._kernels.neural._network import check_windows
+
+
+cdef class ExampleTeam:
+    """Threads that share the examples of each mini-batch.
+
+    No twin: NumPy's network has one thread.
+
+    Parameters
+    ----------
+    teams : tuple of Team
+        One a member: a team of one, whose solver is a `Gradients`.
+    solver : Solver
+        Solver that updates the parameters.
+    batch_size : int
+        Maximum number of examples of a mini-batch, of all members.
+    """
+
+    cdef readonly tuple teams
+    cdef readonly Py_ssize_t batch_size
+    cdef public double loss   # summed negative log-likelihood
+    cdef Solver solver
+    cdef Barrier barrier
+    cdef (Gradient *)[MAX_MEMBERS] gradients
+    cdef Py_ssize_t[::1] places  # (size * batch_size,) memory of the members
+    cdef double[MAX_MEMBERS] losses
+    cdef double[MAX_MEMBERS] noises
+
+    def __cinit__(self, tuple teams, Solver solver, *, Py_ssize_t batch_size):
+        cdef Team team
+        cdef Gradients own
+        if not 1 <= len(teams) <= MAX_MEMBERS:
+            raise ValueError(
+                f"1 to {MAX_MEMBERS} threads can share a fit, not {len(teams)}")
+        self.teams, self.solver, self.batch_size = teams, solver, batch_size
+        self.barrier.size = len(teams)
+        self.places = np.empty(len(teams) * batch_size, dtype=np.intp)
+        for i, team in enumerate(teams):
+            if team.batch_size * len(teams) < batch_size:
+                raise ValueError(
+                    f"{len(teams)} members with room for {team.batch_size} examples do "
+                    f"not have it for {batch_size}")
+            own = team.solver
+            self.gradients[i] = own.of
+
+    def give_up(self):
+        """Make all members return, from a barrier or after the mini-batch."""
+        barrier_break(&self.barrier)
+
+
+cdef void differentiate(
+    Team team, Activations at, Output output, Gradients own, Py_ssize_t K,
+) noexcept nogil:
+    """Collect the gradients of the K examples that were taken."""
+    cdef Step step = own.step(K)
+    team.inputs.visit(at, K, own)
+    team.inputs.forward(at, K)
+    team.hidden.forward(at, K)
+    output.begin(K)
+    output.forward(K, NULL)
+    output.combine(&output.own, 1, K)
+    output.backward(K, own, &step)
+    output.end(K, own, &step)
+    team.hidden.backward(at, K, own, &step)
+    team.inputs.backward(at, K, own, &step)
+    output.follow(own, &step)
+    team.inputs.features.end(own, &step)
+
+
+def train(
+    ExampleTeam shared, int member, const int[:, :] X, const int[:] y,
+    const Py_ssize_t[::1] index,
+):
+    """Train on the examples ``index``, in mini-batches of ``shared.batch_size``.
+
+    All threads must call this concurrently. ``shared.loss`` grows by the negative
+    log-likelihood of each example just before its update.
+
+    Equivalent to ``reference.neural.train``.
+    """
+    cdef Team team = shared.teams[member]
+    cdef Gradients own = team.solver
+    cdef Output output = team.outputs[0]
+    cdef Solver solver = shared.solver
+    cdef Activations at = team.at
+    cdef Py_ssize_t n = len(index), start = 0, K, first, mine
+    cdef Py_ssize_t *places = &shared.places[member * shared.batch_size]
+    cdef int size = shared.barrier.size, i
+    cdef double noise
+    cdef Step step
+    check_windows(team, X, index)
+    with nogil:
+        while start < n and not barrier_broken(&shared.barrier):
+            K = min(shared.batch_size, n - start)
+            first = K * member // size
+            mine = K * (member + 1) // size - first
+            step = solver.step(K)
+            own.begin()
+            shared.losses[member] = shared.noises[member] = 0
+            if mine > 0:
+                output.arrange(y, index, start, K, size, places)
+                memcpy(at.places, places + first, mine * sizeof(Py_ssize_t))
+                take_windows(team, at, X, y, index, start, mine)
+                differentiate(team, at, output, own, mine)
+                shared.losses[member] = output.loss(&output.own, 1, mine)
+                shared.noises[member] = output.noise()
+            else:
+                output.skip()
+            if barrier_wait(&shared.barrier):
+                break
+            own.update(own.parameter, shared.gradients, size, member, False, &step)
+            if member == 0:
+                noise = 0
+                for i in range(size):
+                    shared.loss += shared.losses[i]
+                    noise += shared.noises[i]
+                output.adapt(noise, K)
+                solver.advance(&step)
+            if barrier_wait(&shared.barrier):
+                break
+            start += K
+
+
+cdef class RankTeam:
+    """One process of several that share the examples of each mini-batch.
+
+    Every process has all parameters. In each mini-batch it collects the gradients of its
+    examples, which the processes then exchange: `whole` is to be added up, and what
+    `pack` writes is for all. `apply` makes the same update in every process.
+
+    No twin: NumPy's network has one process.
+
+    Parameters
+    ----------
+    team : Team
+        Team of one, whose solver is a `Gradients` with `whole`.
+    first : Gradients
+        For the sums of all processes, with the same `whole`.
+    received : tuple of Gradients
+        For what each process has packed.
+    solver : Solver
+        Solver that updates the parameters.
+    alike : ndarray of bytes
+        Memory for the gradients of rows that all processes visit.
+    batch_size : int
+        Maximum number of examples of a mini-batch, of all processes.
+    """
+
+    cdef readonly Py_ssize_t batch_size
+    cdef public double loss   # summed negative log-likelihood
+    cdef readonly double own_loss, own_noise  # of this process, in the mini-batch
+    cdef readonly Py_ssize_t n_alike  # numbers in `alike`
+    cdef Team team
+    cdef Gradients own, first
+    cdef tuple received
+    cdef Solver solver
+    cdef Output output
+    cdef unsigned char[::1] alike
+    cdef Py_ssize_t[::1] places
+    cdef (Gradient *)[MAX_MEMBERS + 1] gradients
+
+    def __cinit__(
+        self, Team team, Gradients first, tuple received, Solver solver,
+        unsigned char[::1] alike, *, Py_ssize_t batch_size,
+    ):
+        cdef Gradients other
+        if len(received) > MAX_MEMBERS:
+            raise ValueError(
+                f"1 to {MAX_MEMBERS} processes can share a fit, not {len(received)}")
+        self.team, self.first, self.received = team, first, received
+        self.own, self.solver, self.output = team.solver, solver, team.outputs[0]
+        self.alike, self.batch_size = alike, batch_size
+        self.places = np.empty(batch_size, dtype=np.intp)
+        self.gradients[0] = first.of
+        for i, other in enumerate(received):
+            self.gradients[i + 1] = other.of
+
+    def give_up(self):
+        """Do nothing: processes wait for each other between calls only."""
+
+    def collect(
+        self, const int[:, :] X, const int[:] y, const Py_ssize_t[::1] index,
+        Py_ssize_t first, Py_ssize_t mine,
+    ):
+        """Collect the gradients of `mine` examples of a mini-batch, from `first` on.
+
+        Return the number of bytes to pack.
+        """
+        cdef Activations at = self.team.at
+        cdef Py_ssize_t K = len(index), i
+        cdef Gradients own = self.own
+        cdef int n_members = <int>len(self.received)
+        check_windows(self.team, X, index)
+        if first < 0 or mine < 0 or first + mine > K or K > self.batch_size:
+            raise ValueError(f"no examples {first} to {first + mine} of {K}")
+        with nogil:
+            own.begin()
+            self.own_loss = self.own_noise = 0
+            if mine > 0:
+                self.output.arrange(y, index, 0, K, n_members, &self.places[0])
+                memcpy(at.places, &self.places[first], mine * sizeof(Py_ssize_t))
+                take_windows(self.team, at, X, y, index, 0, mine)
+                differentiate(self.team, at, self.output, own, mine)
+                self.own_loss = self.output.loss(&self.output.own, 1, mine)
+                self.own_noise = self.output.noise()
+            else:
+                self.output.skip()
+            self.n_alike = 0
+            for i in range(own.n_parameters):
+                self.n_alike += own.of[i].n_alike * own.of[i].columns
+            own.fill_whole()
+        return own.packed()
+
+    def pack(self, unsigned char[::1] to):
+        """Write the gradients of visited rows."""
+        if len(to) < self.own.packed():
+            raise ValueError(f"no room for {self.own.packed()} bytes in {len(to)}")
+        if len(self.alike) < self.n_alike * self.own.itemsize:
+            raise ValueError(f"no room for {self.n_alike} numbers")
+        self.own.pack(<char *>&to[0], &self.alike[0] if len(self.alike) else NULL)
+
+    def apply(
+        self, unsigned char[::1] packed, const Py_ssize_t[::1] starts, Py_ssize_t K,
+        double loss, double noise,
+    ):
+        """Update all parameters from the gradients of all processes."""
+        cdef Step step = self.solver.step(K)
+        cdef Gradients other
+        cdef void *alike = &self.alike[0] if len(self.alike) else NULL
+        cdef Py_ssize_t i
+        cdef int n = <int>len(self.received) + 1
+        self.first.begin()
+        for i, other in enumerate(self.received):
+            other.unpack(<char *>&packed[starts[i]], self.first, alike)
+        with nogil:
+            self.own.update(
+                self.own.parameter, self.gradients, n, 0, True, &step)
+            self.loss += loss
+            self.output.adapt(noise, K)
+            self.solver.advance(&step)

@@ -1,0 +1,198 @@
+"""`ModelFile`: a model that each process of a cluster loads once."""
+
+from __future__ import annotations
+
+import os
+import platform
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Lock
+from typing import Any, ClassVar
+
+from nplm.base.files.atomic_files import opened
+from nplm.base.files.tensors import CHECKSUM, NotTensorsError, TensorFile
+from nplm.formats.loading import load
+
+__all__ = ["ModelFile"]
+
+BLOCK_BYTES = 1 << 20
+
+
+class ModelFile:
+    """A model in a file, which each process loads once.
+
+    For scoring with Dask, Spark, Ray or another pool of processes. Send this object to
+    the workers instead of the model: it pickles as a name and a checksum. The first
+    `load` in a process loads the file, and later ones return the same model. Mapped
+    n-grams are shared by all processes of a machine.
+
+    Parameters
+    ----------
+    path : path-like
+        A file that `nplm.load` reads. Each machine needs it under this name: in a
+        folder that all of them mount, or as a copy. A relative name is relative to the
+        working directory of the process that makes this object. The file must stay as
+        it is while it is in use.
+    verify : bool, default=True
+        As of `nplm.load`. False maps a binary file of ``save_binary`` without reading
+        all of it in each process.
+
+    Attributes
+    ----------
+    path : Path
+        The file, as an absolute path.
+    verify : bool
+        As given.
+    checksum : str
+        Size and CRC-32 of the file. A file of `save` or ``save_binary`` has checksums
+        of its contents in its header, so only the header is read. Other files are read
+        in full.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    OSError
+        If it cannot be read.
+    ValueError
+        If it is truncated, or its header is damaged.
+
+    See Also
+    --------
+    load : Load a model in this process alone.
+
+    Notes
+    -----
+    A process keeps the model until it ends, or until it loads another file of the same
+    name.
+
+    Examples
+    --------
+    >>> import pickle, tempfile
+    >>> import nplm
+    >>> texts = ["a rose is a rose", "is a rose a rose"] * 20
+    >>> lm = nplm.TextLM(nplm.KneserNeyLM(discount_fallback=(0.5, 1, 1.5)), 2)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     nplm.save(lm.fit(texts), f"{folder}/model.nplm")
+    ...     file = nplm.ModelFile(f"{folder}/model.nplm")
+    ...     sent = pickle.loads(pickle.dumps(file))
+    ...     again = sent.load()
+    ...     file.load() is again
+    True
+    >>> bool((again.score_samples(texts) == lm.score_samples(texts)).all())
+    True
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, verify: bool = True) -> None:
+        self.path = Path(path).absolute()
+        self.verify = bool(verify)
+        self.checksum = _checksum(self.path)
+
+    def __repr__(self) -> str:
+        verify = "" if self.verify else ", verify=False"
+        return f"ModelFile({os.fspath(self.path)!r}{verify})"
+
+    def load(self) -> Any:
+        """Return the model, which this process loads once.
+
+        Returns
+        -------
+        model : estimator
+            As `nplm.load` returns it. All callers in the process get the same object:
+            score with it, and do not change it.
+
+        Raises
+        ------
+        FileNotFoundError
+            If this machine has no such file.
+        ValueError
+            If the file is not the one that this object was made of: it has been
+            replaced, or this machine has another copy. Or if `nplm.load` refuses it.
+        OSError
+            If it cannot be read.
+        """
+        key = self.path, self.verify
+        with _Cache.lock:
+            stamp = _stamp(self.path)
+            found = _Cache.models.get(key)
+            if found is None or found.stamp != stamp:
+                checksum = _checksum(self.path)
+                self._check(checksum)
+                if found is None or found.checksum != checksum:
+                    _Cache.models.pop(key, None)  # two models may be too large
+                    model = load(self.path, verify=self.verify)
+                else:
+                    model = found.model
+                if _stamp(self.path) != stamp:
+                    raise self._changed("it was written while it was read")
+                found = _Cache.models[key] = _Loaded(stamp, checksum, model)
+            self._check(found.checksum)
+            return found.model
+
+    def _check(self, checksum: str) -> None:
+        if checksum != self.checksum:
+            raise self._changed(
+                f"its checksum is {checksum}, and that of the ModelFile {self.checksum}"
+            )
+
+    def _changed(self, why: str) -> ValueError:
+        return ValueError(
+            f"{self.path} on {platform.node()} is another file than when this "
+            f"ModelFile was made: {why}. Copy the model again, or make another "
+            "ModelFile."
+        )
+
+
+@dataclass(frozen=True)
+class _Loaded:
+    stamp: tuple[int, ...]
+    checksum: str
+    model: Any
+
+
+class _Cache:
+    """The models of this process."""
+
+    lock = Lock()
+    models: ClassVar[dict[tuple[Path, bool], _Loaded]] = {}
+
+
+def _reset_after_fork() -> None:
+    """Make a new lock in a fork, which lacks the thread that may hold the old one."""
+    _Cache.lock = Lock()
+
+
+os.register_at_fork(after_in_child=_reset_after_fork)
+
+
+def _stamp(path: Path) -> tuple[int, ...]:
+    """Return numbers that differ once a file is written or replaced."""
+    try:
+        status = os.stat(path)
+    except FileNotFoundError as error:
+        raise FileNotFoundError(
+            f"there is no file {path} on {platform.node()}: every machine that scores "
+            "needs the model under this name, in a folder that all of them mount or "
+            "as a copy."
+        ) from error
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def _checksum(path: Path) -> str:
+    """Return the size and the CRC-32 of a file, of a safetensors file by its header."""
+    size = _stamp(path)[2]
+    try:
+        own = TensorFile(path).metadata[CHECKSUM]
+    except NotTensorsError:
+        crc = 0
+        with opened(path) as file:
+            while block := file.read(BLOCK_BYTES):
+                crc = zlib.crc32(block, crc)
+        own = f"{crc:08x}"
+    except ValueError as error:
+        raise ValueError(
+            f"{path} on {platform.node()} cannot be loaded: {str(error).rstrip('.')}. "
+            "Copy it again, or save the model again with this nplm."
+        ) from error
+    return f"{size}-{own}"

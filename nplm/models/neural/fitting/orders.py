@@ -1,0 +1,110 @@
+"""Order of the examples of epochs, in one process and in many."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nplm.models.neural.fitting.windows import Windows
+from nplm.training.parallel.processes import Processes
+
+__all__ = ["NOT_HERE", "Order", "PartOrder", "order_of"]
+
+# Stands for an example of another process, in the examples of all.
+NOT_HERE = -1
+
+
+class Order:
+    """Order of the examples of an epoch; every process has all of them.
+
+    Parameters
+    ----------
+    n_windows : int
+        Number of windows.
+    shuffle : bool
+        Whether each epoch has its examples in a new random order.
+    """
+
+    def __init__(self, n_windows: int, *, shuffle: bool) -> None:
+        self.n_windows, self.shuffle = n_windows, shuffle
+        self._index: NDArray[np.unsignedinteger] | None = None
+
+    @property
+    def n_examples(self) -> int:
+        """Number of examples of an epoch."""
+        return self.n_windows
+
+    def begin(self, rng: np.random.RandomState) -> None:
+        """Draw the order of an epoch, in the smallest integer type."""
+        n = self.n_windows
+        self._index = np.arange(n, dtype=np.min_scalar_type(n))
+        if self.shuffle:
+            rng.shuffle(self._index)
+
+    def examples(self, start: int, stop: int) -> NDArray[np.intp]:
+        """Return the windows of these examples of the epoch."""
+        examples = self._taken(start, stop)
+        if stop == self.n_examples:
+            self._index = None  # free the memory
+        return examples
+
+    def _taken(self, start: int, stop: int) -> NDArray[np.intp]:
+        assert self._index is not None
+        return self._index[start:stop].astype(np.intp)
+
+
+class PartOrder(Order):
+    """Order of the examples of an epoch, to which each process adds as many.
+
+    The processes take turns: example i of the epoch is one of process ``i % size``.
+    A mini-batch thus has as many examples of each process, or one more of some, and
+    all processes come to their last example together.
+
+    Parameters
+    ----------
+    n_windows : int
+        Number of windows of this process.
+    n_least : int
+        Smallest number of windows of a process.
+    processes : Processes
+        The processes.
+    shuffle : bool
+        See `Order`. A process with more windows than `n_least` leaves out the last ones
+        of its order.
+    """
+
+    def __init__(
+        self, n_windows: int, n_least: int, processes: Processes, *, shuffle: bool
+    ) -> None:
+        super().__init__(n_windows, shuffle=shuffle)
+        self.n_least, self.rank, self.size = n_least, processes.rank, processes.size
+
+    @property
+    def n_examples(self) -> int:
+        """Number of examples of an epoch, of all processes."""
+        return self.n_least * self.size
+
+    def begin(self, rng: np.random.RandomState) -> None:
+        """Draw the order of an epoch, from a generator of this process.
+
+        `rng` has the same state in all processes, before and after: a shuffle of more
+        windows draws more random numbers.
+        """
+        seed = int(rng.randint(2**32, dtype=np.uint32)) if self.shuffle else 0
+        super().begin(np.random.RandomState([seed, self.rank]))
+
+    def _taken(self, start: int, stop: int) -> NDArray[np.intp]:
+        assert self._index is not None
+        examples = np.full(stop - start, NOT_HERE, np.intp)
+        own = examples[(self.rank - start) % self.size :: self.size]
+        first = -(-(start - self.rank) // self.size)  # own examples before these
+        own[:] = self._index[first : first + len(own)]
+        return examples
+
+
+def order_of(windows: Windows, processes: Processes, *, shuffle: bool) -> Order:
+    """Return the order of the examples of windows."""
+    n = len(windows.y)
+    if windows.n_least is None:
+        return Order(n, shuffle=shuffle)
+    return PartOrder(n, windows.n_least, processes, shuffle=shuffle)

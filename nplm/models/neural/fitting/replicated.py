@@ -1,0 +1,208 @@
+"""Share the examples of mini-batches over processes, which have all parameters."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nplm._kernels.neural import _examples
+from nplm.base.fitted import Fitted
+from nplm.models.neural.fitting.averaged import RankAverages
+from nplm.models.neural.fitting.orders import NOT_HERE
+from nplm.models.neural.fitting.seconds import Seconds
+from nplm.models.neural.network.network import Network, Parts
+from nplm.models.neural.network.parameters import Parameters, aligned_zeros
+from nplm.models.neural.network.sharing import Sharing
+from nplm.training.parallel.processes import Sharers
+from nplm.training.parallel.threads import Threads
+
+__all__ = ["RankExamples", "ReplicatedNetwork"]
+
+
+class RankExamples(Sharing):
+    """Each rank has examples of its own of every mini-batch, and all parameters.
+
+    For each mini-batch the ranks add up the gradients of whole arrays and of the noise
+    samples (one Allreduce), send each other those of the rows that their examples visit
+    (one Allgather of numbers of bytes, one Allgatherv), and make the same update.
+
+    Parameters
+    ----------
+    network : ReplicatedNetwork
+        Network of this rank.
+    batch_size : int
+        Maximum number of examples of an update, of all ranks.
+    """
+
+    def __init__(self, network: ReplicatedNetwork, batch_size: int) -> None:
+        self.processes, self.seconds = network.processes, network.seconds
+        self._has_parts = network.has_parts
+        super().__init__(Threads(1), network, batch_size)
+
+    def made(self, kernels: Any) -> list[Any]:
+        """Return the team of this rank."""
+        n_ranks, dtype = self.processes.size, kernels.parameters.dtype
+        n_whole, n_alike = kernels.n_whole, kernels.n_alike
+        numbers = aligned_zeros((1, n_whole + n_alike), dtype)[0]
+        self._sums, self._n_whole = numbers, n_whole
+        whole = numbers[:n_whole].view(np.uint8)
+        self._info = np.zeros((n_ranks, 4))  # bytes, loss, noise, numbers alike
+        self._packed = np.zeros(0, np.uint8)
+        self._received = np.zeros(0, np.uint8)
+        self._memory = [kernels.scratch() for _ in range(n_ranks + 2)]
+        solver_memory, first_memory, *others = self._memory
+        solver = kernels.solver_kernel(solver_memory)
+
+        def collector(scratch: Any, whole: Any = whole) -> Any:
+            return kernels.collector(solver, scratch, whole=whole)
+
+        team = kernels.team(-(-self.batch_size // n_ranks), collector)
+        received = tuple(collector(scratch, None) for scratch in others)
+        return [_examples.RankTeam(
+            team, collector(first_memory), received, solver,
+            numbers[n_whole:].view(np.uint8), batch_size=self.batch_size,
+        )]  # fmt: skip
+
+    def train(
+        self, X: NDArray[np.int32], y: NDArray[np.int32], index: NDArray[np.intp]
+    ) -> None:
+        """Train once on the examples `index`, and add to `loss`."""
+        (team,) = self.teams
+        now, starts = time.perf_counter, range(0, len(index), self.batch_size)
+        messages = np.empty(len(starts))
+        began = now()
+        for i, start in enumerate(starts):
+            batch = index[start : start + self.batch_size]
+            messages[i] = self._update(team, X, y, batch)
+        self.seconds.add(now() - began, messages, self.processes)
+
+    def _own(self, batch: NDArray[np.intp]) -> tuple[NDArray[np.intp], int, int]:
+        """Return examples, and which of them are those of this rank: first, number."""
+        if self._has_parts:
+            own = batch[batch != NOT_HERE]
+            return own, 0, len(own)
+        K, rank, n_ranks = len(batch), self.processes.rank, self.processes.size
+        first = K * rank // n_ranks
+        return batch, first, K * (rank + 1) // n_ranks - first
+
+    def _update(
+        self,
+        team: Any,
+        X: NDArray[np.int32],
+        y: NDArray[np.int32],
+        batch: NDArray[np.intp],
+    ) -> float:
+        """Update from one mini-batch; return the seconds of its messages."""
+        processes, K, now = self.processes, len(batch), time.perf_counter
+        rank, info = processes.rank, self._info
+        n_bytes = team.collect(X, y, *self._own(batch))
+        if n_bytes > len(self._packed):
+            self._packed = np.empty(2 * n_bytes, np.uint8)
+        team.pack(self._packed)
+        info[rank] = n_bytes, team.own_loss, team.own_noise, team.n_alike
+        began = now()
+        processes.gather(info)
+        n_alike = int(info[:, 3].max())
+        if team.n_alike == 0:  # no example here
+            self._sums[self._n_whole :][:n_alike] = 0
+        processes.sum(self._sums[: self._n_whole + n_alike])
+        ends = np.cumsum(info[:, 0]).astype(np.intp)
+        if ends[-1] > len(self._received):
+            self._received = np.empty(2 * ends[-1], np.uint8)
+        starts = ends - info[:, 0].astype(np.intp)
+        processes.join_bytes(self._packed[:n_bytes], self._received[: ends[-1]], starts)
+        spent = now() - began
+        team.apply(self._received, starts, K, info[:, 1].sum(), info[:, 2].sum())
+        return spent
+
+
+class ReplicatedNetwork(Network):
+    """A network that every process has, and that all of them train together.
+
+    Parameters
+    ----------
+    parts : Parts
+        Inputs, hidden units and output.
+    parameters : Parameters
+        All parameters, the same in every process.
+    processes : Processes
+        Processes that share the examples.
+    average_every : int or None
+        Number of updates of a rank between averages of the ranks' networks. By default,
+        ranks share every mini-batch.
+    has_parts : bool
+        Whether each process has windows of its own (`orders.PartOrder`).
+    **options
+        Options of `Network`.
+    """
+
+    def __init__(
+        self,
+        parts: Parts,
+        parameters: Parameters,
+        *,
+        processes: Sharers,
+        average_every: int | None = None,
+        has_parts: bool = False,
+        **options: Any,
+    ) -> None:
+        super().__init__(parts, parameters, **options)
+        self.processes, self.seconds = processes, Seconds()
+        self.average_every = average_every
+        self.has_parts = has_parts
+
+    @property
+    def n_whole(self) -> int:
+        """Number of gradients that every mini-batch has."""
+        return sum(
+            array.size
+            for name, array in self.parameters.learned().items()
+            if f"decayed_{name}" not in self.solver_state
+        )
+
+    @property
+    def n_alike(self) -> int:
+        """Maximum number of gradients of rows that all ranks visit."""
+        estimate = getattr(self.parts.output, "estimate", None)
+        if estimate is None or self.parameters.tied:
+            return 0
+        return int(min(estimate.max_noise, self.n_words) * self.parameters.E.shape[1])
+
+    def _shared(self, batch_size: int) -> Sharing:
+        if self.average_every is None:
+            return RankExamples(self, batch_size)
+        return RankAverages(self, batch_size, self.average_every)
+
+    def least(self, batch_size: int) -> int:
+        """Return the number of examples of which a call of `train` has a multiple."""
+        return batch_size * self.processes.size * (self.average_every or 1)
+
+    def costs(self) -> dict[str, float]:
+        """Return the metrics of the output, and the seconds of this epoch."""
+        return super().costs() | self.seconds.taken()
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """Return all that training changes, and the seconds of this epoch."""
+        return super().state() | {"seconds_by_kind": self.seconds.array}
+
+    def set_state(self, state: Fitted, n_seen: int) -> None:
+        """Restore a `state` after `n_seen` examples, or raise ValueError."""
+        super().set_state(state, n_seen)
+        self.seconds.restore(state)
+
+    # -- scoring --------------------------------------------------------------
+
+    def log_prob(
+        self, X: NDArray[np.int32], y: NDArray[np.int32]
+    ) -> NDArray[np.float64]:
+        """Return the log-probability of each next word; each rank scores a share."""
+        rank, size = self.processes.rank, self.processes.size
+        start, stop = len(y) * rank // size, len(y) * (rank + 1) // size
+        found = np.zeros(len(y))
+        if stop > start:
+            found[start:stop] = super().log_prob(X[start:stop], y[start:stop])
+        self.processes.sum(found)
+        return found

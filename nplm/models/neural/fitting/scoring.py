@@ -1,0 +1,98 @@
+"""Score held-out windows: a sample after each epoch, and all at the end of a fit."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nplm.models.neural.fitting.windows import Windows
+from nplm.models.neural.network.network import Network
+from nplm.training import pace
+from nplm.training.parallel.processes import Processes
+
+__all__ = ["MAX_SCORED_WINDOWS", "Scoring", "scored_each_epoch"]
+
+Scored = tuple[NDArray[np.int32], NDArray[np.int32]]
+
+# The standard error of a change between epochs, by benchmarks/held_out.py, is 0.002
+# nats at first and 0.0002 after five halvings of the learning rate: small beside the
+# 0.01 of `solvers.MIN_GAIN_NATS`, and after some halvings beside the default `tol`.
+MAX_SCORED_WINDOWS = 50_000  # held-out windows that an epoch scores
+# Training windows scored after an epoch without held-out data, because the loss of the
+# epoch precedes its last updates, which may diverge.
+SCORED_TRAINING_WINDOWS = 1000
+WINDOWS_A_CALL = 64  # of each thread, at first
+WINDOWS_A_SHARED_CALL = 2048  # of processes that share the network
+
+
+def scored_each_epoch(windows: Windows) -> Scored:
+    """Return the windows to score after each epoch.
+
+    Of many held-out windows they are a sample, evenly spread. It draws no random
+    number, so that it is the same in a resumed fit and in all processes.
+    """
+    if windows.held_out is None:
+        # Processes with windows of their own each score a share of as many.
+        n = windows.n_least or SCORED_TRAINING_WINDOWS
+        last = slice(-min(n, SCORED_TRAINING_WINDOWS), None)
+        return windows.X[last], windows.y[last]
+    X, y = windows.held_out
+    if len(y) <= MAX_SCORED_WINDOWS:
+        return X, y
+    rows = np.linspace(0, len(y), MAX_SCORED_WINDOWS, endpoint=False).astype(np.intp)
+    return X[rows], y[rows]
+
+
+class Scoring:
+    """Scores of windows, as closing work of the training loop (`loop.Closing`).
+
+    Parameters
+    ----------
+    network : Network
+        Network that scores.
+    processes : Processes
+        Processes that share the network.
+    scored : tuple of ndarray
+        Contexts and next words.
+    text : str
+        Describes the work.
+    weight : float
+        Duration of a scored window, in windows of training.
+    """
+
+    def __init__(
+        self,
+        network: Network,
+        processes: Processes,
+        scored: Scored,
+        text: str,
+        weight: float,
+    ) -> None:
+        self.network, self.processes = network, processes
+        self.text, self.weight = text, weight
+        self._X, self._y = scored
+        self.n_steps = len(self._y)
+        n_threads = network.threads.n
+        self.least = WINDOWS_A_CALL * n_threads
+        # The main thread waits for others, if there are any, and handles interrupts.
+        self.seconds_a_call = pace.SECONDS_A_CALL * (5 if n_threads > 1 else 1)
+        if processes.size > 1:
+            # Sums over processes may round by their length: it must not depend on time.
+            self.least, self.seconds_a_call = WINDOWS_A_SHARED_CALL, 0.0
+        self._scores = np.empty(0)
+
+    def begin(self) -> None:
+        """Settle the network, and make room for the scores."""
+        self.network.settle()
+        self._scores = np.empty(self.n_steps)
+
+    def work(self, start: int, stop: int) -> None:
+        """Score these windows."""
+        X, y = self._X[start:stop], self._y[start:stop]
+        self._scores[start:stop] = self.network.log_prob(X, y)
+
+    def loss(self) -> float:
+        """Return the mean loss of the windows, in nats per token; frees the scores."""
+        loss = -float(np.mean(self._scores))
+        self._scores = np.empty(0)
+        return float(self.processes.agree(loss))

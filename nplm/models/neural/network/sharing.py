@@ -1,0 +1,185 @@
+"""Ways in which threads share the training of a network (section 3)."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from functools import partial
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nplm._kernels.neural import _examples, _network
+from nplm._kernels.neural._team import UpdateLock
+from nplm.training.parallel.threads import Threads
+
+__all__ = ["Asynchronous", "Examples", "Locked", "Rows", "Sharing", "sharing_of"]
+
+Ids = NDArray[np.int32]
+# Examples for a thread of a mini-batch: with fewer, threads mostly wait for each other.
+MIN_EXAMPLES_A_THREAD = 8
+# Share of the output units in the multiplications of an example above which threads
+# share these units.
+MIN_OUTPUT_SHARE = 0.8
+
+
+class Kernels(Protocol):
+    """Makes the kernels of a network."""
+
+    def team(
+        self, batch_size: int, make_solver: Callable[[Any], Any] | None, **options: Any
+    ) -> Any:
+        """Return a team, with a solver made in its memory."""
+
+    def scratch(self) -> Any:
+        """Return memory for kernels, which must outlive them."""
+
+    def solver_kernel(self, scratch: Any) -> Any:
+        """Return a solver that updates the parameters."""
+
+    def collector(self, solver: Any, scratch: Any) -> Any:
+        """Return what collects the gradients of a member for the solver."""
+
+
+class Sharing(ABC):
+    """Threads that train a network, in mini-batches.
+
+    Parameters
+    ----------
+    threads : Threads
+        The threads.
+    kernels : Kernels
+        Makes the kernels.
+    batch_size : int
+        Maximum number of examples of an update.
+    """
+
+    # Whether each thread trains on mini-batches of its own.
+    is_async: ClassVar[bool] = False
+
+    def __init__(self, threads: Threads, kernels: Kernels, batch_size: int) -> None:
+        self.threads, self.batch_size = threads, batch_size
+        self.teams = self.made(kernels)
+
+    @abstractmethod
+    def made(self, kernels: Kernels) -> list[Any]:
+        """Return the kernels."""
+
+    @abstractmethod
+    def train(self, X: Ids, y: Ids, index: NDArray[np.intp]) -> None:
+        """Train once on the examples `index`, and add to `loss`."""
+
+    def give_up(self) -> None:
+        """Make all threads return soon."""
+        for team in self.teams:
+            team.give_up()
+
+    @property
+    def loss(self) -> float:
+        """Summed negative log-likelihood since it was last set."""
+        return float(sum(team.loss for team in self.teams))
+
+    @loss.setter
+    def loss(self, value: float) -> None:
+        for team in self.teams:
+            # One team holds all of it: the order of a sum affects its rounding.
+            team.loss, value = value, 0.0
+
+
+class Rows(Sharing):
+    """Each thread has output units of its own, of every example (section 3.2)."""
+
+    def made(self, kernels: Kernels) -> list[Any]:
+        """Return one team, with a member per thread."""
+        n, solver = self.threads.n, kernels.solver_kernel
+        return [kernels.team(self.batch_size, solver, n_members=n)]
+
+    def train(self, X: Ids, y: Ids, index: NDArray[np.intp]) -> None:
+        """Train once on the examples `index`, and add to `loss`."""
+        (team,) = self.teams
+        self.threads.abreast(
+            lambda member: _network.train(team, member, X, y, index),
+            len(team.outputs), give_up=self.give_up,
+        )  # fmt: skip
+
+
+class Examples(Sharing):
+    """Each thread has examples of its own of every mini-batch."""
+
+    def made(self, kernels: Kernels) -> list[Any]:
+        """Return the kernel that has a team of one for each thread."""
+        n = self.threads.n
+        self._memory = kernels.scratch()
+        solver = kernels.solver_kernel(self._memory)
+        collector = partial(kernels.collector, solver)
+        teams = [
+            kernels.team(-(-self.batch_size // n), collector, member=i)
+            for i in range(n)
+        ]
+        return [_examples.ExampleTeam(tuple(teams), solver, batch_size=self.batch_size)]
+
+    def train(self, X: Ids, y: Ids, index: NDArray[np.intp]) -> None:
+        """Train once on the examples `index`, and add to `loss`."""
+        (team,) = self.teams
+        self.threads.abreast(
+            lambda member: _examples.train(team, member, X, y, index),
+            self.threads.n, give_up=self.give_up,
+        )  # fmt: skip
+
+
+class Asynchronous(Sharing):
+    """Each thread has mini-batches of its own, and updates without a lock (3.1).
+
+    Part of an update is sometimes lost.
+    """
+
+    is_async: ClassVar[bool] = True
+
+    def made(self, kernels: Kernels) -> list[Any]:
+        """Return a team of one for each thread."""
+        n, solver = self.threads.n, kernels.solver_kernel
+        options = {"n_workers": n, "lock": self.lock()}
+        return [
+            kernels.team(self.batch_size, solver, worker=i, **options) for i in range(n)
+        ]
+
+    def lock(self) -> Any:
+        """Return the lock around updates, if any."""
+        return None
+
+    def train(self, X: Ids, y: Ids, index: NDArray[np.intp]) -> None:
+        """Train once on the examples `index`, and add to `loss`."""
+        own = self.threads.split(len(index), self.batch_size)
+        self.threads.map(
+            lambda part: _network.train(part[0], 0, X, y, index[part[1]]),
+            list(zip(self.teams, own)), give_up=self.give_up,
+        )  # fmt: skip
+
+
+class Locked(Asynchronous):
+    """Like `Asynchronous`, with a lock around updates, as the paper tried first."""
+
+    def lock(self) -> Any:
+        """Return a new lock."""
+        return UpdateLock()
+
+
+def sharing_of(
+    parallel: str, parts: Any, n_words: int, batch_size: int, n_threads: int
+) -> tuple[type[Sharing], int]:
+    """Return the way in which threads share a fit, and how many of them do.
+
+    With ``parallel="sync"`` they share the output units where these are nearly all of
+    the work of an example, or where a mini-batch has few examples, and else examples.
+    """
+    if parallel != "sync":
+        return {"async": Asynchronous, "locked": Locked}[parallel], n_threads
+    output, few = parts.output, batch_size // MIN_EXAMPLES_A_THREAD < n_threads
+    if output.rows_are_shared and (
+        few or not output.examples_are_shared
+        or parts.output_share(n_words) > MIN_OUTPUT_SHARE
+    ):  # fmt: skip
+        return Rows, n_threads
+    n_threads = max(1, min(n_threads, batch_size // MIN_EXAMPLES_A_THREAD))
+    return (Rows if n_threads == 1 else Examples), n_threads
