@@ -61,9 +61,9 @@ QUICK: dict[str, Any] = {
 # Parameters of ``Vocabulary.spelling_features``. Its defaults make twice as many
 # features, and the network slower.
 SPELLING: dict[str, Any] = {"ngrams": (3, 4), "min_words": 5}
-# `expected_seconds` measures the network on so many pieces of text, of so many words at
-# most, for at least so long. The other models, the windows and the mixtures take a few
-# seconds in all: a constant, measured on a core of an AMD EPYC (Zen 4), is near enough.
+# `expected_seconds` times the network on 128 pieces of text, each of at most 256 words,
+# for at least half a second. The rest takes a few seconds: the constant was measured on
+# one core of an AMD EPYC (Zen 4).
 N_PIECES, PIECE, MEASURED_SECONDS = 128, 256, 0.5
 OTHER_SECONDS_A_TOKEN = 5e-6
 # Word classes, and passes of the search for them.

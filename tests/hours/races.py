@@ -71,7 +71,7 @@ FITS = {
     "tree, adam": paper_lm(output="tree", solver="adam", **SHARED),
     "energy, nce": energy_lm(loss="nce", **DRAWN, **SHARED),
 }  # fmt: skip
-# An asynchronous fit of these is refused, or is of a network that others have here.
+# These train with "sync" only: "async" is refused, or trains a network listed above.
 TOGETHER = {
     "tied": paper_lm(tied=True),
     "tied, adam": paper_lm(tied=True, solver="adam"),

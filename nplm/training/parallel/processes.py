@@ -49,7 +49,7 @@ class Processes(Protocol):
 
 
 class Sharers(Processes, Protocol):
-    """Processes with sharded output units: also operations on arrays, in place."""
+    """Processes that share a fit, with operations on arrays, in place."""
 
     def sum(self, array: NDArray[Any]) -> None:
         """Sum an array over all processes."""

@@ -69,7 +69,7 @@ def fit(
         before : TrainedNetwork, optional
         Network to train further, which is not changed. By default, a new one is drawn.
         processes : Processes
-        Processes that share the output units.
+        Processes that share the training.
         checkpoint : path-like, optional
         Folder in which to save the state of the fit, and from which to resume.
         progress : callable, optional
