@@ -13,6 +13,7 @@ FAMILIES = {
     "models.ngrams": "n-gram models",
     "models.classes": "Word classes",
     "models.mixtures": "Mixtures",
+    "models.adaptation": "Adaptation",
     "text": "Text and windows",
     "formats": "Files",
     "base.estimators": "Scoring",

@@ -17,6 +17,7 @@ SUBMODULES = ("datasets", "experiments", "formats", "inspection")
 MODULES = {
     "Adam": "nplm.models.neural.options.solvers",
     "BackoffLM": "nplm.models.ngrams.backoff_lm",
+    "CacheLM": "nplm.models.adaptation.cache_lm",
     "CheckpointError": "nplm.base.exceptions",
     "ClassLM": "nplm.models.classes.class_lm",
     "Classes": "nplm.models.neural.options.outputs",
@@ -30,6 +31,7 @@ MODULES = {
     "MixtureLM": "nplm.models.mixtures.mixture_lm",
     "ModelFile": "nplm.formats.model_file",
     "NCE": "nplm.models.neural.options.losses",
+    "NeuralCacheLM": "nplm.models.adaptation.neural_cache_lm",
     "NeuralLM": "nplm.models.neural.neural_lm",
     "QuantizedLM": "nplm.models.ngrams.quantized_lm",
     "SGD": "nplm.models.neural.options.solvers",
@@ -44,6 +46,7 @@ MODULES = {
     "UniformLM": "nplm.models.mixtures.uniform_lm",
     "Vocabulary": "nplm.text.vocabulary",
     "WordClasses": "nplm.models.classes.word_classes",
+    "adapted_log_prob": "nplm.models.adaptation.reading",
     "available_tiers": "nplm.models.neural.tiers",
     "contiguous_split": "nplm.text.windows",
     "cooccurrence_embeddings": "nplm.text.embeddings",

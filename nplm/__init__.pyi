@@ -6,6 +6,9 @@ from nplm.base.exceptions import DivergenceError as DivergenceError
 from nplm.formats.loading import load as load
 from nplm.formats.model_file import ModelFile as ModelFile
 from nplm.formats.saving.files import save as save
+from nplm.models.adaptation.cache_lm import CacheLM as CacheLM
+from nplm.models.adaptation.neural_cache_lm import NeuralCacheLM as NeuralCacheLM
+from nplm.models.adaptation.reading import adapted_log_prob as adapted_log_prob
 from nplm.models.classes.class_lm import ClassLM as ClassLM
 from nplm.models.classes.word_classes import WordClasses as WordClasses
 from nplm.models.classes.word_tree import word_tree as word_tree

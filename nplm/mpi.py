@@ -9,10 +9,12 @@ The processes (ranks) share the work of each mini-batch in one of two ways:
   gradients of the hidden and feature layers (one Allreduce). With ``batch_size=1``
   this is the algorithm of the paper, and with more its K-example variant for slow
   networks.
-- *Examples*, for all other networks. Each rank has all parameters and some of the
-  examples of each mini-batch. The ranks add up the gradients of whole arrays and of the
-  noise samples (one Allreduce), send each other the gradients of the rows that their
-  examples visit (one Allgatherv), and make the same update.
+- *Examples*, for all other networks. Each rank has some of the examples of each
+  mini-batch. The ranks of one computer have the parameters in memory that they share:
+  each updates some of them from the gradients of all. The ranks of several computers
+  have all parameters each: they add up the gradients of whole arrays and of the noise
+  samples (one Allreduce), send each other the gradients of the rows that their examples
+  visit (one Allgatherv), and make the same update.
 
 With ``data="sharded"``, each rank reads a part of the data of its own.
 
@@ -23,28 +25,26 @@ Run a script with::
 
 from __future__ import annotations
 
-from copy import deepcopy
 from dataclasses import replace
 from numbers import Integral
 from typing import Any, TypeVar
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted, check_scalar
 
 from nplm.models.neural.fitting.fit import Training
 from nplm.models.neural.fitting.fit import fit as fit_network
-from nplm.models.neural.fitting.sharded import ShardedNetwork, gathered, sharded
+from nplm.models.neural.fitting.sharded import gathered, sharded
 from nplm.models.neural.network_lm import NetworkLM, Request
 from nplm.models.neural.neural_lm import NeuralLM
 from nplm.models.neural.recipe import TrainedNetwork
+from nplm.models.neural.sharded_lm import ShardedLM
 from nplm.models.neural.tiers import kernel_tier
 from nplm.models.neural.trainer import Trainer
 from nplm.training.checkpoint import fingerprint
 from nplm.training.loop import OnProgress
 from nplm.training.parallel.agreement import MPI, Ranks
 from nplm.training.parallel.parts import part_of
-from nplm.training.parallel.threads import blas_threads
 
 __all__ = ["ShardedLM", "fit", "part", "rank", "shard", "trainer"]
 
@@ -153,11 +153,10 @@ def fit(
     def checked() -> Request:
         if keep not in KEEP:
             raise ValueError(f"keep={keep!r} must be one of {KEEP}.")
-        if data not in DATA:
-            raise ValueError(f"data={data!r} must be one of {DATA}.")
+        _check_data(data, estimator)
         if data == "sharded":
-            _check_sharded_data(estimator, keep, has_held_out=X_val is not None)
-        request = _checked(estimator, X, y, X_val, y_val)
+            _check_held_out_data(estimator, keep, has_held_out=X_val is not None)
+        request = _checked(estimator, data, X, y, X_val, y_val)
         if average_every is not None:
             check_scalar(average_every, "average_every", Integral, min_val=1)
             if keep == "shards":
@@ -171,17 +170,12 @@ def fit(
             recipe = replace(request.recipe, sharded=True)
             recipe.architecture.check_shared(recipe.loss, recipe.name)
             return replace(request, recipe=recipe)
-        if data == "sharded":
-            _check_tree(request)
         return request
 
     with ranks.guard():
         request = ranks.all_or_none(checked)
         ranks.check_same({"keep": keep, "data": data})
-        if data == "sharded":
-            windows = request.windows
-            n_least = min(ranks.everyones(len(windows.y)))
-            request = replace(request, windows=replace(windows, n_least=n_least))
+        request = _with_parts(request, data, ranks)
 
         def train() -> TrainedNetwork:
             return fit_network(
@@ -203,11 +197,17 @@ def fit(
 
 
 def trainer(
-    estimator: NetworkLM, X: ArrayLike, y: ArrayLike, *, comm: MPI.Comm | None = None
+    estimator: NetworkLM,
+    X: ArrayLike,
+    y: ArrayLike,
+    *,
+    comm: MPI.Comm | None = None,
+    data: str = "same",
 ) -> Trainer:
     """Return a trainer, which trains on some examples at a time on all processes.
 
-    Call it, and the methods of the trainer, in every process with the same arguments.
+    Call it, and the methods of the trainer, in every process; with the same arguments,
+    but for ``data="sharded"``.
 
     Parameters
     ----------
@@ -219,6 +219,10 @@ def trainer(
         Next words.
     comm : mpi4py.MPI.Comm, optional
         Communicator; all processes by default.
+    data : {"same", "sharded"}, default="same"
+        "same": every rank passes the same windows. "sharded": each passes windows of
+        its own, as in `fit`, and then examples of its own, as many as each other rank.
+        A mini-batch has an equal share of each rank.
 
     Returns
     -------
@@ -249,10 +253,13 @@ def trainer(
     ranks = Ranks(comm)
 
     def checked() -> Request:
-        return _checked(estimator, X, y, further=True)
+        _check_data(data, estimator)
+        return _checked(estimator, data, X, y, further=True)
 
     with ranks.guard():
         request = ranks.all_or_none(checked)
+        ranks.check_same({"data": data})
+        request = _with_parts(request, data, ranks)
         training = Training(request.recipe, request.windows, request.before, ranks)
     keep = estimator._keeper(request)
 
@@ -265,11 +272,23 @@ def trainer(
     return Trainer(training, keep_whole)
 
 
-def _checked(estimator: Any, *data: Any, further: bool = False) -> Request:
-    """Check an estimator and its data."""
-    _check_estimator(estimator)
-    request: Request = estimator._request(*data, further=further)
+def _checked(
+    estimator: Any, data: str, *windows: Any, further: bool = False
+) -> Request:
+    """Check an estimator and its windows."""
+    request: Request = estimator._request(*windows, further=further)
+    if data == "sharded":
+        _check_tree(request)
     return request
+
+
+def _with_parts(request: Request, data: str, ranks: Ranks) -> Request:
+    """Return a request that knows how many windows each rank has."""
+    if data == "same":
+        return request
+    windows = request.windows
+    n_least = min(ranks.everyones(len(windows.y)))
+    return replace(request, windows=replace(windows, n_least=n_least))
 
 
 def _check_estimator(estimator: Any) -> None:
@@ -282,19 +301,25 @@ def _check_estimator(estimator: Any) -> None:
         )
 
 
-def _check_sharded_data(estimator: Any, keep: str, *, has_held_out: bool) -> None:
-    """Raise ValueError if a fit of windows that differ by rank is not possible."""
+def _check_data(data: str, estimator: Any) -> None:
+    """Raise an error if an estimator cannot learn from such data."""
+    if data not in DATA:
+        raise ValueError(f"data={data!r} must be one of {DATA}.")
     _check_estimator(estimator)
+    if data == "sharded" and estimator.n_words is None:
+        raise ValueError(
+            "data='sharded' needs n_words, because a rank sees only the words of its "
+            "own windows; set it to the size of the vocabulary."
+        )
+
+
+def _check_held_out_data(estimator: Any, keep: str, *, has_held_out: bool) -> None:
+    """Raise ValueError if a fit of windows that differ by rank is not possible."""
     if keep == "shards":
         raise ValueError(
             "keep='shards' with data='sharded' is not possible: ranks that have shards "
             "of the output units need the same windows. Set keep='all' or keep='root', "
             "or data='same'."
-        )
-    if estimator.n_words is None:
-        raise ValueError(
-            "data='sharded' needs n_words, because a rank sees only the words of its "
-            "own windows; set it to the size of the vocabulary."
         )
     if not has_held_out and estimator.early_stopping is not False:
         raise ValueError(
@@ -394,110 +419,3 @@ def shard(estimator: NeuralLM, comm: MPI.Comm | None = None) -> ShardedLM:
         ranks.check_same(ranks.all_or_none(described))
         part = estimator._with(sharded(estimator._trained, ranks))
     return ShardedLM(part, ranks)
-
-
-class ShardedLM:
-    """A fitted model whose output units are sharded over processes.
-
-    `fit` and `shard` return it. Call every method in all processes, with the same
-    windows.
-
-    Parameters
-    ----------
-    estimator : NeuralLM
-        Model with only the rows of ``U_``, ``W_`` and ``b_`` of this rank.
-    ranks : Ranks
-        The ranks that share the model.
-
-    Attributes
-    ----------
-    history_ : dict of list
-        See `NeuralLM`.
-    """
-
-    def __init__(self, estimator: NeuralLM, ranks: Ranks) -> None:
-        self._part = estimator
-        self._ranks = ranks
-        self.history_ = estimator.history_
-
-    def log_prob(self, X: ArrayLike, y: ArrayLike) -> NDArray[np.float64]:
-        """Return the natural-log probability of each next word.
-
-        Parameters
-        ----------
-        X : array-like of int, shape (n_samples, n_context)
-            Contexts, the nearest word in the last column.
-        y : array-like of int, shape (n_samples,)
-            Next words.
-
-        Returns
-        -------
-        log_prob : ndarray of float64, shape (n_samples,)
-        """
-        ranks, part = self._ranks, self._part
-        with ranks.guard(), blas_threads(1):
-            ids, words = ranks.all_or_none(lambda: part._check_Xy(X, y))
-            ranks.check_same(fingerprint({}, {"X": ids, "y": words}))
-            return self._network().log_prob(ids, words)
-
-    def score(self, X: ArrayLike, y: ArrayLike) -> float:
-        """Return the mean of `log_prob`.
-
-        Parameters
-        ----------
-        X : array-like of int, shape (n_samples, n_context)
-            Contexts, the nearest word in the last column.
-        y : array-like of int, shape (n_samples,)
-            Next words.
-
-        Returns
-        -------
-        score : float
-        """
-        return float(np.mean(self.log_prob(X, y)))
-
-    def perplexity(self, X: ArrayLike, y: ArrayLike) -> float:
-        """Return the perplexity, ``exp(-score)``.
-
-        Parameters
-        ----------
-        X : array-like of int, shape (n_samples, n_context)
-            Contexts, the nearest word in the last column.
-        y : array-like of int, shape (n_samples,)
-            Next words.
-
-        Returns
-        -------
-        perplexity : float
-        """
-        return float(np.exp(-self.score(X, y)))
-
-    def gather(self, *, keep: str = "all") -> NeuralLM | None:
-        """Return the whole model, gathered from all processes.
-
-        Parameters
-        ----------
-        keep : {"all", "root"}, default="all"
-            The ranks that return it: every rank, or rank 0 (the others return None).
-
-        Returns
-        -------
-        estimator : NeuralLM or None
-        """
-        with self._ranks.guard():
-            self._ranks.check_same({"keep": keep})
-            trained = self._part._trained
-            whole = gathered(trained, self._ranks, everywhere=keep == "all")
-        if whole is None:
-            return None
-        # Each model needs a generator of its own.
-        own = replace(whole.copy(), generator=deepcopy(whole.generator))
-        return self._part._with(own)
-
-    def _network(self) -> ShardedNetwork:
-        trained = self._part._trained
-        return ShardedNetwork(
-            trained.parts, trained.parameters,
-            precision=trained.precision(self._part.precision),
-            processes=self._ranks, state={},
-        )  # fmt: skip

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from nplm import (
+    CacheLM,
     ClassLM,
     EnergyLM,
     InterpolatedTrigram,
@@ -52,6 +53,8 @@ def paper_lm(order=None, **settings):
     """
     recipe = dict(batch_size=32, learning_rate_init=4e-3, max_iter=12)
     recipe |= dict(early_stopping=False, order=order)
+    if isinstance(settings.get("solver"), str):  # it would have the default schedule
+        recipe |= dict(learning_rate="constant")
     return changed(NeuralLM.from_paper("MLP9"), **(recipe | settings))
 
 
@@ -90,6 +93,7 @@ def small_models(n_words):
             **neural, **size, tied=True, word_features=np.eye(n_words)[:, :5]
         ),
         "neural, senses": paper_lm(**neural, n_senses=2, **size),
+        "neural, blocks": paper_lm(**neural | {"n_hidden": (4, 7, 5)}, **size),
         "neural, classes": paper_lm(**neural, output="classes", **size),
         "neural, tree": paper_lm(**neural, output="tree", direct=True, **size),
         "neural, importance": paper_lm(**neural, loss="importance", n_noise=5, **size),
@@ -102,6 +106,7 @@ def small_models(n_words):
         "Kneser-Ney": KneserNeyLM(**size),
         "Kneser-Ney, back-off": KneserNeyLM(interpolate=False, **size),
         "classes": ClassLM(n_classes=4, random_state=0, **size),
+        "cache": CacheLM(**size, half_life=2),
         "mixture": MixtureLM([("nn", paper_lm(**neural)), ("tri", trigram)], **size),
         "short-list": ShortlistLM(
             paper_lm(**neural), KneserNeyLM(), n_shortlist=5, **size

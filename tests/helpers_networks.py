@@ -8,6 +8,7 @@ from scipy.sparse import csr_array
 from nplm.models.neural.network.architecture import Architecture
 from nplm.models.neural.network.dropout import Dropout
 from nplm.models.neural.network.features import Fixed
+from nplm.models.neural.network.hidden import Block
 from nplm.models.neural.network.network import Network
 from nplm.models.neural.network.outputs.estimates import (
     Importance,
@@ -38,21 +39,31 @@ SHAPES = {  # n_words, n_context, n_hidden, embedding_dim, direct: no round size
     "two words": (2, 1, 1, 1, True),
     "one word": (1, 2, 3, 2, False),
 }
+N_BLOCKS = 2  # residual blocks of a network, at most
 SCHEDULE = dict(learning_rate_init=0.01, learning_rate_decay=0.02, alpha=0.05)
 MOMENTS = dict(beta_1=0.8, beta_2=0.95, epsilon=1e-3)
 UNIGRAM = Proposal(None, 1.0)
 
 
-def there_is(kind="softmax", precision="float32", rates=(0, 0, 0), **others):
-    """Return whether a kind of network supports this precision and dropout."""
-    if any(rates) and kind.startswith("energy"):
+def there_is(
+    kind="softmax", precision="float32", rates=(0, 0, 0), shape="hidden", widths=(),
+    **others,
+):  # fmt: skip
+    """Return whether a kind of network supports this precision, dropout and blocks."""
+    if kind.startswith("energy") and (any(rates) or widths):
+        return False
+    if widths and shape == "direct":  # no hidden units
+        return False
+    # The norm of few units, most of them dropped, divides by almost nothing, and
+    # rounding grows by hundreds an update.
+    if widths and rates[1] and shape not in ("wider than vectors", "three words"):
         return False
     return kind in ROUNDED or not precision.startswith("bfloat16")
 
 
 def dropout_of(rates, n_workers=1):
     """Return dropout with seeds, even if all rates are 0."""
-    seeds = np.random.RandomState(3).randint(1, 2**62, size=(n_workers, 3))
+    seeds = np.random.RandomState(3).randint(1, 2**62, size=(n_workers, 3 + N_BLOCKS))
     return Dropout(*rates, seeds.astype(np.uint64))
 
 
@@ -107,7 +118,7 @@ def random_word_features(n_words, rng, n_parts=11):
 def random_network(
     n_words, n_context, n_hidden, embedding_dim, direct, precision, rng, n_threads=1,
     *, kind="softmax", loss=None, n_noise=20, n_distant=0, n_senses=1, solver=None,
-    **options,
+    widths=(), **options,
 ):  # fmt: skip
     """Return a network of a kind, with random weights.
 
@@ -117,6 +128,8 @@ def random_network(
     architecture = architecture_of(
         kind, n_words, n_context, n_hidden, embedding_dim, direct, rng
     )
+    if widths:
+        architecture = replace(architecture, n_hidden=(n_hidden, *widths))
     architecture = replace(architecture, n_distant=n_distant, n_senses=n_senses)
     counts = np.bincount(y, minlength=n_words)
     architecture = architecture.learned(counts, y[:, None], np.roll(y, -1))
@@ -181,6 +194,7 @@ def weights_of(network):
         own.more.get("S"),
         own.more.get("Q"),
         own.more.get("R"),
+        tuple(reference.Block(*block) for block in Block.all_of(own.more)),
         own.more.get("G"),
         own.more.get("H_next"),
         own.more.get("v"),
@@ -193,8 +207,10 @@ def weights_of(network):
 
 def wide(weights):
     """Return a copy in float64."""
-    return weights._replace(**{
-        name: array.astype(np.float64)
-        for name, array in weights._asdict().items()
-        if isinstance(array, np.ndarray)
-    })  # fmt: skip
+
+    def wider(part):
+        return type(part)(
+            *(a.astype(np.float64) if isinstance(a, np.ndarray) else a for a in part)
+        )
+
+    return wider(weights)._replace(blocks=tuple(map(wider, weights.blocks)))

@@ -8,10 +8,13 @@ from scipy.sparse import csr_array
 from sklearn.pipeline import Pipeline
 
 from nplm import (
+    CacheLM,
     ClassLM,
     InterpolatedTrigram,
     KneserNeyLM,
     MixtureLM,
+    NeuralCacheLM,
+    NeuralLM,
     ShortlistLM,
     TextLM,
     Tokenizer,
@@ -35,6 +38,10 @@ NETWORKS = {
     "no hidden units": paper_lm(**SMALL | dict(n_hidden=0), direct=True),
     "adam, distant": paper_lm(3, **SMALL, solver="adam", n_distant=3),
     "senses, adam": paper_lm(**SMALL, n_senses=2, solver="adam"),
+    "blocks": paper_lm(**SMALL | dict(n_hidden=(4, 7, 5))),
+    "tied, blocks, adam": paper_lm(
+        **SMALL | dict(n_hidden=[4, 7]), tied=True, solver="adam", dropout=0.2
+    ),
     "tied": paper_lm(**SMALL, tied=True, dropout=(0.2, 0.5, 0.3)),
     "tied, direct, adam": paper_lm(**SMALL, tied=True, direct=True, solver="adam"),
     "of parts": paper_lm(**SMALL, word_features=np.eye(N_WORDS)[:, :5], solver="adam"),
@@ -75,6 +82,10 @@ WINDOWED = NETWORKS | {
     "class model": ClassLM(n_classes=4, random_state=0, **SIZE),
     "class model of given": ClassLM(2, classes=np.arange(12) % 4, **SIZE),
     "uniform": UniformLM("unseen", **SIZE),
+    "cache": CacheLM(2, half_life=None, boundary=0, **SIZE),
+    "neural cache": NeuralCacheLM(
+        NeuralLM(2, n_hidden=4, embedding_dim=3, max_iter=1, random_state=0), **SIZE
+    ),
     "mixture": MixtureLM(MIXED, **SIZE),
     "mixture by context": MixtureLM(MIXED, "context", include_uniform=True, **SIZE),
     "mixture of mixtures": MixtureLM(

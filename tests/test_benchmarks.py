@@ -1,6 +1,7 @@
 """The networks of the benchmarks: each of their settings makes one that trains."""
 
 import importlib.util
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -66,3 +67,20 @@ def test_a_stream_has_contexts_across_sentences_and_windows_of_all_words():
 def test_no_such_network(corpus):
     with pytest.raises(KeyError, match="huge"):
         ablations.network(corpus, "huge")
+
+
+def test_the_model_of_processes_that_share_examples():
+    path = PATH.with_name("examples_model.py")
+    spec = importlib.util.spec_from_file_location("examples_model", path)
+    model = importlib.util.module_from_spec(spec)
+    sys.modules["examples_model"] = model  # for its dataclasses
+    spec.loader.exec_module(model)
+    # 10 ms of examples and 2 of the update, 3 MB added up and 1 MB gathered.
+    costs = model.Costs(1e-4, 2e-3, summed=3e6, gathered=1e4, whole=1e8, K=100)
+    link = model.Link(bandwidth=1e9, latency=0)
+    assert costs.alone == pytest.approx(12e-3)
+    assert costs.on_cluster(1, link) == pytest.approx(12e-3)
+    assert costs.on_cluster(2, link) == pytest.approx(2e-3 + 5e-3 + 3.5e-3)
+    assert costs.in_memory(2, wait=1e-4) == pytest.approx(6.2e-3)
+    # Each averages 100 MB, all but its own half twice: 100 ms in 10 mini-batches.
+    assert costs.averaged(2, 10, link) == pytest.approx(2 * 120 / 220)

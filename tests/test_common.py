@@ -11,10 +11,12 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from nplm import (
+    CacheLM,
     ClassLM,
     InterpolatedTrigram,
     KneserNeyLM,
     MixtureLM,
+    NeuralCacheLM,
     ShortlistLM,
     UniformLM,
     windows,
@@ -50,6 +52,10 @@ def models():
         ClassLM(),
         UniformLM(),
         UniformLM("unseen"),
+        CacheLM(),
+        NeuralCacheLM(
+            paper_lm(2, n_hidden=4, embedding_dim=3, max_iter=1, random_state=0)
+        ),
         MixtureLM([("bigram", InterpolatedTrigram(order=2)), ("kn", KneserNeyLM())]),
         ShortlistLM(
             paper_lm(n_hidden=4, embedding_dim=3, max_iter=2, random_state=0),

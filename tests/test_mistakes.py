@@ -7,6 +7,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
 from nplm import (
+    CacheLM,
     ClassLM,
     EnergyLM,
     InterpolatedTrigram,
@@ -29,6 +30,7 @@ MODELS = [
     KneserNeyLM(),
     InterpolatedTrigram(),
     UniformLM(),
+    CacheLM(),
     MixtureLM([("one", UniformLM())]),
     paper_lm(n_hidden=2, max_iter=1),
 ]

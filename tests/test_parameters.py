@@ -8,10 +8,12 @@ import pytest
 from sklearn.base import clone
 
 from nplm import (
+    CacheLM,
     ClassLM,
     InterpolatedTrigram,
     KneserNeyLM,
     MixtureLM,
+    NeuralCacheLM,
     ShortlistLM,
     TextLM,
     Tokenizer,
@@ -47,6 +49,11 @@ ESTIMATORS = {
         30, n_words=N_WORDS, boundary=7, random_state=0, max_iter=3
     ),
     "UniformLM": UniformLM(n_words=N_WORDS),
+    "CacheLM": CacheLM(2, n_words=N_WORDS, boundary=7, half_life=100.0),
+    "NeuralCacheLM": NeuralCacheLM(
+        paper_lm(2, n_hidden=2, embedding_dim=2, max_iter=1, random_state=0),
+        length=2, boundary=7, n_words=N_WORDS,
+    ),
     "MixtureLM": MixtureLM(
         [("one", UniformLM()), ("two", InterpolatedTrigram(2))], n_words=N_WORDS,
         max_iter=100,

@@ -13,6 +13,9 @@ from numpy.typing import NDArray
 __all__ = ["bisected", "depth_of", "huffman", "masses", "parents_of", "top_down"]
 
 Tree = NDArray[np.int32]
+# Least share of a node's weight on either side of a cut. Half of it makes trees of the
+# least depth, which part similar words; less than a tenth is no better.
+LEAST_SHARE = 0.1
 
 
 def huffman(weights: NDArray[np.int64]) -> Tree:
@@ -54,39 +57,52 @@ def _reversed(children: Tree) -> Tree:
 def bisected(points: NDArray[np.float64], weights: NDArray[np.int64]) -> Tree:
     """Return the tree of recursive bisections of words that are points.
 
-    The halves have about the same weight, so a word is about as deep as in Huffman's
-    tree. Each cut is across the first principal axis of a node's words, or across the
-    coordinate axis of largest variance if there are no more words than axes. The root
-    is first, and nodes are level by level.
+    Each cut is across the first principal axis of a node's words, where the means of
+    the two sides are furthest apart for their weights (Ward's criterion), with at least
+    `LEAST_SHARE` of the weight on each side if the words allow it. So a word is little
+    deeper than in Huffman's tree, and a group of words that stands alone is kept whole.
+    The root is first, and nodes are level by level.
     """
-    n, n_axes = len(weights), points.shape[1]
+    n = len(weights)
     children = np.empty((n - 1, 2), np.int32)
     level, n_nodes = [np.arange(n)] if n > 1 else [], 1
     row = 0
     while level:
         below = []
         for words in level:
-            mass = weights[words]
-            centred = points[words] - np.average(points[words], axis=0, weights=mass)
-            if len(words) > n_axes:
-                scatter = centred.T @ (centred * mass[:, None])
-                projection = centred @ np.linalg.eigh(scatter)[1][:, -1]
-            else:
-                projection = centred[:, np.argmax(mass @ centred**2)]
-            order = np.argsort(projection, kind="stable")
-            cumulative = np.cumsum(mass[order])
-            # The cut nearest to half the weight that leaves words on both sides.
-            cut = 1 + np.argmin(np.abs(cumulative[:-1] - cumulative[-1] / 2))
-            for side, half in enumerate((words[order[:cut]], words[order[cut:]])):
-                if len(half) == 1:
-                    children[row, side] = half[0]
+            for side, part in enumerate(_cut(words, points[words], weights[words])):
+                if len(part) == 1:
+                    children[row, side] = part[0]
                 else:
                     children[row, side] = n + n_nodes
                     n_nodes += 1
-                    below.append(half)
+                    below.append(part)
             row += 1
         level = below
     return children
+
+
+def _cut(
+    words: NDArray[np.intp], points: NDArray[np.float64], weights: NDArray[np.int64]
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return the words on the two sides of a cut across their first principal axis."""
+    centred = points - np.average(points, axis=0, weights=weights)
+    root = np.sqrt(weights)
+    if len(words) > points.shape[1]:
+        scaled = centred * root[:, None]
+        projection = centred @ np.linalg.eigh(scaled.T @ scaled)[1][:, -1]
+    else:  # the same from the smaller matrix of inner products
+        scaled = centred * root[:, None]
+        projection = np.linalg.eigh(scaled @ scaled.T)[1][:, -1] / root
+    order = np.argsort(projection, kind="stable")
+    mass = np.cumsum(weights[order])
+    first, second = mass[:-1], mass[-1] - mass[:-1]
+    total = np.cumsum((weights * projection)[order])
+    gap = total[:-1] / first - (total[-1] - total[:-1]) / second
+    share = np.minimum(first, second) / mass[-1]
+    allowed = share >= min(LEAST_SHARE, share.max())
+    cut = 1 + int(np.argmax(np.where(allowed, gap**2 * first * second, -1)))
+    return words[order[:cut]], words[order[cut:]]
 
 
 def top_down(children: Tree) -> Tree:

@@ -36,6 +36,7 @@ class Estimation:
     memory: str
     folder: str | None
     n_jobs: int
+    blank_lines: bool
 
     def train(
         self, inputs: Sequence[str], output: Path, valid: str | None, test: str | None
@@ -51,7 +52,8 @@ class Estimation:
         unknown = estimated.n_unknown / estimated.n_tokens
         report_words(estimated.n_lines, estimated.n_tokens, estimated.n_words, unknown)
         if scores:
-            report_perplexities(TextLM.from_model(*load_binary(output)), valid, test)
+            lm = TextLM.from_model(*load_binary(output))
+            report_perplexities(lm, valid, test, blank_lines=self.blank_lines)
 
     def _estimate(self, inputs: Sequence[str], output: Path) -> Estimated:
         estimate = estimate_arpa if is_arpa(output) else estimate_binary
@@ -70,6 +72,7 @@ class Estimation:
                 memory=self.memory,
                 folder=self.folder,
                 n_jobs=self.n_jobs,
+                blank_lines=self.blank_lines,
                 progress=show,
             )
 

@@ -10,6 +10,7 @@ import click
 import numpy as np
 
 from nplm import Adam, Importance, NeuralLM, Softmax
+from nplm.models.neural.network.hidden import checked_sizes
 from nplm.models.neural.options.losses import LOSSES
 from nplm.models.neural.options.solvers import SOLVERS
 from nplm.models.ngrams.discounts import check_fallback
@@ -48,6 +49,19 @@ class Jobs(click.ParamType):  # type: ignore[type-arg]
         return n
 
 
+class Decay(click.ParamType):  # type: ignore[type-arg]
+    """A weight decay, or "auto"."""
+
+    name = "float|auto"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> float | str:
+        """Convert to a number, or return "auto"."""
+        if value == "auto":
+            return "auto"
+        number: float = NOT_NEGATIVE.convert(value, param, ctx)
+        return number
+
+
 class Shares(click.ParamType):  # type: ignore[type-arg]
     """A dropout share, or three separated by commas."""
 
@@ -63,6 +77,26 @@ class Shares(click.ParamType):  # type: ignore[type-arg]
         if len(shares) not in (1, 3):
             self.fail(f"{value} has {len(shares)} shares: give one or three.")
         return shares[0] if len(shares) == 1 else shares
+
+
+class Units(click.ParamType):  # type: ignore[type-arg]
+    """A number of hidden units, or also those of residual blocks, by commas."""
+
+    name = "integer"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> int | tuple[int, ...]:
+        """Convert to the `n_hidden` of `NeuralLM`."""
+        given: Any = value.split(",") if isinstance(value, str) else value
+        try:
+            return checked_sizes(
+                [int(n) for n in given] if np.iterable(given) else given
+            )
+        except ValueError:
+            self.fail(
+                f"{value!r} must be a whole number from 0 on, or the numbers of hidden "
+                "units and of those of each residual block, from 1 on, separated by "
+                "commas, such as 400,800,800."
+            )
 
 
 class Discounts(click.ParamType):  # type: ignore[type-arg]
@@ -95,7 +129,12 @@ OPTIONS: list[tuple[str, str, Any, str]] = [
         click.IntRange(2, MAX_ORDER),
         "The n of the model: it sees n - 1 words of context.",
     ),
-    ("--hidden", "n_hidden", click.IntRange(min=0), "Hidden units, h."),
+    (
+        "--hidden",
+        "n_hidden",
+        Units(),
+        "Hidden units, h; 400,800,800 adds residual blocks of 800 units.",
+    ),
     ("--embedding", "embedding_dim", POSITIVE, "Features of a word, m."),
     (
         "--direct/--no-direct",
@@ -121,9 +160,10 @@ OPTIONS: list[tuple[str, str, Any, str]] = [
     (
         "--schedule",
         "solver__learning_rate",
-        click.Choice(["adaptive", "invscaling", "linear", "constant"]),
-        "How the learning rate falls: with the held-out loss (adaptive), as in the "
-        "paper (invscaling), in a line to 0 at the last epoch (linear), or not at all.",
+        click.Choice(["auto", "invscaling", "linear", "constant"]),
+        "How the learning rate falls: in a line to 0 over a few epochs, which end the "
+        "fit (auto), or over all --epochs (linear); as in the paper (invscaling); or "
+        "not at all.",
     ),
     (
         "--learning-rate",
@@ -138,7 +178,12 @@ OPTIONS: list[tuple[str, str, Any, str]] = [
         "With --schedule invscaling the learning rate is divided by 1 + decay * "
         "examples seen.",
     ),
-    ("--alpha", "alpha", NOT_NEGATIVE, "Weight decay, not on the biases."),
+    (
+        "--alpha",
+        "alpha",
+        Decay(),
+        "Weight decay, not on the biases; auto is larger for small corpora.",
+    ),
     (
         "--dropout",
         "dropout",
@@ -252,7 +297,6 @@ def _said() -> list[tuple[str, str]]:
     said = [
         (r"discount_fallback=\(0\.5, 1, 1\.5\)", "--discount-fallback 0.5,1,1.5"),
         (r"\bmemory='([^']*)'", r"--memory \1"),
-        (r"early_stopping=False and max_iter", "--schedule linear and --epochs"),
         (r"\bX_val( and y_val)?\b", "--valid"),
         (r"\boutput__direct=False\b", "--no-direct"),
         (r"\boutput__direct(=True)?\b", "--direct"),

@@ -160,16 +160,18 @@ def report_words(n_lines: int, n_tokens: int, n_words: int, unknown: float) -> N
         click.echo(f"Warning: {warning}", err=True)
 
 
-def report_perplexities(lm: TextLM, valid: str | None, test: str | None) -> None:
+def report_perplexities(
+    lm: TextLM, valid: str | None, test: str | None, *, blank_lines: bool
+) -> None:
     """Report the perplexities of two texts, if they are given."""
     for name, path in (("validation", valid), ("test", test)):
         if path is not None:
-            _report_perplexity(lm, name, path)
+            _report_perplexity(lm, name, path, blank_lines)
 
 
-def _report_perplexity(lm: TextLM, name: str, path: str) -> None:
+def _report_perplexity(lm: TextLM, name: str, path: str, blank_lines: bool) -> None:
     tally = Tally(bool(lm.predict_boundary))
-    for block in blocks_of_lines([path]):
+    for block in blocks_of_lines([path], blank_lines=blank_lines):
         tally.add(scored(lm, block))
     click.echo(
         f"{name}: perplexity {tally.with_unknown:.2f}, without unknown words "

@@ -13,8 +13,11 @@ import click
 
 from nplm.base.files.compressed import reading, unpacked
 from nplm.text.streams import HAS_A_NUL
+from nplm.text.tokenizer import BLANKS
 
-__all__ = ["INPUTS", "blocks_of_lines", "files_of", "lines_of", "texts_of"]
+__all__ = [
+    "BLANK_LINES", "INPUTS", "blocks_of_lines", "files_of", "lines_of", "texts_of",
+]  # fmt: skip
 
 # Memory does not grow with the text.
 LINES_A_BLOCK = 2000
@@ -27,19 +30,35 @@ INPUTS = click.argument(
 )
 
 
-def blocks_of_lines(inputs: Iterable[str]) -> Iterator[list[str]]:
+BLANK_LINES = click.option(
+    "--blank-lines",
+    type=click.Choice(["skip", "sentences"]),
+    default="skip",
+    show_default=True,
+    callback=lambda _ctx, _param, given: given == "sentences",
+    help="Skip lines without words, as SRILM does, or take each as a sentence without "
+    "words, as KenLM does.",
+)
+
+
+def blocks_of_lines(inputs: Iterable[str], *, blank_lines: bool) -> Iterator[list[str]]:
     """Yield the lines of all files in lists, by default those of standard input.
 
-    A line is a document, also an empty one. Files may be compressed (gzip, xz).
+    A line is a document; `blank_lines` says whether one without words is, too. Files
+    may be compressed.
     """
-    lines = lines_of(inputs)
+    lines = _documents(inputs, blank_lines)
     while block := list(islice(lines, LINES_A_BLOCK)):
         yield block
 
 
-def texts_of(inputs: Iterable[str]) -> list[str]:
-    """Return the lines of all files that are not empty."""
-    return [line for line in lines_of(inputs) if line.strip()]
+def texts_of(inputs: Iterable[str], *, blank_lines: bool = False) -> list[str]:
+    """Return the lines of all files, by default those with words."""
+    return list(_documents(inputs, blank_lines))
+
+
+def _documents(inputs: Iterable[str], blank_lines: bool) -> Iterator[str]:
+    return (line for line in lines_of(inputs) if blank_lines or line.strip(BLANKS))
 
 
 def files_of(inputs: Iterable[str]) -> Iterator[BinaryIO]:

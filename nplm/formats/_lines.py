@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from nplm._kernels.files import _ngram_parse
 from nplm.formats._words import WordText
+from nplm.text.tokenizer import BETWEEN_BLANKS, BLANKS
 
 __all__ = ["Lines", "shown"]
 
@@ -21,7 +22,7 @@ MAX_LINE_BYTES = 1 << 24
 # trusted. Only rows that are filled take memory.
 INITIAL_ROWS = 1 << 20
 # All blank lines at once: a small archive may hold a great many.
-BLANK_LINES = re.compile(rb"\s*\n")
+BLANK_LINES = re.compile(rb"[ \t\r\n]*\n")
 # Characters of a line that an error shows.
 MAX_SHOWN_CHARS = 200
 
@@ -81,8 +82,7 @@ class Lines:
             try:
                 # The file may begin with a byte order mark.
                 encoding = "utf-8-sig" if self._n_read == 1 else "utf-8"
-                # Only ASCII blanks separate words: a word may hold other blanks.
-                text = line.decode(encoding).strip(" \t\r\v\f")
+                text = line.decode(encoding).strip(BLANKS)
             except UnicodeDecodeError as error:
                 raise self.error(f"not UTF-8 ({error}); {self._if_not_utf8}") from error
             if text:
@@ -159,7 +159,7 @@ class Lines:
     ) -> ValueError:
         line = self.next() or ""
         shape = f"a number and {n_words} words" + (" and a number" if weights else "")
-        tokens = re.split("[ \t\r\v\f]+", line)  # ASCII blanks only
+        tokens = re.findall(BETWEEN_BLANKS, line)
         if reason == _ngram_parse.UNKNOWN_WORD:
             unknown = next(w for w in tokens[1 : n_words + 1] if w not in text)
             why = f"{shown(unknown)} in {shown(line)} is not a unigram of the file"

@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 
 from nplm._kernels.files import _ngram_parse
 from nplm._kernels.files._words import Words
+from nplm.text.tokenizer import BLANKS
 from nplm.text.vocabulary import UNKNOWN
 
 __all__ = ["BEGIN", "END", "WordText", "check_marks", "check_words"]
 
 # The toolkits' sentence marks: <s> is never predicted, </s> is never a context.
 BEGIN, END = "<s>", "</s>"
-# The toolkits separate words by ASCII blanks only.
-BLANKS = frozenset(" \t\n\r\v\f\0")
+NOT_IN_WORDS = frozenset(BLANKS + "\0")
 
 
 def check_words(
@@ -32,7 +32,7 @@ def check_words(
         )
     seen: dict[str, int] = {}
     for i, word in enumerate(found):
-        if not word or BLANKS.intersection(word):
+        if not word or NOT_IN_WORDS.intersection(word):
             raise ValueError(
                 f"words has {word!r} at {i}: a word in a text format must not be "
                 "empty, nor contain a blank or NUL; replace these, by '_' for example."

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from nplm.formats._model_files import check_writable, writing
+from nplm.models.neural.network.hidden import NORM_EPSILON
 from nplm.models.neural.neural_lm import NeuralLM
 
 __all__ = ["write_onnx"]
@@ -108,7 +109,7 @@ class _Graph:
         x = self._inputs()
         a = []
         if len(model.d_):
-            a = [self._op("Tanh", self._affine(x, model.H_, model.d_))]
+            a = [self._hidden(x)]
         logits = self._logits(x, a)
         self._op("LogSoftmax", logits, result="log_proba", axis=1)
         kind = helper.np_dtype_to_tensor_dtype(model.C_.dtype)
@@ -173,6 +174,17 @@ class _Graph:
         mixed = self._op("Mul", shares, of_words(S))
         axis = self._weight("axis", np.array([2]))
         return self._op("Add", near, self._op("ReduceSum", mixed, axis, keepdims=0))
+
+    def _hidden(self, x: str) -> str:
+        """Return tanh(d + Hx), with what residual blocks add to it."""
+        model = self._model
+        a = self._op("Tanh", self._affine(x, model.H_, model.d_))
+        for block in model.blocks_:
+            gain = self._weight("gain", np.ones_like(model.d_))
+            v = self._op("LayerNormalization", a, gain, epsilon=NORM_EPSILON)
+            u = self._op("Relu", self._affine(v, block.H, block.d))
+            a = self._op("Add", a, self._product(u, block.U))
+        return a
 
     def _logits(self, x: str, a: list[str]) -> str:
         """Return b + Ua + Wx, or b + Cs with s = R [a | x]."""

@@ -1,4 +1,4 @@
-"""WordStream: encode texts of any size, split at whitespace, line by line."""
+"""WordStream: encode texts of any size, split at blanks, line by line."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ __all__ = ["HAS_A_NUL", "WordStream"]
 
 CHUNK_BYTES = 1 << 20
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+# A word in a text, between blanks.
+SYMBOL = rb"(?<![^ \t\r\n])%s(?![^ \t\r\n])"
 HAS_A_NUL = (
     "it has a NUL byte, as binary files and UTF-16 have: convert UTF-16, for example "
     "with: iconv -f utf-16 -t utf-8. Remove the NULs from other text."
@@ -26,31 +28,34 @@ HAS_A_NUL = (
 class WordStream:
     """Encode the words of texts as ids, and count them.
 
-    Words are separated by whitespace (as in ``str.split``). A line is a sentence; lines
-    without words are skipped.
+    Words are separated by ASCII blanks, as in the n-gram toolkits. A line is a
+    sentence.
 
     Parameters
     ----------
     *symbols : str
         Words that a text must not contain: the symbol for the end of a line, and
         optionally that for its beginning. They have the first ids.
+    blank_lines : bool, default=False
+        Whether lines without words are sentences; by default they are skipped.
 
     Attributes
     ----------
     n_words : int
         Number of distinct words.
     n_lines : int
-        Number of lines with words.
+        Number of sentences.
     n_tokens : int
         Number of words read.
     """
 
-    def __init__(self, *symbols: str) -> None:
+    def __init__(self, *symbols: str, blank_lines: bool = False) -> None:
         self._slots = np.zeros(1 << 12, dtype=np.uint64)
         self._text = np.empty(1 << 15, dtype=np.uint8)
         self._start = np.zeros((1 << 11) + 1, dtype=np.int64)
         self._counts = np.zeros(1 << 11, dtype=np.int64)
-        self._state = np.zeros(3, dtype=np.int64)
+        self._state = np.zeros(4, dtype=np.int64)
+        self._blank_lines = blank_lines
         self.n_lines = self.n_tokens = 0
         self._encode(" ".join(symbols).encode(), True, "symbols")
         self._counts[:] = 0
@@ -134,6 +139,7 @@ class WordStream:
                 data,
                 n_read,
                 is_last,
+                self._blank_lines,
                 self._slots,
                 self._text,
                 self._start,
@@ -174,7 +180,7 @@ class WordStream:
         self, chunk: bytes, n_before: int, name: str, symbol: str
     ) -> ValueError:
         """Return the error of a text that contains a boundary symbol."""
-        found = re.search(rb"(?<!\S)%s(?!\S)" % re.escape(symbol.encode()), chunk)
+        found = re.search(SYMBOL % re.escape(symbol.encode()), chunk)
         position = found.start() if found else 0
         line = n_before + chunk.count(b"\n", 0, position) + 1
         where = "end" if symbol == self._symbols[0] else "beginning"

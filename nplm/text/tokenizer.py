@@ -11,11 +11,12 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from nplm.base.pages import Documented
 from nplm.text.samples import check_document, check_documents
 
-__all__ = ["FLAGS", "Tokenizer", "check_length", "compiled"]
+__all__ = ["BETWEEN_BLANKS", "BLANKS", "FLAGS", "Tokenizer", "check_length", "compiled"]
 
 TOKEN_PATTERN = r"\w+(?:[.,]\d+)*(?:['’]\w+)?|[^\w\s]"
-# Replaced by str.split, which is several times as fast.
-BETWEEN_BLANKS = r"\S+"
+# White space of lmplz, SRILM and ARPA files; others, such as U+00A0, are part of words.
+BLANKS = " \t\r\n"
+BETWEEN_BLANKS = r"[^ \t\r\n]+"
 NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 SENTENCE_END = frozenset({".", "!", "?", "…"})
 # All flags but re.DEBUG, which prints.
@@ -36,8 +37,9 @@ class Tokenizer(TransformerMixin, Documented, BaseEstimator):
     pattern : str, default ``r"\w+(?:[.,]\d+)*(?:['’]\w+)?|[^\w\s]"``
         Regular expression of one token; text that it does not match is dropped.
         By default a word with its decimals or apostrophe (``3.14``, ``don't``),
-        or one punctuation mark. ``r"\S+"`` splits at whitespace, as the n-gram
-        toolkits do. At most 5,000 characters.
+        or one punctuation mark. ``r"[^ \t\r\n]+"`` splits at ASCII blanks, as the
+        n-gram toolkits do; ``r"\S+"`` at all white space of Unicode. At most 5,000
+        characters.
     lowercase : bool, default=False
         Whether to map upper case to lower case.
     number : str or None, default=None
@@ -199,8 +201,13 @@ def check_length(pattern: str) -> None:
 
 def _finder(pattern: re.Pattern[str]) -> Callable[[str], list[str]]:
     """Return the fastest function that finds the tokens of a pattern."""
-    if pattern.pattern == BETWEEN_BLANKS and pattern.flags == re.UNICODE:
+    # str.split is several times as fast.
+    if pattern.pattern == r"\S+" and pattern.flags == re.UNICODE:
         return str.split
+    if pattern.pattern == BETWEEN_BLANKS and pattern.flags == re.UNICODE:
+        # The only blank in text that is printable is a space.
+        find = pattern.findall
+        return lambda text: text.split() if text.isprintable() else find(text)
     if pattern.groups == 0:
         return lambda text: [token for token in pattern.findall(text) if token]
     # The whole match: findall would return the groups of the pattern.

@@ -251,9 +251,10 @@ def run_passes(
         if checkpoint is not None and job.n_ended == position.passes:
             position.steps = job.steps_done(position.passes)
             _save(checkpoint, job, position, order)
-        return interrupt.with_traceback(None)  # which holds frames, and their arrays
-    finally:
         job.close()
+        return interrupt.with_traceback(None)  # which holds frames, and their arrays
+    # Not after an error: processes close together, and one may have failed alone.
+    job.close()
     if job.final is None:
         return None
     # Without a save: there is one of the last pass, and `close` has changed the state.

@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from nplm import windows
-from nplm._kernels.ngrams import _backoff, _interpolation, _kneser_ney
+from nplm._kernels.ngrams import _backoff, _cache, _interpolation, _kneser_ney
 from nplm.models.ngrams.counts import NgramCounts
 from tests.helpers import text
 from tests.reference import ngrams as reference
@@ -163,3 +163,21 @@ def test_weights_in_turn_agree_with_twin(room):
             module.weights_in_turn(words, turns, own, 11 + first, weight)
             assert_array_equal(turns[1:], (starts + n_made)[1:])
         assert_array_equal(weight, expected.astype(np.float32))
+
+
+@pytest.mark.parametrize("boundary", [-1, 0])
+@pytest.mark.parametrize("bigram_prior", [-1.0, 0.5])
+@pytest.mark.parametrize("length", [1, 2, 9])
+def test_caches_agree_with_twins(boundary, bigram_prior, length):
+    rng = np.random.default_rng(length)
+    X = rng.integers(0, 4, (50, length)).astype(np.int32)
+    X[:9] = np.tril(X[:9], length - 9) if length == 9 else 0  # padded, and empty
+    y = rng.integers(0, 4, 50).astype(np.int32)
+    cache = (boundary, rng.random(length), rng.dirichlet(np.ones(5)), 2.0, bigram_prior)
+    proba, rows = np.empty((2, 50)), np.empty((2, 50, 5))
+    for module, own, row in zip((_cache, reference), proba, rows):
+        module.cache_prob(X, y, *cache, own)
+        module.cache_distribution(X, *cache, row)
+    assert_allclose(*proba, rtol=1e-12)
+    assert_allclose(*rows, rtol=1e-12)
+    assert_allclose(rows[0].sum(axis=1), 1, rtol=1e-12)

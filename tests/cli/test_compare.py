@@ -290,7 +290,7 @@ def test_help_shows_the_defaults():
     assert "python-docs|brown|ptb|PATH" in result.output
     words = " ".join(result.output.split())
     for default in (
-        f"Hidden units, h. [default: {QUICK['n_hidden']};",
+        f"blocks of 800 units. [default: {QUICK['n_hidden']}]",
         f"Features of a word, m. [default: {QUICK['embedding_dim']};",
         "Threads; -1 is all cores. [default: -1]",
     ):

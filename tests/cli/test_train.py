@@ -34,10 +34,11 @@ def test_train_any_model(folder, run, tmp_path, model, held_out):
         "--order", "3", "--test", "@test",
     )  # fmt: skip
     lm = nplm.load(tmp_path / "model")
-    lines = (folder / "test").read_text().splitlines()
+    lines = (folder / "test").read_text().split("\n")
+    lines = [line for line in lines if line]
     assert f"test: perplexity {lm.perplexity(lines):.2f}" in result.stdout
     without = lm.perplexity(lines, skip="<unk>")
-    assert f"without unknown words {without:.2f} (2 of 107 tokens)" in result.stdout
+    assert f"without unknown words {without:.2f} (2 of 106 tokens)" in result.stdout
     assert ("validation: " in result.stdout) == held_out
     assert "trained on 500 lines of 2,000 words; vocabulary 11" in result.stderr
     assert not list(tmp_path.glob("*.checkpoint"))
@@ -145,6 +146,10 @@ def test_what_train_refuses(run, tmp_path):
             1,
             "--hidden 0 without direct connections leaves no path",
         ),
+        (["--hidden", "8,x"], 2, "'8,x' must be a whole number from 0 on, or the num"),
+        (["--hidden", "8,0"], 2, "'8,0' must be a whole number from 0 on, or the num"),
+        (["--hidden", "-1"], 2, "'-1' must be a whole number from 0 on, or the number"),
+        (["--model", "energy", "--hidden", "8,9"], 1, "--hidden"),
         (["--folder", str(tmp_path)], 2, "--folder is for --memory: give that too."),
         (["--test", empty], 1, f"there is no text to test on in {empty}."),
         (["--vocabulary", empty], 1, f"there is no word to know in {empty}."),
@@ -157,6 +162,14 @@ def test_what_train_refuses(run, tmp_path):
     (tmp_path / "link").symlink_to(tmp_path / "absent" / "model")
     result = run("train", "@train", "-o", str(tmp_path / "link"), code=2)
     assert "absent cannot be written to: No" in " ".join(result.stderr.split())
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_hidden_units_of_residual_blocks(run, tmp_path):
+    output = ["-o", str(tmp_path / "model"), "--model", "network"]
+    run("train", "@train", *output, *SMALL, "--hidden", "8,9,7")
+    (block, other) = nplm.load(tmp_path / "model").estimator_.blocks_
+    assert (block.U.shape, other.U.shape) == ((8, 9), (8, 7))
 
 
 @pytest.mark.parametrize("model", ["network", "energy"])
@@ -180,9 +193,7 @@ def test_notes_and_errors_name_options(run, tmp_path):
     result = run("train", "@train", *wrong, code=1)
     assert "Error: --memory much must be a number of bytes" in result.stderr
     command = ["train", "-o", str(tmp_path / "model"), "--model", "network", *SMALL]
-    result = run(*command, input="a b c\n" * 9)
-    assert "give held-out data (--valid)" in result.stderr
-    assert "or set --schedule linear and --epochs" in result.stderr
+    run(*command, input="a b c\n" * 9)
     result = run(*command, "@train", "--learning-rate", "5000", "--alpha", "0", code=1)
     assert "lower --learning-rate, now 5000, or --batch-size, now" in result.stderr
 
@@ -309,3 +320,35 @@ def test_marks_of_lines_in_a_text_are_refused(run, tmp_path, mark, on_disk):
     result = run("train", *options, input=f"a b\na {mark} b\n", code=1)
     assert "line 2" in result.stderr and f"has {mark!r}, which" in result.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.filterwarnings("ignore:Kneser-Ney cannot estimate:UserWarning")
+@pytest.mark.parametrize("blank_lines", ["skip", "sentences"])
+def test_blank_lines_are_skipped_or_sentences(run, tmp_path, blank_lines):
+    # The white space of the n-gram toolkits is that of ASCII: the others are words.
+    lines = ["a b", "", "b\u00a0c a", " \t", "\u3000", "a", "", ""]
+    text = str(tmp_path / "text")
+    (tmp_path / "text").write_bytes("\n".join(lines).encode())
+    words = ["</s>", "<unk>", "a", "b", "b\u00a0c", "\u3000"]
+    ids = [[2, 3], [], [4, 2], [], [5], [2], []]
+    if blank_lines == "skip":
+        ids = [own for own in ids if own]
+    model = nplm.KneserNeyLM(3, n_words=6, boundary=0).fit_stream(ids)
+    found = {}
+    for name, more in ("memory", []), ("disk", ["--memory", "1M"]):
+        path = str(tmp_path / name)
+        options = ["--order", "3", "--tokens", "blanks", "--blank-lines", blank_lines]
+        result = run("train", text, "-o", path, *options, *more)
+        assert f"trained on {len(ids)} lines of 6 words" in result.stderr
+        lm = nplm.load(path)
+        assert sorted(lm.vocabulary_.words_) == sorted(words)
+        new = [lm.vocabulary_.ids_[word] for word in words]
+        X = np.array(list(np.ndindex(6, 6)))
+        X = X[(X[:, 0] == 0) | (X[:, 1] != 0)]
+        for x in X:
+            p = lm.estimator_.predict_proba([[new[x[0]], new[x[1]]]])[0, new]
+            np.testing.assert_allclose(p, model.predict_proba([x])[0], rtol=1e-6)
+        shown = run("query", path, text, "-s", "--blank-lines", blank_lines).stdout
+        assert f"sentences: {len(ids)}\nwords: 6\nunknown words: 0" in shown
+        found[name] = shown
+    assert found["memory"] == found["disk"]

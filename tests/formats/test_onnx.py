@@ -30,6 +30,10 @@ NETWORKS = {
     ),
     "of parts": dict(word_features=np.eye(12)[:, :4]),
     "nce": dict(loss="nce"),
+    "blocks": dict(n_hidden=(5, 8, 4)),
+    "tied, blocks, double": dict(
+        n_hidden=(5, 8, 4), tied=True, direct=True, precision="float64"
+    ),
 }
 
 

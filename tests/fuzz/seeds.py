@@ -164,6 +164,7 @@ def _saved():
         fit(neural_lm(**SMALL)),
         fit(neural_lm(**SMALL, word_features=np.eye(N_WORDS)[:, :5])),
         fit(neural_lm(**SMALL, output="tree", n_distant=1, order=2)),
+        fit(neural_lm(**SMALL | {"n_hidden": (3, 5, 4)})),
         fit(energy_lm(**SMALL)),
         _kneser_ney(),
         _quantized(),

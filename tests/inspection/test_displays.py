@@ -101,7 +101,7 @@ def test_features_errors_name_what_is_missing(trigram):
 
 
 def test_learning_curves_are_the_history():
-    lm = network().fit(*TRAIN, X_val=TEST[0], y_val=TEST[1])
+    lm = network(n_iter_no_change=3).fit(*TRAIN, X_val=TEST[0], y_val=TEST[1])
     display = TrainingDisplay.from_estimator(lm, name="mine")
     training, held_out = display.lines_
     assert training.get_xdata().tolist() == [1, 2, 3]

@@ -1,4 +1,4 @@
-"""Run the cases of tests/mpi/worker.py under mpiexec, with a time limit."""
+"""Run the cases of tests/mpi/cases under mpiexec, with a time limit."""
 
 import contextlib
 import json
@@ -46,7 +46,7 @@ def all_in_turn(n_ranks):
 SHARED_CASES = [
     "equals_serial", "stops_early_alike", "keeps", "diverges", "disagreements",
     "of_their_own", "equals_serial_by_allreduce", "every_network", "averages",
-    "sharded_data",
+    "sharded_data", "every_network_by_messages", "common_memory",
 ]  # fmt: skip
 CASES = {
     1: ["equals_serial", "every_network", "averages", "sharded_data"],
@@ -73,13 +73,16 @@ def test_all_ranks_finish(n_ranks, case):
         ("raises_again", "ValueError", ()),
         ("interrupted", "KeyboardInterrupt", ()),
         ("cannot_begin", "MemoryError: no room", ()),
+        ("raises_in_examples", "ZeroDivisionError", ()),
+        ("raises_in_progress", "ZeroDivisionError", ()),
     ],
 )
 def test_error_in_a_rank_ends_the_job(case, message, python):
     code, output = finish(start(2, case, python=python), seconds=60)
     assert code != 0
     assert message in output
-    assert "nplm.mpi: rank 1 of 2 failed; ending the job." in output
+    rank = 0 if case == "raises_in_progress" else 1
+    assert f"nplm.mpi: rank {rank} of 2 failed; ending the job." in output
 
 
 @pytest.mark.parametrize("case", ["leaves_before", "leaves_between"])
@@ -106,13 +109,20 @@ def test_terminated_ranks_save_first(tmp_path, case):
     assert code == 0, output
 
 
+def test_terminated_ranks_that_send_messages_save_first(tmp_path, monkeypatch):
+    monkeypatch.setitem(helpers_mpi.ENVIRONMENT, "NPLM_MPI_SHARED_MEMORY", "0")
+    code, output = finish(start(2, "terminated_with_examples", str(tmp_path)))
+    assert code == 0, output
+
+
 def test_ranks_continue_if_the_checkpoint_cannot_be_written(tmp_path):
     code, output = finish(start(2, "goes_on_without_its_folder", str(tmp_path)))
     assert code == 0, output
 
 
-def test_killed_rank_ends_the_job():
-    code, output = finish(start(2, "killed"), seconds=60)
+@pytest.mark.parametrize("case", ["killed", "killed_in_examples"])
+def test_killed_rank_ends_the_job(case):
+    code, output = finish(start(2, case), seconds=60)
     assert code != 0
     assert "signal 9" in output.lower() or "killed" in output.lower(), output
 

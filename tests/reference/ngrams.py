@@ -422,3 +422,41 @@ def merge_runs(
             heap[: len(live)] = [run, *(r for r in live if r != run)]
             return n, len(live), run
     return n, len(live), -1
+
+
+def cache_prob(
+    X: NDArray[np.int32],
+    y: NDArray[np.int32],
+    boundary: int,
+    weights: NDArray[np.float64],
+    unigram: NDArray[np.float64],
+    prior: float,
+    bigram_prior: float,
+    out: NDArray[np.float64],
+) -> None:
+    """Return the probability of each next word."""
+    proba = np.empty((len(X), len(unigram)))
+    cache_distribution(X, boundary, weights, unigram, prior, bigram_prior, proba)
+    out[:] = proba[np.arange(len(y)), y]
+
+
+def cache_distribution(
+    X: NDArray[np.int32],
+    boundary: int,
+    weights: NDArray[np.float64],
+    unigram: NDArray[np.float64],
+    prior: float,
+    bigram_prior: float,
+    out: NDArray[np.float64],
+) -> None:
+    """Return the distribution of every row: counts of words, and of words after one."""
+    n_words = len(unigram)
+    for x, row in zip(X, out):
+        is_word = np.logical_or.accumulate(x != boundary)
+        c = np.bincount(x[is_word], weights[is_word], n_words)
+        p = (c + prior * unigram) / (c.sum() + prior)
+        if bigram_prior >= 0:
+            follows = is_word & (np.append(-1, x[:-1]) == x[-1])
+            b = np.bincount(x[follows], weights[follows], n_words)
+            p = (b + bigram_prior * p) / (b.sum() + bigram_prior)
+        row[:] = p

@@ -64,8 +64,8 @@ cdef inline int find_word(
 
 
 cdef inline bint is_blank(unsigned char c) noexcept nogil:
-    """Whether a byte is ASCII white space; the end of the line is found before."""
-    return c == 32 or 9 <= c <= 13
+    """Whether a byte separates words; the end of the line is found before."""
+    return c == 32 or c == 9 or c == 13
 
 
 cdef inline bint read_number(

@@ -1,4 +1,4 @@
-"""Encode white-space separated words as ids, in the order of first occurrence."""
+"""Encode words between blanks as ids, in the order of first occurrence."""
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.string cimport memcmp, memcpy
@@ -11,6 +11,7 @@ cdef enum:
     N_WORDS
     N_LINES
     WORDS_IN_LINE
+    HAS_BEGUN
 
 cdef enum:
     # A slot has 32 bits of the hash above the id + 1; an empty slot is 0.
@@ -18,22 +19,9 @@ cdef enum:
     LINE_END = -1
 
 
-cdef inline int blank(const unsigned char* at, Py_ssize_t left) noexcept nogil:
-    """Return the bytes of the UTF-8 white space of str.split here, 0 if none."""
-    cdef unsigned char c = at[0]
-    if c < 0x80:
-        return c == 32 or 9 <= c <= 13 or 28 <= c <= 31
-    if c == 0xC2:
-        return 2 if left > 1 and (at[1] == 0x85 or at[1] == 0xA0) else 0
-    if left < 3 or not 0xE1 <= c <= 0xE3:
-        return 0
-    if c == 0xE1:  # U+1680
-        return 3 if at[1] == 0x9A and at[2] == 0x80 else 0
-    if c == 0xE3:  # U+3000
-        return 3 if at[1] == 0x80 and at[2] == 0x80 else 0
-    if at[1] == 0x80:  # U+2000 to U+200A, U+2028, U+2029, U+202F
-        return 3 if at[2] <= 0x8A or 0xA8 <= at[2] <= 0xA9 or at[2] == 0xAF else 0
-    return 3 if at[1] == 0x81 and at[2] == 0x9F else 0  # U+205F
+cdef inline bint is_blank(unsigned char c) noexcept nogil:
+    """Whether a byte is white space of the n-gram toolkits."""
+    return c == 32 or c == 9 or c == 10 or c == 13
 
 
 cdef inline uint64_t mixed(uint64_t h) noexcept nogil:
@@ -88,6 +76,7 @@ def encode_text(
     const unsigned char[::1] chunk,
     Py_ssize_t at,
     bint is_last,
+    bint blank_lines,
     uint64_t[::1] slots,
     unsigned char[::1] text,
     int64_t[::1] start,
@@ -98,43 +87,43 @@ def encode_text(
 ):
     """Encode a chunk of UTF-8 as ids, from byte `at` on, into `ids` from `n` on.
 
-    Words are separated by the white space of ``str.split``. New words get the next
-    ids. A line with words ends with -1. A word at the end of the chunk is left for the
-    next call, unless the chunk `is_last`.
+    Words are separated by spaces, tabs, returns and line ends. New words get the next
+    ids. A line with words ends with -1, and with `blank_lines` one without words does
+    too. A word at the end of the chunk is left for the next call, unless the chunk
+    `is_last`.
 
     `state` has the number of words known, of lines ended, and of words in the current
-    line. Word w is ``text[start[w]:start[w + 1]]`` and occurred ``counts[w]`` times.
+    line, and whether the current line has begun. Word w is ``text[start[w]:start[w + 1]]`` and occurred ``counts[w]`` times.
     `slots` is a hash table whose size is a power of two. `ids` has one more entry than
     the chunk has bytes. Returns the reason to stop, the byte reached, and the number of
     ids written. If `counts` or `text` is full, or `slots` half full, the caller must
     enlarge it.
 
     Equivalent to, for each line, ``[known.setdefault(word, len(known)) for word in
-    line.split()] + [-1]``.
+    BETWEEN_BLANKS.findall(line)] + [-1]``.
 
-    No twin: it is tested against ``str.split`` and a dictionary.
+    No twin: it is tested against a regular expression and a dictionary.
     """
     cdef Py_ssize_t size = chunk.shape[0]
     cdef Py_ssize_t end, slot
     cdef uint64_t h
-    cdef int width = 0
     cdef int64_t word
     cdef int reason = 0
     with nogil:
         while at < size:
-            width = blank(&chunk[at], size - at)
-            if width > 0:
+            if is_blank(chunk[at]):
+                state[HAS_BEGUN] = chunk[at] != 10
                 if chunk[at] == 10:
                     state[N_LINES] += 1
-                    if state[WORDS_IN_LINE] > 0:
+                    if blank_lines or state[WORDS_IN_LINE] > 0:
                         ids[n] = LINE_END
                         n += 1
                         state[WORDS_IN_LINE] = 0
-                at += width
+                at += 1
                 continue
             h = <uint64_t> 14695981039346656037U
             end = at
-            while end < size and blank(&chunk[end], size - end) == 0:
+            while end < size and not is_blank(chunk[end]):
                 h = (h ^ chunk[end]) * <uint64_t> 1099511628211U
                 end += 1
             if end == size and not is_last:
@@ -160,10 +149,13 @@ def encode_text(
             ids[n] = <int> word
             n += 1
             state[WORDS_IN_LINE] += 1
+            state[HAS_BEGUN] = 1
             at = end
-        if is_last and at == size and state[WORDS_IN_LINE] > 0:
+        if is_last and at == size and (
+            state[WORDS_IN_LINE] > 0 or (blank_lines and state[HAS_BEGUN])
+        ):
             ids[n] = LINE_END
             n += 1
-            state[WORDS_IN_LINE] = 0
+            state[WORDS_IN_LINE] = state[HAS_BEGUN] = 0
             state[N_LINES] += 1
     return reason, at, n

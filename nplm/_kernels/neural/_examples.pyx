@@ -144,56 +144,47 @@ def train(
 cdef class RankTeam:
     """One process of several that share the examples of each mini-batch.
 
-    Every process has all parameters. In each mini-batch it collects the gradients of its
-    examples, which the processes then exchange: `whole` is to be added up, and what
-    `pack` writes is for all. `apply` makes the same update in every process.
+    In each mini-batch it collects the gradients of its examples, which the processes then
+    exchange: the base of `MessageTeam` and `MemoryTeam`.
 
     No twin: NumPy's network has one process.
 
     Parameters
     ----------
     team : Team
-        Team of one, whose solver is a `Gradients` with `whole`.
-    first : Gradients
-        For the sums of all processes, with the same `whole`.
+        Team of one, whose solver is a `Gradients`.
     received : tuple of Gradients
-        For what each process has packed.
+        For what each process has made known.
     solver : Solver
         Solver that updates the parameters.
-    alike : ndarray of bytes
-        Memory for the gradients of rows that all processes visit.
     batch_size : int
         Maximum number of examples of a mini-batch, of all processes.
+    **options
+        Parameters of the class that is made.
     """
 
     cdef readonly Py_ssize_t batch_size
     cdef public double loss   # summed negative log-likelihood
     cdef readonly double own_loss, own_noise  # of this process, in the mini-batch
-    cdef readonly Py_ssize_t n_alike  # numbers in `alike`
     cdef Team team
-    cdef Gradients own, first
+    cdef Gradients own
     cdef tuple received
     cdef Solver solver
     cdef Output output
-    cdef unsigned char[::1] alike
     cdef Py_ssize_t[::1] places
     cdef (Gradient *)[MAX_MEMBERS + 1] gradients
 
     def __cinit__(
-        self, Team team, Gradients first, tuple received, Solver solver,
-        unsigned char[::1] alike, *, Py_ssize_t batch_size,
+        self, Team team, tuple received, Solver solver, *, Py_ssize_t batch_size,
+        **options,
     ):
-        cdef Gradients other
         if len(received) > MAX_MEMBERS:
             raise ValueError(
                 f"1 to {MAX_MEMBERS} processes can share a fit, not {len(received)}")
-        self.team, self.first, self.received = team, first, received
+        self.team, self.received = team, received
         self.own, self.solver, self.output = team.solver, solver, team.outputs[0]
-        self.alike, self.batch_size = alike, batch_size
+        self.batch_size = batch_size
         self.places = np.empty(batch_size, dtype=np.intp)
-        self.gradients[0] = first.of
-        for i, other in enumerate(received):
-            self.gradients[i + 1] = other.of
 
     def give_up(self):
         """Do nothing: processes wait for each other between calls only."""
@@ -202,34 +193,75 @@ cdef class RankTeam:
         self, const int[:, :] X, const int[:] y, const Py_ssize_t[::1] index,
         Py_ssize_t first, Py_ssize_t mine,
     ):
-        """Collect the gradients of `mine` examples of a mini-batch, from `first` on.
-
-        Return the number of bytes to pack.
-        """
+        """Collect the gradients of `mine` examples of a mini-batch, from `first` on."""
         cdef Activations at = self.team.at
-        cdef Py_ssize_t K = len(index), i
-        cdef Gradients own = self.own
+        cdef Py_ssize_t K = len(index)
         cdef int n_members = <int>len(self.received)
         check_windows(self.team, X, index)
         if first < 0 or mine < 0 or first + mine > K or K > self.batch_size:
             raise ValueError(f"no examples {first} to {first + mine} of {K}")
         with nogil:
-            own.begin()
+            self.own.begin()
             self.own_loss = self.own_noise = 0
             if mine > 0:
                 self.output.arrange(y, index, 0, K, n_members, &self.places[0])
                 memcpy(at.places, &self.places[first], mine * sizeof(Py_ssize_t))
                 take_windows(self.team, at, X, y, index, 0, mine)
-                differentiate(self.team, at, self.output, own, mine)
+                differentiate(self.team, at, self.output, self.own, mine)
                 self.own_loss = self.output.loss(&self.output.own, 1, mine)
                 self.own_noise = self.output.noise()
             else:
                 self.output.skip()
-            self.n_alike = 0
-            for i in range(own.n_parameters):
-                self.n_alike += own.of[i].n_alike * own.of[i].columns
-            own.fill_whole()
-        return own.packed()
+
+    cdef void update(
+        self, int n, int member, bint alone, Py_ssize_t K, double loss, double noise,
+    ) noexcept nogil:
+        """Update this member's parameters, or all, from the first n of `gradients`."""
+        cdef Step step = self.solver.step(K)
+        self.own.update(
+            self.own.parameter, self.gradients, n, member, alone, &step)
+        self.loss += loss
+        self.output.adapt(noise, K)
+        self.solver.advance(&step)
+
+
+cdef class MessageTeam(RankTeam):
+    """One process of several that send each other their gradients.
+
+    Every process has all parameters. The `whole` of its solver is to be added up, and
+    what `pack` writes is for all. `apply` makes the same update in every process.
+
+    No twin: NumPy's network has one process.
+
+    Parameters
+    ----------
+    *args, **kwargs
+        Arguments of `RankTeam`; its team's solver has `whole`.
+    first : Gradients
+        For the sums of all processes, with the same `whole`.
+    alike : ndarray of bytes
+        Memory for the gradients of rows that all processes visit.
+    """
+
+    cdef readonly Py_ssize_t n_alike  # numbers in `alike`
+    cdef Gradients first
+    cdef unsigned char[::1] alike
+
+    def __cinit__(self, *args, Gradients first, unsigned char[::1] alike, **kwargs):
+        cdef Gradients other
+        self.first, self.alike = first, alike
+        self.gradients[0] = first.of
+        for i, other in enumerate(self.received):
+            self.gradients[i + 1] = other.of
+
+    def packed(self):
+        """Return the number of bytes to pack, after `collect`; fill `whole`."""
+        cdef Py_ssize_t i
+        self.n_alike = 0
+        for i in range(self.own.n_parameters):
+            self.n_alike += self.own.of[i].n_alike * self.own.of[i].columns
+        self.own.fill_whole()
+        return self.own.packed()
 
     def pack(self, unsigned char[::1] to):
         """Write the gradients of visited rows."""
@@ -244,17 +276,86 @@ cdef class RankTeam:
         double loss, double noise,
     ):
         """Update all parameters from the gradients of all processes."""
-        cdef Step step = self.solver.step(K)
         cdef Gradients other
         cdef void *alike = &self.alike[0] if len(self.alike) else NULL
-        cdef Py_ssize_t i
         cdef int n = <int>len(self.received) + 1
         self.first.begin()
         for i, other in enumerate(self.received):
             other.unpack(<char *>&packed[starts[i]], self.first, alike)
         with nogil:
-            self.own.update(
-                self.own.parameter, self.gradients, n, 0, True, &step)
-            self.loss += loss
-            self.output.adapt(noise, K)
-            self.solver.advance(&step)
+            self.update(n, 0, True, K, loss, noise)
+
+
+cdef class MemoryTeam(RankTeam):
+    """One process of several on one computer, in whose memory the parameters are once.
+
+    As threads do (`ExampleTeam`), each process updates some of the parameters from the
+    gradients of all. `post` writes for the others what they need of its own, and `apply`
+    reads what they have posted; processes wait for each other after each of the two.
+
+    No twin: NumPy's network has one process.
+
+    Parameters
+    ----------
+    *args, **kwargs
+        Arguments of `RankTeam`. Each solver's `whole` is memory that all processes have.
+    member : int
+        Number of this process.
+    barrier : ndarray of bytes
+        Memory that all processes have, with zeros at first.
+    """
+
+    cdef int member
+    cdef Barrier *barrier
+    cdef unsigned char[::1] barrier_memory, posted
+    cdef Py_ssize_t room       # of `posted`, for each process
+
+    def __cinit__(
+        self, *args, int member, unsigned char[::1] barrier, **kwargs,
+    ):
+        cdef Gradients other
+        cdef Py_ssize_t n = len(barrier)
+        if n != sizeof(Barrier):
+            raise ValueError(f"{n} bytes are not a barrier of {sizeof(Barrier)}")
+        self.member, self.barrier_memory = member, barrier
+        self.barrier = <Barrier *>&barrier[0]
+        self.barrier.size = <int>len(self.received)  # the same of all processes
+        for i, other in enumerate(self.received):
+            self.gradients[i] = other.of
+        self.gradients[member] = self.own.of
+
+    @property
+    def most_posted(self):
+        """Maximum number of bytes that `post` writes."""
+        return self.own.most_posted()
+
+    def share(self, unsigned char[::1] posted):
+        """Set the memory that all processes have, with `most_posted` bytes for each."""
+        cdef Py_ssize_t n = <int>len(self.received)
+        if len(posted) != n * self.own.most_posted():
+            raise ValueError(
+                f"{len(posted)} bytes are not {n} times {self.own.most_posted()}")
+        self.posted, self.room = posted, self.own.most_posted()
+
+    def wait(self):
+        """Wait for all processes."""
+        with nogil:
+            barrier_wait(self.barrier)
+
+    def post(self):
+        """Write what other processes need of the gradients of visited rows."""
+        with nogil:
+            self.own.post(<char *>&self.posted[self.member * self.room],
+                          self.barrier.size, self.member)
+
+    def apply(self, Py_ssize_t K, double loss, double noise):
+        """Update the parameters of this process from the gradients of all."""
+        cdef Gradients other
+        for i, other in enumerate(self.received):
+            if i != self.member:
+                other.unpack(<char *>&self.posted[i * self.room], other, NULL)
+        with nogil:
+            self.update(self.barrier.size, self.member, False, K, loss, noise)
+
+
+BARRIER_BYTES = sizeof(Barrier)

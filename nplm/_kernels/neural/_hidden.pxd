@@ -43,6 +43,19 @@ cdef class Tanh(Linear):
     pass
 
 
+cdef class Rectified(Linear):
+    pass
+
+
+cdef class Block(Hidden):
+    cdef Hidden below, units
+    cdef Weighted by_U
+    cdef Activations inner    # of `below`, with the x and dx of the network
+    cdef Activations wide     # of `units`, whose x is the layer norm
+    cdef double epsilon
+    cdef void *by             # (K,) of the layer norm
+
+
 cdef class Projected(Hidden):
     cdef Hidden hidden
     cdef Weighted by_R

@@ -161,6 +161,86 @@ cdef class Tanh(Linear):
         self.follow(at, K, solver, step)
 
 
+cdef class Rectified(Linear):
+    """Rectified linear units, a = max(d + Hx, 0).
+
+    Equivalent to ``reference.neural.rectified_layer``.
+    """
+
+    cdef void forward(self, Activations at, Py_ssize_t K) noexcept nogil:
+        Linear.forward(self, at, K)
+        at.loops.rectify(at.a, K * at.n_hidden)
+
+    cdef void backward(
+        self, Activations at, Py_ssize_t K, Solver solver, const Step *step,
+    ) noexcept nogil:
+        at.loops.rectify_slopes(at.a, at.da, K, at.n_hidden, self.dd)
+        self.follow(at, K, solver, step)
+
+
+cdef class Block(Hidden):
+    """A residual block: a + U units(norm(a)), where a is that of the units below.
+
+    The layer norm (Ba, Kiros and Hinton, 2016) has no gain and bias of its own: the
+    units' H and d, which follow, can have them.
+
+    Equivalent to ``reference.neural.residual_block``.
+
+    Parameters
+    ----------
+    below : Hidden
+        Hidden units, which compute a from x.
+    units : Hidden
+        Rectified units, maybe with dropout.
+    U : Parameter
+        Weights, (n_hidden, number of these units).
+    inner : Activations
+        Activations of `below`.
+    wide : Activations
+        Activations of `units`.
+    at : Activations
+        Activations of the block.
+    scratch : Scratch
+        Memory of the thread.
+    epsilon : float
+        Added to the variance by the layer norm.
+    """
+
+    def __cinit__(
+        self, Hidden below, Hidden units, Parameter U, Activations inner,
+        Activations wide, Activations at, Scratch scratch, *, double epsilon,
+    ):
+        if (U.rows, U.columns) != (at.n_hidden, wide.n_hidden) or not (
+            inner.n_hidden == wide.n_inputs == at.n_hidden
+        ):
+            raise ValueError(f"U of shape {U.rows, U.columns}")
+        self.below, self.units, self.inner, self.wide = below, units, inner, wide
+        self.by_U, self.epsilon = Weighted(U, at, scratch), epsilon
+        self.by = scratch.numbers(at.batch_size)
+
+    cdef void forward(self, Activations at, Py_ssize_t K) noexcept nogil:
+        cdef Py_ssize_t h = at.n_hidden
+        self.inner.x, self.inner.dx = at.x, at.dx
+        self.below.forward(self.inner, K)
+        at.loops.normalize(self.inner.a, K, h, self.epsilon, self.wide.x, self.by)
+        self.units.forward(self.wide, K)
+        self.by_U.forward(self.wide.a, at.a, K)
+        at.loops.add(at.a, self.inner.a, K * h, 1)
+
+    cdef void backward(
+        self, Activations at, Py_ssize_t K, Solver solver, const Step *step,
+    ) noexcept nogil:
+        cdef Py_ssize_t h = at.n_hidden, size = at.itemsize
+        memset(self.wide.da, 0, K * self.wide.n_hidden * size)
+        self.by_U.backward(self.wide.a, at.da, self.wide.da, K, solver, step)
+        memset(self.wide.dx, 0, K * h * size)
+        self.units.backward(self.wide, K, solver, step)
+        memcpy(self.inner.da, at.da, K * h * size)
+        at.loops.normalize_slopes(
+            self.wide.x, self.by, self.wide.dx, K, h, self.inner.da)
+        self.below.backward(self.inner, K, solver, step)
+
+
 cdef class Projected(Hidden):
     """Projection to the number of features of a word: s = R [a | x].
 

@@ -58,11 +58,15 @@ cdef class Activations:
         self.dx = scratch.numbers(K * n_inputs)
         self.da = scratch.numbers(K * n_hidden)
 
-    def apart(self, Py_ssize_t n_hidden):
-        """Return activations for a part with an a of its own, of this length."""
+    def apart(self, Py_ssize_t n_hidden, n_inputs=None):
+        """Return activations for a part with an a of its own, of this length.
+
+        And, with `n_inputs`, an x of its own.
+        """
         cdef Activations made = Activations(
             self.tier, self.scratch, batch_size=self.batch_size, scoring=self.scoring,
-            n_context=0, n_inputs=self.n_inputs, n_hidden=n_hidden)
+            n_context=0, n_inputs=self.n_inputs if n_inputs is None else n_inputs,
+            n_hidden=n_hidden)
         made.places = self.places
         return made
 

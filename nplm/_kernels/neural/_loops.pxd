@@ -105,6 +105,14 @@ cdef extern from "loops.h" nogil:
                       Py_ssize_t n) noexcept nogil
         void (*tanh_slopes)(const void *a, void *slopes, Py_ssize_t n,
                             Py_ssize_t columns, void *sums) noexcept nogil
+        void (*rectify)(void *values, Py_ssize_t n) noexcept nogil
+        void (*rectify_slopes)(const void *u, void *slopes, Py_ssize_t n,
+                               Py_ssize_t columns, void *sums) noexcept nogil
+        void (*normalize)(const void *a, Py_ssize_t n, Py_ssize_t columns, double more,
+                          void *to, void *by) noexcept nogil
+        void (*normalize_slopes)(const void *v, const void *by, const void *dv,
+                                 Py_ssize_t n, Py_ssize_t columns,
+                                 void *da) noexcept nogil
         void (*outer)(const void *left, Py_ssize_t rows, const void *right,
                       Py_ssize_t columns, double rate, void *to,
                       Py_ssize_t stride) noexcept nogil

@@ -6,6 +6,7 @@ Threads that train asynchronously are teams of one that share the parameters.
 """
 
 from libc.math cimport log
+from libc.string cimport memcpy
 
 from nplm._kernels._ids cimport id_below
 from nplm._kernels.neural._inputs cimport Activations
@@ -181,6 +182,32 @@ def probabilities(
                 else:
                     team.loops.scale(
                         row, n_words, 1 / team.loops.exp_row(row, n_words, &high))
+            start += K
+
+
+def hidden(
+    Team team, const int[:, :] X, const Py_ssize_t[::1] index,
+    unsigned char[:, ::1] out,
+):
+    """Fill ``out[i]`` with the hidden activations after window ``index[i]``.
+
+    `out` is the memory of an array of the network's type, (len(index), n_hidden). With
+    tied outputs the activations are the projected ones.
+
+    Equivalent to ``reference.neural.hidden``.
+    """
+    cdef Activations at = team.at
+    cdef Py_ssize_t n = len(index), size = at.n_hidden * at.itemsize, start = 0, K
+    check_windows(team, X, index)
+    if out.shape[1] != size or out.shape[0] != n or size == 0:
+        raise ValueError(f"no room for {n} rows of {at.n_hidden} activations")
+    with nogil:
+        while start < n:
+            K = min(at.batch_size, n - start)
+            take_windows(team, at, X, None, index, start, K)
+            team.inputs.forward(at, K)
+            team.hidden.forward(at, K)
+            memcpy(&out[start, 0], at.a, K * size)
             start += K
 
 

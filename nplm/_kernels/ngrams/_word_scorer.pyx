@@ -85,6 +85,31 @@ cdef class State:
     def __repr__(self):
         return f"State{self.words}"
 
+    def __reduce__(self):
+        cdef int k
+        words = tuple([self.context.words[k] for k in range(self.context.n_words)])
+        weights = tuple([self.context.bow[k] for k in range(self.context.n_found)])
+        return restored_state, (words, weights, self.n_telling)
+
+
+def restored_state(words, weights, int n_telling):
+    """Make a `State` of what it pickles as: its words, newest first, and weights.
+
+    No twin: see `State`.
+    """
+    cdef State state = State.__new__(State)
+    cdef Context* context = &state.context
+    cdef int k
+    context.n_words, context.n_found = len(words), len(weights)
+    state.n_telling = n_telling
+    if not 0 <= n_telling <= len(words) <= MAX_WORDS or len(weights) > len(words):
+        raise ValueError(f"{words} and {weights} are not those of a state")
+    for k in range(context.n_words):
+        context.words[k], context.hashes[k] = words[k], hash_word(words[k])
+    for k in range(context.n_found):
+        context.bow[k] = weights[k]
+    return state
+
 
 cdef class WordScorer:
     """Word-by-word scorer of a hash table of n-grams and its vocabulary.

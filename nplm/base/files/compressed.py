@@ -1,7 +1,8 @@
-"""Files that are read, and decompressed if they are of gzip or xz."""
+"""Files that are read, and decompressed if they are of gzip, bzip2 or xz."""
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import io
 import lzma
@@ -16,19 +17,25 @@ from nplm.base.files.atomic_files import opened
 
 __all__ = ["UNPACKING_ERRORS", "UnpackingError", "reading", "unpacked"]
 
-# Errors of reading a damaged compressed file.
+# Errors of reading a damaged compressed file; bzip2's is an OSError without a number.
 UNPACKING_ERRORS = (EOFError, zlib.error, gzip.BadGzipFile, lzma.LZMAError)
 # First bytes of unsupported formats.
-UNSUPPORTED_MAGIC = re.compile(
-    rb"(?P<bzip2>BZh[1-9]1AY&SY)|(?P<zstd>\x28\xb5\x2f\xfd)|(?P<zip>PK\x03\x04)"
-)
+UNSUPPORTED_MAGIC = re.compile(rb"(?P<zstd>\x28\xb5\x2f\xfd)|(?P<zip>PK\x03\x04)")
+# The begin of a first block of bzip2, and of the end of a file without blocks.
+BZIP2_BLOCKS = b"1AY&SY", b"\x17rE8P\x90"
 # Decompressors by the first bytes of a file.
 OPENERS: dict[bytes, Callable[[Any], io.BufferedIOBase]] = {
     b"\x1f\x8b": lambda raw: gzip.GzipFile(fileobj=raw, mode="rb"),
     b"\xfd7zXZ\x00": lzma.LZMAFile,
+    **{
+        b"BZh%d" % n + block: bz2.BZ2File
+        for n in range(1, 10)
+        for block in BZIP2_BLOCKS
+    },
 }
 # Bytes that a file may always decompress to, and more for each byte of the file. Text
-# and models decompress to 3 to 10 times their size; a bomb to 1000 (gzip) or 7000 (xz).
+# and models decompress to 3 to 10 times their size; a bomb to 1,000 (gzip), 7,000 (xz)
+# or 20,000 (bzip2).
 FREE_BYTES, MAX_EXPANSION = 16 << 20, 64
 BUFFER_BYTES = 1 << 16
 
@@ -39,7 +46,7 @@ class UnpackingError(ValueError):
 
 @contextmanager
 def reading(path: str | os.PathLike[str], *, pipes: bool = False) -> Iterator[BinaryIO]:
-    """Open a file for reading, and decompress it if it is of gzip or xz.
+    """Open a file for reading, and decompress it if it is of gzip, bzip2 or xz.
 
     See `opened` for `pipes` and the errors of opening. Reading a damaged compressed
     file raises `UnpackingError`.
@@ -50,12 +57,12 @@ def reading(path: str | os.PathLike[str], *, pipes: bool = False) -> Iterator[Bi
 
 @contextmanager
 def unpacked(raw: io.BufferedReader, name: str) -> Iterator[BinaryIO]:
-    """Decompress an open file if it is of gzip or xz; see `reading`."""
+    """Decompress an open file if it is of gzip, bzip2 or xz; see `reading`."""
     start = raw.peek(10)[:10]
     if other := UNSUPPORTED_MAGIC.match(start):
         raise ValueError(
-            f"{name} is compressed by {other.lastgroup}, but only gzip and xz are "
-            "supported: decompress it first."
+            f"{name} is compressed by {other.lastgroup}, but only gzip, bzip2 and xz "
+            "are supported: decompress it first."
         )
     opener = next((OPENERS[m] for m in OPENERS if start.startswith(m)), None)
     if opener is None:
@@ -96,7 +103,9 @@ class _Bounded(io.RawIOBase):
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
         try:
             n = self._file.readinto(memoryview(buffer)[:BUFFER_BYTES])
-        except UNPACKING_ERRORS as error:
+        except (*UNPACKING_ERRORS, OSError) as error:
+            if isinstance(error, OSError) and error.errno is not None:
+                raise  # of the disk
             raise UnpackingError(
                 f"{self._name} cannot be decompressed ({error}): it is damaged or "
                 "truncated."

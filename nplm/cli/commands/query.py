@@ -8,7 +8,7 @@ import numpy as np
 from nplm import TextLM
 from nplm.cli._models import MODEL, read_model, vocabulary_of
 from nplm.cli._tally import Scored, Tally, scored, scored_in_detail, warning_of_unknown
-from nplm.cli._text import INPUTS, blocks_of_lines
+from nplm.cli._text import BLANK_LINES, INPUTS, blocks_of_lines
 
 __all__ = ["query_command"]
 
@@ -19,12 +19,16 @@ __all__ = ["query_command"]
 @click.option(
     "--summary", "-s", is_flag=True, help="Show only the figures of the whole text."
 )
-def query_command(model: str, inputs: tuple[str, ...], summary: bool) -> None:
+@BLANK_LINES
+def query_command(
+    model: str, inputs: tuple[str, ...], summary: bool, blank_lines: bool
+) -> None:
     """Show log10 of each word's probability, and perplexities.
 
     MODEL is a text model that nplm saved, an ARPA file, or mapped n-grams. A line of
-    TEXT (by default of standard input; plain, gzip or xz) is a sentence. OOV marks a
-    word outside the vocabulary. For models that back off, the number before a
+    TEXT (by default of standard input; plain, gzip, bzip2 or xz) is a sentence; blank
+    lines are left out (--blank-lines). OOV marks a word outside the vocabulary. For
+    models that back off, the number before a
     probability is the length of the n-gram found. The last lines have the figures of
     KenLM's query (perplexity with and without unknown words) and of SRILM's ngram -ppl
     (ppl is the perplexity without unknown words, ppl1 also without sentence ends).
@@ -36,7 +40,7 @@ def query_command(model: str, inputs: tuple[str, ...], summary: bool) -> None:
     """  # noqa: D301  (click reads the control character)
     lm = read_model(model)
     tally = Tally(bool(lm.predict_boundary))
-    for block in blocks_of_lines(inputs):
+    for block in blocks_of_lines(inputs, blank_lines=blank_lines):
         part = (scored if summary else scored_in_detail)(lm, block)
         tally.add(part)
         if not summary:

@@ -25,10 +25,11 @@ def score_command(
     Use it to filter text, or to rescore the candidates of a recogniser.
 
     MODEL is a text model that nplm saved, an ARPA file, or mapped n-grams. TEXT is
-    plain or compressed (gzip, xz), by default standard input. The output has a number
-    for each line, in order. It is -inf if a word has probability 0, such as a word that
-    an ARPA file without <unk> lacks. The end of a line counts as a token, as in KenLM,
-    unless the model was made without ends.
+    plain or compressed (gzip, bzip2, xz), by default standard input. The output has a
+    number for each line, in order; for a blank line that of its end. It is -inf if a
+    word has probability 0, such as a word that an ARPA file without <unk> lacks. The
+    end of a line counts as a token, as in KenLM, unless the model was made without
+    ends.
 
     \b
     Examples:
@@ -36,7 +37,7 @@ def score_command(
       nplm score --per-token --with-text model web.txt.gz | sort -g | tail -1000
     """  # noqa: D301  (click reads the control character)
     lm = read_model(model)
-    for block in blocks_of_lines(inputs):
+    for block in blocks_of_lines(inputs, blank_lines=True):
         part = scored(lm, block)
         sums = np.bincount(part.document, part.log10, minlength=len(block)).astype(
             float

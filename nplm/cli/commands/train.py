@@ -38,10 +38,10 @@ from nplm.cli._options import (
 )
 from nplm.cli._outputs import refuse_to_replace, writable_file
 from nplm.cli._tally import report_perplexities, report_words, told
-from nplm.cli._text import INPUTS, lines_of, texts_of
+from nplm.cli._text import BLANK_LINES, INPUTS, lines_of, texts_of
 from nplm.formats._words import BEGIN, END
 from nplm.models.neural.network_lm import NetworkLM
-from nplm.text.tokenizer import BETWEEN_BLANKS
+from nplm.text.tokenizer import BETWEEN_BLANKS, BLANKS
 from nplm.training.bars import BAR
 
 __all__ = ["train_command"]
@@ -116,6 +116,7 @@ TEXT = click.Path(exists=True, dir_okay=False)
     help="Kneser-Ney's discounts where a text is too small to estimate them, such as "
     "0.5,1,1.5. By default these are used with a note.",
 )
+@BLANK_LINES
 @network_options()
 @click.pass_context
 def train_command(
@@ -131,8 +132,8 @@ def train_command(
 ) -> None:
     """Train a model on TEXT, and save it.
 
-    A line of TEXT (by default of standard input; plain, gzip or xz) is a document,
-    which no context crosses. Progress and notes go to standard error.
+    A line of TEXT (by default of standard input; plain, gzip, bzip2 or xz) is a
+    document, which no context crosses. Progress and notes go to standard error.
 
     Ctrl-C saves the model with what its network has learned so far, and ends with the
     exit code 130. The state of the fit is in a folder, OUTPUT.checkpoint, after a kill
@@ -162,7 +163,8 @@ def train_command(
             "--tokens blanks, and no other --model."
         )
     ngrams = _kneser_ney(options)
-    on_disk = Estimation(ngrams, vocabulary, memory, folder, options["n_jobs"])
+    jobs, blank_lines = options["n_jobs"], options["blank_lines"]
+    on_disk = Estimation(ngrams, vocabulary, memory, folder, jobs, blank_lines)
     on_disk.train(inputs, output, valid, test)
 
 
@@ -217,7 +219,7 @@ def _vocabulary(options: dict[str, Any]) -> Vocabulary:
     path = options["words_path"]
     vocabulary = Vocabulary(options["min_count"], options["max_words"])
     if path is not None:
-        vocabulary.words = [word.strip() for word in texts_of([path])]
+        vocabulary.words = [word.strip(BLANKS) for word in texts_of([path])]
         if not vocabulary.words:
             raise click.ClickException(f"there is no word to know in {path}.")
     return vocabulary
@@ -295,15 +297,18 @@ def _train(
             f"{output.name}: give it another name, and nplm convert makes ARPA of a "
             "Kneser-Ney model (or estimate it with --memory, straight into ARPA)."
         )
-    texts = _texts(inputs, "train on")
+    keep = options["blank_lines"]
+    texts = _texts(inputs, "train on", keep)
     if options["tokens"] == "blanks":
         _refuse_marks(texts)
-    held_out = None if valid is None else _texts([valid], f"validate on in {valid}")
-    if test is not None and not any(line.strip() for line in lines_of([test])):
+    held_out = (
+        None if valid is None else _texts([valid], f"validate on in {valid}", keep)
+    )
+    if test is not None and not any(line.strip(BLANKS) for line in lines_of([test])):
         raise click.ClickException(f"there is no text to test on in {test}.")
     _fit_and_save(lm, options["model"], texts, held_out, output)
     _report(lm, texts)
-    report_perplexities(lm, valid, test)
+    report_perplexities(lm, valid, test, blank_lines=keep)
 
 
 def _fit_and_save(
@@ -327,17 +332,17 @@ def _fit_and_save(
     kept.remove()
 
 
-def _texts(inputs: Sequence[str], what_for: str) -> list[str]:
-    texts = texts_of(inputs)
-    if not texts:
+def _texts(inputs: Sequence[str], what_for: str, blank_lines: bool) -> list[str]:
+    texts = texts_of(inputs, blank_lines=blank_lines)
+    if not any(line.strip(BLANKS) for line in texts):
         raise click.ClickException(f"there is no text to {what_for}.")
     return texts
 
 
 def _refuse_marks(texts: list[str]) -> None:
     """Refuse the marks of the ends of lines in a text, as lmplz does."""
-    for i, text in enumerate(texts, 1):
-        found = {BEGIN, END}.intersection(text.split())
+    for i, words in enumerate(Tokenizer(BETWEEN_BLANKS).transform(texts), 1):
+        found = {BEGIN, END}.intersection(words)
         if found:
             raise click.ClickException(
                 f"line {i} of those with words has {min(found)!r}, which stands for an "

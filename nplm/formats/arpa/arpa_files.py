@@ -22,6 +22,7 @@ from nplm.models.ngrams.trie.backoff_trie import BackoffTrie, DuplicateNgramErro
 from nplm.models.ngrams.trie.checks import multiplies
 from nplm.models.ngrams.trie.context_trie import MAX_NGRAMS
 from nplm.models.ngrams.trie.hash_table import index_of
+from nplm.text.tokenizer import BETWEEN_BLANKS
 from nplm.text.vocabulary import UNKNOWN
 
 __all__ = ["read_arpa", "write_arpa"]
@@ -106,7 +107,7 @@ def read_arpa(
     Parameters
     ----------
     path : path-like
-        The file, plain, gzip or xz.
+        The file, plain, gzip, bzip2 or xz.
     add_unknown : bool, default=False
         Whether to add a last word ``<unk>`` of probability 0 to a file with neither
         ``<unk>`` nor ``<UNK>``, such as SRILM writes without ``-unk``.
@@ -256,7 +257,7 @@ def _read_unigrams(
             raise lines.error(
                 f"{n} 1-grams in the header, but there are {row}", ended=line is None
             )
-        tokens = re.split("[ \t\r\v\f]+", line)
+        tokens = re.findall(BETWEEN_BLANKS, line)
         numbers = tokens[0::2]
         is_valid = 2 <= len(tokens) <= 3 and all(map(NUMBER.fullmatch, numbers))
         log10 = [float(number) for number in numbers] if is_valid else []

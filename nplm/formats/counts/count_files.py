@@ -73,8 +73,8 @@ def read_counts(
     Parameters
     ----------
     path : path-like
-        The file, plain, gzip or xz, with n-grams of up to 9 words. Lines may be in any
-        order.
+        The file, plain, gzip, bzip2 or xz, with n-grams of up to 9 words. Lines may be
+        in any order.
     words : sequence of str, optional
         The word of each id; by default the unigrams in the order of the file.
 
@@ -149,8 +149,8 @@ def read_counts(
 
 
 def _unigrams(data: bytes, path: str) -> list[str]:
-    blank = rb"[ \t\r\v\f]"
-    unigram = rb"^%b*(\S+)%b+\S+%b*$" % (blank, blank, blank)
+    blank, word = rb"[ \t\r]", rb"[^ \t\r\n]+"
+    unigram = rb"^%b*(%b)%b+%b%b*$" % (blank, word, blank, word, blank)
     found = dict.fromkeys(match[1] for match in re.finditer(unigram, data, re.M))
     try:
         return [word.decode() for word in found]

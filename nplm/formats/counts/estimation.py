@@ -49,7 +49,7 @@ class Estimated:
     Attributes
     ----------
     n_lines, n_tokens : int
-        Number of lines with words, and of words in the text.
+        Number of sentences, and of words in the text.
     n_unknown : int
         Number of words in the text that are not in the vocabulary.
     n_words : int
@@ -78,6 +78,7 @@ def estimate_binary(
     folder: str | os.PathLike[str] | None = None,
     n_jobs: int | None = None,
     progress: Callable[[str, int, int], Any] | None = None,
+    blank_lines: bool = False,
 ) -> Estimated:
     r"""Estimate a Kneser-Ney model from texts that do not fit in memory.
 
@@ -92,8 +93,8 @@ def estimate_binary(
         ``n_words`` and ``boundary`` are those of the vocabulary. All n-grams are kept:
         ``min_counts`` above 1 are refused.
     texts : iterable of path-like or binary file
-        UTF-8 text, plain, gzip or xz. Lines are sentences, words are separated by
-        blanks, and lines without words are left out. Or `CountTables`: n-grams counted
+        UTF-8 text, plain or compressed. Lines are sentences. Words are separated by
+        ASCII blanks, as by lmplz and SRILM. Or `CountTables`: n-grams counted
         by another program.
     path : path-like
         The file to write, which `load_binary` maps. An existing file is replaced once
@@ -117,6 +118,9 @@ def estimate_binary(
         depend on it.
     progress : callable, optional
         Called as ``progress(stage, done, total)``; ``total`` is 0 if it is unknown.
+    blank_lines : bool, default=False
+        Whether a line without words is a sentence, as it is for lmplz. By default such
+        lines are left out, as by SRILM.
 
     Returns
     -------
@@ -161,7 +165,7 @@ def estimate_binary(
     """
     check_writable(path)
     work = _Work(_fill_binary, os.fspath(path), memory, folder, n_jobs, progress)
-    return _estimated(model, texts, vocabulary, work)
+    return _estimated(model, texts, vocabulary, blank_lines, work)
 
 
 def estimate_arpa(
@@ -174,6 +178,7 @@ def estimate_arpa(
     folder: str | os.PathLike[str] | None = None,
     n_jobs: int | None = None,
     progress: Callable[[str, int, int], Any] | None = None,
+    blank_lines: bool = False,
 ) -> Estimated:
     r"""Estimate a Kneser-Ney model in bounded memory, into an ARPA file.
 
@@ -182,7 +187,7 @@ def estimate_arpa(
 
     Parameters
     ----------
-    model, texts, vocabulary, memory, folder, n_jobs, progress
+    model, texts, vocabulary, memory, folder, n_jobs, progress, blank_lines
         As in `estimate_binary`. The temporary folder also holds the model.
     path : path-like
         The file to write; compressed if its name ends in ``.gz`` or ``.xz``. An
@@ -220,7 +225,7 @@ def estimate_arpa(
     """
     check_writable(path)
     work = _Work(_write_arpa, os.fspath(path), memory, folder, n_jobs, progress)
-    return _estimated(model, texts, vocabulary, work)
+    return _estimated(model, texts, vocabulary, blank_lines, work)
 
 
 class _Work(NamedTuple):
@@ -238,9 +243,10 @@ def _estimated(
     model: KneserNeyLM,
     texts: Iterable[str | os.PathLike[str] | BinaryIO] | CountTables,
     vocabulary: Vocabulary | None,
+    blank_lines: bool,
     work: _Work,
 ) -> Estimated:
-    source = _source(texts, vocabulary, work.path)
+    source = _source(texts, vocabulary, blank_lines, work.path)
     model = _checked(model)
     n_bytes, threads = memory_in_bytes(work.memory), Threads(n_threads(work.n_jobs))
     with Scratch(work.folder, n_bytes, threads, work.progress) as scratch:
@@ -270,7 +276,9 @@ def _estimated(
         )
 
 
-def _source(texts: Any, vocabulary: Vocabulary | None, path: str) -> Source:
+def _source(
+    texts: Any, vocabulary: Vocabulary | None, blank_lines: bool, path: str
+) -> Source:
     if isinstance(texts, CountTables):
         if vocabulary is not None:
             raise ValueError(
@@ -290,7 +298,7 @@ def _source(texts: Any, vocabulary: Vocabulary | None, path: str) -> Source:
             "the vocabulary has boundary=None, but estimation needs a word that ends "
             "lines: set boundary='</s>', for example."
         )
-    return Texts(_not_replaced(texts, path), vocabulary)
+    return Texts(_not_replaced(texts, path), vocabulary, blank_lines)
 
 
 def _not_replaced(texts: Iterable[Any], path: str) -> Iterator[Any]:

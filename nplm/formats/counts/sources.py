@@ -68,15 +68,19 @@ class Source(Protocol):
 class Texts:
     """Text files, and the vocabulary that chooses their words."""
 
-    def __init__(self, texts: Iterable[Any], vocabulary: Vocabulary) -> None:
+    def __init__(
+        self, texts: Iterable[Any], vocabulary: Vocabulary, blank_lines: bool
+    ) -> None:
         self._texts, self._vocabulary = texts, vocabulary
+        self._blank_lines = blank_lines
 
     def words(self, scratch: Scratch) -> Words:
         """Choose the words, and write all texts as ids in order of appearance."""
         vocabulary = self._vocabulary
         # As in lmplz, <s> and </s> in a text are not words.
         boundary = cast(str, vocabulary.boundary)
-        stream = WordStream(boundary, *([BEGIN] if boundary == END else []))
+        symbols = [boundary, BEGIN] if boundary == END else [boundary]
+        stream = WordStream(*symbols, blank_lines=self._blank_lines)
         scratch.stage("reading", 0)
         with scratch.writing(IDS) as out:
             for text in self._texts:

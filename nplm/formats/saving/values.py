@@ -23,6 +23,8 @@ from sklearn.utils.validation import check_is_fitted
 from nplm.base.files.tensors import is_storable
 from nplm.base.fitted import Fitted
 from nplm.base.generators import plain_state, taken_state
+from nplm.models.adaptation.cache_lm import CacheLM
+from nplm.models.adaptation.neural_cache_lm import NeuralCacheLM
 from nplm.models.classes.class_lm import ClassLM
 from nplm.models.classes.word_classes import WordClasses
 from nplm.models.mixtures.mixture_lm import MixtureLM
@@ -46,8 +48,9 @@ from nplm.text.word_rows import is_keyed_vectors
 __all__ = ["Decoder", "Encoder"]
 
 OWN = (
-    BackoffLM, ClassLM, EnergyLM, InterpolatedTrigram, KneserNeyLM, MixtureLM, NeuralLM,
-    QuantizedLM, ShortlistLM, TextLM, Tokenizer, UniformLM, Vocabulary, WordClasses,
+    BackoffLM, CacheLM, ClassLM, EnergyLM, InterpolatedTrigram, KneserNeyLM, MixtureLM,
+    NeuralCacheLM, NeuralLM, QuantizedLM, ShortlistLM, TextLM, Tokenizer, UniformLM,
+    Vocabulary, WordClasses,
 )  # fmt: skip
 OPTIONS = (Adam, Classes, Exact, Features, Importance, NCE, SGD, Softmax, Tree)
 # These have parameters alone: what is fitted is in the estimators among them.

@@ -46,7 +46,7 @@ class EnergyLM(NetworkLM):
         Size of the vocabulary of the training data. None takes the largest id of the
         training windows plus one. `add_words` increases ``n_words_``, not `n_words`.
         n_hidden : int, default=100
-        Number of hidden units, h.
+        Number of hidden units, h: one layer, whose units also see the next word.
         embedding_dim : int, default=30
         Number of features of a word, m.
         n_distant : int, default=0
@@ -64,28 +64,30 @@ default="auto"
         2,048 words, else "exact". ``loss_`` has the choice.
         solver : {"adam", "sgd"}, Adam or SGD, default="adam"
         The solver, with the schedule of the learning rate. The paper uses `SGD`.
-        learning_rate_init : float, default=2e-3
+        learning_rate_init : float, default=4e-3
         Initial learning rate. For `SGD`, it multiplies the gradient of each example;
         the paper uses 1e-3.
-    alpha : float, default=0.1
+    alpha : float or "auto", default="auto"
         Weight decay of C, H, H_next and v, but not of the biases d and b nor of P: each
         example (`Adam`: each update) subtracts the learning rate times `alpha` times
-        the weight. The paper uses 1e-4 with `SGD`.
+        the weight. "auto" is 1e-4 with `SGD`, as in the paper, and ``6 / sqrt(n)`` with
+        `Adam`, where n is the number of updates of an epoch: small corpora need
+        more. It is at most ``0.01 / learning_rate_init``.
         batch_size : int, default=256
         Number of examples of an update. `SGD` adds their gradients, so that the
         learning rate stays that of one example; `Adam` takes the mean. 1 is the
         algorithm of the paper (section 3.2).
         max_iter : int, default=100
-        Maximum number of epochs.
+        Maximum number of epochs. The default schedule of the learning rate ends a fit
+        after fewer (see `Adam`).
     early_stopping : {"auto"} or bool, default="auto"
         Stop when the held-out loss stops improving, and keep the weights of the best
         epoch. Without ``X_val`` in `fit`, True holds out the last `validation_fraction`
         of the windows, and so does "auto" with 100 windows or more. False trains
-        `max_iter` epochs and keeps the last weights; so does "auto" with fewer windows,
-        with a warning if the learning rate is "adaptive".
+        all epochs and keeps the last weights; so does "auto" with fewer windows.
     validation_fraction : float, default=0.1
         See `early_stopping`.
-    n_iter_no_change : int, default=2
+    n_iter_no_change : int, default=1
         Number of epochs without improvement before training stops early.
     tol : float, default=1e-3
         Minimum improvement of the held-out loss, in nats per token.
@@ -211,13 +213,13 @@ default="auto"
         target_weights: bool = False,
         loss: str | Option = "auto",
         solver: str | Option = "adam",
-        learning_rate_init: float = 2e-3,
-        alpha: float = 0.1,
+        learning_rate_init: float = 4e-3,
+        alpha: float | str = "auto",
         batch_size: int = 256,
         max_iter: int = 100,
         early_stopping: bool | str = "auto",
         validation_fraction: float = 0.1,
-        n_iter_no_change: int = 2,
+        n_iter_no_change: int = 1,
         tol: float = 1e-3,
         shuffle: bool = True,
         n_jobs: int | None = None,

@@ -38,7 +38,7 @@ __all__ = ["NetworkLM", "Request"]
 # Attributes that the checks of the training windows set.
 SIZES = ("order_", "n_words_", "classes_", "n_features_in_", "feature_names_in_")
 # Importance sampling is faster with more words than this times n_noise.
-MIN_WORDS_PER_NOISE_SAMPLE = 2
+MIN_WORDS_PER_NOISE_SAMPLE = 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,13 +59,13 @@ class NetworkLM(FittedNetworkLM):
     Only a fit and `EnergyLM.add_words` assign ``_trained``.
     """
 
-    n_hidden: int
+    n_hidden: Any
     embedding_dim: int
     n_distant: int
     loss: str | Option
     solver: str | Option
     learning_rate_init: float
-    alpha: float
+    alpha: float | str
     batch_size: int
     max_iter: int
     early_stopping: bool | str
@@ -89,7 +89,7 @@ class NetworkLM(FittedNetworkLM):
         "embedding_dim": [Whole(1)],
         "n_distant": [Whole(0)],
         "learning_rate_init": [Interval(Real, 0, None, closed="neither")],
-        "alpha": [Interval(Real, 0, None, closed="left")],
+        "alpha": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")],
         "batch_size": [Whole(1)],
         "max_iter": [Whole(1)],
         "early_stopping": ["boolean", StrOptions({"auto"})],
@@ -205,10 +205,10 @@ class NetworkLM(FittedNetworkLM):
     def _recipe(self, n_words: int, order: int) -> Recipe:
         """Turn the parameters into a recipe; arrays by word are not yet checked."""
         solver = self._option("solver")
+        alpha = None if self.alpha == "auto" else plain(self.alpha)
         schedule = solver._schedule(
-            plain(self.learning_rate_init), plain(self.alpha), plain(self.max_iter)
+            plain(self.learning_rate_init), alpha, plain(self.max_iter)
         )
-        default_max_iter = type(self)._default("max_iter")
         return Recipe(
             name=type(self).__name__,
             architecture=self._architecture(n_words, order),
@@ -217,7 +217,7 @@ class NetworkLM(FittedNetworkLM):
             stopping=Stopping(
                 plain(self.max_iter), plain(self.early_stopping),
                 plain(self.validation_fraction), plain(self.n_iter_no_change),
-                plain(self.tol), default_max_iter,
+                plain(self.tol),
             ),
             dropout=self._dropout(),
             batch_size=plain(self.batch_size),
@@ -258,6 +258,9 @@ class NetworkLM(FittedNetworkLM):
         return bool(n_words > MIN_WORDS_PER_NOISE_SAMPLE * n_noise)
 
     # -- fitting --------------------------------------------------------------
+
+    def _advise(self, n_words: int) -> None:
+        """Warn if another parameter than a default suits the vocabulary better."""
 
     def fit(
         self,
@@ -309,6 +312,8 @@ class NetworkLM(FittedNetworkLM):
             far, or the best ones; a warning says which.
         """
         request = self._request(X, y, X_val, y_val)
+        if request.before is None:
+            self._advise(request.recipe.architecture.n_words)
         return self._fit(
             request,
             lambda: fit(

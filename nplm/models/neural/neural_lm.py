@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from nplm.base.checks import plain
+from nplm.base.atomic import read_at_once
+from nplm.base.checks import Whole, plain
+from nplm.base.warnings import warn
 from nplm.models.neural.fitted_network import view
 from nplm.models.neural.network.architecture import Architecture
 from nplm.models.neural.network.dropout import Dropout
+from nplm.models.neural.network.hidden import Block, checked_sizes
 from nplm.models.neural.network_lm import NetworkLM
 from nplm.models.neural.options.base import Option
 from nplm.models.neural.options.features import Features
 from nplm.models.neural.options.outputs import OUTPUTS
 from nplm.models.neural.presets import paper_network, preset_network
+from nplm.training.parallel.threads import blas_threads
 
 __all__ = ["NeuralLM"]
+
+# Above it, scoring takes over 30 times as long as training on noise samples.
+MANY_WORDS = 100_000
 
 
 class NeuralLM(NetworkLM):
@@ -45,8 +53,10 @@ class NeuralLM(NetworkLM):
     n_words : int or None, default=None
         Size of the vocabulary. None takes the largest id of the training windows plus
         one.
-    n_hidden : int, default=320
-        Number of hidden units, h. 0 needs direct connections.
+    n_hidden : int or array-like of int, default=320
+        Number of hidden units, h. 0 needs direct connections. Further numbers add
+        residual blocks above the hidden layer, each with this many rectified units:
+        (400, 800, 800) has 400 hidden units and two blocks (:ref:`blocks`).
     embedding_dim : int, default=144
         Number of features of a word, m.
     n_distant : int, default=0
@@ -60,7 +70,8 @@ class NeuralLM(NetworkLM):
     output : {"softmax", "classes", "tree"}, Softmax, Classes or Tree, default="softmax"
         The output (section 5.2): `Softmax`, equation (1), which may have direct
         connections or be tied to the features; `Classes` of words; or a `Tree` of
-        words. :doc:`/guide/outputs` helps to choose.
+        words. :doc:`/guide/outputs` helps to choose. With more than 100,000 words a fit
+        of the default warns that it scores slowly.
     loss : {"auto", "exact", "importance", "nce"}, Exact, Importance or NCE, \
 default="auto"
         The training loss: the `Exact` log-likelihood of the paper, or an estimate from
@@ -75,34 +86,36 @@ default="auto"
     solver : {"adam", "sgd"}, Adam or SGD, default="adam"
         How the parameters follow their gradients, and the schedule of the learning
         rate. `SGD` is the paper's.
-    learning_rate_init : float, default=2e-3
+    learning_rate_init : float, default=4e-3
         Learning rate at the start. For `SGD` it is that of the gradient of one
         example, 1e-3 in the paper.
-    alpha : float, default=0.1
-        Weight decay of C, H, U, W, R, G, S, Q and of the features that words
-        do not share, but not of the biases d and b nor of P: each example (`Adam`: each
-        update) subtracts the learning rate times `alpha` times the weight. The paper
-        uses 1e-4 with `SGD`.
-    dropout : float or array-like of float, shape (3,), default=(0.1, 0.25, 0.15)
-        Dropout rates of the features x, of the hidden units, and of the projection R of
-        a tied output; one number is the rate of all three. Each training example drops
-        random values and scales up the others (Srivastava et al., 2014), against
-        overfitting. Scoring drops nothing.
+    alpha : float or "auto", default="auto"
+        Weight decay of C, H, U, W, R, G, S, Q, of H and U of residual blocks, and of
+        the features that words do not share, but not of biases nor of P: each example
+        (`Adam`: each update) subtracts the learning rate times `alpha` times the
+        weight. "auto" is 1e-4 with `SGD`, as in the paper, and ``6 / sqrt(n)`` with
+        `Adam`, where n is the number of updates of an epoch: small corpora need
+        more. It is at most ``0.01 / learning_rate_init``.
+    dropout : float or array-like of float, shape (3,), default=(0.05, 0.1, 0.15)
+        Dropout rates of the features x, of the hidden units (and of the units of each
+        residual block), and of the projection R of a tied output; one number is the
+        rate of all three. Each training example drops random values and scales up the
+        others (Srivastava et al., 2014), against overfitting. Scoring drops nothing.
     batch_size : int, default=256
         Examples of an update. `SGD` adds their gradients, so that the learning rate
         stays that of one example; `Adam` takes the mean. 1 is the algorithm of the
         paper (section 3.2).
     max_iter : int, default=100
-        Epochs, passes over the training windows, at most.
+        Epochs, passes over the training windows, at most. The default schedule of the
+        learning rate ends a fit after fewer (see `Adam`).
     early_stopping : {"auto"} or bool, default="auto"
         Stop when the held-out loss stops improving, and keep the weights of the best
         epoch. Without ``X_val`` in `fit`, True holds out the last `validation_fraction`
         of the windows, and so does "auto" with 100 windows or more. False trains
-        `max_iter` epochs and keeps the last weights; so does "auto" with fewer windows,
-        with a warning if the learning rate is "adaptive".
+        all epochs and keeps the last weights; so does "auto" with fewer windows.
     validation_fraction : float, default=0.1
         See `early_stopping`.
-    n_iter_no_change : int, default=2
+    n_iter_no_change : int, default=1
         Number of epochs without improvement before training stops early.
     tol : float, default=1e-3
         Minimum improvement of the held-out loss, in nats per token.
@@ -145,6 +158,10 @@ default="auto"
         With `n_distant`, H_ and W_ have `embedding_dim` more columns for each average.
     d_ : ndarray, shape (n_hidden,)
         Hidden biases.
+    blocks_ : tuple of Block
+        The residual blocks, each a named tuple of arrays: H, shape (width, n_hidden),
+        d, shape (width,), and U, shape (n_hidden, width). Values can be written into
+        the arrays.
     U_ : ndarray, shape (n_words_, n_hidden), or None
         Hidden-to-output weights; None with ``tied``.
     W_ : ndarray, shape (n_words_, (order_ - 1) * embedding_dim), or None
@@ -228,6 +245,7 @@ default="auto"
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **NetworkLM._parameter_constraints,
         "dropout": [Real, "array-like"],
+        "n_hidden": [Whole(0), "array-like"],
     }
 
     def __init__(
@@ -235,21 +253,21 @@ default="auto"
         order: int | None = None,
         *,
         n_words: int | None = None,
-        n_hidden: int = 320,
+        n_hidden: int | Sequence[int] = 320,
         embedding_dim: int = 144,
         n_distant: int = 0,
         features: str | Option = "learned",
         output: str | Option = "softmax",
         loss: str | Option = "auto",
         solver: str | Option = "adam",
-        learning_rate_init: float = 2e-3,
-        alpha: float = 0.1,
-        dropout: float | ArrayLike = (0.1, 0.25, 0.15),
+        learning_rate_init: float = 4e-3,
+        alpha: float | str = "auto",
+        dropout: float | ArrayLike = (0.05, 0.1, 0.15),
         batch_size: int = 256,
         max_iter: int = 100,
         early_stopping: bool | str = "auto",
         validation_fraction: float = 0.1,
-        n_iter_no_change: int = 2,
+        n_iter_no_change: int = 1,
         tol: float = 1e-3,
         shuffle: bool = True,
         n_jobs: int | None = None,
@@ -372,7 +390,7 @@ default="auto"
         return Architecture(
             n_words=n_words,
             order=order,
-            n_hidden=plain(self.n_hidden),
+            n_hidden=checked_sizes(self.n_hidden),
             embedding_dim=plain(self.embedding_dim),
             n_distant=plain(self.n_distant),
             **features._fields(),
@@ -395,7 +413,61 @@ default="auto"
         allowed = all_words and self.precision != "bfloat16"
         return allowed and (is_required or is_faster)
 
+    def _advise(self, n_words: int) -> None:
+        # A `Softmax` or a loss was chosen; the string and "auto" are the defaults.
+        if n_words > MANY_WORDS and self.output == "softmax" and self.loss == "auto":
+            warn(
+                f"NeuralLM: a softmax over n_words={n_words} trains fast on noise "
+                "samples, but each score takes the output units of all words; with "
+                'much text to score, output="classes" is tens of times as fast. Set '
+                "output=Softmax() to keep the softmax without this warning.",
+                UserWarning,
+            )
+
     # -- the fitted network -----------------------------------------------------
+
+    @read_at_once
+    def hidden(self, X: ArrayLike) -> NDArray[Any]:
+        """Return the hidden activations after each context.
+
+        With ``output__tied`` these are the projected ones, of the length of a word's
+        features.
+
+        Parameters
+        ----------
+        X : array-like of int, shape (n_samples, n_context)
+            Contexts, the nearest word in the last column.
+
+        Returns
+        -------
+        hidden : ndarray, shape (n_samples, n_hidden) or (n_samples, embedding_dim)
+
+        Raises
+        ------
+        ValueError
+            If the network has no hidden units.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from nplm import NeuralLM, windows
+        >>> X, y = windows(np.tile([0, 1, 2, 3], 50), 2)
+        >>> lm = NeuralLM(n_hidden=8, max_iter=1, random_state=0).fit(X, y)
+        >>> lm.hidden([[0, 1], [2, 3]]).shape
+        (2, 8)
+        """
+        return self._hidden(self._check_X(X))
+
+    def _hidden(self, X: NDArray[np.int32]) -> NDArray[Any]:
+        if self._trained.parts.hidden.n_activations == 0:
+            raise ValueError("the network has no hidden units (n_hidden=0).")
+        with blas_threads(1):
+            return self._network().hidden(X)
+
+    @property
+    def blocks_(self) -> tuple[Block, ...]:
+        """The arrays H, d and U of each residual block."""
+        return Block.all_of(self._fit_result("blocks").parameters.more)
 
     @property
     def word_classes_(self) -> NDArray[np.int32] | None:

@@ -30,11 +30,11 @@ HISTORY_COLUMNS = ("loss", "val_loss", "seconds", "scoring_seconds")
 
 # Estimator parameters of the fields that have another name.
 NAMES = FULL_NAMES | {
-    "name": "estimator", "n_epochs": "max_iter of the linear schedule",
+    "name": "estimator", "n_epochs": "max_iter of the schedule",
     "weights": "loss__proposal", "power": "loss__proposal_power",
 }  # fmt: skip
 # Fields computed from others, or from the windows.
-DERIVED = {"begun", "span", "seeds", "tree_from", "default_max_iter"}
+DERIVED = {"begun", "span", "seeds", "tree_from"}
 
 
 @dataclass(frozen=True)
@@ -53,8 +53,6 @@ class Stopping:
         Epochs without improvement before the fit ends.
     tol : float
         Minimum improvement of the held-out loss, in nats per token.
-    default_max_iter : int
-        Default of the estimator. A fit of fewer epochs is not expected to converge.
     """
 
     max_iter: int
@@ -62,18 +60,10 @@ class Stopping:
     validation_fraction: float = 0.1
     n_iter_no_change: int = 2
     tol: float = 1e-3
-    default_max_iter: int = 1
 
     def stops_early(self, has_held_out: bool) -> bool:
         """Return whether the held-out loss may end the fit."""
         return has_held_out and self.early_stopping is not False
-
-    def should_converge(self, has_held_out: bool, adapts: bool) -> bool:
-        """Return whether a fit that reaches `max_iter` should warn."""
-        if self.early_stopping is True:
-            return True
-        is_long = self.max_iter >= self.default_max_iter
-        return self.stops_early(has_held_out) and adapts and is_long
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,9 +131,9 @@ class Recipe:
         return 1 if self.parallel == "sync" else self.n_jobs
 
     @property
-    def adapts(self) -> bool:
-        """Whether the held-out loss controls the learning rate."""
-        return self.solver.schedule.learning_rate == "adaptive"
+    def ends(self) -> bool:
+        """Whether the schedule itself ends a fit."""
+        return self.solver.schedule.learning_rate == "auto"
 
     @property
     def scoring_weight(self) -> float:
@@ -194,10 +184,10 @@ class Recipe:
     def for_one_epoch(self) -> Recipe:
         """Return the recipe of one more epoch, without early stopping.
 
-        The schedule still extends over `max_iter` epochs; an adaptive one is constant.
+        The schedule still extends over `max_iter` epochs; "auto" is constant.
         """
         schedule = self.solver.schedule
-        if self.adapts:
+        if self.ends:
             schedule = replace(schedule, learning_rate="constant")
         return replace(
             self,
@@ -224,8 +214,8 @@ class Recipe:
         settings["solver"] = type(self.solver).__name__
         settings["kernels"] = kernel_tier(self.precision)
         learning_rate = self.solver.schedule.learning_rate
-        if learning_rate != "linear":  # more epochs continue the same fit
-            del settings["max_iter of the linear schedule"]
+        if learning_rate not in ("auto", "linear"):  # more epochs continue the fit
+            del settings["max_iter of the schedule"]
         if learning_rate != "invscaling":
             del settings["solver__learning_rate_decay"]
         return fingerprint(settings, arrays)

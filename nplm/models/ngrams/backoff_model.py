@@ -52,8 +52,9 @@ class BackoffModel(LanguageModel):
         .. math:: \exp D(P \| P') - 1 < threshold,
             \quad D(P \| P') = -P(c) \sum_v P(v|c) [\log P'(v|c) - \log P(v|c)].
 
-        The longest n-grams are pruned first. n-grams that are the prefix of a remaining
-        longer one are kept, and so are all unigrams. P(c) is the product of the model's
+        The longest n-grams are pruned first. n-grams that are the context of remaining
+        longer ones, or that end such a context, are kept as in SRILM: an ARPA file has
+        a line for them anyway. So are all unigrams. P(c) is the product of the model's
         probabilities of the words of c.
 
         Parameters
@@ -157,10 +158,7 @@ class BackoffModel(LanguageModel):
         index = self.index_
         if index is None:
             return None
-        return NgramWordScorer(
-            index.table, index.order - 1, boundary, ids, index.n_words, unknown,
-            index.closed,
-        )  # fmt: skip
+        return NgramWordScorer.of(index, boundary, ids, unknown)
 
     def _words_mass(self, words: NDArray[np.int32]) -> WordsMass:
         return TrieMass(self, words)

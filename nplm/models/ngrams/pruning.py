@@ -35,7 +35,7 @@ def pruned_by_entropy(trie: BackoffTrie, threshold: float) -> BackoffTrie:
     keep = np.ones(len(trie.words), dtype=bool)
     bow = trie.bow.copy()
     made = trie.contexts_made()
-    has_ngrams = np.zeros(len(trie.context_word), dtype=bool)
+    stays = np.zeros(len(trie.context_word), dtype=bool)
     for level in range(trie.order - 1, 0, -1):
         first, last = trie.level_start[level : level + 2]
         contexts = np.arange(first, last, dtype=np.int32)
@@ -58,16 +58,21 @@ def pruned_by_entropy(trie: BackoffTrie, threshold: float) -> BackoffTrie:
             _probability(trie, trie.context_words(contexts, level))[context],
         ) < np.log1p(threshold)
         if level + 1 < trie.order:
-            # Keep the prefixes of the longer n-grams that remain.
+            # Files have a line for each context that stays: keep its own probability,
+            # as SRILM does.
             extended = made[own]
-            drop &= ~((extended >= 0) & has_ngrams[extended])
+            drop &= ~((extended >= 0) & stays[extended])
         keep[own] = ~drop
         changed = np.zeros(len(contexts), dtype=bool)
         changed[context[drop]] = True
         numerator += _sum_by(context[drop], p[drop], len(contexts))
         denominator += _sum_by(context[drop], lower[drop], len(contexts))
         bow[contexts[changed]] = numerator[changed] / denominator[changed]
-        has_ngrams[contexts[context[~drop]]] = True
+        stays[contexts[context[~drop]]] = True
+        # A context stays for the longer ones that end with it, too.
+        children = trie.child_start[first : last + 1]
+        parent = np.repeat(contexts, np.diff(children))
+        stays[parent[stays[children[0] : children[-1]]]] = True
     if keep.all():
         return trie
     return _renormalised(replace(trie, bow=bow).pruned(keep))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     import numpy as np
 
-__all__ = ["Scorer", "splitter_of"]
+__all__ = ["Scorer"]
 
 
 class Scorer:
@@ -28,7 +29,7 @@ class Scorer:
     ----------
     word_scorer : object
         Scores the words.
-    split : callable or None
+    tokenizer : Tokenizer, object with ``transform``, or None
         Splits a string into words; None if documents are not strings.
     eos : bool
         Whether the end of a sentence counts by default.
@@ -47,6 +48,10 @@ class Scorer:
     **States** are small and stay valid. Two states are equal, with equal hashes, if
     they give the same probabilities to all continuations: lattice paths with equal
     states can be recombined.
+
+    Scorers and states pickle, for processes. The pickle of a scorer has a copy of the
+    model, also of n-grams that are mapped from a file: to share these, send a
+    `nplm.ModelFile`, and make the scorer in each process.
 
     Examples
     --------
@@ -69,9 +74,14 @@ class Scorer:
     """
 
     def __init__(
-        self, word_scorer: Any, split: Callable[[str], list[str]] | None, *, eos: bool
+        self, word_scorer: Any, tokenizer: Any = None, *, eos: bool = True
     ) -> None:
-        self._word_scorer, self._split, self._eos = word_scorer, split, eos
+        self._word_scorer, self._tokenizer, self._eos = word_scorer, tokenizer, eos
+        self._split = _splitter_of(tokenizer)
+
+    def __reduce__(self) -> Any:
+        own = self._word_scorer, self._tokenizer
+        return partial(type(self), eos=self._eos), own
 
     def begin(self, *, bos: bool = True) -> Any:
         """Return the state before the first word.
@@ -184,7 +194,7 @@ class Scorer:
         return self._word_scorer.sentences(sentences, bos, eos)
 
 
-def splitter_of(tokenizer: Any) -> Callable[[str], list[str]] | None:
+def _splitter_of(tokenizer: Any) -> Callable[[str], list[str]] | None:
     """Return a function that splits one string, without validation where possible."""
     if tokenizer is None:
         return None

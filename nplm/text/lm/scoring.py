@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from nplm.base.atomic import read_at_once
 from nplm.text.documents import Tokens
 from nplm.text.lm.fitted_text import FittedText
-from nplm.text.lm.scorer import Scorer, splitter_of
+from nplm.text.lm.scorer import Scorer
 from nplm.text.lm.token_scores import TokenScores
 from nplm.text.lm.window_scorer import WindowWordScorer
 
@@ -140,8 +140,8 @@ class Scoring(FittedText):
         >>> abs(scorer.score("to be") - lm.score_samples(["to be"])[0]) < 1e-9
         np.True_
         """
-        split = splitter_of(self._codec.tokenizer)
-        return Scorer(self._word_scorer(), split, eos=bool(self.predict_boundary))
+        tokenizer = self._codec.tokenizer
+        return Scorer(self._word_scorer(), tokenizer, eos=bool(self.predict_boundary))
 
     @read_at_once
     def perplexity(

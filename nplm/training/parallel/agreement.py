@@ -13,6 +13,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cached_property
 from typing import Any, TypeVar
 
 import numpy as np
@@ -37,6 +38,8 @@ E = TypeVar("E", bound=BaseException)
 
 # Seconds that a rank waits for the others in a collective operation.
 TIMEOUT_SECONDS, TIMEOUT_VARIABLE = 600.0, "NPLM_MPI_TIMEOUT"
+# 0 has ranks of one computer send messages, as those of several do.
+MEMORY_VARIABLE = "NPLM_MPI_SHARED_MEMORY"
 
 
 def _timeout() -> float:
@@ -51,6 +54,13 @@ def _timeout() -> float:
             "waits forever."
         )
     return seconds
+
+
+def _may_share_memory() -> bool:
+    given = os.environ.get(MEMORY_VARIABLE, "").strip() or "1"
+    if given not in ("0", "1"):
+        raise ValueError(f"{MEMORY_VARIABLE}={given!r} must be 0 or 1.")
+    return given == "1"
 
 
 def _await(request: MPI.Request, comm: MPI.Comm) -> None:
@@ -124,6 +134,15 @@ class Ranks:
     def __init__(self, comm: MPI.Comm | None = None) -> None:
         self.comm = own(comm)
         self.rank, self.size = self.comm.rank, self.comm.size
+
+    @cached_property
+    def share_memory(self) -> bool:
+        """Whether all ranks are on one computer, and may share its memory."""
+        may = self.all_or_none(_may_share_memory) and self.size > 1
+        here = self.comm.Split_type(MPI.COMM_TYPE_SHARED)
+        every = here.size == self.size
+        here.Free()
+        return all(self.everyones(may and every))
 
     def agree(self, value: T) -> T:
         """Return rank 0's value in all ranks."""

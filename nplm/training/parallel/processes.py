@@ -51,6 +51,10 @@ class Processes(Protocol):
 class Sharers(Processes, Protocol):
     """Processes that share a fit, with operations on arrays, in place."""
 
+    @property
+    def share_memory(self) -> bool:
+        """Whether all processes are on one computer, and may share its memory."""
+
     def sum(self, array: NDArray[Any]) -> None:
         """Sum an array over all processes."""
 

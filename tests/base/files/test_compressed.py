@@ -1,5 +1,6 @@
 """Compressed files: read as a stream, refused when they decompress to too much."""
 
+import bz2
 import gzip
 import io
 import lzma
@@ -25,7 +26,7 @@ from nplm.formats import (
     read_vectors,
 )
 
-COMPRESSORS = {"gzip": gzip.compress, "xz": lzma.compress}
+COMPRESSORS = {"gzip": gzip.compress, "bzip2": bz2.compress, "xz": lzma.compress}
 READERS = {
     "ARPA": read_arpa,
     "counts": read_counts,

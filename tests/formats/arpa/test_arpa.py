@@ -1,6 +1,8 @@
 """ARPA files are written for KenLM and SRILM, read from them, and checked."""
 
+import bz2
 import gzip
+import lzma
 import os
 import re
 import warnings
@@ -12,7 +14,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from nplm import KneserNeyLM, TextLM, windows
+from nplm import KneserNeyLM, TextLM, load, windows
 from nplm.formats import _lines, read_arpa, write_arpa
 
 N_WORDS = 30
@@ -407,8 +409,8 @@ def without_line(text, line):
         ),
         (KENLM.replace("-0.15", "38.1"), "line 15: 38.1 in .* a back-off weight"),
         (KENLM.replace("-0.3\n", "1e300\n", 1), r"line 8: 1e\+300 in .* overflows"),
-        (KENLM.replace("-0.2\ta b", "-0.2\ta b\fc"), "line 15: .*and 2 words"),
-        (KENLM.replace("-0.5\tb a", "-0.5\tb\vx"), "line 16: 'x' in .*not a unigram"),
+        (KENLM.replace("-0.2\ta b", "-0.2\ta b\rc"), "line 15: .*and 2 words"),
+        (KENLM.replace("-0.5\tb a", "-0.5\tb\rx"), "line 16: 'x' in .*not a unigram"),
         (KENLM.replace("-0.5\tb a", "-0.5\tb " + "x" * 5000), r"line 16: .{99,600}$"),
         (
             "\\data\\\n" + "".join(f"ngram {k}=0\n" for k in range(1, 300)),
@@ -550,3 +552,43 @@ def test_model_that_was_read_is_an_estimator(tmp_path):
     assert loaded.predict(X[:3]).shape == (3,)
     with pytest.raises(TypeError, match="BackoffLM is read from a file"):
         loaded.fit(X, y)
+
+
+@pytest.mark.parametrize("compress", [gzip.compress, bz2.compress, lzma.compress])
+def test_compressed_file_is_read(tmp_path, compress):
+    path = tmp_path / "model.arpa.packed"
+    path.write_bytes(compress(KENLM.encode()))
+    packed, words = read_arpa(path)
+    path.write_bytes(KENLM.encode())
+    plain, plain_words = read_arpa(path)
+    assert words == plain_words
+    assert_array_equal(packed.trie_.prob, plain.trie_.prob)
+
+
+def test_words_hold_all_white_space_that_the_toolkits_do_not_split_at(tmp_path):
+    odd = ["a\vb", "c\fd", "e\u00a0f", "g\u3000h", "i\x1cj", "k\x85l", "\u2028"]
+    path = tmp_path / "model.arpa"
+    rows = "".join(f"-1\t{word}\t-0.5\n" for word in ["a", *odd])
+    pairs = "".join(f"-0.25\ta {word}\n" for word in odd)
+    path.write_bytes(
+        f"\\data\\\nngram 1={len(odd) + 4}\nngram 2={len(odd)}\n\n\\1-grams:\n"
+        f"-2\t<unk>\n-99\t<s>\t-0.5\n-1\t</s>\n{rows}\n\\2-grams:\n{pairs}\n"
+        "\\end\\\n".encode()
+    )
+    model, words = read_arpa(path)
+    assert words[-len(odd) :] == odd
+    write_arpa(model, path, words)
+    assert read_arpa(path)[1] == words
+    lm = load(path)
+    parts = lm.token_scores([f"a\t{word} \r" for word in odd])
+    for word, scores in zip(odd, parts):
+        assert scores.words == ["a", word, "</s>"]
+        assert scores.order.tolist()[:2] == [1, 2]
+    # The module splits at vertical tabs and form feeds, but has them in words.
+    kenlm = pytest.importorskip("kenlm")
+    other = kenlm.Model(str(path))
+    for word, scores in zip(odd, parts):
+        assert word in other
+        if not {"\v", "\f"} & set(word):
+            log10 = other.score(f"a {word}")
+            assert scores.log_prob.sum() == pytest.approx(log10 * np.log(10), abs=1e-5)

@@ -231,3 +231,17 @@ def test_safetensors_package_reads_and_writes_the_files(tmp_path, fitted):
         ValueError, match="theirs cannot be loaded: its header is not one"
     ):
         nplm.load(tmp_path / "theirs")
+
+
+def test_vocabulary_of_the_words_of_another_is_saved(tmp_path):
+    texts = [" ".join(f"w{i}" for i in range(300))]
+    known = nplm.Vocabulary().fit([texts[0].split()])
+    vocabulary = nplm.Vocabulary.from_words(known.words_)
+    lm = nplm.TextLM(nplm.InterpolatedTrigram(), 2, vocabulary=vocabulary).fit(texts)
+    for estimator in (vocabulary, lm):
+        nplm.save(estimator, tmp_path / "saved")
+        again = nplm.load(tmp_path / "saved")
+        own = getattr(again, "vocabulary_", again)
+        assert own.words_.tolist() == known.words_.tolist()
+        assert own.ids_ == known.ids_
+    assert again.score(texts) == lm.score(texts)

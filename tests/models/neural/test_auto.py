@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from nplm import Exact, Importance, load, save, windows
+from nplm import Exact, Importance, Softmax, load, save, windows
 from tests.helpers import check_shared, neural_lm, text
 
 MANY, FEW = 2049, 2048  # more than twice as many as noise samples, and just not
@@ -95,3 +95,13 @@ def test_continuing_with_another_architecture_is_refused(data):
     ):
         lm.set_params(output__tied=True).partial_fit(*data)
     lm.set_params(output__tied=False).partial_fit(*data)
+
+
+def test_a_fit_of_very_many_words_advises_on_the_output_unless_it_was_chosen(data):
+    lm = neural_lm(**SMALL | dict(n_words=100_001))
+    with pytest.warns(UserWarning, match='output="classes" is tens of times as fast'):
+        lm.fit(*data)
+    lm.partial_fit(*data)
+    clone(lm).set_params(output=Softmax()).fit(*data)
+    clone(lm).set_params(loss="importance").fit(*data)
+    clone(lm).set_params(n_words=100_000).fit(*data)

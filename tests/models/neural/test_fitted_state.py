@@ -129,7 +129,7 @@ def test_partial_fit_reports_its_epoch(capsys):
     [
         (dict(features=Features(word_features=np.eye(N_WORDS))), "features__word_feat"),
         (dict(random_state=np.random.RandomState(0)), "its random_state was 0"),
-        (dict(solver=nplm.Adam("linear")), "its solver__learning_rate was adaptive"),
+        (dict(solver=nplm.Adam("linear")), "its solver__learning_rate was auto"),
         (dict(order=2), "its order was 3"),
         (dict(validation_fraction=0.2), "its validation_fraction was 0.1"),
     ],

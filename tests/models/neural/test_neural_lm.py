@@ -284,3 +284,19 @@ def test_grid_search_over_windows(n_jobs):
     assert search.best_params_["order"] > 1  # order 1 is the unigram
     assert search.best_params_["n_hidden"] == 8
     assert search.score(X4, y4) == search.best_estimator_.score(X4, y4)
+
+
+@pytest.mark.parametrize("tied", [False, True])
+@pytest.mark.parametrize("n_hidden", [5, (5, 7)])
+def test_hidden_activations_are_those_of_equation_1(n_hidden, tied):
+    X, y = windows(np.random.default_rng(0).integers(0, 9, 200), 3)
+    lm = paper_lm(n_words=9, n_hidden=n_hidden, embedding_dim=4, max_iter=1, tied=tied)
+    lm.set_params(precision="float64", random_state=0).fit(X, y)
+    x = lm.C_[X[:, ::-1]].reshape(len(X), -1)
+    a = np.tanh(lm.d_ + x @ lm.H_.T)
+    for block in lm.blocks_:
+        centred = a - a.mean(axis=1, keepdims=True)
+        norm = centred / np.sqrt((centred**2).mean(axis=1, keepdims=True) + 1e-5)
+        a = a + np.maximum(block.d + norm @ block.H.T, 0) @ block.U.T
+    want = a @ lm.R_.T if tied else a
+    np.testing.assert_allclose(lm.hidden(X), want, atol=1e-12)

@@ -33,8 +33,8 @@ SMALL = dict(
     n_words=N_WORDS, n_hidden=4, embedding_dim=3, dropout=0, batch_size=16, max_iter=2,
     early_stopping=False, learning_rate_init=0.02, random_state=0,
 )  # fmt: skip
-SOLVER = dict(learning_rate="adaptive", learning_rate_decay=1e-8)
-NOISE = dict(n_noise=1024, proposal="unigram", proposal_power=1.0)
+SOLVER = dict(learning_rate="auto", learning_rate_decay=1e-8)
+NOISE = dict(n_noise=512, proposal="unigram", proposal_power=1.0)
 # The defaults of each option, and the parameters that take it.
 DEFAULTS = {
     SGD: ("solver", SOLVER),

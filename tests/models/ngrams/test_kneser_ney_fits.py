@@ -256,7 +256,7 @@ def test_invalid_count_files_are_refused(tmp_path, content, message):
 def test_blank_lines_of_a_count_file_use_no_memory(tmp_path):
     path = tmp_path / "counts.gz"
     n = 1 << 20
-    path.write_bytes(gzip.compress(b"\n" * n + b"a\v\t3\n"))
+    path.write_bytes(gzip.compress(b"\n" * n + b"a\r\t3\n"))
     tracemalloc.start()
     try:
         ngrams, counts, words = read_counts(path)

@@ -8,6 +8,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from nplm import KneserNeyLM, windows
+from nplm.formats import write_arpa
 
 N_WORDS = 9
 
@@ -45,7 +46,8 @@ class Dictionary:
 
     def prune(self, threshold):
         for k in range(self.order, 1, -1):
-            begun = {gram[:-1] for gram in self.prob if len(gram) == k + 1}
+            # The contexts of the longer n-grams that remain, and their ends.
+            needed = {gram[-1 - k : -1] for gram in self.prob if len(gram) > k}
             contexts = {gram[:-1] for gram in self.prob if len(gram) == k}
             dropped = {}
             for c in contexts:
@@ -54,7 +56,7 @@ class Dictionary:
                 if len(seen) == len(self.words):
                     continue
                 for w in seen:
-                    if (*c, w) in begun:
+                    if (*c, w) in needed:
                         continue
                     rest = [v for v in seen if v != w]
                     after = self.distribution(c, rest)
@@ -68,6 +70,11 @@ class Dictionary:
                 self.bow[c] = self.weight(c, [w for w in seen if w not in words])
                 for w in words:
                     del self.prob[(*c, w)]
+        # Contexts that lost no n-gram may back off to one that did.
+        for c in sorted(self.bow, key=len):
+            seen = [w for w in self.words if (*c, w) in self.prob]
+            if c and len(seen) < len(self.words):
+                self.bow[c] = self.weight(c, seen)
 
     def weight(self, c, seen):
         mass = 1 - sum(self.prob[(*c, w)] for w in seen)
@@ -83,13 +90,14 @@ class Dictionary:
 
 @pytest.mark.parametrize("parameters", [{}, {"interpolate": False}, {"boundary": 1}])
 @pytest.mark.parametrize("threshold", [1e-6, 1e-4, 1e-2])
-def test_pruning_agrees_with_its_definition(parameters, threshold):
-    model, X, _ = fitted(3, **parameters)
+@pytest.mark.parametrize("order", [3, 4, 5])
+def test_pruning_agrees_with_its_definition(order, parameters, threshold):
+    model, X, _ = fitted(order, **parameters)
     expected = Dictionary(model.trie_)
     n_before = model.n_ngrams_.copy()
     expected.prune(threshold)
     assert model.prune(threshold) is model
-    sizes = [sum(len(g) == k for g in expected.prob) for k in (1, 2, 3)]
+    sizes = [sum(len(g) == k for g in expected.prob) for k in range(1, order + 1)]
     assert_array_equal(model.n_ngrams_, sizes)
     if threshold > 1e-6:
         assert (model.n_ngrams_[1:] < n_before[1:]).any()
@@ -98,8 +106,9 @@ def test_pruning_agrees_with_its_definition(parameters, threshold):
     assert_allclose(proba.sum(axis=1), 1, atol=1e-5)
     rows = []
     for x in contexts.tolist():
-        if parameters.get("boundary") in x:
-            x = x[1:] if x[1] == 1 else x
+        boundary = parameters.get("boundary")
+        while boundary in x[1:]:
+            x = x[1:]
         rows.append([expected.p(tuple(x), w) for w in range(N_WORDS)])
     assert_allclose(proba, rows, rtol=1e-4)
 
@@ -126,3 +135,19 @@ def test_pruned_model_is_normalised(order, interpolate, threshold):
     model.prune(threshold)
     X = np.random.default_rng(1).integers(0, 20, (300, order - 1))
     assert_allclose(model.predict_proba(X).sum(axis=1), 1, atol=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore:Kneser-Ney cannot estimate:UserWarning")
+def test_lines_of_pruned_models_have_the_probabilities_before(tmp_path):
+    ids = np.random.default_rng(0).zipf(1.4, 6000) % 30
+    model = KneserNeyLM(5, n_words=30, boundary=0)
+    model.fit_stream([line[line > 0] for line in np.split(ids, 600)])
+    words = ["</s>", *(f"w{i}" for i in range(1, 30))]
+    lines = {}
+    for name in ("whole", "pruned"):
+        write_arpa(model, tmp_path / name, words)
+        rows = [line.split("\t") for line in (tmp_path / name).read_text().split("\n")]
+        lines[name] = {row[1]: float(row[0]) for row in rows if len(row) > 1}
+        model.prune(1e-4)
+    assert len(lines["pruned"]) < len(lines["whole"]) / 2
+    assert {gram: lines["whole"][gram] for gram in lines["pruned"]} == lines["pruned"]

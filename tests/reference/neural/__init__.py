@@ -13,6 +13,7 @@ from tests.reference.neural.network import (
     candidates,
     forward,
     gradients,
+    hidden,
     log_prob,
     probabilities,
     score,
@@ -35,6 +36,8 @@ from tests.reference.neural.parts import (
     linear_layer,
     mixed_senses,
     projection,
+    rectified_layer,
+    residual_block,
     tanh_layer,
 )
 from tests.reference.neural.sampled import (
@@ -45,12 +48,13 @@ from tests.reference.neural.sampled import (
     logistic,
 )
 from tests.reference.neural.solvers import SGD, Adam, Solver
-from tests.reference.neural.weights import Weights
+from tests.reference.neural.weights import Block, Weights
 
 __all__ = [
     "SGD",
     "Adam",
     "Array",
+    "Block",
     "Classes",
     "Dropout",
     "Importance",
@@ -73,6 +77,7 @@ __all__ = [
     "features",
     "forward",
     "gradients",
+    "hidden",
     "inputs",
     "linear_layer",
     "log_prob",
@@ -82,6 +87,8 @@ __all__ = [
     "mixed_senses",
     "probabilities",
     "projection",
+    "rectified_layer",
+    "residual_block",
     "score",
     "softmax",
     "tanh_layer",

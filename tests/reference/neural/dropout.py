@@ -39,11 +39,19 @@ def splitmix64(seed: int, first: int, n: int) -> NDArray[np.uint64]:
 
 
 class Masks(NamedTuple):
-    """Factors of x, of a and, where that is projected, of s; 1 without dropout."""
+    """Factors of x, of a, of s if that is projected, and of the blocks' units.
+
+    1 without dropout.
+    """
 
     x: Array | float = 1.0
     a: Array | float = 1.0
     s: Array | float = 1.0
+    blocks: tuple[Array, ...] = ()
+
+    def of_block(self, i: int) -> Array | float:
+        """Return the factors of the units of block i, from 0."""
+        return self.blocks[i] if self.blocks else 1.0
 
 
 NOTHING_LEFT_OUT = Masks()
@@ -51,7 +59,7 @@ NOTHING_LEFT_OUT = Masks()
 
 @dataclass
 class Dropout:
-    """Dropout rates of x, a and s, and the seed of each."""
+    """Dropout rates of x, a and s, and the seed of each and of the blocks' units."""
 
     rates: tuple[float, float, float]
     seeds: NDArray[np.uint64]
@@ -60,5 +68,11 @@ class Dropout:
         """Return the masks of K examples, after t examples."""
         h, n_inputs = weights.H.shape
         m = 0 if weights.R is None else len(weights.R)
-        sizes = zip(self.seeds, (n_inputs, h, m), self.rates, strict=True)
-        return Masks(*(mask(int(seed), t, K, n, rate) for seed, n, rate in sizes))
+        widths = tuple(len(block.d) for block in weights.blocks)
+        sizes = (n_inputs, h, m, *widths)
+        rates = self.rates + (self.rates[1],) * len(widths)
+        x, a, s, *blocks = (
+            mask(int(seed), t, K, n, rate)
+            for seed, n, rate in zip(self.seeds, sizes, rates)
+        )
+        return Masks(x, a, s, tuple(blocks))

@@ -16,6 +16,8 @@ from tests.reference.neural.parts import (
     linear_layer,
     place_of,
     projection,
+    residual_block,
+    residual_block_gradient,
     rows_met,
     tanh_layer,
 )
@@ -31,18 +33,27 @@ def forward(
 ) -> tuple[Array, Array, Array, Array]:
     """Features x, hidden activations a, z and logits: equation (1) for K examples.
 
-    `masks` apply to x and z, but not to a. For an energy, a and z are the sums of the
-    context.
+    a is that of the tanh layer, below any blocks. `masks` apply to x and z, but not to
+    a. For an energy, a and z are the sums of the context.
     """
     x = inputs(weights, X) * masks.x
     if weights.H_next is not None:
         z = linear_layer(weights.H, weights.d, x)
         return x, z, z, -energies(weights, z)[0]
     a = tanh_layer(weights.H, weights.d, x)
+    top = layers(weights, a, masks)[-1]
     if weights.R is None:
-        return x, a, *softmax(weights.E, a * masks.a, x, rounded)
-    s = projection(weights.R, projected(weights, a * masks.a, x)) * masks.s
+        return x, a, *softmax(weights.E, top, x, rounded)
+    s = projection(weights.R, projected(weights, top, x)) * masks.s
     return x, a, *softmax(output_rows(weights), s, x, rounded)
+
+
+def layers(weights: Weights, a: Array, masks: Masks) -> list[Array]:
+    """Return what each block sees, and then what the output sees."""
+    seen = [a * masks.a]
+    for i, block in enumerate(weights.blocks):
+        seen.append(residual_block(block, seen[-1], masks.of_block(i)))
+    return seen
 
 
 def output_rows(weights: Weights) -> Array:
@@ -81,6 +92,7 @@ def gradients_met(
     """Return the gradients, and the rows of each array that the examples visit."""
     K, h = len(X), len(weights.H)
     x, a, z, logits = forward(weights, X, rounded, masks)
+    seen = layers(weights, a, masks) if weights.H_next is None else [a]
     met, dR, dG = rows_met(weights, X, y), None, None
     if loss is not None and weights.H_next is None:
         E, place = output_rows(weights), place_of(weights, weights.E)
@@ -88,7 +100,7 @@ def gradients_met(
         dv = dz[:, :-1]
         if weights.R is not None:
             ds = dv * masks.s
-            dR = ds.T @ projected(weights, a * masks.a, x)
+            dR = ds.T @ projected(weights, seen[-1], x)
             dv = ds @ weights.R
             met[place] = np.union1d(np.asarray(met[place]), X).astype(np.intp)
             if weights.parts is not None:
@@ -115,9 +127,12 @@ def gradients_met(
             dv = (g @ rounded(weights.E))[:, :-1]
         else:
             ds = g @ rounded(features(weights)) * masks.s
-            dR = ds.T @ projected(weights, a * masks.a, x)
+            dR = ds.T @ projected(weights, seen[-1], x)
             dv = ds @ weights.R
-    do = (1 - a**2) * dv[:, :h] * masks.a
+    da, blocks = dv[:, :h], list(weights.blocks)
+    for i, block in reversed(list(enumerate(weights.blocks))):
+        da, blocks[i] = residual_block_gradient(block, seen[i], da, masks.of_block(i))
+    do = (1 - a**2) * da * masks.a
     dx = do @ weights.H
     if dv.shape[1] > h:
         dx += dv[:, h:]
@@ -130,7 +145,7 @@ def gradients_met(
         dG = weights.parts.T @ dC
     slopes = weights._replace(
         C=None if weights.C is None else dC, H=do.T @ x, d=do.sum(axis=0), E=dE, R=dR,
-        G=dG, **own,
+        G=dG, blocks=tuple(blocks), **own,
     )  # fmt: skip
     return total, slopes, met
 
@@ -202,6 +217,15 @@ def probabilities(
     """Probabilities of all words after each context, or their natural logarithms."""
     log_p = weights.output.log_p(forward(weights, X, rounded)[-1])
     return log_p if logarithm else np.exp(log_p)
+
+
+def hidden(weights: Weights, X: NDArray[np.int32]) -> Array:
+    """Hidden activations after each context; of tied weights the projected ones."""
+    x, a, _, _ = forward(weights, X)
+    top = layers(weights, a, NOTHING_LEFT_OUT)[-1]
+    if weights.R is None:
+        return top
+    return projection(weights.R, projected(weights, top, x))
 
 
 def candidates(

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tests.reference.neural.arrays import Array, Rows
-from tests.reference.neural.weights import Weights
+from tests.reference.neural.weights import Block, Weights
 
 # -- features (_features) ----------------------------------------------------------
 
@@ -165,6 +165,37 @@ def tanh_layer(H: Array, d: Array, x: Array) -> Array:
 def linear_layer(H: Array, d: Array, x: Array) -> Array:
     """Return the sums of the context of an energy, without the next word."""
     return d + x @ H.T
+
+
+def rectified_layer(H: Array, d: Array, x: Array) -> Array:
+    """Activations of rectified units."""
+    return np.maximum(d + x @ H.T, 0)
+
+
+def layer_norm(a: Array) -> tuple[Array, Array]:
+    """Return a with mean 0 and variance 1, and what it was multiplied by."""
+    centred = a - a.mean(axis=1, keepdims=True)
+    by = 1 / np.sqrt((centred**2).mean(axis=1, keepdims=True) + 1e-5)
+    return centred * by, by
+
+
+def residual_block(block: Block, a: Array, mask: Array | float = 1.0) -> Array:
+    """Return a with what a block adds to it; `mask` is that of its units."""
+    v, _ = layer_norm(a)
+    return a + rectified_layer(block.H, block.d, v) * mask @ block.U.T
+
+
+def residual_block_gradient(
+    block: Block, a: Array, da: Array, mask: Array | float = 1.0
+) -> tuple[Array, Block]:
+    """Backpropagate the dL/da above a block to the a below, and to its arrays."""
+    v, by = layer_norm(a)
+    u = rectified_layer(block.H, block.d, v)
+    du = da @ block.U * mask * (u > 0)
+    dv = du @ block.H
+    along = (dv * v).mean(axis=1, keepdims=True)
+    below = da + by * (dv - dv.mean(axis=1, keepdims=True) - v * along)
+    return below, Block(du.T @ v, du.sum(axis=0), da.T @ (u * mask))
 
 
 def projection(R: Array, v: Array) -> Array:

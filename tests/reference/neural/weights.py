@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import NamedTuple
 
 from tests.reference.neural.arrays import Array
 from tests.reference.neural.outputs import Softmax
+
+
+class Block(NamedTuple):
+    """Parameters of a block, a + U max(d + H norm(a), 0), or their gradients."""
+
+    H: Array
+    d: Array
+    U: Array
 
 
 class Weights(NamedTuple):
@@ -24,6 +33,7 @@ class Weights(NamedTuple):
     S: Array | None = None  # senses, a row per word, and one for others
     Q: Array | None = None  # weights that select senses
     R: Array | None = None  # projection to the features
+    blocks: tuple[Block, ...] = ()  # above the hidden units
     G: Array | None = None
     H_next: Array | None = None  # hidden weights of the next word's features
     v: Array | None = None  # weights of an energy that all words share
@@ -36,8 +46,8 @@ class Weights(NamedTuple):
         """Return the trained arrays."""
         C = None if self.fixed else self.C
         every = (
-            C, self.H, self.d, self.E, self.P, self.S, self.Q, self.R, self.G,
-            self.H_next, self.v,
+            C, self.H, self.d, self.E, self.P, self.S, self.Q, self.R,
+            *chain(*self.blocks), self.G, self.H_next, self.v,
         )  # fmt: skip
         return [array for array in every if array is not None]
 
@@ -45,7 +55,8 @@ class Weights(NamedTuple):
         """Return the arrays with weight decay: no biases, and not P."""
         C = None if self.fixed else self.C
         every = (
-            C, self.H, self.E[:, :-1], self.S, self.Q, self.R, self.G, self.H_next,
-            self.v,
+            C, self.H, self.E[:, :-1], self.S, self.Q, self.R,
+            *(array for H, _, U in self.blocks for array in (H, U)), self.G,
+            self.H_next, self.v,
         )  # fmt: skip
         return [array for array in every if array is not None]

@@ -1,7 +1,9 @@
 """Scorer and token_scores: the same scores as those of windows."""
 
+import multiprocessing
 import pickle
 import warnings
+from concurrent.futures import ProcessPoolExecutor
 
 import numpy as np
 import pytest
@@ -15,8 +17,9 @@ from nplm import (
     TextLM,
     Tokenizer,
     Vocabulary,
+    load,
 )
-from nplm.formats import read_arpa, write_arpa
+from nplm.formats import read_arpa, save_binary, write_arpa
 from tests.helpers import paper_lm, small_text
 
 BLANKS = Tokenizer(r"\S+")
@@ -273,3 +276,31 @@ def test_scores_equal_those_of_kenlm(n_context, tmp_path):
                 assert ours.unknown.tolist() == [s[2] for s in theirs]
                 total = scorer.score(text, bos=bos, eos=eos)
                 assert_allclose(total, ours.log_prob.sum(), rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_scorers_and_states_pickle(models, name):
+    scorer = models[name].scorer()
+    again = pickle.loads(pickle.dumps(scorer))
+    assert_array_equal(again.score_many(CASES), scorer.score_many(CASES))
+    assert again.score(["w1", "w2"], eos=False) == scorer.score("w1 w2", eos=False)
+    for words in ([], ["w1"], ["w1", "w2", "w0", "w5"], ["w3", "</s>"]):
+        state = scorer.begin()
+        for word in words:
+            state = scorer.step(state, word)[1]
+        sent = pickle.loads(pickle.dumps(state))
+        assert sent == state
+        assert hash(sent) == hash(state)
+        log_prob, after = scorer.step(state, "w1")
+        assert again.step(sent, "w1") == (log_prob, after)
+        assert again.end(sent) == scorer.end(state)
+
+
+def test_scorer_of_a_mapped_model_pickles_in_other_processes(models, tmp_path):
+    lm = models["Kneser-Ney"]
+    save_binary(lm.estimator_, tmp_path / "model", lm.vocabulary_.words_.tolist())
+    scorer = load(tmp_path / "model").scorer()
+    texts = [text for text in CASES if text]
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+        found = list(pool.map(scorer.score, texts))
+    assert found == [scorer.score(text) for text in texts]

@@ -47,6 +47,7 @@ EACH_PARTS = {
     "sgd": {},
     "adam, distant": OTHER_PARTS,
     "senses": SENSES,
+    "blocks": dict(n_hidden=(6, 9), dropout=0.2, solver="adam"),
     "senses, adam": SENSES | dict(solver="adam"),
     "composed": COMPOSED,
     "tied, composed, adam": COMPOSED | dict(tied=True, solver="adam"),
@@ -59,8 +60,7 @@ EACH_PARTS = {
     | dict(target_weights=True, solver="adam"),
     "energy, own weights, nce": dict(loss="nce", target_weights=True),
     "linear": dict(learning_rate="linear"),
-    # Halved after the first small gain, that of the second epoch.
-    "adaptive": dict(learning_rate="adaptive", learning_rate_init=1e-4),
+    "auto": dict(learning_rate="auto", alpha="auto"),
     "default": AS_DEFAULT,
     "default, drawn words": AS_DEFAULT | dict(loss="importance", n_noise=4),
     "dropout": dict(dropout=0.2),
@@ -68,7 +68,7 @@ EACH_PARTS = {
 }
 
 # An epoch has 1,798 examples. Parts whose rows few visit are not shared by threads.
-ALONE_ONLY = ("adaptive",)
+ALONE_ONLY = ("auto",)
 SHARED = [
     name
     for name, parts in EACH_PARTS.items()
@@ -77,7 +77,7 @@ SHARED = [
 KILLS = [
     *product(EACH_PARTS, [1], [1000, 2500]),
     *product(["sgd", "importance, adam"], [1], [1, 1800, 6000]),
-    ("adaptive", 1, 6000),
+    ("auto", 1, 6000),
     *product(SHARED, [2], [2500]),
 ]
 
@@ -137,7 +137,7 @@ def test_max_iter_may_be_raised(data, tmp_path):
 def test_linear_schedule_with_more_epochs_is_refused(data, tmp_path):
     lm = paper_lm(max_iter=2, learning_rate="linear", **SETTINGS)
     clone(lm).fit(**data, checkpoint=tmp_path)
-    with pytest.raises(CheckpointError, match="max_iter of the linear schedule"):
+    with pytest.raises(CheckpointError, match="max_iter of the schedule"):
         lm.set_params(max_iter=4).fit(**data, checkpoint=tmp_path)
 
 

@@ -95,6 +95,13 @@ typedef struct {
   double (*dot)(const void *values, const void *others, int64_t n);
   void (*tanh_slopes)(const void *a, void *slopes, int64_t n, int64_t columns,
                       void *sums);
+  void (*rectify)(void *values, int64_t n);
+  void (*rectify_slopes)(const void *u, void *slopes, int64_t n, int64_t columns,
+                         void *sums);
+  void (*normalize)(const void *a, int64_t n, int64_t columns, double more, void *to,
+                    void *by);
+  void (*normalize_slopes)(const void *v, const void *by, const void *dv, int64_t n,
+                           int64_t columns, void *da);
   void (*outer)(const void *left, int64_t rows, const void *right, int64_t columns,
                 double rate, void *to, int64_t stride);
   void (*energy_weights)(const void *v, int64_t v_stride, const void *b,

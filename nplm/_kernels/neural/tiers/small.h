@@ -156,6 +156,67 @@ static void SMALL(tanh_slopes)(const void *a_, void *slopes_, int64_t n,
     }
 }
 
+/* values = max(values, 0), and NaN stays */
+static void SMALL(rectify)(void *values_, int64_t n) {
+  REAL *values = values_;
+  for (int64_t i = 0; i < n; i++) values[i] = values[i] < 0 ? 0 : values[i];
+}
+
+/* Through max(u, 0): slopes = (u > 0) slopes, (n, columns), and sums of its columns */
+static void SMALL(rectify_slopes)(const void *u_, void *slopes_, int64_t n,
+                                  int64_t columns, void *sums_) {
+  const REAL *restrict u = u_;
+  REAL *restrict slopes = slopes_, *restrict sums = sums_;
+  for (int64_t j = 0; j < columns; j++) sums[j] = 0;
+  for (int64_t i = 0; i < n; i++)
+    for (int64_t j = 0; j < columns; j++) {
+      REAL slope = u[i * columns + j] > 0 ? slopes[i * columns + j] : 0;
+      slopes[i * columns + j] = slope;
+      sums[j] += slope;
+    }
+}
+
+/* to = (a - mean) * by, of each row of a (n, columns), by = 1 / sqrt(variance + more) */
+static void SMALL(normalize)(const void *a_, int64_t n, int64_t columns, double more,
+                             void *to_, void *by_) {
+  REAL *by = by_;
+  for (int64_t i = 0; i < n; i++) {
+    const REAL *restrict a = (const REAL *)a_ + i * columns;
+    REAL *restrict to = (REAL *)to_ + i * columns;
+    REAL sum = 0, squares = 0;
+#pragma omp simd reduction(+ : sum)
+    for (int64_t j = 0; j < columns; j++) sum += a[j];
+    REAL mean = sum / (REAL)columns;
+#pragma omp simd reduction(+ : squares)
+    for (int64_t j = 0; j < columns; j++) {
+      to[j] = a[j] - mean;
+      squares += to[j] * to[j];
+    }
+    by[i] = 1 / SQUARE_ROOT(squares / (REAL)columns + (REAL)more);
+    for (int64_t j = 0; j < columns; j++) to[j] *= by[i];
+  }
+}
+
+/* Through `normalize`, of which v and by are the results: da += by (dv - the mean of dv
+ * - v times the mean of v dv) */
+static void SMALL(normalize_slopes)(const void *v_, const void *by_, const void *dv_,
+                                    int64_t n, int64_t columns, void *da_) {
+  const REAL *by = by_;
+  for (int64_t i = 0; i < n; i++) {
+    const REAL *restrict v = (const REAL *)v_ + i * columns;
+    const REAL *restrict dv = (const REAL *)dv_ + i * columns;
+    REAL *restrict da = (REAL *)da_ + i * columns;
+    REAL sum = 0, along = 0;
+#pragma omp simd reduction(+ : sum, along)
+    for (int64_t j = 0; j < columns; j++) {
+      sum += dv[j];
+      along += dv[j] * v[j];
+    }
+    sum /= (REAL)columns, along /= (REAL)columns;
+    for (int64_t j = 0; j < columns; j++) da[j] += by[i] * (dv[j] - sum - v[j] * along);
+  }
+}
+
 /* to = outer(left, right), its rows `stride` apart */
 static void SMALL(outer)(const void *left_, int64_t rows, const void *right_,
                          int64_t columns, double rate, void *to_, int64_t stride) {

@@ -36,6 +36,7 @@
   choose_float, add_targets_float, pack_float, unpack_float, raise_float,       \
       add_scaled_float, share_float, fill_float, scale_float, multiply_float,   \
       mask_float, subtract_float, scatter_float, dot_float, tanh_slopes_float,  \
+      rectify_float, rectify_slopes_float, normalize_float, normalize_slopes_float,   \
       outer_float, energy_weights_float
 
 #define TIER(name) name##_plain
@@ -98,6 +99,7 @@ END_TARGET
   choose_double, add_targets_double, pack_double, unpack_double, raise_double,     \
       add_scaled_double, share_double, fill_double, scale_double, multiply_double, \
       mask_double, subtract_double, scatter_double, dot_double, tanh_slopes_double, \
+      rectify_double, rectify_slopes_double, normalize_double, normalize_slopes_double, \
       outer_double, energy_weights_double
 
 #define TIER(name) name##_double_plain

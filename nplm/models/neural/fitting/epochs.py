@@ -14,7 +14,6 @@ from nplm.models.neural.fitting.orders import order_of
 from nplm.models.neural.fitting.scoring import Scoring, scored_each_epoch
 from nplm.models.neural.fitting.windows import Windows
 from nplm.models.neural.network.network import Network
-from nplm.models.neural.network.solvers import halvings
 from nplm.models.neural.network.soundness import check_sums
 from nplm.models.neural.recipe import HISTORY_COLUMNS
 from nplm.training.held_out import HeldOut
@@ -45,8 +44,6 @@ class Epochs:
         Early stopping.
     learning_rate_init : float
         Initial learning rate, for messages.
-    adaptive : bool
-        Whether the held-out losses halve the learning rate (`halvings`).
     history : dict of list
         Extended by each complete epoch: ``loss`` (mean over the epoch of each example's
         negative log-likelihood just before its update) and ``val_loss``, in nats per
@@ -73,7 +70,6 @@ class Epochs:
         shuffle: bool,
         held_out: HeldOut,
         learning_rate_init: float,
-        adaptive: bool,
         history: dict[str, list[float]],
         scoring_weight: float,
         verbose: int,
@@ -83,7 +79,6 @@ class Epochs:
         self.max_iter, self.batch_size = max_iter, batch_size
         self.order = order_of(windows, processes, shuffle=shuffle)
         self.held_out, self.learning_rate_init = held_out, learning_rate_init
-        self.adaptive = adaptive
         self.history, self.verbose, self.name = history, verbose, name
         scored, every = scored_each_epoch(windows), windows.held_out
         text = f"scoring {'some training' if every is None else 'held-out'} windows"
@@ -149,7 +144,6 @@ class Epochs:
         }  # fmt: skip
         self._append(figures | network.costs())
         self._report(number)
-        self._adapt()
         if self.held_out.improves(val_loss, number):
             self.held_out.best = network.copy()
 
@@ -177,12 +171,6 @@ class Epochs:
             return "the weights trained so far"
         epoch = self.held_out.best_epoch
         return f"the weights of epoch {epoch}, the best on held-out data"
-
-    def _adapt(self) -> None:
-        """Halve the learning rate according to the held-out losses of this fit."""
-        if self.adaptive and self.windows.held_out is not None:
-            losses = self.history["val_loss"][self._n_before :]
-            self.network.slow_down(halvings(losses))
 
     def _append(self, figures: dict[str, float]) -> None:
         """Add the metrics of an epoch in one step; NaN where an epoch lacks one."""
@@ -253,4 +241,3 @@ class Epochs:
         self.history.clear()
         self.history.update(history)
         self._n_before, self._seen = n_before, seen
-        self._adapt()

@@ -14,7 +14,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from nplm.base.warnings import warn
+from nplm.models.neural.fitting.common import CommonNetwork
 from nplm.models.neural.fitting.epochs import Epochs
+from nplm.models.neural.fitting.orders import in_turns
 from nplm.models.neural.fitting.replicated import ReplicatedNetwork
 from nplm.models.neural.fitting.sharded import ShardedNetwork, rows_of
 from nplm.models.neural.fitting.windows import Windows
@@ -197,12 +199,14 @@ class Training:
             # New moments start at update 0.
             clock = (before.n_seen, 0 if state is None else before.n_updates)
             n_epochs = before.n_epochs
-        schedule = recipe.solver.schedule.started(clock[0], n_epochs, self.n_examples)
+        solver = recipe.solver.started(
+            clock[0], n_epochs, self.n_examples, self.batch_size
+        )
         options: dict[str, Any] = {
             "precision": recipe.precision,
             "threads": Threads(recipe.n_jobs),
             "parallel": recipe.parallel,
-            "solver": replace(recipe.solver, schedule=schedule),
+            "solver": solver,
             "state": state,
             "output_state": parts.output.initial_state(
                 n_words, counts, rng, self.n_workers
@@ -214,10 +218,11 @@ class Training:
             return Network(parts, parameters, **options)
         if self.shards:
             return ShardedNetwork(parts, parameters, processes=processes, **options)
-        return ReplicatedNetwork(
-            parts, parameters, processes=processes, has_parts=has_parts,
-            average_every=recipe.average_every, **options,
-        )  # fmt: skip
+        options |= {"processes": processes, "has_parts": has_parts}
+        every = recipe.average_every
+        if every is None and processes.share_memory:
+            return CommonNetwork(parts, parameters, **options)
+        return ReplicatedNetwork(parts, parameters, average_every=every, **options)
 
     @property
     def n_workers(self) -> int:
@@ -233,9 +238,10 @@ class Training:
         with windows of their own count separately: each has a seed of its own.
         """
         dropout, processes = self.recipe.dropout, self.processes
+        n_blocks = len(self.architecture.widths)
         if self.windows.n_least is None or self.recipe.average_every is not None:
-            return dropout.seeded(rng, self.n_workers)
-        every = dropout.seeded(rng, processes.size)
+            return dropout.seeded(rng, self.n_workers, n_blocks)
+        every = dropout.seeded(rng, processes.size, n_blocks)
         if every.seeds is None:
             return every
         return replace(every, seeds=every.seeds[[processes.rank]])
@@ -290,10 +296,10 @@ class Training:
             )
         if interrupt is None:
             self._val_loss = job.val_loss()
-        stopping, has_held_out = recipe.stopping, self.windows.held_out is not None
+        stopping = recipe.stopping
         ran_out = interrupt is None and job.held_out.stale == 0
-        should = stopping.should_converge(has_held_out, recipe.adapts)
-        if ran_out and should and processes.rank == 0:
+        should_end_before = stopping.early_stopping is True and not recipe.ends
+        if ran_out and should_end_before and processes.rank == 0:
             warn(
                 f"{recipe.name}: the held-out loss was still falling after "
                 f"max_iter={stopping.max_iter} epochs; raise max_iter.",
@@ -303,16 +309,17 @@ class Training:
 
     def _epochs(self, verbose: int) -> Epochs:
         recipe, stopping = self.recipe, self.recipe.stopping
+        schedule = recipe.solver.schedule
+        needed = schedule.epochs(self.n_examples, self.batch_size)
         stops = stopping.stops_early(self.windows.held_out is not None)
         patience = stopping.n_iter_no_change if stops else None
         return Epochs(
             self.network, self.windows, self.processes,
-            max_iter=stopping.max_iter,
+            max_iter=min(stopping.max_iter, needed),
             batch_size=self.batch_size,
             shuffle=recipe.shuffle,
             held_out=HeldOut(patience, stopping.tol),
-            learning_rate_init=recipe.solver.schedule.learning_rate_init,
-            adaptive=recipe.adapts,
+            learning_rate_init=schedule.learning_rate_init,
             history=self.history,
             scoring_weight=recipe.scoring_weight,
             verbose=verbose,
@@ -320,7 +327,12 @@ class Training:
         )  # fmt: skip
 
     def train(self, examples: NDArray[np.intp]) -> float:
-        """Train on the windows `examples` in this order, and return their mean loss."""
+        """Train on the windows `examples` in this order, and return their mean loss.
+
+        If each process has windows of its own, they are those of this process.
+        """
+        if self.windows.n_least is not None:
+            examples = in_turns(examples, self.processes)
         with blas_threads(1):
             self.network.loss = 0.0
             X, y = self.windows.X, self.windows.y

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from nplm.models.neural.fitting.windows import Windows
 from nplm.training.parallel.processes import Processes
 
-__all__ = ["NOT_HERE", "Order", "PartOrder", "order_of"]
+__all__ = ["NOT_HERE", "Order", "PartOrder", "in_turns", "order_of"]
 
 # Stands for an example of another process, in the examples of all.
 NOT_HERE = -1
@@ -100,6 +100,20 @@ class PartOrder(Order):
         first = -(-(start - self.rank) // self.size)  # own examples before these
         own[:] = self._index[first : first + len(own)]
         return examples
+
+
+def in_turns(own: NDArray[np.intp], processes: Processes) -> NDArray[np.intp]:
+    """Return examples of all processes in turn, of which `own` are those of this one.
+
+    Raises
+    ------
+    ValueError
+        In all processes, if they do not have as many each.
+    """
+    processes.check_same({"the number of examples": str(len(own))})
+    examples = np.full(len(own) * processes.size, NOT_HERE, np.intp)
+    examples[processes.rank :: processes.size] = own
+    return examples
 
 
 def order_of(windows: Windows, processes: Processes, *, shuffle: bool) -> Order:

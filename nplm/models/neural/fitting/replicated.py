@@ -3,31 +3,27 @@
 from __future__ import annotations
 
 import time
+from abc import abstractmethod
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nplm._kernels.neural import _examples
-from nplm.base.fitted import Fitted
 from nplm.models.neural.fitting.averaged import RankAverages
 from nplm.models.neural.fitting.orders import NOT_HERE
-from nplm.models.neural.fitting.seconds import Seconds
-from nplm.models.neural.network.network import Network, Parts
+from nplm.models.neural.fitting.together import SharedNetwork
+from nplm.models.neural.network.network import Parts
 from nplm.models.neural.network.parameters import Parameters, aligned_zeros
 from nplm.models.neural.network.sharing import Sharing
 from nplm.training.parallel.processes import Sharers
 from nplm.training.parallel.threads import Threads
 
-__all__ = ["RankExamples", "ReplicatedNetwork"]
+__all__ = ["RankExamples", "RankMessages", "ReplicatedNetwork"]
 
 
 class RankExamples(Sharing):
-    """Each rank has examples of its own of every mini-batch, and all parameters.
-
-    For each mini-batch the ranks add up the gradients of whole arrays and of the noise
-    samples (one Allreduce), send each other those of the rows that their examples visit
-    (one Allgather of numbers of bytes, one Allgatherv), and make the same update.
+    """Each rank has examples of its own of every mini-batch.
 
     Parameters
     ----------
@@ -41,6 +37,45 @@ class RankExamples(Sharing):
         self.processes, self.seconds = network.processes, network.seconds
         self._has_parts = network.has_parts
         super().__init__(Threads(1), network, batch_size)
+
+    @abstractmethod
+    def update(self, team: Any, K: int) -> float:
+        """Update from the collected gradients of K examples; return seconds of waits.
+
+        These are the seconds in which this rank waits for others or for messages.
+        """
+
+    def train(
+        self, X: NDArray[np.int32], y: NDArray[np.int32], index: NDArray[np.intp]
+    ) -> None:
+        """Train once on the examples `index`, and add to `loss`."""
+        (team,) = self.teams
+        now, starts = time.perf_counter, range(0, len(index), self.batch_size)
+        messages = np.empty(len(starts))
+        began = now()
+        for i, start in enumerate(starts):
+            batch = index[start : start + self.batch_size]
+            team.collect(X, y, *self._own(batch))
+            messages[i] = self.update(team, len(batch))
+        self.seconds.add(now() - began, messages, self.processes)
+
+    def _own(self, batch: NDArray[np.intp]) -> tuple[NDArray[np.intp], int, int]:
+        """Return examples, and which of them are those of this rank: first, number."""
+        if self._has_parts:
+            own = batch[batch != NOT_HERE]
+            return own, 0, len(own)
+        K, rank, n_ranks = len(batch), self.processes.rank, self.processes.size
+        first = K * rank // n_ranks
+        return batch, first, K * (rank + 1) // n_ranks - first
+
+
+class RankMessages(RankExamples):
+    """Each rank has all parameters, and sends the others its gradients.
+
+    For each mini-batch the ranks add up the gradients of whole arrays and of the noise
+    samples (one Allreduce), send each other those of the rows that their examples visit
+    (one Allgather of numbers of bytes, one Allgatherv), and make the same update.
+    """
 
     def made(self, kernels: Any) -> list[Any]:
         """Return the team of this rank."""
@@ -61,44 +96,16 @@ class RankExamples(Sharing):
 
         team = kernels.team(-(-self.batch_size // n_ranks), collector)
         received = tuple(collector(scratch, None) for scratch in others)
-        return [_examples.RankTeam(
-            team, collector(first_memory), received, solver,
-            numbers[n_whole:].view(np.uint8), batch_size=self.batch_size,
+        return [_examples.MessageTeam(
+            team, received, solver, first=collector(first_memory),
+            alike=numbers[n_whole:].view(np.uint8), batch_size=self.batch_size,
         )]  # fmt: skip
 
-    def train(
-        self, X: NDArray[np.int32], y: NDArray[np.int32], index: NDArray[np.intp]
-    ) -> None:
-        """Train once on the examples `index`, and add to `loss`."""
-        (team,) = self.teams
-        now, starts = time.perf_counter, range(0, len(index), self.batch_size)
-        messages = np.empty(len(starts))
-        began = now()
-        for i, start in enumerate(starts):
-            batch = index[start : start + self.batch_size]
-            messages[i] = self._update(team, X, y, batch)
-        self.seconds.add(now() - began, messages, self.processes)
-
-    def _own(self, batch: NDArray[np.intp]) -> tuple[NDArray[np.intp], int, int]:
-        """Return examples, and which of them are those of this rank: first, number."""
-        if self._has_parts:
-            own = batch[batch != NOT_HERE]
-            return own, 0, len(own)
-        K, rank, n_ranks = len(batch), self.processes.rank, self.processes.size
-        first = K * rank // n_ranks
-        return batch, first, K * (rank + 1) // n_ranks - first
-
-    def _update(
-        self,
-        team: Any,
-        X: NDArray[np.int32],
-        y: NDArray[np.int32],
-        batch: NDArray[np.intp],
-    ) -> float:
-        """Update from one mini-batch; return the seconds of its messages."""
-        processes, K, now = self.processes, len(batch), time.perf_counter
+    def update(self, team: Any, K: int) -> float:
+        """Update from the collected gradients; return the seconds of the messages."""
+        processes, now = self.processes, time.perf_counter
         rank, info = processes.rank, self._info
-        n_bytes = team.collect(X, y, *self._own(batch))
+        n_bytes = team.packed()
         if n_bytes > len(self._packed):
             self._packed = np.empty(2 * n_bytes, np.uint8)
         team.pack(self._packed)
@@ -118,8 +125,16 @@ class RankExamples(Sharing):
         team.apply(self._received, starts, K, info[:, 1].sum(), info[:, 2].sum())
         return spent
 
+    def sizes(self) -> dict[str, int]:
+        """Return the bytes that ranks added up and gathered at the last update."""
+        n_alike = int(self._info[:, 3].max())
+        return {
+            "summed": self._sums.itemsize * (self._n_whole + n_alike),
+            "gathered": int(self._info[:, 0].sum()),
+        }
 
-class ReplicatedNetwork(Network):
+
+class ReplicatedNetwork(SharedNetwork):
     """A network that every process has, and that all of them train together.
 
     Parameters
@@ -149,8 +164,7 @@ class ReplicatedNetwork(Network):
         has_parts: bool = False,
         **options: Any,
     ) -> None:
-        super().__init__(parts, parameters, **options)
-        self.processes, self.seconds = processes, Seconds()
+        super().__init__(parts, parameters, processes=processes, **options)
         self.average_every = average_every
         self.has_parts = has_parts
 
@@ -173,25 +187,12 @@ class ReplicatedNetwork(Network):
 
     def _shared(self, batch_size: int) -> Sharing:
         if self.average_every is None:
-            return RankExamples(self, batch_size)
+            return RankMessages(self, batch_size)
         return RankAverages(self, batch_size, self.average_every)
 
     def least(self, batch_size: int) -> int:
         """Return the number of examples of which a call of `train` has a multiple."""
         return batch_size * self.processes.size * (self.average_every or 1)
-
-    def costs(self) -> dict[str, float]:
-        """Return the metrics of the output, and the seconds of this epoch."""
-        return super().costs() | self.seconds.taken()
-
-    def state(self) -> dict[str, NDArray[Any]]:
-        """Return all that training changes, and the seconds of this epoch."""
-        return super().state() | {"seconds_by_kind": self.seconds.array}
-
-    def set_state(self, state: Fitted, n_seen: int) -> None:
-        """Restore a `state` after `n_seen` examples, or raise ValueError."""
-        super().set_state(state, n_seen)
-        self.seconds.restore(state)
 
     # -- scoring --------------------------------------------------------------
 

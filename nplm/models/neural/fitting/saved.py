@@ -13,6 +13,7 @@ from nplm.base.checks import check_classes
 from nplm.base.fitted import Fitted
 from nplm.models.neural.network.architecture import Architecture
 from nplm.models.neural.network.features import checked_parts
+from nplm.models.neural.network.hidden import Block, checked_sizes
 from nplm.models.neural.network.inputs import MixedSenses
 from nplm.models.neural.network.network import Parts
 from nplm.models.neural.network.outputs.estimates import (
@@ -150,7 +151,7 @@ def _architecture(
     return Architecture(
         n_words=n_words,
         order=items.whole("order", 1),
-        n_hidden=items.whole("n_hidden", 0, len(arrays["H"])),
+        n_hidden=_hidden_sizes(items),
         embedding_dim=items.whole("embedding_dim", 1),
         n_distant=items.whole("n_distant"),
         n_senses=items.whole("n_senses", 1),
@@ -160,6 +161,18 @@ def _architecture(
         **given,
         **flags,
     )
+
+
+def _hidden_sizes(items: Fitted) -> int | tuple[int, ...]:
+    """Return `n_hidden` in the form that a fit gives it."""
+    n_hidden: int | tuple[int, ...] = items.take("n_hidden", int, tuple)
+    try:
+        is_valid = checked_sizes(n_hidden) == n_hidden
+    except ValueError:
+        is_valid = False
+    if not is_valid:
+        raise items.unfit("n_hidden", n_hidden)
+    return n_hidden
 
 
 def _loss_items(loss: Estimate | None) -> dict[str, Any]:
@@ -228,10 +241,15 @@ def _check_sizes(
     output, n_inputs = parts.output, parts.inputs.n_inputs
     n_columns = 1 + (parts.hidden.n_activations if output.weighted else 0)
     n_columns += n_inputs if output.direct else 0
+    h, widths = architecture.h, architecture.widths
+    of_blocks: dict[str, tuple[int, ...]] = {}
+    for i, n in enumerate(widths, 1):
+        of_blocks |= zip(Block.names(i), ((n, h), (n,), (h, n)), strict=True)
     if (
         getattr(C, "shape", None) != (n_words, m)
-        or arrays["d"].shape != (architecture.n_hidden,)
-        or H.shape != (architecture.n_hidden, n_inputs)
+        or arrays["d"].shape != (h,)
+        or H.shape != (h, n_inputs)
+        or any(getattr(arrays.get(k), "shape", 0) != n for k, n in of_blocks.items())
         or arrays["E"].shape != (parts.n_rows(n_words), n_columns)
         or len(arrays.get("G", ())) != (0 if matrix is None else matrix.shape[1])
         or getattr(arrays.get("P"), "shape", (0,))[-1] != architecture.n_distant

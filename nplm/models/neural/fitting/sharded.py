@@ -14,9 +14,8 @@ from nplm._kernels.neural import _network
 from nplm._kernels.neural._loops import row_stride
 from nplm._kernels.neural._network import BACKWARD, FORWARD, UPDATE
 from nplm._kernels.neural._team import block_starts
-from nplm.base.fitted import Fitted
-from nplm.models.neural.fitting.seconds import Seconds
-from nplm.models.neural.network.network import Network, Parts
+from nplm.models.neural.fitting.together import SharedNetwork
+from nplm.models.neural.network.network import Parts
 from nplm.models.neural.network.parameters import Parameters, aligned_zeros
 from nplm.models.neural.network.sharing import Sharing
 from nplm.models.neural.recipe import TrainedNetwork
@@ -114,7 +113,7 @@ class RankRows(Sharing):
         self.processes.sum(own[2])
 
 
-class ShardedNetwork(Network):
+class ShardedNetwork(SharedNetwork):
     """A network with the output rows of one process, and all other parameters.
 
     Parameters
@@ -137,28 +136,13 @@ class ShardedNetwork(Network):
         processes: Sharers,
         **options: Any,
     ) -> None:
-        super().__init__(parts, parameters, **options)
-        self.processes = processes
+        super().__init__(parts, parameters, processes=processes, **options)
         self.first = rows_of(parts.n_rows(self.n_words), processes).start
-        self.seconds = Seconds()
 
     # -- training -------------------------------------------------------------
 
     def _shared(self, batch_size: int) -> Sharing:
         return RankRows(self, batch_size)
-
-    def costs(self) -> dict[str, float]:
-        """Return the seconds of this epoch, by activity."""
-        return self.seconds.taken()
-
-    def state(self) -> dict[str, NDArray[Any]]:
-        """Return all that training changes, and the seconds of this epoch."""
-        return super().state() | {"seconds_by_kind": self.seconds.array}
-
-    def set_state(self, state: Fitted, n_seen: int) -> None:
-        """Restore a `state` after `n_seen` examples, or raise ValueError."""
-        super().set_state(state, n_seen)
-        self.seconds.restore(state)
 
     # -- scoring --------------------------------------------------------------
 
@@ -200,7 +184,8 @@ def gathered(
     n_rows = trained.parts.n_rows(trained.architecture.n_words)
     n_everyones = processes.everyones(len(trained.parameters.E))
     if all(n == n_rows for n in n_everyones):  # every process has all of them
-        return trained if everywhere or processes.rank == 0 else None
+        # The arrays may be in memory that processes have in common.
+        return trained.copy() if everywhere or processes.rank == 0 else None
 
     def whole(own: NDArray[Any]) -> NDArray[Any] | None:
         rows = None

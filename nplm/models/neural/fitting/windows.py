@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nplm.base.checks import count_ids
-from nplm.base.warnings import warn
 from nplm.models.neural.recipe import Recipe
 from nplm.training.parallel.processes import Alone, Sharers
 
@@ -57,7 +56,6 @@ class Windows:
         if self.held_out is not None or not stopping.early_stopping:
             return self
         if stopping.early_stopping == "auto" and n_windows < MIN_WINDOWS_TO_SPLIT:
-            _warn_without_held_out(recipe, n_windows)
             return self
         n_val = max(1, round(stopping.validation_fraction * n_windows))
         if n_val >= n_windows:
@@ -68,15 +66,3 @@ class Windows:
             )
         X, y = self.X, self.y
         return Windows(X[:-n_val], y[:-n_val], (X[-n_val:], y[-n_val:]))
-
-
-def _warn_without_held_out(recipe: Recipe, n_windows: int) -> None:
-    """Warn if the learning rate is adaptive and there are no held-out windows."""
-    if recipe.adapts:
-        warn(
-            f"{recipe.name}: {n_windows} windows are too few to hold some out "
-            f"({MIN_WINDOWS_TO_SPLIT} are needed), so the fit keeps its learning rate "
-            f"and runs all {recipe.stopping.max_iter} epochs, which may overfit; "
-            "give held-out data (X_val), or set early_stopping=False and max_iter.",
-            UserWarning,
-        )

@@ -16,7 +16,7 @@ from nplm.models.neural.network.features import (
     Features,
     Fixed,
 )
-from nplm.models.neural.network.hidden import Linear, NoHidden, Projected, Tanh
+from nplm.models.neural.network.hidden import Linear, Projected, Tanh, units_of
 from nplm.models.neural.network.inputs import (
     Concatenation,
     DistantAverages,
@@ -56,8 +56,11 @@ class Architecture:
         Size of the vocabulary.
     order : int
         The n of the n-grams: the context window has the nearest n - 1 words.
-    n_hidden, embedding_dim : int
-        Number of hidden units h, and of features m of a word.
+    n_hidden : int or tuple of int
+        Number of hidden units h, or that and the number of units of each residual
+        block. One without blocks is an int.
+    embedding_dim : int
+        Number of features m of a word.
     n_distant : int
         Number of distant words whose averaged features are further inputs.
     n_senses : int
@@ -83,7 +86,7 @@ class Architecture:
 
     n_words: int
     order: int
-    n_hidden: int
+    n_hidden: int | tuple[int, ...]
     embedding_dim: int
     n_distant: int = 0
     n_senses: int = 1
@@ -97,6 +100,16 @@ class Architecture:
     classes: Any = None
     tree: ArrayLike | str | None = None
     tree_from: str = "given"
+
+    @property
+    def h(self) -> int:
+        """Number of hidden units."""
+        return self.n_hidden if isinstance(self.n_hidden, int) else self.n_hidden[0]
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """Number of units of each residual block."""
+        return () if isinstance(self.n_hidden, int) else self.n_hidden[1:]
 
     @property
     def n_context(self) -> int:
@@ -249,10 +262,10 @@ class Architecture:
 
     def _hidden(self) -> Tanh:
         if self.output == "energy":
-            return Linear(self.n_hidden)
+            return Linear(self.h)
         if self.tied:
-            return Projected(self.n_hidden, self.embedding_dim, self.direct)
-        return Tanh(self.n_hidden) if self.n_hidden else NoHidden()
+            return Projected(self.h, self.widths, self.embedding_dim, self.direct)
+        return units_of(self.h, self.widths)
 
     def _output(self, loss: Estimate | None) -> Output:
         if self.output == "energy":

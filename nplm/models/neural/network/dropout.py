@@ -25,9 +25,10 @@ class Dropout:
     inputs, hidden, projection : float
         Rates of the features x, of the hidden units a, and of s = R [a | x] if the
         output is tied.
-    seeds : ndarray of uint64, shape (n_workers, 3), or None
-        Seeds of each team that trains the same parameters, by layer; None before
-        training.
+    seeds : ndarray of uint64, shape (n_workers, 3 + number of blocks), or None
+        Seeds of each team that trains the same parameters: of the three layers, and
+        of the units of each residual block, which have the rate of the hidden units.
+        None before training.
     """
 
     inputs: float = 0.0
@@ -52,11 +53,11 @@ class Dropout:
             )
         return cls(*np.broadcast_to(rates, N_LAYERS).tolist())
 
-    def seeded(self, rng: np.random.RandomState, n_workers: int) -> Self:
+    def seeded(self, rng: np.random.RandomState, n_workers: int, n_blocks: int) -> Self:
         """Return a copy with seeds for a fit, drawn unless all rates are 0."""
         if not (self.inputs or self.hidden or self.projection):
             return self
-        shape = (n_workers, N_LAYERS)
+        shape = (n_workers, N_LAYERS + n_blocks)
         seeds = rng.randint(0, 2**63 - 1, size=shape, dtype=np.int64)
         return replace(self, seeds=seeds.astype(np.uint64))
 
@@ -92,6 +93,10 @@ class Masks:
     def of_hidden(self, activations: Any, make: Callable[[Any], Any]) -> Any:
         """Return the kernel of the hidden units, made for its activations."""
         return self._units(activations, make, 1, self.dropout.hidden)
+
+    def of_block(self, i: int, activations: Any, make: Callable[[Any], Any]) -> Any:
+        """Return the kernel of the units of block i, made for their activations."""
+        return self._units(activations, make, N_LAYERS - 1 + i, self.dropout.hidden)
 
     def of_projection(self, activations: Any, make: Callable[[Any], Any]) -> Any:
         """Return the kernel of the projection, made for its activations."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from itertools import count, takewhile
+from numbers import Integral
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -11,7 +13,48 @@ from numpy.typing import DTypeLike, NDArray
 from nplm._kernels.neural import _hidden
 from nplm.models.neural.network.parameters import random_normal
 
-__all__ = ["Linear", "NoHidden", "Projected", "Tanh"]
+__all__ = [
+    "Block",
+    "Linear",
+    "NoHidden",
+    "Projected",
+    "Residual",
+    "Tanh",
+    "checked_sizes",
+    "units_of",
+]
+
+# Added to the variance by the layer norm of a block.
+NORM_EPSILON = 1e-5
+
+
+class Block(NamedTuple):
+    """The parameters of a residual block, a + U max(d + H norm(a), 0).
+
+    Attributes
+    ----------
+    H : ndarray, shape (width, n_hidden)
+        Weights of the block's units, which see the normalised a.
+    d : ndarray, shape (width,)
+        Biases of these units.
+    U : ndarray, shape (n_hidden, width)
+        Weights from these units back to a.
+    """
+
+    H: NDArray[Any]
+    d: NDArray[Any]
+    U: NDArray[Any]
+
+    @staticmethod
+    def names(i: int) -> tuple[str, str, str]:
+        """Return the names of the arrays of block i, from 1, among all parameters."""
+        return f"H{i}", f"d{i}", f"U{i}"
+
+    @classmethod
+    def all_of(cls, arrays: dict[str, NDArray[Any]]) -> tuple[Self, ...]:
+        """Return the blocks among parameters by name."""
+        every = takewhile(lambda names: names[0] in arrays, map(cls.names, count(1)))
+        return tuple(cls(*(arrays[name] for name in names)) for names in every)
 
 
 @dataclass(frozen=True)
@@ -34,10 +77,14 @@ class Tanh:
         return H, np.zeros(self.n_hidden, dtype)
 
     def initial_arrays(
-        self, n_inputs: int, dtype: DTypeLike
+        self, n_inputs: int, rng: np.random.RandomState, dtype: DTypeLike
     ) -> dict[str, NDArray[Any]]:
-        """Make the arrays that are trained beside H and d, by name."""
+        """Draw the arrays that are trained beside H and d, by name."""
         return {}
+
+    def n_weights(self, n_inputs: int) -> int:
+        """Return the number of weights between x and a."""
+        return self.n_hidden * n_inputs
 
     def kernel(
         self,
@@ -90,33 +137,40 @@ class Linear(Tanh):
 
 
 @dataclass(frozen=True)
-class Projected(Tanh):
-    """Hidden units projected to the number of features of a word, s = R [a | x].
+class Residual(Tanh):
+    """The paper's hidden units, and residual blocks above them.
+
+    Each block adds to a what its units make of it, a + U max(d + H norm(a), 0), and
+    the next one, or the output, sees the sum. norm(a) has mean 0 and variance 1.
 
     Parameters
     ----------
     n_hidden : int
         Number of hidden units.
-        m : int
-        Number of features of a word.
-        direct : bool
-        Whether x is projected too.
+    widths : tuple of int
+        Number of units of each block.
     """
 
-    m: int
-    direct: bool
-
-    @property
-    def n_activations(self) -> int:
-        """Length of s."""
-        return self.m
+    widths: tuple[int, ...]
 
     def initial_arrays(
-        self, n_inputs: int, dtype: DTypeLike
+        self, n_inputs: int, rng: np.random.RandomState, dtype: DTypeLike
     ) -> dict[str, NDArray[Any]]:
-        """Make R of zeros, so that the initial output is that of the biases."""
-        n = self.n_hidden + (n_inputs if self.direct else 0)
-        return {"R": np.zeros((self.m, n), dtype)}
+        """Draw H of each block, and zeros for U: a block begins as the identity."""
+        made: dict[str, NDArray[Any]] = {}
+        scale = np.sqrt(2.0 / self.n_hidden)
+        for i, width in enumerate(self.widths, 1):
+            block = Block(
+                random_normal(rng, scale, (width, self.n_hidden), dtype),
+                np.zeros(width, dtype),
+                np.zeros((self.n_hidden, width), dtype),
+            )
+            made |= dict(zip(Block.names(i), block, strict=True))
+        return made
+
+    def n_weights(self, n_inputs: int) -> int:
+        """Return the number of weights between x and a."""
+        return self.n_hidden * (n_inputs + 2 * sum(self.widths))
 
     def kernel(
         self,
@@ -128,8 +182,106 @@ class Projected(Tanh):
     ) -> Any:
         """Return the kernel, which uses the `trained` parameters."""
         inner = activations.apart(self.n_hidden)
-        units = Tanh(self.n_hidden) if self.n_hidden else NoHidden()
-        kernel = units.kernel(tier, trained, inner, scratch, masks)
+        kernel = super().kernel(tier, trained, inner, scratch, masks)
+        for i, width in enumerate(self.widths, 1):
+            H, d, U = (trained[name] for name in Block.names(i))
+            is_last = i == len(self.widths)
+            outer = activations if is_last else activations.apart(self.n_hidden)
+            wide = outer.apart(width, self.n_hidden)
+
+            def units(wide: Any, H: Any = H, d: Any = d) -> Any:
+                return _hidden.Rectified(H, d, wide, scratch)
+
+            above = masks.of_block(i, wide, units)
+            kernel = _hidden.Block(
+                kernel, above, U, inner, wide, outer, scratch, epsilon=NORM_EPSILON
+            )
+            inner = outer
+        return kernel
+
+
+def checked_sizes(n_hidden: Any) -> int | tuple[int, ...]:
+    """Return an estimator's `n_hidden`, an int without blocks, or raise ValueError."""
+    if isinstance(n_hidden, Integral):
+        return int(n_hidden)
+    sizes = list(n_hidden) if np.iterable(n_hidden) else []
+    if not sizes or any(
+        isinstance(size, bool) or not isinstance(size, Integral) for size in sizes
+    ):
+        raise ValueError(
+            f"n_hidden={n_hidden!r} is neither a whole number nor a sequence of them; "
+            "give the number of hidden units, or also that of each residual block, "
+            "such as (400, 800, 800)."
+        )
+    h, *widths = sizes = [int(size) for size in sizes]
+    if min(sizes) < (1 if widths else 0):
+        raise ValueError(
+            f"n_hidden={n_hidden!r} has {min(sizes)}; the hidden layer and the "
+            "residual blocks above it need at least one unit each."
+        )
+    return (h, *widths) if widths else h
+
+
+def units_of(n_hidden: int, widths: tuple[int, ...]) -> Tanh:
+    """Return hidden units, with a residual block of each of the `widths`."""
+    if widths:
+        return Residual(n_hidden, widths)
+    return Tanh(n_hidden) if n_hidden else NoHidden()
+
+
+@dataclass(frozen=True)
+class Projected(Tanh):
+    """Hidden units projected to the number of features of a word, s = R [a | x].
+
+    Parameters
+    ----------
+    n_hidden : int
+        Number of hidden units.
+    widths : tuple of int
+        Number of units of each residual block.
+    m : int
+        Number of features of a word.
+    direct : bool
+        Whether x is projected too.
+    """
+
+    widths: tuple[int, ...]
+    m: int
+    direct: bool
+
+    @property
+    def units(self) -> Tanh:
+        """The hidden units."""
+        return units_of(self.n_hidden, self.widths)
+
+    def n_weights(self, n_inputs: int) -> int:
+        """Return the number of weights between x and a."""
+        return self.units.n_weights(n_inputs)
+
+    @property
+    def n_activations(self) -> int:
+        """Length of s."""
+        return self.m
+
+    def initial_arrays(
+        self, n_inputs: int, rng: np.random.RandomState, dtype: DTypeLike
+    ) -> dict[str, NDArray[Any]]:
+        """Make R of zeros, so that the initial output is that of the biases."""
+        n = self.n_hidden + (n_inputs if self.direct else 0)
+        R = {"R": np.zeros((self.m, n), dtype)}
+        return R | self.units.initial_arrays(n_inputs, rng, dtype)
+
+    def kernel(
+        self,
+        tier: Any,
+        trained: dict[str, Any],
+        activations: Any,
+        scratch: Any,
+        masks: Any,
+    ) -> Any:
+        """Return the kernel, which uses the `trained` parameters."""
+        inner = activations.apart(self.n_hidden)
+        kernel = self.units.kernel(tier, trained, inner, scratch, masks)
 
         def projected(activations: Any) -> Any:
             return _hidden.Projected(kernel, trained["R"], inner, activations, scratch)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -59,7 +58,7 @@ class Parts(NamedTuple):
         inputs, hidden, output, _ = self
         n_outputs = hidden.n_activations + output.direct * inputs.n_inputs
         own = output.n_rows(n_words) * n_outputs
-        return own / max(1, own + hidden.n_hidden * inputs.n_inputs)
+        return own / max(1, own + hidden.n_weights(inputs.n_inputs))
 
     @property
     def visited(self) -> tuple[str, ...]:
@@ -84,7 +83,7 @@ class Parts(NamedTuple):
         H, d = hidden.initial(inputs.n_inputs, rng, dtype)
         C = features.initial(n_words, rng, dtype, embeddings)
         more = inputs.initial_arrays(n_words, rng, dtype)
-        more |= hidden.initial_arrays(inputs.n_inputs, dtype)
+        more |= hidden.initial_arrays(inputs.n_inputs, rng, dtype)
         more |= features.initial_arrays(C, rng)
         more |= output.initial_arrays(n_words, C.shape[1], len(d), rng, dtype)
         b = output.initial_biases(n_words, counts)[rows]
@@ -147,7 +146,7 @@ class Network:
         self.tier = Tier(kernel_tier(precision), precision)
         self.parallel = parallel
         self.threads = Threads(1) if threads is None else threads
-        self.solver = self._solver_at_first = solver
+        self.solver = solver
         if state is None:
             state = solver.initial_state(parameters)
         self.solver_state = state
@@ -211,13 +210,6 @@ class Network:
         """
         kind, n = self._kind(batch_size)
         return pace.SECONDS_A_CALL * (5 if kind.is_async and n > 1 else 1)
-
-    def slow_down(self, n_halvings: int) -> None:
-        """Set the learning rate to the initial one, halved `n_halvings` times."""
-        schedule = self._solver_at_first.schedule.slowed(n_halvings)
-        if schedule != self.solver.schedule:
-            self._release()  # the kernels use the old learning rate
-            self.solver = replace(self.solver, schedule=schedule)
 
     def settle(self) -> None:
         """Apply outstanding weight decay and recompute derived features."""
@@ -312,6 +304,19 @@ class Network:
         def fill(team: Any, part: slice) -> None:
             index = np.arange(part.start, part.stop)
             _network.probabilities(team, X, index, memory[part], logarithm=logarithm)
+
+        self._map(fill, len(X))
+        return out
+
+    def hidden(self, X: NDArray[np.int32]) -> NDArray[Any]:
+        """Return what the output multiplies after each context, but the features."""
+        n_hidden = self.parts.hidden.n_activations
+        out = np.empty((len(X), n_hidden), dtype=self.parameters.dtype)
+        memory = out.view(np.uint8).reshape(len(X), -1)
+
+        def fill(team: Any, part: slice) -> None:
+            index = np.arange(part.start, part.stop)
+            _network.hidden(team, X, index, memory[part])
 
         self._map(fill, len(X))
         return out

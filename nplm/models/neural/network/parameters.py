@@ -177,6 +177,11 @@ class Parameters:
         """Return parameters with other output rows and the same other arrays."""
         return type(self)(self.C, self.H, self.d, E, **(self._kinds() | self.more))
 
+    def with_arrays(self, arrays: dict[str, NDArray[Any]]) -> Self:
+        """Return parameters with some arrays of `trained` in place of their own."""
+        own: dict[str, Any] = {"C": self.C} | self.trained() | arrays
+        return type(self)(**(own | self._kinds()))
+
     def with_words(
         self, C: NDArray[Any], U: NDArray[Any] | None, b: NDArray[Any]
     ) -> Self:

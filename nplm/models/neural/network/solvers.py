@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from itertools import pairwise
-from math import inf
-from typing import Any
+from math import ceil, inf, sqrt
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -14,23 +12,18 @@ from numpy.typing import DTypeLike, NDArray
 from nplm._kernels.neural import _solvers
 from nplm.models.neural.network.parameters import Parameters, aligned_zeros
 
-__all__ = ["SGD", "Adam", "Schedule", "Solver", "halvings"]
+__all__ = ["SGD", "Adam", "Schedule", "Solver"]
 
 State = dict[str, NDArray[Any]]
-# An adaptive learning rate falls once an epoch improves the loss by less than this.
-MIN_GAIN_NATS = 0.01  # per token
-
-
-def halvings(losses: Sequence[float]) -> int:
-    """Count the halvings of an adaptive learning rate after epochs of these losses.
-
-    The first epoch with a small gain halves it, and so does every later epoch. Trainers
-    of speech recognisers call this "newbob".
-    """
-    for i, (before, after) in enumerate(pairwise(losses), start=1):
-        if not before - after >= MIN_GAIN_NATS:
-            return len(losses) - i
-    return 0
+# The length of a fit with the learning rate "auto", by docs/measured/default: the
+# number of epochs, and of updates if these epochs have fewer.
+AUTO_EPOCHS = 4
+AUTO_UPDATES = 200
+# The weight decay "auto", by the same page: the paper's for `SGD` (section 4.2), and
+# this over the root of the number of updates of an epoch for `Adam`.
+AUTO_ALPHA_SGD = 1e-4
+AUTO_ALPHA_ADAM = 6.0
+AUTO_DECAY = 0.01  # share of a weight that an update loses, at most
 
 
 @dataclass(frozen=True)
@@ -44,37 +37,45 @@ class Schedule:
     learning_rate_decay : float
         r of the paper's e_t = e_0 / (1 + r t), where t counts the examples seen. Only
         for "invscaling".
-    alpha : float
-        Weight decay.
-    learning_rate : {"invscaling", "linear", "adaptive", "constant"}
+    alpha : float or None
+        Weight decay. With None, `Solver.started` sets it.
+    learning_rate : {"invscaling", "linear", "auto", "constant"}
         The kind of schedule.
     n_epochs : int
-        Epochs after which "linear" has fallen to 0.
+        Epochs after which "linear" has fallen to 0, and at most those of "auto".
     begun, span : float
-        Number of examples at which "linear" starts to fall, and number of examples
-        until it is 0. `started` sets both.
+        Number of examples at which the learning rate starts to fall, and number of
+        examples until it is 0. `started` sets both.
     """
 
     learning_rate_init: float
     learning_rate_decay: float
-    alpha: float
+    alpha: float | None
     learning_rate: str = "invscaling"
     n_epochs: int = 1
     begun: float = 0.0
     span: float = inf
 
+    def epochs(self, n_windows: int, batch_size: int) -> int:
+        """Return the maximum number of epochs of a fit on `n_windows` windows."""
+        if self.learning_rate != "auto":
+            return self.n_epochs
+        needed = max(AUTO_EPOCHS, ceil(AUTO_UPDATES * batch_size / n_windows))
+        return min(self.n_epochs, needed)
+
     def started(
-        self, n_seen: float, n_epochs_before: float, n_windows: int
+        self, n_seen: float, n_epochs_before: float, n_windows: int, batch_size: int
     ) -> Schedule:
         """Return the schedule of a fit on `n_windows` windows.
 
         The fit starts after `n_seen` examples; `n_epochs_before` epochs of them belong
         to this schedule.
         """
-        if self.learning_rate != "linear":
+        if self.learning_rate not in ("auto", "linear"):
             return self
         begun = n_seen - n_epochs_before * n_windows
-        return replace(self, begun=begun, span=self.n_epochs * n_windows)
+        span = self.epochs(n_windows, batch_size) * n_windows
+        return replace(self, begun=begun, span=span)
 
     def check_not_ended(self, n_epochs_before: float) -> None:
         """Raise ValueError if the learning rate is 0 after `n_epochs_before` epochs."""
@@ -93,16 +94,12 @@ class Schedule:
     def kernel_options(self) -> dict[str, float]:
         """Return the keyword arguments of the solver kernels."""
         decay = self.learning_rate_decay if self.learning_rate == "invscaling" else 0.0
+        assert self.alpha is not None, "`Solver.started` sets it"
         return {
             "learning_rate_init": self.learning_rate_init,
             "learning_rate_decay": decay, "alpha": self.alpha,
             "begun": self.begun, "span": self.span,
         }  # fmt: skip
-
-    def slowed(self, n_halvings: int) -> Schedule:
-        """Return a schedule with the learning rate halved `n_halvings` times."""
-        learning_rate = self.learning_rate_init / 2**n_halvings
-        return replace(self, learning_rate_init=learning_rate)
 
     def has_ended(self, n_seen: float) -> bool:
         """Return whether the learning rate is 0 after `n_seen` examples."""
@@ -114,6 +111,20 @@ class Solver:
     """Base class of the solvers."""
 
     schedule: Schedule
+
+    def started(
+        self, n_seen: float, n_epochs_before: float, n_windows: int, batch_size: int
+    ) -> Self:
+        """Return the solver of a fit on `n_windows` windows; see `Schedule.started`."""
+        schedule = self.schedule.started(n_seen, n_epochs_before, n_windows, batch_size)
+        if schedule.alpha is None:
+            alpha = self.auto_alpha(max(n_windows, n_seen) / batch_size)
+            schedule = replace(schedule, alpha=alpha)
+        return replace(self, schedule=schedule)
+
+    def auto_alpha(self, n_updates: float) -> float:
+        """Return the weight decay "auto", for epochs of `n_updates` updates."""
+        raise NotImplementedError
 
     def check(self, batch_size: int, dtype: DTypeLike) -> None:
         """Raise ValueError if the options make updates impossible or erase weights."""
@@ -177,10 +188,15 @@ class Solver:
 class SGD(Solver):
     """Stochastic gradient ascent, as in the paper, with lazy weight decay of C."""
 
+    def auto_alpha(self, n_updates: float) -> float:
+        """Return the weight decay "auto"."""
+        return AUTO_ALPHA_SGD
+
     def check(self, batch_size: int, dtype: DTypeLike) -> None:
         """Raise ValueError if the weight decay of one update erases the weights."""
         schedule = self.schedule
-        lost = schedule.learning_rate_init * schedule.alpha * batch_size
+        alpha = AUTO_ALPHA_SGD if schedule.alpha is None else schedule.alpha
+        lost = schedule.learning_rate_init * alpha * batch_size
         if lost >= 1:
             raise ValueError(
                 f"learning_rate_init * alpha * batch_size = {lost:g} is the share of "
@@ -213,6 +229,15 @@ class Adam(Solver):
     beta_2: float
     epsilon: float
 
+    def auto_alpha(self, n_updates: float) -> float:
+        """Return the weight decay "auto", for epochs of `n_updates` updates.
+
+        An update loses at most a hundredth of each weight, so that few windows, which
+        have few updates an epoch, can learn with a large learning rate.
+        """
+        most = AUTO_DECAY / self.schedule.learning_rate_init
+        return min(AUTO_ALPHA_ADAM / sqrt(n_updates), most)
+
     def check(self, batch_size: int, dtype: DTypeLike) -> None:
         """Raise ValueError if epsilon is 0, or weight decay erases the weights."""
         smallest = np.finfo(dtype).tiny
@@ -222,7 +247,7 @@ class Adam(Solver):
                 f"Adam divides by it; set it to at least {10 * smallest:.0e}, such as "
                 "1e-8."
             )
-        lost = self.schedule.learning_rate_init * self.schedule.alpha
+        lost = self.schedule.learning_rate_init * (self.schedule.alpha or 0)
         if lost >= 1:
             raise ValueError(
                 f"learning_rate_init * alpha = {lost:g} is the share of each weight "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from nplm.models.neural.network.hidden import Block
 from nplm.models.neural.network.network import Parts
 from nplm.models.neural.network.parameters import Parameters
 
@@ -30,7 +31,13 @@ def check_sums(own: Parameters, parts: Parts) -> None:
     if "Q" in size:
         of_others = 2 * parts.inputs.n_window * size["C"]
         sums.append(own.C.shape[1] * size["Q"] * of_others)
-    z = max(1.0, x)
+    a, h = 1.0, len(own.d)
+    for i, block in enumerate(Block.all_of(own.more), 1):
+        H, d, U = (size[name] for name in Block.names(i))
+        of_units = d + H * h**1.5  # the norm of norm(a) is sqrt(h)
+        a += len(block.d) * U * of_units
+        sums += [of_units, h * a**2]
+    z = max(a, x)
     if "R" in size:
         z = own.more["R"].shape[1] * size["R"] * z
         sums.append(z)

@@ -47,7 +47,7 @@ class NCE(Option):
 
     Parameters
     ----------
-    n_noise : int, default=1024
+    n_noise : int, default=512
         Number of noise samples of each example, at most the size of the vocabulary.
     proposal : {"unigram"} or array-like of float, shape (n_words,), default="unigram"
         The distribution of the noise. "unigram" uses the counts of the next words of
@@ -80,7 +80,7 @@ class NCE(Option):
 
     def __init__(
         self,
-        n_noise: int = 1024,
+        n_noise: int = 512,
         *,
         proposal: str | ArrayLike = "unigram",
         proposal_power: float = 1.0,
@@ -108,7 +108,7 @@ class Importance(NCE):
 
     Parameters
     ----------
-    n_noise : int, default=1024
+    n_noise : int, default=512
         Number of distinct noise samples of each mini-batch, at most the size of the
         vocabulary.
     proposal : {"unigram"} or array-like of float, shape (n_words,), default="unigram"
@@ -136,8 +136,8 @@ class Importance(NCE):
     --------
     >>> from nplm import Importance, NeuralLM
     >>> lm = NeuralLM(loss=Importance(min_effective_samples=100))
-    >>> lm.set_params(loss__n_noise=512).loss
-    Importance(min_effective_samples=100, n_noise=512)
+    >>> lm.set_params(loss__n_noise=1024).loss
+    Importance(min_effective_samples=100, n_noise=1024)
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -147,7 +147,7 @@ class Importance(NCE):
 
     def __init__(
         self,
-        n_noise: int = 1024,
+        n_noise: int = 512,
         *,
         proposal: str | ArrayLike = "unigram",
         proposal_power: float = 1.0,

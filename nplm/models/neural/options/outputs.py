@@ -127,11 +127,12 @@ class Tree(Option):
     tree : array-like of int, shape (n_words - 1, 2), or "huffman" or None
         A row for each inner node has its two children: a word, or ``n_words`` plus the
         row of another node. `nplm.word_tree` makes a tree from classes of words, which
-        gives the best results; scikit-learn's hierarchical clusterings have one as
-        ``children_``. None makes a tree in seconds, by repeated bisection of principal
-        components, in which words that follow the same words are close. "huffman"
-        makes the tree of the frequencies of the next words: it has the shortest paths,
-        but puts unrelated words together. Continued training keeps its tree.
+        may give better results; scikit-learn's hierarchical clusterings have one as
+        ``children_``. None makes a tree in seconds, by repeated bisection of canonical
+        variables of words and the two words before them: words that follow the same
+        words are close. "huffman" makes the tree of the frequencies of the next words:
+        it has the shortest paths, but puts unrelated words together. Continued training
+        keeps its tree.
     direct : bool, default=False
         Direct connections W from the features to the output units.
 

@@ -13,7 +13,7 @@ from nplm.models.neural.options.base import Option
 
 __all__ = ["SGD", "SOLVERS", "Adam"]
 
-SCHEDULES = {"adaptive", "invscaling", "linear", "constant"}
+SCHEDULES = {"auto", "invscaling", "linear", "constant"}
 
 
 class SGD(Option):
@@ -25,13 +25,13 @@ class SGD(Option):
 
     Parameters
     ----------
-    learning_rate : {"adaptive", "invscaling", "linear", "constant"}, default="adaptive"
+    learning_rate : {"auto", "invscaling", "linear", "constant"}, default="auto"
         The schedule of the learning rate.
 
-        "adaptive" halves it after the first epoch that lowers the held-out loss by less
-        than 0.01 nats per token, and after every later epoch, so that the number of
-        epochs need not be known. ``partial_fit`` and trainers hold nothing out and do
-        not change it.
+        "auto" lowers it linearly from ``learning_rate_init`` to 0 over 4 epochs, or
+        over 200 updates if 4 epochs have fewer, and ends the fit there; ``max_iter`` is
+        an upper limit. ``partial_fit`` and trainers, which do not know how much is
+        to come, do not change it.
 
         "invscaling" is the paper's: after t examples the learning rate is
         ``learning_rate_init / (1 + learning_rate_decay t)``.
@@ -68,7 +68,7 @@ class SGD(Option):
     }
 
     def __init__(
-        self, learning_rate: str = "adaptive", *, learning_rate_decay: float = 1e-8
+        self, learning_rate: str = "auto", *, learning_rate_decay: float = 1e-8
     ) -> None:
         self.learning_rate = learning_rate
         self.learning_rate_decay = learning_rate_decay
@@ -77,7 +77,7 @@ class SGD(Option):
         return solvers.SGD(schedule)
 
     def _schedule(
-        self, learning_rate_init: float, alpha: float, n_epochs: int
+        self, learning_rate_init: float, alpha: float | None, n_epochs: int
     ) -> solvers.Schedule:
         decay = plain(self.learning_rate_decay)
         return solvers.Schedule(
@@ -94,14 +94,16 @@ class Adam(SGD):
 
     Parameters
     ----------
-    learning_rate : {"adaptive", "invscaling", "linear", "constant"}, default="adaptive"
+    learning_rate : {"auto", "invscaling", "linear", "constant"}, default="auto"
         The schedule of the learning rate, as in `SGD`.
     learning_rate_decay : float, default=1e-8
         r of the paper's schedule; only for "invscaling".
     beta_1, beta_2 : float, default=0.9, 0.999
         Decay rates of the running means of the gradients and of their squares.
     epsilon : float, default=1e-5
-        Added to the root of the mean square.
+        Added to the root of the mean square, before that is corrected for its start
+        at 0. At the first update it counts as ``epsilon / sqrt(1 - beta_2)``, 3.2e-4 by
+        default, beside the corrected root; later as itself.
 
     See Also
     --------
@@ -130,7 +132,7 @@ class Adam(SGD):
 
     def __init__(
         self,
-        learning_rate: str = "adaptive",
+        learning_rate: str = "auto",
         *,
         learning_rate_decay: float = 1e-8,
         beta_1: float = 0.9,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any, NamedTuple, Self
 
@@ -146,6 +146,12 @@ class HashTable:
         """The table in the form that kernels take."""
         return _hashed.Table(self.slots, self.slot_start, self.prob, self.bow)
 
+    def __reduce__(self) -> Any:
+        # Plain arrays: those of a mapped file are copied.
+        own = (getattr(self, field.name) for field in fields(self))
+        plain = [v.view(np.ndarray) if isinstance(v, np.ndarray) else v for v in own]
+        return _unpickled, tuple(plain)
+
     def next_word_prob(
         self, X: NDArray[np.int32], y: NDArray[np.int32]
     ) -> NDArray[np.float64]:
@@ -154,6 +160,19 @@ class HashTable:
         for rows in blocks(len(y), BLOCK_WINDOWS):
             _hashed.hashed_prob(self.table, X[rows], y[rows], out[rows])
         return out
+
+
+def _unpickled(
+    prob: NDArray[np.float32],
+    bow: NDArray[np.float32],
+    slots: NDArray[np.uint8],
+    slot_start: NDArray[np.int64],
+    closed: bool,
+) -> HashTable:
+    """Return a table whose slots are aligned, as those of a pickle are not."""
+    aligned = empty_slots(len(slots) // SLOT_BYTES)
+    aligned[:] = slots
+    return HashTable(prob, bow, aligned, slot_start, closed)
 
 
 def index_of(trie: WeightedTrie) -> HashTable | None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nplm._kernels.ngrams._word_scorer import WordScorer
+from nplm.models.ngrams.trie.hash_table import HashTable
 
 __all__ = ["NgramWordScorer"]
 
@@ -16,8 +17,41 @@ __all__ = ["NgramWordScorer"]
 class NgramWordScorer(WordScorer):
     """Word-by-word scorer of a back-off model, with the methods of `nplm.Scorer`.
 
-    The kernel scores sentences and steps; this class adds methods that return arrays.
+    The kernel scores sentences and steps; this class adds methods that return arrays,
+    and pickles.
     """
+
+    _made_of: tuple[HashTable, int, dict[Any, int] | None, int]
+
+    @classmethod
+    def of(
+        cls, index: HashTable, boundary: int, ids: dict[Any, int] | None, unknown: int
+    ) -> Self:
+        """Make the scorer of a hash table.
+
+        Parameters
+        ----------
+        index : HashTable
+            The n-grams.
+        boundary : int
+            Id of the sentence boundary.
+        ids : dict of word to int, or None
+            The id of each word, or None if words are given as ids.
+        unknown : int
+            The id of words that are not in `ids`; -1 refuses them.
+
+        Returns
+        -------
+        scorer : NgramWordScorer
+        """
+        n_context, n_words = index.order - 1, index.n_words
+        own = boundary, ids, n_words, unknown, index.closed
+        scorer = cls(index.table, n_context, *own)
+        scorer._made_of = index, boundary, ids, unknown
+        return scorer
+
+    def __reduce__(self) -> Any:
+        return type(self).of, self._made_of
 
     def candidates(self, state: Any, words: Sequence[Any]) -> NDArray[np.float64]:
         """Return the log-probabilities of candidates for the next word."""

@@ -1,11 +1,10 @@
-"""How the step falls: by the paper's formula, in a line, or not at all."""
+"""Schedules of the learning rate, and the weight decay that follows the data."""
 
 import numpy as np
 import pytest
 from sklearn.base import clone
 
 from nplm import windows
-from nplm.models.neural.network.solvers import halvings
 from tests.helpers import energy_lm, paper_lm, text
 
 SETTINGS = dict(
@@ -88,38 +87,69 @@ def test_warm_start_restarts_the_schedule(data):
     assert moved > np.abs(first.U_).max() / 10
 
 
-@pytest.mark.parametrize(
-    ("losses", "want"),
-    [([], 0), ([5.0], 0), ([5.0, 4.9, 4.8], 0), ([5.0, 4.995], 1), ([5.0, 5.1], 1),
-     ([5.0, 4.995, 4.5, 4.0], 3), ([5.0, float("nan"), 4.0], 2)],
-)  # fmt: skip
-def test_halvings_start_at_the_first_small_gain(losses, want):
-    assert halvings(losses) == want
-
-
-def test_adaptive_learning_rate_is_halved_in_a_fit(data):
-    # Epoch by epoch it is a fit with the step that the losses so far ask for.
+def test_auto_learning_rate_is_linear_over_few_epochs(data):
     X, y = data
-    settings = SETTINGS | dict(batch_size=len(y), alpha=0, shuffle=False)
-    lm = paper_lm(
-        learning_rate="adaptive", max_iter=9, early_stopping=False, **settings
-    )
-    losses = lm.fit(X, y, X_val=X[:50], y_val=y[:50]).history_["val_loss"]
-    assert 0 < halvings(losses[:-1]) < 8  # it falls, and not at once
-    by_hand = paper_lm(learning_rate="constant", **settings)
-    for epoch in range(9):
-        step = settings["learning_rate_init"] / 2 ** halvings(losses[:epoch])
-        by_hand.set_params(learning_rate_init=step).partial_fit(X, y)
-    np.testing.assert_allclose(lm.U_, by_hand.U_, rtol=1e-5, atol=1e-6)
+    settings = SETTINGS | dict(batch_size=1, early_stopping=False)
+    auto = paper_lm(learning_rate="auto", max_iter=100, **settings).fit(X, y)
+    equal(auto, linear(4, batch_size=1).fit(X, y))
+    assert auto.n_iter_ == 4
+    # max_iter is a limit, also of the schedule.
+    short = paper_lm(learning_rate="auto", max_iter=2, **settings).fit(X, y)
+    equal(short, linear(2, batch_size=1).fit(X, y))
 
 
-def test_adaptive_learning_rate_is_constant_without_held_out_data(data):
+def test_auto_learning_rate_has_200_updates_of_few_windows(data):
+    X, y = data[0][:40], data[1][:40]
+    auto = paper_lm(learning_rate="auto", max_iter=100, batch_size=16, **SETTINGS)
+    auto.fit(X, y)
+    assert auto.n_iter_ == 80  # of 2.5 mini-batches
+    equal(auto, linear(80, batch_size=16).fit(X, y))
+
+
+def test_auto_learning_rate_is_constant_in_partial_fit(data):
     constant = paper_lm(learning_rate="constant", max_iter=3, **SETTINGS).fit(*data)
-    lm = paper_lm(learning_rate="adaptive", max_iter=3, **SETTINGS)
-    equal(clone(lm).fit(*data), constant)
+    lm = paper_lm(learning_rate="auto", max_iter=3, **SETTINGS)
     for _ in range(3):
         lm.partial_fit(*data)
     equal(lm, constant)
+
+
+def test_auto_fit_ends_at_the_first_epoch_without_a_gain(data):
+    X, y = data
+    lm = paper_lm(learning_rate="auto", max_iter=9, batch_size=1, **SETTINGS)
+    lm.set_params(early_stopping="auto", n_iter_no_change=1)
+    # The more it learns of the next words, the worse are these.
+    lm.fit(X, y, X_val=X, y_val=(y + 1) % 12)
+    first, second = lm.history_["val_loss"]
+    assert second > first
+
+
+@pytest.mark.parametrize(
+    ("solver", "n", "want"), [("sgd", 200, 1e-4), ("adam", 200, 6 / 20**0.5)]
+)
+def test_auto_alpha_follows_the_updates_of_an_epoch(data, solver, n, want):
+    X, y = data[0][:n], data[1][:n]
+    common = SETTINGS | dict(solver=solver, batch_size=10, max_iter=2)
+    common |= dict(learning_rate_init=1e-3)
+    auto = paper_lm(**common | dict(alpha="auto")).fit(X, y)
+    equal(auto, paper_lm(**common | dict(alpha=want)).fit(X, y))
+
+
+def test_auto_alpha_takes_a_hundredth_of_an_update_at_most(data):
+    common = SETTINGS | dict(solver="adam", batch_size=10, max_iter=2)
+    auto = paper_lm(**common | dict(alpha="auto")).fit(*data)
+    equal(auto, paper_lm(**common | dict(alpha=0.01 / 0.05)).fit(*data))
+
+
+def test_auto_alpha_of_a_stream_falls_with_what_was_seen(data):
+    X, y = data
+    common = SETTINGS | dict(solver="adam", batch_size=10, learning_rate_init=1e-3)
+    auto = paper_lm(**common | dict(alpha="auto"))
+    by_hand = paper_lm(**common)
+    for n_seen in (50, 50, 100):  # the first call sees its own windows only
+        auto.partial_fit(X[:50], y[:50])
+        by_hand.set_params(alpha=6 / (n_seen / 10) ** 0.5).partial_fit(X[:50], y[:50])
+    equal(auto, by_hand)
 
 
 def test_constant_learning_rate_is_invscaling_without_decay(data):

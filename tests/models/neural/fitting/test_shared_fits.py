@@ -99,14 +99,15 @@ def test_error_in_a_thread_ends_the_fit(
         dict(output="tree"),
         dict(output=Softmax(tied=True), loss=Importance(n_noise=100)),
         dict(n_distant=5),
+        dict(n_hidden=(6, 9)),
     ],
     ids=str,
 )
 def test_threads_share_every_network(settings):
     X, y = windows(np.random.default_rng(0).zipf(1.3, size=2000) % 300, 5)
     lm = NeuralLM(
-        order=3, n_words=300, batch_size=64, max_iter=2, precision="float64", **SMALL,
-        **settings,
+        order=3, n_words=300, batch_size=64, max_iter=2, precision="float64",
+        **SMALL | settings,
     )  # fmt: skip
     serial, *shared = (clone(lm).set_params(n_jobs=n).fit(X, y) for n in (1, 2, 3, 3))
     for other in shared:

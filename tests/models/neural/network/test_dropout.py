@@ -55,14 +55,15 @@ def test_mask_of_an_example_does_not_depend_on_the_mini_batch():
 # -- threads -----------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("widths", [(), (9, 4)])
 @pytest.mark.parametrize("kind", ["softmax", "tied"])
-def test_threads_have_the_mask_of_one(kind):
+def test_threads_have_the_mask_of_one(kind, widths):
     networks = []
     for n_threads in (1, 3):
         rng = np.random.default_rng(2)
         network = random_network(
             300, 2, 5, 3, True, "float64", rng, n_threads, kind=kind,
-            dropout=dropout_of((0.3, 0.5, 0.2)),
+            dropout=dropout_of((0.3, 0.5, 0.2)), widths=widths,
         )  # fmt: skip
         X, y = random_windows(60, 300, 2, rng)
         network.train(X, y, np.arange(60), 7)
@@ -93,9 +94,9 @@ def test_asynchronous_threads(batch_size):
 
 
 def test_each_team_has_its_own_seeds():
-    seeds = Dropout(0.5).seeded(np.random.RandomState(0), 4).seeds
-    assert seeds.shape == (4, 3)
-    assert len(np.unique(seeds)) == 12
+    seeds = Dropout(0.5).seeded(np.random.RandomState(0), 4, 2).seeds
+    assert seeds.shape == (4, 5)  # also of two blocks
+    assert len(np.unique(seeds)) == 20
 
 
 # -- the estimator ---------------------------------------------------------------------
@@ -122,6 +123,7 @@ def equal(one, other):
         dict(loss="importance", n_noise=5),
         dict(output="classes"),
         dict(output="tree", n_distant=3, order=3),
+        dict(n_hidden=(6, 9, 5)),
     ],
     ids=str,
 )

@@ -42,6 +42,8 @@ SOLVERS = ["sgd", "adam"]
 DISTANT = [0, 2, 9, 130]
 # Feature vectors of a word: the paper's one, and mixtures.
 SENSES = [1, 2, 3]
+# Units of residual blocks.
+WIDTHS = [(), (6,), (19, 1)]
 # Shares of x, a and what is projected that are left out.
 DROPOUT = [(0, 0, 0), (0.3, 0.5, 0.2), (0.6, 0, 0), (0, 0.7, 0), (0, 0, 0.7)]
 
@@ -53,15 +55,16 @@ DROPOUT = [(0, 0, 0), (0.3, 0.5, 0.2), (0.6, 0, 0), (0, 0.7, 0), (0, 0, 0.7)]
         "n_distant": DISTANT[:3],
         "n_senses": SENSES,
         "rates": DROPOUT,
+        "widths": WIDTHS,
     },
     where=there_is,
 )
-def test_gradients_numerically(kind, shape, n_distant, n_senses, rates):
+def test_gradients_numerically(kind, shape, n_distant, n_senses, rates, widths):
     # Central differences in float64 of the reference, for every parameter.
     rng = np.random.default_rng(0)
     network = random_network(
         *SHAPES[shape], "float64", rng, kind=kind, n_distant=n_distant,
-        n_senses=n_senses,
+        n_senses=n_senses, widths=widths,
     )  # fmt: skip
     X, y = random_windows(6, network.n_words, network.parts.inputs.n_context, rng)
     weights = weights_of(network)
@@ -102,17 +105,18 @@ def test_gradients_numerically(kind, shape, n_distant, n_senses, rates):
         "rates": DROPOUT,
         # Of a step that falls to 0: before the last of the examples, or after them.
         "span": [np.inf, 40, 200],
+        "widths": WIDTHS,
     },
     where=there_is,
 )
 def test_train_equals_reference(
     kind, solver, alone, precision, shape, batch_size, n_distant, n_senses, alpha,
-    n_noise, rates, span,
+    n_noise, rates, span, widths,
 ):  # fmt: skip
     check_training(
         SHAPES[shape], precision, 1 if alone else batch_size, kind=kind,
         solver=solver, n_distant=n_distant, n_senses=n_senses, alpha=alpha,
-        n_noise=n_noise, rates=rates, begun=3, span=span,
+        n_noise=n_noise, rates=rates, begun=3, span=span, widths=widths,
     )  # fmt: skip
 
 
@@ -140,7 +144,8 @@ def test_products_in_many_blocks(precision, solver, monkeypatch):
 
 def check_training(
     shape, precision, batch_size, n_threads=1, *, n=60, kind="softmax", solver="sgd",
-    n_distant=0, n_senses=1, n_noise=20, rates=(0, 0, 0), **schedule,
+    n_distant=0, n_senses=1, n_noise=20, rates=(0, 0, 0), widths=(),
+    **schedule,
 ):  # fmt: skip
     rng = np.random.default_rng(1)
     # Larger steps would make more of a difference in the last digit: so much so where
@@ -149,11 +154,13 @@ def check_training(
         schedule = {"learning_rate_init": 3e-4} | schedule
     elif kind.startswith("energy") or any(rates):
         schedule = {"learning_rate_init": 1e-3} | schedule
+    if widths:  # gradients through blocks with such weights are large
+        schedule["learning_rate_init"] = 1e-4
     solver = solver_of(solver, **schedule)
     network = random_network(
         *shape, precision, rng, n_threads, kind=kind, n_distant=n_distant,
         n_senses=n_senses, n_noise=n_noise, solver=solver, clock=(7, 0),
-        dropout=dropout_of(rates),
+        dropout=dropout_of(rates), widths=widths,
     )  # fmt: skip
     X, y = random_windows(n, shape[0], network.parts.inputs.n_context, rng)
     index = rng.permutation(n)
@@ -196,16 +203,17 @@ def check_training(
         "n_threads": [2, 3, 7],
         "solver, n_distant": [("sgd", 0), ("adam", 9)],
         "n_senses": SENSES,
+        "widths": WIDTHS,
     },
     where=there_is,
 )
 def test_threads_share_the_output_units(
-    kind, alone, precision, shape, n_threads, solver, n_distant, n_senses
+    kind, alone, precision, shape, n_threads, solver, n_distant, n_senses, widths
 ):
     first, again = (
         check_training(
             SHAPES[shape], precision, 1 if alone else 5, n_threads, kind=kind,
-            solver=solver, n_distant=n_distant, n_senses=n_senses,
+            solver=solver, n_distant=n_distant, n_senses=n_senses, widths=widths,
         )
         for _ in range(2)
     )  # fmt: skip
@@ -227,19 +235,20 @@ def test_threads_share_the_output_units(
         "alpha": [0.0, 0.05],
         "n_noise": [1, 20],
         "rates": DROPOUT,
+        "widths": WIDTHS,
     },
     where=there_is,
 )
 def test_threads_share_the_examples(
     kind, precision, shape, batch_size, n_threads, solver, n_distant, n_senses, alpha,
-    n_noise, rates, monkeypatch,
+    n_noise, rates, widths, monkeypatch,
 ):  # fmt: skip
     monkeypatch.setattr(networks, "sharing_of", lambda *_: (Examples, n_threads))
     first, again = (
         check_training(
             SHAPES[shape], precision, batch_size, n_threads, kind=kind, solver=solver,
             n_distant=n_distant, n_senses=n_senses, alpha=alpha, n_noise=n_noise,
-            rates=rates, begun=3, span=200, learning_rate_init=1e-3,
+            rates=rates, begun=3, span=200, learning_rate_init=1e-3, widths=widths,
         )
         for _ in range(2)
     )  # fmt: skip
@@ -299,14 +308,15 @@ def test_one_example_is_the_algorithm_of_section_3_2():
         "shape": SHAPES,
         "n_distant": DISTANT,
         "n_senses": SENSES,
+        "widths": WIDTHS,
     },
     where=there_is,
 )
-def test_scoring_equals_reference(kind, precision, shape, n_distant, n_senses):
+def test_scoring_equals_reference(kind, precision, shape, n_distant, n_senses, widths):
     rng = np.random.default_rng(3)
     network = random_network(
         *SHAPES[shape], precision, rng, kind=kind, n_distant=n_distant,
-        n_senses=n_senses,
+        n_senses=n_senses, widths=widths,
     )  # fmt: skip
     n_words, n_context = network.n_words, network.parts.inputs.n_context
     X, y = random_windows(300, n_words, n_context, rng)

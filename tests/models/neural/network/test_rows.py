@@ -53,13 +53,21 @@ def test_blas_accepts_empty_contexts(precision, capfd):
 
 # To score, kinds that sample are those that do not.
 @pairwise(
-    {"kind": EXACT, "precision": PRECISIONS, "shape": SHAPES, "n_senses": [1, 2]},
+    {
+        "kind": EXACT,
+        "precision": PRECISIONS,
+        "shape": SHAPES,
+        "n_senses": [1, 2],
+        "widths": [(), (9, 40)],
+    },
     where=there_is,
 )
-def test_scores_of_a_row_depend_on_that_row_only(kind, precision, shape, n_senses):
+def test_scores_of_a_row_depend_on_that_row_only(
+    kind, precision, shape, n_senses, widths
+):
     rng = np.random.default_rng(5)
     network = random_network(
-        *SHAPES[shape], precision, rng, kind=kind, n_senses=n_senses
+        *SHAPES[shape], precision, rng, kind=kind, n_senses=n_senses, widths=widths
     )
     X, y = random_windows(543, *SHAPES[shape][:2], rng)
     whole = scores(network, X, y)

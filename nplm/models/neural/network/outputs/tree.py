@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import coo_array
+from scipy.sparse import coo_array, diags_array, hstack
 from sklearn.utils.extmath import randomized_svd
 
 from nplm._kernels.neural.outputs import _tree
@@ -25,8 +25,9 @@ from nplm.training.parallel.threads import blas_threads
 
 __all__ = ["Tree", "checked_tree", "make_tree"]
 
-# The default tree: previous words that are distinguished, principal components, and
-# pseudo-counts that shrink the points of rare words to the mean.
+# The default tree: positions before the next word, words that are distinguished there,
+# components, and pseudo-counts that shrink the points of rare words to the mean.
+N_POSITIONS = 2
 N_CONTEXTS = 4000
 N_COMPONENTS = 32
 N_PSEUDO_COUNTS = 5
@@ -90,34 +91,43 @@ def make_tree(
     """
     n_words, weights = len(counts), counts + 1
     if given is None:
-        return bisected(context_components(X[:, -1], y, n_words), weights)
+        return bisected(context_components(X, y, n_words), weights)
     if isinstance(given, str):
         return huffman(weights)
     return checked_tree(given, n_words)
 
 
 def context_components(
-    before: NDArray[np.int32], y: NDArray[np.int32], n_words: int
+    X: NDArray[np.int32], y: NDArray[np.int32], n_words: int
 ) -> NDArray[np.float64]:
-    """Return points of words by their previous words, (n_words, N_COMPONENTS at most).
+    """Return points of words by their contexts, (n_words, N_COMPONENTS at most).
 
-    They are the principal components of the square roots of P(previous word | word),
-    over the most frequent previous words, with words weighted by frequency (Lebret and
-    Collobert, 2014). The points of rare words are shrunk to the mean.
+    They are canonical variables of a word and of the one or two words before it: the
+    directions in which contexts tell most about the next word, which is what an inner
+    node has to tell. The square roots of the counts keep the variance alike (Stratos,
+    Collins and Hsu, 2015). The points of rare words are shrunk to the mean.
     """
-    before, y = own_ids(before, n_words), own_ids(y, n_words)
-    frequent = np.argsort(-np.bincount(before, minlength=n_words), kind="stable")
-    frequent = frequent[:N_CONTEXTS]
-    column = np.full(n_words, N_CONTEXTS)
-    column[frequent] = np.arange(len(frequent))
-    pairs = y, column[before]
-    counts = coo_array((np.ones(len(y)), pairs), (n_words, N_CONTEXTS + 1)).tocsr()
+    y = own_ids(y, n_words)
     times = np.bincount(y, minlength=n_words)
-    # These are rows of roots of probabilities, times the root of the word's frequency.
-    counts.data = np.sqrt(counts.data)
+    root = np.maximum(times, 1) ** 0.5
+    tables = []
+    for position in range(1, min(X.shape[1], N_POSITIONS) + 1):
+        before = own_ids(X[:, -position], n_words)
+        of = np.bincount(before, minlength=n_words)
+        frequent = np.argsort(-of, kind="stable")[:N_CONTEXTS]
+        column = np.full(n_words, N_CONTEXTS)
+        column[frequent] = np.arange(len(frequent))
+        pairs = y, column[before]
+        counts = coo_array((np.ones(len(y)), pairs), (n_words, N_CONTEXTS + 1)).tocsr()
+        counts.data = np.sqrt(counts.data)
+        scale = 1 / np.sqrt(counts.sum(axis=0) + N_PSEUDO_COUNTS)
+        tables.append(counts @ diags_array(scale))
+    table = hstack(tables, format="csr")
     with blas_threads(1):
-        _, _, axes = randomized_svd(counts, min(N_COMPONENTS, n_words), random_state=0)
-        points = counts @ axes.T / np.sqrt(np.maximum(times, 1))[:, None]
+        _, _, axes = randomized_svd(
+            diags_array(root**-0.5) @ table, min(N_COMPONENTS, n_words), random_state=0
+        )
+        points = table @ axes.T / root[:, None]
     mean = np.average(points, axis=0, weights=times)
     weights = times / (times + N_PSEUDO_COUNTS)
     shrunk: NDArray[np.float64] = mean + (points - mean) * weights[:, None]

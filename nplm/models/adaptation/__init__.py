@@ -1,0 +1,1 @@
+"""Models that adapt to the text that they read."""

@@ -1,0 +1,393 @@
+"""NeuralCacheLM: the words that followed hidden states like this one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from nplm.base.atomic import fit_aside, fitted_or_interrupted
+from nplm.base.blocks import BLOCK_WINDOWS, blocks
+from nplm.base.checks import (
+    Whole,
+    check_boundary,
+    check_not_grown,
+    check_over_words,
+    non_negative,
+    own_ids,
+    plain,
+)
+from nplm.base.estimators import LanguageModel
+from nplm.base.fitted import Fitted
+from nplm.models.adaptation.cache_lm import cache_length
+from nplm.models.neural.neural_lm import NeuralLM
+from nplm.training.parallel.threads import blas_threads
+
+__all__ = ["NeuralCacheLM"]
+
+ROWS_AT_ONCE = 128  # rows whose products with the words of their caches are one matrix
+RUN_ROWS = 1 << 13  # rows whose hidden activations are kept
+
+
+class Cached(NamedTuple):
+    """Windows in text order, and the words and hidden activations of their caches.
+
+    Attributes
+    ----------
+    rows : slice
+        The windows.
+    hidden : ndarray, shape (n_rows, n_hidden)
+        Activations after each window.
+    words : ndarray of int32, shape (n_positions,)
+        The words of all caches, in text order.
+    before : ndarray, shape (n_positions, n_hidden)
+        Activations that preceded each of these words.
+    first, last : ndarray of intp, shape (n_rows,)
+        Bounds of the positions of each window's cache.
+    """
+
+    rows: slice
+    hidden: NDArray[Any]
+    words: NDArray[np.int32]
+    before: NDArray[Any]
+    first: NDArray[np.intp]
+    last: NDArray[np.intp]
+
+
+class NeuralCacheLM(LanguageModel):
+    r"""Predict the words that followed hidden states like the present one.
+
+    The cache of Grave, Joulin and Usunier (2017), for a network that need not know of
+    it: with the hidden activations h_t of the network after the context, and those h_i
+    that preceded the words w_i of the cache,
+
+    .. math:: P(w) \propto \sum_i 1[w = w_i] \, \exp(\theta \, h_t \cdot h_i)
+
+    A member for a `MixtureLM` beside the network itself: words outside the cache have
+    probability 0. An empty cache gives the distribution of the network.
+
+    The cache is the context: the windows need as many columns as the cache has words,
+    and those of the network more. A window's probability does not depend on other
+    windows, but consecutive windows of a text share the activations: keep X in text
+    order, because a window that does not follow the one before takes an activation for
+    each word of its cache. Perplexities are reported apart, "with adaptation".
+
+    Parameters
+    ----------
+    estimator : NeuralLM or FrozenEstimator
+        The network, with an ``order`` smaller than the windows allow. `fit` fits a
+        clone of it. A network wrapped in ``sklearn.frozen.FrozenEstimator`` is used as
+        it is; it may have been fitted on fewer columns.
+    length : int or None, default=None
+        Number of words in the cache. None uses all columns of X beyond those that the
+        network needs.
+    theta : float, default=0.3
+        How much more similar states count. 0 counts all words of the cache equally. It
+        grows as the activations become smaller or fewer; choose it on held-out text.
+    boundary : int, optional
+        Id that fills the contexts before the start of a text, as in `CacheLM`.
+    n_words : int, optional
+        Size of the vocabulary, set on a network whose own is None.
+
+    Attributes
+    ----------
+    estimator_ : NeuralLM
+        The fitted network.
+    n_parameters_ : int
+        Number of parameters of the network.
+    order_, n_words_, classes_, n_features_in_
+        The words of the cache and of the network's context plus one, the vocabulary
+        size, the word ids, the number of columns of X.
+
+    References
+    ----------
+    E. Grave, A. Joulin and N. Usunier (2017). Improving neural language models with a
+    continuous cache. ICLR.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nplm import NeuralCacheLM, NeuralLM, windows
+    >>> X, y = windows(np.tile([0, 1, 2, 3], 50), 10)
+    >>> network = NeuralLM(order=3, n_hidden=8, max_iter=1, random_state=0)
+    >>> lm = NeuralCacheLM(network, theta=10).fit(X, y)
+    >>> lm.order_, lm.predict(X[:4]).tolist()
+    (11, [2, 3, 0, 1])
+    """
+
+    order = None  # `length` is what other models have the order for
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "estimator": [NeuralLM, FrozenEstimator],
+        "length": [Whole(1), None],
+        "theta": [non_negative()],
+    }
+
+    def __init__(
+        self,
+        estimator: Any,
+        *,
+        length: int | None = None,
+        theta: float = 0.3,
+        boundary: int | None = None,
+        n_words: int | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.length = length
+        self.theta = theta
+        self.boundary = boundary
+        self.n_words = n_words
+
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike | None = None,
+        *,
+        X_val: ArrayLike | None = None,
+        y_val: ArrayLike | None = None,
+    ) -> Self:
+        """Fit the network, unless it is frozen. The cache itself learns nothing.
+
+        Parameters
+        ----------
+        X : array-like of int, shape (n_samples, n_context)
+            Contexts, the nearest word in the last column.
+        y : array-like of int, shape (n_samples,)
+            Next words.
+        X_val, y_val : array-like of int, optional
+            Held-out windows for the network's early stopping.
+
+        Returns
+        -------
+        self : NeuralCacheLM
+
+        Raises
+        ------
+        ValueError
+            If X has too few columns for the network and the cache, or if ids, sizes or
+            parameters are out of range.
+        TypeError
+            If the frozen estimator is not a `NeuralLM`.
+        KeyboardInterrupt
+            On an interrupt. The model is then fitted with what the network has learned,
+            or unchanged if that is nothing.
+        """
+        return fit_aside(self, lambda model: model._fit(X, y, X_val, y_val))
+
+    def _fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike | None,
+        X_val: ArrayLike | None,
+        y_val: ArrayLike | None,
+    ) -> KeyboardInterrupt | None:
+        """Fit; return the interrupt if one came and left the network fitted."""
+        X, y = self._start_fit(X, y)
+        held_out = self._check_held_out(X_val, y_val)
+        network, interrupt = clone(self.estimator), None
+        if isinstance(network, FrozenEstimator):
+            network = network.estimator
+            _check_network(network)
+        else:
+            if network.n_words is None:
+                network.set_params(n_words=self.n_words_)
+            order = 1 if network.order is None else plain(network.order)
+            n_context = max(order - 1, plain(network.n_distant))
+            self._set_length(X.shape[1], n_context)  # before the network takes its time
+            if network.order is None:
+                raise ValueError(
+                    "order=None of the network uses all columns of X and leaves none "
+                    "to the cache: set order of the network to its words of "
+                    "context plus one."
+                )
+            X_val, y_val = (None, None) if held_out is None else held_out
+            network, interrupt = fitted_or_interrupted(
+                network, X, y, X_val=X_val, y_val=y_val
+            )
+        check_over_words(network, "the network")
+        if network.n_words_ < self.n_words_ or self.n_words not in (
+            None, network.n_words_,
+        ):  # fmt: skip
+            raise ValueError(
+                f"the network has n_words={network.n_words_}, but the cache and its "
+                f"windows {self.n_words_}: set the same n_words, or set it here alone."
+            )
+        self.n_words_ = network.n_words_
+        self.classes_ = np.arange(self.n_words_)
+        check_boundary(self.boundary, self.n_words_)
+        self._set_length(X.shape[1], _n_context(network))
+        _check_hidden(network)
+        self.estimator_ = network
+        return interrupt
+
+    def _set_length(self, n_columns: int, n_context: int) -> None:
+        self.order_ = cache_length(self.length, n_columns, n_context) + n_context + 1
+
+    @property
+    def n_parameters_(self) -> int:
+        """Number of parameters of the network."""
+        check_is_fitted(self)
+        n: int = self.estimator_.n_parameters_
+        return n
+
+    # -- files ----------------------------------------------------------------
+
+    def _fitted(self) -> dict[str, Any]:
+        return super()._fitted() | {"network": self.estimator_}
+
+    def _restore(self, fitted: Fitted) -> None:
+        network = fitted.estimator("network", NeuralLM)
+        check_over_words(network, "the network")
+        self._restore_sizes(fitted, network.n_words_)
+        if self.order_ <= _n_context(network) + 1:
+            raise fitted.unfit("order", self.order_)
+        _check_hidden(network)
+        self.estimator_ = network
+
+    # -- the cache --------------------------------------------------------------
+
+    def _caches(self, X: NDArray[np.int32]) -> Iterator[Cached]:
+        """Yield the caches of windows that follow each other, run by run."""
+        self._validate_params()  # parameters may be set after the fit
+        check_boundary(self.boundary, self.n_words_)
+        check_not_grown(self.estimator_, self.n_words_, type(self).__name__)
+        for rows in _runs(X):
+            yield self._cached(X[rows], rows)
+
+    def _cached(self, X: NDArray[np.int32], rows: slice) -> Cached:
+        """Return the caches of a run, with an activation for each position."""
+        n, width = len(X), X.shape[1]
+        n_context = _n_context(self.estimator_)
+        text = np.concatenate([X[0], X[1:, -1]])
+        # Position i is column i of the first window.
+        last = width + np.arange(n)
+        first = np.maximum(last - (width - n_context), np.arange(n) + self._padding(X))
+        start = int(min(first.min(), width))
+        contexts = np.lib.stride_tricks.sliding_window_view(
+            text[start - n_context :], n_context
+        )
+        hidden = self.estimator_._hidden(contexts)
+        n_words = len(text) - start
+        return Cached(
+            rows, hidden[width - start :], text[start:], hidden[:n_words],
+            first - start, last - start,
+        )  # fmt: skip
+
+    def _padding(self, X: NDArray[np.int32]) -> NDArray[np.intp]:
+        """Return the number of boundaries with which each window begins."""
+        if self.boundary is None:
+            return np.zeros(len(X), dtype=np.intp)
+        boundary = plain(self.boundary)
+        is_word = boundary != X
+        first: NDArray[np.intp] = is_word.argmax(axis=1)
+        return np.where(is_word.any(axis=1), first, X.shape[1])
+
+    def _shares(
+        self, cached: Cached, rows: slice
+    ) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
+        """Return the shares of positions in some windows' caches, and their words.
+
+        Rows sum to 1, or to 0 if the cache is empty.
+        """
+        first, last = cached.first[rows], cached.last[rows]
+        span = slice(int(first.min()), int(last.max()))
+        scores = (cached.hidden[rows] @ cached.before[span].T).astype(np.float64)
+        scores *= float(self.theta)
+        position = np.arange(span.start, span.stop)
+        inside = (first[:, None] <= position) & (position < last[:, None])
+        scores[~inside] = -np.inf
+        high = scores.max(axis=1, initial=-np.inf, keepdims=True)
+        np.exp(scores - np.where(np.isfinite(high), high, 0), out=scores)
+        total = scores.sum(axis=1, keepdims=True)
+        scores /= np.where(total > 0, total, 1)
+        return scores, cached.words[span]
+
+    def _blocks_of(self, cached: Cached) -> Iterator[tuple[slice, slice]]:
+        """Yield slices of the windows of a run, and the same of all windows."""
+        for part in blocks(len(cached.hidden), ROWS_AT_ONCE):
+            start = cached.rows.start
+            yield part, slice(start + part.start, start + part.stop)
+
+    # -- probabilities ----------------------------------------------------------
+
+    def _predict_proba(self, X: NDArray[np.int32]) -> NDArray[np.float64]:
+        proba = np.zeros((len(X), self.n_words_))
+        with blas_threads(1):
+            for cached in self._caches(X):
+                for part, rows in self._blocks_of(cached):
+                    shares, words = self._shares(cached, part)
+                    words = own_ids(words, self.n_words_)
+                    for own, row in zip(shares, proba[rows]):
+                        np.add.at(row, words, own)
+        empty = np.flatnonzero(~proba.any(axis=1))
+        if len(empty):
+            network = self.estimator_
+            proba[empty] = network._predict_proba(network._nearest(X[empty]))
+        return proba
+
+    def _log_prob(
+        self, X: NDArray[np.int32], y: NDArray[np.int32]
+    ) -> NDArray[np.float64]:
+        proba, is_empty = np.empty(len(y)), np.empty(len(y), dtype=bool)
+        with blas_threads(1):
+            for cached in self._caches(X):
+                for part, rows in self._blocks_of(cached):
+                    shares, words = self._shares(cached, part)
+                    hits = words == y[rows, None]
+                    proba[rows] = np.where(hits, shares, 0).sum(axis=1)
+                    is_empty[rows] = cached.first[part] >= cached.last[part]
+        with np.errstate(divide="ignore"):
+            log_prob = np.log(proba)
+        empty = np.flatnonzero(is_empty)
+        if len(empty):
+            network = self.estimator_
+            log_prob[empty] = network._log_prob(network._nearest(X[empty]), y[empty])
+        return log_prob
+
+    # -- scikit-learn ---------------------------------------------------------
+
+    def _n_known(self) -> int:
+        n: int = self.n_words_ if "estimator_" not in vars(self) else len(self.classes_)
+        return n
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "estimator_")
+
+
+def _runs(X: NDArray[np.int32]) -> Iterator[slice]:
+    """Yield slices of rows, each of which is the row before moved by one word."""
+    for block in blocks(len(X), min(RUN_ROWS, BLOCK_WINDOWS)):
+        part = X[block]
+        follows = (part[1:, :-1] == part[:-1, 1:]).all(axis=1)
+        ends = [*(np.flatnonzero(~follows) + 1).tolist(), len(part)]
+        start = 0
+        for end in ends:
+            yield slice(block.start + start, block.start + end)
+            start = end
+
+
+def _n_context(network: NeuralLM) -> int:
+    """Return the number of columns that a fitted network uses."""
+    n: int = network._trained.architecture.n_context
+    return n
+
+
+def _check_network(network: Any) -> None:
+    if not isinstance(network, NeuralLM):
+        raise TypeError(
+            f"the frozen estimator is a {type(network).__name__}, but a neural cache "
+            "needs the hidden activations of a NeuralLM."
+        )
+    check_is_fitted(network)
+
+
+def _check_hidden(network: NeuralLM) -> None:
+    if network._trained.parts.hidden.n_activations == 0:
+        raise ValueError(
+            "the network has no hidden units (n_hidden=0), whose activations a neural "
+            "cache compares: set n_hidden."
+        )

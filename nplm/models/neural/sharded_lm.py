@@ -1,0 +1,124 @@
+"""A fitted model whose output units are sharded over processes (section 3.2)."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from nplm.models.neural.fitting.sharded import ShardedNetwork, gathered
+from nplm.models.neural.neural_lm import NeuralLM
+from nplm.training.checkpoint import fingerprint
+from nplm.training.parallel.processes import Sharers
+from nplm.training.parallel.threads import blas_threads
+
+__all__ = ["ShardedLM"]
+
+
+class ShardedLM:
+    """A fitted model whose output units are sharded over processes.
+
+    `nplm.mpi.fit` and `nplm.mpi.shard` return it. Call every method in all processes,
+    with the same windows.
+
+    Parameters
+    ----------
+    estimator : NeuralLM
+        Model with only the rows of ``U_``, ``W_`` and ``b_`` of this rank.
+    ranks : Sharers
+        The ranks that share the model.
+
+    Attributes
+    ----------
+    history_ : dict of list
+        See `NeuralLM`.
+    """
+
+    def __init__(self, estimator: NeuralLM, ranks: Sharers) -> None:
+        self._part = estimator
+        self._ranks = ranks
+        self.history_ = estimator.history_
+
+    def log_prob(self, X: ArrayLike, y: ArrayLike) -> NDArray[np.float64]:
+        """Return the natural-log probability of each next word.
+
+        Parameters
+        ----------
+        X : array-like of int, shape (n_samples, n_context)
+            Contexts, the nearest word in the last column.
+        y : array-like of int, shape (n_samples,)
+            Next words.
+
+        Returns
+        -------
+        log_prob : ndarray of float64, shape (n_samples,)
+        """
+        ranks, part = self._ranks, self._part
+        with ranks.guard(), blas_threads(1):
+            ids, words = ranks.all_or_none(lambda: part._check_Xy(X, y))
+            ranks.check_same(fingerprint({}, {"X": ids, "y": words}))
+            return self._network().log_prob(ids, words)
+
+    def score(self, X: ArrayLike, y: ArrayLike) -> float:
+        """Return the mean of `log_prob`.
+
+        Parameters
+        ----------
+        X : array-like of int, shape (n_samples, n_context)
+            Contexts, the nearest word in the last column.
+        y : array-like of int, shape (n_samples,)
+            Next words.
+
+        Returns
+        -------
+        score : float
+        """
+        return float(np.mean(self.log_prob(X, y)))
+
+    def perplexity(self, X: ArrayLike, y: ArrayLike) -> float:
+        """Return the perplexity, ``exp(-score)``.
+
+        Parameters
+        ----------
+        X : array-like of int, shape (n_samples, n_context)
+            Contexts, the nearest word in the last column.
+        y : array-like of int, shape (n_samples,)
+            Next words.
+
+        Returns
+        -------
+        perplexity : float
+        """
+        return float(np.exp(-self.score(X, y)))
+
+    def gather(self, *, keep: str = "all") -> NeuralLM | None:
+        """Return the whole model, gathered from all processes.
+
+        Parameters
+        ----------
+        keep : {"all", "root"}, default="all"
+            The ranks that return it: every rank, or rank 0 (the others return None).
+
+        Returns
+        -------
+        estimator : NeuralLM or None
+        """
+        with self._ranks.guard():
+            self._ranks.check_same({"keep": keep})
+            trained = self._part._trained
+            whole = gathered(trained, self._ranks, everywhere=keep == "all")
+        if whole is None:
+            return None
+        # Each model needs a generator of its own.
+        own = replace(whole.copy(), generator=deepcopy(whole.generator))
+        return self._part._with(own)
+
+    def _network(self) -> ShardedNetwork:
+        trained = self._part._trained
+        return ShardedNetwork(
+            trained.parts, trained.parameters,
+            precision=trained.precision(self._part.precision),
+            processes=self._ranks, state={},
+        )  # fmt: skip

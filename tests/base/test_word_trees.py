@@ -1,0 +1,68 @@
+"""Trees of words by repeated bisection of points."""
+
+import numpy as np
+import pytest
+
+from nplm.base.word_trees import LEAST_SHARE, bisected
+from nplm.models.neural.network.outputs.tree import checked_tree
+
+
+def words_below(tree):
+    """The words below each inner node; the root comes first."""
+    n = len(tree) + 1
+    below = [{word} for word in range(n)] + [set() for _ in range(n - 1)]
+    for row in reversed(range(n - 1)):
+        below[n + row] = below[tree[row, 0]] | below[tree[row, 1]]
+    return below
+
+
+def best_cut(points, weights):
+    """Every cut across the first principal axis, by plain sums of squares."""
+    centred = points - np.average(points, axis=0, weights=weights)
+    axis = np.linalg.svd(np.sqrt(weights)[:, None] * centred)[2][0]
+    values = centred @ axis
+    order = np.argsort(values)
+    found = []
+    for k in range(1, len(order)):
+        sides = order[:k], order[k:]
+        share = min(weights[side].sum() for side in sides) / weights.sum()
+        means = [np.average(values[side], weights=weights[side]) for side in sides]
+        between = sum(
+            weights[side].sum() * mean**2
+            for side, mean in zip(sides, means, strict=True)
+        )
+        found.append((share >= LEAST_SHARE, between, set(sides[0].tolist())))
+    return max(found, key=lambda cut: cut[:2])[2]
+
+
+@pytest.mark.parametrize("n_axes", [3, 30], ids=["few axes", "more axes than words"])
+def test_the_cut_has_the_largest_scatter_between_its_sides(n_axes):
+    rng = np.random.default_rng(0)
+    for _ in range(10):
+        points, weights = rng.normal(size=(20, n_axes)), rng.integers(1, 10, 20)
+        tree = bisected(points, weights)
+        sides = [words_below(tree)[child] for child in tree[0]]
+        assert best_cut(points, weights) in sides
+
+
+def test_a_group_of_a_quarter_of_the_weight_is_kept_whole():
+    rng = np.random.default_rng(0)
+    points = rng.normal(scale=0.1, size=(40, 2))
+    points[:10] += [5.0, 0.0]
+    tree = bisected(points, np.ones(40, np.int64))
+    sides = [words_below(tree)[child] for child in tree[0]]
+    assert set(range(10)) in sides
+
+
+def test_no_side_is_lighter_than_the_least_share_where_words_allow_it():
+    points = np.arange(40.0)[:, None]
+    points[-1] = 1e6  # one word far from the others is cut off last
+    tree = bisected(points, np.ones(40, np.int64))
+    sizes = [len(words_below(tree)[child]) for child in tree[0]]
+    assert min(sizes) == LEAST_SHARE * 40
+
+
+def test_each_word_is_a_leaf_even_if_points_are_equal():
+    weights = np.array([10**6, *[1] * 30])
+    tree = bisected(np.zeros((31, 4)), weights)
+    np.testing.assert_array_equal(checked_tree(tree, 31), tree)

@@ -1,0 +1,125 @@
+"""Residual blocks of a network: their parameters, files and searches."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
+
+import nplm
+from nplm import EnergyLM, NeuralLM, windows
+from nplm.base.files.tensors import read_tensors, write_tensors
+from tests.helpers import text
+
+SMALL = dict(n_words=12, embedding_dim=3, max_iter=2, random_state=0)
+X, Y = windows(text(400), 4)
+
+
+def deep(**settings):
+    return NeuralLM(**SMALL | dict(n_hidden=(5, 8, 4)) | settings)
+
+
+def test_probabilities_from_the_attributes():
+    lm = deep(precision="float64", learning_rate_init=0.05, alpha=0.0).fit(X, Y)
+    x = lm.C_[X[:, ::-1]].reshape(len(X), -1)
+    a = np.tanh(lm.d_ + x @ lm.H_.T)
+    for block in lm.blocks_:
+        centred = a - a.mean(axis=1, keepdims=True)
+        norm = centred / np.sqrt((centred**2).mean(axis=1, keepdims=True) + 1e-5)
+        added = np.maximum(block.d + norm @ block.H.T, 0) @ block.U.T
+        assert np.abs(added).max() > 0.01  # it has learned something
+        a = a + added
+    logits = lm.b_ + a @ lm.U_.T
+    p = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(lm.predict_proba(X), p, rtol=1e-12)
+    h, m = 5, 3
+    assert lm.n_parameters_ == (
+        12 * (1 + m + h) + h * (1 + 4 * m) + (2 * 8 * h + 8) + (2 * 4 * h + 4)
+    )
+
+
+@pytest.mark.parametrize("tied", [False, True])
+def test_blocks_begin_as_the_identity(tied):
+    settings = dict(learning_rate_init=1e-12, output__tied=tied)
+    lm = deep().set_params(**settings).fit(X, Y)
+    plain = deep(n_hidden=5).set_params(**settings).fit(X, Y)
+    np.testing.assert_allclose(lm.predict_proba(X), plain.predict_proba(X), rtol=1e-5)
+    assert all(np.abs(block.H).min() > 0 for block in lm.blocks_)
+
+
+def test_weight_decay_is_of_weights_alone():
+    # Steps too small to learn, with a decay that is not.
+    lm = deep(loss="exact", solver="sgd", dropout=0, precision="float64")
+    lm = lm.set_params(learning_rate_init=1e-9).trainer(X, Y).keep()
+    for block in lm.blocks_:
+        for array in block:
+            array[...] = 1
+    lm.set_params(alpha=1e6, max_iter=1).partial_fit(X, Y)
+    for H, d, U in lm.blocks_:
+        assert H.max() < 0.9 and U.max() < 0.9
+        np.testing.assert_allclose(d, 1, atol=1e-4)
+
+
+@pytest.mark.parametrize("n_hidden", [[5, 8], np.array([5, 8]), (np.int8(5), 8)])
+def test_any_sequence_of_sizes(n_hidden):
+    want = deep(n_hidden=(5, 8)).fit(X, Y)
+    lm = clone(deep(n_hidden=n_hidden)).fit(X, Y)
+    np.testing.assert_array_equal(lm.log_prob(X, Y), want.log_prob(X, Y))
+
+
+def test_one_size_is_the_network_without_blocks():
+    lm, plain = deep(n_hidden=(5,)).fit(X, Y), deep(n_hidden=5).fit(X, Y)
+    assert lm.blocks_ == plain.blocks_ == ()
+    np.testing.assert_array_equal(lm.log_prob(X, Y), plain.log_prob(X, Y))
+    lm.set_params(n_hidden=5).partial_fit(X, Y)
+
+
+@pytest.mark.parametrize(
+    ("n_hidden", "message"),
+    [
+        ((), r"n_hidden=\(\) is neither a whole number nor a sequence"),
+        ((5, 1.5), r"n_hidden=\(5, 1.5\) is neither"),
+        ((5, True), "is neither"),
+        ([[5, 8]], "is neither"),
+        (np.array(5.5), "is neither"),
+        ((5, 0), r"n_hidden=\(5, 0\) has 0; the hidden layer and the residual"),
+        ((0, 5), "has 0"),
+        ((-3,), "has -3"),
+        ("400", "must be an int in the range"),
+        (-1, "must be an int in the range"),
+    ],
+)
+def test_invalid_sizes_are_refused(n_hidden, message):
+    with pytest.raises(ValueError, match=message):
+        deep(n_hidden=n_hidden).fit(X, Y)
+
+
+def test_an_energy_has_one_layer():
+    with pytest.raises(ValueError, match=r"'n_hidden' parameter of EnergyLM must be"):
+        EnergyLM(**SMALL, n_hidden=(5, 8)).fit(X, Y)
+
+
+def test_grid_search_over_depth():
+    search = GridSearchCV(deep(), {"n_hidden": [5, (5, 8), (5, 8, 8)]}, cv=2)
+    search.fit(X, Y)
+    assert search.best_params_["n_hidden"] in (5, (5, 8), (5, 8, 8))
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+
+
+@pytest.mark.parametrize("name", ["H1", "d2", "U2"])
+@pytest.mark.parametrize("change", ["lose", "cut", "turn", "large"])
+def test_files_of_other_shapes_are_refused(tmp_path, name, change):
+    nplm.save(deep().fit(X, Y), tmp_path / "lm")
+    arrays, metadata = read_tensors(tmp_path / "lm", mmap=False)
+    (key,) = (key for key in arrays if key.endswith(f"arrays.{name}"))
+    if change == "lose":
+        del arrays[key]
+    elif change == "cut":
+        arrays[key] = arrays[key][:-1].copy()
+    elif change == "turn":
+        arrays[key] = arrays[key][..., None].T.copy()
+    else:
+        arrays[key] = np.full_like(arrays[key], 3e37)
+    kept = {k: metadata[k] for k in ("format", "version")}
+    write_tensors(tmp_path / "other", arrays, kept)
+    with pytest.raises(ValueError, match="other cannot be loaded"):
+        nplm.load(tmp_path / "other")

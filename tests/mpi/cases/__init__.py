@@ -1,0 +1,1 @@
+"""Cases by topic; `worker.py` runs them by name."""

@@ -1,0 +1,142 @@
+"""Ranks share the examples of mini-batches, or average their networks."""
+
+import os
+
+import numpy as np
+from sklearn.base import clone
+
+from nplm import NCE, EnergyLM, Importance, NeuralLM, Softmax, mpi, windows
+from nplm.models.neural.fitting.common import CommonNetwork
+from nplm.models.neural.fitting.replicated import ReplicatedNetwork
+from nplm.models.neural.network import sharing
+from nplm.training.parallel import memory
+
+from .base import comm, differences, raises_in_all
+
+NETWORKS = [
+    dict(loss="exact"),
+    dict(output="classes"),
+    dict(output="tree", solver="sgd", learning_rate_init=1e-3),
+    dict(loss=Importance(n_noise=15)),
+    dict(loss=NCE(n_noise=15), n_distant=5, solver="sgd", learning_rate_init=1e-3),
+    dict(output=Softmax(tied=True), loss=Importance(n_noise=15)),
+    dict(output=Softmax(tied=True), loss="exact"),
+    dict(output=Softmax(tied=True, direct=True), loss="exact", batch_size=3),
+    dict(output="tree", batch_size=1),
+    dict(n_hidden=(6, 9, 5), loss=Importance(n_noise=15)),
+]
+
+
+def every_network():
+    """Ranks share the examples of a mini-batch, with the parameters of serial fits."""
+    sharing.MIN_EXAMPLES_A_THREAD = 1
+    X, y = windows(np.random.default_rng(0).zipf(1.4, 500) % 40, 5)
+    shared = dict(n_words=40, max_iter=2, precision="float64", random_state=0)
+    own = dict(n_hidden=6, embedding_dim=4, batch_size=64)
+    every = [
+        *(NeuralLM(order=3, **shared | own | settings) for settings in NETWORKS),
+        EnergyLM(order=3, **shared | own),
+        EnergyLM(order=3, loss=Importance(n_noise=15), **shared | own),
+    ]
+    n_replicated = 0
+    for lm in every[comm.size % 2 :: 2] if comm.size > 2 else every:
+        serial = clone(lm).fit(X, y, X_val=X[:50], y_val=y[:50])
+        fits = [mpi.fit(clone(lm), X, y, X_val=X[:50], y_val=y[:50]) for _ in "12"]
+        for one in fits:
+            found = one.log_prob(X, y)
+            np.testing.assert_allclose(found, serial.log_prob(X, y), rtol=1e-9)
+            assert len(set(comm.allgather(found.tobytes()))) == 1
+            assert one.n_seen_ == serial.n_seen_
+            for name in ("loss", "val_loss"):
+                np.testing.assert_allclose(one.history_[name], serial.history_[name])
+        assert fits[0].log_prob(X, y).tobytes() == fits[1].log_prob(X, y).tobytes()
+        continued = [one.partial_fit(X, y).log_prob(X, y) for one in (fits[0], serial)]
+        np.testing.assert_allclose(*continued, rtol=1e-9)
+        trainer = mpi.trainer(fits[1], X, y)
+        network = trainer._training.network
+        if isinstance(network, ReplicatedNetwork):  # the others share output units
+            assert isinstance(network, CommonNetwork) == shares_memory()
+            n_replicated += 1
+        assert trainer.train(range(100)) > 0
+        assert len(set(comm.allgather(trainer.keep().log_prob(X, y).tobytes()))) == 1
+    assert n_replicated > 2
+    refused = NeuralLM(order=3, **shared | own, output="classes")
+    raises_in_all("has output='classes'", mpi.fit, refused, X, y, keep="shards")
+
+
+def averages():
+    """Ranks that train apart have one network after each average, and learn."""
+    X, y = windows(np.random.default_rng(0).zipf(1.4, 2000) % 40, 5)
+    lm = NeuralLM(
+        order=3, n_words=40, max_iter=4, n_hidden=6, embedding_dim=4, batch_size=32,
+        loss=Importance(n_noise=15), random_state=0, learning_rate_init=0.02, dropout=0,
+        early_stopping=False,
+    )  # fmt: skip
+    serial = clone(lm).fit(X, y, X_val=X[:200], y_val=y[:200])
+    for every in (1, 3):
+        one, other = (
+            mpi.fit(clone(lm), X, y, X_val=X[:200], y_val=y[:200], average_every=every)
+            for _ in "12"
+        )
+        assert max(differences(one, other)) == 0
+        assert len(set(comm.allgather(one.log_prob(X, y).tobytes()))) == 1
+        assert one.n_seen_ == serial.n_seen_
+        start, end = one.history_["loss"][0], one.history_["loss"][-1]
+        assert end < start
+        assert np.isclose(end, serial.history_["loss"][-1], rtol=0.05)
+        if comm.size == 1 and every == 1:
+            np.testing.assert_allclose(
+                one.history_["loss"], serial.history_["loss"], rtol=1e-2
+            )
+    part = slice(comm.rank * 500, comm.rank * 500 + 500)
+    parts = dict(data="sharded", average_every=2, X_val=X[:200], y_val=y[:200])
+    one = mpi.fit(clone(lm), X[part], y[part], **parts)
+    assert len(set(comm.allgather(one.log_prob(X, y).tobytes()))) == 1
+    assert one.n_seen_ == one.n_iter_ * 500 * comm.size
+    raises_in_all("keep='shards'", mpi.fit, lm, X, y, keep="shards", average_every=2)
+    raises_in_all("average_every == 0", mpi.fit, lm, X, y, average_every=0)
+
+
+def shares_memory():
+    """Whether ranks should have the parameters in common memory."""
+    return comm.size > 1 and os.environ.get("NPLM_MPI_SHARED_MEMORY") != "0"
+
+
+def every_network_by_messages():
+    """Do `every_network` as ranks of several computers."""
+    os.environ["NPLM_MPI_SHARED_MEMORY"] = "0"
+    try:
+        every_network()
+    finally:
+        del os.environ["NPLM_MPI_SHARED_MEMORY"]
+
+
+def common_memory():
+    """Models own their arrays, and processes that cannot share memory say so."""
+    X, y = windows(np.random.default_rng(0).zipf(1.4, 500) % 40, 5)
+    lm = NeuralLM(
+        order=3, n_words=40, max_iter=1, n_hidden=6, embedding_dim=4, batch_size=64,
+        loss=Importance(n_noise=15), random_state=0,
+    )  # fmt: skip
+    one = mpi.fit(clone(lm), X, y)
+    trainer = mpi.trainer(clone(lm), X, y)
+    trainer.train(range(100))
+    kept = trainer.keep()
+    before = kept.log_prob(X, y)
+    comm.Barrier()
+    one.C_[...] = comm.rank
+    trainer.train(range(100))
+    comm.Barrier()
+    assert (comm.rank == one.C_).all()
+    assert np.array_equal(kept.log_prob(X, y), before)
+    os.environ["NPLM_MPI_SHARED_MEMORY"] = "yes" if comm.rank == 0 else "1"
+    message = "NPLM_MPI_SHARED_MEMORY='yes' must be 0 or 1"
+    raises_in_all(message, mpi.fit, clone(lm), X, y)
+    del os.environ["NPLM_MPI_SHARED_MEMORY"]
+    # The file of another process, in one of the ranks.
+    identity = memory._identity
+    if comm.rank == comm.size - 1:
+        memory._identity = lambda number: [0, 0, 0]
+    raises_in_all("Set NPLM_MPI_SHARED_MEMORY=0", mpi.fit, clone(lm), X, y)
+    memory._identity = identity
+    assert mpi.fit(clone(lm), X, y).n_iter_ == 1
