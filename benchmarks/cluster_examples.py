@@ -34,6 +34,7 @@ from nplm import NeuralLM
 K = 256  # the default mini-batch
 RANKS = (1, 2, 4, 8, 16, 32, 64)
 AVERAGE_EVERY = 16
+APART = f"average_every={AVERAGE_EVERY}"
 # Section 3.3: 40 CPUs, of whose time a fifteenth was communication.
 PAPER = (40, 40 * 14 / 15)
 MESSAGES = {"NPLM_MPI_SHARED_MEMORY": "0"}
@@ -92,13 +93,15 @@ def messages(comm: Any) -> dict[str, float]:
 
 
 def start(
-    command: list[str], environment: dict[str, str], seconds: float
+    command: list[str], environment: dict[str, str], *, seconds: float
 ) -> dict[str, Any]:
     """Run the worker with an mpiexec; return what rank 0 printed."""
+    from parallel import AS_ROOT
+
     command = [*command, sys.executable, str(Path(__file__).resolve())]
     found = subprocess.run(
         [*command, "--worker", "--seconds", str(seconds)], check=True,
-        stdout=subprocess.PIPE, text=True, env={**os.environ, **environment},
+        stdout=subprocess.PIPE, text=True, env={**os.environ, **AS_ROOT, **environment},
         timeout=900,
     )  # fmt: skip
     (line,) = (x for x in found.stdout.splitlines() if x.startswith("{"))
@@ -108,12 +111,13 @@ def start(
 
 def under_mpi(ranks: int, seconds: float, **environment: str) -> dict[str, Any]:
     """Figures of ranks on this computer."""
-    from parallel import AS_ROOT, mpiexec
+    from parallel import mpiexec
 
-    options = AS_ROOT | {"PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe"}
+    options = {"PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe"}
     if ranks > (os.cpu_count() or 1):
         options["OMPI_MCA_mpi_yield_when_idle"] = "1"
-    return start([mpiexec(), "-n", str(ranks)], options | environment, seconds)
+    command = [mpiexec(), "-n", str(ranks)]
+    return start(command, options | environment, seconds=seconds)
 
 
 def least(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
@@ -158,12 +162,11 @@ def beside(found: dict[Any, dict[str, Any]], ranks: list[int]) -> Rows:
 
 def simulated(costs: Costs) -> Rows:
     """Times as fast as one rank, on networks between computers."""
-    apart = f"average_every={AVERAGE_EVERY}"
     return [
         {"ranks": n}
         | {name: costs.speed_up(n, link) for name, link in LINKS.items()}
         | {
-            f"{name}, {apart}": costs.averaged(n, AVERAGE_EVERY, link)
+            f"{name}, {APART}": costs.averaged(n, AVERAGE_EVERY, link)
             for name, link in LINKS.items()
         }
         for n in RANKS
@@ -195,7 +198,7 @@ def page(costs: Costs, here: Rows, there: Rows) -> str:
         "Times as fast as one process, for networks with latencies of 60, 25 and 2\n"
         "microseconds:\n",
         list_table(
-            "", [f"``{k}``" if "=" in k else k for k in there[0]],
+            "", ["processes", *LINKS, *(f"{k}, ``{APART}``" for k in LINKS)],
             [[f"{v:.2g}" if k != "ranks" else str(v) for k, v in row.items()]
              for row in there[1:]],
         ),
@@ -215,8 +218,7 @@ def draw(path: Path, costs: Costs) -> None:
         shared = [costs.speed_up(ranks, link) for ranks in RANKS]
         apart = [costs.averaged(ranks, AVERAGE_EVERY, link) for ranks in RANKS]
         axes.plot(RANKS, shared, f"C{i}o-", label=name)
-        label = f"{name}, average_every={AVERAGE_EVERY}"
-        axes.plot(RANKS, apart, f"C{i}s--", label=label)
+        axes.plot(RANKS, apart, f"C{i}s--", label=f"{name}, {APART}")
     axes.plot(*PAPER, "k*", ms=11, label="the paper's 40 CPUs (its network)")
     axes.plot(RANKS, RANKS, color="gray", lw=0.5)
     axes.set(xscale="log", yscale="log", xlabel="processes", ylabel="times as fast")

@@ -4,10 +4,13 @@ Section 3.2 advises several examples a message where messages are slow. Here
 they are made slow: two ranks, each in a network namespace and with a host name of
 its own, talk over TCP through a pair of TUN interfaces between which this script
 carries every packet a fixed time late (the kernel's netem is not needed). The
-cost model of common/cost_model.py, fitted to one rank and to messages without delay,
-predicts what the delay does. Needs root and /dev/net/tun; what it makes it removes.
+cost model, fitted to one rank and to messages without delay, predicts what the delay
+does: common/cost_model.py of the paper's networks, whose ranks share the output units,
+common/examples_model.py of the default, whose ranks share the examples. Needs root and
+/dev/net/tun; what it makes it removes.
 
     sudo python benchmarks/slow_network.py --delays 0 1 5
+    sudo python benchmarks/slow_network.py --network default
 """
 
 from __future__ import annotations
@@ -24,14 +27,16 @@ import tempfile
 import time
 import traceback
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
+import cluster_examples
 import parallel
+from common.examples_model import Link
 from common.networks import NETWORKS
-from common.table import parser, report
+from common.table import Rows, parser, report
 
 ENDS = {"nplm-slow-a": "10.77.0.1", "nplm-slow-b": "10.77.0.2"}
 MTU = 65_000  # a message in few packets: the relay is to be late, not slow
@@ -114,8 +119,10 @@ def on_machine(namespace: str, command: str) -> list[str]:
     return ["ip", "netns", "exec", namespace, "unshare", "--uts", "sh", "-c", named]
 
 
-def two_ranks(delay: float, **options: Any) -> dict[str, Any]:
-    """What the worker of parallel.py finds in two ranks with this in between."""
+def two_ranks(
+    delay: float, start: Callable[..., dict[str, Any]], **options: Any
+) -> dict[str, Any]:
+    """What a worker finds in two ranks with this in between; `start` starts it."""
     (here, there), addresses = ENDS, ",".join(f"{a}:1" for a in ENDS.values())
     with tempfile.NamedTemporaryFile("w", suffix=".sh", delete=False) as agent:
         # mpiexec calls this with a host and a command, as it would call ssh.
@@ -131,15 +138,62 @@ def two_ranks(delay: float, **options: Any) -> dict[str, Any]:
             "OMPI_MCA_mpi_yield_when_idle": "1",  # the relay needs a core, too
         }
         with namespaces(list(ENDS)), slow_wire(ENDS, delay):
-            start = on_machine(here, 'exec "$0" "$@"')
-            return parallel.start([*start, *mpiexec], environment, **options)
+            here_runs = on_machine(here, 'exec "$0" "$@"')
+            return start([*here_runs, *mpiexec], environment, **options)
     finally:
         os.unlink(agent.name)
 
 
+def of_paper(network: str, delays: list[float], **options: Any) -> tuple[Rows, Rows]:
+    """One of the paper's networks, and the messages of it."""
+    what = dict(names=[network], **options)
+    measured = {1: parallel.under_mpi(1, tcp=True, **what)}
+    shape, rows, sizes = NETWORKS[network], [], []
+    for delay in delays:
+        found = two_ranks(delay / 1000, parallel.start, **what)
+        if 2 not in measured:
+            measured[2] = found
+            fitted = parallel.fit_cluster(measured, [network])
+        more = (delay - delays[0]) / 1000
+        latency = fitted.network.latency + more
+        cluster = replace(fitted, network=replace(fitted.network, latency=latency))
+        for K in parallel.BATCHES:
+            run, one = (m[f"{network} {K}"]["seconds"] for m in (found, measured[1]))
+            rows.append({
+                "delay, ms": delay, "K": K, "ms/example": 1e3 * run,
+                "model": 1e3 * cluster.seconds(shape, 2, K) / K,
+                "speed-up": one / run, "its model": cluster.speed_up(shape, 2, K),
+            })  # fmt: skip
+        sizes += [
+            {"delay, ms": delay, "bytes": size, "ms": 1e3 * took,
+             "model": 1e3 * cluster.network.allreduce(2, size)}
+            for size, took in found[f"{network} messages"]
+        ]  # fmt: skip
+    return rows, sizes
+
+
+def of_today(delays: list[float], seconds: float) -> Rows:
+    """The default: a mini-batch, by the delay."""
+    one = cluster_examples.under_mpi(1, seconds)
+    rows: Rows = []
+    for delay in delays:
+        found = two_ranks(delay / 1000, cluster_examples.start, seconds=seconds)
+        if not rows:
+            costs = cluster_examples.costs_of(one, found)
+            link = Link(found["bandwidth"], found["latency"])
+        late = Link(link.bandwidth, link.latency + (delay - delays[0]) / 1000)
+        alone, run = (m[str(costs.K)] for m in (one, found))
+        rows.append({
+            "delay, ms": delay, "K": costs.K, "ms": 1e3 * run,
+            "model": 1e3 * costs.on_cluster(2, late), "speed-up": alone / run,
+            "its model": costs.speed_up(2, late), "MB/s": found["bandwidth"] / 1e6,
+        })  # fmt: skip
+    return rows
+
+
 def main() -> None:
     options = parser(__doc__ or "")
-    options.add_argument("--network", choices=NETWORKS, default="MLP9")
+    options.add_argument("--network", choices=["default", *NETWORKS], default="MLP9")
     options.add_argument(
         "--delays", nargs="+", type=float, default=[0, 1, 5],
         help="of each packet, in ms; the first is what the model is fitted to",
@@ -149,33 +203,14 @@ def main() -> None:
     args = options.parse_args()
     if os.geteuid():
         raise SystemExit("Only root can make network namespaces.")
-
-    what = dict(names=[args.network], seconds=args.seconds, rounds=args.rounds)
-    measured = {1: parallel.under_mpi(1, tcp=True, **what)}
-    shape, rows, sizes = NETWORKS[args.network], [], []
-    for delay in args.delays:
-        found = two_ranks(delay / 1000, **what)
-        if 2 not in measured:
-            measured[2] = found
-            fitted = parallel.fit_cluster(measured, [args.network])
-        more = (delay - args.delays[0]) / 1000
-        latency = fitted.network.latency + more
-        cluster = replace(fitted, network=replace(fitted.network, latency=latency))
-        for K in parallel.BATCHES:
-            run, one = (
-                m[f"{args.network} {K}"]["seconds"] for m in (found, measured[1])
-            )
-            rows.append({
-                "delay, ms": delay, "K": K, "ms/example": 1e3 * run,
-                "model": 1e3 * cluster.seconds(shape, 2, K) / K,
-                "speed-up": one / run, "its model": cluster.speed_up(shape, 2, K),
-            })  # fmt: skip
-        sizes += [
-            {"delay, ms": delay, "bytes": size, "ms": 1e3 * took,
-             "model": 1e3 * cluster.network.allreduce(2, size)}
-            for size, took in found[f"{args.network} messages"]
-        ]  # fmt: skip
-    report(f"Two ranks, {args.network}", rows, args.json)
+    title = f"Two ranks, {args.network}"
+    if args.network == "default":
+        report(title, of_today(args.delays, args.seconds * args.rounds), args.json)
+        return
+    rows, sizes = of_paper(
+        args.network, args.delays, seconds=args.seconds, rounds=args.rounds
+    )
+    report(title, rows, args.json)
     report("An Allreduce", sizes)
 
 

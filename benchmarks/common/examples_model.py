@@ -31,6 +31,10 @@ class Link:
     latency: float
 
 
+# Latencies of a message of more than 64 KB, which Open MPI announces, and sends when the
+# other has answered.
+ASKED = 3
+
 # Networks between computers.
 LINKS = {
     "1 Gbit/s": Link(0.125e9, 60e-6),
@@ -55,14 +59,17 @@ class Costs:
         """Seconds of a mini-batch of one rank."""
         return self.update + self.example * self.K
 
+    def sent(self, ranks: int) -> float:
+        """Bytes that a rank sends in a mini-batch."""
+        share = (ranks - 1) / ranks
+        return share * (2 * self.summed + self.gathered * self.K)
+
     def messages(self, ranks: int, link: Link) -> float:
         """Seconds of the messages of a mini-batch."""
         if ranks == 1:
             return 0.0
-        steps = 2 * log2(ranks) + 2 * (ranks - 1) ** 0.5
-        sent = 2 * (ranks - 1) / ranks * self.summed
-        sent += (ranks - 1) / ranks * self.gathered * self.K
-        return sent / link.bandwidth + steps * link.latency
+        steps = ASKED * (2 * log2(ranks) + 2 * (ranks - 1) ** 0.5)
+        return self.sent(ranks) / link.bandwidth + steps * link.latency
 
     def on_cluster(self, ranks: int, link: Link) -> float:
         """Seconds of a mini-batch of ranks that send each other messages."""

@@ -47,12 +47,13 @@ SHARED_CASES = [
     "equals_serial", "stops_early_alike", "keeps", "diverges", "disagreements",
     "of_their_own", "equals_serial_by_allreduce", "every_network", "averages",
     "sharded_data", "every_network_by_messages", "common_memory",
+    "messages_of_the_model",
 ]  # fmt: skip
 CASES = {
     1: ["equals_serial", "every_network", "averages", "sharded_data"],
     2: SHARED_CASES,
     3: SHARED_CASES,
-    4: ["equals_serial", "every_network"],
+    4: ["equals_serial", "every_network", "messages_of_the_model"],
 }
 
 
