@@ -31,7 +31,7 @@ class Link:
     latency: float
 
 
-# Latencies of a message of more than 64 KB, which Open MPI announces, and sends when the
+# Latencies of a message of more than 64 KB: Open MPI announces it, and sends it when the
 # other has answered.
 ASKED = 3
 
