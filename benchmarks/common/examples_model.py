@@ -31,8 +31,8 @@ class Link:
     latency: float
 
 
-# Latencies of a message of more than 64 KB: Open MPI announces it, and sends it when the
-# other has answered.
+# Latencies of a message of more than 64 KB: Open MPI announces it, and sends it after
+# the answer.
 ASKED = 3
 
 # Networks between computers.
