@@ -14,6 +14,8 @@ from nplm.models.classes.word_classes import WordClasses as WordClasses
 from nplm.models.classes.word_tree import word_tree as word_tree
 from nplm.models.mixtures.mixture_lm import MixtureLM as MixtureLM
 from nplm.models.mixtures.shortlist_lm import ShortlistLM as ShortlistLM
+from nplm.models.mixtures.static_mixture import aligned as aligned
+from nplm.models.mixtures.static_mixture import static_mixture as static_mixture
 from nplm.models.mixtures.uniform_lm import UniformLM as UniformLM
 from nplm.models.neural.energy_lm import EnergyLM as EnergyLM
 from nplm.models.neural.neural_lm import NeuralLM as NeuralLM

@@ -10,6 +10,7 @@ from nplm.cli._jobs import INTERRUPTED
 from nplm.cli.commands.compare import compare_command
 from nplm.cli.commands.convert import convert_command
 from nplm.cli.commands.generate import generate_command
+from nplm.cli.commands.mix import mix_command
 from nplm.cli.commands.neighbors import neighbors_command
 from nplm.cli.commands.prune import prune_command
 from nplm.cli.commands.query import query_command
@@ -61,8 +62,8 @@ def versions_command() -> None:
 
 
 for command in (
-    compare_command, convert_command, generate_command, neighbors_command,
-    prune_command, query_command, reproduce_command, score_command, suggest_command,
-    train_command,
+    compare_command, convert_command, generate_command, mix_command,
+    neighbors_command, prune_command, query_command, reproduce_command, score_command,
+    suggest_command, train_command,
 ):  # fmt: skip
     main.add_command(command)

@@ -17,7 +17,7 @@ from nplm.cli._options import in_options
 from nplm.cli._text import blocks_of_lines
 
 __all__ = [
-    "Scored", "Tally", "report_perplexities", "report_words", "scored",
+    "Scored", "Tally", "perplexity", "report_perplexities", "report_words", "scored",
     "scored_in_detail", "told", "warning_of_unknown",
 ]  # fmt: skip
 
@@ -102,19 +102,19 @@ class Tally:
     @property
     def with_unknown(self) -> float:
         """KenLM's perplexity including OOVs."""
-        return _perplexity(self.total, self.tokens)
+        return perplexity(self.total, self.tokens)
 
     @property
     def without_unknown(self) -> float:
         """KenLM's perplexity excluding OOVs, SRILM's ppl; without zeros too."""
-        return _perplexity(self.known, self.tokens - self.unknown - self.zeros)
+        return perplexity(self.known, self.tokens - self.unknown - self.zeros)
 
     @property
     def of_words(self) -> float:
         """SRILM's ppl1: the same, divided by the words without sentence ends."""
         n_ends = self.sentences if self.ends_are_predicted else 0
         n_words = self.tokens - self.unknown - self.zeros - n_ends
-        return _perplexity(self.known, n_words)
+        return perplexity(self.known, n_words)
 
     def lines(self) -> list[str]:
         """Return the figures, one a line."""
@@ -143,7 +143,8 @@ def warning_of_unknown(
     )
 
 
-def _perplexity(log10: float, n: int) -> float:
+def perplexity(log10: float, n: int) -> float:
+    """Return the perplexity of n tokens, NaN if there are none."""
     with np.errstate(over="ignore"):
         return float(np.power(10.0, -log10 / n)) if n else float("nan")
 

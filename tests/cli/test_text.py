@@ -34,6 +34,36 @@ def figures(result):
     return {name: float(value) for name, value in lines}
 
 
+def test_query_shows_each_line_and_each_file(made, run):
+    (made / "two").write_text("the cat sees it\nthe zebra\n")
+    texts = ["@kn", "@test", "@two"]
+    words = run("query", *texts).stdout.splitlines()
+    tokens = [line.split("\t") for line in words if "total" in line]
+    lines = [line.split("\t") for line in run("query", "--each", "line", *texts)
+             .stdout.splitlines() if ":" not in line]  # fmt: skip
+    assert len(lines) == len(tokens) > 20
+    for own, (log10, perplexity, n, n_unknown) in zip(tokens, lines):
+        assert own[-1] == f"total {log10}"
+        assert (int(n), int(n_unknown)) == (
+            len(own) - 1,
+            sum(token.endswith("OOV") for token in own),
+        )
+        expected = 10 ** (-float(log10) / int(n))
+        assert float(perplexity) == pytest.approx(expected, rel=1e-4)
+    files = run("query", "--each", "file", *texts).stdout.splitlines()
+    assert files[2:] == words[len(tokens) :]  # the figures of the whole
+    for shown, name in zip(files, ["@test", "@two"]):
+        log10, perplexity, n, n_unknown, path = shown.split("\t")
+        assert path == str(made / name[1:])
+        alone = figures(run("query", "--summary", "@kn", name))
+        assert float(log10) == pytest.approx(alone["log10 probability"], abs=1e-4)
+        assert float(perplexity) == alone["perplexity with unknown words"]
+        assert int(n) == alone["words"] + alone["sentences"]
+        assert int(n_unknown) == alone["unknown words"]
+    summary = run("query", "--each", "line", "--summary", *texts).stdout.splitlines()
+    assert summary == files[2:]
+
+
 def test_query_is_kenlms_query(made, run):
     kenlm = pytest.importorskip("kenlm")
     model = kenlm.Model(str(made / "kn.arpa.gz"))

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import click
 import numpy as np
 
 from nplm import TextLM
 from nplm.cli._models import MODEL, read_model, vocabulary_of
-from nplm.cli._tally import Scored, Tally, scored, scored_in_detail, warning_of_unknown
+from nplm.cli._tally import (
+    Scored,
+    Tally,
+    perplexity,
+    scored,
+    scored_in_detail,
+    warning_of_unknown,
+)
 from nplm.cli._text import BLANK_LINES, INPUTS, blocks_of_lines
 
 __all__ = ["query_command"]
@@ -19,9 +28,17 @@ __all__ = ["query_command"]
 @click.option(
     "--summary", "-s", is_flag=True, help="Show only the figures of the whole text."
 )
+@click.option(
+    "--each",
+    type=click.Choice(["word", "line", "file"]),
+    default="word",
+    show_default=True,
+    help="Show the probability of each word, or log10 of the probability, the "
+    "perplexity, and the numbers of tokens and of unknown words of each line or file.",
+)
 @BLANK_LINES
 def query_command(
-    model: str, inputs: tuple[str, ...], summary: bool, blank_lines: bool
+    model: str, inputs: tuple[str, ...], summary: bool, each: str, blank_lines: bool
 ) -> None:
     """Show log10 of each word's probability, and perplexities.
 
@@ -37,14 +54,24 @@ def query_command(
     Examples:
       nplm query model.arpa.gz test.txt
       xzcat test.txt.xz | nplm query --summary model
+      nplm query --each file model *.txt
     """  # noqa: D301  (click reads the control character)
     lm = read_model(model)
     tally = Tally(bool(lm.predict_boundary))
-    for block in blocks_of_lines(inputs, blank_lines=blank_lines):
-        part = (scored if summary else scored_in_detail)(lm, block)
-        tally.add(part)
-        if not summary:
-            _print_words(lm, block, part)
+    by_word = each == "word" and not summary
+    for name in inputs or ("-",):
+        of_file = Tally(tally.ends_are_predicted)
+        for block in blocks_of_lines([name], blank_lines=blank_lines):
+            part = (scored_in_detail if by_word else scored)(lm, block)
+            tally.add(part)
+            of_file.add(part)
+            if by_word:
+                _print_words(lm, block, part)
+            elif each == "line" and not summary:
+                _print_lines(part)
+        if each == "file" and not summary:
+            figures = _figures(of_file.total, of_file.tokens, of_file.unknown)
+            click.echo(f"{figures}\t{name}")
     if tally.sentences == 0:
         raise click.ClickException("there is no line of text to query.")
     for line in tally.lines():
@@ -59,6 +86,19 @@ def query_command(
         )
     elif warning:
         click.echo(f"Warning: {warning}", err=True)
+
+
+def _print_lines(part: Scored) -> None:
+    ends = np.searchsorted(part.document, np.arange(part.n_documents + 1))
+    for first, last in pairwise(ends):
+        own = part.log10[first:last]
+        n_unknown = int(part.unknown[first:last].sum())
+        click.echo(_figures(float(own.sum()), len(own), n_unknown))
+
+
+def _figures(log10: float, n_tokens: int, n_unknown: int) -> str:
+    """Return log10 of a probability, the perplexity, tokens and unknown words."""
+    return f"{log10:.4f}\t{perplexity(log10, n_tokens):.4f}\t{n_tokens}\t{n_unknown}"
 
 
 def _print_words(lm: TextLM, block: list[str], part: Scored) -> None:

@@ -1,0 +1,305 @@
+"""Static interpolation: several back-off models of text written as one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from nplm.models.ngrams.backoff_lm import BackoffLM
+from nplm.models.ngrams.backoff_model import BackoffModel
+from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
+from nplm.models.ngrams.trie.hash_table import index_of
+from nplm.models.ngrams.trie.mixed_trie import AlignedTrie, mixed_trie
+from nplm.text.codecs import codec_of
+from nplm.text.lm.text_lm import TextLM
+from nplm.text.vocabulary import Vocabulary
+from nplm.training.em import MixtureFit, fit_mixture_weights
+
+__all__ = ["StaticMixture", "aligned", "static_mixture"]
+
+
+class StaticMixture(NamedTuple):
+    """The result of `static_mixture`.
+
+    Attributes
+    ----------
+    lm : TextLM
+        The mixture, a text model over a `BackoffLM`.
+    weights : ndarray of float64, shape (n_models,)
+        Weight of each model.
+    n_iter : int
+        Number of EM steps; 0 if the weights were given.
+    """
+
+    lm: TextLM
+    weights: NDArray[np.float64]
+    n_iter: int
+
+
+def static_mixture(
+    models: Sequence[TextLM],
+    weights: ArrayLike | None = None,
+    *,
+    X_val: Sequence[Any] | None = None,
+    max_iter: int = 100,
+    tol: float = 1e-5,
+    index: bool = True,
+) -> StaticMixture:
+    r"""Mix back-off models of text into one (static interpolation).
+
+    The mixture has the n-grams of all models. The probability of each is the weighted
+    average of the models' backed-off probabilities,
+
+    .. math:: P(w | c) = \sum_i \alpha_i P_i(w | c),
+
+    and the back-off weights are recomputed so that the probabilities after every
+    context sum to 1, as in SRILM's ``ngram -mix-lm``. Words that no n-gram has after a
+    context back off in the mixture, so that it is close to a `MixtureLM` of the same
+    models, and not equal to it.
+
+    Vocabularies are aligned by their words. A word that a model lacks has probability 0
+    in it, as in SRILM: it does not get the probability of the model's ``<unk>``.
+
+    Parameters
+    ----------
+    models : sequence of TextLM
+        Two or more text models over a `KneserNeyLM` or `BackoffLM`, of any orders and
+        vocabularies, which split text in the same way.
+    weights : array-like of float, shape (n_models,), optional
+        Weight of each model, 0 or more, summing to 1. By default they are learned.
+    X_val : sequence of documents, optional
+        Held-out text, on which EM learns the weights. Words that no model has are
+        ``<unk>``; tokens to which all models give probability 0 are left out.
+    max_iter : int, default=100
+        Maximum number of EM steps.
+    tol : float, default=1e-5
+        EM stops when a step gains less than this, in nats per token.
+    index : bool, default=True
+        Whether to build the hash table for look-ups; see ``read_arpa``.
+
+    Returns
+    -------
+    mixture : StaticMixture
+
+    Raises
+    ------
+    TypeError
+        If a model is not a text model over back-off n-grams.
+    ValueError
+        If there are fewer than two models, the weights are no distribution over them,
+        both or neither of `weights` and `X_val` are given, or the models split text in
+        different ways.
+
+    Notes
+    -----
+    The mixture is made in memory: about 50 bytes for each of its n-grams, beside the
+    models. It keeps about 20 of these, and 24 for the hash table.
+
+    References
+    ----------
+    A. Stolcke (2002). SRILM: an extensible language modeling toolkit. ICSLP.
+
+    Examples
+    --------
+    >>> from nplm import KneserNeyLM, TextLM, static_mixture
+    >>> def trained(text):
+    ...     return TextLM(KneserNeyLM(discount_fallback=0.5), n_context=2).fit(text)
+    >>> cats = trained(["the cat sat on the mat", "a cat sat on a mat"])
+    >>> dogs = trained(["the dog ran", "a dog ran to the man"])
+    >>> both = static_mixture([cats, dogs], [0.5, 0.5])
+    >>> {"cat", "dog"} <= set(both.lm.vocabulary_.words_)
+    True
+    >>> learned = static_mixture([cats, dogs], X_val=["the cat sat", "a cat ran"])
+    >>> bool(learned.weights[0] > learned.weights[1]), learned.n_iter > 0
+    (True, True)
+    """
+    _check_models(models)
+    if (weights is None) == (X_val is None):
+        given = "neither" if weights is None else "both"
+        raise ValueError(
+            f"weights are given, or learned on X_val, and you passed {given}: pass one."
+        )
+    vocabulary, tries = _aligned(models)
+    if weights is None:
+        fit = _learned(models, vocabulary, tries, X_val, max_iter, tol)
+        chosen, n_iter = fit.weights[0], fit.n_iter
+    else:
+        chosen, n_iter = _checked_weights(weights, len(models)), 0
+    trie = mixed_trie(tries, chosen.tolist())
+    lm = _text_model(trie, vocabulary, models[0], index=index)
+    return StaticMixture(lm, chosen, n_iter)
+
+
+def aligned(models: Sequence[TextLM], *, index: bool = True) -> list[TextLM]:
+    """Return back-off models of text in one vocabulary, that of all their words.
+
+    They can be members of one `MixtureLM`. Words are aligned as in `static_mixture`:
+    one that a model lacks has probability 0 in it.
+
+    Parameters
+    ----------
+    models : sequence of TextLM
+        Two or more text models over a `KneserNeyLM` or `BackoffLM`, of any orders and
+        vocabularies, which split text in the same way.
+    index : bool, default=True
+        Whether to build the hash table for look-ups; see ``read_arpa``.
+
+    Returns
+    -------
+    models : list of TextLM
+        Text models over a `BackoffLM`, which have equal vocabularies.
+
+    Raises
+    ------
+    TypeError
+        If a model is not a text model over back-off n-grams.
+    ValueError
+        If there are fewer than two models, or they split text in different ways.
+
+    Examples
+    --------
+    A mixture at run time, with weights learned on a held-out text:
+
+    >>> from sklearn.frozen import FrozenEstimator
+    >>> from nplm import KneserNeyLM, MixtureLM, TextLM, Vocabulary, aligned
+    >>> def trained(text):
+    ...     return TextLM(KneserNeyLM(discount_fallback=0.5), n_context=2).fit(text)
+    >>> cats = trained(["the cat sat on the mat", "a cat sat on a mat"])
+    >>> dogs = trained(["the dog ran", "a dog ran to the man"])
+    >>> cats, dogs = aligned([cats, dogs])
+    >>> members = [("cats", FrozenEstimator(cats.estimator_)),
+    ...            ("dogs", FrozenEstimator(dogs.estimator_))]
+    >>> words = Vocabulary.from_words(cats.vocabulary_.words_)
+    >>> text = ["the cat sat", "a cat ran"]
+    >>> lm = TextLM(MixtureLM(members, "learned"), n_context=2, vocabulary=words)
+    >>> lm = lm.fit(text, X_val=text)
+    >>> bool(lm.estimator_.weights_[0] > lm.estimator_.weights_[1])
+    True
+    """
+    _check_models(models)
+    vocabulary, tries = _aligned(models)
+    return [
+        _text_model(own.remapped(), vocabulary, models[0], index=index) for own in tries
+    ]
+
+
+def _text_model(
+    trie: BackoffTrie, vocabulary: Vocabulary, like: TextLM, *, index: bool
+) -> TextLM:
+    """Return a text model that splits text as another one does."""
+    table = index_of(trie) if index else None
+    return TextLM.from_model(
+        BackoffLM.from_trie(trie, table, boundary=vocabulary.boundary_id_),
+        vocabulary,
+        tokenizer=like.tokenizer_,
+        predict_boundary=like.predict_boundary,
+    )
+
+
+def _check_models(models: Sequence[TextLM]) -> None:
+    if len(models) < 2:
+        raise ValueError(f"a mixture needs two models or more, got {len(models)}.")
+    for i, lm in enumerate(models):
+        if not isinstance(lm, TextLM):
+            raise TypeError(
+                f"models[{i}] is a {type(lm).__name__}: pass a TextLM; "
+                "TextLM.from_model(model, words) makes one."
+            )
+        _ = lm._codec  # raises NotFittedError
+        if not isinstance(lm.estimator_, BackoffModel):
+            raise TypeError(
+                f"models[{i}] is over a {type(lm.estimator_).__name__}, which cannot "
+                "be mixed into one set of n-grams: pass a KneserNeyLM or a BackoffLM, "
+                "or mix at run time by MixtureLM."
+            )
+        if lm.vocabulary_ is None:
+            raise ValueError(
+                f"models[{i}] has ids and no words, and models are aligned by their "
+                "words: make it by TextLM.from_model(model, words)."
+            )
+        if not _split_alike(lm.tokenizer_, models[0].tokenizer_):
+            raise ValueError(
+                f"models[{i}] splits text in another way than models[0]: their words "
+                "are not the same kind of words; train both with the same tokenizer."
+            )
+        if lm.predict_boundary != models[0].predict_boundary:
+            raise ValueError(
+                f"models[{i}] has predict_boundary={lm.predict_boundary}, and "
+                f"models[0] has {models[0].predict_boundary}: train both alike."
+            )
+
+
+def _split_alike(a: Any, b: Any) -> bool:
+    if a is b:
+        return True
+    return type(a) is type(b) and a.get_params() == b.get_params()
+
+
+def _aligned(models: Sequence[TextLM]) -> tuple[Vocabulary, list[AlignedTrie]]:
+    """Return the vocabulary of all models, and their tries in its ids."""
+    vocabularies = [lm.vocabulary_ for lm in models if lm.vocabulary_ is not None]
+    unknown = next((v.unknown for v in vocabularies if v.unknown is not None), None)
+    end = vocabularies[0].words_[models[0].boundary_]
+    ids: dict[Any, int] = {}
+    columns = []
+    for lm, own in zip(models, vocabularies):
+        words = own.words_.tolist()
+        # The two symbols may have other names in another model.
+        words[lm.boundary_] = end
+        if own.unknown_id_ is not None:
+            words[own.unknown_id_] = unknown
+        columns.append([ids.setdefault(word, len(ids)) for word in words])
+    union = Vocabulary.from_words(list(ids), unknown=unknown, boundary=end)
+    tries = [
+        AlignedTrie(lm.estimator_.trie_, np.array(column, dtype=np.int32), len(ids))
+        for lm, column in zip(models, columns)
+    ]
+    return union, tries
+
+
+def _learned(
+    models: Sequence[TextLM],
+    vocabulary: Vocabulary,
+    tries: Sequence[AlignedTrie],
+    X_val: Any,
+    max_iter: int,
+    tol: float,
+) -> MixtureFit:
+    """Learn the weights by EM on held-out text."""
+    lm = models[0]
+    documents = codec_of(lm.tokenizer_, vocabulary).encode(
+        X_val, "X_val", vocabulary.n_words_
+    )
+    boundary = vocabulary.boundary_id_
+    assert boundary is not None
+    if len(documents.ids) == 0 and not (lm.predict_boundary and len(documents.lengths)):
+        raise ValueError(
+            f"X_val has {len(documents.lengths)} documents and no token: pass held-out "
+            "text, or give the weights."
+        )
+    width = max(own.trie.order for own in tries) - 1
+    tokens = documents.tokens(max(width, 1), boundary, ends=lm.predict_boundary)
+    probs = np.column_stack(
+        [own.next_word_prob(tokens.contexts, tokens.targets) for own in tries]
+    )
+    one_bin = np.zeros(len(probs), dtype=np.intp)
+    fit = fit_mixture_weights(probs, one_bin, 1, max_iter=max_iter, tol=tol)
+    fit.warn_unless_converged("static_mixture", max_iter, tol)
+    return fit
+
+
+def _checked_weights(weights: ArrayLike, n_models: int) -> NDArray[np.float64]:
+    given = np.asarray(weights, dtype=np.float64)
+    if (
+        given.shape != (n_models,)
+        or not (given >= 0).all()
+        or abs(given.sum() - 1) > 1e-6
+    ):
+        raise ValueError(
+            f"weights={given.tolist()} must be {n_models} numbers, 0 or more, that sum "
+            "to 1: one for each model."
+        )
+    return given

@@ -1,0 +1,216 @@
+"""Static interpolation: several back-off tries mixed into one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nplm.base.blocks import blocks_of_rows
+from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
+from nplm.models.ngrams.trie.context_trie import TrieBuilder, blocks_of_contexts
+
+__all__ = ["AlignedTrie", "mixed_trie"]
+
+# Below this mass of the words that do not follow a context, 1 minus the mass of those
+# that do loses too many digits: the words are added up instead.
+MIN_MASS_BY_DIFFERENCE = 1e-3
+# The largest back-off weight computed. Where a larger one were needed, the words that
+# do not follow the context have no mass worth a weight.
+MAX_WEIGHT = 1e6
+
+
+@dataclass(frozen=True, eq=False)
+class AlignedTrie:
+    """A back-off trie addressed by the word ids of a larger vocabulary.
+
+    A word that the trie lacks has probability 0, and a context reaches back to the
+    nearest such word at most, as in SRILM's ``ngram -mix-lm``.
+
+    Attributes
+    ----------
+    trie : BackoffTrie
+        The n-grams, in ids of their own vocabulary.
+    ids : ndarray of int32, shape (trie.n_words,)
+        The larger vocabulary's id of each word; distinct.
+    n_words : int
+        Size of the larger vocabulary.
+    """
+
+    trie: BackoffTrie
+    ids: NDArray[np.int32]
+    n_words: int
+
+    @cached_property
+    def own_ids(self) -> NDArray[np.int32]:
+        """The trie's id of each word of the larger vocabulary, or -1."""
+        own = np.full(self.n_words, -1, dtype=np.int32)
+        own[self.ids] = np.arange(len(self.ids), dtype=np.int32)
+        return own
+
+    def ngrams(self, level: int) -> NDArray[np.int32]:
+        """Return the n-grams whose contexts have `level` words, in the larger ids."""
+        if level >= self.trie.order:
+            return np.empty((0, level + 1), dtype=np.int32)
+        return self.ids[self.trie.ngrams(level)]
+
+    def next_word_prob(
+        self, X: NDArray[np.int32], y: NDArray[np.int32]
+    ) -> NDArray[np.float64]:
+        """Return the probability of each next word given its context.
+
+        Parameters
+        ----------
+        X : ndarray of int32, shape (n_samples, n_context)
+            Contexts, the nearest word in the last column.
+        y : ndarray of int32, shape (n_samples,)
+            Next words.
+
+        Returns
+        -------
+        prob : ndarray of float64, shape (n_samples,)
+        """
+        width = min(X.shape[1], self.trie.order - 1)
+        X, y = self.own_ids[X[:, X.shape[1] - width :]], self.own_ids[y]
+        # Words of each context from the nearest one to the first that the trie lacks.
+        n_known = np.logical_and.accumulate(X[:, ::-1] >= 0, axis=1).sum(axis=1)
+        prob = np.zeros(len(y))
+        for n in range(width + 1):
+            rows = np.flatnonzero((n_known == n) & (y >= 0))
+            context = np.ascontiguousarray(X[rows, width - n :])
+            prob[rows] = self.trie.next_word_prob(context, y[rows])
+        return prob
+
+    def remapped(self) -> BackoffTrie:
+        """Return a trie in the larger vocabulary, with the same numbers.
+
+        Returns
+        -------
+        trie : BackoffTrie
+            Words that this one lacks have probability 0.
+        """
+        trie = _union([self])
+        for level in range(trie.order):
+            first, last = map(int, trie.level_start[level : level + 2])
+            for begin, end in blocks_of_contexts(trie.start, first, last):
+                contexts = np.arange(begin, end, dtype=np.int32)
+                words, row, own = _ngrams_of(trie, level, contexts)
+                trie.prob[own] = self.next_word_prob(words[row], trie.words[own])
+                words = self.own_ids[words]
+                known = np.flatnonzero((words >= 0).all(axis=1))
+                number = self.trie.context(words[known])
+                trie.bow[contexts[known]] = self.trie.bow[number]
+        return trie
+
+
+def mixed_trie(members: Sequence[AlignedTrie], weights: Sequence[float]) -> BackoffTrie:
+    """Mix back-off models into one, with the n-grams of all of them.
+
+    The probability of each n-gram is the weighted average of the members', and back-off
+    weights are those that make the probabilities after every context sum to 1. If words
+    that do not follow a context have no mass in the shorter contexts, the probabilities
+    of those that do are scaled to sum to 1.
+
+    Parameters
+    ----------
+    members : sequence of AlignedTrie
+        One or more, in one larger vocabulary; each word of it is in one of them.
+    weights : sequence of float
+        0 or more, summing to 1.
+
+    Returns
+    -------
+    trie : BackoffTrie
+    """
+    trie = _union(members)
+    for level in range(trie.order):
+        first, last = map(int, trie.level_start[level : level + 2])
+        for begin, end in blocks_of_contexts(trie.start, first, last):
+            _fill(trie, members, weights, level, np.arange(begin, end, dtype=np.int32))
+    return trie
+
+
+def _union(members: Sequence[AlignedTrie]) -> BackoffTrie:
+    """Return a trie of the n-grams of all members; its numbers are to be filled in."""
+    n_words = members[0].n_words
+    words = np.arange(n_words, dtype=np.int32)[:, np.newaxis]
+    order = max(member.trie.order for member in members)
+    builder = TrieBuilder(n_words)
+    builder.add_tables(
+        [
+            words,
+            *(
+                np.concatenate([member.ngrams(level) for member in members])
+                for level in range(1, order)
+            ),
+        ]
+    )
+    return BackoffTrie(
+        **builder.structure(),
+        prob=np.zeros(builder.n_ngrams, dtype=np.float32),
+        bow=np.ones(builder.level_start[-1], dtype=np.float32),
+    )
+
+
+def _fill(
+    trie: BackoffTrie,
+    members: Sequence[AlignedTrie],
+    weights: Sequence[float],
+    level: int,
+    contexts: NDArray[np.int32],
+) -> None:
+    """Fill in the numbers of successive contexts; those of shorter ones are there."""
+    words, row, own = _ngrams_of(trie, level, contexts)
+    X, y = words[row], trie.words[own]
+    prob = np.zeros(len(y))
+    for member, weight in zip(members, weights):
+        prob += weight * member.next_word_prob(X, y)
+    trie.prob[own] = prob
+    if level > 0:
+        trie.bow[contexts] = _balance(trie, words, X, row, own)
+
+
+def _ngrams_of(
+    trie: BackoffTrie, level: int, contexts: NDArray[np.int32]
+) -> tuple[NDArray[np.int32], NDArray[np.intp], slice]:
+    """Return the words of successive contexts, and the n-grams that follow them.
+
+    The n-grams are the row of the context of each, and where they are in the trie.
+    """
+    first, last = contexts[0], contexts[-1] + 1
+    row = np.repeat(np.arange(len(contexts)), np.diff(trie.start[first : last + 1]))
+    own = slice(int(trie.start[first]), int(trie.start[last]))
+    return trie.context_words(contexts, level), row, own
+
+
+def _balance(
+    trie: BackoffTrie,
+    contexts: NDArray[np.int32],
+    X: NDArray[np.int32],
+    row: NDArray[np.intp],
+    own: slice,
+) -> NDArray[np.float64]:
+    """Return back-off weights of contexts; scale their own words if none will do.
+
+    `X` has the context of each n-gram of `own`, and `row` its row in `contexts`.
+    """
+    y, n = trie.words[own], len(contexts)
+    mass = np.bincount(row, trie.prob[own], n).astype(np.float64)
+    left = np.maximum(1 - mass, 0)
+    lower = trie.next_word_prob(np.ascontiguousarray(X[:, 1:]), y)
+    others = 1 - np.bincount(row, lower, n).astype(np.float64)
+    small = np.flatnonzero(others < MIN_MASS_BY_DIFFERENCE)
+    begins = np.searchsorted(row, np.arange(n + 1))
+    for part in blocks_of_rows(len(small), trie.n_words):
+        shorter = np.ascontiguousarray(contexts[small[part], 1:])
+        for context, proba in zip(small[part], trie.distribution(shorter)):
+            proba[y[begins[context] : begins[context + 1]]] = 0
+            others[context] = proba.sum()
+    with np.errstate(divide="ignore", invalid="ignore"):
+        weight, scale = left / others, (1 - others) / mass
+    usable = weight <= MAX_WEIGHT
+    trie.prob[own] *= np.where(usable | (mass == 0), 1, scale)[row]
+    return np.where(usable, weight, 1)

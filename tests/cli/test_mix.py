@@ -1,0 +1,75 @@
+"""``nplm mix``: models of different words made one."""
+
+import numpy as np
+import pytest
+
+import nplm
+from nplm import static_mixture
+
+
+@pytest.fixture(scope="module")
+def made(folder, run):
+    """Two models in files, of different orders and words."""
+    lines = (folder / "train").read_text().splitlines()
+    others = [line.replace("cat", "horse") for line in lines[:300]]
+    (folder / "horses").write_text("\n".join(others))
+    (folder / "dev").write_text("\n".join([*lines[-30:], *others[:20]]))
+    run("train", "@train", "-o", "@cats", "--order", "3", "--tokens", "blanks")
+    run("train", "@horses", "-o", "@horses.arpa", "--order", "2", "--tokens", "blanks",
+        "--memory", "50M")  # fmt: skip
+    return folder
+
+
+def test_a_mixture_is_written_with_the_weights_of_the_held_out_text(made, run):
+    result = run("mix", "@cats", "@horses.arpa", "--valid", "@dev", "-o", "@both.arpa")
+    shown = [line.split("\t") for line in result.stdout.splitlines()[:2]]
+    assert [name for _, name in shown] == [
+        str(made / "cats"),
+        str(made / "horses.arpa"),
+    ]
+    lines = (made / "dev").read_text().splitlines()
+    members = [nplm.load(made / "cats"), nplm.load(made / "horses.arpa")]
+    expected = static_mixture(members, X_val=lines)
+    weights = [float(weight) for weight, _ in shown]
+    np.testing.assert_allclose(weights, expected.weights, atol=1e-6)
+    both = nplm.load(made / "both.arpa")
+    np.testing.assert_allclose(
+        both.score_samples(lines), expected.lm.score_samples(lines), rtol=1e-5
+    )
+    assert f"validation: perplexity {both.perplexity(lines):.2f}" in result.stdout
+
+
+def test_a_mixture_has_the_given_weights_and_the_kind_asked_for(made, run):
+    run("mix", "@cats", "@horses.arpa", "--weights", "0.25,0.75", "-o", "@both.bin",
+        "--to", "binary")  # fmt: skip
+    lines = (made / "dev").read_text().splitlines()
+    members = [nplm.load(made / "cats"), nplm.load(made / "horses.arpa")]
+    expected = static_mixture(members, [0.25, 0.75]).lm
+    np.testing.assert_allclose(
+        nplm.load(made / "both.bin").score_samples(lines),
+        expected.score_samples(lines),
+        rtol=1e-6,
+    )
+
+
+def test_mistakes_are_sentences(made, run):
+    two = ["mix", "@cats", "@horses.arpa", "-o", "@none.arpa"]
+    assert "give --valid" in run(*two, code=2).stderr
+    given = [*two, "--valid", "@dev", "--weights", "0.5,0.5"]
+    assert "give --valid" in run(*given, code=2).stderr
+    assert "'half'" in run(*two, "--weights", "half", code=2).stderr
+    assert "must be 2 numbers" in run(*two, "--weights", "1", code=1).stderr
+    alone = ["mix", "@cats", "--weights", "1", "-o", "@none.arpa"]
+    assert "two models or more" in run(*alone, code=1).stderr
+    classes = ["@train", "-o", "@classes", "--model", "classes", "--classes", "3"]
+    run("train", *classes)
+    mixed = ["mix", "@cats", "@classes", "--weights", "0.5,0.5", "-o", "@none.arpa"]
+    message = run(*mixed, code=1).stderr
+    assert f"{made / 'classes'} is over a ClassLM" in message
+    assert "give a MODEL trained with --model kneser-ney" in message
+    (made / "empty").write_text("")
+    empty = run(*two, "--valid", "@empty", code=1).stderr
+    assert "--valid has 0 documents and no token" in empty
+    over = ["mix", "@cats", "@horses.arpa", "--weights", "1,0", "-o", "@cats"]
+    assert "is read" in run(*over, code=2).stderr
+    assert not (made / "none.arpa").exists()

@@ -1,0 +1,298 @@
+"""Static interpolation against its definition, in dictionaries."""
+
+import itertools
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.frozen import FrozenEstimator
+
+from nplm import (
+    InterpolatedTrigram,
+    KneserNeyLM,
+    MixtureLM,
+    TextLM,
+    Vocabulary,
+    aligned,
+    static_mixture,
+    windows,
+)
+from nplm.formats import read_arpa, write_arpa
+from nplm.models.ngrams.trie.mixed_trie import AlignedTrie, mixed_trie
+from tests.helpers_ngrams import lines_of
+
+A = [f"a{i}" for i in range(12)]
+SHARED = [f"s{i}" for i in range(6)]
+B = [f"b{i}" for i in range(9)]
+
+
+class Dictionary:
+    """A back-off model of words, in dictionaries."""
+
+    def __init__(self, lm):
+        trie, self.words = lm.estimator_.trie_, lm.vocabulary_.words_
+        self.prob, self.bow = {}, {}
+        for level in range(trie.order):
+            grams = map(tuple, self.words[trie.ngrams(level)])
+            self.prob |= zip(grams, trie.prob[trie.followers(level)].astype(float))
+            first, last = trie.level_start[level : level + 2]
+            contexts = trie.context_words(np.arange(first, last), level)
+            weights = trie.bow[first:last].astype(float)
+            self.bow |= zip(map(tuple, self.words[contexts]), weights)
+
+    def p(self, context, word):
+        if (*context, word) in self.prob:
+            return self.prob[(*context, word)]
+        if not context:
+            return 0.0
+        return self.bow.get(context, 1) * self.p(context[1:], word)
+
+
+class DictionaryMixture:
+    """The definition: weighted averages, and weights that make sums 1."""
+
+    def __init__(self, members, weights):
+        self.words = set().union(*(m.words for m in members))
+        grams = sorted(set().union(*(m.prob for m in members)), key=len)
+        self.prob = {
+            g: sum(a * m.p(g[:-1], g[-1]) for a, m in zip(weights, members))
+            for g in grams
+        }
+        self.bow = {}
+        for context in sorted({g[:-1] for g in grams if len(g) > 1}, key=len):
+            seen = [w for w in self.words if (*context, w) in self.prob]
+            left = 1 - sum(self.prob[(*context, w)] for w in seen)
+            below = sum(self.p(context[1:], w) for w in self.words - set(seen))
+            self.bow[context] = left / below if below else 1.0
+
+    p = Dictionary.p
+
+
+def trained(lines, order, **parameters):
+    model = KneserNeyLM(order, discount_fallback=0.5, **parameters)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        return TextLM(model, n_context=max(order - 1, 1)).fit(lines)
+
+
+@pytest.fixture(scope="module")
+def models():
+    return [
+        trained(lines_of(400, ["", "", *SHARED, *A], seed=1), 3),
+        trained(lines_of(300, ["", "", *SHARED[::-1], *B], seed=2), 4),
+    ]
+
+
+def check_definition(models, weights):
+    lm = static_mixture(models, weights).lm
+    expected = DictionaryMixture([Dictionary(m) for m in models], weights)
+    made = Dictionary(lm)
+    assert made.prob.keys() == expected.prob.keys()
+    for gram, p in expected.prob.items():
+        assert made.prob[gram] == pytest.approx(p, rel=1e-5, abs=1e-7), gram
+    trie = lm.estimator_.trie_
+    mass = trie.masses(np.arange(trie.n_words, dtype=np.int32))
+    assert_allclose(mass, 1, atol=2e-6)
+    for context, word in itertools.product(list(expected.bow)[:40], expected.words):
+        assert made.p(context, word) == pytest.approx(
+            expected.p(context, word), rel=1e-3, abs=2e-6
+        )
+
+
+@pytest.mark.parametrize("weights", [[0.5, 0.5], [0.9, 0.1], [1.0, 0.0]])
+def test_probabilities_are_the_averages_of_the_backed_off_ones(models, weights):
+    check_definition(models, weights)
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    texts=st.lists(
+        st.lists(st.text("abcdefg", min_size=3, max_size=12), min_size=2, max_size=8),
+        min_size=2,
+        max_size=3,
+    ),
+    orders=st.lists(st.integers(2, 4), min_size=3, max_size=3),
+    weight=st.floats(0.01, 0.99),
+)
+def test_sums_are_one_for_any_texts(texts, orders, weight):
+    members = [
+        trained([" ".join(line) for line in lines], order)
+        for lines, order in zip(texts, orders)
+    ]
+    rest = (1 - weight) / (len(members) - 1)
+    check_definition(members, [weight] + [rest] * (len(members) - 1))
+
+
+def test_sums_are_one_where_every_word_follows_a_context():
+    lines = [f"{v} {w}" for v, w in itertools.product("abc", repeat=2)] * 3
+    members = [trained(lines, 2), trained([*lines[:9], "a", ""], 3)]
+    check_definition(members, [0.3, 0.7])
+
+
+@pytest.mark.parametrize("orders", [(1, 3), (3, 1), (1, 1)])
+def test_orders_may_differ_and_be_1(orders):
+    texts = lines_of(60, ["", "", *SHARED], 1), lines_of(60, ["", "", *SHARED, *B], 2)
+    check_definition([trained(t, n) for t, n in zip(texts, orders)], [0.3, 0.7])
+
+
+def test_pruned_models_are_mixed(models):
+    pruned = trained(lines_of(300, ["", "", *SHARED[::-1], *B], seed=2), 4)
+    before = pruned.estimator_.n_ngrams_.sum()
+    pruned.estimator_.prune(0.003)
+    assert pruned.estimator_.n_ngrams_.sum() < before
+    check_definition([pruned, models[0]], [0.3, 0.7])
+
+
+def test_a_model_mixed_with_itself_is_itself(models):
+    lm = static_mixture([models[0], models[0]], [0.3, 0.7]).lm
+    text = lines_of(200, ["", "", *SHARED, *A], seed=3)
+    assert_allclose(lm.score_samples(text), models[0].score_samples(text), rtol=1e-5)
+
+
+def test_words_that_a_model_lacks_have_probability_0_in_it(models):
+    trie = models[1].estimator_.trie_
+    aligned = AlignedTrie(trie, np.arange(1, trie.n_words + 1, dtype=np.int32), 99)
+    y = np.array([0, 1, 98], dtype=np.int32)
+    X = np.array([[98, 3, 4]] * 3, dtype=np.int32)
+    prob = aligned.next_word_prob(X, y)
+    assert_array_equal(prob[[0, 2]], 0)
+    shorter = np.array([[2, 3]], dtype=np.int32)
+    assert prob[1] == trie.next_word_prob(shorter, np.zeros(1, dtype=np.int32))[0]
+
+
+def test_aligned_models_have_one_vocabulary_and_the_same_numbers(models):
+    made = aligned(models)
+    words = made[0].vocabulary_.words_
+    assert set(words) == {w for lm in models for w in lm.vocabulary_.words_}
+    for before, after in zip(models, made):
+        assert_array_equal(after.vocabulary_.words_, words)
+        text = lines_of(100, ["", "", *SHARED], seed=6)
+        assert_array_equal(after.score_samples(text), before.score_samples(text))
+        after, before = Dictionary(after), Dictionary(before)
+        lacking = set(words) - set(before.words)
+        assert {w for w in words if after.p((), w) == 0} == lacking
+        assert after.prob.items() >= before.prob.items()
+        assert after.bow.items() >= before.bow.items()
+
+
+def test_a_mixture_of_aligned_models_has_the_averages(models):
+    members = aligned(models)
+    text = lines_of(100, ["", "", *SHARED, *A[:3], *B[:3]], seed=7)
+    mixture = MixtureLM(
+        [(f"m{i}", FrozenEstimator(lm.estimator_)) for i, lm in enumerate(members)],
+        [0.3, 0.7],
+    )
+    words = Vocabulary.from_words(members[0].vocabulary_.words_)
+    lm = TextLM(mixture, n_context=3, vocabulary=words).fit(text)
+    dictionaries = [Dictionary(m) for m in models]
+    for line, log_prob in zip(text, lm.score_samples(text)):
+        tokens, expected = ["</s>", *line.split(), "</s>"], 0.0
+        for i in range(1, len(tokens)):
+            c, w = tuple(tokens[max(i - 3, 0) : i]), tokens[i]
+            p = [d.p(c[-2:] if d is dictionaries[0] else c, w) for d in dictionaries]
+            expected += np.log(0.3 * p[0] + 0.7 * p[1])
+        assert log_prob == pytest.approx(expected, rel=1e-6)
+
+
+def test_weights_are_learned_on_held_out_text(models):
+    text = lines_of(200, ["", "", *SHARED, *A], seed=4)
+    learned = static_mixture(models, X_val=text)
+    assert learned.weights.sum() == pytest.approx(1)
+    assert learned.weights[0] > 0.8
+    assert learned.n_iter > 0
+    best = learned.lm.score(text)
+    for weight in (0.1, 0.5, 0.999):
+        other = static_mixture(models, [weight, 1 - weight]).lm
+        assert other.score(text) <= best + 1e-3
+
+
+def test_equal_vocabularies_learn_the_weights_of_mixture_lm(models):
+    text = lines_of(200, ["", "", *SHARED, *A], seed=4)
+    unigrams = trained(lines_of(400, ["", "", *SHARED, *A], seed=1), 2)
+    members = [models[0], unigrams]
+    mixture = MixtureLM(
+        [(f"m{i}", InterpolatedTrigram(order=1)) for i in range(2)], "learned"
+    )
+    documents = models[0].vocabulary_.transform([line.split() for line in text])
+    assert_array_equal(models[0].vocabulary_.words_, unigrams.vocabulary_.words_)
+    stream = np.concatenate([[*ids, 0] for ids in documents]).astype(np.int32)
+    X, y = windows(stream, 2, boundary=0)
+    mixture.set_params(
+        m0=FrozenEstimator(models[0].estimator_),
+        m1=FrozenEstimator(unigrams.estimator_),
+    ).fit(X, y, X_val=X, y_val=y)
+    learned = static_mixture(members, X_val=text)
+    assert_allclose(learned.weights, mixture.weights_, atol=1e-9)
+
+
+def test_names_of_the_boundary_and_unknown_words_may_differ(tmp_path):
+    lines = ["a b", "b a a"]
+    plain = trained(lines, 2)
+    named = TextLM(
+        KneserNeyLM(2, discount_fallback=0.5),
+        n_context=1,
+        vocabulary=Vocabulary(unknown="<UNK>", boundary="<end>"),
+    ).fit(lines)
+    lm = static_mixture([plain, named], [0.5, 0.5]).lm
+    assert lm.vocabulary_.words_.tolist() == plain.vocabulary_.words_.tolist()
+    assert_allclose(lm.score_samples(lines), plain.score_samples(lines), rtol=1e-5)
+
+
+def test_an_arpa_file_of_the_mixture_scores_alike(models, tmp_path):
+    lm = static_mixture(models, [0.4, 0.6]).lm
+    text = lines_of(100, ["", "", *SHARED, *A[:3], *B[:3]], seed=5)
+    path = tmp_path / "mixture.arpa"
+    write_arpa(lm.estimator_, path, lm.vocabulary_.words_.tolist())
+    again = TextLM.from_model(*read_arpa(path))
+    assert_allclose(again.score_samples(text), lm.score_samples(text), rtol=1e-5)
+
+
+def test_blocks_of_contexts_do_not_change_a_mixture(models, monkeypatch):
+    before = static_mixture(models, [0.4, 0.6]).lm.estimator_.trie_
+    monkeypatch.setattr("nplm.models.ngrams.trie.context_trie.BLOCK_FOLLOWERS", 3)
+    tries = [
+        AlignedTrie(before, np.arange(before.n_words, dtype=np.int32), before.n_words)
+    ]
+    again = mixed_trie(tries, [1.0])
+    assert_allclose(again.prob, before.prob, rtol=1e-6)
+    assert_allclose(again.bow, before.bow, rtol=1e-3, atol=1e-5)
+
+
+@pytest.mark.parametrize("weights", [[0.5, 0.6], [1.5, -0.5], [1.0], [np.nan, 1.0]])
+def test_weights_that_are_no_distribution_are_refused(models, weights):
+    with pytest.raises(ValueError, match=r"weights=.* must be 2 numbers"):
+        static_mixture(models, weights)
+
+
+def test_models_that_cannot_be_mixed_are_refused(models):
+    trigram = TextLM(InterpolatedTrigram(), n_context=2).fit(["a b c", "c b a"] * 9)
+    ids = TextLM.from_model(models[0].estimator_, boundary=0)
+    tokens = TextLM.from_model(
+        models[0].estimator_, models[0].vocabulary_, tokenizer=None
+    )
+    endless = TextLM.from_model(
+        models[0].estimator_,
+        models[0].vocabulary_,
+        tokenizer=models[0].tokenizer_,
+        predict_boundary=False,
+    )
+    for other, error, message in [
+        (models[0].estimator_, TypeError, "pass a TextLM"),
+        (trigram, TypeError, "over a InterpolatedTrigram"),
+        (ids, ValueError, "ids and no words"),
+        (tokens, ValueError, "splits text in another way"),
+        (endless, ValueError, "predict_boundary=False"),
+    ]:
+        with pytest.raises(error, match=message):
+            static_mixture([models[0], other], [0.5, 0.5])
+    with pytest.raises(ValueError, match="two models or more"):
+        static_mixture(models[:1], [1.0])
+    with pytest.raises(ValueError, match="you passed neither"):
+        static_mixture(models)
+    with pytest.raises(ValueError, match="0 documents and no token"):
+        static_mixture(models, X_val=[])
+    with pytest.raises(ValueError, match="you passed both"):
+        static_mixture(models, [0.5, 0.5], X_val=["a"])
