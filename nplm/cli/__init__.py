@@ -9,6 +9,7 @@ from nplm import DivergenceError
 from nplm.cli._jobs import INTERRUPTED
 from nplm.cli.commands.compare import compare_command
 from nplm.cli.commands.convert import convert_command
+from nplm.cli.commands.count import count_command
 from nplm.cli.commands.generate import generate_command
 from nplm.cli.commands.mix import mix_command
 from nplm.cli.commands.neighbors import neighbors_command
@@ -62,7 +63,7 @@ def versions_command() -> None:
 
 
 for command in (
-    compare_command, convert_command, generate_command, mix_command,
+    compare_command, convert_command, count_command, generate_command, mix_command,
     neighbors_command, prune_command, query_command, reproduce_command, score_command,
     suggest_command, train_command,
 ):  # fmt: skip

@@ -1,0 +1,54 @@
+"""``nplm count``: the counts of a text, as SRILM writes them."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from nplm import KneserNeyLM
+from nplm.formats import read_counts
+
+
+@pytest.mark.parametrize("order", [1, 2, 4])
+def test_counts_are_those_of_the_text(folder, run, order):
+    run("count", "@train", "@test", "-o", "@counts.gz", "--order", str(order))
+    tables, counts, words = read_counts(folder / "counts.gz")
+    expected = Counter()
+    for name in ("train", "test"):
+        for line in filter(None, (folder / name).read_text().splitlines()):
+            tokens = ["<s>", *line.split(), "</s>"]
+            for end in range(2, len(tokens) + 1):
+                for n in range(1, min(order, end) + 1):
+                    expected[tuple(tokens[end - n : end])] += 1
+    assert "zebra" in words
+    assert sum(len(table) for table in tables) == len(expected)
+    totals = [0] * order
+    for gram, count in expected.items():
+        totals[len(gram) - 1] += count
+    assert [int(own.sum()) for own in counts] == totals
+    unigrams = dict(zip(tables[0][:, 0].tolist(), counts[0].tolist()))
+    assert unigrams[words.index("zebra")] == expected["zebra",] == 2
+
+
+def test_a_model_is_estimated_from_the_counts(folder, run):
+    run("count", "@train", "-o", "@counts", "--order", "3")
+    lines = (folder / "counts").read_text().splitlines()
+    assert "<s> the\t" in "\n".join(lines)
+    tables, counts, words = read_counts(folder / "counts")
+    model = KneserNeyLM(3, discount_fallback=0.5, boundary=words.index("</s>"))
+    model.fit_counts(tables, counts)
+    ids = {word: i for i, word in enumerate(words)}
+    text = (folder / "train").read_text().splitlines()
+    sentences = [np.array([ids[w] for w in line.split()]) for line in text]
+    again = KneserNeyLM(
+        3, discount_fallback=0.5, boundary=words.index("</s>"), n_words=len(words)
+    ).fit_stream(sentences)
+    np.testing.assert_array_equal(model.trie_.prob, again.trie_.prob)
+
+
+def test_mistakes_are_sentences(folder, run):
+    assert "no line of text" in run("count", "-o", "@no", input="\n", code=1).stderr
+    assert "is read" in run("count", "@train", "-o", "@train", code=2).stderr
+    marks = run("count", "-o", "@no", input="a <s> b\n", code=1).stderr
+    assert "<s>" in marks
+    assert not (folder / "no").exists()
