@@ -127,7 +127,10 @@ def test_files_that_are_no_models_name_their_reader(tmp_path, model):
         ),
         (b"caf\xe9\n", "model cannot be loaded: it does not begin like"),
         (b"\\data\\\nngram 1=1\n\n\\1-grams:\n-1\tcaf\xe9\n", "line 5: not UTF-8"),
-        (gzip.compress(b"\\data\\\n" * 99, mtime=0)[:-9], "model cannot be decompressed"),
+        (
+            gzip.compress(b"\\data\\\n" * 99, mtime=0)[:-9],
+            "model cannot be decompressed",
+        ),
         (b"BZh91AY&SY", "model cannot be decompressed"),
     ],
 )
