@@ -32,6 +32,7 @@ from typing import Any, TypeVar
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted, check_scalar
 
+from nplm.base.warnings import warn
 from nplm.models.neural.fitting.fit import Training
 from nplm.models.neural.fitting.fit import fit as fit_network
 from nplm.models.neural.fitting.sharded import gathered, sharded
@@ -51,6 +52,8 @@ __all__ = ["ShardedLM", "fit", "part", "rank", "shard", "trainer"]
 KEEP = ("all", "root", "shards")
 Network = TypeVar("Network", bound=NetworkLM)
 DATA = ("same", "sharded")
+# An epoch that uses a smaller share of the windows has a warning.
+LEAST_USED = 0.9
 
 T = TypeVar("T")
 
@@ -95,7 +98,8 @@ def fit(
         ``batch_size`` examples (to within one example), and an epoch has as many
         examples of each rank as the rank with the fewest windows has. A rank with more
         windows leaves out the last ones of each epoch's order, which are others in each
-        epoch if ``shuffle=True``. Word frequencies, which initial biases, word classes,
+        epoch if ``shuffle=True``. Rank 0 warns if an epoch leaves out more than a tenth
+        of all windows. Word frequencies, which initial biases, word classes,
         Huffman trees and noise samples depend on, are those of all ranks. It needs
         ``n_words``, and either `X_val` and `y_val` or ``early_stopping=False``.
     keep : {"all", "root", "shards"}, default="all"
@@ -287,8 +291,21 @@ def _with_parts(request: Request, data: str, ranks: Ranks) -> Request:
     if data == "same":
         return request
     windows = request.windows
-    n_least = min(ranks.everyones(len(windows.y)))
-    return replace(request, windows=replace(windows, n_least=n_least))
+    sizes = ranks.everyones(len(windows.y))
+    if ranks.rank == 0:
+        _warn_of_unequal_parts(sizes)
+    return replace(request, windows=replace(windows, n_least=min(sizes)))
+
+
+def _warn_of_unequal_parts(sizes: list[int]) -> None:
+    used, n_windows = min(sizes) * len(sizes), sum(sizes)
+    if used < LEAST_USED * n_windows:
+        warn(
+            f"Each epoch uses {used:,} of {n_windows:,} windows, because rank "
+            f"{sizes.index(min(sizes))} has {min(sizes):,}, and every rank trains on "
+            "as many; give the ranks parts of nearly equal size.",
+            UserWarning,
+        )
 
 
 def _check_estimator(estimator: Any) -> None:

@@ -1,5 +1,6 @@
 """Ranks have windows of their own."""
 
+import warnings
 from functools import partial
 
 import numpy as np
@@ -46,6 +47,7 @@ def sharded_data():
     trainer_of_parts(every[0], own, serial_windows)
     dropped = clone(every[0]).set_params(dropout=0.2)
     shuffled_parts_of_several_sizes(dropped, X, y)
+    unequal_parts(every[0], X, y)
     sharded_data_refused(every[0], own, held_out)
 
 
@@ -67,6 +69,22 @@ def shuffled_parts_of_several_sizes(lm, X, y):
     # The fit of the same windows in all ranks goes on from there.
     continued = mpi.fit(fits[0].set_params(warm_start=True), X, y)
     assert len(set(comm.allgather(continued.log_prob(X, y).tobytes()))) == 1
+
+
+def unequal_parts(lm, X, y):
+    """A rank that has few windows makes the others leave out theirs, with a warning."""
+    n = 300 if comm.rank < comm.size - 1 else 200
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        mpi.fit(clone(lm), X[:n], y[:n], data="sharded", X_val=X[:50], y_val=y[:50])
+    said = [str(one.message) for one in caught if "uses" in str(one.message)]
+    if comm.size == 1 or comm.rank > 0:
+        assert said == []
+        return
+    used, n_windows = 200 * comm.size, 300 * comm.size - 100
+    (message,) = said
+    assert f"uses {used} of {n_windows} windows" in message
+    assert f"because rank {comm.size - 1} has 200" in message
 
 
 def sharded_data_refused(lm, own, held_out):
