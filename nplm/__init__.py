@@ -9,7 +9,7 @@ from typing import Any
 
 import nplm._kernels  # noqa: F401 (first: unbuilt sources say what to run)
 
-__version__ = "0.1.0.dev0"
+__version__ = "0.1.0"
 
 SUBMODULES = ("datasets", "experiments", "formats", "inspection")
 
