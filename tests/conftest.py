@@ -33,3 +33,10 @@ def precision(request, monkeypatch):
 def no_disk_to_wait_for(monkeypatch):
     """What fsync promises no test could see; a busy disk may take a second for it."""
     monkeypatch.setattr(os, "fsync", lambda file: None)
+
+
+@pytest.fixture
+def keyed_vectors():
+    """gensim's class of word vectors, where gensim can be had."""
+    reason = "gensim is not installed: its releases up to 4.4.0 do not build on Python 3.14"
+    return pytest.importorskip("gensim.models", reason=reason).KeyedVectors

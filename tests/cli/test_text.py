@@ -286,11 +286,10 @@ def test_vectors(made, run, tmp_path, kind):
 
 
 @pytest.mark.parametrize("kind", ["vectors", "vectors-binary"])
-def test_gensim_reads_vectors_of_convert(made, run, tmp_path, kind):
-    keyed = pytest.importorskip("gensim.models").KeyedVectors
+def test_gensim_reads_vectors_of_convert(made, run, tmp_path, kind, keyed_vectors):
     path = str(tmp_path / "words.vec")
     run("convert", "@network", path, "--to", kind)
-    read = keyed.load_word2vec_format(path, binary=kind != "vectors")
+    read = keyed_vectors.load_word2vec_format(path, binary=kind != "vectors")
     lm = nplm.load(made / "network")
     assert read.index_to_key == lm.vocabulary_.words_.tolist()
     np.testing.assert_array_equal(read.vectors, lm.estimator_.C_.astype(np.float32))

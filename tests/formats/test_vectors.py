@@ -35,11 +35,10 @@ def test_written_vectors_are_read_bit_by_bit(tmp_path, name, binary):
 
 
 @pytest.mark.parametrize("binary", [False, True])
-def test_vectors_are_exchanged_with_gensim(tmp_path, binary):
-    keyed = pytest.importorskip("gensim.models").KeyedVectors
+def test_vectors_are_exchanged_with_gensim(tmp_path, binary, keyed_vectors):
     vectors = vectors_of(len(WORDS))
     write_vectors(tmp_path / "ours", WORDS, vectors, binary=binary)
-    read = keyed.load_word2vec_format(str(tmp_path / "ours"), binary=binary)
+    read = keyed_vectors.load_word2vec_format(str(tmp_path / "ours"), binary=binary)
     assert read.index_to_key == WORDS
     np.testing.assert_array_equal(read.vectors, vectors)
     read.save_word2vec_format(str(tmp_path / "theirs"), binary=binary)

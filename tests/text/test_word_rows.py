@@ -100,9 +100,8 @@ def test_embeddings_of_a_file_are_matched_by_word(tmp_path, name):
             text_lm(embeddings=path).fit(TEXTS)
 
 
-def test_keyed_vectors_of_gensim_are_matched_by_word():
-    models = pytest.importorskip("gensim.models")
-    vectors = models.KeyedVectors(3)
+def test_keyed_vectors_of_gensim_are_matched_by_word(keyed_vectors):
+    vectors = keyed_vectors(3)
     vectors.add_vectors(WORDS, VECTORS)
     assert_matched(text_lm(embeddings=vectors).fit(TEXTS))
 
