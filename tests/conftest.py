@@ -38,5 +38,7 @@ def no_disk_to_wait_for(monkeypatch):
 @pytest.fixture
 def keyed_vectors():
     """gensim's class of word vectors, where gensim can be had."""
-    reason = "gensim is not installed: its releases up to 4.4.0 do not build on Python 3.14"
+    reason = (
+        "gensim is not installed: its releases up to 4.4.0 do not build on Python 3.14"
+    )
     return pytest.importorskip("gensim.models", reason=reason).KeyedVectors
