@@ -102,8 +102,8 @@ cdef inline Py_ssize_t put_ngram(
     char* out, Spelling spelling, int context, int n_context_words, int word
 ) noexcept nogil:
     cdef Py_ssize_t at = 0
-    cdef int k, oldest
-    for k in range(n_context_words):
+    cdef int _, oldest
+    for _ in range(n_context_words):
         oldest = spelling.trie.context_word[context]
         if oldest == spelling.boundary:
             memcpy(out + at, &spelling.boundary_text[0], spelling.boundary_text.shape[0])

@@ -93,11 +93,11 @@ def encode_text(
     `is_last`.
 
     `state` has the number of words known, of lines ended, and of words in the current
-    line, and whether the current line has begun. Word w is ``text[start[w]:start[w + 1]]`` and occurred ``counts[w]`` times.
-    `slots` is a hash table whose size is a power of two. `ids` has one more entry than
-    the chunk has bytes. Returns the reason to stop, the byte reached, and the number of
-    ids written. If `counts` or `text` is full, or `slots` half full, the caller must
-    enlarge it.
+    line, and whether the current line has begun. Word w is
+    ``text[start[w]:start[w + 1]]`` and occurred ``counts[w]`` times. `slots` is a hash
+    table whose size is a power of two. `ids` has one more entry than the chunk has bytes.
+    Returns the reason to stop, the byte reached, and the number of ids written. If `counts`
+    or `text` is full, or `slots` half full, the caller must enlarge it.
 
     Equivalent to, for each line, ``[known.setdefault(word, len(known)) for word in
     BETWEEN_BLANKS.findall(line)] + [-1]``.

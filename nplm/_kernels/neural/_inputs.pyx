@@ -334,7 +334,7 @@ cdef class MixedSenses(Inputs):
     cdef void backward(
         self, Activations at, Py_ssize_t K, Solver solver, const Step *step,
     ) noexcept nogil:
-        cdef Py_ssize_t m = self.features.m, n = self.n_senses, i, k, s, first, place
+        cdef Py_ssize_t m = self.features.m, n = self.n_senses, _, i, k, s, first, place
         cdef char *dx
         cdef const int *words
         cdef const double *shares = self.shares
@@ -366,7 +366,7 @@ cdef class MixedSenses(Inputs):
                 self.loops.add(self.d_total, self.d_others, m, 1)
                 dx += self.size
                 shares += n
-            for i in range(self.n_window):
+            for _ in range(self.n_window):
                 dx -= self.size
                 self.loops.add(dx, self.d_total, m, 1)
         self.words.backward(at, K, solver, step)

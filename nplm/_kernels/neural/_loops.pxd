@@ -98,7 +98,7 @@ cdef extern from "loops.h" nogil:
         void (*fade)(void *values, Py_ssize_t n, double share) noexcept nogil
         void (*subtract)(void *values, Py_ssize_t n, double amount) noexcept nogil
         void (*scatter)(const void *values, Py_ssize_t n, double more,
-                      const int *where, void *to) noexcept nogil
+                        const int *where, void *to) noexcept nogil
         void (*add)(void *values, const void *more, Py_ssize_t n,
                     double rate) noexcept nogil
         double (*dot)(const void *values, const void *others,

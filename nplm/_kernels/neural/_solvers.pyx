@@ -9,7 +9,7 @@ from libc.math cimport INFINITY, expm1, log1p, pow, sqrt
 from libc.stdint cimport uintptr_t
 from libc.string cimport memcpy, memset
 
-from nplm._kernels.neural._loops cimport Loops, Moments, Scratch, Tier
+from nplm._kernels.neural._loops cimport Moments, Scratch, Tier
 from nplm._kernels.neural._products cimport Products
 
 

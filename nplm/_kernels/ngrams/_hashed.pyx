@@ -65,13 +65,13 @@ def context_keys(
     No twin: the layout of the table is private to this module, and the probabilities
     found in it are tested against the twin of ``backoff_prob``.
     """
-    cdef int k, context
+    cdef int _, context
     cdef uint64_t power = 1
     with nogil:
         if level == 0:
             keys[0] = 0
             first = last
-        for k in range(level - 1):
+        for _ in range(level - 1):
             power *= MULTIPLIER
         for context in range(first, last):
             keys[context] = (

@@ -203,7 +203,6 @@ cdef void step(
     cdef const Level* level = &trie.level[k - 1]
     cdef int n_longer = n_growing(k, n_context)
     cdef int64_t first, n, half, n_next_level
-    cdef uint64_t code
     cdef int i, chain, word, n_next = 0
     cdef float prob
     search(chains, ranges, level, k)

@@ -5,7 +5,7 @@ and over the words of one class. With sqrt(|V|) classes of equal size, each has 
 sqrt(|V|) rows. The rows of the classes come first in E, then the words, class by class.
 """
 
-from libc.math cimport INFINITY, log
+from libc.math cimport log
 from libc.string cimport memcpy, memset
 
 import numpy as np
@@ -13,7 +13,7 @@ import numpy as np
 from nplm._kernels._ids cimport id_below
 from nplm._kernels.neural._inputs cimport Activations
 from nplm._kernels.neural._loops cimport Scratch, Tier
-from nplm._kernels.neural._solvers cimport Parameter, Solver, Step
+from nplm._kernels.neural._solvers cimport Solver, Step
 from nplm._kernels.neural.outputs._output cimport Rows
 from nplm._kernels.neural.outputs._softmax cimport Softmax
 

@@ -49,6 +49,5 @@ cdef class Energy(Energies):
     cdef Words all_words      # this member's, but with what is a tile's
     cdef char *one_G          # (lanes,) of one word
     cdef void *dC             # (rows of C, m) of all members' words
-    cdef void *p              # (n_words, columns) exponentials of the logits, or a
-                              # tile's; in panels
+    cdef void *p              # (n_words, columns) exp of the logits, or a tile's; panels
     cdef Words tile(self, Py_ssize_t first) noexcept nogil

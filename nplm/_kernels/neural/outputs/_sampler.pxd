@@ -16,6 +16,6 @@ cdef class Sampler:
     cdef double[::1] rest      # (n_words,) sum of those from here on
     cdef Py_ssize_t n_certain  # words in every sample: the first in order
     cdef double[::1] upto      # (n_words,) cumulative inclusion probabilities
-    cdef Py_ssize_t[::1] guide # (most + 1,) where each stratum begins
+    cdef Py_ssize_t[::1] guide  # (most + 1,) where each stratum begins
     cdef void prepare(self, Py_ssize_t n) noexcept nogil
     cdef Py_ssize_t draw(self) noexcept nogil
