@@ -285,7 +285,7 @@ class TextLM(Scoring, Continuing, DensityMixin, Documented, BaseEstimator):
         self.boundary_ = self._check_boundary()
         contexts, targets, _ = self._tokens(documents, "X")
         estimator = clone(self.estimator)
-        n_words = int(max(targets.max(), self.boundary_)) + 1
+        n_words = max(int(targets.max()), self.boundary_) + 1
         if self.vocabulary_ is not None:
             n_words = self.vocabulary_.n_words_
         inferred = {"n_words": n_words, "boundary": self.boundary_}
