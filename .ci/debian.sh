@@ -27,7 +27,7 @@ in_debian() {
     for limit in PYTEST_XDIST_AUTO_NUM_WORKERS OMP_NUM_THREADS OPENBLAS_NUM_THREADS; do
         [ -z "${!limit-}" ] || variables+=("$limit=${!limit}")
     done
-    corpora=$(realpath "${NPLM_DATA:-../shared/data}")
+    corpora=$(realpath -m "${NPLM_DATA:-../shared/data}")
     mkdir -p "$system/corpora"
     unshare --mount --pid --fork --kill-child bash -euc '
         mount -t proc proc "$0/proc"
