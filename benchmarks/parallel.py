@@ -4,7 +4,8 @@ Trains networks on random windows with every way to share the work, in turn, and
 each as a ratio to one thread: the paper's networks, the default, the presets and the
 other outputs (--networks chooses some). The ratio is that of the shortest of --rounds
 measurements, between which the ways take turns: what other programs take of the machine
-is in the longer ones.
+is in the longer ones. "2 fits" are two networks of their own in training at once, which
+share nothing: as much as this machine's two cores give together.
 
 Then fits the cost model of common/cost_model.py to one rank of the paper's networks and
 to bare messages, checks it against 2 to 4 ranks, and asks it about clusters that are
@@ -29,6 +30,7 @@ import sys
 import time
 from dataclasses import replace
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import numpy as np
@@ -77,6 +79,22 @@ class Training:
             self.best = {name: cost / n for name, cost in costs.items()}
 
 
+class TwoFits(Training):
+    """Two networks of their own in training at once, each on one thread."""
+
+    def __init__(self, first: Trainer, second: Trainer) -> None:
+        super().__init__(first)
+        self.second = second
+
+    def run(self, n: int) -> None:
+        other = Thread(target=self.second.train, args=(np.arange(n),))
+        started = time.perf_counter()
+        other.start()
+        self.trainer.train(np.arange(n))
+        other.join()
+        self.seconds = min(self.seconds, (time.perf_counter() - started) / (2 * n))
+
+
 def of_paper(shape: Shape, K: int, **settings: Any) -> Training:
     """One of the paper's networks in training on random windows."""
     return Training(
@@ -111,6 +129,10 @@ def row_of_today(name: str, seconds: float, rounds: int) -> dict[str, Any]:
         )
         for parallel, jobs in THREADS
     }
+    own = dict(parallel="sync", n_jobs=1)
+    runs["2 fits", 2] = TwoFits(
+        trainer_of_today(name, **own), trainer_of_today(name, **own)
+    )
     for training in runs.values():
         training.run(4 * K)
     n = int(seconds / runs["sync", 1].seconds) // K * K
@@ -122,6 +144,9 @@ def row_of_paper(name: str, K: int, seconds: float, rounds: int) -> dict[str, An
         (parallel, jobs): of_paper(NETWORKS[name], K, parallel=parallel, n_jobs=jobs)
         for parallel, jobs in THREADS
     }
+    own = dict(parallel="sync", n_jobs=1)
+    trainers = [of_paper(NETWORKS[name], K, **own).trainer for _ in range(2)]
+    runs["2 fits", 2] = TwoFits(*trainers)
     for training in runs.values():
         training.run(2 * K)
     return {"network": name, "K": K} | ratios(runs, examples(name, K, seconds), rounds)
@@ -141,7 +166,11 @@ def ratios(
             training.run(n)
     one = runs["sync", 1].seconds
     row = {"1 thread ex/s": 1 / one}
-    row |= {f"{k[0]} 2": one / runs[k].seconds for k in THREADS[1:]}
+    row |= {
+        how if how == "2 fits" else f"{how} 2": one / training.seconds
+        for (how, n_jobs), training in runs.items()
+        if n_jobs > 1
+    }
     row |= {"load before": before, "after": load()}
     print(row, file=sys.stderr)
     return row
