@@ -66,17 +66,17 @@ def fit(
     ----------
     recipe : Recipe
         Checked settings of the fit.
-        windows : Windows
+    windows : Windows
         Training and held-out windows.
-        before : TrainedNetwork, optional
+    before : TrainedNetwork, optional
         Network to train further, which is not changed. By default, a new one is drawn.
-        processes : Processes
+    processes : Processes
         Processes that share the training.
-        checkpoint : path-like, optional
+    checkpoint : path-like, optional
         Folder in which to save the state of the fit, and from which to resume.
-        progress : callable, optional
+    progress : callable, optional
         Called by the first process as ``progress(done, total, loss)``.
-        verbose : int
+    verbose : int
         1 prints a line per epoch, 2 shows a progress bar; in the first process.
 
     Returns
