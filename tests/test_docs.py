@@ -4,6 +4,7 @@ The examples in the pages run as doctests, and links are checked when Sphinx bui
 them.
 """
 
+import inspect
 import re
 import runpy
 from importlib import import_module
@@ -45,6 +46,42 @@ def test_every_public_name_has_a_page(module):
     assert sorted(listed) == sorted(public)
     for name in listed:
         assert getattr(import_module(module), name).__doc__, name
+
+
+def documented(thing):
+    """Names of the entries in the section Parameters of a docstring."""
+    text = inspect.getdoc(thing) or ""
+    section = re.search(
+        r"^Parameters\n-+\n(.*?)(?=\n\n\w[\w ]*\n-+\n|\Z)", text, re.S | re.M
+    )
+    entries = re.findall(
+        r"^([\w*][\w*, ]*?) ?(?::|$)", section[1] if section else "", re.M
+    )
+    return {name.strip(" *") for entry in entries for name in entry.split(",")}
+
+
+def public_callables():
+    """Public functions and classes, and the public methods of these, by name."""
+    for module in API["modules"]():
+        for name in import_module(module).__all__:
+            thing = getattr(import_module(module), name)
+            if not callable(thing):
+                continue
+            yield f"{module}.{name}", thing
+            for method, own in vars(thing).items() if inspect.isclass(thing) else ():
+                if inspect.isfunction(own) and not method.startswith("_"):
+                    yield f"{module}.{name}.{method}", own
+
+
+@pytest.mark.parametrize(
+    "thing", [pytest.param(thing, id=name) for name, thing in public_callables()]
+)
+def test_every_parameter_has_an_entry_of_its_own(thing):
+    described = documented(thing)
+    if not described:
+        return  # a short docstring without sections
+    given = set(inspect.signature(thing).parameters) - {"self", "cls"}
+    assert given <= described, given - described
 
 
 def test_every_public_name_is_in_a_guide():

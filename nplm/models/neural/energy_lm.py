@@ -45,11 +45,11 @@ class EnergyLM(NetworkLM):
     n_words : int or None, default=None
         Size of the vocabulary of the training data. None takes the largest id of the
         training windows plus one. `add_words` increases ``n_words_``, not `n_words`.
-        n_hidden : int, default=100
+    n_hidden : int, default=100
         Number of hidden units, h: one layer, whose units also see the next word.
-        embedding_dim : int, default=30
+    embedding_dim : int, default=30
         Number of features of a word, m.
-        n_distant : int, default=0
+    n_distant : int, default=0
         Number of words, nearest first, whose averaged features are further inputs, as
         in `NeuralLM`. 0 is the network of the paper.
     target_weights : bool, default=False
@@ -62,9 +62,9 @@ default="auto"
         noise samples, by `Importance` sampling or `NCE`, which is many times as fast
         with a large vocabulary. "auto" is "importance" if the vocabulary has more than
         2,048 words, else "exact". ``loss_`` has the choice.
-        solver : {"adam", "sgd"}, Adam or SGD, default="adam"
+    solver : {"adam", "sgd"}, Adam or SGD, default="adam"
         The solver, with the schedule of the learning rate. The paper uses `SGD`.
-        learning_rate_init : float, default=4e-3
+    learning_rate_init : float, default=4e-3
         Initial learning rate. For `SGD`, it multiplies the gradient of each example;
         the paper uses 1e-3.
     alpha : float or "auto", default="auto"
@@ -73,11 +73,11 @@ default="auto"
         the weight. "auto" is 1e-4 with `SGD`, as in the paper, and ``6 / sqrt(n)`` with
         `Adam`, where n is the number of updates of an epoch: small corpora need
         more. It is at most ``0.01 / learning_rate_init``.
-        batch_size : int, default=256
+    batch_size : int, default=256
         Number of examples of an update. `SGD` adds their gradients, so that the
         learning rate stays that of one example; `Adam` takes the mean. 1 is the
         algorithm of the paper (section 3.2).
-        max_iter : int, default=100
+    max_iter : int, default=100
         Maximum number of epochs. The default schedule of the learning rate ends a fit
         after fewer (see `Adam`).
     early_stopping : {"auto"} or bool, default="auto"

@@ -42,7 +42,7 @@ class Features:
     ----------
     m : int
         Number of features of a word.
-        tied : bool
+    tied : bool
         Whether they are also the output weights (`TiedSoftmax`): C is then columns of
         E, ``[C | b]``.
     """
@@ -159,7 +159,7 @@ class Composed(Features):
     ----------
     m, tied
         As in `Features`.
-        matrix : csr_array, shape (n_words, n_parts)
+    matrix : csr_array, shape (n_words, n_parts)
         Weights of the shared parts in each word.
     """
 

@@ -114,17 +114,17 @@ class Network:
         Precision of the arithmetic.
     threads : Threads, optional
         One thread by default.
-        parallel : {"sync", "async", "locked"}
+    parallel : {"sync", "async", "locked"}
         How threads share the training (`sharing_of`).
-        solver : Solver, optional
+    solver : Solver, optional
         Required for training.
-        state : dict of ndarray, optional
+    state : dict of ndarray, optional
         State of the solver; new by default. Unused when scoring.
-        output_state : dict of ndarray, optional
+    output_state : dict of ndarray, optional
         State of the output, for training.
-        dropout : Dropout, optional
+    dropout : Dropout, optional
         Dropout during training; none by default.
-        clock : tuple of float
+    clock : tuple of float
         Numbers of examples seen and of updates made before.
     """
 

@@ -64,7 +64,7 @@ class Parameters:
     tied : bool
         Whether C is columns of E, ``[C | b]``, and there is no U. E must then have the
         values of C.
-        **more : ndarray
+    **more : ndarray
         Arrays of some kinds of parts, by name: P, shape (n_averages, n_distant), the
         weights of distant words by position; S and Q, shape (rows, n_senses * m), the
         senses of words and the weights that select them; R, shape (m, n_hidden) or (m,

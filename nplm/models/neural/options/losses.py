@@ -52,7 +52,7 @@ class NCE(Option):
     proposal : {"unigram"} or array-like of float, shape (n_words,), default="unigram"
         The distribution of the noise. "unigram" uses the counts of the next words of
         the training windows, plus one. An array has a positive weight for each word.
-        proposal_power : float, default=1
+    proposal_power : float, default=1
         Exponent of the weights, from 0 to 1. 0 gives the uniform distribution; below 1,
         rare words are sampled more often than they occur.
 

@@ -38,7 +38,7 @@ class Workspace:
         Number of this team among those that share the examples of mini-batches.
     worker, n_workers : int
         Number of this team, and how many teams train the same parameters.
-        solver : Solver or None
+    solver : Solver or None
         Kernel of the solver; None when scoring.
     """
 
