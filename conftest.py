@@ -9,7 +9,7 @@ from nplm import datasets
 
 NEEDS_MPI = [
     "nplm/mpi.py",
-    "nplm/training/parallel/agreement.py",
+    "nplm/models/training/parallel/agreement.py",
     "docs/guide/parallel.rst",
 ]
 NEEDS_SPARK = ["tests/hours/spark.py"]

@@ -42,10 +42,10 @@ from nplm.models.neural.recipe import TrainedNetwork
 from nplm.models.neural.sharded_lm import ShardedLM
 from nplm.models.neural.tiers import kernel_tier
 from nplm.models.neural.trainer import Trainer
-from nplm.training.checkpoint import fingerprint
-from nplm.training.loop import OnProgress
-from nplm.training.parallel.agreement import MPI, Ranks
-from nplm.training.parallel.parts import part_of
+from nplm.models.training.checkpoint import fingerprint
+from nplm.models.training.loop import OnProgress
+from nplm.models.training.parallel.agreement import MPI, Ranks
+from nplm.models.training.parallel.parts import part_of
 
 __all__ = ["ShardedLM", "fit", "part", "rank", "shard", "trainer"]
 

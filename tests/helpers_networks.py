@@ -16,7 +16,7 @@ from nplm.models.neural.network.outputs.estimates import (
     Proposal,
 )
 from nplm.models.neural.network.solvers import SGD, Adam, Schedule
-from nplm.training.parallel.threads import Threads
+from nplm.models.training.parallel.threads import Threads
 from tests.reference import neural as reference
 
 # Kinds of networks, with different outputs and features.

@@ -24,7 +24,7 @@ from nplm import (
     windows,
 )
 from nplm.formats import load_binary, save_binary
-from nplm.training.parallel import threads
+from nplm.models.training.parallel import threads
 from tests.helpers import energy_lm, paper_lm, small_models, small_text
 
 pytestmark = small_text

@@ -29,7 +29,7 @@ def mpi_job(n_jobs: int | None) -> Job:
     """Return the job of the processes of mpiexec, each with one thread."""
     try:
         from nplm import mpi
-        from nplm.training.parallel.agreement import Ranks
+        from nplm.models.training.parallel.agreement import Ranks
     except ImportError as error:
         raise click.ClickException(str(error)) from error
     if n_jobs not in (None, 1):

@@ -8,7 +8,7 @@ from typing import Self
 import click
 
 from nplm import CheckpointError
-from nplm.training.checkpoint import discard, has_save
+from nplm.models.training.checkpoint import discard, has_save
 
 __all__ = ["Kept"]
 

@@ -27,7 +27,7 @@ from nplm.datasets import Corpus
 from nplm.datasets.corpus import CorpusWindows
 from nplm.experiments.scoring import ReportStage, log_prob, perplexity
 from nplm.models.neural.fitting.scoring import MAX_SCORED_WINDOWS
-from nplm.training.em import fit_mixture_weights
+from nplm.models.training.em import fit_mixture_weights
 
 __all__ = [
     "QUICK", "Row", "compare", "conclusion", "expected_seconds", "spelling_of",

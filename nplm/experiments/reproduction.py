@@ -21,9 +21,9 @@ from nplm.datasets import Corpus
 from nplm.experiments.fits import Bench, Fit
 from nplm.experiments.paper_tables import TABLES, PaperTable
 from nplm.experiments.scoring import ReportStage, perplexity
+from nplm.models.training.checkpoint import fingerprint
+from nplm.models.training.parallel.threads import n_threads
 from nplm.models.versions import processor
-from nplm.training.checkpoint import fingerprint
-from nplm.training.parallel.threads import n_threads
 
 __all__ = ["reproduce", "results_of"]
 

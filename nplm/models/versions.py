@@ -11,7 +11,7 @@ import joblib
 
 from nplm._kernels.neural._loops import compiler
 from nplm.models.neural.tiers import available_tiers, kernel_tier
-from nplm.training.parallel.threads import blas_libraries
+from nplm.models.training.parallel.threads import blas_libraries
 
 __all__ = ["show_versions"]
 

@@ -28,7 +28,7 @@ from nplm.formats import (
     write_counts,
     write_vectors,
 )
-from nplm.training import checkpoint as checkpoints
+from nplm.models.training import checkpoint as checkpoints
 from tests.faults.allocations import WORK
 from tests.helpers import neural_lm, paper_lm
 
@@ -192,7 +192,7 @@ def test_each_step_of_a_save_fails(tmp_path, monkeypatch, name, error):
 )
 def test_a_save_of_a_fit_that_fails_loses_nothing(tmp_path, monkeypatch, model):
     monkeypatch.setattr(checkpoints, "SECONDS_A_SAVE", 0)
-    monkeypatch.setattr("nplm.training.pace.SECONDS_A_CALL", 0.001)
+    monkeypatch.setattr("nplm.models.training.pace.SECONDS_A_CALL", 0.001)
 
     def fitted(**options):
         own = clone(model)

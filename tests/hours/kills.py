@@ -26,7 +26,7 @@ import numpy as np
 
 from nplm import Importance, KneserNeyLM, NeuralLM, WordClasses, windows
 from nplm.formats import estimate_arpa, estimate_binary
-from nplm.training import checkpoint, pace
+from nplm.models.training import checkpoint, pace
 from tests.helpers import energy_lm, paper_lm
 
 IDS = np.random.default_rng(0).zipf(1.4, 12_000) % 40

@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from nplm import Adam, NeuralLM, windows
-from nplm.training import checkpoint, pace
+from nplm.models.training import checkpoint, pace
 from tests.helpers_mpi import start
 
 IDS = np.random.default_rng(0).zipf(1.4, 6000) % 40

@@ -40,7 +40,7 @@ from nplm.experiments import (
 )
 from nplm.experiments.comparison import NETWORK
 from nplm.inspection import nearest_words, suggestions
-from nplm.training.parallel.threads import n_threads
+from nplm.models.training.parallel.threads import n_threads
 
 __all__ = ["compare_command"]
 

@@ -41,8 +41,8 @@ from nplm.cli._tally import report_perplexities, report_words, told
 from nplm.cli._text import BLANK_LINES, INPUTS, lines_of, texts_of
 from nplm.formats._words import BEGIN, END
 from nplm.models.neural.network_lm import NetworkLM
+from nplm.models.training.bars import BAR
 from nplm.text.tokenizer import BETWEEN_BLANKS, BLANKS
-from nplm.training.bars import BAR
 
 __all__ = ["train_command"]
 

@@ -31,8 +31,8 @@ from nplm.models.ngrams.external.scratch import Scratch
 from nplm.models.ngrams.kneser_ney import KneserNeyLM
 from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
 from nplm.models.ngrams.trie.hash_table import SLOT_BYTES
+from nplm.models.training.parallel.threads import Threads, n_threads
 from nplm.text.vocabulary import Vocabulary
-from nplm.training.parallel.threads import Threads, n_threads
 
 __all__ = ["Estimated", "estimate_arpa", "estimate_binary"]
 

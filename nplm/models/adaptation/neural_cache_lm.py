@@ -26,7 +26,7 @@ from nplm.base.estimators import LanguageModel
 from nplm.base.fitted import Fitted
 from nplm.models.adaptation.cache_lm import cache_length
 from nplm.models.neural.neural_lm import NeuralLM
-from nplm.training.parallel.threads import blas_threads
+from nplm.models.training.parallel.threads import blas_threads
 
 __all__ = ["NeuralCacheLM"]
 

@@ -14,7 +14,7 @@ from nplm.base.exceptions import DivergenceError
 from nplm.models.neural.fitting.fit import Training
 from nplm.models.neural.network_lm import NetworkLM
 from nplm.models.neural.options.solvers import SGD
-from nplm.training.parallel.threads import blas_threads
+from nplm.models.training.parallel.threads import blas_threads
 
 __all__ = ["adapted_log_prob"]
 

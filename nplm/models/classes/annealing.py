@@ -11,7 +11,7 @@ from nplm._kernels.classes import _exchange
 from nplm._kernels.classes._exchange import GAIN, MOVES, VISITED
 from nplm.base.fitted import Fitted
 from nplm.models.classes.partition import Partition
-from nplm.training import pace
+from nplm.models.training import pace
 
 __all__ = ["Annealing"]
 
@@ -24,7 +24,7 @@ HOTTEST, COOLEST = 1.5, 0.1
 
 
 class Annealing:
-    """Anneal a partition, as a job of the training loop (`nplm.training.loop.Job`).
+    """Anneal a partition: a job of the training loop (`nplm.models.training.loop.Job`).
 
     A job has `n_cooling` passes over the words at a falling temperature, then passes at
     temperature 0 until no word moves.

@@ -18,7 +18,7 @@ from nplm.base.fitted import Fitted
 from nplm.models.classes.word_classes import WordClasses
 from nplm.models.ngrams.discounts import check_fallback
 from nplm.models.ngrams.kneser_ney import KneserNeyLM
-from nplm.training.em import fit_mixture_weights
+from nplm.models.training.em import fit_mixture_weights
 
 __all__ = ["ClassLM"]
 

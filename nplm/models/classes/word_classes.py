@@ -27,11 +27,11 @@ from nplm.base.fitted import Fitted
 from nplm.base.pages import Documented
 from nplm.models.classes.annealing import Annealing
 from nplm.models.classes.partition import Bigrams, Partition
+from nplm.models.training.bars import BAR, bar
+from nplm.models.training.checkpoint import Checkpoint, fingerprint
+from nplm.models.training.loop import OnProgress, run_passes
+from nplm.models.training.parallel.processes import ALONE
 from nplm.text.windows import windows
-from nplm.training.bars import BAR, bar
-from nplm.training.checkpoint import Checkpoint, fingerprint
-from nplm.training.loop import OnProgress, run_passes
-from nplm.training.parallel.processes import ALONE
 
 __all__ = ["WordClasses"]
 

@@ -22,8 +22,8 @@ from nplm.models.mixtures.uniform_lm import UniformLM
 from nplm.models.ngrams.counts import NgramCounts
 from nplm.models.ngrams.frequencies import RelativeFrequencies
 from nplm.models.ngrams.saved import arrays_of, restored_counts
-from nplm.training.bars import stages
-from nplm.training.em import BIN_PRIOR, FrequencyBins, fit_mixture_weights
+from nplm.models.training.bars import stages
+from nplm.models.training.em import BIN_PRIOR, FrequencyBins, fit_mixture_weights
 
 __all__ = ["MixtureLM"]
 
@@ -469,6 +469,11 @@ class MixtureLM(_BaseComposition, LanguageModel):
             part = member.predict_proba(self._nearest_of(member, X))
             proba += weights[:, i : i + 1] * part
         return proba
+
+    @property
+    def _sums_over_words(self) -> bool:
+        """Whether a member sums over all words to score one."""
+        return any(getattr(m, "_sums_over_words", False) for m in self.estimators_)
 
     def _member_log_probs(
         self, X: NDArray[np.int32], y: NDArray[np.int32]

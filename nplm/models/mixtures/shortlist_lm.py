@@ -25,7 +25,7 @@ from nplm.base.fitted import Fitted
 from nplm.models.neural.neural_lm import NeuralLM
 from nplm.models.neural.options.losses import Exact
 from nplm.models.neural.options.outputs import Softmax
-from nplm.training.loop import OnProgress
+from nplm.models.training.loop import OnProgress
 
 __all__ = ["ShortlistLM"]
 

@@ -13,10 +13,10 @@ from nplm.models.ngrams.backoff_model import BackoffModel
 from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
 from nplm.models.ngrams.trie.hash_table import index_of
 from nplm.models.ngrams.trie.mixed_trie import AlignedTrie, mixed_trie
+from nplm.models.training.em import MixtureFit, fit_mixture_weights
 from nplm.text.codecs import codec_of
 from nplm.text.lm.text_lm import TextLM
 from nplm.text.vocabulary import Vocabulary
-from nplm.training.em import MixtureFit, fit_mixture_weights
 
 __all__ = ["StaticMixture", "aligned", "static_mixture"]
 

@@ -20,7 +20,7 @@ from nplm.models.neural.options.base import Option
 from nplm.models.neural.options.losses import loss_of
 from nplm.models.neural.recipe import TrainedNetwork
 from nplm.models.neural.repeats import distinct_windows
-from nplm.training.parallel.threads import blas_threads, n_threads
+from nplm.models.training.parallel.threads import blas_threads, n_threads
 
 __all__ = ["FittedNetworkLM", "view"]
 
@@ -134,6 +134,11 @@ class FittedNetworkLM(LanguageModel):
         return loss_of(_trained(self, "loss").loss)
 
     # -- probabilities --------------------------------------------------------
+
+    @property
+    def _sums_over_words(self) -> bool:
+        """Whether one word costs as much as all words after the same context."""
+        return self._trained.parts.output.logits_are_single
 
     def _predict_proba(self, X: NDArray[np.int32]) -> NDArray[Any]:
         with blas_threads(1):

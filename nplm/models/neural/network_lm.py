@@ -30,8 +30,8 @@ from nplm.models.neural.options.solvers import SOLVERS
 from nplm.models.neural.recipe import Recipe, Stopping, TrainedNetwork
 from nplm.models.neural.tiers import kernel_tier
 from nplm.models.neural.trainer import Trainer
-from nplm.training.loop import OnProgress
-from nplm.training.parallel.threads import n_threads
+from nplm.models.training.loop import OnProgress
+from nplm.models.training.parallel.threads import n_threads
 
 __all__ = ["NetworkLM", "Request"]
 

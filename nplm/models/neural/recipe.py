@@ -20,8 +20,8 @@ from nplm.models.neural.network.parameters import Parameters
 from nplm.models.neural.network.solvers import Solver, State
 from nplm.models.neural.options.names import FULL_NAMES
 from nplm.models.neural.tiers import kernel_tier
-from nplm.training.checkpoint import fingerprint
-from nplm.training.parallel.threads import Threads
+from nplm.models.training.checkpoint import fingerprint
+from nplm.models.training.parallel.threads import Threads
 
 __all__ = ["HISTORY_COLUMNS", "Recipe", "Stopping", "TrainedNetwork"]
 

@@ -10,9 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from nplm.models.neural.fitting.sharded import ShardedNetwork, gathered
 from nplm.models.neural.neural_lm import NeuralLM
-from nplm.training.checkpoint import fingerprint
-from nplm.training.parallel.processes import Sharers
-from nplm.training.parallel.threads import blas_threads
+from nplm.models.training.checkpoint import fingerprint
+from nplm.models.training.parallel.processes import Sharers
+from nplm.models.training.parallel.threads import blas_threads
 
 __all__ = ["ShardedLM"]
 

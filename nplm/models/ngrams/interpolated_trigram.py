@@ -16,7 +16,7 @@ from nplm.base.fitted import Fitted
 from nplm.models.ngrams.counts import NgramCounts
 from nplm.models.ngrams.frequencies import RelativeFrequencies
 from nplm.models.ngrams.saved import arrays_of, restored_counts
-from nplm.training.em import BIN_PRIOR, FrequencyBins, fit_mixture_weights
+from nplm.models.training.em import BIN_PRIOR, FrequencyBins, fit_mixture_weights
 
 __all__ = ["InterpolatedTrigram"]
 

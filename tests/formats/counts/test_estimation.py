@@ -28,7 +28,7 @@ from nplm.formats import (
     write_arpa,
 )
 from nplm.models.ngrams.external import estimation, levels, scratch
-from nplm.training.parallel.threads import Threads
+from nplm.models.training.parallel.threads import Threads
 from tests.helpers import text
 from tests.helpers_binary import read_parts
 

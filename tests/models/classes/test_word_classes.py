@@ -192,8 +192,8 @@ class Killed(BaseException):
 def test_killed_fit_resumes_to_the_same_classes(
     n_words, boundary, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr("nplm.training.pace.SECONDS_A_CALL", 0.0)
-    monkeypatch.setattr("nplm.training.checkpoint.SECONDS_A_SAVE", 0)
+    monkeypatch.setattr("nplm.models.training.pace.SECONDS_A_CALL", 0.0)
+    monkeypatch.setattr("nplm.models.training.checkpoint.SECONDS_A_SAVE", 0)
     ids = text(4000, n_words=150)
     model = WordClasses(9, random_state=0, boundary=boundary, max_iter=4)
     whole = clone(model).fit(ids)

@@ -58,7 +58,7 @@ def test_auto_loss_follows_the_other_parameters(data, tmp_path, settings, loss):
 @pytest.mark.parametrize("n_cores", [1, 2])
 def test_auto_loss_does_not_depend_on_threads(data, monkeypatch, n_cores, n_jobs):
     monkeypatch.setattr(
-        "nplm.training.parallel.threads.effective_n_jobs",
+        "nplm.models.training.parallel.threads.effective_n_jobs",
         lambda n: n if n > 0 else n_cores,
     )
     lm = neural_lm(**SMALL | dict(n_words=MANY, n_jobs=n_jobs)).fit(*data)

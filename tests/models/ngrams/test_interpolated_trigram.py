@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from nplm import InterpolatedTrigram, windows
-from nplm.training.em import FrequencyBins, fit_mixture_weights
+from nplm.models.training.em import FrequencyBins, fit_mixture_weights
 from tests.helpers import text
 
 N_WORDS = 12

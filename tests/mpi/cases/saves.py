@@ -14,7 +14,7 @@ from nplm import CheckpointError, Importance, NeuralLM, mpi
 from nplm._kernels.neural import _network
 from nplm.base.files.tensors import read_tensors
 from nplm.models.neural.fitting import common, replicated, scoring
-from nplm.training import checkpoint, pace
+from nplm.models.training import checkpoint, pace
 
 from .base import PARAMETERS, SETTINGS, comm, data, differences, paper_lm
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from nplm._kernels.neural import _network
 from nplm.models.neural.fitting.orders import NOT_HERE
 from nplm.models.neural.network.sharing import Sharing
-from nplm.training.parallel.threads import Threads
+from nplm.models.training.parallel.threads import Threads
 
 __all__ = ["RankAverages"]
 

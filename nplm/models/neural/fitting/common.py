@@ -15,8 +15,8 @@ from nplm.models.neural.fitting.replicated import RankExamples, ReplicatedNetwor
 from nplm.models.neural.network.network import Parts
 from nplm.models.neural.network.parameters import Parameters
 from nplm.models.neural.network.sharing import Sharing
-from nplm.training.parallel.memory import Carving, common_memory
-from nplm.training.parallel.processes import Sharers
+from nplm.models.training.parallel.memory import Carving, common_memory
+from nplm.models.training.parallel.processes import Sharers
 
 __all__ = ["CommonNetwork", "RankMemory"]
 

@@ -16,8 +16,8 @@ from nplm.models.neural.fitting.windows import Windows
 from nplm.models.neural.network.network import Network
 from nplm.models.neural.network.soundness import check_sums
 from nplm.models.neural.recipe import HISTORY_COLUMNS
-from nplm.training.held_out import HeldOut
-from nplm.training.parallel.processes import Processes
+from nplm.models.training.held_out import HeldOut
+from nplm.models.training.parallel.processes import Processes
 
 __all__ = ["Epochs"]
 
@@ -26,7 +26,7 @@ MIN_CHECKED_EXAMPLES = 1000
 
 
 class Epochs:
-    """Epochs over windows, as a job of the training loop (`nplm.training.loop.Job`).
+    """Epochs over windows: a job of the training loop.
 
     Parameters
     ----------

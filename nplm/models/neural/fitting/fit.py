@@ -24,12 +24,12 @@ from nplm.models.neural.network.dropout import Dropout
 from nplm.models.neural.network.network import Network, Parts
 from nplm.models.neural.network.sharing import Rows, sharing_of
 from nplm.models.neural.recipe import HISTORY_COLUMNS, Recipe, TrainedNetwork
-from nplm.training.bars import BAR, bar
-from nplm.training.checkpoint import Checkpoint, fingerprint
-from nplm.training.held_out import HeldOut
-from nplm.training.loop import OnProgress, run_passes
-from nplm.training.parallel.processes import ALONE, Alone, Sharers
-from nplm.training.parallel.threads import Threads, blas_threads
+from nplm.models.training.bars import BAR, bar
+from nplm.models.training.checkpoint import Checkpoint, fingerprint
+from nplm.models.training.held_out import HeldOut
+from nplm.models.training.loop import OnProgress, run_passes
+from nplm.models.training.parallel.processes import ALONE, Alone, Sharers
+from nplm.models.training.parallel.threads import Threads, blas_threads
 
 __all__ = ["FitInterrupted", "Training", "fit"]
 

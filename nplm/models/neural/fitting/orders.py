@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nplm.models.neural.fitting.windows import Windows
-from nplm.training.parallel.processes import Processes
+from nplm.models.training.parallel.processes import Processes
 
 __all__ = ["NOT_HERE", "Order", "PartOrder", "in_turns", "order_of"]
 

@@ -16,8 +16,8 @@ from nplm.models.neural.fitting.together import SharedNetwork
 from nplm.models.neural.network.network import Parts
 from nplm.models.neural.network.parameters import Parameters, aligned_zeros
 from nplm.models.neural.network.sharing import Sharing
-from nplm.training.parallel.processes import Sharers
-from nplm.training.parallel.threads import Threads
+from nplm.models.training.parallel.processes import Sharers
+from nplm.models.training.parallel.threads import Threads
 
 __all__ = ["RankExamples", "RankMessages", "ReplicatedNetwork"]
 

@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 
 from nplm.models.neural.fitting.windows import Windows
 from nplm.models.neural.network.network import Network
-from nplm.training import pace
-from nplm.training.parallel.processes import Processes
+from nplm.models.training import pace
+from nplm.models.training.parallel.processes import Processes
 
 __all__ = ["MAX_SCORED_WINDOWS", "Scoring", "scored_each_epoch"]
 

@@ -19,8 +19,8 @@ from nplm.models.neural.network.network import Parts
 from nplm.models.neural.network.parameters import Parameters, aligned_zeros
 from nplm.models.neural.network.sharing import Sharing
 from nplm.models.neural.recipe import TrainedNetwork
-from nplm.training.parallel.processes import Processes, Sharers
-from nplm.training.parallel.threads import Threads
+from nplm.models.training.parallel.processes import Processes, Sharers
+from nplm.models.training.parallel.threads import Threads
 
 __all__ = ["ShardedNetwork", "gathered", "gathers_totals", "rows_of", "sharded"]
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from nplm.base.fitted import Fitted
 from nplm.models.neural.network.network import Network, Parts
 from nplm.models.neural.network.parameters import Parameters
-from nplm.training.parallel.processes import Sharers
+from nplm.models.training.parallel.processes import Sharers
 
 __all__ = ["Seconds", "SharedNetwork"]
 

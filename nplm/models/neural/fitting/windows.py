@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from nplm.base.checks import count_ids
 from nplm.models.neural.recipe import Recipe
-from nplm.training.parallel.processes import Alone, Sharers
+from nplm.models.training.parallel.processes import Alone, Sharers
 
 __all__ = ["MIN_WINDOWS_TO_SPLIT", "Windows"]
 

@@ -27,8 +27,8 @@ from nplm.models.neural.network.parameters import Parameters
 from nplm.models.neural.network.sharing import Sharing, sharing_of
 from nplm.models.neural.network.solvers import SGD, Schedule, Solver, State
 from nplm.models.neural.tiers import kernel_tier
-from nplm.training import pace
-from nplm.training.parallel.threads import Threads
+from nplm.models.training import pace
+from nplm.models.training.parallel.threads import Threads
 
 __all__ = ["Network", "Parts"]
 

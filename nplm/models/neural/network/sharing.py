@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from nplm._kernels.neural import _examples, _network
 from nplm._kernels.neural._team import UpdateLock
-from nplm.training.parallel.threads import Threads
+from nplm.models.training.parallel.threads import Threads
 
 __all__ = ["Asynchronous", "Examples", "Locked", "Rows", "Sharing", "sharing_of"]
 

@@ -25,7 +25,7 @@ from nplm.base.files.atomic_files import (
     trim,
 )
 from nplm.models.ngrams.trie.context_trie import BLOCK_FOLLOWERS
-from nplm.training.parallel.threads import Threads
+from nplm.models.training.parallel.threads import Threads
 
 __all__ = ["Scratch"]
 

@@ -11,7 +11,7 @@ from nplm import NeuralLM, windows
 from nplm._kernels.neural import _network
 from nplm.models.neural.fitting import scoring
 from nplm.models.neural.fitting.scoring import Scoring
-from nplm.training import pace
+from nplm.models.training import pace
 from tests.helpers import markov_stream, paper_lm
 
 SETTINGS = dict(

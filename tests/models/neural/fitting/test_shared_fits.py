@@ -12,7 +12,7 @@ from nplm import NCE, DivergenceError, Importance, NeuralLM, Softmax, windows
 from nplm._kernels.neural import _examples, _network
 from nplm.models.neural.network.network import Network
 from nplm.models.neural.network.sharing import Examples, Rows, sharing_of
-from nplm.training import pace
+from nplm.models.training import pace
 from tests.helpers import markov_stream, paper_lm
 
 SMALL = dict(n_hidden=6, embedding_dim=4, random_state=0)

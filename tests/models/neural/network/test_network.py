@@ -11,7 +11,7 @@ from nplm._kernels.neural import _caches
 from nplm.models.neural.fitting.sharded import ShardedNetwork
 from nplm.models.neural.network import network as networks
 from nplm.models.neural.network.sharing import Examples
-from nplm.training.parallel.threads import Threads
+from nplm.models.training.parallel.threads import Threads
 from tests.helpers import PRECISIONS, pairwise
 from tests.helpers_networks import (
     EXACT,

@@ -5,7 +5,7 @@ import pytest
 from sklearn.utils.estimator_checks import check_methods_sample_order_invariance
 
 from nplm import MixtureLM, windows
-from nplm.training.parallel.threads import Threads
+from nplm.models.training.parallel.threads import Threads
 from tests.helpers import PRECISIONS, pairwise, paper_lm
 from tests.helpers_networks import EXACT, random_network, random_windows, there_is
 

@@ -21,7 +21,7 @@ from nplm.base.word_trees import (
     top_down,
 )
 from nplm.models.neural.network.outputs.base import Output, Workspace
-from nplm.training.parallel.threads import blas_threads
+from nplm.models.training.parallel.threads import blas_threads
 
 __all__ = ["Tree", "checked_tree", "make_tree"]
 

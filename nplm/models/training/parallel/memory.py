@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from nplm.training.parallel.processes import Processes
+from nplm.models.training.parallel.processes import Processes
 
 __all__ = ["Carving", "common_memory"]
 

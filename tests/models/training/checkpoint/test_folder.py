@@ -13,7 +13,7 @@ import pytest
 from sklearn.base import clone
 
 from nplm import CheckpointError
-from nplm.training import checkpoint as checkpoints
+from nplm.models.training import checkpoint as checkpoints
 from tests.helpers import paper_lm
 from tests.helpers_checkpoint import SETTINGS, Killed, n_saves
 
@@ -95,7 +95,7 @@ import os, sys, warnings
 folder, user = sys.argv[1], 65534
 import numpy as np
 from nplm import windows
-from nplm.training import checkpoint
+from nplm.models.training import checkpoint
 from tests.helpers import paper_lm
 from tests.helpers_checkpoint import SETTINGS
 if os.getuid() == 0:
@@ -128,7 +128,7 @@ def test_fit_continues_when_permission_is_lost(open_folder):
         os.chown(folder, 65534, 65534)
     job = subprocess.run(
         [sys.executable, "-c", WITHOUT_PERMISSION, folder],
-        cwd=Path(__file__).parents[3], capture_output=True, text=True, timeout=120,
+        cwd=Path(__file__).parents[4], capture_output=True, text=True, timeout=120,
     )  # fmt: skip
     assert job.returncode == 0, job.stderr
     assert job.stdout.strip() == "3"

@@ -25,7 +25,7 @@ from nplm.base.files.atomic_files import NO_LOCKS, replacing
 from nplm.base.files.tensors import CHECKSUM, read_tensors, write_tensors
 from nplm.base.fitted import Fitted
 from nplm.base.warnings import warn
-from nplm.training.parallel.processes import Processes
+from nplm.models.training.parallel.processes import Processes
 
 __all__ = ["Checkpoint", "discard", "fingerprint", "has_save"]
 

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from nplm.base.exceptions import DivergenceError
-from nplm.training.parallel.processes import Meeting
+from nplm.models.training.parallel.processes import Meeting
 
 try:
     from mpi4py import MPI
@@ -123,7 +123,7 @@ def own(comm: MPI.Comm | None) -> MPI.Comm:
 
 
 class Ranks:
-    """The ranks of a communicator (see `nplm.training.parallel.processes.Processes`).
+    """The ranks of a communicator (see `processes.Processes`).
 
     Parameters
     ----------

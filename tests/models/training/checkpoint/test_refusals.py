@@ -11,8 +11,8 @@ from sklearn.base import clone
 
 from nplm import CheckpointError, WordClasses
 from nplm.base.files.tensors import read_tensors, write_tensors
-from nplm.training.checkpoint import Checkpoint
-from nplm.training.parallel.processes import ALONE
+from nplm.models.training.checkpoint import Checkpoint
+from nplm.models.training.parallel.processes import ALONE
 from tests.helpers import paper_lm
 from tests.helpers_checkpoint import SAMPLED, SETTINGS, Killed, fit_and_kill
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from nplm import windows
-from nplm.training import checkpoint as checkpoints
+from nplm.models.training import checkpoint as checkpoints
 
 
 @pytest.fixture(scope="module")
@@ -18,4 +18,4 @@ def data():
 @pytest.fixture(autouse=True)
 def many_saves(monkeypatch):
     monkeypatch.setattr(checkpoints, "SECONDS_A_SAVE", 0)
-    monkeypatch.setattr("nplm.training.pace.SECONDS_A_CALL", 0.002)
+    monkeypatch.setattr("nplm.models.training.pace.SECONDS_A_CALL", 0.002)

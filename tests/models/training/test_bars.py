@@ -13,8 +13,8 @@ import pytest
 from nplm import ClassLM, KneserNeyLM, MixtureLM, NeuralLM, TextLM, WordClasses, windows
 from nplm.models.neural.fitting import scoring
 from nplm.models.neural.network.network import Network
-from nplm.training import checkpoint, pace
-from nplm.training.bars import _Notebook, bar
+from nplm.models.training import checkpoint, pace
+from nplm.models.training.bars import _Notebook, bar
 
 X, Y = windows(np.tile([0, 1, 2, 3], 100), 2)
 
@@ -110,7 +110,8 @@ def test_notebook_element_is_updated(notebook, capsys):
 
 def test_resumed_fit_estimates_time_left(notebook, monkeypatch):
     clock = iter([0.0, 10.0])
-    monkeypatch.setattr("nplm.training.bars.time.perf_counter", lambda: next(clock))
+    clock_of = "nplm.models.training.bars.time.perf_counter"
+    monkeypatch.setattr(clock_of, lambda: next(clock))
     with bar(2, "fit", str) as report:
         report(50, 100, 1)
         report(60, 100, 1)

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from nplm.base.fitted import Fitted
 from nplm.base.generators import plain_state, taken_state
 from nplm.base.warnings import warn
-from nplm.training.checkpoint import Checkpoint
-from nplm.training.pace import calls
-from nplm.training.parallel.processes import Processes
+from nplm.models.training.checkpoint import Checkpoint
+from nplm.models.training.pace import calls
+from nplm.models.training.parallel.processes import Processes
 
 __all__ = ["Job", "OnProgress", "run_passes"]
 

@@ -12,7 +12,7 @@ from contextvars import ContextVar
 from html import escape
 from typing import Any
 
-from nplm.training.loop import OnProgress
+from nplm.models.training.loop import OnProgress
 
 __all__ = ["BAR", "bar", "stages"]
 

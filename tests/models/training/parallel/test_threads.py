@@ -16,8 +16,8 @@ from threadpoolctl import ThreadpoolController, threadpool_info
 
 from nplm import windows
 from nplm._kernels.neural import _network
-from nplm.training.parallel import threads as module
-from nplm.training.parallel.threads import (
+from nplm.models.training.parallel import threads as module
+from nplm.models.training.parallel.threads import (
     Threads,
     blas_threads,
     joblibs_limit,

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nplm.training.parallel.parts import part_of
+from nplm.models.training.parallel.parts import part_of
 
 
 @pytest.mark.parametrize("n_processes", [1, 2, 3, 7])

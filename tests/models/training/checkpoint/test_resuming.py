@@ -17,7 +17,7 @@ from sklearn.base import clone
 import nplm
 from nplm import CheckpointError, NeuralLM
 from nplm.models.neural.fitting.scoring import Scoring
-from nplm.training import checkpoint as checkpoints
+from nplm.models.training import checkpoint as checkpoints
 from tests.helpers import energy_lm, paper_lm
 from tests.helpers_checkpoint import SAMPLED, SETTINGS, fit_and_kill, n_saves
 
@@ -25,8 +25,8 @@ PARAMETERS = ["C_", "H_", "d_", "U_", "b_"]
 FIT = """
 import sys
 import numpy as np
-from nplm.training import checkpoint
-from nplm.training import pace
+from nplm.models.training import checkpoint
+from nplm.models.training import pace
 from tests.helpers import paper_lm
 checkpoint.SECONDS_A_SAVE, pace.SECONDS_A_CALL = 0, 0.002
 data = np.load(sys.argv[1])
@@ -234,7 +234,7 @@ def assert_same_fit(one, other):
 )
 def test_an_interrupt_saves(data, tmp_path, monkeypatch, n_jobs, parallel):
     monkeypatch.setattr(checkpoints, "SECONDS_A_SAVE", 1000)
-    monkeypatch.setattr("nplm.training.pace.SECONDS_A_CALL", 0.05)
+    monkeypatch.setattr("nplm.models.training.pace.SECONDS_A_CALL", 0.05)
     X, y = np.tile(data["X"], (5, 1)), np.tile(data["y"], 5)
     lm = paper_lm(max_iter=10**6, n_jobs=n_jobs, parallel=parallel, **SETTINGS)
     lm.set_params(batch_size=64)  # fewer barriers, which are slow under load
