@@ -1,18 +1,31 @@
-"""Inspection of fitted models: similar and next words, and matplotlib displays."""
+"""Inspection of fitted models: predictions taken apart, similar words, displays."""
 
 from nplm.inspection.features import FeaturesDisplay
+from nplm.inspection.maps import FeatureMap, feature_map
 from nplm.inspection.next_words import NextWordsDisplay
 from nplm.inspection.perplexity import PerplexityDisplay
+from nplm.inspection.predictions import (
+    ExpectedWords,
+    Surprisals,
+    expected_words,
+    surprisals,
+)
 from nplm.inspection.training import TrainingDisplay
 from nplm.inspection.weights import MixtureWeightsDisplay
 from nplm.inspection.words import nearest_words, suggestions
 
 __all__ = [
+    "ExpectedWords",
+    "FeatureMap",
     "FeaturesDisplay",
     "MixtureWeightsDisplay",
     "NextWordsDisplay",
     "PerplexityDisplay",
+    "Surprisals",
     "TrainingDisplay",
+    "expected_words",
+    "feature_map",
     "nearest_words",
     "suggestions",
+    "surprisals",
 ]

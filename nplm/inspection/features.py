@@ -7,12 +7,9 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.decomposition import PCA
-from sklearn.utils.validation import check_is_fitted
 
 from nplm.inspection._display import Display, check_matplotlib
-from nplm.inspection.words import ids_of
-from nplm.text.embeddings import features_of
+from nplm.inspection.maps import feature_map
 
 __all__ = ["FeaturesDisplay"]
 
@@ -112,33 +109,12 @@ class FeaturesDisplay(Display):
             If `words` does not have one word per id, or lacks a word of `of`.
         """
         check_matplotlib(f"{cls.__name__}.from_estimator")
-        check_is_fitted(estimator)
-        if words is None:
-            vocabulary = getattr(estimator, "vocabulary_", None)
-            if vocabulary is None:
-                raise ValueError(
-                    f"words=None, but {type(estimator).__name__} has no vocabulary: "
-                    "pass the word of each id."
-                )
-            words = vocabulary.words_
-        C = features_of(getattr(estimator, "estimator_", estimator))
-        if C is None:
-            raise TypeError(
-                f"{type(estimator).__name__} has no features of words: pass a "
-                "NeuralLM, an EnergyLM, or a model with one."
-            )
-        if len(C) != len(words):
-            raise ValueError(
-                f"C_ has {len(C)} rows, but words has {len(words)} words: pass the "
-                "word of each id."
-            )
-        of = list(words[:n_words]) if of is None else list(of)
-        features = np.asarray(C, np.float64)[ids_of(of, words, "of")]
-        ratio = None
-        if features.shape[1] != 2:
-            pca = PCA(2, svd_solver="full").fit(features)
-            features, ratio = pca.transform(features), pca.explained_variance_ratio_
-        display = cls(features, of, explained_variance_ratio=ratio)
+        found = feature_map(estimator, words, of=of, n_words=n_words)
+        display = cls(
+            found.positions,
+            found.words,
+            explained_variance_ratio=found.explained_variance_ratio,
+        )
         return display.plot(ax, **kwargs)
 
     def plot(self, ax: Any = None, *, text_kw: dict[str, Any] | None = None) -> Self:

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from nplm.inspection._display import Display, above, check_matplotlib
 
-__all__ = ["MixtureWeightsDisplay"]
+__all__ = ["MixtureWeightsDisplay", "member_names"]
 
 ORDERS = ("uniform", "unigram", "bigram", "trigram")
 
@@ -91,18 +91,13 @@ class MixtureWeightsDisplay(Display):
         check_matplotlib(f"{cls.__name__}.from_estimator")
         check_is_fitted(estimator)
         model = getattr(estimator, "estimator_", estimator)
-        weights = getattr(model, "weights_", None)
-        if weights is None:
+        names = member_names(model)
+        if not names:
             raise TypeError(
                 f"{type(model).__name__} is not a mixture: pass a MixtureLM or an "
                 "InterpolatedTrigram."
             )
-        members = getattr(model, "named_estimators_", None)
-        if members is not None:
-            names = list(members)
-        else:
-            n_orders = weights.shape[1]
-            names = [*ORDERS, *(f"{n}-gram" for n in range(4, n_orders))][:n_orders]
+        weights = model.weights_
         bins = getattr(model, "bins_", None) if weights.ndim == 2 else None
         return cls(weights, names, bins=bins).plot(ax, **kwargs)
 
@@ -138,3 +133,15 @@ class MixtureWeightsDisplay(Display):
         ax.set_ylabel("weight")
         above(ax)
         return self
+
+
+def member_names(model: Any) -> list[str]:
+    """Return the names of a mixture's members, or of a trigram's orders; else []."""
+    members = getattr(model, "named_estimators_", None)
+    if members is not None:
+        return list(members)
+    weights = getattr(model, "weights_", None)
+    if weights is None:
+        return []
+    n_orders = weights.shape[1]
+    return [*ORDERS, *(f"{n}-gram" for n in range(4, n_orders))][:n_orders]

@@ -484,6 +484,12 @@ class MixtureLM(_BaseComposition, LanguageModel):
             out[:, i] = member.log_prob(self._nearest_of(member, X), y)
         return out
 
+    def _by_member(
+        self, X: NDArray[np.int32], y: NDArray[np.int32]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the weight of each member, and its scores of next words."""
+        return self._row_weights(X), self._member_log_probs(X, y)
+
     def _log_prob(
         self, X: NDArray[np.int32], y: NDArray[np.int32]
     ) -> NDArray[np.float64]:

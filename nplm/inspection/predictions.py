@@ -1,0 +1,275 @@
+"""Predictions of a text model taken apart: surprisals, members, n-grams found."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logsumexp
+from sklearn.utils.validation import check_is_fitted
+
+from nplm.inspection.weights import member_names
+from nplm.text.documents import Documents
+
+__all__ = ["ExpectedWords", "Surprisals", "expected_words", "surprisals"]
+
+
+class Surprisals(NamedTuple):
+    r"""Surprisals of the tokens of one document, returned by `surprisals`.
+
+    Attributes
+    ----------
+    tokens : list of length n_tokens, or ndarray of int32, shape (n_tokens,)
+        The tokens as the tokenizer splits them, with the final boundary if it counts;
+        ids where documents are ids.
+    bits : ndarray of float64, shape (n_tokens,)
+        The surprisal of each token, :math:`-\log_2 P(w | c)`, in bits; infinite if
+        the probability is 0.
+    unknown : ndarray of bool, shape (n_tokens,)
+        Whether each token is outside the vocabulary.
+    order : ndarray of int32, shape (n_tokens,), or None
+        Length of the longest n-gram found by a back-off model: 1 is a unigram. None
+        for other models.
+    members : list of str, length n_members
+        Names of the members of a `MixtureLM`, or of the orders of an
+        `InterpolatedTrigram`; empty for other models.
+    weights : ndarray of float64, shape (n_tokens, n_members)
+        Weight of each member.
+    member_bits : ndarray of float64, shape (n_tokens, n_members)
+        The surprisal of each token by each member alone, in bits.
+    member_order : ndarray of int32, shape (n_tokens, n_members)
+        As `order`, of each member; 0 for a member that is no back-off model.
+    """
+
+    tokens: Any
+    bits: NDArray[np.float64]
+    unknown: NDArray[np.bool_]
+    order: NDArray[np.int32] | None
+    members: list[str]
+    weights: NDArray[np.float64]
+    member_bits: NDArray[np.float64]
+    member_order: NDArray[np.int32]
+
+
+class ExpectedWords(NamedTuple):
+    """The most probable next words, returned by `expected_words`.
+
+    Attributes
+    ----------
+    words : list of length k, or ndarray of int32
+        The most probable first; ids where documents are ids.
+    proba : ndarray of float64, shape (k,)
+        Their probabilities.
+    order : ndarray of int32, shape (k,), or None
+        Length of the longest n-gram found by a back-off model. None for other models.
+    members : list of str, length n_members
+        Names of the members of a mixture, as in `Surprisals`.
+    weights : ndarray of float64, shape (n_members,)
+        Weight of each member in this context.
+    member_proba : ndarray of float64, shape (k, n_members)
+        The probability of each word by each member alone.
+    member_order : ndarray of int32, shape (k, n_members)
+        As `order`, of each member; 0 for a member that is no back-off model.
+    """
+
+    words: Any
+    proba: NDArray[np.float64]
+    order: NDArray[np.int32] | None
+    members: list[str]
+    weights: NDArray[np.float64]
+    member_proba: NDArray[np.float64]
+    member_order: NDArray[np.int32]
+
+
+def surprisals(lm: Any, X: Sequence[Any]) -> list[Surprisals]:
+    """Return the surprisal of each token in bits, and that of each member.
+
+    Parameters
+    ----------
+    lm : TextLM
+        Fitted.
+    X : sequence of documents
+        Of the kind that the model was fitted on.
+
+    Returns
+    -------
+    surprisals : list of Surprisals
+        One per document. The probability of a mixture is the sum over its members of
+        ``weights * 2**-member_bits``.
+
+    Raises
+    ------
+    ValueError
+        If a token is not in the vocabulary, and this has no symbol for unknown words.
+
+    Examples
+    --------
+    >>> from nplm import KneserNeyLM, TextLM
+    >>> from nplm.inspection import surprisals
+    >>> ngrams = KneserNeyLM(order=3, discount_fallback=(0.5, 1, 1.5))
+    >>> lm = TextLM(ngrams).fit(["to be or not to be"] * 9)
+    >>> [found] = surprisals(lm, ["not to see"])
+    >>> found.tokens, found.order.tolist(), found.unknown.tolist()
+    (['not', 'to', 'see', '</s>'], [1, 2, 1, 1], [False, False, True, False])
+    >>> bool(found.bits[1] < 1 < found.bits[2])
+    True
+    """
+    check_is_fitted(lm)
+    codec = lm._codec
+    documents = codec.encode(X, "X", lm.n_words_)
+    lm._check_zeros(documents, lambda i: f"X[{i}]", lm.n_words_)
+    ends = bool(lm.predict_boundary)
+    windows = documents.tokens(int(lm.n_context), lm.boundary_, ends=ends)
+    parts = _taken_apart(lm, windows.contexts, windows.targets)
+    unknown_id = None if lm.vocabulary_ is None else lm.vocabulary_.unknown_id_
+    unknown = windows.targets == (-1 if unknown_id is None else unknown_id)
+    split = codec.sentences(X)
+    starts = np.searchsorted(windows.document, np.arange(len(documents.lengths) + 1))
+    found = []
+    for i, (first, last) in enumerate(pairwise(starts)):
+        own = slice(first, last)
+        tokens = codec.words(windows.targets[own])
+        if split is not None:
+            tokens = [*split[i], *tokens[len(split[i]) :]]
+        found.append(
+            Surprisals(
+                tokens,
+                _bits(parts.log_prob[own]),
+                unknown[own],
+                None if parts.order is None else parts.order[own],
+                parts.members,
+                parts.weights[own],
+                _bits(parts.member_log_prob[own]),
+                parts.member_order[own],
+            )
+        )
+    return found
+
+
+def expected_words(
+    lm: Any, document: Any = (), k: int = 10, *, position: int | None = None
+) -> ExpectedWords:
+    """Return the most probable next words, and their probabilities by each member.
+
+    Unlike `TextLM.next_words`, it does not leave out the symbol for unknown words: the
+    probabilities are those of the model, and those of the members add up to them.
+
+    Parameters
+    ----------
+    lm : TextLM
+        Fitted.
+    document : document, default=()
+        A text, of the kind that the model was fitted on.
+    k : int, default=10
+        Number of words.
+    position : int, optional
+        Predict the token at this position of `document`, from those before it; 0 is
+        the first. By default the token after the last is predicted.
+
+    Returns
+    -------
+    expected_words : ExpectedWords
+
+    Raises
+    ------
+    ValueError
+        If `k` or `position` is out of range.
+
+    Examples
+    --------
+    >>> from nplm import InterpolatedTrigram, TextLM
+    >>> from nplm.inspection import expected_words
+    >>> lm = TextLM(InterpolatedTrigram()).fit(["to be or not to be"] * 9)
+    >>> found = expected_words(lm, "not to", k=1)
+    >>> found.words, found.members
+    (['be'], ['uniform', 'unigram', 'bigram', 'trigram'])
+    >>> bool(abs(found.weights @ found.member_proba[0] - found.proba[0]) < 1e-9)
+    True
+    >>> expected_words(lm, "to be or", k=1, position=1).words
+    ['be']
+    """
+    check_is_fitted(lm)
+    if k < 1:
+        raise ValueError(f"k must be 1 or more, got {k}.")
+    codec = lm._codec
+    if isinstance(document, tuple) and not document:
+        documents = Documents(np.empty(0, dtype=np.int32), np.array([0]))
+    else:
+        documents = codec.encode([document], "document", lm.n_words_)
+    lm._check_zeros(documents, lambda i: "document", lm.n_words_)
+    n_tokens = len(documents.ids)
+    if position is not None and not 0 <= position <= n_tokens:
+        raise ValueError(
+            f"position must be from 0 to {n_tokens}, the number of tokens of the "
+            f"document, got {position}."
+        )
+    windows = documents.tokens(int(lm.n_context), lm.boundary_, ends=True)
+    context = windows.contexts[n_tokens if position is None else position]
+    [proba] = lm.estimator_.predict_proba([context])
+    best = np.argsort(-proba, kind="stable")[:k].astype(np.int32)
+    parts = _taken_apart(lm, np.tile(context, (len(best), 1)), best)
+    return ExpectedWords(
+        codec.words(best),
+        proba[best].astype(np.float64),
+        parts.order,
+        parts.members,
+        parts.weights[0],
+        np.exp(parts.member_log_prob),
+        parts.member_order,
+    )
+
+
+class _Parts(NamedTuple):
+    """Log-probabilities of next words, and what they are made of."""
+
+    log_prob: NDArray[np.float64]
+    order: NDArray[np.int32] | None
+    members: list[str]
+    weights: NDArray[np.float64]
+    member_log_prob: NDArray[np.float64]
+    member_order: NDArray[np.int32]
+
+
+def _taken_apart(lm: Any, X: NDArray[np.int32], y: NDArray[np.int32]) -> _Parts:
+    """Score windows by a model and by each of its members."""
+    model = lm.estimator_
+    names = member_names(model)
+    weights = member_log_prob = np.empty((len(y), len(names)))
+    member_order = np.zeros(weights.shape, dtype=np.int32)
+    if len(y) == 0:
+        return _Parts(np.empty(0), None, names, weights, member_log_prob, member_order)
+    if not names:
+        log_prob, order = model.log_prob(X, y), _orders(model, lm.boundary_, X, y)
+        return _Parts(log_prob, order, names, weights, member_log_prob, member_order)
+    weights, member_log_prob = model._by_member(X, y)
+    for i, member in enumerate(getattr(model, "estimators_", ())):
+        found = _orders(member, lm.boundary_, X, y)
+        if found is not None:
+            member_order[:, i] = found
+    log_prob = logsumexp(member_log_prob, axis=1, b=weights)
+    return _Parts(log_prob, None, names, weights, member_log_prob, member_order)
+
+
+def _orders(
+    model: Any, boundary: int, X: NDArray[np.int32], y: NDArray[np.int32]
+) -> NDArray[np.int32] | None:
+    """Return the length of the longest n-gram found; None if none is looked up."""
+    make = getattr(model, "_word_scorer", None)
+    scorer = None if make is None else make(boundary, None, -1)
+    if scorer is None:
+        return None
+    # A window is a sentence of its own, without the boundaries that pad it: the scorer
+    # begins after one, and forgets it where the window has none.
+    sentences = np.column_stack([X, y])
+    kept = np.column_stack([boundary != X, np.ones(len(y), dtype=bool)])
+    lengths = kept.sum(axis=1)
+    _, details = scorer.tokens(sentences[kept], lengths, True, False)
+    return details["order"][np.cumsum(lengths) - 1]
+
+
+def _bits(log_prob: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return surprisals in bits; that of a certain word is 0, not -0."""
+    return np.maximum(-log_prob / np.log(2), 0)
