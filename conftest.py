@@ -12,9 +12,11 @@ NEEDS_MPI = [
     "nplm/models/training/parallel/agreement.py",
     "docs/guide/parallel.rst",
 ]
+NEEDS_FASTAPI = ["nplm/cli/serve/app.py", "nplm/cli/serve/messages.py"]
 NEEDS_SPARK = ["tests/hours/spark.py"]
 collect_ignore = [
     *([] if find_spec("mpi4py") else NEEDS_MPI),
+    *([] if find_spec("fastapi") else NEEDS_FASTAPI),
     *([] if find_spec("pyspark") else NEEDS_SPARK),
 ]
 

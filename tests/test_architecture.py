@@ -28,7 +28,8 @@ FLOORS = {
         {"base"},
         {"_kernels"},
     ],
-    "cli": [{"__init__"}, {"commands"}, {"."}],
+    "cli": [{"__init__"}, {"commands", "serve"}, {"."}],
+    "cli/serve": [{"command"}, {"app"}, {"."}],
     "formats": [
         {"__init__"},
         {"model_file"},

@@ -19,6 +19,7 @@ from nplm.cli.commands.reproduce import reproduce_command
 from nplm.cli.commands.score import score_command
 from nplm.cli.commands.suggest import suggest_command
 from nplm.cli.commands.train import train_command
+from nplm.cli.serve.command import serve_command
 
 __all__ = ["main"]
 
@@ -65,6 +66,6 @@ def versions_command() -> None:
 for command in (
     compare_command, convert_command, count_command, generate_command, mix_command,
     neighbors_command, prune_command, query_command, reproduce_command, score_command,
-    suggest_command, train_command,
+    serve_command, suggest_command, train_command,
 ):  # fmt: skip
     main.add_command(command)

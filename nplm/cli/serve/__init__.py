@@ -1,0 +1,1 @@
+"""``nplm serve``: a JSON API and a page to look at models."""

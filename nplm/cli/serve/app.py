@@ -1,0 +1,330 @@
+"""The JSON API and the page, as an ASGI application."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from anyio.to_thread import current_default_thread_limiter
+from fastapi import FastAPI, HTTPException, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException as StarletteHTTPException
+from starlette.staticfiles import StaticFiles
+
+import nplm
+from nplm import TextLM
+from nplm.cli._models import vocabulary_of
+from nplm.cli.serve.guard import Guard
+from nplm.cli.serve.messages import (
+    MAX_BODY_BYTES,
+    MAX_MAP_WORDS,
+    MAX_NEXT_WORDS,
+    MAX_TEXT_CHARS,
+    About,
+    Expected,
+    ExpectedRequest,
+    ExpectedWord,
+    Failure,
+    Line,
+    Map,
+    MapRequest,
+    Member,
+    MemberScore,
+    MemberWord,
+    Model,
+    Nearest,
+    NearestRequest,
+    Neighbour,
+    Place,
+    ScoreRequest,
+    Scores,
+    TokenScore,
+)
+from nplm.inspection import Surprisals, expected_words, feature_map, surprisals
+from nplm.text.embeddings import features_of
+from nplm.text.tokenizer import BLANKS
+
+__all__ = ["make_app"]
+
+PAGE = Path(__file__).with_name("page")
+REFUSALS: dict[int | str, dict[str, Any]] = {
+    404: {"model": Failure, "description": "Nothing of this name"},
+    413: {"model": Failure, "description": "Too many bytes"},
+    421: {"model": Failure, "description": "Another name of the host"},
+    422: {"model": Failure, "description": "A field is out of range"},
+}
+
+
+def make_app(
+    models: Mapping[str, TextLM], *, hosts: Collection[str] | None, text: str = ""
+) -> Guard:
+    """Make the application that serves the page and answers its requests.
+
+    Parameters
+    ----------
+    models : dict of str to TextLM
+        Models of text by name; the first is the default of requests.
+    hosts : collection of str, or None
+        Names in the Host header that are answered; None answers all.
+    text : str, default=""
+        The text that the page begins with.
+
+    Returns
+    -------
+    app : ASGI application
+    """
+    api = Api(models, text)
+    app = FastAPI(
+        title="nplm",
+        description="Surprisals, next words and similar words of language models.",
+        version=nplm.__version__,
+        # FastAPI's own pages load scripts from elsewhere.
+        docs_url=None,
+        redoc_url=None,
+        lifespan=_few_threads,
+    )
+    app.add_api_route("/models", api.models, summary="The models, and limits")
+    for path, answer, summary in (
+        ("/score", api.score, "Surprisals of the tokens of a text"),
+        ("/next", api.next, "The most probable next words"),
+        ("/nearest", api.nearest, "The words with the most similar features"),
+        ("/map", api.map, "Features of words in two dimensions"),
+    ):
+        app.add_api_route(
+            path, answer, methods=["POST"], summary=summary, responses=REFUSALS
+        )
+    app.mount("/", StaticFiles(directory=PAGE, html=True))
+    app.add_exception_handler(StarletteHTTPException, _refused)
+    app.add_exception_handler(RequestValidationError, _invalid)
+    app.add_exception_handler(Exception, _failed)
+    return Guard(app, hosts, MAX_BODY_BYTES)
+
+
+class Api:
+    """The answers to requests.
+
+    Parameters
+    ----------
+    models : dict of str to TextLM
+        Models of text by name.
+    text : str
+        The text that the page begins with.
+    """
+
+    def __init__(self, models: Mapping[str, TextLM], text: str) -> None:
+        self._models, self._text = dict(models), text
+
+    def models(self) -> About:
+        """Return the models that are served, and the limits of requests."""
+        return About(
+            version=nplm.__version__,
+            text=self._text,
+            models=[
+                Model(
+                    name=name,
+                    kind=type(lm.estimator_).__name__,
+                    n_words=lm.n_words_,
+                    n_context=int(lm.n_context),
+                    boundary=str(vocabulary_of(lm).words_[lm.boundary_]),
+                    has_features=features_of(lm.estimator_) is not None,
+                )
+                for name, lm in self._models.items()
+            ],
+            max_text_chars=MAX_TEXT_CHARS,
+            max_next_words=MAX_NEXT_WORDS,
+            max_map_words=MAX_MAP_WORDS,
+        )
+
+    def score(self, request: ScoreRequest) -> Scores:
+        """Return the surprisal of each token, in bits."""
+        name, lm = self._model(request.model)
+        lines = [line for line in request.text.splitlines() if line.strip(BLANKS)]
+        with _refusals():
+            found = surprisals(lm, lines) if lines else []
+        bits = np.concatenate([np.empty(0), *(part.bits for part in found)])
+        with np.errstate(over="ignore"):
+            perplexity = np.exp2(bits.mean()) if len(bits) else math.nan
+        return Scores(
+            model=name,
+            members=found[0].members if found else [],
+            lines=[
+                Line(text=line, tokens=_tokens(part))
+                for line, part in zip(lines, found)
+            ],
+            n_tokens=len(bits),
+            n_unknown=sum(int(part.unknown.sum()) for part in found),
+            bits=_finite(bits.sum()),
+            perplexity=_finite(perplexity),
+        )
+
+    def next(self, request: ExpectedRequest) -> Expected:
+        """Return the most probable words, with the probabilities of each member."""
+        name, lm = self._model(request.model)
+        with _refusals():
+            found = expected_words(
+                lm, request.text, request.k, position=request.position
+            )
+        orders = [None] * len(found.words) if found.order is None else found.order
+        return Expected(
+            model=name,
+            members=[
+                Member(name=member, weight=float(weight))
+                for member, weight in zip(found.members, found.weights)
+            ],
+            words=[
+                ExpectedWord(
+                    word=str(word),
+                    probability=float(p),
+                    order=_order(order),
+                    members=[
+                        MemberWord(probability=float(q), order=_order(n))
+                        for q, n in zip(member_proba, member_order)
+                    ],
+                )
+                for word, p, order, member_proba, member_order in zip(
+                    found.words,
+                    found.proba,
+                    orders,
+                    found.member_proba,
+                    found.member_order,
+                )
+            ],
+        )
+
+    def nearest(self, request: NearestRequest) -> Nearest:
+        """Return the words whose features have the largest cosine to a word's."""
+        name, lm = self._model_with_features(request.model)
+        if request.word not in vocabulary_of(lm).ids_:
+            raise HTTPException(
+                404,
+                f"{request.word!r} is not in the vocabulary of {lm.n_words_:,} words.",
+            )
+        words, cosines = lm.nearest(request.word, request.k)
+        return Nearest(
+            model=name,
+            word=request.word,
+            words=[
+                Neighbour(word=str(word), cosine=float(cosine))
+                for word, cosine in zip(words, cosines)
+            ],
+        )
+
+    def map(self, request: MapRequest) -> Map:
+        """Return the first two principal components of features of unit length."""
+        name, lm = self._model_with_features(request.model)
+        with _refusals():
+            found = feature_map(lm, n_words=request.n_words, normalize=True)
+        ratio = found.explained_variance_ratio
+        return Map(
+            model=name,
+            words=[
+                Place(word=str(word), x=float(x), y=float(y))
+                for word, (x, y) in zip(found.words, found.positions)
+            ],
+            explained=None if ratio is None else ratio.tolist(),
+        )
+
+    def _model(self, name: str | None) -> tuple[str, TextLM]:
+        """Return a model by name, by default the first."""
+        if name is None:
+            return next(iter(self._models.items()))
+        if name not in self._models:
+            raise HTTPException(
+                404,
+                f"there is no model {name!r}; the models are "
+                f"{', '.join(map(repr, self._models))}.",
+            )
+        return name, self._models[name]
+
+    def _model_with_features(self, name: str | None) -> tuple[str, TextLM]:
+        """Return a model of word features by name."""
+        name, lm = self._model(name)
+        if features_of(lm.estimator_) is None:
+            raise HTTPException(
+                404,
+                f"the model {name!r}, a {type(lm.estimator_).__name__}, has no "
+                "features of words: serve a network, or a mixture with one.",
+            )
+        return name, lm
+
+
+def _tokens(found: Surprisals) -> list[TokenScore]:
+    """Return the tokens of a line."""
+    orders = [None] * len(found.bits) if found.order is None else found.order
+    return [
+        TokenScore(
+            token=str(token),
+            unknown=bool(unknown),
+            bits=_finite(bits),
+            order=_order(order),
+            members=[
+                MemberScore(bits=_finite(b), weight=float(w), order=_order(n))
+                for b, w, n in zip(member_bits, weights, member_order)
+            ],
+        )
+        for token, unknown, bits, order, member_bits, weights, member_order in zip(
+            found.tokens,
+            found.unknown,
+            found.bits,
+            orders,
+            found.member_bits,
+            found.weights,
+            found.member_order,
+        )
+    ]
+
+
+def _finite(number: Any) -> float | None:
+    """Return a number that JSON has; None for infinity and NaN."""
+    return float(number) if math.isfinite(number) else None
+
+
+def _order(order: Any) -> int | None:
+    """Return the length of an n-gram; None if none is looked up."""
+    return int(order) if order else None
+
+
+@asynccontextmanager
+async def _few_threads(app: FastAPI) -> AsyncIterator[None]:
+    """Let as many requests compute at a time as there are cores; others wait."""
+    current_default_thread_limiter().total_tokens = os.cpu_count() or 1
+    yield
+
+
+# -- errors, each a sentence ----------------------------------------------------------
+
+
+@contextmanager
+def _refusals() -> Iterator[None]:
+    """Refuse what a model cannot do, with its message."""
+    try:
+        yield
+    except ValueError as error:
+        raise HTTPException(422, str(error)) from error
+
+
+def _answer(status: int, sentence: str) -> JSONResponse:
+    return JSONResponse({"error": sentence}, status)
+
+
+async def _refused(request: Request, error: Any) -> JSONResponse:
+    """Answer with the sentence of an HTTPException."""
+    return _answer(error.status_code, str(error.detail))
+
+
+async def _invalid(request: Request, error: Any) -> JSONResponse:
+    """Answer with the first field that is out of range."""
+    [first, *_] = error.errors()
+    where = ".".join(str(part) for part in first["loc"][1:]) or "the request"
+    return _answer(422, f"{where}: {first['msg']}.")
+
+
+async def _failed(request: Request, error: Any) -> JSONResponse:
+    """Answer to a fault of ours, which the terminal shows."""
+    return _answer(500, "the server failed: its terminal shows the error.")

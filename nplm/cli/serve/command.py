@@ -1,0 +1,112 @@
+"""``nplm serve``: a page to look at models."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import socket
+from contextlib import suppress
+from pathlib import Path
+
+import click
+
+from nplm.cli._models import read_model
+
+__all__ = ["serve_command"]
+
+LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+
+
+@click.command("serve", context_settings={"show_default": True})
+@click.argument(
+    "models", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False)
+)
+@click.option("--host", default="127.0.0.1", help="Name or address to listen at.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=8000,
+    help="Port to listen at; 0 takes any that is free.",
+)
+@click.option("--text", default="", help="The text that the page begins with.")
+def serve_command(models: tuple[str, ...], host: str, port: int, text: str) -> None:
+    """Serve a page to look at models, and a JSON API.
+
+    The page colours each word of a text by its surprisal, and shows the next words,
+    the part of each member of a mixture, the n-grams found, and similar words. Each
+    MODEL is a text model that nplm saved, an ARPA file, or mapped n-grams. Several are
+    compared. It is served to this machine only, unless --host is another address.
+    Requires FastAPI and uvicorn: python -m pip install "nplm[serve]".
+
+    \b
+    Examples:
+      nplm serve model
+      nplm serve ngrams.arpa.gz network --port 9000
+    """  # noqa: D301  (click reads the control character)
+    try:
+        import uvicorn
+
+        from nplm.cli.serve.app import make_app
+        from nplm.cli.serve.messages import MAX_TEXT_CHARS
+    except ImportError as error:
+        raise click.ClickException(
+            'nplm serve requires FastAPI and uvicorn: python -m pip install "nplm'
+            f'[serve]" ({error}).'
+        ) from error
+    if len(text) > MAX_TEXT_CHARS:
+        raise click.UsageError(
+            f"--text has {len(text):,} characters, and the page takes at most "
+            f"{MAX_TEXT_CHARS:,}: give less."
+        )
+    named = {name: read_model(path) for name, path in zip(_names_of(models), models)}
+    is_local = _is_loopback(host)
+    app = make_app(named, hosts=LOOPBACK | {host} if is_local else None, text=text)
+    config = uvicorn.Config(
+        app, http="h11", ws="none", log_level="warning", access_log=False,
+        server_header=False,
+    )  # fmt: skip
+    with _listening(host, port) as listener:
+        port = listener.getsockname()[1]
+        shown = f"[{host}]" if ":" in host else host
+        if not is_local:
+            click.echo(
+                f"Note: whoever reaches {shown}:{port} can ask these models.", err=True
+            )
+        click.echo(
+            f"Serving {', '.join(named)} at http://{shown}:{port}/ (Ctrl-C ends it)."
+        )
+        # uvicorn ends by Ctrl-C, and then hands the interrupt on.
+        with suppress(KeyboardInterrupt):
+            uvicorn.Server(config).run(sockets=[listener])
+
+
+def _names_of(paths: tuple[str, ...]) -> list[str]:
+    """Return the names of files, or their paths if two have one name."""
+    names = [Path(path).name for path in paths]
+    if len(set(names)) == len(names):
+        return names
+    whole = [os.path.abspath(path) for path in paths]
+    if len(set(whole)) < len(whole):
+        twice = next(path for path in whole if whole.count(path) > 1)
+        raise click.UsageError(f"MODEL {twice} is given twice: give it once.")
+    return list(paths)
+
+
+def _is_loopback(host: str) -> bool:
+    """Whether only this machine reaches an address."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    """Return a socket that listens."""
+    try:
+        [(family, *_), *_] = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        return socket.create_server((host, port), family=family)
+    except OSError as error:
+        raise click.ClickException(
+            f"cannot listen at --host {host} --port {port}: {error.strerror}. Give "
+            "another, or --port 0 for any that is free."
+        ) from error

@@ -1,0 +1,112 @@
+"""Guard: what is refused before a request is read, and the headers of answers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Collection, MutableMapping
+from typing import Any
+from urllib.parse import urlsplit
+
+__all__ = ["Guard"]
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+Application = Callable[[Message, Receive, Send], Awaitable[None]]
+
+# All of the page comes from this server, and no other page may hold or ask it.
+HEADERS = {
+    "content-security-policy": "default-src 'none'; script-src 'self'; "
+    "style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; "
+    "form-action 'none'; frame-ancestors 'none'",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "referrer-policy": "no-referrer",
+    "x-content-type-options": "nosniff",
+    "cache-control": "no-cache",
+}
+
+
+class Guard:
+    """ASGI middleware: hosts, sizes of requests, and headers of answers.
+
+    Parameters
+    ----------
+    app : ASGI application
+        Answers what is not refused.
+    hosts : collection of str, or None
+        Names in the Host header that are answered; None answers all. A page elsewhere
+        whose name is made to point at this machine (DNS rebinding) sends its own.
+    max_bytes : int
+        Most bytes of a request's body.
+    """
+
+    def __init__(
+        self, app: Application, hosts: Collection[str] | None, max_bytes: int
+    ) -> None:
+        self.app, self.hosts, self.max_bytes = app, hosts, max_bytes
+
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+        """Answer a request, or refuse it."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                own = [(k.encode(), v.encode()) for k, v in HEADERS.items()]
+                message["headers"] = [*message.get("headers", ()), *own]
+            await send(message)
+
+        headers = {name.lower(): value for name, value in scope["headers"]}
+        host = headers.get(b"host", b"").decode("latin-1")
+        if self.hosts is not None and _name_of(host) not in self.hosts:
+            names = " or ".join(sorted(self.hosts))
+            sentence = f"this server is not {host!r}: open it as {names}."
+            await _refuse(send_with_headers, 421, sentence)
+            return
+        body = await self._body(receive)
+        if body is None:
+            sentence = (
+                f"the request has more than {self.max_bytes} bytes: send less text."
+            )
+            await _refuse(send_with_headers, 413, sentence)
+            return
+        whole = iter([{"type": "http.request", "body": body, "more_body": False}])
+
+        async def receive_whole() -> Message:
+            """Give the body that was read, then what else comes."""
+            return next(whole, None) or await receive()
+
+        await self.app(scope, receive_whole, send_with_headers)
+
+    async def _body(self, receive: Receive) -> bytes | None:
+        """Read the body of a request; return None if it is too large."""
+        body, is_more = b"", True
+        while is_more:
+            message = await receive()
+            body += message.get("body", b"")
+            is_more = message.get("more_body", False)
+            if len(body) > self.max_bytes:
+                return None
+        return body
+
+
+async def _refuse(send: Send, status: int, sentence: str) -> None:
+    """Answer with a sentence, and end the connection: the request is not read."""
+    body = json.dumps({"error": sentence}).encode()
+    headers = [
+        (b"content-type", b"application/json"),
+        (b"content-length", str(len(body)).encode()),
+        (b"connection", b"close"),
+    ]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
+
+
+def _name_of(host: str) -> str | None:
+    """Return the name in a Host header, without its port."""
+    try:
+        return urlsplit(f"//{host}").hostname
+    except ValueError:
+        return None
