@@ -122,7 +122,7 @@ function showTotals(scores, about) {
   const sizes = new Set(about.models.map((model) => model.n_words));
   find("#differ").hidden = sizes.size === 1 && grouped(scores).length < 2;
   find("#summary").textContent = hasText
-    ? scores.map((s) => `${s.model}: ${s.n_tokens} words and line ends, `
+    ? scores.map((s) => `${s.model}: ${s.n_tokens} tokens, `
       + `${bits(s.bits)} bits in all`).join("; ") + "." : "";
 }
 

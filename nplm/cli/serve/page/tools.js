@@ -47,7 +47,7 @@ export const bits = (number) => (number === null ? "∞" : number.toFixed(1));
 /** A probability with two digits. */
 export function percent(probability) {
   const number = 100 * probability;
-  if (number > 0 && number < 0.01) return "<0.01%";
+  if (number > 0 && number < 0.0001) return "<0.0001%";
   return `${number >= 9.95 || number === 0 ? number.toFixed(0) : number.toPrecision(2)}%`;
 }
 
