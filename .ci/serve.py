@@ -1,4 +1,4 @@
-"""The server of the page, with the packages as the extra brings them, asked and ended."""
+"""The server of a page, with packages as the extra brings them: asked, and ended."""
 
 import json
 import signal

@@ -1,9 +1,9 @@
 """Pictures of the page of ``nplm serve``: ``python docs/_page.py``.
 
-Trains two models on the embedded corpus, which takes a minute, serves them, and looks at
-the page by Chromium and Selenium (``apt install chromium chromium-driver`` and ``python -m
-pip install selenium``). The pictures are in ``_static``, and are made again when the page
-changes.
+Trains two models on the embedded corpus, which takes a minute, serves them, and opens
+the page in Chromium by Selenium (``apt install chromium chromium-driver`` and ``python
+-m pip install selenium``). The pictures are in ``_static``: make them again when the
+page changes.
 """
 
 import base64

@@ -61,7 +61,7 @@ def feature_map(
         the most frequent.
     normalize : bool, default=False
         Whether to scale the features of each word to unit length first. Words are then
-        near each other by the cosine, as for `TextLM.nearest`, and few long features
+        near each other by the cosine, as for ``TextLM.nearest``, and few long features
         do not take up the map.
 
     Returns

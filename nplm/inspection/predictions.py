@@ -41,7 +41,7 @@ class Surprisals(NamedTuple):
     member_bits : ndarray of float64, shape (n_tokens, n_members)
         The surprisal of each token by each member alone, in bits.
     member_order : ndarray of int32, shape (n_tokens, n_members)
-        As `order`, of each member; 0 for a member that is no back-off model.
+        As ``order``, of each member; 0 for a member that is no back-off model.
     """
 
     tokens: Any
@@ -72,7 +72,7 @@ class ExpectedWords(NamedTuple):
     member_proba : ndarray of float64, shape (k, n_members)
         The probability of each word by each member alone.
     member_order : ndarray of int32, shape (k, n_members)
-        As `order`, of each member; 0 for a member that is no back-off model.
+        As ``order``, of each member; 0 for a member that is no back-off model.
     """
 
     words: Any
@@ -154,7 +154,7 @@ def expected_words(
 ) -> ExpectedWords:
     """Return the most probable next words, and their probabilities by each member.
 
-    Unlike `TextLM.next_words`, it does not leave out the symbol for unknown words: the
+    Unlike ``TextLM.next_words``, it does not leave out the symbol for unknown words: the
     probabilities are those of the model, and those of the members add up to them.
 
     Parameters

@@ -6,6 +6,7 @@ import math
 import os
 from collections.abc import AsyncIterator, Collection, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
@@ -314,8 +315,11 @@ def _answer(status: int, sentence: str) -> JSONResponse:
 
 
 async def _refused(request: Request, error: Any) -> JSONResponse:
-    """Answer with the sentence of an HTTPException."""
-    return _answer(error.status_code, str(error.detail))
+    """Answer with the sentence of an HTTPException, or with what was asked."""
+    sentence = str(error.detail)
+    if sentence == HTTPStatus(error.status_code).phrase:  # Starlette's own
+        sentence = f"{request.method} {request.url.path}: {sentence.lower()}."
+    return _answer(error.status_code, sentence)
 
 
 async def _invalid(request: Request, error: Any) -> JSONResponse:

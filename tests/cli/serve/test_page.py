@@ -6,6 +6,8 @@ import shutil
 
 import pytest
 
+from nplm import TextLM, Tokenizer, UniformLM, Vocabulary
+
 by = pytest.importorskip(
     "selenium.webdriver.common.by", reason="Selenium is not installed"
 ).By
@@ -269,3 +271,23 @@ def test_an_error_is_told(page, client):
     page.one("#text").send_keys("x")
     page.until(lambda: page.one("#failure").text == "too much.")
     assert page.one("#failure").get_attribute("role") == "alert"
+
+
+def test_models_that_split_a_text_differently_are_shown_apart(browser, serving, served):
+    upper = TextLM(
+        UniformLM(), 1, tokenizer=Tokenizer(r"\w"), vocabulary=Vocabulary()
+    ).fit(["the dog saw a cat"])
+    with serving({"n-grams": served["n-grams"], "letters": upper}) as client:
+        page = Page(browser, client.url)
+        page.one("#text").send_keys("a dog")
+        words = ["a", "dog", "\u21b5", "a", "d", "o", "g", "\u21b5"]
+        page.until(lambda: page.texts(".token .word") == words)
+        assert page.one("#differ").is_displayed()
+        assert not page.one("#words").is_displayed()  # no model has features
+        # A word is expected by a model that has it.
+        page.all(".token")[4].click()
+        page.until(lambda: page.texts("#chosen tbody th") == ["letters"])
+        assert page.one("#model").get_property("value") == "letters"
+        page.one("#model option:nth-child(1)").click()
+        page.until(lambda: not page.one("#chosen").is_displayed())
+        assert page.all(".token[aria-pressed=true]") == []

@@ -44,18 +44,24 @@ async function read() {
 /** Choose a word of the text, or none if it was chosen before. */
 function choose(chosen, button) {
   const isNew = button.getAttribute("aria-pressed") === "false";
-  for (const other of document.querySelectorAll(".token")) {
-    other.setAttribute("aria-pressed", "false");
-    other.tabIndex = -1;
-  }
+  chooseNone();
+  find(".token[tabindex='0']").tabIndex = -1;
   button.tabIndex = 0;
-  button.setAttribute("aria-pressed", `${isNew}`);
-  state.chosen = isNew ? chosen : null;
-  // A word that another model split is expected by that model.
-  const names = chosen.group.map((score) => score.model);
-  if (!names.includes(find("#model").value)) find("#model").value = names[0];
+  if (isNew) {
+    button.setAttribute("aria-pressed", "true");
+    state.chosen = chosen;
+    if (!isSplitBy(find("#model").value)) find("#model").value = chosen.group[0].model;
+  }
   expect().catch(fail);
 }
+
+function chooseNone() {
+  find(".token[aria-pressed='true']")?.setAttribute("aria-pressed", "false");
+  state.chosen = null;
+}
+
+/** Whether a model splits the text as the one whose word is chosen. */
+const isSplitBy = (name) => state.chosen.group.some((score) => score.model === name);
 
 /** Show what the model expects at the word that is chosen, else after the text. */
 async function expect() {
@@ -168,6 +174,7 @@ find("#shown").addEventListener("change", () => {
   expect().catch(fail);
 });
 find("#model").addEventListener("change", () => {
+  if (state.chosen && !isSplitBy(find("#model").value)) chooseNone();
   expect().catch(fail);
   showMap().catch(fail);
 });
