@@ -154,8 +154,8 @@ def expected_words(
 ) -> ExpectedWords:
     """Return the most probable next words, and their probabilities by each member.
 
-    Unlike ``TextLM.next_words``, it does not leave out the symbol for unknown words: the
-    probabilities are those of the model, and those of the members add up to them.
+    Unlike ``TextLM.next_words``, it does not leave out the symbol for unknown words:
+    the probabilities are those of the model, and those of the members add up to them.
 
     Parameters
     ----------

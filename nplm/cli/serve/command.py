@@ -101,10 +101,14 @@ def _is_loopback(host: str) -> bool:
 
 
 def _listening(host: str, port: int) -> socket.socket:
-    """Return a socket that listens."""
+    """Return a socket that listens, at the first address of a host that can be had."""
     try:
-        [(family, *_), *_] = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-        return socket.create_server((host, port), family=family)
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        *others, last = dict.fromkeys(family for family, *_ in found)
+        for family in others:
+            with suppress(OSError):
+                return socket.create_server((host, port), family=family)
+        return socket.create_server((host, port), family=last)
     except OSError as error:
         raise click.ClickException(
             f"cannot listen at --host {host} --port {port}: {error.strerror}. Give "
