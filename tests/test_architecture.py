@@ -75,6 +75,7 @@ FLOORS = {
             "warnings",
             "word_trees",
         },
+        {"system"},
     ],
     "base/files": [{"compressed", "tensors"}, {"atomic_files"}],
 }

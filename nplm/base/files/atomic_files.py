@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import ctypes
 import errno
-import fcntl
 import io
 import mmap
 import os
@@ -21,14 +19,14 @@ from typing import Any, BinaryIO
 
 from numpy.typing import NDArray
 
+from nplm.base import system
+
 __all__ = [
-    "GIBI", "NO_LOCKS", "allocate", "followed", "forget", "full_disk_named",
-    "is_abandoned", "opened", "owned", "replacing", "trim",
+    "GIBI", "allocate", "followed", "forget", "full_disk_named", "opened", "owned",
+    "replacing",
 ]  # fmt: skip
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
-# Errors of a file system without locks; network file systems return ENOLCK too.
-NO_LOCKS = {errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK}
 GIBI = 1 << 30
 
 
@@ -89,17 +87,13 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
             yield file
             file.flush()
             os.fsync(file.fileno())
-            unfinished.replace(path)
+            system.SYSTEM.replace(file, unfinished, path)
     except BaseException:
         with suppress(OSError):  # it would hide the original error or interrupt
             unfinished.unlink()
         raise
     # The new name is on the disk once the folder is synced.
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    system.SYSTEM.sync_folder(path.parent)
 
 
 def _keep_permissions(path: Path, file: BinaryIO) -> None:
@@ -110,7 +104,7 @@ def _keep_permissions(path: Path, file: BinaryIO) -> None:
         if stat.S_ISREG(path.lstat().st_mode) and old != stat.S_IMODE(
             os.fstat(file.fileno()).st_mode
         ):
-            os.fchmod(file.fileno(), old)
+            system.SYSTEM.set_mode(file.fileno(), old)
 
 
 def followed(path: Path) -> Path:
@@ -133,8 +127,8 @@ def _remove_unfinished(path: Path) -> None:
     for name in os.listdir(path.parent):
         if own.fullmatch(name):
             with suppress(OSError), open(path.with_name(name), "r+b") as file:
-                if is_abandoned(file.fileno()):
-                    path.with_name(name).unlink()
+                system.SYSTEM.lock(file.fileno(), wait=False)
+                system.SYSTEM.unlink(file, path.with_name(name))
 
 
 @contextmanager
@@ -143,22 +137,13 @@ def owned(path: Path) -> Iterator[BinaryIO]:
     while True:
         with open(path, "x+b") as file:
             try:
-                fcntl.flock(file, fcntl.LOCK_EX)
+                system.SYSTEM.lock(file.fileno(), wait=True)
             except OSError as error:
-                if error.errno not in NO_LOCKS:
+                if error.errno not in system.NO_LOCKS:
                     raise
             if path.exists():  # else another process removed it before it was locked
                 yield file
                 return
-
-
-def is_abandoned(descriptor: int) -> bool:
-    """Return whether no process uses a file of `owned`; if so, lock it."""
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:  # locked by another process, or the file system has no locks
-        return False
-    return True
 
 
 def allocate(file: BinaryIO, n_bytes: int, folder: Path) -> None:
@@ -195,10 +180,3 @@ def forget(*arrays: NDArray[Any]) -> None:
         pages = getattr(array, "_mmap", None)
         if pages is not None and hasattr(mmap, "MADV_DONTNEED"):
             pages.madvise(mmap.MADV_DONTNEED)
-
-
-def trim() -> None:
-    """Return freed memory to the system, with glibc's ``malloc_trim``."""
-    malloc_trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
-    if malloc_trim is not None:
-        malloc_trim(0)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import re
@@ -20,8 +19,9 @@ from typing import IO, Any, NamedTuple, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from nplm.base import system
 from nplm.base.exceptions import CheckpointError
-from nplm.base.files.atomic_files import NO_LOCKS, replacing
+from nplm.base.files.atomic_files import replacing
 from nplm.base.files.tensors import CHECKSUM, read_tensors, write_tensors
 from nplm.base.fitted import Fitted
 from nplm.base.warnings import warn
@@ -171,14 +171,14 @@ class Checkpoint:
             return
         self._lock = _open_lock(self.folder / "lock")
         try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            system.SYSTEM.lock(self._lock.fileno(), wait=False)
         except BlockingIOError as error:
             raise CheckpointError(
                 f"Another fit is using {self.folder}: wait until it ends, or choose "
                 "another folder."
             ) from error
         except OSError as error:
-            if error.errno not in NO_LOCKS:
+            if error.errno not in system.NO_LOCKS:
                 raise
         self._lock.truncate(0)
         self._lock.write(token)
@@ -363,9 +363,7 @@ def _check_is_file(path: Path) -> None:
 def _open_lock(path: Path) -> IO[str]:
     """Open a file for writing, without following a link."""
     try:
-        # O_NONBLOCK, because opening a pipe may wait for a reader.
-        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
-        number = os.open(path, flags, 0o666)
+        number = system.SYSTEM.open_unfollowed(path)
     except IsADirectoryError as error:
         raise CheckpointError(
             f"{path} is a folder, but the checkpoint needs a file of that name: "

@@ -15,14 +15,13 @@ from typing import Any, BinaryIO, Self, TypeVar
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from nplm.base import system
 from nplm.base.files.atomic_files import (
     GIBI,
     allocate,
     forget,
     full_disk_named,
-    is_abandoned,
     owned,
-    trim,
 )
 from nplm.models.ngrams.trie.context_trie import BLOCK_FOLLOWERS
 from nplm.models.training.parallel.threads import Threads
@@ -93,7 +92,7 @@ class Scratch:
         # Only folders of this host: the locks of other hosts may be invisible.
         for path in parent.glob(f"{glob.escape(prefix)}*"):
             with suppress(OSError):
-                _remove_abandoned(path)
+                system.SYSTEM.remove_abandoned(path, OWNER)
         while True:
             self.folder = Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
             self._owner = owned(self.folder / OWNER)
@@ -109,9 +108,10 @@ class Scratch:
     def __exit__(self, *error: object) -> None:
         self._arrays.clear()
         try:
-            self._remove()
-        finally:  # after an interrupt, the next estimation removes the rest
+            # First: Windows removes no open file.
             self._owner.__exit__(None, None, None)
+        finally:  # after an interrupt, the next estimation removes the rest
+            self._remove()
 
     def _remove(self) -> None:
         """Remove the folder without opening a file: descriptors may be exhausted."""
@@ -179,7 +179,7 @@ class Scratch:
     def stage(self, name: str, total: int) -> None:
         """Begin a stage, whose progress runs from 0 to `total`."""
         # Return freed memory to the system before this stage allocates its own.
-        trim()
+        system.SYSTEM.trim()
         self._stage, self._done, self._total = name, 0, total
         self.tell(0)
 
@@ -217,34 +217,3 @@ class Scratch:
     def _check_aborted(self) -> None:
         if self._aborted.is_set():
             raise StageAbortedError
-
-
-def _remove_abandoned(path: Path) -> None:
-    """Remove the folder of a `Scratch` whose process was killed.
-
-    Files are removed through the open folder, so that nothing else is removed if
-    another folder takes its name meanwhile.
-    """
-    folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-    try:
-        if os.fstat(folder).st_uid != os.geteuid():
-            return
-        try:
-            owner = os.open(OWNER, os.O_RDWR | os.O_NOFOLLOW, dir_fd=folder)
-        except FileNotFoundError:
-            path.rmdir()  # empty: the process was killed before or after locking it
-            return
-        try:
-            if is_abandoned(owner):
-                _empty(folder)
-                path.rmdir()
-        finally:
-            os.close(owner)
-    finally:
-        os.close(folder)
-
-
-def _empty(folder: int) -> None:
-    """Remove the files of an open folder, the lock file last."""
-    for name in sorted(os.listdir(folder), key=OWNER.__eq__):
-        os.unlink(name, dir_fd=folder)

@@ -17,6 +17,8 @@ from joblib import effective_n_jobs
 from joblib.parallel import get_active_backend
 from threadpoolctl import ThreadpoolController
 
+from nplm.base import system
+
 __all__ = ["Threads", "blas_libraries", "blas_threads", "n_threads"]
 
 T = TypeVar("T")
@@ -91,7 +93,7 @@ def _reset_after_fork() -> None:
     _BlasLimit.lock, _BlasLimit.number = Lock(), 0
 
 
-os.register_at_fork(after_in_child=_reset_after_fork)
+system.SYSTEM.after_fork(_reset_after_fork)
 
 
 @contextmanager

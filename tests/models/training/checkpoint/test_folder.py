@@ -205,7 +205,7 @@ def test_file_system_without_locks_is_supported(data, tmp_path, monkeypatch, num
     def flock(file, how):
         raise OSError(number, os.strerror(number))
 
-    monkeypatch.setattr(checkpoints.fcntl, "flock", flock)
+    monkeypatch.setattr("fcntl.flock", flock)
     lm = paper_lm(max_iter=1, **SETTINGS).fit(**data, checkpoint=tmp_path)
     assert lm.n_iter_ == 1 and n_saves(tmp_path) >= 1
 
@@ -214,7 +214,7 @@ def test_lock_error_is_raised(data, tmp_path, monkeypatch):
     def flock(file, how):
         raise OSError(EIO, "Input/output error")
 
-    monkeypatch.setattr(checkpoints.fcntl, "flock", flock)
+    monkeypatch.setattr("fcntl.flock", flock)
     with pytest.raises(OSError, match="Input/output error"):
         paper_lm(max_iter=1, **SETTINGS).fit(**data, checkpoint=tmp_path)
 
