@@ -1,6 +1,7 @@
 """Extension modules only; everything else is in pyproject.toml."""
 
 import os
+import platform
 import shutil
 import sys
 import sysconfig
@@ -47,6 +48,15 @@ COMPILER_MISSING = (
     "clang 14 or newer (on Debian or Ubuntu: apt install build-essential python3-dev), "
     "or name one, as CC=clang."
 )
+MICROSOFT = (
+    "nplm's kernels are compiled by GCC or clang; Microsoft's compiler lacks their "
+    "vector types and atomic operations. On Windows use WSL, where nplm installs as on "
+    "Linux."
+)
+BIG_ENDIAN = (
+    "nplm's kernels need a little-endian processor, such as x86-64 or ARM: they read "
+    "numbers as they are in memory. This one is big-endian ({})."
+)
 HEADERS_MISSING = (
     "nplm's kernels are compiled, and {} is not there: install Python's headers (on "
     "Debian or Ubuntu: apt install python3-dev)."
@@ -78,8 +88,12 @@ class BuildKernels(build_ext):
         super().build_extensions()
 
     def check_compiler(self) -> None:
-        """Raise before a minute's work where it would end in a missing compiler."""
-        command = getattr(self.compiler, "compiler_so", None)  # MSVC's has none
+        """Raise before a minute's work where the kernels cannot be compiled."""
+        if sys.byteorder != "little":
+            raise PlatformError(BIG_ENDIAN.format(platform.machine()))
+        if self.compiler.compiler_type == "msvc":
+            raise PlatformError(MICROSOFT)
+        command = getattr(self.compiler, "compiler_so", None)
         if command and shutil.which(command[0]) is None:
             raise PlatformError(COMPILER_MISSING.format(command[0]))
         header = Path(sysconfig.get_path("include"), "Python.h")
