@@ -5,20 +5,30 @@ from pathlib import Path
 
 import nplm
 
-# The headings of nplm's own page, in their order: the folder or file that a name
-# comes from. Another is headed by the name of its module.
+# The headings of nplm's own page, in their order, and the folder or file that a name
+# comes from. Another name is headed by its module.
 FAMILIES = {
-    "models.neural": "The neural models",
+    "text.lm": "Text in, text out",
+    "text": "Words, ids and windows",
+    "models.neural": "Neural models",
     "models.neural.options": "Options of the neural models",
     "models.ngrams": "n-gram models",
     "models.classes": "Word classes",
     "models.mixtures": "Mixtures",
-    "models.adaptation": "Adaptation",
-    "text": "Text and windows",
-    "formats": "Files",
-    "base.estimators": "Scoring",
+    "models.adaptation": "Adaptation to the text that is read",
+    "formats": "Saving and loading models",
+    "base.estimators": "Searches by perplexity",
+    "models.neural.tiers": "Kernels",
+    "models.versions": "Bug reports",
     "base.exceptions": "Errors",
-    "models.versions": "The installation",
+}
+# The headings of the other modules, in the list of all names.
+TASKS = {
+    "nplm.datasets": "Corpora",
+    "nplm.formats": "Files of other tools, and texts beyond memory",
+    "nplm.inspection": "Looking at a model",
+    "nplm.mpi": "Training on a cluster",
+    "nplm.experiments": "The paper's experiments",
 }
 
 
@@ -45,3 +55,12 @@ def groups(module):
         family = max(above, key=len, default=home)
         found.setdefault(family, []).append(name)
     return [(FAMILIES.get(f, f), names) for f, names in found.items() if names]
+
+
+def by_task():
+    """Give headings and full names: every public name once, for the first page."""
+    return [
+        (title or TASKS.get(module, module), [f"{module}.{name}" for name in names])
+        for module in modules()
+        for title, names in groups(module)
+    ]

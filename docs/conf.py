@@ -6,6 +6,7 @@ download; a page that fails, or a link that leads nowhere, fails the build.
 
 import builtins
 import io
+import os
 import re
 import runpy
 import sys
@@ -40,10 +41,13 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx.ext.intersphinx",
+    "sphinx.ext.viewcode",
+    "sphinx_design",
     "numpydoc",
     "sphinx_gallery.gen_gallery",
     "_charts",
     "_mathml",
+    "_names",
 ]
 templates_path = ["_templates"]
 exclude_patterns = ["_build", "tutorials", "sg_execution_times.rst"]
@@ -103,6 +107,22 @@ def mark_names(app, what, name, obj, options, lines):
             lines[i] = re.sub(r"(?<![`:\w])`(\w+)`(?!`)", marked, line)
 
 
+def head_groups(app, what, name, obj, options, lines):
+    """Set the groups that a class has of its parameters before the first of each.
+
+    Its docstring lists them: ``- **Size**: `order`, `n_words```. After numpydoc a
+    parameter is ``**order** : int``.
+    """
+    firsts = {}
+    for i, line in enumerate(lines):
+        if group := re.match(r"- \*\*(.+)\*\*: ``?(\w+)``?", line):
+            firsts[group[2]] = group[1]
+        parameter = re.match(r"( +)\*\*(\w+)\*\* : ", line)
+        if parameter and (title := firsts.pop(parameter[2], None)):
+            indent = parameter[1]
+            lines[i : i + 1] = [f"{indent}*{title}*", "", line]
+
+
 def escape_underscores(app, what, name, obj, options, lines):
     """Show ``shape (n_samples, n_words_)`` as it stands: no link to "n_words"."""
     for i, line in enumerate(lines):
@@ -130,7 +150,7 @@ sphinx_gallery_conf = {
     "download_all_examples": False,
     "show_signature": False,
     "show_memory": False,
-    "min_reported_time": 0,
+    "min_reported_time": float("inf"),  # pages tell no time that they measured
     "reset_modules": ("matplotlib",),
     "plot_gallery": "True",
 }
@@ -177,6 +197,13 @@ nitpick_ignore_regex = [
 
 # -- Appearance ---------------------------------------------------------------
 
+# Where the sources are: in the repository whose workflow builds these pages, or else
+# in the pages that viewcode makes of them.
+repository = os.environ.get("GITHUB_REPOSITORY")
+if repository:
+    repository = f"{os.environ['GITHUB_SERVER_URL']}/{repository}"
+rst_epilog = f".. _Source code: {repository or '_modules/index.html'}"
+
 html_theme = "pydata_sphinx_theme"
 html_title = f"nplm {release}"
 html_show_sourcelink = False
@@ -189,6 +216,7 @@ html_theme_options = {
     "show_toc_level": 2,
     "footer_start": ["copyright"],
     "footer_end": [],
+    **({"github_url": repository} if repository else {}),
 }
 
 
@@ -207,6 +235,7 @@ def setup(app):
     app.connect("builder-inited", make_pictures)
     app.connect("autodoc-skip-member", skip_member)
     # After numpydoc (500), which turns the sections into what is escaped here.
+    app.connect("autodoc-process-docstring", head_groups, priority=540)
     app.connect("autodoc-process-docstring", mark_names, priority=550)
     app.connect("autodoc-process-docstring", escape_underscores, priority=600)
     absent = [name for name, found in there.items() if not found]

@@ -84,6 +84,26 @@ def test_every_parameter_has_an_entry_of_its_own(thing):
     assert given <= described, given - described
 
 
+def test_every_public_name_is_listed_once_by_task():
+    listed = [name for _, names in API["by_task"]() for name in names]
+    public = {
+        (name if name in nplm.__all__ else f"{module}.{name}").removeprefix("nplm.")
+        for module in API["modules"]()
+        for name in import_module(module).__all__
+    }
+    assert sorted(listed) == sorted(f"nplm.{name}" for name in public)
+
+
+@pytest.mark.parametrize("model", [nplm.NeuralLM, nplm.EnergyLM])
+def test_every_parameter_of_a_network_is_in_a_group(model):
+    groups = re.findall(
+        r"^- \*\*(?:\w| )+\*\*:((?:\s+`\w+`[,.])+)", inspect.getdoc(model), re.MULTILINE
+    )
+    grouped = [name for group in groups for name in re.findall(r"`(\w+)`", group)]
+    assert len(groups) == 5
+    assert grouped == [*inspect.signature(model).parameters]
+
+
 def test_every_public_name_is_in_a_guide():
     guide = " ".join(
         page.read_text() for page in (ROOT / "docs" / "guide").glob("*.rst")

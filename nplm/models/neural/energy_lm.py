@@ -37,6 +37,16 @@ class EnergyLM(NetworkLM):
     Each example computes a tanh for every word and hidden unit, so training takes
     several times as long as `NeuralLM`'s, with far fewer parameters.
 
+    The parameters come in five groups:
+
+    - **Size**: `order`, `n_words`, `n_hidden`, `embedding_dim`.
+    - **Inputs**: `n_distant`, `target_weights`.
+    - **Large vocabularies**: `loss`.
+    - **Training**: `solver`, `learning_rate_init`, `alpha`, `batch_size`, `max_iter`,
+      `early_stopping`, `validation_fraction`, `n_iter_no_change`, `tol`, `shuffle`.
+    - **Running**: `n_jobs`, `parallel`, `precision`, `warm_start`, `random_state`,
+      `verbose`.
+
     Parameters
     ----------
     order : int or None, default=None

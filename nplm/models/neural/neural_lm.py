@@ -45,6 +45,17 @@ class NeuralLM(NetworkLM):
     other recipes by name, and `from_paper` the networks of the paper with their
     training.
 
+    The parameters come in five groups:
+
+    - **Size**: `order`, `n_words`, `n_hidden`, `embedding_dim`.
+    - **Inputs**: `n_distant`, `features`.
+    - **Large vocabularies**: `output`, `loss`.
+    - **Training**: `solver`, `learning_rate_init`, `alpha`, `dropout`, `batch_size`,
+      `max_iter`, `early_stopping`, `validation_fraction`, `n_iter_no_change`, `tol`,
+      `shuffle`.
+    - **Running**: `n_jobs`, `parallel`, `precision`, `warm_start`, `random_state`,
+      `verbose`.
+
     Parameters
     ----------
     order : int or None, default=None
