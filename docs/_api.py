@@ -58,9 +58,13 @@ def groups(module):
 
 
 def by_task():
-    """Give headings and full names: every public name once, for the first page."""
+    """Give headings, modules and names of every class and function, each name once."""
     return [
-        (title or TASKS.get(module, module), [f"{module}.{name}" for name in names])
+        (
+            title or TASKS.get(module, module),
+            module,
+            [name for name in names if callable(getattr(import_module(module), name))],
+        )
         for module in modules()
         for title, names in groups(module)
     ]

