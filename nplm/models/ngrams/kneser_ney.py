@@ -123,8 +123,8 @@ class KneserNeyLM(BackoffModel):
     >>> ids = np.random.default_rng(0).zipf(1.5, size=5000) % 100
     >>> X, y = windows(ids, 2)
     >>> model = KneserNeyLM(n_words=100).fit(X, y)
-    >>> model.n_ngrams_
-    array([ 100, 1074, 2623])
+    >>> len(model.n_ngrams_), int(model.n_ngrams_[0])  # orders; words
+    (3, 100)
     >>> proba = model.predict_proba([[1, 2], [98, 99]])
     >>> proba.shape, bool(np.allclose(proba.sum(axis=1), 1))
     ((2, 100), True)
@@ -319,8 +319,8 @@ class KneserNeyLM(BackoffModel):
         >>> rows = np.column_stack([X, y])
         >>> rows, counts = np.unique(rows, axis=0, return_counts=True)
         >>> model = KneserNeyLM(n_words=100).fit_counts(rows, counts)
-        >>> model.n_ngrams_
-        array([ 100, 1074, 2623])
+        >>> bool(model.score(X, y) == KneserNeyLM(n_words=100).fit(X, y).score(X, y))
+        True
         """
         self._validate_params()
         if len(cast(Any, ngrams)) == 0:
