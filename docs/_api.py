@@ -9,6 +9,7 @@ import nplm
 # comes from. Another name is headed by its module.
 FAMILIES = {
     "text.lm": "Text in, text out",
+    "text.tasks": "Classes and outliers of documents",
     "text": "Words, ids and windows",
     "models.neural": "Neural models",
     "models.neural.options": "Options of the neural models",

@@ -28,6 +28,8 @@ MODULES = {
     "Importance": "nplm.models.neural.options.losses",
     "InterpolatedTrigram": "nplm.models.ngrams.interpolated_trigram",
     "KneserNeyLM": "nplm.models.ngrams.kneser_ney",
+    "LMClassifier": "nplm.text.tasks.lm_classifier",
+    "LMDetector": "nplm.text.tasks.lm_detector",
     "MixtureLM": "nplm.models.mixtures.mixture_lm",
     "ModelFile": "nplm.formats.model_file",
     "NCE": "nplm.models.neural.options.losses",

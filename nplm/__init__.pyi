@@ -42,6 +42,8 @@ from nplm.text.embeddings import cooccurrence_embeddings as cooccurrence_embeddi
 from nplm.text.lm.scorer import Scorer as Scorer
 from nplm.text.lm.text_lm import TextLM as TextLM
 from nplm.text.lm.token_scores import TokenScores as TokenScores
+from nplm.text.tasks.lm_classifier import LMClassifier as LMClassifier
+from nplm.text.tasks.lm_detector import LMDetector as LMDetector
 from nplm.text.tokenizer import Tokenizer as Tokenizer
 from nplm.text.vocabulary import Vocabulary as Vocabulary
 from nplm.text.windows import contiguous_split as contiguous_split

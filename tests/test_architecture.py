@@ -60,7 +60,7 @@ FLOORS = {
     "models/neural/options": [{"names"}, {"."}, {"base"}],
     "models/ngrams": [{"external"}, {"."}, {"trie"}],
     "models/training": [{"."}, {"parallel"}],
-    "text": [{"lm"}, {"."}],
+    "text": [{"tasks"}, {"lm"}, {"."}],
     "base": [
         {"estimators"},
         {"generators"},

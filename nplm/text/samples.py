@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Set
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 
 __all__ = [
     "check_document",
@@ -29,6 +30,11 @@ def check_documents(X: Any, item: str, advice: str = "", name: str = "X") -> Any
             f"{name} is of type {kind} with the keys "
             f"{', '.join(map(repr, list(X)[:5]))}: pass the documents under one of "
             "them, or list(X.values())."
+        )
+    if issparse(X):
+        raise TypeError(
+            f"{name} is a sparse {kind}, which has counts of words, not their order: "
+            f"pass a list of documents, each {item}."
         )
     if hasattr(X, "columns") and hasattr(X, "__getitem__"):
         columns = list(X.columns)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array, csr_matrix
 from sklearn.pipeline import make_pipeline
 
 from nplm import InterpolatedTrigram, TextLM, Tokenizer, Vocabulary
@@ -45,6 +46,12 @@ def test_several_columns_are_not_documents(tables):
     for use in (pipeline().fit, model.score, Vocabulary().fit, model["textlm"].score):
         with pytest.raises(TypeError, match=r"has 2 columns.*one of 'text', 'year'"):
             use(table)
+
+
+def test_a_sparse_matrix_is_refused_in_its_own_words():
+    for counts in (csr_array(np.eye(3)), csr_matrix(np.eye(3))):
+        with pytest.raises(TypeError, match=r"X is a sparse csr_\w+, which has counts"):
+            TextLM(InterpolatedTrigram()).fit(counts)
 
 
 def test_a_missing_document_is_named(tables):

@@ -1,0 +1,1 @@
+"""Tasks of documents: classification, and detection of outliers."""

@@ -1,0 +1,320 @@
+"""LMClassifier: classify documents by a language model of each class."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from numbers import Integral
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import logsumexp
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.utils._param_validation import StrOptions
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import (
+    check_consistent_length,
+    check_is_fitted,
+    column_or_1d,
+)
+
+from nplm.base.atomic import all_or_nothing, read_at_once
+from nplm.base.fitted import Fitted
+from nplm.base.pages import Documented
+from nplm.text.lm.text_lm import TextLM
+from nplm.text.samples import check_documents
+from nplm.text.tasks.text_models import as_text_lm, with_words_of
+
+__all__ = ["LMClassifier"]
+
+
+class LMClassifier(ClassifierMixin, MetaEstimatorMixin, Documented, BaseEstimator):
+    """Classify documents by Bayes' rule, with a language model of each class.
+
+    The model of a class is fitted on the documents of that class. A document belongs
+    to the class with the largest product of prior and likelihood, as in scikit-learn's
+    naive Bayes, but the likelihood is that of a language model, which knows the order
+    of the words.
+
+    All models have the same vocabulary, that of all training documents, because
+    probabilities of different vocabularies do not compare.
+
+    Parameters
+    ----------
+    estimator : TextLM or language model of windows
+        The model of a class. It is cloned for each class. A model of windows, such as
+        ``KneserNeyLM(3)``, stands for ``TextLM(KneserNeyLM(3))``.
+    priors : {"empirical", "uniform"} or array-like of shape (n_classes,), \
+default="empirical"
+        Probabilities of the classes: their shares of the training documents, equal
+        ones, or given ones, which sum to 1, in the order of ``classes_``.
+    n_jobs : int, optional
+        Number of models that are fitted at the same time, in processes of joblib. None
+        is 1, and -1 uses all cores.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The class labels, sorted.
+    estimators_ : list of TextLM
+        The fitted model of each class, in the order of ``classes_``.
+    priors_ : ndarray of float64, shape (n_classes,)
+        The probabilities of the classes.
+
+    See Also
+    --------
+    LMDetector : Find documents that are unlike the others.
+
+    Notes
+    -----
+    Log-probabilities are sums over the tokens of a document, so `predict_proba` of a
+    long document is mostly close to 0 or 1, as in naive Bayes. Scikit-learn's
+    ``CalibratedClassifierCV`` calibrates it.
+
+    References
+    ----------
+    F. Peng, D. Schuurmans and S. Wang (2004). Augmenting naive Bayes classifiers with
+    statistical language models. Information Retrieval.
+
+    Examples
+    --------
+    >>> from nplm import InterpolatedTrigram, LMClassifier, TextLM, Tokenizer
+    >>> texts = ["the cat sat on the mat", "a dog ran after the cat",
+    ...          "le chat dort sur le lit", "un chien court après le chat"]
+    >>> characters = TextLM(InterpolatedTrigram(), tokenizer=Tokenizer("(?s)."))
+    >>> classifier = LMClassifier(characters).fit(texts, ["en", "en", "fr", "fr"])
+    >>> classifier.predict(["the dog sat", "le chien dort"]).tolist()
+    ['en', 'fr']
+    >>> classifier.predict_proba(["the dog sat"]).shape
+    (1, 2)
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "priors": [StrOptions({"empirical", "uniform"}), "array-like"],
+        "n_jobs": [Integral, None],
+    }
+
+    def __init__(
+        self,
+        estimator: Any,
+        *,
+        priors: str | ArrayLike = "empirical",
+        n_jobs: int | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.priors = priors
+        self.n_jobs = n_jobs
+
+    @all_or_nothing
+    def fit(self, X: Sequence[Any], y: ArrayLike, **fit_params: Any) -> Self:
+        """Fit a clone of the estimator to the documents of each class.
+
+        Parameters
+        ----------
+        X : sequence of str, of sequence of hashable, or of array-like of int
+            Documents, as `TextLM.fit` takes them.
+        y : array-like of shape (n_documents,)
+            Class labels.
+        **fit_params
+            Passed to `fit` of each model.
+
+        Returns
+        -------
+        self : LMClassifier
+
+        Raises
+        ------
+        TypeError
+            If the estimator is not a language model, or is frozen.
+        ValueError
+            If there are not as many labels as documents, if labels are numbers that
+            are not whole, or if `priors` do not fit the classes.
+        """
+        self._validate_params()
+        if isinstance(self.estimator, FrozenEstimator):
+            raise TypeError(
+                "estimator is a FrozenEstimator, which would be the same model for all "
+                "classes: pass one that can be fitted."
+            )
+        base = as_text_lm(self.estimator)
+        documents = list(check_documents(X, "a string or a list of tokens"))
+        if y is None:
+            raise ValueError(
+                "LMClassifier requires y to be passed, but the target y is None."
+            )
+        labels = column_or_1d(y, warn=True)
+        check_consistent_length(documents, labels)
+        check_classification_targets(labels)
+        classes, index = np.unique(labels, return_inverse=True)
+        priors = self._priors(index, len(classes))
+        base, _ = with_words_of(base, documents)
+        fitted = Parallel(n_jobs=self.n_jobs)(
+            delayed(_fitted)(
+                clone(base),
+                [document for document, own in zip(documents, index) if own == i],
+                fit_params,
+            )
+            for i in range(len(classes))
+        )
+        self.classes_, self.priors_, self.estimators_ = classes, priors, fitted
+        return self
+
+    @read_at_once
+    def predict_joint_log_proba(self, X: Sequence[Any]) -> NDArray[np.float64]:
+        """Return the joint log-probability of each document with each class.
+
+        Parameters
+        ----------
+        X : sequence of documents
+            Of the kind that the model was fitted on.
+
+        Returns
+        -------
+        log_proba : ndarray of float64, shape (n_documents, n_classes)
+            Natural logarithms: log P(class) + log P(document | class).
+        """
+        check_is_fitted(self)
+        scores = [lm.score_samples(X) for lm in self.estimators_]
+        with np.errstate(divide="ignore"):
+            return np.column_stack(scores) + np.log(self.priors_)
+
+    @read_at_once
+    def predict_log_proba(self, X: Sequence[Any]) -> NDArray[np.float64]:
+        """Return the log-probability of each class for each document.
+
+        Parameters
+        ----------
+        X : sequence of documents
+            Of the kind that the model was fitted on.
+
+        Returns
+        -------
+        log_proba : ndarray of float64, shape (n_documents, n_classes)
+            Natural logarithms. A document that no class can have, with a word of
+            probability 0 in all of them, has the logarithms of the priors.
+        """
+        joint = self.predict_joint_log_proba(X)
+        impossible = (joint == -np.inf).all(axis=1)
+        with np.errstate(divide="ignore"):
+            joint[impossible] = np.log(self.priors_)
+        return joint - logsumexp(joint, axis=1, keepdims=True)
+
+    def predict_proba(self, X: Sequence[Any]) -> NDArray[np.float64]:
+        """Return the probability of each class for each document.
+
+        Parameters
+        ----------
+        X : sequence of documents
+            Of the kind that the model was fitted on.
+
+        Returns
+        -------
+        proba : ndarray of float64, shape (n_documents, n_classes)
+            Rows sum to 1; columns are in the order of ``classes_``.
+        """
+        return np.exp(self.predict_log_proba(X))
+
+    @read_at_once
+    def decision_function(self, X: Sequence[Any]) -> NDArray[np.float64]:
+        """Return the log-odds of the second of two classes, else `predict_log_proba`.
+
+        Parameters
+        ----------
+        X : sequence of documents
+            Of the kind that the model was fitted on.
+
+        Returns
+        -------
+        decision : ndarray of float64, shape (n_documents,) or (n_documents, n_classes)
+            In nats. With two classes, log P(second) - log P(first), above 0 where the
+            second is predicted.
+        """
+        log_proba = self.predict_log_proba(X)
+        if len(self.classes_) != 2:
+            return log_proba
+        return log_proba[:, 1] - log_proba[:, 0]
+
+    @read_at_once
+    def predict(self, X: Sequence[Any]) -> NDArray[Any]:
+        """Return the most probable class of each document.
+
+        Parameters
+        ----------
+        X : sequence of documents
+            Of the kind that the model was fitted on.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_documents,)
+        """
+        best = self.predict_log_proba(X).argmax(axis=1)
+        labels: NDArray[Any] = self.classes_[best]
+        return labels
+
+    def _priors(self, index: NDArray[np.intp], n: int) -> NDArray[np.float64]:
+        """Return the probabilities of the classes."""
+        if isinstance(self.priors, str):
+            uniform = self.priors == "uniform"
+            return np.full(n, 1 / n) if uniform else np.bincount(index) / len(index)
+        priors = np.asarray(self.priors, dtype=np.float64)
+        if priors.shape != (n,):
+            raise ValueError(
+                f"priors has shape {priors.shape}, but y has {n} classes: give a "
+                "probability for each, in the order of the sorted labels."
+            )
+        if not ((priors >= 0).all() and np.isclose(priors.sum(), 1)):
+            raise ValueError(
+                f"priors must not be negative and must sum to 1, got {self.priors!r}."
+            )
+        return priors
+
+    # -- files ----------------------------------------------------------------
+
+    def _fitted(self) -> dict[str, Any]:
+        return {
+            "classes": self.classes_,
+            "dtype": self.classes_.dtype.str,
+            "priors": self.priors_,
+            "estimators": self.estimators_,
+        }
+
+    def _restore(self, fitted: Fitted) -> None:
+        self.classes_ = _classes(fitted)
+        n = len(self.classes_)
+        self.priors_ = fitted.shares("priors", (n,))
+        estimators = fitted.take("estimators", list)
+        if len(estimators) != n or not all(isinstance(e, TextLM) for e in estimators):
+            raise fitted.unfit("estimators", estimators)
+        for lm in estimators:
+            check_is_fitted(lm)
+        self.estimators_ = estimators
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.no_validation = True
+        tags.input_tags.two_d_array = False
+        tags.input_tags.string = True
+        return tags
+
+
+def _fitted(lm: TextLM, documents: list[Any], fit_params: dict[str, Any]) -> TextLM:
+    return lm.fit(documents, **fit_params)
+
+
+def _classes(fitted: Fitted) -> NDArray[Any]:
+    """Take sorted labels, which are text in a list or numbers in an array."""
+    given = fitted.take("classes", list, np.ndarray)
+    dtype = np.dtype(fitted.take("dtype", str))
+    classes = np.asarray(given, dtype=dtype if isinstance(given, list) else None)
+    if (
+        classes.ndim != 1
+        or not len(classes)
+        or classes.dtype != dtype
+        or dtype.kind not in "biufOU"
+        or not set(map(type, classes.tolist())) <= {bool, int, float, str}
+        or np.unique(classes).tolist() != list(given)
+    ):
+        raise fitted.unfit("classes", given)
+    return classes

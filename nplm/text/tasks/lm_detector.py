@@ -1,0 +1,219 @@
+"""LMDetector: find documents that a language model finds improbable."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from numbers import Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, OutlierMixin
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from nplm.base.atomic import fit_aside, fitted_or_interrupted, read_at_once
+from nplm.base.fitted import Fitted
+from nplm.base.pages import Documented
+from nplm.text.lm.text_lm import TextLM
+from nplm.text.tasks.text_models import as_text_lm, fitted_text_lm
+
+__all__ = ["LMDetector"]
+
+AGGREGATES = ("mean", "sum", "min")
+
+
+class LMDetector(OutlierMixin, MetaEstimatorMixin, Documented, BaseEstimator):
+    """Detect outliers among documents: those that a language model finds improbable.
+
+    It has the methods of scikit-learn's outlier detectors, such as
+    ``IsolationForest``: the lower the score, the more abnormal the document, and
+    `predict` returns -1 for outliers and 1 for inliers.
+
+    Parameters
+    ----------
+    estimator : TextLM, language model of windows, or FrozenEstimator of a TextLM
+        The model of usual documents. It is cloned. A model of windows, such as
+        ``KneserNeyLM(3)``, stands for ``TextLM(KneserNeyLM(3))``. A frozen model that
+        is fitted already is used as it is, and only the threshold is fitted.
+    contamination : float, default=0.1
+        Share of outliers among the documents on which the threshold is chosen, above 0
+        and at most 0.5: this share of them is below the threshold. On documents
+        without outliers it is the rate of false alarms.
+    aggregate : {"mean", "sum", "min"}, default="mean"
+        The score of a document of the natural-log probabilities of its tokens:
+
+        - "mean", in nats per token, does not depend on the length of the document.
+        - "sum", in nats per document, is the log-probability of the document. Long
+          documents have lower scores than short ones.
+        - "min", in nats, is the log-probability of the least probable token: one odd
+          event among many usual ones is not averaged away.
+
+    Attributes
+    ----------
+    estimator_ : TextLM
+        The fitted model.
+    offset_ : float
+        The threshold: ``decision_function`` is ``score_samples`` minus this.
+
+    See Also
+    --------
+    LMClassifier : Classify documents by a language model of each class.
+
+    Notes
+    -----
+    A model finds the documents that it was fitted on more probable than others. A
+    threshold of these is too high for new documents, and raises more false alarms than
+    `contamination` says. Pass `X_val` to `fit`.
+
+    The labels that scikit-learn's ``scoring="roc_auc"`` compares with are 1 for
+    inliers, and -1 or 0 for outliers. Use folds that have both kinds, such as
+    ``cv=StratifiedKFold()``.
+
+    Examples
+    --------
+    >>> from nplm import InterpolatedTrigram, LMDetector
+    >>> usual = [["login", "read", "logout"], ["login", "read", "read", "logout"]]
+    >>> detector = LMDetector(InterpolatedTrigram(), aggregate="min").fit(usual * 20)
+    >>> detector.predict([["login", "read", "logout"], ["read", "login"]]).tolist()
+    [1, -1]
+    >>> detector.score_samples([["login", "delete"]]).shape
+    (1,)
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "contamination": [Interval(Real, 0, 0.5, closed="right")],
+        "aggregate": [StrOptions(set(AGGREGATES))],
+    }
+
+    def __init__(
+        self, estimator: Any, *, contamination: float = 0.1, aggregate: str = "mean"
+    ) -> None:
+        self.estimator = estimator
+        self.contamination = contamination
+        self.aggregate = aggregate
+
+    def fit(
+        self, X: Sequence[Any], y: Any = None, *, X_val: Any = None, **fit_params: Any
+    ) -> Self:
+        """Fit the model to documents, and choose the threshold.
+
+        Parameters
+        ----------
+        X : sequence of str, of sequence of hashable, or of array-like of int
+            Documents, as `TextLM.fit` takes them, most of them usual.
+        y : ignored
+        X_val : sequence of documents, optional
+            Held-out documents, on which the threshold is chosen. They are also those
+            of `TextLM.fit`, for early stopping or weights. By default the threshold is
+            chosen on `X`.
+        **fit_params
+            Passed to `fit` of the model.
+
+        Returns
+        -------
+        self : LMDetector
+
+        Raises
+        ------
+        TypeError
+            If the estimator is not a language model.
+        ValueError
+            If a parameter is out of range, or there is no document.
+        """
+        return fit_aside(self, lambda model: model._fit(X, X_val, fit_params))
+
+    def _fit(
+        self, X: Sequence[Any], X_val: Any, fit_params: dict[str, Any]
+    ) -> KeyboardInterrupt | None:
+        """Fit; return the interrupt if one came and left the estimator fitted."""
+        self._validate_params()
+        held_out = {} if X_val is None else {"X_val": X_val}
+        fitted, interrupt = fitted_or_interrupted(
+            as_text_lm(self.estimator), X, None, **held_out, **fit_params
+        )
+        self.estimator_ = fitted_text_lm(fitted)
+        scores = self._score_samples(X if X_val is None else X_val)
+        # A score, not a mean of two, one of which may be -inf.
+        share = float(self.contamination)
+        self.offset_ = float(np.quantile(scores, share, method="higher"))
+        return interrupt
+
+    @read_at_once
+    def score_samples(self, X: Sequence[Any]) -> NDArray[np.float64]:
+        """Return the score of each document: the lower, the more abnormal.
+
+        Parameters
+        ----------
+        X : sequence of documents
+            Of the kind that the model was fitted on.
+
+        Returns
+        -------
+        scores : ndarray of float64, shape (n_documents,)
+            In nats, as `aggregate` says; 0 for a document without tokens.
+        """
+        check_is_fitted(self)
+        return self._score_samples(X)
+
+    def _score_samples(self, X: Sequence[Any]) -> NDArray[np.float64]:
+        if self.aggregate == "sum":
+            return self.estimator_.score_samples(X)
+        log_prob, tokens = self.estimator_._log_prob(X)
+        document, n = tokens.document, len(X)
+        if self.aggregate == "min":
+            # A document without tokens is as probable as can be.
+            scores = np.zeros(n)
+            np.minimum.at(scores, document, log_prob)
+            return scores
+        total = np.bincount(document, log_prob, minlength=n)
+        return total / np.maximum(np.bincount(document, minlength=n), 1)
+
+    @read_at_once
+    def decision_function(self, X: Sequence[Any]) -> NDArray[np.float64]:
+        """Return the score of each document, minus the threshold.
+
+        Parameters
+        ----------
+        X : sequence of documents
+            Of the kind that the model was fitted on.
+
+        Returns
+        -------
+        decision : ndarray of float64, shape (n_documents,)
+            In nats; negative for outliers.
+        """
+        scores = self.score_samples(X)
+        above = scores != self.offset_  # both may be -inf
+        return np.subtract(scores, self.offset_, out=np.zeros(len(scores)), where=above)
+
+    @read_at_once
+    def predict(self, X: Sequence[Any]) -> NDArray[np.int64]:
+        """Return 1 for each inlier and -1 for each outlier.
+
+        Parameters
+        ----------
+        X : sequence of documents
+            Of the kind that the model was fitted on.
+
+        Returns
+        -------
+        labels : ndarray of int, shape (n_documents,)
+        """
+        return np.where(self.decision_function(X) < 0, -1, 1)
+
+    # -- files ----------------------------------------------------------------
+
+    def _fitted(self) -> dict[str, Any]:
+        return {"estimator": self.estimator_, "offset": self.offset_}
+
+    def _restore(self, fitted: Fitted) -> None:
+        self.estimator_ = fitted.estimator("estimator", TextLM)
+        self.offset_ = fitted.number("offset", most=0)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.no_validation = True
+        tags.input_tags.two_d_array = False
+        tags.input_tags.string = True
+        return tags

@@ -1,0 +1,96 @@
+"""What classifiers and detectors share: a text model of the estimator given."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sklearn.base import clone
+from sklearn.frozen import FrozenEstimator
+
+from nplm.text.codecs import Codec, codec_of, fit_codec
+from nplm.text.lm.text_lm import TextLM
+from nplm.text.tokenizer import Tokenizer
+from nplm.text.vocabulary import Vocabulary
+
+__all__ = ["as_text_lm", "fitted_text_lm", "with_words_of"]
+
+
+def as_text_lm(estimator: Any) -> Any:
+    """Return an unfitted text model: a `TextLM`, or one of a model of windows.
+
+    Parameters
+    ----------
+    estimator : TextLM, FrozenEstimator of one, or language model of windows
+        It is cloned.
+
+    Returns
+    -------
+    lm : TextLM, or FrozenEstimator of one
+
+    Raises
+    ------
+    TypeError
+        If it is none of these.
+    """
+    if isinstance(_unfrozen(estimator), TextLM):
+        return clone(estimator)
+    if not hasattr(estimator, "log_prob") or isinstance(estimator, type):
+        raise TypeError(
+            "estimator must be a TextLM, or a language model of windows such as "
+            f"KneserNeyLM, of which a TextLM is made; got {estimator!r:.200}."
+        )
+    return clone(TextLM(estimator))
+
+
+def fitted_text_lm(estimator: Any) -> TextLM:
+    """Return the fitted text model of a fitted `as_text_lm`."""
+    lm: TextLM = _unfrozen(estimator)
+    return lm
+
+
+def with_words_of(lm: TextLM, X: Any) -> tuple[TextLM, Codec]:
+    """Give a text model the words of all documents, whatever part it is fitted on.
+
+    Probabilities of models with different vocabularies do not compare: the fewer words
+    one knows, the more of a document is ``<unk>``, which is easy to predict.
+
+    Parameters
+    ----------
+    lm : TextLM
+        Unfitted. It is changed.
+    X : sequence of documents
+        All documents.
+
+    Returns
+    -------
+    lm : TextLM
+        With the fitted tokenizer and vocabulary; of documents of ids, with ``n_words``.
+    codec : Codec
+        Encodes the documents.
+    """
+    codec, documents = fit_codec(X, lm.tokenizer, lm.vocabulary)
+    known = codec.vocabulary
+    if known is None:
+        boundary = 0 if isinstance(lm.boundary, str) else int(lm.boundary)
+        n_words = max(int(documents.ids.max(initial=0)), boundary) + 1
+        unset = [
+            name
+            for name, value in lm.estimator.get_params().items()
+            if name.split("__")[-1] == "n_words" and value is None
+        ]
+        lm.estimator.set_params(**dict.fromkeys(unset, n_words))
+        return lm.set_params(tokenizer=None, vocabulary=None), codec
+    words = Vocabulary.from_words(
+        known.words_.tolist(), unknown=known.unknown, boundary=known.boundary
+    )
+    tokenizer = codec.tokenizer
+    if not isinstance(tokenizer, (Tokenizer, type(None))):
+        tokenizer = FrozenEstimator(tokenizer)  # it may have learned its tokens
+    lm.set_params(tokenizer=tokenizer, vocabulary=words)
+    return lm, codec_of(codec.tokenizer, words)
+
+
+def _unfrozen(estimator: Any) -> Any:
+    if isinstance(estimator, FrozenEstimator):
+        return estimator.estimator
+    return estimator
