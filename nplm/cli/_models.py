@@ -23,13 +23,20 @@ from nplm.text.embeddings import features_of
 from nplm.text.tokenizer import BETWEEN_BLANKS
 
 __all__ = [
-    "KINDS", "MODEL", "TARGET", "convert_vectors", "learned_features",
+    "KEEP_OPTIMIZER", "KINDS", "MODEL", "TARGET", "convert_vectors", "learned_features",
     "read_model", "vocabulary_of", "write_model",
 ]  # fmt: skip
 
 KINDS = ("nplm", "arpa", "binary", "vectors", "vectors-binary")
 
 MODEL = click.argument("model", type=click.Path(exists=True, dir_okay=False))
+KEEP_OPTIMIZER = click.option(
+    "--keep-optimizer",
+    is_flag=True,
+    help="Also save the optimizer's state of a network, twice as large as its weights. "
+    "It is of use in Python alone: without it, training that goes on by partial_fit "
+    "begins with a new one.",
+)
 TARGET = click.option(
     "--to",
     type=click.Choice(KINDS),
@@ -96,13 +103,26 @@ def convert_vectors(path: str, output: Path, to: str | None) -> bool:
     return True
 
 
-def write_model(lm: TextLM, path: Path, to: str | None) -> None:
-    """Write a text model in one of `KINDS`."""
+def write_model(
+    lm: TextLM,
+    path: Path,
+    to: str | None,
+    *,
+    optimizer: bool = False,
+    dtype: str | None = None,
+) -> None:
+    """Write a text model in one of `KINDS`; see `nplm.save` for the others."""
     kind = _kind_of(path) if to is None else to
     words = vocabulary_of(lm).words_.tolist()
+    if kind != "nplm" and (optimizer or dtype):
+        option = "--keep-optimizer" if optimizer else f"--{dtype}"
+        raise click.UsageError(
+            f"{option} is for files of nplm.save, and {path} will be of the kind "
+            f"{kind}: leave it out, or give --to nplm."
+        )
     try:
         if kind == "nplm":
-            nplm.save(lm, path)
+            _save(lm, path, optimizer, dtype)
         elif kind.startswith("vectors"):
             features = learned_features(lm)
             write_vectors(path, words, features, binary=kind == "vectors-binary")
@@ -115,6 +135,17 @@ def write_model(lm: TextLM, path: Path, to: str | None) -> None:
             "pass a KneserNeyLM or a BackoffLM",
             "give a MODEL trained with --model kneser-ney, or an ARPA file",
         )
+        raise click.ClickException(message) from error
+
+
+def _save(lm: TextLM, path: Path, optimizer: bool, dtype: str | None) -> None:
+    try:
+        nplm.save(lm, path, optimizer=optimizer, dtype=dtype)
+    except ValueError as error:
+        if dtype is None:
+            raise
+        message = str(error).replace(f"dtype={dtype!r}", f"--{dtype}")
+        message = message.replace("leave dtype out", "leave it out")
         raise click.ClickException(message) from error
 
 

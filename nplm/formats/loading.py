@@ -45,8 +45,9 @@ def load(
     Returns
     -------
     model : estimator
-        Of a file of `save` one that gives the same bits as the one that was saved, and
-        can be fitted further, cloned, or saved again. Of other files a `TextLM`.
+        Of a file of `save` one that gives the same bits as the one that was saved
+        (rounded, if it was saved with a ``dtype``), and can be fitted further, cloned,
+        or saved again. Of other files a `TextLM`.
 
     Raises
     ------

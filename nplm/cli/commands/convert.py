@@ -6,7 +6,14 @@ from pathlib import Path
 
 import click
 
-from nplm.cli._models import MODEL, TARGET, convert_vectors, read_model, write_model
+from nplm.cli._models import (
+    KEEP_OPTIMIZER,
+    MODEL,
+    TARGET,
+    convert_vectors,
+    read_model,
+    write_model,
+)
 from nplm.cli._outputs import writable_file
 
 __all__ = ["OUTPUT", "convert_command"]
@@ -20,7 +27,16 @@ OUTPUT = click.argument(
 @MODEL
 @OUTPUT
 @TARGET
-def convert_command(model: str, output: Path, to: str | None) -> None:
+@click.option(
+    "--float16",
+    is_flag=True,
+    help="Store the weights of a network in half precision: half the size, and a "
+    "perplexity that differs in its fourth digit or later.",
+)
+@KEEP_OPTIMIZER
+def convert_command(
+    model: str, output: Path, to: str | None, float16: bool, keep_optimizer: bool
+) -> None:
     """Write MODEL to OUTPUT as a file of another kind.
 
     MODEL is a text model that nplm saved, an ARPA file, or mapped n-grams. Write
@@ -34,6 +50,10 @@ def convert_command(model: str, output: Path, to: str | None) -> None:
       nplm convert model.arpa.gz model
       nplm convert model words.vec
       nplm convert words.vec words.bin --to vectors-binary
+      nplm convert network small --float16
     """  # noqa: D301  (click reads the control character)
-    if not convert_vectors(model, output, to):
-        write_model(read_model(model, index=False), output, to)
+    if convert_vectors(model, output, to):
+        return
+    dtype = "float16" if float16 else None
+    lm = read_model(model, index=False)
+    write_model(lm, output, to, optimizer=keep_optimizer, dtype=dtype)

@@ -26,7 +26,7 @@ from nplm import (
 )
 from nplm.cli._estimation import Estimation, is_arpa
 from nplm.cli._kept import Kept
-from nplm.cli._models import vocabulary_of
+from nplm.cli._models import KEEP_OPTIMIZER, vocabulary_of
 from nplm.cli._options import (
     COMMON,
     NETWORK,
@@ -117,6 +117,7 @@ TEXT = click.Path(exists=True, dir_okay=False)
     "0.5,1,1.5. By default these are used with a note.",
 )
 @BLANK_LINES
+@KEEP_OPTIMIZER
 @network_options()
 @click.pass_context
 def train_command(
@@ -183,15 +184,17 @@ def _refuse_two_vocabularies(options: dict[str, Any]) -> None:
 def _refuse_others(ctx: click.Context, model: str) -> None:
     """Refuse an option that only other models have: it would change nothing."""
     energy = EnergyLM().get_params(deep=False)
+    network = NETWORK | {"keep_optimizer"}
     taken: dict[str, set[str]] = {
         "kneser-ney": {"discount_fallback"},
         "trigram": set(),
         "classes": {"n_classes", "discount_fallback"},
-        "network": NETWORK,
-        "energy": {name for name in NETWORK if name.partition("__")[0] in energy},
+        "network": network,
+        "energy": {name for name in network if name.partition("__")[0] in energy}
+        | {"keep_optimizer"},
         # A short-list network trains on all words of its list.
-        "shortlist": NETWORK - {"loss__n_noise"} | {"n_shortlist", "discount_fallback"},
-        "mixture": NETWORK | {"discount_fallback"},
+        "shortlist": network - {"loss__n_noise"} | {"n_shortlist", "discount_fallback"},
+        "mixture": network | {"discount_fallback"},
     }
     for option in ctx.command.params:
         name = str(option.name)
@@ -306,15 +309,20 @@ def _train(
     )
     if test is not None and not any(line.strip(BLANKS) for line in lines_of([test])):
         raise click.ClickException(f"there is no text to test on in {test}.")
-    _fit_and_save(lm, options["model"], texts, held_out, output)
+    _fit_and_save(lm, options, texts, held_out, output)
     _report(lm, texts)
     report_perplexities(lm, valid, test, blank_lines=keep)
 
 
 def _fit_and_save(
-    lm: TextLM, model: str, texts: list[str], held_out: list[str] | None, output: Path
+    lm: TextLM,
+    options: dict[str, Any],
+    texts: list[str],
+    held_out: list[str] | None,
+    output: Path,
 ) -> None:
     """Fit a model, or go on with its checkpoint; after an interrupt save it too."""
+    model, optimizer = options["model"], options["keep_optimizer"]
     kept = Kept(output.with_name(f"{output.name}.checkpoint"))
     name = "network__checkpoint" if model == "mixture" else "checkpoint"
     resumable = {name: kept.folder} if model in NETWORKS else {}
@@ -324,11 +332,11 @@ def _fit_and_save(
     except KeyboardInterrupt:
         if hasattr(lm, "estimator_"):
             _be_quiet(lm)
-            nplm.save(lm, output)
+            nplm.save(lm, output, optimizer=optimizer)
             click.echo(f"{output} has the model as far as it was trained.", err=True)
         raise
     _be_quiet(lm)
-    nplm.save(lm, output)
+    nplm.save(lm, output, optimizer=optimizer)
     kept.remove()
 
 

@@ -20,7 +20,13 @@ VERSION = "4"
 OBJECTS = "objects.json"
 
 
-def save(model: Any, path: str | os.PathLike[str]) -> None:
+def save(
+    model: Any,
+    path: str | os.PathLike[str],
+    *,
+    optimizer: bool = True,
+    dtype: str | None = None,
+) -> None:
     """Save a fitted estimator of nplm in one file, without pickle.
 
     The file is in safetensors format: arrays as they are in memory, and JSON for the
@@ -34,11 +40,21 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
         A fitted estimator.
     path : path-like
         The file to write. An existing file is replaced once the new one is complete.
+    optimizer : bool, default=True
+        Whether the state of the optimizer of a network is saved: the moments of
+        `Adam`, twice as large as the weights. Without it every score is the same, and a
+        further ``partial_fit`` starts with moments of 0, as after a change of solver.
+    dtype : {"float16"}, optional
+        Store the weights of networks in half precision. They are float32 again when the
+        file is loaded, rounded to 11 bits. By default they are stored as they are.
 
     Raises
     ------
     TypeError
         If the type of the model, or of one of its parameters, is not supported.
+    ValueError
+        If `dtype` is given, and the model has no network, a network with
+        ``precision="float64"``, or weights beyond 65504.
     NotFittedError
         If it is not fitted.
     OSError
@@ -61,15 +77,31 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     ...     again = nplm.load(f"{folder}/model")
     >>> bool((again.log_prob(X, y) == lm.log_prob(X, y)).all())
     True
+
+    A small file, to share:
+
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     nplm.save(lm, f"{folder}/model", optimizer=False, dtype="float16")
+    ...     again = nplm.load(f"{folder}/model")
+    >>> bool(abs(again.score(X, y) - lm.score(X, y)) < 1e-3)
+    True
     """
     check_writable(path)
+    if dtype not in (None, "float16"):
+        raise ValueError(f'dtype must be "float16" or None, got {dtype!r}.')
     if not hasattr(model, "get_params"):
         raise TypeError(f"model must be an estimator of nplm, got {model!r:.200}.")
     check_is_fitted(model)
     # Imported here and in `load`: Pipeline would slow `import nplm` by a quarter.
     from nplm.formats.saving.values import Encoder
 
-    encoder = Encoder(model)
+    encoder = Encoder(model, optimizer=optimizer, dtype=dtype)
+    if dtype is not None and encoder.n_networks == 0:
+        raise ValueError(
+            f"dtype={dtype!r} is of the weights of a network, and this "
+            f"{type(model).__name__} has none: leave it out. For n-grams, "
+            "nplm.formats.save_binary has bits=8."
+        )
     text = json.dumps(encoder.objects, allow_nan=False).encode()
     arrays = {OBJECTS: np.frombuffer(text, np.uint8)} | encoder.arrays
     write_tensors(path, arrays, {"format": FORMAT, "version": VERSION})

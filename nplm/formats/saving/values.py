@@ -41,6 +41,8 @@ from nplm.models.ngrams.interpolated_trigram import InterpolatedTrigram
 from nplm.models.ngrams.kneser_ney import KneserNeyLM
 from nplm.models.ngrams.quantized_lm import QuantizedLM
 from nplm.text.lm.text_lm import TextLM
+from nplm.text.tasks.lm_classifier import LMClassifier
+from nplm.text.tasks.lm_detector import LMDetector
 from nplm.text.tokenizer import FLAGS, Tokenizer, check_length, compiled
 from nplm.text.vocabulary import Vocabulary
 from nplm.text.word_rows import is_keyed_vectors
@@ -48,9 +50,9 @@ from nplm.text.word_rows import is_keyed_vectors
 __all__ = ["Decoder", "Encoder"]
 
 OWN = (
-    BackoffLM, CacheLM, ClassLM, EnergyLM, InterpolatedTrigram, KneserNeyLM, MixtureLM,
-    NeuralCacheLM, NeuralLM, QuantizedLM, ShortlistLM, TextLM, Tokenizer, UniformLM,
-    Vocabulary, WordClasses,
+    BackoffLM, CacheLM, ClassLM, EnergyLM, InterpolatedTrigram, KneserNeyLM,
+    LMClassifier, LMDetector, MixtureLM, NeuralCacheLM, NeuralLM, QuantizedLM,
+    ShortlistLM, TextLM, Tokenizer, UniformLM, Vocabulary, WordClasses,
 )  # fmt: skip
 OPTIONS = (Adam, Classes, Exact, Features, Importance, NCE, SGD, Softmax, Tree)
 # These have parameters alone: what is fitted is in the estimators among them.
@@ -80,6 +82,13 @@ FREE_ARRAY_BYTES, MAX_ARRAY_REUSE = 1 << 20, 16
 class Encoder:
     """Encode an estimator as JSON objects and arrays.
 
+    Parameters
+    ----------
+    estimator : estimator
+        A fitted estimator.
+    optimizer, dtype
+        As of `nplm.save`.
+
     Attributes
     ----------
     objects : list of dict
@@ -87,9 +96,14 @@ class Encoder:
         itself.
     arrays : dict of str to ndarray
         The arrays that they refer to.
+    n_networks : int
+        Number of fitted networks.
     """
 
-    def __init__(self, estimator: Any) -> None:
+    def __init__(
+        self, estimator: Any, *, optimizer: bool = True, dtype: str | None = None
+    ) -> None:
+        self._optimizer, self._dtype, self.n_networks = optimizer, dtype, 0
         self.objects: list[dict[str, Any]] = []
         self.arrays: dict[str, NDArray[Any]] = {}
         # By id, with the value itself, which keeps its id from being reused.
@@ -164,11 +178,19 @@ class Encoder:
         if isinstance(estimator, OWN):
             try:
                 check_is_fitted(estimator)
-                fitted = estimator._fitted()
+                fitted = self._lightened(estimator)._fitted()
             except NotFittedError:
                 pass
         params = estimator.get_params(deep=False)
         return self._object(type(estimator).__name__, params, fitted)
+
+    def _lightened(self, estimator: Any) -> Any:
+        """Return a fitted network without what is not to be saved."""
+        lightened = getattr(estimator, "_lightened", None)
+        if lightened is None:
+            return estimator
+        self.n_networks += 1
+        return lightened(optimizer=self._optimizer, dtype=self._dtype)
 
     def _object(self, kind: str, params: Any, fitted: Any) -> dict[str, Any]:
         entry = {

@@ -14,7 +14,7 @@ from nplm.base.atomic import aside, read_at_once
 from nplm.base.checks import plain
 from nplm.base.estimators import LanguageModel
 from nplm.base.fitted import Fitted
-from nplm.models.neural.fitting.saved import from_items, to_items
+from nplm.models.neural.fitting.saved import from_items, lightened, to_items
 from nplm.models.neural.network.network import Network
 from nplm.models.neural.options.base import Option
 from nplm.models.neural.options.losses import loss_of
@@ -249,6 +249,10 @@ class FittedNetworkLM(LanguageModel):
 
     def _fitted(self) -> dict[str, Any]:
         return super()._fitted() | to_items(self._trained)
+
+    def _lightened(self, *, optimizer: bool, dtype: str | None) -> Self:
+        """Return a copy to be saved, as `nplm.save` says."""
+        return self._with(lightened(self._trained, optimizer=optimizer, dtype=dtype))
 
     def _restore(self, fitted: Fitted) -> None:
         trained = from_items(fitted, self._outputs)

@@ -245,3 +245,81 @@ def test_vocabulary_of_the_words_of_another_is_saved(tmp_path):
         assert own.words_.tolist() == known.words_.tolist()
         assert own.ids_ == known.ids_
     assert again.score(texts) == lm.score(texts)
+
+
+# -- smaller files ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", [n for n in MODELS if n not in ("pruned", "frozen")])
+def test_model_without_the_optimizer_scores_the_same_bits(tmp_path, fitted, name):
+    model, path = fitted[name], tmp_path / "light"
+    nplm.save(model, path, optimizer=False)
+    loaded = nplm.load(path)
+    same_bits(loaded, model)
+    arrays, _ = read_tensors(path, mmap=False)
+    assert not [n for n in arrays if ".moments." in n]
+    assert getattr(loaded, "n_seen_", 0) == getattr(model, "n_seen_", 0)
+    nplm.save(loaded, tmp_path / "again")
+    assert (tmp_path / "again").read_bytes() == path.read_bytes()
+
+
+def test_network_without_the_optimizer_trains_on_with_new_moments(tmp_path):
+    model = paper_lm(**SMALL, solver="adam").fit(X, Y)
+    assert model._trained.solver_state
+    nplm.save(model, tmp_path / "light", optimizer=False)
+    loaded = nplm.load(tmp_path / "light")
+    assert loaded._trained.solver_state == {}
+    assert model._trained.solver_state  # of the model itself nothing is lost
+    # As after a fit with a solver that has no moments.
+    by_sgd = pickle.loads(pickle.dumps(model))
+    by_sgd._trained = replace(by_sgd._trained, solver_state={})
+    same_bits(loaded.partial_fit(X, Y), by_sgd.partial_fit(X, Y))
+    assert loaded._trained.solver_state.keys() == model._trained.solver_state.keys()
+    whole = pickle.loads(pickle.dumps(model)).partial_fit(X, Y)
+    assert not np.array_equal(whole.C_, loaded.C_)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "adam, distant", "tied, of parts", "energy, adam", "classes", "tree", "mixture",
+        "short-list",
+    ],
+)  # fmt: skip
+def test_half_precision_rounds_the_weights(tmp_path, fitted, name):
+    model = fitted[name]
+    nplm.save(model, tmp_path / "half", dtype="float16")
+    arrays, _ = read_tensors(tmp_path / "half", mmap=False)
+    kinds = {a.dtype for n, a in arrays.items() if ".arrays." in n}
+    assert kinds == {np.dtype(np.float16)}
+    loaded = nplm.load(tmp_path / "half")
+    assert type(loaded) is type(model)
+    scores, ours = loaded.log_prob(X, Y), model.log_prob(X, Y)
+    np.testing.assert_allclose(scores, ours, atol=0.01)
+    assert not np.array_equal(scores, ours)
+    np.testing.assert_allclose(loaded.predict_proba(X).sum(axis=1), 1, atol=1e-5)
+    if hasattr(model, "C_"):
+        assert loaded.C_.dtype == np.float32
+        if "of parts" not in name:  # theirs are sums of two that are rounded
+            rounded = model.C_.astype(np.float16).astype(np.float32)
+            np.testing.assert_array_equal(loaded.C_, rounded)
+        loaded.partial_fit(X, Y)
+
+
+def test_half_precision_is_refused_where_it_would_lose_more(tmp_path, fitted):
+    path = tmp_path / "half"
+    for name, message in [
+        ("Kneser-Ney", r"of the weights of a network, and this KneserNeyLM has none"),
+        ("direct, double", r"has precision='float64': leave dtype out"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            nplm.save(fitted[name], path, dtype="float16")
+    large = paper_lm(**SMALL).fit(X, Y)
+    large.d_[0] = 7e4
+    with pytest.raises(ValueError, match=r"up to 65504, and the weights d have 7e\+04"):
+        nplm.save(large, path, dtype="float16")
+    with pytest.raises(
+        ValueError, match="dtype must be \"float16\" or None, got 'int8'"
+    ):
+        nplm.save(fitted["softmax"], path, dtype="int8")
+    assert not path.exists()

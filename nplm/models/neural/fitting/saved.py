@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
@@ -28,7 +28,7 @@ from nplm.models.neural.network.solvers import Adam, Schedule, State
 from nplm.models.neural.network.soundness import check_sums
 from nplm.models.neural.recipe import HISTORY_COLUMNS, TrainedNetwork
 
-__all__ = ["from_items", "to_items"]
+__all__ = ["from_items", "lightened", "to_items"]
 
 # The state of Adam does not depend on its settings.
 ANY_ADAM = Adam(Schedule(0.0, 0.0, 0.0), 0.0, 0.0, 1.0)
@@ -42,6 +42,51 @@ class ZeroGenerator(np.random.RandomState):
     def normal(self, loc: Any = 0, scale: Any = 1, size: Any = None) -> Any:
         """Return zeros."""
         return np.zeros(size)
+
+
+def lightened(
+    trained: TrainedNetwork, *, optimizer: bool, dtype: str | None
+) -> TrainedNetwork:
+    """Return a network whose items take less room.
+
+    Parameters
+    ----------
+    trained : TrainedNetwork
+        The network, which is not changed.
+    optimizer : bool
+        Whether the state of the solver is kept.
+    dtype : str or None
+        Type of the weights, "float16"; None keeps theirs.
+
+    Returns
+    -------
+    trained : TrainedNetwork
+        For `to_items` only: no kernel computes with float16.
+
+    Raises
+    ------
+    ValueError
+        If the weights are not float32, or too large for `dtype`.
+    """
+    if not optimizer:
+        trained = replace(trained, solver_state={})
+    if dtype is None:
+        return trained
+    own = trained.parameters
+    if own.dtype != np.float32:
+        raise ValueError(
+            f"dtype={dtype!r} is for networks of float32, and this one has "
+            f"precision={own.dtype.name!r}: leave dtype out."
+        )
+    most = float(np.finfo(dtype).max)
+    for name, array in own.trained().items():
+        if array.size and np.abs(array).max() > most:
+            raise ValueError(
+                f"dtype={dtype!r} has numbers up to {most:.0f}, and the weights {name} "
+                f"have {np.abs(array).max():.4g}: leave dtype out."
+            )
+    halves = {name: array.astype(dtype) for name, array in own.trained().items()}
+    return replace(trained, parameters=own.with_arrays(halves))
 
 
 def to_items(trained: TrainedNetwork) -> dict[str, Any]:
@@ -79,7 +124,7 @@ def from_items(fitted: Fitted, outputs: tuple[str, ...]) -> TrainedNetwork:
 
     `outputs` are the kinds of output that the estimator supports.
     """
-    arrays = fitted.take("arrays", dict)
+    arrays, is_rounded = _in_full(fitted.take("arrays", dict))
     _check_arrays(arrays)
     architecture = _architecture(fitted.inner("architecture"), outputs, arrays)
     n_words = architecture.n_words
@@ -92,6 +137,8 @@ def from_items(fitted: Fitted, outputs: tuple[str, ...]) -> TrainedNetwork:
     counts = np.zeros(n_words, np.int64)
     own = parts.initial(n_words, counts, ZeroGenerator(0), arrays["d"].dtype)
     _fill(own, own.trained(), arrays, "arrays")
+    if is_rounded:
+        parts.features.settle(own)
     check_sums(own, parts)
     generator = np.random.mtrand._rand
     if "random_state" in fitted:
@@ -209,6 +256,16 @@ def _loss(items: Fitted, sizes: range) -> Estimate | None:
 
 
 # -- the arrays ----------------------------------------------------------------------
+
+
+def _in_full(arrays: dict[str, Any]) -> tuple[dict[str, Any], bool]:
+    """Return arrays of float16 as float32, and whether any was float16."""
+    half = {
+        name: array.astype(np.float32)
+        for name, array in arrays.items()
+        if isinstance(array, np.ndarray) and array.dtype == np.float16
+    }
+    return arrays | half, bool(half)
 
 
 def _check_arrays(arrays: dict[str, Any]) -> None:

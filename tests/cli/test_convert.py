@@ -1,0 +1,63 @@
+"""Files to share: networks without the optimizer's state, and in half precision."""
+
+import numpy as np
+import pytest
+
+import nplm
+from nplm.base.files.tensors import read_tensors
+
+NETWORK = ["--epochs", "2", "--hidden", "8", "--embedding", "4", "--order", "3"]
+
+
+@pytest.fixture(scope="module")
+def made(folder, run):
+    for model, options in {"network": [], "kept": ["--keep-optimizer"]}.items():
+        train = ["@train", "--model", "network", *NETWORK, *options]
+        run("train", *train, "-o", f"@{model}")
+    run("train", "@train", "--order", "2", "-o", "@kn")
+    return folder
+
+
+def arrays_of(path):
+    return read_tensors(path, mmap=False)[0]
+
+
+def test_a_trained_network_has_no_state_of_the_optimizer(made, run):
+    light, kept = (nplm.load(made / name) for name in ("network", "kept"))
+    assert light.estimator_._trained.solver_state == {}
+    assert kept.estimator_._trained.solver_state
+    assert not any("moments" in name for name in arrays_of(made / "network"))
+    scores = [run("score", f"@{n}", "@test").stdout for n in ("network", "kept")]
+    assert scores[0] == scores[1]
+
+
+def test_convert_drops_the_optimizer_and_halves_the_weights(made, run, tmp_path):
+    sizes = {}
+    for name, options in {
+        "light": [], "kept": ["--keep-optimizer"], "half": ["--float16"],
+    }.items():  # fmt: skip
+        run("convert", "@kept", str(tmp_path / name), *options)
+        sizes[name] = sum(
+            array.nbytes
+            for key, array in arrays_of(tmp_path / name).items()
+            if ".arrays." in key or ".moments." in key
+        )
+    assert sizes["kept"] == pytest.approx(3 * sizes["light"], rel=0.2)
+    assert sizes["half"] == sizes["light"] / 2
+    score = ["score", "@kept", "@test"]
+    wanted = np.array(run(*score).stdout.split(), float)
+    found = run("score", str(tmp_path / "half"), "@test").stdout.split()
+    np.testing.assert_allclose(np.array(found, float), wanted, atol=0.01)
+
+
+def test_options_of_networks_are_refused_elsewhere(made, run, tmp_path):
+    out = str(tmp_path / "out")
+    result = run("convert", "@kn", out, "--float16", code=1)
+    assert "--float16 is of the weights of a network, and this TextLM" in result.stderr
+    for option in ("--float16", "--keep-optimizer"):
+        result = run("convert", "@network", f"{out}.vec", option, code=2)
+        assert f"{option} is for files of nplm.save" in result.stderr
+        assert "of the kind vectors" in result.stderr
+    result = run("train", "@train", "-o", out, "--keep-optimizer", code=2)
+    assert "--model kneser-ney has no --keep-optimizer" in result.stderr
+    assert not list(tmp_path.iterdir())
