@@ -66,6 +66,9 @@ class StageLines:
             self._stage, self._began, self._told = stage, now, now
             self._first = done  # above 0 if a fit goes on from a checkpoint
             self._say(stage)
+        elif now - self._told >= SECONDS_A_LINE and not total and note:
+            self._told = now
+            self._say(f"{stage}: {note}")
         elif now - self._told >= SECONDS_A_LINE and done > self._first:
             self._told = now
             left = (total - done) * (now - self._began) / (done - self._first)

@@ -1,16 +1,26 @@
-"""One process, or several processes under mpiexec."""
+"""One process, several under mpiexec, or workers for the blocks of a text."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import signal
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, NamedTuple
+from multiprocessing import get_context
+from typing import Any, NamedTuple, TypeVar
 
 import click
 
 from nplm import NeuralLM
 
-__all__ = ["INTERRUPTED", "Job", "mpi_job"]
+__all__ = ["INTERRUPTED", "Job", "in_order", "mpi_job"]
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+# Blocks that wait for their turn in the output, for each worker.
+AHEAD = 3
 
 # The exit code that shells give a program that SIGINT ended.
 INTERRUPTED = 130
@@ -38,3 +48,61 @@ def mpi_job(n_jobs: int | None) -> Job:
         )
     ranks = Ranks()
     return Job(mpi.fit, ranks.rank > 0, ranks.all_or_none, ranks.guard)
+
+
+def in_order(
+    work: Callable[[Item], Result],
+    items: Iterable[Item],
+    n_jobs: int,
+    waits: Callable[[Item], bool],
+) -> Iterator[Result]:
+    """Yield the result of each item, in order, computed by several processes.
+
+    Parameters
+    ----------
+    work : callable
+        Its model is not copied: the processes are forks of this one, and share its
+        memory.
+    items : iterable
+        Read when a process has room for one.
+    n_jobs : int
+        Number of processes; 1 is this one alone.
+    waits : callable
+        Whether all results up to this item are due before the next item is read.
+
+    Yields
+    ------
+    result
+    """
+    if n_jobs == 1:
+        yield from map(work, items)
+        return
+    context = get_context("fork")
+    with ProcessPoolExecutor(n_jobs, context, _Worker.begin, (work,)) as processes:
+        due: deque[Future[Result]] = deque()
+        try:
+            for item in items:
+                due.append(processes.submit(_Worker.call, item))
+                room = 0 if waits(item) else AHEAD * n_jobs
+                while len(due) > room:
+                    yield due.popleft().result()
+            while due:
+                yield due.popleft().result()
+        finally:
+            processes.shutdown(cancel_futures=True)
+
+
+class _Worker:
+    """What a process does, which it inherits."""
+
+    work: Callable[[Any], Any]
+
+    @classmethod
+    def begin(cls, work: Callable[[Any], Any]) -> None:
+        cls.work = work
+        # Ctrl-C reaches all processes, and the first one ends the others.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    @classmethod
+    def call(cls, item: Any) -> Any:
+        return cls.work(item)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import math
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import click
 import numpy as np
@@ -17,8 +20,9 @@ from nplm.cli._options import in_options
 from nplm.cli._text import blocks_of_lines
 
 __all__ = [
-    "Scored", "Tally", "perplexity", "report_perplexities", "report_words", "scored",
-    "scored_in_detail", "told", "warning_of_unknown",
+    "LineScores", "Scored", "Tally", "as_json", "finite", "perplexity",
+    "report_perplexities", "report_words", "scored", "scored_in_detail",
+    "scored_lines", "told", "warning_of_unknown",
 ]  # fmt: skip
 
 # With a larger share, a perplexity mostly says how well <unk> is predicted.
@@ -59,6 +63,27 @@ def scored_in_detail(lm: TextLM, documents: list[str]) -> Scored:
         np.repeat(np.arange(len(parts)), lengths),
         len(documents),
         np.concatenate(orders) if orders else None,
+    )
+
+
+class LineScores(NamedTuple):
+    """log10 of the probability of each line, and its tokens, the end included."""
+
+    log10: NDArray[np.float64]
+    n_tokens: list[int]
+    n_unknown: list[int]
+
+
+def scored_lines(lm: TextLM, lines: list[str]) -> LineScores:
+    """Score lines as wholes, which is faster than token by token."""
+    ids, mark = vocabulary_of(lm).ids_, vocabulary_of(lm).unknown_id_
+    ends = bool(lm.predict_boundary)
+    words = lm._codec.sentences(lines)
+    log_prob = lm._word_scorer().sentences(words, True, ends)
+    return LineScores(
+        log_prob / np.log(10),
+        [len(own) + ends for own in words],
+        [sum(ids.get(word, mark) == mark for word in own) for own in words],
     )
 
 
@@ -116,18 +141,25 @@ class Tally:
         n_words = self.tokens - self.unknown - self.zeros - n_ends
         return perplexity(self.known, n_words)
 
+    def figures(self) -> dict[str, int | float]:
+        """Return the figures by name."""
+        n_ends = self.sentences if self.ends_are_predicted else 0
+        return {
+            "sentences": self.sentences,
+            "words": self.tokens - n_ends,
+            "unknown words": self.unknown,
+            "words of probability 0": self.zeros,
+            "log10 probability": self.total,
+            "perplexity with unknown words": self.with_unknown,
+            "perplexity without unknown words": self.without_unknown,
+            "perplexity without unknown words and sentence ends": self.of_words,
+        }
+
     def lines(self) -> list[str]:
         """Return the figures, one a line."""
-        n_ends = self.sentences if self.ends_are_predicted else 0
         return [
-            f"sentences: {self.sentences}",
-            f"words: {self.tokens - n_ends}",
-            f"unknown words: {self.unknown}",
-            f"words of probability 0: {self.zeros}",
-            f"log10 probability: {self.total:.4f}",
-            f"perplexity with unknown words: {self.with_unknown:.4f}",
-            f"perplexity without unknown words: {self.without_unknown:.4f}",
-            f"perplexity without unknown words and sentence ends: {self.of_words:.4f}",
+            f"{name}: {value:.4f}" if isinstance(value, float) else f"{name}: {value}"
+            for name, value in self.figures().items()
         ]
 
 
@@ -147,6 +179,19 @@ def perplexity(log10: float, n: int) -> float:
     """Return the perplexity of n tokens, NaN if there are none."""
     with np.errstate(over="ignore"):
         return float(np.power(10.0, -log10 / n)) if n else float("nan")
+
+
+def as_json(figures: dict[str, Any]) -> str:
+    """Return figures as a line of JSON."""
+    return json.dumps(finite(figures), ensure_ascii=False, allow_nan=False)
+
+
+def finite(figures: dict[str, Any]) -> dict[str, Any]:
+    """Replace infinity and NaN, which JSON lacks, by null."""
+    return {
+        key: None if isinstance(value, float) and not math.isfinite(value) else value
+        for key, value in figures.items()
+    }
 
 
 def report_words(n_lines: int, n_tokens: int, n_words: int, unknown: float) -> None:

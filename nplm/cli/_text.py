@@ -3,24 +3,31 @@
 from __future__ import annotations
 
 import io
+import os
+import select
+import stat
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import islice
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 import click
 
-from nplm.base.files.compressed import reading, unpacked
+from nplm.base.files.atomic_files import opened
+from nplm.base.files.compressed import unpacked
 from nplm.text.streams import HAS_A_NUL
 from nplm.text.tokenizer import BLANKS
 
 __all__ = [
-    "BLANK_LINES", "INPUTS", "blocks_of_lines", "files_of", "lines_of", "texts_of",
+    "BLANK_LINES", "ERRORS", "INPUTS", "Chunk", "blocks_of_lines", "chunks_of",
+    "files_of", "lines_of", "n_bytes_of", "texts_of",
 ]  # fmt: skip
 
 # Memory does not grow with the text.
 LINES_A_BLOCK = 2000
+CHUNK_BYTES = 1 << 17
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 INPUTS = click.argument(
     "inputs",
@@ -39,6 +46,49 @@ BLANK_LINES = click.option(
     help="Skip lines without words, as SRILM does, or take each as a sentence without "
     "words, as KenLM does.",
 )
+
+ERRORS = click.option(
+    "--errors",
+    type=click.Choice(["strict", "replace", "skip"]),
+    default="strict",
+    show_default=True,
+    help="A line that is not UTF-8, or has a NUL byte: end with an error, put U+FFFD "
+    "in place of each bad byte, or leave the line out.",
+)
+
+
+class Chunk(NamedTuple):
+    """Lines that were read at once.
+
+    Attributes
+    ----------
+    name : str
+        The file; "-" is standard input.
+    first : int
+        Number of the first line in the file, from 1.
+    lines : list of bytes
+        The lines, without the newline.
+    n_bytes : int
+        Bytes read so far of all files, as they are on the disk.
+    pauses : bool
+        Whether the writer of a pipe has written no more yet: it may wait for the
+        answers to these lines.
+    """
+
+    name: str
+    first: int
+    lines: list[bytes]
+    n_bytes: int
+    pauses: bool
+
+    def decoded(self, errors: str) -> list[tuple[int, str]]:
+        """Return the number and the text of each line; see `ERRORS`."""
+        name = "standard input" if self.name == "-" else self.name
+        numbered = (
+            (number, _decoded(line, name, number, errors))
+            for number, line in enumerate(self.lines, self.first)
+        )
+        return [(number, text) for number, text in numbered if text is not None]
 
 
 def blocks_of_lines(inputs: Iterable[str], *, blank_lines: bool) -> Iterator[list[str]]:
@@ -64,41 +114,93 @@ def _documents(inputs: Iterable[str], blank_lines: bool) -> Iterator[str]:
 def files_of(inputs: Iterable[str]) -> Iterator[BinaryIO]:
     """Yield the files one after another, open and decompressed."""
     for name in inputs or ["-"]:
-        with _opened(name) as file:
+        with _opened(name) as (file, _):
             yield file
 
 
 def lines_of(inputs: Iterable[str]) -> Iterator[str]:
     """Yield the lines of all files, without their ends."""
     for name in inputs or ["-"]:
-        with _opened(name) as file:
-            yield from _decoded(file, "standard input" if name == "-" else name)
+        shown = "standard input" if name == "-" else name
+        with _opened(name) as (file, _):
+            for number, line in enumerate(file, 1):
+                text = _decoded(line, shown, number)
+                assert text is not None
+                yield text
+
+
+def chunks_of(inputs: Iterable[str]) -> Iterator[Chunk]:
+    """Yield the lines of all files as they come, of a pipe without waiting for more."""
+    n_before = 0
+    for name in inputs or ["-"]:
+        with _opened(name) as (file, position):
+            first, rest = 1, list[bytes]()
+            while data := file.read1(CHUNK_BYTES):
+                *lines, last = data.split(b"\n")
+                if lines:
+                    lines[0] = b"".join([*rest, lines[0]])
+                    n_bytes = n_before + position()
+                    yield Chunk(name, first, lines, n_bytes, _pauses(file))
+                    first, rest = first + len(lines), []
+                rest.append(last)
+            n_before += position()
+            if any(rest):  # a last line without a newline
+                yield Chunk(name, first, [b"".join(rest)], n_before, True)
+
+
+def n_bytes_of(inputs: Iterable[str]) -> int:
+    """Return the size of all files, or 0 if one is standard input or a pipe."""
+    found = [None if name == "-" else os.stat(name) for name in inputs or ["-"]]
+    known = all(own is not None and stat.S_ISREG(own.st_mode) for own in found)
+    return sum(own.st_size for own in found if own is not None) if known else 0
 
 
 @contextmanager
-def _opened(name: str) -> Iterator[BinaryIO]:
+def _opened(name: str) -> Iterator[tuple[Any, Callable[[], int]]]:
+    """Open a file, decompressed, and the function that tells how much is read of it."""
     if name == "-":
         stdin: Any = sys.stdin.buffer
         if not hasattr(stdin, "peek"):  # not a real one
             stdin = io.BufferedReader(stdin)
         with unpacked(stdin, "standard input") as file:
-            yield file
+            yield file, lambda: 0
     else:
-        with reading(name, pipes=True) as file:
-            yield file
+        with opened(name, pipes=True) as raw, unpacked(raw, name) as file:
+            yield file, raw.tell if raw.seekable() else lambda: 0
 
 
-def _decoded(file: BinaryIO, name: str) -> Iterator[str]:
-    number = 0
+def _pauses(file: Any) -> bool:
+    """Whether there is nothing to read now."""
     try:
-        for number, line in enumerate(file, 1):
-            if b"\0" in line:
-                raise ValueError(f"{name}, line {number}: {HAS_A_NUL}")
-            # The file may begin with a byte order mark.
-            encoding = "utf-8-sig" if number == 1 else "utf-8"
-            yield line.decode(encoding).rstrip("\r\n")
+        ready, _, _ = select.select([file], [], [], 0)
+    except (OSError, ValueError):  # a compressed file is none of the system's
+        return False
+    return not ready
+
+
+def _decoded(
+    line: bytes, name: str, number: int, errors: str | None = None
+) -> str | None:
+    """Return the text of a line, or None if it is left out.
+
+    `errors` is that of `ERRORS`, or None if the command has no such option.
+    """
+    if number == 1:
+        line = line.removeprefix(BYTE_ORDER_MARK)
+    wrong = HAS_A_NUL if b"\0" in line else None
+    try:
+        text = line.decode()
     except UnicodeDecodeError as error:
-        raise ValueError(
-            f"{name}, line {number}: not UTF-8 ({error.reason}); convert it, for "
-            "example with: iconv -f latin1 -t utf-8."
-        ) from None
+        text = line.decode(errors="replace")
+        wrong = wrong or (
+            f"not UTF-8 ({error.reason}); convert it, for example with: iconv -f "
+            "latin1 -t utf-8."
+        )
+    if wrong is not None:
+        if errors in (None, "strict"):
+            advice = " Or give --errors replace, or skip." if errors else ""
+            raise ValueError(f"{name}, line {number}: {wrong}{advice}")
+        if errors == "skip":
+            return None
+        text = text.replace("\0", "\ufffd")
+    return text.rstrip("\r\n")

@@ -200,7 +200,7 @@ def test_text_from_anywhere_in_any_number_of_lines(made, run, tmp_path, monkeypa
     (tmp_path / "xz").write_bytes(lzma.compress(text))
     wanted = run("score", "@kn", "@test").stdout
     assert len(wanted.splitlines()) == 23
-    monkeypatch.setattr(_text, "LINES_A_BLOCK", 7)
+    monkeypatch.setattr(_text, "CHUNK_BYTES", 50)
     for name in ("gz", "xz"):
         assert run("score", "@kn", str(tmp_path / name)).stdout == wanted
     assert run("score", "@kn", input=text).stdout == wanted

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import pairwise
+from typing import Any, NamedTuple
 
 import click
 import numpy as np
@@ -12,6 +14,8 @@ from nplm.cli._models import MODEL, read_model, vocabulary_of
 from nplm.cli._tally import (
     Scored,
     Tally,
+    as_json,
+    finite,
     perplexity,
     scored,
     scored_in_detail,
@@ -20,6 +24,23 @@ from nplm.cli._tally import (
 from nplm.cli._text import BLANK_LINES, INPUTS, blocks_of_lines
 
 __all__ = ["query_command"]
+
+
+class Token(NamedTuple):
+    """A token, and how probable it is."""
+
+    word: str
+    log10: float
+    is_unknown: bool
+    order: int | None
+
+    def named(self) -> dict[str, Any]:
+        """Return the figures for JSON."""
+        figures = {
+            "word": self.word, "log10_prob": self.log10, "unknown": self.is_unknown,
+        }  # fmt: skip
+        order = {} if self.order is None else {"order": self.order}
+        return finite(figures | order)
 
 
 @click.command("query")
@@ -36,9 +57,20 @@ __all__ = ["query_command"]
     help="Show the probability of each word, or log10 of the probability, the "
     "perplexity, and the numbers of tokens and of unknown words of each line or file.",
 )
+@click.option(
+    "--json",
+    "in_json",
+    is_flag=True,
+    help="Show an object of JSON for each line or file, and one for the whole text.",
+)
 @BLANK_LINES
 def query_command(
-    model: str, inputs: tuple[str, ...], summary: bool, each: str, blank_lines: bool
+    model: str,
+    inputs: tuple[str, ...],
+    summary: bool,
+    each: str,
+    in_json: bool,
+    blank_lines: bool,
 ) -> None:
     """Show log10 of each word's probability, and perplexities.
 
@@ -55,6 +87,7 @@ def query_command(
       nplm query model.arpa.gz test.txt
       xzcat test.txt.xz | nplm query --summary model
       nplm query --each file model *.txt
+      nplm query --json model test.txt | jq .perplexity
     """  # noqa: D301  (click reads the control character)
     lm = read_model(model)
     tally = Tally(bool(lm.predict_boundary))
@@ -65,17 +98,27 @@ def query_command(
             part = (scored_in_detail if by_word else scored)(lm, block)
             tally.add(part)
             of_file.add(part)
-            if by_word:
-                _print_words(lm, block, part)
+            words = _words_of(lm, block, part) if by_word else None
+            if in_json and each != "file" and not summary:
+                _print_objects(part, words)
+            elif words is not None:
+                _print_words(words)
             elif each == "line" and not summary:
                 _print_lines(part)
         if each == "file" and not summary:
-            figures = _figures(of_file.total, of_file.tokens, of_file.unknown)
-            click.echo(f"{figures}\t{name}")
+            given = of_file.total, of_file.tokens, of_file.unknown
+            if in_json:
+                click.echo(as_json({"file": name} | _named(*given)))
+            else:
+                click.echo(f"{_figures(*given)}\t{name}")
     if tally.sentences == 0:
         raise click.ClickException("there is no line of text to query.")
-    for line in tally.lines():
-        click.echo(line)
+    if in_json:
+        figures = tally.figures().items()
+        click.echo(as_json({name.replace(" ", "_"): own for name, own in figures}))
+    else:
+        for line in tally.lines():
+            click.echo(line)
     advice = "Is the text split into words as the model's was?"
     warning = warning_of_unknown(tally.unknown / max(tally.tokens, 1), advice)
     if tally.lost:
@@ -89,11 +132,31 @@ def query_command(
 
 
 def _print_lines(part: Scored) -> None:
+    for given in _of_lines(part):
+        click.echo(_figures(*given))
+
+
+def _print_objects(part: Scored, words: list[list[Token]] | None) -> None:
+    for i, given in enumerate(_of_lines(part)):
+        own = {} if words is None else {"words": [token.named() for token in words[i]]}
+        click.echo(as_json(own | _named(*given)))
+
+
+def _of_lines(part: Scored) -> Iterator[tuple[float, int, int]]:
+    """Yield log10 of the probability, tokens and unknown words of each line."""
     ends = np.searchsorted(part.document, np.arange(part.n_documents + 1))
     for first, last in pairwise(ends):
         own = part.log10[first:last]
-        n_unknown = int(part.unknown[first:last].sum())
-        click.echo(_figures(float(own.sum()), len(own), n_unknown))
+        yield float(own.sum()), len(own), int(part.unknown[first:last].sum())
+
+
+def _named(log10: float, n_tokens: int, n_unknown: int) -> dict[str, int | float]:
+    return {
+        "log10_prob": log10,
+        "perplexity": perplexity(log10, n_tokens),
+        "tokens": n_tokens,
+        "unknown": n_unknown,
+    }
 
 
 def _figures(log10: float, n_tokens: int, n_unknown: int) -> str:
@@ -101,17 +164,24 @@ def _figures(log10: float, n_tokens: int, n_unknown: int) -> str:
     return f"{log10:.4f}\t{perplexity(log10, n_tokens):.4f}\t{n_tokens}\t{n_unknown}"
 
 
-def _print_words(lm: TextLM, block: list[str], part: Scored) -> None:
+def _print_words(words: list[list[Token]]) -> None:
+    for own in words:
+        shown = [
+            f"{token.word}{'' if token.order is None else f' {token.order}'} "
+            f"{token.log10:.4f}{' OOV' * token.is_unknown}"
+            for token in own
+        ]
+        total = f"total {sum(token.log10 for token in own):.4f}"
+        click.echo("\t".join([*shown, total]))
+
+
+def _words_of(lm: TextLM, block: list[str], part: Scored) -> list[list[Token]]:
+    """Return the words of each line, with their figures."""
     assert lm.tokenizer_ is not None
     end = vocabulary_of(lm).words_[lm.boundary_]
     ends = [end] if lm.predict_boundary else []
-    starts = np.searchsorted(part.document, np.arange(len(block) + 1))
-    for i, tokens in enumerate(lm.tokenizer_.transform(block)):
-        own = slice(*starts[i : i + 2])
-        words = [*tokens, *ends]
-        if part.order is not None:
-            words = [f"{w} {n}" for w, n in zip(words, part.order[own])]
-        numbers = zip(words, part.log10[own], part.unknown[own])
-        words = [f"{w} {p:.4f}{' OOV' * bool(is_new)}" for w, p, is_new in numbers]
-        total = f"total {part.log10[own].sum():.4f}"
-        click.echo("\t".join([*words, total]))
+    words = [[*own, *ends] for own in lm.tokenizer_.transform(block)]
+    n = len(part.log10)
+    orders = [None] * n if part.order is None else part.order.tolist()
+    figures = zip(part.log10.tolist(), part.unknown.tolist(), orders)
+    return [[Token(word, *next(figures)) for word in own] for own in words]

@@ -2,14 +2,69 @@
 
 from __future__ import annotations
 
-import click
-import numpy as np
+import sys
+from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import NamedTuple
 
+import click
+from rich.console import Console
+
+from nplm import TextLM
+from nplm.cli._bars import stages
+from nplm.cli._jobs import in_order
 from nplm.cli._models import MODEL, read_model
-from nplm.cli._tally import scored
-from nplm.cli._text import INPUTS, blocks_of_lines
+from nplm.cli._options import Jobs
+from nplm.cli._tally import as_json, perplexity, scored_lines
+from nplm.cli._text import ERRORS, INPUTS, Chunk, chunks_of, n_bytes_of
+from nplm.training.parallel.threads import n_threads
 
 __all__ = ["score_command"]
+
+
+class Line(NamedTuple):
+    """A line of text, and its score."""
+
+    file: str
+    number: int
+    text: str
+    log10: float
+    n_tokens: int
+    n_unknown: int
+
+    @property
+    def per_token(self) -> float:
+        return self.log10 / max(self.n_tokens, 1)
+
+
+class Output(NamedTuple):
+    """The lines to print for a chunk of text."""
+
+    rows: list[str]
+    n_skipped: int
+    n_bytes: int
+
+
+@dataclass(frozen=True)
+class Scoring:
+    """The work of a process: from a chunk of text to lines of output."""
+
+    lm: TextLM
+    errors: str
+    row: Callable[[Line], str]
+
+    def __call__(self, chunk: Chunk) -> Output:
+        """Score the lines of a chunk."""
+        numbered = chunk.decoded(self.errors)
+        scores = scored_lines(self.lm, [text for _, text in numbered])
+        rows = [
+            self.row(Line(chunk.name, number, text, *own))
+            for (number, text), *own in zip(
+                numbered, scores.log10.tolist(), scores.n_tokens, scores.n_unknown
+            )
+        ]
+        return Output(rows, len(chunk.lines) - len(rows), chunk.n_bytes)
 
 
 @click.command("score")
@@ -17,8 +72,37 @@ __all__ = ["score_command"]
 @INPUTS
 @click.option("--per-token", is_flag=True, help="Divide by the number of tokens.")
 @click.option("--with-text", is_flag=True, help="Put the line after its number.")
+@click.option(
+    "--json",
+    "in_json",
+    is_flag=True,
+    help="Show an object of JSON for each line: file, line, log10_prob, perplexity, "
+    "tokens, unknown, and with --with-text the text.",
+)
+@ERRORS
+@click.option(
+    "--jobs",
+    "n_jobs",
+    type=Jobs(),
+    default=1,
+    show_default=True,
+    help="Processes, which share one model; -1 is all cores.",
+)
+@click.option(
+    "--progress/--no-progress",
+    default=None,
+    help="Show how much of the files is scored, on standard error. By default a bar if "
+    "that is a terminal and the output is not.",
+)
 def score_command(
-    model: str, inputs: tuple[str, ...], per_token: bool, with_text: bool
+    model: str,
+    inputs: tuple[str, ...],
+    per_token: bool,
+    with_text: bool,
+    in_json: bool,
+    errors: str,
+    n_jobs: int,
+    progress: bool | None,
 ) -> None:
     """Show log10 of the probability of each line.
 
@@ -26,24 +110,64 @@ def score_command(
 
     MODEL is a text model that nplm saved, an ARPA file, or mapped n-grams. TEXT is
     plain or compressed (gzip, bzip2, xz), by default standard input. The output has a
-    number for each line, in order; for a blank line that of its end. It is -inf if a
-    word has probability 0, such as a word that an ARPA file without <unk> lacks. The
-    end of a line counts as a token, as in KenLM, unless the model was made without
-    ends.
+    number for each line, in order. It is -inf if a word has probability 0, such as a
+    word that an ARPA file without <unk> lacks. The end of a line counts as a token, as
+    in KenLM, unless the model was made without ends. A blank line has the probability
+    of its end, or 0 if ends do not count.
+
+    Lines of a pipe are scored as they come, so another program may write a line, and
+    wait for its number.
 
     \b
     Examples:
       nplm score model candidates.txt > scores
       nplm score --per-token --with-text model web.txt.gz | sort -g | tail -1000
+      nplm score --json --errors skip --jobs -1 model crawl.txt.xz > scores.jsonl
     """  # noqa: D301  (click reads the control character)
-    lm = read_model(model)
-    for block in blocks_of_lines(inputs, blank_lines=True):
-        part = scored(lm, block)
-        sums = np.bincount(part.document, part.log10, minlength=len(block)).astype(
-            float
+    if in_json and per_token:
+        raise click.UsageError(
+            "--json has the tokens and the perplexity of each line: leave --per-token "
+            "out."
         )
-        if per_token:
-            lengths = np.bincount(part.document, minlength=len(block))
-            sums = sums / np.maximum(lengths, 1)
-        for line, number in zip(block, sums):
-            click.echo(f"{number:.6f}\t{line}" if with_text else f"{number:.6f}")
+    lm = read_model(model)
+    if progress is None:
+        progress = sys.stderr.isatty() and not sys.stdout.isatty()
+    n_bytes, n_lines, n_skipped = n_bytes_of(inputs), 0, 0
+    work = Scoring(lm, errors, _row(per_token, with_text, in_json))
+    with stages(Console(stderr=True)) if progress else nullcontext() as shown:
+        for output in in_order(
+            work, chunks_of(inputs), n_threads(n_jobs), lambda chunk: chunk.pauses
+        ):
+            click.echo("".join(f"{row}\n" for row in output.rows), nl=False)
+            n_lines += len(output.rows)
+            n_skipped += output.n_skipped
+            if shown is not None:
+                shown.show("scoring", output.n_bytes, n_bytes, f"{n_lines:,} lines")
+    if n_skipped:
+        click.echo(f"{n_skipped} of {n_lines + n_skipped} lines were left out: they "
+                   "are not UTF-8, or have NUL bytes.", err=True)  # fmt: skip
+
+
+def _row(per_token: bool, with_text: bool, in_json: bool) -> Callable[[Line], str]:
+    """Return the function that shows a line of text."""
+
+    def number(line: Line) -> str:
+        return f"{line.per_token if per_token else line.log10:.6f}"
+
+    def number_and_text(line: Line) -> str:
+        return f"{number(line)}\t{line.text}"
+
+    def json_object(line: Line) -> str:
+        figures = {
+            "file": line.file,
+            "line": line.number,
+            "log10_prob": round(line.log10, 6),
+            "perplexity": round(perplexity(line.log10, line.n_tokens), 4),
+            "tokens": line.n_tokens,
+            "unknown": line.n_unknown,
+        }
+        return as_json(figures | ({"text": line.text} if with_text else {}))
+
+    if in_json:
+        return json_object
+    return number_and_text if with_text else number

@@ -1,0 +1,180 @@
+"""Scores of a crawl: bad bytes, processes, JSON, and a program that waits for each."""
+
+import gzip
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import nplm
+from nplm.cli import _bars, _text
+
+
+@pytest.fixture(scope="module")
+def made(folder, run):
+    run("train", "@train", "--order", "3", "--min-count", "2", "-o", "@kn")
+    (folder / "bad").write_bytes(
+        b"\xef\xbb\xbfthe cat\nthe d\xe9g sees\n\na\0dog\nthe dog bites it\n"
+    )
+    return folder
+
+
+def rows(result):
+    return [json.loads(line) for line in result.stdout.splitlines()]
+
+
+def test_bad_bytes_are_an_error_or_replaced_or_skipped(made, run):
+    result = run("score", "@kn", "@bad", code=1)
+    assert "bad, line 2: not UTF-8" in result.stderr
+    assert "Or give --errors replace, or skip." in result.stderr
+    replaced = run("score", "@kn", "@bad", "--errors", "replace", "--with-text")
+    texts = [row.split("\t")[1] for row in replaced.stdout.splitlines()]
+    assert texts == ["the cat", "the d\ufffdg sees", "", "a\ufffddog",
+                     "the dog bites it"]  # fmt: skip
+    lm = nplm.load(made / "kn")
+    numbers = [float(row.split("\t")[0]) for row in replaced.stdout.splitlines()]
+    np.testing.assert_allclose(numbers, lm.score_samples(texts) / np.log(10), atol=1e-6)
+    skipped = run("score", "@kn", "@bad", "--errors", "skip", "--with-text")
+    kept = [replaced.stdout.splitlines()[i] for i in (0, 2, 4)]
+    assert skipped.stdout.splitlines() == kept
+    assert "2 of 5 lines were left out" in skipped.stderr
+    assert [row["line"] for row in rows(run("score", "@kn", "@bad", "--errors", "skip",
+                                            "--json"))] == [1, 3, 5]  # fmt: skip
+
+
+def test_errors_of_bytes_are_named_by_other_commands_without_the_option(made, run):
+    result = run("query", "@kn", "@bad", code=1)
+    assert "bad, line 2: not UTF-8" in result.stderr
+    assert "--errors" not in result.stderr
+
+
+def test_json_has_the_figures_of_each_line(made, run):
+    path = str(made / "test")
+    plain = run("score", "@kn", path).stdout.split()
+    found = rows(run("score", "@kn", path, "--json", "--with-text"))
+    lines = (made / "test").read_text().splitlines()
+    assert [row["text"] for row in found] == lines
+    assert [row["line"] for row in found] == list(range(1, len(lines) + 1))
+    assert {row["file"] for row in found} == {path}
+    assert [f"{row['log10_prob']:.6f}" for row in found] == plain
+    assert [row["tokens"] for row in found] == [len(s.split()) + 1 for s in lines]
+    assert [row["unknown"] for row in found] == [s.count("zebra") for s in lines]
+    for row in found:
+        wanted = 10 ** (-row["log10_prob"] / row["tokens"])
+        assert row["perplexity"] == pytest.approx(wanted, rel=1e-4)
+    result = run("score", "@kn", path, "--json", "--per-token", code=2)
+    assert "leave --per-token out" in result.stderr
+
+
+def test_json_of_probability_0_is_null(made, run, tmp_path):
+    arpa = (
+        "\\data\\\nngram 1=3\nngram 2=1\n\n\\1-grams:\n-99\t<s>\t0\n-1\ta\t0\n"
+        "-1\t</s>\n\n\\2-grams:\n-0.5\t<s> a\n\n\\end\\\n"
+    )
+    (tmp_path / "a.arpa").write_text(arpa)
+    model = str(tmp_path / "a.arpa")
+    [known, new] = rows(run("score", "--json", model, input="a\nb\n"))
+    assert known["log10_prob"] == pytest.approx(-1.5, abs=1e-3)
+    assert new["log10_prob"] is new["perplexity"] is None
+    [*_, summary] = rows(run("query", "--json", model, input="a\nb\n"))
+    assert summary["log10_probability"] is None
+
+
+def test_query_in_json_has_the_figures_of_query(made, run):
+    texts = ["@kn", "@test", "@train"]
+    *lines, whole = rows(run("query", "--json", *texts))
+    shown = run("query", *texts).stdout.splitlines()
+    for own, line in zip(lines, shown):
+        tokens = [
+            f"{w['word']} {w['order']} {w['log10_prob']:.4f}{' OOV' * w['unknown']}"
+            for w in own["words"]
+        ]
+        assert [*tokens, f"total {own['log10_prob']:.4f}"] == line.split("\t")
+    figures = [line.split(": ") for line in shown[len(lines) :]]
+    assert len(figures) == len(whole)
+    for name, value in figures:
+        assert f"{whole[name.replace(' ', '_')]:.4f}" == f"{float(value):.4f}"
+    *alone, last = rows(run("query", "--json", "--each", "line", *texts))
+    assert last == whole
+    for own, line in zip(lines, alone):
+        assert line == {name: own[name] for name in own if name != "words"}
+    files = rows(run("query", "--json", "--each", "file", *texts))
+    assert [own.get("file") for own in files] == [
+        str(made / "test"), str(made / "train"), None,
+    ]  # fmt: skip
+    assert sum(own["log10_prob"] for own in files[:2]) == pytest.approx(
+        whole["log10_probability"]
+    )
+    assert rows(run("query", "--json", "--summary", *texts)) == [whole]
+
+
+def test_blank_line_without_ends_has_probability_1(made, run, tmp_path):
+    lm = nplm.load(made / "kn")
+    without = nplm.TextLM.from_model(
+        lm.estimator_, lm.vocabulary_, predict_boundary=False
+    )
+    nplm.save(without, tmp_path / "without")
+    assert run("score", str(tmp_path / "without"), input="\n").stdout == "0.000000\n"
+    of_end = float(run("score", "@kn", input="\n").stdout)
+    assert of_end == pytest.approx(lm.score_samples([""])[0] / np.log(10), abs=1e-6)
+
+
+def nplm_process(*arguments):
+    return subprocess.Popen(
+        [sys.executable, "-m", "nplm", *map(str, arguments)],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        text=True,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_program_may_wait_for_the_score_of_each_line(made, run, n_jobs):
+    wanted = run("score", "@kn", input="the cat\nthe dog\n").stdout.splitlines()
+    with nplm_process("score", made / "kn", "--jobs", n_jobs) as process:
+        for text, number in zip(["the cat", "the dog"], wanted):
+            process.stdin.write(f"{text}\n")
+            process.stdin.flush()
+            assert process.stdout.readline().strip() == number
+        process.stdin.close()
+        assert process.stderr.read() == ""
+        assert process.wait(60) == 0
+
+
+def test_jobs_score_the_same_lines_in_order(made, run):
+    text = (made / "test").read_bytes() * 400
+    (made / "long.gz").write_bytes(gzip.compress(text))
+    wanted = run("score", "@kn", "@long.gz").stdout
+    with nplm_process("score", made / "kn", made / "long.gz", "--jobs", 2) as process:
+        out, errors = process.communicate(timeout=120)
+    assert (out, errors) == (wanted, "")
+
+
+def test_jobs_end_at_a_bad_byte_with_a_sentence(made):
+    with nplm_process("score", made / "kn", made / "bad", "--jobs", 2) as process:
+        _, errors = process.communicate(timeout=120)
+        assert process.returncode == 1
+    assert errors.startswith("Error: ")
+    assert "bad, line 2: not UTF-8" in errors
+    assert "Traceback" not in errors
+
+
+def test_progress_counts_the_bytes_of_the_files(made, run, monkeypatch):
+    shown = []
+    monkeypatch.setattr(_text, "CHUNK_BYTES", 64)
+    monkeypatch.setattr(_bars.StageLines, "show", lambda _, *given: shown.append(given))
+    sizes = [(made / name).stat().st_size for name in ("test", "train")]
+    run("score", "@kn", "@test", "@train", "--progress")
+    stages, done, totals, notes = zip(*shown)
+    assert set(stages) == {"scoring"}
+    assert set(totals) == {sum(sizes)}
+    assert list(done) == sorted(done)
+    assert sizes[0] in done
+    assert done[-1] == sum(sizes)
+    assert notes[-1] == "523 lines"
+    shown.clear()
+    run("score", "@kn", "@test")  # no terminal
+    assert shown == []
+    run("score", "@kn", "--progress", input="the cat\n")
+    assert shown == [("scoring", 0, 0, "1 lines")]
