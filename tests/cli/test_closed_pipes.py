@@ -1,36 +1,75 @@
 """A reader that leaves early, such as head, ends a command quietly."""
 
+import json
 import subprocess
 import sys
 
 import pytest
+
+from nplm.cli import main
 
 COMMANDS = {
     "score": ["score", "@model", "@long"],
     "query": ["query", "@model", "@long"],
     "generate": ["generate", "@model", "-n", "30000", "--seed", "0"],
 }
+# Each prints something; where it also writes a file, that is done before.
+NOBODY_READS = COMMANDS | {
+    "score with jobs": ["score", "@model", "@long", "--jobs", "2"],
+    "score in JSON": ["score", "@model", "@long", "--json"],
+    "query by line": ["query", "@model", "@train", "--each", "line"],
+    "query of the whole": ["query", "@model", "@train", "--summary"],
+    "query in JSON": ["query", "@model", "@train", "--json"],
+    "suggest": ["suggest", "@model", "the"],
+    "neighbors": ["neighbors", "@network", "cat"],
+    "train": ["train", "@train", "-o", "@other", "--order", "2", "--test", "@train",
+              "--discount-fallback", "0.5"],
+    "mix": ["mix", "@model", "@model", "--weights", "0.5,0.5", "-o", "@mixed"],
+    "compare": ["compare", "--corpus", "@train", "--lines", "--epochs", "1",
+                "--hidden", "4", "--embedding", "2", "--jobs", "1", "--no-spelling"],
+    "reproduce": ["reproduce", "--help"],
+    "convert": ["convert", "--help"],
+    "prune": ["prune", "--help"],
+    "count": ["count", "--help"],
+    "show-versions": ["show-versions"],
+}  # fmt: skip
+# Runs commands, each in a process that was forked, with no reader of its output.
+WITHOUT_A_READER = """
+import json, os, sys
+from nplm.cli import main
+results = {}
+for name, arguments in json.loads(sys.stdin.read()).items():
+    errors, given = os.pipe()
+    if os.fork() == 0:
+        reader, writer = os.pipe()
+        os.close(reader)
+        os.dup2(writer, 1)
+        os.dup2(given, 2)
+        main(arguments, prog_name="nplm")
+    os.close(given)
+    text = os.fdopen(errors).read()
+    results[name] = os.waitstatus_to_exitcode(os.wait()[1]), text
+print(json.dumps(results))
+"""
 
 
 @pytest.fixture(scope="module")
 def files(folder, run):
-    options = [
-        "--order",
-        "2",
-        "--discount-fallback",
-        "0.5",
-        "-o",
-        str(folder / "model"),
-    ]
-    run("train", "@train", *options)
-    lines = (folder / "train").read_text() * 40
-    (folder / "long").write_text(lines)
+    kneser_ney = ["--order", "2", "--discount-fallback", "0.5"]
+    run("train", "@train", *kneser_ney, "-o", "@model")
+    network = ["--model", "network", "--epochs", "1", "--hidden", "4", "--order", "2"]
+    run("train", "@train", *network, "-o", "@network")
+    (folder / "long").write_text((folder / "train").read_text() * 40)
     return folder
+
+
+def in_folder(arguments, folder):
+    return [str(folder / a[1:]) if a[0] == "@" else a for a in arguments]
 
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_command_ends_quietly_when_its_reader_leaves(files, command):
-    arguments = [str(files / a[1:]) if a[0] == "@" else a for a in COMMANDS[command]]
+    arguments = in_folder(COMMANDS[command], files)
     with subprocess.Popen(
         [sys.executable, "-m", "nplm", *arguments],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
@@ -40,3 +79,20 @@ def test_command_ends_quietly_when_its_reader_leaves(files, command):
         errors = process.stderr.read()
         assert process.wait(60) == 1
     assert errors == ""
+
+
+def test_every_command_ends_quietly_when_nobody_reads(files):
+    given = {name: in_folder(own, files) for name, own in NOBODY_READS.items()}
+    assert {own[0] for own in given.values()} == main.commands.keys()
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_A_READER],
+        input=json.dumps(given), capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    results = json.loads(done.stdout)
+    assert results.keys() == given.keys()
+    for name, (code, errors) in results.items():
+        assert code == 1, (name, errors)
+        for word in ("Traceback", "Broken", "Exception"):
+            assert word not in errors, (name, errors)
+    assert (files / "other").exists()
+    assert (files / "mixed").exists()
