@@ -7,15 +7,16 @@ import click
 import nplm
 from nplm import DivergenceError
 from nplm.cli._jobs import INTERRUPTED
-from nplm.cli.commands.compare import compare_command
+from nplm.cli.commands.card import card_command
 from nplm.cli.commands.convert import convert_command
 from nplm.cli.commands.count import count_command
 from nplm.cli.commands.generate import generate_command
 from nplm.cli.commands.mix import mix_command
 from nplm.cli.commands.neighbors import neighbors_command
+from nplm.cli.commands.paper.compare import compare_command
+from nplm.cli.commands.paper.reproduce import reproduce_command
 from nplm.cli.commands.prune import prune_command
 from nplm.cli.commands.query import query_command
-from nplm.cli.commands.reproduce import reproduce_command
 from nplm.cli.commands.score import score_command
 from nplm.cli.commands.suggest import suggest_command
 from nplm.cli.commands.train import train_command
@@ -64,8 +65,8 @@ def versions_command() -> None:
 
 
 for command in (
-    compare_command, convert_command, count_command, generate_command, mix_command,
-    neighbors_command, prune_command, query_command, reproduce_command, score_command,
-    serve_command, suggest_command, train_command,
+    card_command, compare_command, convert_command, count_command, generate_command,
+    mix_command, neighbors_command, prune_command, query_command, reproduce_command,
+    score_command, serve_command, suggest_command, train_command,
 ):  # fmt: skip
     main.add_command(command)

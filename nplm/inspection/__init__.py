@@ -1,5 +1,6 @@
-"""Inspection of fitted models: predictions taken apart, similar words, displays."""
+"""Inspection of fitted models: predictions, words, displays, and model cards."""
 
+from nplm.inspection.card import model_card
 from nplm.inspection.features import FeaturesDisplay
 from nplm.inspection.maps import FeatureMap, feature_map
 from nplm.inspection.next_words import NextWordsDisplay
@@ -25,6 +26,7 @@ __all__ = [
     "TrainingDisplay",
     "expected_words",
     "feature_map",
+    "model_card",
     "nearest_words",
     "suggestions",
     "surprisals",

@@ -27,6 +27,7 @@ NOBODY_READS = COMMANDS | {
     "mix": ["mix", "@model", "@model", "--weights", "0.5,0.5", "-o", "@mixed"],
     "compare": ["compare", "--corpus", "@train", "--lines", "--epochs", "1",
                 "--hidden", "4", "--embedding", "2", "--jobs", "1", "--no-spelling"],
+    "card": ["card", "@model"],
     "reproduce": ["reproduce", "--help"],
     "convert": ["convert", "--help"],
     "prune": ["prune", "--help"],

@@ -10,7 +10,7 @@ import nplm
 from nplm import NCE, SGD, Adam, Exact, Importance
 from nplm.cli import _corpora, main
 from nplm.cli._bars import StageLines
-from nplm.cli.commands import compare as command
+from nplm.cli.commands.paper import compare as command
 from nplm.experiments import QUICK
 from nplm.experiments.comparison import _Table
 

@@ -1,0 +1,1 @@
+"""The subcommands that measure the paper's models again."""
