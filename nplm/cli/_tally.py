@@ -67,24 +67,29 @@ def scored_in_detail(lm: TextLM, documents: list[str]) -> Scored:
 
 
 class LineScores(NamedTuple):
-    """log10 of the probability of each line, and its tokens, the end included."""
+    """Scores of lines.
+
+    Attributes
+    ----------
+    log10 : ndarray of float64
+        log10 of the probability of each line.
+    n_tokens : list of int
+        Tokens of each line, the end included if it is predicted.
+    words : list of list of str
+        The words of each line.
+    """
 
     log10: NDArray[np.float64]
     n_tokens: list[int]
-    n_unknown: list[int]
+    words: list[list[str]]
 
 
 def scored_lines(lm: TextLM, lines: list[str]) -> LineScores:
     """Score lines as wholes, which is faster than token by token."""
-    ids, mark = vocabulary_of(lm).ids_, vocabulary_of(lm).unknown_id_
     ends = bool(lm.predict_boundary)
     words = lm._codec.sentences(lines)
     log_prob = lm._word_scorer().sentences(words, True, ends)
-    return LineScores(
-        log_prob / np.log(10),
-        [len(own) + ends for own in words],
-        [sum(ids.get(word, mark) == mark for word in own) for own in words],
-    )
+    return LineScores(log_prob / np.log(10), [len(own) + ends for own in words], words)
 
 
 @dataclass

@@ -216,8 +216,8 @@ def _perplexities(lm: TextLM, measured: list[Measured]) -> str:
     header = ["text", "tokens", "unknown", "perplexity", "without unknown words"]
     ends = "count as tokens" if lm.predict_boundary else "do not count"
     return _table(header, rows) + (
-        f"\n\nEnds of documents {ends}. Perplexities compare only between models with the same "
-        "tokens and the same vocabulary."
+        f"\n\nEnds of documents {ends}. Perplexities compare only between models with "
+        "the same tokens and the same vocabulary."
     )
 
 

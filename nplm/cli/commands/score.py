@@ -14,7 +14,7 @@ from rich.console import Console
 from nplm import TextLM
 from nplm.cli._bars import stages
 from nplm.cli._jobs import in_order
-from nplm.cli._models import MODEL, read_model
+from nplm.cli._models import MODEL, read_model, vocabulary_of
 from nplm.cli._options import Jobs
 from nplm.cli._tally import as_json, perplexity, scored_lines
 from nplm.cli._text import ERRORS, INPUTS, Chunk, chunks_of, n_bytes_of
@@ -31,7 +31,7 @@ class Line(NamedTuple):
     text: str
     log10: float
     n_tokens: int
-    n_unknown: int
+    words: list[str]
 
     @property
     def per_token(self) -> float:
@@ -61,7 +61,7 @@ class Scoring:
         rows = [
             self.row(Line(chunk.name, number, text, *own))
             for (number, text), *own in zip(
-                numbered, scores.log10.tolist(), scores.n_tokens, scores.n_unknown
+                numbered, scores.log10.tolist(), scores.n_tokens, scores.words
             )
         ]
         return Output(rows, len(chunk.lines) - len(rows), chunk.n_bytes)
@@ -133,7 +133,8 @@ def score_command(
     if progress is None:
         progress = sys.stderr.isatty() and not sys.stdout.isatty()
     n_bytes, n_lines, n_skipped = n_bytes_of(inputs), 0, 0
-    work = Scoring(lm, errors, _row(per_token, with_text, in_json))
+    row = _json_row(lm, with_text) if in_json else _row(per_token, with_text)
+    work = Scoring(lm, errors, row)
     with stages(Console(stderr=True)) if progress else nullcontext() as shown:
         for output in in_order(
             work, chunks_of(inputs), n_threads(n_jobs), lambda chunk: chunk.pauses
@@ -148,26 +149,28 @@ def score_command(
                    "are not UTF-8, or have NUL bytes.", err=True)  # fmt: skip
 
 
-def _row(per_token: bool, with_text: bool, in_json: bool) -> Callable[[Line], str]:
-    """Return the function that shows a line of text."""
+def _row(per_token: bool, with_text: bool) -> Callable[[Line], str]:
+    """Return the function that shows a line as a number, and its text."""
 
     def number(line: Line) -> str:
         return f"{line.per_token if per_token else line.log10:.6f}"
 
-    def number_and_text(line: Line) -> str:
-        return f"{number(line)}\t{line.text}"
+    return (lambda line: f"{number(line)}\t{line.text}") if with_text else number
 
-    def json_object(line: Line) -> str:
+
+def _json_row(lm: TextLM, with_text: bool) -> Callable[[Line], str]:
+    """Return the function that shows a line as an object of JSON."""
+    ids, mark = vocabulary_of(lm).ids_, vocabulary_of(lm).unknown_id_
+
+    def row(line: Line) -> str:
         figures = {
             "file": line.file,
             "line": line.number,
             "log10_prob": round(line.log10, 6),
             "perplexity": round(perplexity(line.log10, line.n_tokens), 4),
             "tokens": line.n_tokens,
-            "unknown": line.n_unknown,
+            "unknown": sum(ids.get(word, mark) == mark for word in line.words),
         }
         return as_json(figures | ({"text": line.text} if with_text else {}))
 
-    if in_json:
-        return json_object
-    return number_and_text if with_text else number
+    return row
