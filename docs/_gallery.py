@@ -8,6 +8,7 @@ ORDER = [
     "mixtures",
     "grid_search",
     "filtering",
+    "languages",
     "event_logs",
     "rescoring",
     "new_words",

@@ -18,8 +18,9 @@ import random
 
 import matplotlib.pyplot as plt
 import numpy as np
+from sklearn.metrics import roc_auc_score
 
-from nplm import EnergyLM, NeuralLM, TextLM, windows
+from nplm import EnergyLM, LMDetector, NeuralLM, TextLM, windows
 
 STEPS = {
     "list": [["GET", "/list"]],
@@ -86,44 +87,46 @@ odd = {kind: [broken(rng, kind) for _ in range(100)] for kind in KINDS}
 # A model of the next event
 # -------------------------
 # A :class:`~nplm.TextLM` takes lists of events as documents. The vocabulary has the
-# events of the training sessions, and ``<unk>`` stands for all others.
+# events of the training sessions, and ``<unk>`` stands for all others. A
+# :class:`~nplm.LMDetector` makes an outlier detector of it, with the methods of
+# scikit-learn's.
+#
+# The score of a session is that of its least probable event (``aggregate="min"``),
+# because one odd event may hide among many usual ones. The threshold is chosen on
+# sessions that the model was not fitted on, and that are not the test sessions, so that
+# one usual session in a hundred raises a false alarm (``contamination``).
 
 settings = {"n_hidden": 30, "embedding_dim": 10, "max_iter": 10, "random_state": 0}
 paper = {"order": None, "batch_size": 32, "learning_rate_init": 4e-3}
 network = NeuralLM.from_paper("MLP9", **paper, **settings)
-lm = TextLM(network, n_context=6).fit(train, X_val=held_out)
+detector = LMDetector(TextLM(network, n_context=6), contamination=0.01, aggregate="min")
+detector.fit(train, X_val=held_out)
+lm = detector.estimator_
 words, probabilities = lm.next_words([("POST", "/login"), ("GET", "/document")], k=4)
 for word, p in zip(words, probabilities):
     print(f"{p:.2f}", *(word if isinstance(word, tuple) else (word,)))
 
 # %%
-# The score of a session is the surprise of its most surprising event, because one odd
-# event may hide among many usual ones. ``token_scores`` returns the log-probability of
-# each event.
-
-
-def surprise(lm, sessions):
-    return np.array([-scores.log_prob.min() for scores in lm.token_scores(sessions)])
-
+# ``token_scores`` tells which event is odd. Here is the log-probability of each:
 
 [scores] = lm.token_scores([odd["written without a lock"][0]])
 for word, log_prob in zip(scores.words, scores.log_prob):
-    print(f"{-log_prob:6.2f}  {word}")
+    print(f"{log_prob:6.2f}  {word}")
 
 # %%
-# The threshold
+# What it finds
 # -------------
-# We choose it on sessions that the model was not fitted on, and that are not the test
-# sessions, so that one usual session in a hundred raises a false alarm.
+# ``predict`` returns -1 for outliers and 1 for others. The area under the ROC curve
+# does not depend on the threshold. Its labels are those of ``predict``, here and in a
+# cross-validation with ``scoring="roc_auc"``.
 
-threshold = np.quantile(surprise(lm, held_out), 0.99)
-false_alarms = (surprise(lm, test) > threshold).mean()
-print(
-    f"threshold {threshold:.2f}; false alarms in the test sessions {false_alarms:.1%}"
-)
+false_alarms = (detector.predict(test) == -1).mean()
+print(f"threshold {detector.offset_:.2f}, false alarms in the test {false_alarms:.1%}")
 for kind, sessions in odd.items():
-    found = (surprise(lm, sessions) > threshold).mean()
-    print(f"{found:4.0%}  {kind}")
+    found = (detector.predict(sessions) == -1).mean()
+    labels = np.repeat([1, -1], [len(test), len(sessions)])
+    area = roc_auc_score(labels, detector.decision_function([*test, *sessions]))
+    print(f"{found:4.0%} found, area {area:.3f}  {kind}")
 
 # %%
 # The distribution of the scores of each kind, with the threshold:
@@ -131,15 +134,15 @@ for kind, sessions in odd.items():
 fig, ax = plt.subplots(figsize=(7, 3.2), layout="constrained")
 kinds = {"usual (test)": test} | odd
 ax.boxplot(
-    [surprise(lm, sessions) for sessions in kinds.values()],
+    [detector.score_samples(sessions) for sessions in kinds.values()],
     orientation="horizontal",
     tick_labels=list(kinds),
     whis=(1, 99),
     flierprops={"marker": "."},
 )
-ax.axvline(threshold, color="black", linestyle=":")
+ax.axvline(detector.offset_, color="black", linestyle=":")
 ax.invert_yaxis()
-ax.set_xlabel("surprise of the most surprising event, nats")
+ax.set_xlabel("log-probability of the least probable event, nats")
 plt.show()
 
 # %%
@@ -161,24 +164,27 @@ def with_preview(rng):
 
 
 new = [with_preview(rng) for _ in range(210)]
-print(f"{(surprise(lm, new) > threshold).mean():.0%} of the new sessions are alarms")
+print(f"{(detector.predict(new) == -1).mean():.0%} of the new sessions are alarms")
 
 # %%
 # :class:`~nplm.EnergyLM`, the model of the paper's section 5.1, takes new words after
 # the fit. It estimates the features of a new event from the contexts in which it was
 # met, here in ten sessions.
 
-energy = TextLM(EnergyLM(batch_size=32, **settings), n_context=6)
-energy.fit(train, X_val=held_out)
-limit = np.quantile(surprise(energy, held_out), 0.99)
+detector = LMDetector(
+    TextLM(EnergyLM(batch_size=32, **settings), n_context=6),
+    contamination=0.01,
+    aggregate="min",
+).fit(train, X_val=held_out)
+energy = detector.estimator_
 few, many = new[:10], new[10:]
 
 
 def report(when):
     [scores] = energy.token_scores(few[:1])
     place = few[0].index(PREVIEW)
-    alarms = (surprise(energy, many) > limit).mean()
-    print(f"{when:<15}surprise of a preview {-scores.log_prob[place]:5.2f}, "
+    alarms = (detector.predict(many) == -1).mean()
+    print(f"{when:<15}log-probability of a preview {scores.log_prob[place]:6.2f}, "
           f"{alarms:4.0%} of the other new sessions are alarms")  # fmt: skip
 
 
@@ -205,4 +211,4 @@ report("trained on:")
 # A preview in the wrong place is still an anomaly:
 
 misplaced = [[PREVIEW, *events] for events in test[:200]]
-print(f"found: {(surprise(energy, misplaced) > limit).mean():.0%}")
+print(f"found: {(detector.predict(misplaced) == -1).mean():.0%}")

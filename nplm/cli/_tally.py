@@ -20,7 +20,7 @@ from nplm.cli._options import in_options
 from nplm.cli._text import blocks_of_lines
 
 __all__ = [
-    "LineScores", "Scored", "Tally", "as_json", "finite", "perplexity",
+    "LineScores", "Scored", "Tally", "as_json", "perplexity",
     "report_perplexities", "report_words", "scored", "scored_in_detail",
     "scored_lines", "told", "warning_of_unknown",
 ]  # fmt: skip
@@ -186,17 +186,19 @@ def perplexity(log10: float, n: int) -> float:
         return float(np.power(10.0, -log10 / n)) if n else float("nan")
 
 
-def as_json(figures: dict[str, Any]) -> str:
-    """Return figures as a line of JSON."""
-    return json.dumps(finite(figures), ensure_ascii=False, allow_nan=False)
+def as_json(figures: Any) -> str:
+    """Return figures as a line of JSON, numbers with six decimals."""
+    return json.dumps(_rounded(figures), ensure_ascii=False, allow_nan=False)
 
 
-def finite(figures: dict[str, Any]) -> dict[str, Any]:
-    """Replace infinity and NaN, which JSON lacks, by null."""
-    return {
-        key: None if isinstance(value, float) and not math.isfinite(value) else value
-        for key, value in figures.items()
-    }
+def _rounded(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _rounded(own) for name, own in value.items()}
+    if isinstance(value, list):
+        return [_rounded(own) for own in value]
+    if not isinstance(value, float):
+        return value
+    return round(value, 6) if math.isfinite(value) else None  # JSON has no infinity
 
 
 def report_words(n_lines: int, n_tokens: int, n_words: int, unknown: float) -> None:

@@ -15,7 +15,6 @@ from nplm.cli._tally import (
     Scored,
     Tally,
     as_json,
-    finite,
     perplexity,
     scored,
     scored_in_detail,
@@ -40,7 +39,7 @@ class Token(NamedTuple):
             "word": self.word, "log10_prob": self.log10, "unknown": self.is_unknown,
         }  # fmt: skip
         order = {} if self.order is None else {"order": self.order}
-        return finite(figures | order)
+        return figures | order
 
 
 @click.command("query")

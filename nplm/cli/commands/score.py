@@ -166,8 +166,8 @@ def _json_row(lm: TextLM, with_text: bool) -> Callable[[Line], str]:
         figures = {
             "file": line.file,
             "line": line.number,
-            "log10_prob": round(line.log10, 6),
-            "perplexity": round(perplexity(line.log10, line.n_tokens), 4),
+            "log10_prob": line.log10,
+            "perplexity": perplexity(line.log10, line.n_tokens),
             "tokens": line.n_tokens,
             "unknown": sum(ids.get(word, mark) == mark for word in line.words),
         }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field
@@ -27,7 +28,7 @@ from nplm.cli._options import (
 )
 from nplm.cli._outputs import writable_file, writable_folder
 from nplm.cli._tables import one_line, print_corpus, print_examples, print_table
-from nplm.cli._tally import finite, warning_of_unknown
+from nplm.cli._tally import warning_of_unknown
 from nplm.datasets import Corpus
 from nplm.experiments import (
     QUICK,
@@ -238,7 +239,7 @@ class _Run:
             "n_words": corpus.n_words,
             "tokens": {part: len(corpus[part]) for part in ("train", "valid", "test")},
             "oov_rate": corpus.oov_rates(),
-            "rows": [finite(asdict(row)) for row, _ in self.results],
+            "rows": [_finite(asdict(row)) for row, _ in self.results],
             "parameters": self.settings,
             "spelling": self.spelling,
             "next_words": [] if network is None else suggestions(network, corpus),
@@ -387,3 +388,11 @@ def _keep(files: _Files, status: Console, run: _Run) -> None:
     """Report the latest model, and write the files."""
     status.print(one_line(run.results[-1][0]), markup=False)
     files.write(run, run.report("The comparison did not end."), status)
+
+
+def _finite(row: dict[str, Any]) -> dict[str, Any]:
+    """Replace infinity and NaN, which JSON lacks, by null."""
+    return {
+        key: None if isinstance(value, float) and not math.isfinite(value) else value
+        for key, value in row.items()
+    }
