@@ -259,7 +259,7 @@ def _kinds(estimator: Any) -> list[str]:
 def _members(estimator: Any) -> list[tuple[Any, str]]:
     """Return the members of a mixture, each with its weight as text."""
     members = list(getattr(estimator, "estimators_", ()))
-    weights = getattr(estimator, "weights_", None)
+    weights: Any = getattr(estimator, "weights_", None)
     if np.ndim(weights) != 1 or len(weights) < len(members):
         return [(member, "") for member in members]
     return [(m, f", weight {w:.3f}") for m, w in zip(members, weights)]

@@ -166,10 +166,11 @@ def _saved(path):
         # The probabilities of a quantized model sum to 1 only nearly, and are trusted.
         _check_model(model, sums=b"QuantizedLM" not in path.read_bytes())
         return
-    is_tokenizer = isinstance(model, nplm.Tokenizer)
+    of_text = {nplm.Tokenizer: "transform", nplm.LMClassifier: "predict_proba"}
+    method = of_text.get(type(model), "score_samples")
     try:
-        if is_tokenizer or hasattr(model, "score_samples"):
-            (model.transform if is_tokenizer else model.score_samples)(["a rose", "is"])
+        if hasattr(model, method):
+            getattr(model, method)(["a rose", "is"])
     except (ValueError, TypeError) as error:
         # Parameters that are only checked in use: patterns, tokenizers, n_context.
         in_use = "pattern .* (not a regular|has) |X.0. is a string|X has .* features"

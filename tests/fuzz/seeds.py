@@ -16,6 +16,8 @@ from nplm import (
     ClassLM,
     InterpolatedTrigram,
     KneserNeyLM,
+    LMClassifier,
+    LMDetector,
     MixtureLM,
     ShortlistLM,
     TextLM,
@@ -177,8 +179,14 @@ def _saved():
         TextLM.from_model(_quantized(), ["</s>", "<unk>", *WORDS[2:]]),
         Tokenizer(re.compile(r"\w+", re.I), lowercase=True),
         fit(MixtureLM([("kn", FrozenEstimator(_kneser_ney())), *mixed[1:]], **SIZE)),
+        LMClassifier(InterpolatedTrigram(2)).fit(documents, [*"abc"] * 5),
+        LMDetector(InterpolatedTrigram(2)).fit(documents),
     ]
-    return [lambda path, model=model: nplm.save(model, path) for model in models]
+    half = neural_lm(**SMALL, word_features=np.eye(N_WORDS)[:, :5])
+    return [
+        *(lambda path, model=model: nplm.save(model, path) for model in models),
+        lambda path: nplm.save(fit(half), path, optimizer=False, dtype="float16"),
+    ]
 
 
 SEEDS = {
