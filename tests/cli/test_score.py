@@ -2,6 +2,8 @@
 
 import gzip
 import json
+import os
+import signal
 import subprocess
 import sys
 
@@ -121,11 +123,11 @@ def test_blank_line_without_ends_has_probability_1(made, run, tmp_path):
     assert of_end == pytest.approx(lm.score_samples([""])[0] / np.log(10), abs=1e-6)
 
 
-def nplm_process(*arguments):
+def nplm_process(*arguments, **options):
     return subprocess.Popen(
         [sys.executable, "-m", "nplm", *map(str, arguments)],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        text=True,
+        text=True, **options,
     )  # fmt: skip
 
 
@@ -158,6 +160,16 @@ def test_jobs_end_at_a_bad_byte_with_a_sentence(made):
     assert errors.startswith("Error: ")
     assert "bad, line 2: not UTF-8" in errors
     assert "Traceback" not in errors
+
+
+def test_interrupt_of_jobs_is_one_sentence(made):
+    (made / "endless").write_bytes((made / "test").read_bytes() * 20_000)
+    command = ["score", made / "kn", made / "endless", "--jobs", 2]
+    with nplm_process(*command, start_new_session=True) as process:
+        process.stdout.readline()
+        os.killpg(process.pid, signal.SIGINT)  # as Ctrl-C, to all processes
+        _, errors = process.communicate(timeout=120)
+    assert (process.returncode, errors) == (130, "Interrupted.\n")
 
 
 def test_progress_counts_the_bytes_of_the_files(made, run, monkeypatch):

@@ -18,7 +18,7 @@ from nplm.cli._models import MODEL, read_model, vocabulary_of
 from nplm.cli._options import Jobs
 from nplm.cli._tally import as_json, perplexity, scored_lines
 from nplm.cli._text import ERRORS, INPUTS, Chunk, chunks_of, n_bytes_of
-from nplm.training.parallel.threads import n_threads
+from nplm.models.training.parallel.threads import n_threads
 
 __all__ = ["score_command"]
 

@@ -149,7 +149,7 @@ default="empirical"
         check_classification_targets(labels)
         classes, index = np.unique(labels, return_inverse=True)
         priors = self._priors(index, len(classes))
-        base, _ = with_words_of(base, documents)
+        base = with_words_of(base, documents)
         fitted = Parallel(n_jobs=self.n_jobs)(
             delayed(_fitted)(
                 clone(base),

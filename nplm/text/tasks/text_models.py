@@ -7,7 +7,7 @@ from typing import Any
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 
-from nplm.text.codecs import Codec, codec_of, fit_codec
+from nplm.text.codecs import fit_codec
 from nplm.text.lm.text_lm import TextLM
 from nplm.text.tokenizer import Tokenizer
 from nplm.text.vocabulary import Vocabulary
@@ -48,7 +48,7 @@ def fitted_text_lm(estimator: Any) -> TextLM:
     return lm
 
 
-def with_words_of(lm: TextLM, X: Any) -> tuple[TextLM, Codec]:
+def with_words_of(lm: TextLM, X: Any) -> TextLM:
     """Give a text model the words of all documents, whatever part it is fitted on.
 
     Probabilities of models with different vocabularies do not compare: the fewer words
@@ -65,8 +65,6 @@ def with_words_of(lm: TextLM, X: Any) -> tuple[TextLM, Codec]:
     -------
     lm : TextLM
         With the fitted tokenizer and vocabulary; of documents of ids, with ``n_words``.
-    codec : Codec
-        Encodes the documents.
     """
     codec, documents = fit_codec(X, lm.tokenizer, lm.vocabulary)
     known = codec.vocabulary
@@ -79,15 +77,14 @@ def with_words_of(lm: TextLM, X: Any) -> tuple[TextLM, Codec]:
             if name.split("__")[-1] == "n_words" and value is None
         ]
         lm.estimator.set_params(**dict.fromkeys(unset, n_words))
-        return lm.set_params(tokenizer=None, vocabulary=None), codec
+        return lm.set_params(tokenizer=None, vocabulary=None)
     words = Vocabulary.from_words(
         known.words_.tolist(), unknown=known.unknown, boundary=known.boundary
     )
     tokenizer = codec.tokenizer
     if not isinstance(tokenizer, (Tokenizer, type(None))):
         tokenizer = FrozenEstimator(tokenizer)  # it may have learned its tokens
-    lm.set_params(tokenizer=tokenizer, vocabulary=words)
-    return lm, codec_of(codec.tokenizer, words)
+    return lm.set_params(tokenizer=tokenizer, vocabulary=words)
 
 
 def _unfrozen(estimator: Any) -> Any:
