@@ -30,8 +30,8 @@ OUTPUT = click.argument(
 @click.option(
     "--float16",
     is_flag=True,
-    help="Store the weights of a network in half precision: half the size, and a "
-    "perplexity that differs in its fourth digit or later.",
+    help="Store the weights of a network in half precision: half the size, and "
+    "perplexities that change little.",
 )
 @KEEP_OPTIMIZER
 def convert_command(
