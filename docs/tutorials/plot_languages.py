@@ -88,7 +88,7 @@ characters = TextLM(
 classifier = LMClassifier(characters, priors="uniform")
 classifier.fit(texts[train], languages[train])
 print(f"right: {classifier.score(texts[test], languages[test]):.1%}")
-for text in ["le fichier est vide", "el fitxer és buit", "filen är tom"]:
+for text in ["le fichier est vide", "el fitxer no existeix", "filen är tom"]:
     [proba] = classifier.predict_proba([text])
     best = np.argsort(-proba)[:2]
     shown = ", ".join(f"{classifier.classes_[i]} {proba[i]:.4f}" for i in best)
