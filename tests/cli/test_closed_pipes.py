@@ -29,6 +29,7 @@ NOBODY_READS = COMMANDS | {
                 "--hidden", "4", "--embedding", "2", "--jobs", "1", "--no-spelling"],
     "card": ["card", "@model"],
     "reproduce": ["reproduce", "--help"],
+    "serve": ["serve", "--help"],
     "convert": ["convert", "--help"],
     "prune": ["prune", "--help"],
     "count": ["count", "--help"],

@@ -108,7 +108,15 @@ default="empirical"
         self.n_jobs = n_jobs
 
     @all_or_nothing
-    def fit(self, X: Sequence[Any], y: ArrayLike, **fit_params: Any) -> Self:
+    def fit(
+        self,
+        X: Sequence[Any],
+        y: ArrayLike,
+        *,
+        X_val: Any = None,
+        y_val: Any = None,
+        **fit_params: Any,
+    ) -> Self:
         """Fit a clone of the estimator to the documents of each class.
 
         Parameters
@@ -117,6 +125,9 @@ default="empirical"
             Documents, as `TextLM.fit` takes them.
         y : array-like of shape (n_documents,)
             Class labels.
+        X_val, y_val : sequence of documents and array-like, optional
+            Held-out documents of every class and their labels. The model of a class
+            has those of its class, for early stopping or weights.
         **fit_params
             Passed to `fit` of each model.
 
@@ -130,7 +141,8 @@ default="empirical"
             If the estimator is not a language model, or is frozen.
         ValueError
             If there are not as many labels as documents, if labels are numbers that
-            are not whole, or if `priors` do not fit the classes.
+            are not whole, if a class has no held-out document, or if `priors` do not
+            fit the classes.
         """
         self._validate_params()
         if isinstance(self.estimator, FrozenEstimator):
@@ -139,24 +151,20 @@ default="empirical"
                 "classes: pass one that can be fitted."
             )
         base = as_text_lm(self.estimator)
-        documents = list(check_documents(X, "a string or a list of tokens"))
-        if y is None:
-            raise ValueError(
-                "LMClassifier requires y to be passed, but the target y is None."
-            )
-        labels = column_or_1d(y, warn=True)
-        check_consistent_length(documents, labels)
+        documents, labels = _labelled(X, y)
         check_classification_targets(labels)
         classes, index = np.unique(labels, return_inverse=True)
         priors = self._priors(index, len(classes))
+        parts = [{"X": own} for own in _by_class(documents, labels, classes)]
+        if X_val is not None or y_val is not None:
+            held_out = _by_class(*_labelled(X_val, y_val, "_val"), classes)
+            for part, own, label in zip(parts, held_out, classes.tolist()):
+                if not own:
+                    raise ValueError(f"y_val has no document of the class {label!r}.")
+                part["X_val"] = own
         base = with_words_of(base, documents)
         fitted = Parallel(n_jobs=self.n_jobs)(
-            delayed(_fitted)(
-                clone(base),
-                [document for document, own in zip(documents, index) if own == i],
-                fit_params,
-            )
-            for i in range(len(classes))
+            delayed(_fitted)(clone(base), part | fit_params) for part in parts
         )
         self.classes_, self.priors_, self.estimators_ = classes, priors, fitted
         return self
@@ -299,8 +307,39 @@ default="empirical"
         return tags
 
 
-def _fitted(lm: TextLM, documents: list[Any], fit_params: dict[str, Any]) -> TextLM:
-    return lm.fit(documents, **fit_params)
+def _labelled(X: Any, y: Any, suffix: str = "") -> tuple[list[Any], NDArray[Any]]:
+    """Return documents and their labels, checked to be as many."""
+    if X is None or y is None:
+        missing = f"{'X' if X is None else 'y'}{suffix}"
+        raise ValueError(
+            f"LMClassifier requires {missing} to be passed, but {missing} is None."
+        )
+    documents = list(
+        check_documents(X, "a string or a list of tokens", name=f"X{suffix}")
+    )
+    labels = column_or_1d(y, warn=True)
+    check_consistent_length(documents, labels)
+    return documents, labels
+
+
+def _by_class(
+    documents: list[Any], labels: NDArray[Any], classes: NDArray[Any]
+) -> list[list[Any]]:
+    """Return the documents of each class."""
+    new = set(labels.tolist()) - set(classes.tolist())
+    if new:
+        raise ValueError(
+            f"y_val has the class {min(new, key=str)!r}, which y has not: leave its "
+            "documents out."
+        )
+    parts: dict[Any, list[Any]] = {label: [] for label in classes.tolist()}
+    for document, label in zip(documents, labels.tolist()):
+        parts[label].append(document)
+    return list(parts.values())
+
+
+def _fitted(lm: TextLM, arguments: dict[str, Any]) -> TextLM:
+    return lm.fit(**arguments)
 
 
 def _classes(fitted: Fitted) -> NDArray[Any]:

@@ -18,6 +18,7 @@ from nplm import (
     InterpolatedTrigram,
     KneserNeyLM,
     LMClassifier,
+    MixtureLM,
     TextLM,
     Tokenizer,
     Vocabulary,
@@ -210,6 +211,31 @@ def test_an_impossible_document_has_the_priors(classifier):
     for lm in fitted.estimators_:
         lm.score_samples = lambda X: np.full(len(X), -np.inf)
     np.testing.assert_allclose(fitted.predict_proba(["a"])[0], fitted.priors_)
+
+
+def test_held_out_documents_are_those_of_the_class():
+    mixture = MixtureLM(
+        [("pairs", InterpolatedTrigram(2)), ("trigrams", InterpolatedTrigram())]
+    )
+    X_val, y_val = ["the mat", "le lit", "der Hund", "a cat"], ["en", "fr", "de", "en"]
+    fitted = LMClassifier(characters(mixture))
+    fitted.fit(TEXTS, LABELS, X_val=X_val, y_val=y_val)
+    known = fitted.estimators_[0].vocabulary_.words_.tolist()
+    for label, lm in zip(fitted.classes_, fitted.estimators_):
+        own = [text for text, other in zip(TEXTS, LABELS) if other == label]
+        held_out = [text for text, other in zip(X_val, y_val) if other == label]
+        alone = characters(mixture, vocabulary=Vocabulary.from_words(known))
+        alone.fit(own, X_val=held_out)
+        np.testing.assert_array_equal(lm.score_samples(own), alone.score_samples(own))
+    for pair, message in [
+        ((X_val, None), "requires y_val to be passed"),
+        ((None, y_val), "requires X_val to be passed"),
+        ((X_val[1:3], y_val[1:3]), "y_val has no document of the class 'en'"),
+        (([*X_val, "il gatto"], [*y_val, "it"]), "y_val has the class 'it', which y"),
+        ((X_val, y_val[1:]), "inconsistent numbers of samples"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            fitted.fit(TEXTS, LABELS, X_val=pair[0], y_val=pair[1])
 
 
 def test_errors_say_what_to_pass():
