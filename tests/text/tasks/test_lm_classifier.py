@@ -27,7 +27,7 @@ from tests.helpers import small_text
 
 ENGLISH = ["the cat sat on the mat", "a dog ran to the cat", "the dog is in the house"]
 FRENCH = ["le chat dort sur le lit", "un chien court vers le chat"]
-GERMAN = ["die Katze schläft im Bett", "ein Hund läuft zur Katze", "der Hund ist da"]
+GERMAN = ["die Katze schläft im Bett", "ein Hund läuft zur Katze", "der Hund schläft"]
 TEXTS = [*ENGLISH, *FRENCH, *GERMAN] * 2
 LABELS = (["en"] * 3 + ["fr"] * 2 + ["de"] * 3) * 2
 CHARACTERS = Tokenizer("(?s).")
