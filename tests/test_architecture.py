@@ -33,7 +33,8 @@ FLOORS = {
     "formats": [
         {"__init__"},
         {"model_file"},
-        {"counts", "loading"},
+        {"counts", "loading", "conversion"},
+        {"on_disk"},
         {"arpa", "binary", "saving"},
         {"."},
     ],

@@ -1,4 +1,4 @@
-"""Training with ``--memory``: Kneser-Ney models that are estimated on disk."""
+"""Kneser-Ney models that ``nplm train`` estimates on disk."""
 
 from __future__ import annotations
 
@@ -7,19 +7,23 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import click
 from rich.console import Console
 
-from nplm import KneserNeyLM, TextLM, Vocabulary
+import nplm
+from nplm import KneserNeyLM, Tokenizer, Vocabulary
 from nplm.cli._bars import stages
 from nplm.cli._tally import report_perplexities, report_words, told
 from nplm.cli._text import files_of
-from nplm.formats import Estimated, estimate_arpa, estimate_binary, load_binary
+from nplm.formats import Estimated, estimate_arpa, estimate_binary
+from nplm.formats.on_disk import free_memory
 
 __all__ = ["Estimation", "is_arpa"]
 
 ARPA_NAMES = (".arpa", ".arpa.gz", ".arpa.xz")
+GIGA = 1e9
 
 
 def is_arpa(path: Path) -> bool:
@@ -29,12 +33,18 @@ def is_arpa(path: Path) -> bool:
 
 @dataclass(frozen=True)
 class Estimation:
-    """A Kneser-Ney model to estimate in this much memory, with files in `folder`."""
+    """A Kneser-Ney model to estimate, with files in `folder`.
+
+    `memory` is in bytes, by default what is free. Without `tokenizer` words are split
+    at blanks.
+    """
 
     ngrams: KneserNeyLM
     vocabulary: Vocabulary
-    memory: str
+    tokenizer: Tokenizer | None
+    memory: int | None
     folder: str | None
+    bits: int | None
     n_jobs: int
     blank_lines: bool
 
@@ -48,15 +58,33 @@ class Estimation:
                 "an ARPA file has to be read whole before it scores: leave --valid and "
                 "--test out and score it with nplm query, or give OUTPUT another name."
             )
+        if is_arpa(output) and self.bits is not None:
+            raise click.UsageError(
+                "--bits is for mapped n-grams: leave it out, or give OUTPUT a name "
+                "that is not that of an ARPA file."
+            )
         estimated = self._estimate(inputs, output)
         unknown = estimated.n_unknown / estimated.n_tokens
         report_words(estimated.n_lines, estimated.n_tokens, estimated.n_words, unknown)
+        if is_arpa(output) and self.tokenizer is not None:
+            click.echo(
+                f"Note: {output} has no tokenizer, and its text will be split between "
+                "blanks: train with --tokens blanks, or give it text that is split.",
+                err=True,
+            )
         if scores:
-            lm = TextLM.from_model(*load_binary(output))
+            # This process wrote the file.
+            lm = nplm.load(output, verify=False)
             report_perplexities(lm, valid, test, blank_lines=self.blank_lines)
 
     def _estimate(self, inputs: Sequence[str], output: Path) -> Estimated:
-        estimate = estimate_arpa if is_arpa(output) else estimate_binary
+        memory = free_memory() if self.memory is None else self.memory
+        if self.memory is None:
+            click.echo(
+                f"estimating within {memory / GIGA:.1f} GB of memory (--memory sets "
+                "another limit), with temporary files on disk (--folder)",
+                err=True,
+            )
         with told(), _terms_as_interrupts(), stages(Console(stderr=True)) as shown:
 
             def show(stage: str, done: int, total: int) -> None:
@@ -64,17 +92,20 @@ class Estimation:
                 note = "" if total else f"{done:,} words"
                 shown.show(stage, done if total else 0, total, note)
 
-            return estimate(
-                self.ngrams,
-                files_of(inputs),
-                output,
-                vocabulary=self.vocabulary,
-                memory=self.memory,
-                folder=self.folder,
-                n_jobs=self.n_jobs,
-                blank_lines=self.blank_lines,
-                progress=show,
-            )
+            options: dict[str, Any] = {
+                "vocabulary": self.vocabulary,
+                "tokenizer": self.tokenizer,
+                "memory": memory,
+                "folder": self.folder,
+                "n_jobs": self.n_jobs,
+                "blank_lines": self.blank_lines,
+                "progress": show,
+            }
+            texts = files_of(inputs)
+            if is_arpa(output):
+                return estimate_arpa(self.ngrams, texts, output, **options)
+            options["bits"] = self.bits
+            return estimate_binary(self.ngrams, texts, output, **options)
 
 
 @contextmanager

@@ -19,6 +19,7 @@ __all__ = [
     "COMMON",
     "NETWORK",
     "POSITIVE",
+    "Counts",
     "Discounts",
     "in_options",
     "is_given",
@@ -97,6 +98,27 @@ class Units(click.ParamType):  # type: ignore[type-arg]
                 "units and of those of each residual block, from 1 on, separated by "
                 "commas, such as 400,800,800."
             )
+
+
+class Counts(click.ParamType):  # type: ignore[type-arg]
+    """Minimum counts, one per order, separated by commas."""
+
+    name = "counts"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> tuple[int, ...]:
+        """Convert to the `min_counts` of `KneserNeyLM`."""
+        try:
+            counts = tuple(
+                map(int, value.split(",") if isinstance(value, str) else value)
+            )
+        except ValueError:
+            counts = (0,)
+        if min(counts) < 1:
+            self.fail(
+                f"{value!r} must be whole numbers from 1 on, one per order, separated "
+                "by commas, such as 1,1,2."
+            )
+        return counts
 
 
 class Discounts(click.ParamType):  # type: ignore[type-arg]
@@ -297,7 +319,10 @@ def _said() -> list[tuple[str, str]]:
     said = [
         (r"discount_fallback=\(0\.5, 1, 1\.5\)", "--discount-fallback 0.5,1,1.5"),
         (r"\bmemory='([^']*)'", r"--memory \1"),
+        (r"\bmin_counts_of='(\w+)'", r"--min-counts-of \1"),
+        (r"\bmin_counts=\(([\d, ]*?),?\)", r"--min-counts \1"),
         (r"\bX_val( and y_val)?\b", "--valid"),
+        (r"the texts have no word: .*", "there is no text to train on."),
         (r"\boutput__direct=False\b", "--no-direct"),
         (r"\boutput__direct(=True)?\b", "--direct"),
     ]

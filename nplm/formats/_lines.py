@@ -97,12 +97,16 @@ class Lines:
         weights: bool,
         highest: float,
         heaviest: float,
+        n_before: int = 0,
+        n_in_all: int | None = None,
     ) -> tuple[NDArray[np.int32], NDArray[np.float64], NDArray[np.float64]]:
         """Read `n` lines of an ARPA file: a number, `n_words` words, a weight.
 
         Returns the ids of the words, the numbers, and the weights, which are NaN for
-        lines without one.
+        lines without one. The error of a missing line says how many there are in all,
+        with the `n_before` that were read before.
         """
+        n_in_all = n if n_in_all is None else n_in_all
         n_first = min(n, INITIAL_ROWS)
         ids = np.empty((n_first, n_words), dtype=np.int32)
         numbers, weight = np.empty(n_first), np.empty(n_first)
@@ -116,7 +120,8 @@ class Lines:
                 weight.resize(n_more, refcheck=False)
             if self._position == len(self._buffer) and not self._fill():
                 raise self.error(
-                    f"the file ends after {row} of {n} {n_words}-grams: it is "
+                    f"the file ends after {n_before + row} of {n_in_all} "
+                    f"{n_words}-grams: it is "
                     "truncated, or its header is wrong",
                     ended=True,
                 )
@@ -136,7 +141,8 @@ class Lines:
             self._position = position
             self._n_read += n_lines
             if reason != _ngram_parse.MORE:
-                raise self._error(reason, n_words, weights, row, n, text)
+                own = n_words, weights, n_before + row, n_in_all, text
+                raise self._error(reason, *own)
             if row < len(ids) and position < len(self._buffer) and not self._fill():
                 # The last line is truncated, or only lacks its line end.
                 self._buffer += b"\n"

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from nplm._kernels.files import _ngram_parse
 from nplm._kernels.files._words import Words
-from nplm.text.tokenizer import BLANKS
+from nplm.text.tokenizer import BLANKS, Tokenizer
 from nplm.text.vocabulary import UNKNOWN
 
-__all__ = ["BEGIN", "END", "WordText", "check_marks", "check_words"]
+__all__ = ["BEGIN", "END", "StoredWords", "WordText", "check_marks", "check_words"]
 
 # The toolkits' sentence marks: <s> is never predicted, </s> is never a context.
 BEGIN, END = "<s>", "</s>"
@@ -87,3 +87,36 @@ class WordText:
 
     def __contains__(self, word: str) -> bool:
         return word in self._known
+
+
+class StoredWords:
+    """A vocabulary as bytes for a file, instead of Python strings.
+
+    Attributes
+    ----------
+    text : ndarray of uint8
+        The words, one per line.
+    n_words : int
+        Number of words.
+    boundary : int or None
+        Id of the word that ends a line.
+    unknown : int
+        Id of the unknown word, -1 if there is none.
+    tokenizer : Tokenizer or None
+        Splits text into these words; None splits at blanks.
+    """
+
+    def __init__(
+        self,
+        words: Sequence[str],
+        boundary: int | None,
+        unknown: int = -1,
+        tokenizer: Tokenizer | None = None,
+    ) -> None:
+        self.text = np.frombuffer("\n".join(words).encode(), dtype=np.uint8)
+        self.n_words, self.boundary, self.unknown = len(words), boundary, unknown
+        self.tokenizer = tokenizer
+
+    def spelled(self) -> list[str]:
+        """Return the words as Python strings."""
+        return self.text.tobytes().decode().split("\n")

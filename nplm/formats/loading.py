@@ -27,7 +27,8 @@ def load(
     - An ARPA file, of SRILM, KenLM or nplm, plain or packed by gzip, bzip2 or xz, gives
       a `TextLM`, because it has words: that of ``read_arpa(path, add_unknown=True)``.
       So does a binary file of ``save_binary``: that of
-      ``load_binary(path, verify=True)``. Text is split at blanks.
+      ``load_binary(path, verify=True)``. Text is split at blanks, or by the tokenizer
+      that the model was estimated with (``estimate_binary(tokenizer=)``).
 
     Parameters
     ----------
@@ -146,4 +147,5 @@ def _load_tensors(path: Path, *, mmap: bool, verify: bool) -> Any:
             "it by nplm.formats.load_binary, and give TextLM.from_model a boundary and "
             "predict_boundary=False."
         )
-    return TextLM.from_model(model, words)
+    tokenizer = binary_files.tokenizer_of(file)
+    return TextLM.from_model(model, words, tokenizer=tokenizer)

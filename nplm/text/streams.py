@@ -12,17 +12,76 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nplm._kernels.files import _tokens
+from nplm.text.tokenizer import BLANKS, Tokenizer
 
-__all__ = ["HAS_A_NUL", "WordStream"]
+__all__ = ["HAS_A_NUL", "Tokens", "WordStream"]
 
 CHUNK_BYTES = 1 << 20
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+HAS_BLANKS = re.compile(f"[{BLANKS}]")
 # A word in a text, between blanks.
 SYMBOL = rb"(?<![^ \t\r\n])%s(?![^ \t\r\n])"
 HAS_A_NUL = (
     "it has a NUL byte, as binary files and UTF-16 have: convert UTF-16, for example "
     "with: iconv -f utf-16 -t utf-8. Remove the NULs from other text."
 )
+
+
+class Tokens:
+    """A text split by a tokenizer, read as a file of tokens between blanks.
+
+    Lines stay lines.
+
+    Parameters
+    ----------
+    file : binary file
+        Open for reading, UTF-8.
+    tokenizer : Tokenizer
+        Splits each line.
+    name : str
+        Name of the file in errors.
+    """
+
+    def __init__(self, file: BinaryIO, tokenizer: Tokenizer, name: str) -> None:
+        self._file, self._split, self._name = file, tokenizer._splitter(), name
+        self._rest, self._n_lines = b"", 0
+
+    def read(self, size: int) -> bytes:
+        """Return the tokens of some lines, of any size; empty at the end.
+
+        Raises
+        ------
+        ValueError
+            If the text is not UTF-8, or a token has blanks.
+        """
+        chunk, text = self._rest, b""
+        while not text:
+            read = self._file.read(CHUNK_BYTES)
+            chunk += read
+            end = chunk.rfind(b"\n") + 1 if read else len(chunk)
+            text, self._rest = chunk[:end], chunk[end:]
+            if not read:
+                break
+        if self._n_lines == 0:
+            text = text.removeprefix(BYTE_ORDER_MARK)
+        if b"\0" in text:
+            line = self._n_lines + text.count(b"\n", 0, text.index(b"\0")) + 1
+            raise ValueError(f"{self._name}, line {line}: {HAS_A_NUL}")
+        try:
+            lines = text.decode().split("\n")
+        except UnicodeDecodeError as error:
+            line = self._n_lines + text.count(b"\n", 0, error.start) + 1
+            raise _not_utf8(self._name, line, error) from None
+        tokens = [self._split(line) for line in lines]
+        for number, own in enumerate(tokens, self._n_lines + 1):
+            bad = next((token for token in own if HAS_BLANKS.search(token)), None)
+            if bad is not None:
+                raise ValueError(
+                    f"{self._name}, line {number}: the tokenizer made {bad!r:.80}, "
+                    "which has blanks: change its pattern."
+                )
+        self._n_lines += len(lines) - 1
+        return "\n".join(map(" ".join, tokens)).encode()
 
 
 class WordStream:
@@ -155,10 +214,7 @@ class WordStream:
             chunk[:n_read].decode()
         except UnicodeDecodeError as error:
             line = n_lines + chunk.count(b"\n", 0, error.start) + 1
-            raise ValueError(
-                f"{name}, line {line}: not UTF-8 ({error.reason}); convert it, for "
-                "example with: iconv -f latin1 -t utf-8."
-            ) from None
+            raise _not_utf8(name, line, error) from None
         ids = ids[:n]
         n_ends = int(np.count_nonzero(ids < 0))
         self.n_lines += n_ends
@@ -189,3 +245,10 @@ class WordStream:
             f"{where} of a line and is added to every line: remove it (or choose "
             "another boundary of the Vocabulary)."
         )
+
+
+def _not_utf8(name: str, line: int, error: UnicodeDecodeError) -> ValueError:
+    return ValueError(
+        f"{name}, line {line}: not UTF-8 ({error.reason}); convert it, for example "
+        "with: iconv -f latin1 -t utf-8."
+    )

@@ -25,7 +25,7 @@ def arrays_of(module, trie):
     return reference.Trie.of(trie) if module is reference else trie.arrays
 
 
-def estimated(module, trie, interpolate, min_counts):
+def estimated(module, trie, interpolate, min_counts, of_text=False):
     prob, bow = np.empty(len(trie.words)), np.empty(len(trie.context_word))
     parents = trie.parents()
     calls = [(0, 0, 0, 1)]
@@ -40,8 +40,10 @@ def estimated(module, trie, interpolate, min_counts):
             *call,
             trie.continuation_counts(),
             np.array([[0.4, 0.9, 1.3]] * 4),
+            trie.counts if of_text else trie.continuation_counts(),
             np.array(min_counts),
             interpolate,
+            of_text,
             np.empty(trie.n_words),
             prob,
             bow,
@@ -51,10 +53,11 @@ def estimated(module, trie, interpolate, min_counts):
 
 @pytest.mark.parametrize("interpolate", [True, False])
 @pytest.mark.parametrize("min_counts", [[1] * 4, [1, 1, 2, 3]])
-def test_kneser_ney_agrees_with_twin(counted, interpolate, min_counts):
+@pytest.mark.parametrize("of_text", [False, True])
+def test_kneser_ney_agrees_with_twin(counted, interpolate, min_counts, of_text):
     trie = counted[0]
-    fast = estimated(_kneser_ney, trie, interpolate, min_counts)
-    naive = estimated(reference, trie, interpolate, min_counts)
+    fast = estimated(_kneser_ney, trie, interpolate, min_counts, of_text)
+    naive = estimated(reference, trie, interpolate, min_counts, of_text)
     assert_allclose(fast[0], naive[0], rtol=1e-12)
     # The weight of a context followed by every word is never used.
     used = np.diff(trie.start) < trie.n_words

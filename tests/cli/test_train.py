@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 
 import nplm
-from nplm import SGD, Importance
+from nplm import SGD, Importance, KneserNeyLM, TextLM, Tokenizer, Vocabulary
 from nplm.models.neural.fitting.epochs import Epochs
+from nplm.text.tokenizer import BETWEEN_BLANKS
 
 SMALL = ["--epochs", "2", "--hidden", "8", "--embedding", "4"]
 NETWORKS = ["network", "energy", "shortlist", "mixture"]
@@ -150,15 +151,32 @@ def test_what_train_refuses(run, tmp_path):
         (["--hidden", "8,0"], 2, "'8,0' must be a whole number from 0 on, or the num"),
         (["--hidden", "-1"], 2, "'-1' must be a whole number from 0 on, or the number"),
         (["--model", "energy", "--hidden", "8,9"], 1, "--hidden"),
-        (["--folder", str(tmp_path)], 2, "--folder is for --memory: give that too."),
+        (["--model", "trigram", "--bits", "8"], 2, "no --bits, which is of kneser-ney"),
+        (
+            ["--model", "mixture", "--memory", "1G"],
+            2,
+            "mixture has no --memory, which is of kneser-ney:",
+        ),
+        (["--bits", "13"], 2, "13 is not in the range 3<=x<=12"),
+        (["--order", "17", "--bits", "8"], 1, "quantizes orders 2 to 16, but the mod"),
+        (["--min-counts", "1,x"], 2, "'1,x' must be whole numbers from 1 on, one per"),
+        (["--min-counts", "1,0"], 2, "'1,0' must be whole numbers from 1 on, one per"),
+        (
+            ["--min-counts", "1,3,2", "--min-counts-of", "text"],
+            1,
+            "--min-counts 1, 3, 2 decreases, but with --min-counts-of text the suff",
+        ),
         (["--test", empty], 1, f"there is no text to test on in {empty}."),
         (["--vocabulary", empty], 1, f"there is no word to know in {empty}."),
         (["--valid", empty], 1, f"there is no text to validate on in {empty}."),
     ]:
         result = run("train", "@train", *output, *options, code=code)
         assert message in " ".join(result.stderr.split())
-    result = run("train", "@train", "-o", str(tmp_path / "model.arpa.gz"), code=2)
-    assert "nplm convert makes ARPA of a" in " ".join(result.stderr.split())
+    arpa = ["-o", str(tmp_path / "model.arpa.gz")]
+    result = run("train", "@train", *arpa, "--model", "trigram", code=2)
+    assert "or train --model kneser-ney, whose" in " ".join(result.stderr.split())
+    result = run("train", "@train", *arpa, "--bits", "8", code=2)
+    assert "--bits is for mapped n-grams" in " ".join(result.stderr.split())
     (tmp_path / "link").symlink_to(tmp_path / "absent" / "model")
     result = run("train", "@train", "-o", str(tmp_path / "link"), code=2)
     assert "absent cannot be written to: No" in " ".join(result.stderr.split())
@@ -190,8 +208,8 @@ def test_options_reach_the_network(run, tmp_path, model):
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_notes_and_errors_name_options(run, tmp_path):
     wrong = ["--tokens", "blanks", "--memory", "much", "-o", str(tmp_path / "x")]
-    result = run("train", "@train", *wrong, code=1)
-    assert "Error: --memory much must be a number of bytes" in result.stderr
+    result = run("train", "@train", *wrong, code=2)
+    assert "Invalid value for '--memory': must be a number of" in result.stderr
     command = ["train", "-o", str(tmp_path / "model"), "--model", "network", *SMALL]
     run(*command, input="a b c\n" * 9)
     result = run(*command, "@train", "--learning-rate", "5000", "--alpha", "0", code=1)
@@ -232,6 +250,15 @@ def test_train_in_bounded_memory(folder, run, tmp_path):
     options = ["--tokens", "blanks", "--order", "3", "--min-count", "2"]
     options += ["--test", "@test"]
     expected = run("train", "@train", "-o", str(tmp_path / "memory"), *options)
+    assert "estimating within" in expected.stderr
+    lines, test = (
+        (folder / name).read_text().split("\n") for name in ("train", "test")
+    )
+    lm = TextLM(
+        KneserNeyLM(3), 2, tokenizer=Tokenizer(BETWEEN_BLANKS), vocabulary=Vocabulary(2)
+    ).fit([line for line in lines if line])
+    perplexity = lm.perplexity([line for line in test if line])
+    assert f"test: perplexity {perplexity:.2f}, without" in expected.stdout
     packed = tmp_path / "train.xz"
     packed.write_bytes(lzma.compress((folder / "train").read_bytes()))
     disk = ["--memory", "20K", "--folder", str(tmp_path), "--jobs", "2"]
@@ -268,11 +295,53 @@ def test_train_in_bounded_memory(folder, run, tmp_path):
         "train", str(packed), "-o", str(tmp_path / "x"), *options, *disk, code=1
     )
     assert "cannot be decompressed" in result.stderr
-    for wrong in (["--tokens", "words"], ["--tokens", "blanks", "--model", "trigram"]):
-        result = run(
-            "train", "@train", "-o", str(tmp_path / "x"), *wrong, *disk, code=2
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_a_model_of_words_keeps_its_tokenizer(run, tmp_path):
+    text, path = "Don't pay $3.50, sir.\nPay; it isn't much.\n" * 9, tmp_path / "words"
+    lines = text.split("\n")[:-1]
+    options = ["--order", "3", "--memory", "1M", "--folder", str(tmp_path)]
+    result = run("train", "-o", str(path), *options, input=text)
+    lm = TextLM(KneserNeyLM(3), 2, tokenizer=Tokenizer()).fit(lines)
+    loaded = nplm.load(path)
+    np.testing.assert_array_equal(loaded.score_samples(lines), lm.score_samples(lines))
+    assert "trained on 18 lines of 117 words" in result.stderr
+    # Converted, too.
+    for more in (["--to", "binary"], ["--bits", "12"], ["--to", "nplm"]):
+        again = str(tmp_path / "again")
+        assert not run("convert", str(path), again, *more).stderr
+        np.testing.assert_allclose(
+            nplm.load(again).score_samples(lines), lm.score_samples(lines), rtol=1e-2
         )
-        assert "--memory estimates Kneser-Ney models of words" in result.stderr
+    result = run("train", "-o", str(tmp_path / "x.arpa"), *options, input=text)
+    assert "x.arpa has no tokenizer, and its text will be split" in result.stderr
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("rule", ["modified", "text"])
+def test_cut_offs_and_bits(folder, run, tmp_path, rule):
+    model = str(tmp_path / "model")
+    options = ["--tokens", "blanks", "--order", "3", "--min-counts", "1,2,60"]
+    run("train", "@train", "-o", model, *options, "--min-counts-of", rule)
+    lines = [line for line in (folder / "train").read_text().split("\n") if line]
+    lm = TextLM(
+        KneserNeyLM(3, min_counts=(1, 2, 60), min_counts_of=rule),
+        2,
+        tokenizer=Tokenizer(BETWEEN_BLANKS),
+    ).fit(lines)
+    loaded = nplm.load(model)
+    found, expected = loaded.score_samples(lines), lm.score_samples(lines)
+    np.testing.assert_array_equal(found, expected)
+    assert lm.estimator_.n_ngrams_[2] < 60
+    bits = ["--min-counts-of", rule, "--bits", "12"]
+    run("train", "@train", "-o", str(tmp_path / "small"), *options, *bits)
+    small = nplm.load(tmp_path / "small")
+    assert isinstance(small.estimator_, nplm.QuantizedLM)
+    np.testing.assert_allclose(small.score_samples(lines), expected, rtol=1e-2)
+    run("convert", model, str(tmp_path / "converted"), "--bits", "12")
+    converted = (tmp_path / "converted").read_bytes()
+    assert converted == (tmp_path / "small").read_bytes()
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")

@@ -98,8 +98,10 @@ def kneser_ney(
     last: int,
     counts: NDArray[np.int64],
     discounts: NDArray[np.float64],
+    tested: NDArray[np.int64],
     min_counts: NDArray[np.int64],
     interpolate: bool,
+    spread: bool,
     lower: NDArray[np.float64],
     prob: NDArray[np.float64],
     bow: NDArray[np.float64],
@@ -114,12 +116,12 @@ def kneser_ney(
         if a.sum() == 0:
             bow[c], prob[own] = 1, low
             return
-        kept = (a > 0) & (a >= min_counts[level])
-        gamma = D.sum() / a.sum()
+        kept = (a > 0) & (tested[own] >= min_counts[level])
+        gamma = np.where(kept, D, a if spread else D).sum() / a.sum()
         p = (a - D) / a.sum()
         if interpolate or kept.sum() == n_words:
             p = p + gamma * low
-        if kept.sum() == n_words:
+        if kept.sum() == n_words or (interpolate and spread):
             bow[c] = gamma
         else:
             bow[c] = (1 - p[kept].sum()) / (1 - low[kept].sum())
@@ -252,6 +254,8 @@ def mixed_frequencies(
 def contexts_made(
     trie: Trie,
     parent: NDArray[np.int32],
+    first: int,
+    last: int,
     slot: NDArray[np.int32],
     path: NDArray[np.int32],
     made: NDArray[np.int32],
@@ -261,7 +265,8 @@ def contexts_made(
     for c in range(1, len(trie.context_word)):
         spelled.append((int(trie.context_word[c]), *spelled[parent[c]]))
     number = {gram: c for c, gram in enumerate(spelled)}
-    for c, gram in enumerate(spelled):
+    for c in range(first, last):
+        gram = spelled[c]
         for i in range(trie.start[c], min(trie.start[c + 1], len(made))):
             made[i] = number.get((*gram, int(trie.words[i])), -1)
 

@@ -225,40 +225,47 @@ cdef int context_after(
 def contexts_made(
     Trie trie,
     const int[::1] parent,
+    int first,
+    int last,
     int[::1] slot,
     int[::1] path,
     int[::1] made,
 ):
     """Find the number of the context c w for each n-gram (c, w), or -1.
 
-    `made` has an entry for each n-gram below the highest order. `slot` is scratch of
-    ``n_words`` entries, `path` of one entry per order.
+    Fills `made` for the n-grams of the contexts ``first <= c < last``; the entries of
+    the contexts before `first` must be filled already. `made` has an entry for each
+    n-gram below the highest order. `slot` is scratch of ``n_words`` entries, `path` of
+    one entry per order.
 
     Equivalent to looking up ``(*words_of(c), w)`` from the root for each n-gram.
     """
-    cdef int level, above, context, first, last, i, word, below
+    cdef int above = -1
+    cdef int begin = 0
+    cdef int end = 0
+    cdef int context, i, word, below
     with nogil:
-        for i in range(trie.start[1] if made.shape[0] > 0 else 0):
-            made[i] = 1 + trie.words[i]
-        for level in range(1, <int> trie.level_start.shape[0] - 2):
-            for above in range(trie.level_start[level - 1], trie.level_start[level]):
-                first = trie.start[above]
-                last = trie.start[above + 1]
-                for i in range(first, last):
+        for context in range(first, last):
+            if context == 0:
+                for i in range(trie.start[1]):
+                    made[i] = 1 + trie.words[i]
+                continue
+            if parent[context] != above:
+                above = parent[context]
+                begin = trie.start[above]
+                end = trie.start[above + 1]
+                for i in range(begin, end):
                     slot[trie.words[i]] = i
-                for context in range(
-                    trie.child_start[above], trie.child_start[above + 1]
-                ):
-                    for i in range(trie.start[context], trie.start[context + 1]):
-                        # c w is c' w with one more older word. A pruned model may
-                        # lack the n-gram c' w: then the slot holds another n-gram,
-                        # and the context is looked up from the root.
-                        word = trie.words[i]
-                        below = slot[word]
-                        if first <= below < last and trie.words[below] == word:
-                            below = made[below]
-                        else:
-                            below = context_after(trie, parent, above, word, path)
-                        made[i] = -1 if below < 0 else find_child(
-                            trie, below, trie.context_word[context]
-                        )
+            for i in range(trie.start[context], trie.start[context + 1]):
+                # c w is c' w with one more older word. A pruned model may lack the
+                # n-gram c' w: then the slot holds another n-gram, and the context is
+                # looked up from the root.
+                word = trie.words[i]
+                below = slot[word]
+                if begin <= below < end and trie.words[below] == word:
+                    below = made[below]
+                else:
+                    below = context_after(trie, parent, above, word, path)
+                made[i] = -1 if below < 0 else find_child(
+                    trie, below, trie.context_word[context]
+                )

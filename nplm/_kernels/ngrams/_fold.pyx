@@ -40,11 +40,13 @@ cdef struct Level:
     # ... and those of the n-grams that follow them.
     Numbers words
     Numbers counts
+    Numbers raw
     int n_contexts
     int n_ngrams
-    # For the open context: the number of distinct words before each follower, and the
-    # followers met so far.
+    # For the open context: the number of distinct words before each follower, its
+    # count in the text if wanted, and the followers met so far.
     int* distinct
+    int64_t* total
     int* met
     int n_met
 
@@ -104,6 +106,8 @@ cdef class Fold:
         Bits of a word in a row.
     first : int
         Smallest nearest word of the rows.
+    raw : bool
+        Whether to add up the counts in the text, too.
 
     Notes
     -----
@@ -114,13 +118,17 @@ cdef class Fold:
 
     cdef Level* levels
     cdef int longest, n_words, boundary, n_bits
+    cdef bint raw
     cdef int next_word  # contexts of one word before this one have been opened
     cdef int depth  # number of words of the open context
     cdef int* open
     cdef int* row
 
-    def __cinit__(self, int order, int n_words, int boundary, int n_bits, int first):
+    def __cinit__(
+        self, int order, int n_words, int boundary, int n_bits, int first, bint raw
+    ):
         cdef int k
+        self.raw = raw
         self.longest, self.n_words, self.boundary = order - 1, n_words, boundary
         self.n_bits, self.next_word, self.depth = n_bits, first, 0
         self.levels = <Level*> calloc(order, sizeof(Level))
@@ -132,7 +140,13 @@ cdef class Fold:
             self.levels[k].distinct = <int*> calloc(n_words, sizeof(int))
             # All words follow the root: it needs no list.
             self.levels[k].met = <int*> malloc(n_words * sizeof(int) if k > 0 else 4)
-            if self.levels[k].distinct == NULL or self.levels[k].met == NULL:
+            self.levels[k].total = <int64_t*> calloc(
+                n_words if raw else 1, sizeof(int64_t)
+            )
+            if (
+                self.levels[k].distinct == NULL or self.levels[k].met == NULL
+                or self.levels[k].total == NULL
+            ):
                 raise MemoryError(f"no memory for {n_words} words")
 
     def __dealloc__(self):
@@ -144,7 +158,9 @@ cdef class Fold:
                 free(self.levels[k].start.at)
                 free(self.levels[k].words.at)
                 free(self.levels[k].counts.at)
+                free(self.levels[k].raw.at)
                 free(self.levels[k].distinct)
+                free(self.levels[k].total)
                 free(self.levels[k].met)
         free(self.levels)
         free(self.open)
@@ -172,7 +188,10 @@ cdef class Fold:
             raise MemoryError("no memory for the n-grams of one part")
 
     def take(self, int level):
-        """Return and clear the arrays of a level, by name, as bytes."""
+        """Return and clear the arrays of a level, by name, as bytes.
+
+        ``raw`` is empty if counts in the text are not added up.
+        """
         cdef Level* own = &self.levels[level]
         return {
             "context_word": _taken(&own.context_word),
@@ -180,6 +199,7 @@ cdef class Fold:
             "start": _taken(&own.start),
             "words": _taken(&own.words),
             "counts": _taken(&own.counts),
+            "raw": _taken(&own.raw),
         }
 
     def sizes(self, int level):
@@ -221,37 +241,47 @@ cdef class Fold:
         if common < depth:
             if not self._close(common + 1) or not self._open(common + 1, depth):
                 return False
-        if not self._ngram(depth, row[self.longest + 1], raw):
+        if not self._ngram(depth, row[self.longest + 1], raw, raw):
             return False
-        self._meet(depth - 1, row[self.longest + 1])
+        self._meet(depth - 1, row[self.longest + 1], raw)
         return True
 
-    cdef inline bint _ngram(self, int level, int word, int64_t count) noexcept nogil:
+    cdef inline bint _ngram(
+        self, int level, int word, int64_t count, int64_t raw
+    ) noexcept nogil:
         cdef Level* own = &self.levels[level]
         own.n_ngrams += 1
+        if self.raw and not put(&own.raw, &raw, 8):
+            return False
         return put(&own.words, &word, 4) and put(&own.counts, &count, 8)
 
-    cdef inline void _meet(self, int level, int word) noexcept nogil:
+    cdef inline void _meet(self, int level, int word, int64_t raw) noexcept nogil:
         """Count one more distinct word before an n-gram of the open context."""
         cdef Level* own = &self.levels[level]
         if own.distinct[word] == 0 and level > 0:
             own.met[own.n_met] = word
             own.n_met += 1
         own.distinct[word] += 1
+        if self.raw:
+            own.total[word] += raw
 
     cdef bint _close(self, int first) noexcept nogil:
         """End the open contexts of `first` words or more, longest first."""
         cdef Level* own
         cdef int level, i, word
+        cdef int64_t raw = 0
         for level in range(self.depth - 1, first - 1, -1):
             own = &self.levels[level]
             sort_words(own.met, own.n_met)
             for i in range(own.n_met):
                 word = own.met[i]
-                if not self._ngram(level, word, own.distinct[word]):
+                if self.raw:
+                    raw = own.total[word]
+                    own.total[word] = 0
+                if not self._ngram(level, word, own.distinct[word], raw):
                     return False
                 own.distinct[word] = 0
-                self._meet(level - 1, word)
+                self._meet(level - 1, word, raw)
             own.n_met = 0
         return True
 

@@ -15,8 +15,10 @@ cdef void estimate(
     int context,
     const int64_t[::1] counts,
     const double[::1] discounts,
+    const int64_t[::1] tested,
     int64_t min_count,
     bint interpolate,
+    bint spread,
     const double[::1] lower,
     double[::1] prob,
     double[::1] bow,
@@ -39,7 +41,10 @@ cdef void estimate(
         if counts[i] > 0:
             n_seen += 1
             total += counts[i]
-            discounted += discounts[discount_class(counts[i])]
+            if spread and tested[i] < min_count:
+                discounted += counts[i]
+            else:
+                discounted += discounts[discount_class(counts[i])]
     if total == 0:
         bow[context] = 1
         for i in range(begin, end):
@@ -49,7 +54,7 @@ cdef void estimate(
     # Goodman (1999).
     gamma = discounted / total
     for i in range(begin, end):
-        if counts[i] > 0 and counts[i] >= min_count:
+        if counts[i] > 0 and tested[i] >= min_count:
             p = (counts[i] - discounts[discount_class(counts[i])]) / total
             if interpolate:
                 p += gamma * lower[trie.words[i]]
@@ -65,13 +70,13 @@ cdef void estimate(
             for i in range(begin, end):
                 prob[i] += gamma * lower[trie.words[i]]
         return
-    if interpolate and n_kept == n_seen:
+    if interpolate and (spread or n_kept == n_seen):
         bow[context] = gamma
     else:
         # The mass of dropped n-grams goes to the lower order too.
         bow[context] = (1 - sum_kept) / (1 - sum_lower)
     for i in range(begin, end):
-        if counts[i] == 0 or counts[i] < min_count:
+        if counts[i] == 0 or tested[i] < min_count:
             prob[i] = bow[context] * lower[trie.words[i]]
 
 
@@ -83,8 +88,10 @@ def kneser_ney(
     int last,
     const int64_t[::1] counts,
     const double[:, ::1] discounts,
+    const int64_t[::1] tested,
     const int64_t[::1] min_counts,
     bint interpolate,
+    bint spread,
     double[::1] lower,
     double[::1] prob,
     double[::1] bow,
@@ -97,8 +104,10 @@ def kneser_ney(
 
     `counts` are the modified counts a(c, w) (``continuation_counts``). The order below
     the unigrams is the uniform distribution 1 / ``n_words``. A follower w of a context
-    c with less than the minimum count of its level gets its back-off probability,
-    ``bow[c] * lower[w]``. `lower` is scratch of ``n_words`` entries.
+    c whose count in `tested` is below the minimum of its level gets its back-off
+    probability, ``bow[c] * lower[w]``. Its mass goes to the words that are not kept,
+    or with `spread` to all words: it is interpolated as the discounted mass is. `lower`
+    is scratch of ``n_words`` entries.
 
     Equivalent to, for a context of level k with all its followers kept,
     ``D = discounts[k, np.minimum(a, 3) - 1]; bow = D.sum() / a.sum();
@@ -119,8 +128,8 @@ def kneser_ney(
                 level == 0 or context < trie.child_start[parent + 1]
             ):
                 estimate(
-                    trie, context, counts, discounts[level], min_counts[level],
-                    interpolate, lower, prob, bow,
+                    trie, context, counts, discounts[level], tested,
+                    min_counts[level], interpolate, spread, lower, prob, bow,
                 )
                 context += 1
             parent += 1

@@ -6,15 +6,20 @@ from pathlib import Path
 
 import click
 
+from nplm.cli._memory import memory_option
 from nplm.cli._models import (
+    BITS,
     KEEP_OPTIMIZER,
     MODEL,
     TARGET,
+    convert_ngrams,
     convert_vectors,
     read_model,
     write_model,
 )
 from nplm.cli._outputs import writable_file
+from nplm.cli._tally import told
+from nplm.formats.on_disk import free_memory
 
 __all__ = ["OUTPUT", "convert_command"]
 
@@ -27,6 +32,8 @@ OUTPUT = click.argument(
 @MODEL
 @OUTPUT
 @TARGET
+@BITS
+@memory_option("sort n-grams and hold hash tables")
 @click.option(
     "--float16",
     is_flag=True,
@@ -35,7 +42,13 @@ OUTPUT = click.argument(
 )
 @KEEP_OPTIMIZER
 def convert_command(
-    model: str, output: Path, to: str | None, float16: bool, keep_optimizer: bool
+    model: str,
+    output: Path,
+    to: str | None,
+    bits: int | None,
+    memory: int | None,
+    float16: bool,
+    keep_optimizer: bool,
 ) -> None:
     """Write MODEL to OUTPUT as a file of another kind.
 
@@ -48,6 +61,8 @@ def convert_command(
     Examples:
       nplm convert model model.arpa.gz
       nplm convert model.arpa.gz model
+      nplm convert model.arpa.gz mapped --to binary
+      nplm convert model.arpa.gz small --bits 8 --memory 1G
       nplm convert model words.vec
       nplm convert words.vec words.bin --to vectors-binary
       nplm convert network small --float16
@@ -55,5 +70,15 @@ def convert_command(
     if convert_vectors(model, output, to):
         return
     dtype = "float16" if float16 else None
-    lm = read_model(model, index=False)
-    write_model(lm, output, to, optimizer=keep_optimizer, dtype=dtype)
+    if bits is not None and (float16 or keep_optimizer):
+        raise click.UsageError(
+            "--bits is for n-grams, --float16 and --keep-optimizer are for networks: "
+            "leave out those that MODEL has no use for."
+        )
+    with told():
+        n_bytes = free_memory() if memory is None else memory
+        if not (float16 or keep_optimizer):
+            if convert_ngrams(model, output, to, bits, n_bytes):
+                return
+        lm = read_model(model, index=False)
+        write_model(lm, output, to, optimizer=keep_optimizer, dtype=dtype)

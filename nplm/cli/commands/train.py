@@ -26,11 +26,13 @@ from nplm import (
 )
 from nplm.cli._estimation import Estimation, is_arpa
 from nplm.cli._kept import Kept
-from nplm.cli._models import KEEP_OPTIMIZER, vocabulary_of
+from nplm.cli._memory import memory_option
+from nplm.cli._models import BITS, KEEP_OPTIMIZER, vocabulary_of
 from nplm.cli._options import (
     COMMON,
     NETWORK,
     POSITIVE,
+    Counts,
     Discounts,
     is_given,
     network_options,
@@ -48,6 +50,8 @@ __all__ = ["train_command"]
 
 NETWORKS = ("network", "energy", "shortlist", "mixture")
 MODELS = ("kneser-ney", "trigram", "classes", *NETWORKS)
+# Parameters of a Kneser-Ney model that is estimated on disk.
+ON_DISK = {"memory", "folder", "bits", "min_counts", "min_counts_of"}
 TEXT = click.Path(exists=True, dir_okay=False)
 
 
@@ -59,7 +63,8 @@ TEXT = click.Path(exists=True, dir_okay=False)
     required=True,
     type=click.Path(path_type=Path),
     callback=writable_file,
-    help="File to save the model to, for nplm.load.",
+    help="File to save the model to, for nplm.load. Kneser-Ney is saved as mapped "
+    "n-grams, or as ARPA if OUTPUT ends in .arpa, .arpa.gz or .arpa.xz.",
 )
 @click.option("--model", type=click.Choice(MODELS), default="kneser-ney")
 @click.option(
@@ -91,16 +96,26 @@ TEXT = click.Path(exists=True, dir_okay=False)
 @click.option(
     "--classes", "n_classes", type=POSITIVE, default=500, help="Number of word classes."
 )
-@click.option(
-    "--memory",
-    help="Estimate Kneser-Ney on disk, with buffers of this size (500M, 2G), and save "
-    "mapped n-grams, or ARPA if OUTPUT ends in .arpa, .arpa.gz or .arpa.xz. Needs "
-    "--tokens blanks.",
-)
+@memory_option("estimate Kneser-Ney")
 @click.option(
     "--folder",
     type=click.Path(exists=True, file_okay=False),
-    help="Folder for the temporary files of --memory; by default the system's.",
+    help="Folder for the temporary files of Kneser-Ney; by default the system's.",
+)
+@BITS
+@click.option(
+    "--min-counts",
+    type=Counts(),
+    help="Minimum count of the n-grams to keep, one per order, such as 1,1,2; the last "
+    "one is that of all higher orders. By default every n-gram is kept.",
+)
+@click.option(
+    "--min-counts-of",
+    type=click.Choice(["modified", "text"]),
+    default="modified",
+    help="Counts that --min-counts is compared with: those that Kneser-Ney estimates "
+    "from, as SRILM's -gt3min, or those in the text, as KenLM's --prune (1,1,2 is "
+    "--prune 0 0 1).",
 )
 @click.option(
     "--shortlist",
@@ -127,8 +142,9 @@ def train_command(
     output: Path,
     valid: str | None,
     test: str | None,
-    memory: str | None,
+    memory: int | None,
     folder: str | None,
+    bits: int | None,
     **options: Any,
 ) -> None:
     """Train a model on TEXT, and save it.
@@ -146,26 +162,23 @@ def train_command(
       nplm train *.txt.gz -o model --order 3 --min-count 2 --test test.txt
       nplm train train.txt -o model --model network --valid valid.txt --epochs 5
       nplm train large.txt -o model --tokens blanks --memory 2G --jobs -1
-      nplm train large.txt -o model.arpa.gz --tokens blanks --memory 2G --jobs -1
+      nplm train large.txt -o model.arpa.gz --tokens blanks --min-counts 1,1,2
+      nplm train large.txt -o small --bits 8
     """  # noqa: D301  (click reads the control character)
     _refuse_two_vocabularies(options)
     _refuse_others(ctx, options["model"])
     refuse_to_replace(output, *inputs, valid, test, options["words_path"])
-    if folder is not None and memory is None:
-        raise click.UsageError("--folder is for --memory: give that too.")
     vocabulary = _vocabulary(options)
-    if memory is None:
+    if options["model"] != "kneser-ney":
         lm = _text_lm(ctx, options, vocabulary)
         _train(lm, options, inputs, output, valid, test)
         return
-    if options["model"] != "kneser-ney" or options["tokens"] != "blanks":
-        raise click.UsageError(
-            "--memory estimates Kneser-Ney models of words between blanks: add "
-            "--tokens blanks, and no other --model."
-        )
-    ngrams = _kneser_ney(options)
-    jobs, blank_lines = options["n_jobs"], options["blank_lines"]
-    on_disk = Estimation(ngrams, vocabulary, memory, folder, jobs, blank_lines)
+    _refuse_empty(valid, test)
+    tokenizer = None if options["tokens"] == "blanks" else Tokenizer()
+    own = options["n_jobs"], options["blank_lines"]
+    on_disk = Estimation(
+        _kneser_ney(options), vocabulary, tokenizer, memory, folder, bits, *own
+    )
     on_disk.train(inputs, output, valid, test)
 
 
@@ -186,7 +199,7 @@ def _refuse_others(ctx: click.Context, model: str) -> None:
     energy = EnergyLM().get_params(deep=False)
     network = NETWORK | {"keep_optimizer"}
     taken: dict[str, set[str]] = {
-        "kneser-ney": {"discount_fallback"},
+        "kneser-ney": {"discount_fallback"} | ON_DISK,
         "trigram": set(),
         "classes": {"n_classes", "discount_fallback"},
         "network": network,
@@ -266,8 +279,12 @@ def _estimator(ctx: click.Context, options: dict[str, Any]) -> Any:
 
 
 def _kneser_ney(options: dict[str, Any]) -> KneserNeyLM:
-    fallback = options["discount_fallback"]
-    return KneserNeyLM(options["order"], discount_fallback=fallback)
+    return KneserNeyLM(
+        options["order"],
+        min_counts=options["min_counts"],
+        min_counts_of=options["min_counts_of"],
+        discount_fallback=options["discount_fallback"],
+    )
 
 
 def _network(ctx: click.Context, options: dict[str, Any]) -> NetworkLM:
@@ -297,8 +314,8 @@ def _train(
     if is_arpa(output):
         raise click.UsageError(
             f"OUTPUT is a model of nplm, which no other tool would read as "
-            f"{output.name}: give it another name, and nplm convert makes ARPA of a "
-            "Kneser-Ney model (or estimate it with --memory, straight into ARPA)."
+            f"{output.name}: give it another name, or train --model kneser-ney, whose "
+            "n-grams an ARPA file holds."
         )
     keep = options["blank_lines"]
     texts = _texts(inputs, "train on", keep)
@@ -307,8 +324,7 @@ def _train(
     held_out = (
         None if valid is None else _texts([valid], f"validate on in {valid}", keep)
     )
-    if test is not None and not any(line.strip(BLANKS) for line in lines_of([test])):
-        raise click.ClickException(f"there is no text to test on in {test}.")
+    _refuse_empty(None, test)
     _fit_and_save(lm, options, texts, held_out, output)
     _report(lm, texts)
     report_perplexities(lm, valid, test, blank_lines=keep)
@@ -338,6 +354,15 @@ def _fit_and_save(
     _be_quiet(lm)
     nplm.save(lm, output, optimizer=optimizer)
     kept.remove()
+
+
+def _refuse_empty(valid: str | None, test: str | None) -> None:
+    """Refuse texts to score that have no words, before the work of a fit."""
+    for path, purpose in ((valid, "validate"), (test, "test")):
+        if path is not None and not any(
+            line.strip(BLANKS) for line in lines_of([path])
+        ):
+            raise click.ClickException(f"there is no text to {purpose} on in {path}.")
 
 
 def _texts(inputs: Sequence[str], what_for: str, blank_lines: bool) -> list[str]:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import re
 from array import array
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from nplm.base.blocks import blocks
 from nplm.base.files.compressed import reading
 from nplm.formats._lines import Lines, shown
 from nplm.formats._model_files import check_writable
@@ -18,6 +21,7 @@ from nplm.formats._words import BEGIN, END, WordText, check_marks, check_words
 from nplm.formats.arpa.arpa_lines import NgramLines, write_lines
 from nplm.models.ngrams.backoff_lm import BackoffLM
 from nplm.models.ngrams.backoff_model import BackoffModel
+from nplm.models.ngrams.external.tables import Table
 from nplm.models.ngrams.trie.backoff_trie import BackoffTrie, DuplicateNgramError
 from nplm.models.ngrams.trie.checks import multiplies
 from nplm.models.ngrams.trie.context_trie import MAX_NGRAMS
@@ -25,7 +29,7 @@ from nplm.models.ngrams.trie.hash_table import index_of
 from nplm.text.tokenizer import BETWEEN_BLANKS
 from nplm.text.vocabulary import UNKNOWN
 
-__all__ = ["read_arpa", "write_arpa"]
+__all__ = ["ArpaTables", "check_weights", "read_arpa", "read_tables", "write_arpa"]
 
 # Rounding in a file may put the log10 of a probability above 0 by this much.
 MAX_LOG10_PROB = 1e-4
@@ -142,54 +146,135 @@ def read_arpa(
     left out. If there is no ``</s>``, or if ``</s>`` is also a context, ``<s>`` stays
     a word of its own that is never predicted.
     """
+    tables: list[Table] = []
+    arpa = read_tables(path, tables.append, add_unknown=add_unknown)
+    words = arpa.words
+    for i, table in enumerate(tables):
+        tables[i] = arpa.settled(table)
+    ngrams, probs, bows = map(list, zip(arpa.unigrams, *tables))
+    try:
+        trie = BackoffTrie.from_tables(ngrams, probs, bows[:-1], n_words=len(words))
+    except DuplicateNgramError as error:
+        gram = [words[w] for w in ngrams[error.order - 1][error.row]]
+        raise arpa.twice(error, gram) from error
+    except ValueError as error:  # too many contexts for int32
+        raise ValueError(f"{os.fspath(path)} has {error}") from error
+    check_weights(path, trie)
+    hashed = index_of(trie) if index else None
+    return BackoffLM.from_trie(trie, hashed, boundary=arpa.boundary), words
+
+
+@dataclass(frozen=True)
+class ArpaTables:
+    """What an ARPA file has besides its n-grams of 2 words and more.
+
+    Attributes
+    ----------
+    path : str
+        The file.
+    words : list of str
+        The word of each id.
+    boundary : int or None
+        Id of the boundary.
+    unigrams : Table
+        The probability and weight of each word.
+    order : int
+        Words in the longest n-gram.
+    """
+
+    path: str
+    words: list[str]
+    boundary: int | None
+    unigrams: Table
+    order: int
+    _marks: Marks
+    _first_line: dict[int, int]
+
+    def settled(self, table: Table) -> Table:
+        """Return n-grams of the file with final ids and weights."""
+        return self._marks.settled(table)
+
+    def twice(self, error: DuplicateNgramError, gram: list[str]) -> ValueError:
+        """Return the error of an n-gram that occurs twice."""
+        line = self._first_line[error.order] + error.row
+        return ValueError(
+            f"{self.path}, line {line} (not counting blank lines among the "
+            f"{error.order}-grams): {shown(' '.join(gram))} occurs twice."
+        )
+
+
+def read_tables(
+    path: str | os.PathLike[str],
+    take: Callable[[Table], Any],
+    *,
+    add_unknown: bool,
+    size: int | None = None,
+) -> ArpaTables:
+    """Read an ARPA file, and hand out its n-grams of 2 words and more.
+
+    Parameters
+    ----------
+    path : path-like
+        The file.
+    take : callable
+        Called with n-grams as they are in the file, order by order. They are to be
+        settled (`ArpaTables.settled`) when all are read.
+    add_unknown : bool
+        As in `read_arpa`.
+    size : int, optional
+        Maximum number of n-grams handed out at once; by default all of an order are.
+
+    Returns
+    -------
+    arpa : ArpaTables
+
+    Raises
+    ------
+    ValueError, OSError
+        As in `read_arpa`.
+    """
     with reading(path) as file:
         lines = Lines(file, path)
         counts = _read_header(lines)
         words, prob, bow = _read_unigrams(lines, counts[0])
-        text = WordText(words)
-        ids = np.arange(len(words), dtype=np.int32)[:, np.newaxis]
-        tables, probs, bows = [ids], [prob], [bow]
+        marks, text = Marks(words), WordText(words)
         first_line = {1: 0}
         for k, count in enumerate(counts[1:], 2):
             _expect(lines, f"\\{k}-grams:")
             first_line[k] = lines.n_read + 1
-            ngrams, log_prob, log_bow = lines.ngrams(
-                k,
-                text,
-                count,
-                weights=k < len(counts),
-                highest=MAX_LOG10_PROB,
-                heaviest=MAX_LOG10_WEIGHT,
-            )
-            tables.append(ngrams)
-            probs.append(_power(log_prob))
-            bows.append(_power(log_bow))
+            for part in blocks(count, size) if size else [slice(0, count)]:
+                ngrams, log_prob, log_bow = lines.ngrams(
+                    k,
+                    text,
+                    part.stop - part.start,
+                    weights=k < len(counts),
+                    highest=MAX_LOG10_PROB,
+                    heaviest=MAX_LOG10_WEIGHT,
+                    n_before=part.start,
+                    n_in_all=count,
+                )
+                marks.see(ngrams)
+                take(Table(ngrams, _power(log_prob), _power(log_bow)))
         _expect(lines, "\\end\\")
-    words, boundary = _settle_marks(words, tables, probs, bows)
+    words, boundary, unigrams = marks.settle(prob, bow, is_alone=len(counts) == 1)
     if not words:
         raise ValueError(f"{os.fspath(path)} has no words besides <s> and </s>.")
     if add_unknown and not any(mark in words for mark in UNKNOWN):
-        tables[0] = np.append(tables[0], [[len(words)]], axis=0).astype(np.int32)
-        probs[0], bows[0] = np.append(probs[0], 0.0), np.append(bows[0], 1.0)
         words = [*words, UNKNOWN[0]]
-    try:
-        trie = BackoffTrie.from_tables(tables, probs, bows[:-1], n_words=len(words))
-    except DuplicateNgramError as error:
-        gram = " ".join(words[w] for w in tables[error.order - 1][error.row])
-        line = first_line[error.order] + error.row
-        raise ValueError(
-            f"{os.fspath(path)}, line {line} (not counting blank lines among the "
-            f"{error.order}-grams): {shown(gram)} occurs twice."
-        ) from error
-    except ValueError as error:  # too many contexts for int32
-        raise ValueError(f"{os.fspath(path)} has {error}") from error
+        prob, bow = np.append(unigrams.prob, 0.0), np.append(unigrams.bow, 1.0)
+        ids = np.arange(len(words), dtype=np.int32)[:, np.newaxis]
+        unigrams = Table(ids, prob, bow)
+    own = os.fspath(path), words, boundary, unigrams, len(counts)
+    return ArpaTables(*own, marks, first_line)
+
+
+def check_weights(path: str | os.PathLike[str], trie: BackoffTrie) -> None:
+    """Raise ValueError if products of back-off weights overflow."""
     if not multiplies(trie):
         raise ValueError(
             f"{os.fspath(path)} has back-off weights whose product overflows: the file "
             "is damaged; estimate the model again."
         )
-    table = index_of(trie) if index else None
-    return BackoffLM.from_trie(trie, table, boundary=boundary), words
 
 
 def _expect(lines: Lines, wanted: str) -> None:
@@ -290,50 +375,77 @@ def _power(log10: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.where(log10 < LOG_ZERO, 0.0, 10.0 ** np.nan_to_num(log10))
 
 
-def _settle_marks(
-    words: list[str],
-    tables: list[NDArray[np.int32]],
-    probs: list[NDArray[np.float64]],
-    bows: list[NDArray[np.float64]],
-) -> tuple[list[str], int | None]:
-    """Merge <s> and </s> into one id, or leave both out; in place.
+class Marks:
+    """The marks <s> and </s> of a file, which become one id, or are left out.
 
-    Returns the remaining words and the id of the boundary.
+    Parameters
+    ----------
+    words : list of str
+        The unigrams of the file.
     """
-    if BEGIN not in words:
-        return words, None
-    begin = words.index(BEGIN)
-    # <s> is never predicted, though KenLM writes a probability of 1.
-    probs[0][begin] = 0
-    if END not in words:
-        return words, None
-    end = words.index(END)
-    begin_is_context = any((table[:, :-1] == begin).any() for table in tables)
-    begin_is_used = begin_is_context or bows[0][begin] != 1
-    end_is_context = any((table[:, :-1] == end).any() for table in tables)
-    if begin_is_used and end_is_context:
-        return words, None
-    end_is_used = end_is_context or any(
-        (table[:, -1] == end).any() for table in tables[1:]
-    )
-    dropped = [begin]
-    if not begin_is_used and not end_is_used and probs[0][end] == 0:
-        dropped.append(end)
-    stays = np.ones(len(words), dtype=bool)
-    stays[dropped] = False
-    new_id = np.cumsum(stays, dtype=np.int32) - np.int32(1)
-    new_id[begin] = new_id[end]
-    if not end_is_context:
-        # Nothing follows </s>: the boundary as a context has the weights of <s>, even
-        # if the file has some for </s>.
-        for table, bow in zip(tables, bows):
-            bow[table[:, -1] == end] = 1
-        bows[0][end] = bows[0][begin]
-    for table in tables[1:]:
-        table[:] = new_id[table]
-    tables[0] = tables[0][: stays.sum()]
-    probs[0], bows[0] = probs[0][stays], bows[0][stays]
-    # Pruning may remove all n-grams that begin with <s>, but sentences still end.
-    ends = stays[end] and not end_is_context and len(tables) > 1
-    boundary = int(new_id[end]) if begin_is_used or ends else None
-    return [word for word, stay in zip(words, stays) if stay], boundary
+
+    def __init__(self, words: list[str]) -> None:
+        self._words = words
+        self._begin = words.index(BEGIN) if BEGIN in words else -1
+        self._end = words.index(END) if END in words else -1
+        self._begin_is_context = self._end_is_context = self._end_is_last = False
+        self._new_id: NDArray[np.int32] | None = None
+
+    def see(self, ngrams: NDArray[np.int32]) -> None:
+        """Look for the marks in n-grams of the file."""
+        contexts = ngrams[:, :-1]
+        self._begin_is_context |= bool((contexts == self._begin).any())
+        self._end_is_context |= bool((contexts == self._end).any())
+        self._end_is_last |= bool((ngrams[:, -1] == self._end).any())
+
+    def settle(
+        self, prob: NDArray[np.float64], bow: NDArray[np.float64], *, is_alone: bool
+    ) -> tuple[list[str], int | None, Table]:
+        """Decide, when all n-grams are seen.
+
+        Parameters
+        ----------
+        prob, bow : ndarray of float64, shape (n_words,)
+            Of the unigrams of the file.
+        is_alone : bool
+            Whether the file has unigrams only.
+
+        Returns
+        -------
+        words : list of str
+            The remaining words.
+        boundary : int or None
+            Id of the boundary.
+        unigrams : Table
+        """
+        words, begin, end = self._words, self._begin, self._end
+        if begin >= 0:
+            # <s> is never predicted, though KenLM writes a probability of 1.
+            prob[begin] = 0
+        begin_is_used = self._begin_is_context or (begin >= 0 and bow[begin] != 1)
+        stays, boundary = np.ones(len(words), dtype=bool), None
+        if begin >= 0 and end >= 0 and not (begin_is_used and self._end_is_context):
+            end_is_used = self._end_is_context or self._end_is_last
+            stays[begin] = False
+            stays[end] = begin_is_used or end_is_used or prob[end] != 0
+            self._new_id = np.cumsum(stays, dtype=np.int32) - np.int32(1)
+            self._new_id[begin] = self._new_id[end]
+            if not self._end_is_context:
+                # Nothing follows </s>: the boundary as a context has the weights of
+                # <s>, even if the file has some for </s>.
+                bow[end] = bow[begin]
+            # Pruning may remove all n-grams that begin with <s>, but sentences end.
+            ends = stays[end] and not self._end_is_context and not is_alone
+            boundary = int(self._new_id[end]) if begin_is_used or ends else None
+        remaining = [word for word, stay in zip(words, stays) if stay]
+        ids = np.arange(len(remaining), dtype=np.int32)[:, np.newaxis]
+        return remaining, boundary, Table(ids, prob[stays], bow[stays])
+
+    def settled(self, table: Table) -> Table:
+        """Return n-grams with final ids and weights."""
+        if self._new_id is None:
+            return table
+        bow = table.bow
+        if not self._end_is_context:
+            bow = np.where(table.ngrams[:, -1] == self._end, 1.0, bow)
+        return Table(self._new_id[table.ngrams], table.prob, bow)

@@ -112,8 +112,7 @@ class NgramLines:
         """
         trie = self.trie
         found = [np.empty((0, k), dtype=np.int32) for k in range(1, trie.order + 1)]
-        predicted = np.zeros(len(trie.context_word), dtype=bool)
-        predicted[self._contexts_made[self._contexts_made >= 0]] = True
+        predicted = self._predicted()
         for k in range(trie.order - 1, 1, -1):
             first, last = trie.level_start[k : k + 2]
             contexts = first + np.flatnonzero(~predicted[first:last])
@@ -122,6 +121,12 @@ class NgramLines:
             rows = [trie.context_words(contexts, k), longer[new]]
             found[k - 1] = np.unique(np.concatenate(rows), axis=0)
         return found
+
+    def _predicted(self) -> NDArray[np.bool_]:
+        """Return whether each context is an n-gram of the trie."""
+        predicted = np.zeros(len(self.trie.context_word), dtype=bool)
+        predicted[self._contexts_made[self._contexts_made >= 0]] = True
+        return predicted
 
     def _unpredicted_lines(self, level: int) -> Iterator[bytes]:
         grams = self.unpredicted[level]

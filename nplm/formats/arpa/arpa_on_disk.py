@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,12 +14,13 @@ from nplm.formats._ngram_text import NgramText
 from nplm.formats.arpa.arpa_lines import NgramLines
 from nplm.models.ngrams.external.estimation import fill_parents
 from nplm.models.ngrams.external.scratch import Scratch
-from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
+from nplm.models.ngrams.trie.backoff_trie import BackoffTrie, fill_contexts_made
 
-__all__ = ["LinesOnDisk"]
+__all__ = ["LinesOnDisk", "PrunedLinesOnDisk"]
 
 NEWLINE = ord("\n")
 WEIGHTS = "weights"
+PAGE_BYTES = 4096
 
 
 class LinesOnDisk(NgramLines):
@@ -33,14 +35,18 @@ class LinesOnDisk(NgramLines):
         The n-grams, mapped into memory.
     words : list of str
         The word of each id; that of the boundary is ``</s>``.
-    boundary : int
+    boundary : int or None
         Id that is written as ``<s>`` in a context.
     scratch : Scratch
         The temporary folder.
     """
 
     def __init__(
-        self, trie: BackoffTrie, words: list[str], boundary: int, scratch: Scratch
+        self,
+        trie: BackoffTrie,
+        words: list[str],
+        boundary: int | None,
+        scratch: Scratch,
     ) -> None:
         self._scratch = scratch
         super().__init__(trie, words, boundary)
@@ -59,9 +65,9 @@ class LinesOnDisk(NgramLines):
             self._scratch.remove(WEIGHTS)
 
     def _text(self) -> NgramText:
-        parents = fill_parents(self.trie, self._scratch)
+        self._parents = fill_parents(self.trie, self._scratch)
         self._forget()
-        return NgramText(self.trie, self.words, self.boundary, parents)
+        return NgramText(self.trie, self.words, self.boundary, self._parents)
 
     def _unpredicted(self) -> list[NDArray[np.int32]]:
         return [np.empty((0, k), dtype=np.int32) for k in range(1, self.trie.order + 1)]
@@ -99,3 +105,52 @@ class LinesOnDisk(NgramLines):
         trie = self.trie
         own = trie.context_word, trie.child_start, trie.start, trie.words
         self._scratch.forget(*own, trie.prob, trie.bow)
+
+
+class PrunedLinesOnDisk(LinesOnDisk):
+    """Lines of an ARPA file from any trie on disk.
+
+    Contexts that are not n-grams, which need lines of their own, are in memory.
+    """
+
+    @cached_property
+    def _contexts_made(self) -> NDArray[np.int32]:
+        trie, scratch = self.trie, self._scratch
+        n = trie.followers(trie.order - 1).start
+        made: NDArray[np.int32] = scratch.array("made", np.int32, n)
+        fill_contexts_made(trie, self._parents, made, self._forget, self._n_at_random)
+        return made
+
+    @property
+    def _n_at_random(self) -> int:
+        """Number of accesses at random whose pages fit in memory."""
+        return max(self._scratch.memory // 4 // PAGE_BYTES, 1 << 10)
+
+    def _unpredicted(self) -> list[NDArray[np.int32]]:
+        return NgramLines._unpredicted(self)
+
+    def _predicted(self) -> NDArray[np.bool_]:
+        made, scratch = self._contexts_made, self._scratch
+        n_contexts = len(self.trie.context_word)
+        predicted: NDArray[np.bool_] = scratch.array("predicted", np.bool_, n_contexts)
+        for part in blocks(len(made), self._n_at_random):
+            own = made[part]
+            predicted[own[own >= 0]] = True
+            self._forget()
+        return predicted
+
+    def _weights(self, level: int) -> NDArray[np.float32]:
+        trie, own = self.trie, self.trie.followers(level)
+        if level + 1 == trie.order:
+            return np.empty(0, dtype=np.float32)
+        n = own.stop - own.start
+        weights: NDArray[np.float32] = self._scratch.array(WEIGHTS, np.float32, n)
+        for part in blocks(n, self._n_at_random):
+            rows = slice(own.start + part.start, own.start + part.stop)
+            contexts = self._contexts_made[rows]
+            has_none = contexts < 0
+            if self.boundary is not None:
+                has_none |= trie.words[rows] == self.boundary
+            weights[part] = np.where(has_none, np.float32(np.nan), trie.bow[contexts])
+            self._forget()
+        return weights

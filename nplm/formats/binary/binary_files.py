@@ -15,14 +15,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nplm.base.checks import MAX_N_WORDS
-from nplm.base.files.tensors import NotTensorsError, TensorFile, write_tensors
+from nplm.base.files.atomic_files import followed
+from nplm.base.files.tensors import (
+    NotTensorsError,
+    TensorFile,
+    filling_arrays,
+    write_tensors,
+)
 from nplm.base.fitted import Fitted
 from nplm.formats._kinds import Kind, kind_of
 from nplm.formats._model_files import check_writable
 from nplm.formats._models import trie_of
-from nplm.formats._words import check_words
+from nplm.formats._words import StoredWords, check_words
 from nplm.models.ngrams.backoff_lm import BackoffLM
 from nplm.models.ngrams.backoff_model import BackoffModel
+from nplm.models.ngrams.external.quantizing import Quantizing
+from nplm.models.ngrams.external.scratch import Scratch
 from nplm.models.ngrams.quantized_lm import QuantizedLM
 from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
 from nplm.models.ngrams.trie.checks import check_ranges, check_sizes
@@ -34,15 +42,15 @@ from nplm.models.ngrams.trie.hash_table import (
     index_of,
     is_hashable,
 )
-from nplm.models.ngrams.trie.quantized_checks import (
-    quantized_items,
-    restored_quantized,
-)
-from nplm.models.ngrams.trie.quantized_trie import MAX_BITS, MIN_BITS, QuantizedTrie
+from nplm.models.ngrams.trie.quantized_checks import restored_quantized
+from nplm.models.ngrams.trie.quantized_trie import MAX_BITS, MIN_BITS
+from nplm.text.tokenizer import BETWEEN_BLANKS, Tokenizer, compiled
+from nplm.training.parallel.threads import Threads
 
 __all__ = [
-    "ARRAYS", "FORMAT", "damaged", "dtypes_of_trie", "load_binary", "metadata_of",
-    "old_binary", "read_binary", "save_binary",
+    "ARRAYS", "FORMAT", "check_bits", "damaged", "dtypes_of_trie", "header_of",
+    "load_binary", "metadata_of", "old_binary", "read_binary", "save_binary",
+    "tokenizer_of", "write_quantized",
 ]  # fmt: skip
 
 FORMAT = "nplm n-grams"
@@ -52,6 +60,8 @@ VERSION = "4"
 N_CODES = 1 << 16
 # The range of natural logarithms of float32 numbers.
 MIN_LOG, MAX_LOG = -104.0, 88.72
+# Memory in which n-grams are sorted for a quantized file.
+QUANTIZING_BYTES = 1 << 28
 
 
 def save_binary(
@@ -116,23 +126,89 @@ def save_binary(
     """
     check_writable(path)
     trie = trie_of(model)
-    text = "\n".join(check_words(words, trie.n_words)).encode()
-    header: dict[str, Any] = {
-        "n_words": trie.n_words,
-        "boundary": None if model.boundary is None else int(model.boundary),
-    }
-    arrays = {"vocabulary": np.frombuffer(text, dtype=np.uint8)}
+    boundary = None if model.boundary is None else int(model.boundary)
+    stored = StoredWords(check_words(words, trie.n_words), boundary)
+    header, arrays = header_of(stored), {"vocabulary": stored.text}
     if bits is not None:
-        quantized = QuantizedTrie.of(trie, _check_bits(bits, compact, trie))
-        header["quantized"], packed = quantized_items(quantized)
-        arrays |= packed
-    elif compact:
+        if compact:
+            raise ValueError(
+                f"bits={bits} and compact=True are two kinds of file: set one of them."
+            )
+        n_bits = check_bits(bits, trie.order)
+        folder = followed(Path(path).absolute()).parent
+        with Scratch(folder, QUANTIZING_BYTES, Threads(1)) as scratch:
+            write_quantized(path, stored, trie, n_bits, scratch)
+        return
+    if compact:
         header["codes"], rounded = _rounded(trie)
         arrays |= rounded
     else:
         index = index_of(trie) if model.index_ is None else model.index_
         arrays |= {name: getattr(trie, name) for name in ARRAYS} | _arrays_of(index)
     write_tensors(path, arrays, metadata_of(header))
+
+
+def write_quantized(
+    path: str | os.PathLike[str],
+    words: StoredWords,
+    trie: BackoffTrie,
+    bits: int,
+    scratch: Scratch,
+) -> None:
+    """Write a quantized file in bounded memory.
+
+    Parameters
+    ----------
+    path : path-like
+        The file.
+    words : StoredWords
+        The words, and the id of the boundary.
+    trie : BackoffTrie
+        The n-grams, in memory or mapped.
+    bits : int
+        Bits of a code.
+    scratch : Scratch
+        The temporary folder.
+    """
+    quantizing = Quantizing(trie, bits, scratch)
+    metadata = metadata_of(header_of(words) | {"quantized": quantizing.header})
+    sizes = {"vocabulary": (np.dtype("<u1"), len(words.text))} | quantizing.sizes
+    with filling_arrays(path, sizes, metadata) as arrays:
+        arrays["vocabulary"][:] = words.text
+        quantizing.fill(arrays)
+
+
+def header_of(words: StoredWords) -> dict[str, Any]:
+    """Return what a file says of its words."""
+    header = {"n_words": words.n_words, "boundary": words.boundary}
+    if words.tokenizer is not None and words.tokenizer.pattern != BETWEEN_BLANKS:
+        header["tokenizer"] = words.tokenizer.get_params()
+    return header
+
+
+def tokenizer_of(file: TensorFile) -> Tokenizer:
+    """Return the tokenizer of the text that a file's model was estimated from.
+
+    By default it splits at blanks.
+
+    Raises
+    ------
+    ValueError
+        If the file is damaged.
+    """
+    try:
+        given = _header_of(file).get("tokenizer")
+        if given is None:
+            return Tokenizer(BETWEEN_BLANKS)
+        names = Tokenizer().get_params()
+        if not isinstance(given, dict) or given.keys() != names.keys():
+            raise ValueError(f"its header has tokenizer={given!r:.80}")
+        tokenizer = Tokenizer(**given)
+        tokenizer._validate_params()
+        compiled(tokenizer.pattern)
+    except ValueError as error:
+        raise damaged(file.path, error) from error
+    return tokenizer
 
 
 def metadata_of(header: Mapping[str, Any]) -> dict[str, str]:
@@ -325,20 +401,16 @@ class MappedTrie(BackoffTrie):
         return BackoffTrie, tuple(getattr(own, field.name) for field in fields(own))
 
 
-def _check_bits(bits: Any, compact: bool, trie: BackoffTrie) -> int:
+def check_bits(bits: Any, order: int) -> int:
     """Return the number of bits of a code, or raise."""
     if not isinstance(bits, int | np.integer) or not MIN_BITS <= bits <= MAX_BITS:
         raise ValueError(
             f"bits must be None or {MIN_BITS} to {MAX_BITS}, got {bits!r}."
         )
-    if compact:
-        raise ValueError(
-            f"bits={bits} and compact=True are two kinds of file: set one of them."
-        )
-    if not is_hashable(trie.order):
+    if not is_hashable(order):
         raise ValueError(
             f"bits={bits} quantizes orders 2 to {MAX_HASHED_ORDER}, but the model's "
-            f"order is {trie.order}: leave bits out."
+            f"order is {order}: leave bits out."
         )
     return int(bits)
 
@@ -373,7 +445,8 @@ def _header_of(file: TensorFile) -> dict[str, Any]:
         raise ValueError(f"its header has codes={header['codes']!r:.80}")
     if not isinstance(header.get("quantized", {}), dict):
         raise ValueError(f"its header has quantized={header['quantized']!r:.80}")
-    unknown = header.keys() - {"n_words", "boundary", "codes", "quantized"}
+    known = {"n_words", "boundary", "codes", "quantized", "tokenizer"}
+    unknown = header.keys() - known
     if unknown or {"codes", "quantized"} <= header.keys():
         raise ValueError(f"its header has {sorted(header)!r:.80}")
     return header

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from nplm.base.blocks import blocks
 from nplm.base.checks import check_ids
 from nplm.base.files.atomic_files import opened
-from nplm.formats._words import check_words
-from nplm.formats.counts.sources import Words
+from nplm.formats._words import StoredWords, check_words
 from nplm.models.ngrams.counts import MAX_TOTAL
 from nplm.models.ngrams.discounts import check_counts
 from nplm.models.ngrams.external.runs import Packing, write_counted_runs
@@ -102,14 +101,15 @@ class Tables:
         ids = {word: i for i, word in enumerate(given.words)}
         unknown = -1 if given.unknown is None else ids[given.unknown]
         self._tables = given.tables
-        self._words = Words(given.words, ids[given.boundary], unknown)
+        self._boundary = ids[given.boundary]
+        self._words = StoredWords(given.words, self._boundary, unknown)
         self.n_known = len(ids)
         self.counts = np.zeros(self.n_known, dtype=np.int64)
         self._before = np.zeros_like(self.counts)
         # Hashes of the contexts after each n-gram, less those of the contexts before.
         self._balance = np.zeros((), dtype=np.uint64)
 
-    def words(self, scratch: Scratch) -> Words:
+    def words(self, scratch: Scratch) -> StoredWords:
         """Return the words."""
         return self._words
 
@@ -160,7 +160,7 @@ class Tables:
 
     def _tally(self, ngrams: NDArray[np.int32], counts: NDArray[np.int64]) -> None:
         """Add the contexts after n-grams to the balance, subtract those before."""
-        boundary = self._words.boundary
+        boundary = self._boundary
         np.add.at(self._before, ngrams[:, -2], counts)
         states = ngrams.T.astype(np.uint64)
         for newer, older in pairwise(states[-2::-1]):
@@ -174,7 +174,7 @@ class Tables:
         """Raise unless the n-grams are those of complete lines."""
         # With order 1, only the presence of line ends can be checked.
         unbalanced = np.flatnonzero((self.counts != self._before) & (order > 1))
-        boundary = self._words.boundary
+        boundary = self._boundary
         if not self.counts[boundary]:
             end = self._words.spelled()[boundary]
             found = f"{end!r} never occurs, so no line ends"

@@ -4,34 +4,33 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from nplm.base.files.tensors import filling_arrays
 from nplm.formats._model_files import check_writable
-from nplm.formats._words import END, check_marks
-from nplm.formats.arpa.arpa_lines import write_lines
-from nplm.formats.arpa.arpa_on_disk import LinesOnDisk
-from nplm.formats.binary.binary_files import ARRAYS, dtypes_of_trie, metadata_of
+from nplm.formats.binary.binary_files import check_bits
 from nplm.formats.counts.count_tables import CountTables, Tables
-from nplm.formats.counts.sources import Source, Texts, Words
-from nplm.models.ngrams.external.estimation import (
-    fill_table,
-    fill_trie,
-    slots_of_levels,
+from nplm.formats.counts.sources import Source, Texts
+from nplm.formats.on_disk import (
+    ArpaFile,
+    MappedFile,
+    Output,
+    QuantizedFile,
+    TrieSource,
+    stored,
 )
+from nplm.models.ngrams.external.estimation import cut_off, fill_trie
 from nplm.models.ngrams.external.levels import Levels, build_levels
 from nplm.models.ngrams.external.runs import Packing
 from nplm.models.ngrams.external.scratch import Scratch
 from nplm.models.ngrams.kneser_ney import KneserNeyLM
-from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
-from nplm.models.ngrams.trie.hash_table import SLOT_BYTES
 from nplm.models.training.parallel.threads import Threads, n_threads
+from nplm.text.tokenizer import Tokenizer
 from nplm.text.vocabulary import Vocabulary
 
 __all__ = ["Estimated", "estimate_arpa", "estimate_binary"]
@@ -79,6 +78,8 @@ def estimate_binary(
     n_jobs: int | None = None,
     progress: Callable[[str, int, int], Any] | None = None,
     blank_lines: bool = False,
+    tokenizer: Tokenizer | None = None,
+    bits: int | None = None,
 ) -> Estimated:
     r"""Estimate a Kneser-Ney model from texts that do not fit in memory.
 
@@ -90,8 +91,7 @@ def estimate_binary(
     ----------
     model : KneserNeyLM
         The parameters of the model; it is not modified. ``order`` is required;
-        ``n_words`` and ``boundary`` are those of the vocabulary. All n-grams are kept:
-        ``min_counts`` above 1 are refused.
+        ``n_words`` and ``boundary`` are those of the vocabulary.
     texts : iterable of path-like or binary file
         UTF-8 text, plain or compressed. Lines are sentences. Words are separated by
         ASCII blanks, as by lmplz and SRILM. Or `CountTables`: n-grams counted
@@ -121,6 +121,11 @@ def estimate_binary(
     blank_lines : bool, default=False
         Whether a line without words is a sentence, as it is for lmplz. By default such
         lines are left out, as by SRILM.
+    tokenizer : Tokenizer, optional
+        Splits lines into words, by default at ASCII blanks. The file of
+        `estimate_binary` has it, and :func:`nplm.load` gives it to the `TextLM`.
+    bits : int, optional
+        Write a quantized file, as ``save_binary(bits=)`` does: 3 to 12.
 
     Returns
     -------
@@ -164,8 +169,12 @@ def estimate_binary(
     ['</s>', '<unk>', 'a', 'rose', 'is', 'it']
     """
     check_writable(path)
-    work = _Work(_fill_binary, os.fspath(path), memory, folder, n_jobs, progress)
-    return _estimated(model, texts, vocabulary, blank_lines, work)
+    output: Output = MappedFile(path)
+    if bits is not None:
+        order = model.order if isinstance(model, KneserNeyLM) else None
+        output = QuantizedFile(path, check_bits(bits, 2 if order is None else order))
+    work = _Work(os.fspath(path), memory, folder, n_jobs, progress)
+    return _estimated(model, texts, vocabulary, tokenizer, blank_lines, output, work)
 
 
 def estimate_arpa(
@@ -179,6 +188,7 @@ def estimate_arpa(
     n_jobs: int | None = None,
     progress: Callable[[str, int, int], Any] | None = None,
     blank_lines: bool = False,
+    tokenizer: Tokenizer | None = None,
 ) -> Estimated:
     r"""Estimate a Kneser-Ney model in bounded memory, into an ARPA file.
 
@@ -187,7 +197,7 @@ def estimate_arpa(
 
     Parameters
     ----------
-    model, texts, vocabulary, memory, folder, n_jobs, progress, blank_lines
+    model, texts, vocabulary, memory, folder, n_jobs, progress, blank_lines, tokenizer
         As in `estimate_binary`. The temporary folder also holds the model.
     path : path-like
         The file to write; compressed if its name ends in ``.gz`` or ``.xz``. An
@@ -224,14 +234,14 @@ def estimate_arpa(
     (array([6, 7, 7]), array([6, 7, 7]))
     """
     check_writable(path)
-    work = _Work(_write_arpa, os.fspath(path), memory, folder, n_jobs, progress)
-    return _estimated(model, texts, vocabulary, blank_lines, work)
+    work = _Work(os.fspath(path), memory, folder, n_jobs, progress)
+    own = vocabulary, tokenizer, blank_lines, ArpaFile(path), work
+    return _estimated(model, texts, *own)
 
 
 class _Work(NamedTuple):
-    """Output and resources of an estimation."""
+    """Resources of an estimation."""
 
-    fill: Callable[[KneserNeyLM, Levels, str, Words, Scratch], NDArray[np.float64]]
     path: str
     memory: int | str
     folder: str | os.PathLike[str] | None
@@ -239,52 +249,98 @@ class _Work(NamedTuple):
     progress: Callable[[str, int, int], Any] | None
 
 
+class _Estimate:
+    """A model being estimated, as a source of the trie.
+
+    Attributes
+    ----------
+    discounts : ndarray of float64, shape (order, 3)
+        The discounts, once the arrays are filled.
+    """
+
+    is_whole = True
+
+    def __init__(self, model: KneserNeyLM, levels: Levels, scratch: Scratch) -> None:
+        self._model, self._levels, self._scratch = model, levels, scratch
+        self.n_words, self.n_ngrams = levels.n_words, levels.n_ngrams
+        self.level_start = levels.level_start
+
+    def fill(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Fill the arrays, once: the files of the levels are removed."""
+        model = self._model
+        self.discounts = fill_trie(
+            self._levels,
+            arrays,
+            self._scratch,
+            interpolate=model.interpolate,
+            min_counts=model._check_min_counts(),
+            of_text=model._cuts_by_text(),
+            kind=model.discounts,
+            fallback=model._check_fallback(),
+        )
+
+
 def _estimated(
     model: KneserNeyLM,
     texts: Iterable[str | os.PathLike[str] | BinaryIO] | CountTables,
     vocabulary: Vocabulary | None,
+    tokenizer: Tokenizer | None,
     blank_lines: bool,
+    output: Output,
     work: _Work,
 ) -> Estimated:
-    source = _source(texts, vocabulary, blank_lines, work.path)
+    source = _source(texts, vocabulary, tokenizer, blank_lines, work.path)
     model = _checked(model)
     n_bytes, threads = memory_in_bytes(work.memory), Threads(n_threads(work.n_jobs))
     with Scratch(work.folder, n_bytes, threads, work.progress) as scratch:
         words = source.words(scratch)
-        _check_sizes(model, words.n_words, words.boundary)
-        # A word takes its text, ids and counts, and in each thread a number for each
+        boundary = cast(int, words.boundary)
+        _check_sizes(model, words.n_words, boundary)
+        of_text, min_counts = model._cuts_by_text(), model._check_min_counts()
+        # A word takes its text, ids and counts, and in each thread numbers for each
         # order (see ``_fold``) and the probability of one order below.
-        bytes_per_word = 40 + threads.n * (8 * model.order_ + 8)
+        bytes_per_order = 16 if of_text else 8
+        bytes_per_word = 40 + threads.n * (bytes_per_order * model.order_ + 8)
         used = INTERPRETER_BYTES + bytes_per_word * source.n_known
         scratch.memory = max(n_bytes - used, n_bytes // 4)
-        packing = Packing(model.order_, words.n_words, words.boundary)
+        packing = Packing(model.order_, words.n_words, boundary)
         runs = source.runs(packing, scratch)
         counts = source.counts
+        raw = {"raw": counts} if of_text else {}
         if model.order_ > 1:
-            levels = build_levels(packing, runs, scratch)
+            levels = build_levels(packing, runs, scratch, **raw)
         else:
-            levels = Levels(words.n_words, counts, [], scratch)
-        discounts = work.fill(model, levels, work.path, words, scratch)
-        n_lines = int(counts[words.boundary])
+            levels = Levels(words.n_words, {"counts": counts} | raw, [], scratch)
+        estimate = _Estimate(model, levels, scratch)
+        trie: TrieSource = estimate
+        if (min_counts > 1).any():
+            trie = cut_off(stored(estimate, scratch).trie, min_counts, scratch)
+        output.write(trie, words, scratch)
+        n_lines = int(counts[boundary])
         return Estimated(
             n_lines=n_lines,
             n_tokens=int(counts.sum()) - n_lines,
             n_unknown=int(counts[words.unknown]) if words.unknown >= 0 else 0,
             n_words=words.n_words,
-            n_ngrams=levels.n_ngrams,
-            discounts=discounts,
+            n_ngrams=trie.n_ngrams,
+            discounts=estimate.discounts,
         )
 
 
 def _source(
-    texts: Any, vocabulary: Vocabulary | None, blank_lines: bool, path: str
+    texts: Any,
+    vocabulary: Vocabulary | None,
+    tokenizer: Tokenizer | None,
+    blank_lines: bool,
+    path: str,
 ) -> Source:
     if isinstance(texts, CountTables):
-        if vocabulary is not None:
-            raise ValueError(
-                "vocabulary is given, but tables of counts have their own words: leave "
-                "it out."
-            )
+        for name, given in (("vocabulary", vocabulary), ("tokenizer", tokenizer)):
+            if given is not None:
+                raise ValueError(
+                    f"{name} is given, but tables of counts have their own words: "
+                    "leave it out."
+                )
         return Tables(texts)
     if isinstance(texts, (str, bytes, os.PathLike)) or hasattr(texts, "read"):
         raise TypeError(
@@ -298,7 +354,9 @@ def _source(
             "the vocabulary has boundary=None, but estimation needs a word that ends "
             "lines: set boundary='</s>', for example."
         )
-    return Texts(_not_replaced(texts, path), vocabulary, blank_lines)
+    if tokenizer is not None:
+        tokenizer._validate_params()
+    return Texts(_not_replaced(texts, path), vocabulary, tokenizer, blank_lines)
 
 
 def _not_replaced(texts: Iterable[Any], path: str) -> Iterator[Any]:
@@ -339,11 +397,7 @@ def _checked(model: KneserNeyLM) -> KneserNeyLM:
         )
     model.order_ = int(model.order)
     model._check_fallback()
-    if (model._check_min_counts() > 1).any():
-        raise ValueError(
-            f"min_counts={model.min_counts!r} is not supported in bounded memory; "
-            "leave it out, and prune the model afterwards if it is too large."
-        )
+    model._check_min_counts()
     return model
 
 
@@ -356,66 +410,3 @@ def _check_sizes(model: KneserNeyLM, n_words: int, boundary: int) -> None:
                 f"the model has {name}={given!r}, but the vocabulary has {own}: leave "
                 "it out of the model."
             )
-
-
-def _fill_binary(
-    model: KneserNeyLM, levels: Levels, path: str, words: Words, scratch: Scratch
-) -> NDArray[np.float64]:
-    """Write the mapped file; return the discounts."""
-    slot_start = slots_of_levels(levels)
-    n_slots = int(slot_start[-1]) if len(slot_start) else 0
-    sizes = _sizes_of_trie(levels) | {"vocabulary": len(words.text)}
-    sizes |= {"slots": n_slots * SLOT_BYTES, "slot_start": len(slot_start)}
-    sizes["closed"] = int(n_slots > 0)
-    dtypes = dtypes_of_trie(levels.n_words)
-    header = {"n_words": levels.n_words, "boundary": words.boundary}
-    typed = {name: (dtype, sizes[name]) for name, dtype in dtypes.items()}
-    with filling_arrays(path, typed, metadata_of(header)) as arrays:
-        arrays["vocabulary"][:] = words.text
-        arrays["slot_start"][:] = slot_start
-        trie, discounts = _filled_trie(model, levels, arrays, scratch)
-        if n_slots:
-            closed = fill_table(trie, arrays["slots"], slot_start, scratch)
-            arrays["closed"][:] = closed
-    return discounts
-
-
-def _write_arpa(
-    model: KneserNeyLM, levels: Levels, path: str, words: Words, scratch: Scratch
-) -> NDArray[np.float64]:
-    """Write the ARPA file; return the discounts."""
-    spelled = words.spelled()
-    check_marks(spelled, words.boundary)
-    spelled[words.boundary] = END
-    dtypes = dtypes_of_trie(levels.n_words)
-    arrays = {
-        name: scratch.array(f"model.{name}", dtypes[name], size)
-        for name, size in _sizes_of_trie(levels).items()
-    }
-    trie, discounts = _filled_trie(model, levels, arrays, scratch)
-    write_lines(path, LinesOnDisk(trie, spelled, words.boundary, scratch))
-    return discounts
-
-
-def _sizes_of_trie(levels: Levels) -> dict[str, int]:
-    own = levels.sizes
-    return own | {"prob": own["words"], "bow": own["context_word"]}
-
-
-def _filled_trie(
-    model: KneserNeyLM,
-    levels: Levels,
-    arrays: dict[str, NDArray[Any]],
-    scratch: Scratch,
-) -> tuple[BackoffTrie, NDArray[np.float64]]:
-    discounts = fill_trie(
-        levels,
-        arrays,
-        scratch,
-        interpolate=model.interpolate,
-        min_counts=model._check_min_counts(),
-        kind=model.discounts,
-        fallback=model._check_fallback(),
-    )
-    own = {name: arrays[name] for name in ARRAYS}
-    return BackoffTrie(levels.n_words, **own), discounts

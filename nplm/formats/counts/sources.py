@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from typing import Any, BinaryIO, Protocol, cast
 
@@ -12,39 +12,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nplm.base.files.compressed import UNPACKING_ERRORS, reading
-from nplm.formats._words import BEGIN, END, check_words
+from nplm.formats._words import BEGIN, END, StoredWords, check_words
 from nplm.models.ngrams.external.runs import Packing, write_runs
 from nplm.models.ngrams.external.scratch import Scratch
-from nplm.text.streams import WordStream
+from nplm.text.streams import Tokens, WordStream
+from nplm.text.tokenizer import Tokenizer
 from nplm.text.vocabulary import Vocabulary
 
-__all__ = ["Source", "Texts", "Words"]
+__all__ = ["Source", "Texts"]
 
 IDS = "ids"
-
-
-class Words:
-    """A vocabulary as bytes for a file, instead of Python strings.
-
-    Attributes
-    ----------
-    text : ndarray of uint8
-        The words, one per line.
-    n_words : int
-        Number of words.
-    boundary : int
-        Id of the word that ends a line.
-    unknown : int
-        Id of the unknown word, -1 if there is none.
-    """
-
-    def __init__(self, words: Sequence[str], boundary: int, unknown: int) -> None:
-        self.text = np.frombuffer("\n".join(words).encode(), dtype=np.uint8)
-        self.n_words, self.boundary, self.unknown = len(words), boundary, unknown
-
-    def spelled(self) -> list[str]:
-        """Return the words as Python strings."""
-        return self.text.tobytes().decode().split("\n")
 
 
 class Source(Protocol):
@@ -58,7 +35,7 @@ class Source(Protocol):
     def counts(self) -> NDArray[np.int64]:
         """Count of each word, once the runs are written."""
 
-    def words(self, scratch: Scratch) -> Words:
+    def words(self, scratch: Scratch) -> StoredWords:
         """Find and return the words."""
 
     def runs(self, packing: Packing, scratch: Scratch) -> list[str]:
@@ -69,12 +46,16 @@ class Texts:
     """Text files, and the vocabulary that chooses their words."""
 
     def __init__(
-        self, texts: Iterable[Any], vocabulary: Vocabulary, blank_lines: bool
+        self,
+        texts: Iterable[Any],
+        vocabulary: Vocabulary,
+        tokenizer: Tokenizer | None,
+        blank_lines: bool,
     ) -> None:
-        self._texts, self._vocabulary = texts, vocabulary
+        self._texts, self._vocabulary, self._tokenizer = texts, vocabulary, tokenizer
         self._blank_lines = blank_lines
 
-    def words(self, scratch: Scratch) -> Words:
+    def words(self, scratch: Scratch) -> StoredWords:
         """Choose the words, and write all texts as ids in order of appearance."""
         vocabulary = self._vocabulary
         # As in lmplz, <s> and </s> in a text are not words.
@@ -85,6 +66,8 @@ class Texts:
         with scratch.writing(IDS) as out:
             for text in self._texts:
                 with _opened(text) as (file, name):
+                    if self._tokenizer is not None:
+                        file = cast(BinaryIO, Tokens(file, self._tokenizer, name))
                     for part in stream.read(file, name):
                         out.write(part.data)
                         scratch.tell(len(part))
@@ -113,7 +96,7 @@ class Texts:
         self._counts = np.append(counts, stream.n_lines)
         self._n_words = len(words)
         del self._vocabulary
-        return Words(words, end, unknown)
+        return StoredWords(words, end, unknown, self._tokenizer)
 
     @property
     def n_known(self) -> int:

@@ -61,8 +61,16 @@ class KneserNeyLM(BackoffModel):
         Whether to interpolate all orders or to back off to the lower ones.
     min_counts : sequence of int, optional
         Minimum (modified) count of the n-grams to keep, one per order; the last one
-        applies to all higher orders. By default every n-gram is kept. ``(1, 1, 2)`` is
-        the default of SRILM. The mass of the dropped n-grams goes to the lower order.
+        applies to all higher orders. By default every n-gram is kept. Unigrams are
+        kept in any case. The discounts are those of all n-grams.
+    min_counts_of : {"modified", "text"}, default="modified"
+        The counts that `min_counts` is compared with. "modified" takes the counts that
+        the model is estimated from, as SRILM does: for lower orders the number of
+        distinct words before. ``(1, 1, 2)`` is its default. The mass of the dropped
+        n-grams goes to the words that are not kept. "text" takes the counts in the
+        text, as KenLM does: ``lmplz --prune 0 0 1`` is ``(1, 1, 2)``. Each context and
+        suffix of a kept n-gram is kept, and the mass of the dropped n-grams is
+        interpolated over all words. The minimum counts must not decrease.
     boundary : int, optional
         Id of the sentence boundary: a context ends at the nearest boundary, and
         n-grams that begin with it keep their raw counts. For windows made with the
@@ -132,6 +140,7 @@ class KneserNeyLM(BackoffModel):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "interpolate": ["boolean"],
+        "min_counts_of": [StrOptions({"modified", "text"})],
         "discounts": [StrOptions({"modified", "plain"})],
         "discount_fallback": [Real, "array-like", None],
     }
@@ -143,6 +152,7 @@ class KneserNeyLM(BackoffModel):
         n_words: int | None = None,
         interpolate: bool = True,
         min_counts: Sequence[int] | None = None,
+        min_counts_of: Literal["modified", "text"] = "modified",
         boundary: int | None = None,
         discounts: Literal["modified", "plain"] = "modified",
         discount_fallback: float | Sequence[float] | None = None,
@@ -151,6 +161,7 @@ class KneserNeyLM(BackoffModel):
         self.n_words = n_words
         self.interpolate = interpolate
         self.min_counts = min_counts
+        self.min_counts_of = min_counts_of
         self.boundary = boundary
         self.discounts = discounts
         self.discount_fallback = discount_fallback
@@ -401,6 +412,8 @@ class KneserNeyLM(BackoffModel):
         """Return the trie of the counts, and the discounts of each order."""
         min_counts = self._check_min_counts()
         modified = counts.continuation_counts()
+        of_text = self._cuts_by_text()
+        tested = counts.counts if of_text else modified
         levels = range(self.order_)
         discounts = find_discounts(
             [counts_of_counts(modified[counts.followers(level)]) for level in levels],
@@ -421,11 +434,13 @@ class KneserNeyLM(BackoffModel):
                     contexts,
                     modified,
                     discounts,
+                    tested,
                     min_counts,
                     lower,
                     prob,
                     bow,
                     interpolate=self.interpolate,
+                    spread=of_text,
                 )
         trie = BackoffTrie(
             n_words=counts.n_words,
@@ -438,7 +453,7 @@ class KneserNeyLM(BackoffModel):
             bow=bow.astype(np.float32),
         )
         if (min_counts > 1).any():
-            trie = trie.pruned(modified >= np.repeat(min_counts, counts.n_ngrams))
+            trie = trie.pruned(tested >= np.repeat(min_counts, counts.n_ngrams))
         return trie, discounts
 
     def _fitted(self) -> dict[str, Any]:
@@ -461,6 +476,12 @@ class KneserNeyLM(BackoffModel):
     def _check_fallback(self) -> tuple[float, float, float] | None:
         return check_fallback(self.discount_fallback, interpolate=self.interpolate)
 
+    def _cuts_by_text(self) -> bool:
+        """Return whether n-grams are dropped by their counts in the text."""
+        return self.min_counts_of == "text" and bool(
+            (self._check_min_counts() > 1).any()
+        )
+
     def _check_min_counts(self) -> NDArray[np.int64]:
         """Return the minimum count of each order, shape (order_,)."""
         given = (1,) if self.min_counts is None else self.min_counts
@@ -473,6 +494,12 @@ class KneserNeyLM(BackoffModel):
                 "min_counts must be None or whole numbers from 1 (below 2**53), one "
                 "per order (the last applies to all higher orders), got "
                 f"{self.min_counts!r}."
+            )
+        if self.min_counts_of == "text" and list(given) != sorted(given):
+            raise ValueError(
+                f"min_counts={self.min_counts!r} decreases, but with "
+                "min_counts_of='text' the suffixes of an n-gram are kept with it: give "
+                "each order at least the minimum count of the one below."
             )
         highest = [given[-1]] * (self.order_ - len(given))
         return np.array([*given, *highest][: self.order_], dtype=np.int64)

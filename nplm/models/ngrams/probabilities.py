@@ -21,12 +21,14 @@ def probabilities(
     contexts: tuple[int, int],
     counts: NDArray[np.int64],
     discounts: NDArray[np.float64],
+    tested: NDArray[np.int64],
     min_counts: NDArray[np.int64],
     lower: NDArray[np.float64],
     prob: NDArray[np.float64],
     bow: NDArray[np.float64],
     *,
     interpolate: bool,
+    spread: bool,
 ) -> None:
     """Fill the probabilities and back-off weights of a range of contexts.
 
@@ -38,7 +40,7 @@ def probabilities(
         Words in the contexts. The contexts one word shorter are already filled.
     contexts : (int, int)
         The first context, and the one after the last.
-    counts, discounts, min_counts, lower, prob, bow, interpolate
+    counts, discounts, tested, min_counts, lower, prob, bow, interpolate, spread
         As in ``kneser_ney``.
     """
     first, last = contexts
@@ -52,8 +54,10 @@ def probabilities(
         last,
         counts,
         discounts,
+        tested,
         min_counts,
         interpolate,
+        spread,
         lower,
         prob,
         bow,

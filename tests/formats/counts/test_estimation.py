@@ -10,6 +10,8 @@ import subprocess
 import sys
 import tempfile
 import warnings
+from functools import partial
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -18,8 +20,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
+import nplm
 import nplm.base.files.atomic_files
-from nplm import KneserNeyLM, Vocabulary
+from nplm import KneserNeyLM, Tokenizer, Vocabulary
 from nplm.formats import (
     estimate_arpa,
     estimate_binary,
@@ -69,6 +72,7 @@ def on_disk(
     estimate=estimate_binary,
     memory="1M",
     n_jobs=None,
+    options=None,
     **parameters,
 ):
     with warnings.catch_warnings():
@@ -80,6 +84,7 @@ def on_disk(
             vocabulary=vocabulary,
             memory=memory,
             n_jobs=n_jobs,
+            **(options or {}),
         )
 
 
@@ -92,12 +97,23 @@ def on_disk(
     min_count=st.integers(1, 2),
     interpolate=st.booleans(),
     discounts=st.sampled_from(["modified", "plain"]),
+    min_counts=st.sampled_from([None, None, (1, 1, 2), (1, 2), (2, 2, 3)]),
+    min_counts_of=st.sampled_from(["modified", "text"]),
 )
 def test_file_is_that_of_the_model_in_memory(
-    lines, order, memory, n_jobs, min_count, interpolate, discounts
+    lines,
+    order,
+    memory,
+    n_jobs,
+    min_count,
+    interpolate,
+    discounts,
+    min_counts,
+    min_counts_of,
 ):
     vocabulary = Vocabulary(min_count)
     parameters = {"interpolate": interpolate, "discounts": discounts}
+    parameters |= {"min_counts": min_counts, "min_counts_of": min_counts_of}
     with tempfile.TemporaryDirectory() as folder:
         found, expected = Path(folder) / "found", Path(folder) / "expected"
         on_disk(
@@ -110,6 +126,65 @@ def test_file_is_that_of_the_model_in_memory(
         on_disk(found, lines, vocabulary, order, **options, **parameters)
         in_memory(expected, lines, vocabulary, order, save=write_arpa, **parameters)
         assert found.read_bytes() == expected.read_bytes()
+        if order > 1:
+            options = dict(options={"bits": 6}, memory=memory, n_jobs=n_jobs)
+            on_disk(found, lines, vocabulary, order, **options, **parameters)
+            save = partial(save_binary, bits=6)
+            in_memory(expected, lines, vocabulary, order, save=save, **parameters)
+            assert found.read_bytes() == expected.read_bytes()
+
+
+@pytest.mark.parametrize("order", [2, 4])
+@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize("min_counts_of", ["modified", "text"])
+def test_cut_offs_do_not_depend_on_windows(
+    tmp_path, monkeypatch, order, n_jobs, min_counts_of
+):
+    monkeypatch.setattr(estimation, "SPILL", 64)
+    monkeypatch.setattr(estimation, "MIN_SLOTS", 1 << 10)
+    lines = lines_of()
+    cut = {"min_counts": (1, 1, 2), "min_counts_of": min_counts_of}
+    cut["min_counts"] = (1, 2) if order == 2 else (1, 1, 2)
+    found, expected = (tmp_path / name for name in ("found", "expected"))
+    on_disk(found, lines, Vocabulary(), order, memory="2K", n_jobs=n_jobs, **cut)
+    model = in_memory(expected, lines, Vocabulary(), order, **cut)
+    assert found.read_bytes() == expected.read_bytes()
+    # SRILM's rule leaves n-grams without their suffixes, and KenLM's does not.
+    tables = [set(map(tuple, model.trie_.ngrams(k).tolist())) for k in range(order)]
+    lacking = [
+        gram
+        for shorter, own in pairwise(tables)
+        for gram in own
+        if gram[1:] not in shorter
+    ]
+    assert bool(lacking) == (min_counts_of == "modified" and order > 3)
+
+
+def test_tokenizer_splits_the_text_and_is_loaded_with_the_model(tmp_path):
+    text = "\ufeffDon't pay $3.50, sir.\n\nPay; it isn't much.\n" * 3
+    lines = [
+        own for own in Tokenizer().transform(text.lstrip("\ufeff").split("\n")) if own
+    ]
+    found, expected = (tmp_path / name for name in ("found", "expected"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        estimated = estimate_binary(
+            KneserNeyLM(3), [io.BytesIO(text.encode())], found, tokenizer=Tokenizer()
+        )
+    in_memory(expected, lines, Vocabulary(), 3)
+    for name, array in read_parts(expected)[1].items():
+        assert_array_equal(array, read_parts(found)[1][name])
+    assert (estimated.n_lines, estimated.n_tokens) == (6, sum(map(len, lines)))
+    loaded = nplm.load(found)
+    assert str(loaded.tokenizer_) == str(Tokenizer())
+    plain = nplm.load(expected)
+    assert_array_equal(
+        loaded.score_samples(["Don't pay."]), plain.score_samples(["Don't pay ."])
+    )
+    with pytest.raises(ValueError, match="line 2: not UTF-8"):
+        estimate_binary(
+            KneserNeyLM(3), [io.BytesIO(b"a\n\xff")], found, tokenizer=Tokenizer()
+        )
 
 
 @pytest.mark.parametrize("order", [2, 4])
@@ -206,7 +281,16 @@ def test_texts_are_read_from_files_archives_and_streams(tmp_path):
     ("order", "parameters", "options", "message"),
     [
         (None, {}, {}, "order is None"),
-        (3, {"min_counts": (1, 1, 2)}, {}, "not supported in bounded memory"),
+        (3, {"min_counts": (1, 0)}, {}, r"min_counts .* got \(1, 0\)"),
+        (
+            3,
+            {"min_counts": (1, 3, 2), "min_counts_of": "text"},
+            {},
+            r"min_counts=\(1, 3, 2\) decreases",
+        ),
+        (3, {}, {"bits": 2}, "bits must be None or 3 to 12, got 2"),
+        (17, {}, {"bits": 8}, "bits=8 quantizes orders 2 to 16, but the model's order"),
+        (3, {}, {"tokenizer": Tokenizer(".+")}, "line 1: the tokenizer made 'a b', wh"),
         (3, {"n_words": 7}, {}, "has n_words=7, but the vocabulary has 4"),
         (3, {"boundary": 1}, {}, "has boundary=1, but the vocabulary has 0"),
         (

@@ -1,5 +1,6 @@
 """Quantized models have the same n-grams, with rounded probabilities and weights."""
 
+import os
 import pickle
 
 import numpy as np
@@ -7,9 +8,15 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from nplm import KneserNeyLM, windows
+from nplm.base.fitted import Fitted
+from nplm.models.ngrams.external import quantizing
+from nplm.models.ngrams.external.quantizing import Quantizing
+from nplm.models.ngrams.external.scratch import Scratch
 from nplm.models.ngrams.quantized_lm import QuantizedLM
 from nplm.models.ngrams.trie.bits import pack_records, unpack_records
-from nplm.models.ngrams.trie.quantized_trie import QuantizedTrie, codebook
+from nplm.models.ngrams.trie.quantized_checks import quantized_items, restored_quantized
+from nplm.models.ngrams.trie.quantized_trie import Codebook
+from nplm.training.parallel.threads import Threads
 from tests.helpers import small_text
 from tests.reference import ngrams as reference
 
@@ -27,6 +34,24 @@ def fitted(request):
     rng = np.random.default_rng(0)
     contexts = np.concatenate([X, rng.permuted(X, axis=0)])
     return model, contexts, np.concatenate([y, rng.permutation(y)])
+
+
+def quantized_of(trie, bits, memory=1 << 20):
+    """Return a quantized trie, of nodes that were sorted in this much memory."""
+    with Scratch(None, memory, Threads(1)) as scratch:
+        work = Quantizing(trie, bits, scratch)
+        arrays = {name: np.zeros(n, kind) for name, (kind, n) in work.sizes.items()}
+        work.fill(arrays)
+        assert not [name for name in os.listdir(scratch.folder) if name != "owner"]
+    return restored_quantized(Fitted(arrays | work.header))
+
+
+def codebook(values, bits, absent, parts=1):
+    book = Codebook(bits, absent)
+    for own in np.array_split(values, parts):
+        book.add(own)
+    book.learn()
+    return book.codes(values), book.values
 
 
 def tries(model):
@@ -65,11 +90,36 @@ def test_codes_stand_for_the_nearest_value():
         assert_allclose(np.log(book[code]), mean, rtol=1e-5)
 
 
+@pytest.mark.parametrize("absent", [-1, 1])
+def test_codes_do_not_depend_on_the_order_of_values(absent):
+    rng = np.random.default_rng(0)
+    values = rng.lognormal(-5, 3, size=5000).astype(np.float32)
+    values[::7], values[::11] = absent, 0
+    order = rng.permutation(len(values))
+    codes, book = codebook(values, 6, absent)
+    others, again = codebook(values[order], 6, absent, parts=9)
+    assert_array_equal(book, again)
+    assert_array_equal(codes[order], others)
+    assert_array_equal(codes == 0, values == absent)
+    assert_array_equal(codes == 1, values == 0)
+
+
+def test_quantized_trie_does_not_depend_on_ranges(fitted, monkeypatch):
+    monkeypatch.setattr(quantizing, "PACKED", 64)
+    model, *_ = fitted
+    for trie in tries(model):
+        whole, parts = quantized_of(trie, 6), quantized_of(trie, 6, memory=1 << 10)
+        (sizes, arrays), (again, others) = map(quantized_items, (whole, parts))
+        assert sizes == again
+        for name, own in arrays.items():
+            assert_array_equal(own, others[name])
+
+
 def test_quantized_kernel_agrees_with_reference(fitted):
     model, X, y = fitted
     for trie in tries(model):
         for bits in (4, 12):
-            quantized = QuantizedTrie.of(trie, bits)
+            quantized = quantized_of(trie, bits)
             found, expected = quantized.next_word_prob(X, y), np.empty(len(y))
             reference.quantized_prob(quantized, X, y, expected)
             assert_allclose(found, expected, rtol=1e-12)
@@ -79,7 +129,7 @@ def test_quantized_trie_has_the_ngrams_of_the_trie(fitted):
     """With enough codes the scores are those of the trie."""
     model, X, y = fitted
     for trie in tries(model):
-        quantized = QuantizedTrie.of(trie, 12)
+        quantized = quantized_of(trie, 12)
         assert_array_equal(quantized.n_ngrams, trie.n_ngrams)
         assert_allclose(
             quantized.next_word_prob(X, y), trie.next_word_prob(X, y), rtol=2e-3
@@ -88,7 +138,7 @@ def test_quantized_trie_has_the_ngrams_of_the_trie(fitted):
 
 def test_scores_do_not_depend_on_batch_size(fitted):
     model, X, y = fitted
-    quantized = QuantizedTrie.of(model.trie_, 8)
+    quantized = quantized_of(model.trie_, 8)
     whole = quantized.next_word_prob(X, y)
     for size in (1, 33, 64):
         parts = [
@@ -100,7 +150,7 @@ def test_scores_do_not_depend_on_batch_size(fitted):
 
 def test_quantized_model_scores_and_predicts(fitted):
     model, X, y = fitted
-    quantized = QuantizedLM.from_trie(QuantizedTrie.of(model.trie_, 8))
+    quantized = QuantizedLM.from_trie(quantized_of(model.trie_, 8))
     assert quantized.perplexity(X, y) == pytest.approx(model.perplexity(X, y), rel=5e-3)
     proba = quantized.predict_proba(X[:9])
     assert_array_equal(

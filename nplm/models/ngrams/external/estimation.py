@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from itertools import pairwise
+from threading import Event
 from typing import Any, Literal
 
 import numpy as np
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from nplm._kernels.ngrams import _hashed
 from nplm.base.blocks import blocks
 from nplm.models.ngrams.discounts import counts_of_counts, find_discounts
+from nplm.models.ngrams.external.cutting import CutTrie
 from nplm.models.ngrams.external.levels import Levels
 from nplm.models.ngrams.external.scratch import Scratch
 from nplm.models.ngrams.probabilities import probabilities
@@ -24,27 +26,39 @@ from nplm.models.ngrams.trie.hash_table import (
     empty_slots,
     fill_keys,
     fill_window,
+    in_order,
     is_hashable,
     sizes_of_levels,
 )
 
-__all__ = ["fill_parents", "fill_table", "fill_trie", "slots_of_levels"]
+__all__ = [
+    "TableFullError", "cut_off", "fill_parents", "fill_table", "fill_trie",
+    "slots_of_levels",
+]  # fmt: skip
 
 PARENTS = "parents"
+TESTED = "tested"
 
 # Slots that a window extends beyond its end, for n-grams that overflow their bucket.
 SPILL = 1 << 14
 # A level with fewer slots is filled by one thread.
 MIN_SLOTS = 1 << 20
+# Slots that `_hashed` leaves free besides a tenth, its N_PUT.
+FREE_SLOTS = 64
+
+
+class TableFullError(Exception):
+    """The slots of a hash table do not suffice: more are needed."""
 
 
 def fill_trie(
     levels: Levels,
-    arrays: dict[str, NDArray[Any]],
+    arrays: Mapping[str, NDArray[Any]],
     scratch: Scratch,
     *,
     interpolate: bool,
     min_counts: NDArray[np.int64],
+    of_text: bool,
     kind: Literal["modified", "plain"],
     fallback: tuple[float, float, float] | None,
 ) -> NDArray[np.float64]:
@@ -53,13 +67,17 @@ def fill_trie(
     Parameters
     ----------
     levels : Levels
-        The n-grams. Their files are removed.
+        The n-grams and their modified counts, with `of_text` also those in the text.
+        Their files are removed.
     arrays : dict of ndarray
         Arrays of a ``BackoffTrie`` by name, on disk.
     scratch : Scratch
-        Folder for temporary arrays.
+        Folder for temporary arrays. The counts that `min_counts` is compared with
+        stay there, for `cut_off`.
     interpolate, min_counts, kind, fallback
         As in `KneserNeyLM`, where the last two are `discounts` and `discount_fallback`.
+    of_text : bool
+        Whether `min_counts` are of the counts in the text.
 
     Returns
     -------
@@ -67,8 +85,12 @@ def fill_trie(
     """
     n_ngrams = levels.n_ngrams
     structure = {name: arrays[name] for name in levels.sizes}
-    counts = scratch.array("counts", np.int64, int(n_ngrams.sum()))
-    levels.fill(structure, counts)
+    names = ["counts", "raw"] if of_text else ["counts"]
+    counted = {
+        name: scratch.array(name, np.int64, int(n_ngrams.sum())) for name in names
+    }
+    levels.fill(structure | counted)
+    counts, tested = counted["counts"], counted[names[-1]]
     trie = ContextTrie(levels.n_words, **structure)
     ends = np.cumsum(n_ngrams).tolist()
     discounts = find_discounts(
@@ -94,11 +116,13 @@ def fill_trie(
                 contexts,
                 counts,
                 discounts,
+                tested,
                 min_counts,
                 lower[thread],
                 prob,
                 bow,
                 interpolate=interpolate,
+                spread=of_text,
             )
             n = int(trie.start[contexts[1]] - trie.start[contexts[0]])
             scratch.forget(*structure.values())
@@ -109,9 +133,25 @@ def fill_trie(
         for part in blocks(len(own), size):
             arrays[name][part] = own[part]
             scratch.forget(arrays[name])
-    for name in ("prob", "bow", "counts"):
+    for name in ("prob", "bow", *names[:-1]):
         scratch.remove(name)
+    scratch.rename(names[-1], TESTED)
     return discounts
+
+
+def cut_off(
+    trie: BackoffTrie, min_counts: NDArray[np.int64], scratch: Scratch
+) -> CutTrie:
+    """Return the n-grams of a trie of `fill_trie` that reach the minimum counts."""
+    counts = scratch.arrays[TESTED]
+    keep = scratch.array("keep", np.bool_, len(counts))
+    for level, min_count in enumerate(min_counts):
+        own = trie.followers(level)
+        for part in blocks(own.stop - own.start, scratch.block):
+            rows = slice(own.start + part.start, own.start + part.stop)
+            keep[rows] = counts[rows] >= min_count
+            scratch.forget()
+    return CutTrie(trie, keep, scratch)
 
 
 def _counts_of_counts(counts: NDArray[np.int64], scratch: Scratch) -> NDArray[np.int64]:
@@ -122,17 +162,20 @@ def _counts_of_counts(counts: NDArray[np.int64], scratch: Scratch) -> NDArray[np
     return n
 
 
-def slots_of_levels(levels: Levels) -> NDArray[np.int64]:
-    """Return the first slot of each level of the hash table, and the end.
+def slots_of_levels(
+    n_ngrams: NDArray[np.int64], level_start: NDArray[Any]
+) -> Iterator[NDArray[np.int64]]:
+    """Yield the first slot of each level of the hash table and the end, ever larger.
 
-    Returns
-    -------
+    Yields
+    ------
     slot_start : ndarray of int64, shape (order + 1,), or (0,) if there is no table
     """
-    if not is_hashable(len(levels.n_ngrams)):
-        return np.empty(0, dtype=np.int64)
-    n_slots = next(sizes_of_levels(levels.n_ngrams, levels.level_start))
-    return np.concatenate([[0], np.cumsum(n_slots)])
+    if not is_hashable(len(n_ngrams)):
+        yield np.empty(0, dtype=np.int64)
+        return
+    for n_slots in sizes_of_levels(n_ngrams, level_start):
+        yield np.concatenate([[0], np.cumsum(n_slots)])
 
 
 def fill_table(
@@ -146,11 +189,11 @@ def fill_table(
     Parameters
     ----------
     trie : BackoffTrie
-        The n-grams, with all their suffixes.
+        The n-grams.
     slots : ndarray of uint8
         Slots on disk.
     slot_start : ndarray of int64, shape (order + 1,)
-        Return value of `slots_of_levels`.
+        Sizes of `slots_of_levels`.
     scratch : Scratch
         Folder for temporary arrays.
 
@@ -158,6 +201,15 @@ def fill_table(
     -------
     closed : bool
         As in `HashTable`.
+
+    Raises
+    ------
+    TableFullError
+        If the slots do not suffice, as may be if n-grams lack their suffixes.
+
+    Notes
+    -----
+    Suffixes that n-grams lack take 12 bytes of memory each.
     """
     n_contexts = len(trie.context_word)
     own = [getattr(trie, name) for name in ("context_word", "child_start", "start")]
@@ -171,19 +223,30 @@ def fill_table(
     fill_keys(trie, parent, keys, done, scratch.block)
     scratch.stage("hashing", int(slot_start[-1]))
     are_closed: list[bool] = []
-    for level in range(trie.order - 1, 0, -1):
-        first, last = slot_start[level : level + 2] * SLOT_BYTES
+    missing = np.empty((3, 0), dtype=np.int32)
+    try:
+        for level in range(trie.order - 1, 0, -1):
+            first, last = slot_start[level : level + 2] * SLOT_BYTES
+            made: list[NDArray[np.int32]] = []
 
-        def fill(window: _hashed.Window, level: int = level) -> None:
-            none = np.empty((3, 0), dtype=np.int32)
-            own = trie, parent, keys, level, window, none, done, scratch.block
-            filled = fill_window(*own)
-            assert filled is not None and not filled.missing.size
-            are_closed.append(filled.closed)
+            def fill(
+                window: _hashed.Window,
+                level: int = level,
+                missing: NDArray[np.int32] = missing,
+                made: list[NDArray[np.int32]] = made,
+            ) -> None:
+                own = trie, parent, keys, level, window, missing, done, scratch.block
+                filled = fill_window(*own)
+                if filled is None:
+                    raise TableFullError
+                are_closed.append(filled.closed)
+                made.append(filled.missing)
 
-        _fill_level(slots[first:last], fill, scratch)
-    for name in (PARENTS, "keys"):
-        scratch.remove(name)
+            _fill_level(slots[first:last], fill, scratch)
+            missing = in_order(np.concatenate(made, axis=1))
+    finally:
+        for name in (PARENTS, "keys"):
+            scratch.remove(name)
     return all(are_closed)
 
 
@@ -218,6 +281,7 @@ def _fill_level(
     bounds = [n_slots // BUCKET_SLOTS * i // n_arcs for i in range(n_arcs + 1)]
     bounds = [BUCKET_SLOTS * bound for bound in bounds]
     tails: list[tuple[int, NDArray[np.uint8]]] = []
+    is_full = Event()
 
     def fill_next_window(first: int, last: int) -> int:
         """Fill slots from `first` to at most `last`; return the next one to fill."""
@@ -235,6 +299,9 @@ def _fill_level(
             # n-grams that overflow the window are missing, but only after its last
             # bucket that is not full: the next window begins there.
             n = (_last_free_bucket(window) + 1) * BUCKET_SLOTS
+            if n == 0:
+                is_full.set()
+                return last
         _put(slots, first, window[: n * SLOT_BYTES], scratch)
         scratch.tell(n)
         return first + n
@@ -245,8 +312,17 @@ def _fill_level(
             first = fill_next_window(first, last)
 
     scratch.each(fill_arc, pairwise(bounds))
+    if is_full.is_set():
+        raise TableFullError
     for first, tail in tails:
         _put(slots, first, tail, scratch)
+    n_used = 0
+    for part in blocks(n_slots, SPILL):
+        keys = slots[part.start * SLOT_BYTES : part.stop * SLOT_BYTES].view("<u8")
+        n_used += int(np.count_nonzero(keys[:: SLOT_BYTES // 8]))
+        scratch.forget(slots)
+    if n_used + FREE_SLOTS >= n_slots - n_slots // 10:
+        raise TableFullError
 
 
 def _put(
@@ -266,11 +342,11 @@ def _free_buckets(slots: NDArray[np.uint8]) -> NDArray[np.intp]:
 
 
 def _last_free_bucket(window: NDArray[np.uint8]) -> int:
-    """Return the number of the last bucket that is not full."""
+    """Return the number of the last bucket that is not full, or -1."""
     # It is near the end: search from there.
     for end in range(len(window) // BUCKET_BYTES, 0, -SPILL):
         first = max(end - SPILL, 0)
         free = _free_buckets(window[first * BUCKET_BYTES : end * BUCKET_BYTES])
         if len(free):
             return first + int(free[-1])
-    raise AssertionError("unreachable: there are more slots than n-grams")
+    return -1

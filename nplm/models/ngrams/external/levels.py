@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, BinaryIO
@@ -16,21 +16,23 @@ from nplm.models.ngrams.external.runs import NUMBER_BYTES, Packing, Run
 from nplm.models.ngrams.external.scratch import Scratch
 from nplm.models.ngrams.trie.context_trie import MAX_NGRAMS
 
-__all__ = ["Levels", "build_levels"]
+__all__ = ["Levels", "Part", "build_levels", "name_in_part", "ranges_of_words"]
 
 # More runs are merged in several steps, so that the buffer of each is large enough.
 MAX_RUNS = 64
 # Rows merged in one kernel call. Interrupts are handled between calls.
 MAX_MERGED_ROWS = 1 << 16
-ARRAYS: dict[str, np.dtype[Any]] = {
-    "context_word": np.dtype(np.int32),
-    "child_start": np.dtype(np.int32),
-    "start": np.dtype(np.int32),
-    "words": np.dtype(np.int32),
-    "counts": np.dtype(np.int64),
+# Arrays with an entry for each context, and with one for each n-gram: modified counts
+# and those in the text, or probabilities and weights.
+OF_CONTEXTS = {
+    "context_word": "<i4",
+    "child_start": "<i4",
+    "start": "<i4",
+    "bow": "<f4",
 }
-# Maximum size of an n-gram on disk: that of the only n-gram of a context.
-LEVEL_BYTES = sum(dtype.itemsize for dtype in ARRAYS.values())
+OF_NGRAMS = {"words": "<i4", "counts": "<i8", "raw": "<i8", "prob": "<f4"}
+DTYPES = {name: np.dtype(kind) for name, kind in (OF_CONTEXTS | OF_NGRAMS).items()}
+STRUCTURE = ("context_word", "child_start", "start", "words")
 
 
 @dataclass(frozen=True)
@@ -43,13 +45,13 @@ class Part:
         Number of the part, used in its file names.
     sizes : list of (int, int)
         Numbers of contexts and n-grams of each level but the root.
-    distinct : ndarray of int64, shape (n_words,)
+    distinct : ndarray of int64, shape (n_words,), optional
         Number of distinct nearest words before each word.
     """
 
     number: int
     sizes: list[tuple[int, int]]
-    distinct: NDArray[np.int64]
+    distinct: NDArray[np.int64] | None = None
 
 
 class Levels:
@@ -59,8 +61,9 @@ class Levels:
     ----------
     n_words : int
         Size of the vocabulary.
-    unigrams : ndarray of int64, shape (n_words,)
-        Modified counts of the words.
+    unigrams : dict of ndarray, shape (n_words,)
+        Entries of the words in the arrays of n-grams, by name: their modified counts
+        (``counts``) and those in the text (``raw``), or probabilities (``prob``).
     parts : list of Part
         Parts in the order of their words; empty for a unigram model.
     scratch : Scratch
@@ -70,12 +73,17 @@ class Levels:
     def __init__(
         self,
         n_words: int,
-        unigrams: NDArray[np.int64],
+        unigrams: dict[str, NDArray[Any]],
         parts: list[Part],
         scratch: Scratch,
     ) -> None:
-        self.n_words, self.unigrams = n_words, unigrams
+        self.n_words, self._unigrams = n_words, unigrams
+        # Probabilities come with weights.
+        weights = ["bow"] if "prob" in unigrams else []
+        self._names = [*STRUCTURE, *unigrams, *weights]
         self._parts, self._scratch = parts, scratch
+        # N-grams of a text have their suffixes, and a file's may lack some.
+        self.is_whole = "counts" in unigrams
         sizes = np.array([part.sizes for part in parts], dtype=np.int64)
         sizes = sizes.sum(axis=0) if parts else np.empty((0, 2), dtype=np.int64)
         self.n_ngrams = np.append(n_words, sizes[:, 1])
@@ -102,15 +110,15 @@ class Levels:
             "words": n_ngrams,
         }
 
-    def fill(self, arrays: dict[str, NDArray[Any]], counts: NDArray[np.int64]) -> None:
+    def fill(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         """Fill the arrays of the trie from the files of the levels, and remove these.
 
         Parameters
         ----------
-        arrays : dict of ndarray of int32
-            Arrays of a ``ContextTrie`` by name, with the lengths of `sizes`.
-        counts : ndarray of int64, shape (n_ngrams,)
-            Filled with the modified counts of the n-grams.
+        arrays : dict of ndarray
+            Arrays of a ``ContextTrie`` by name, with the lengths of `sizes`, and those
+            of `unigrams`, with an entry for each n-gram. With probabilities there are
+            weights, ``bow``, with an entry for each context.
         """
         scratch, level_start = self._scratch, self.level_start
         n_contexts = int(level_start[-1])
@@ -120,7 +128,10 @@ class Levels:
         arrays["context_word"][0] = arrays["start"][0] = 0
         arrays["child_start"][0] = 1
         arrays["words"][: self.n_words] = np.arange(self.n_words, dtype=np.int32)
-        counts[: self.n_words] = self.unigrams
+        for name, values in self._unigrams.items():
+            arrays[name][: self.n_words] = values
+        if "bow" in self._names:
+            arrays["bow"][0] = 1
         if self._parts:
             words = np.arange(self.n_words, dtype=np.int32)
             arrays["context_word"][1 : 1 + self.n_words] = words
@@ -131,10 +142,9 @@ class Levels:
         arrays["start"][-1] = first_ngram[-1]
         scratch.stage("putting together", int(first_ngram[-1]))
         scratch.tell(self.n_words)
-        outputs = arrays | {"counts": counts}
         for level in range(1, len(self.n_ngrams)):
-            position = {name: int(level_start[level]) for name in ARRAYS}
-            position["words"] = position["counts"] = int(first_ngram[level])
+            firsts = {True: int(level_start[level]), False: int(first_ngram[level])}
+            position = {name: firsts[name in OF_CONTEXTS] for name in self._names}
             next_context = 0
             next_ngram = 0
             for part in self._parts:
@@ -142,13 +152,13 @@ class Levels:
                     "child_start": int(level_start[level + 1]) + next_context,
                     "start": int(first_ngram[level]) + next_ngram,
                 }
-                for name, dtype in ARRAYS.items():
+                for name in self._names:
                     position[name] = self._copy(
-                        _name(part.number, level, name),
-                        dtype.type(shifts.get(name, 0)),
-                        outputs[name],
+                        name_in_part(part.number, level, name),
+                        DTYPES[name].type(shifts.get(name, 0)),
+                        arrays[name],
                         position[name],
-                        dtype,
+                        DTYPES[name],
                     )
                 n_own = part.sizes[level - 1]
                 next_ngram += n_own[1]
@@ -170,7 +180,12 @@ class Levels:
         return first
 
 
-def build_levels(packing: Packing, runs: Sequence[str], scratch: Scratch) -> Levels:
+def build_levels(
+    packing: Packing,
+    runs: Sequence[str],
+    scratch: Scratch,
+    raw: NDArray[np.int64] | None = None,
+) -> Levels:
     """Merge runs, and write the levels of the trie of their n-grams.
 
     Parameters
@@ -181,6 +196,8 @@ def build_levels(packing: Packing, runs: Sequence[str], scratch: Scratch) -> Lev
         Files of ``write_runs``. They are removed.
     scratch : Scratch
         Folder to which the levels are written.
+    raw : ndarray of int64, shape (n_words,), optional
+        Counts of the words in the text, if those of all n-grams are wanted, too.
 
     Returns
     -------
@@ -199,21 +216,50 @@ def build_levels(packing: Packing, runs: Sequence[str], scratch: Scratch) -> Lev
         bounds = _bounds(opened, packing.n_words, n_parts)
         n_rows = sum(run.n_rows for run in opened)
         scratch.stage("merging", n_rows)
-        scratch.needs = n_rows * (packing.order - 1) * LEVEL_BYTES
+        names = [*STRUCTURE, "counts", *(["raw"] if raw is not None else [])]
+        # The maximum is that of n-grams that are alone in their contexts.
+        needs = sum(DTYPES[name].itemsize for name in names)
+        scratch.needs = n_rows * (packing.order - 1) * needs
 
         def build(_: int, number: int) -> None:
-            parts.append(_build_part(packing, opened, number, bounds, scratch))
+            parts.append(_build_part(packing, opened, number, bounds, names, scratch))
 
         scratch.each(build, range(n_parts))
     for run in runs:
         scratch.remove(run)
     parts.sort(key=lambda part: part.number)
-    unigrams = np.stack([part.distinct for part in parts]).sum(axis=0)
+    distinct = [part.distinct for part in parts if part.distinct is not None]
+    unigrams = {"counts": np.stack(distinct).sum(axis=0)}
+    if raw is not None:
+        unigrams["raw"] = raw
     return Levels(packing.n_words, unigrams, parts, scratch)
 
 
-def _name(part: int, level: int, array: str) -> str:
+def name_in_part(part: int, level: int, array: str) -> str:
+    """Return the name of the file of an array."""
     return f"part.{part}.{level}.{array}"
+
+
+def ranges_of_words(
+    n_rows: NDArray[np.int64], max_rows: int
+) -> Iterator[tuple[int, int]]:
+    """Yield ranges of words, first and end, that have at most `max_rows` rows together.
+
+    A word with more rows is alone.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> list(ranges_of_words(np.array([2, 1, 9, 0, 3]), 3))
+    [(0, 2), (2, 3), (3, 5)]
+    """
+    ends, first = np.cumsum(n_rows), 0
+    while first < len(ends):
+        before = ends[first - 1] if first else 0
+        last = int(np.searchsorted(ends, before + max_rows, side="right"))
+        last = max(last, first + 1)
+        yield first, last
+        first = last
 
 
 def _limit_runs(packing: Packing, runs: list[str], scratch: Scratch) -> list[str]:
@@ -300,6 +346,7 @@ def _build_part(
     runs: list[Run],
     number: int,
     bounds: list[int],
+    names: Sequence[str],
     scratch: Scratch,
 ) -> Part:
     """Build the levels of one range of nearest words."""
@@ -307,21 +354,27 @@ def _build_part(
     ends = [(run.first_row(first), run.first_row(last)) for run in runs]
     levels = range(1, packing.order)
     fold = _fold.Fold(
-        packing.order, packing.n_words, packing.boundary, packing.n_bits, first
+        packing.order,
+        packing.n_words,
+        packing.boundary,
+        packing.n_bits,
+        first,
+        "raw" in names,
     )
     with ExitStack() as stack:
         files: dict[tuple[int, str], BinaryIO] = {
             (level, name): stack.enter_context(
-                scratch.writing(_name(number, level, name))
+                scratch.writing(name_in_part(number, level, name))
             )
             for level in levels
-            for name in ARRAYS
+            for name in names
         }
 
         def write() -> None:
             for level in levels:
-                for name, array in fold.take(level).items():
-                    files[level, name].write(array)
+                taken = fold.take(level)
+                for name in names:
+                    files[level, name].write(taken[name])
 
         for rows in _merged(runs, ends, scratch):
             fold.add(rows)

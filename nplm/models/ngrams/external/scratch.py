@@ -61,6 +61,8 @@ class Scratch:
     ----------
     needs : int
         Maximum number of bytes that a stage writes to files, 0 if unknown.
+    arrays : dict of ndarray
+        The arrays of the folder, by name.
     """
 
     def __init__(
@@ -78,7 +80,7 @@ class Scratch:
         self._done = self._total = 0
         self._stage = ""
         self._names: set[str] = set()  # of the files created
-        self._arrays: dict[str, NDArray[Any]] = {}
+        self.arrays: dict[str, NDArray[Any]] = {}
         self._aborted = Event()
 
     def __enter__(self) -> Self:
@@ -106,7 +108,7 @@ class Scratch:
             return self
 
     def __exit__(self, *error: object) -> None:
-        self._arrays.clear()
+        self.arrays.clear()
         try:
             # First: Windows removes no open file.
             self._owner.__exit__(None, None, None)
@@ -139,6 +141,13 @@ class Scratch:
         ):
             yield file
 
+    @contextmanager
+    def appending(self, name: str) -> Iterator[BinaryIO]:
+        """Open a file for writing at its end, which may be new."""
+        path = self._new(name)
+        with full_disk_named(self.folder, "more is"), open(path, "ab") as file:
+            yield file
+
     def _new(self, name: str) -> Path:
         self._names.add(name)
         return self.folder / name
@@ -153,7 +162,7 @@ class Scratch:
 
     def remove(self, name: str) -> None:
         """Remove the file, or the array, of this name."""
-        self._arrays.pop(name, None)
+        self.arrays.pop(name, None)
         (self.folder / name).unlink()
         self._names.discard(name)
 
@@ -166,13 +175,19 @@ class Scratch:
         array = np.zeros(0, dtype=dtype)
         if n_bytes:
             array = np.memmap(path, dtype, "r+", shape=(size,))
-        self._arrays[name] = array
+        self.arrays[name] = array
         return array
+
+    def rename(self, name: str, new_name: str) -> None:
+        """Give an array another name."""
+        (self.folder / name).rename(self._new(new_name))
+        self._names.discard(name)
+        self.arrays[new_name] = self.arrays.pop(name)
 
     def forget(self, *arrays: NDArray[Any]) -> None:
         """Release the memory of mapped arrays: `arrays` and those of this folder."""
         self._check_aborted()
-        forget(*self._arrays.values(), *arrays)
+        forget(*self.arrays.values(), *arrays)
 
     # -- work ----------------------------------------------------------------------
 

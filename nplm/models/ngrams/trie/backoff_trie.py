@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nplm._kernels.ngrams import _backoff
 from nplm.base.blocks import BLOCK_WINDOWS, blocks, blocks_of_rows
-from nplm.models.ngrams.trie.context_trie import TrieBuilder, WeightedTrie
+from nplm.models.ngrams.trie.context_trie import (
+    BLOCK_FOLLOWERS,
+    TrieBuilder,
+    WeightedTrie,
+    blocks_of_contexts,
+)
 
-__all__ = ["BackoffTrie"]
+__all__ = ["BackoffTrie", "DuplicateNgramError", "fill_contexts_made"]
 
 
 class DuplicateNgramError(ValueError):
@@ -67,8 +72,9 @@ class BackoffTrie(WeightedTrie):
         """
         # A weight of 1 needs no context: contexts not in the trie have it too.
         weighted = [np.flatnonzero(own != 1) for own in bow]
+        contexts = {k: ngrams[k - 1][rows] for k, rows in enumerate(weighted, 1)}
         builder = TrieBuilder(n_words)
-        positions, made = builder.add_tables(ngrams, rows_of_contexts=weighted)
+        positions, made = builder.add_tables(ngrams, contexts=contexts)
         for k, (position, n) in enumerate(zip(positions, builder.n_followers)):
             if len(position) != n:
                 order = np.argsort(position, kind="stable")
@@ -81,8 +87,8 @@ class BackoffTrie(WeightedTrie):
             trie_prob[first + position] = own
             first += len(own)
         trie_bow = np.ones(builder.level_start[-1], dtype=np.float32)
-        for rows, contexts, own in zip(weighted, made, bow):
-            trie_bow[contexts] = own[rows]
+        for k, numbers in made.items():
+            trie_bow[numbers] = bow[k - 1][weighted[k - 1]]
         return cls(**structure, prob=trie_prob, bow=trie_bow)
 
     def next_word_prob(
@@ -196,13 +202,7 @@ class BackoffTrie(WeightedTrie):
             One entry for each n-gram below the highest order.
         """
         made = np.empty(self.followers(self.order - 1).start, dtype=np.int32)
-        _backoff.contexts_made(
-            self.arrays,
-            self.parents(),
-            np.full(self.n_words, -1, dtype=np.int32),
-            self.path(),
-            made,
-        )
+        fill_contexts_made(self, self.parents(), made)
         return made
 
     def pruned(self, keep: NDArray[np.bool_]) -> BackoffTrie:
@@ -241,6 +241,21 @@ class BackoffTrie(WeightedTrie):
             prob=self.prob[keep],
             bow=self.bow[useful],
         )
+
+
+def fill_contexts_made(
+    trie: BackoffTrie,
+    parents: NDArray[np.int32],
+    made: NDArray[np.int32],
+    done: Callable[[], Any] = lambda: None,
+    size: int = BLOCK_FOLLOWERS,
+) -> None:
+    """Fill ``trie.contexts_made()``; call `done` after every `size` n-grams."""
+    slot = np.full(trie.n_words, -1, dtype=np.int32)
+    last = int(trie.level_start[trie.order - 1])
+    for block in blocks_of_contexts(trie.start, 0, last, size):
+        _backoff.contexts_made(trie.arrays, parents, *block, slot, trie.path(), made)
+        done()
 
 
 def _count_up_to(flags: NDArray[np.bool_]) -> NDArray[np.int32]:

@@ -9,9 +9,10 @@ an estimation is one pass over them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any, Self
 
 import numpy as np
@@ -296,24 +297,22 @@ class TrieBuilder:
         self,
         ngrams: Sequence[NDArray[np.int32]],
         *,
-        rows_of_contexts: Sequence[NDArray[np.intp]] = (),
-    ) -> tuple[list[NDArray[np.int32]], list[NDArray[np.int32]]]:
+        contexts: Mapping[int, NDArray[np.int32]] = MappingProxyType({}),
+    ) -> tuple[list[NDArray[np.int32]], dict[int, NDArray[np.int32]]]:
         """Append all n-grams of the tables of 1, 2, ... words.
 
         Every context is added with all its suffixes, even if these have no n-grams.
-        The rows `rows_of_contexts` of each table are added as contexts too. Returns
-        the index of each row among the n-grams of its order, and the numbers of the
-        contexts of `rows_of_contexts`.
+        So are `contexts`, by their length. Returns the index of each row among the
+        n-grams of its order, and the numbers of `contexts`.
         """
         order = len(ngrams)
-        positions, made = [ngrams[0][:, 0]], []
+        positions, made = [ngrams[0][:, 0]], {}
         # `paths` has the words of the contexts to add, and `number` the number, within
         # its level, of the context of the nearest k words of each. Adjacent rows with
         # the same context, usual in files, are processed as one run.
         runs = [_Runs(table[:, :-1]) for table in ngrams]
         paths = {k: runs[k].contexts for k in range(1, order)}
-        for k, rows in enumerate(rows_of_contexts[: order - 1], 1):
-            paths[-k] = ngrams[k - 1][rows]
+        paths |= {-k: rows for k, rows in contexts.items() if k < order}
         number = {key: rows[:, -1] for key, rows in paths.items()}
         for k in range(1, order):
             if k == 1:
@@ -330,7 +329,7 @@ class TrieBuilder:
                 parts = np.split(ranked, ends[:-1])
                 number = dict(zip(number, parts))
             if -k in number:
-                made.append(number.pop(-k) + np.int32(self.level_start[k]))
+                made[k] = number.pop(-k) + np.int32(self.level_start[k])
             context = runs[k].expanded(number.pop(k))
             positions.append(self.rank_followers(context, ngrams[k][:, -1]))
         return positions, made

@@ -29,6 +29,7 @@ __all__ = [
     "empty_slots",
     "fill_keys",
     "fill_window",
+    "in_order",
     "index_of",
     "is_hashable",
     "sizes_of_levels",
@@ -126,7 +127,8 @@ class HashTable:
                 filled = fill_window(trie, parent, keys, level, window, missing)
                 if filled is None:
                     break
-                missing, closed = filled.missing, closed and filled.closed
+                missing = in_order(filled.missing)
+                closed = closed and filled.closed
             else:
                 return cls.over(trie, slots, slot_start, closed=closed)
         raise AssertionError("unreachable: sizes grow until they fit")
@@ -299,6 +301,17 @@ def fill_window(
     made = np.empty_like(lacking)
     n_made = _hashed.put_suffixes(arrays, parent, keys, lacking, window, made)
     return None if n_made < 0 else Filled(made[:, :n_made].copy(), closed)
+
+
+def in_order(missing: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Return missing suffixes sorted and distinct, in whatever windows they were found.
+
+    The slots depend on the order in which suffixes are inserted.
+    """
+    missing = missing[:, np.lexsort(missing[::-1])]
+    is_new = np.ones(missing.shape[1], dtype=bool)
+    is_new[1:] = (missing[:, 1:] != missing[:, :-1]).any(axis=0)
+    return np.ascontiguousarray(missing[:, is_new])
 
 
 def empty_slots(n_slots: int) -> NDArray[np.uint8]:

@@ -4,89 +4,137 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any, Self, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nplm._kernels.ngrams import _quantized
 from nplm.base.blocks import BLOCK_WINDOWS, blocks
-from nplm.models.ngrams.trie.bits import (
-    MAX_WIDTH,
-    pack_offsets,
-    pack_records,
-    unpack_offsets,
-    unpack_records,
-)
-from nplm.models.ngrams.trie.context_trie import TrieBuilder, WeightedTrie
+from nplm.models.ngrams.trie.bits import unpack_offsets, unpack_records
 
 __all__ = [
     "MAX_BITS",
     "MIN_BITS",
     "NO_PROB",
     "NO_WEIGHT",
+    "Codebook",
     "QuantizedLevel",
     "QuantizedTrie",
-    "codebook",
+    "word_bits",
 ]
 
 MIN_BITS, MAX_BITS = 3, 12
 # Values of the reserved codes: code 0 is an absent value, code 1 is zero.
 NO_PROB, NO_WEIGHT, ZERO = -1.0, 1.0, 0.0
 N_RESERVED_CODES = 2
+# Values are counted in bins of equal upper bits, 65,536 for each power of two; the
+# lower bits are added up.
+LOW_BITS = 7
+MAX_LOW = np.uint32((1 << LOW_BITS) - 1)
+N_BINS = 1 << 31 - LOW_BITS
 # Iterations of Lloyd's algorithm; it stops earlier when no code changes.
 MAX_ITERATIONS = 200
 
 
-def codebook(
-    values: NDArray[np.float32], bits: int, absent: float
-) -> tuple[NDArray[np.uint64], NDArray[np.float32]]:
+class Codebook:
     """Quantize values to codes of a few bits, by k-means of their logarithms.
 
     Code 0 stands for `absent` and code 1 for zero, exactly. The other codes stand for
     ranges of the logarithm, and their values are the means of these, which minimize
-    the squared error (Lloyd 1982).
+    the squared error (Lloyd 1982). Bounds of ranges do not divide bins, and each bin
+    counts as its mean; the sums are of whole numbers. So the result does not depend on
+    the order of the values, and memory not on their number.
 
     Parameters
     ----------
-    values : ndarray of float32, shape (n,)
-        Probabilities or weights.
     bits : int
         Bits of a code.
     absent : float
         The value that marks absent entries.
 
-    Returns
-    -------
-    codes : ndarray of uint64, shape (n,)
-        The code of each value.
-    book : ndarray of float32, shape (2**bits,)
-        The value of each code.
+    Attributes
+    ----------
+    values : ndarray of float32, shape (2**bits,)
+        The value of each code, after `learn`.
 
     Examples
     --------
     >>> import numpy as np
-    >>> codes, book = codebook(np.float32([0.5, -1, 0, 0.5, 0.25]), 3, absent=-1)
-    >>> book[codes].tolist()
+    >>> book = Codebook(3, absent=-1)
+    >>> values = np.float32([0.5, -1, 0, 0.5, 0.25])
+    >>> book.add(values)
+    >>> book.learn()
+    >>> book.values[book.codes(values)].tolist()
     [0.5, -1.0, 0.0, 0.5, 0.25]
     """
-    book = np.zeros(1 << bits, dtype=np.float32)
-    book[0] = absent
-    codes = np.zeros(len(values), dtype=np.uint64)
-    codes[values == ZERO] = 1
-    kept = (values != absent) & (values > 0)
-    log = np.log(values[kept], dtype=np.float64)
-    means, ends = _clusters(log, len(book) - N_RESERVED_CODES)
-    book[N_RESERVED_CODES : N_RESERVED_CODES + len(means)] = np.exp(means)
-    codes[kept] = np.searchsorted(ends, log) + N_RESERVED_CODES
-    return codes, book
+
+    def __init__(self, bits: int, absent: float) -> None:
+        self._absent = absent
+        self.values = np.zeros(1 << bits, dtype=np.float32)
+        self.values[0] = absent
+        # Memory that is not used stays unallocated.
+        self._counts, self._low = np.zeros((2, N_BINS), dtype=np.int64)
+        self._first, self._end = N_BINS, 0  # of the bins that are used
+
+    def add(self, values: NDArray[np.float32]) -> None:
+        """Count values; those that are absent or zero are left out."""
+        kept = np.ascontiguousarray(values[(values != self._absent) & (values > ZERO)])
+        if not len(kept):
+            return
+        bins, low = _bins(kept), kept.view(np.uint32) & MAX_LOW
+        first, end = int(bins.min()), int(bins.max()) + 1
+        self._first, self._end = min(self._first, first), max(self._end, end)
+        own = slice(first, end)
+        bins -= np.uint32(first)
+        self._counts[own] += np.bincount(bins)
+        # Sums below 2**53 are exact in float64.
+        self._low[own] += np.bincount(bins, weights=low).astype(np.int64)
+
+    def learn(self) -> None:
+        """Choose the values of the codes."""
+        own = slice(self._first, self._end)
+        used = np.flatnonzero(self._counts[own])
+        counts, low = self._counts[own][used], self._low[own][used]
+        lowest = ((self._first + used) << LOW_BITS).astype(np.uint32).view(np.float32)
+        step = np.spacing(lowest).astype(np.float64)
+        log = np.log(lowest + step * (low / counts))
+        means, ends = _clusters(log, counts, len(self.values) - N_RESERVED_CODES)
+        self.values[N_RESERVED_CODES : N_RESERVED_CODES + len(means)] = np.exp(means)
+        del self._counts, self._low
+        self._codes = np.ones(max(self._end - self._first, 1), dtype=np.uint16)
+        self._codes[used] = np.searchsorted(ends, log) + N_RESERVED_CODES
+
+    def codes(self, values: NDArray[np.float32]) -> NDArray[np.uint16]:
+        """Return the codes of values, which were added before.
+
+        Parameters
+        ----------
+        values : ndarray of float32, shape (n,)
+
+        Returns
+        -------
+        codes : ndarray of uint16, shape (n,)
+        """
+        codes = np.zeros(len(values), dtype=np.uint16)
+        codes[values == ZERO] = 1
+        is_there = (values != self._absent) & (values > ZERO)
+        kept = np.ascontiguousarray(values[is_there])
+        codes[is_there] = self._codes[_bins(kept) - np.uint32(self._first)]
+        return codes
+
+
+def _bins(values: NDArray[np.float32]) -> NDArray[np.uint32]:
+    """Return the bin of each number that is not negative."""
+    # Bit patterns of positive floats increase with the floats.
+    bins: NDArray[np.uint32] = values.view(np.uint32) >> np.uint32(LOW_BITS)
+    return np.maximum(bins, np.uint32(1), out=bins)
 
 
 def _clusters(
-    values: NDArray[np.float64], max_clusters: int
+    distinct: NDArray[np.float64], counts: NDArray[np.int64], max_clusters: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the means of at most `max_clusters` clusters, and the bounds between."""
-    distinct, counts = np.unique(values, return_counts=True)
     cumulative_n = np.concatenate([[0], np.cumsum(counts)])
     cumulative_sum = np.concatenate([[0.0], np.cumsum(distinct * counts)])
     if len(distinct) <= max_clusters:
@@ -94,7 +142,7 @@ def _clusters(
     # Half of the initial bounds are quantiles. The others are evenly spaced, so that
     # rare values are not far from the mean of their cluster.
     n_quantiles = max_clusters // 2
-    shares = np.linspace(0, len(values), n_quantiles + 1)[1:-1]
+    shares = np.linspace(0, cumulative_n[-1], n_quantiles + 1)[1:-1]
     steps = np.linspace(distinct[0], distinct[-1], max_clusters - n_quantiles + 1)[1:-1]
     bounds = np.concatenate(
         [np.searchsorted(cumulative_n, shares), np.searchsorted(distinct, steps)]
@@ -170,61 +218,6 @@ class QuantizedTrie:
     bow: NDArray[np.float32]
     start: NDArray[np.int64]
     levels: list[QuantizedLevel]
-
-    @classmethod
-    def of(cls, trie: WeightedTrie, bits: int) -> Self:
-        """Quantize the n-grams of a trie.
-
-        Parameters
-        ----------
-        trie : WeightedTrie
-            A trie of order 2 to 16.
-        bits : int
-            Bits of a code.
-
-        Returns
-        -------
-        trie : QuantizedTrie
-        """
-        nodes = _nodes(trie)
-        levels = []
-        for k in range(2, trie.order + 1):
-            words, prob, bow, offsets = nodes[k]
-            prob_codes, prob_book = codebook(prob, bits, NO_PROB)
-            width = word_bits(trie.n_words)
-            records = words.astype(np.uint64) | prob_codes << np.uint64(width)
-            width += bits
-            if offsets is None:
-                packed = pack_records(records, width)
-                levels.append(QuantizedLevel(
-                    len(words), 0, packed, np.zeros(0, np.uint64),
-                    np.zeros(0, np.uint32), prob_book, np.zeros(0, np.float32),
-                ))  # fmt: skip
-                break
-            bow_codes, bow_book = codebook(bow, bits, NO_WEIGHT)
-            records |= bow_codes << np.uint64(width)
-            width += bits
-            # Chosen so that the high parts grow by about one per n-gram.
-            low = int(offsets[-1] // max(len(words), 1)).bit_length() - 1
-            low = max(0, min(low, MAX_WIDTH - width))
-            lowest = (offsets & ((1 << low) - 1)).astype(np.uint64)
-            records = np.append(records, np.uint64(0)) | lowest << np.uint64(width)
-            packed = pack_records(records, width + low)
-            high, sample = pack_offsets(offsets, low)
-            levels.append(
-                QuantizedLevel(
-                    len(words), low, packed, high, sample, prob_book, bow_book
-                )
-            )
-        return cls(
-            n_words=trie.n_words,
-            bits=bits,
-            n_ngrams=trie.n_ngrams,
-            prob=np.ascontiguousarray(trie.prob[: trie.n_words]),
-            bow=np.ascontiguousarray(trie.bow[1 : trie.n_words + 1]),
-            start=cast(NDArray[np.int64], nodes[1][3]),
-            levels=levels,
-        )
 
     def width(self, i: int) -> int:
         """Return the number of bits of a record of level `i`."""
@@ -303,49 +296,3 @@ class QuantizedTrie:
 def word_bits(n_words: int) -> int:
     """Return the number of bits of a word id."""
     return max(1, (n_words - 1).bit_length())
-
-
-def _nodes(
-    trie: WeightedTrie,
-) -> dict[int, tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any] | None]]:
-    """Return the n-grams of each length, sorted by their words, newest first.
-
-    For each length, returns the oldest words, probabilities, weights, and offsets of
-    the extensions by one older word (None for the longest).
-    """
-    # Build a trie of all n-grams as contexts. Besides the n-grams it contains the
-    # contexts with a weight, and the suffixes of both.
-    builder = TrieBuilder(trie.n_words)
-    all_words = np.arange(trie.n_words, dtype=np.int32)
-    builder.add_context_level(np.array([0, trie.n_words], dtype=np.int32), all_words)
-    rows = {k: trie.ngrams(k - 1) for k in range(2, trie.order + 1)}
-    weighted = {}
-    for k in range(2, trie.order):
-        first, last = trie.level_start[k : k + 2]
-        weighted[k] = first + np.flatnonzero(trie.bow[first:last] != NO_WEIGHT)
-        rows[-k] = trie.context_words(weighted[k], k)
-    number = {key: own[:, -1] for key, own in rows.items()}
-    made: dict[int, NDArray[np.int32]] = {}
-    for k in range(2, trie.order + 1):
-        ranked = builder.rank_contexts(
-            np.concatenate(list(number.values())),
-            np.concatenate([rows[key][:, -k] for key in number]),
-        )
-        ends = np.cumsum([len(own) for own in number.values()])
-        number = dict(zip(number, np.split(ranked, ends[:-1])))
-        made |= {key: number.pop(key) for key in (k, -k) if key in number}
-    nodes = {}
-    for k in range(1, trie.order + 1):
-        first, last = builder.level_start[k : k + 2]
-        prob = np.full(last - first, NO_PROB, dtype=np.float32)
-        bow = np.full(last - first, NO_WEIGHT, dtype=np.float32)
-        if k > 1:
-            prob[made[k]] = trie.prob[trie.followers(k - 1)]
-        if k in weighted:
-            bow[made[-k]] = trie.bow[weighted[k]]
-        offsets = None
-        if k < trie.order:
-            n_longer = builder.level_start[k + 2] - last
-            offsets = np.append(builder.child_start[k] - np.int64(last), n_longer)
-        nodes[k] = builder.context_word[k], prob, bow, offsets
-    return nodes

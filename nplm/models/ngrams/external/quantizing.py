@@ -1,0 +1,332 @@
+"""Quantize a trie that may be larger than memory, a range of newest words at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nplm.base.blocks import blocks
+from nplm.models.ngrams.external.estimation import fill_parents
+from nplm.models.ngrams.external.levels import ranges_of_words
+from nplm.models.ngrams.external.scratch import Scratch
+from nplm.models.ngrams.trie.bits import (
+    MAX_WIDTH,
+    READ_BYTES,
+    SAMPLED,
+    pack_offsets,
+    pack_records,
+)
+from nplm.models.ngrams.trie.context_trie import (
+    MAX_NGRAMS,
+    TrieBuilder,
+    WeightedTrie,
+    blocks_of_contexts,
+)
+from nplm.models.ngrams.trie.quantized_trie import (
+    NO_PROB,
+    NO_WEIGHT,
+    Codebook,
+    word_bits,
+)
+
+__all__ = ["Quantizing"]
+
+# Bytes of memory for each n-gram of a range: its words, numbers and ranks, for sorting.
+ROW_BYTES = 160
+# Values and offsets that are packed at once; a multiple of 64.
+PACKED = 1 << 16
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The n-grams of one length whose newest word is in a range.
+
+    Attributes
+    ----------
+    words : ndarray of int32, shape (n, k)
+        The n-grams, or contexts with a weight, the newest word in the last column.
+    codes : ndarray of uint16, shape (n,)
+        Codes of their probabilities, or of their weights.
+    """
+
+    words: NDArray[np.int32]
+    codes: NDArray[np.uint16]
+
+
+class Quantizing:
+    """A trie being quantized: its nodes in temporary files, and their numbers.
+
+    The nodes of each length are all n-grams, the contexts with a weight, and the
+    suffixes of both. They are sorted by their words, newest first, so that those of a
+    range of newest words are adjacent. A range is processed in memory.
+
+    Parameters
+    ----------
+    trie : WeightedTrie
+        A trie of order 2 to 16, in memory or mapped.
+    bits : int
+        Bits of a code.
+    scratch : Scratch
+        The temporary folder.
+
+    Attributes
+    ----------
+    header : dict
+        Sizes, for ``quantized_items``.
+    """
+
+    def __init__(self, trie: WeightedTrie, bits: int, scratch: Scratch) -> None:
+        self._trie, self._scratch, self._bits = trie, scratch, bits
+        order, n_words = trie.order, trie.n_words
+        self._lengths = range(2, order + 1)
+        self._files = {k: (f"values.{k}", f"offsets.{k}") for k in self._lengths}
+        scratch.stage("choosing codes", int(trie.n_ngrams[1:].sum()))
+        self._books = {k: self._learned(k) for k in self._lengths}
+        self._start = np.zeros(n_words + 1, dtype=np.int64)
+        self._n = dict.fromkeys(range(2, order + 2), 0)
+        self._write_nodes()
+        self._start[-1] = self._n[2]
+        self._low = {k: self._chosen_low(k) for k in self._lengths}
+        self.header = {
+            "bits": bits,
+            "n_ngrams": trie.n_ngrams.tolist(),
+            "n_nodes": [self._n[k] for k in self._lengths],
+            "low": [self._low[k] for k in self._lengths],
+        }
+
+    @property
+    def sizes(self) -> dict[str, tuple[np.dtype[Any], int]]:
+        """Type and length of each array of ``quantized_items``."""
+        n_words, n_codes = self._trie.n_words, 1 << self._bits
+        types = {"prob": ("<f4", n_words), "bow": ("<f4", n_words)}
+        types |= {"start": ("<i8", n_words + 1)}
+        for k in self._lengths:
+            n, n_next, ends = self._n[k], self._n[k + 1], k == self._trie.order
+            n_records = -(-(n + (not ends)) // 8) * self._width(k)
+            types |= {
+                f"records_{k}": ("<u1", n_records + READ_BYTES),
+                f"high_{k}": ("<u8", 0 if ends else _n_high(n, n_next, self._low[k])),
+                f"sample_{k}": ("<u4", 0 if ends else n // SAMPLED + 1),
+                f"prob_{k}": ("<f4", n_codes),
+                f"bow_{k}": ("<f4", 0 if ends else n_codes),
+            }
+        return {name: (np.dtype(kind), size) for name, (kind, size) in types.items()}
+
+    def fill(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Fill arrays of zeros, which have these `sizes`, and remove the files."""
+        trie, scratch = self._trie, self._scratch
+        arrays["prob"][:] = trie.prob[: trie.n_words]
+        arrays["bow"][:] = trie.bow[1 : trie.n_words + 1]
+        arrays["start"][:] = self._start
+        scratch.stage("packing", sum(self._n[k] for k in self._lengths))
+        for k in self._lengths:
+            prob, bow = self._books[k]
+            arrays[f"prob_{k}"][:] = prob.values
+            if k < trie.order:
+                arrays[f"bow_{k}"][:] = bow.values
+            self._pack(k, arrays)
+
+    def _learned(self, k: int) -> tuple[Codebook, Codebook]:
+        """Return the codes of the n-grams of `k` words: probabilities and weights."""
+        trie, books = self._trie, []
+        own = trie.followers(k - 1)
+        prob = trie.prob[own]
+        bow = trie.bow[:0]
+        if k < trie.order:
+            bow = trie.bow[trie.level_start[k] : trie.level_start[k + 1]]
+        for values, absent in ((prob, NO_PROB), (bow, NO_WEIGHT)):
+            book = Codebook(self._bits, absent)
+            for part in blocks(len(values), self._scratch.block):
+                book.add(values[part])
+                self._forget()
+                self._scratch.tell(part.stop - part.start if values is prob else 0)
+            book.learn()
+            books.append(book)
+        return books[0], books[1]
+
+    def _write_nodes(self) -> None:
+        """Write the nodes of all lengths, a range of newest words at a time."""
+        trie, scratch = self._trie, self._scratch
+        n_rows = np.zeros(trie.n_words, dtype=np.int64)
+        for k in self._lengths:
+            words = trie.words[trie.followers(k - 1)]
+            for part in blocks(len(words), scratch.block):
+                n_rows += np.bincount(words[part], minlength=trie.n_words)
+                self._forget()
+        scratch.stage("quantizing", int(n_rows.sum()))
+        parents = fill_parents(trie, scratch)
+        for first, last in ranges_of_words(n_rows, scratch.memory // ROW_BYTES):
+            self._write_range(first, last, parents)
+            scratch.tell(int(n_rows[first:last].sum()))
+        scratch.remove("parents")
+        for names in self._files.values():  # of a model without n-grams of this length
+            for name in names:
+                with scratch.appending(name):
+                    pass
+
+    def _write_range(self, first: int, last: int, parents: NDArray[np.int32]) -> None:
+        """Append the nodes whose newest word is from `first` to before `last`."""
+        trie, scratch = self._trie, self._scratch
+        tables = {k: self._ngrams(k, first, last, parents) for k in self._lengths}
+        for k, own in zip(self._lengths, self._weighted(first, last, parents)):
+            tables[-k] = own
+        builder = TrieBuilder(trie.n_words)
+        every = np.arange(trie.n_words, dtype=np.int32)
+        builder.add_context_level(np.array([0, trie.n_words], dtype=np.int32), every)
+        number = {key: own.words[:, -1] for key, own in tables.items()}
+        made: dict[int, NDArray[np.int32]] = {}
+        for k in self._lengths:
+            ranked = builder.rank_contexts(
+                np.concatenate(list(number.values())),
+                np.concatenate([tables[key].words[:, -k] for key in number]),
+            )
+            ends = np.cumsum([len(own) for own in number.values()])
+            number = dict(zip(number, np.split(ranked, ends[:-1])))
+            made |= {key: number.pop(key) for key in (k, -k) if key in number}
+        own_start = builder.child_start[1][first:last] - builder.level_start[2]
+        self._start[first:last] = own_start + np.int64(self._n[2])
+        bits, width = self._bits, word_bits(trie.n_words)
+        for k in self._lengths:
+            begin, end = builder.level_start[k : k + 2]
+            values = builder.context_word[k].astype(np.uint64)
+            prob, bow = np.zeros((2, end - begin), dtype=np.uint16)
+            prob[made[k]] = tables[k].codes
+            values |= prob.astype(np.uint64) << np.uint64(width)
+            with scratch.appending(self._files[k][0]) as file:
+                if k < trie.order:
+                    bow[made[-k]] = tables[-k].codes
+                    values |= bow.astype(np.uint64) << np.uint64(width + bits)
+                file.write(values.data)
+            if k < trie.order:
+                offsets = builder.child_start[k] - np.int32(end)
+                offsets += np.int32(self._n[k + 1])
+                with scratch.appending(self._files[k][1]) as file:
+                    file.write(offsets.data)
+            self._n[k] += end - begin
+            if self._n[k] > MAX_NGRAMS:
+                raise ValueError(
+                    f"more than {MAX_NGRAMS} {k}-grams and suffixes of longer ones; "
+                    "lower order, or prune the model."
+                )
+
+    def _ngrams(
+        self, k: int, first: int, last: int, parents: NDArray[np.int32]
+    ) -> Rows:
+        """Return the n-grams of `k` words that end in a word of the range."""
+        trie, found = self._trie, []
+        begin, end = map(int, trie.level_start[k - 1 : k + 1])
+        for own in blocks_of_contexts(trie.start, begin, end, self._scratch.block):
+            start = trie.start[own[0] : own[1] + 1]
+            words = trie.words[start[0] : start[-1]]
+            chosen = np.flatnonzero((words >= first) & (words < last))
+            contexts = np.searchsorted(start, start[0] + chosen, side="right") - 1
+            rows = np.empty((len(chosen), k), dtype=np.int32)
+            rows[:, -1] = words[chosen]
+            self._spell(own[0] + contexts, rows[:, :-1], parents)
+            prob = trie.prob[start[0] : start[-1]][chosen]
+            found.append(Rows(rows, self._books[k][0].codes(prob)))
+            self._forget(parents)
+        return _joined(k, found)
+
+    def _weighted(
+        self, first: int, last: int, parents: NDArray[np.int32]
+    ) -> Iterator[Rows]:
+        """Yield the contexts of 2 words, 3, ... with a weight."""
+        trie = self._trie
+        begin, end = 1 + first, 1 + last
+        for k in range(2, trie.order):
+            # The contexts with these nearest words are adjacent.
+            begin, end = map(int, trie.child_start[[begin, end]])
+            found = []
+            for part in blocks(end - begin, self._scratch.block):
+                bow = trie.bow[begin + part.start : begin + part.stop]
+                chosen = np.flatnonzero(bow != NO_WEIGHT)
+                rows = np.empty((len(chosen), k), dtype=np.int32)
+                self._spell(begin + part.start + chosen, rows, parents)
+                found.append(Rows(rows, self._books[k][1].codes(bow[chosen])))
+                self._forget(parents)
+            yield _joined(k, found)
+
+    def _spell(
+        self,
+        contexts: NDArray[Any],
+        out: NDArray[np.int32],
+        parents: NDArray[np.int32],
+    ) -> None:
+        """Fill in the words of contexts, the nearest in the last column."""
+        for column in range(out.shape[1]):
+            out[:, column] = self._trie.context_word[contexts]
+            contexts = parents[contexts]
+
+    def _chosen_low(self, k: int) -> int:
+        """Return the number of low bits of an offset, which records hold."""
+        if k == self._trie.order:
+            return 0
+        width = word_bits(self._trie.n_words) + 2 * self._bits
+        # Chosen so that the high parts grow by about one per n-gram.
+        low = int(self._n[k + 1] // max(self._n[k], 1)).bit_length() - 1
+        return max(0, min(low, MAX_WIDTH - width))
+
+    def _width(self, k: int) -> int:
+        """Return the number of bits of a record."""
+        rest = 0 if k == self._trie.order else self._bits + self._low[k]
+        return word_bits(self._trie.n_words) + self._bits + rest
+
+    def _pack(self, k: int, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Pack the nodes of `k` words from their files."""
+        scratch, n, width = self._scratch, self._n[k], self._width(k)
+        ends, low = k == self._trie.order, self._low[k]
+        place = np.uint64(width - low)
+        records, high, sample = (
+            arrays[f"{name}_{k}"] for name in ("records", "high", "sample")
+        )
+        names = self._files[k]
+        with scratch.reading(names[0]) as values, scratch.reading(names[1]) as offsets:
+            # The last offset is that of the end, in a record of its own.
+            for part in blocks(n if ends else n + 1, PACKED):
+                own = np.fromfile(values, np.uint64, part.stop - part.start)
+                if not ends:
+                    after = np.fromfile(offsets, np.int32, part.stop - part.start)
+                    after = after.astype(np.int64)
+                    if part.stop > n:
+                        own = np.append(own, np.uint64(0))
+                        after = np.append(after, self._n[k + 1])
+                    own |= (after & ((1 << low) - 1)).astype(np.uint64) << place
+                    first = ((int(after[0]) >> low) + part.start) // 64
+                    shift = first * 64 - part.start << low
+                    bits, _ = pack_offsets(after - shift, low)
+                    high[first : first + len(bits)] |= bits
+                    sampled = after[::SAMPLED] >> low
+                    at = part.start // SAMPLED
+                    ranks = np.arange(part.start, part.stop, SAMPLED)
+                    sample[at : at + len(sampled)] = sampled + ranks
+                packed = pack_records(own, width)[:-READ_BYTES]
+                at = part.start // 8 * width
+                records[at : at + len(packed)] = packed
+                scratch.tell(len(own))
+                scratch.forget(records, high)
+        for name in names:
+            scratch.remove(name)
+
+    def _forget(self, *arrays: NDArray[Any]) -> None:
+        trie = self._trie
+        own = trie.context_word, trie.child_start, trie.start, trie.words
+        self._scratch.forget(*own, trie.prob, trie.bow, *arrays)
+
+
+def _n_high(n: int, n_next: int, low: int) -> int:
+    """Return the length of `high` of `n` nodes, followed by `n_next` longer ones."""
+    return ((n_next >> low) + n) // 64 + 1
+
+
+def _joined(k: int, parts: list[Rows]) -> Rows:
+    if not parts:
+        return Rows(np.empty((0, k), dtype=np.int32), np.empty(0, dtype=np.uint16))
+    return Rows(
+        np.concatenate([part.words for part in parts]),
+        np.concatenate([part.codes for part in parts]),
+    )

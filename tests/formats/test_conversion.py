@@ -1,0 +1,191 @@
+"""Conversions in bounded memory write the same bytes as those in memory."""
+
+import random
+import subprocess
+import sys
+import tempfile
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nplm import KneserNeyLM
+from nplm.formats import load_binary, read_arpa, save_binary, write_arpa
+from nplm.formats._words import StoredWords
+from nplm.formats.conversion import convert_arpa, convert_trie
+from nplm.formats.on_disk import ArpaFile, MappedFile, QuantizedFile, free_memory
+from nplm.models.ngrams.external import estimation
+from tests.helpers import small_text, text
+
+pytestmark = small_text
+KINDS = ["mapped", "quantized", "arpa"]
+
+
+def output(path, kind):
+    if kind == "quantized":
+        return QuantizedFile(path, 6)
+    return MappedFile(path) if kind == "mapped" else ArpaFile(path)
+
+
+def in_memory(model, words, path, kind):
+    if kind == "arpa":
+        write_arpa(model, path, words)
+    else:
+        save_binary(model, path, words, bits=6 if kind == "quantized" else None)
+
+
+def fitted(seed, order, boundary, n=400, n_words=9):
+    model = KneserNeyLM(order, n_words=n_words, boundary=boundary)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        return model.fit_stream(text(n, seed=seed, n_words=n_words))
+
+
+def without_some(model, share, seed):
+    """Drop n-grams at random: contexts and suffixes of the others too."""
+    rng = np.random.default_rng(seed)
+    keep = rng.random(len(model.trie_.words)) < share
+    model._set_trie(model.trie_.pruned(keep), None)
+    return model
+
+
+def with_lines_in_disorder(path, seed):
+    """Shuffle the n-grams of each order, 2 and higher."""
+    parts = path.read_text().split("\n\n")
+    for i, part in enumerate(parts):
+        title, *lines = part.split("\n")
+        if title[:1] == "\\" and title not in ("\\data\\", "\\1-grams:", "\\end\\"):
+            random.Random(seed).shuffle(lines)
+        parts[i] = "\n".join([title, *lines])
+    path.write_text("\n\n".join(parts))
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    order=st.integers(1, 5),
+    boundary=st.sampled_from([None, 0, 3]),
+    memory=st.sampled_from([1 << 10, 3 << 10, 1 << 28]),
+    share=st.sampled_from([1.0, 0.7, 0.2]),
+    kind=st.sampled_from(KINDS),
+    disorder=st.booleans(),
+    seed=st.integers(0, 99),
+)
+def test_file_is_that_of_the_model_in_memory(
+    order, boundary, memory, share, kind, disorder, seed
+):
+    kind = "mapped" if order == 1 and kind == "quantized" else kind
+    model = without_some(fitted(seed, order, boundary), share, seed)
+    words = [f"w{i}" for i in range(9)]
+    if boundary is not None:
+        words[boundary] = "</s>"
+    with tempfile.TemporaryDirectory() as folder:
+        found, expected, source = (
+            Path(folder) / name for name in ("found", "expected", "source")
+        )
+        write_arpa(model, source, words)
+        if disorder:
+            with_lines_in_disorder(source, seed)
+        model, words = read_arpa(source, add_unknown=True)
+        in_memory(model, words, expected, kind)
+        convert_arpa(source, output(found, kind), memory=memory, folder=folder)
+        assert found.read_bytes() == expected.read_bytes()
+        # From a file of mapped n-grams too.
+        save_binary(model, source, words)
+        mapped, words = load_binary(source)
+        own = StoredWords(words, mapped.boundary), output(found, kind)
+        convert_trie(mapped.trie_, *own, memory=memory, folder=folder)
+        assert found.read_bytes() == expected.read_bytes()
+        assert len(list(Path(folder).iterdir())) == 3
+
+
+@pytest.mark.parametrize("share", [1.0, 0.3])
+def test_file_does_not_depend_on_windows(tmp_path, monkeypatch, share):
+    monkeypatch.setattr(estimation, "SPILL", 64)
+    model = without_some(fitted(0, 4, 0, n=5000, n_words=60), share, 0)
+    words = ["</s>", *(f"w{i}" for i in range(1, 60))]
+    expected, found = tmp_path / "expected", tmp_path / "found"
+    save_binary(model, expected, words)
+    own = StoredWords(words, 0), MappedFile(found)
+    convert_trie(model.trie_, *own, memory=1 << 10, folder=tmp_path)
+    assert found.read_bytes() == expected.read_bytes()
+
+
+def test_table_of_a_trie_with_more_contexts_than_ngrams_grows(tmp_path):
+    # Most contexts are not n-grams, and most n-grams lack their suffixes.
+    rng = np.random.default_rng(0)
+    grams = {tuple(row) for row in rng.integers(0, 60, (3000, 4)).tolist()}
+    lines = [f"-1\tw{i}" for i in range(60)] + ["-1\t</s>", "-99\t<s>\t-0.5"]
+    path, found, expected = (tmp_path / name for name in ("a.arpa", "found", "expect"))
+    sections = ["\\1-grams:", *lines, "\\2-grams:", "\\3-grams:", "\\4-grams:"]
+    sections += ["-2\t" + " ".join(f"w{i}" for i in gram) for gram in grams]
+    counts = [f"ngram {k}={n}" for k, n in enumerate((62, 0, 0, len(grams)), 1)]
+    path.write_text("\n".join(["\\data\\", *counts, *sections, "\\end\\"]))
+    save_binary(*read_arpa(path, add_unknown=True)[:1], expected, _words(path))
+    convert_arpa(path, MappedFile(found), memory=1 << 10, folder=tmp_path)
+    assert found.read_bytes() == expected.read_bytes()
+
+
+def _words(path):
+    return read_arpa(path, add_unknown=True)[1]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_errors_are_those_of_reading_in_memory(tmp_path, kind):
+    model, words = fitted(0, 3, 0), ["</s>", *(f"w{i}" for i in range(1, 9))]
+    path, found = tmp_path / "a.arpa", tmp_path / "found"
+    write_arpa(model, path, words)
+    whole = path.read_text().split("\n")
+    at = whole.index("\\3-grams:") + 3
+    wrong = {
+        "twice": [*whole[:at], whole[at - 1], *whole[at + 1 :]],
+        "truncated": whole[:at],
+        "unknown": [*whole[:at], "-1\tw1 w2 nobody", *whole[at + 1 :]],
+    }
+    for name, lines in wrong.items():
+        path.write_text("\n".join(lines))
+        with pytest.raises(ValueError, match=r"a\.arpa") as expected:
+            read_arpa(path)
+        with pytest.raises(ValueError, match=r"a\.arpa") as error:
+            convert_arpa(path, output(found, kind), memory=1 << 10, folder=tmp_path)
+        assert str(error.value) == str(expected.value), name
+    assert [own.name for own in tmp_path.iterdir()] == ["a.arpa"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_peak_memory_is_bounded(tmp_path, kind):
+    """Half a million n-grams are sorted in less than their tables take."""
+    ids = np.random.default_rng(0).integers(0, 4000, 300_000)
+    model = KneserNeyLM(3, n_words=4000, boundary=0, discount_fallback=0.5)
+    model.fit_stream(ids)
+    words = ["</s>", *(f"w{i}" for i in range(1, 4000))]
+    write_arpa(model, tmp_path / "a.arpa", words)
+    code = f"""
+import resource
+from nplm.formats.conversion import convert_arpa
+from tests.formats.test_conversion import output
+def peak():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
+before = peak()
+convert_arpa({str(tmp_path / "a.arpa")!r}, output({str(tmp_path / "b")!r}, {kind!r}),
+             memory=24 << 20, folder={str(tmp_path)!r})
+print(peak() - before)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], check=True, capture_output=True, text=True
+    )
+    n_ngrams = int(model.n_ngrams_.sum())
+    assert n_ngrams > 500_000
+    # A chunk of text (32 MB while it is appended to) and the memory allowed.
+    assert int(done.stdout) < 90 << 20
+
+
+def test_free_memory_is_some_of_the_memory_there_is():
+    total = next(
+        int(line.split()[1]) << 10
+        for line in Path("/proc/meminfo").read_text().splitlines()
+        if line.startswith("MemTotal")
+    )
+    assert 1 << 20 < free_memory() < total
