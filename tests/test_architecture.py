@@ -33,7 +33,7 @@ FLOORS = {
     "formats": [
         {"__init__"},
         {"model_file"},
-        {"counts", "loading", "conversion"},
+        {"counts", "loading"},
         {"on_disk"},
         {"arpa", "binary", "saving"},
         {"."},

@@ -23,9 +23,9 @@ from nplm.formats._kinds import Kind, kind_of
 from nplm.formats._models import trie_of
 from nplm.formats._words import StoredWords, check_words
 from nplm.formats.binary.binary_files import check_bits
-from nplm.formats.conversion import convert_arpa, convert_trie
 from nplm.formats.loading import load_arpa
-from nplm.formats.on_disk import ArpaFile, MappedFile, Output, QuantizedFile
+from nplm.formats.on_disk.conversion import convert_arpa, convert_trie
+from nplm.formats.on_disk.outputs import ArpaFile, MappedFile, Output, QuantizedFile
 from nplm.models.ngrams.trie.quantized_trie import MAX_BITS, MIN_BITS
 from nplm.text.embeddings import features_of
 from nplm.text.tokenizer import BETWEEN_BLANKS

@@ -369,7 +369,8 @@ def test_errors_are_sentences(made, run, tmp_path, monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(TextLM, "fit", interrupted)
-    result = run("train", "@train", "-o", str(tmp_path / "model"), code=130)
+    trigram = ["--model", "trigram", "-o", str(tmp_path / "model")]
+    result = run("train", "@train", *trigram, code=130)
     assert "Interrupted." in result.stderr
     assert not (tmp_path / "model").exists()
 

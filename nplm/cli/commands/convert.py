@@ -19,7 +19,7 @@ from nplm.cli._models import (
 )
 from nplm.cli._outputs import writable_file
 from nplm.cli._tally import told
-from nplm.formats.on_disk import free_memory
+from nplm.formats.on_disk.outputs import free_memory
 
 __all__ = ["OUTPUT", "convert_command"]
 

@@ -16,7 +16,7 @@ from nplm.formats._model_files import check_writable
 from nplm.formats.binary.binary_files import check_bits
 from nplm.formats.counts.count_tables import CountTables, Tables
 from nplm.formats.counts.sources import Source, Texts
-from nplm.formats.on_disk import (
+from nplm.formats.on_disk.outputs import (
     ArpaFile,
     MappedFile,
     Output,

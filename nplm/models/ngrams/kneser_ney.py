@@ -520,6 +520,8 @@ def _sentence_windows(
                 "adds boundaries itself: remove it, or split the sentence there."
             )
         parts += [ids, [mark]]
+    if boundary is not None:
+        return windows(np.concatenate(parts), n_context, boundary=boundary)
     stream = np.concatenate([np.full(n_context, mark), *parts]).astype(np.int32)
     X = np.lib.stride_tricks.sliding_window_view(stream[:-1], n_context).copy()
     y = stream[n_context:]

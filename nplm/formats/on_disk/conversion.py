@@ -8,7 +8,7 @@ from typing import Any
 
 from nplm.formats._words import StoredWords
 from nplm.formats.arpa.arpa_files import check_weights, read_tables
-from nplm.formats.on_disk import Output, StoredTrie, stored
+from nplm.formats.on_disk.outputs import Output, StoredTrie, stored
 from nplm.models.ngrams.external.scratch import Scratch
 from nplm.models.ngrams.external.tables import NgramTables, Table
 from nplm.models.ngrams.trie.backoff_trie import BackoffTrie, DuplicateNgramError

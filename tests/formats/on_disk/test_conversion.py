@@ -15,8 +15,13 @@ from hypothesis import strategies as st
 from nplm import KneserNeyLM
 from nplm.formats import load_binary, read_arpa, save_binary, write_arpa
 from nplm.formats._words import StoredWords
-from nplm.formats.conversion import convert_arpa, convert_trie
-from nplm.formats.on_disk import ArpaFile, MappedFile, QuantizedFile, free_memory
+from nplm.formats.on_disk.conversion import convert_arpa, convert_trie
+from nplm.formats.on_disk.outputs import (
+    ArpaFile,
+    MappedFile,
+    QuantizedFile,
+    free_memory,
+)
 from nplm.models.ngrams.external import estimation
 from tests.helpers import small_text, text
 
@@ -154,29 +159,42 @@ def test_errors_are_those_of_reading_in_memory(tmp_path, kind):
     assert [own.name for own in tmp_path.iterdir()] == ["a.arpa"]
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_peak_memory_is_bounded(tmp_path, kind):
-    """Half a million n-grams are sorted in less than their tables take."""
+@pytest.fixture(scope="module")
+def large(tmp_path_factory):
+    """Return an ARPA file of half a million n-grams, and their number."""
     ids = np.random.default_rng(0).integers(0, 4000, 300_000)
     model = KneserNeyLM(3, n_words=4000, boundary=0, discount_fallback=0.5)
     model.fit_stream(ids)
     words = ["</s>", *(f"w{i}" for i in range(1, 4000))]
-    write_arpa(model, tmp_path / "a.arpa", words)
+    path = tmp_path_factory.mktemp("large") / "a.arpa"
+    write_arpa(model, path, words)
+    return path, int(model.n_ngrams_.sum())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_peak_memory_is_bounded(large, tmp_path, kind):
+    """Half a million n-grams are sorted in less than their tables take."""
+    source, n_ngrams = large
+    path = repr(str(tmp_path / "b"))
+    made = {
+        "quantized": f"QuantizedFile({path}, 6)",
+        "mapped": f"MappedFile({path})",
+        "arpa": f"ArpaFile({path})",
+    }[kind]
     code = f"""
 import resource
-from nplm.formats.conversion import convert_arpa
-from tests.formats.test_conversion import output
+from nplm.formats.on_disk.conversion import convert_arpa
+from nplm.formats.on_disk.outputs import ArpaFile, MappedFile, QuantizedFile
 def peak():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
 before = peak()
-convert_arpa({str(tmp_path / "a.arpa")!r}, output({str(tmp_path / "b")!r}, {kind!r}),
+convert_arpa({str(source)!r}, {made},
              memory=24 << 20, folder={str(tmp_path)!r})
 print(peak() - before)
 """
     done = subprocess.run(
         [sys.executable, "-c", code], check=True, capture_output=True, text=True
     )
-    n_ngrams = int(model.n_ngrams_.sum())
     assert n_ngrams > 500_000
     # A chunk of text (32 MB while it is appended to) and the memory allowed.
     assert int(done.stdout) < 90 << 20

@@ -1,0 +1,1 @@
+"""Files of n-gram models written in bounded memory."""
