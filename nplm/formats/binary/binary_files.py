@@ -44,8 +44,8 @@ from nplm.models.ngrams.trie.hash_table import (
 )
 from nplm.models.ngrams.trie.quantized_checks import restored_quantized
 from nplm.models.ngrams.trie.quantized_trie import MAX_BITS, MIN_BITS
+from nplm.models.training.parallel.threads import Threads
 from nplm.text.tokenizer import BETWEEN_BLANKS, Tokenizer, compiled
-from nplm.training.parallel.threads import Threads
 
 __all__ = [
     "ARRAYS", "FORMAT", "check_bits", "damaged", "dtypes_of_trie", "header_of",

@@ -12,7 +12,7 @@ from nplm.formats.on_disk.outputs import Output, StoredTrie, stored
 from nplm.models.ngrams.external.scratch import Scratch
 from nplm.models.ngrams.external.tables import NgramTables, Table
 from nplm.models.ngrams.trie.backoff_trie import BackoffTrie, DuplicateNgramError
-from nplm.training.parallel.threads import Threads
+from nplm.models.training.parallel.threads import Threads
 
 __all__ = ["convert_arpa", "convert_trie"]
 

@@ -16,7 +16,7 @@ from nplm.models.ngrams.quantized_lm import QuantizedLM
 from nplm.models.ngrams.trie.bits import pack_records, unpack_records
 from nplm.models.ngrams.trie.quantized_checks import quantized_items, restored_quantized
 from nplm.models.ngrams.trie.quantized_trie import Codebook
-from nplm.training.parallel.threads import Threads
+from nplm.models.training.parallel.threads import Threads
 from tests.helpers import small_text
 from tests.reference import ngrams as reference
 
