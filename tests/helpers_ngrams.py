@@ -30,8 +30,8 @@ def words_of(lines):
 class DictionaryKneserNey:
     """Chen and Goodman's equations on dictionaries, one probability at a time."""
 
-    def __init__(self, X, y, n_words, interpolate, min_counts, boundary):
-        self.n_words, self.interpolate = n_words, interpolate
+    def __init__(self, X, y, n_words, interpolate, min_counts, boundary, of_text=False):
+        self.n_words, self.interpolate, self.of_text = n_words, interpolate, of_text
         self.top = len(X[0])
         self.min_counts = min_counts
         raw = [Counter() for _ in range(self.top + 1)]
@@ -41,6 +41,7 @@ class DictionaryKneserNey:
                 raw[k][context, w] += 1
                 if k and context[0] == boundary:
                     break
+        self.raw = raw
         self.a = [defaultdict(dict) for _ in raw]
         for k, grams in enumerate(raw):
             before = Counter()
@@ -76,8 +77,11 @@ class DictionaryKneserNey:
             return lower
         total = sum(seen.values())
         discounted = {w: self.discounts[k][min(a, 3) - 1] for w, a in seen.items()}
+        tested = {w: self.raw[k][context, w] for w in seen} if self.of_text else seen
+        kept = [w for w, count in tested.items() if count >= self.min_counts[k]]
+        if self.of_text:  # the mass of dropped n-grams is interpolated, too
+            discounted |= {w: a for w, a in seen.items() if w not in kept}
         gamma = sum(discounted.values()) / total
-        kept = [w for w, a in seen.items() if a >= self.min_counts[k]]
         p = {w: (seen[w] - discounted[w]) / total for w in kept}
         if self.interpolate or len(kept) == self.n_words:
             p = {w: p[w] + gamma * lower[w] for w in kept}

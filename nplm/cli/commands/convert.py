@@ -77,8 +77,8 @@ def convert_command(
         )
     with told():
         n_bytes = free_memory() if memory is None else memory
-        if not (float16 or keep_optimizer):
-            if convert_ngrams(model, output, to, bits, n_bytes):
-                return
+        is_network = float16 or keep_optimizer
+        if not is_network and convert_ngrams(model, output, to, bits, n_bytes):
+            return
         lm = read_model(model, index=False)
         write_model(lm, output, to, optimizer=keep_optimizer, dtype=dtype)

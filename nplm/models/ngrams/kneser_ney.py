@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils._param_validation import StrOptions
 
 from nplm.base.atomic import all_or_nothing
-from nplm.base.checks import check_boundary, check_ids
+from nplm.base.checks import MAX_N_WORDS, check_boundary, check_ids
 from nplm.base.fitted import Fitted
 from nplm.models.ngrams.backoff_model import BackoffModel
 from nplm.models.ngrams.counts import MAX_TOTAL, NgramCounts
@@ -510,7 +510,7 @@ def _sentence_windows(
 ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """Return the windows of sentences, padded with the boundary, or -1 if None."""
     mark = -1 if boundary is None else boundary
-    parts = []
+    parts: list[Any] = []
     for i, sentence in enumerate(sentences):
         ids = check_ids(sentence, f"sentence {i}", ndim=1)
         inside = np.flatnonzero(ids == mark)
@@ -520,7 +520,7 @@ def _sentence_windows(
                 "adds boundaries itself: remove it, or split the sentence there."
             )
         parts += [ids, [mark]]
-    if boundary is not None:
+    if boundary is not None and 0 <= boundary < MAX_N_WORDS:
         return windows(np.concatenate(parts), n_context, boundary=boundary)
     stream = np.concatenate([np.full(n_context, mark), *parts]).astype(np.int32)
     X = np.lib.stride_tricks.sliding_window_view(stream[:-1], n_context).copy()

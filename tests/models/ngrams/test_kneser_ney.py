@@ -24,6 +24,7 @@ def settings_of_models():
             "order": st.integers(2, 5),
             "interpolate": st.booleans(),
             "min_counts": st.sampled_from([(1,), (1, 1, 2), (2,), (1, 2, 3)]),
+            "min_counts_of": st.sampled_from(["modified", "text"]),
             "boundary": st.sampled_from([None, 0, 1]),
             "seed": st.integers(0, 2**16),
         }
@@ -43,6 +44,7 @@ def test_kneser_ney_agrees_with_dictionary(case):
         n_words=n_words + 1,
         interpolate=case["interpolate"],
         min_counts=given,
+        min_counts_of=case["min_counts_of"],
         boundary=boundary,
     ).fit(X, y)
     expected = DictionaryKneserNey(
@@ -52,6 +54,7 @@ def test_kneser_ney_agrees_with_dictionary(case):
         case["interpolate"],
         (given + (given[-1],) * order)[:order],
         boundary,
+        case["min_counts_of"] == "text",
     )
     assert_allclose(model.discounts_, expected.discounts)
     # Contexts that were seen, partly seen, and never seen.
