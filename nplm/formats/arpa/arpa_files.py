@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from array import array
@@ -26,7 +27,7 @@ from nplm.models.ngrams.trie.backoff_trie import BackoffTrie, DuplicateNgramErro
 from nplm.models.ngrams.trie.checks import multiplies
 from nplm.models.ngrams.trie.context_trie import MAX_NGRAMS
 from nplm.models.ngrams.trie.hash_table import index_of
-from nplm.text.tokenizer import BETWEEN_BLANKS
+from nplm.text.tokenizer import BETWEEN_BLANKS, BLANKS
 from nplm.text.vocabulary import UNKNOWN
 
 __all__ = ["ArpaTables", "check_weights", "read_arpa", "read_tables", "write_arpa"]
@@ -40,7 +41,10 @@ MAX_LOG10_WEIGHT = 38.0
 # Comment lines above the header: toolkits write a few.
 MAX_COMMENT_LINES = 10_000
 # The numbers that the kernel reads in higher orders; float() accepts more, such as 1_0.
-NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.A)
+NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
+UNIGRAM = re.compile(
+    rf"({NUMBER})[{BLANKS}]+({BETWEEN_BLANKS})(?:[{BLANKS}]+({NUMBER}))?", re.A
+)
 # Far above the order of any model; a trie takes time quadratic in the order.
 MAX_ORDER = 255
 
@@ -342,11 +346,11 @@ def _read_unigrams(
             raise lines.error(
                 f"{n} 1-grams in the header, but there are {row}", ended=line is None
             )
-        tokens = re.findall(BETWEEN_BLANKS, line)
-        numbers = tokens[0::2]
-        is_valid = 2 <= len(tokens) <= 3 and all(map(NUMBER.fullmatch, numbers))
-        log10 = [float(number) for number in numbers] if is_valid else []
-        if not is_valid or not np.isfinite(log10).all():
+        found = UNIGRAM.fullmatch(line)
+        log10 = (
+            [float(number) for number in found.group(1, 3) if number] if found else []
+        )
+        if not found or not all(map(math.isfinite, log10)):
             raise lines.error(
                 f"{shown(line)} is not a number, a word and a number (a 1-gram), or a "
                 "number is not finite"
@@ -361,10 +365,11 @@ def _read_unigrams(
                 f"{log10[-1]} in {shown(line)} is not the log10 of a back-off weight: "
                 "10 to that power overflows"
             )
-        if tokens[1] in seen:
-            raise lines.error(f"the 1-gram {shown(tokens[1])} occurs twice")
-        seen.add(tokens[1])
-        words.append(tokens[1])
+        word = found[2]
+        if word in seen:
+            raise lines.error(f"the 1-gram {shown(word)} occurs twice")
+        seen.add(word)
+        words.append(word)
         prob.append(log10[0])
         bow.append(log10[1] if len(log10) == 2 else np.nan)
     return words, _power(np.array(prob)), _power(np.array(bow))

@@ -37,6 +37,8 @@ __all__ = ["Quantizing"]
 
 # Bytes of memory for each n-gram of a range: its words, numbers and ranks, for sorting.
 ROW_BYTES = 160
+# Larger ranges would save little time.
+MAX_ROWS = 1 << 21
 # Values and offsets that are packed at once; a multiple of 64.
 PACKED = 1 << 16
 
@@ -159,7 +161,9 @@ class Quantizing:
                 self._forget()
         scratch.stage("quantizing", int(n_rows.sum()))
         parents = fill_parents(trie, scratch)
-        for first, last in ranges_of_words(n_rows, scratch.memory // ROW_BYTES):
+        for first, last in ranges_of_words(
+            n_rows, min(scratch.memory // ROW_BYTES, MAX_ROWS)
+        ):
             self._write_range(first, last, parents)
             scratch.tell(int(n_rows[first:last].sum()))
         scratch.remove("parents")
