@@ -68,7 +68,7 @@ def with_lines_in_disorder(path, seed):
     path.write_text("\n\n".join(parts))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(
     order=st.integers(1, 5),
     boundary=st.sampled_from([None, 0, 3]),
