@@ -6,7 +6,7 @@ strings, and the dictionary of their ids. Its look-ups are those of ``hashed_pro
 word after another.
 """
 
-from libc.math cimport log
+from libc.math cimport INFINITY, log
 from libc.stdint cimport int64_t, uint64_t
 
 from nplm._kernels._ids cimport id_below
@@ -14,6 +14,7 @@ from nplm._kernels.ngrams._chains cimport MAX_WORDS
 from nplm._kernels.ngrams._hashed cimport (
     MULTIPLIER, NPLM_PREFETCH, Slot, Table, filter_bit, find_slot, hash_word, home,
 )
+from nplm._kernels.ngrams._kenlm cimport Steps
 
 cdef enum:
     # Words looked up together.
@@ -111,7 +112,7 @@ def restored_state(words, weights, int n_telling):
     return state
 
 
-cdef class WordScorer:
+cdef class WordScorer(Steps):
     """Word-by-word scorer of a hash table of n-grams and its vocabulary.
 
     Parameters
@@ -187,6 +188,71 @@ cdef class WordScorer:
         """Return the log-probability of the boundary after a state."""
         cdef Context context = state.context
         return self.score_words(&context, &self.boundary, 1, 0, NULL, NULL)
+
+    def fill_steps(self, states, words, double[::1] out):
+        """Fill `out` with the results of `step` for pairs; return the states after."""
+        cdef list after = []
+        cdef Py_ssize_t row
+        for row in range(out.shape[0]):
+            out[row], state = self.step(states[row], words[row])
+            after.append(state)
+        return after
+
+    def full_step(self, State state not None, word):
+        """Return the log-probability of a word, its order, and the state after it.
+
+        The order is the length of the n-gram found. None is the boundary.
+        """
+        cdef double log_prob
+        cdef int order
+        after = self.step_to(state, word, &log_prob, &order)
+        return log_prob, order, after
+
+    cdef object step_to(self, object own, object word, double* log_prob, int* order):
+        cdef State state = own
+        cdef State after = State.__new__(State)
+        cdef int i = self.boundary if word is None else self.id_of(word)
+        after.context = state.context
+        self.score_words(&after.context, &i, 1, 0, log_prob, order)
+        return self.telling(after)
+
+    def full_scores(self, words, double base, double zero, bint bos=True, bint eos=True):
+        """Return the tuples of a sentence that KenLM calls full scores.
+
+        Each has a logarithm to the base (`zero` for probability 0), the order, and
+        whether the word is unknown.
+        """
+        cdef Context context
+        cdef int ids[CHUNK]
+        cdef list scores = []
+        cdef double scale = 1 / log(base)
+        cdef int n = 0
+        self.begin_in(&context, bos)
+        for word in [*words, None] if eos else words:
+            ids[n] = self.boundary if word is None else self.id_of(word)
+            n += 1
+            # No context reaches back over a boundary.
+            if n == CHUNK or ids[n - 1] == self.boundary:
+                self.score_in_full(&context, ids, n, scores, scale, zero)
+                n = 0
+        self.score_in_full(&context, ids, n, scores, scale, zero)
+        return scores
+
+    cdef int score_in_full(
+        self, Context* context, const int* ids, int n, list scores, double scale,
+        double zero,
+    ) except -1:
+        """Append the scores of words to those of `full_scores`."""
+        cdef double log_prob[CHUNK]
+        cdef int orders[CHUNK]
+        cdef int j
+        self.score_words(context, ids, n, 0, log_prob, orders)
+        for j in range(n):
+            scores.append((
+                zero if log_prob[j] == -INFINITY else log_prob[j] * scale,
+                orders[j], ids[j] == self.unknown,
+            ))
+        return 0
 
     def fill_candidates(self, State state not None, words, double[::1] out):
         """Fill `out` with the log-probabilities of candidates for the next word."""

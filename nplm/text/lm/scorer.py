@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     import numpy as np
 
-__all__ = ["Scorer"]
+__all__ = ["Scorer", "splitter_of"]
 
 
 class Scorer:
@@ -77,7 +77,7 @@ class Scorer:
         self, word_scorer: Any, tokenizer: Any = None, *, eos: bool = True
     ) -> None:
         self._word_scorer, self._tokenizer, self._eos = word_scorer, tokenizer, eos
-        self._split = _splitter_of(tokenizer)
+        self._split = splitter_of(tokenizer)
 
     def __reduce__(self) -> Any:
         own = self._word_scorer, self._tokenizer
@@ -115,6 +115,51 @@ class Scorer:
         state : hashable
         """
         return self._word_scorer.step(state, word)
+
+    def steps(
+        self, states: Sequence[Any], words: Sequence[Any]
+    ) -> tuple[NDArray[np.float64], list[Any]]:
+        """Return the log-probabilities of words after many states, and the new states.
+
+        The results are those of `step`, with the same bits. A network computes all
+        contexts in one call, and each of them once: hypotheses that have recombined
+        share it. It keeps the distributions of the contexts that were used last, in at
+        most 64 MiB, for `step`, `candidates` and `end` too.
+
+        Parameters
+        ----------
+        states : sequence of states, shape (n,)
+            From `begin` or earlier steps.
+        words : sequence of words, shape (n,)
+            The next word after each state; a word is not split.
+
+        Returns
+        -------
+        log_prob : ndarray of float64, shape (n,)
+            Natural logarithms.
+        states : list of states
+
+        Raises
+        ------
+        ValueError
+            If there is not one word for each state.
+
+        Examples
+        --------
+        >>> from nplm import InterpolatedTrigram, TextLM
+        >>> lm = TextLM(InterpolatedTrigram(), 2).fit(["to be or not to be"] * 9)
+        >>> scorer = lm.scorer()
+        >>> states = [scorer.begin(), scorer.begin()]
+        >>> log_prob, states = scorer.steps(states, ["to", "not"])
+        >>> bool(log_prob[0] > log_prob[1])
+        True
+        """
+        if len(states) != len(words):
+            raise ValueError(
+                f"steps got {len(states)} states and {len(words)} words: pass one word "
+                "for each state."
+            )
+        return self._word_scorer.steps(states, words)
 
     def end(self, state: Any) -> float:
         """Return the log-probability that the sentence ends here.
@@ -194,7 +239,7 @@ class Scorer:
         return self._word_scorer.sentences(sentences, bos, eos)
 
 
-def _splitter_of(tokenizer: Any) -> Callable[[str], list[str]] | None:
+def splitter_of(tokenizer: Any) -> Callable[[str], list[str]] | None:
     """Return a function that splits one string, without validation where possible."""
     if tokenizer is None:
         return None

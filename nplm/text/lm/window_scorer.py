@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nplm.text.documents import Documents
+from nplm.text.lm.row_cache import RowCache
 
 __all__ = ["WindowWordScorer"]
 
@@ -47,6 +48,8 @@ class WindowWordScorer:
         self.model, self.n_context, self.boundary = model, n_context, boundary
         self.ids, self.unknown = ids, unknown
         self._start: State = (boundary,) * n_context
+        whole = getattr(model, "_sums_over_words", False)
+        self._cache = RowCache(model) if whole else None
         # Positions of the windows of a short sentence.
         self._positions = np.arange(MAX_CACHED_TOKENS)[:, None] + np.arange(n_context)
 
@@ -57,21 +60,60 @@ class WindowWordScorer:
 
     def step(self, state: State, word: Any) -> tuple[float, State]:
         """Return the log-probability of a word, and the state after it."""
-        [i] = self._ids_of([word])
-        after = self._start if i == self.boundary else (*state[1:], i)
-        return self._log_prob(state, i), after
+        [log_prob], [after] = self.steps([state], [word])
+        return float(log_prob), after
+
+    def steps(
+        self, states: Sequence[State], words: Sequence[Any]
+    ) -> tuple[NDArray[np.float64], list[State]]:
+        """Return the results of `step` for pairs of a state and a word."""
+        ids = self._ids_of(words)
+        after = [self._after(state, i) for state, i in zip(states, ids)]
+        return self._log_probs(states, ids), after
 
     def end(self, state: State) -> float:
         """Return the log-probability of the boundary."""
-        return self._log_prob(state, self.boundary)
+        return float(self._log_probs([state], [self.boundary])[0])
+
+    def full_step(self, state: State, word: Any) -> tuple[float, int, State]:
+        """Return the log-probability of a word, the size of its window, the state.
+
+        None is the boundary.
+        """
+        [i] = [self.boundary] if word is None else self._ids_of([word])
+        log_prob = float(self._log_probs([state], [i])[0])
+        return log_prob, self.n_context + 1, self._after(state, i)
+
+    def full_scores(
+        self,
+        words: Sequence[Any],
+        base: float,
+        zero: float,
+        bos: bool = True,
+        eos: bool = True,
+    ) -> list[tuple[float, int, bool]]:
+        """Return the logarithm of each word, the size of its window, if it is unknown.
+
+        The logarithm is to the base, and `zero` for probability 0.
+        """
+        ids = self._ids_of(words)
+        lengths = np.array([len(ids)], dtype=np.intp)
+        flat = np.array(ids, dtype=np.int32)
+        log_prob, _ = self.tokens(flat, lengths, bos, eos)
+        scaled = np.where(np.isneginf(log_prob), zero, log_prob / np.log(base))
+        unknown = [i == self.unknown for i in ids] + [False] * eos
+        order = self.n_context + 1
+        return [(own, order, oov) for own, oov in zip(scaled.tolist(), unknown)]
 
     def candidates(self, state: State, words: Sequence[Any]) -> NDArray[np.float64]:
         """Return the log-probabilities of words that may come next."""
-        X = np.array([state], dtype=np.int32)
-        ids = np.array(self._ids_of(words), dtype=np.int32)
+        ids = self._ids_of(words)
+        if self._cache is not None:
+            return self._cache.log_prob([state] * len(ids), self._checked(ids))
+        X, y = np.array([state], dtype=np.int32), np.array(ids, dtype=np.int32)
         if not hasattr(self.model, "candidate_log_prob"):
-            return self.model.log_prob(np.repeat(X, len(ids), axis=0), ids)
-        return self.model.candidate_log_prob(X, ids)[0]
+            return self.model.log_prob(np.repeat(X, len(y), axis=0), y)
+        return self.model.candidate_log_prob(X, y)[0]
 
     def sentence(
         self, words: Iterable[Any], bos: bool = True, eos: bool = True
@@ -127,9 +169,27 @@ class WindowWordScorer:
         details = getattr(self.model, "_token_details", None)
         return self.model.log_prob(X, y), {} if details is None else details(X)
 
-    def _log_prob(self, state: State, i: int) -> float:
-        X, y = np.array([state], dtype=np.int32), np.array([i], dtype=np.int32)
-        return float(self.model.log_prob(X, y)[0])
+    def _after(self, state: State, i: int) -> State:
+        return self._start if i == self.boundary else (*state[1:], i)
+
+    def _log_probs(
+        self, states: Sequence[State], ids: Sequence[int]
+    ) -> NDArray[np.float64]:
+        """Return the log-probability of a word after each state."""
+        if self._cache is not None:
+            return self._cache.log_prob(states, self._checked(ids))
+        if len(ids) == 0:
+            return np.empty(0)
+        X, y = np.array(states, dtype=np.int32), np.array(ids, dtype=np.int32)
+        return self.model.log_prob(X, y)
+
+    def _checked(self, ids: Sequence[int]) -> Sequence[int]:
+        """Return ids, or raise an error if one is not a word's."""
+        n_words = self.model.n_words_
+        for i in ids:
+            if not 0 <= i < n_words:
+                raise ValueError(f"{i} is no word id: ids are from 0 to {n_words - 1}.")
+        return ids
 
     def _ids_of(self, words: Iterable[Any]) -> list[int]:
         if self.ids is None:

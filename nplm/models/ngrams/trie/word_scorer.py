@@ -53,6 +53,13 @@ class NgramWordScorer(WordScorer):
     def __reduce__(self) -> Any:
         return type(self).of, self._made_of
 
+    def steps(
+        self, states: Sequence[Any], words: Sequence[Any]
+    ) -> tuple[NDArray[np.float64], list[Any]]:
+        """Return the results of ``step`` for pairs of a state and a word."""
+        out = np.empty(len(words))
+        return out, self.fill_steps(states, words, out)
+
     def candidates(self, state: Any, words: Sequence[Any]) -> NDArray[np.float64]:
         """Return the log-probabilities of candidates for the next word."""
         out = np.empty(len(words))

@@ -1,0 +1,212 @@
+"""The interface of KenLM's Python module, for every model of nplm.
+
+A program that was written for the module changes its import::
+
+    import nplm.kenlm as kenlm
+
+Scores are log10, and text is split into words at blanks, or as the model was trained.
+
+Examples
+--------
+>>> import tempfile
+>>> import nplm
+>>> from nplm import kenlm
+>>> lm = nplm.TextLM(nplm.InterpolatedTrigram(), 2).fit(["a rose is a rose"] * 9)
+>>> with tempfile.TemporaryDirectory() as folder:
+...     nplm.save(lm, f"{folder}/model.nplm")
+...     model = kenlm.Model(f"{folder}/model.nplm")
+>>> state, after = kenlm.State(), kenlm.State()
+>>> model.BeginSentenceWrite(state)
+>>> total = 0.0
+>>> for word in ["a", "rose", "is"]:
+...     total += model.BaseScore(state, word, after)
+...     state, after = after, state
+>>> abs(total - model.score("a rose is", eos=False)) < 1e-6
+True
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Self
+
+from nplm._kernels.ngrams._kenlm import FullScoreReturn, Scores, State
+from nplm.formats.loading import load
+from nplm.text.lm.scorer import splitter_of
+from nplm.text.lm.text_lm import TextLM
+from nplm.text.tokenizer import BETWEEN_BLANKS, Tokenizer
+
+__all__ = [
+    "ARPALoadComplain",
+    "Config",
+    "FullScoreReturn",
+    "LanguageModel",
+    "LoadMethod",
+    "Model",
+    "State",
+]
+
+
+class LoadMethod:
+    """How `Model` reads a file that can be mapped into memory.
+
+    ``LAZY`` maps a binary file of ``save_binary`` without reading it: for a file that
+    you trust. ``POPULATE_OR_LAZY`` and ``POPULATE_OR_READ`` map the file and check all
+    of it. ``READ`` and ``PARALLEL_READ`` read it into memory.
+    """
+
+    LAZY = 0
+    POPULATE_OR_LAZY = 1
+    POPULATE_OR_READ = 2
+    READ = 3
+    PARALLEL_READ = 4
+
+
+class ARPALoadComplain:
+    """When KenLM advises binary files. nplm gives no such advice."""
+
+    ALL = 0
+    EXPENSIVE = 1
+    NONE = 2
+
+
+class Config:
+    """Options of `Model`.
+
+    Attributes
+    ----------
+    load_method : int, default=LoadMethod.POPULATE_OR_READ
+        One of `LoadMethod`.
+    show_progress : bool, default=True
+        Without effect: there is no progress bar.
+    arpa_complain : int, default=ARPALoadComplain.ALL
+        Without effect: there is no advice.
+
+    Examples
+    --------
+    >>> from nplm import kenlm
+    >>> config = kenlm.Config()
+    >>> config.load_method = kenlm.LoadMethod.LAZY
+    """
+
+    def __init__(self) -> None:
+        self.load_method = LoadMethod.POPULATE_OR_READ
+        self.show_progress = True
+        self.arpa_complain = ARPALoadComplain.ALL
+
+
+class Model(Scores):
+    """A language model with the methods of KenLM's.
+
+    Parameters
+    ----------
+    path : str, bytes or path-like
+        An ARPA file, a binary file of ``nplm.formats.save_binary``, or a file of
+        `nplm.save` with a `TextLM` of words: of n-grams, a network, classes, or a
+        mixture. KenLM's own binary files are not read.
+    config : Config, optional
+        How to read it.
+
+    Attributes
+    ----------
+    path : bytes
+        The absolute path of the file; empty after `from_text_lm`.
+    order : int
+        Words in the longest n-gram. For models without n-grams, words in a window.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be read, or is not such a model.
+
+    Notes
+    -----
+    For an ARPA file all numbers are those of KenLM's module, up to its float32. These
+    differ:
+
+    - ``"<s>"`` as a word raises a ValueError; KenLM returns the number in the file.
+    - A word of probability 0 has log10 -100, which is KenLM's number for unknown words
+      of a file without ``<unk>``. KenLM adds the back-off weights to it.
+    - Models without n-grams need whole windows. ``bos=False`` and `NullContextWrite`
+      raise a ValueError, and after ``"</s>"`` a sentence begins.
+
+    Examples
+    --------
+    >>> from nplm import InterpolatedTrigram, TextLM, kenlm
+    >>> lm = TextLM(InterpolatedTrigram(), 2).fit(["a rose is a rose"] * 9)
+    >>> model = kenlm.Model.from_text_lm(lm)
+    >>> "rose" in model, "tulip" in model, model.order
+    (True, False, 3)
+    >>> [oov for _, _, oov in model.full_scores("a tulip")]
+    [False, True, False]
+    >>> round(model.perplexity("a rose is a rose"), 1)
+    1.3
+    """
+
+    path: bytes
+
+    def __init__(
+        self, path: str | bytes | os.PathLike[Any], config: Config | None = None
+    ) -> None:
+        self.path = os.path.abspath(os.fsencode(path))
+        self._config = config
+        name = os.fsdecode(self.path)
+        method = Config().load_method if config is None else config.load_method
+        try:
+            lm = load(
+                name,
+                mmap=method < LoadMethod.READ,
+                verify=method != LoadMethod.LAZY,
+            )
+            self._set(lm)
+        except (ValueError, TypeError) as error:
+            raise OSError(f"Cannot read model {name!r} ({error})") from error
+
+    @classmethod
+    def from_text_lm(cls, lm: TextLM) -> Self:
+        """Make a model of a text model in memory.
+
+        Parameters
+        ----------
+        lm : TextLM
+            A fitted text model of words. It is used as it is now.
+
+        Returns
+        -------
+        model : Model
+        """
+        model = cls.__new__(cls)
+        model.path, model._config = b"", None
+        model._set(lm)
+        return model
+
+    def _set(self, lm: Any) -> None:
+        if not isinstance(lm, TextLM) or lm.vocabulary_ is None:
+            raise TypeError(
+                f"a {type(lm).__name__} without words scores no sentences: pass a "
+                "TextLM that was fitted on words, or TextLM.from_model(model, words)"
+            )
+        tokenizer = lm.tokenizer_ or Tokenizer(BETWEEN_BLANKS)
+        ids, unknown = lm._ids_and_unknown()
+        blanks = getattr(tokenizer, "pattern", None) == BETWEEN_BLANKS
+        split = splitter_of(tokenizer)
+        super().__init__(lm._word_scorer(), split, blanks, ids, unknown)
+        self._lm = lm
+
+    @property
+    def order(self) -> int:
+        """Words in the longest n-gram."""
+        width = self._lm.n_context + 1
+        return min(width, getattr(self._lm.estimator_, "order_", width))
+
+    def __reduce__(self) -> Any:
+        if self.path:
+            return type(self), (self.path, self._config)
+        return type(self).from_text_lm, (self._lm,)
+
+    def __repr__(self) -> str:
+        return f"<Model from {os.path.basename(os.fsdecode(self.path))}>"
+
+
+class LanguageModel(Model):
+    """`Model`, by its former name."""

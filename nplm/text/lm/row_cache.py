@@ -1,0 +1,98 @@
+"""RowCache: the distributions after the contexts that a decoder asks for again."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["RowCache"]
+
+MAX_BYTES = 1 << 26
+
+Context = tuple[int, ...]
+
+
+class RowCache:
+    """Log-probabilities of all words after the contexts that were used last.
+
+    For a model that sums over all words to score one, such as a network with a softmax:
+    hypotheses with the same context, whatever their next words, then cost one sum.
+
+    Parameters
+    ----------
+    model : language model
+        Fitted.
+    max_bytes : int, default=67,108,864
+        Memory of the rows. The rows that were used least recently are dropped. At least
+        one row is kept.
+
+    Notes
+    -----
+    The bits of a row do not depend on the other contexts of a call. Threads may share a
+    cache: two of them may compute a row twice.
+    """
+
+    def __init__(self, model: Any, max_bytes: int = MAX_BYTES) -> None:
+        self.model, self.max_bytes = model, max_bytes
+        self._rows: OrderedDict[Context, NDArray[Any]] = OrderedDict()
+        self.capacity = max(1, max_bytes // (np.dtype(float).itemsize * model.n_words_))
+
+    def __reduce__(self) -> Any:
+        return type(self), (self.model, self.max_bytes)
+
+    def row(self, context: Context) -> NDArray[Any]:
+        """Return the log-probabilities of all words after a context.
+
+        Parameters
+        ----------
+        context : tuple of int
+            As wide as the windows.
+
+        Returns
+        -------
+        row : ndarray, shape (n_words_,)
+        """
+        return self._found([context])[context]
+
+    def log_prob(
+        self, contexts: Sequence[Context], ids: Sequence[int]
+    ) -> NDArray[np.float64]:
+        """Return the log-probability of a word after each context.
+
+        Parameters
+        ----------
+        contexts : sequence of tuple of int
+        ids : sequence of int
+            A word for each context.
+
+        Returns
+        -------
+        log_prob : ndarray of float64, shape (n,)
+        """
+        out = np.empty(len(ids))
+        for start in range(0, len(ids), self.capacity):
+            part = slice(start, start + self.capacity)
+            rows = self._found(contexts[part])
+            own = [rows[c][i] for c, i in zip(contexts[part], ids[part])]
+            out[part] = own
+        return out
+
+    def _found(self, contexts: Sequence[Context]) -> dict[Context, NDArray[Any]]:
+        """Return the row of each distinct context; at most `capacity` of them."""
+        rows = {context: self._rows.get(context) for context in contexts}
+        missing = [context for context, row in rows.items() if row is None]
+        if missing:
+            X = np.array(missing, dtype=np.int32)
+            # A view would keep the rows of all of them in memory.
+            new = map(np.copy, self.model.predict_log_proba(X))
+            rows.update(zip(missing, new))
+        for context, row in rows.items():
+            self._rows[context] = row
+            self._rows.move_to_end(context)
+        for _ in range(len(self._rows) - self.capacity):
+            self._rows.popitem(last=False)
+        return rows
