@@ -11,6 +11,7 @@ FAMILIES = {
     "text.lm": "Text in, text out",
     "text.tasks": "Classes and outliers of documents",
     "text": "Words, ids and windows",
+    "text.decoding": "Decoders and n-best lists",
     "models.neural": "Neural models",
     "models.neural.options": "Options of the neural models",
     "models.ngrams": "n-gram models",
@@ -28,6 +29,7 @@ TASKS = {
     "nplm.datasets": "Corpora",
     "nplm.formats": "Files of other tools, and texts beyond memory",
     "nplm.inspection": "Looking at a model",
+    "nplm.kenlm": "The interface of KenLM's module",
     "nplm.mpi": "Training on a cluster",
     "nplm.experiments": "The paper's experiments",
 }

@@ -11,7 +11,7 @@ import nplm._kernels  # noqa: F401 (first: unbuilt sources say what to run)
 
 __version__ = "0.1.0"
 
-SUBMODULES = ("datasets", "experiments", "formats", "inspection")
+SUBMODULES = ("datasets", "experiments", "formats", "inspection", "kenlm")
 
 # Where each public name is; ``__init__.pyi`` says the same to type checkers.
 MODULES = {
@@ -36,8 +36,10 @@ MODULES = {
     "NeuralCacheLM": "nplm.models.adaptation.neural_cache_lm",
     "NeuralLM": "nplm.models.neural.neural_lm",
     "QuantizedLM": "nplm.models.ngrams.quantized_lm",
+    "Rescorer": "nplm.text.decoding.rescoring",
     "SGD": "nplm.models.neural.options.solvers",
     "Scorer": "nplm.text.lm.scorer",
+    "ShallowFusion": "nplm.text.decoding.shallow_fusion",
     "ShortlistLM": "nplm.models.mixtures.shortlist_lm",
     "Softmax": "nplm.models.neural.options.outputs",
     "TextLM": "nplm.text.lm.text_lm",
@@ -53,8 +55,10 @@ MODULES = {
     "available_tiers": "nplm.models.neural.tiers",
     "contiguous_split": "nplm.text.windows",
     "cooccurrence_embeddings": "nplm.text.embeddings",
+    "flashlight_lm": "nplm.text.decoding.flashlight",
     "load": "nplm.formats.loading",
     "neg_perplexity": "nplm.base.estimators",
+    "pyctcdecode_lm": "nplm.text.decoding.pyctcdecode",
     "save": "nplm.formats.saving.files",
     "show_versions": "nplm.models.versions",
     "static_mixture": "nplm.models.mixtures.static_mixture",

@@ -38,6 +38,10 @@ from nplm.models.ngrams.interpolated_trigram import (
 from nplm.models.ngrams.kneser_ney import KneserNeyLM as KneserNeyLM
 from nplm.models.ngrams.quantized_lm import QuantizedLM as QuantizedLM
 from nplm.models.versions import show_versions as show_versions
+from nplm.text.decoding.flashlight import flashlight_lm as flashlight_lm
+from nplm.text.decoding.pyctcdecode import pyctcdecode_lm as pyctcdecode_lm
+from nplm.text.decoding.rescoring import Rescorer as Rescorer
+from nplm.text.decoding.shallow_fusion import ShallowFusion as ShallowFusion
 from nplm.text.embeddings import cooccurrence_embeddings as cooccurrence_embeddings
 from nplm.text.lm.scorer import Scorer as Scorer
 from nplm.text.lm.text_lm import TextLM as TextLM

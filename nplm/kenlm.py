@@ -34,6 +34,7 @@ from nplm._kernels.ngrams._kenlm import FullScoreReturn, Scores, State
 from nplm.formats.loading import load
 from nplm.text.lm.scorer import splitter_of
 from nplm.text.lm.text_lm import TextLM
+from nplm.text.lm.window_scorer import order_of
 from nplm.text.tokenizer import BETWEEN_BLANKS, Tokenizer
 
 __all__ = [
@@ -127,6 +128,8 @@ class Model(Scores):
     - ``"<s>"`` as a word raises a ValueError; KenLM returns the number in the file.
     - A word of probability 0 has log10 -100, which is KenLM's number for unknown words
       of a file without ``<unk>``. KenLM adds the back-off weights to it.
+    - Equal states are equal in KenLM too, which also merges states that differ in a
+      last word after which no n-gram goes on.
     - Models without n-grams need whole windows. ``bos=False`` and `NullContextWrite`
       raise a ValueError, and after ``"</s>"`` a sentence begins.
 
@@ -196,8 +199,7 @@ class Model(Scores):
     @property
     def order(self) -> int:
         """Words in the longest n-gram."""
-        width = self._lm.n_context + 1
-        return min(width, getattr(self._lm.estimator_, "order_", width))
+        return order_of(self._lm.estimator_, self._lm.n_context)
 
     def __reduce__(self) -> Any:
         if self.path:

@@ -61,7 +61,7 @@ FLOORS = {
     "models/neural/options": [{"names"}, {"."}, {"base"}],
     "models/ngrams": [{"external"}, {"."}, {"trie"}],
     "models/training": [{"."}, {"parallel"}],
-    "text": [{"tasks"}, {"lm"}, {"."}],
+    "text": [{"decoding", "tasks"}, {"lm"}, {"."}],
     "base": [
         {"estimators"},
         {"generators"},

@@ -11,11 +11,16 @@ from numpy.typing import NDArray
 from nplm.text.documents import Documents
 from nplm.text.lm.row_cache import RowCache
 
-__all__ = ["WindowWordScorer"]
+__all__ = ["WindowWordScorer", "order_of"]
 
 # Ids of the last n_context words.
 State = tuple[int, ...]
 MAX_CACHED_TOKENS = 64
+
+
+def order_of(model: Any, n_context: int) -> int:
+    """Return the number of words in the windows that a model looks at."""
+    return min(n_context + 1, getattr(model, "order_", n_context + 1))
 
 
 class WindowWordScorer:
@@ -48,6 +53,7 @@ class WindowWordScorer:
         self.model, self.n_context, self.boundary = model, n_context, boundary
         self.ids, self.unknown = ids, unknown
         self._start: State = (boundary,) * n_context
+        self._order = order_of(model, n_context)
         whole = getattr(model, "_sums_over_words", False)
         self._cache = RowCache(model) if whole else None
         # Positions of the windows of a short sentence.
@@ -82,7 +88,7 @@ class WindowWordScorer:
         """
         [i] = [self.boundary] if word is None else self._ids_of([word])
         log_prob = float(self._log_probs([state], [i])[0])
-        return log_prob, self.n_context + 1, self._after(state, i)
+        return log_prob, self._order, self._after(state, i)
 
     def full_scores(
         self,
@@ -102,8 +108,7 @@ class WindowWordScorer:
         log_prob, _ = self.tokens(flat, lengths, bos, eos)
         scaled = np.where(np.isneginf(log_prob), zero, log_prob / np.log(base))
         unknown = [i == self.unknown for i in ids] + [False] * eos
-        order = self.n_context + 1
-        return [(own, order, oov) for own, oov in zip(scaled.tolist(), unknown)]
+        return [(own, self._order, oov) for own, oov in zip(scaled.tolist(), unknown)]
 
     def candidates(self, state: State, words: Sequence[Any]) -> NDArray[np.float64]:
         """Return the log-probabilities of words that may come next."""

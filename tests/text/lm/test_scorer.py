@@ -111,6 +111,48 @@ def test_steps_and_candidates_add_up_to_the_sentence(models, name):
     assert len(scorer.candidates(scorer.begin(), [])) == 0
 
 
+@pytest.mark.parametrize("name", MODELS)
+def test_steps_have_the_bits_of_single_steps(models, name):
+    rng = np.random.default_rng(5)
+    batched, single = models[name].scorer(), models[name].scorer()
+    states = others = [single.begin()] * 30
+    for _ in range(5):
+        words = [f"w{i}" for i in rng.zipf(1.5, 30) % 14]  # some are unknown
+        log_prob, states = batched.steps(states, words)
+        one_by_one = [single.step(*pair) for pair in zip(others, words)]
+        assert log_prob.dtype == np.float64
+        assert_array_equal(log_prob, [own for own, _ in one_by_one])
+        others = [after for _, after in one_by_one]
+        assert states == others
+    assert [batched.end(s) for s in states] == [single.end(s) for s in others]
+    log_prob, states = batched.steps([], [])
+    assert len(log_prob) == len(states) == 0
+    with pytest.raises(ValueError, match="1 states and 2 words"):
+        batched.steps([single.begin()], ["w1", "w2"])
+
+
+@pytest.mark.parametrize("name", ["network", "mixture"])
+def test_hypotheses_with_one_context_are_computed_once(models, name, monkeypatch):
+    lm, asked = models[name], []
+    predict = type(lm.estimator_).predict_log_proba
+
+    def counted(self, X):
+        asked.extend(map(tuple, X.tolist()))
+        return predict(self, X)
+
+    scorer = lm.scorer()
+    monkeypatch.setattr(type(lm.estimator_), "predict_log_proba", counted)
+    begin = scorer.begin()
+    _, states = scorer.steps([begin] * 4, ["w1", "w2", "w1", "w3"])
+    assert asked == [begin]
+    scorer.steps([*states, begin], ["w1", "w1", "w2", "w1", "w4"])
+    assert asked == [begin, *dict.fromkeys(states)]
+    scorer.step(states[0], "w5")
+    scorer.end(states[1])
+    scorer.candidates(states[3], ["w1", "w2"])
+    assert len(asked) == 4
+
+
 @pytest.mark.parametrize("name", ["Kneser-Ney", "pruned"])
 @pytest.mark.parametrize("order", range(2, 7))
 def test_ngram_scores_equal_window_scores_bit_for_bit(name, order):

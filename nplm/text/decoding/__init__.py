@@ -1,0 +1,1 @@
+"""Language models for the decoders of other packages, and n-best lists."""

@@ -1,0 +1,312 @@
+"""Rescorer: choose from n-best lists with a language model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils._param_validation import HasMethods, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from nplm.base.pages import Documented
+
+__all__ = ["Rescorer"]
+
+Metric = Callable[[list[Any], list[Any]], float]
+
+# Values of one weight that are tried in a search along it.
+MAX_VALUES = 100
+MAX_ROUNDS = 10
+
+
+class Rescorer(Documented, BaseEstimator):
+    """Choose from n-best lists with a language model, by weights tuned on a metric.
+
+    The choice maximises the recogniser's or translator's own score, plus a weight times
+    the log-probability of the text, plus a weight times its number of words. `fit`
+    chooses the two weights on lists with references.
+
+    Parameters
+    ----------
+    lm : TextLM or Scorer
+        A fitted text model, or its scorer.
+    metric : "wer", "bleu" or callable, default="wer"
+        What the weights optimise. "wer" is the word error rate of the package jiwer,
+        "bleu" the corpus BLEU of sacrebleu. A callable gets the references and the
+        chosen texts, and returns a float.
+    greater_is_better : bool, default=False
+        Whether a greater value of a callable `metric` is better. It is ignored for
+        "wer" and "bleu".
+    weight_length : bool, default=True
+        Whether to tune the weight of the length; if False, it is 0.
+
+    Attributes
+    ----------
+    lm_weight_ : float
+        Weight of the natural log-probability.
+    length_weight_ : float
+        Added for each word.
+    metric_value_ : float
+        The metric of the choices on the lists of `fit`.
+
+    See Also
+    --------
+    Scorer : Scores the texts.
+
+    Notes
+    -----
+    The search is that of minimum error rate training (Och 2003): along one weight at a
+    time, the choices change at finitely many values. It tries up to 100 intervals
+    between them, and repeats until neither weight improves the metric. Among intervals
+    of equal metric it takes the widest. The language-model weight is not negative.
+
+    References
+    ----------
+    Och, F. J. (2003). Minimum error rate training in statistical machine translation.
+    ACL.
+
+    Examples
+    --------
+    >>> from nplm import InterpolatedTrigram, Rescorer, TextLM
+    >>> lm = TextLM(InterpolatedTrigram(), 2).fit(["to be or not to be"] * 9)
+    >>> lists = [[("two be or", -1.0), ("to be or", -1.2), ("to bee or", -1.3)]]
+    >>> def errors(references, texts):
+    ...     return sum(a != b for a, b in zip(references, texts))
+    >>> rescorer = Rescorer(lm, metric=errors).fit(lists, ["to be or"])
+    >>> rescorer.predict(lists), rescorer.metric_value_
+    (['to be or'], 0.0)
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "lm": [HasMethods(["scorer"]), HasMethods(["score_many"])],
+        "metric": [StrOptions({"wer", "bleu"}), callable],
+        "greater_is_better": ["boolean"],
+        "weight_length": ["boolean"],
+    }
+
+    def __init__(
+        self,
+        lm: Any,
+        *,
+        metric: str | Metric = "wer",
+        greater_is_better: bool = False,
+        weight_length: bool = True,
+    ) -> None:
+        self.lm = lm
+        self.metric = metric
+        self.greater_is_better = greater_is_better
+        self.weight_length = weight_length
+
+    def fit(self, X: Sequence[Any], y: Sequence[Any]) -> Self:
+        """Tune the weights on n-best lists with references.
+
+        Parameters
+        ----------
+        X : sequence of n-best lists
+            Each is a list of pairs: a text (a string or a list of words), and the score
+            of the system that proposed it, greater is better.
+        y : sequence of texts
+            The reference of each list.
+
+        Returns
+        -------
+        self : Rescorer
+
+        Raises
+        ------
+        ValueError
+            If a list is empty, or `X` and `y` have different lengths.
+        ImportError
+            If the package of the metric is not installed.
+        """
+        self._validate_params()
+        if len(X) != len(y):
+            raise ValueError(
+                f"X has {len(X)} n-best lists and y {len(y)} references: pass one "
+                "reference for each list."
+            )
+        metric, sign = self._metric()
+        search = _Search(X, self._features(X), list(y), metric, sign)
+        found = search.tune([0, 1] if self.weight_length else [0])
+        (self.lm_weight_, self.length_weight_), value = found
+        self.metric_value_ = sign * value
+        return self
+
+    def predict(self, X: Sequence[Any]) -> list[Any]:
+        """Return the best text of each list.
+
+        Parameters
+        ----------
+        X : sequence of n-best lists
+            As in `fit`.
+
+        Returns
+        -------
+        texts : list
+        """
+        check_is_fitted(self)
+        weights = self.lm_weight_, self.length_weight_
+        return _chosen(X, _choices(self._features(X), weights))
+
+    def score(self, X: Sequence[Any], y: Sequence[Any]) -> float:
+        """Return the metric of the chosen texts, so that greater is better.
+
+        Parameters
+        ----------
+        X : sequence of n-best lists
+            As in `fit`.
+        y : sequence of texts
+            The references.
+
+        Returns
+        -------
+        score : float
+            The metric, with a minus sign if a smaller value is better.
+        """
+        metric, sign = self._metric()
+        return sign * metric(list(y), self.predict(X))
+
+    def _features(self, X: Iterable[Any]) -> list[NDArray[np.float64]]:
+        """Return own scores, log-probabilities and lengths: (3, n) for each list."""
+        scorer = self.lm.scorer() if hasattr(self.lm, "scorer") else self.lm
+        features = []
+        for i, candidates in enumerate(X):
+            if len(candidates) == 0:
+                raise ValueError(f"X[{i}] is empty: leave out lists without texts.")
+            texts = [text for text, _ in candidates]
+            words = [t.split() if isinstance(t, str) else t for t in texts]
+            own = [score for _, score in candidates]
+            log_prob = np.maximum(scorer.score_many(texts), np.finfo(np.float32).min)
+            features.append(np.array([own, log_prob, [len(w) for w in words]]))
+        return features
+
+    def _metric(self) -> tuple[Metric, int]:
+        """Return the metric, and 1 if a greater value is better, else -1."""
+        if self.metric == "wer":
+            return _word_error_rate(), -1
+        if self.metric == "bleu":
+            return _bleu(), 1
+        return self.metric, 1 if self.greater_is_better else -1  # type: ignore[return-value]
+
+
+class _Search:
+    """Search of the weights that maximise a metric times a sign."""
+
+    def __init__(
+        self,
+        X: Sequence[Any],
+        features: list[NDArray[np.float64]],
+        references: list[Any],
+        metric: Metric,
+        sign: int,
+    ) -> None:
+        self.X, self.features, self.references = X, features, references
+        self.metric, self.sign = metric, sign
+        self.known: dict[tuple[int, ...], float] = {}
+
+    def tune(self, free: list[int]) -> tuple[tuple[float, float], float]:
+        """Return the best weights, and their value: those in `free` vary."""
+        weights = [0.0, 0.0]
+        value = self.value(weights)
+        for _ in range(MAX_ROUNDS):
+            before = value
+            for k in free:
+                best, found = self.along(weights, k)
+                if found > value:
+                    weights[k], value = best, found
+            if value == before:
+                break
+        return (weights[0], weights[1]), value
+
+    def along(self, weights: list[float], k: int) -> tuple[float, float]:
+        """Return the best value of weight k, the other one fixed, and the metric's."""
+        changes = [_changes(own, weights, k) for own in self.features]
+        at = np.unique(np.concatenate([*changes, [0.0] if k == 0 else []]))
+        at = at[at >= 0] if k == 0 else at
+        if len(at) == 0:
+            return weights[k], self.value(weights)
+        if len(at) > MAX_VALUES:
+            at = np.quantile(at, np.linspace(0, 1, MAX_VALUES))
+        ends = [at[-1] + 1.0] if k == 0 else [at[0] - 1.0, at[-1] + 1.0]
+        at = np.unique([*at, *ends])
+        middles, widths = (at[1:] + at[:-1]) / 2, np.diff(at)
+        values = []
+        for middle in middles:
+            tried = list(weights)
+            tried[k] = float(middle)
+            values.append(self.value(tried))
+        best = np.lexsort((widths, values))[-1]
+        return float(middles[best]), values[best]
+
+    def value(self, weights: Sequence[float]) -> float:
+        """Return the metric of the choices times the sign."""
+        choices = tuple(_choices(self.features, weights))
+        if choices not in self.known:
+            texts = _chosen(self.X, choices)
+            self.known[choices] = self.sign * float(self.metric(self.references, texts))
+        return self.known[choices]
+
+
+def _choices(
+    features: Iterable[NDArray[np.float64]], weights: Sequence[float]
+) -> list[int]:
+    """Return the index of the best candidate of each list."""
+    return [int((own[0] + np.dot(weights, own[1:])).argmax()) for own in features]
+
+
+def _chosen(X: Sequence[Any], choices: Iterable[int]) -> list[Any]:
+    return [candidates[i][0] for candidates, i in zip(X, choices)]
+
+
+def _changes(
+    features: NDArray[np.float64], weights: Sequence[float], k: int
+) -> list[float]:
+    """Return the values of weight k at which the best candidate of a list changes.
+
+    Totals are lines over the weight. From the line of the least slope, the best one
+    at minus infinity, each step goes to the line that crosses it first.
+    """
+    slope = features[1 + k]
+    others = [0.0 if j == k else w for j, w in enumerate(weights)]
+    height = features[0] + np.dot(others, features[1:])
+    now = np.lexsort((height, -slope))[-1]
+    changes = []
+    while (steeper := np.flatnonzero(slope > slope[now])).size:
+        at = (height[now] - height[steeper]) / (slope[steeper] - slope[now])
+        first = at.min()
+        changes.append(float(first))
+        now = max(steeper[at == first], key=lambda i: slope[i])
+    return changes
+
+
+def _word_error_rate() -> Metric:
+    try:
+        import jiwer
+    except ImportError as error:
+        raise ImportError(
+            "metric='wer' requires jiwer: python -m pip install jiwer, or pass a "
+            "callable."
+        ) from error
+    return lambda references, texts: jiwer.wer(_joined(references), _joined(texts))
+
+
+def _bleu() -> Metric:
+    try:
+        import sacrebleu
+    except ImportError as error:
+        raise ImportError(
+            "metric='bleu' requires sacrebleu: python -m pip install sacrebleu, or "
+            "pass a callable."
+        ) from error
+
+    def bleu(references: list[Any], texts: list[Any]) -> float:
+        return sacrebleu.corpus_bleu(_joined(texts), [_joined(references)]).score
+
+    return bleu
+
+
+def _joined(texts: Iterable[Any]) -> list[str]:
+    return [text if isinstance(text, str) else " ".join(text) for text in texts]

@@ -1,0 +1,114 @@
+"""ShallowFusion: a language model beside the generators of transformers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from nplm.text.lm.row_cache import RowCache
+from nplm.text.lm.text_lm import TextLM
+
+__all__ = ["ShallowFusion"]
+
+
+class ShallowFusion:
+    """Add the scores of a language model to those of a Hugging Face generator.
+
+    For ``generate(..., logits_processor=LogitsProcessorList([...]))`` of the package
+    transformers: the next token maximises the generator's log-probability plus
+    `weight` times the language model's.
+
+    Parameters
+    ----------
+    lm : TextLM
+        A fitted text model of the generator's tokens. Its documents are token ids, or
+        the tokens themselves if `tokens` are given.
+    weight : float, default=0.3
+        Weight of the language model.
+    tokens : sequence of str, optional
+        The token of each id, such as
+        ``tokenizer.convert_ids_to_tokens(range(len(tokenizer)))``. None means that the
+        ids of the language model are those of the generator.
+    n_prompt : int, default=1
+        Tokens at the beginning of each sequence that the language model does not see:
+        the decoder's start token, or a prompt.
+    eos_token_id : int, optional
+        The token that ends a text; it gets the probability of the boundary.
+
+    Raises
+    ------
+    TypeError
+        If `lm` is not a text model, or has a vocabulary without `tokens`.
+
+    Notes
+    -----
+    Tokens beyond the vocabulary of the language model, which pad some generators, get
+    probability 0. Distributions are kept for the contexts used last, so that the beams
+    of a search share them.
+
+    Examples
+    --------
+    A recogniser that knows the words of a field::
+
+        fusion = nplm.ShallowFusion(lm, 0.3, n_prompt=4, eos_token_id=50257)
+        model.generate(features, num_beams=5, logits_processor=[fusion])
+    """
+
+    def __init__(
+        self,
+        lm: TextLM,
+        weight: float = 0.3,
+        *,
+        tokens: Sequence[str] | None = None,
+        n_prompt: int = 1,
+        eos_token_id: int | None = None,
+    ) -> None:
+        if not isinstance(lm, TextLM):
+            raise TypeError(
+                f"ShallowFusion needs a TextLM, got {type(lm).__name__}: fit a TextLM "
+                "on the generator's tokens."
+            )
+        check_is_fitted(lm)
+        self.weight, self.n_prompt = float(weight), int(n_prompt)
+        if lm.vocabulary_ is None:
+            ids = np.arange(lm.n_words_)
+        elif tokens is None:
+            raise TypeError(
+                "the language model has a vocabulary: pass tokens, the token of each "
+                "id of the generator, or fit the model on token ids."
+            )
+        else:
+            ids = lm.vocabulary_.transform([list(tokens)])[0]
+        # The id in the language model of each token, and of tokens beyond.
+        self._ids = np.append(ids, lm.boundary_).astype(np.intp)
+        self._eos, self._boundary = eos_token_id, lm.boundary_
+        self._start = (lm.boundary_,) * int(lm.n_context)
+        self._cache = RowCache(lm.estimator_)
+
+    def __call__(self, input_ids: Any, scores: Any) -> Any:
+        """Return the scores of the next tokens with the language model's added.
+
+        Parameters
+        ----------
+        input_ids : torch.Tensor of int, shape (n_sequences, n_tokens)
+            The tokens so far.
+        scores : torch.Tensor, shape (n_sequences, n_scores)
+            Logits or log-probabilities of the generator.
+
+        Returns
+        -------
+        scores : torch.Tensor, shape (n_sequences, n_scores)
+        """
+        n = len(self._start)
+        added = np.full(tuple(scores.shape), -np.inf, dtype=np.float32)
+        columns = self._ids[:-1][: added.shape[1]]
+        for out, tokens in zip(added, input_ids[:, self.n_prompt :].tolist()):
+            last = self._ids.take(np.array(tokens[-n:], dtype=np.intp), mode="clip")
+            row = self._cache.row((*self._start, *last.tolist())[-n:])
+            out[: len(columns)] = row[columns]
+            if self._eos is not None:
+                out[self._eos] = row[self._boundary]
+        return scores + self.weight * scores.new_tensor(added)

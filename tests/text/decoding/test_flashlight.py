@@ -1,0 +1,151 @@
+"""flashlight_lm: decodes with the decoders of flashlight-text and torchaudio."""
+
+import math
+import sys
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from nplm import InterpolatedTrigram, TextLM, flashlight_lm
+from tests.helpers import small_text
+from tests.helpers_decoding import BLANK, SPACE, TOKENS, WORDS, models, word_errors
+
+pytestmark = small_text
+
+
+@pytest.fixture(scope="module")
+def flashlight():
+    return pytest.importorskip(
+        "flashlight.lib.text.decoder", reason="needs flashlight-text"
+    )
+
+
+def lexicon_decoder(flashlight, lm, weight=2.0):
+    """Return the lexicon decoder of flashlight-text, and its words."""
+    words = [*WORDS, "<unk>"]
+    decoder_lm = flashlight_lm(lm, words)
+    trie = flashlight.Trie(len(TOKENS), TOKENS.index(SPACE))
+    start = decoder_lm.start(False)
+    for i, word in enumerate(WORDS):
+        score = decoder_lm.score(start, i)[1]
+        trie.insert([TOKENS.index(t) for t in [*word, SPACE]], i, score)
+    trie.smear(flashlight.SmearingMode.MAX)
+    options = flashlight.LexiconDecoderOptions(
+        beam_size=50,
+        beam_size_token=len(TOKENS),
+        beam_threshold=50.0,
+        lm_weight=weight,
+        word_score=0.0,
+        unk_score=-math.inf,
+        sil_score=0.0,
+        log_add=False,
+        criterion_type=flashlight.CriterionType.CTC,
+    )
+    decoder = flashlight.LexiconDecoder(
+        options, trie, decoder_lm, TOKENS.index(SPACE), TOKENS.index(BLANK),
+        words.index("<unk>"), [], False,
+    )  # fmt: skip
+    return decoder, decoder_lm, words
+
+
+def decoded(flashlight, lm):
+    decoder, kept, words = lexicon_decoder(flashlight, lm)
+
+    def decode(frames):
+        # A last space ends the last word.
+        end = np.full((1, len(TOKENS)), -9.0, dtype=np.float32)
+        end[0, TOKENS.index(SPACE)] = 0.0
+        frames = np.concatenate([frames, end])
+        best = decoder.decode(frames.ctypes.data, *frames.shape)[0]
+        assert kept is not None
+        return " ".join(words[i] for i in best.words if i >= 0)
+
+    return decode
+
+
+def test_network_and_mixture_decode_better_than_ngrams(flashlight):
+    errors = {
+        name: word_errors(decoded(flashlight, lm)) for name, lm in models().items()
+    }
+    assert errors["network"] < 0.5 * errors["n-grams"]
+    assert errors["mixture"] < 0.5 * errors["n-grams"]
+
+
+@pytest.mark.parametrize("name", ["n-grams", "network", "mixture"])
+def test_scores_of_a_path_are_those_of_the_sentence(flashlight, name):
+    lm = models()[name]
+    decoder_lm = flashlight_lm(lm, WORDS)
+    state, total = decoder_lm.start(False), 0.0
+    for word in ("da", "oft", "bua"):
+        before = state
+        state, score = decoder_lm.score(state, WORDS.index(word))
+        assert decoder_lm.score(before, WORDS.index(word)) == (state, score)
+        total += score
+    total += decoder_lm.finish(state)[1]
+    assert_allclose(total, lm.scorer().score("da oft bua") / math.log(10), rtol=1e-5)
+    with pytest.raises(IndexError, match="words has 34"):
+        decoder_lm.score(state, 34)
+    decoder_lm.start(False)
+    with pytest.raises(RuntimeError, match="not of this utterance"):
+        decoder_lm.score(state, 0)
+
+
+def test_dictionary_of_flashlight_names_the_words(flashlight):
+    from flashlight.lib.text.dictionary import Dictionary
+
+    dictionary = Dictionary()
+    for word in WORDS:
+        dictionary.add_entry(word)
+    lm = models()["n-grams"]
+    scores = [
+        own.score(own.start(False), 3)[1]
+        for own in (flashlight_lm(lm, dictionary), flashlight_lm(lm, WORDS))
+    ]
+    assert scores[0] == scores[1]
+
+
+def test_torchaudio_decodes_with_a_network(flashlight, tmp_path):
+    torch = pytest.importorskip("torch", reason="needs torch")
+    try:
+        from torchaudio.models import decoder
+    except (ImportError, OSError) as error:  # it may be built for another torch
+        pytest.skip(f"needs torchaudio: {error}")
+    lines = [f"{word} {' '.join(word)} {SPACE}\n" for word in WORDS]
+    (tmp_path / "lexicon.txt").write_text("".join(lines))
+    words = [*WORDS, "<unk>"]
+    (tmp_path / "words.txt").write_text("\n".join(words) + "\n")
+    found = {}
+    for name, lm in models().items():
+        search = decoder.ctc_decoder(
+            lexicon=str(tmp_path / "lexicon.txt"),
+            tokens=TOKENS,
+            lm=flashlight_lm(lm, words),
+            lm_dict=str(tmp_path / "words.txt"),
+            lm_weight=2.0,
+            blank_token=BLANK,
+            sil_token=SPACE,
+        )
+
+        def decode(frames, search=search):
+            end = np.full((1, len(TOKENS)), -9.0, dtype=np.float32)
+            end[0, TOKENS.index(SPACE)] = 0.0
+            batch = torch.from_numpy(np.concatenate([frames, end])[None])
+            return " ".join(search(batch)[0][0].words)
+
+        found[name] = word_errors(decode)
+    assert found["network"] < 0.5 * found["n-grams"]
+    assert found["mixture"] < 0.5 * found["n-grams"]
+
+
+def test_missing_package_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "flashlight.lib.text.decoder", None)
+    with pytest.raises(ImportError, match="pip install flashlight-text"):
+        flashlight_lm(models()["n-grams"], WORDS)
+
+
+def test_model_without_words_is_refused(flashlight):
+    ids = TextLM(InterpolatedTrigram(), 2).fit([[1, 2, 1]] * 9)
+    for lm in (ids, ids.estimator_):
+        with pytest.raises(TypeError, match="a fitted TextLM with a vocabulary"):
+            flashlight_lm(lm, WORDS)

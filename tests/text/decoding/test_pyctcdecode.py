@@ -1,0 +1,130 @@
+"""pyctcdecode_lm: decodes with pyctcdecode, and by its interface without it."""
+
+import math
+import pickle
+import sys
+import types
+from abc import ABC, abstractmethod
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from nplm import pyctcdecode_lm
+from tests.helpers import small_text
+from tests.helpers_decoding import BLANK, SPACE, TOKENS, models, word_errors
+
+pytestmark = small_text
+
+
+class AbstractLanguageModel(ABC):
+    """The abstract methods of pyctcdecode's class of this name."""
+
+    @property
+    @abstractmethod
+    def order(self): ...
+
+    @abstractmethod
+    def get_start_state(self): ...
+
+    @abstractmethod
+    def score_partial_token(self, partial_token): ...
+
+    @abstractmethod
+    def score(self, prev_state, word, is_last_word=False): ...
+
+
+@pytest.fixture
+def interface(monkeypatch):
+    """Put the interface of pyctcdecode, which requires NumPy below 2, in its place."""
+    module = types.ModuleType("pyctcdecode.language_model")
+    module.AbstractLanguageModel = AbstractLanguageModel
+    monkeypatch.setitem(sys.modules, "pyctcdecode", types.ModuleType("pyctcdecode"))
+    monkeypatch.setitem(sys.modules, "pyctcdecode.language_model", module)
+
+
+@pytest.mark.parametrize("name", ["n-grams", "network", "mixture"])
+def test_scores_of_a_path_are_those_of_the_sentence(interface, name):
+    lm = models()[name]
+    own = pyctcdecode_lm(lm, alpha=0.7, beta=1.1)
+    assert own.order == 3
+    state, total = own.get_start_state(), 0.0
+    words = ["da", "oft", "bua"]
+    for word in words:
+        score, state = own.score(state, word, is_last_word=word == words[-1])
+        total += score
+    expected = 0.7 * lm.scorer().score("da oft bua") + 3 * 1.1
+    assert_allclose(total, expected, rtol=1e-5)
+
+
+def test_unknown_words_get_the_offset(interface):
+    lm = models()["n-grams"]
+    own = pyctcdecode_lm(lm, alpha=1.0, beta=0.0, unk_score_offset=-3.0)
+    start = own.get_start_state()
+    log_prob, _ = lm.scorer().step(lm.scorer().begin(), "zoo")
+    assert_allclose(own.score(start, "zoo")[0], log_prob - 3 * math.log(10))
+    own.reset_params(unk_score_offset=0.0, score_boundary=False)
+    assert_allclose(own.score(start, "zoo")[0], log_prob)
+    known, _ = lm.scorer().step(lm.scorer().begin(bos=False), "da")
+    open_start = own.get_start_state()
+    assert_allclose(own.score(open_start, "da", is_last_word=True)[0], known)
+
+
+def test_pieces_that_begin_no_word_are_penalised(interface):
+    own = pyctcdecode_lm(models()["n-grams"], unk_score_offset=-3.0)
+    assert [own.score_partial_token(t) for t in ("b", "bu", "bua", "fas")] == [0.0] * 4
+    assert own.score_partial_token("x") == own.score_partial_token("<unk") == -3.0
+    assert own.score_partial_token("x" * 12) == -6.0
+    few = pyctcdecode_lm(models()["n-grams"], ["fast"], unk_score_offset=-3.0)
+    assert few.score_partial_token("b") == -3.0
+
+
+def test_missing_package_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyctcdecode", None)
+    monkeypatch.setitem(sys.modules, "pyctcdecode.language_model", None)
+    with pytest.raises(ImportError, match="--no-deps pyctcdecode"):
+        pyctcdecode_lm(models()["n-grams"])
+
+
+def test_network_and_mixture_decode_better_than_ngrams():
+    pyctcdecode = pytest.importorskip("pyctcdecode", reason="needs pyctcdecode")
+    names = {BLANK: "", SPACE: " "}
+    labels = [names.get(token, token) for token in TOKENS]
+    errors = {}
+    for name, lm in models().items():
+        decoder = pyctcdecode.BeamSearchDecoderCTC(
+            pyctcdecode.Alphabet.build_alphabet(labels),
+            pyctcdecode_lm(lm, alpha=1.0, beta=0.0),
+        )
+        errors[name] = word_errors(
+            lambda frames, d=decoder: d.decode(np.asarray(frames, dtype=float))
+        )
+    assert errors["network"] < 0.5 * errors["n-grams"]
+    assert errors["mixture"] < 0.5 * errors["n-grams"]
+
+
+def test_scores_are_those_of_pyctcdecode_with_kenlm(tmp_path):
+    """Its own class, given this model by the interface of KenLM's module."""
+    module = pytest.importorskip(
+        "pyctcdecode.language_model", reason="needs pyctcdecode"
+    )
+    kenlm = pytest.importorskip("kenlm", reason="needs KenLM's module")
+    from nplm.formats import write_arpa
+
+    lm = models()["n-grams"]
+    path = str(tmp_path / "model.arpa")
+    write_arpa(lm.estimator_, path, lm.vocabulary_.words_)
+    words = [w for w in lm.vocabulary_.words_.tolist() if not w.startswith("<")]
+    theirs = module.LanguageModel(kenlm.Model(path), words)
+    ours = pyctcdecode_lm(lm)
+    for sentence in ("da oft bua", "zoo nie bue pua", "ki"):
+        a, b = theirs.get_start_state(), ours.get_start_state()
+        for i, word in enumerate(split := sentence.split()):
+            last = i == len(split) - 1
+            x, a = theirs.score(a, word, last)
+            y, b = ours.score(b, word, last)
+            assert_allclose(y, x, atol=1e-4)
+    for piece in ("d", "du", "bu", "xx", "x" * 9):
+        ours_of = ours.score_partial_token(piece)
+        assert_allclose(ours_of, theirs.score_partial_token(piece))
+    assert pickle.loads(pickle.dumps(b.get_mp_safe_state())) == b

@@ -1,0 +1,106 @@
+"""ShallowFusion: log-probabilities of contexts, added to a generator's scores."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from nplm import InterpolatedTrigram, KneserNeyLM, MixtureLM, ShallowFusion, TextLM
+from tests.helpers import paper_lm, small_text
+
+pytestmark = small_text
+
+CYCLE = [[1, 2, 3, 4, 1, 2, 3, 4], [2, 3, 4, 1], [3, 4, 1, 2]] * 20
+
+
+class Array(np.ndarray):
+    """An array with the one method of a tensor that is used."""
+
+    def new_tensor(self, values):
+        return np.asarray(values)
+
+
+def tensor(values):
+    return np.asarray(values).view(Array)
+
+
+def models():
+    network = paper_lm(n_hidden=8, embedding_dim=4, max_iter=5, random_state=0)
+    trigram = InterpolatedTrigram()
+    mixture = MixtureLM([("a", trigram), ("b", network)], "uniform")
+    return [trigram, network, mixture, KneserNeyLM()]
+
+
+@pytest.mark.parametrize("model", models(), ids=lambda m: type(m).__name__)
+def test_weighted_log_probabilities_are_added(model):
+    lm = TextLM(model, 2, boundary=0).fit(CYCLE)
+    scores = np.random.default_rng(0).normal(size=(3, 7)).astype(np.float32)
+    input_ids = [[6, 1, 2], [6, 3, 4], [6, 1, 2]]
+    fusion = ShallowFusion(lm, 0.5, eos_token_id=6)
+    fused = fusion(tensor(input_ids), tensor(scores))
+    expected = lm.estimator_.predict_log_proba([row[1:] for row in input_ids])
+    assert_allclose(fused[:, :5], scores[:, :5] + 0.5 * expected, rtol=1e-5)
+    assert np.isneginf(fused[:, 5]).all()
+
+
+def test_end_of_text_has_the_probability_of_the_boundary():
+    lm = TextLM(InterpolatedTrigram(), 2, boundary=0).fit(CYCLE)
+    for width in (5, 7):
+        fusion = ShallowFusion(lm, 1.0, eos_token_id=4)
+        fused = fusion(tensor([[9, 1, 2]]), tensor(np.zeros((1, width))))
+        assert_allclose(fused[0, 4], lm.estimator_.predict_log_proba([[1, 2]])[0, 0])
+    # The padding of a generator may hold the token that ends a text.
+    fused = ShallowFusion(lm, 1.0, eos_token_id=6)(
+        tensor([[9, 1, 2]]), tensor(np.zeros((1, 7)))
+    )
+    assert_allclose(fused[0, 6], lm.estimator_.predict_log_proba([[1, 2]])[0, 0])
+    assert np.isneginf(fused[0, 5])
+
+
+def test_prompt_is_not_a_context():
+    lm = TextLM(InterpolatedTrigram(), 2, boundary=0).fit(CYCLE)
+    fusion = ShallowFusion(lm, 1.0, n_prompt=2)
+    fused = fusion(tensor([[9, 9, 1], [1, 2, 1]]), tensor(np.zeros((2, 5))))
+    expected = lm.estimator_.predict_log_proba([[0, 1]])
+    assert_allclose(fused, np.repeat(expected, 2, axis=0), rtol=1e-6)
+    fused = fusion(tensor([[9, 9]]), tensor(np.zeros((1, 5))))
+    assert_allclose(fused, lm.estimator_.predict_log_proba([[0, 0]]), rtol=1e-6)
+
+
+def test_tokens_map_ids_to_words():
+    lm = TextLM(InterpolatedTrigram(), 2).fit([list("abcd"), list("bcda")] * 20)
+    ids = lm.vocabulary_.ids_
+    tokens = ["<s>", "d", "c", "b", "a"]
+    fusion = ShallowFusion(lm, 1.0, tokens=tokens)
+    [fused] = fusion(tensor([[0, 4, 3]]), tensor(np.zeros((1, 5))))
+    row = lm.estimator_.predict_log_proba([[ids["a"], ids["b"]]])[0]
+    assert_allclose(fused, [row[ids.get(t, ids["<unk>"])] for t in tokens], rtol=1e-6)
+    with pytest.raises(TypeError, match="pass tokens"):
+        ShallowFusion(lm)
+    with pytest.raises(TypeError, match="needs a TextLM"):
+        ShallowFusion(lm.estimator_)
+
+
+def test_generator_of_transformers_follows_the_language_model():
+    """A generator without knowledge, and models that know what it should write."""
+    torch = pytest.importorskip("torch", reason="needs torch")
+    transformers = pytest.importorskip("transformers", reason="needs transformers")
+    torch.manual_seed(0)
+    config = transformers.GPT2Config(
+        vocab_size=8, n_positions=32, n_embd=8, n_layer=1, n_head=1,
+        bos_token_id=7, eos_token_id=6, pad_token_id=5,
+    )  # fmt: skip
+    generator = transformers.GPT2LMHeadModel(config).eval()
+    prompt = torch.tensor([[7, 1], [7, 3]])
+    settings = dict(max_new_tokens=6, do_sample=False, num_beams=2)
+    settings["attention_mask"] = torch.ones_like(prompt)
+    alone = generator.generate(prompt, **settings)[:, 1:].tolist()
+    network = paper_lm(n_hidden=8, embedding_dim=4, max_iter=30, random_state=0)
+    for model in (InterpolatedTrigram(), network):
+        lm = TextLM(model, 2, boundary=0, predict_boundary=False).fit(CYCLE)
+        fusion = ShallowFusion(lm, 5.0)
+        found = generator.generate(
+            prompt,
+            logits_processor=transformers.LogitsProcessorList([fusion]),
+            **settings,
+        )[:, 1:].tolist()
+        assert found == [[1, 2, 3, 4, 1, 2, 3], [3, 4, 1, 2, 3, 4, 1]] != alone
