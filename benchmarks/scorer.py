@@ -2,7 +2,8 @@
 
 A Kneser-Ney model of order 5 on the Penn Treebank, read by the ``kenlm`` module from
 the ARPA file that nplm writes; both score the same strings in turn, CPU time of one
-thread. Then a network, beside its arithmetic: its log_prob of windows made before.
+thread. So does ``nplm.kenlm``, with the calls of that module. Then a network, beside
+its arithmetic: its log_prob of windows made before.
 """
 
 from __future__ import annotations
@@ -11,11 +12,13 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from common.table import parser, report
 
 from nplm import KneserNeyLM, NeuralLM, TextLM, Tokenizer, windows
+from nplm import kenlm as own_kenlm
 from nplm.datasets import fetch_ptb
 from nplm.formats import read_arpa, write_arpa
 
@@ -58,6 +61,7 @@ def ngrams(train: list[str], texts: list[str], repeats: int) -> list[dict]:
         path = str(Path(folder) / "model.arpa")
         write_arpa(fitted.estimator_, path, fitted.vocabulary_.words_)
         lm = TextLM.from_model(*read_arpa(path))
+        own = own_kenlm.Model(path)
         try:
             import kenlm
 
@@ -86,36 +90,52 @@ def ngrams(train: list[str], texts: list[str], repeats: int) -> list[dict]:
         found = in_turn(ours, len(texts), repeats)
         return [row(name, found[name]) for name in ours]
 
-    def their_steps() -> None:
-        for words in tokens:
-            state, after = kenlm.State(), kenlm.State()
-            other.BeginSentenceWrite(state)
-            for word in words:
-                other.BaseScore(state, word, after)
-                state, after = after, state
-
-    def their_candidates() -> None:
-        after = kenlm.State()
-        for words in tokens:
-            state = kenlm.State()
-            other.BeginSentenceWrite(state)
-            for word in words:
-                other.BaseScore(state, word, after)
-
+    ours |= {
+        f"nplm.kenlm {name}": call
+        for name, call in kenlm_calls(own_kenlm, own, texts).items()
+    }
     theirs = {
-        "kenlm score": lambda: [other.score(text) for text in texts],
-        "kenlm BaseScore": their_steps,
-        "kenlm candidates": their_candidates,
+        f"kenlm {name}": call for name, call in kenlm_calls(kenlm, other, texts).items()
     }
     found = in_turn(ours | theirs, len(texts), repeats)
     peers = dict.fromkeys(ours, "kenlm score") | {
         "step": "kenlm BaseScore",
         "candidates": "kenlm candidates",
+        **{f"nplm.{name}": name for name in theirs},
     }
     return [
         row(f"n-grams: {name}", found[name], peer, found[peer])
         for name, peer in peers.items()
     ]
+
+
+def kenlm_calls(module: Any, model: Any, texts: list[str]) -> dict:
+    """Give the calls of KenLM's module, of it or of nplm.kenlm."""
+    tokens = [text.split() for text in texts]
+
+    def steps(method: Callable) -> None:
+        for words in tokens:
+            state, after = module.State(), module.State()
+            model.BeginSentenceWrite(state)
+            for word in words:
+                method(state, word, after)
+                state, after = after, state
+
+    def candidates() -> None:
+        after = module.State()
+        for words in tokens:
+            state = module.State()
+            model.BeginSentenceWrite(state)
+            for word in words:
+                model.BaseScore(state, word, after)
+
+    return {
+        "score": lambda: [model.score(text) for text in texts],
+        "full_scores": lambda: [list(model.full_scores(text)) for text in texts],
+        "BaseScore": lambda: steps(model.BaseScore),
+        "BaseFullScore": lambda: steps(model.BaseFullScore),
+        "candidates": candidates,
+    }
 
 
 def network(train: list[str], texts: list[str], repeats: int) -> list[dict]:

@@ -17,7 +17,7 @@ from tests.helpers import paper_lm
 
 NOUNS = [["".join(s) for s in product(start, "aeiou")] for start in ("dg", "kt")]
 ADVERBS = ["oft", "nun", "fast", "nie", "auch", "noch"]
-VERBS = [[f"{first}{end}" for end in ("ua", "ue", "ui", "uo")] for first in "bp"]
+VERBS = [[f"{first}{end}" for end in ("ax", "ex", "ix", "ox")] for first in "bp"]
 WORDS = [*NOUNS[0], *NOUNS[1], *ADVERBS, *VERBS[0], *VERBS[1]]
 BLANK, SPACE = "-", "|"
 TOKENS = [BLANK, SPACE, *sorted(set("".join(WORDS)))]

@@ -3,8 +3,9 @@ Rescoring n-best lists
 ======================
 
 A recogniser of speech, a translator or a reader of scanned pages proposes several
-sentences, with scores of its own. A language model scores how likely each of them is as
-English. This page adds that score, times a weight chosen on held-out sentences.
+sentences, with scores of its own. A language model scores how likely each of them is
+as English. :class:`~nplm.Rescorer` adds that score, times a weight, and tunes the weight on
+held-out sentences.
 """
 
 # %%
@@ -22,7 +23,15 @@ import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.frozen import FrozenEstimator
 
-from nplm import SGD, Importance, KneserNeyLM, MixtureLM, NeuralLM, TextLM
+from nplm import (
+    SGD,
+    Importance,
+    KneserNeyLM,
+    MixtureLM,
+    NeuralLM,
+    Rescorer,
+    TextLM,
+)
 from nplm.datasets import load_python_docs
 
 corpus = load_python_docs()
@@ -80,19 +89,19 @@ def readings(rng, sentence, n=20):
 
 
 rng = random.Random(0)
-held_out = [(s, readings(rng, s)) for s in rng.sample(sentences(corpus.valid), 150)]
-test = [(s, readings(rng, s)) for s in rng.sample(sentences(corpus.test), 300)]
-sentence, n_best = test[0]
-print("written:", *sentence)
-for reading, score in n_best[:4]:
+held_out = rng.sample(sentences(corpus.valid), 150)
+held_out_lists = [readings(rng, sentence) for sentence in held_out]
+test = rng.sample(sentences(corpus.test), 300)
+test_lists = [readings(rng, sentence) for sentence in test]
+print("written:", *test[0])
+for reading, score in test_lists[0][:4]:
     print(f"{score:7.2f}", *reading)
 
 # %%
 # The language models
 # -------------------
 # One model is Kneser-Ney, the other mixes it with the network. :class:`~nplm.TextLM`
-# turns a model of windows into a text model, and its :class:`~nplm.Scorer` scores lists
-# of sentences with few checks.
+# turns a model of windows into a text model.
 
 (X, y), (X_val, y_val), _ = corpus.windows(4)
 kneser_ney = KneserNeyLM(n_words=corpus.n_words, boundary=corpus.boundary).fit(X, y)
@@ -112,44 +121,53 @@ members = [
     ("n-grams", FrozenEstimator(kneser_ney)),
 ]
 mixture = MixtureLM(members, "learned").fit(X, y, X_val=X_val, y_val=y_val)
-scorers = {
-    name: TextLM.from_model(model, corpus.vocabulary, tokenizer=None).scorer()
+models = {
+    name: TextLM.from_model(model, corpus.vocabulary, tokenizer=None)
     for name, model in [("n-grams", kneser_ney), ("with the network", mixture)]
 }
 
 # %%
 # The weight, on sentences held out
 # ---------------------------------
-# The scores are not comparable, so the score of the language model gets a weight. Often
-# each word also gets a bonus, because a sum of log-probabilities favours short
-# sentences. Here all readings of a sentence have the same length, so the weight is
-# enough.
+# The scores are not comparable, so the score of the language model gets a weight. A
+# rescorer chooses the weight that makes the fewest errors on lists with references, by
+# a metric that you give. Often each word also gets a weight, because a sum of
+# log-probabilities favours short sentences. Here all readings of a sentence have the
+# same length, so the weight of the language model is enough. With ``metric="wer"`` it
+# takes the word error rate of the package jiwer, which also counts words that are added
+# or left out.
 
 
-def language_scores(scorer, lists):
-    return [list(scorer.score_many(text for text, _ in n_best)) for _, n_best in lists]
-
-
-def word_errors(lists, scores, weight):
+def word_errors(references, texts):
     """Return the fraction of words that are read wrongly."""
-    wrong = total = 0
-    for (sentence, n_best), of_model in zip(lists, scores):
-        totals = [own + weight * lm for (_, own), lm in zip(n_best, of_model)]
-        best, _ = n_best[int(np.argmax(totals))]
-        wrong += sum(a != b for a, b in zip(best, sentence))
-        total += len(sentence)
-    return wrong / total
+    wrong = sum(a != b for s, text in zip(references, texts) for a, b in zip(text, s))
+    return wrong / sum(map(len, references))
 
 
-weights = [0, 0.1, 0.2, 0.3, 0.5, 0.7, 1, 1.5, 2, 3, 4, 6]
+rescorers = {
+    name: Rescorer(lm, metric=word_errors, weight_length=False).fit(
+        held_out_lists, held_out
+    )
+    for name, lm in models.items()
+}
+for name, rescorer in rescorers.items():
+    print(f"{name:<18}weight {rescorer.lm_weight_:.2f}")
+
+# %%
+# The error depends little on the weight near the best one:
+
+weights = np.geomspace(0.1, 10, 13)
 fig, ax = plt.subplots(figsize=(6, 4), layout="constrained")
-chosen = {}
-for name, scorer in scorers.items():
-    scores = language_scores(scorer, held_out)
-    errors = [word_errors(held_out, scores, weight) for weight in weights]
-    chosen[name] = weights[int(np.argmin(errors))]
-    ax.plot(weights, errors, marker="o", label=name)
+for name, rescorer in rescorers.items():
+    tuned, errors = rescorer.lm_weight_, []
+    for weight in weights:
+        rescorer.lm_weight_ = weight
+        errors.append(-rescorer.score(held_out_lists, held_out))
+    rescorer.lm_weight_ = tuned
+    [line] = ax.plot(weights, errors, marker="o", label=name)
+    ax.axvline(tuned, color=line.get_color(), linestyle=":")
 ax.set(xlabel="weight of the language model", ylabel="words read wrongly, held out")
+ax.set_xscale("log")
 ax.legend()
 plt.show()
 
@@ -158,15 +176,18 @@ plt.show()
 # ------------------
 # The oracle takes the best of the twenty readings, which is a limit for any weight.
 
-none = [[0.0] * len(n_best) for _, n_best in test]
-oracle = [[-sum(a != b for a, b in zip(text, s)) for text, _ in n] for s, n in test]
-print(f"{'reader alone':<18}{word_errors(test, none, 0):.1%}")
-for name, scorer in scorers.items():
-    scores = language_scores(scorer, test)
-    error = word_errors(test, scores, chosen[name])
-    print(f"{name:<18}{error:.1%}   weight {chosen[name]}")
-print(f"{'oracle':<18}{word_errors(test, oracle, 1e9):.1%}")
+
+def best_reading(sentence, n_best):
+    return min(n_best, key=lambda item: sum(a != b for a, b in zip(item[0], sentence)))
+
+
+alone = [n_best[0][0] for n_best in test_lists]
+oracle = [best_reading(s, n_best)[0] for s, n_best in zip(test, test_lists)]
+print(f"{'reader alone':<18}{word_errors(test, alone):.1%}")
+for name, rescorer in rescorers.items():
+    print(f"{name:<18}{-rescorer.score(test_lists, test):.1%}")
+print(f"{'oracle':<18}{word_errors(test, oracle):.1%}")
 
 # %%
-# The same scorer works on lattices, which have too many sentences to score one by one:
-# :doc:`/guide/text`.
+# The same models work in decoders, which have too many sentences to score one by one:
+# :doc:`/guide/decoders`.

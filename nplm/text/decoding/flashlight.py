@@ -60,8 +60,9 @@ def flashlight_lm(lm: TextLM, words: Sequence[str] | Any) -> Any:
             "flashlight-text."
         ) from error
     steps = WordSteps(lm, "flashlight_lm")
-    if hasattr(words, "index_size"):
-        words = [words.get_entry(i) for i in range(words.index_size())]
+    dictionary: Any = words
+    if hasattr(dictionary, "index_size"):
+        words = [dictionary.get_entry(i) for i in range(dictionary.index_size())]
 
     class FlashlightLM(LM):
         """States of flashlight are prefixes; each has a state of nplm and its score."""

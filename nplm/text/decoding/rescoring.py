@@ -20,6 +20,8 @@ Metric = Callable[[list[Any], list[Any]], float]
 # Values of one weight that are tried in a search along it.
 MAX_VALUES = 100
 MAX_ROUNDS = 10
+# Weights of an interval and its neighbours.
+SMOOTHING = np.array([1.0, 2.0, 3.0, 2.0, 1.0])
 
 
 class Rescorer(Documented, BaseEstimator):
@@ -60,11 +62,15 @@ class Rescorer(Documented, BaseEstimator):
     -----
     The search is that of minimum error rate training (Och 2003): along one weight at a
     time, the choices change at finitely many values. It tries up to 100 intervals
-    between them, and repeats until neither weight improves the metric. Among intervals
-    of equal metric it takes the widest. The language-model weight is not negative.
+    between them, and repeats until neither weight improves the metric. It takes the
+    interval of the best metric, averaged with its neighbours (Cer et al. 2008), and
+    of equal ones that of the smallest weight. The language-model weight is not negative.
 
     References
     ----------
+    Cer, D., Jurafsky, D. and Manning, C. D. (2008). Regularization and search for
+    minimum error rate training. Workshop on Statistical Machine Translation.
+
     Och, F. J. (2003). Minimum error rate training in statistical machine translation.
     ACL.
 
@@ -232,13 +238,16 @@ class _Search:
             at = np.quantile(at, np.linspace(0, 1, MAX_VALUES))
         ends = [at[-1] + 1.0] if k == 0 else [at[0] - 1.0, at[-1] + 1.0]
         at = np.unique([*at, *ends])
-        middles, widths = (at[1:] + at[:-1]) / 2, np.diff(at)
-        values = []
+        middles = (at[1:] + at[:-1]) / 2
+        values: list[float] = []
         for middle in middles:
             tried = list(weights)
             tried[k] = float(middle)
             values.append(self.value(tried))
-        best = np.lexsort((widths, values))[-1]
+        # One interval may be best by chance.
+        smooth = np.convolve(values, SMOOTHING)[2:-2]
+        smooth /= np.convolve(np.ones(len(values)), SMOOTHING)[2:-2]
+        best = np.lexsort((-np.abs(middles), smooth.round(12)))[-1]
         return float(middles[best]), values[best]
 
     def value(self, weights: Sequence[float]) -> float:

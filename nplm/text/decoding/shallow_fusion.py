@@ -36,7 +36,8 @@ class ShallowFusion:
         Tokens at the beginning of each sequence that the language model does not see:
         the decoder's start token, or a prompt.
     eos_token_id : int, optional
-        The token that ends a text; it gets the probability of the boundary.
+        The token that ends a text; it gets the probability of the boundary. Without it,
+        the boundary must be an id of the generator.
 
     Raises
     ------
@@ -74,7 +75,7 @@ class ShallowFusion:
         check_is_fitted(lm)
         self.weight, self.n_prompt = float(weight), int(n_prompt)
         if lm.vocabulary_ is None:
-            ids = np.arange(lm.n_words_)
+            ids = np.arange(lm.n_words_, dtype=np.int32)
         elif tokens is None:
             raise TypeError(
                 "the language model has a vocabulary: pass tokens, the token of each "
@@ -110,5 +111,6 @@ class ShallowFusion:
             row = self._cache.row((*self._start, *last.tolist())[-n:])
             out[: len(columns)] = row[columns]
             if self._eos is not None:
+                out[: len(columns)][columns == self._boundary] = -np.inf
                 out[self._eos] = row[self._boundary]
         return scores + self.weight * scores.new_tensor(added)

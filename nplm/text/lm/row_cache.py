@@ -83,8 +83,9 @@ class RowCache:
 
     def _found(self, contexts: Sequence[Context]) -> dict[Context, NDArray[Any]]:
         """Return the row of each distinct context; at most `capacity` of them."""
-        rows = {context: self._rows.get(context) for context in contexts}
-        missing = [context for context, row in rows.items() if row is None]
+        kept = {context: self._rows.get(context) for context in contexts}
+        rows = {context: row for context, row in kept.items() if row is not None}
+        missing = [context for context in kept if context not in rows]
         if missing:
             X = np.array(missing, dtype=np.int32)
             # A view would keep the rows of all of them in memory.

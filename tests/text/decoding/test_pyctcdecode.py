@@ -49,11 +49,11 @@ def test_scores_of_a_path_are_those_of_the_sentence(interface, name):
     own = pyctcdecode_lm(lm, alpha=0.7, beta=1.1)
     assert own.order == 3
     state, total = own.get_start_state(), 0.0
-    words = ["da", "oft", "bua"]
+    words = ["da", "oft", "bax"]
     for word in words:
         score, state = own.score(state, word, is_last_word=word == words[-1])
         total += score
-    expected = 0.7 * lm.scorer().score("da oft bua") + 3 * 1.1
+    expected = 0.7 * lm.scorer().score("da oft bax") + 3 * 1.1
     assert_allclose(total, expected, rtol=1e-5)
 
 
@@ -72,7 +72,7 @@ def test_unknown_words_get_the_offset(interface):
 
 def test_pieces_that_begin_no_word_are_penalised(interface):
     own = pyctcdecode_lm(models()["n-grams"], unk_score_offset=-3.0)
-    assert [own.score_partial_token(t) for t in ("b", "bu", "bua", "fas")] == [0.0] * 4
+    assert [own.score_partial_token(t) for t in ("b", "bo", "bax", "fas")] == [0.0] * 4
     assert own.score_partial_token("x") == own.score_partial_token("<unk") == -3.0
     assert own.score_partial_token("x" * 12) == -6.0
     few = pyctcdecode_lm(models()["n-grams"], ["fast"], unk_score_offset=-3.0)
@@ -117,14 +117,14 @@ def test_scores_are_those_of_pyctcdecode_with_kenlm(tmp_path):
     words = [w for w in lm.vocabulary_.words_.tolist() if not w.startswith("<")]
     theirs = module.LanguageModel(kenlm.Model(path), words)
     ours = pyctcdecode_lm(lm)
-    for sentence in ("da oft bua", "zoo nie bue pua", "ki"):
+    for sentence in ("da oft bax", "zoo nie bex pax", "ki"):
         a, b = theirs.get_start_state(), ours.get_start_state()
         for i, word in enumerate(split := sentence.split()):
             last = i == len(split) - 1
             x, a = theirs.score(a, word, last)
             y, b = ours.score(b, word, last)
             assert_allclose(y, x, atol=1e-4)
-    for piece in ("d", "du", "bu", "xx", "x" * 9):
+    for piece in ("d", "du", "bo", "xx", "x" * 9):
         ours_of = ours.score_partial_token(piece)
         assert_allclose(ours_of, theirs.score_partial_token(piece))
     assert pickle.loads(pickle.dumps(b.get_mp_safe_state())) == b

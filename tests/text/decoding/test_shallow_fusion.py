@@ -38,8 +38,10 @@ def test_weighted_log_probabilities_are_added(model):
     fusion = ShallowFusion(lm, 0.5, eos_token_id=6)
     fused = fusion(tensor(input_ids), tensor(scores))
     expected = lm.estimator_.predict_log_proba([row[1:] for row in input_ids])
-    assert_allclose(fused[:, :5], scores[:, :5] + 0.5 * expected, rtol=1e-5)
-    assert np.isneginf(fused[:, 5]).all()
+    # The boundary is no token but the last one, and there are five words.
+    order = [6, 1, 2, 3, 4]
+    assert_allclose(fused[:, order], scores[:, order] + 0.5 * expected, rtol=1e-5)
+    assert np.isneginf(fused[:, [0, 5]]).all()
 
 
 def test_end_of_text_has_the_probability_of_the_boundary():
