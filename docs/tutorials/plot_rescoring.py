@@ -4,8 +4,8 @@ Rescoring n-best lists
 
 A recogniser of speech, a translator or a reader of scanned pages proposes several
 sentences, with scores of its own. A language model scores how likely each of them is
-as English. :class:`~nplm.Rescorer` adds that score, times a weight, and tunes the weight on
-held-out sentences.
+as English. :class:`~nplm.Rescorer` adds that score, times a weight, and tunes the
+weight on held-out sentences.
 """
 
 # %%
