@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from common.table import parser, report
 
-from nplm import KneserNeyLM, NeuralLM, TextLM, Tokenizer, windows
+from nplm import KneserNeyLM, NeuralLM, Scorer, TextLM, Tokenizer, windows
 from nplm import kenlm as own_kenlm
 from nplm.datasets import fetch_ptb
 from nplm.formats import read_arpa, write_arpa
@@ -142,15 +142,22 @@ def network(train: list[str], texts: list[str], repeats: int) -> list[dict]:
     """A sentence from its words, beside its windows made before: what is arithmetic."""
     model = NeuralLM.from_paper("MLP9", max_iter=1, batch_size=128, random_state=0)
     lm = TextLM(model, N_CONTEXT, tokenizer=Tokenizer(BLANKS)).fit(train[:4000])
-    scorer, model, texts = lm.scorer(), lm.estimator_, texts[:100]
+    # A scorer keeps the distributions after the contexts that it has met.
+    texts = list({text.split()[0]: text for text in texts}.values())[:100]
+    scorer, model = lm.scorer(), lm.estimator_
     ids = lm.vocabulary_.transform([text.split() for text in texts])
     end = lm.boundary_
     made = [windows([*own, end], N_CONTEXT, boundary=end) for own in ids]
     firsts = [scorer.step(scorer.begin(), text.split()[0])[1] for text in texts]
+
+    def steps_from(new: Scorer) -> None:
+        for state in firsts:
+            new.step(state, "the")
+
     calls = {
         "score": lambda: [scorer.score(text) for text in texts],
         "its windows": lambda: [model.log_prob(X, y) for X, y in made],
-        "step": lambda: [scorer.step(state, "the") for state in firsts],
+        "step": lambda: steps_from(lm.scorer()),
         "its window": lambda: [model.log_prob(X[1:2], y[1:2]) for X, y in made],
     }
     found = in_turn(calls, len(texts), repeats)

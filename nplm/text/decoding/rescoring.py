@@ -63,8 +63,8 @@ class Rescorer(Documented, BaseEstimator):
     The search is that of minimum error rate training (Och 2003): along one weight at a
     time, the choices change at finitely many values. It tries up to 100 intervals
     between them, and repeats until neither weight improves the metric. It takes the
-    interval of the best metric, averaged with its neighbours (Cer et al. 2008); of equal
-    ones that of the smallest weight. The language-model weight is not negative.
+    interval of the best metric, averaged with its neighbours (Cer et al. 2008); of
+    equal ones that of the smallest weight. The language-model weight is not negative.
 
     References
     ----------
