@@ -2,9 +2,14 @@
 
 The key of words w0 (the newest), w1, ... is the sum of hash_word(wi) M**i: each older
 word adds one product, and in a stream each word is hashed once.
+
+The n-grams of a length are in buckets, one per cache line. A search begins at the
+bucket of the key, and goes on to the next one only if an n-gram was put beyond this one
+because it was full. The longest n-grams need no weight and no filter, so more of them
+fit in a bucket.
 """
 
-from libc.stdint cimport int64_t, uint64_t
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
 cdef extern from *:
     """
@@ -18,19 +23,29 @@ cdef extern from *:
     static const uint64_t MULTIPLIER = 0x9E3779B97F4A7C15U;
     static const uint64_t MIX1 = 0xBF58476D1CE4E5B9U;
     static const uint64_t MIX2 = 0x94D049BB133111EBU;
-    static const uint64_t TAG = 0xFFFFFFFFFFFF0000U;
-    /* A bucket of empty slots. */
+    /* Bits of a key that a slot stores, and in the last slot of a bucket the bit that
+       says that a search goes on. The other 16 are the filter. */
+    static const uint64_t TAG = 0xFFFFFFFFFFFE0000U;
+    static const uint64_t PASSED = 0x10000U;
     typedef struct {
         uint64_t key;
         float prob, bow;
     } nplm_slot;
+    typedef struct {
+        uint32_t low[7];
+        float prob[7];
+        uint8_t high[7], passed;
+    } nplm_long_bucket;
+    /* What a search finds if the n-gram is not there. */
     static const nplm_slot NPLM_EMPTY[4] __attribute__((aligned(64))) = {
         {0, -1, 1}, {0, -1, 1}, {0, -1, 1}, {0, -1, 1}
     };
+    static const nplm_long_bucket NPLM_LONG_EMPTY __attribute__((aligned(64))) = {{0}};
     static const void* const NPLM_NOTHING = NPLM_EMPTY;
+    static const void* const NPLM_LONG_NOTHING = &NPLM_LONG_EMPTY;
 
-    /* Bit i is set if slot i of a bucket has the tag or is empty. The result is
-       unpredictable, so avoid branches: compilers make them from || and ?:. */
+    /* Bit i is set if slot i of a bucket has the tag. The result is unpredictable, so
+       avoid branches: compilers make them from || and ?:. */
     #if defined(__SSE2__)
     #include <emmintrin.h>
     static inline int nplm_hits(const void* bucket, uint64_t wanted) {
@@ -45,21 +60,41 @@ cdef extern from *:
         const __m128i same = _mm_and_si128(
             _mm_cmpeq_epi32(tag, _mm_set1_epi32((int) (uint32_t) wanted)),
             _mm_cmpeq_epi32(high, _mm_set1_epi32((int) (wanted >> 32))));
-        const __m128i empty =
-            _mm_cmpeq_epi32(_mm_or_si128(low, high), _mm_setzero_si128());
-        return _mm_movemask_ps(_mm_castsi128_ps(_mm_or_si128(same, empty)));
+        return _mm_movemask_ps(_mm_castsi128_ps(same));
+    }
+    static inline int nplm_long_hits(const void* bucket, uint64_t wanted) {
+        const nplm_long_bucket* own = (const nplm_long_bucket*) bucket;
+        const __m128i low = _mm_set1_epi32((int) (uint32_t) wanted);
+        const __m128i first = _mm_cmpeq_epi32(
+            _mm_loadu_si128((const __m128i*) own->low), low);
+        const __m128i last = _mm_cmpeq_epi32(
+            _mm_loadu_si128((const __m128i*) (own->low + 3)), low);
+        const __m128i high = _mm_cmpeq_epi8(
+            _mm_loadl_epi64((const __m128i*) own->high),
+            _mm_set1_epi8((char) (wanted >> 32)));
+        return (_mm_movemask_ps(_mm_castsi128_ps(first))
+                | _mm_movemask_ps(_mm_castsi128_ps(last)) << 3)
+            & _mm_movemask_epi8(high) & 0x7f;
     }
     #else
     static inline int nplm_hits(const void* bucket, uint64_t wanted) {
         const nplm_slot* slot = (const nplm_slot*) bucket;
         int hits = 0, i;
         for (i = 0; i < 4; i++)
-            hits |= (((slot[i].key & TAG) == wanted) | (slot[i].key == 0)) << i;
+            hits |= ((slot[i].key & TAG) == wanted) << i;
+        return hits;
+    }
+    static inline int nplm_long_hits(const void* bucket, uint64_t wanted) {
+        const nplm_long_bucket* own = (const nplm_long_bucket*) bucket;
+        int hits = 0, i;
+        for (i = 0; i < 7; i++)
+            hits |= ((own->low[i] == (uint32_t) wanted)
+                     & (own->high[i] == (uint8_t) (wanted >> 32))) << i;
         return hits;
     }
     #endif
-    /* The first bit that is set, 4 if there is none. */
-    #define NPLM_FIRST(hits) __builtin_ctz((hits) | 1 << 4)
+    /* The first bit that is set, n if there is none of the lowest n. */
+    #define NPLM_FIRST(hits, n) __builtin_ctz((hits) | 1 << (n))
     static inline void* nplm_either(int yes, const void* this, const void* that) {
         const uintptr_t all = -(uintptr_t) yes;
         return (void*) (((uintptr_t) this & all) | ((uintptr_t) that & ~all));
@@ -67,31 +102,49 @@ cdef extern from *:
     """
     void NPLM_PREFETCH(const void*) noexcept nogil
     int nplm_hits(const void* bucket, uint64_t wanted) noexcept nogil
-    int NPLM_FIRST(int hits) noexcept nogil
+    int nplm_long_hits(const void* bucket, uint64_t wanted) noexcept nogil
+    int NPLM_FIRST(int hits, int n) noexcept nogil
     void* nplm_either(bint yes, const void* this, const void* that) noexcept nogil
-    const uint64_t MULTIPLIER, MIX1, MIX2, TAG
+    const uint64_t MULTIPLIER, MIX1, MIX2, TAG, PASSED
     const void* NPLM_NOTHING
+    const void* NPLM_LONG_NOTHING
 
 cdef enum:
-    # Slots of 16 bytes per cache line.
-    BUCKET = 4
+    # n-grams per bucket of 64 bytes, and of the longest ones.
+    SLOTS = 4
+    LONG_SLOTS = 7
+    BUCKET_SIZE = 64
 
 
 cdef struct Slot:
     # An n-gram, and the context of the same words. The lowest 16 bits of the key are a
     # filter: the bits of the older words that extend the n-gram are set. An empty slot
-    # has key 0.
+    # is zeros.
     uint64_t key
-    float prob  # negative if the slot is a context, a suffix or empty
+    float prob  # negative if the slot is a context or a suffix
     float bow   # 1 if it is not a context, or has no weight
+
+
+cdef struct Bucket:
+    Slot slots[SLOTS]
+
+
+cdef struct LongBucket:
+    # The longest n-grams: 40 bits of their keys, and their probabilities. An empty slot
+    # is zeros.
+    uint32_t low[LONG_SLOTS]
+    float prob[LONG_SLOTS]
+    uint8_t high[LONG_SLOTS]
+    uint8_t passed  # whether a search goes on in the next bucket
 
 
 cdef class Table:
     cdef const unsigned char[::1] memory
-    cdef const int64_t[::1] slot_start
+    cdef const int64_t[::1] bucket_start
     cdef const float[::1] prob
     cdef const float[::1] bow
-    cdef Slot* slots
+    cdef readonly int n_context  # words in the longest context
+    cdef Bucket* buckets
 
 
 cdef inline uint64_t hash_word(int word) noexcept nogil:
@@ -110,41 +163,84 @@ cdef inline uint64_t tag(uint64_t key) noexcept nogil:
     return key & TAG if key & TAG else TAG
 
 
-cdef inline uint64_t home_number(uint64_t n_slots, uint64_t key) noexcept nogil:
-    """Return the number of the first slot of the bucket where a search begins."""
+cdef inline uint64_t long_tag(uint64_t key) noexcept nogil:
+    """Return the 40 bits of a key that a slot of the longest n-grams stores."""
+    return key >> 24 if key >> 24 else 1
+
+
+cdef inline uint64_t home_number(uint64_t n_buckets, uint64_t key) noexcept nogil:
+    """Return the number of the bucket where the search for a key begins."""
     cdef uint64_t high = ((key ^ (key >> 32)) * MIX1) >> 32
-    return (high * (n_slots // BUCKET) >> 32) * BUCKET
+    return high * n_buckets >> 32
 
 
-cdef inline Slot* home(Slot* slots, uint64_t n_slots, uint64_t key) noexcept nogil:
+cdef inline Bucket* home(
+    Bucket* buckets, uint64_t n_buckets, uint64_t key
+) noexcept nogil:
     """Return the bucket where the search for a key begins."""
-    return slots + home_number(n_slots, key)
+    return buckets + home_number(n_buckets, key)
 
 
-cdef inline Slot* next_bucket(Slot* slots, uint64_t n_slots, Slot* at) noexcept nogil:
+cdef inline Bucket* next_bucket(
+    Bucket* buckets, uint64_t n_buckets, Bucket* at
+) noexcept nogil:
     """Return the next bucket of a search; the first one follows the last."""
-    return slots if at + BUCKET == slots + n_slots else at + BUCKET
+    return buckets if at + 1 == buckets + n_buckets else at + 1
 
 
-cdef inline int place_in_bucket(const Slot* at, uint64_t wanted) noexcept nogil:
-    """Return the slot of a bucket with a tag, else its first empty one, or BUCKET."""
-    # Buckets are filled from the first slot on.
-    return NPLM_FIRST(nplm_hits(at, wanted))
+cdef inline int slot_in(const Bucket* bucket, uint64_t wanted) noexcept nogil:
+    """Return the slot of a bucket with a tag, or SLOTS."""
+    return NPLM_FIRST(nplm_hits(bucket, wanted), SLOTS)
 
 
-cdef inline Slot* find_slot(Slot* slots, uint64_t n_slots, uint64_t key) noexcept nogil:
-    """Return the slot of a key, or an empty slot if the table does not contain it.
+cdef inline int long_slot_in(const LongBucket* bucket, uint64_t wanted) noexcept nogil:
+    """Return the slot of a bucket of the longest n-grams with a tag, or LONG_SLOTS."""
+    return NPLM_FIRST(nplm_long_hits(bucket, wanted), LONG_SLOTS)
 
-    The table of a damaged file may have no empty slot; then a static one is returned.
-    """
-    cdef Slot* first = home(slots, n_slots, key)
-    cdef Slot* at = first
+
+cdef inline bint goes_on(const Bucket* bucket) noexcept nogil:
+    """Whether the search for an n-gram that the bucket lacks goes on in the next."""
+    return (bucket.slots[SLOTS - 1].key & PASSED) != 0
+
+
+cdef inline const Slot* find_slot(
+    Bucket* buckets, uint64_t n_buckets, uint64_t key
+) noexcept nogil:
+    """Return the slot of a key, or an empty one if the table does not contain it."""
+    cdef Bucket* first = home(buckets, n_buckets, key)
+    cdef Bucket* at = first
     cdef uint64_t wanted = tag(key)
     cdef int hit
     while True:
-        hit = place_in_bucket(at, wanted)
-        if hit < BUCKET:
-            return at + hit
-        at = next_bucket(slots, n_slots, at)
+        hit = slot_in(at, wanted)
+        if hit < SLOTS:
+            return &at.slots[hit]
+        if not goes_on(at):
+            break
+        at = next_bucket(buckets, n_buckets, at)
+        # In the table of a damaged file the search may not end otherwise.
         if at == first:
-            return <Slot*> NPLM_NOTHING
+            break
+    return <const Slot*> NPLM_NOTHING
+
+
+cdef inline float find_long(
+    Bucket* buckets, uint64_t n_buckets, uint64_t key
+) noexcept nogil:
+    """Return the probability of one of the longest n-grams, negative if not found."""
+    cdef Bucket* first = home(buckets, n_buckets, key)
+    cdef Bucket* at = first
+    cdef uint64_t wanted = long_tag(key)
+    cdef LongBucket* own
+    cdef int hit
+    while True:
+        own = <LongBucket*> at
+        hit = long_slot_in(own, wanted)
+        if hit < LONG_SLOTS:
+            return own.prob[hit]
+        if not own.passed:
+            break
+        at = next_bucket(buckets, n_buckets, at)
+        if at == first:
+            break
+    return -1

@@ -1,11 +1,11 @@
 """Build and search a hash table of n-grams.
 
 A walk down a trie waits for memory several times per step. In a hash table a step reads
-one slot, whose address depends only on the words. A step is skipped if the filter of
+one bucket, whose address depends only on the words. A step is skipped if the filter of
 the previous slot shows that no n-gram is one word longer.
 """
 
-from libc.stdint cimport int64_t, uint16_t, uint64_t
+from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
 from nplm._kernels.ngrams._chains cimport (
     BLOCK, MAX_WORDS, N_CHAINS, Chains, begin, n_growing, prob_of,
@@ -13,6 +13,9 @@ from nplm._kernels.ngrams._chains cimport (
 from nplm._kernels.ngrams._trie cimport Trie
 
 MAX_ORDER = MAX_WORDS
+BUCKET_BYTES = BUCKET_SIZE
+BUCKET_SLOTS = SLOTS
+LONG_BUCKET_SLOTS = LONG_SLOTS
 
 cdef enum:
     # Number of n-grams inserted together.
@@ -25,10 +28,10 @@ cdef class Table:
     Parameters
     ----------
     memory : ndarray of uint8
-        Slots of 16 bytes, aligned to cache lines.
-    slot_start : ndarray of int64, shape (order + 1,)
-        The slots of the n-grams of k + 1 words are those from ``slot_start[k]`` to
-        ``slot_start[k + 1]``; unigrams have none.
+        Buckets of 64 bytes, aligned to cache lines.
+    bucket_start : ndarray of int64, shape (order + 1,)
+        The buckets of the n-grams of k + 1 words are those from ``bucket_start[k]`` to
+        ``bucket_start[k + 1]``; unigrams have none.
     prob, bow : ndarray of float32, shape (n_words,)
         Probability of each word as a unigram, and its back-off weight as a context.
     """
@@ -36,16 +39,17 @@ cdef class Table:
     def __cinit__(
         self,
         const unsigned char[::1] memory,
-        const int64_t[::1] slot_start,
+        const int64_t[::1] bucket_start,
         const float[::1] prob,
         const float[::1] bow,
     ):
         self.memory = memory
-        self.slot_start = slot_start
+        self.bucket_start = bucket_start
         self.prob = prob
         self.bow = bow
+        self.n_context = <int> bucket_start.shape[0] - 2
         # Read only: nothing is written through this pointer.
-        self.slots = <Slot*> &memory[0]
+        self.buckets = <Bucket*> &memory[0]
 
 
 cdef inline uint64_t ngram_key(int word, uint64_t context_key) noexcept nogil:
@@ -80,66 +84,99 @@ def context_keys(
 
 
 cdef class Window:
-    """A contiguous range of the slots of a level, or all of them.
+    """A contiguous range of the buckets of a level, or all of them.
 
     n-grams whose search begins before the window are not inserted, and neither are
-    those that overflow its end. After the first slot that stays empty, the slots of the
-    window are the same as in the whole level.
+    those that overflow its end. After the first bucket that stays not full, the buckets
+    of the window are the same as in the whole level.
 
     Parameters
     ----------
     memory : ndarray of uint8
-        Slots of the window, as in `Table`; empty ones have key 0, probability -1 and
-        weight 1.
-    n_slots : int
-        Number of slots of the level.
+        Buckets of the window, as in `Table`; zeros.
+    n_buckets : int
+        Number of buckets of the level.
     first : int
-        First slot of the window.
+        First bucket of the window.
+    longest : bool
+        Whether the n-grams of the level are the longest of the table.
     """
 
     cdef unsigned char[::1] memory
-    cdef Slot* slots
-    cdef uint64_t n_slots, first, size
+    cdef Bucket* buckets
+    cdef uint64_t n_buckets, first, size
+    cdef bint longest
     cdef readonly int64_t n_used
 
-    def __cinit__(self, unsigned char[::1] memory, uint64_t n_slots, uint64_t first):
+    def __cinit__(
+        self, unsigned char[::1] memory, uint64_t n_buckets, uint64_t first,
+        bint longest,
+    ):
         self.memory = memory
-        self.slots = <Slot*> &memory[0]
-        self.n_slots, self.first = n_slots, first
-        self.size = memory.shape[0] // sizeof(Slot)
+        self.buckets = <Bucket*> &memory[0]
+        self.n_buckets, self.first, self.longest = n_buckets, first, longest
+        self.size = memory.shape[0] // BUCKET_SIZE
         self.n_used = 0
 
     cdef inline bint room(self) noexcept nogil:
         """Whether a tenth of the slots stays empty after one more block."""
-        return self.n_used + N_PUT < <int64_t> (self.size - self.size // 10)
+        cdef int64_t n_slots = self.size * (LONG_SLOTS if self.longest else SLOTS)
+        return self.n_used + N_PUT < n_slots - n_slots // 10
 
     cdef inline uint64_t place_of(self, uint64_t key) noexcept nogil:
         """Return where the search for a key begins; `size` or more is outside."""
-        cdef uint64_t number = home_number(self.n_slots, key)
+        cdef uint64_t number = home_number(self.n_buckets, key)
         if number < self.first:
-            number += self.n_slots
+            number += self.n_buckets
         return number - self.first
+
+    cdef inline uint64_t after(self, uint64_t place) noexcept nogil:
+        """Return the place of the next bucket; `size` is outside."""
+        place += 1
+        return 0 if place == self.size == self.n_buckets else place
 
     cdef inline Slot* put(self, uint64_t key) noexcept nogil:
         """Return the slot of a key, inserting it if needed; NULL outside the window."""
         cdef uint64_t place = self.place_of(key)
         cdef uint64_t wanted = tag(key)
-        cdef int hit
-        if place >= self.size:
-            return NULL
-        while True:
-            hit = place_in_bucket(self.slots + place, wanted)
-            if hit < BUCKET:
-                break
-            place += BUCKET
-            if place == self.size:
-                if self.size < self.n_slots:
-                    return NULL
-                place = 0
-        if self.slots[place + hit].key == 0:
-            self.slots[place + hit].key = wanted
-            self.n_used += 1
-        return self.slots + place + hit
+        cdef Slot* slots
+        cdef int i
+        while place < self.size:
+            slots = self.buckets[place].slots
+            # Buckets are filled from the first slot on.
+            for i in range(SLOTS):
+                if slots[i].key & TAG == wanted:
+                    return slots + i
+                if slots[i].key == 0:
+                    slots[i].key, slots[i].prob, slots[i].bow = wanted, -1, 1
+                    self.n_used += 1
+                    return slots + i
+            slots[SLOTS - 1].key |= PASSED
+            place = self.after(place)
+        return NULL
+
+    cdef inline float* put_long(self, uint64_t key) noexcept nogil:
+        """Return where the probability of one of the longest n-grams is, as `put`."""
+        cdef uint64_t place = self.place_of(key)
+        cdef uint64_t wanted = long_tag(key)
+        cdef LongBucket* own
+        cdef int i
+        while place < self.size:
+            own = <LongBucket*> (self.buckets + place)
+            for i in range(LONG_SLOTS):
+                if own.low[i] == 0 and own.high[i] == 0:
+                    own.low[i] = <uint32_t> wanted
+                    own.high[i] = <uint8_t> (wanted >> 32)
+                    self.n_used += 1
+                    return own.prob + i
+                if (
+                    own.low[i] == <uint32_t> wanted
+                    and own.high[i] == <uint8_t> (wanted >> 32)
+                ):
+                    return own.prob + i
+            own.passed = 1
+            place = self.after(place)
+        return NULL
 
 
 cdef struct Block:
@@ -161,7 +198,7 @@ cdef inline void gather(
     block.context[block.n] = context
     block.filters[block.n] = filters
     if place < window.size:
-        NPLM_PREFETCH(window.slots + place)
+        NPLM_PREFETCH(window.buckets + place)
         block.n += 1
 
 
@@ -170,14 +207,19 @@ cdef inline bint put_block(
 ) noexcept nogil:
     """Insert the n-grams of a block; return whether the window has room for more."""
     cdef Slot* at
+    cdef float* own
     cdef int j
-    for j in range(block.n):
+    for j in range(block.n if window.longest else 0):
+        own = window.put_long(block.keys[j])
+        if own != NULL:
+            own[0] = prob[block.which[j]]
+    for j in range(0 if window.longest else block.n):
         at = window.put(block.keys[j])
         if at != NULL:
             at.prob = prob[block.which[j]]
             at.key |= block.filters[j]
     block.n = 0
-    return window.size < window.n_slots or window.room()
+    return window.size < window.n_buckets or window.room()
 
 
 def put_ngrams(
@@ -196,7 +238,7 @@ def put_ngrams(
     c, w). A pruned model may lack the suffix (c, w) of an extension: the context, word
     and filter of the suffix are written to `missing`, which needs space for all n-grams
     of the children. `filters` is scratch of ``n_words`` zeros, and is left zero.
-    Returns the number of missing suffixes, or -1 if the window has all slots of the
+    Returns the number of missing suffixes, or -1 if the window has all buckets of the
     level and they do not suffice.
 
     Equivalent to ``table[key(c, w)].prob = prob[...]`` and, for each child d of c,
@@ -258,7 +300,7 @@ def put_contexts(
 ):
     """Insert the contexts ``first <= c < last``, all of one level.
 
-    Returns False if the window has all slots of the level and they do not suffice.
+    Returns False if the window has all buckets of the level and they do not suffice.
 
     Equivalent to ``table[key(c)].bow = bow[c]`` and, for each child d of c,
     ``table[key(c)].key |= filter_bit(oldest word of d)``.
@@ -284,7 +326,7 @@ def put_contexts(
                 own = block.which[j]
                 for child in range(trie.child_start[own], trie.child_start[own + 1]):
                     at.key |= filter_bit(hash_word(trie.context_word[child]))
-            enough = window.size < window.n_slots or window.room()
+            enough = window.size < window.n_buckets or window.room()
     return bool(enough)
 
 
@@ -300,7 +342,7 @@ def put_suffixes(
 
     A suffix that gets a new slot has a suffix in turn, whose context, word and filter
     are written to `made`, which has the size of `missing`. Returns their number, or -1
-    if the window has all slots of the level and they do not suffice.
+    if the window has all buckets of the level and they do not suffice.
 
     Equivalent to ``table[key(c, w)].key |= filters``.
 
@@ -334,10 +376,61 @@ def put_suffixes(
                     hash_word(trie.context_word[context])
                 )
                 n_made += 1
-            enough = window.size < window.n_slots or n_made == 0 or window.room()
+            enough = window.size < window.n_buckets or n_made == 0 or window.room()
             if not enough:
                 break
     return n_made if enough else -1
+
+
+def stored_values(
+    Trie trie,
+    Table table,
+    const uint64_t[::1] keys,
+    int level,
+    int first,
+    int last,
+    float[::1] prob,
+    float[::1] bow,
+):
+    """Read back the values of the contexts ``first <= c < last``, all of `level` words.
+
+    `prob` has an entry for each n-gram, `bow` one for each context. An n-gram that the
+    table lacks gets -1, and a context 1.
+
+    Equivalent to ``prob[i] = table[key(c, w)].prob`` and ``bow[c] = table[key(c)].bow``.
+
+    No twin: see ``context_keys``.
+    """
+    cdef Bucket* own = table.buckets + table.bucket_start[level]
+    cdef Bucket* shorter = table.buckets + table.bucket_start[max(level - 1, 0)]
+    cdef int64_t n_own = table.bucket_start[level + 1] - table.bucket_start[level]
+    cdef int64_t n_shorter = (
+        table.bucket_start[level] - table.bucket_start[max(level - 1, 0)]
+    )
+    cdef bint longest = level == table.n_context
+    cdef uint64_t found[N_PUT]
+    cdef int context, i, j, n
+    with nogil:
+        for context in range(first, last):
+            if level == 1:
+                bow[context] = table.bow[trie.context_word[context]]
+            elif level > 1:
+                bow[context] = find_slot(shorter, n_shorter, keys[context]).bow
+            i = trie.start[context]
+            while i < trie.start[context + 1]:
+                n = min(<int> N_PUT, trie.start[context + 1] - i)
+                for j in range(n):
+                    found[j] = ngram_key(trie.words[i + j], keys[context])
+                    if level > 0:
+                        NPLM_PREFETCH(home(own, n_own, found[j]))
+                for j in range(n):
+                    if level == 0:
+                        prob[i + j] = table.prob[trie.words[i + j]]
+                    elif longest:
+                        prob[i + j] = find_long(own, n_own, found[j])
+                    else:
+                        prob[i + j] = find_slot(own, n_own, found[j]).prob
+                i += n
 
 
 cdef struct Keys:
@@ -345,7 +438,7 @@ cdef struct Keys:
     uint64_t word[1 + BLOCK * MAX_WORDS]
     uint64_t chain[N_CHAINS]
     # In a step, the current bucket of each chain, and the chains not found yet.
-    Slot* bucket[N_CHAINS]
+    Bucket* bucket[N_CHAINS]
     int sought[N_CHAINS]
 
 
@@ -359,34 +452,58 @@ cdef void hash_words(Chains* chains, Keys* keys) noexcept nogil:
         keys.chain[chain] = keys.word[chains.newest[chain]]
 
 
+cdef int begin_step(
+    Chains* chains, Keys* keys, Bucket* buckets, uint64_t n_buckets, int k,
+    uint64_t power,
+) noexcept nogil:
+    """Extend the keys of the live chains by the k-th word; prefetch their buckets."""
+    cdef int i, chain
+    for i in range(chains.n_live):
+        chain = chains.live[i]
+        keys.chain[chain] += keys.word[chains.newest[chain] - k] * power
+        keys.bucket[chain] = home(buckets, n_buckets, keys.chain[chain])
+        keys.sought[i] = chain
+        NPLM_PREFETCH(keys.bucket[chain])
+    return chains.n_live
+
+
+cdef void go_to_next_buckets(
+    Keys* keys, int n_sought, Bucket* buckets, uint64_t n_buckets, const void* nothing
+) noexcept nogil:
+    cdef int i, chain
+    cdef Bucket* at
+    for i in range(n_sought):
+        chain = keys.sought[i]
+        at = next_bucket(buckets, n_buckets, keys.bucket[chain])
+        # In the table of a damaged file the search may not end otherwise.
+        if at == home(buckets, n_buckets, keys.chain[chain]):
+            at = <Bucket*> nothing
+        keys.bucket[chain] = at
+        NPLM_PREFETCH(at)
+
+
 cdef void step(
     Chains* chains, Keys* keys, Table table, int k, uint64_t power, int n_context
 ) noexcept nogil:
     """Look up the live chains extended by the k-th word of their contexts."""
-    cdef Slot* slots = table.slots + table.slot_start[k]
-    cdef uint64_t n_slots = table.slot_start[k + 1] - table.slot_start[k]
+    cdef Bucket* buckets = table.buckets + table.bucket_start[k]
+    cdef uint64_t n_buckets = table.bucket_start[k + 1] - table.bucket_start[k]
     cdef int n_longer = n_growing(k, n_context)
-    cdef int i, chain, hit, n_next = 0
-    cdef int n_sought = chains.n_live, n_missed
+    cdef int n_sought = begin_step(chains, keys, buckets, n_buckets, k, power)
+    cdef int i, chain, hit, n_missed, n_next = 0
+    cdef Bucket* bucket
     cdef Slot* at
-    for i in range(n_sought):
-        chain = chains.live[i]
-        keys.chain[chain] += keys.word[chains.newest[chain] - k] * power
-        keys.bucket[chain] = home(slots, n_slots, keys.chain[chain])
-        keys.sought[i] = chain
-        NPLM_PREFETCH(keys.bucket[chain])
     # Branch-free: it is unpredictable whether an n-gram is there, and in which bucket.
     # Chains that continue in the next bucket do so together.
     while n_sought > 0:
         n_missed = 0
         for i in range(n_sought):
             chain = keys.sought[i]
-            hit = place_in_bucket(keys.bucket[chain], tag(keys.chain[chain]))
+            bucket = keys.bucket[chain]
+            hit = slot_in(bucket, tag(keys.chain[chain]))
             keys.sought[n_missed] = chain
-            n_missed += hit == BUCKET
-            at = <Slot*> nplm_either(
-                hit < BUCKET, keys.bucket[chain] + hit, NPLM_NOTHING
-            )
+            n_missed += (hit == SLOTS) & goes_on(bucket)
+            at = <Slot*> nplm_either(hit < SLOTS, bucket.slots + hit, NPLM_NOTHING)
             chains.prob[k][chain] = at.prob
             chains.n_words[chain] += (k - chains.n_words[chain]) * (at.prob >= 0)
             chains.bow[k + 1][chain] = at.bow
@@ -396,15 +513,33 @@ cdef void step(
                 (at.key & filter_bit(keys.word[chains.newest[chain] - k - 1])) != 0
             )
         n_sought = n_missed
+        go_to_next_buckets(keys, n_sought, buckets, n_buckets, NPLM_NOTHING)
+    chains.n_live = n_next
+
+
+cdef void last_step(
+    Chains* chains, Keys* keys, Table table, int k, uint64_t power
+) noexcept nogil:
+    """Look up the live chains extended by the oldest word of their contexts."""
+    cdef Bucket* buckets = table.buckets + table.bucket_start[k]
+    cdef uint64_t n_buckets = table.bucket_start[k + 1] - table.bucket_start[k]
+    cdef int n_sought = begin_step(chains, keys, buckets, n_buckets, k, power)
+    cdef int i, chain, hit, found, n_missed
+    cdef LongBucket* bucket
+    while n_sought > 0:
+        n_missed = 0
         for i in range(n_sought):
             chain = keys.sought[i]
-            at = next_bucket(slots, n_slots, keys.bucket[chain])
-            # The table of a damaged file may have no empty slot to end the search.
-            if at == home(slots, n_slots, keys.chain[chain]):
-                at = <Slot*> NPLM_NOTHING
-            keys.bucket[chain] = at
-            NPLM_PREFETCH(at)
-    chains.n_live = n_next
+            bucket = <LongBucket*> keys.bucket[chain]
+            hit = long_slot_in(bucket, long_tag(keys.chain[chain]))
+            found = hit < LONG_SLOTS
+            keys.sought[n_missed] = chain
+            n_missed += (1 - found) & (bucket.passed != 0)
+            chains.prob[k][chain] = bucket.prob[hit - 1 + found]
+            chains.n_words[chain] += (k - chains.n_words[chain]) * found
+        n_sought = n_missed
+        go_to_next_buckets(keys, n_sought, buckets, n_buckets, NPLM_LONG_NOTHING)
+    chains.n_live = 0
 
 
 def hashed_prob(
@@ -416,21 +551,24 @@ def hashed_prob(
 
     No twin: see ``context_keys``.
     """
-    cdef int n_context = <int> X.shape[1]
+    cdef int n_context = table.n_context
     cdef Chains chains
     cdef Keys keys
     cdef Py_ssize_t first = 0
     cdef uint64_t power
     cdef int n, j, k
+    if X.shape[1] != n_context:
+        raise ValueError(f"X has {X.shape[1]} columns, not {n_context}")
     with nogil:
         while first < X.shape[0]:
             n = <int> min(<Py_ssize_t> BLOCK, X.shape[0] - first)
             begin(&chains, table.prob, table.bow, X, y, first, n)
             hash_words(&chains, &keys)
             power = 1
-            for k in range(1, n_context + 1):
+            for k in range(1, n_context):
                 power *= MULTIPLIER
                 step(&chains, &keys, table, k, power, n_context)
+            last_step(&chains, &keys, table, n_context, power * MULTIPLIER)
             for j in range(n):
                 out[first + j] = prob_of(&chains, j, n_context)
             first += n

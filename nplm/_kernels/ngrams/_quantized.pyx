@@ -1,8 +1,8 @@
 """Look-ups in a quantized, bit-packed trie of n-grams."""
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
-from libc.string cimport memcpy
 
+from nplm._kernels.ngrams._bits cimport SAMPLE, Offsets, read_bits, read_offsets
 from nplm._kernels.ngrams._chains cimport (
     BLOCK, MAX_WORDS, N_CHAINS, Chains, begin, n_growing, prob_of,
 )
@@ -11,22 +11,13 @@ cdef extern from *:
     """
     #if defined(__GNUC__) || defined(__clang__)
     #define NPLM_PREFETCH(address) __builtin_prefetch(address)
-    #define NPLM_LOWEST_BIT(word) __builtin_ctzll(word)
     #else
     #define NPLM_PREFETCH(address) ((void) 0)
-    static int NPLM_LOWEST_BIT(uint64_t word) {
-        int i = 0;
-        while (!(word >> i & 1)) i++;
-        return i;
-    }
     #endif
     """
     void NPLM_PREFETCH(const void*) noexcept nogil
-    int NPLM_LOWEST_BIT(uint64_t) noexcept nogil
 
 cdef enum:
-    # Number of offsets per sampled position in the bits of the high parts.
-    SAMPLE = 32
     # Ranges of this many records, about two cache lines, are searched one chain at a
     # time.
     FEW = 16
@@ -37,14 +28,12 @@ SAMPLED = SAMPLE
 cdef struct Level:
     # The n-grams of one length, sorted by their words, newest first. A record has a
     # word, the codes of a probability and a weight, and the low bits of the offset of
-    # the extensions by one older word; `high` and `sample` encode its high bits.
+    # the extensions by one older word; `offsets` encodes its high bits.
     const unsigned char* records
-    const uint64_t* high
-    const uint32_t* sample
+    Offsets offsets
     const float* prob
     const float* bow
     int64_t n  # number of records
-    int64_t n_high  # length of `high`
     int width  # bits of a record, and of its parts
     int word
     int code
@@ -93,22 +82,14 @@ cdef class QuantizedTrie:
             own = &self.level[k]
             own.records = &records[0]
             own.prob = &probs[0]
-            own.n, own.n_high = n, len(high)
+            own.n = n
             own.word, own.code, own.low = word, code, low
-            own.high, own.sample, own.bow = NULL, NULL, NULL
+            own.bow = NULL
             own.width = word + code
             if k + 1 < len(levels):
-                own.high, own.sample, own.bow = &high[0], &sample[0], &bows[0]
+                own.offsets = Offsets(&high[0], &sample[0], len(high))
+                own.bow = &bows[0]
                 own.width = word + 2 * code + low
-
-
-cdef inline uint64_t read_bits(
-    const unsigned char* data, uint64_t at, int n
-) noexcept nogil:
-    """Read `n` bits, at most 57, from bit `at`, on a little-endian machine."""
-    cdef uint64_t word
-    memcpy(&word, data + (at >> 3), 8)
-    return (word >> (at & 7)) & ((<uint64_t> 1 << n) - 1)
 
 
 cdef inline int word_at(const Level* level, int64_t i) noexcept nogil:
@@ -118,42 +99,17 @@ cdef inline int word_at(const Level* level, int64_t i) noexcept nogil:
 cdef inline void children(
     const Level* level, int64_t i, int64_t* first, int64_t* last
 ) noexcept nogil:
-    """Find the extensions of n-gram i by one older word (Elias 1974, Fano 1971).
+    """Find the extensions of n-gram i by one older word.
 
-    Bit ``high(i) + i`` is set for each i, so the position of the i-th set bit gives
-    high(i). The range is empty if a damaged file has too few set bits.
+    The range is empty if a damaged file has too few set bits.
     """
-    cdef uint64_t at = level.sample[i // SAMPLE]
-    cdef int left = <int> (i % SAMPLE)
-    cdef uint64_t n_high = level.n_high
-    cdef uint64_t word
-    cdef int64_t high, low_at = i * level.width + level.width - level.low
-    first[0] = last[0] = 0
-    if at >> 6 >= n_high:
+    cdef int64_t low_at = i * level.width + level.width - level.low
+    if not read_offsets(&level.offsets, i, first, last):
+        first[0] = last[0] = 0
         return
-    word = level.high[at >> 6] & (~<uint64_t> 0 << (at & 63))
-    at >>= 6
-    while True:
-        while word != 0 and left > 0:
-            word &= word - 1
-            left -= 1
-        if word != 0:
-            break
-        at += 1
-        if at == n_high:
-            return
-        word = level.high[at]
-    high = (at << 6) + NPLM_LOWEST_BIT(word) - i
-    first[0] = (high << level.low) | read_bits(level.records, low_at, level.low)
-    word &= word - 1
-    while word == 0:
-        at += 1
-        if at == n_high:
-            return
-        word = level.high[at]
-    high = (at << 6) + NPLM_LOWEST_BIT(word) - (i + 1)
+    first[0] = (first[0] << level.low) | read_bits(level.records, low_at, level.low)
     low_at += level.width
-    last[0] = (high << level.low) | read_bits(level.records, low_at, level.low)
+    last[0] = (last[0] << level.low) | read_bits(level.records, low_at, level.low)
 
 
 cdef struct Ranges:
@@ -228,7 +184,7 @@ cdef void step(
             chains.bow[k + 1][chain] = level.bow[read_bits(
                 level.records, first * level.width + level.word + level.code, level.code
             )]
-            NPLM_PREFETCH(level.sample + first // SAMPLE)
+            NPLM_PREFETCH(level.offsets.sample + first // SAMPLE)
         chains.live[n_next] = chain
         n_next += chain < n_longer
     chains.n_live = n_next
@@ -236,7 +192,7 @@ cdef void step(
         return
     for i in range(chains.n_live):
         first = ranges.first[chains.live[i]]
-        NPLM_PREFETCH(level.high + (level.sample[first // SAMPLE] >> 6))
+        NPLM_PREFETCH(level.offsets.high + (level.offsets.sample[first // SAMPLE] >> 6))
     n_next = 0
     n_next_level = trie.level[k].n
     for i in range(chains.n_live):

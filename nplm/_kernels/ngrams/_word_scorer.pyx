@@ -12,7 +12,8 @@ from libc.stdint cimport int64_t, uint64_t
 from nplm._kernels._ids cimport id_below
 from nplm._kernels.ngrams._chains cimport MAX_WORDS
 from nplm._kernels.ngrams._hashed cimport (
-    MULTIPLIER, NPLM_PREFETCH, Slot, Table, filter_bit, find_slot, hash_word, home,
+    MULTIPLIER, NPLM_PREFETCH, Bucket, Slot, Table, filter_bit, find_long, find_slot,
+    hash_word, home,
 )
 from nplm._kernels.ngrams._kenlm cimport Steps
 
@@ -119,8 +120,6 @@ cdef class WordScorer(Steps):
     ----------
     table : Table
         The n-grams.
-    n_context : int
-        Words in the longest context, at most 15.
     boundary : int
         Id of the sentence boundary: words before it have no influence.
     ids : dict of word to int, or None
@@ -141,8 +140,8 @@ cdef class WordScorer(Steps):
     """
 
     cdef Table table  # owns the memory of the pointers
-    cdef Slot* slots
-    cdef const int64_t* slot_start
+    cdef Bucket* buckets
+    cdef const int64_t* bucket_start
     cdef const float* prob
     cdef const float* bow
     cdef int n_context, boundary, n_words, unknown
@@ -151,8 +150,8 @@ cdef class WordScorer(Steps):
     cdef Context start
 
     def __cinit__(
-        self, Table table, int n_context, int boundary, dict ids, int n_words,
-        int unknown, bint closed,
+        self, Table table, int boundary, dict ids, int n_words, int unknown,
+        bint closed,
     ):
         if not (
             n_words <= table.prob.shape[0] and 0 <= boundary < n_words > unknown >= -1
@@ -161,12 +160,12 @@ cdef class WordScorer(Steps):
                 f"n_words={n_words}, boundary={boundary} and unknown={unknown} are not "
                 f"of a table of {table.prob.shape[0]} words"
             )
-        self.table, self.n_context, self.boundary = table, n_context, boundary
+        self.table, self.n_context, self.boundary = table, table.n_context, boundary
         self.ids, self.n_words, self.unknown = ids, n_words, unknown
         self.closed = closed
-        self.slots, self.slot_start = table.slots, &table.slot_start[0]
+        self.buckets, self.bucket_start = table.buckets, &table.bucket_start[0]
         self.prob, self.bow = &table.prob[0], &table.bow[0]
-        begin_with(table, n_context, boundary, &self.start)
+        begin_with(table, boundary, &self.start)
 
     def begin(self, bint bos=True):
         """Return the state before the first word, after a boundary if `bos`."""
@@ -375,9 +374,10 @@ cdef class WordScorer(Steps):
         cdef int live[CHUNK + 1]
         cdef int n_before = context.n_words
         cdef int n_live = n, n_next, i, j, k, before
-        cdef uint64_t power = MULTIPLIER, n_slots
-        cdef Slot* slots
-        cdef Slot* at
+        cdef uint64_t power = MULTIPLIER, n_buckets
+        cdef Bucket* buckets
+        cdef const Slot* at
+        cdef float prob
         for k in range(n_before):
             chains.hashes[n_before - 1 - k] = context.hashes[k]
         for j in range(n):
@@ -386,8 +386,8 @@ cdef class WordScorer(Steps):
             chains.known[j], chains.n_found[j] = 0, 1
             live[j] = j
         for k in range(1, self.n_context + 1):
-            slots = self.slots + self.slot_start[k]
-            n_slots = self.slot_start[k + 1] - self.slot_start[k]
+            buckets = self.buckets + self.bucket_start[k]
+            n_buckets = self.bucket_start[k + 1] - self.bucket_start[k]
             n_next = 0
             for i in range(n_live):
                 j = live[i]
@@ -395,19 +395,22 @@ cdef class WordScorer(Steps):
                 if before < k:
                     continue
                 keys[j] += chains.hashes[before - k] * power
-                NPLM_PREFETCH(home(slots, n_slots, keys[j]))
+                NPLM_PREFETCH(home(buckets, n_buckets, keys[j]))
                 live[n_next] = j
                 n_next += 1
             n_live, n_next = n_next, 0
-            for i in range(n_live):
+            for i in range(n_live if k == self.n_context else 0):
                 j = live[i]
-                at = find_slot(slots, n_slots, keys[j])
+                prob = find_long(buckets, n_buckets, keys[j])
+                if prob >= 0:
+                    chains.prob[j], chains.known[j] = prob, k
+            for i in range(n_live if k < self.n_context else 0):
+                j = live[i]
+                at = find_slot(buckets, n_buckets, keys[j])
                 if at.key == 0:
                     continue
                 if at.prob >= 0:
                     chains.prob[j], chains.known[j] = at.prob, k
-                if k == self.n_context:
-                    continue
                 chains.bow[j][k] = at.bow
                 chains.n_found[j] = k + 1
                 before = n_before + (j if follow else 0)
@@ -486,24 +489,22 @@ cdef inline void go_on(
         context.bow[k] = chains.bow[n - 1][k]
 
 
-cdef void begin_with(
-    Table table, int n_context, int boundary, Context* context
-) noexcept:
+cdef void begin_with(Table table, int boundary, Context* context) noexcept:
     """Make the context at the beginning of a sentence, filled with boundaries."""
     cdef uint64_t own = hash_word(boundary)
     cdef uint64_t key = own, power = MULTIPLIER
-    cdef Slot* at
+    cdef const Slot* at
     cdef int k
-    context.n_words = n_context
-    for k in range(n_context):
+    context.n_words = table.n_context
+    for k in range(table.n_context):
         context.words[k], context.hashes[k] = boundary, own
     context.n_found = 1
     context.bow[0] = table.bow[boundary]
-    for k in range(1, n_context):
+    for k in range(1, table.n_context):
         key += own * power
         at = find_slot(
-            table.slots + table.slot_start[k],
-            table.slot_start[k + 1] - table.slot_start[k], key,
+            table.buckets + table.bucket_start[k],
+            table.bucket_start[k + 1] - table.bucket_start[k], key,
         )
         if at.key == 0:
             break

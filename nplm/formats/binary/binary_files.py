@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
+from nplm.base.blocks import BLOCK_WINDOWS, blocks
 from nplm.base.checks import MAX_N_WORDS
 from nplm.base.files.atomic_files import followed
 from nplm.base.files.tensors import (
@@ -33,15 +34,15 @@ from nplm.models.ngrams.external.quantizing import Quantizing
 from nplm.models.ngrams.external.scratch import Scratch
 from nplm.models.ngrams.quantized_lm import QuantizedLM
 from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
-from nplm.models.ngrams.trie.checks import check_ranges, check_sizes
+from nplm.models.ngrams.trie.checks import check_ranges, check_sizes, check_values
 from nplm.models.ngrams.trie.hash_table import (
-    BUCKET_SLOTS,
+    BUCKET_BYTES,
     MAX_HASHED_ORDER,
-    SLOT_BYTES,
     HashTable,
     index_of,
     is_hashable,
 )
+from nplm.models.ngrams.trie.packed_trie import PackedTrie, packed_sizes
 from nplm.models.ngrams.trie.quantized_checks import restored_quantized
 from nplm.models.ngrams.trie.quantized_trie import MAX_BITS, MIN_BITS
 from nplm.models.training.parallel.threads import Threads
@@ -50,12 +51,13 @@ from nplm.text.tokenizer import BETWEEN_BLANKS, Tokenizer, compiled
 __all__ = [
     "ARRAYS", "FORMAT", "check_bits", "damaged", "dtypes_of_trie", "header_of",
     "load_binary", "metadata_of", "old_binary", "read_binary", "save_binary",
-    "tokenizer_of", "write_quantized",
+    "sizes_of_hashed", "tokenizer_of", "write_quantized",
 ]  # fmt: skip
 
 FORMAT = "nplm n-grams"
 # Files before version 4 were no safetensors files.
-VERSION = "4"
+# Files of version 4 had the arrays of the trie beside its hash table.
+VERSION = "5"
 # 0 is the code of probability 0; the others are even steps of the logarithm.
 N_CODES = 1 << 16
 # The range of natural logarithms of float32 numbers.
@@ -74,8 +76,8 @@ def save_binary(
 ) -> None:
     """Save an n-gram model in a file that loads by mapping it into memory.
 
-    The file is a safetensors file, with the words of the model and its hash table,
-    ``index_``.
+    The file is a safetensors file, with the words of the model, its hash table,
+    ``index_``, and the packed structure of its trie: about 20 bytes per n-gram.
 
     Parameters
     ----------
@@ -86,8 +88,7 @@ def save_binary(
     words : sequence of str, shape (n_words_,)
         The word of each id.
     compact : bool, default=False
-        Write a file of a quarter of the size, without the hash table. Loading it
-        unpacks the n-grams and makes the hash table. Probabilities and weights are
+        Write a file of half the size, without the hash table. Loading it unpacks the n-grams and makes the hash table. Probabilities and weights are
         rounded to 65,535 even steps of their logarithm. Each n-gram and weight that
         makes a probability moves its log10 by 0.0001 at most (half a step; the steps
         are finer if the probabilities of a model span less than 13 powers of ten).
@@ -144,7 +145,10 @@ def save_binary(
         arrays |= rounded
     else:
         index = index_of(trie) if model.index_ is None else model.index_
-        arrays |= {name: getattr(trie, name) for name in ARRAYS} | _arrays_of(index)
+        if index is None:
+            arrays |= {name: getattr(trie, name) for name in ARRAYS}
+        else:
+            arrays |= _arrays_of(PackedTrie.of(trie), index)
     write_tensors(path, arrays, metadata_of(header))
 
 
@@ -353,52 +357,140 @@ def _read(
         if quantized.n_words != n_words:
             raise ValueError(f"it has {quantized.n_words} words, not {n_words}")
         return QuantizedLM.from_trie(quantized, boundary=boundary), words
+    if "buckets" in arrays:
+        trie, index = _hashed(fitted, n_words, file.path, check=verify)
+        return BackoffLM.from_trie(trie, index, boundary=boundary), words
     dtypes = dtypes_of_trie(n_words, compact=compact)
-    del dtypes["vocabulary"]
     own = {name: fitted.array(name, kind, (None,)) for name, kind in dtypes.items()}
     fitted.done()
-    table = {name: own.pop(name) for name in TABLE if name in own}
     check_sizes(own, n_words, compact=compact)
     if compact:
         own = _restored(own, header["codes"])
     trie = BackoffTrie(n_words, **own)
-    if verify:
-        check_ranges(trie)
-    else:
-        trie = MappedTrie(n_words, **own, file=file.path)
-    index = index_of(trie) if compact else _index(trie, **table, check=verify)
-    return BackoffLM.from_trie(trie, index, boundary=boundary), words
+    # Without a hash table, look-ups trust the trie.
+    check_ranges(trie)
+    return BackoffLM.from_trie(trie, index_of(trie), boundary=boundary), words
 
 
-@dataclass(frozen=True, eq=False)
+def _unpacked(name: str) -> Any:
+    """Return a property: an attribute of the unpacked trie."""
+    return property(lambda self: getattr(self.verified(), name))
+
+
 class MappedTrie(BackoffTrie):
-    """A trie in a mapped file, whose numbers are not checked until needed.
+    """A trie in a mapped file, which is unpacked and checked when it is needed.
 
-    Attributes
+    Probabilities need no unpacking: they come from the hash table, and the words that
+    follow a context from the packed structure.
+
+    Parameters
     ----------
+    packed : PackedTrie
+        The structure.
+    table : HashTable
+        The values.
     file : Path
         Named in error messages.
     """
 
+    context_word = _unpacked("context_word")
+    child_start = _unpacked("child_start")
+    start = _unpacked("start")
+    words = _unpacked("words")
+    prob = _unpacked("prob")
+    bow = _unpacked("bow")
+    arrays = _unpacked("arrays")
+
+    packed: PackedTrie
+    table: HashTable
     file: Path
 
+    def __init__(self, packed: PackedTrie, table: HashTable, file: Path) -> None:
+        own = {"packed": packed, "table": table, "file": file}
+        own |= {"n_words": packed.n_words, "level_start": packed.level_start}
+        vars(self).update(own)
+
+    @property
+    def n_ngrams(self) -> NDArray[np.int64]:
+        """Number of n-grams of each order."""
+        return self.packed.n_ngrams
+
     def verified(self) -> BackoffTrie:  # type: ignore[override]
-        """Return the trie with its numbers checked; raise if they are damaged."""
+        """Return the trie, unpacked and checked; raise if it is damaged."""
         return self._verified
 
     @cached_property
     def _verified(self) -> BackoffTrie:
-        own = {name: getattr(self, name) for name in ARRAYS}
-        trie = BackoffTrie(self.n_words, **own)
         try:
-            check_ranges(trie)
+            trie = self.packed.unpacked(self.table)
+            check_values(trie)
         except ValueError as error:
             raise damaged(self.file, error) from error
         return trie
 
+    def next_word_prob(
+        self, X: NDArray[np.int32], y: NDArray[np.int32]
+    ) -> NDArray[np.float64]:
+        """Return the probability of each next word given its context."""
+        return self.table.next_word_prob(X, y)
+
+    def words_prob(
+        self, X: NDArray[np.int32], words: NDArray[np.int32]
+    ) -> NDArray[np.float64]:
+        """Return the probability of several words after each context."""
+        out, n = np.empty(words.shape), words.shape[1]
+        for rows in blocks(len(X), max(1, BLOCK_WINDOWS // max(1, n))):
+            contexts = np.repeat(X[rows], n, axis=0)
+            prob = self.table.next_word_prob(contexts, words[rows].ravel())
+            out[rows] = prob.reshape(-1, n)
+        return out
+
+    def distribution(self, X: NDArray[np.int32]) -> NDArray[np.float64]:
+        """Return the probability of every word after each context."""
+        return self.packed.distribution(self.table, X)
+
     def __reduce__(self) -> Any:
         own = self.verified()
         return BackoffTrie, tuple(getattr(own, field.name) for field in fields(own))
+
+
+def _hashed(
+    fitted: Fitted, n_words: int, path: Path, *, check: bool
+) -> tuple[MappedTrie, HashTable]:
+    """Return the trie of a file with a hash table, and the table."""
+    own = {n: fitted.array(n, kind, (None,)) for n, kind in HASHED.items()}
+    fitted.done()
+    packed = PackedTrie(n_words, **{name: own[name] for name in PACKED})
+    closed = own["closed"]
+    table = HashTable(
+        own["prob"], own["bow"], own["buckets"], own["bucket_start"],
+        len(closed) == 1 and bool(closed[0]),
+    )  # fmt: skip
+    # Kernels trust sizes. Python's numbers do not overflow.
+    starts = own["bucket_start"].tolist()
+    if not (
+        packed.has_valid_sizes()
+        and len(own["prob"]) == len(own["bow"]) == n_words
+        and len(starts) == len(packed.level_start)
+        and is_hashable(len(starts) - 1)
+        and starts[:2] == [0, 0]
+        and all(end - start >= 1 for start, end in pairwise(starts[1:]))
+        and starts[-1] * BUCKET_BYTES == len(own["buckets"])
+        and len(closed) == 1
+    ):
+        raise ValueError("its arrays do not fit together")
+    trie = MappedTrie(packed, table, path)
+    if check:
+        _check_hashed(own, packed.unpacked(table))
+    return trie, table
+
+
+def _check_hashed(own: dict[str, NDArray[Any]], trie: BackoffTrie) -> None:
+    """Raise ValueError unless the arrays are those of a trie: they are unique."""
+    check_values(trie)
+    for name, array in _arrays_of(PackedTrie.of(trie), HashTable.of(trie)).items():
+        if not np.array_equal(array, own[name]):
+            raise ValueError(f"{name} does not match its n-grams")
 
 
 def check_bits(bits: Any, order: int) -> int:
@@ -469,69 +561,61 @@ def _are_spans(codes: Any) -> bool:
     )
 
 
-# The arrays of a trie, and those of its hash table.
+# The arrays of a trie.
 ARRAYS = ("level_start", "context_word", "child_start", "start", "words", "prob", "bow")
-TABLE = ("slots", "slot_start", "closed")
+# Those of a packed trie, and of its hash table.
+PACKED: dict[str, DTypeLike] = {
+    name: kind for name, (kind, _) in packed_sizes(1, 2, 2, 1).items()
+}
+HASHED = PACKED | {
+    "prob": np.float32, "bow": np.float32, "buckets": np.uint8,
+    "bucket_start": np.int64, "closed": np.bool_,
+}  # fmt: skip
 
 
 def dtypes_of_trie(n_words: int, *, compact: bool = False) -> dict[str, np.dtype[Any]]:
-    """Return the type of each array, in the order of the file."""
-    dtypes = {"vocabulary": "<u1"} | dict.fromkeys(ARRAYS[:-2], "<i4")
-    dtypes |= dict.fromkeys(ARRAYS[-2:], "<f4")
+    """Return the type of each array of a trie, in the order of the file."""
+    dtypes = dict.fromkeys(ARRAYS[:-2], "<i4") | dict.fromkeys(ARRAYS[-2:], "<f4")
     if compact:
         word = np.min_scalar_type(n_words - 1).newbyteorder("<").str
         dtypes |= {"context_word": word, "words": word, "prob": "<u2", "bow": "<u2"}
-    else:
-        dtypes |= {"slots": "<u1", "slot_start": "<i8", "closed": "|b1"}
     return {name: np.dtype(kind) for name, kind in dtypes.items()}
 
 
-def _arrays_of(index: HashTable | None) -> dict[str, NDArray[Any]]:
-    """Return the arrays of the hash table, empty if the order has no table."""
-    if index is None:
-        none = np.zeros(0, np.uint8), np.zeros(0, np.int64), np.zeros(0, np.bool_)
-        return dict(zip(TABLE, none))
-    own = index.slots, index.slot_start, np.array([index.closed])
-    return dict(zip(TABLE, own))
+def sizes_of_hashed(
+    n_words: int, n_contexts: int, n_ngrams: int, bucket_start: NDArray[np.int64]
+) -> dict[str, tuple[DTypeLike, int]]:
+    """Return the type and length of each array of a file with a hash table.
+
+    Parameters
+    ----------
+    n_words, n_contexts, n_ngrams : int
+        Sizes of the trie.
+    bucket_start : ndarray of int64, shape (order + 1,)
+        First bucket of each level.
+
+    Returns
+    -------
+    sizes : dict of str to (dtype, int)
+        In the order of the file, after the vocabulary.
+    """
+    order = len(bucket_start) - 1
+    own = packed_sizes(n_words, order, n_contexts, n_ngrams)
+    lengths = {name: size for name, (_, size) in own.items()}
+    lengths |= {"prob": n_words, "bow": n_words, "closed": 1}
+    lengths |= {"buckets": int(bucket_start[-1]) * BUCKET_BYTES}
+    lengths |= {"bucket_start": order + 1}
+    return {name: (kind, lengths[name]) for name, kind in HASHED.items()}
 
 
-def _index(
-    trie: BackoffTrie,
-    slots: NDArray[np.uint8],
-    slot_start: NDArray[np.int64],
-    closed: NDArray[np.bool_],
-    *,
-    check: bool,
-) -> HashTable | None:
-    """Return the hash table of a file, with its sizes checked: kernels trust them."""
-    # Python's numbers do not overflow.
-    starts = slot_start.tolist()
-    sizes = [end - start for start, end in pairwise(starts)]
-    hashable = is_hashable(trie.order)
-    is_valid = not starts and not len(slots) and not len(closed)
-    if hashable:
-        is_valid = (
-            len(sizes) == trie.order
-            and starts[:2] == [0, 0]
-            and all(n >= BUCKET_SLOTS and n % BUCKET_SLOTS == 0 for n in sizes[1:])
-            and starts[-1] * SLOT_BYTES == len(slots)
-            and len(closed) == 1
-        )
-    if not is_valid:
-        raise ValueError("its arrays do not fit together")
-    if not hashable:
-        return None
-    index = HashTable.over(trie, slots, slot_start, closed=bool(closed[0]))
-    if check:
-        # The table of a trie is unique.
-        rebuilt = HashTable.of(trie)
-        if not (
-            np.array_equal(rebuilt.slot_start, slot_start)
-            and np.array_equal(rebuilt.slots, slots)
-            and rebuilt.closed == index.closed
-        ):
-            raise ValueError("slots does not match its n-grams")
-    return index
+def _arrays_of(packed: PackedTrie, index: HashTable) -> dict[str, NDArray[Any]]:
+    """Return the arrays of a file with a hash table, in its order."""
+    own = {name: getattr(packed, name) for name in PACKED}
+    table = {
+        "prob": index.prob, "bow": index.bow, "buckets": index.buckets,
+        "bucket_start": index.bucket_start, "closed": np.array([index.closed]),
+    }  # fmt: skip
+    return own | table
 
 
 def _rounded(trie: BackoffTrie) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from nplm.base.blocks import blocks
 from nplm.base.files.tensors import filling_arrays
@@ -21,16 +21,17 @@ from nplm.formats.binary.binary_files import (
     dtypes_of_trie,
     header_of,
     metadata_of,
+    sizes_of_hashed,
     write_quantized,
 )
 from nplm.models.ngrams.external.estimation import (
     TableFullError,
+    buckets_of_levels,
     fill_table,
-    slots_of_levels,
 )
 from nplm.models.ngrams.external.scratch import Scratch
 from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
-from nplm.models.ngrams.trie.hash_table import SLOT_BYTES
+from nplm.models.ngrams.trie.packed_trie import fill_packed
 
 __all__ = [
     "ArpaFile", "MappedFile", "Output", "QuantizedFile", "StoredTrie", "TrieSource",
@@ -165,39 +166,36 @@ class MappedFile:
 
     def write(self, source: TrieSource, words: StoredWords, scratch: Scratch) -> None:
         """Write the file of a trie."""
-        if not source.is_whole:  # it may have to be filled twice
+        header = metadata_of(header_of(words))
+        text: dict[str, tuple[DTypeLike, int]] = {"vocabulary": ("u1", len(words.text))}
+        for bucket_start in buckets_of_levels(source.n_ngrams, source.level_start):
+            if not len(bucket_start):
+                dtypes, own = dtypes_of_trie(source.n_words), _sizes_of_trie(source)
+                text |= {name: (dtype, own[name]) for name, dtype in dtypes.items()}
+                with filling_arrays(self.path, text, header) as arrays:
+                    arrays["vocabulary"][:] = words.text
+                    source.fill(arrays)
+                return
+            # The trie may have to be put into a larger table.
             source = stored(source, scratch)
-        for slot_start in slots_of_levels(source.n_ngrams, source.level_start):
-            try:
-                self._write(source, slot_start, words, scratch)
-            except TableFullError:
-                continue
-            return
-
-    def _write(
-        self,
-        source: TrieSource,
-        slot_start: NDArray[np.int64],
-        words: StoredWords,
-        scratch: Scratch,
-    ) -> None:
-        n_slots = int(slot_start[-1]) if len(slot_start) else 0
-        sizes = _sizes_of_trie(source) | {"vocabulary": len(words.text)}
-        sizes |= {"slots": n_slots * SLOT_BYTES, "slot_start": len(slot_start)}
-        sizes["closed"] = int(n_slots > 0)
-        dtypes = dtypes_of_trie(source.n_words)
-        header = header_of(words)
-        typed = {name: (dtype, sizes[name]) for name, dtype in dtypes.items()}
-        with filling_arrays(self.path, typed, metadata_of(header)) as arrays:
-            arrays["vocabulary"][:] = words.text
-            arrays["slot_start"][:] = slot_start
-            source.fill(arrays)
-            trie = BackoffTrie(
-                source.n_words, **{name: arrays[name] for name in ARRAYS}
-            )
-            if n_slots:
-                closed = fill_table(trie, arrays["slots"], slot_start, scratch)
+            trie = source.trie
+            n_contexts, n_ngrams = len(trie.context_word), len(trie.words)
+            sizes = sizes_of_hashed(trie.n_words, n_contexts, n_ngrams, bucket_start)
+            with (
+                suppress(TableFullError),
+                filling_arrays(self.path, text | sizes, header) as arrays,
+            ):
+                arrays["vocabulary"][:] = words.text
+                arrays["bucket_start"][:] = bucket_start
+                arrays["prob"][:] = trie.prob[: trie.n_words]
+                arrays["bow"][:] = trie.bow[1 : trie.n_words + 1]
+                closed = fill_table(trie, arrays["buckets"], bucket_start, scratch)
                 arrays["closed"][:] = closed
+                packed = [arrays[name] for name in sizes]
+                fill_packed(
+                    trie, arrays, lambda own=packed: scratch.forget(*own), scratch.block
+                )
+                return
 
 
 class QuantizedFile:

@@ -68,12 +68,16 @@ def test_scores_do_not_depend_on_batch_size():
 
 
 def test_search_in_a_full_table_of_a_damaged_file_ends():
+    """All buckets say that a search goes on in the next one."""
     model, X, y = fitted(5)
     whole = HashTable.of(model.trie_)
-    slots = whole.slots.copy()
-    keys = slots.view(np.uint64)[::2]
-    keys[keys == 0] = 1 << 16  # the key of no n-gram
-    full = replace(whole, slots=slots)
+    buckets = whole.buckets.copy()
+    last = whole.bucket_start[-2] * 64
+    keys = buckets[:last].view(np.uint64)[6::8]  # of the last slot of each bucket
+    keys[keys == 0] = 1 << 17  # the key of no n-gram
+    keys |= 1 << 16
+    buckets[last + 63 :: 64] = 1
+    full = replace(whole, buckets=buckets)
     assert_array_equal(full.next_word_prob(X, y), whole.next_word_prob(X, y))
 
 

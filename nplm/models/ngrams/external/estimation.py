@@ -21,34 +21,35 @@ from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
 from nplm.models.ngrams.trie.context_trie import ContextTrie, blocks_of_contexts
 from nplm.models.ngrams.trie.hash_table import (
     BUCKET_BYTES,
-    BUCKET_SLOTS,
-    SLOT_BYTES,
-    empty_slots,
+    are_full,
+    empty_buckets,
     fill_keys,
     fill_window,
     in_order,
     is_hashable,
+    n_used_slots,
     sizes_of_levels,
+    slots_in_bucket,
 )
 
 __all__ = [
-    "TableFullError", "cut_off", "fill_parents", "fill_table", "fill_trie",
-    "slots_of_levels",
+    "TableFullError", "buckets_of_levels", "cut_off", "fill_parents", "fill_table",
+    "fill_trie",
 ]  # fmt: skip
 
 PARENTS = "parents"
 TESTED = "tested"
 
-# Slots that a window extends beyond its end, for n-grams that overflow their bucket.
-SPILL = 1 << 14
-# A level with fewer slots is filled by one thread.
-MIN_SLOTS = 1 << 20
+# Buckets that a window extends beyond its end, for n-grams that overflow theirs.
+SPILL = 1 << 12
+# A level with fewer buckets is filled by one thread.
+MIN_BUCKETS = 1 << 18
 # Slots that `_hashed` leaves free besides a tenth, its N_PUT.
 FREE_SLOTS = 64
 
 
 class TableFullError(Exception):
-    """The slots of a hash table do not suffice: more are needed."""
+    """The buckets of a hash table do not suffice: more are needed."""
 
 
 def fill_trie(
@@ -162,38 +163,38 @@ def _counts_of_counts(counts: NDArray[np.int64], scratch: Scratch) -> NDArray[np
     return n
 
 
-def slots_of_levels(
+def buckets_of_levels(
     n_ngrams: NDArray[np.int64], level_start: NDArray[Any]
 ) -> Iterator[NDArray[np.int64]]:
-    """Yield the first slot of each level of the hash table and the end, ever larger.
+    """Yield the first bucket of each level of the hash table and the end, ever larger.
 
     Yields
     ------
-    slot_start : ndarray of int64, shape (order + 1,), or (0,) if there is no table
+    bucket_start : ndarray of int64, shape (order + 1,), or (0,) if there is no table
     """
     if not is_hashable(len(n_ngrams)):
         yield np.empty(0, dtype=np.int64)
         return
-    for n_slots in sizes_of_levels(n_ngrams, level_start):
-        yield np.concatenate([[0], np.cumsum(n_slots)])
+    for n_buckets in sizes_of_levels(n_ngrams, level_start):
+        yield np.concatenate([[0], np.cumsum(n_buckets)])
 
 
 def fill_table(
     trie: BackoffTrie,
-    slots: NDArray[np.uint8],
-    slot_start: NDArray[np.int64],
+    buckets: NDArray[np.uint8],
+    bucket_start: NDArray[np.int64],
     scratch: Scratch,
 ) -> bool:
-    """Fill the hash table of a trie on disk, one window of slots at a time.
+    """Fill the hash table of a trie on disk, one window of buckets at a time.
 
     Parameters
     ----------
     trie : BackoffTrie
         The n-grams.
-    slots : ndarray of uint8
-        Slots on disk.
-    slot_start : ndarray of int64, shape (order + 1,)
-        Sizes of `slots_of_levels`.
+    buckets : ndarray of uint8
+        Buckets on disk.
+    bucket_start : ndarray of int64, shape (order + 1,)
+        Sizes of `buckets_of_levels`.
     scratch : Scratch
         Folder for temporary arrays.
 
@@ -213,7 +214,7 @@ def fill_table(
     """
     n_contexts = len(trie.context_word)
     own = [getattr(trie, name) for name in ("context_word", "child_start", "start")]
-    own += [trie.words, trie.prob, trie.bow, slots]
+    own += [trie.words, trie.prob, trie.bow, buckets]
 
     def done() -> None:
         scratch.forget(*own)
@@ -221,12 +222,12 @@ def fill_table(
     parent = fill_parents(trie, scratch)
     keys = scratch.array("keys", np.uint64, n_contexts)
     fill_keys(trie, parent, keys, done, scratch.block)
-    scratch.stage("hashing", int(slot_start[-1]))
+    scratch.stage("hashing", int(bucket_start[-1]))
     are_closed: list[bool] = []
     missing = np.empty((3, 0), dtype=np.int32)
     try:
         for level in range(trie.order - 1, 0, -1):
-            first, last = slot_start[level : level + 2] * SLOT_BYTES
+            first, last = bucket_start[level : level + 2] * BUCKET_BYTES
             made: list[NDArray[np.int32]] = []
 
             def fill(
@@ -242,7 +243,8 @@ def fill_table(
                 are_closed.append(filled.closed)
                 made.append(filled.missing)
 
-            _fill_level(slots[first:last], fill, scratch)
+            longest = level + 1 == trie.order
+            _fill_level(buckets[first:last], fill, scratch, longest=longest)
             missing = in_order(np.concatenate(made, axis=1))
     finally:
         for name in (PARENTS, "keys"):
@@ -265,44 +267,46 @@ def fill_parents(trie: ContextTrie, scratch: Scratch) -> NDArray[np.int32]:
 
 
 def _fill_level(
-    slots: NDArray[np.uint8], fill: Callable[[_hashed.Window], None], scratch: Scratch
+    buckets: NDArray[np.uint8],
+    fill: Callable[[_hashed.Window], None],
+    scratch: Scratch,
+    *,
+    longest: bool,
 ) -> None:
-    """Fill the slots of a level, in windows that fit in memory."""
-    n_slots = len(slots) // SLOT_BYTES
-    n_arcs = scratch.threads.n if n_slots >= MIN_SLOTS else 1
-    max_slots = max(scratch.memory * 3 // 4 // n_arcs // SLOT_BYTES, 4 * SPILL)
-    max_slots -= max_slots % BUCKET_SLOTS
-    if n_arcs == 1 and n_slots <= max_slots:
-        window = empty_slots(n_slots)
-        fill(_hashed.Window(window, n_slots, 0))
-        _put(slots, 0, window, scratch)
-        scratch.tell(n_slots)
+    """Fill the buckets of a level, in windows that fit in memory."""
+    n_buckets = len(buckets) // BUCKET_BYTES
+    n_arcs = scratch.threads.n if n_buckets >= MIN_BUCKETS else 1
+    max_buckets = max(scratch.memory * 3 // 4 // n_arcs // BUCKET_BYTES, 4 * SPILL)
+    if n_arcs == 1 and n_buckets <= max_buckets:
+        window = empty_buckets(n_buckets)
+        fill(_hashed.Window(window, n_buckets, 0, longest))
+        _put(buckets, 0, window, scratch)
+        scratch.tell(n_buckets)
         return
-    bounds = [n_slots // BUCKET_SLOTS * i // n_arcs for i in range(n_arcs + 1)]
-    bounds = [BUCKET_SLOTS * bound for bound in bounds]
+    bounds = [n_buckets * i // n_arcs for i in range(n_arcs + 1)]
     tails: list[tuple[int, NDArray[np.uint8]]] = []
     is_full = Event()
 
     def fill_next_window(first: int, last: int) -> int:
-        """Fill slots from `first` to at most `last`; return the next one to fill."""
-        size = min(max_slots, last - first + SPILL)
-        window = empty_slots(size)
-        fill(_hashed.Window(window, n_slots, first))
+        """Fill buckets from `first` to at most `last`; return the next to fill."""
+        size = min(max_buckets, last - first + SPILL)
+        window = empty_buckets(size)
+        fill(_hashed.Window(window, n_buckets, first, longest))
         n = last - first
-        beyond = window[n * SLOT_BYTES :]
-        if len(free := _free_buckets(beyond)):
+        beyond = window[n * BUCKET_BYTES :]
+        if len(free := np.flatnonzero(~are_full(beyond, longest=longest))):
             # The n-grams of this arc that overflow into the next one end at the first
             # bucket that is not full.
             tail = beyond[: (int(free[0]) + 1) * BUCKET_BYTES].copy()
-            tails.append((last % n_slots, tail))
+            tails.append((last % n_buckets, tail))
         else:
             # n-grams that overflow the window are missing, but only after its last
             # bucket that is not full: the next window begins there.
-            n = (_last_free_bucket(window) + 1) * BUCKET_SLOTS
+            n = _last_free_bucket(window, longest=longest) + 1
             if n == 0:
                 is_full.set()
                 return last
-        _put(slots, first, window[: n * SLOT_BYTES], scratch)
+        _put(buckets, first, window[: n * BUCKET_BYTES], scratch)
         scratch.tell(n)
         return first + n
 
@@ -315,38 +319,37 @@ def _fill_level(
     if is_full.is_set():
         raise TableFullError
     for first, tail in tails:
-        _put(slots, first, tail, scratch)
+        _put(buckets, first, tail, scratch)
     n_used = 0
-    for part in blocks(n_slots, SPILL):
-        keys = slots[part.start * SLOT_BYTES : part.stop * SLOT_BYTES].view("<u8")
-        n_used += int(np.count_nonzero(keys[:: SLOT_BYTES // 8]))
-        scratch.forget(slots)
+    for part in blocks(n_buckets, SPILL):
+        own = buckets[part.start * BUCKET_BYTES : part.stop * BUCKET_BYTES]
+        n_used += n_used_slots(own, longest=longest)
+        scratch.forget(buckets)
+    n_slots = n_buckets * slots_in_bucket(longest=longest)
     if n_used + FREE_SLOTS >= n_slots - n_slots // 10:
         raise TableFullError
 
 
 def _put(
-    slots: NDArray[np.uint8], first: int, values: NDArray[np.uint8], scratch: Scratch
+    buckets: NDArray[np.uint8],
+    first: int,
+    values: NDArray[np.uint8],
+    scratch: Scratch,
 ) -> None:
-    """Write `values` from slot `first` on, and release their memory."""
-    target = slots[first * SLOT_BYTES :]
+    """Write `values` from bucket `first` on, and release their memory."""
+    target = buckets[first * BUCKET_BYTES :]
     for part in blocks(len(values), 1 << 20):
         target[part] = values[part]
-        scratch.forget(slots)
+        scratch.forget(buckets)
 
 
-def _free_buckets(slots: NDArray[np.uint8]) -> NDArray[np.intp]:
-    """Return the numbers of the buckets that are not full."""
-    keys = slots.view("<u8").reshape(-1, BUCKET_SLOTS, SLOT_BYTES // 8)[:, :, 0]
-    return np.flatnonzero((keys == 0).any(axis=1))
-
-
-def _last_free_bucket(window: NDArray[np.uint8]) -> int:
+def _last_free_bucket(window: NDArray[np.uint8], *, longest: bool) -> int:
     """Return the number of the last bucket that is not full, or -1."""
     # It is near the end: search from there.
     for end in range(len(window) // BUCKET_BYTES, 0, -SPILL):
         first = max(end - SPILL, 0)
-        free = _free_buckets(window[first * BUCKET_BYTES : end * BUCKET_BYTES])
+        part = window[first * BUCKET_BYTES : end * BUCKET_BYTES]
+        free = np.flatnonzero(~are_full(part, longest=longest))
         if len(free):
             return first + int(free[-1])
     return -1

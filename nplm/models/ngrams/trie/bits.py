@@ -17,11 +17,17 @@ __all__ = [
     "pack_records",
     "unpack_offsets",
     "unpack_records",
+    "word_bits",
 ]
 
 # A kernel reads 8 bytes at once: a record fits in them at any bit offset of a byte.
 MAX_WIDTH = 57
 READ_BYTES = 8
+
+
+def word_bits(n_words: int) -> int:
+    """Return the number of bits of a word id."""
+    return max(1, (n_words - 1).bit_length())
 
 
 def pack_records(values: NDArray[np.uint64], width: int) -> NDArray[np.uint8]:

@@ -17,6 +17,7 @@ __all__ = [
     "check_ranges",
     "check_sizes",
     "check_structure",
+    "check_values",
     "multiplies",
     "sums_to_one",
 ]
@@ -74,6 +75,11 @@ def check_ranges(trie: BackoffTrie) -> None:
         If a value is out of range; names the array.
     """
     check_structure(trie)
+    check_values(trie)
+
+
+def check_values(trie: BackoffTrie) -> None:
+    """Raise ValueError if probabilities or weights are out of range."""
     sound = {
         # ARPA files and compact binary files round the logarithm.
         "prob": (trie.prob >= 0).all() and (trie.prob < 1 + ROUNDING).all(),

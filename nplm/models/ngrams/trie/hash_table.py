@@ -21,28 +21,28 @@ from nplm.models.ngrams.trie.context_trie import (
 
 __all__ = [
     "BUCKET_BYTES",
-    "BUCKET_SLOTS",
     "MAX_HASHED_ORDER",
-    "SLOT_BYTES",
     "Filled",
     "HashTable",
-    "empty_slots",
+    "are_full",
+    "empty_buckets",
     "fill_keys",
     "fill_window",
     "in_order",
     "index_of",
     "is_hashable",
+    "n_used_slots",
     "sizes_of_levels",
+    "slots_in_bucket",
 ]
 
 MAX_HASHED_ORDER = _hashed.MAX_ORDER
-SLOT_BYTES = 16
-BUCKET_SLOTS = 4
-BUCKET_BYTES = BUCKET_SLOTS * SLOT_BYTES
-# Key 0, probability -1 and weight 1, as two 64-bit numbers.
-EMPTY_SLOT = np.array([0, 0, -1, 1], dtype="<f4").view("<u8")
-# Slots per n-gram, as in KenLM's probing tables.
-SLOTS_PER_NGRAM = 1.5
+BUCKET_BYTES = _hashed.BUCKET_BYTES
+# Slots per n-gram: fewer make a smaller table, in which more searches need a second
+# bucket.
+SLOTS_PER_NGRAM = 1.25
+# Buckets of a level beyond these.
+SPARE_BUCKETS = 32
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,17 +50,18 @@ class HashTable:
     """Index of a trie: its probabilities and weights by the hash of the words.
 
     Look-ups return the same probabilities as the trie, bit for bit, several times as
-    fast. A slot stores 48 bits of the hash, and its position implies more: a missing
-    n-gram is mistaken for another one about once in 10**13 look-ups.
+    fast. A slot stores 47 bits of the hash, or 40 for the longest n-grams, and its
+    bucket implies more: a missing n-gram is mistaken for another one about once in
+    10**13 look-ups, or 10**11 of the longest.
 
     Attributes
     ----------
     prob, bow : ndarray of float32, shape (n_words,)
         Probability of each word as a unigram, and its back-off weight as a context.
-    slots : ndarray of uint8
-        The slots of all levels.
-    slot_start : ndarray of int64, shape (order + 1,)
-        The first slot of each level.
+    buckets : ndarray of uint8
+        The n-grams of all levels, in buckets of 64 bytes.
+    bucket_start : ndarray of int64, shape (order + 1,)
+        The first bucket of each level.
     closed : bool
         Whether each context c w is also an n-gram: the word w after a context c of the
         trie. If so, the probabilities of the words that follow a text depend only on
@@ -70,35 +71,9 @@ class HashTable:
 
     prob: NDArray[np.float32]
     bow: NDArray[np.float32]
-    slots: NDArray[np.uint8]
-    slot_start: NDArray[np.int64]
+    buckets: NDArray[np.uint8]
+    bucket_start: NDArray[np.int64]
     closed: bool
-
-    @classmethod
-    def over(
-        cls,
-        trie: WeightedTrie,
-        slots: NDArray[np.uint8],
-        slot_start: NDArray[np.int64],
-        *,
-        closed: bool,
-    ) -> Self:
-        """Make the index of a trie from slots that are already filled.
-
-        Parameters
-        ----------
-        trie : WeightedTrie
-            A trie of order 2 to ``MAX_HASHED_ORDER``.
-        slots, slot_start, closed
-            See the attributes.
-
-        Returns
-        -------
-        table : HashTable
-        """
-        # Word w is follower w of the root, and context 1 + w.
-        words = trie.prob[: trie.n_words], trie.bow[1 : trie.n_words + 1]
-        return cls(*words, slots, slot_start, closed)
 
     @classmethod
     def of(cls, trie: WeightedTrie) -> Self:
@@ -116,21 +91,25 @@ class HashTable:
         parent = trie.parents()
         keys = np.empty(len(trie.context_word), dtype=np.uint64)
         fill_keys(trie, parent, keys)
-        for n_slots in sizes_of_levels(trie.n_ngrams, trie.level_start):
-            slot_start = np.concatenate([[0], np.cumsum(n_slots)])
-            slots = empty_slots(int(slot_start[-1]))
+        for n_buckets in sizes_of_levels(trie.n_ngrams, trie.level_start):
+            bucket_start = np.concatenate([[0], np.cumsum(n_buckets)])
+            buckets = empty_buckets(int(bucket_start[-1]))
             missing = np.empty((3, 0), dtype=np.int32)
             closed = True
             for level in range(trie.order - 1, 0, -1):
-                first, last = slot_start[level : level + 2] * SLOT_BYTES
-                window = _hashed.Window(slots[first:last], int(n_slots[level]), 0)
+                first, last = bucket_start[level : level + 2] * BUCKET_BYTES
+                window = _hashed.Window(
+                    buckets[first:last], n_buckets[level], 0, level + 1 == trie.order
+                )
                 filled = fill_window(trie, parent, keys, level, window, missing)
                 if filled is None:
                     break
                 missing = in_order(filled.missing)
                 closed = closed and filled.closed
             else:
-                return cls.over(trie, slots, slot_start, closed=closed)
+                # Word w is follower w of the root, and context 1 + w.
+                prob, bow = trie.prob[: trie.n_words], trie.bow[1 : trie.n_words + 1]
+                return cls(prob, bow, buckets, bucket_start, closed)
         raise AssertionError("unreachable: sizes grow until they fit")
 
     @property
@@ -141,12 +120,12 @@ class HashTable:
     @property
     def order(self) -> int:
         """Number of words in the longest n-gram."""
-        return len(self.slot_start) - 1
+        return len(self.bucket_start) - 1
 
     @cached_property
     def table(self) -> _hashed.Table:
         """The table in the form that kernels take."""
-        return _hashed.Table(self.slots, self.slot_start, self.prob, self.bow)
+        return _hashed.Table(self.buckets, self.bucket_start, self.prob, self.bow)
 
     def __reduce__(self) -> Any:
         # Plain arrays: those of a mapped file are copied.
@@ -167,14 +146,14 @@ class HashTable:
 def _unpickled(
     prob: NDArray[np.float32],
     bow: NDArray[np.float32],
-    slots: NDArray[np.uint8],
-    slot_start: NDArray[np.int64],
+    buckets: NDArray[np.uint8],
+    bucket_start: NDArray[np.int64],
     closed: bool,
 ) -> HashTable:
-    """Return a table whose slots are aligned, as those of a pickle are not."""
-    aligned = empty_slots(len(slots) // SLOT_BYTES)
-    aligned[:] = slots
-    return HashTable(prob, bow, aligned, slot_start, closed)
+    """Return a table whose buckets are aligned, as those of a pickle are not."""
+    aligned = empty_buckets(len(buckets) // BUCKET_BYTES)
+    aligned[:] = buckets
+    return HashTable(prob, bow, aligned, bucket_start, closed)
 
 
 def index_of(trie: WeightedTrie) -> HashTable | None:
@@ -206,19 +185,21 @@ class Filled(NamedTuple):
 def sizes_of_levels(
     n_ngrams: NDArray[np.int64], level_start: NDArray[Any]
 ) -> Iterator[NDArray[np.int64]]:
-    """Yield the number of slots of each level of a trie, in increasing sizes.
+    """Yield the number of buckets of each level of a trie, in increasing sizes.
 
     The first sizes may be too small for a pruned trie, which has contexts and suffixes
     that are not n-grams.
     """
-    # The slots of a level hold n-grams of k + 1 words and contexts of the same length.
+    # The buckets of a level hold n-grams of k + 1 words and contexts of this length.
     n_contexts = np.append(np.diff(level_start)[1:], 0)
-    n_slots = np.maximum(n_ngrams, n_contexts)
-    n_slots[0] = 0
+    n_slots = np.maximum(n_ngrams, n_contexts).astype(np.float64)
+    slots = np.full(len(n_slots), _hashed.BUCKET_SLOTS)
+    slots[-1] = _hashed.LONG_BUCKET_SLOTS
     while True:
-        n_slots[1:] = SLOTS_PER_NGRAM * n_slots[1:] + 2 * np.iinfo(np.uint8).max
-        n_slots -= n_slots % BUCKET_SLOTS
-        yield n_slots.copy()
+        n_slots *= SLOTS_PER_NGRAM
+        n_buckets = (n_slots / slots).astype(np.int64) + SPARE_BUCKETS
+        n_buckets[0] = 0
+        yield n_buckets
 
 
 def fill_keys(
@@ -247,7 +228,7 @@ def fill_window(
     done: Callable[[], Any] = lambda: None,
     size: int = BLOCK_FOLLOWERS,
 ) -> Filled | None:
-    """Fill a window of the slots of a level; equal tries give the same bytes.
+    """Fill a window of the buckets of a level; equal tries give the same bytes.
 
     Parameters
     ----------
@@ -260,7 +241,7 @@ def fill_window(
     level : int
         Words in the contexts of the n-grams.
     window : Window
-        Empty slots.
+        Empty buckets.
     missing : ndarray of int32, shape (3, n)
         `missing` of the next longer level, if that had a single window.
     done : callable
@@ -271,7 +252,7 @@ def fill_window(
     Returns
     -------
     filled : Filled or None
-        None if the window has all slots of the level and they do not suffice.
+        None if the window has all buckets of the level and they do not suffice.
     """
     arrays, levels = trie.arrays, [*trie.level_start.tolist(), trie.level_start[-1]]
 
@@ -314,11 +295,50 @@ def in_order(missing: NDArray[np.int32]) -> NDArray[np.int32]:
     return np.ascontiguousarray(missing[:, is_new])
 
 
-def empty_slots(n_slots: int) -> NDArray[np.uint8]:
-    """Return empty slots, aligned to cache lines as buckets must be."""
+def empty_buckets(n_buckets: int) -> NDArray[np.uint8]:
+    """Return empty buckets, aligned to cache lines as they must be."""
     # Not np.zeros: large np.empty arrays get huge pages.
-    memory = np.empty(n_slots * SLOT_BYTES + BUCKET_BYTES, dtype=np.uint8)
+    memory = np.empty((n_buckets + 1) * BUCKET_BYTES, dtype=np.uint8)
     skipped = -memory.ctypes.data % BUCKET_BYTES
-    slots = memory[skipped : skipped + n_slots * SLOT_BYTES]
-    slots.view(EMPTY_SLOT.dtype).reshape(n_slots, -1)[:] = EMPTY_SLOT
-    return slots
+    buckets = memory[skipped : skipped + n_buckets * BUCKET_BYTES]
+    buckets[:] = 0
+    return buckets
+
+
+def are_full(buckets: NDArray[np.uint8], *, longest: bool) -> NDArray[np.bool_]:
+    """Whether each of the buckets of a level has no empty slot.
+
+    Parameters
+    ----------
+    buckets : ndarray of uint8
+        Buckets of one level.
+    longest : bool
+        Whether the level is that of the longest n-grams.
+
+    Returns
+    -------
+    full : ndarray of bool, shape (n_buckets,)
+    """
+    rows = buckets.reshape(-1, BUCKET_BYTES)
+    if not longest:
+        # The key of the last slot is not 0.
+        return rows.view("<u8")[:, -2] != 0
+    last = _hashed.LONG_BUCKET_SLOTS - 1
+    return (rows.view("<u4")[:, last] != 0) | (rows[:, -2] != 0)
+
+
+def slots_in_bucket(*, longest: bool) -> int:
+    """Return the number of n-grams in a bucket that is full."""
+    return _hashed.LONG_BUCKET_SLOTS if longest else _hashed.BUCKET_SLOTS
+
+
+def n_used_slots(buckets: NDArray[np.uint8], *, longest: bool) -> int:
+    """Return the number of n-grams in buckets of one level."""
+    rows = buckets.reshape(-1, BUCKET_BYTES)
+    n = slots_in_bucket(longest=longest)
+    if longest:
+        used = (rows.view("<u4")[:, :n] != 0) | (rows[:, 8 * n : 9 * n] != 0)
+    else:
+        parts = rows.view("<u4")
+        used = (parts[:, :n] | parts[:, n : 2 * n]) != 0
+    return int(np.count_nonzero(used))

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from nplm._kernels.ngrams import _quantized
 from nplm.base.blocks import BLOCK_WINDOWS, blocks
-from nplm.models.ngrams.trie.bits import unpack_offsets, unpack_records
+from nplm.models.ngrams.trie.bits import unpack_offsets, unpack_records, word_bits
 
 __all__ = [
     "MAX_BITS",
@@ -291,8 +291,3 @@ class QuantizedTrie:
         for rows in blocks(len(y), BLOCK_WINDOWS):
             _quantized.quantized_prob(self.arrays, X[rows], y[rows], out[rows])
         return out
-
-
-def word_bits(n_words: int) -> int:
-    """Return the number of bits of a word id."""
-    return max(1, (n_words - 1).bit_length())

@@ -44,9 +44,8 @@ class NgramWordScorer(WordScorer):
         -------
         scorer : NgramWordScorer
         """
-        n_context, n_words = index.order - 1, index.n_words
-        own = boundary, ids, n_words, unknown, index.closed
-        scorer = cls(index.table, n_context, *own)
+        own = boundary, ids, index.n_words, unknown, index.closed
+        scorer = cls(index.table, *own)
         scorer._made_of = index, boundary, ids, unknown
         return scorer
 

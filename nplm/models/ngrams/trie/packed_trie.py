@@ -1,0 +1,304 @@
+"""PackedTrie: the structure of a trie in a few bits per n-gram, beside a hash table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nplm._kernels.ngrams import _hashed, _packed
+from nplm.base.blocks import blocks, blocks_of_rows
+from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
+from nplm.models.ngrams.trie.bits import (
+    READ_BYTES,
+    SAMPLED,
+    pack_records,
+    unpack_records,
+    word_bits,
+)
+from nplm.models.ngrams.trie.checks import check_structure
+from nplm.models.ngrams.trie.context_trie import (
+    BLOCK_FOLLOWERS,
+    ContextTrie,
+    blocks_of_contexts,
+)
+from nplm.models.ngrams.trie.hash_table import HashTable, fill_keys
+
+__all__ = ["PackedTrie", "fill_packed", "packed_sizes"]
+
+# A number of records of which the next ones begin at a byte, and offsets at a sample.
+BLOCK = 1 << 18
+RECORDS = ("context_word", "words")
+OFFSETS = {"child": "child_start", "start": "start"}
+
+
+@dataclass(frozen=True, eq=False)
+class PackedTrie:
+    """Structure of a `ContextTrie`, bit-packed.
+
+    Words take no more bits than the vocabulary needs. Offsets are in Elias-Fano codes
+    whose numbers have no low parts: one bit per context, and one per child or follower.
+    Probabilities and weights are in the hash table of the same n-grams.
+
+    Attributes
+    ----------
+    n_words : int
+        Size of the vocabulary.
+    n_ngrams : ndarray of int64, shape (order,)
+        Number of n-grams of each order.
+    level_start : ndarray of int32, shape (order + 1,)
+        As in `ContextTrie`.
+    context_word, words : ndarray of uint8
+        Packed words of the contexts, and of their followers.
+    child_high, start_high : ndarray of uint64
+        Codes of `child_start` and `start`.
+    child_sample, start_sample : ndarray of uint32
+        Position of every 32nd bit that is set in them.
+    """
+
+    n_words: int
+    n_ngrams: NDArray[np.int64]
+    level_start: NDArray[np.int32]
+    context_word: NDArray[np.uint8]
+    child_high: NDArray[np.uint64]
+    child_sample: NDArray[np.uint32]
+    start_high: NDArray[np.uint64]
+    start_sample: NDArray[np.uint32]
+    words: NDArray[np.uint8]
+
+    @classmethod
+    def of(cls, trie: ContextTrie) -> Self:
+        """Pack the structure of a trie."""
+        n_contexts, n_ngrams = len(trie.context_word), len(trie.words)
+        sizes = packed_sizes(trie.n_words, trie.order, n_contexts, n_ngrams)
+        arrays = {name: np.zeros(size, kind) for name, (kind, size) in sizes.items()}
+        fill_packed(trie, arrays)
+        return cls(trie.n_words, **arrays)
+
+    @cached_property
+    def arrays(self) -> _packed.PackedTrie:
+        """The arrays in the form that kernels take."""
+        n_contexts, n_ngrams = int(self.level_start[-1]), int(self.n_ngrams.sum())
+        return _packed.PackedTrie(
+            self.context_word,
+            self.child_high,
+            self.child_sample,
+            self.start_high,
+            self.start_sample,
+            self.words,
+            word_bits(self.n_words),
+            n_contexts,
+            n_ngrams,
+        )
+
+    def has_valid_sizes(self) -> bool:
+        """Whether the sizes of the arrays are consistent: kernels trust them."""
+        levels, n_ngrams = self.level_start.astype(np.int64), self.n_ngrams
+        order = len(n_ngrams)
+        if not (
+            2 <= order == len(levels) - 1
+            and levels[:3].tolist() == [0, 1, 1 + self.n_words]
+            and (np.diff(levels) >= 0).all()
+            and n_ngrams[0] == self.n_words
+            and 0 <= n_ngrams.min() <= n_ngrams.max() < 1 << 31
+        ):
+            return False
+        sizes = packed_sizes(self.n_words, order, int(levels[-1]), int(n_ngrams.sum()))
+        return all(len(getattr(self, n)) == size for n, (_, size) in sizes.items())
+
+    def fill(self, arrays: Mapping[str, NDArray[Any]], size: int = BLOCK) -> None:
+        """Unpack the structure into the arrays of a `ContextTrie`, block by block.
+
+        Parameters
+        ----------
+        arrays : mapping of str to ndarray
+            Arrays of int32 by name: ``context_word``, ``child_start``, ``start`` and
+            ``words``.
+        size : int
+            Records in a block, a multiple of 64.
+
+        Raises
+        ------
+        ValueError
+            If offsets are missing.
+        """
+        width = word_bits(self.n_words)
+        for name in RECORDS:
+            packed = getattr(self, name)
+            for part in blocks(len(arrays[name]), size):
+                own = packed[part.start * width // 8 :]
+                n = part.stop - part.start
+                arrays[name][part] = unpack_records(own, width, n)
+        for code, name in OFFSETS.items():
+            n_found = 0
+            high = getattr(self, f"{code}_high")
+            for part in blocks(len(high), size // 64):
+                bits = np.unpackbits(high[part].view(np.uint8), bitorder="little")
+                is_set = np.flatnonzero(bits)
+                own = arrays[name][n_found : n_found + len(is_set)]
+                numbers = np.arange(n_found, n_found + len(own)) - 64 * part.start
+                own[:] = is_set[: len(own)] - numbers
+                n_found += len(is_set)
+            if n_found != len(arrays[name]):
+                raise ValueError(
+                    f"there are {n_found} high parts, but {len(arrays[name])} offsets"
+                )
+
+    def unpacked(self, table: HashTable) -> BackoffTrie:
+        """Unpack the structure, and read the values in the table.
+
+        Parameters
+        ----------
+        table : HashTable
+            The hash table of the same n-grams.
+
+        Returns
+        -------
+        trie : BackoffTrie
+
+        Raises
+        ------
+        ValueError
+            If offsets or ids are invalid.
+        """
+        n_contexts, n_ngrams = int(self.level_start[-1]), int(self.n_ngrams.sum())
+        sizes = {"context_word": n_contexts, "child_start": n_contexts + 1}
+        sizes |= {"start": n_contexts + 1, "words": n_ngrams}
+        own = {name: np.empty(size, np.int32) for name, size in sizes.items()}
+        self.fill(own)
+        structure = ContextTrie(self.n_words, self.level_start, **own)
+        check_structure(structure)
+        if structure.n_ngrams.tolist() != self.n_ngrams.tolist():
+            raise ValueError("n_ngrams has values out of range")
+        prob = np.empty(n_ngrams, dtype=np.float32)
+        bow = np.ones(n_contexts, dtype=np.float32)
+        fill_values(structure, table, prob, bow)
+        return BackoffTrie(self.n_words, self.level_start, prob=prob, bow=bow, **own)
+
+    def distribution(
+        self, table: HashTable, X: NDArray[np.int32]
+    ) -> NDArray[np.float64]:
+        """Return the probability of every word after each context, as `BackoffTrie`."""
+        out = np.empty((len(X), self.n_words))
+        for rows in blocks_of_rows(len(X), self.n_words):
+            _packed.packed_distribution(self.arrays, table.table, X[rows], out[rows])
+        return out
+
+
+def packed_sizes(
+    n_words: int, order: int, n_contexts: int, n_ngrams: int
+) -> dict[str, tuple[type[np.generic], int]]:
+    """Return the type and length of each array of a `PackedTrie`, by name.
+
+    Parameters
+    ----------
+    n_words, order, n_contexts, n_ngrams : int
+        Sizes of the trie.
+
+    Returns
+    -------
+    sizes : dict of str to (dtype, int)
+        In the order of the fields.
+    """
+
+    def bits(n: int, last: int) -> int:
+        return (n - 1 + last) // 64 + 1
+
+    def samples(n: int) -> int:
+        return (n - 1) // SAMPLED + 1
+
+    def n_bytes(n: int) -> int:
+        return -(-n // 8) * word_bits(n_words) + READ_BYTES
+
+    n_offsets = n_contexts + 1
+    return {
+        "n_ngrams": (np.int64, order),
+        "level_start": (np.int32, order + 1),
+        "context_word": (np.uint8, n_bytes(n_contexts)),
+        "child_high": (np.uint64, bits(n_offsets, n_contexts)),
+        "child_sample": (np.uint32, samples(n_offsets)),
+        "start_high": (np.uint64, bits(n_offsets, n_ngrams)),
+        "start_sample": (np.uint32, samples(n_offsets)),
+        "words": (np.uint8, n_bytes(n_ngrams)),
+    }
+
+
+def fill_packed(
+    trie: ContextTrie,
+    arrays: Mapping[str, NDArray[Any]],
+    done: Callable[[], Any] = lambda: None,
+    size: int = BLOCK,
+) -> None:
+    """Fill the arrays of a `PackedTrie`, block by block.
+
+    Parameters
+    ----------
+    trie : ContextTrie
+        In memory, or on disk.
+    arrays : mapping of str to ndarray
+        Arrays of `packed_sizes`, by name; zeros.
+    done : callable
+        Called after each block.
+    size : int
+        Records in a block; rounded up to a multiple of 32.
+    """
+    size = -(-size // SAMPLED) * SAMPLED
+    arrays["n_ngrams"][:] = trie.n_ngrams
+    arrays["level_start"][:] = trie.level_start
+    width = word_bits(trie.n_words)
+    for name in RECORDS:
+        values: NDArray[Any] = getattr(trie, name)
+        for part in blocks(len(values), size):
+            packed = pack_records(values[part].astype(np.uint64), width)[:-READ_BYTES]
+            first = part.start * width // 8
+            arrays[name][first : first + len(packed)] = packed
+            done()
+    for code, name in OFFSETS.items():
+        offsets: NDArray[Any] = getattr(trie, name)
+        for part in blocks(len(offsets), size):
+            is_set = np.arange(part.start, part.stop) + offsets[part]
+            first, last = int(is_set[0]) // 64, int(is_set[-1]) // 64 + 1
+            bits = np.zeros((last - first) * 64, dtype=np.uint8)
+            bits[is_set - first * 64] = 1
+            high = np.packbits(bits, bitorder="little").view("<u8")
+            # Blocks share a word of 64 bits.
+            arrays[f"{code}_high"][first:last] |= high
+            samples = is_set[::SAMPLED]
+            first = part.start // SAMPLED
+            arrays[f"{code}_sample"][first : first + len(samples)] = samples
+            done()
+
+
+def fill_values(
+    trie: ContextTrie,
+    table: HashTable,
+    prob: NDArray[np.float32],
+    bow: NDArray[np.float32],
+) -> None:
+    """Read the probabilities and weights of a trie in its hash table.
+
+    Parameters
+    ----------
+    trie : ContextTrie
+        A valid structure.
+    table : HashTable
+        The values.
+    prob, bow : ndarray of float32
+        Filled, as in `WeightedTrie`; the weight of the root stays as it is.
+    """
+    keys = np.empty(len(trie.context_word), dtype=np.uint64)
+    fill_keys(trie, trie.parents(), keys)
+    for level, contexts in _blocks_of_levels(trie):
+        own = trie.arrays, table.table, keys, level, *contexts, prob, bow
+        _hashed.stored_values(*own)
+
+
+def _blocks_of_levels(trie: ContextTrie) -> Iterator[tuple[int, tuple[int, int]]]:
+    for level in range(trie.order):
+        first, last = map(int, trie.level_start[level : level + 2])
+        for contexts in blocks_of_contexts(trie.start, first, last, BLOCK_FOLLOWERS):
+            yield level, contexts
