@@ -26,22 +26,23 @@ cdef extern from *:
     /* Bits of a key that a slot stores, and in the last slot of a bucket the bit that
        says that a search goes on. The other 16 are the filter. */
     static const uint64_t TAG = 0xFFFFFFFFFFFE0000U;
-    static const uint64_t PASSED = 0x10000U;
+    static const uint32_t LOW_TAG = 0xFFFE0000U;
+    static const uint32_t PASSED = 0x10000U;
     typedef struct {
-        uint64_t key;
-        float prob, bow;
-    } nplm_slot;
+        uint32_t high[4], low[4];
+        float prob[4], bow[4];
+    } nplm_bucket;
     typedef struct {
         uint32_t low[7];
         float prob[7];
         uint8_t high[7], passed;
     } nplm_long_bucket;
     /* What a search finds if the n-gram is not there. */
-    static const nplm_slot NPLM_EMPTY[4] __attribute__((aligned(64))) = {
-        {0, -1, 1}, {0, -1, 1}, {0, -1, 1}, {0, -1, 1}
+    static const nplm_bucket NPLM_EMPTY __attribute__((aligned(64))) = {
+        {0}, {0}, {-1, -1, -1, -1}, {1, 1, 1, 1}
     };
     static const nplm_long_bucket NPLM_LONG_EMPTY __attribute__((aligned(64))) = {{0}};
-    static const void* const NPLM_NOTHING = NPLM_EMPTY;
+    static const void* const NPLM_NOTHING = &NPLM_EMPTY;
     static const void* const NPLM_LONG_NOTHING = &NPLM_LONG_EMPTY;
 
     /* Bit i is set if slot i of a bucket has the tag. The result is unpredictable, so
@@ -49,17 +50,13 @@ cdef extern from *:
     #if defined(__SSE2__)
     #include <emmintrin.h>
     static inline int nplm_hits(const void* bucket, uint64_t wanted) {
-        const __m128i* slot = (const __m128i*) bucket;
-        const __m128i first = _mm_unpacklo_epi32(
-            _mm_loadu_si128(slot), _mm_loadu_si128(slot + 1));
-        const __m128i second = _mm_unpacklo_epi32(
-            _mm_loadu_si128(slot + 2), _mm_loadu_si128(slot + 3));
-        const __m128i low = _mm_unpacklo_epi64(first, second);
-        const __m128i high = _mm_unpackhi_epi64(first, second);
-        const __m128i tag = _mm_and_si128(low, _mm_set1_epi32((int) (uint32_t) TAG));
+        const nplm_bucket* own = (const nplm_bucket*) bucket;
+        const __m128i low = _mm_and_si128(
+            _mm_loadu_si128((const __m128i*) own->low), _mm_set1_epi32((int) LOW_TAG));
         const __m128i same = _mm_and_si128(
-            _mm_cmpeq_epi32(tag, _mm_set1_epi32((int) (uint32_t) wanted)),
-            _mm_cmpeq_epi32(high, _mm_set1_epi32((int) (wanted >> 32))));
+            _mm_cmpeq_epi32(low, _mm_set1_epi32((int) (uint32_t) wanted)),
+            _mm_cmpeq_epi32(_mm_loadu_si128((const __m128i*) own->high),
+                            _mm_set1_epi32((int) (wanted >> 32))));
         return _mm_movemask_ps(_mm_castsi128_ps(same));
     }
     static inline int nplm_long_hits(const void* bucket, uint64_t wanted) {
@@ -78,10 +75,11 @@ cdef extern from *:
     }
     #else
     static inline int nplm_hits(const void* bucket, uint64_t wanted) {
-        const nplm_slot* slot = (const nplm_slot*) bucket;
+        const nplm_bucket* own = (const nplm_bucket*) bucket;
         int hits = 0, i;
         for (i = 0; i < 4; i++)
-            hits |= ((slot[i].key & TAG) == wanted) << i;
+            hits |= (((own->low[i] & LOW_TAG) == (uint32_t) wanted)
+                     & (own->high[i] == (uint32_t) (wanted >> 32))) << i;
         return hits;
     }
     static inline int nplm_long_hits(const void* bucket, uint64_t wanted) {
@@ -105,7 +103,8 @@ cdef extern from *:
     int nplm_long_hits(const void* bucket, uint64_t wanted) noexcept nogil
     int NPLM_FIRST(int hits, int n) noexcept nogil
     void* nplm_either(bint yes, const void* this, const void* that) noexcept nogil
-    const uint64_t MULTIPLIER, MIX1, MIX2, TAG, PASSED
+    const uint64_t MULTIPLIER, MIX1, MIX2, TAG
+    const uint32_t LOW_TAG, PASSED
     const void* NPLM_NOTHING
     const void* NPLM_LONG_NOTHING
 
@@ -116,17 +115,13 @@ cdef enum:
     BUCKET_SIZE = 64
 
 
-cdef struct Slot:
-    # An n-gram, and the context of the same words. The lowest 16 bits of the key are a
-    # filter: the bits of the older words that extend the n-gram are set. An empty slot
-    # is zeros.
-    uint64_t key
-    float prob  # negative if the slot is a context or a suffix
-    float bow   # 1 if it is not a context, or has no weight
-
-
 cdef struct Bucket:
-    Slot slots[SLOTS]
+    # n-grams, and contexts of the same words. The lowest 16 bits of a key are a filter:
+    # the bits of the older words that extend the n-gram are set. An empty slot is zeros.
+    uint32_t high[SLOTS]  # parts of the keys
+    uint32_t low[SLOTS]
+    float prob[SLOTS]  # negative if the slot is a context or a suffix
+    float bow[SLOTS]   # 1 if it is not a context, or has no weight
 
 
 cdef struct LongBucket:
@@ -200,28 +195,28 @@ cdef inline int long_slot_in(const LongBucket* bucket, uint64_t wanted) noexcept
 
 cdef inline bint goes_on(const Bucket* bucket) noexcept nogil:
     """Whether the search for an n-gram that the bucket lacks goes on in the next."""
-    return (bucket.slots[SLOTS - 1].key & PASSED) != 0
+    return (bucket.low[SLOTS - 1] & PASSED) != 0
 
 
-cdef inline const Slot* find_slot(
-    Bucket* buckets, uint64_t n_buckets, uint64_t key
+cdef inline const Bucket* find_bucket(
+    Bucket* buckets, uint64_t n_buckets, uint64_t key, int* slot
 ) noexcept nogil:
-    """Return the slot of a key, or an empty one if the table does not contain it."""
+    """Return the bucket of a key, and its slot; NPLM_NOTHING if it is not there."""
     cdef Bucket* first = home(buckets, n_buckets, key)
     cdef Bucket* at = first
     cdef uint64_t wanted = tag(key)
-    cdef int hit
     while True:
-        hit = slot_in(at, wanted)
-        if hit < SLOTS:
-            return &at.slots[hit]
+        slot[0] = slot_in(at, wanted)
+        if slot[0] < SLOTS:
+            return at
         if not goes_on(at):
             break
         at = next_bucket(buckets, n_buckets, at)
         # In the table of a damaged file the search may not end otherwise.
         if at == first:
             break
-    return <const Slot*> NPLM_NOTHING
+    slot[0] = 0
+    return <const Bucket*> NPLM_NOTHING
 
 
 cdef inline float find_long(

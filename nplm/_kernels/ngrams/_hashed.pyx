@@ -135,23 +135,27 @@ cdef class Window:
         place += 1
         return 0 if place == self.size == self.n_buckets else place
 
-    cdef inline Slot* put(self, uint64_t key) noexcept nogil:
-        """Return the slot of a key, inserting it if needed; NULL outside the window."""
+    cdef inline Bucket* put(self, uint64_t key, int* slot) noexcept nogil:
+        """Return the bucket of a key, inserting it if needed; NULL outside the window.
+
+        `slot` is set to its slot in the bucket.
+        """
         cdef uint64_t place = self.place_of(key)
-        cdef uint64_t wanted = tag(key)
-        cdef Slot* slots
+        cdef uint32_t high = tag(key) >> 32, low = <uint32_t> tag(key)
+        cdef Bucket* own
         cdef int i
         while place < self.size:
-            slots = self.buckets[place].slots
+            own = self.buckets + place
             # Buckets are filled from the first slot on.
             for i in range(SLOTS):
-                if slots[i].key & TAG == wanted:
-                    return slots + i
-                if slots[i].key == 0:
-                    slots[i].key, slots[i].prob, slots[i].bow = wanted, -1, 1
+                slot[0] = i
+                if own.high[i] == high and own.low[i] & LOW_TAG == low:
+                    return own
+                if own.high[i] == 0 and own.low[i] == 0:
+                    own.high[i], own.low[i], own.prob[i], own.bow[i] = high, low, -1, 1
                     self.n_used += 1
-                    return slots + i
-            slots[SLOTS - 1].key |= PASSED
+                    return own
+            own.low[SLOTS - 1] |= PASSED
             place = self.after(place)
         return NULL
 
@@ -185,11 +189,11 @@ cdef struct Block:
     uint64_t keys[N_PUT]
     int which[N_PUT]
     int context[N_PUT]
-    uint64_t filters[N_PUT]
+    uint32_t filters[N_PUT]
 
 
 cdef inline void gather(
-    Block* block, Window window, uint64_t key, int which, int context, uint64_t filters
+    Block* block, Window window, uint64_t key, int which, int context, uint32_t filters
 ) noexcept nogil:
     """Add an n-gram to a block if it is inside the window."""
     cdef uint64_t place = window.place_of(key)
@@ -206,18 +210,18 @@ cdef inline bint put_block(
     Block* block, const float[::1] prob, Window window
 ) noexcept nogil:
     """Insert the n-grams of a block; return whether the window has room for more."""
-    cdef Slot* at
+    cdef Bucket* at
     cdef float* own
-    cdef int j
+    cdef int j, slot
     for j in range(block.n if window.longest else 0):
         own = window.put_long(block.keys[j])
         if own != NULL:
             own[0] = prob[block.which[j]]
     for j in range(0 if window.longest else block.n):
-        at = window.put(block.keys[j])
+        at = window.put(block.keys[j], &slot)
         if at != NULL:
-            at.prob = prob[block.which[j]]
-            at.key |= block.filters[j]
+            at.prob[slot] = prob[block.which[j]]
+            at.low[slot] |= block.filters[j]
     block.n = 0
     return window.size < window.n_buckets or window.room()
 
@@ -308,9 +312,9 @@ def put_contexts(
     No twin: see ``context_keys``.
     """
     cdef Block block
-    cdef Slot* at
+    cdef Bucket* at
     cdef int context = first
-    cdef int j, own, child
+    cdef int j, own, child, slot
     cdef bint enough = True
     with nogil:
         while context < last and enough:
@@ -319,13 +323,13 @@ def put_contexts(
                 gather(&block, window, keys[context], context, context, 0)
                 context += 1
             for j in range(block.n):
-                at = window.put(block.keys[j])
+                at = window.put(block.keys[j], &slot)
                 if at == NULL:
                     continue
-                at.bow = bow[block.which[j]]
+                at.bow[slot] = bow[block.which[j]]
                 own = block.which[j]
                 for child in range(trie.child_start[own], trie.child_start[own + 1]):
-                    at.key |= filter_bit(hash_word(trie.context_word[child]))
+                    at.low[slot] |= filter_bit(hash_word(trie.context_word[child]))
             enough = window.size < window.n_buckets or window.room()
     return bool(enough)
 
@@ -349,9 +353,9 @@ def put_suffixes(
     No twin: see ``context_keys``.
     """
     cdef Block block
-    cdef Slot* at
+    cdef Bucket* at
     cdef Py_ssize_t i
-    cdef int context
+    cdef int context, slot
     cdef int64_t n_before
     cdef int n_made = 0
     cdef bint enough = True
@@ -361,14 +365,14 @@ def put_suffixes(
             block.n = 0
             gather(
                 &block, window, ngram_key(missing[1, i], keys[context]),
-                missing[1, i], context, <uint64_t> missing[2, i],
+                missing[1, i], context, missing[2, i],
             )
             if block.n == 0:
                 continue
             n_before = window.n_used
-            at = window.put(block.keys[0])
+            at = window.put(block.keys[0], &slot)
             if at != NULL:
-                at.key |= block.filters[0]
+                at.low[slot] |= block.filters[0]
             if window.n_used > n_before:
                 made[0, n_made] = parent[context]
                 made[1, n_made] = missing[1, i]
@@ -409,13 +413,15 @@ def stored_values(
     )
     cdef bint longest = level == table.n_context
     cdef uint64_t found[N_PUT]
-    cdef int context, i, j, n
+    cdef const Bucket* at
+    cdef int context, i, j, n, slot
     with nogil:
         for context in range(first, last):
             if level == 1:
                 bow[context] = table.bow[trie.context_word[context]]
             elif level > 1:
-                bow[context] = find_slot(shorter, n_shorter, keys[context]).bow
+                at = find_bucket(shorter, n_shorter, keys[context], &slot)
+                bow[context] = at.bow[slot]
             i = trie.start[context]
             while i < trie.start[context + 1]:
                 n = min(<int> N_PUT, trie.start[context + 1] - i)
@@ -429,7 +435,8 @@ def stored_values(
                     elif longest:
                         prob[i + j] = find_long(own, n_own, found[j])
                     else:
-                        prob[i + j] = find_slot(own, n_own, found[j]).prob
+                        at = find_bucket(own, n_own, found[j], &slot)
+                        prob[i + j] = at.prob[slot]
                 i += n
 
 
@@ -491,8 +498,8 @@ cdef void step(
     cdef int n_longer = n_growing(k, n_context)
     cdef int n_sought = begin_step(chains, keys, buckets, n_buckets, k, power)
     cdef int i, chain, hit, n_missed, n_next = 0
+    cdef float prob
     cdef Bucket* bucket
-    cdef Slot* at
     # Branch-free: it is unpredictable whether an n-gram is there, and in which bucket.
     # Chains that continue in the next bucket do so together.
     while n_sought > 0:
@@ -503,14 +510,16 @@ cdef void step(
             hit = slot_in(bucket, tag(keys.chain[chain]))
             keys.sought[n_missed] = chain
             n_missed += (hit == SLOTS) & goes_on(bucket)
-            at = <Slot*> nplm_either(hit < SLOTS, bucket.slots + hit, NPLM_NOTHING)
-            chains.prob[k][chain] = at.prob
-            chains.n_words[chain] += (k - chains.n_words[chain]) * (at.prob >= 0)
-            chains.bow[k + 1][chain] = at.bow
+            bucket = <Bucket*> nplm_either(hit < SLOTS, bucket, NPLM_NOTHING)
+            hit &= SLOTS - 1
+            prob = bucket.prob[hit]
+            chains.prob[k][chain] = prob
+            chains.n_words[chain] += (k - chains.n_words[chain]) * (prob >= 0)
+            chains.bow[k + 1][chain] = bucket.bow[hit]
             chains.live[n_next] = chain
             # The filter of an empty slot has no bits set.
             n_next += (chain < n_longer) & (
-                (at.key & filter_bit(keys.word[chains.newest[chain] - k - 1])) != 0
+                bucket.low[hit] >> (keys.word[chains.newest[chain] - k - 1] >> 60) & 1
             )
         n_sought = n_missed
         go_to_next_buckets(keys, n_sought, buckets, n_buckets, NPLM_NOTHING)

@@ -5,7 +5,7 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 from nplm._kernels._ids cimport id_below
 from nplm._kernels.ngrams._bits cimport Offsets, read_bits, read_offsets
 from nplm._kernels.ngrams._hashed cimport (
-    MULTIPLIER, NPLM_PREFETCH, Bucket, Table, find_long, find_slot, hash_word, home,
+    MULTIPLIER, NPLM_PREFETCH, Bucket, Table, find_bucket, find_long, hash_word, home,
 )
 
 cdef enum:
@@ -102,7 +102,8 @@ def packed_distribution(
     cdef Bucket* buckets
     cdef int64_t n_buckets, context
     cdef Py_ssize_t row
-    cdef int depth, level, i, word
+    cdef int depth, level, i, word, slot
+    cdef const Bucket* at
     cdef double scale
     if X.shape[1] != n_context:
         raise ValueError(f"X has {X.shape[1]} columns, not {n_context}")
@@ -123,7 +124,8 @@ def packed_distribution(
                 n_buckets = table.bucket_start[depth + 1] - table.bucket_start[depth]
                 depth += 1
                 path[depth] = context
-                weight[depth] = find_slot(buckets, n_buckets, keys[depth]).bow
+                at = find_bucket(buckets, n_buckets, keys[depth], &slot)
+                weight[depth] = at.bow[slot]
                 power *= MULTIPLIER
             # Shortest context first, so that longer ones overwrite. The weights of the
             # longer contexts are multiplied once instead of at every level.
@@ -152,7 +154,8 @@ cdef void fill_followers(
     cdef int words[N_TOGETHER]
     cdef uint64_t keys[N_TOGETHER]
     cdef int64_t i, last
-    cdef int j, n
+    cdef int j, n, slot
+    cdef const Bucket* at
     cdef float prob
     if not read_offsets(&trie.start, context, &i, &last):
         return
@@ -168,7 +171,8 @@ cdef void fill_followers(
             if longest:
                 prob = find_long(buckets, n_buckets, keys[j])
             else:
-                prob = find_slot(buckets, n_buckets, keys[j]).prob
+                at = find_bucket(buckets, n_buckets, keys[j], &slot)
+                prob = at.prob[slot]
             if prob >= 0 and words[j] < out.shape[0]:
                 out[words[j]] = scale * prob
         i += n

@@ -12,8 +12,8 @@ from libc.stdint cimport int64_t, uint64_t
 from nplm._kernels._ids cimport id_below
 from nplm._kernels.ngrams._chains cimport MAX_WORDS
 from nplm._kernels.ngrams._hashed cimport (
-    MULTIPLIER, NPLM_PREFETCH, Bucket, Slot, Table, filter_bit, find_long, find_slot,
-    hash_word, home,
+    MULTIPLIER, NPLM_NOTHING, NPLM_PREFETCH, Bucket, Table, filter_bit, find_bucket,
+    find_long, hash_word, home,
 )
 from nplm._kernels.ngrams._kenlm cimport Steps
 
@@ -376,7 +376,8 @@ cdef class WordScorer(Steps):
         cdef int n_live = n, n_next, i, j, k, before
         cdef uint64_t power = MULTIPLIER, n_buckets
         cdef Bucket* buckets
-        cdef const Slot* at
+        cdef const Bucket* at
+        cdef int slot
         cdef float prob
         for k in range(n_before):
             chains.hashes[n_before - 1 - k] = context.hashes[k]
@@ -406,15 +407,15 @@ cdef class WordScorer(Steps):
                     chains.prob[j], chains.known[j] = prob, k
             for i in range(n_live if k < self.n_context else 0):
                 j = live[i]
-                at = find_slot(buckets, n_buckets, keys[j])
-                if at.key == 0:
+                at = find_bucket(buckets, n_buckets, keys[j], &slot)
+                if at == NPLM_NOTHING:
                     continue
-                if at.prob >= 0:
-                    chains.prob[j], chains.known[j] = at.prob, k
-                chains.bow[j][k] = at.bow
+                if at.prob[slot] >= 0:
+                    chains.prob[j], chains.known[j] = at.prob[slot], k
+                chains.bow[j][k] = at.bow[slot]
                 chains.n_found[j] = k + 1
                 before = n_before + (j if follow else 0)
-                if before > k and at.key & filter_bit(chains.hashes[before - k - 1]):
+                if before > k and at.low[slot] & filter_bit(chains.hashes[before - k - 1]):
                     live[n_next] = j
                     n_next += 1
             n_live = n_next
@@ -493,8 +494,8 @@ cdef void begin_with(Table table, int boundary, Context* context) noexcept:
     """Make the context at the beginning of a sentence, filled with boundaries."""
     cdef uint64_t own = hash_word(boundary)
     cdef uint64_t key = own, power = MULTIPLIER
-    cdef const Slot* at
-    cdef int k
+    cdef const Bucket* at
+    cdef int k, slot
     context.n_words = table.n_context
     for k in range(table.n_context):
         context.words[k], context.hashes[k] = boundary, own
@@ -502,14 +503,14 @@ cdef void begin_with(Table table, int boundary, Context* context) noexcept:
     context.bow[0] = table.bow[boundary]
     for k in range(1, table.n_context):
         key += own * power
-        at = find_slot(
+        at = find_bucket(
             table.buckets + table.bucket_start[k],
-            table.bucket_start[k + 1] - table.bucket_start[k], key,
+            table.bucket_start[k + 1] - table.bucket_start[k], key, &slot,
         )
-        if at.key == 0:
+        if at == NPLM_NOTHING:
             break
-        context.bow[k] = at.bow
+        context.bow[k] = at.bow[slot]
         context.n_found = k + 1
-        if not at.key & filter_bit(own):
+        if not at.low[slot] & filter_bit(own):
             break
         power *= MULTIPLIER

@@ -88,10 +88,11 @@ def save_binary(
     words : sequence of str, shape (n_words_,)
         The word of each id.
     compact : bool, default=False
-        Write a file of half the size, without the hash table. Loading it unpacks the n-grams and makes the hash table. Probabilities and weights are
-        rounded to 65,535 even steps of their logarithm. Each n-gram and weight that
-        makes a probability moves its log10 by 0.0001 at most (half a step; the steps
-        are finer if the probabilities of a model span less than 13 powers of ten).
+        Write a file of half the size, without the hash table. Loading it unpacks the
+        n-grams and makes the hash table. Probabilities and weights are rounded to
+        65,535 even steps of their logarithm. Each n-gram and weight that makes a
+        probability moves its log10 by 0.0001 at most (half a step; the steps are finer
+        if the probabilities of a model span less than 13 powers of ten).
     bits : int, optional
         Write a quantized file: a tenth of the size. Loading it gives a `QuantizedLM`,
         which scores windows in the file as it is. A probability or a weight takes this
@@ -358,8 +359,8 @@ def _read(
             raise ValueError(f"it has {quantized.n_words} words, not {n_words}")
         return QuantizedLM.from_trie(quantized, boundary=boundary), words
     if "buckets" in arrays:
-        trie, index = _hashed(fitted, n_words, file.path, check=verify)
-        return BackoffLM.from_trie(trie, index, boundary=boundary), words
+        mapped, table = _hashed(fitted, n_words, file.path, check=verify)
+        return BackoffLM.from_trie(mapped, table, boundary=boundary), words
     dtypes = dtypes_of_trie(n_words, compact=compact)
     own = {name: fitted.array(name, kind, (None,)) for name, kind in dtypes.items()}
     fitted.done()

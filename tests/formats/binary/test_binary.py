@@ -311,7 +311,7 @@ def test_arrays_that_do_not_begin_at_a_multiple_of_their_type(saved):
     path.write_bytes(
         (n + 1).to_bytes(8, "little") + data[8 : 8 + n] + b" " + data[8 + n :]
     )
-    with pytest.raises(ValueError, match="the offsets of .* are wrong"):
+    with pytest.raises(ValueError, match=r"the offsets of .* are wrong"):
         load_binary(path)
 
 

@@ -73,9 +73,7 @@ def test_search_in_a_full_table_of_a_damaged_file_ends():
     whole = HashTable.of(model.trie_)
     buckets = whole.buckets.copy()
     last = whole.bucket_start[-2] * 64
-    keys = buckets[:last].view(np.uint64)[6::8]  # of the last slot of each bucket
-    keys[keys == 0] = 1 << 17  # the key of no n-gram
-    keys |= 1 << 16
+    buckets[:last].view(np.uint32)[7::16] |= 1 << 16  # of the last slot of each bucket
     buckets[last + 63 :: 64] = 1
     full = replace(whole, buckets=buckets)
     assert_array_equal(full.next_word_prob(X, y), whole.next_word_prob(X, y))

@@ -321,8 +321,10 @@ def are_full(buckets: NDArray[np.uint8], *, longest: bool) -> NDArray[np.bool_]:
     """
     rows = buckets.reshape(-1, BUCKET_BYTES)
     if not longest:
-        # The key of the last slot is not 0.
-        return rows.view("<u8")[:, -2] != 0
+        # One part of the key of the last slot is not 0.
+        parts = rows.view("<u4")
+        last = _hashed.BUCKET_SLOTS - 1
+        return (parts[:, last] | parts[:, last + _hashed.BUCKET_SLOTS]) != 0
     last = _hashed.LONG_BUCKET_SLOTS - 1
     return (rows.view("<u4")[:, last] != 0) | (rows[:, -2] != 0)
 
