@@ -10,7 +10,13 @@ cdef extern from *:
     """
     #if defined(__GNUC__) || defined(__clang__)
     #define NPLM_LOWEST_BIT(word) __builtin_ctzll(word)
+    #ifndef NPLM_PREFETCH
+    #define NPLM_PREFETCH(address) __builtin_prefetch(address)
+    #endif
     #else
+    #ifndef NPLM_PREFETCH
+    #define NPLM_PREFETCH(address) ((void) 0)
+    #endif
     static int NPLM_LOWEST_BIT(uint64_t word) {
         int i = 0;
         while (!(word >> i & 1)) i++;
@@ -19,6 +25,7 @@ cdef extern from *:
     #endif
     """
     int NPLM_LOWEST_BIT(uint64_t) noexcept nogil
+    void NPLM_PREFETCH(const void*) noexcept nogil
 
 cdef enum:
     # Number of offsets per sampled position in the bits of the high parts.

@@ -13,11 +13,6 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
 cdef extern from *:
     """
-    #if defined(__GNUC__) || defined(__clang__)
-    #define NPLM_PREFETCH(address) __builtin_prefetch(address)
-    #else
-    #define NPLM_PREFETCH(address) ((void) 0)
-    #endif
     /* Odd constants with irregular bits: 2**64 divided by the golden ratio, and the
        multipliers of the SplitMix64 generator. */
     static const uint64_t MULTIPLIER = 0x9E3779B97F4A7C15U;
@@ -98,7 +93,6 @@ cdef extern from *:
         return (void*) (((uintptr_t) this & all) | ((uintptr_t) that & ~all));
     }
     """
-    void NPLM_PREFETCH(const void*) noexcept nogil
     int nplm_hits(const void* bucket, uint64_t wanted) noexcept nogil
     int nplm_long_hits(const void* bucket, uint64_t wanted) noexcept nogil
     int NPLM_FIRST(int hits, int n) noexcept nogil

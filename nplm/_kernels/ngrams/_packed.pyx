@@ -3,9 +3,9 @@
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from nplm._kernels._ids cimport id_below
-from nplm._kernels.ngrams._bits cimport Offsets, read_bits, read_offsets
+from nplm._kernels.ngrams._bits cimport NPLM_PREFETCH, Offsets, read_bits, read_offsets
 from nplm._kernels.ngrams._hashed cimport (
-    MULTIPLIER, NPLM_PREFETCH, Bucket, Table, find_bucket, find_long, hash_word, home,
+    MULTIPLIER, Bucket, Table, find_bucket, find_long, hash_word, home,
 )
 
 cdef enum:

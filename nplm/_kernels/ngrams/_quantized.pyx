@@ -1,21 +1,12 @@
 """Look-ups in a quantized, bit-packed trie of n-grams."""
 
+from libc.math cimport log
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
-from nplm._kernels.ngrams._bits cimport SAMPLE, Offsets, read_bits, read_offsets
+from nplm._kernels.ngrams._bits cimport NPLM_PREFETCH, SAMPLE, Offsets
 from nplm._kernels.ngrams._chains cimport (
-    BLOCK, MAX_WORDS, N_CHAINS, Chains, begin, n_growing, prob_of,
+    BLOCK, N_CHAINS, Chains, begin, n_growing, prob_of,
 )
-
-cdef extern from *:
-    """
-    #if defined(__GNUC__) || defined(__clang__)
-    #define NPLM_PREFETCH(address) __builtin_prefetch(address)
-    #else
-    #define NPLM_PREFETCH(address) ((void) 0)
-    #endif
-    """
-    void NPLM_PREFETCH(const void*) noexcept nogil
 
 cdef enum:
     # Ranges of this many records, about two cache lines, are searched one chain at a
@@ -23,21 +14,6 @@ cdef enum:
     FEW = 16
 
 SAMPLED = SAMPLE
-
-
-cdef struct Level:
-    # The n-grams of one length, sorted by their words, newest first. A record has a
-    # word, the codes of a probability and a weight, and the low bits of the offset of
-    # the extensions by one older word; `offsets` encodes its high bits.
-    const unsigned char* records
-    Offsets offsets
-    const float* prob
-    const float* bow
-    int64_t n  # number of records
-    int width  # bits of a record, and of its parts
-    int word
-    int code
-    int low
 
 
 cdef class QuantizedTrie:
@@ -56,12 +32,6 @@ cdef class QuantizedTrie:
         offset. The last level has no weights and offsets.
     """
 
-    cdef const float[::1] prob
-    cdef const float[::1] bow
-    cdef const int64_t[::1] start
-    cdef object levels
-    cdef Level level[MAX_WORDS]
-
     def __cinit__(
         self, const float[::1] prob, const float[::1] bow, const int64_t[::1] start,
         levels,
@@ -70,6 +40,7 @@ cdef class QuantizedTrie:
         self.bow = bow
         self.start = start
         self.levels = levels
+        self.n_context = len(levels)
         cdef const unsigned char[::1] records
         cdef const uint64_t[::1] high
         cdef const uint32_t[::1] sample
@@ -90,26 +61,6 @@ cdef class QuantizedTrie:
                 own.offsets = Offsets(&high[0], &sample[0], len(high))
                 own.bow = &bows[0]
                 own.width = word + 2 * code + low
-
-
-cdef inline int word_at(const Level* level, int64_t i) noexcept nogil:
-    return <int> read_bits(level.records, i * level.width, level.word)
-
-
-cdef inline void children(
-    const Level* level, int64_t i, int64_t* first, int64_t* last
-) noexcept nogil:
-    """Find the extensions of n-gram i by one older word.
-
-    The range is empty if a damaged file has too few set bits.
-    """
-    cdef int64_t low_at = i * level.width + level.width - level.low
-    if not read_offsets(&level.offsets, i, first, last):
-        first[0] = last[0] = 0
-        return
-    first[0] = (first[0] << level.low) | read_bits(level.records, low_at, level.low)
-    low_at += level.width
-    last[0] = (last[0] << level.low) | read_bits(level.records, low_at, level.low)
 
 
 cdef struct Ranges:
@@ -158,32 +109,23 @@ cdef void step(
     """Look up the live chains extended by the k-th word of their contexts."""
     cdef const Level* level = &trie.level[k - 1]
     cdef int n_longer = n_growing(k, n_context)
-    cdef int64_t first, n, half, n_next_level
+    cdef int64_t first, n, n_next_level
     cdef int i, chain, word, n_next = 0
     cdef float prob
     search(chains, ranges, level, k)
     for i in range(chains.n_live):
         chain = chains.live[i]
         word = chains.words[chains.newest[chain] - k]
-        first = ranges.first[chain]
-        n = ranges.n[chain]
-        while n > 1:
-            half = n >> 1
-            first = first + half if word_at(level, first + half) <= word else first
-            n -= half
+        first = find_record(level, ranges.first[chain], ranges.n[chain], word)
         if word_at(level, first) != word:
             continue
         ranges.first[chain] = first
-        prob = level.prob[read_bits(
-            level.records, first * level.width + level.word, level.code
-        )]
+        prob = prob_at(level, first)
         if prob >= 0:
             chains.prob[k][chain] = prob
             chains.n_words[chain] = k
         if level.bow != NULL:
-            chains.bow[k + 1][chain] = level.bow[read_bits(
-                level.records, first * level.width + level.word + level.code, level.code
-            )]
+            chains.bow[k + 1][chain] = bow_at(level, first)
             NPLM_PREFETCH(level.offsets.sample + first // SAMPLE)
         chains.live[n_next] = chain
         n_next += chain < n_longer
@@ -213,27 +155,59 @@ def quantized_prob(
 
     Equivalent to ``backoff_prob(...)`` with the values of the codes.
     """
+    with nogil:
+        look_up(trie, X, y, out)
+
+
+def quantized_log_prob(
+    QuantizedTrie trie, const int[:, :] X, const int[:] y, double[::1] out
+):
+    """Compute the natural logarithm of the probability of each next word.
+
+    Returns False if an id is out of range: then `out` is not filled.
+
+    Equivalent to ``np.log(quantized_prob(...))``.
+
+    No twin: see ``quantized_prob``.
+    """
+    cdef unsigned int n_words = <unsigned int> trie.prob.shape[0]
+    cdef Py_ssize_t row, column
+    cdef bint valid = True
+    with nogil:
+        for row in range(X.shape[0]):
+            valid &= <unsigned int> y[row] < n_words
+            for column in range(X.shape[1]):
+                valid &= <unsigned int> X[row, column] < n_words
+        if valid:
+            look_up(trie, X, y, out)
+            for row in range(X.shape[0]):
+                out[row] = log(out[row])
+    return bool(valid)
+
+
+cdef void look_up(
+    QuantizedTrie trie, const int[:, :] X, const int[:] y, double[::1] out
+) noexcept nogil:
     cdef int n_context = <int> X.shape[1]
     cdef Chains chains
     cdef Ranges ranges
     cdef Py_ssize_t row = 0
     cdef int n, i, j, k, chain, word, n_next
     cdef int64_t start, stop
-    with nogil:
-        while row < X.shape[0]:
-            n = <int> min(<Py_ssize_t> BLOCK, X.shape[0] - row)
-            begin(&chains, trie.prob, trie.bow, X, y, row, n)
-            n_next = 0
-            for i in range(chains.n_live):
-                chain = chains.live[i]
-                word = chains.words[chains.newest[chain]]
-                start, stop = trie.start[word], trie.start[word + 1]
-                ranges.first[chain], ranges.n[chain] = start, stop - start
-                chains.live[n_next] = chain
-                n_next += 0 <= start < stop <= trie.level[0].n
-            chains.n_live = n_next
-            for k in range(1, n_context + 1):
-                step(&chains, &ranges, trie, k, n_context)
-            for j in range(n):
-                out[row + j] = prob_of(&chains, j, n_context)
-            row += n
+    while row < X.shape[0]:
+        n = <int> min(<Py_ssize_t> BLOCK, X.shape[0] - row)
+        begin(&chains, trie.prob, trie.bow, X, y, row, n)
+        n_next = 0
+        for i in range(chains.n_live):
+            chain = chains.live[i]
+            word = chains.words[chains.newest[chain]]
+            start, stop = trie.start[word], trie.start[word + 1]
+            ranges.first[chain], ranges.n[chain] = start, stop - start
+            chains.live[n_next] = chain
+            n_next += 0 <= start < stop <= trie.level[0].n
+        chains.n_live = n_next
+        for k in range(1, n_context + 1):
+            step(&chains, &ranges, trie, k, n_context)
+        for j in range(n):
+            out[row + j] = prob_of(&chains, j, n_context)
+        row += n

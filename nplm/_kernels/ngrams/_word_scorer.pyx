@@ -10,16 +10,22 @@ from libc.math cimport INFINITY, log
 from libc.stdint cimport int64_t, uint64_t
 
 from nplm._kernels._ids cimport id_below
+from nplm._kernels.ngrams._bits cimport NPLM_PREFETCH
 from nplm._kernels.ngrams._chains cimport MAX_WORDS
 from nplm._kernels.ngrams._hashed cimport (
-    MULTIPLIER, NPLM_NOTHING, NPLM_PREFETCH, Bucket, Table, filter_bit, find_bucket,
+    MULTIPLIER, NPLM_NOTHING, Bucket, Table, filter_bit, find_bucket,
     find_long, hash_word, home,
 )
 from nplm._kernels.ngrams._kenlm cimport Steps
+from nplm._kernels.ngrams._quantized cimport (
+    Level, QuantizedTrie, bow_at, children, find_record, prob_at, word_at,
+)
 
 cdef enum:
     # Words looked up together.
     CHUNK = 32
+    # Ranges of this many records, about two cache lines, are searched one by one.
+    FEW = 16
 
 
 cdef struct Context:
@@ -114,11 +120,13 @@ def restored_state(words, weights, int n_telling):
 
 
 cdef class WordScorer(Steps):
-    """Word-by-word scorer of a hash table of n-grams and its vocabulary.
+    """Word-by-word scorer of a back-off model and its vocabulary.
+
+    A subclass looks n-grams up in `ngrams`.
 
     Parameters
     ----------
-    table : Table
+    ngrams : Table or QuantizedTrie
         The n-grams.
     boundary : int
         Id of the sentence boundary: words before it have no influence.
@@ -129,8 +137,7 @@ cdef class WordScorer(Steps):
     unknown : int
         The id of words that are not in `ids`; -1 refuses them.
     closed : bool
-        Whether each context of the table is also an n-gram after a context of the
-        table. If so, later probabilities depend only on the longest context found.
+        Whether each context is also an n-gram after a context. If so, later probabilities depend only on the longest context found.
 
     Notes
     -----
@@ -139,33 +146,46 @@ cdef class WordScorer(Steps):
     No twin: it is tested against ``backoff_prob``, which has one.
     """
 
-    cdef Table table  # owns the memory of the pointers
-    cdef Bucket* buckets
-    cdef const int64_t* bucket_start
-    cdef const float* prob
-    cdef const float* bow
     cdef int n_context, boundary, n_words, unknown
     cdef dict ids
     cdef bint closed
     cdef Context start
 
     def __cinit__(
-        self, Table table, int boundary, dict ids, int n_words, int unknown,
-        bint closed,
+        self, ngrams, int boundary, dict ids, int n_words, int unknown, bint closed
     ):
-        if not (
-            n_words <= table.prob.shape[0] and 0 <= boundary < n_words > unknown >= -1
-        ):
+        if not (0 <= boundary < n_words > unknown >= -1):
             raise ValueError(
-                f"n_words={n_words}, boundary={boundary} and unknown={unknown} are not "
-                f"of a table of {table.prob.shape[0]} words"
+                f"boundary={boundary} and unknown={unknown} are not ids of {n_words} "
+                "words"
             )
-        self.table, self.n_context, self.boundary = table, table.n_context, boundary
+        self.n_context, self.boundary = ngrams.n_context, boundary
         self.ids, self.n_words, self.unknown = ids, n_words, unknown
         self.closed = closed
-        self.buckets, self.bucket_start = table.buckets, &table.bucket_start[0]
-        self.prob, self.bow = &table.prob[0], &table.bow[0]
-        begin_with(table, boundary, &self.start)
+
+    cdef void find_start(self) noexcept:
+        """Make the context at the beginning of a sentence, filled with boundaries."""
+        cdef Context* context = &self.start
+        cdef Chains chains
+        cdef int k
+        context.n_words = self.n_context
+        for k in range(self.n_context):
+            context.words[k] = self.boundary
+            context.hashes[k] = hash_word(self.boundary)
+        self.look_up(context, &self.boundary, 1, True, &chains)
+        context.n_found = chains.n_found[0]
+        for k in range(context.n_found):
+            context.bow[k] = chains.bow[0][k]
+
+    cdef void look_up(
+        self, const Context* context, const int* ids, int n, bint follow,
+        Chains* chains,
+    ) noexcept nogil:
+        """Find the longest n-gram and context that each word ends.
+
+        If `follow`, each word follows the previous one; otherwise each follows the
+        context.
+        """
 
     def begin(self, bint bos=True):
         """Return the state before the first word, after a boundary if `bos`."""
@@ -361,15 +381,69 @@ cdef class WordScorer(Steps):
             go_on(context, ids, n, self.n_context, &chains)
         return total
 
+    cdef inline State telling(self, State state):
+        cdef Context* context = &state.context
+        state.n_telling = context.n_found if self.closed else context.n_words
+        return state
+
+    cdef inline int id_of(self, word) except -1:
+        cdef int i
+        if self.ids is None:
+            i = word
+            if not 0 <= i < self.n_words:
+                raise ValueError(
+                    f"{word} is no word id: ids are from 0 to {self.n_words - 1}."
+                )
+            return i
+        found = self.ids.get(word)
+        if found is not None:
+            i = found
+            if not 0 <= i < self.n_words:
+                raise ValueError(
+                    f"{word!r} has the id {i}, but the model knows {self.n_words} "
+                    "words: the vocabulary is not the one that it was fitted with."
+                )
+            return i
+        if word is None or word != word:
+            raise TypeError(
+                f"a token is missing ({word!r}): leave it out, or put a word in its "
+                "place."
+            )
+        if self.unknown < 0:
+            raise ValueError(
+                f"{word!r} is not among the {self.n_words} words of the vocabulary, "
+                "which has no symbol for unknown ones."
+            )
+        return self.unknown
+
+
+cdef class HashedWordScorer(WordScorer):
+    """Word-by-word scorer of a hash table of n-grams; see `WordScorer`.
+
+    No twin: see `WordScorer`.
+    """
+
+    cdef Table table  # owns the memory of the pointers
+    cdef Bucket* buckets
+    cdef const int64_t* bucket_start
+    cdef const float* prob
+    cdef const float* bow
+
+    def __cinit__(
+        self, Table table, int boundary, dict ids, int n_words, int unknown,
+        bint closed,
+    ):
+        check_n_words(n_words, table.prob.shape[0])
+        self.table = table
+        self.buckets, self.bucket_start = table.buckets, &table.bucket_start[0]
+        self.prob, self.bow = &table.prob[0], &table.bow[0]
+        self.find_start()
+
     cdef void look_up(
         self, const Context* context, const int* ids, int n, bint follow,
         Chains* chains,
     ) noexcept nogil:
-        """Find the longest n-gram and context that each word ends, in common steps.
-
-        The memory of a step is prefetched for all words. If `follow`, each word follows
-        the previous one; otherwise each follows the context.
-        """
+        # In common steps: the memory of a step is prefetched for all words.
         cdef uint64_t keys[CHUNK + 1]
         cdef int live[CHUNK + 1]
         cdef int n_before = context.n_words
@@ -421,40 +495,115 @@ cdef class WordScorer(Steps):
             n_live = n_next
             power *= MULTIPLIER
 
-    cdef inline State telling(self, State state):
-        cdef Context* context = &state.context
-        state.n_telling = context.n_found if self.closed else context.n_words
-        return state
 
-    cdef inline int id_of(self, word) except -1:
-        cdef int i
-        if self.ids is None:
-            i = word
-            if not 0 <= i < self.n_words:
-                raise ValueError(
-                    f"{word} is no word id: ids are from 0 to {self.n_words - 1}."
+cdef class QuantizedWordScorer(WordScorer):
+    """Word-by-word scorer of a quantized trie; see `WordScorer`.
+
+    No twin: see `WordScorer`.
+    """
+
+    cdef QuantizedTrie trie  # owns the memory of the pointers
+    cdef const float* prob
+    cdef const float* bow
+    cdef const int64_t* bigrams
+
+    def __cinit__(
+        self, QuantizedTrie trie, int boundary, dict ids, int n_words, int unknown,
+        bint closed,
+    ):
+        check_n_words(n_words, trie.prob.shape[0])
+        self.trie = trie
+        self.prob, self.bow = &trie.prob[0], &trie.bow[0]
+        self.bigrams = &trie.start[0]
+        self.find_start()
+
+    cdef void look_up(
+        self, const Context* context, const int* ids, int n, bint follow,
+        Chains* chains,
+    ) noexcept nogil:
+        cdef int words[MAX_WORDS + CHUNK + 1]
+        cdef int64_t first[CHUNK + 1]
+        cdef int64_t length[CHUNK + 1]
+        cdef int live[CHUNK + 1]
+        cdef int n_before = context.n_words
+        cdef int n_live = n, n_next, i, j, k, before
+        cdef int64_t at, last
+        cdef const Level* level
+        cdef float prob
+        for k in range(n_before):
+            words[n_before - 1 - k] = context.words[k]
+            chains.hashes[n_before - 1 - k] = context.hashes[k]
+        for j in range(n):
+            words[n_before + j] = ids[j]
+            chains.hashes[n_before + j] = hash_word(ids[j])
+            chains.prob[j], chains.bow[j][0] = self.prob[ids[j]], self.bow[ids[j]]
+            chains.known[j], chains.n_found[j] = 0, 1
+            first[j] = self.bigrams[ids[j]]
+            length[j] = self.bigrams[ids[j] + 1] - first[j]
+            live[j] = j
+        for k in range(1, self.n_context + 1):
+            level = &self.trie.level[k - 1]
+            n_next = 0
+            for i in range(n_live):
+                j = live[i]
+                before = n_before + (j if follow else 0)
+                live[n_next] = j
+                # Offsets of a damaged file may be outside the records of the level.
+                n_next += (
+                    before >= k and length[j] > 0 and first[j] >= 0
+                    and first[j] + length[j] <= level.n
                 )
-            return i
-        found = self.ids.get(word)
-        if found is not None:
-            i = found
-            if not 0 <= i < self.n_words:
-                raise ValueError(
-                    f"{word!r} has the id {i}, but the model knows {self.n_words} "
-                    "words: the vocabulary is not the one that it was fitted with."
-                )
-            return i
-        if word is None or word != word:
-            raise TypeError(
-                f"a token is missing ({word!r}): leave it out, or put a word in its "
-                "place."
-            )
-        if self.unknown < 0:
-            raise ValueError(
-                f"{word!r} is not among the {self.n_words} words of the vocabulary, "
-                "which has no symbol for unknown ones."
-            )
-        return self.unknown
+            n_live, n_next = n_next, 0
+            if n_live > 1:
+                self.narrow(level, words, n_before - k, follow, live, n_live, first,
+                            length)
+            for i in range(n_live):
+                j = live[i]
+                before = n_before + (j if follow else 0)
+                at = find_record(level, first[j], length[j], words[before - k])
+                if word_at(level, at) != words[before - k]:
+                    continue
+                prob = prob_at(level, at)
+                if prob >= 0:
+                    chains.prob[j], chains.known[j] = prob, k
+                if k == self.n_context:
+                    continue
+                chains.bow[j][k] = bow_at(level, at)
+                chains.n_found[j] = k + 1
+                children(level, at, &first[j], &last)
+                length[j] = last - first[j]
+                live[n_next] = j
+                n_next += 1
+            n_live = n_next
+
+    cdef void narrow(
+        self, const Level* level, const int* words, int oldest, bint follow,
+        const int* live, int n_live, int64_t* first, int64_t* length,
+    ) noexcept nogil:
+        """Halve the ranges of the live words in turn, and prefetch their middles."""
+        cdef int64_t half
+        cdef int i, j
+        cdef bint many = True
+        while many:
+            many = False
+            for i in range(n_live):
+                j = live[i]
+                half = length[j] >> 1
+                if length[j] > FEW:
+                    if word_at(level, first[j] + half) <= words[
+                        oldest + (j if follow else 0)
+                    ]:
+                        first[j] += half
+                    length[j] -= half
+                    many = True
+                half = first[j] + (length[j] >> 1)
+                NPLM_PREFETCH(level.records + (half * level.width >> 3))
+
+
+cdef int check_n_words(int n_words, Py_ssize_t n_known) except -1:
+    if n_words > n_known:
+        raise ValueError(f"n_words={n_words}, but the n-grams have {n_known} words")
+    return 0
 
 
 cdef inline double log_of(
@@ -488,29 +637,3 @@ cdef inline void go_on(
     context.n_found = chains.n_found[n - 1]
     for k in range(context.n_found):
         context.bow[k] = chains.bow[n - 1][k]
-
-
-cdef void begin_with(Table table, int boundary, Context* context) noexcept:
-    """Make the context at the beginning of a sentence, filled with boundaries."""
-    cdef uint64_t own = hash_word(boundary)
-    cdef uint64_t key = own, power = MULTIPLIER
-    cdef const Bucket* at
-    cdef int k, slot
-    context.n_words = table.n_context
-    for k in range(table.n_context):
-        context.words[k], context.hashes[k] = boundary, own
-    context.n_found = 1
-    context.bow[0] = table.bow[boundary]
-    for k in range(1, table.n_context):
-        key += own * power
-        at = find_bucket(
-            table.buckets + table.bucket_start[k],
-            table.bucket_start[k + 1] - table.bucket_start[k], key, &slot,
-        )
-        if at == NPLM_NOTHING:
-            break
-        context.bow[k] = at.bow[slot]
-        context.n_found = k + 1
-        if not at.low[slot] & filter_bit(own):
-            break
-        power *= MULTIPLIER

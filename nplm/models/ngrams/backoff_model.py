@@ -8,9 +8,11 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from nplm._kernels.ngrams._hashed import take_logs
 from nplm.base.atomic import all_or_nothing
 from nplm.base.estimators import LanguageModel, WordsMass
 from nplm.base.fitted import Fitted
+from nplm.models.ngrams.look_ups import QuickLookUps
 from nplm.models.ngrams.pruning import pruned_by_entropy
 from nplm.models.ngrams.saved import arrays_of, restored_trie
 from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
@@ -21,7 +23,7 @@ from nplm.models.ngrams.trie.word_scorer import NgramWordScorer
 __all__ = ["BackoffModel"]
 
 
-class BackoffModel(LanguageModel):
+class BackoffModel(QuickLookUps, LanguageModel):
     """Base class of models that look words up in a back-off trie.
 
     A subclass makes the trie and passes it to ``_set_trie``.
@@ -39,6 +41,7 @@ class BackoffModel(LanguageModel):
 
     trie_: BackoffTrie
     index_: HashTable | None
+    _looked_up_in = "index_"
     n_ngrams_: NDArray[np.int64]
 
     @all_or_nothing
@@ -138,11 +141,15 @@ class BackoffModel(LanguageModel):
     def _log_prob(
         self, X: NDArray[np.int32], y: NDArray[np.int32]
     ) -> NDArray[np.float64]:
-        index = self.trie_ if self.index_ is None else self.index_
-        prob = index.next_word_prob(X, y)
+        if self.index_ is not None:
+            # Ids are checked, but another thread may change the array.
+            log_prob = self.index_.next_word_log_prob(X, y)
+            if log_prob is not None:
+                return log_prob
         # A file may contain words of probability 0.
-        with np.errstate(divide="ignore"):
-            return np.log(prob, out=prob)
+        prob = self.trie_.next_word_prob(X, y)
+        take_logs(prob)
+        return prob
 
     def _candidate_log_prob(
         self, X: NDArray[np.int32], candidates: NDArray[np.int32], normalize: bool

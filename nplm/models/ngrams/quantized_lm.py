@@ -10,16 +10,18 @@ from numpy.typing import ArrayLike, NDArray
 from nplm.base.blocks import blocks_of_rows
 from nplm.base.estimators import CheapWords, LanguageModel
 from nplm.base.fitted import Fitted
+from nplm.models.ngrams.look_ups import QuickLookUps
 from nplm.models.ngrams.trie.quantized_checks import (
     quantized_items,
     restored_quantized,
 )
 from nplm.models.ngrams.trie.quantized_trie import QuantizedTrie
+from nplm.models.ngrams.trie.word_scorer import QuantizedNgramWordScorer
 
 __all__ = ["QuantizedLM"]
 
 
-class QuantizedLM(CheapWords, LanguageModel):
+class QuantizedLM(QuickLookUps, CheapWords, LanguageModel):
     """Quantized back-off n-gram model.
 
     Probabilities and back-off weights are stored as codes of a few bits, with one
@@ -67,6 +69,8 @@ class QuantizedLM(CheapWords, LanguageModel):
     G. E. Pibiri and R. Venturini (2019). Handling massive n-gram datasets
     efficiently. ACM Transactions on Information Systems 37(2).
     """
+
+    _looked_up_in = "trie_"
 
     def __init__(
         self,
@@ -143,10 +147,20 @@ class QuantizedLM(CheapWords, LanguageModel):
     def _log_prob(
         self, X: NDArray[np.int32], y: NDArray[np.int32]
     ) -> NDArray[np.float64]:
+        # Ids are checked, but another thread may change the array.
+        log_prob = self.trie_.next_word_log_prob(X, y)
+        if log_prob is not None:
+            return log_prob
         prob = self.trie_.next_word_prob(X, y)
         # A file may contain words of probability 0.
         with np.errstate(divide="ignore"):
             return np.log(prob, out=prob)
+
+    def _word_scorer(
+        self, boundary: int, ids: dict[Any, int] | None, unknown: int
+    ) -> QuantizedNgramWordScorer:
+        """Return the word-by-word scorer."""
+        return QuantizedNgramWordScorer.of(self.trie_, boundary, ids, unknown)
 
     def _predict_proba(self, X: NDArray[np.int32]) -> NDArray[np.float64]:
         out = np.empty((len(X), self.n_words_))

@@ -142,6 +142,30 @@ class HashTable:
             _hashed.hashed_prob(self.table, X[rows], y[rows], out[rows])
         return out
 
+    def next_word_log_prob(
+        self, X: NDArray[np.int32], y: NDArray[np.int32]
+    ) -> NDArray[np.float64] | None:
+        """Return the natural logarithm of the probability of each next word.
+
+        Parameters
+        ----------
+        X : ndarray of int32, shape (n_samples, order - 1)
+            Contexts, the nearest word in the last column. Ids need not be checked.
+        y : ndarray of int32, shape (n_samples,)
+            Next words.
+
+        Returns
+        -------
+        log_prob : ndarray of float64, shape (n_samples,), or None
+            None if an id is out of range.
+        """
+        out = np.empty(len(y))
+        for rows in blocks(len(y), BLOCK_WINDOWS):
+            own = X[rows], y[rows], out[rows]
+            if not _hashed.hashed_log_prob(self.table, *own):
+                return None
+        return out
+
 
 def _unpickled(
     prob: NDArray[np.float32],

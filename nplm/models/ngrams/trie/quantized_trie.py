@@ -219,6 +219,11 @@ class QuantizedTrie:
     start: NDArray[np.int64]
     levels: list[QuantizedLevel]
 
+    @property
+    def order(self) -> int:
+        """Number of words in the longest n-gram."""
+        return len(self.n_ngrams)
+
     def width(self, i: int) -> int:
         """Return the number of bits of a record of level `i`."""
         is_last = i + 1 == len(self.levels)
@@ -290,4 +295,28 @@ class QuantizedTrie:
         out = np.empty(len(y))
         for rows in blocks(len(y), BLOCK_WINDOWS):
             _quantized.quantized_prob(self.arrays, X[rows], y[rows], out[rows])
+        return out
+
+    def next_word_log_prob(
+        self, X: NDArray[np.int32], y: NDArray[np.int32]
+    ) -> NDArray[np.float64] | None:
+        """Return the natural logarithm of the probability of each next word.
+
+        Parameters
+        ----------
+        X : ndarray of int32, shape (n_samples, order - 1)
+            Contexts, the nearest word in the last column. Ids need not be checked.
+        y : ndarray of int32, shape (n_samples,)
+            Next words.
+
+        Returns
+        -------
+        log_prob : ndarray of float64, shape (n_samples,), or None
+            None if an id is out of range.
+        """
+        out = np.empty(len(y))
+        for rows in blocks(len(y), BLOCK_WINDOWS):
+            own = X[rows], y[rows], out[rows]
+            if not _quantized.quantized_log_prob(self.arrays, *own):
+                return None
         return out

@@ -1,4 +1,4 @@
-"""NgramWordScorer: scores of a back-off model word by word, for decoders."""
+"""Scores of a back-off model word by word, for decoders."""
 
 from __future__ import annotations
 
@@ -8,30 +8,34 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from nplm._kernels.ngrams._word_scorer import WordScorer
+from nplm._kernels.ngrams._word_scorer import HashedWordScorer, QuantizedWordScorer
 from nplm.models.ngrams.trie.hash_table import HashTable
+from nplm.models.ngrams.trie.quantized_trie import QuantizedTrie
 
-__all__ = ["NgramWordScorer"]
+__all__ = ["NgramWordScorer", "QuantizedNgramWordScorer"]
 
 
-class NgramWordScorer(WordScorer):
-    """Word-by-word scorer of a back-off model, with the methods of `nplm.Scorer`.
+class ScorerMethods:
+    """Methods of `nplm.Scorer` that return arrays; the kernel has those of words.
 
-    The kernel scores sentences and steps; this class adds methods that return arrays,
-    and pickles.
+    A subclass has a kernel as second base.
     """
 
-    _made_of: tuple[HashTable, int, dict[Any, int] | None, int]
+    _made_of: tuple[Any, int, dict[Any, int] | None, int]
+    # Methods of the kernel.
+    sentence: Any
+    fill_candidates: Any
+    fill_tokens: Any
 
     @classmethod
     def of(
-        cls, index: HashTable, boundary: int, ids: dict[Any, int] | None, unknown: int
+        cls, ngrams: Any, boundary: int, ids: dict[Any, int] | None, unknown: int
     ) -> Self:
-        """Make the scorer of a hash table.
+        """Make the scorer of a back-off model.
 
         Parameters
         ----------
-        index : HashTable
+        ngrams : HashTable or QuantizedTrie
             The n-grams.
         boundary : int
             Id of the sentence boundary.
@@ -42,12 +46,17 @@ class NgramWordScorer(WordScorer):
 
         Returns
         -------
-        scorer : NgramWordScorer
+        scorer : ScorerMethods
         """
-        own = boundary, ids, index.n_words, unknown, index.closed
-        scorer = cls(index.table, *own)
-        scorer._made_of = index, boundary, ids, unknown
+        scorer = cls._kernel_of(ngrams, boundary, ids, unknown)
+        scorer._made_of = ngrams, boundary, ids, unknown
         return scorer
+
+    @classmethod
+    def _kernel_of(
+        cls, ngrams: Any, boundary: int, ids: dict[Any, int] | None, unknown: int
+    ) -> Self:
+        raise NotImplementedError
 
     def __reduce__(self) -> Any:
         return type(self).of, self._made_of
@@ -99,3 +108,29 @@ class NgramWordScorer(WordScorer):
         lengths = lengths.astype(np.int64, copy=False)
         self.fill_tokens(ids, lengths, bos, eos, log_prob, order)
         return log_prob, {"order": order}
+
+
+class NgramWordScorer(ScorerMethods, HashedWordScorer):
+    """Word-by-word scorer of a hash table."""
+
+    @classmethod
+    def _kernel_of(
+        cls, ngrams: HashTable, boundary: int, ids: dict[Any, int] | None, unknown: int
+    ) -> Self:
+        own = boundary, ids, ngrams.n_words, unknown, ngrams.closed
+        return cls(ngrams.table, *own)
+
+
+class QuantizedNgramWordScorer(ScorerMethods, QuantizedWordScorer):
+    """Word-by-word scorer of a quantized trie."""
+
+    @classmethod
+    def _kernel_of(
+        cls,
+        ngrams: QuantizedTrie,
+        boundary: int,
+        ids: dict[Any, int] | None,
+        unknown: int,
+    ) -> Self:
+        # The trie does not say whether each context is an n-gram.
+        return cls(ngrams.arrays, boundary, ids, ngrams.n_words, unknown, False)

@@ -1,0 +1,80 @@
+"""Records of a quantized, bit-packed trie of n-grams.
+
+See ``nplm.models.ngrams.trie.quantized_trie``.
+"""
+
+from libc.stdint cimport int64_t
+
+from nplm._kernels.ngrams._bits cimport Offsets, read_bits, read_offsets
+from nplm._kernels.ngrams._chains cimport MAX_WORDS
+
+
+cdef struct Level:
+    # The n-grams of one length, sorted by their words, newest first. A record has a
+    # word, the codes of a probability and a weight, and the low bits of the offset of
+    # the extensions by one older word; `offsets` encodes its high bits.
+    const unsigned char* records
+    Offsets offsets
+    const float* prob
+    const float* bow
+    int64_t n  # number of records
+    int width  # bits of a record, and of its parts
+    int word
+    int code
+    int low
+
+
+cdef class QuantizedTrie:
+    cdef const float[::1] prob
+    cdef const float[::1] bow
+    cdef const int64_t[::1] start
+    cdef object levels  # owns the memory of the pointers
+    cdef Level level[MAX_WORDS]
+    cdef readonly int n_context  # words in the longest context
+
+
+cdef inline int word_at(const Level* level, int64_t i) noexcept nogil:
+    return <int> read_bits(level.records, i * level.width, level.word)
+
+
+cdef inline void children(
+    const Level* level, int64_t i, int64_t* first, int64_t* last
+) noexcept nogil:
+    """Find the extensions of n-gram i by one older word.
+
+    The range is empty if a damaged file has too few set bits.
+    """
+    cdef int64_t low_at = i * level.width + level.width - level.low
+    if not read_offsets(&level.offsets, i, first, last):
+        first[0] = last[0] = 0
+        return
+    first[0] = (first[0] << level.low) | read_bits(level.records, low_at, level.low)
+    low_at += level.width
+    last[0] = (last[0] << level.low) | read_bits(level.records, low_at, level.low)
+
+
+cdef inline int64_t find_record(
+    const Level* level, int64_t first, int64_t n, int word
+) noexcept nogil:
+    """Return the last of the sorted records whose word is at most `word`.
+
+    The first one if there is none; `n` is positive.
+    """
+    cdef int64_t half
+    while n > 1:
+        half = n >> 1
+        first = first + half if word_at(level, first + half) <= word else first
+        n -= half
+    return first
+
+
+cdef inline float prob_at(const Level* level, int64_t i) noexcept nogil:
+    return level.prob[read_bits(
+        level.records, i * level.width + level.word, level.code
+    )]
+
+
+cdef inline float bow_at(const Level* level, int64_t i) noexcept nogil:
+    return level.bow[read_bits(
+        level.records, i * level.width + level.word + level.code, level.code
+    )]

@@ -1,0 +1,61 @@
+"""QuickLookUps: log-probabilities of few windows without the checks of all inputs."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+__all__ = ["QuickLookUps"]
+
+INT32 = np.dtype(np.int32)
+
+
+class QuickLookUps:
+    """Mixin of models whose kernel checks ids itself.
+
+    A sentence is looked up in less time than the checks of all inputs take. Windows in
+    arrays of int32 go to the kernel at once; other inputs and all errors are for the
+    base class.
+    """
+
+    # The attribute with the n-grams, which has `n_words`, `order` and
+    # `next_word_log_prob`; it may be None.
+    _looked_up_in: ClassVar[str]
+
+    def log_prob(self, X: ArrayLike, y: ArrayLike | None = None) -> NDArray[np.float64]:
+        """Return the log-probability of each next word given its context.
+
+        Parameters
+        ----------
+        X : array-like of int, shape (n_samples, n_context)
+            Contexts, the nearest word in the last column.
+        y : array-like of int, shape (n_samples,)
+            Next words.
+
+        Returns
+        -------
+        log_prob : ndarray of float64, shape (n_samples,)
+            Natural logarithms.
+        """
+        # The attributes are read from one dictionary, which a fit replaces as a whole.
+        fitted = vars(self)
+        ngrams: Any = fitted.get(self._looked_up_in)
+        if (
+            ngrams is not None
+            and type(X) is np.ndarray
+            and type(y) is np.ndarray
+            and X.dtype is INT32
+            and y.dtype is INT32
+            and X.ndim == 2
+            and y.shape == X.shape[:1] != (0,)
+            and X.shape[1] == fitted["n_features_in_"] == ngrams.order - 1
+            and fitted["n_words_"] == ngrams.n_words
+            and "feature_names_in_" not in fitted
+        ):
+            log_prob: NDArray[np.float64] | None = ngrams.next_word_log_prob(X, y)
+            if log_prob is not None:
+                return log_prob
+        base: Any = super()
+        return base.log_prob(X, y)
