@@ -142,8 +142,12 @@ class Text(Words):
         return super().encode_one(tokens, name, n_words)
 
     def sentences(self, X: Any) -> Any:
-        """Return the words of each document."""
-        return self.tokenizer.transform(X)
+        """Return the words of each document, split when they are needed if possible.
+
+        Words that were just made are in the processor's caches.
+        """
+        split = getattr(self.tokenizer, "_split", self.tokenizer.transform)
+        return split(X)
 
     def add_unknown(self, X: Any) -> None:
         """Add the words of documents that are not in the vocabulary."""

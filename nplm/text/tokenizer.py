@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, ClassVar, Self
 
 from sklearn.base import BaseEstimator, TransformerMixin
@@ -126,10 +126,13 @@ class Tokenizer(TransformerMixin, Documented, BaseEstimator):
             If `pattern` is not a regular expression, or is longer than 5,000
             characters.
         """
+        return list(self._split(X))
+
+    def _split(self, X: Iterable[str]) -> Iterator[list[str]]:
+        """Split the documents one after another, as `transform`."""
         self._validate_params()
         X = check_documents(X, "a string")
         split = self._splitter()
-        documents = []
         for i, text in enumerate(X):
             if not isinstance(text, str):
                 check_document(text, f"X[{i}]", "a string", "")
@@ -138,8 +141,7 @@ class Tokenizer(TransformerMixin, Documented, BaseEstimator):
                     f"X[{i}] is of type {type(text).__name__}: a document must be a "
                     f"string{advice}."
                 )
-            documents.append(split(text))
-        return documents
+            yield split(text)
 
     def _splitter(self) -> Callable[[str], list[str]]:
         """Return a function that splits one string, without validation."""

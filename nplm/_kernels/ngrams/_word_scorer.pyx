@@ -460,6 +460,8 @@ cdef class HashedWordScorer(WordScorer):
             chains.prob[j], chains.bow[j][0] = self.prob[ids[j]], self.bow[ids[j]]
             chains.known[j], chains.n_found[j] = 0, 1
             live[j] = j
+        if n == 1:
+            self.prefetch(chains.hashes, n_before)
         for k in range(1, self.n_context + 1):
             buckets = self.buckets + self.bucket_start[k]
             n_buckets = self.bucket_start[k + 1] - self.bucket_start[k]
@@ -494,6 +496,18 @@ cdef class HashedWordScorer(WordScorer):
                     n_next += 1
             n_live = n_next
             power *= MULTIPLIER
+
+    cdef void prefetch(self, const uint64_t* hashes, int n_before) noexcept nogil:
+        """Prefetch the buckets of all steps of one word, the last of `hashes`."""
+        cdef uint64_t key = hashes[n_before], power = MULTIPLIER
+        cdef int k
+        for k in range(1, min(n_before, self.n_context) + 1):
+            key += hashes[n_before - k] * power
+            power *= MULTIPLIER
+            NPLM_PREFETCH(home(
+                self.buckets + self.bucket_start[k],
+                self.bucket_start[k + 1] - self.bucket_start[k], key,
+            ))
 
 
 cdef class QuantizedWordScorer(WordScorer):

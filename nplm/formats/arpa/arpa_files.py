@@ -122,7 +122,7 @@ def read_arpa(
         ``TextLM.from_model`` then maps unknown words to it, instead of refusing them.
     index : bool, default=True
         Whether to build the hash table for look-ups. False saves its time and
-        memory, about 24 bytes per n-gram, if the model is only pruned or written;
+        memory, about 16 bytes per n-gram, if the model is only pruned or written;
         ``model.build_index()`` builds it later.
 
     Returns

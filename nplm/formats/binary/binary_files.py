@@ -77,7 +77,7 @@ def save_binary(
     """Save an n-gram model in a file that loads by mapping it into memory.
 
     The file is a safetensors file, with the words of the model, its hash table,
-    ``index_``, and the packed structure of its trie: about 20 bytes per n-gram.
+    ``index_``, and the packed structure of its trie: about 22 bytes per n-gram.
 
     Parameters
     ----------

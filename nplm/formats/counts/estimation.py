@@ -84,7 +84,7 @@ def estimate_binary(
     r"""Estimate a Kneser-Ney model from texts that do not fit in memory.
 
     N-grams are sorted and counted in parts, written to a temporary folder and merged.
-    The model is computed inside the mapped file. The file has the same bytes as one
+    The model is computed in mapped arrays. The file has the same bytes as one
     that `save_binary` writes after ``model.fit_stream`` on the same lines.
 
     Parameters
@@ -110,7 +110,7 @@ def estimate_binary(
         (:doc:`/measured/estimation`).
     folder : path-like, optional
         Where to make the temporary folder; by default where temporary files usually
-        are. It takes up to 4 bytes per word of the text and about 40 bytes per n-gram.
+        are. It takes up to 4 bytes per word of the text and about 50 bytes per n-gram.
         It is removed at the end, also after an error or an interrupt. Temporary
         folders of killed estimations are removed first.
     n_jobs : int, optional

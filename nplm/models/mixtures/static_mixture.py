@@ -96,7 +96,7 @@ def static_mixture(
     Notes
     -----
     The mixture is made in memory: about 50 bytes for each of its n-grams, beside the
-    models. It keeps about 20 of these, and 24 for the hash table.
+    models. It keeps about 20 of these, and 16 for the hash table.
 
     References
     ----------

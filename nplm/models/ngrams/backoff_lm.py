@@ -50,7 +50,7 @@ class BackoffLM(BackoffModel):
     Notes
     -----
     Look-ups use the hash table ``index_``. A binary file contains it; for any other
-    format it is built when the file is read, from about 24 bytes per n-gram.
+    format it is built when the file is read, from about 16 bytes per n-gram.
 
     See Also
     --------

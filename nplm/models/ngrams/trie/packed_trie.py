@@ -1,4 +1,4 @@
-"""PackedTrie: the structure of a trie in a few bits per n-gram, beside a hash table."""
+"""PackedTrie: the bit-packed structure of a trie, beside a hash table."""
 
 from __future__ import annotations
 

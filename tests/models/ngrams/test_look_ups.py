@@ -1,0 +1,89 @@
+"""Windows in arrays of int32 are scored without the checks of all inputs."""
+
+import warnings
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+from nplm import BackoffLM, KneserNeyLM, QuantizedLM, TextLM, windows
+from nplm.models.ngrams.look_ups import QuickLookUps
+from nplm.models.ngrams.trie.quantized_trie import QuantizedTrie
+
+N_WORDS = 50
+
+
+@pytest.fixture(params=["hashed", "not hashed", "quantized"])
+def fitted(request):
+    ids = np.random.default_rng(0).zipf(1.4, size=5000) % N_WORDS
+    X, y = windows(ids, 3, boundary=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        model = KneserNeyLM(n_words=N_WORDS, boundary=1).fit(X, y)
+    if request.param == "quantized":
+        model = QuantizedLM.from_trie(QuantizedTrie.of(model.trie_, 6), boundary=1)
+    elif request.param == "not hashed":
+        model = BackoffLM.from_trie(model.trie_, boundary=1)
+    return model, X.astype(np.int32), y.astype(np.int32)
+
+
+def test_log_prob_of_arrays_is_that_of_other_inputs_bit_for_bit(fitted):
+    model, X, y = fitted
+    expected = model.log_prob(X.tolist(), y.tolist())
+    for own in ((X, y), (X.astype(np.int64), y), (np.asfortranarray(X), y)):
+        assert_array_equal(model.log_prob(*own), expected)
+    parts = [model.log_prob(X[i : i + 25], y[i : i + 25]) for i in range(0, 5000, 25)]
+    assert_array_equal(np.concatenate(parts), expected[: sum(map(len, parts))])
+    assert_array_equal(model.log_prob(X[::7], y[::7]), expected[::7])
+
+
+@pytest.mark.parametrize("value", [-1, N_WORDS, 2**31 - 1])
+@pytest.mark.parametrize("where", ["X", "y"])
+def test_ids_out_of_range_are_refused(fitted, value, where):
+    model, X, y = fitted
+    X, y = X[:30].copy(), y[:30].copy()
+    (X if where == "X" else y)[3] = value
+    with pytest.raises(ValueError, match=f"{where} has {value} at"):
+        model.log_prob(X, y)
+
+
+def test_windows_that_do_not_fit_are_refused(fitted):
+    model, X, y = fitted
+    for own in ((X[:, 1:], y), (X, y[1:]), (X[:0], y[:0]), (X[0], y[:1]), (X, None)):
+        with pytest.raises((ValueError, TypeError)):
+            model.log_prob(*own)
+    model.n_words_ = N_WORDS + 1
+    with pytest.raises(ValueError, match="adds no words"):
+        model.log_prob(X, y)
+
+
+def test_usual_windows_skip_the_checks(fitted, monkeypatch):
+    model, X, y = fitted
+    assert isinstance(model, QuickLookUps)
+    if getattr(model, "index_", model) is not None:
+        monkeypatch.setattr(type(model), "_check_Xy", None)
+        assert len(model.log_prob(X, y)) == len(y)
+
+
+def test_words_of_a_sentence_have_the_log_prob_of_their_windows(fitted):
+    model, *_ = fitted
+    rng = np.random.default_rng(0)
+    text = TextLM.from_model(model, boundary=1)
+    scorer = text.scorer()
+    for n in (0, 1, 5, 31, 32, 33, 80):
+        ids = rng.integers(2, N_WORDS, n).astype(np.int32)
+        X, y = windows(np.append(ids, 1), 3, boundary=1)
+        expected = model.log_prob(X.astype(np.int32), y.astype(np.int32))
+        assert scorer.score(ids) == pytest.approx(expected.sum(), rel=1e-12)
+        state, found = scorer.begin(), []
+        for word in ids.tolist():
+            after = scorer.candidates(state, [word, 2, 3])
+            log_prob, state = scorer.step(state, word)
+            assert after[0] == pytest.approx(log_prob, rel=1e-12)
+            found.append(log_prob)
+        found.append(scorer.end(state))
+        np.testing.assert_allclose(found, expected, rtol=1e-12)
+    # The context of the first word may be empty.
+    if getattr(model, "index_", model) is not None:
+        alone = scorer.score(ids[:1], bos=False, eos=False)
+        assert alone == pytest.approx(float(np.log(model.trie_.prob[ids[0]])))
