@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -193,7 +194,7 @@ class MappedFile:
                 arrays["closed"][:] = closed
                 packed = [arrays[name] for name in sizes]
                 fill_packed(
-                    trie, arrays, lambda own=packed: scratch.forget(*own), scratch.block
+                    trie, arrays, partial(scratch.forget, *packed), scratch.block
                 )
                 return
 

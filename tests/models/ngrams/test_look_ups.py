@@ -6,22 +6,24 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from nplm import BackoffLM, KneserNeyLM, QuantizedLM, TextLM, windows
+from nplm import BackoffLM, KneserNeyLM, TextLM, windows
+from nplm.formats import load_binary, save_binary
 from nplm.models.ngrams.look_ups import QuickLookUps
-from nplm.models.ngrams.trie.quantized_trie import QuantizedTrie
 
 N_WORDS = 50
 
 
 @pytest.fixture(params=["hashed", "not hashed", "quantized"])
-def fitted(request):
+def fitted(request, tmp_path):
     ids = np.random.default_rng(0).zipf(1.4, size=5000) % N_WORDS
     X, y = windows(ids, 3, boundary=1)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         model = KneserNeyLM(n_words=N_WORDS, boundary=1).fit(X, y)
     if request.param == "quantized":
-        model = QuantizedLM.from_trie(QuantizedTrie.of(model.trie_, 6), boundary=1)
+        words = [f"w{i}" for i in range(N_WORDS)]
+        save_binary(model, tmp_path / "model.nplm", words, bits=6)
+        model, _ = load_binary(tmp_path / "model.nplm")
     elif request.param == "not hashed":
         model = BackoffLM.from_trie(model.trie_, boundary=1)
     return model, X.astype(np.int32), y.astype(np.int32)
