@@ -30,7 +30,7 @@ from __future__ import annotations
 import os
 from typing import Any, Self
 
-from nplm._kernels.ngrams._kenlm import FullScoreReturn, Scores, State
+from nplm._kernels.ngrams.decoding._kenlm import FullScoreReturn, Scores, State
 from nplm.formats.loading import load
 from nplm.text.lm.scorer import splitter_of
 from nplm.text.lm.text_lm import TextLM

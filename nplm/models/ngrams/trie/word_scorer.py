@@ -8,7 +8,10 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from nplm._kernels.ngrams._word_scorer import HashedWordScorer, QuantizedWordScorer
+from nplm._kernels.ngrams.decoding._word_scorer import (
+    HashedWordScorer,
+    QuantizedWordScorer,
+)
 from nplm.models.ngrams.trie.hash_table import HashTable
 from nplm.models.ngrams.trie.quantized_trie import QuantizedTrie
 

@@ -16,7 +16,7 @@ from nplm._kernels.ngrams._hashed cimport (
     MULTIPLIER, NPLM_NOTHING, Bucket, Table, filter_bit, find_bucket,
     find_long, hash_word, home,
 )
-from nplm._kernels.ngrams._kenlm cimport Steps
+from nplm._kernels.ngrams.decoding._kenlm cimport Steps
 from nplm._kernels.ngrams._quantized cimport (
     Level, QuantizedTrie, bow_at, children, find_record, prob_at, word_at,
 )

@@ -1,0 +1,1 @@
+"""Compiled scores word by word, for decoders."""
