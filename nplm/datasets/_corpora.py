@@ -251,7 +251,7 @@ def load_text(
     Parameters
     ----------
     path : path-like
-        A UTF-8 text file, plain, gzip, bzip2 or xz, or a folder of such files.
+        A UTF-8 text file, plain, gzip, bzip2, xz or zstd, or a folder of such files.
     valid, test : float or int, default=0.1
         Size of each part: a fraction of the tokens (float) or tokens (int).
         Parts are contiguous, in text order; see `contiguous_split`.

@@ -50,12 +50,12 @@ def load_wiki(
     Parameters
     ----------
     path : path-like, optional
-        Your own text, UTF-8, plain, gzip, bzip2 or xz: running text, neither tokenized
-        nor in lower case, with one paragraph per line and without markup, headings and
-        lists. Blank lines between articles are optional. The order of articles should
-        be arbitrary, as the parts are contiguous. Of a longer text the first 15,920,737
-        tokens are read (86 MB); a shorter one is split in the same proportions. By
-        default the text of nplm's figures, ``wiki16m.txt.xz``.
+        Your own text, UTF-8, plain, gzip, bzip2, xz or zstd: running text, neither
+        tokenized nor in lower case, with one paragraph per line and without markup,
+        headings and lists. Blank lines between articles are optional. The order of
+        articles should be arbitrary, as the parts are contiguous. Of a longer text the
+        first 15,920,737 tokens are read (86 MB); a shorter one is split in the same
+        proportions. By default the text of nplm's figures, ``wiki16m.txt.xz``.
     n_words : int, default=17,964
         Size of the vocabulary: the symbols ``<unk>``, ``<name>`` and ``<num>``, and the
         most frequent words of all three parts.

@@ -57,7 +57,7 @@ def kind_of(path: str | os.PathLike[str]) -> Kind:
     OSError
         If the file cannot be read.
     ValueError
-        If the file is packed by another program than gzip, bzip2 and xz.
+        If the file is packed by another program than gzip, bzip2, xz and zstd.
     """
     with reading(path) as file:
         try:

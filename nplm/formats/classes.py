@@ -74,7 +74,7 @@ def read_classes(
     Parameters
     ----------
     path : path-like
-        The file, as `write_classes` or mkcls writes it; plain, gzip, bzip2 or xz.
+        The file, as `write_classes` or mkcls writes it; plain, gzip, bzip2, xz or zstd.
 
     Returns
     -------

@@ -24,10 +24,10 @@ def load(
     The contents of the file say what it is, not its name:
 
     - A file of `save` gives the estimator that was saved.
-    - An ARPA file, of SRILM, KenLM or nplm, plain or packed by gzip, bzip2 or xz, gives
-      a `TextLM`, because it has words: that of ``read_arpa(path, add_unknown=True)``.
-      So does a binary file of ``save_binary``: that of
-      ``load_binary(path, verify=True)``. Text is split at blanks, or by the tokenizer
+    - An ARPA file, of SRILM, KenLM or nplm, plain or packed by gzip, bzip2, xz or
+      zstd, gives a `TextLM`, because it has words: that of
+      ``read_arpa(path, add_unknown=True)``. So does a binary file of ``save_binary``:
+      that of ``load_binary(path, verify=True)``. Text is split at blanks, or by the tokenizer
       that the model was estimated with (``estimate_binary(tokenizer=)``).
 
     Parameters

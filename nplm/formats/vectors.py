@@ -97,8 +97,8 @@ def read_vectors(
     Parameters
     ----------
     path : path-like
-        The file, plain, gzip, bzip2 or xz. Its first line has the number of words and
-        the number of features; then follow the words, each with its vector.
+        The file, plain, gzip, bzip2, xz or zstd. Its first line has the number of words
+        and the number of features; then follow the words, each with its vector.
     words : collection of str, optional
         Words whose vectors to keep, in the order of the file; by default all. The
         others are checked, but take no memory.

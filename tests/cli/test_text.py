@@ -331,15 +331,15 @@ def test_errors_are_sentences(made, run, tmp_path, monkeypatch):
     (tmp_path / "wide").write_bytes("some\ntext\n".encode("utf-16"))
     (tmp_path / "cut").write_bytes(gzip.compress(b"some text\n" * 999)[:-30])
     (tmp_path / "bz2").write_bytes(bz2.compress(b"some text\n")[:-9])
-    (tmp_path / "zst").write_bytes(b"\x28\xb5\x2f\xfd and more")
+    (tmp_path / "zip").write_bytes(b"PK\x03\x04 and more")
     nplm.save(nplm.load(made / "kn").vocabulary_, tmp_path / "words")
     for arguments, message in [
         (["score", "@kn", "latin"], "latin, line 2: not UTF-8"),
         (["score", "@kn", "cut"], "cut cannot be decompressed"),
         (["score", "@kn", "bz2"], "bz2 cannot be decompressed"),
         (
-            ["train", "-o", "model", "zst"],
-            "zst is compressed by zstd, but .*: decompress it first",
+            ["train", "-o", "model", "zip"],
+            "zip is compressed by zip, but .*: decompress it first",
         ),
         (["score", "bz2", "@test"], "bz2 cannot be decompressed"),
         (
@@ -354,7 +354,7 @@ def test_errors_are_sentences(made, run, tmp_path, monkeypatch):
         (["train", "-o", "model", "wide"], "wide, line 1: it has a NUL .*utf-16"),
         (["train", "-o", "model"], "there is no text to train on"),
     ]:
-        names = ["latin", "wide", "cut", "bz2", "zst", "words", "model"]
+        names = ["latin", "wide", "cut", "bz2", "zip", "words", "model"]
         own = [str(tmp_path / a) if a in names else a for a in arguments]
         result = run(*own, code=1, input="\n")
         assert "Traceback" not in result.output

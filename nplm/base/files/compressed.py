@@ -1,4 +1,4 @@
-"""Files that are read, and decompressed if they are of gzip, bzip2 or xz."""
+"""Files that are read, and decompressed if they are of gzip, bzip2, xz or zstd."""
 
 from __future__ import annotations
 
@@ -8,25 +8,30 @@ import io
 import lzma
 import os
 import re
+import sys
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from typing import Any, BinaryIO, cast
 
 from nplm.base.files.atomic_files import opened
 
-__all__ = ["UNPACKING_ERRORS", "UnpackingError", "reading", "unpacked"]
+__all__ = ["UnpackingError", "reading", "unpacked", "unpacking_errors"]
 
 # Errors of reading a damaged compressed file; bzip2's is an OSError without a number.
 UNPACKING_ERRORS = (EOFError, zlib.error, gzip.BadGzipFile, lzma.LZMAError)
 # First bytes of unsupported formats.
-UNSUPPORTED_MAGIC = re.compile(rb"(?P<zstd>\x28\xb5\x2f\xfd)|(?P<zip>PK\x03\x04)")
+UNSUPPORTED_MAGIC = re.compile(rb"(?P<zip>PK\x03\x04)")
+# The module of zstd: the standard library's, or the same for earlier Pythons.
+ZSTD = "compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd"
 # The begin of a first block of bzip2, and of the end of a file without blocks.
 BZIP2_BLOCKS = b"1AY&SY", b"\x17rE8P\x90"
 # Decompressors by the first bytes of a file.
 OPENERS: dict[bytes, Callable[[Any], io.BufferedIOBase]] = {
     b"\x1f\x8b": lambda raw: gzip.GzipFile(fileobj=raw, mode="rb"),
     b"\xfd7zXZ\x00": lzma.LZMAFile,
+    b"\x28\xb5\x2f\xfd": lambda raw: import_module(ZSTD).ZstdFile(raw),
     **{
         b"BZh%d" % n + block: bz2.BZ2File
         for n in range(1, 10)
@@ -40,13 +45,19 @@ FREE_BYTES, MAX_EXPANSION = 16 << 20, 64
 BUFFER_BYTES = 1 << 16
 
 
+def unpacking_errors() -> tuple[type[Exception], ...]:
+    """Return the errors of reading a damaged compressed file."""
+    zstd = sys.modules.get(ZSTD)
+    return UNPACKING_ERRORS if zstd is None else (*UNPACKING_ERRORS, zstd.ZstdError)
+
+
 class UnpackingError(ValueError):
     """A compressed file is damaged, truncated, or decompresses to too much."""
 
 
 @contextmanager
 def reading(path: str | os.PathLike[str], *, pipes: bool = False) -> Iterator[BinaryIO]:
-    """Open a file for reading, and decompress it if it is of gzip, bzip2 or xz.
+    """Open a file for reading, and decompress it if it is of gzip, bzip2, xz or zstd.
 
     See `opened` for `pipes` and the errors of opening. Reading a damaged compressed
     file raises `UnpackingError`.
@@ -57,20 +68,28 @@ def reading(path: str | os.PathLike[str], *, pipes: bool = False) -> Iterator[Bi
 
 @contextmanager
 def unpacked(raw: io.BufferedReader, name: str) -> Iterator[BinaryIO]:
-    """Decompress an open file if it is of gzip, bzip2 or xz; see `reading`."""
+    """Decompress an open file if it is of gzip, bzip2, xz or zstd; see `reading`."""
     start = raw.peek(10)[:10]
     if other := UNSUPPORTED_MAGIC.match(start):
         raise ValueError(
-            f"{name} is compressed by {other.lastgroup}, but only gzip, bzip2 and xz "
-            "are supported: decompress it first."
+            f"{name} is compressed by {other.lastgroup}, but only gzip, bzip2, xz and "
+            "zstd are supported: decompress it first."
         )
     opener = next((OPENERS[m] for m in OPENERS if start.startswith(m)), None)
     if opener is None:
         yield raw
         return
     compressed = _Counted(raw)
+    try:
+        decompressed = opener(compressed)
+    except ImportError:
+        raise ImportError(
+            f"{name} is compressed by zstd, which needs Python 3.14 or the package "
+            "backports.zstd: python -m pip install 'nplm[zstd]'. Or decompress it "
+            "first."
+        ) from None
     with (
-        opener(compressed) as file,
+        decompressed as file,
         io.BufferedReader(_Bounded(file, compressed, name), BUFFER_BYTES) as bounded,
     ):
         yield cast(BinaryIO, bounded)
@@ -103,9 +122,11 @@ class _Bounded(io.RawIOBase):
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
         try:
             n = self._file.readinto(memoryview(buffer)[:BUFFER_BYTES])
-        except (*UNPACKING_ERRORS, OSError) as error:
+        except Exception as error:
             if isinstance(error, OSError) and error.errno is not None:
                 raise  # of the disk
+            if not isinstance(error, (*unpacking_errors(), OSError)):
+                raise
             raise UnpackingError(
                 f"{self._name} cannot be decompressed ({error}): it is damaged or "
                 "truncated."

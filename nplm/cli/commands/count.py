@@ -39,7 +39,7 @@ def count_command(
 ) -> None:
     """Count the n-grams of TEXT, as SRILM's ngram-count -write.
 
-    A line of TEXT (by default of standard input; plain, gzip, bzip2 or xz) is a
+    A line of TEXT (by default of standard input; plain, gzip, bzip2, xz or zstd) is a
     sentence of words between blanks. A line of OUTPUT is an n-gram, a tab, and its
     count. The text is counted in memory.
 

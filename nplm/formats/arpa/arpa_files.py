@@ -115,7 +115,7 @@ def read_arpa(
     Parameters
     ----------
     path : path-like
-        The file, plain, gzip, bzip2 or xz.
+        The file, plain, gzip, bzip2, xz or zstd.
     add_unknown : bool, default=False
         Whether to add a last word ``<unk>`` of probability 0 to a file with neither
         ``<unk>`` nor ``<UNK>``, such as SRILM writes without ``-unk``.

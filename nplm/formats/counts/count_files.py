@@ -73,8 +73,8 @@ def read_counts(
     Parameters
     ----------
     path : path-like
-        The file, plain, gzip, bzip2 or xz, with n-grams of up to 9 words. Lines may be
-        in any order.
+        The file, plain, gzip, bzip2, xz or zstd, with n-grams of up to 9 words. Lines
+        may be in any order.
     words : sequence of str, optional
         The word of each id; by default the unigrams in the order of the file.
 

@@ -11,7 +11,7 @@ from typing import Any, BinaryIO, Protocol, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from nplm.base.files.compressed import UNPACKING_ERRORS, reading
+from nplm.base.files.compressed import reading, unpacking_errors
 from nplm.formats._words import BEGIN, END, StoredWords, check_words
 from nplm.models.ngrams.external.runs import Packing, write_runs
 from nplm.models.ngrams.external.scratch import Scratch
@@ -132,7 +132,7 @@ def _opened(text: Any) -> Iterator[tuple[BinaryIO, str]]:
     with given as file:
         try:
             yield file, name
-        except UNPACKING_ERRORS as error:  # of a file that the caller opened
+        except unpacking_errors() as error:  # of a file that the caller opened
             raise ValueError(
                 f"{name} cannot be decompressed ({error}): it is damaged or truncated."
             ) from None

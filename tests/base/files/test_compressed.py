@@ -8,6 +8,9 @@ import os
 import subprocess
 import sys
 import tracemalloc
+from contextlib import suppress
+from functools import partial
+from importlib import import_module
 
 import numpy as np
 import pytest
@@ -27,6 +30,11 @@ from nplm.formats import (
 )
 
 COMPRESSORS = {"gzip": gzip.compress, "bzip2": bz2.compress, "xz": lzma.compress}
+with suppress(ImportError):  # Python 3.13 or older, without backports.zstd
+    zstd = import_module(compressed.ZSTD)
+    # As the command zstd does.
+    CHECKED = {zstd.CompressionParameter.checksum_flag: 1}
+    COMPRESSORS["zstd"] = partial(zstd.compress, options=CHECKED)
 READERS = {
     "ARPA": read_arpa,
     "counts": read_counts,
@@ -102,6 +110,15 @@ def test_error_names_standard_input_with_a_bomb():
         unpacked(raw, "standard input") as file,
     ):
         file.read()
+
+
+def test_error_says_how_to_read_zstd(tmp_path, monkeypatch):
+    monkeypatch.setattr(compressed, "ZSTD", "no_such_module")
+    path = tmp_path / "text.zst"
+    path.write_bytes(b"\x28\xb5\x2f\xfd")
+    message = r"text.zst is compressed by zstd, .* pip install 'nplm\[zstd\]'"
+    with pytest.raises(ImportError, match=message), reading(path):
+        pass
 
 
 MODELS = {"nplm.load": nplm.load, "load_binary": load_binary}
