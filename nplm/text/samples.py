@@ -12,6 +12,7 @@ from scipy.sparse import issparse
 __all__ = [
     "check_document",
     "check_documents",
+    "check_text",
     "check_tokens",
     "is_missing",
     "lists_of_tokens",
@@ -72,11 +73,26 @@ def check_document(document: Any, name: str, item: str, advice: str) -> None:
         )
 
 
-def lists_of_tokens(X: Any) -> Iterator[Any]:
-    """Yield the documents of `X`, each checked to be a list of tokens."""
+def check_text(document: Any, name: str) -> None:
+    """Raise an error unless a document is a string."""
+    if isinstance(document, str):
+        return
+    check_document(document, name, "a string", "")
+    advice = "; decode it first" if isinstance(document, bytes) else ""
+    raise TypeError(
+        f"{name} is of type {type(document).__name__}: a document must be a "
+        f"string{advice}."
+    )
+
+
+def lists_of_tokens(X: Any, start: int = 0) -> Iterator[Any]:
+    """Yield the documents of `X`, each checked to be a list of tokens.
+
+    `start` is the index of the first, for errors.
+    """
     advice = "Put a Tokenizer before the Vocabulary."
     item = "a list of tokens"
-    for i, document in enumerate(check_documents(X, item, advice)):
+    for i, document in enumerate(check_documents(X, item, advice), start):
         if isinstance(document, (str, bytes)):
             raise TypeError(
                 f"X[{i}] is a string, {document[:30]!r}: a document must be "

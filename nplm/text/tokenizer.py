@@ -3,17 +3,29 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache
+from itertools import chain
 from typing import Any, ClassVar, Self
 
 from sklearn.base import BaseEstimator, TransformerMixin
 
 from nplm.base.pages import Documented
-from nplm.text.samples import check_document, check_documents
+from nplm.text.joining import joined
+from nplm.text.samples import check_documents, check_text, lists_of_tokens
 
 __all__ = ["BETWEEN_BLANKS", "BLANKS", "FLAGS", "Tokenizer", "check_length", "compiled"]
 
-TOKEN_PATTERN = r"\w+(?:[.,]\d+)*(?:['’]\w+)?|[^\w\s]"
+# A word, or a punctuation mark. Python's \w lacks combining marks. The lookahead makes
+# words without them as fast as with \w alone.
+MARKS = r"(?![\x00-\u02ff])[{marks}]+"
+LETTERS = rf"\w+(?:{MARKS}\w*)*"
+PATTERN = rf"{LETTERS}(?:[.,]\d+)*(?:['’]{LETTERS})?|[^\w\s](?:{MARKS})?"
+# The planes of Unicode that have combining marks.
+PLANES_OF_MARKS = (range(0x300, 0x20000), range(0xE0000, 0xE0200))
+# Zero width joiners are inside of words in Persian and in Indian scripts.
+JOINERS = "\u200c\u200d"
 # White space of lmplz, SRILM and ARPA files; others, such as U+00A0, are part of words.
 BLANKS = " \t\r\n"
 BETWEEN_BLANKS = r"[^ \t\r\n]+"
@@ -34,12 +46,14 @@ class Tokenizer(TransformerMixin, Documented, BaseEstimator):
 
     Parameters
     ----------
-    pattern : str, default ``r"\w+(?:[.,]\d+)*(?:['’]\w+)?|[^\w\s]"``
-        Regular expression of one token; text that it does not match is dropped.
-        By default a word with its decimals or apostrophe (``3.14``, ``don't``),
-        or one punctuation mark. ``r"[^ \t\r\n]+"`` splits at ASCII blanks, as the
-        n-gram toolkits do; ``r"\S+"`` at all white space of Unicode. At most 5,000
-        characters.
+    pattern : str or None, default=None
+        Regular expression of one token; text that it does not match is dropped. None
+        is a word with its decimals or apostrophe (``3.14``, ``don't``), or one
+        punctuation mark. It is ``r"\w+(?:[.,]\d+)*(?:['’]\w+)?|[^\w\s]"``, except
+        that combining marks and zero width joiners belong to the character before
+        them: the vowel signs of Hindi, and accents of decomposed text.
+        ``r"[^ \t\r\n]+"`` splits at ASCII blanks, as the n-gram toolkits do;
+        ``r"\S+"`` at all white space of Unicode. At most 5,000 characters.
     lowercase : bool, default=False
         Whether to map upper case to lower case.
     number : str or None, default=None
@@ -68,10 +82,12 @@ class Tokenizer(TransformerMixin, Documented, BaseEstimator):
     >>> ap_news = Tokenizer(lowercase=True, number="<num>", proper_noun="<name>")
     >>> ap_news.transform(["On Monday I saw 2 men. They met Lincoln."])
     [['on', '<name>', 'i', 'saw', '<num>', 'men', '.', 'they', 'met', '<name>', '.']]
+    >>> Tokenizer().inverse_transform([["Don't", "pay", "$", "3.50", "."]])
+    ["Don't pay $3.50."]
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "pattern": [str, re.Pattern],
+        "pattern": [str, re.Pattern, None],
         "lowercase": ["boolean"],
         "number": [str, None],
         "proper_noun": [str, None],
@@ -79,7 +95,7 @@ class Tokenizer(TransformerMixin, Documented, BaseEstimator):
 
     def __init__(
         self,
-        pattern: str = TOKEN_PATTERN,
+        pattern: str | None = None,
         *,
         lowercase: bool = False,
         number: str | None = None,
@@ -134,18 +150,45 @@ class Tokenizer(TransformerMixin, Documented, BaseEstimator):
         X = check_documents(X, "a string")
         split = self._splitter()
         for i, text in enumerate(X):
-            if not isinstance(text, str):
-                check_document(text, f"X[{i}]", "a string", "")
-                advice = "; decode it first" if isinstance(text, bytes) else ""
-                raise TypeError(
-                    f"X[{i}] is of type {type(text).__name__}: a document must be a "
-                    f"string{advice}."
-                )
+            check_text(text, f"X[{i}]")
             yield split(text)
+
+    def inverse_transform(self, X: Iterable[Sequence[str]]) -> list[str]:
+        """Join the tokens of each document: the text that they may come from.
+
+        Punctuation marks are written as in English, without a blank where a writer has
+        none. Blanks are lost in `transform`, so the text may differ from the original
+        in its blanks. Without `lowercase`, `number` and `proper_noun`, `transform`
+        returns the same tokens again.
+
+        Parameters
+        ----------
+        X : sequence of list of str
+            The tokens of each document.
+
+        Returns
+        -------
+        documents : list of str
+
+        Examples
+        --------
+        >>> from nplm import Tokenizer
+        >>> Tokenizer().inverse_transform([["Well", "-", "known", ",", "and", "?"]])
+        ['Well-known, and?']
+        """
+        self._validate_params()
+        split = self._finder()
+        return [joined(list(map(str, tokens)), split) for tokens in lists_of_tokens(X)]
+
+    def _finder(self) -> Callable[[str], list[str]]:
+        """Return a function that finds the tokens of a string."""
+        if self.pattern is None:
+            return _words_and_marks().findall
+        return _finder(compiled(self.pattern))
 
     def _splitter(self) -> Callable[[str], list[str]]:
         """Return a function that splits one string, without validation."""
-        split = _finder(compiled(self.pattern))
+        split = self._finder()
         if self.proper_noun is None and self.number is None and not self.lowercase:
             return split
         return lambda text: self._map(split(text))
@@ -176,6 +219,22 @@ class Tokenizer(TransformerMixin, Documented, BaseEstimator):
         tags.input_tags.two_d_array = False
         tags.input_tags.string = True
         return tags
+
+
+@lru_cache(maxsize=1)
+def _words_and_marks() -> re.Pattern[str]:
+    """Return the pattern of words and punctuation marks."""
+    codes = [
+        code
+        for code in chain(*PLANES_OF_MARKS)
+        if unicodedata.category(chr(code)) in ("Mn", "Mc", "Me")
+    ]
+    # Ranges, because a class of single characters is slower.
+    known = set(codes)
+    starts = [code for code in codes if code - 1 not in known]
+    ends = [code for code in codes if code + 1 not in known]
+    marks = "".join(f"{chr(i)}-{chr(j)}" for i, j in zip(starts, ends))
+    return re.compile(PATTERN.format(marks=marks + JOINERS))
 
 
 def compiled(pattern: str | re.Pattern[str], flags: int = 0) -> re.Pattern[str]:

@@ -1,6 +1,8 @@
 """Tokenizer: documents are split into tokens."""
 
 import re
+import unicodedata
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -13,6 +15,36 @@ def test_tokens_are_words_with_decimals_and_apostrophes_or_single_marks():
     words, empty, blank = Tokenizer().transform(["Don’t pay 3,000.50 ($1.)!", "", " "])
     assert " ".join(words) == "Don’t pay 3,000.50 ( $ 1 . ) !"
     assert empty == blank == []
+
+
+def test_combining_marks_belong_to_their_letters():
+    texts = [
+        "नमस्ते दुनिया।",
+        "cafe\u0301, e\u0301té",
+        "می\u200cکنم",
+        "❤\ufe0f!",
+        "\u0301a",
+    ]
+    assert Tokenizer().transform(texts) == [
+        ["नमस्ते", "दुनिया", "।"],
+        ["cafe\u0301", ",", "e\u0301té"],
+        ["می\u200cکنم"],
+        ["❤\ufe0f", "!"],
+        ["\u0301", "a"],
+    ]
+
+
+@given(st.text(st.characters(exclude_categories=["Mn", "Mc", "Me", "Cf"])))
+def test_text_without_marks_has_the_tokens_of_the_plain_pattern(text):
+    plain = Tokenizer(r"\w+(?:[.,]\d+)*(?:['’]\w+)?|[^\w\s]")
+    assert Tokenizer().transform([text]) == plain.transform([text])
+
+
+@given(st.text())
+def test_no_token_begins_with_a_mark_after_a_letter(text):
+    for token, after in pairwise(Tokenizer().transform([f"a{text}"])[0]):
+        if unicodedata.category(after[0])[0] == "M":
+            assert f"{token}{after}" not in f"a{text}"
 
 
 def test_preprocessing_of_the_papers_ap_news():
