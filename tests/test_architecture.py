@@ -61,7 +61,7 @@ FLOORS = {
     "models/neural/options": [{"names"}, {"."}, {"base"}],
     "models/ngrams": [{"external"}, {"."}, {"trie"}],
     "models/training": [{"."}, {"parallel"}],
-    "text": [{"decoding", "tasks"}, {"lm"}, {"."}],
+    "text": [{"decoding", "tasks"}, {"lm"}, {"subwords"}, {"."}],
     "base": [
         {"estimators"},
         {"generators"},

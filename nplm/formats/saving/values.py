@@ -41,6 +41,8 @@ from nplm.models.ngrams.interpolated_trigram import InterpolatedTrigram
 from nplm.models.ngrams.kneser_ney import KneserNeyLM
 from nplm.models.ngrams.quantized_lm import QuantizedLM
 from nplm.text.lm.text_lm import TextLM
+from nplm.text.subwords.models import library_of, packed, unpacked
+from nplm.text.subwords.subwords import Subwords
 from nplm.text.tasks.lm_classifier import LMClassifier
 from nplm.text.tasks.lm_detector import LMDetector
 from nplm.text.tokenizer import FLAGS, Tokenizer, check_length, compiled
@@ -52,7 +54,7 @@ __all__ = ["Decoder", "Encoder"]
 OWN = (
     BackoffLM, CacheLM, ClassLM, EnergyLM, InterpolatedTrigram, KneserNeyLM,
     LMClassifier, LMDetector, MixtureLM, NeuralCacheLM, NeuralLM, QuantizedLM,
-    ShortlistLM, TextLM, Tokenizer, UniformLM, Vocabulary, WordClasses,
+    ShortlistLM, Subwords, TextLM, Tokenizer, UniformLM, Vocabulary, WordClasses,
 )  # fmt: skip
 OPTIONS = (Adam, Classes, Exact, Features, Importance, NCE, SGD, Softmax, Tree)
 # These have parameters alone: what is fitted is in the estimators among them.
@@ -108,6 +110,7 @@ class Encoder:
         self.arrays: dict[str, NDArray[Any]] = {}
         # By id, with the value itself, which keeps its id from being reused.
         self._known: dict[int, tuple[Any, Any]] = {}
+        self._data: dict[bytes, Any] = {}
         self._encoded(estimator, "model")
 
     def _encoded(self, value: Any, where: str) -> Any:
@@ -156,6 +159,9 @@ class Encoder:
             return self._object("RandomState", state, None)
         if type(value) in KINDS.values():
             return self._estimator(value, where)
+        library = library_of(value)
+        if library is not None:
+            return {"subwords": [library, self._bytes(packed(value), where)]}
         kind = f"{type(value).__module__}.{type(value).__qualname__}"
         raise TypeError(
             f"nplm.save does not support {where}, a {kind}: it saves nplm's "
@@ -163,6 +169,12 @@ class Encoder:
             "are numbers, text, arrays, sparse matrices or lists of them; use "
             "joblib.dump for others."
         )
+
+    def _bytes(self, data: bytes, where: str) -> Any:
+        """Return the array of these bytes; equal ones have one array."""
+        if data not in self._data:
+            self._data[data] = self._encoded(np.frombuffer(data, np.uint8), where)
+        return self._data[data]
 
     def _list(self, values: list[Any], where: str) -> Any:
         if len(values) > MAX_JSON_WORDS and all(type(value) is str for value in values):
@@ -229,6 +241,7 @@ class Decoder:
         n_bytes = sum(array.nbytes for array in arrays.values())
         self._n_bytes_left = FREE_ARRAY_BYTES + MAX_ARRAY_REUSE * n_bytes
         self._patterns: dict[tuple[str, int], re.Pattern[str]] = {}
+        self._unit_models: dict[tuple[str, str], Any] = {}
         if not isinstance(objects, list) or not objects:
             raise ValueError("it lists no estimators")
         for entry in objects:
@@ -292,6 +305,14 @@ class Decoder:
         matrix.check_format(full_check=True)
         return matrix
 
+    def _subwords(self, value: list[Any]) -> Any:
+        library, node = value
+        key = library, node["array"]
+        data = self._decoded(node)
+        if key not in self._unit_models:
+            self._unit_models[key] = unpacked(library, data.tobytes())
+        return self._unit_models[key]
+
     def _reference(self, number: int) -> Any:
         if type(number) is not int or number < 0:
             raise ValueError(f"{number!r:.80} is not the index of an estimator")
@@ -344,6 +365,7 @@ DECODERS: dict[str, Callable[[Decoder, Any], Any]] = {
     "object": Decoder._reference,
     "pattern": Decoder._pattern,
     "sparse": Decoder._sparse,
+    "subwords": Decoder._subwords,
     "tuple": lambda self, items: tuple(self._decoded(list(items))),
     "words": Decoder._words,
 }

@@ -1,0 +1,1 @@
+"""Subword units: the libraries' models, characters and bytes."""

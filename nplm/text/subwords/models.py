@@ -1,0 +1,257 @@
+"""Models of subword units: what they split, join and know, and their files."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterable, Sequence
+from importlib import import_module
+from operator import itemgetter
+from typing import Any, Protocol
+
+from nplm.text.subwords.alphabet import BYTES, spelled, unspelled
+
+__all__ = ["UnitModel", "library_of", "packed", "trained", "unit_model", "unpacked"]
+
+# Libraries, by the module of their class.
+LIBRARIES = ("tokenizers", "sentencepiece", "tiktoken")
+UNKNOWN = "<unk>"
+
+
+class UnitModel(Protocol):
+    """Splits texts into units, and joins them.
+
+    Attributes
+    ----------
+    words : list of str or None
+        All units; None if those of the training text are all.
+    unknown : str or None
+        The unit for text that no other unit spells; None if there is no such text.
+    """
+
+    words: list[str] | None
+    unknown: str | None
+
+    def split(self, texts: Sequence[str]) -> list[list[str]]:
+        """Return the units of each text."""
+
+    def join(self, tokens: Sequence[str]) -> str:
+        """Return the text of units."""
+
+
+class Characters:
+    """The characters of a text (code points of Unicode)."""
+
+    words: list[str] | None = None
+    unknown: str | None = UNKNOWN
+
+    def split(self, texts: Sequence[str]) -> list[list[str]]:
+        """Return the units of each text."""
+        return [list(text) for text in texts]
+
+    def join(self, tokens: Sequence[str]) -> str:
+        """Return the text of units."""
+        return "".join(tokens)
+
+
+class Bytes:
+    """The bytes of a text in UTF-8, each spelled as a character."""
+
+    unknown: str | None = None
+
+    def __init__(self) -> None:
+        self.words: list[str] | None = BYTES
+
+    def split(self, texts: Sequence[str]) -> list[list[str]]:
+        """Return the units of each text."""
+        return [list(spelled(text.encode("utf-8", "surrogatepass"))) for text in texts]
+
+    def join(self, tokens: Sequence[str]) -> str:
+        """Return the text of units."""
+        return unspelled(tokens)
+
+
+class HuggingFace:
+    """A ``tokenizers.Tokenizer``."""
+
+    def __init__(self, model: Any) -> None:
+        if model.truncation is not None or model.padding is not None:
+            model = type(model).from_str(model.to_str())
+            model.no_truncation()
+            model.no_padding()
+        self._model = model
+        described = json.loads(model.to_str())
+        units = described["model"]
+        numbered = sorted(model.get_vocab().items(), key=itemgetter(1))
+        self.unknown: str | None = units.get("unk_token")
+        if units.get("unk_id") is not None:
+            self.unknown = model.id_to_token(units["unk_id"])
+        special = {
+            token["content"] for token in described["added_tokens"] if token["special"]
+        }
+        special.discard(self.unknown)
+        self.words: list[str] | None = [w for w, _ in numbered if w not in special]
+        if self.unknown is None and not set(BYTES) <= set(self.words):
+            self.unknown = UNKNOWN
+
+    def split(self, texts: Sequence[str]) -> list[list[str]]:
+        """Return the units of each text."""
+        encodings = self._model.encode_batch(list(texts), add_special_tokens=False)
+        return [encoding.tokens for encoding in encodings]
+
+    def join(self, tokens: Sequence[str]) -> str:
+        """Return the text of units."""
+        decoder = self._model.decoder
+        return " ".join(tokens) if decoder is None else decoder.decode(list(tokens))
+
+
+class SentencePiece:
+    """A ``sentencepiece.SentencePieceProcessor``."""
+
+    def __init__(self, model: Any) -> None:
+        self._model = model
+        self.unknown: str | None = model.id_to_piece(model.unk_id())
+        self.words: list[str] | None = [
+            model.id_to_piece(i)
+            for i in range(model.get_piece_size())
+            if not (model.is_control(i) or model.is_unused(i))
+        ]
+
+    def split(self, texts: Sequence[str]) -> list[list[str]]:
+        """Return the units of each text."""
+        return self._model.encode(list(texts), out_type=str)
+
+    def join(self, tokens: Sequence[str]) -> str:
+        """Return the text of units."""
+        return self._model.decode(list(tokens))
+
+
+class Tiktoken:
+    """A ``tiktoken.Encoding``, whose bytes are spelled as characters."""
+
+    unknown: str | None = None
+
+    def __init__(self, model: Any) -> None:
+        self._model = model
+        ranks = model._mergeable_ranks
+        self._spelled = {rank: spelled(data) for data, rank in ranks.items()}
+        self.words: list[str] | None = [
+            self._spelled[rank] for rank in sorted(self._spelled)
+        ]
+
+    def split(self, texts: Sequence[str]) -> list[list[str]]:
+        """Return the units of each text."""
+        encoded = self._model.encode_ordinary_batch(list(texts))
+        return [[self._spelled[i] for i in ids] for ids in encoded]
+
+    def join(self, tokens: Sequence[str]) -> str:
+        """Return the text of units."""
+        return unspelled(tokens)
+
+
+UNIT_MODELS = {
+    "characters": Characters,
+    "bytes": Bytes,
+    "tokenizers": HuggingFace,
+    "sentencepiece": SentencePiece,
+    "tiktoken": Tiktoken,
+}
+
+
+def library_of(model: Any) -> str | None:
+    """Return the library that a model of units comes from, or None."""
+    homes = {kind.__module__.partition(".")[0] for kind in type(model).__mro__}
+    is_model = hasattr(model, "encode") and hasattr(model, "decode")
+    return next((name for name in LIBRARIES if is_model and name in homes), None)
+
+
+def unit_model(model: Any) -> UnitModel:
+    """Return the units of a library's model, or of "characters" or "bytes"."""
+    if isinstance(model, str):
+        return UNIT_MODELS[model]()
+    return UNIT_MODELS[str(library_of(model))](model)
+
+
+def trained(kind: str, texts: Iterable[str], n_words: int) -> Any:
+    """Train a ``tokenizers.Tokenizer`` of units of bytes.
+
+    Parameters
+    ----------
+    kind : {"bpe", "unigram"}
+        The algorithm.
+    texts : iterable of str
+        Training documents.
+    n_words : int
+        Number of units; the 256 bytes are among them.
+
+    Returns
+    -------
+    model : tokenizers.Tokenizer
+    """
+    library = _library("tokenizers", f"Subwords({kind!r})")
+    models, trainers = library.models, library.trainers
+    options = {
+        "vocab_size": n_words,
+        "initial_alphabet": BYTES,
+        "show_progress": False,
+    }
+    if kind == "bpe":
+        model, trainer = models.BPE(), trainers.BpeTrainer(**options)
+    else:
+        model, trainer = models.Unigram(), trainers.UnigramTrainer(**options)
+    tokenizer = library.Tokenizer(model)
+    tokenizer.pre_tokenizer = library.pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = library.decoders.ByteLevel()
+    tokenizer.train_from_iterator(texts, trainer)
+    return tokenizer
+
+
+# -- files --------------------------------------------------------------------------
+
+
+def packed(model: Any) -> bytes:
+    """Return a library's model in the format of its library."""
+    library = library_of(model)
+    if library == "tokenizers":
+        return str(model.to_str()).encode()
+    if library == "sentencepiece":
+        return bytes(model.serialized_model_proto())
+    ranks = model._mergeable_ranks
+    parts = {
+        "name": model.name,
+        "pat_str": model._pat_str,
+        "special_tokens": model._special_tokens,
+        "mergeable_ranks": [
+            [base64.b64encode(data).decode(), rank] for data, rank in ranks.items()
+        ],
+    }
+    return json.dumps(parts).encode()
+
+
+def unpacked(name: str, data: bytes) -> Any:
+    """Return the model that `packed` wrote, or raise ValueError if it is damaged."""
+    if name not in LIBRARIES:
+        raise ValueError(f"{name!r:.80} is not a library of subwords")
+    library = _library(name, "the model's tokenizer")
+    try:
+        if name == "tokenizers":
+            return library.Tokenizer.from_str(data.decode())
+        if name == "sentencepiece":
+            return library.SentencePieceProcessor(model_proto=data)
+        parts = json.loads(data)
+        pairs = parts["mergeable_ranks"]
+        ranks = {base64.b64decode(text): rank for text, rank in pairs}
+        if not len(set(ranks.values())) == len(ranks) == len(pairs):
+            raise ValueError("two of its tokens are equal")
+        return library.Encoding(**parts | {"mergeable_ranks": ranks})
+    except Exception as error:  # each library has its own
+        raise ValueError(f"its tokenizer of {name} is damaged ({error})") from error
+
+
+def _library(name: str, user: str) -> Any:
+    try:
+        return import_module(name)
+    except ImportError:
+        raise ImportError(
+            f"{user} needs the package {name}: python -m pip install 'nplm[subwords]'."
+        ) from None
