@@ -45,7 +45,9 @@ from nplm.text.decoding.shallow_fusion import ShallowFusion as ShallowFusion
 from nplm.text.embeddings import cooccurrence_embeddings as cooccurrence_embeddings
 from nplm.text.lm.scorer import Scorer as Scorer
 from nplm.text.lm.text_lm import TextLM as TextLM
+from nplm.text.lm.text_scores import TextScores as TextScores
 from nplm.text.lm.token_scores import TokenScores as TokenScores
+from nplm.text.subwords.subwords import Subwords as Subwords
 from nplm.text.tasks.lm_classifier import LMClassifier as LMClassifier
 from nplm.text.tasks.lm_detector import LMDetector as LMDetector
 from nplm.text.tokenizer import Tokenizer as Tokenizer

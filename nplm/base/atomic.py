@@ -68,7 +68,7 @@ def fit_aside(model: Model, fit: Callable[[Model], KeyboardInterrupt | None]) ->
 
 
 def fitted_or_interrupted(
-    estimator: Any, *args: Any, **kwargs: Any
+    estimator: Any, *args: Any, fit: str = "fit", **kwargs: Any
 ) -> tuple[Any, KeyboardInterrupt | None]:
     """Fit a new estimator; return it and the interrupt that ended the fit, if any.
 
@@ -78,6 +78,8 @@ def fitted_or_interrupted(
         An unfitted estimator.
     *args, **kwargs
         Arguments of its ``fit``.
+    fit : str, default="fit"
+        The method to call, ``fit`` or ``partial_fit``.
 
     Returns
     -------
@@ -92,7 +94,7 @@ def fitted_or_interrupted(
         If the interrupted estimator is not fitted.
     """
     try:
-        return estimator.fit(*args, **kwargs), None
+        return getattr(estimator, fit)(*args, **kwargs), None
     except KeyboardInterrupt as interrupt:
         try:
             check_is_fitted(estimator)

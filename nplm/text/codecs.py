@@ -13,14 +13,25 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from nplm.base.checks import check_ids
+from nplm.base.blocks import blocks
+from nplm.base.checks import check_ids, count_ids
 from nplm.text.documents import Documents, checked_document
-from nplm.text.samples import check_documents, is_missing, lists_of_tokens
+from nplm.text.reading import (
+    DocumentStream,
+    IdCollector,
+    Numbers,
+    blocks_of,
+    first_of,
+    readable,
+)
+from nplm.text.samples import check_text, check_tokens, lists_of_tokens
 from nplm.text.tokenizer import Tokenizer
 from nplm.text.vocabulary import Vocabulary
 
-__all__ = ["Codec", "Ids", "Text", "Words", "codec_of", "fit_codec"]
+__all__ = ["Codec", "Ids", "Text", "Words", "codec_of", "encoded", "fit_codec"]
 
+# Ids that are renumbered at once.
+IDS_A_BLOCK = 1 << 18
 ITEM = "a string, a list of tokens or an array of word ids"
 
 
@@ -30,13 +41,18 @@ class Ids:
     tokenizer = None
     vocabulary = None
 
-    def encode(self, X: Any, name: str, n_words: int | None) -> Documents:
-        """Return word ids, which must be below `n_words`; errors call them `name`."""
-        return Documents.of_ids(X, name, n_words)
+    def encode(
+        self, X: Any, name: str, n_words: int | None, start: int = 0
+    ) -> Documents:
+        """Return word ids, which must be below `n_words`.
+
+        Errors call the documents `name`, and the first of them ``name[start]``.
+        """
+        return Documents.of_ids(X, name, n_words, start)
 
     def learn(self, X: Any) -> Documents:
         """Return the ids of training documents."""
-        return self.encode(X, "X", None)
+        return encoded(self, X, "X", None)
 
     def encode_one(self, document: Any, name: str, n_words: int) -> NDArray[np.int32]:
         """Return the word ids of one document."""
@@ -58,6 +74,10 @@ class Ids:
 
     decode = words
 
+    def continued(self, context: Any, ids: NDArray[np.int32]) -> NDArray[np.int32]:
+        """Return a context and the words after it, as one document."""
+        return np.concatenate([np.asarray(context, dtype=np.int32), ids])
+
 
 class Words:
     """Documents of tokens or other events, and their vocabulary."""
@@ -68,12 +88,47 @@ class Words:
         self.vocabulary = vocabulary
 
     def learn(self, X: Any) -> Documents:
-        """Fit the vocabulary to documents, and return their ids."""
-        return self.vocabulary.fit(X)._encoded(X)
+        """Fit the vocabulary to documents, and return their ids.
 
-    def encode(self, X: Any, name: str, n_words: int | None) -> Documents:
-        """Return the word ids of documents."""
-        return self.vocabulary._encoded(X)
+        The documents are read once: their tokens are numbered in the order of first
+        occurrence, and renumbered when the vocabulary is known.
+        """
+        self.vocabulary._validate_params()
+        numbers = Numbers()
+        with IdCollector(on_disk=isinstance(X, DocumentStream)) as collector:
+            for start, block in blocks_of(X):
+                for tokens in self._tokens(block, start):
+                    try:
+                        collector.add([numbers[token] for token in tokens])
+                    except TypeError:  # a token that cannot be looked up
+                        check_tokens(tokens)
+                        raise
+            check_tokens(numbers)
+            documents = collector.documents()
+        counts = count_ids(documents.ids, len(numbers)).tolist()
+        ids = self._chosen(dict(zip(numbers, counts)))
+        for part in blocks(len(documents.ids), IDS_A_BLOCK):
+            documents.ids[part] = ids[documents.ids[part]]
+        return documents
+
+    def _chosen(self, counts: dict[Any, int]) -> NDArray[np.int32]:
+        """Choose the words by their counts; return the new id of each token."""
+        vocabulary = self.vocabulary._choose(counts)
+        get, unknown = vocabulary.ids_.get, vocabulary.unknown_id_
+        ids = [get(token, unknown) for token in counts]
+        if unknown is None and None in ids:
+            vocabulary._check_unknown(t for t in counts if t not in vocabulary.ids_)
+        return np.array(ids, dtype=np.int32)
+
+    def _tokens(self, X: Any, start: int) -> Iterable[Any]:
+        """Return the tokens of each document; `start` is the index of the first."""
+        return lists_of_tokens(X, start)
+
+    def encode(
+        self, X: Any, name: str, n_words: int | None, start: int = 0
+    ) -> Documents:
+        """Return the word ids of documents; `start` is the index of the first."""
+        return self.vocabulary._encoded(X, start)
 
     def encode_one(self, document: Any, name: str, n_words: int) -> NDArray[np.int32]:
         """Return the word ids of one document."""
@@ -115,6 +170,10 @@ class Words:
         """Return the tokens of a document."""
         return self.words(ids)
 
+    def continued(self, context: Any, ids: NDArray[np.int32]) -> Any:
+        """Return a context and the words after it, as one document."""
+        return [*context, *self.words(ids)]
+
 
 class Text(Words):
     """Documents that are strings, with a tokenizer and a vocabulary."""
@@ -123,13 +182,19 @@ class Text(Words):
         super().__init__(vocabulary)
         self.tokenizer = tokenizer
 
-    def learn(self, X: Any) -> Documents:
-        """Fit the vocabulary to documents, and return their ids."""
-        return super().learn(self.tokenizer.fit(X).transform(X))
+    def _tokens(self, X: Any, start: int) -> Iterable[Any]:
+        try:
+            return self.tokenizer.transform(X)
+        except TypeError:
+            for i, document in enumerate(X, start):  # name the index in all of X
+                check_text(document, f"X[{i}]")
+            raise
 
-    def encode(self, X: Any, name: str, n_words: int | None) -> Documents:
-        """Return the word ids of documents."""
-        return super().encode(self.tokenizer.transform(X), name, n_words)
+    def encode(
+        self, X: Any, name: str, n_words: int | None, start: int = 0
+    ) -> Documents:
+        """Return the word ids of documents; `start` is the index of the first."""
+        return super().encode(self._tokens(X, start), name, n_words, start)
 
     def encode_one(self, document: Any, name: str, n_words: int) -> NDArray[np.int32]:
         """Return the word ids of one document."""
@@ -154,8 +219,25 @@ class Text(Words):
         super().add_unknown(self.tokenizer.transform(X))
 
     def decode(self, ids: NDArray[np.int32]) -> str:
-        """Return the words of a document, joined by spaces."""
-        return " ".join(map(str, self.words(ids)))
+        """Return the words of a document as text."""
+        return self._joined(self.words(ids))
+
+    def continued(self, context: Any, ids: NDArray[np.int32]) -> str:
+        """Return a context and the words after it, as one text."""
+        text = context or ""
+        [tokens] = self.tokenizer.transform([text])
+        alone = self._joined(tokens)
+        together = self._joined([*tokens, *self.words(ids)])
+        # The context stays as it is, also where its tokens are not joined like that.
+        if alone == text or not together.startswith(alone):
+            return together
+        return text.rstrip() + together[len(alone) :]
+
+    def _joined(self, tokens: list[Any]) -> str:
+        if not hasattr(self.tokenizer, "inverse_transform"):
+            return " ".join(map(str, tokens))
+        [text] = self.tokenizer.inverse_transform([tokens])
+        return str(text)
 
 
 Codec = Ids | Words
@@ -173,7 +255,7 @@ def fit_codec(X: Any, tokenizer: Any, vocabulary: Any) -> tuple[Codec, Documents
 
     Parameters
     ----------
-    X : sequence of str, of sequence of hashable, or of array-like of int
+    X : iterable of str, of sequence of hashable, or of array-like of int
         Training documents.
     tokenizer, vocabulary : as of `TextLM`
         "auto" chooses by the kind of documents.
@@ -184,30 +266,44 @@ def fit_codec(X: Any, tokenizer: Any, vocabulary: Any) -> tuple[Codec, Documents
     documents : Documents
         Their ids.
     """
-    X = check_documents(X, ITEM)
-    first = _first(X)
+    X = readable(X, ITEM)
+    is_stream = isinstance(X, DocumentStream)
+    first = X.first if is_stream else first_of(X)
     if isinstance(tokenizer, str):
         tokenizer = Tokenizer() if isinstance(first, (str, bytes)) else None
+    if tokenizer is not None:
+        tokenizer = clone(tokenizer).fit(X)
     if isinstance(vocabulary, str):
-        needed = tokenizer is not None or any(map(_has_words, X))
-        vocabulary = Vocabulary() if needed else None
-    codec = codec_of(
-        None if tokenizer is None else clone(tokenizer),
-        None if vocabulary is None else clone(vocabulary),
-    )
+        # Of a stream the first document decides.
+        is_needed = any(map(_has_words, [first] if is_stream else X))
+        vocabulary = None
+        if tokenizer is not None or is_needed:
+            vocabulary = _vocabulary_of(tokenizer)
+    vocabulary = None if vocabulary is None else clone(vocabulary)
+    codec = codec_of(tokenizer, vocabulary)
     return codec, codec.learn(X)
 
 
-def _first(X: Any) -> Any:
-    """Return the first document that is not empty, else an empty string, else None."""
-    empty = None
-    for document in X:
-        is_empty = hasattr(document, "__len__") and len(document) == 0
-        if not is_empty and not is_missing(document):
-            return document
-        if is_empty and isinstance(document, str):
-            empty = document
-    return empty
+def _vocabulary_of(tokenizer: Any) -> Vocabulary:
+    """Return a vocabulary of all words, or of those that a tokenizer says it has."""
+    words = getattr(tokenizer, "words_", None)
+    if words is None:
+        return Vocabulary()
+    return Vocabulary(words=words, unknown=tokenizer.unknown_)
+
+
+def encoded(codec: Codec, X: Any, name: str, n_words: int | None) -> Documents:
+    """Return the ids of the documents of any iterable; those of a stream on disk."""
+    X = readable(X, ITEM, name)
+    if not isinstance(X, DocumentStream):
+        return codec.encode(X, name, n_words)
+    with IdCollector(on_disk=True) as collector:
+        for start, block in blocks_of(X):
+            documents = codec.encode(block, name, n_words, start)
+            ends = np.cumsum(documents.lengths).tolist()
+            for i, j in zip([0, *ends], ends):
+                collector.add(documents.ids[i:j])
+        return collector.documents()
 
 
 def _has_words(document: Any) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -13,6 +13,9 @@ from nplm.text.samples import check_document, check_documents
 from nplm.text.windows import windows
 
 __all__ = ["Documents", "Tokens", "checked_document"]
+
+# Words that are cut into windows at once.
+WORDS_A_BLOCK = 1 << 18
 
 ITEM = "an array of word ids"
 ADVICE = (
@@ -54,11 +57,17 @@ class Documents(NamedTuple):
     lengths: NDArray[np.intp]
 
     @classmethod
-    def of_ids(cls, X: Sequence[ArrayLike], name: str, n_words: int | None) -> Self:
-        """Check documents of ids, or raise an error that names what is wrong."""
+    def of_ids(
+        cls, X: Sequence[ArrayLike], name: str, n_words: int | None, start: int = 0
+    ) -> Self:
+        """Check documents of ids, or raise an error that names what is wrong.
+
+        `start` is the index of the first, for errors.
+        """
         X = check_documents(X, ITEM, ADVICE, name)
         checked = [
-            checked_document(ids, f"{name}[{i}]", n_words) for i, ids in enumerate(X)
+            checked_document(ids, f"{name}[{i}]", n_words)
+            for i, ids in enumerate(X, start)
         ]
         lengths = np.array([len(ids) for ids in checked], dtype=np.intp)
         return cls(np.concatenate([np.empty(0, np.int32), *checked]), lengths)
@@ -95,6 +104,56 @@ class Documents(NamedTuple):
         if ends:
             return Tokens(contexts, targets, document)
         return Tokens(contexts[inside], targets[inside], document[inside])
+
+    def windows(
+        self, n_context: int, boundary: int, *, ends: bool
+    ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """Cut the documents into windows: the contexts and targets of `tokens`.
+
+        Besides them it takes memory for one block of words only.
+
+        Parameters
+        ----------
+        n_context, boundary, ends
+            As in `tokens`.
+
+        Returns
+        -------
+        contexts : ndarray of int32, shape (n_tokens, n_context)
+        targets : ndarray of int32, shape (n_tokens,)
+        """
+        n_tokens = len(self.ids) + (len(self.lengths) if ends else 0)
+        contexts = self._new_array((n_tokens, n_context))
+        targets = self._new_array((n_tokens,))
+        history, row = np.empty(0, np.int32), 0
+        for stream, inside in self._with_boundaries(boundary):
+            X, y = windows(stream, n_context, history=history, boundary=boundary)
+            if not ends:
+                X, y = X[inside], y[inside]
+            contexts[row : row + len(y)], targets[row : row + len(y)] = X, y
+            history = np.concatenate([history, stream])[-n_context:]
+            row += len(y)
+        return contexts, targets
+
+    def _new_array(self, shape: tuple[int, ...]) -> NDArray[np.int32]:
+        return np.empty(shape, np.int32)
+
+    def _with_boundaries(
+        self, boundary: int
+    ) -> Iterator[tuple[NDArray[np.int32], NDArray[np.bool_]]]:
+        """Yield blocks of ids with a boundary after each document.
+
+        The second array says which ids are words.
+        """
+        ends = np.cumsum(self.lengths)
+        first = np.intp(0)
+        for start in range(0, max(len(self.ids), 1), WORDS_A_BLOCK):
+            ids = self.ids[start : start + WORDS_A_BLOCK]
+            last = np.searchsorted(ends, start + len(ids), side="right")
+            after = ends[first:last] - start
+            is_word = np.insert(np.ones(len(ids), dtype=bool), after, False)
+            yield np.insert(ids, after, boundary), is_word
+            first = last
 
 
 def checked_document(

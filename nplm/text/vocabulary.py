@@ -322,14 +322,14 @@ class Vocabulary(TransformerMixin, Documented, BaseEstimator):
         ends = np.cumsum(documents.lengths).tolist()
         return [documents.ids[i:j] for i, j in zip([0, *ends], ends)]
 
-    def _encoded(self, X: Iterable[Sequence[Hashable]]) -> Documents:
-        """Return the word ids of all documents."""
+    def _encoded(self, X: Iterable[Sequence[Hashable]], start: int = 0) -> Documents:
+        """Return the word ids of all documents; `start` is the index of the first."""
         check_is_fitted(self)
         ids_, unknown = self.ids_, self.unknown_id_
         get = ids_.get
         flat: list[Any] = []
         lengths: list[int] = []
-        for document in lists_of_tokens(X):
+        for document in lists_of_tokens(X, start):
             try:
                 own = [get(token, unknown) for token in document]
             except TypeError:  # a token that cannot be looked up

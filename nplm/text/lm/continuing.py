@@ -91,6 +91,7 @@ class Continuing(FittedText):
         top_p: float | None = None,
         exclude: Iterable[Any] = (),
         unknown: bool = False,
+        with_context: bool = False,
         random_state: int | np.random.RandomState | None = None,
     ) -> Any:
         """Generate the words that follow a context, one by one, up to the boundary.
@@ -116,15 +117,17 @@ class Continuing(FittedText):
             Words that are never drawn.
         unknown : bool, default=False
             Whether the vocabulary's symbol for unknown words, ``<unk>``, may be drawn.
+        with_context : bool, default=False
+            Whether the texts begin with `context`.
         random_state : int, RandomState instance or None, default=None
             An int draws the same words each time.
 
         Returns
         -------
         words : str, list of tokens, or ndarray of int32; or a list of them
-            The generated words, of the kind that the model was fitted on, without
-            `context` and without the boundary. The words of a string are joined by
-            spaces.
+            The generated words, of the kind that the model was fitted on, without the
+            boundary, and without `context` by default. The tokenizer joins them to a
+            string by its ``inverse_transform``; without one, spaces do.
 
         Raises
         ------
@@ -146,6 +149,8 @@ class Continuing(FittedText):
         >>> lm = TextLM(InterpolatedTrigram()).fit(["to be or not to be"] * 9)
         >>> lm.generate("or not", top_k=1)
         'to be'
+        >>> lm.generate("or not", top_k=1, with_context=True)
+        'or not to be'
         >>> len(lm.generate(n=3, random_state=0))
         3
         """
@@ -171,7 +176,11 @@ class Continuing(FittedText):
             last[live] = np.column_stack([last[live, 1:], words[live, step]])
         ends = np.column_stack([words == self.boundary_, np.ones(n_drawn, bool)])
         lengths = ends.argmax(axis=1)
-        texts = [codec.decode(row[:length]) for row, length in zip(words, lengths)]
+        drawn_ids = [row[:length] for row, length in zip(words, lengths)]
+        if with_context:
+            texts = [codec.continued(context, ids) for ids in drawn_ids]
+        else:
+            texts = [codec.decode(ids) for ids in drawn_ids]
         return texts[0] if n is None else texts
 
     @read_at_once

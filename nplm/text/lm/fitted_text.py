@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from nplm.text.codecs import Codec, codec_of
@@ -41,6 +42,22 @@ class FittedText:
 
     def _tokens(self, documents: Documents, name: str, *, n_known: int = 0) -> Tokens:
         """Cut documents into windows; the model has words with ids below `n_known`."""
+        self._check_documents(documents, name, n_known)
+        return documents.tokens(
+            int(self.n_context), self.boundary_, ends=self.predict_boundary
+        )
+
+    def _windows(
+        self, documents: Documents, name: str, *, n_known: int = 0
+    ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """Cut documents into contexts and targets, in less memory than `_tokens`."""
+        self._check_documents(documents, name, n_known)
+        return documents.windows(
+            int(self.n_context), self.boundary_, ends=self.predict_boundary
+        )
+
+    def _check_documents(self, documents: Documents, name: str, n_known: int) -> None:
+        """Raise an error if documents have an ambiguous 0, or no token."""
         n = len(documents.lengths)
         self._check_zeros(documents, lambda i: f"{name}[{i}]", n_known)
         if len(documents.ids) + (n if self.predict_boundary else 0) == 0:
@@ -48,9 +65,6 @@ class FittedText:
                 f"{name} has {n} documents and no token: pass at least one document "
                 "that is not empty."
             )
-        return documents.tokens(
-            int(self.n_context), self.boundary_, ends=self.predict_boundary
-        )
 
     def _check_zeros(
         self, documents: Documents, name_of: Callable[[int], str], n_known: int

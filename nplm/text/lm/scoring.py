@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,8 +13,10 @@ from nplm.base.atomic import read_at_once
 from nplm.text.documents import Tokens
 from nplm.text.lm.fitted_text import FittedText
 from nplm.text.lm.scorer import Scorer
+from nplm.text.lm.text_scores import TextScores, TextSize
 from nplm.text.lm.token_scores import TokenScores
 from nplm.text.lm.window_scorer import WindowWordScorer
+from nplm.text.reading import blocks_of, readable
 
 __all__ = ["Scoring"]
 
@@ -185,6 +187,71 @@ class Scoring(FittedText):
                 return float(np.exp(-np.mean(log_prob)))
             total = np.bincount(document, weights=log_prob, minlength=len(X))
             return np.exp(-total / np.bincount(document, minlength=len(X)))
+
+    @read_at_once
+    def text_scores(self, X: Iterable[str]) -> TextScores:
+        """Return scores that compare between models with different tokens.
+
+        Parameters
+        ----------
+        X : iterable of str
+            Documents, as in `fit`; they may be a stream. They are scored in blocks.
+
+        Returns
+        -------
+        scores : TextScores
+            Bits per character and per byte, perplexities of words and of tokens, and
+            the counts behind them, of all documents together.
+
+        Raises
+        ------
+        TypeError
+            If the model was not fitted on strings.
+        ValueError
+            If there is no token.
+
+        Examples
+        --------
+        >>> from nplm import KneserNeyLM, Subwords, TextLM
+        >>> texts = ["to be or not to be", "not to be or to be"] * 9
+        >>> ngrams = KneserNeyLM(discount_fallback=(0.5, 1, 1.5))  # the text is small
+        >>> words = TextLM(ngrams).fit(texts)
+        >>> characters = TextLM(ngrams, tokenizer=Subwords("characters")).fit(texts)
+        >>> scores = words.text_scores(["to be"])
+        >>> scores.n_tokens, scores.n_words, scores.n_characters
+        (3, 3, 6)
+        >>> other = characters.text_scores(["to be"])
+        >>> other.n_tokens, other.n_words, other.n_characters
+        (6, 3, 6)
+        >>> scores.perplexity == scores.word_perplexity
+        True
+        """
+        if self._codec.tokenizer is None:
+            raise TypeError(
+                "this model was fitted on lists of tokens or on ids, which have no "
+                "characters: fit a TextLM to strings."
+            )
+        ends = bool(self.predict_boundary)
+        unknown = self.vocabulary_.unknown_id_ if self.vocabulary_ else None
+        n_documents = n_tokens = n_unknown = 0
+        sizes, total = TextSize(0, 0, 0), 0.0
+        for start, block in blocks_of(readable(X, "a string")):
+            documents = self._codec.encode(block, "X", self.n_words_, start)
+            size = TextSize.of(block, ends=ends)
+            sizes = TextSize(*(a + b for a, b in zip(sizes, size)))
+            n_documents += len(block)
+            if unknown is not None:
+                n_unknown += int(np.count_nonzero(documents.ids == unknown))
+            if len(documents.ids) + ends:
+                contexts, targets = self._windows(documents, "X")
+                n_tokens += len(targets)
+                total += float(self.estimator_.log_prob(contexts, targets).sum())
+        if n_tokens == 0:
+            raise ValueError(
+                f"X has {n_documents} documents and no token: pass at least one "
+                "document that is not empty."
+            )
+        return TextScores(n_documents, n_tokens, n_unknown, *sizes, total)
 
     # -- two ways to score: all windows at once, or word by word ----------------------
 

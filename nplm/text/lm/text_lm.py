@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from copy import deepcopy
 from typing import Any, ClassVar, Self
 
@@ -16,9 +16,10 @@ from nplm.base.atomic import fit_aside, fitted_or_interrupted
 from nplm.base.checks import Whole, check_boundary, check_over_words, inferred_n_words
 from nplm.base.fitted import Fitted
 from nplm.base.pages import Documented
-from nplm.text.codecs import codec_of, fit_codec
+from nplm.text.codecs import codec_of, encoded, fit_codec
 from nplm.text.lm.continuing import Continuing
 from nplm.text.lm.scoring import Scoring
+from nplm.text.subwords.subwords import Subwords, with_methods
 from nplm.text.tokenizer import BETWEEN_BLANKS, Tokenizer
 from nplm.text.vocabulary import UNKNOWN, Vocabulary
 from nplm.text.word_rows import matched_rows
@@ -50,12 +51,15 @@ class TextLM(Scoring, Continuing, DensityMixin, Documented, BaseEstimator):
         most ``n_context + 1``; a grid search over ``estimator__order`` then
         scores all orders on the same windows.
     tokenizer : "auto", transformer or None, default="auto"
-        Splits strings into tokens. It is cloned. "auto" is a `Tokenizer` if the
-        documents are strings, else None.
+        Splits strings into tokens. It is cloned, and fitted to the documents. "auto" is
+        a `Tokenizer` if the documents are strings, else None. `Subwords` splits words
+        into units; a ``tokenizers.Tokenizer``, a SentencePiece model or a
+        ``tiktoken.Encoding`` in its place is one of these.
     vocabulary : "auto", Vocabulary or None, default="auto"
         Maps words to ids. It is cloned, and fitted to the documents unless its
         ``words`` are given. "auto" is a `Vocabulary` of all words of the documents,
-        or None if the documents are numbers, which are then the ids.
+        or of all units of `Subwords`, or None if the documents are numbers, which are
+        then the ids.
     boundary : int or "auto", default="auto"
         Id of the boundary. "auto" is the ``boundary_id_`` of the vocabulary. Without a
         vocabulary it is 0, and documents that contain 0 are refused, because 0 may be
@@ -117,7 +121,12 @@ class TextLM(Scoring, Continuing, DensityMixin, Documented, BaseEstimator):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_context": [Whole(1)],
-        "tokenizer": [StrOptions({"auto"}), HasMethods(["fit", "transform"]), None],
+        "tokenizer": [
+            StrOptions({"auto"}),
+            HasMethods(["fit", "transform"]),
+            HasMethods(["encode", "decode"]),  # a model of subwords
+            None,
+        ],
         # A list of words gets an error that names `Vocabulary.from_words`.
         "vocabulary": [StrOptions({"auto"}), Vocabulary, None, Hidden("array-like")],
         # None, the boundary_id_ of a Vocabulary without one, gets an error of its own.
@@ -220,6 +229,7 @@ class TextLM(Scoring, Continuing, DensityMixin, Documented, BaseEstimator):
             vocabulary = _vocabulary_of(words, model.n_words_, int(boundary))
         if isinstance(tokenizer, str) and tokenizer == "auto":
             tokenizer = Tokenizer(BETWEEN_BLANKS)
+        tokenizer = with_methods(tokenizer)
         lm = cls(
             FrozenEstimator(model),
             model.n_features_in_,
@@ -235,17 +245,20 @@ class TextLM(Scoring, Continuing, DensityMixin, Documented, BaseEstimator):
         return lm
 
     def fit(
-        self, X: Sequence[Any], y: Any = None, *, X_val: Any = None, **fit_params: Any
+        self, X: Iterable[Any], y: Any = None, *, X_val: Any = None, **fit_params: Any
     ) -> Self:
         """Fit the vocabulary, and a clone of the estimator to the windows.
 
         Parameters
         ----------
-        X : sequence of str, of sequence of hashable, or of array-like of int
+        X : iterable of str, of sequence of hashable, or of array-like of int
             Documents: strings, lists of tokens or events, or word ids. A list, an
-            array, a Series, or a DataFrame of one column.
+            array, a Series, or a DataFrame of one column. Or a stream, of any size: an
+            iterable without a length, such as `nplm.datasets.TextLines`, a generator,
+            a function that returns one, or an open file, whose lines with words are
+            documents.
         y : ignored
-        X_val : sequence of documents, optional
+        X_val : iterable of documents, optional
             Held-out documents, for the estimator's early stopping or weights.
         **fit_params
             Passed to ``fit`` of the estimator, such as ``checkpoint="folder"`` of a
@@ -259,31 +272,124 @@ class TextLM(Scoring, Continuing, DensityMixin, Documented, BaseEstimator):
         ------
         TypeError
             If `X` is one document, a dict or several columns, or its documents are of
-            different kinds.
+            different kinds. If it is an iterator, and the tokenizer has to read it
+            first.
         ValueError
             If ids are negative or not whole, if there is no token at all, or if a
             document of ids has the id 0 and no `boundary` is given. If the estimator
             has an array of embeddings, features or classes of words, or a
             ``FrozenEstimator``, but the vocabulary is fitted here: the ids of words are
             then not known in advance.
+        OSError
+            If the disk of a stream's temporary files is full.
         KeyboardInterrupt
             On an interrupt. If the estimator keeps what it has learned, as a network
             does, this model is fitted with it; else it stays as it was before the fit.
+
+        Notes
+        -----
+        A stream gives the same model as a list of its documents. It is read once (twice
+        if the tokenizer learns from it), and its documents are not kept: ids (4 bytes a
+        token) and windows (``4 * (n_context + 1)`` bytes a token) go to files in the
+        folder of temporary files, ``tempfile.gettempdir()``, which the system keeps in
+        memory as long as there is room. Besides, the text takes memory for the distinct
+        tokens and 16 bytes a document. The first document of a stream decides whether
+        documents are text, tokens or ids.
+
+        The estimator takes memory of its own: a network 5 to 13 bytes a token, a
+        `KneserNeyLM` about 100. `nplm.formats.estimate_binary` estimates n-grams in
+        bounded memory.
+
+        Examples
+        --------
+        >>> from nplm import InterpolatedTrigram, TextLM
+        >>> def texts():
+        ...     for i in range(100):
+        ...         yield "a rose is a rose"
+        >>> lm = TextLM(InterpolatedTrigram(), n_context=2).fit(texts)
+        >>> lm.next_words("a rose is", k=1)[0]
+        ['a']
         """
         return fit_aside(self, lambda model: model._fit(X, y, X_val, fit_params))
 
+    def partial_fit(self, X: Iterable[Any], y: Any = None, **fit_params: Any) -> Self:
+        """Train further on documents, by ``partial_fit`` of the estimator.
+
+        The first call fits the vocabulary to its documents, as `fit` does; words that
+        occur only in later ones are unknown. To choose the words beforehand, set
+        ``vocabulary=Vocabulary(words=words)``. After `fit`, a call continues from the
+        fitted model.
+
+        Parameters
+        ----------
+        X : iterable of documents
+            As in `fit`; of later calls, of the kind of the first.
+        y : ignored
+        **fit_params
+            Passed to ``partial_fit`` of the estimator.
+
+        Returns
+        -------
+        self : TextLM
+
+        Raises
+        ------
+        TypeError
+            If the estimator has no ``partial_fit``; networks and `KneserNeyLM` have.
+        ValueError
+            As in `fit`.
+
+        Notes
+        -----
+        A network trains one epoch on the documents of each call. It sees them in an
+        order that is random within a call only, and has no early stopping. If you can
+        read all documents again, `fit` of a stream is better. A `KneserNeyLM` estimates
+        its probabilities again in each call, in a time that grows with all the
+        documents so far: make few calls, or `fit` a stream.
+
+        Examples
+        --------
+        >>> from nplm import NeuralLM, TextLM, Vocabulary
+        >>> vocabulary = Vocabulary(words=["a", "rose", "is"])
+        >>> lm = TextLM(NeuralLM(random_state=0), vocabulary=vocabulary)
+        >>> for _ in range(3):
+        ...     lm = lm.partial_fit(["a rose is a rose"] * 100)
+        >>> lm.next_words("a rose is a", k=1)[0]
+        ['rose']
+        """
+        if not hasattr(self.estimator, "partial_fit"):
+            raise TypeError(
+                f"{type(self.estimator).__name__} has no partial_fit: fit all "
+                "documents at once, which may be a stream of any size."
+            )
+        if not hasattr(self, "estimator_"):
+            return fit_aside(
+                self, lambda model: model._fit(X, y, None, fit_params, "partial_fit")
+            )
+        _refuse_windows(X, y)
+        documents = encoded(self._codec, X, "X", self.n_words_)
+        contexts, targets = self._windows(documents, "X", n_known=self.n_words_)
+        self.estimator_.partial_fit(contexts, targets, **fit_params)
+        return self
+
     def _fit(
-        self, X: Sequence[Any], y: Any, X_val: Any, fit_params: dict[str, Any]
+        self,
+        X: Iterable[Any],
+        y: Any,
+        X_val: Any,
+        fit_params: dict[str, Any],
+        method: str = "fit",
     ) -> KeyboardInterrupt | None:
         """Fit; return the interrupt if one came and left the estimator fitted."""
         self._validate_params()
         _check_model(self.estimator)
         _check_vocabulary(self.vocabulary)
         _refuse_windows(X, y)
-        codec, documents = fit_codec(X, self.tokenizer, self.vocabulary)
+        codec, documents = fit_codec(X, with_methods(self.tokenizer), self.vocabulary)
         self.tokenizer_, self.vocabulary_ = codec.tokenizer, codec.vocabulary
         self.boundary_ = self._check_boundary()
-        contexts, targets, _ = self._tokens(documents, "X")
+        contexts, targets = self._windows(documents, "X")
+        del documents  # frees memory
         estimator = clone(self.estimator)
         n_words = max(int(targets.max()), self.boundary_) + 1
         if self.vocabulary_ is not None:
@@ -301,11 +407,11 @@ class TextLM(Scoring, Continuing, DensityMixin, Documented, BaseEstimator):
             estimator.set_params(**params)
         held_out = {}
         if X_val is not None:
-            held_out_documents = codec.encode(X_val, "X_val", None)
-            tokens = self._tokens(held_out_documents, "X_val", n_known=n_words)
-            held_out = {"X_val": tokens.contexts, "y_val": tokens.targets}
+            held_out_documents = encoded(codec, X_val, "X_val", None)
+            X_val, y_val = self._windows(held_out_documents, "X_val", n_known=n_words)
+            held_out = {"X_val": X_val, "y_val": y_val}
         fitted, interrupt = fitted_or_interrupted(
-            estimator, contexts, targets, **held_out, **fit_params
+            estimator, contexts, targets, fit=method, **held_out, **fit_params
         )
         if isinstance(fitted, FrozenEstimator):
             fitted = fitted.estimator
@@ -410,7 +516,7 @@ class TextLM(Scoring, Continuing, DensityMixin, Documented, BaseEstimator):
         check_over_words(self.estimator_, "the estimator")
         self.n_words_ = self.estimator_.n_words_
         self.boundary_ = fitted.whole("boundary", 0, self.n_words_ - 1)
-        self.tokenizer_ = fitted.take("tokenizer", Tokenizer, type(None))
+        self.tokenizer_ = fitted.take("tokenizer", Tokenizer, Subwords, type(None))
         self.vocabulary_ = fitted.take("vocabulary", Vocabulary, type(None))
         known = self.n_words_ if self.vocabulary_ is None else self.vocabulary_.n_words_
         if known != self.n_words_:

@@ -1,0 +1,108 @@
+"""TextScores: scores of a text that do not depend on how it is split into tokens."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+__all__ = ["TextScores", "TextSize"]
+
+
+class TextSize(NamedTuple):
+    """The size of a text: its words between white space, its characters, its bytes."""
+
+    n_words: int
+    n_characters: int
+    n_bytes: int
+
+    @classmethod
+    def of(cls, documents: Sequence[str], *, ends: bool) -> TextSize:
+        """Measure documents; if `ends` count, each ends with a line feed.
+
+        The line feed counts as a word, as ``</s>`` does in published perplexities.
+        """
+        n_ends = len(documents) if ends else 0
+        n_bytes = [len(text.encode("utf-8", "surrogatepass")) for text in documents]
+        return cls(
+            sum(len(text.split()) for text in documents) + n_ends,
+            sum(map(len, documents)) + n_ends,
+            sum(n_bytes) + n_ends,
+        )
+
+
+class TextScores(NamedTuple):
+    """Scores of a text, as `TextLM.text_scores` returns them.
+
+    Perplexities of tokens compare between models with the same tokens only. Bits per
+    character and per byte, and the perplexity of a word, compare between any models
+    that spell the whole text: those without unknown tokens (``n_unknown == 0``).
+
+    Attributes
+    ----------
+    n_documents : int
+        Number of documents.
+    n_tokens : int
+        Number of tokens, with the ends of documents if they are predicted.
+    n_unknown : int
+        Number of tokens outside the vocabulary. Each counts with the probability of
+        all unknown tokens together, so the scores are too good if there are any.
+    n_words : int
+        Number of words between white space. If the ends of documents are predicted,
+        each counts as a word, as ``</s>`` does in published figures.
+    n_characters, n_bytes : int
+        Number of characters (code points), and of bytes in UTF-8. If the ends of
+        documents are predicted, each counts as one: the line feed of a file with a
+        document a line.
+    log_prob : float
+        Natural logarithm of the probability of the text.
+
+    Examples
+    --------
+    >>> import math
+    >>> from nplm import TextScores
+    >>> scores = TextScores(1, 5, 0, 3, 14, 14, -14 * math.log(2))
+    >>> scores.bits_per_character
+    1.0
+    >>> round(scores.word_perplexity, 2)
+    25.4
+    """
+
+    n_documents: int
+    n_tokens: int
+    n_unknown: int
+    n_words: int
+    n_characters: int
+    n_bytes: int
+    log_prob: float
+
+    @property
+    def perplexity(self) -> float:
+        """Perplexity of a token."""
+        return _perplexity(self.log_prob, self.n_tokens)
+
+    @property
+    def word_perplexity(self) -> float:
+        """Perplexity of a word of the text, ``exp(-log_prob / n_words)``."""
+        return _perplexity(self.log_prob, self.n_words)
+
+    @property
+    def bits_per_character(self) -> float:
+        """Cross-entropy in bits per character."""
+        return _bits(self.log_prob, self.n_characters)
+
+    @property
+    def bits_per_byte(self) -> float:
+        """Cross-entropy in bits per byte of UTF-8."""
+        return _bits(self.log_prob, self.n_bytes)
+
+
+def _perplexity(log_prob: float, n: int) -> float:
+    with np.errstate(over="ignore"):
+        return float(np.exp(-log_prob / n)) if n else math.nan
+
+
+def _bits(log_prob: float, n: int) -> float:
+    return -log_prob / (math.log(2) * n) if n else math.nan

@@ -1,0 +1,213 @@
+"""Documents of any iterable, and their ids, in memory or in temporary files."""
+
+from __future__ import annotations
+
+import math
+import tempfile
+from array import array
+from collections.abc import Iterable, Iterator, Mapping, Set
+from itertools import chain, islice
+from pathlib import Path
+from typing import IO, Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nplm.base.files.atomic_files import allocate
+from nplm.text.documents import Documents
+from nplm.text.samples import check_documents, is_missing
+from nplm.text.tokenizer import BLANKS
+
+__all__ = [
+    "DocumentStream", "IdCollector", "Numbers", "StoredDocuments", "blocks_of",
+    "readable",
+]  # fmt: skip
+
+# Documents that are tokenized at once.
+DOCUMENTS_A_BLOCK = 1000
+# Ids that are collected before they are written, and tokens cut into windows at once.
+IDS_A_BLOCK = 1 << 18
+
+
+def readable(X: Any, item: str, name: str = "X") -> Any:
+    """Return the documents of a sequence, or a stream of those of another iterable.
+
+    Raises
+    ------
+    TypeError
+        If `X` is one document, a mapping, a set or several columns, or if it cannot be
+        iterated over.
+    """
+    is_sequence = hasattr(X, "__len__") or hasattr(X, "columns")
+    is_other = isinstance(X, (str, bytes, bytearray, Mapping, Set))
+    if not is_sequence and not is_other and (hasattr(X, "__iter__") or callable(X)):
+        return DocumentStream(X, name)
+    return check_documents(X, item, "A stream is an iterable of documents.", name)
+
+
+class DocumentStream:
+    """Documents that are read one after another, and read again by each iteration.
+
+    Parameters
+    ----------
+    source : iterable, callable or open file
+        Documents; a function that returns an iterator of them; or a file, whose
+        lines with words are documents. An iterator can be read only once.
+    name : str
+        Name of the stream in errors.
+
+    Attributes
+    ----------
+    first : object
+        The first document that is not empty; else an empty string if there is one,
+        else None.
+    """
+
+    def __init__(self, source: Any, name: str) -> None:
+        self._source, self._name = source, name
+        self._position = source.tell() if _is_seekable(source) else None
+        self._documents: Iterator[Any] | None = self._opened()
+        read: list[Any] = []
+        self.first = first_of(_kept(self._documents, read))
+        self._documents = chain(read, self._documents)
+
+    def __iter__(self) -> Iterator[Any]:
+        documents, self._documents = self._documents, None
+        return self._reopened() if documents is None else documents
+
+    def _opened(self) -> Iterator[Any]:
+        source = self._source
+        if callable(source) and not hasattr(source, "__iter__"):
+            source = source()
+        return _lines(source) if hasattr(source, "readline") else iter(source)
+
+    def _reopened(self) -> Iterator[Any]:
+        if self._position is not None:
+            self._source.seek(self._position)
+        elif _is_read_once(self._source):
+            raise TypeError(
+                f"{self._name} is a {type(self._source).__name__}, which can be read "
+                "only once, but the tokenizer learns from the documents before it "
+                "splits them: pass a function that returns a new one, an object that "
+                "can be iterated over again (such as nplm.datasets.TextLines), or a "
+                "list."
+            )
+        return self._opened()
+
+
+def _is_seekable(source: Any) -> bool:
+    return hasattr(source, "readline") and source.seekable()
+
+
+def _is_read_once(source: Any) -> bool:
+    """Return whether a source is an iterator, which a first reading exhausts."""
+    return hasattr(source, "__iter__") and iter(source) is source
+
+
+def _kept(documents: Iterator[Any], read: list[Any]) -> Iterator[Any]:
+    """Yield documents, and keep them in a list."""
+    for document in documents:
+        read.append(document)
+        yield document
+
+
+def _lines(file: Any) -> Iterator[str]:
+    """Yield the lines of an open file that have words, without their ends."""
+    for line in iter(file.readline, file.read(0)):
+        text = line.decode() if isinstance(line, bytes) else line
+        if text.strip(BLANKS):
+            yield text.removeprefix("\ufeff").rstrip("\r\n")
+
+
+def first_of(documents: Iterable[Any]) -> Any:
+    """Return the first document that is not empty, else an empty string, else None."""
+    empty = None
+    for document in documents:
+        is_empty = hasattr(document, "__len__") and len(document) == 0
+        if not is_empty and not is_missing(document):
+            return document
+        if is_empty and isinstance(document, str):
+            empty = document
+    return empty
+
+
+def blocks_of(documents: Iterable[Any]) -> Iterator[tuple[int, list[Any]]]:
+    """Yield lists of documents, each with the index of its first."""
+    documents, start = iter(documents), 0
+    while block := list(islice(documents, DOCUMENTS_A_BLOCK)):
+        yield start, block
+        start += len(block)
+
+
+class Numbers(dict[Any, int]):
+    """Numbers of tokens, in the order of their first occurrence."""
+
+    def __missing__(self, token: Any) -> int:
+        number = self[token] = len(self)
+        return number
+
+
+class IdCollector:
+    """Collect the ids of documents, in memory or in a temporary file.
+
+    Parameters
+    ----------
+    on_disk : bool
+        Whether ids go to a file in the folder of temporary files. It has no name and
+        disappears with the last array of it, also after a kill.
+    """
+
+    def __init__(self, *, on_disk: bool) -> None:
+        self._ids, self._lengths = array("i"), array("q")
+        self._file: IO[bytes] | None = None
+        if on_disk:
+            self._file = tempfile.TemporaryFile(prefix="nplm-")  # noqa: SIM115
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._file is not None:
+            self._file.close()  # an array that is mapped keeps its own
+
+    def add(self, ids: list[int] | NDArray[np.int32]) -> None:
+        """Add the ids of a document."""
+        if isinstance(ids, np.ndarray):
+            self._ids.frombytes(ids.tobytes())
+        else:
+            self._ids.fromlist(ids)
+        self._lengths.append(len(ids))
+        if self._file is not None and len(self._ids) >= IDS_A_BLOCK:
+            self._write()
+
+    def _write(self) -> None:
+        assert self._file is not None
+        self._file.write(self._ids.tobytes())
+        del self._ids[:]
+
+    def documents(self) -> Documents:
+        """Return all documents."""
+        lengths = np.array(self._lengths, dtype=np.intp)
+        is_empty = not lengths.any()
+        if self._file is None:
+            ids = np.empty(0, np.int32) if is_empty else np.frombuffer(self._ids, "i4")
+            return Documents(ids, lengths)
+        self._write()
+        self._file.flush()
+        # An empty file cannot be mapped.
+        ids = np.empty(0, np.int32) if is_empty else _mapped(self._file, (-1,))
+        return StoredDocuments(ids, lengths)
+
+
+class StoredDocuments(Documents):
+    """Documents whose ids are in a temporary file, and so are their windows."""
+
+    def _new_array(self, shape: tuple[int, ...]) -> NDArray[np.int32]:
+        with tempfile.TemporaryFile(prefix="nplm-") as file:
+            allocate(file, 4 * math.prod(shape), Path(tempfile.gettempdir()))
+            return _mapped(file, shape)
+
+
+def _mapped(file: Any, shape: tuple[int, ...]) -> NDArray[np.int32]:
+    """Map a file of ids into memory; the array keeps the file."""
+    return np.memmap(file, np.int32, "r+").view(np.ndarray).reshape(shape)
