@@ -18,6 +18,7 @@ from nplm import DivergenceError, TextLM
 from nplm.cli._models import vocabulary_of
 from nplm.cli._options import in_options
 from nplm.cli._text import blocks_of_lines
+from nplm.text.lm.text_scores import TextScores, TextSize
 
 __all__ = [
     "LineScores", "Scored", "Tally", "as_json", "perplexity",
@@ -27,6 +28,7 @@ __all__ = [
 
 # With a larger share, a perplexity mostly says how well <unk> is predicted.
 MOSTLY_UNKNOWN = 0.5
+NO_TEXT = TextSize(0, 0, 0)
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,7 @@ class Scored:
     unknown: NDArray[np.bool_]
     document: NDArray[np.intp]
     n_documents: int
+    size: TextSize
     order: NDArray[np.int32] | None = None
 
 
@@ -49,7 +52,9 @@ def scored(lm: TextLM, documents: list[str]) -> Scored:
     mark = vocabulary_of(lm).unknown_id_
     unknown = tokens.targets == (-1 if mark is None else mark)
     log10 = log_prob / np.log(10)
-    return Scored(log10, unknown, tokens.document, len(documents))
+    return Scored(
+        log10, unknown, tokens.document, len(documents), _size_of(lm, documents)
+    )
 
 
 def scored_in_detail(lm: TextLM, documents: list[str]) -> Scored:
@@ -62,8 +67,13 @@ def scored_in_detail(lm: TextLM, documents: list[str]) -> Scored:
         np.concatenate([part.unknown for part in parts]),
         np.repeat(np.arange(len(parts)), lengths),
         len(documents),
+        _size_of(lm, documents),
         np.concatenate(orders) if orders else None,
     )
+
+
+def _size_of(lm: TextLM, documents: list[str]) -> TextSize:
+    return TextSize.of(documents, ends=bool(lm.predict_boundary))
 
 
 class LineScores(NamedTuple):
@@ -106,6 +116,8 @@ class Tally:
         Words outside the vocabulary with probability 0.
     total, known : float
         log10 of the probability of all tokens, and without unknown words and zeros.
+    size : TextSize
+        Words between white space, characters and bytes.
     """
 
     ends_are_predicted: bool
@@ -116,12 +128,14 @@ class Tally:
     lost: int = 0
     total: float = 0.0
     known: float = 0.0
+    size: TextSize = NO_TEXT
 
     def add(self, part: Scored) -> None:
         """Add the tokens of some documents."""
         clear = ~part.unknown
         possible = clear & (part.log10 > -np.inf)
         self.sentences += part.n_documents
+        self.size = TextSize(*(a + b for a, b in zip(self.size, part.size)))
         self.tokens += len(part.log10)
         self.unknown += int(part.unknown.sum())
         self.zeros += int((clear & ~possible).sum())
@@ -146,8 +160,17 @@ class Tally:
         n_words = self.tokens - self.unknown - self.zeros - n_ends
         return perplexity(self.known, n_words)
 
+    @property
+    def of_text(self) -> TextScores:
+        """The scores that do not depend on how the text is split into tokens."""
+        log_prob = self.total * float(np.log(10))
+        return TextScores(
+            self.sentences, self.tokens, self.unknown, *self.size, log_prob
+        )
+
     def figures(self) -> dict[str, int | float]:
         """Return the figures by name."""
+        text = self.of_text
         n_ends = self.sentences if self.ends_are_predicted else 0
         return {
             "sentences": self.sentences,
@@ -158,6 +181,9 @@ class Tally:
             "perplexity with unknown words": self.with_unknown,
             "perplexity without unknown words": self.without_unknown,
             "perplexity without unknown words and sentence ends": self.of_words,
+            "perplexity per word of the text": text.word_perplexity,
+            "bits per character": text.bits_per_character,
+            "bits per byte": text.bits_per_byte,
         }
 
     def lines(self) -> list[str]:

@@ -68,7 +68,7 @@ def generate_command(
         texts = lm.generate(
             prompt, min(TEXTS_A_BLOCK, n - start), max_words=max_words,
             temperature=temperature, top_k=top_k, top_p=top_p,
-            unknown=unknown, random_state=random,
+            unknown=unknown, random_state=random, with_context=True,
         )  # fmt: skip
         for text in texts:
-            click.echo(f"{prompt} {text}".strip())
+            click.echo(text.strip())

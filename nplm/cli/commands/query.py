@@ -74,12 +74,14 @@ def query_command(
     """Show log10 of each word's probability, and perplexities.
 
     MODEL is a text model that nplm saved, an ARPA file, or mapped n-grams. A line of
-    TEXT (by default of standard input; plain, gzip, bzip2 or xz) is a sentence; blank
-    lines are left out (--blank-lines). OOV marks a word outside the vocabulary. For
-    models that back off, the number before a
-    probability is the length of the n-gram found. The last lines have the figures of
-    KenLM's query (perplexity with and without unknown words) and of SRILM's ngram -ppl
-    (ppl is the perplexity without unknown words, ppl1 also without sentence ends).
+    TEXT (by default of standard input; plain, gzip, bzip2, xz or zstd) is a sentence;
+    blank lines are left out (--blank-lines). OOV marks a word outside the vocabulary.
+    For models that back off, the number before a probability is the length of the
+    n-gram found. The last lines have the figures of KenLM's query (perplexity with and
+    without unknown words) and of SRILM's ngram -ppl (ppl is the perplexity without
+    unknown words, ppl1 also without sentence ends), for the words that the model
+    splits text into. The perplexity per word of the text and the bits per character
+    and per byte also compare models that split text differently.
 
     \b
     Examples:

@@ -20,6 +20,7 @@ from nplm import (
     MixtureLM,
     NeuralLM,
     ShortlistLM,
+    Subwords,
     TextLM,
     Tokenizer,
     Vocabulary,
@@ -52,6 +53,11 @@ NETWORKS = ("network", "energy", "shortlist", "mixture")
 MODELS = ("kneser-ney", "trigram", "classes", *NETWORKS)
 # Parameters of a Kneser-Ney model that is estimated on disk.
 ON_DISK = {"memory", "folder", "bits", "min_counts", "min_counts_of"}
+# Units that are a whole vocabulary, in which no text is unknown.
+OPEN_UNITS = ("bpe", "unigram", "bytes")
+UNITS = (*OPEN_UNITS, "characters")
+# The bytes and </s>.
+LEAST_UNITS = 257
 TEXT = click.Path(exists=True, dir_okay=False)
 
 
@@ -76,9 +82,10 @@ TEXT = click.Path(exists=True, dir_okay=False)
 @click.option("--test", type=TEXT, help="Text whose perplexity to report.")
 @click.option(
     "--tokens",
-    type=click.Choice(["words", "blanks"]),
+    type=click.Choice(["words", "blanks", *UNITS]),
     default="words",
-    help="Split text into words and punctuation marks, or at blanks.",
+    help="Split text into words and punctuation marks, at blanks, or into units below "
+    "words: bpe and unigram learn --max-words of them (8,000 by default).",
 )
 @click.option(
     "--vocabulary",
@@ -149,7 +156,7 @@ def train_command(
 ) -> None:
     """Train a model on TEXT, and save it.
 
-    A line of TEXT (by default of standard input; plain, gzip, bzip2 or xz) is a
+    A line of TEXT (by default of standard input; plain, gzip, bzip2, xz or zstd) is a
     document, which no context crosses. Progress and notes go to standard error.
 
     Ctrl-C saves the model with what its network has learned so far, and ends with the
@@ -166,10 +173,12 @@ def train_command(
       nplm train large.txt -o small --bits 8
     """  # noqa: D301  (click reads the control character)
     _refuse_two_vocabularies(options)
+    _refuse_chosen_units(options)
+    _refuse_on_disk(ctx, options["tokens"])
     _refuse_others(ctx, options["model"])
     refuse_to_replace(output, *inputs, valid, test, options["words_path"])
     vocabulary = _vocabulary(options)
-    if options["model"] != "kneser-ney":
+    if options["model"] != "kneser-ney" or options["tokens"] in UNITS:
         lm = _text_lm(ctx, options, vocabulary)
         _train(lm, options, inputs, output, valid, test)
         return
@@ -192,6 +201,36 @@ def _refuse_two_vocabularies(options: dict[str, Any]) -> None:
             "--vocabulary gives the words, and --min-count and --max-words choose "
             "them: leave one of both out."
         )
+
+
+def _refuse_chosen_units(options: dict[str, Any]) -> None:
+    tokens, n_words = options["tokens"], options["max_words"]
+    if tokens not in OPEN_UNITS:
+        return
+    if options["words_path"] is not None or options["min_count"] > 1:
+        raise click.UsageError(
+            f"--tokens {tokens} has a vocabulary of its own: leave --vocabulary and "
+            "--min-count out."
+        )
+    if n_words is not None and tokens == "bytes":
+        raise click.UsageError(
+            "--tokens bytes has the 256 bytes and </s> as its vocabulary: leave "
+            "--max-words out."
+        )
+    if n_words is not None and n_words < LEAST_UNITS:
+        raise click.UsageError(
+            f"--max-words {n_words} is too small: --tokens {tokens} has the 256 bytes "
+            f"and </s> in its vocabulary, so give {LEAST_UNITS} or more."
+        )
+
+
+def _refuse_on_disk(ctx: click.Context, tokens: str) -> None:
+    for option in ctx.command.params:
+        if tokens in UNITS and option.name in ON_DISK and is_given(ctx, option.name):
+            raise click.UsageError(
+                f"{option.opts[0]} is for models that are estimated on disk, and those "
+                f"of --tokens {tokens} are fitted in memory: leave it out."
+            )
 
 
 def _refuse_others(ctx: click.Context, model: str) -> None:
@@ -245,13 +284,19 @@ def _text_lm(
     ctx: click.Context, options: dict[str, Any], vocabulary: Vocabulary
 ) -> TextLM:
     """Make the model that the options ask for."""
-    blanks = options["tokens"] == "blanks"
-    tokenizer = Tokenizer(BETWEEN_BLANKS) if blanks else Tokenizer()
+    tokens, n_words = options["tokens"], options["max_words"]
+    tokenizer: Tokenizer | Subwords = Tokenizer()
+    if tokens == "blanks":
+        tokenizer = Tokenizer(BETWEEN_BLANKS)
+    elif tokens != "words":
+        tokenizer = Subwords(tokens)
+        if tokens in OPEN_UNITS and n_words is not None:
+            tokenizer.n_words = n_words - 1  # </s> is one more
     return TextLM(
         _estimator(ctx, options),
         options["order"] - 1,
         tokenizer=tokenizer,
-        vocabulary=vocabulary,
+        vocabulary="auto" if tokens in OPEN_UNITS else vocabulary,
     )
 
 
@@ -394,5 +439,7 @@ def _be_quiet(lm: TextLM) -> None:
 
 def _report(lm: TextLM, texts: list[str]) -> None:
     ids = lm._codec.encode(texts, "X", None).ids
-    unknown = np.count_nonzero(ids == vocabulary_of(lm).unknown_id_) / max(len(ids), 1)
+    mark = vocabulary_of(lm).unknown_id_
+    n_unknown = np.count_nonzero(ids == (-1 if mark is None else mark))
+    unknown = float(n_unknown / max(len(ids), 1))
     report_words(len(texts), len(ids), lm.n_words_, unknown)
