@@ -6,7 +6,7 @@ import math
 import tempfile
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Set
-from itertools import chain, islice
+from itertools import chain
 from pathlib import Path
 from typing import IO, Any, Self
 
@@ -23,9 +23,9 @@ __all__ = [
     "readable",
 ]  # fmt: skip
 
-# Documents that are tokenized at once.
-DOCUMENTS_A_BLOCK = 1000
-# Ids that are collected before they are written, and tokens cut into windows at once.
+# Documents that are tokenized at once, and their characters or tokens.
+DOCUMENTS_A_BLOCK, LENGTH_A_BLOCK = 1000, 1 << 20
+# Ids that are collected before they are written.
 IDS_A_BLOCK = 1 << 18
 
 
@@ -132,11 +132,16 @@ def first_of(documents: Iterable[Any]) -> Any:
 
 
 def blocks_of(documents: Iterable[Any]) -> Iterator[tuple[int, list[Any]]]:
-    """Yield lists of documents, each with the index of its first."""
-    documents, start = iter(documents), 0
-    while block := list(islice(documents, DOCUMENTS_A_BLOCK)):
+    """Yield lists of documents of bounded size, each with the index of its first."""
+    start, size, block = 0, 0, []
+    for document in documents:
+        block.append(document)
+        size += len(document) if hasattr(document, "__len__") else 0
+        if len(block) == DOCUMENTS_A_BLOCK or size >= LENGTH_A_BLOCK:
+            yield start, block
+            start, size, block = start + len(block), 0, []
+    if block:
         yield start, block
-        start += len(block)
 
 
 class Numbers(dict[Any, int]):

@@ -101,6 +101,19 @@ def test_query_is_kenlms_query(made, run):
     )
 
 
+def test_query_has_scores_that_compare_between_tokens(made, run):
+    found = figures(run("query", "--summary", "@kn", "@test"))
+    lines = [line for line in (made / "test").read_text().splitlines() if line]
+    scores = nplm.load(made / "kn").text_scores(lines)
+    shown = {
+        "bits per character": scores.bits_per_character,
+        "bits per byte": scores.bits_per_byte,
+        "perplexity per word of the text": scores.word_perplexity,
+    }
+    for name, value in shown.items():
+        assert found[name] == pytest.approx(value, abs=1e-4)
+
+
 def test_query_skips_blank_lines_as_srilm_does(made, run):
     result = run("query", "@kn", "@test")
     both = run("query", "@kn", "@test", "--blank-lines", "sentences")

@@ -51,6 +51,41 @@ def test_train_any_model(folder, run, tmp_path, model, held_out):
         )
 
 
+@pytest.mark.parametrize("tokens", ["bpe", "unigram", "bytes", "characters"])
+def test_train_on_units_below_words(folder, run, tmp_path, tokens):
+    if tokens in ("bpe", "unigram"):
+        pytest.importorskip("tokenizers", reason="needs the extra subwords")
+    path = str(tmp_path / "model")
+    more = ["--max-words", "300"] if tokens in ("bpe", "unigram") else []
+    more += ["--discount-fallback", "0.5,1,1.5"]
+    run("train", "@train", "-o", path, "--tokens", tokens, "--order", "9", *more)
+    lm = nplm.load(path)
+    assert lm.tokenizer_.model == tokens
+    assert lm.n_words_ <= 300
+    options = ["--prompt", "the", "--top-k", "1", "--max-words", "99"]
+    text = run("generate", path, *options).stdout
+    assert re.fullmatch(r"the (cat|dog|Cat) (sees|bites) (them|it)\n", text)
+    lines = (folder / "train").read_text().splitlines()
+    shown = run("query", "-s", path, "@train").stdout
+    scores = lm.text_scores(lines)
+    assert f"bits per character: {scores.bits_per_character:.4f}" in shown
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["bpe", "--min-count", "2"], "bpe has a vocabulary of its own: leave"),
+        (["bytes", "--vocabulary", "@train"], "bytes has a vocabulary of its own"),
+        (["bytes", "--max-words", "300"], "leave --max-words out"),
+        (["unigram", "--max-words", "256"], "--max-words 256 is too small: .* 257 or"),
+    ],
+)
+def test_units_that_are_a_vocabulary_take_no_other(run, tmp_path, options, message):
+    model = str(tmp_path / "model")
+    result = run("train", "@train", "-o", model, "--tokens", *options, code=2)
+    assert re.search(message, result.output)
+
+
 @pytest.mark.parametrize("more", [[], ["--memory", "1M"], ["--model", "classes"]])
 def test_discount_fallback_replaces_the_note_on_discounts(run, tmp_path, more):
     options = ["train", "@train", "--order", "3", "--tokens", "blanks", *more]

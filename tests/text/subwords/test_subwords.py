@@ -1,0 +1,239 @@
+"""Subwords: units of three libraries, characters and bytes."""
+
+import io
+import pickle
+from functools import cache
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+
+import nplm
+from nplm import KneserNeyLM, Subwords, TextLM, Vocabulary
+from nplm.text.subwords import models
+from nplm.text.subwords.alphabet import BYTES, spelled, unspelled
+from nplm.text.subwords.models import library_of, packed, unpacked
+
+TEXTS = ["The cat sat on the mat.", "A dog didn't sit?", "नमस्ते 日本語 café!"] * 20
+NGRAMS = KneserNeyLM(discount_fallback=(0.5, 1, 1.5))
+REASON = "needs the extra subwords"
+
+
+def word_pieces():
+    tokenizers = pytest.importorskip("tokenizers", reason=REASON)
+    model = tokenizers.Tokenizer(tokenizers.models.WordPiece(unk_token="[UNK]"))
+    model.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
+    model.decoder = tokenizers.decoders.WordPiece()
+    trainer = tokenizers.trainers.WordPieceTrainer(
+        vocab_size=80, special_tokens=["[UNK]", "[CLS]"], show_progress=False
+    )
+    model.train_from_iterator(TEXTS, trainer)
+    return model
+
+
+def sentence_pieces():
+    library = pytest.importorskip("sentencepiece", reason=REASON)
+    written = io.BytesIO()
+    library.SentencePieceTrainer.train(
+        sentence_iterator=iter(TEXTS), model_writer=written, vocab_size=100,
+        hard_vocab_limit=False, minloglevel=2,
+    )  # fmt: skip
+    return library.SentencePieceProcessor(model_proto=written.getvalue())
+
+
+def encoding():
+    tiktoken = pytest.importorskip("tiktoken", reason=REASON)
+    ranks = {bytes([i]): i for i in range(256)} | {b"th": 256, b"he": 257, b" t": 258}
+    return tiktoken.Encoding(
+        "of the tests", pat_str=r"\s?\w+|[^\w\s]+|\s+", mergeable_ranks=ranks,
+        special_tokens={"<|end|>": 259},
+    )  # fmt: skip
+
+
+@cache
+def model_of(kind):
+    makers = {"WordPiece": word_pieces, "SentencePiece": sentence_pieces}
+    return (makers | {"tiktoken": encoding})[kind]()
+
+
+KINDS = [
+    "bpe",
+    "unigram",
+    "characters",
+    "bytes",
+    "WordPiece",
+    "SentencePiece",
+    "tiktoken",
+]
+OF_BYTES = ["bpe", "unigram", "bytes", "tiktoken"]
+
+
+@cache
+def units(kind):
+    if kind in ("bpe", "unigram"):
+        pytest.importorskip("tokenizers", reason=REASON)
+    if kind in ("bpe", "unigram", "characters", "bytes"):
+        return Subwords(kind, n_words=280).fit(TEXTS)
+    return Subwords(model_of(kind)).fit()
+
+
+@pytest.mark.parametrize("kind", [*OF_BYTES, "characters"])
+@given(st.text(st.characters(exclude_categories=["Cs"])))
+def test_units_spell_every_text(kind, text):
+    tokens = units(kind).transform([text])
+    assert units(kind).inverse_transform(tokens) == [text]
+    if kind in OF_BYTES:
+        assert set(tokens[0]) <= set(units(kind).words_)
+
+
+@given(st.binary())
+def test_bytes_are_spelled_as_printable_characters(data):
+    text = spelled(data)
+    assert len(text) == len(data)
+    assert text.isprintable()
+    assert not any(map(str.isspace, text))
+    assert unspelled([text]) == data.decode("utf-8", "replace")
+
+
+def test_the_alphabet_is_that_of_the_tokenizers_package():
+    tokenizers = pytest.importorskip("tokenizers", reason=REASON)
+    assert sorted(tokenizers.pre_tokenizers.ByteLevel.alphabet()) == sorted(BYTES)
+    split = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    for text in TEXTS:
+        [(expected, _)] = split.pre_tokenize_str(text)
+        assert spelled(text.encode()) == expected
+
+
+def test_units_are_those_of_the_libraries():
+    assert units("WordPiece").transform(["The catdog zebra"]) == [
+        model_of("WordPiece").encode("The catdog zebra").tokens
+    ]
+    pieces = model_of("SentencePiece").encode(TEXTS, out_type=str)
+    assert units("SentencePiece").transform(TEXTS) == pieces
+    model = model_of("tiktoken")
+    ids = model.encode_ordinary("the thé")
+    data = [model.decode_single_token_bytes(i) for i in ids]
+    assert units("tiktoken").transform(["the thé"]) == [[spelled(d) for d in data]]
+
+
+def test_words_leave_special_tokens_out():
+    assert units("WordPiece").unknown_ == "[UNK]"
+    assert "[CLS]" not in units("WordPiece").words_
+    assert units("SentencePiece").unknown_ == "<unk>"
+    assert not {"<s>", "</s>"} & set(units("SentencePiece").words_)
+    assert "<|end|>" not in units("tiktoken").words_
+    assert len(units("tiktoken").words_) == 259
+    assert units("characters").words_ is None
+    for kind in ("bpe", "unigram", "bytes"):
+        assert set(BYTES) <= set(units(kind).words_)
+        assert units(kind).unknown_ is None
+    assert len(units("bpe").words_) == 280
+
+
+def test_truncation_of_a_tokenizer_is_not_used():
+    model = word_pieces()
+    whole = Subwords(model).transform(TEXTS)
+    model.enable_truncation(2)
+    model.enable_padding()
+    assert Subwords(model).fit().transform(TEXTS) == whole
+    assert model.truncation is not None  # the given one is as it was
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_text_model_takes_units_and_joins_what_it_generates(kind):
+    lm = TextLM(NGRAMS, 4, tokenizer=units(kind)).fit(TEXTS)
+    text = lm.generate("The cat", top_k=1, max_words=99, with_context=True)
+    assert text.startswith("The cat s")
+    words = lm.tokenizer_.words_
+    expected = lm.vocabulary_.words_ if words is None else words
+    assert set(lm.vocabulary_.words_) - {"</s>"} == set(expected) - {"</s>"}
+    scorer = lm.scorer()
+    assert scorer.score(TEXTS[0]) == pytest.approx(lm.score_samples(TEXTS[:1])[0])
+
+
+def test_a_vocabulary_of_given_size_is_that_of_frequent_units():
+    lm = TextLM(NGRAMS, tokenizer=Subwords("bytes"), vocabulary=Vocabulary(max_words=9))
+    assert lm.fit(TEXTS).n_words_ == 9
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_units_are_saved_with_the_model(kind, tmp_path):
+    lm = TextLM(NGRAMS, tokenizer=units(kind)).fit(TEXTS)
+    nplm.save(lm, tmp_path / "lm")
+    for again in (nplm.load(tmp_path / "lm"), pickle.loads(pickle.dumps(lm))):
+        texts = [*TEXTS, "a zebra 新"]
+        assert again.tokenizer_.transform(texts) == lm.tokenizer_.transform(texts)
+        assert again.text_scores(texts) == lm.text_scores(texts)
+        assert clone(again).fit(TEXTS).score(TEXTS) == lm.score(TEXTS)
+
+
+@pytest.mark.parametrize("kind", ["WordPiece", "SentencePiece", "tiktoken"])
+def test_a_model_of_a_library_is_a_tokenizer(kind, tmp_path):
+    lm = TextLM(NGRAMS, tokenizer=model_of(kind)).fit(TEXTS)
+    assert isinstance(lm.tokenizer_, Subwords)
+    wrapped = TextLM(NGRAMS, tokenizer=units(kind)).fit(TEXTS)
+    assert lm.score(TEXTS) == wrapped.score(TEXTS)
+    nplm.save(lm, tmp_path / "lm")
+    assert nplm.load(tmp_path / "lm").score(TEXTS) == lm.score(TEXTS)
+    words = lm.vocabulary_.words_
+    again = TextLM.from_model(lm.estimator_, words, tokenizer=model_of(kind))
+    assert again.score_samples(TEXTS[:3]) == pytest.approx(lm.score_samples(TEXTS[:3]))
+
+
+@pytest.mark.parametrize("kind", ["WordPiece", "SentencePiece", "tiktoken"])
+def test_a_saved_model_holds_equal_units_once(kind, tmp_path):
+    lm = TextLM(NGRAMS, tokenizer=model_of(kind)).fit(TEXTS)
+    nplm.save(lm, tmp_path / "lm")
+    data = packed(model_of(kind))
+    assert (tmp_path / "lm").read_bytes().count(data) == 1
+
+
+def test_damaged_units_are_refused(tmp_path):
+    for kind in ("WordPiece", "SentencePiece", "tiktoken"):
+        data = packed(model_of(kind))
+        library = library_of(model_of(kind))
+        for damaged in (b"", b"{}", b"\xff", data[: len(data) // 2]):
+            if kind == "SentencePiece" and damaged == b"":
+                continue
+            with pytest.raises(ValueError, match=rf"tokenizer of {library} is damaged"):
+                unpacked(library, damaged)
+    with pytest.raises(ValueError, match="'os' is not a library of subwords"):
+        unpacked("os", b"")
+
+
+def test_wrong_arguments_are_named():
+    with pytest.raises(NotFittedError, match=r"Subwords\('bpe'\) learns its units"):
+        Subwords().transform(["a"])
+    with pytest.raises(ValueError, match="'model' parameter of Subwords must be"):
+        Subwords("words").fit(TEXTS)
+    with pytest.raises(ValueError, match="n_words"):
+        Subwords("bpe", n_words=255).fit(TEXTS)
+    with pytest.raises(TypeError, match=r"model is a .*Coder: pass a tokenizers\."):
+        Subwords(Coder()).fit()
+    with pytest.raises(TypeError, match=r"X\[1\] is of type int"):
+        Subwords("bytes").transform(["a", 1])
+    with pytest.raises(TypeError, match="single document in a list"):
+        Subwords("bytes").transform("a text")
+
+
+class Coder:
+    """It has the methods of a model of units, and is none."""
+
+    def encode(self, text):
+        return text
+
+    decode = encode
+
+
+def test_a_missing_library_is_named(monkeypatch):
+    monkeypatch.setattr(models, "import_module", _absent)
+    with pytest.raises(
+        ImportError, match=r"Subwords\('bpe'\) needs .* 'nplm\[subwords\]'"
+    ):
+        Subwords("bpe").fit(TEXTS)
+
+
+def _absent(name):
+    raise ImportError(name)
