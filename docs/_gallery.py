@@ -7,6 +7,7 @@ ORDER = [
     "generation",
     "mixtures",
     "grid_search",
+    "subwords",
     "filtering",
     "languages",
     "event_logs",

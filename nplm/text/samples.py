@@ -67,9 +67,11 @@ def check_document(document: Any, name: str, item: str, advice: str) -> None:
             "it out, or put an empty one in its place."
         )
     if isinstance(document, (Mapping, Set)):
+        keys = ", ".join(repr(key) for key in list(document)[:5])
+        row = f" with the keys {keys}" if isinstance(document, Mapping) else ""
         raise TypeError(
-            f"{name} is of type {type(document).__name__}: a document must be {item}. "
-            f"{advice}".rstrip()
+            f"{name} is of type {type(document).__name__}{row}: a document must be "
+            f"{item}. {advice}".rstrip()
         )
 
 

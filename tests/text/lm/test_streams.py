@@ -118,6 +118,8 @@ def test_errors_name_the_document_of_a_stream():
     lm = text_lm().fit(TEXTS)
     with pytest.raises(TypeError, match=r"X\[1001\] is of type int"):
         lm.text_scores(Again([*TEXTS[:1001], 3]))
+    with pytest.raises(TypeError, match=r"X\[0\] is of type dict with the keys 'text'"):
+        text_lm().fit(Again([{"text": "a rose"}]))
     with pytest.raises(ValueError, match="X has 0 documents and no token"):
         text_lm().fit(Again([]))
 
