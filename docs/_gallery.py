@@ -9,6 +9,7 @@ ORDER = [
     "grid_search",
     "subwords",
     "filtering",
+    "crawl",
     "languages",
     "event_logs",
     "rescoring",

@@ -24,6 +24,7 @@ from nplm import (
     MixtureLM,
     NeuralLM,
     TextLM,
+    Tokenizer,
     Vocabulary,
 )
 from nplm.datasets import load_python_docs
@@ -120,7 +121,8 @@ manners = {
 }
 for name, manner in manners.items():
     words = lm.generate(["Return", "the"], max_words=18, random_state=1, **manner)
-    print(f"{name}:\n    Return the {' '.join(words)}\n")
+    [text] = Tokenizer().inverse_transform([["Return", "the", *words]])
+    print(f"{name}:\n    {text}\n")
 
 # %%
 # A narrower choice lowers the perplexity of the generated text under the model itself,
