@@ -79,7 +79,8 @@ class DocumentStream:
         source = self._source
         if callable(source) and not hasattr(source, "__iter__"):
             source = source()
-        return _lines(source) if hasattr(source, "readline") else iter(source)
+        is_file = hasattr(source, "readline")
+        return _lines(source, self._name) if is_file else iter(source)
 
     def _reopened(self) -> Iterator[Any]:
         if self._position is not None:
@@ -111,10 +112,17 @@ def _kept(documents: Iterator[Any], read: list[Any]) -> Iterator[Any]:
         yield document
 
 
-def _lines(file: Any) -> Iterator[str]:
+def _lines(file: Any, name: str) -> Iterator[str]:
     """Yield the lines of an open file that have words, without their ends."""
-    for line in iter(file.readline, file.read(0)):
-        text = line.decode() if isinstance(line, bytes) else line
+    for number, line in enumerate(iter(file.readline, file.read(0)), 1):
+        try:
+            text = line.decode() if isinstance(line, bytes) else line
+        except UnicodeDecodeError as error:
+            raise ValueError(
+                f"{name} is a file, and its line {number} is not UTF-8 "
+                f"({error.reason}): open it as text, or read it by "
+                "nplm.datasets.TextLines, which can skip such lines."
+            ) from None
         if text.strip(BLANKS):
             yield text.removeprefix("\ufeff").rstrip("\r\n")
 

@@ -120,6 +120,8 @@ def test_errors_name_the_document_of_a_stream():
         lm.text_scores(Again([*TEXTS[:1001], 3]))
     with pytest.raises(TypeError, match=r"X\[0\] is of type dict with the keys 'text'"):
         text_lm().fit(Again([{"text": "a rose"}]))
+    with pytest.raises(ValueError, match=r"X is a file, and its line 2 is not UTF-8"):
+        text_lm().fit(io.BytesIO(b"good\ncaf\xe9\n"))
     with pytest.raises(ValueError, match="X has 0 documents and no token"):
         text_lm().fit(Again([]))
 
