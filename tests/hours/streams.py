@@ -23,17 +23,10 @@ FITS = {
     "subwords (UniformLM)": lambda: TextLM(
         UniformLM(), N_CONTEXT, tokenizer=Subwords("bpe", n_words=8000)
     ),
-    # Small, so that it takes minutes: the memory of its windows is that of a large one.
     "a small NeuralLM, one epoch": lambda: TextLM(
-        NeuralLM(
-            n_hidden=8,
-            embedding_dim=8,
-            max_iter=1,
-            early_stopping=False,
-            random_state=0,
-        ),
+        NeuralLM(n_hidden=8, embedding_dim=8, max_iter=1, random_state=0),
         N_CONTEXT,
-        vocabulary=Vocabulary(max_words=10_000),
+        vocabulary=Vocabulary(min_count=4),
     ),
     "KneserNeyLM of order 3": lambda: TextLM(
         KneserNeyLM(3), N_CONTEXT, vocabulary=Vocabulary(min_count=4)

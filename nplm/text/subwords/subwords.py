@@ -14,7 +14,13 @@ from nplm.base.checks import Whole
 from nplm.base.fitted import Fitted
 from nplm.base.pages import Documented
 from nplm.text.samples import check_documents, check_text, lists_of_tokens
-from nplm.text.subwords.models import UnitModel, library_of, trained, unit_model
+from nplm.text.subwords.models import (
+    UnitModel,
+    library_of,
+    packed,
+    trained,
+    unit_model,
+)
 
 __all__ = ["Subwords", "with_methods"]
 
@@ -187,6 +193,13 @@ class Subwords(TransformerMixin, Documented, BaseEstimator):
                 "first."
             )
         return unit_model(self.model)
+
+    def _has_units_of(self, other: Subwords) -> bool:
+        """Return whether another fitted transformer splits texts alike."""
+        models = [fitted.model_ for fitted in (self, other)]
+        if None in models:
+            return models == [None, None] and bool(self.model == other.model)
+        return packed(models[0]) == packed(models[1])
 
     def _check_model(self) -> None:
         self._validate_params()

@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 import nplm
-from nplm import KneserNeyLM, Subwords, TextLM, Vocabulary
+from nplm import KneserNeyLM, Subwords, TextLM, Vocabulary, static_mixture
 from nplm.text.subwords import models
 from nplm.text.subwords.alphabet import BYTES, spelled, unspelled
 from nplm.text.subwords.models import library_of, packed, unpacked
@@ -216,6 +216,21 @@ def test_wrong_arguments_are_named():
         Subwords("bytes").transform(["a", 1])
     with pytest.raises(TypeError, match="single document in a list"):
         Subwords("bytes").transform("a text")
+
+
+def test_models_of_different_units_are_not_mixed():
+    pytest.importorskip("tokenizers", reason=REASON)
+    bpe = TextLM(NGRAMS, tokenizer=Subwords(n_words=280))
+    models = [bpe.fit(TEXTS), clone(bpe).fit(TEXTS[:1] * 9)]
+    with pytest.raises(ValueError, match="train both with the same tokenizer"):
+        static_mixture(models, [0.5, 0.5])
+    units = models[0].tokenizer_.model_
+    models = [TextLM(NGRAMS, tokenizer=Subwords(units)).fit(TEXTS[:n]) for n in (9, 99)]
+    assert static_mixture(models, [0.5, 0.5]).lm.score(TEXTS) < 0
+    for kind in ("bytes", "characters"):
+        models[1] = TextLM(NGRAMS, tokenizer=Subwords(kind)).fit(TEXTS)
+        with pytest.raises(ValueError, match="train both with the same tokenizer"):
+            static_mixture(models, [0.5, 0.5])
 
 
 class Coder:
