@@ -70,6 +70,10 @@ class Subwords(TransformerMixin, Documented, BaseEstimator):
     Units of bytes are spelled as in GPT-2: a printable character for each byte,
     ``Ġ`` for a blank and ``Ċ`` for a line feed.
 
+    "bpe" learns the same units from the same documents each time. "unigram" does not:
+    the package's training has no seed, and a few units and all scores differ a little.
+    To fit such a model again, or to resume its checkpoint, pass the fitted ``model_``.
+
     References
     ----------
     R. Sennrich, B. Haddow and A. Birch (2016). Neural machine translation of rare words
