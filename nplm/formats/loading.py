@@ -27,8 +27,8 @@ def load(
     - An ARPA file, of SRILM, KenLM or nplm, plain or packed by gzip, bzip2, xz or
       zstd, gives a `TextLM`, because it has words: that of
       ``read_arpa(path, add_unknown=True)``. So does a binary file of ``save_binary``:
-      that of ``load_binary(path, verify=True)``. Text is split at blanks, or by the tokenizer
-      that the model was estimated with (``estimate_binary(tokenizer=)``).
+      that of ``load_binary(path, verify=True)``. Text is split at blanks, or by the
+      tokenizer that the model was estimated with (``estimate_binary(tokenizer=)``).
 
     Parameters
     ----------

@@ -77,6 +77,7 @@ def test_train_on_units_below_words(folder, run, tmp_path, tokens):
         (["bpe", "--min-count", "2"], "bpe has a vocabulary of its own: leave"),
         (["bytes", "--vocabulary", "@train"], "bytes has a vocabulary of its own"),
         (["bytes", "--max-words", "300"], "leave --max-words out"),
+        (["characters", "--memory", "1M"], "--memory is for models .* on disk"),
         (["unigram", "--max-words", "256"], "--max-words 256 is too small: .* 257 or"),
     ],
 )

@@ -46,7 +46,7 @@ from nplm.models.ngrams.trie.packed_trie import PackedTrie, packed_sizes
 from nplm.models.ngrams.trie.quantized_checks import restored_quantized
 from nplm.models.ngrams.trie.quantized_trie import MAX_BITS, MIN_BITS
 from nplm.models.training.parallel.threads import Threads
-from nplm.text.tokenizer import BETWEEN_BLANKS, Tokenizer, compiled
+from nplm.text.tokenizer import BETWEEN_BLANKS, Tokenizer
 
 __all__ = [
     "ARRAYS", "FORMAT", "check_bits", "damaged", "dtypes_of_trie", "header_of",
@@ -210,7 +210,7 @@ def tokenizer_of(file: TensorFile) -> Tokenizer:
             raise ValueError(f"its header has tokenizer={given!r:.80}")
         tokenizer = Tokenizer(**given)
         tokenizer._validate_params()
-        compiled(tokenizer.pattern)
+        tokenizer._finder()  # compiles its pattern
     except ValueError as error:
         raise damaged(file.path, error) from error
     return tokenizer
