@@ -9,6 +9,7 @@ from sklearn.frozen import FrozenEstimator
 
 from nplm.text.codecs import fit_codec
 from nplm.text.lm.text_lm import TextLM
+from nplm.text.subwords.subwords import Subwords
 from nplm.text.tokenizer import Tokenizer
 from nplm.text.vocabulary import Vocabulary
 
@@ -82,7 +83,10 @@ def with_words_of(lm: TextLM, X: Any) -> TextLM:
         known.words_.tolist(), unknown=known.unknown, boundary=known.boundary
     )
     tokenizer = codec.tokenizer
-    if not isinstance(tokenizer, (Tokenizer, type(None))):
+    if isinstance(tokenizer, Subwords):
+        if tokenizer.model_ is not None:
+            tokenizer = Subwords(tokenizer.model_)  # learned once, for all classes
+    elif not isinstance(tokenizer, (Tokenizer, type(None))):
         tokenizer = FrozenEstimator(tokenizer)  # it may have learned its tokens
     return lm.set_params(tokenizer=tokenizer, vocabulary=words)
 

@@ -19,6 +19,7 @@ from nplm import (
     KneserNeyLM,
     LMClassifier,
     MixtureLM,
+    Subwords,
     TextLM,
     Tokenizer,
     Vocabulary,
@@ -270,3 +271,15 @@ def test_an_error_leaves_the_classifier_as_it_was():
     with pytest.raises(ValueError), warnings.catch_warnings():
         fitted.fit(TEXTS, LABELS[:3])
     np.testing.assert_array_equal(fitted.predict_proba(TEXTS), before)
+
+
+@pytest.mark.parametrize("model", ["bpe", "characters", "bytes"])
+def test_classes_share_subwords_that_are_saved(model, tmp_path):
+    if model == "bpe":
+        pytest.importorskip("tokenizers", reason="it learns the units")
+    lm = TextLM(InterpolatedTrigram(), 2, tokenizer=Subwords(model, n_words=256))
+    fitted = LMClassifier(lm).fit(TEXTS, LABELS)
+    assert fitted.score(TEXTS, LABELS) > 0.8
+    nplm.save(fitted, tmp_path / "model")
+    again = nplm.load(tmp_path / "model")
+    assert (again.predict_proba(TEXTS) == fitted.predict_proba(TEXTS)).all()
