@@ -127,6 +127,7 @@ def surprisals(lm: Any, X: Sequence[Any]) -> list[Surprisals]:
     unknown_id = None if lm.vocabulary_ is None else lm.vocabulary_.unknown_id_
     unknown = windows.targets == (-1 if unknown_id is None else unknown_id)
     split = codec.sentences(X)
+    split = None if split is None else list(split)
     starts = np.searchsorted(windows.document, np.arange(len(documents.lengths) + 1))
     found = []
     for i, (first, last) in enumerate(pairwise(starts)):
