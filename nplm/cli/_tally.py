@@ -97,7 +97,7 @@ class LineScores(NamedTuple):
 def scored_lines(lm: TextLM, lines: list[str]) -> LineScores:
     """Score lines as wholes, which is faster than token by token."""
     ends = bool(lm.predict_boundary)
-    words: Any = lm._codec.sentences(lines)
+    words: Any = list(lm._codec.sentences(lines))
     log_prob = lm._word_scorer().sentences(words, True, ends)
     return LineScores(log_prob / np.log(10), [len(own) + ends for own in words], words)
 
