@@ -35,6 +35,14 @@ def no_disk_to_wait_for(monkeypatch):
     monkeypatch.setattr(os, "fsync", lambda file: None)
 
 
+@pytest.fixture(autouse=True, scope="session")
+def own_cache(tmp_path_factory):
+    """Tests, and what they start, leave no notes of files in the user's cache."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
 @pytest.fixture
 def keyed_vectors():
     """gensim's class of word vectors, where gensim can be had."""

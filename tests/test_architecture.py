@@ -78,7 +78,7 @@ FLOORS = {
         },
         {"system"},
     ],
-    "base/files": [{"compressed", "tensors"}, {"atomic_files"}],
+    "base/files": [{"compressed", "tensors"}, {"atomic_files", "user_cache"}],
 }
 # Class-based models are n-gram models of classes.
 SISTERS = {("models", "classes", "ngrams")}

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 from numpy.typing import NDArray
@@ -31,7 +32,7 @@ from nplm.text.embeddings import features_of
 from nplm.text.tokenizer import BETWEEN_BLANKS
 
 __all__ = [
-    "BITS", "KEEP_OPTIMIZER", "KINDS", "MODEL", "TARGET", "convert_ngrams",
+    "BITS", "KEEP_OPTIMIZER", "KINDS", "MODEL", "TARGET", "VERIFY", "convert_ngrams",
     "convert_vectors", "learned_features", "read_model", "vocabulary_of", "write_model",
 ]  # fmt: skip
 
@@ -42,15 +43,23 @@ BITS = click.option(
     "takes this number of bits. 8 change perplexities by less than half a per cent.",
 )
 
+Command = TypeVar("Command", bound=Callable[..., Any])
+
 KINDS = ("nplm", "arpa", "binary", "vectors", "vectors-binary")
 
-MODEL = click.argument("model", type=click.Path(exists=True, dir_okay=False))
 KEEP_OPTIMIZER = click.option(
     "--keep-optimizer",
     is_flag=True,
     help="Also save the optimizer's state of a network, twice as large as its weights. "
     "It is of use in Python alone: without it, training that goes on by partial_fit "
     "begins with a new one.",
+)
+VERIFY = click.option(
+    "--verify",
+    is_flag=True,
+    help="Check all of a file of mapped n-grams first, which may be damaged or is not "
+    "your own. It is not checked again while it stays as it is. Other files are always "
+    "checked.",
 )
 TARGET = click.option(
     "--to",
@@ -61,10 +70,19 @@ TARGET = click.option(
 )
 
 
-def read_model(path: str | os.PathLike[str], *, index: bool = True) -> TextLM:
+def MODEL(command: Command) -> Command:
+    """Give a command the argument MODEL and the option --verify."""
+    model = click.argument("model", type=click.Path(exists=True, dir_okay=False))
+    return model(VERIFY(command))
+
+
+def read_model(
+    path: str | os.PathLike[str], *, index: bool = True, verify: bool = False
+) -> TextLM:
     """Read a text model: a file of nplm.save, an ARPA file, or mapped n-grams.
 
-    Without `index`, a model of an ARPA file can only be written again.
+    Without `index`, a model of an ARPA file can only be written again. `verify` checks
+    all of a file of mapped n-grams.
     """
     kind = kind_of(path)
     if kind.is_vectors:
@@ -74,7 +92,7 @@ def read_model(path: str | os.PathLike[str], *, index: bool = True) -> TextLM:
         )
     if kind is Kind.TEXT:
         return load_arpa(path, index=index)
-    model = nplm.load(path)
+    model = nplm.load(path, verify=verify)
     if not isinstance(model, TextLM):
         raise ValueError(
             f"{os.fspath(path)} has a {type(model).__name__}, not a TextLM: in Python, "
@@ -119,7 +137,13 @@ def convert_vectors(path: str, output: Path, to: str | None) -> bool:
 
 
 def convert_ngrams(
-    path: str, output: Path, to: str | None, bits: int | None, memory: int
+    path: str,
+    output: Path,
+    to: str | None,
+    bits: int | None,
+    memory: int,
+    *,
+    verify: bool = False,
 ) -> bool:
     """Write n-grams in bounded memory; return False if the model has none.
 
@@ -147,7 +171,7 @@ def convert_ngrams(
         if kind_of(path) is Kind.TEXT:
             convert_arpa(path, made, memory=memory, progress=show)
             return True
-        lm = read_model(path, index=False)
+        lm = read_model(path, index=False, verify=verify)
         try:
             trie = trie_of(lm.estimator_)
         except TypeError as error:

@@ -8,6 +8,8 @@ import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from nplm.base.files.user_cache import user_cache
+
 __all__ = ["RemoteFile", "cache_folder", "read_file"]
 
 
@@ -59,8 +61,7 @@ def cache_folder(data_home: str | os.PathLike[str] | None = None) -> Path:
     """Return the folder of downloads: `data_home`, or ``nplm`` in the user's cache."""
     if data_home is not None:
         return Path(data_home).expanduser()
-    user_cache = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    return Path(user_cache).expanduser() / "nplm"
+    return user_cache()
 
 
 def _data_folders() -> list[Path]:

@@ -17,7 +17,7 @@ __all__ = ["load", "load_arpa"]
 
 
 def load(
-    path: str | os.PathLike[str], *, mmap: bool = True, verify: bool = True
+    path: str | os.PathLike[str], *, mmap: bool = True, verify: bool = False
 ) -> Any:
     """Load a model from a file of any kind.
 
@@ -27,7 +27,7 @@ def load(
     - An ARPA file, of SRILM, KenLM or nplm, plain or packed by gzip, bzip2, xz or
       zstd, gives a `TextLM`, because it has words: that of
       ``read_arpa(path, add_unknown=True)``. So does a binary file of ``save_binary``:
-      that of ``load_binary(path, verify=True)``. Text is split at blanks, or by the
+      that of ``load_binary(path)``. Text is split at blanks, or by the
       tokenizer that the model was estimated with (``estimate_binary(tokenizer=)``).
 
     Parameters
@@ -38,10 +38,11 @@ def load(
         Whether n-grams and counts stay in the file, mapped into memory read-only: all
         processes that load them then share their memory. Networks, which can be set and
         trained, and ARPA files are always read into memory.
-    verify : bool, default=True
-        Whether to check all of a binary file of ``save_binary``. False opens one that
-        you trust without reading it, as ``load_binary(path)`` does. Other files are
-        always checked.
+    verify : bool, default=False
+        Whether to check all of a binary file of ``save_binary``, as
+        ``load_binary(path, verify=True)`` does. By default only its header, words and
+        sizes are checked, and it is ready at once, however large it is. Other files
+        are always checked.
 
     Returns
     -------
@@ -69,10 +70,17 @@ def load(
 
     Notes
     -----
-    All of a file is read once, unless `verify` is False. A file of `save` and a binary
-    file are compared with their checksums, and their contents must be what a fit
-    leaves: sizes, types, ids, order, and probabilities that sum to 1. So a file that is
-    damaged, or that comes from someone you do not trust, is refused and runs no code.
+    No file runs code. All of a file of `save` is read and compared with its checksums,
+    and its contents must be what a fit leaves: sizes, types, ids, order, and
+    probabilities that sum to 1. So a file that is damaged, or that comes from someone
+    you do not trust, is refused.
+
+    **A binary file is trusted** unless `verify` is True: all that it says of its
+    n-grams is believed. If it is damaged, or made to harm, probabilities are wrong, or
+    an error is raised; look-ups read and write nothing outside of its arrays. `verify`
+    reads all of the file, in blocks. A file that passes is noted in the user's cache
+    (``~/.cache/nplm/verified``), so that it is checked again only after it was written,
+    replaced or moved.
 
     The sum of the probabilities is checked after every context of the n-grams in a file
     of `save`, and follows from the way in which the others are computed. It is not

@@ -35,9 +35,9 @@ class ModelFile:
         folder that all of them mount, or as a copy. A relative name is relative to the
         working directory of the process that makes this object. The file must stay as
         it is while it is in use.
-    verify : bool, default=True
-        As of `nplm.load`. False maps a binary file of ``save_binary`` without reading
-        all of it in each process.
+    verify : bool, default=False
+        As of `nplm.load`: whether to check all of a binary file of ``save_binary``
+        first, once for each user of a machine.
 
     Attributes
     ----------
@@ -85,13 +85,13 @@ class ModelFile:
     True
     """
 
-    def __init__(self, path: str | os.PathLike[str], *, verify: bool = True) -> None:
+    def __init__(self, path: str | os.PathLike[str], *, verify: bool = False) -> None:
         self.path = Path(path).absolute()
         self.verify = bool(verify)
         self.checksum = _checksum(self.path)
 
     def __repr__(self) -> str:
-        verify = "" if self.verify else ", verify=False"
+        verify = ", verify=True" if self.verify else ""
         return f"ModelFile({os.fspath(self.path)!r}{verify})"
 
     def load(self) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Collection, Iterator, Mapping, Set
 from typing import Any
 
 import numpy as np
@@ -109,8 +109,10 @@ def lists_of_tokens(X: Any, start: int = 0) -> Iterator[Any]:
         yield document
 
 
-def check_tokens(tokens: Iterable[Any]) -> None:
+def check_tokens(tokens: Collection[Any]) -> None:
     """Raise an error that names an invalid token: missing or not hashable."""
+    if set(map(type, tokens)) == {str}:  # a vocabulary of many words
+        return
     for token in tokens:
         if is_missing(token):
             raise TypeError(

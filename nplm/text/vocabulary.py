@@ -189,6 +189,12 @@ class Vocabulary(TransformerMixin, Documented, BaseEstimator):
         given = self.words is not None
         words = self._given() if given else self._frequent(counts, specials)
         self._set_words([s for s in specials if s not in words] + words)
+        if self.n_words_ != len(self.words_):
+            (twice, n), *_ = Counter(words).most_common(1)
+            raise ValueError(
+                f"words has {twice!r} {n} times: pass each word once, because its "
+                "index is its id."
+            )
         return self
 
     def _counted(self, X: Any) -> Counter[Hashable]:
@@ -228,18 +234,12 @@ class Vocabulary(TransformerMixin, Documented, BaseEstimator):
             )
         words: list[Hashable] = list(cast(Any, self.words))
         check_tokens(words)
-        if len(set(words)) < len(words):
-            (twice, n), *_ = Counter(words).most_common(1)
-            raise ValueError(
-                f"words has {twice!r} {n} times: pass each word once, because its "
-                "index is its id."
-            )
         return words
 
     def _set_words(self, words: list[Hashable]) -> None:
         self.words_ = _objects(words)
-        self.ids_ = {word: i for i, word in enumerate(words)}
-        self.n_words_ = len(words)
+        self.ids_ = dict(zip(words, range(len(words))))
+        self.n_words_ = len(self.ids_)
         self.unknown_id_ = None if self.unknown is None else self.ids_[self.unknown]
         self.boundary_id_ = None if self.boundary is None else self.ids_[self.boundary]
 
@@ -514,7 +514,7 @@ class Vocabulary(TransformerMixin, Documented, BaseEstimator):
         words = fitted.take("words", list)
         check_tokens(words)
         self.words_ = _objects(words)
-        self.ids_ = {word: i for i, word in enumerate(words)}
+        self.ids_ = dict(zip(words, range(len(words))))
         self.n_words_ = len(self.ids_)
         if self.n_words_ != len(words):
             raise fitted.unfit("words", words)

@@ -151,21 +151,23 @@ def test_missing_and_damaged_files_are_refused(path, loads):
     assert file.load().n_words_ == nplm.load(path).n_words_
 
 
-def test_without_verification_the_file_is_mapped_unread(path, loads):
-    expected = nplm.load(path).score_samples(LINES)
-    file = ModelFile(path, verify=False)
-    assert repr(file) == f"ModelFile({str(path)!r}, verify=False)"
+def test_file_is_mapped_unread_unless_it_is_to_be_verified(path, loads):
+    expected = nplm.load(path, verify=True).score_samples(LINES)
+    file = ModelFile(path)
+    assert repr(file) == f"ModelFile({str(path)!r})"
     found = file.load()
     np.testing.assert_array_equal(found.score_samples(LINES), expected)
     # Another owner may need it checked.
-    assert ModelFile(path).load() is not found
+    checked = ModelFile(path, verify=True)
+    assert repr(checked) == f"ModelFile({str(path)!r}, verify=True)"
+    assert checked.load() is not found
     damaged = bytearray(path.read_bytes())
     damaged[-500] ^= 1
     path.write_bytes(bytes(damaged))
     model_file._Cache.models.clear()
-    ModelFile(path, verify=False).load()
+    ModelFile(path).load()
     with pytest.raises(ValueError, match=r"model is damaged: the checksum of"):
-        ModelFile(path).load()
+        ModelFile(path, verify=True).load()
 
 
 # What Python says of a fork of a process with threads.

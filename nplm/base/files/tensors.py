@@ -192,7 +192,7 @@ def _header(
 
 
 def _checksum(array: NDArray[Any]) -> int:
-    """Return the checksum of a mapped array, and keep little of it in memory."""
+    """Return the checksum of an array of one dimension; release it if it is mapped."""
     checksum, step = 0, BLOCK_BYTES // array.dtype.itemsize
     for at in range(0, len(array), step):
         checksum = zlib.crc32(array[at : at + step].data, checksum)
@@ -214,6 +214,9 @@ class TensorFile:
         The file.
     metadata : dict of str to str
         Text of the header, with the header's checksum as `CHECKSUM`.
+    stamp : tuple of int
+        Numbers that differ once the file is written, replaced or moved: its device,
+        inode, size and times of the last modification and change.
 
     Raises
     ------
@@ -227,6 +230,7 @@ class TensorFile:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
         with opened(self.path) as file:
+            self.stamp = _stamp(os.fstat(file.fileno()))
             size = os.fstat(file.fileno()).st_size
             start = file.read(9)
             n = int.from_bytes(start[:8], "little")
@@ -262,6 +266,10 @@ class TensorFile:
         ):
             raise ValueError("its header has no checksums of its arrays")
 
+    def stamp_now(self) -> tuple[int, ...]:
+        """Return the stamp of the file that now has this path."""
+        return _stamp(os.stat(self.path))
+
     def arrays(
         self, *, mmap: bool = True, check: Collection[str] | None = None
     ) -> dict[str, NDArray[Any]]:
@@ -274,7 +282,7 @@ class TensorFile:
             reads all of them.
         check : collection of str, optional
             Names of the arrays that are read and compared with their checksums. By
-            default all are.
+            default all are. Mapped arrays are then released from memory.
 
         Returns
         -------
@@ -292,15 +300,14 @@ class TensorFile:
             )
             if not mmap:
                 data = np.array(data)
-        arrays = {
+        for name, (_, _, first, end) in self._places.items():
+            is_checked = check is None or name in check
+            if is_checked and _checksum(data[first:end]) != self._sums[name]:
+                raise ValueError(f"the checksum of {name} is wrong")
+        return {
             name: data[first:end].view(dtype).reshape(shape)
             for name, (dtype, shape, first, end) in self._places.items()
         }
-        for name, array in arrays.items():
-            is_checked = check is None or name in check
-            if is_checked and zlib.crc32(array.data) != self._sums[name]:
-                raise ValueError(f"the checksum of {name} is wrong")
-        return arrays
 
 
 def read_tensors(
@@ -364,6 +371,11 @@ def _json(text: str | bytes) -> Any:
 def header_checksum(header: dict[str, Any]) -> str:
     """CRC-32 of the contents of the header, whatever its blanks and its order."""
     return f"{zlib.crc32(json.dumps(header, sort_keys=True).encode()):08x}"
+
+
+def _stamp(status: os.stat_result) -> tuple[int, ...]:
+    times = status.st_mtime_ns, status.st_ctime_ns
+    return status.st_dev, status.st_ino, status.st_size, *times
 
 
 Layout = tuple[np.dtype[Any], tuple[int, ...], int, int]  # type, shape, start, end

@@ -49,6 +49,7 @@ def convert_command(
     memory: int | None,
     float16: bool,
     keep_optimizer: bool,
+    verify: bool,
 ) -> None:
     """Write MODEL to OUTPUT as a file of another kind.
 
@@ -78,7 +79,9 @@ def convert_command(
     with told():
         n_bytes = free_memory() if memory is None else memory
         is_network = float16 or keep_optimizer
-        if not is_network and convert_ngrams(model, output, to, bits, n_bytes):
+        if not is_network and convert_ngrams(
+            model, output, to, bits, n_bytes, verify=verify
+        ):
             return
-        lm = read_model(model, index=False)
+        lm = read_model(model, index=False, verify=verify)
         write_model(lm, output, to, optimizer=keep_optimizer, dtype=dtype)

@@ -54,6 +54,7 @@ def generate_command(
     top_p: float | None,
     unknown: bool,
     seed: int | None,
+    verify: bool,
 ) -> None:
     """Draw texts from a model, word by word.
 
@@ -62,7 +63,7 @@ def generate_command(
       nplm generate model -n 5 --top-p 0.9
       nplm generate model --prompt "return a list of" --temperature 0.7 --seed 1
     """  # noqa: D301  (click reads the control character)
-    lm = read_model(model)
+    lm = read_model(model, verify=verify)
     random = check_random_state(seed)
     for start in range(0, n, TEXTS_A_BLOCK):
         texts = lm.generate(

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from nplm import static_mixture
-from nplm.cli._models import TARGET, read_model, write_model
+from nplm.cli._models import TARGET, VERIFY, read_model, write_model
 from nplm.cli._outputs import refuse_to_replace, writable_file
 from nplm.cli._tally import report_perplexities, told
 from nplm.cli._text import texts_of
@@ -53,12 +53,14 @@ class Weights(click.ParamType):  # type: ignore[type-arg]
 )
 @click.option("--weights", type=Weights(), help="The weights, summing to 1: 0.7,0.3.")
 @TARGET
+@VERIFY
 def mix_command(
     models: tuple[str, ...],
     output: Path,
     valid: str | None,
     weights: list[float] | None,
     to: str | None,
+    verify: bool,
 ) -> None:
     """Write one n-gram model with the n-grams of all MODELS.
 
@@ -79,7 +81,7 @@ def mix_command(
         raise click.UsageError(
             "give --valid, a text on which to learn the weights, or --weights."
         )
-    members = [read_model(model, index=False) for model in models]
+    members = [read_model(model, index=False, verify=verify) for model in models]
     held_out = None if valid is None else texts_of([valid])
     with told():
         try:

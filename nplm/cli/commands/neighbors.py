@@ -16,7 +16,7 @@ __all__ = ["neighbors_command"]
 @click.option(
     "-k", "k", type=POSITIVE, default=10, help="Number of neighbors of each word."
 )
-def neighbors_command(model: str, words: tuple[str, ...], k: int) -> None:
+def neighbors_command(model: str, words: tuple[str, ...], k: int, verify: bool) -> None:
     """Show the words with the most similar features.
 
     Each line has a word, a neighbor, and the cosine of their features.
@@ -25,7 +25,7 @@ def neighbors_command(model: str, words: tuple[str, ...], k: int) -> None:
     Examples:
       nplm neighbors model list string
     """  # noqa: D301  (click reads the control character)
-    lm = read_model(model)
+    lm = read_model(model, verify=verify)
     learned_features(lm)  # raises an error that says which models have them
     for word in words:
         nearest, cosines = lm.nearest(word, k)

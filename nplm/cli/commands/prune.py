@@ -23,14 +23,16 @@ __all__ = ["prune_command"]
     "share (Stolcke, 1998), as SRILM's -prune.",
 )
 @TARGET
-def prune_command(model: str, output: Path, threshold: float, to: str | None) -> None:
+def prune_command(
+    model: str, output: Path, threshold: float, to: str | None, verify: bool
+) -> None:
     """Write MODEL without the n-grams that matter least.
 
     \b
     Examples:
       nplm prune --threshold 1e-8 model.arpa.gz small.arpa.gz
     """  # noqa: D301  (click reads the control character)
-    lm = read_model(model, index=False)
+    lm = read_model(model, index=False, verify=verify)
     ngrams = lm.estimator_
     if not hasattr(ngrams, "prune"):
         raise click.ClickException(

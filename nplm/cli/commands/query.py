@@ -70,6 +70,7 @@ def query_command(
     each: str,
     in_json: bool,
     blank_lines: bool,
+    verify: bool,
 ) -> None:
     """Show log10 of each word's probability, and perplexities.
 
@@ -90,7 +91,7 @@ def query_command(
       nplm query --each file model *.txt
       nplm query --json model test.txt | jq .perplexity
     """  # noqa: D301  (click reads the control character)
-    lm = read_model(model)
+    lm = read_model(model, verify=verify)
     tally = Tally(bool(lm.predict_boundary))
     by_word = each == "word" and not summary
     for name in inputs or ("-",):

@@ -103,6 +103,7 @@ def score_command(
     errors: str,
     n_jobs: int,
     progress: bool | None,
+    verify: bool,
 ) -> None:
     """Show log10 of the probability of each line.
 
@@ -129,7 +130,7 @@ def score_command(
             "--json has the tokens and the perplexity of each line: leave --per-token "
             "out."
         )
-    lm = read_model(model)
+    lm = read_model(model, verify=verify)
     if progress is None:
         progress = sys.stderr.isatty() and not sys.stdout.isatty()
     n_bytes, n_lines, n_skipped = n_bytes_of(inputs), 0, 0

@@ -16,7 +16,7 @@ __all__ = ["suggest_command"]
 @click.option("-k", "k", type=POSITIVE, default=5, help="Number of words.")
 @click.option("--unknown", is_flag=True, help="Also suggest <unk>.")
 def suggest_command(
-    model: str, context: tuple[str, ...], k: int, unknown: bool
+    model: str, context: tuple[str, ...], k: int, unknown: bool, verify: bool
 ) -> None:
     """Show the most probable words after CONTEXT.
 
@@ -26,7 +26,7 @@ def suggest_command(
     Examples:
       nplm suggest model return a list of
     """  # noqa: D301  (click reads the control character)
-    lm = read_model(model)
+    lm = read_model(model, verify=verify)
     words, proba = lm.next_words(" ".join(context), k, unknown=unknown)
     for word, p in zip(words, proba):
         click.echo(f"{word}\t{p:.4f}")

@@ -28,6 +28,8 @@ from nplm.formats._kinds import Kind, kind_of
 from nplm.formats._model_files import check_writable
 from nplm.formats._models import trie_of
 from nplm.formats._words import StoredWords, check_words
+from nplm.formats.binary.checking import check_hashed
+from nplm.formats.binary.verified import is_verified, note_verified
 from nplm.models.ngrams.backoff_lm import BackoffLM
 from nplm.models.ngrams.backoff_model import BackoffModel
 from nplm.models.ngrams.external.quantizing import Quantizing
@@ -237,12 +239,12 @@ def load_binary(
         The file; it must stay as it is while the model is in use.
     verify : bool, default=False
         Whether to read all of the file, compare its checksums, check that all numbers
-        are in range, and that the hash table is that of the n-grams: for a file that
-        may be damaged, or that comes from someone you do not trust. By default only
-        the header, the words and the sizes are checked (a compact file is checked in
-        any case). A damaged array may then give wrong probabilities, but look-ups read
-        and write nothing outside of the arrays, and pruning or writing the n-grams
-        checks their numbers first.
+        are in range, and that the hash table has the n-grams: for a file that may be
+        damaged, or that comes from someone you do not trust. By default only the
+        header, the words and the sizes are checked (a compact file is checked in any
+        case). A damaged array may then give wrong probabilities, but look-ups read and
+        write nothing outside of the arrays, and pruning or writing the n-grams checks
+        their numbers first.
 
     Returns
     -------
@@ -261,7 +263,16 @@ def load_binary(
 
     See Also
     --------
-    nplm.load : Checks all of the file, and gives a `TextLM`.
+    nplm.load : Gives a `TextLM`.
+
+    Notes
+    -----
+    `verify` takes a few microseconds for each n-gram, and some megabytes of memory
+    whatever the size of the file, which it reads in blocks. A file that passes is noted
+    in the user's cache, ``nplm/verified`` in ``XDG_CACHE_HOME`` or ``~/.cache``. It is
+    checked again only after it was written, replaced or moved: the note has its path,
+    size, inode, times and checksum. It is no error if no note can be written. There are
+    no notes of compact files, which are read in full.
     """
     path = Path(path)
     try:
@@ -346,20 +357,25 @@ def _read(
     n_words, boundary, compact = (
         header["n_words"], header["boundary"], "codes" in header
     )  # fmt: skip
+    trusted = verify and is_verified(file)
     # A compact file is read in full anyway, and so are the words.
-    verify = verify or compact
-    arrays = file.arrays(mmap=mmap, check=None if verify else ["vocabulary"])
+    check = compact or (verify and not trusted)
+    arrays = file.arrays(mmap=mmap, check=None if check else ["vocabulary"])
     fitted = Fitted(arrays | header.get("quantized", {}))
     text = fitted.array("vocabulary", np.uint8, (None,))
-    words = _words(text, n_words, check=verify)
+    words = _words(text, n_words, check=check)
     if "quantized" in header:
-        quantized = restored_quantized(fitted, check=verify)
+        quantized = restored_quantized(fitted, check=check)
         fitted.done()
         if quantized.n_words != n_words:
             raise ValueError(f"it has {quantized.n_words} words, not {n_words}")
+        if check:
+            note_verified(file)
         return QuantizedLM.from_trie(quantized, boundary=boundary), words
     if "buckets" in arrays:
-        mapped, table = _hashed(fitted, n_words, file.path, check=verify)
+        mapped, table = _hashed(fitted, n_words, file.path, check=check)
+        if check:
+            note_verified(file)
         return BackoffLM.from_trie(mapped, table, boundary=boundary), words
     dtypes = dtypes_of_trie(n_words, compact=compact)
     own = {name: fitted.array(name, kind, (None,)) for name, kind in dtypes.items()}
@@ -461,6 +477,9 @@ def _hashed(
     """Return the trie of a file with a hash table, and the table."""
     own = {n: fitted.array(n, kind, (None,)) for n, kind in HASHED.items()}
     fitted.done()
+    # Kernels read sizes when they are called, and trust them.
+    for name in ("n_ngrams", "level_start", "bucket_start"):
+        own[name] = np.array(own[name])
     packed = PackedTrie(n_words, **{name: own[name] for name in PACKED})
     closed = own["closed"]
     table = HashTable(
@@ -482,16 +501,8 @@ def _hashed(
         raise ValueError("its arrays do not fit together")
     trie = MappedTrie(packed, table, path)
     if check:
-        _check_hashed(own, packed.unpacked(table))
+        check_hashed(packed, table)
     return trie, table
-
-
-def _check_hashed(own: dict[str, NDArray[Any]], trie: BackoffTrie) -> None:
-    """Raise ValueError unless the arrays are those of a trie: they are unique."""
-    check_values(trie)
-    for name, array in _arrays_of(PackedTrie.of(trie), HashTable.of(trie)).items():
-        if not np.array_equal(array, own[name]):
-            raise ValueError(f"{name} does not match its n-grams")
 
 
 def check_bits(bits: Any, order: int) -> int:

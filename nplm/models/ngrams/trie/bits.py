@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nplm._kernels.ngrams._quantized import SAMPLED
+from nplm.base.blocks import blocks
 
 __all__ = [
     "MAX_WIDTH",
@@ -15,7 +17,7 @@ __all__ = [
     "SAMPLED",
     "pack_offsets",
     "pack_records",
-    "unpack_offsets",
+    "set_bits",
     "unpack_records",
     "word_bits",
 ]
@@ -23,6 +25,8 @@ __all__ = [
 # A kernel reads 8 bytes at once: a record fits in them at any bit offset of a byte.
 MAX_WIDTH = 57
 READ_BYTES = 8
+# 64-bit words of a bit array that are unpacked together.
+BLOCK_WORDS = 1 << 12
 
 
 def word_bits(n_words: int) -> int:
@@ -122,26 +126,21 @@ def pack_offsets(
     return high, is_set[::SAMPLED].astype(np.uint32)
 
 
-def unpack_offsets(
-    high: NDArray[Any], low_bits: NDArray[Any], low: int
-) -> NDArray[Any]:
-    """Return the offsets, from their packed high parts and their low bits.
+def set_bits(words: NDArray[Any]) -> Iterator[NDArray[np.int64]]:
+    """Yield the positions of the bits that are set, in increasing order, in blocks.
 
-    Raises
-    ------
-    ValueError
-        If the numbers of high and low parts differ.
+    Parameters
+    ----------
+    words : ndarray of uint64
+        A bit array, such as that of `pack_offsets`.
 
     Examples
     --------
     >>> import numpy as np
-    >>> numbers = np.array([0, 5, 6, 20])
-    >>> high, _ = pack_offsets(numbers, 2)
-    >>> unpack_offsets(high, numbers & 3, 2).tolist()
-    [0, 5, 6, 20]
+    >>> high, _ = pack_offsets(np.array([0, 0, 3]), 0)
+    >>> [places.tolist() for places in set_bits(high)]
+    [[0, 1, 5]]
     """
-    is_set = np.flatnonzero(np.unpackbits(high.view(np.uint8), bitorder="little"))
-    n = len(low_bits)
-    if len(is_set) != n:
-        raise ValueError(f"there are {len(is_set)} high parts, but {n} offsets")
-    return ((is_set - np.arange(n)) << low) | low_bits.astype(np.int64)
+    for part in blocks(len(words), BLOCK_WORDS):
+        bits = np.unpackbits(words[part].view(np.uint8), bitorder="little")
+        yield np.flatnonzero(bits) + 64 * part.start

@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from nplm.base.blocks import blocks
+from nplm.base.files.atomic_files import forget
 from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
-from nplm.models.ngrams.trie.context_trie import ContextTrie
+from nplm.models.ngrams.trie.context_trie import ContextTrie, blocks_of_contexts
 
 __all__ = [
+    "BLOCK_ENTRIES",
     "MOST",
     "ROUNDING",
     "check_ranges",
     "check_sizes",
     "check_structure",
     "check_values",
+    "every",
     "multiplies",
     "sums_to_one",
 ]
 
+# Entries checked together.
+BLOCK_ENTRIES = 1 << 18
 # Rounding may raise a probability of 1 by this much.
 ROUNDING = 1e-3
 # Largest log10 of a product of back-off weights: float64 does not overflow.
@@ -69,6 +75,9 @@ def check_sizes(
 def check_ranges(trie: BackoffTrie) -> None:
     """Raise ValueError if an array has values out of range: kernels do not check.
 
+    Memory does not grow with the arrays, which are read in blocks. The pages of mapped
+    ones are released.
+
     Raises
     ------
     ValueError
@@ -82,8 +91,8 @@ def check_values(trie: BackoffTrie) -> None:
     """Raise ValueError if probabilities or weights are out of range."""
     sound = {
         # ARPA files and compact binary files round the logarithm.
-        "prob": (trie.prob >= 0).all() and (trie.prob < 1 + ROUNDING).all(),
-        "bow": (trie.bow >= 0).all() and (trie.bow < np.inf).all() and multiplies(trie),
+        "prob": every(lambda p: (p >= 0) & (p < 1 + ROUNDING), trie.prob),
+        "bow": every(lambda b: (b >= 0) & (b < np.inf), trie.bow) and multiplies(trie),
     }
     _refuse(sound)
 
@@ -92,15 +101,13 @@ def check_structure(trie: ContextTrie) -> None:
     """Raise ValueError if offsets or ids are out of range or not sorted."""
     levels, children, start = trie.level_start, trie.child_start, trie.start
     n_words, words, context_word = trie.n_words, trie.words, trie.context_word
-    ids = np.arange(n_words)
+    ids = np.arange(n_words, dtype=np.int32)
     sound = {
-        "child_start": (children[1:] >= children[:-1]).all()
+        "child_start": _is_sorted(children)
         # The children of a level form the next level.
         and (children[levels[:-1]] == levels[1:]).all()
         and children[-1] == levels[-1],
-        "start": start[0] == 0
-        and (start[1:] >= start[:-1]).all()
-        and start[1] == n_words,
+        "start": start[0] == 0 and _is_sorted(start) and start[1] == n_words,
         "context_word": context_word[0] == 0
         and _are_ids(context_word, n_words)
         and (trie.order == 1 or (context_word[1 : 1 + n_words] == ids).all()),
@@ -116,6 +123,27 @@ def check_structure(trie: ContextTrie) -> None:
             raise ValueError(f"{name} is not sorted")
 
 
+def every(test: Callable[..., NDArray[np.bool_]], *arrays: NDArray[Any]) -> bool:
+    """Return whether a test holds for all entries of arrays of equal length.
+
+    Parameters
+    ----------
+    test : callable
+        Returns a boolean for each entry of its arrays, blocks of `arrays`.
+    *arrays : ndarray
+        The arrays. The pages of mapped ones are released.
+
+    Returns
+    -------
+    holds : bool
+    """
+    for part in blocks(len(arrays[0]), BLOCK_ENTRIES):
+        if not test(*(own[part] for own in arrays)).all():
+            return False
+        forget(*arrays)
+    return True
+
+
 def _refuse(sound: Mapping[str, Any]) -> None:
     for name, is_sound in sound.items():
         if not is_sound:
@@ -123,22 +151,43 @@ def _refuse(sound: Mapping[str, Any]) -> None:
 
 
 def _are_ids(values: NDArray[np.int32], n_words: int) -> bool:
-    return bool((values >= 0).all() and (values < n_words).all())
+    return every(lambda own: (own >= 0) & (own < n_words), values)
+
+
+def _is_sorted(values: NDArray[np.int32]) -> bool:
+    return every(lambda this, following: this <= following, values[:-1], values[1:])
 
 
 def _is_increasing(values: NDArray[np.int32], offsets: NDArray[np.int32]) -> bool:
     """Whether the values between consecutive offsets are strictly increasing."""
-    increases = values[1:] > values[:-1]
-    begins = offsets[(offsets > 0) & (offsets < len(values))]
-    increases[begins - 1] = True
-    return bool(increases.all())
+    for part in blocks(len(offsets) - 1, BLOCK_ENTRIES):
+        both = part.start, part.stop
+        for first, last in blocks_of_contexts(offsets, *both, BLOCK_ENTRIES):
+            own = values[offsets[first] : offsets[last]]
+            begins = offsets[first:last] - offsets[first]
+            begins = begins[(begins > 0) & (begins < len(own))]
+            increases = own[1:] > own[:-1]
+            increases[begins - 1] = True
+            if not increases.all():
+                return False
+        forget(values, offsets)
+    return True
 
 
 def multiplies(trie: BackoffTrie) -> bool:
     """Whether products of back-off weights of nested contexts are finite."""
     levels = zip(trie.level_start, trie.level_start[1:])
-    heaviest = [trie.bow[first:last].max(initial=1) for first, last in levels]
+    heaviest = [_largest(trie.bow[first:last]) for first, last in levels]
     return bool(np.log10(heaviest, dtype=np.float64).sum() < MOST)
+
+
+def _largest(weights: NDArray[np.float32]) -> np.float32:
+    """Return the largest weight, 1 or more."""
+    largest = np.float32(1)
+    for part in blocks(len(weights), BLOCK_ENTRIES):
+        largest = np.maximum(largest, weights[part].max())
+        forget(weights)
+    return largest
 
 
 def sums_to_one(trie: BackoffTrie) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Self
@@ -28,7 +28,7 @@ from nplm.models.ngrams.trie.context_trie import (
 )
 from nplm.models.ngrams.trie.hash_table import HashTable, fill_keys
 
-__all__ = ["PackedTrie", "fill_packed", "packed_sizes"]
+__all__ = ["PackedTrie", "fill_packed", "fill_values", "packed_sizes"]
 
 # A number of records of which the next ones begin at a byte, and offsets at a sample.
 BLOCK = 1 << 18
@@ -176,7 +176,9 @@ class PackedTrie:
             raise ValueError("n_ngrams has values out of range")
         prob = np.empty(n_ngrams, dtype=np.float32)
         bow = np.ones(n_contexts, dtype=np.float32)
-        fill_values(structure, table, prob, bow)
+        keys = np.empty(n_contexts, dtype=np.uint64)
+        fill_keys(structure, structure.parents(), keys)
+        fill_values(structure, table, keys, prob, bow)
         return BackoffTrie(self.n_words, self.level_start, prob=prob, bow=bow, **own)
 
     def distribution(
@@ -276,8 +278,11 @@ def fill_packed(
 def fill_values(
     trie: ContextTrie,
     table: HashTable,
+    keys: NDArray[np.uint64],
     prob: NDArray[np.float32],
     bow: NDArray[np.float32],
+    done: Callable[[], Any] = lambda: None,
+    size: int = BLOCK_FOLLOWERS,
 ) -> None:
     """Read the probabilities and weights of a trie in its hash table.
 
@@ -287,18 +292,18 @@ def fill_values(
         A valid structure.
     table : HashTable
         The values.
+    keys : ndarray of uint64, shape (n_contexts,)
+        Return value of `fill_keys`.
     prob, bow : ndarray of float32
         Filled, as in `WeightedTrie`; the weight of the root stays as it is.
+    done : callable
+        Called after each block.
+    size : int
+        Number of n-grams in a block.
     """
-    keys = np.empty(len(trie.context_word), dtype=np.uint64)
-    fill_keys(trie, trie.parents(), keys)
-    for level, contexts in _blocks_of_levels(trie):
-        own = trie.arrays, table.table, keys, level, *contexts, prob, bow
-        _hashed.stored_values(*own)
-
-
-def _blocks_of_levels(trie: ContextTrie) -> Iterator[tuple[int, tuple[int, int]]]:
     for level in range(trie.order):
         first, last = map(int, trie.level_start[level : level + 2])
-        for contexts in blocks_of_contexts(trie.start, first, last, BLOCK_FOLLOWERS):
-            yield level, contexts
+        for contexts in blocks_of_contexts(trie.start, first, last, size):
+            own = trie.arrays, table.table, keys, level, *contexts, prob, bow
+            _hashed.stored_values(*own)
+            done()

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from nplm.base.blocks import blocks
 from nplm.base.checks import MAX_N_WORDS
+from nplm.base.files.atomic_files import forget
 from nplm.base.fitted import Fitted
-from nplm.models.ngrams.trie.bits import MAX_WIDTH, READ_BYTES, SAMPLED, pack_offsets
-from nplm.models.ngrams.trie.checks import MOST, ROUNDING
+from nplm.models.ngrams.trie.bits import MAX_WIDTH, READ_BYTES, SAMPLED
+from nplm.models.ngrams.trie.checks import BLOCK_ENTRIES, MOST, ROUNDING
 from nplm.models.ngrams.trie.hash_table import MAX_HASHED_ORDER
 from nplm.models.ngrams.trie.quantized_trie import (
     MAX_BITS,
@@ -135,48 +138,94 @@ def _has_valid_sizes(trie: QuantizedTrie) -> bool:
 
 
 def _check_numbers(trie: QuantizedTrie) -> None:
-    """Raise if offsets, ids, probabilities or weights are out of range."""
-    begins: NDArray[Any] = trie.start
-    max_weights = [trie.bow.max(initial=1)]
+    """Raise if offsets, ids, probabilities or weights are out of range.
+
+    Memory does not grow with the n-grams, which are unpacked in blocks.
+    """
     is_valid = (
         bool((trie.start[1:] >= trie.start[:-1]).all())
         and _are_probabilities(trie.prob)
         and _are_weights(trie.bow)
     )
+    begins: Iterator[NDArray[Any]] = iter([trie.start])
     for i, level in enumerate(trie.levels):
         if not is_valid:
             break
         try:
-            words, prob, _, offsets = trie.unpacked(i)
+            is_valid = (
+                _are_sorted(trie, i, begins)
+                and level.prob[0] == NO_PROB
+                and _are_probabilities(level.prob[1:])
+            )
+            if is_valid and i + 1 < len(trie.levels):
+                is_valid = (
+                    _has_valid_offsets(trie, i)
+                    and level.bow[0] == NO_WEIGHT
+                    and _are_weights(level.bow)
+                )
+                begins = (own for _, own in trie.offsets(i))
         except ValueError as error:
             raise ValueError(f"in its {i + 2}-grams, {error}") from error
-        # The words of each context are sorted.
-        increases = np.ones(level.n, dtype=bool)
-        increases[1:] = words[1:] > words[:-1]
-        increases[begins[begins < level.n]] = True
-        is_valid = (
-            bool(increases.all() and (words < trie.n_words).all())
-            and level.prob[0] == NO_PROB
-            and _are_probabilities(level.prob[1:])
-            and np.count_nonzero(prob) == trie.n_ngrams[i + 1]
-        )
-        if offsets is not None:
-            n_next = trie.levels[i + 1].n
-            high, sample = pack_offsets(np.maximum(offsets, 0), level.low)
-            is_valid = (
-                is_valid
-                and bool((offsets[1:] >= offsets[:-1]).all())
-                and offsets[0] == 0
-                and offsets[-1] == n_next
-                and np.array_equal(high, level.high)
-                and np.array_equal(sample, level.sample)
-                and level.bow[0] == NO_WEIGHT
-                and _are_weights(level.bow)
-            )
-            max_weights.append(level.bow.max(initial=1))
-            begins = offsets
-    if not is_valid or np.log10(max_weights, dtype=np.float64).sum() >= MOST:
+    weights = [trie.bow, *(level.bow for level in trie.levels)]
+    heaviest = [own.max(initial=1) for own in weights]
+    if not is_valid or np.log10(heaviest, dtype=np.float64).sum() >= MOST:
         raise ValueError("its n-grams have numbers out of range")
+
+
+def _are_sorted(trie: QuantizedTrie, i: int, begins: Iterator[NDArray[Any]]) -> bool:
+    """Return whether the words of each context are valid ids, in increasing order.
+
+    `begins` has the number of the first n-gram of each context, in blocks. The n-grams
+    with a probability are counted, too.
+    """
+    level, starts = trie.levels[i], _Sorted(begins)
+    before, n_ngrams = -1, 0
+    for part in blocks(level.n, BLOCK_ENTRIES):
+        words, prob, _, _ = trie.records(i, part.start, part.stop)
+        increases = np.diff(words, prepend=before) > 0
+        increases[starts.below(part.stop) - part.start] = True
+        if not (increases.all() and (words < trie.n_words).all()):
+            return False
+        before, n_ngrams = int(words[-1]), n_ngrams + int(np.count_nonzero(prob))
+        forget(level.records, level.high)
+    return bool(n_ngrams == trie.n_ngrams[i + 1])
+
+
+def _has_valid_offsets(trie: QuantizedTrie, i: int) -> bool:
+    """Return whether the offsets are those of the next level, in order."""
+    level, done, before = trie.levels[i], 0, 0
+    for places, offsets in trie.offsets(i):
+        end = done + len(places)
+        sample = level.sample[-(-done // SAMPLED) : -(-end // SAMPLED)]
+        if not (
+            (np.diff(offsets, prepend=before) >= 0).all()
+            and (done > 0 or len(offsets) == 0 or offsets[0] == 0)
+            and np.array_equal(places[-done % SAMPLED :: SAMPLED], sample)
+        ):
+            return False
+        before, done = (offsets[-1] if len(offsets) else before), end
+        forget(level.records, level.high)
+    return bool(before == trie.levels[i + 1].n)
+
+
+class _Sorted:
+    """Numbers in non-decreasing order that arrive in blocks, each taken once."""
+
+    def __init__(self, blocks: Iterator[NDArray[Any]]) -> None:
+        self._blocks, self._rest = blocks, np.empty(0, dtype=np.int64)
+
+    def below(self, end: int) -> NDArray[Any]:
+        """Take the numbers that are below `end`, those that are equal once."""
+        parts = [self._rest]
+        while not len(parts[-1]) or parts[-1][-1] < end:
+            block = next(self._blocks, None)
+            if block is None:
+                break
+            parts.append(block[np.diff(block, prepend=-1) > 0])
+        found = np.concatenate(parts)
+        at = np.searchsorted(found, end)
+        self._rest = found[at:]
+        return found[:at]
 
 
 def _are_probabilities(values: NDArray[np.float32]) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 
 from nplm._kernels.ngrams import _quantized
 from nplm.base.blocks import BLOCK_WINDOWS, blocks
-from nplm.models.ngrams.trie.bits import unpack_offsets, unpack_records, word_bits
+from nplm.models.ngrams.trie.bits import set_bits, unpack_records, word_bits
 
 __all__ = [
     "MAX_BITS",
@@ -230,10 +231,61 @@ class QuantizedTrie:
         rest = 0 if is_last else self.bits + self.levels[i].low
         return word_bits(self.n_words) + self.bits + rest
 
+    def records(
+        self, i: int, first: int, last: int
+    ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]:
+        """Unpack records `first` to `last` of level `i`.
+
+        Returns
+        -------
+        words : ndarray of int64, shape (n,)
+            The oldest word of each n-gram.
+        prob, bow : ndarray of int64, shape (n,)
+            Codes of the probabilities and weights; 0 for weights of the last level.
+        low : ndarray of int64, shape (n,)
+            The low bits of the offsets of the extensions; 0 for the last level.
+        """
+        width, word, code = self.width(i), word_bits(self.n_words), (1 << self.bits) - 1
+        skipped = first % 8  # 8 records take `width` bytes
+        packed = self.levels[i].records[first // 8 * width :]
+        values = unpack_records(packed, width, skipped + last - first)[skipped:]
+        own = values.astype(np.int64)  # at most 57 bits
+        words, prob = own & ((1 << word) - 1), own >> word & code
+        rest = own >> (word + self.bits)
+        return words, prob, rest & code, rest >> self.bits
+
+    def offsets(self, i: int) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
+        """Unpack the offsets of level `i`, in blocks; not for the last level.
+
+        Yields
+        ------
+        places : ndarray of int64, shape (n,)
+            The positions in `high` of the bits that are set, one for each offset.
+        offsets : ndarray of int64, shape (n,)
+            First extension of each n-gram by one older word, and, last of all, the end.
+
+        Raises
+        ------
+        ValueError
+            If the numbers of high parts and of offsets differ.
+        """
+        level, done = self.levels[i], 0
+        for places in set_bits(level.high):
+            end = done + len(places)
+            if end > level.n + 1:
+                raise ValueError(
+                    f"there are more high parts than {level.n + 1} offsets"
+                )
+            low = self.records(i, done, end)[3]
+            yield places, ((places - np.arange(done, end)) << level.low) | low
+            done = end
+        if done != level.n + 1:
+            raise ValueError(f"there are {done} high parts, but {level.n + 1} offsets")
+
     def unpacked(
         self, i: int
     ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any] | None, NDArray[Any] | None]:
-        """Unpack the records of level `i`.
+        """Unpack level `i`.
 
         Returns
         -------
@@ -249,17 +301,10 @@ class QuantizedTrie:
         ValueError
             If there are fewer offsets than n-grams.
         """
-        level, is_last = self.levels[i], i + 1 == len(self.levels)
-        word, n = word_bits(self.n_words), level.n
-        values = unpack_records(level.records, self.width(i), n if is_last else n + 1)
-        values = values.astype(np.int64)  # at most 57 bits
-        code = (1 << self.bits) - 1
-        words, prob = values[:n] & ((1 << word) - 1), values[:n] >> word & code
-        if is_last:
+        words, prob, bow, _ = self.records(i, 0, self.levels[i].n)
+        if i + 1 == len(self.levels):
             return words, prob, None, None
-        bow = values[:n] >> (word + self.bits) & code
-        low = values >> (word + 2 * self.bits)
-        return words, prob, bow, unpack_offsets(level.high, low, level.low)
+        return words, prob, bow, np.concatenate([own for _, own in self.offsets(i)])
 
     @cached_property
     def arrays(self) -> _quantized.QuantizedTrie:

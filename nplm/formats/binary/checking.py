@@ -1,0 +1,134 @@
+"""Check a mapped file of n-grams in bounded memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nplm.base.blocks import blocks
+from nplm.base.files.atomic_files import forget
+from nplm.models.ngrams.external.estimation import (
+    PARENTS,
+    TableFullError,
+    buckets_of_levels,
+    fill_parents,
+    fill_table,
+)
+from nplm.models.ngrams.external.scratch import Scratch
+from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
+from nplm.models.ngrams.trie.checks import (
+    BLOCK_ENTRIES,
+    check_structure,
+    check_values,
+)
+from nplm.models.ngrams.trie.context_trie import ContextTrie
+from nplm.models.ngrams.trie.hash_table import HashTable, fill_keys
+from nplm.models.ngrams.trie.packed_trie import (
+    PackedTrie,
+    fill_packed,
+    fill_values,
+    packed_sizes,
+)
+from nplm.models.training.parallel.threads import Threads
+
+__all__ = ["check_hashed"]
+
+# Memory of buffers.
+CHECKING_BYTES = 1 << 24
+
+
+def check_hashed(packed: PackedTrie, table: HashTable) -> None:
+    """Raise ValueError unless a structure and a hash table are those of one trie.
+
+    The trie is unpacked to a temporary folder, and its structure packed and its table
+    built again: both are unique.
+
+    Parameters
+    ----------
+    packed : PackedTrie
+        The structure.
+    table : HashTable
+        The table, with the values.
+    """
+    with Scratch(None, CHECKING_BYTES, Threads(1)) as scratch:
+        structure = _unpacked(packed, scratch)
+        trie = _with_values(structure, table, scratch)
+        check_values(trie)
+        _check_packed(packed, structure, scratch)
+        _check_table(table, trie, scratch)
+
+
+def _unpacked(packed: PackedTrie, scratch: Scratch) -> ContextTrie:
+    n_contexts, n_ngrams = int(packed.level_start[-1]), int(packed.n_ngrams.sum())
+    sizes = {"context_word": n_contexts, "child_start": n_contexts + 1}
+    sizes |= {"start": n_contexts + 1, "words": n_ngrams}
+    own = {name: scratch.array(name, np.int32, n) for name, n in sizes.items()}
+    packed.fill(own)
+    scratch.forget(packed.words)
+    structure = ContextTrie(packed.n_words, packed.level_start, **own)
+    check_structure(structure)
+    if structure.n_ngrams.tolist() != packed.n_ngrams.tolist():
+        raise ValueError("n_ngrams has values out of range")
+    return structure
+
+
+def _with_values(
+    structure: ContextTrie, table: HashTable, scratch: Scratch
+) -> BackoffTrie:
+    n_contexts = len(structure.context_word)
+    prob = scratch.array("prob", np.float32, len(structure.words))
+    bow = scratch.array("bow", np.float32, n_contexts)
+    bow[0] = 1  # the root has no weight
+    parent = fill_parents(structure, scratch)
+    keys = scratch.array("keys", np.uint64, n_contexts)
+    fill_keys(structure, parent, keys, scratch.forget, scratch.block)
+
+    def done() -> None:
+        scratch.forget(table.buckets)
+
+    fill_values(structure, table, keys, prob, bow, done, scratch.block)
+    for name in (PARENTS, "keys"):
+        scratch.remove(name)
+    own = structure.context_word, structure.child_start, structure.start
+    levels = structure.level_start
+    return BackoffTrie(structure.n_words, levels, *own, structure.words, prob, bow)
+
+
+def _check_packed(packed: PackedTrie, structure: ContextTrie, scratch: Scratch) -> None:
+    n_contexts, n_ngrams = len(structure.context_word), len(structure.words)
+    sizes = packed_sizes(structure.n_words, structure.order, n_contexts, n_ngrams)
+    again = {
+        name: scratch.array(f"packed {name}", kind, size)
+        for name, (kind, size) in sizes.items()
+    }
+    fill_packed(structure, again, scratch.forget, scratch.block)
+    for name, own in again.items():
+        _check_equal(name, own, getattr(packed, name))
+        scratch.remove(f"packed {name}")
+
+
+def _check_table(table: HashTable, trie: BackoffTrie, scratch: Scratch) -> None:
+    # Sizes below the right ones are too small.
+    sizes = buckets_of_levels(trie.n_ngrams, trie.level_start)
+    expected = next(own for own in sizes if own[-1] >= table.bucket_start[-1])
+    _check_equal("bucket_start", expected, table.bucket_start)
+    buckets = scratch.array("buckets", np.uint8, len(table.buckets))
+    try:
+        closed = fill_table(trie, buckets, expected, scratch)
+    except TableFullError:
+        raise ValueError("bucket_start does not match its n-grams") from None
+    _check_equal("buckets", buckets, table.buckets)
+    if closed != table.closed:
+        raise ValueError("closed does not match its n-grams")
+
+
+def _check_equal(name: str, made: NDArray[Any], own: NDArray[Any]) -> None:
+    """Raise ValueError unless two arrays are equal; release them if they are mapped."""
+    same = len(made) == len(own)
+    for part in blocks(len(own), BLOCK_ENTRIES):
+        same = same and np.array_equal(made[part], own[part])
+        forget(made, own)
+    if not same:
+        raise ValueError(f"{name} does not match its n-grams")

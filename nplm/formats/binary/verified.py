@@ -1,0 +1,76 @@
+"""Notes of verified files: a file is verified once.
+
+A note is in the user's cache, not beside the file: a file that comes from someone else
+cannot bring its note along, and models may be in folders that are read-only.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from nplm.base.files.atomic_files import replacing
+from nplm.base.files.tensors import CHECKSUM, TensorFile
+from nplm.base.files.user_cache import user_cache
+
+__all__ = ["is_verified", "note_verified"]
+
+# Notes of other rules do not count: increase it when verification checks more.
+RULES = 1
+MAX_NOTE_BYTES = 1 << 16
+
+
+def is_verified(file: TensorFile) -> bool:
+    """Return whether this user has verified the file as it is now.
+
+    Parameters
+    ----------
+    file : TensorFile
+        An open file.
+
+    Returns
+    -------
+    verified : bool
+        False if there is no note, or the file was written, replaced or moved since.
+    """
+    try:
+        with open(_path_of(file), "rb") as note:
+            # A note of another user says nothing.
+            if os.fstat(note.fileno()).st_uid != os.geteuid():
+                return False
+            found: Any = json.loads(note.read(MAX_NOTE_BYTES))
+    except (OSError, RuntimeError, ValueError, RecursionError):
+        return False
+    return bool(found == _note_of(file))
+
+
+def note_verified(file: TensorFile) -> None:
+    """Note that a file has been verified; do nothing if no note can be written."""
+    # RuntimeError: the user has no home.
+    with suppress(OSError, RuntimeError):
+        if file.stamp != file.stamp_now():  # written while it was verified
+            return
+        path = _path_of(file)
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with replacing(path) as note:
+            note.write(json.dumps(_note_of(file)).encode())
+
+
+def _path_of(file: TensorFile) -> Path:
+    """Return the path of a file's note."""
+    name = hashlib.sha256(os.fsencode(os.path.realpath(file.path))).hexdigest()[:32]
+    return user_cache() / "verified" / f"{name}.json"
+
+
+def _note_of(file: TensorFile) -> dict[str, Any]:
+    # The time of the last change (ctime) cannot be set back, unlike mtime.
+    return {
+        "rules": RULES,
+        "file": os.path.realpath(file.path),
+        "stamp": list(file.stamp),
+        "checksum": file.metadata[CHECKSUM],
+    }
