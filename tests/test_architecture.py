@@ -157,14 +157,30 @@ else:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_stub_and_package_have_the_same_names():
+@pytest.mark.parametrize("package", [nplm, nplm.formats], ids=lambda p: p.__name__)
+def test_stub_and_package_have_the_same_names(package):
     stub = {
         alias.name: node.module
-        for node in ast.parse((ROOT / "__init__.pyi").read_text()).body
+        for node in ast.parse(Path(package.__file__ + "i").read_text()).body
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
     }
-    assert stub == nplm.MODULES
+    assert stub == package.MODULES
+
+
+def test_command_imports_what_it_needs():
+    """Scoring needs no networks, experiments, bars, or estimation."""
+    code = """
+import sys
+from nplm.cli import main
+main(["score", "--help"], standalone_mode=False)
+print(*sys.modules, file=sys.stderr)
+"""
+    ran = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+    found = set(ran.stderr.decode().split())
+    others = ["nplm.models.neural", "nplm.experiments", "nplm.datasets", "rich"]
+    others += ["nplm.formats.counts", "nplm.models.classes", "nplm.training"]
+    assert found & set(others) == set()
 
 
 def test_every_room_has_a_floor():

@@ -1,34 +1,46 @@
 """The ``nplm`` command: a file for each subcommand, and shared modules."""
 
+from importlib import import_module
 from typing import Any
 
 import click
 
 import nplm
 from nplm import DivergenceError
-from nplm.cli._jobs import INTERRUPTED
-from nplm.cli.commands.card import card_command
-from nplm.cli.commands.convert import convert_command
-from nplm.cli.commands.count import count_command
-from nplm.cli.commands.generate import generate_command
-from nplm.cli.commands.mix import mix_command
-from nplm.cli.commands.neighbors import neighbors_command
-from nplm.cli.commands.paper.compare import compare_command
-from nplm.cli.commands.paper.reproduce import reproduce_command
-from nplm.cli.commands.prune import prune_command
-from nplm.cli.commands.query import query_command
-from nplm.cli.commands.score import score_command
-from nplm.cli.commands.suggest import suggest_command
-from nplm.cli.commands.train import train_command
-from nplm.cli.serve.command import serve_command
+from nplm.cli._outputs import INTERRUPTED
 
 __all__ = ["main"]
 
+# The module of each command, imported when it is called: what one needs would slow the
+# start of the others.
+COMMANDS = {
+    name: f"nplm.cli.commands.{name}"
+    for name in (
+        "card", "convert", "count", "generate", "mix", "neighbors", "prune", "query",
+        "score", "suggest", "train",
+    )
+} | {
+    "compare": "nplm.cli.commands.paper.compare",
+    "reproduce": "nplm.cli.commands.paper.reproduce",
+    "serve": "nplm.cli.serve.command",
+}  # fmt: skip
 FAILURES = (OSError, ImportError, ValueError, MemoryError, DivergenceError)
 
 
 class Commands(click.Group):
     """Commands whose errors are a sentence and an exit code, not a traceback."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of the commands."""
+        return sorted([*super().list_commands(ctx), *COMMANDS])
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return a command, imported now."""
+        if cmd_name not in COMMANDS:
+            return super().get_command(ctx, cmd_name)
+        module = import_module(COMMANDS[cmd_name])
+        command: click.Command = getattr(module, f"{cmd_name}_command")
+        return command
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a subcommand, and turn its errors into messages."""
@@ -62,11 +74,3 @@ def main() -> None:
 def versions_command() -> None:
     """Show versions, processor and kernels, for bug reports."""
     nplm.show_versions()
-
-
-for command in (
-    card_command, compare_command, convert_command, count_command, generate_command,
-    mix_command, neighbors_command, prune_command, query_command, reproduce_command,
-    score_command, serve_command, suggest_command, train_command,
-):  # fmt: skip
-    main.add_command(command)

@@ -12,9 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import click
 
-from nplm import NeuralLM
-
-__all__ = ["INTERRUPTED", "Job", "in_order", "mpi_job"]
+__all__ = ["Job", "Jobs", "in_order", "mpi_job"]
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -22,14 +20,28 @@ Result = TypeVar("Result")
 # Blocks that wait for their turn in the output, for each worker.
 AHEAD = 3
 
-# The exit code that shells give a program that SIGINT ended.
-INTERRUPTED = 130
+
+class Jobs(click.ParamType):  # type: ignore[type-arg]
+    """A number of threads, or -1 for all cores."""
+
+    name = "integer"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> int:
+        """Convert to an integer other than 0."""
+        n: int = click.INT.convert(value, param, ctx)
+        if n == 0:
+            self.fail("0 threads do nothing: give 1 or more, or -1 for all cores.")
+        return n
+
+
+def _fit(network: Any, *args: Any, **kwargs: Any) -> Any:
+    return network.fit(*args, **kwargs)
 
 
 class Job(NamedTuple):
     """What differs between one process and several."""
 
-    fit_network: Callable[..., Any] = NeuralLM.fit
+    fit_network: Callable[..., Any] = _fit
     quiet: bool = False  # True if another process reports
     together: Callable[[Callable[[], Any]], Any] = lambda work: work()
     guard: Callable[[], AbstractContextManager[Any]] = nullcontext

@@ -9,24 +9,14 @@ from typing import Any, TypeVar
 
 import click
 from numpy.typing import NDArray
-from rich.console import Console
 
 import nplm
-from nplm import TextLM, Tokenizer, Vocabulary
-from nplm.cli._bars import stages
-from nplm.formats import (
-    read_vectors,
-    save_binary,
-    write_arpa,
-    write_vectors,
-)
+from nplm import TextLM, Tokenizer, Vocabulary, formats
 from nplm.formats._kinds import Kind, kind_of
 from nplm.formats._models import trie_of
 from nplm.formats._words import StoredWords, check_words
 from nplm.formats.binary.binary_files import check_bits
 from nplm.formats.loading import load_arpa
-from nplm.formats.on_disk.conversion import convert_arpa, convert_trie
-from nplm.formats.on_disk.outputs import ArpaFile, MappedFile, Output, QuantizedFile
 from nplm.models.ngrams.trie.quantized_trie import MAX_BITS, MIN_BITS
 from nplm.text.embeddings import features_of
 from nplm.text.tokenizer import BETWEEN_BLANKS
@@ -131,8 +121,8 @@ def convert_vectors(path: str, output: Path, to: str | None) -> bool:
     kind = to or ("arpa" if _kind_of(output) == "arpa" else "vectors")
     if not kind.startswith("vectors"):
         raise ValueError(f"{path} has word vectors: they cannot be written as {kind}.")
-    words, vectors = read_vectors(path, binary=form is Kind.BINARY_VECTORS)
-    write_vectors(output, words, vectors, binary=kind == "vectors-binary")
+    words, vectors = formats.read_vectors(path, binary=form is Kind.BINARY_VECTORS)
+    formats.write_vectors(output, words, vectors, binary=kind == "vectors-binary")
     return True
 
 
@@ -149,6 +139,13 @@ def convert_ngrams(
 
     n-grams are written to ARPA, mapped or quantized files, but not by nplm.save.
     """
+    # Imported here: commands that score need no bars and no estimation.
+    from rich.console import Console
+
+    from nplm.cli._bars import stages
+    from nplm.formats.on_disk.conversion import convert_arpa, convert_trie
+    from nplm.formats.on_disk.outputs import ArpaFile, MappedFile, Output, QuantizedFile
+
     kind = "binary" if to is None and bits is not None else to or _kind_of(output)
     if bits is not None and kind != "binary":
         raise click.UsageError(
@@ -212,9 +209,11 @@ def write_model(
             _save(lm, path, optimizer, dtype)
         elif kind.startswith("vectors"):
             features = learned_features(lm)
-            write_vectors(path, words, features, binary=kind == "vectors-binary")
+            formats.write_vectors(
+                path, words, features, binary=kind == "vectors-binary"
+            )
         else:
-            write = write_arpa if kind == "arpa" else save_binary
+            write = formats.write_arpa if kind == "arpa" else formats.save_binary
             write(lm.estimator_, path, words)
             _note_tokens(lm, path)
     except TypeError as error:

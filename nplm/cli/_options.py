@@ -10,6 +10,7 @@ import click
 import numpy as np
 
 from nplm import Adam, Importance, NeuralLM, Softmax
+from nplm.cli._jobs import Jobs
 from nplm.models.neural.network.hidden import checked_sizes
 from nplm.models.neural.options.losses import LOSSES
 from nplm.models.neural.options.solvers import SOLVERS
@@ -35,19 +36,6 @@ COMMON: dict[str, Any] = {"order": 5, "n_jobs": 1, "random_state": 0}
 POSITIVE = click.IntRange(min=1)
 NOT_NEGATIVE = click.FloatRange(min=0)
 ABOVE_ZERO = click.FloatRange(min=0, min_open=True)
-
-
-class Jobs(click.ParamType):  # type: ignore[type-arg]
-    """A number of threads, or -1 for all cores."""
-
-    name = "integer"
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> int:
-        """Convert to an integer other than 0."""
-        n: int = click.INT.convert(value, param, ctx)
-        if n == 0:
-            self.fail("0 threads do nothing: give 1 or more, or -1 for all cores.")
-        return n
 
 
 class Decay(click.ParamType):  # type: ignore[type-arg]

@@ -1,4 +1,4 @@
-"""Checks of the names of outputs, before hours of training."""
+"""Checks of the names of outputs, before hours of training, and an exit code."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ import click
 
 from nplm.base.files.atomic_files import followed
 
-__all__ = ["refuse_to_replace", "writable_file", "writable_folder"]
+__all__ = ["INTERRUPTED", "refuse_to_replace", "writable_file", "writable_folder"]
+
+# The exit code that shells give a program that SIGINT ended.
+INTERRUPTED = 130
 
 
 def writable_file(_ctx: Any, _param: Any, path: Path | None) -> Path | None:

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from nplm import DivergenceError, TextLM
 from nplm.cli._models import vocabulary_of
-from nplm.cli._options import in_options
 from nplm.cli._text import blocks_of_lines
 from nplm.text.lm.text_scores import TextScores, TextSize
 
@@ -264,6 +263,9 @@ def told() -> Iterator[None]:
 
     Each warning is reported once, and without the line of Python.
     """
+    # Imported here: it needs the networks, and commands that score do not.
+    from nplm.cli._options import in_options
+
     with warnings.catch_warnings(record=True) as notes:
         warnings.simplefilter("always")
         try:

@@ -1,28 +1,36 @@
 """Read and write files of n-gram models, counts, classes and word vectors."""
 
-from nplm.formats.arpa.arpa_files import read_arpa, write_arpa
-from nplm.formats.binary.binary_files import load_binary, save_binary
-from nplm.formats.classes import read_classes, write_classes
-from nplm.formats.counts.count_files import read_counts, write_counts
-from nplm.formats.counts.count_tables import CountTables
-from nplm.formats.counts.estimation import Estimated, estimate_arpa, estimate_binary
-from nplm.formats.onnx import write_onnx
-from nplm.formats.vectors import read_vectors, write_vectors
+from importlib import import_module
+from typing import Any
 
-__all__ = [
-    "CountTables",
-    "Estimated",
-    "estimate_arpa",
-    "estimate_binary",
-    "load_binary",
-    "read_arpa",
-    "read_classes",
-    "read_counts",
-    "read_vectors",
-    "save_binary",
-    "write_arpa",
-    "write_classes",
-    "write_counts",
-    "write_onnx",
-    "write_vectors",
-]
+# Where each public name is; ``__init__.pyi`` says the same to type checkers.
+MODULES = {
+    "CountTables": "nplm.formats.counts.count_tables",
+    "Estimated": "nplm.formats.counts.estimation",
+    "estimate_arpa": "nplm.formats.counts.estimation",
+    "estimate_binary": "nplm.formats.counts.estimation",
+    "load_binary": "nplm.formats.binary.binary_files",
+    "read_arpa": "nplm.formats.arpa.arpa_files",
+    "read_classes": "nplm.formats.classes",
+    "read_counts": "nplm.formats.counts.count_files",
+    "read_vectors": "nplm.formats.vectors",
+    "save_binary": "nplm.formats.binary.binary_files",
+    "write_arpa": "nplm.formats.arpa.arpa_files",
+    "write_classes": "nplm.formats.classes",
+    "write_counts": "nplm.formats.counts.count_files",
+    "write_onnx": "nplm.formats.onnx",
+    "write_vectors": "nplm.formats.vectors",
+}
+__all__ = sorted(MODULES)
+
+
+def __getattr__(name: str) -> Any:
+    """Load what is asked for: most programs need few of the formats."""
+    if name not in MODULES:
+        raise AttributeError(f"module 'nplm.formats' has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(MODULES[name]), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *MODULES})

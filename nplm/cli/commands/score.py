@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import click
-from rich.console import Console
 
 from nplm import TextLM
-from nplm.cli._bars import stages
-from nplm.cli._jobs import in_order
+from nplm.cli._jobs import Jobs, in_order
 from nplm.cli._models import MODEL, read_model, vocabulary_of
-from nplm.cli._options import Jobs
 from nplm.cli._tally import as_json, perplexity, scored_lines
 from nplm.cli._text import ERRORS, INPUTS, Chunk, chunks_of, n_bytes_of
 from nplm.models.training.parallel.threads import n_threads
@@ -136,7 +133,7 @@ def score_command(
     n_bytes, n_lines, n_skipped = n_bytes_of(inputs), 0, 0
     row = _json_row(lm, with_text) if in_json else _row(per_token, with_text)
     work = Scoring(lm, errors, row)
-    with stages(Console(stderr=True)) if progress else nullcontext() as shown:
+    with _stages() if progress else nullcontext() as shown:
         for output in in_order(
             work, chunks_of(inputs), n_threads(n_jobs), lambda chunk: chunk.pauses
         ):
@@ -148,6 +145,15 @@ def score_command(
     if n_skipped:
         click.echo(f"{n_skipped} of {n_lines + n_skipped} lines were left out: they "
                    "are not UTF-8, or have NUL bytes.", err=True)  # fmt: skip
+
+
+def _stages() -> AbstractContextManager[Any]:
+    """Return the bar; what it needs is imported only if it is shown."""
+    from rich.console import Console
+
+    from nplm.cli._bars import stages
+
+    return stages(Console(stderr=True))
 
 
 def _row(per_token: bool, with_text: bool) -> Callable[[Line], str]:

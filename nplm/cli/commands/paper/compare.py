@@ -19,14 +19,14 @@ from nplm import DivergenceError, NeuralLM
 from nplm.base.estimators import LanguageModel
 from nplm.cli._bars import stages
 from nplm.cli._corpora import load_corpus
-from nplm.cli._jobs import INTERRUPTED, Job, mpi_job
+from nplm.cli._jobs import Job, mpi_job
 from nplm.cli._options import (
     POSITIVE,
     in_options,
     network_options,
     network_settings,
 )
-from nplm.cli._outputs import writable_file, writable_folder
+from nplm.cli._outputs import INTERRUPTED, writable_file, writable_folder
 from nplm.cli._tables import one_line, print_corpus, print_examples, print_table
 from nplm.cli._tally import warning_of_unknown
 from nplm.datasets import Corpus

@@ -12,9 +12,9 @@ from rich.console import Console
 from nplm import CheckpointError, DivergenceError
 from nplm.base.files.atomic_files import replacing
 from nplm.cli._bars import stages
-from nplm.cli._jobs import INTERRUPTED
-from nplm.cli._options import Jobs, in_options
-from nplm.cli._outputs import writable_folder
+from nplm.cli._jobs import Jobs
+from nplm.cli._options import in_options
+from nplm.cli._outputs import INTERRUPTED, writable_folder
 from nplm.cli._tables import one_line_of, print_paper_table
 from nplm.datasets import load_wiki
 from nplm.experiments import TABLES, as_markdown, draw, findings, reproduce, results_of
