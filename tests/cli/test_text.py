@@ -404,7 +404,9 @@ def test_a_model_without_words_or_boundary(made, run, tmp_path):
 
 
 def test_help_of_every_command(run):
-    for name in main.commands:
+    names = main.list_commands(None)
+    assert len(names) == 13
+    for name in names:
         result = run(name, "--help")
         assert "Usage: " in result.stdout
     commands = run("--help").stdout.split("Commands:")[1]
@@ -417,7 +419,7 @@ def test_files_that_cannot_be_read_are_told_in_sentences(made, run, monkeypatch)
     result = run("score", "@kn", str(made), code=2)
     assert "is a directory." in result.stderr
 
-    def refused(path):
+    def refused(path, **options):
         raise PermissionError(13, "Permission denied", path)
 
     monkeypatch.setattr(nplm, "load", refused)

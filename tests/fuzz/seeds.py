@@ -153,6 +153,21 @@ def _quantized():
         return load_binary(f"{folder}/model")[0]
 
 
+@cache
+def _pruned_model():
+    """A model that lacks suffixes of its n-grams."""
+    model = fit(KneserNeyLM(3, boundary=0, min_counts=(1, 2, 1), **SIZE))
+    return model.prune(0.02)
+
+
+def _pruned(path, **options):
+    save_binary(_pruned_model(), path, WORDS, **options)
+
+
+def _pruned_quantized(path):
+    _pruned(path, bits=4)
+
+
 def _vectors(**options):
     features = np.random.default_rng(0).normal(size=(N_WORDS, 3))
     return [lambda path: write_vectors(path, WORDS, features, **options)]
@@ -200,7 +215,13 @@ SEEDS = {
     "vectors": lambda: _compressed(*_vectors()),
     "vectors, binary": lambda: _compressed(*_vectors(binary=True)),
     "binary": lambda: [_binary(), _binary(1), _binary(compact=True), _binary(bits=4)],
-    "binary, unverified": lambda: [_binary(), _binary(bits=4)],
+    "binary, unverified": lambda: [
+        _binary(),
+        _binary(bits=4),
+        _binary(1),
+        _pruned,
+        _pruned_quantized,
+    ],
     "saved": _saved,
     "text": lambda: _texts("a rose is\n\na röse\n".encode(), b"one\ntwo\n" * 9),
     "stream": lambda: _texts(

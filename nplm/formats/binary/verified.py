@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,9 @@ __all__ = ["is_verified", "note_verified"]
 # Notes of other rules do not count: increase it when verification checks more.
 RULES = 1
 MAX_NOTE_BYTES = 1 << 16
+# Times of files are coarse: a file that was just written may be written again without a
+# change of its times.
+SETTLED_NANOSECONDS = 2_000_000_000
 
 
 def is_verified(file: TensorFile) -> bool:
@@ -49,10 +53,15 @@ def is_verified(file: TensorFile) -> bool:
 
 
 def note_verified(file: TensorFile) -> None:
-    """Note that a file has been verified; do nothing if no note can be written."""
+    """Note that a file has been verified.
+
+    There is no note if none can be written, or if the file was written in the last two
+    seconds or while it was verified.
+    """
     # RuntimeError: the user has no home.
     with suppress(OSError, RuntimeError):
-        if file.stamp != file.stamp_now():  # written while it was verified
+        is_settled = time.time_ns() - max(file.stamp[-2:]) > SETTLED_NANOSECONDS
+        if not is_settled or file.stamp != file.stamp_now():
             return
         path = _path_of(file)
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
