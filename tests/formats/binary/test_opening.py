@@ -1,0 +1,241 @@
+"""Binary files are ready at once, and verified once, in memory that does not grow."""
+
+import json
+import os
+import subprocess
+import sys
+import tracemalloc
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import nplm
+from nplm import KneserNeyLM
+from nplm.base.files.tensors import TensorFile
+from nplm.cli import main
+from nplm.formats import load_binary, save_binary
+from nplm.formats.binary import binary_files, verified
+from tests.helpers import small_text
+
+pytestmark = small_text
+N_WORDS = 3000
+WORDS = ["</s>", "<unk>", *(f"w{i}" for i in range(2, N_WORDS))]
+FORMS = [{}, {"bits": 8}]
+
+
+def save(path, n_tokens, **form):
+    ids = np.random.default_rng(0).integers(1, N_WORDS, n_tokens)
+    ids[::20] = 0
+    model = KneserNeyLM(3, n_words=N_WORDS, boundary=0).fit_stream(ids)
+    save_binary(model, path, WORDS, **form)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A folder with a mapped file of some 30 MB, one of 8 bits, and small ones."""
+    folder = tmp_path_factory.mktemp("opening")
+    for name, form in zip(("mapped", "bits"), FORMS):
+        save(folder / name, 400_000, **form)
+        save(folder / f"small-{name}", 2000, **form)
+    return folder
+
+
+@pytest.fixture
+def cache(tmp_path, monkeypatch):
+    """The folder of notes, which are written at once."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(verified, "SETTLED_NANOSECONDS", 0)
+    return tmp_path / "cache" / "nplm" / "verified"
+
+
+# A small model first, so that what it loads does not count.
+FIRST = """
+import sys
+import numpy as np
+from click.testing import CliRunner
+import nplm
+from nplm.cli import main
+from nplm.formats import load_binary
+
+def log_prob(path):
+    load_binary(path)[0].log_prob([[1, 2], [2, 3]], [3, 4])
+
+def scorer(path):
+    nplm.load(path).scorer().score("w3 w4 w5")
+
+def score_samples(path):
+    nplm.load(path).score_samples(["w3 w4 w5"])
+
+def command(name):
+    def ask(path):
+        ran = CliRunner().invoke(main, [name, path], input="w3 w4 w5\\n")
+        assert ran.exit_code == 0, ran.output
+    return ask
+
+def peak():
+    lines = open("/proc/self/status").read().splitlines()
+    return next(int(x.split()[1]) for x in lines if x.startswith("VmHWM"))
+
+folder, name = sys.argv[1:]
+for ask in (log_prob, scorer, score_samples, command("score"), command("query")):
+    ask(f"{folder}/small-{name}")
+    open("/proc/self/clear_refs", "w").write("5")
+    before = peak()
+    ask(f"{folder}/{name}")
+    print((peak() - before) * 1024)
+"""
+
+
+@pytest.mark.parametrize("name", ["mapped", "bits"])
+def test_first_question_reads_a_small_part_of_a_large_file(folder, name):
+    ran = subprocess.run(
+        [sys.executable, "-c", FIRST, str(folder), name],
+        check=True, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    found = list(map(int, ran.stdout.split()))
+    assert len(found) == 5
+    # Also the pages of the file that were read, and their neighbours.
+    assert max(found) < 8 << 20
+    if name == "mapped":
+        assert (folder / name).stat().st_size > 20 << 20
+
+
+@pytest.mark.parametrize("name", ["mapped", "bits"])
+def test_verification_takes_little_memory(folder, cache, name):
+    load_binary(folder / f"small-{name}", verify=True)
+    tracemalloc.start()
+    load_binary(folder / name, verify=True)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 20 << 20
+
+
+@pytest.fixture(params=FORMS, ids=str)
+def path(request, tmp_path):
+    path = tmp_path / "model"
+    save(path, 2000, **request.param)
+    return path
+
+
+def flip(path):
+    """Change a bit in place."""
+    damaged = bytearray(path.read_bytes())
+    damaged[-500] ^= 1
+    with open(path, "r+b") as file:
+        file.write(damaged)
+
+
+@pytest.fixture
+def checks(monkeypatch):
+    """The names of the checks of numbers that were made."""
+    made = []
+    for name in ("check_ranges", "agrees", "restored_quantized"):
+        own = getattr(binary_files, name)
+
+        def noted(*args, name=name, own=own, **kwargs):
+            if kwargs.get("check", True):
+                made.append(name)
+            return own(*args, **kwargs)
+
+        monkeypatch.setattr(binary_files, name, noted)
+    return made
+
+
+def test_file_is_verified_once(path, cache, checks):
+    load_binary(path)
+    nplm.load(path)
+    assert not checks and not cache.exists()
+    first, _ = load_binary(path, verify=True)
+    assert checks
+    del checks[:]
+    X, y = [[1, 2], [2, 3]], [3, 4]
+    for again in (load_binary(path, verify=True)[0], nplm.load(path, verify=True)):
+        model = getattr(again, "estimator_", again)
+        np.testing.assert_array_equal(model.log_prob(X, y), first.log_prob(X, y))
+    assert not checks
+
+
+@pytest.mark.parametrize("keep_times", [False, True])
+def test_file_that_was_changed_is_verified_again(path, cache, keep_times):
+    load_binary(path, verify=True)
+    before = path.stat()
+    flip(path)
+    if keep_times:
+        os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    load_binary(path)
+    with pytest.raises(ValueError, match="is damaged: the checksum of"):
+        load_binary(path, verify=True)
+
+
+def test_file_that_was_moved_or_replaced_is_verified_again(path, cache, checks):
+    load_binary(path, verify=True)
+    del checks[:]
+    moved = path.rename(path.with_name("moved"))
+    load_binary(moved, verify=True)
+    assert checks
+    del checks[:]
+    path.write_bytes(moved.read_bytes())
+    load_binary(path, verify=True)
+    assert checks
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda note: note.write_bytes(b""),
+        lambda note: note.write_bytes(b"[" * 99_999),
+        lambda note: note.write_bytes(b"\xff"),
+        lambda note: note.write_text(
+            json.dumps(json.loads(note.read_text()) | {"rules": 0})
+        ),
+        lambda note: (note.unlink(), note.mkdir()),
+    ],
+)
+def test_note_that_says_something_else_is_not_believed(path, cache, checks, change):
+    load_binary(path, verify=True)
+    del checks[:]
+    [note] = cache.iterdir()
+    change(note)
+    load_binary(path, verify=True)
+    assert checks
+
+
+def test_note_that_cannot_be_written_is_no_error(path, monkeypatch, checks):
+    monkeypatch.setenv("XDG_CACHE_HOME", os.devnull)
+    monkeypatch.setattr(verified, "SETTLED_NANOSECONDS", 0)
+    for _ in range(2):
+        load_binary(path, verify=True)
+        assert checks
+        del checks[:]
+
+
+def test_file_that_was_just_written_is_not_noted(path, cache, monkeypatch):
+    monkeypatch.setattr(verified, "SETTLED_NANOSECONDS", 10**15)
+    load_binary(path, verify=True)
+    assert not cache.exists()
+
+
+def test_command_verifies_when_asked(path, cache):
+    flip(path)
+    ran = CliRunner().invoke(main, ["score", str(path)], input="w3 w4\n")
+    assert ran.exit_code == 0
+    ran = CliRunner().invoke(main, ["score", "--verify", str(path)], input="w3 w4\n")
+    assert ran.exit_code == 1
+    assert "model is damaged: the checksum of" in ran.stderr
+
+
+def test_levels_of_a_file_that_is_changed_later_are_not_read_again(tmp_path):
+    path = tmp_path / "model"
+    save(path, 2000)
+    model, _ = load_binary(path)
+    X, y = [[1, 2], [2, 3]], [3, 4]
+    expected = model.log_prob(X, y), model.predict_proba(X)
+    file = TensorFile(path)
+    with open(path, "r+b") as changed:
+        for name in ("slot_start", "level_start"):
+            _, _, first, last = file._places[name]
+            changed.seek(file._start + first)
+            changed.write(b"\x7f" * (last - first))
+    np.testing.assert_array_equal(model.log_prob(X, y), expected[0])
+    np.testing.assert_array_equal(model.predict_proba(X), expected[1])
