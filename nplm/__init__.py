@@ -58,6 +58,7 @@ MODULES = {
     "contiguous_split": "nplm.text.windows",
     "cooccurrence_embeddings": "nplm.text.embeddings",
     "flashlight_lm": "nplm.text.decoding.flashlight",
+    "limit_vocabulary": "nplm.models.mixtures.limited_vocabulary",
     "load": "nplm.formats.loading",
     "neg_perplexity": "nplm.base.estimators",
     "pyctcdecode_lm": "nplm.text.decoding.pyctcdecode",

@@ -18,7 +18,9 @@ from nplm.text.codecs import codec_of
 from nplm.text.lm.text_lm import TextLM
 from nplm.text.vocabulary import Vocabulary
 
-__all__ = ["StaticMixture", "aligned", "static_mixture"]
+__all__ = [
+    "StaticMixture", "aligned", "check_backoff", "static_mixture", "text_model",
+]  # fmt: skip
 
 
 class StaticMixture(NamedTuple):
@@ -129,7 +131,7 @@ def static_mixture(
     else:
         chosen, n_iter = _checked_weights(weights, len(models)), 0
     trie = mixed_trie(tries, chosen.tolist())
-    lm = _text_model(trie, vocabulary, models[0], index=index)
+    lm = text_model(trie, vocabulary, models[0], index=index)
     return StaticMixture(lm, chosen, n_iter)
 
 
@@ -182,11 +184,11 @@ def aligned(models: Sequence[TextLM], *, index: bool = True) -> list[TextLM]:
     _check_models(models)
     vocabulary, tries = _aligned(models)
     return [
-        _text_model(own.remapped(), vocabulary, models[0], index=index) for own in tries
+        text_model(own.remapped(), vocabulary, models[0], index=index) for own in tries
     ]
 
 
-def _text_model(
+def text_model(
     trie: BackoffTrie, vocabulary: Vocabulary, like: TextLM, *, index: bool
 ) -> TextLM:
     """Return a text model that splits text as another one does."""
@@ -203,23 +205,7 @@ def _check_models(models: Sequence[TextLM]) -> None:
     if len(models) < 2:
         raise ValueError(f"a mixture needs two models or more, got {len(models)}.")
     for i, lm in enumerate(models):
-        if not isinstance(lm, TextLM):
-            raise TypeError(
-                f"models[{i}] is a {type(lm).__name__}: pass a TextLM; "
-                "TextLM.from_model(model, words) makes one."
-            )
-        _ = lm._codec  # raises NotFittedError
-        if not isinstance(lm.estimator_, BackoffModel):
-            raise TypeError(
-                f"models[{i}] is over a {type(lm.estimator_).__name__}, which cannot "
-                "be mixed into one set of n-grams: pass a KneserNeyLM or a BackoffLM, "
-                "or mix at run time by MixtureLM."
-            )
-        if lm.vocabulary_ is None:
-            raise ValueError(
-                f"models[{i}] has ids and no words, and models are aligned by their "
-                "words: make it by TextLM.from_model(model, words)."
-            )
+        check_backoff(lm, f"models[{i}]")
         if not _split_alike(lm.tokenizer_, models[0].tokenizer_):
             raise ValueError(
                 f"models[{i}] splits text in another way than models[0]: their words "
@@ -230,6 +216,26 @@ def _check_models(models: Sequence[TextLM]) -> None:
                 f"models[{i}] has predict_boundary={lm.predict_boundary}, and "
                 f"models[0] has {models[0].predict_boundary}: train both alike."
             )
+
+
+def check_backoff(lm: Any, name: str) -> None:
+    """Raise unless `lm`, which errors call `name`, is back-off n-grams of words."""
+    if not isinstance(lm, TextLM):
+        raise TypeError(
+            f"{name} is a {type(lm).__name__}: pass a TextLM; "
+            "TextLM.from_model(model, words) makes one."
+        )
+    _ = lm._codec  # raises NotFittedError
+    if not isinstance(lm.estimator_, BackoffModel):
+        raise TypeError(
+            f"{name} is over a {type(lm.estimator_).__name__}, which is not one set of "
+            "back-off n-grams: pass a KneserNeyLM or a BackoffLM (a MixtureLM mixes "
+            "others at run time)."
+        )
+    if lm.vocabulary_ is None:
+        raise ValueError(
+            f"{name} has ids and no words: make it by TextLM.from_model(model, words)."
+        )
 
 
 def _split_alike(a: Any, b: Any) -> bool:

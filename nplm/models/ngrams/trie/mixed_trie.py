@@ -1,4 +1,4 @@
-"""Static interpolation: several back-off tries mixed into one."""
+"""Static interpolation: several back-off tries mixed into one, or one limited."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from nplm.base.blocks import blocks_of_rows
 from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
 from nplm.models.ngrams.trie.context_trie import TrieBuilder, blocks_of_contexts
 
-__all__ = ["AlignedTrie", "mixed_trie"]
+__all__ = ["AlignedTrie", "LimitedTrie", "mixed_trie"]
 
 # Below this mass of the words that do not follow a context, 1 minus the mass of those
 # that do loses too many digits: the words are added up instead.
@@ -106,7 +106,75 @@ class AlignedTrie:
         return trie
 
 
-def mixed_trie(members: Sequence[AlignedTrie], weights: Sequence[float]) -> BackoffTrie:
+@dataclass(frozen=True, eq=False)
+class LimitedTrie:
+    """A back-off trie restricted to some of its words, in ids of a vocabulary of these.
+
+    Attributes
+    ----------
+    trie : BackoffTrie
+        The n-grams, in ids of all words.
+    ids : ndarray of int32, shape (n_words,)
+        The trie's id of each word that is kept; distinct.
+    unknown : int or None
+        The kept word, as the index of its id, that takes the probability of the dropped
+        words as unigrams. If there is none, the unigrams are scaled to sum to 1.
+    """
+
+    trie: BackoffTrie
+    ids: NDArray[np.int32]
+    unknown: int | None
+
+    @property
+    def n_words(self) -> int:
+        """The number of words that are kept."""
+        return len(self.ids)
+
+    @cached_property
+    def unigrams(self) -> NDArray[np.float64]:
+        """The probability of each kept word as a unigram, shape (n_words,)."""
+        prob = self.trie.prob[: self.trie.n_words].astype(np.float64)
+        kept = prob[self.ids]
+        if self.unknown is None:
+            return kept * (prob.sum() / kept.sum()) if kept.any() else kept
+        # Added up, not subtracted: the sum of a file's probabilities may not be 1.
+        dropped = np.delete(prob, self.ids)
+        kept[self.unknown] += dropped.sum()
+        return kept
+
+    def ngrams(self, level: int) -> NDArray[np.int32]:
+        """Return the n-grams of kept words whose contexts have `level` words."""
+        own = np.full(self.trie.n_words, -1, dtype=np.int32)
+        own[self.ids] = np.arange(self.n_words, dtype=np.int32)
+        if level >= self.trie.order:
+            return np.empty((0, level + 1), dtype=np.int32)
+        ngrams = own[self.trie.ngrams(level)]
+        return ngrams[(ngrams >= 0).all(axis=1)]
+
+    def next_word_prob(
+        self, X: NDArray[np.int32], y: NDArray[np.int32]
+    ) -> NDArray[np.float64]:
+        """Return the probability of each next word given its context.
+
+        Parameters
+        ----------
+        X : ndarray of int32, shape (n_samples, n_context)
+            Contexts, the nearest word in the last column.
+        y : ndarray of int32, shape (n_samples,)
+            Next words.
+
+        Returns
+        -------
+        prob : ndarray of float64, shape (n_samples,)
+        """
+        if X.shape[1] == 0:
+            return self.unigrams[y]
+        return self.trie.next_word_prob(self.ids[X], self.ids[y])
+
+
+def mixed_trie(
+    members: Sequence[AlignedTrie | LimitedTrie], weights: Sequence[float]
+) -> BackoffTrie:
     """Mix back-off models into one, with the n-grams of all of them.
 
     The probability of each n-gram is the weighted average of the members', and back-off
@@ -116,8 +184,8 @@ def mixed_trie(members: Sequence[AlignedTrie], weights: Sequence[float]) -> Back
 
     Parameters
     ----------
-    members : sequence of AlignedTrie
-        One or more, in one larger vocabulary; each word of it is in one of them.
+    members : sequence of AlignedTrie or LimitedTrie
+        One or more, in one vocabulary; each word of it is in one of them.
     weights : sequence of float
         0 or more, summing to 1.
 
@@ -133,7 +201,7 @@ def mixed_trie(members: Sequence[AlignedTrie], weights: Sequence[float]) -> Back
     return trie
 
 
-def _union(members: Sequence[AlignedTrie]) -> BackoffTrie:
+def _union(members: Sequence[AlignedTrie | LimitedTrie]) -> BackoffTrie:
     """Return a trie of the n-grams of all members; its numbers are to be filled in."""
     n_words = members[0].n_words
     words = np.arange(n_words, dtype=np.int32)[:, np.newaxis]
@@ -157,7 +225,7 @@ def _union(members: Sequence[AlignedTrie]) -> BackoffTrie:
 
 def _fill(
     trie: BackoffTrie,
-    members: Sequence[AlignedTrie],
+    members: Sequence[AlignedTrie | LimitedTrie],
     weights: Sequence[float],
     level: int,
     contexts: NDArray[np.int32],

@@ -1,0 +1,90 @@
+"""Back-off models of text restricted to a list of words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from nplm.models.mixtures.static_mixture import check_backoff, text_model
+from nplm.models.ngrams.trie.mixed_trie import LimitedTrie, mixed_trie
+from nplm.text.lm.text_lm import TextLM
+from nplm.text.vocabulary import Vocabulary
+
+__all__ = ["limit_vocabulary"]
+
+
+def limit_vocabulary(lm: TextLM, words: Iterable[Any], *, index: bool = True) -> TextLM:
+    """Restrict a back-off model of text to a list of words.
+
+    N-grams that have another word are dropped. The others keep their probability, and
+    back-off weights are recomputed, so that the probabilities after every context sum
+    to 1, as by SRILM's ``ngram -limit-vocab -renorm``. Dropped words become ``<unk>``,
+    which gets their probability as unigrams. (SRILM divides it among all words.) In a
+    model without ``<unk>``, unigrams are scaled to sum to 1, and so are the n-grams of
+    a context that all words follow.
+
+    Parameters
+    ----------
+    lm : TextLM
+        A text model over a `KneserNeyLM` or `BackoffLM`. It is not modified.
+    words : iterable of hashable
+        The words to keep; those that the model lacks are ignored. The boundary and the
+        symbol for unknown words are always kept.
+    index : bool, default=True
+        Whether to build the hash table for look-ups; see ``read_arpa``.
+
+    Returns
+    -------
+    limited : TextLM
+        A text model over a `BackoffLM`. The words keep their order.
+
+    Raises
+    ------
+    TypeError
+        If `words` is one string, or `lm` is not a text model over back-off n-grams.
+    ValueError
+        If the model has ids and no words, or none of `words`.
+
+    Notes
+    -----
+    It is made in memory: about 50 bytes for each n-gram of the model.
+
+    References
+    ----------
+    A. Stolcke (2002). SRILM: an extensible language modeling toolkit. ICSLP.
+
+    Examples
+    --------
+    >>> from nplm import KneserNeyLM, TextLM, limit_vocabulary
+    >>> text = ["the cat sat on the mat", "a cat sat on a mat"]
+    >>> lm = TextLM(KneserNeyLM(discount_fallback=0.5), n_context=2).fit(text)
+    >>> small = limit_vocabulary(lm, ["the", "cat", "sat", "zebra"])
+    >>> small.vocabulary_.words_.tolist()
+    ['</s>', '<unk>', 'cat', 'sat', 'the']
+    >>> small.next_words("the cat", k=1)[0]
+    ['sat']
+    """
+    if isinstance(words, str):
+        raise TypeError(f"words is a string, {words!r:.80}: pass a list of words.")
+    check_backoff(lm, "lm")
+    vocabulary = lm.vocabulary_
+    assert vocabulary is not None
+    found = {vocabulary.ids_[word] for word in words if word in vocabulary.ids_}
+    if not found - {lm.boundary_, vocabulary.unknown_id_}:
+        raise ValueError(
+            f"the model has none of the words: it has {vocabulary.n_words_} words, "
+            f"such as {vocabulary.words_[-1]!r}. Are they spelled as the model's are?"
+        )
+    found.add(lm.boundary_)
+    if vocabulary.unknown_id_ is not None:
+        found.add(vocabulary.unknown_id_)
+    ids = np.array(sorted(found), dtype=np.int32)
+    kept = Vocabulary.from_words(
+        vocabulary.words_[ids].tolist(),
+        unknown=vocabulary.unknown,
+        boundary=vocabulary.words_[lm.boundary_],
+    )
+    trie = LimitedTrie(lm.estimator_.trie_, ids, kept.unknown_id_)
+    return text_model(mixed_trie([trie], [1.0]), kept, lm, index=index)
