@@ -4,7 +4,11 @@ import pytest
 
 import nplm
 from nplm import limit_vocabulary
-from tests.cli.conftest import write
+
+
+def write(path, lines):
+    path.write_text("\n".join(lines))
+    return str(path)
 
 
 def test_a_model_is_limited_to_the_words_of_a_file(folder, run):
