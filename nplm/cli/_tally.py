@@ -185,6 +185,15 @@ class Tally:
             "bits per byte": text.bits_per_byte,
         }
 
+    def as_srilm(self) -> str:
+        """Return the two lines of SRILM's ``ngram -ppl``."""
+        n_ends = self.sentences if self.ends_are_predicted else 0
+        return (
+            f"{self.sentences} sentences, {self.tokens - n_ends} words, "
+            f"{self.unknown} OOVs\n{self.zeros} zeroprobs, logprob= {self.known:.6g} "
+            f"ppl= {self.without_unknown:.6g} ppl1= {self.of_words:.6g}"
+        )
+
     def lines(self) -> list[str]:
         """Return the figures, one a line."""
         return [

@@ -62,6 +62,14 @@ class Token(NamedTuple):
     is_flag=True,
     help="Show an object of JSON for each line or file, and one for the whole text.",
 )
+@click.option(
+    "--columns",
+    type=click.Choice(["kenlm", "srilm"]),
+    default="kenlm",
+    show_default=True,
+    help="Show words as KenLM's query does, or as SRILM's ngram -ppl -debug 2, with "
+    "its figures of each line and file.",
+)
 @BLANK_LINES
 def query_command(
     model: str,
@@ -69,6 +77,7 @@ def query_command(
     summary: bool,
     each: str,
     in_json: bool,
+    columns: str,
     blank_lines: bool,
     verify: bool,
 ) -> None:
@@ -90,10 +99,15 @@ def query_command(
       xzcat test.txt.xz | nplm query --summary model
       nplm query --each file model *.txt
       nplm query --json model test.txt | jq .perplexity
+      nplm query --columns srilm model.arpa test.txt > test.ppl
     """  # noqa: D301  (click reads the control character)
     lm = read_model(model, verify=verify)
     tally = Tally(bool(lm.predict_boundary))
     by_word = each == "word" and not summary
+    if columns == "srilm" and (in_json or not by_word):
+        raise click.UsageError(
+            "--columns srilm shows each word: leave out --summary, --each and --json."
+        )
     for name in inputs or ("-",):
         of_file = Tally(tally.ends_are_predicted)
         for block in blocks_of_lines([name], blank_lines=blank_lines):
@@ -103,6 +117,8 @@ def query_command(
             words = _words_of(lm, block, part) if by_word else None
             if in_json and each != "file" and not summary:
                 _print_objects(part, words)
+            elif words is not None and columns == "srilm":
+                _print_as_srilm(words, ends_are_predicted=tally.ends_are_predicted)
             elif words is not None:
                 _print_words(words)
             elif each == "line" and not summary:
@@ -113,12 +129,14 @@ def query_command(
                 click.echo(as_json({"file": name} | _named(*given)))
             else:
                 click.echo(f"{_figures(*given)}\t{name}")
+        if columns == "srilm":
+            click.echo(f"file {name}: {of_file.as_srilm()}")
     if tally.sentences == 0:
         raise click.ClickException("there is no line of text to query.")
     if in_json:
         figures = tally.figures().items()
         click.echo(as_json({name.replace(" ", "_"): own for name, own in figures}))
-    else:
+    elif columns == "kenlm":
         for line in tally.lines():
             click.echo(line)
     advice = "Is the text split into words as the model's was?"
@@ -187,3 +205,26 @@ def _words_of(lm: TextLM, block: list[str], part: Scored) -> list[list[Token]]:
     orders = [None] * n if part.order is None else part.order.tolist()
     figures = zip(part.log10.tolist(), part.unknown.tolist(), orders)
     return [[Token(word, *next(figures)) for word in own] for own in words]
+
+
+def _print_as_srilm(words: list[list[Token]], *, ends_are_predicted: bool) -> None:
+    """Show each word in a line of SRILM's ``-debug 2``, and the figures of a line."""
+    for own in words:
+        said = own[:-1] if ends_are_predicted else own
+        click.echo(" ".join(token.word for token in said))
+        context = "<s> "
+        for token in own:
+            word = "<unk>" if token.is_unknown else token.word
+            found = "" if token.order is None else f"[{token.order}gram] "
+            if token.is_unknown and token.log10 == -np.inf:
+                found = "[OOV] "
+            prob = f"{10**token.log10:.6g} [ {token.log10:.6g} ]"
+            click.echo(f"\tp( {word} | {context}) \t= {found}{prob}")
+            context = f"{word} ..."
+        of_line = Tally(ends_are_predicted)
+        of_line.add(Scored(
+            np.array([token.log10 for token in own]),
+            np.array([token.is_unknown for token in own], dtype=bool),
+            np.zeros(len(own), dtype=np.intp), n_documents=1,
+        ))  # fmt: skip
+        click.echo(f"{of_line.as_srilm()}\n")

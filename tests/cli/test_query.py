@@ -1,0 +1,61 @@
+"""``nplm query`` in the columns of SRILM."""
+
+import re
+
+import numpy as np
+import pytest
+
+import nplm
+
+LINE = re.compile(r"\tp\( (\S+) \| (\S+ )(?:\.\.\.)?\) \t= \[(\S+)\] (\S+) \[ (\S+) \]")
+
+
+@pytest.fixture(scope="module")
+def model(folder, run):
+    run("train", "@train", "-o", "@columns.arpa", "--order", "3", "--tokens", "blanks",
+        "--memory", "50M")  # fmt: skip
+    return nplm.load(folder / "columns.arpa")
+
+
+def test_columns_of_srilm_have_the_scores_of_each_word(model, run, folder):
+    text = "the cat sees it\nthe zebra sees\n"
+    result = run("query", "--columns", "srilm", "@columns.arpa", input=text)
+    lines = result.stdout.splitlines()
+    found = [match.groups() for match in map(LINE.fullmatch, lines) if match]
+    scores = model.token_scores(text.splitlines())
+    assert [word for word, *_ in found] == [w for own in scores for w in own.words]
+    expected = np.concatenate([own.log_prob for own in scores]) / np.log(10)
+    np.testing.assert_allclose([float(p) for *_, p in found], expected, rtol=1e-5)
+    np.testing.assert_allclose(
+        [float(prob) for *_, prob, _ in found], 10**expected, rtol=1e-5
+    )
+    orders = np.concatenate([own.order for own in scores])
+    assert [kind for *_, kind, _, _ in found] == [f"{n}gram" for n in orders]
+    before = [context.strip() for _, context, *_ in found]
+    assert before == ["<s>", "the", "cat", "sees", "it", "<s>", "the", "<unk>", "sees"]
+    assert lines.count("the zebra sees") == 1
+    known = expected[[w != "<unk>" for own in scores for w in own.words]]
+    perplexity = 10 ** -known.mean()
+    assert "file -: 2 sentences, 7 words, 1 OOVs" in lines
+    assert lines[-1].startswith(
+        f"0 zeroprobs, logprob= {known.sum():.6g} ppl= {perplexity:.6g} ppl1= "
+    )
+
+
+def test_unknown_words_of_a_closed_model_are_left_out(model, run, folder):
+    arpa = (folder / "columns.arpa").read_text().splitlines(keepends=True)
+    closed = [line for line in arpa if "<unk>" not in line]
+    n_words = int(arpa[1].split("=")[1])
+    closed[1] = f"ngram 1={n_words - 1}\n"
+    (folder / "closed.arpa").write_text("".join(closed))
+    result = run("query", "--columns", "srilm", "@closed.arpa", input="the zebra\n")
+    assert "\tp( <unk> | the ...) \t= [OOV] 0 [ -inf ]" in result.stdout.splitlines()
+    assert "file -: 1 sentences, 2 words, 1 OOVs" in result.stdout
+
+
+def test_columns_of_srilm_are_of_words(model, run):
+    for other in (["--summary"], ["--each", "line"]):
+        message = run(
+            "query", "--columns", "srilm", *other, "@columns.arpa", code=2
+        ).stderr
+        assert "--columns srilm shows each word" in message
