@@ -1,0 +1,47 @@
+"""Mapped files of models of every kind pass their verification, and no others."""
+
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nplm import KneserNeyLM
+from nplm.formats import load_binary, save_binary
+from tests.helpers import text
+from tests.helpers_binary import read_parts, write_parts
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*Kneser-Ney")
+N_WORDS = 12
+WORDS = [f"w{i}" for i in range(N_WORDS)]
+ARRAYS = ["context_word", "child_high", "child_sample", "start_high", "start_sample",
+          "words", "buckets", "closed"]  # fmt: skip
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    order=st.integers(2, 5),
+    boundary=st.sampled_from([None, 0]),
+    prune=st.sampled_from([0.0, 0.003]),
+    seed=st.integers(0, 3),
+    name=st.sampled_from(ARRAYS),
+    at=st.floats(0, 1, exclude_max=True),
+)
+def test_file_is_verified_and_a_damaged_one_is_refused(
+    order, boundary, prune, seed, name, at
+):
+    model = KneserNeyLM(order, n_words=N_WORDS, boundary=boundary)
+    model.fit_stream(text(600, seed=seed, n_words=N_WORDS)).prune(prune)
+    with tempfile.TemporaryDirectory() as folder:
+        path = f"{folder}/model"
+        save_binary(model, path, WORDS)
+        loaded, _ = load_binary(path, verify=True)
+        np.testing.assert_array_equal(loaded.trie_.n_ngrams, model.trie_.n_ngrams)
+        header, arrays = read_parts(Path(path))
+        own = arrays[name].view(np.uint8)
+        own[int(at * len(own))] ^= 1
+        write_parts(path, header, arrays)
+        with pytest.raises(ValueError, match="is damaged: "):
+            load_binary(path, verify=True)
