@@ -405,7 +405,7 @@ def test_a_model_without_words_or_boundary(made, run, tmp_path):
 
 def test_help_of_every_command(run):
     names = main.list_commands(None)
-    assert len(names) == 13
+    assert {"score", "serve", "show-versions"} < set(names)
     for name in names:
         result = run(name, "--help")
         assert "Usage: " in result.stdout

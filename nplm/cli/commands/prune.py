@@ -44,7 +44,9 @@ def prune_command(
     to: str | None,
     verify: bool,
 ) -> None:
-    """Write MODEL without the n-grams that matter least, or without other words.
+    """Write MODEL with fewer n-grams, or fewer words.
+
+    By default those n-grams are left out that matter least.
 
     \b
     Examples:

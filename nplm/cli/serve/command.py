@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from nplm.cli._models import read_model
+from nplm.cli._models import VERIFY, read_model
 
 __all__ = ["serve_command"]
 
@@ -29,7 +29,10 @@ LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
     help="Port to listen at; 0 takes any that is free.",
 )
 @click.option("--text", default="", help="The text that the page begins with.")
-def serve_command(models: tuple[str, ...], host: str, port: int, text: str) -> None:
+@VERIFY
+def serve_command(
+    models: tuple[str, ...], host: str, port: int, text: str, verify: bool
+) -> None:
     """Serve a page to look at models, and a JSON API.
 
     The page colours each word of a text by its surprisal, and shows the next words,
@@ -58,7 +61,8 @@ def serve_command(models: tuple[str, ...], host: str, port: int, text: str) -> N
             f"--text has {len(text):,} characters, and the page takes at most "
             f"{MAX_TEXT_CHARS:,}: give less."
         )
-    named = {name: read_model(path) for name, path in zip(_names_of(models), models)}
+    names = _names_of(models)
+    named = {n: read_model(path, verify=verify) for n, path in zip(names, models)}
     is_local = _is_loopback(host)
     app = make_app(named, hosts=LOOPBACK | {host} if is_local else None, text=text)
     config = uvicorn.Config(
