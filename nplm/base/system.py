@@ -66,6 +66,9 @@ class System(Protocol):
         The folder contains only files. It stays, or an OSError is raised, in any doubt.
         """
 
+    def is_own(self, number: int) -> bool:
+        """Whether this user owns an open file, as far as the system tells."""
+
     def read_at(self, number: int, buffer: memoryview, offset: int) -> int:
         """Fill a buffer from an open file; return the number of bytes read."""
 
@@ -119,7 +122,7 @@ class Posix:
         """
         opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
         try:
-            if os.fstat(opened).st_uid != os.geteuid():
+            if not self.is_own(opened):
                 return
             try:
                 number = os.open(owner, os.O_RDWR | os.O_NOFOLLOW, dir_fd=opened)
@@ -135,6 +138,10 @@ class Posix:
                 os.close(number)
         finally:
             os.close(opened)
+
+    def is_own(self, number: int) -> bool:
+        """Compare the owner with the user of this process."""
+        return os.fstat(number).st_uid == os.geteuid()
 
     def read_at(self, number: int, buffer: memoryview, offset: int) -> int:
         """Read without a position, so that threads share the file."""
@@ -217,6 +224,10 @@ class Windows:
         for name in sorted(os.listdir(folder), key=owner.__eq__):
             (folder / name).unlink()
         folder.rmdir()
+
+    def is_own(self, number: int) -> bool:
+        """Return True: the folders of a user are closed to others."""
+        return True
 
     def read_at(self, number: int, buffer: memoryview, offset: int) -> int:
         """Move to the offset and read, one thread at a time."""

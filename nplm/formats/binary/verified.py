@@ -17,6 +17,7 @@ from typing import Any
 from nplm.base.files.atomic_files import replacing
 from nplm.base.files.tensors import CHECKSUM, TensorFile
 from nplm.base.files.user_cache import user_cache
+from nplm.base.system import SYSTEM
 
 __all__ = ["is_verified", "note_verified"]
 
@@ -44,7 +45,7 @@ def is_verified(file: TensorFile) -> bool:
     try:
         with open(_path_of(file), "rb") as note:
             # A note of another user says nothing.
-            if os.fstat(note.fileno()).st_uid != os.geteuid():
+            if not SYSTEM.is_own(note.fileno()):
                 return False
             found: Any = json.loads(note.read(MAX_NOTE_BYTES))
     except (OSError, RuntimeError, ValueError, RecursionError):
