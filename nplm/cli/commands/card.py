@@ -48,6 +48,7 @@ def card_command(
     licence: str | None,
     language: str | None,
     texts: tuple[str, ...],
+    verify: bool,
 ) -> None:
     """Describe MODEL on a page of Markdown.
 
@@ -64,7 +65,7 @@ def card_command(
     """  # noqa: D301  (click reads the control character)
     if output is not None:
         refuse_to_replace(output, model, *texts)
-    lm = read_model(model)
+    lm = read_model(model, verify=verify)
     named = {Path(text).name: texts_of([text]) for text in texts}
     if len(named) < len(texts):
         raise click.UsageError("two texts have the same name: rename one of them.")
