@@ -141,7 +141,7 @@ def save_binary(
         n_bits = check_bits(bits, trie.order)
         folder = followed(Path(path).absolute()).parent
         with Scratch(folder, QUANTIZING_BYTES, Threads(1)) as scratch:
-            write_quantized(path, stored, trie, n_bits, scratch)
+            write_quantized(path, stored, trie.verified(), n_bits, scratch)
         return
     if compact:
         header["codes"], rounded = _rounded(trie)
