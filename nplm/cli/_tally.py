@@ -96,7 +96,8 @@ class LineScores(NamedTuple):
 def scored_lines(lm: TextLM, lines: list[str]) -> LineScores:
     """Score lines as wholes, which is faster than token by token."""
     ends = bool(lm.predict_boundary)
-    words: Any = list(lm._codec.sentences(lines))
+    sentences: Any = lm._codec.sentences(lines)
+    words = list(sentences)
     log_prob = lm._word_scorer().sentences(words, True, ends)
     return LineScores(log_prob / np.log(10), [len(own) + ends for own in words], words)
 

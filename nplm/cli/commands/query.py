@@ -12,6 +12,7 @@ import numpy as np
 from nplm import TextLM
 from nplm.cli._models import MODEL, read_model, vocabulary_of
 from nplm.cli._tally import (
+    NO_TEXT,
     Scored,
     Tally,
     as_json,
@@ -225,6 +226,6 @@ def _print_as_srilm(words: list[list[Token]], *, ends_are_predicted: bool) -> No
         of_line.add(Scored(
             np.array([token.log10 for token in own]),
             np.array([token.is_unknown for token in own], dtype=bool),
-            np.zeros(len(own), dtype=np.intp), n_documents=1,
+            np.zeros(len(own), dtype=np.intp), 1, NO_TEXT,
         ))  # fmt: skip
         click.echo(f"{of_line.as_srilm()}\n")

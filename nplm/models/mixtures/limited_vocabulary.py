@@ -86,5 +86,5 @@ def limit_vocabulary(lm: TextLM, words: Iterable[Any], *, index: bool = True) ->
         unknown=vocabulary.unknown,
         boundary=vocabulary.words_[lm.boundary_],
     )
-    trie = LimitedTrie(lm.estimator_.trie_, ids, kept.unknown_id_)
+    trie = LimitedTrie(lm.estimator_.trie_.verified(), ids, kept.unknown_id_)
     return text_model(mixed_trie([trie], [1.0]), kept, lm, index=index)

@@ -264,7 +264,9 @@ def _aligned(models: Sequence[TextLM]) -> tuple[Vocabulary, list[AlignedTrie]]:
         columns.append([ids.setdefault(word, len(ids)) for word in words])
     union = Vocabulary.from_words(list(ids), unknown=unknown, boundary=end)
     tries = [
-        AlignedTrie(lm.estimator_.trie_, np.array(column, dtype=np.int32), len(ids))
+        AlignedTrie(
+            lm.estimator_.trie_.verified(), np.array(column, dtype=np.int32), len(ids)
+        )
         for lm, column in zip(models, columns)
     ]
     return union, tries

@@ -13,7 +13,7 @@ from nplm.base.checks import MAX_N_WORDS
 from nplm.base.files.atomic_files import forget
 from nplm.base.fitted import Fitted
 from nplm.models.ngrams.trie.bits import MAX_WIDTH, READ_BYTES, SAMPLED
-from nplm.models.ngrams.trie.checks import BLOCK_ENTRIES, MOST, ROUNDING
+from nplm.models.ngrams.trie.checks import MOST, ROUNDING
 from nplm.models.ngrams.trie.hash_table import MAX_HASHED_ORDER
 from nplm.models.ngrams.trie.quantized_trie import (
     MAX_BITS,
@@ -26,6 +26,8 @@ from nplm.models.ngrams.trie.quantized_trie import (
 
 __all__ = ["quantized_items", "restored_quantized"]
 
+# Records unpacked together, each to about 100 bytes.
+BLOCK_RECORDS = 1 << 16
 MAX_SIZE = int(np.iinfo(np.int32).max)
 TRIE_ARRAYS = {"prob": np.float32, "bow": np.float32, "start": np.int64}
 LEVEL_ARRAYS = {
@@ -180,7 +182,7 @@ def _are_sorted(trie: QuantizedTrie, i: int, begins: Iterator[NDArray[Any]]) -> 
     """
     level, starts = trie.levels[i], _Sorted(begins)
     before, n_ngrams = -1, 0
-    for part in blocks(level.n, BLOCK_ENTRIES):
+    for part in blocks(level.n, BLOCK_RECORDS):
         words, prob, _, _ = trie.records(i, part.start, part.stop)
         increases = np.diff(words, prepend=before) > 0
         increases[starts.below(part.stop) - part.start] = True
