@@ -239,8 +239,8 @@ def load_binary(
         The file; it must stay as it is while the model is in use.
     verify : bool, default=False
         Whether to read all of the file, compare its checksums, check that all numbers
-        are in range, and that the hash table is that of the n-grams: for a file that may be
-        damaged, or that comes from someone you do not trust. By default only the
+        are in range, and that the hash table is that of the n-grams: for a file that
+        may be damaged, or that comes from someone you do not trust. By default only the
         header, the words and the sizes are checked (a compact file is checked in any
         case). A damaged array may then give wrong probabilities, but look-ups read and
         write nothing outside of the arrays, and pruning or writing the n-grams checks
@@ -269,8 +269,9 @@ def load_binary(
     -----
     `verify` takes under a microsecond for each n-gram, and some tens of megabytes of
     memory whatever the size of the file, which it reads in blocks; of a file that is
-    not quantized also temporary files, about 60 bytes for each n-gram. A file that passes is noted
-    in the user's cache, ``nplm/verified`` in ``XDG_CACHE_HOME`` or ``~/.cache``. It is
+    not quantized also temporary files, about 60 bytes for each n-gram. A file that
+    passes is noted in the user's cache, ``nplm/verified`` in ``XDG_CACHE_HOME`` or
+    ``~/.cache``. It is
     checked again only after it was written, replaced or moved: the note has its path,
     size, inode, times and checksum. It is no error if no note can be written. There are
     no notes of compact files, which are read in full.
