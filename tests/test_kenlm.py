@@ -35,7 +35,7 @@ MODELS = {
     "classes": ClassLM(n_classes=4, random_state=0),
     "mixture": MixtureLM([("kn", KneserNeyLM()), ("net", NETWORK)], "uniform"),
 }
-WINDOWS = ["unigrams", "trigram", "network", "classes", "mixture", "quantized"]
+WINDOWS = ["unigrams", "trigram", "network", "classes", "mixture"]
 
 
 def texts(n, n_words=12, longest=12, seed=0):
