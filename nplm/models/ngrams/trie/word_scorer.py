@@ -28,6 +28,7 @@ class ScorerMethods:
     # Methods of the kernel.
     sentence: Any
     fill_candidates: Any
+    fill_steps: Any
     fill_tokens: Any
 
     @classmethod
