@@ -98,7 +98,7 @@ def packed_distribution(
     cdef int64_t path[16]
     cdef uint64_t keys[16]
     cdef float weight[16]
-    cdef uint64_t power, own
+    cdef uint64_t power
     cdef Bucket* buckets
     cdef int64_t n_buckets, context
     cdef Py_ssize_t row

@@ -137,7 +137,8 @@ cdef class WordScorer(Steps):
     unknown : int
         The id of words that are not in `ids`; -1 refuses them.
     closed : bool
-        Whether each context is also an n-gram after a context. If so, later probabilities depend only on the longest context found.
+        Whether each context is also an n-gram after a context. If so, later
+        probabilities depend only on the longest context found.
 
     Notes
     -----
