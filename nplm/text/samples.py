@@ -16,6 +16,7 @@ __all__ = [
     "check_tokens",
     "is_missing",
     "lists_of_tokens",
+    "texts_of",
 ]
 
 
@@ -85,6 +86,13 @@ def check_text(document: Any, name: str) -> None:
         f"{name} is of type {type(document).__name__}: a document must be a "
         f"string{advice}."
     )
+
+
+def texts_of(X: Any) -> Iterator[str]:
+    """Yield the documents of `X`, each checked to be a string."""
+    for i, text in enumerate(check_documents(X, "a string")):
+        check_text(text, f"X[{i}]")
+        yield text
 
 
 def lists_of_tokens(X: Any, start: int = 0) -> Iterator[Any]:

@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 
 from nplm.base.pages import Documented
 from nplm.text.joining import joined
-from nplm.text.samples import check_documents, check_text, lists_of_tokens
+from nplm.text.samples import lists_of_tokens, texts_of
 
 __all__ = ["BETWEEN_BLANKS", "BLANKS", "FLAGS", "Tokenizer", "check_length", "compiled"]
 
@@ -147,10 +147,8 @@ class Tokenizer(TransformerMixin, Documented, BaseEstimator):
     def _split(self, X: Iterable[str]) -> Iterator[list[str]]:
         """Split the documents one after another, as `transform`."""
         self._validate_params()
-        X = check_documents(X, "a string")
         split = self._splitter()
-        for i, text in enumerate(X):
-            check_text(text, f"X[{i}]")
+        for text in texts_of(X):
             yield split(text)
 
     def inverse_transform(self, X: Iterable[Sequence[str]]) -> list[str]:
@@ -179,6 +177,12 @@ class Tokenizer(TransformerMixin, Documented, BaseEstimator):
         self._validate_params()
         split = self._finder()
         return [joined(list(map(str, tokens)), split) for tokens in lists_of_tokens(X)]
+
+    @property
+    def splits_at_blanks(self) -> bool:
+        """Whether tokens are the words between ASCII blanks, as they are."""
+        changes = self.lowercase, self.number, self.proper_noun
+        return self.pattern == BETWEEN_BLANKS and changes == (False, None, None)
 
     def _finder(self) -> Callable[[str], list[str]]:
         """Return a function that finds the tokens of a string."""

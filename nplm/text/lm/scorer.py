@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    import numpy as np
+from nplm._kernels.ngrams.decoding._word_ids import WordIds
 
 __all__ = ["Scorer", "splitter_of"]
 
@@ -74,16 +74,23 @@ class Scorer:
     """
 
     def __init__(
-        self, word_scorer: Any, tokenizer: Any = None, *, eos: bool = True
+        self,
+        word_scorer: Any,
+        tokenizer: Any = None,
+        *,
+        eos: bool = True,
+        words: WordIds | None = None,
     ) -> None:
         self._word_scorer, self._tokenizer, self._eos = word_scorer, tokenizer, eos
+        # Of a vocabulary whose words are between blanks; the kernel then splits text.
+        self._words = words if hasattr(word_scorer, "text") else None
         self._split = splitter_of(tokenizer)
         # Without a call in between, which is a tenth of the time of a step.
         self.step = word_scorer.step  # type: ignore[method-assign]
 
     def __reduce__(self) -> Any:
         own = self._word_scorer, self._tokenizer
-        return partial(type(self), eos=self._eos), own
+        return partial(type(self), eos=self._eos, words=self._words), own
 
     def begin(self, *, bos: bool = True) -> Any:
         """Return the state before the first word.
@@ -212,11 +219,12 @@ class Scorer:
         log_prob : float
             Natural logarithm.
         """
+        eos = self._eos if eos is None else eos
         if self._split is not None and isinstance(sentence, str):
+            if self._words is not None:
+                return self._word_scorer.text(self._words, sentence, bos, eos)
             sentence = self._split(sentence)
-        return self._word_scorer.sentence(
-            sentence, bos, self._eos if eos is None else eos
-        )
+        return self._word_scorer.sentence(sentence, bos, eos)
 
     def score_many(
         self, sentences: Iterable[Any], *, bos: bool = True, eos: bool | None = None
@@ -234,10 +242,14 @@ class Scorer:
         -------
         log_prob : ndarray of float64, shape (n_sentences,)
         """
+        eos = self._eos if eos is None else eos
+        if self._words is not None:
+            score = self.score
+            own = (score(sentence, bos=bos, eos=eos) for sentence in sentences)
+            return np.fromiter(own, np.float64)
         if self._split is not None:
             split = self._split
             sentences = (split(s) if isinstance(s, str) else s for s in sentences)
-        eos = self._eos if eos is None else eos
         return self._word_scorer.sentences(sentences, bos, eos)
 
 

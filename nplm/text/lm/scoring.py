@@ -16,7 +16,9 @@ from nplm.text.lm.scorer import Scorer
 from nplm.text.lm.text_scores import TextScores, TextSize
 from nplm.text.lm.token_scores import TokenScores
 from nplm.text.lm.window_scorer import WindowWordScorer
+from nplm.text.lm.word_ids import word_ids_of
 from nplm.text.reading import blocks_of, readable
+from nplm.text.samples import texts_of
 
 __all__ = ["Scoring"]
 
@@ -39,10 +41,14 @@ class Scoring(FittedText):
             Natural logarithm, summed over the tokens of the document; 0 for an
             empty document whose boundary is not predicted.
         """
-        sentences = self._codec.sentences(X)
+        codec, ends = self._codec, bool(self.predict_boundary)
+        sentences = codec.sentences(X)
         word_scorer = None if sentences is None else self._own_word_scorer()
         if word_scorer is not None:
-            return word_scorer.sentences(sentences, True, bool(self.predict_boundary))
+            words = word_ids_of(codec)
+            if words is not None:
+                return word_scorer.texts(words, texts_of(X), True, ends)
+            return word_scorer.sentences(sentences, True, ends)
         log_prob, tokens = self._log_prob(X)
         return np.bincount(tokens.document, weights=log_prob, minlength=len(X)).astype(
             np.float64, copy=False
@@ -142,8 +148,10 @@ class Scoring(FittedText):
         >>> abs(scorer.score("to be") - lm.score_samples(["to be"])[0]) < 1e-9
         np.True_
         """
-        tokenizer = self._codec.tokenizer
-        return Scorer(self._word_scorer(), tokenizer, eos=bool(self.predict_boundary))
+        codec, eos = self._codec, bool(self.predict_boundary)
+        return Scorer(
+            self._word_scorer(), codec.tokenizer, eos=eos, words=word_ids_of(codec)
+        )
 
     @read_at_once
     def perplexity(

@@ -6,6 +6,8 @@ strings, and the dictionary of their ids. Its look-ups are those of ``hashed_pro
 word after another.
 """
 
+from cpython.bytes cimport PyBytes_AS_STRING
+from cpython.unicode cimport PyUnicode_AsUTF8AndSize
 from libc.math cimport INFINITY, log
 from libc.stdint cimport int64_t, uint64_t
 
@@ -17,6 +19,9 @@ from nplm._kernels.ngrams._hashed cimport (
     find_long, hash_word, home,
 )
 from nplm._kernels.ngrams.decoding._kenlm cimport Steps
+from nplm._kernels.ngrams.decoding._word_ids cimport (
+    FNV_PRIME, FNV_START, WordIds, is_blank, mixed,
+)
 from nplm._kernels.ngrams._quantized cimport (
     Level, QuantizedTrie, bow_at, children, find_record, prob_at, word_at,
 )
@@ -303,6 +308,51 @@ cdef class WordScorer(Steps):
         for word in words:
             ids[n] = self.id_of(word)
             n += 1
+            # No context reaches back over a boundary.
+            if n == CHUNK or ids[n - 1] == self.boundary:
+                total = self.score_words(&context, ids, n, total, NULL, NULL)
+                n = 0
+        if eos:
+            ids[n] = self.boundary
+            n += 1
+        return self.score_words(&context, ids, n, total, NULL, NULL)
+
+    def text(self, WordIds words not None, text, bint bos, bint eos):
+        """Return the log-probability of a sentence of words between blanks.
+
+        Equivalent to ``sentence(BETWEEN_BLANKS.findall(text), bos, eos)``, where `words`
+        are those of the vocabulary and `text` is a string.
+        """
+        cdef Context context
+        cdef int ids[CHUNK + 1]
+        cdef int n = 0
+        cdef Py_ssize_t size, at = 0, end
+        cdef const unsigned char* data
+        cdef uint64_t h
+        cdef double total = 0
+        cdef bytes encoded
+        try:
+            data = <const unsigned char*> PyUnicode_AsUTF8AndSize(text, &size)
+        except UnicodeEncodeError:  # lone surrogates, which no word of `words` has
+            encoded = text.encode("utf-8", "surrogatepass")
+            data = <const unsigned char*> PyBytes_AS_STRING(encoded)
+            size = len(encoded)
+        self.begin_in(&context, bos)
+        while at < size:
+            if is_blank(data[at]):
+                at += 1
+                continue
+            end, h = at, FNV_START
+            while end < size and not is_blank(data[end]):
+                h = (h ^ data[end]) * FNV_PRIME
+                end += 1
+            ids[n] = words.find(data + at, end - at, mixed(h))
+            if ids[n] < 0 and self.unknown >= 0:
+                ids[n] = self.unknown
+            elif not 0 <= ids[n] < self.n_words:
+                ids[n] = self.id_of(data[at:end].decode("utf-8", "surrogatepass"))
+            n += 1
+            at = end
             # No context reaches back over a boundary.
             if n == CHUNK or ids[n - 1] == self.boundary:
                 total = self.score_words(&context, ids, n, total, NULL, NULL)

@@ -27,6 +27,7 @@ class ScorerMethods:
     _made_of: tuple[Any, int, dict[Any, int] | None, int]
     # Methods of the kernel.
     sentence: Any
+    text: Any
     fill_candidates: Any
     fill_steps: Any
     fill_tokens: Any
@@ -84,6 +85,17 @@ class ScorerMethods:
         """Return the log-probability of each sentence."""
         score = self.sentence
         return np.fromiter((score(words, bos, eos) for words in sentences), np.float64)
+
+    def texts(
+        self, words: Any, texts: Iterable[str], bos: bool, eos: bool
+    ) -> NDArray[np.float64]:
+        """Return the log-probability of each text, of words between blanks.
+
+        `words` are the ``WordIds`` of the vocabulary.
+        """
+        score = self.text
+        own = (score(words, text, bos, eos) for text in texts)
+        return np.fromiter(own, np.float64)
 
     def tokens(
         self, ids: NDArray[np.int32], lengths: NDArray[np.intp], bos: bool, eos: bool

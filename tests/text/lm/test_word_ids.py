@@ -1,0 +1,102 @@
+"""Text between blanks is scored by its bytes as by its words."""
+
+import pickle
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nplm import KneserNeyLM, TextLM, Tokenizer, Vocabulary
+from nplm.text.codecs import codec_of
+from nplm.text.lm.word_ids import word_ids_of
+from nplm.text.tokenizer import BETWEEN_BLANKS
+
+# Words of one to four bytes a letter, and the blanks that are none here.
+WORDS = [
+    "a",
+    "rose",
+    "é",
+    "ह\u093f",
+    "🌹",
+    "x\u00a0y",
+    "x\x0by",
+    "\u3000",
+    "\x00",
+    "is",
+]
+TEXTS = [" ".join(WORDS[i:] + WORDS[:i]) for i in range(len(WORDS))] * 3
+SOME_TEXT = st.lists(
+    st.sampled_from(WORDS)
+    | st.sampled_from(["", "tulip", "\ud800", "</s>", "<unk>"])
+    | st.text(max_size=3)
+)
+
+
+def fitted(**options):
+    return TextLM(
+        KneserNeyLM(discount_fallback=(0.5, 1, 1.5)),
+        2,
+        tokenizer=Tokenizer(BETWEEN_BLANKS),
+        **options,
+    ).fit(TEXTS)
+
+
+LM = fitted()
+
+
+@given(SOME_TEXT, st.sampled_from([" ", "\t", "\r\n", "  "]), st.booleans())
+def test_text_has_the_bits_of_its_words(words, blank, eos):
+    text = blank.join(words)
+    scorer = LM.scorer()
+    expected = scorer.score(re.findall(BETWEEN_BLANKS, text), eos=eos)
+    assert scorer.score(text, eos=eos) == expected
+    assert scorer.score_many([text, text.split("\n")], eos=eos)[0] == expected
+    assert LM.score_samples([text])[0] == scorer.score(text)
+    assert LM.score_samples(np.array([text], dtype=object))[0] == scorer.score(text)
+
+
+def test_scorer_of_text_pickles():
+    again = pickle.loads(pickle.dumps(LM.scorer()))
+    assert again.score("a rose é") == LM.scorer().score("a rose é")
+
+
+def test_unknown_words_are_refused_without_a_symbol_for_them():
+    lm = fitted(vocabulary=Vocabulary(unknown=None))
+    assert lm.scorer().score("a rose") == lm.scorer().score(["a", "rose"])
+    with pytest.raises(ValueError, match="'tulip' is not among the"):
+        lm.scorer().score("a tulip")
+
+
+def test_documents_that_are_no_strings_are_refused():
+    with pytest.raises(TypeError, match=r"X\[1\] is of type int"):
+        LM.score_samples(["a rose", 3])
+    with pytest.raises(TypeError, match="X must be a list of documents"):
+        LM.score_samples("a rose")
+
+
+def test_added_words_are_found():
+    codec = codec_of(Tokenizer(BETWEEN_BLANKS), Vocabulary().fit([["a", "rose"]]))
+    first = word_ids_of(codec)
+    assert word_ids_of(codec) is first is not None
+    codec.vocabulary.add_words(["tulip"])
+    assert word_ids_of(codec) is not first
+
+
+@pytest.mark.parametrize("words", [["a", 3], ["a", "\ud800"]])
+def test_words_that_are_no_utf8_have_no_table(words):
+    vocabulary = Vocabulary(unknown=None).fit([words])
+    assert word_ids_of(codec_of(Tokenizer(BETWEEN_BLANKS), vocabulary)) is None
+
+
+@pytest.mark.parametrize(
+    "tokenizer",
+    [Tokenizer(), Tokenizer(BETWEEN_BLANKS, lowercase=True), Tokenizer(r"\S+")],
+)
+def test_other_tokenizers_split_text_themselves(tokenizer):
+    assert not tokenizer.splits_at_blanks
+    lm = TextLM(KneserNeyLM(discount_fallback=(0.5, 1, 1.5)), 2, tokenizer=tokenizer)
+    lm.fit(["A rose, a ROSE"] * 3)
+    text = "a Rose,"
+    assert lm.scorer().score(text) == lm.scorer().score(tokenizer.transform([text])[0])
