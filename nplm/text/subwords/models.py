@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from collections.abc import Iterable, Sequence
 from importlib import import_module
 from operator import itemgetter
@@ -16,6 +17,8 @@ __all__ = ["UnitModel", "library_of", "packed", "trained", "unit_model", "unpack
 # Libraries, by the module of their class.
 LIBRARIES = ("tokenizers", "sentencepiece", "tiktoken")
 UNKNOWN = "<unk>"
+# Halves of surrogate pairs, as JSON may escape them. UTF-8 has none.
+LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class UnitModel(Protocol):
@@ -75,20 +78,22 @@ class HuggingFace:
     """A ``tokenizers.Tokenizer``."""
 
     def __init__(self, model: Any) -> None:
-        if model.truncation is not None or model.padding is not None:
+        described = json.loads(model.to_str())
+        special = {
+            token["content"] for token in described["added_tokens"] if token["special"]
+        }
+        if special or model.truncation is not None or model.padding is not None:
             model = type(model).from_str(model.to_str())
             model.no_truncation()
             model.no_padding()
+            # In a document they are text, as for the other libraries.
+            model.encode_special_tokens = True
         self._model = model
-        described = json.loads(model.to_str())
         units = described["model"]
         numbered = sorted(model.get_vocab().items(), key=itemgetter(1))
         self.unknown: str | None = units.get("unk_token")
         if units.get("unk_id") is not None:
             self.unknown = model.id_to_token(units["unk_id"])
-        special = {
-            token["content"] for token in described["added_tokens"] if token["special"]
-        }
         special.discard(self.unknown)
         self.words: list[str] | None = [w for w, _ in numbered if w not in special]
         if self.unknown is None and not set(BYTES) <= set(self.words):
@@ -96,7 +101,8 @@ class HuggingFace:
 
     def split(self, texts: Sequence[str]) -> list[list[str]]:
         """Return the units of each text."""
-        encodings = self._model.encode_batch(list(texts), add_special_tokens=False)
+        texts = _without_surrogates(texts)
+        encodings = self._model.encode_batch(texts, add_special_tokens=False)
         return [encoding.tokens for encoding in encodings]
 
     def join(self, tokens: Sequence[str]) -> str:
@@ -119,7 +125,7 @@ class SentencePiece:
 
     def split(self, texts: Sequence[str]) -> list[list[str]]:
         """Return the units of each text."""
-        return self._model.encode(list(texts), out_type=str)
+        return self._model.encode(_without_surrogates(texts), out_type=str)
 
     def join(self, tokens: Sequence[str]) -> str:
         """Return the text of units."""
@@ -202,8 +208,17 @@ def trained(kind: str, texts: Iterable[str], n_words: int) -> Any:
     tokenizer = library.Tokenizer(model)
     tokenizer.pre_tokenizer = library.pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = library.decoders.ByteLevel()
-    tokenizer.train_from_iterator(texts, trainer)
+    tokenizer.train_from_iterator(map(_without_surrogate, texts), trainer)
     return tokenizer
+
+
+def _without_surrogate(text: str) -> str:
+    """Return a text with U+FFFD for each lone surrogate, which libraries refuse."""
+    return LONE_SURROGATE.sub("\ufffd", text)
+
+
+def _without_surrogates(texts: Iterable[str]) -> list[str]:
+    return [_without_surrogate(text) for text in texts]
 
 
 # -- files --------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from nplm.base.atomic import all_or_nothing
 from nplm.base.checks import Whole
 from nplm.base.fitted import Fitted
 from nplm.base.pages import Documented
+from nplm.text.reading import DocumentStream, readable
 from nplm.text.samples import check_documents, check_text, lists_of_tokens
 from nplm.text.subwords.models import (
     UnitModel,
@@ -50,7 +51,7 @@ class Subwords(TransformerMixin, Documented, BaseEstimator):
         - "bytes" are the 256 bytes of UTF-8.
         - A ``tokenizers.Tokenizer``, a ``sentencepiece.SentencePieceProcessor`` or a
           ``tiktoken.Encoding``, which is used as it is. Its special tokens are neither
-          added nor predicted.
+          added nor predicted; in a document they are split as other text.
     n_words : int, default=8000
         Number of units that "bpe" and "unigram" learn, at most. The 256 bytes are among
         them.
@@ -119,7 +120,8 @@ class Subwords(TransformerMixin, Documented, BaseEstimator):
         Parameters
         ----------
         X : iterable of str
-            Documents; ignored for units that are not learned.
+            Documents, also a stream as in `TextLM.fit`; ignored for units that are not
+            learned.
         y : ignored
 
         Returns
@@ -129,14 +131,17 @@ class Subwords(TransformerMixin, Documented, BaseEstimator):
         Raises
         ------
         TypeError
-            If a document is not a string, or `model` is not a model of units.
+            If `X` is missing, one string, a dict or several columns, if a document is
+            not a string, or if `model` is not a model of units.
         ImportError
             If the package ``tokenizers`` is missing (``nplm[subwords]``).
         """
         self._check_model()
         model = self.model if self.model not in UNTRAINED else None
         if self.model in TRAINED:
-            model = trained(self.model, _texts(X), int(self.n_words))
+            is_stream = isinstance(X, DocumentStream)
+            documents = X if is_stream else readable(X, "a string")
+            model = trained(self.model, _texts(documents), int(self.n_words))
         self._set_model(model)
         return self
 
@@ -167,7 +172,8 @@ class Subwords(TransformerMixin, Documented, BaseEstimator):
         """Join the units of each document.
 
         For units of bytes the text is the original one, for SentencePiece it is as its
-        model normalises text. Bytes that are not valid UTF-8 become U+FFFD.
+        model normalises text. Bytes that are not valid UTF-8, and lone surrogates of
+        the text, become U+FFFD.
 
         Parameters
         ----------

@@ -132,6 +132,48 @@ def test_words_leave_special_tokens_out():
     assert len(units("bpe").words_) == 280
 
 
+def test_special_tokens_in_a_document_are_text():
+    tokenizers = pytest.importorskip("tokenizers", reason=REASON)
+    library = tokenizers.Tokenizer(tokenizers.models.BPE())
+    library.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
+    library.decoder = tokenizers.decoders.ByteLevel()
+    trainer = tokenizers.trainers.BpeTrainer(
+        vocab_size=280, special_tokens=["<|end|>"], initial_alphabet=BYTES,
+        show_progress=False,
+    )  # fmt: skip
+    library.train_from_iterator(TEXTS, trainer)
+    text = "the cat<|end|> sat"
+    for model in (library, encoding()):
+        lm = TextLM(NGRAMS, tokenizer=model).fit([*TEXTS, text])
+        assert lm.text_scores([text]).n_unknown == 0
+        [units] = lm.tokenizer_.transform([text])
+        assert "<|end|>" not in units
+        assert lm.tokenizer_.inverse_transform([units]) == [text]
+    assert "[CLS]" not in Subwords(word_pieces()).transform(["the [CLS]"])[0]
+    assert library.encode_special_tokens is False  # the given one is as it was
+
+
+@pytest.mark.parametrize("kind", ["bpe", "unigram", "SentencePiece", "tiktoken"])
+def test_lone_surrogates_are_replaced(kind):
+    pytest.importorskip("tokenizers", reason=REASON)
+    given = kind if kind in ("bpe", "unigram") else model_of(kind)
+    units = Subwords(given, n_words=280).fit([*TEXTS, "a \ud800 b"])
+    replaced = units.transform(["the \ufffd cat"])
+    assert units.transform(["the \ud83d cat"]) == replaced
+
+
+def test_units_are_learned_from_every_kind_of_documents():
+    pytest.importorskip("tokenizers", reason=REASON)
+    pandas = pytest.importorskip("pandas")
+    words = Subwords(n_words=280).fit(TEXTS).words_
+    frame = pandas.DataFrame({"text": TEXTS})
+    for documents in (frame, frame["text"], iter(TEXTS), lambda: iter(TEXTS)):
+        assert Subwords(n_words=280).fit(documents).words_ == words
+    for wrong in (None, "a text", {"a": 1}):
+        with pytest.raises(TypeError, match=r"X (must be a list of|is of type dict)"):
+            Subwords().fit(wrong)
+
+
 def test_truncation_of_a_tokenizer_is_not_used():
     model = word_pieces()
     whole = Subwords(model).transform(TEXTS)
