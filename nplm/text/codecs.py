@@ -97,7 +97,7 @@ class Words:
         numbers = Numbers()
         with IdCollector(on_disk=isinstance(X, DocumentStream)) as collector:
             for start, block in blocks_of(X):
-                for tokens in self._tokens(block, start):
+                for tokens in self._tokens(block, start, "X"):
                     try:
                         collector.add([numbers[token] for token in tokens])
                     except TypeError:  # a token that cannot be looked up
@@ -120,15 +120,18 @@ class Words:
             vocabulary._check_unknown(t for t in counts if t not in vocabulary.ids_)
         return np.array(ids, dtype=np.int32)
 
-    def _tokens(self, X: Any, start: int) -> Iterable[Any]:
-        """Return the tokens of each document; `start` is the index of the first."""
-        return lists_of_tokens(X, start)
+    def _tokens(self, X: Any, start: int, name: str) -> Iterable[Any]:
+        """Return the tokens of each document.
+
+        Errors call the documents `name`, and the first of them ``name[start]``.
+        """
+        return lists_of_tokens(X, start, name)
 
     def encode(
         self, X: Any, name: str, n_words: int | None, start: int = 0
     ) -> Documents:
         """Return the word ids of documents; `start` is the index of the first."""
-        return self.vocabulary._encoded(X, start)
+        return self.vocabulary._encoded(X, start, name)
 
     def encode_one(self, document: Any, name: str, n_words: int) -> NDArray[np.int32]:
         """Return the word ids of one document."""
@@ -182,19 +185,19 @@ class Text(Words):
         super().__init__(vocabulary)
         self.tokenizer = tokenizer
 
-    def _tokens(self, X: Any, start: int) -> Iterable[Any]:
+    def _tokens(self, X: Any, start: int, name: str) -> Iterable[Any]:
         try:
             return self.tokenizer.transform(X)
         except TypeError:
             for i, document in enumerate(X, start):  # name the index in all of X
-                check_text(document, f"X[{i}]")
+                check_text(document, f"{name}[{i}]")
             raise
 
     def encode(
         self, X: Any, name: str, n_words: int | None, start: int = 0
     ) -> Documents:
         """Return the word ids of documents; `start` is the index of the first."""
-        return super().encode(self._tokens(X, start), name, n_words, start)
+        return super().encode(self._tokens(X, start, name), name, n_words, start)
 
     def encode_one(self, document: Any, name: str, n_words: int) -> NDArray[np.int32]:
         """Return the word ids of one document."""

@@ -95,24 +95,24 @@ def texts_of(X: Any) -> Iterator[str]:
         yield text
 
 
-def lists_of_tokens(X: Any, start: int = 0) -> Iterator[Any]:
+def lists_of_tokens(X: Any, start: int = 0, name: str = "X") -> Iterator[Any]:
     """Yield the documents of `X`, each checked to be a list of tokens.
 
-    `start` is the index of the first, for errors.
+    Errors call them `name`, and the first of them ``name[start]``.
     """
     advice = "Put a Tokenizer before the Vocabulary."
     item = "a list of tokens"
-    for i, document in enumerate(check_documents(X, item, advice), start):
+    for i, document in enumerate(check_documents(X, item, advice, name), start):
         if isinstance(document, (str, bytes)):
             raise TypeError(
-                f"X[{i}] is a string, {document[:30]!r}: a document must be "
+                f"{name}[{i}] is a string, {document[:30]!r}: a document must be "
                 f"{item}. {advice}"
             )
-        check_document(document, f"X[{i}]", item, advice)
+        check_document(document, f"{name}[{i}]", item, advice)
         if not hasattr(document, "__iter__"):
             raise TypeError(
-                f"X[{i}] is {document!r}: a document must be {item}; pass a single "
-                "document in a list."
+                f"{name}[{i}] is {document!r}: a document must be {item}; pass a "
+                "single document in a list."
             )
         yield document
 

@@ -322,14 +322,19 @@ class Vocabulary(TransformerMixin, Documented, BaseEstimator):
         ends = np.cumsum(documents.lengths).tolist()
         return [documents.ids[i:j] for i, j in zip([0, *ends], ends)]
 
-    def _encoded(self, X: Iterable[Sequence[Hashable]], start: int = 0) -> Documents:
-        """Return the word ids of all documents; `start` is the index of the first."""
+    def _encoded(
+        self, X: Iterable[Sequence[Hashable]], start: int = 0, name: str = "X"
+    ) -> Documents:
+        """Return the word ids of all documents.
+
+        Errors call them `name`, and the first of them ``name[start]``.
+        """
         check_is_fitted(self)
         ids_, unknown = self.ids_, self.unknown_id_
         get = ids_.get
         flat: list[Any] = []
         lengths: list[int] = []
-        for document in lists_of_tokens(X, start):
+        for document in lists_of_tokens(X, start, name):
             try:
                 own = [get(token, unknown) for token in document]
             except TypeError:  # a token that cannot be looked up

@@ -432,6 +432,19 @@ def test_id_0_in_a_document_needs_a_boundary():
             use([1, 0])
 
 
+def test_errors_in_held_out_documents_name_them():
+    for documents, held_out in [
+        (["a b", "b"], ["a", None]),
+        (["a b", "b"], ["a", ["b"]]),
+        ([["a", "b"], ["b"]], [["a"], None]),
+        ([["a", "b"], ["b"]], [["a"], "b"]),
+        ([[1, 2], [2]], [[1], None]),
+    ]:
+        for X_val in (held_out, lambda held_out=held_out: iter(held_out)):
+            with pytest.raises(TypeError, match=r"^X_val\[1\] is "):
+                TextLM(AddOneBigram()).fit(documents, X_val=X_val)
+
+
 def test_advised_boundary_is_unused_in_training():
     with pytest.raises(ValueError, match=r"X_val\[0\] has the id 0.* boundary=4\)"):
         TextLM(AddOneBigram()).fit([[1, 2, 3]], X_val=[[0]])
