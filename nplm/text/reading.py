@@ -79,6 +79,12 @@ class DocumentStream:
         source = self._source
         if callable(source) and not hasattr(source, "__iter__"):
             source = source()
+            is_text = isinstance(source, (str, bytes, bytearray))
+            if is_text or not hasattr(source, "__iter__"):
+                raise TypeError(
+                    f"{self._name} is a function that returns a "
+                    f"{type(source).__name__}: let it return an iterator of documents."
+                )
         is_file = hasattr(source, "readline")
         return _lines(source, self._name) if is_file else iter(source)
 

@@ -69,6 +69,12 @@ def test_fit_of_a_stream_is_that_of_a_list(kind):
     )
 
 
+@pytest.mark.parametrize("returned", [None, "a text", b"text", 3])
+def test_a_function_returns_documents(returned):
+    with pytest.raises(TypeError, match=r"X is a function that returns a \w+: let it"):
+        text_lm().fit(lambda: returned)
+
+
 @pytest.mark.parametrize(
     "model",
     [
