@@ -24,7 +24,7 @@ from nplm.base.atomic import all_or_nothing, read_at_once
 from nplm.base.fitted import Fitted
 from nplm.base.pages import Documented
 from nplm.text.lm.text_lm import TextLM
-from nplm.text.samples import check_documents
+from nplm.text.samples import check_document, check_documents, is_missing
 from nplm.text.tasks.text_models import as_text_lm, with_words_of
 
 __all__ = ["LMClassifier"]
@@ -266,7 +266,13 @@ default="empirical"
         if isinstance(self.priors, str):
             uniform = self.priors == "uniform"
             return np.full(n, 1 / n) if uniform else np.bincount(index) / len(index)
-        priors = np.asarray(self.priors, dtype=np.float64)
+        try:
+            priors = np.asarray(self.priors, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise ValueError(
+                f"priors must be 'empirical', 'uniform' or a probability for each "
+                f"class, in the order of the sorted labels, got {self.priors!r:.200}."
+            ) from None
         if priors.shape != (n,):
             raise ValueError(
                 f"priors has shape {priors.shape}, but y has {n} classes: give a "
@@ -314,11 +320,20 @@ def _labelled(X: Any, y: Any, suffix: str = "") -> tuple[list[Any], NDArray[Any]
         raise ValueError(
             f"LMClassifier requires {missing} to be passed, but {missing} is None."
         )
-    documents = list(
-        check_documents(X, "a string or a list of tokens", name=f"X{suffix}")
-    )
+    name, item = f"X{suffix}", "a string or a list of tokens"
+    documents = list(check_documents(X, item, name=name))
+    if not documents:
+        raise ValueError(f"{name} has 0 documents: pass some of every class.")
+    for i, document in enumerate(documents):
+        check_document(document, f"{name}[{i}]", item, "")
     labels = column_or_1d(y, warn=True)
     check_consistent_length(documents, labels)
+    for i, label in enumerate(labels.tolist()):
+        if is_missing(label):
+            raise ValueError(
+                f"y{suffix}[{i}] is missing ({label!r}): leave the document out, or "
+                "give it a label."
+            )
     return documents, labels
 
 

@@ -16,10 +16,12 @@ from nplm.base.atomic import fit_aside, fitted_or_interrupted, read_at_once
 from nplm.base.fitted import Fitted
 from nplm.base.pages import Documented
 from nplm.text.lm.text_lm import TextLM
+from nplm.text.samples import check_documents
 from nplm.text.tasks.text_models import as_text_lm, fitted_text_lm
 
 __all__ = ["LMDetector"]
 
+ITEM = "a string, a list of tokens or an array of word ids"
 AGGREGATES = ("mean", "sum", "min")
 
 
@@ -128,7 +130,10 @@ class LMDetector(OutlierMixin, MetaEstimatorMixin, Documented, BaseEstimator):
     ) -> KeyboardInterrupt | None:
         """Fit; return the interrupt if one came and left the estimator fitted."""
         self._validate_params()
-        held_out = {} if X_val is None else {"X_val": X_val}
+        X = check_documents(X, ITEM)  # not a stream, which is read again for the scores
+        held_out: dict[str, Any] = {}
+        if X_val is not None:
+            held_out["X_val"] = X_val = check_documents(X_val, ITEM, name="X_val")
         fitted, interrupt = fitted_or_interrupted(
             as_text_lm(self.estimator), X, None, **held_out, **fit_params
         )

@@ -244,6 +244,7 @@ def test_errors_say_what_to_pass():
         (None, "requires y to be passed"),
         (LABELS[:-1], "inconsistent numbers of samples"),
         (np.linspace(0, 1, len(LABELS)), "continuous"),
+        ([*LABELS[:-1], None], r"y\[\d+\] is missing \(None\)"),
     ]:
         with pytest.raises(ValueError, match=message):
             LMClassifier(characters()).fit(TEXTS, labels)
@@ -252,6 +253,7 @@ def test_errors_say_what_to_pass():
         ([0.5, 0.6, 0.7], "must sum to 1"),
         ([1.5, -0.5, 0], "must not be negative"),
         ("equal", "priors"),
+        ({"en": 0.5, "fr": 0.5}, "priors must be 'empirical'"),
     ]:
         with pytest.raises(ValueError, match=message):
             LMClassifier(characters(), priors=priors).fit(TEXTS, LABELS)
@@ -263,6 +265,12 @@ def test_errors_say_what_to_pass():
         LMClassifier(frozen).fit(TEXTS, LABELS)
     with pytest.raises(TypeError, match="must be a list of documents"):
         LMClassifier(characters()).fit("the cat", LABELS)
+    with pytest.raises(ValueError, match="X has 0 documents"):
+        LMClassifier(characters()).fit([], [])
+    with pytest.raises(TypeError, match=r"X_val\[1\] is missing"):
+        LMClassifier(characters()).fit(
+            TEXTS, LABELS, X_val=["a", None], y_val=[LABELS[0], LABELS[-1]]
+        )
 
 
 def test_an_error_leaves_the_classifier_as_it_was():

@@ -143,3 +143,10 @@ def test_errors_say_what_to_pass():
             LMDetector(TRIGRAM, **options).fit(USUAL)
     with pytest.raises(TypeError, match="estimator must be a TextLM, or a language"):
         LMDetector(Vocabulary()).fit(USUAL)
+    for documents, held_out, message in [
+        (iter(USUAL), None, "^X must be a list"),
+        (USUAL, iter(USUAL), "^X_val must be a list"),
+        (USUAL, [None], r"^X_val\[0\] is missing"),
+    ]:
+        with pytest.raises(TypeError, match=message):
+            LMDetector(TRIGRAM).fit(documents, X_val=held_out)
