@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ClassVar, Self
 
@@ -124,16 +125,13 @@ class Rescorer(Documented, BaseEstimator):
         Raises
         ------
         ValueError
-            If a list is empty, or `X` and `y` have different lengths.
+            If there is no list, if one is empty or holds something else than pairs of a
+            text and a finite score, or if `X` and `y` have different lengths.
         ImportError
             If the package of the metric is not installed.
         """
         self._validate_params()
-        if len(X) != len(y):
-            raise ValueError(
-                f"X has {len(X)} n-best lists and y {len(y)} references: pass one "
-                "reference for each list."
-            )
+        _check_lengths(X, y)
         metric, sign = self._metric()
         search = _Search(X, self._features(X), list(y), metric, sign)
         found = search.tune([0, 1] if self.weight_length else [0])
@@ -172,6 +170,7 @@ class Rescorer(Documented, BaseEstimator):
         score : float
             The metric, with a minus sign if a smaller value is better.
         """
+        _check_lengths(X, y)
         metric, sign = self._metric()
         return sign * metric(list(y), self.predict(X))
 
@@ -182,9 +181,9 @@ class Rescorer(Documented, BaseEstimator):
         for i, candidates in enumerate(X):
             if len(candidates) == 0:
                 raise ValueError(f"X[{i}] is empty: leave out lists without texts.")
+            own = [_score_of(candidate, f"X[{i}]") for candidate in candidates]
             texts = [text for text, _ in candidates]
             words = [t.split() if isinstance(t, str) else t for t in texts]
-            own = [score for _, score in candidates]
             log_prob = np.maximum(scorer.score_many(texts), np.finfo(np.float32).min)
             features.append(np.array([own, log_prob, [len(w) for w in words]]))
         return features
@@ -257,6 +256,33 @@ class _Search:
             texts = _chosen(self.X, choices)
             self.known[choices] = self.sign * float(self.metric(self.references, texts))
         return self.known[choices]
+
+
+def _check_lengths(X: Sequence[Any], y: Sequence[Any]) -> None:
+    """Raise an error unless there is a reference for each of some lists."""
+    if len(X) != len(y):
+        raise ValueError(
+            f"X has {len(X)} n-best lists and y {len(y)} references: pass one "
+            "reference for each list."
+        )
+    if len(X) == 0:
+        raise ValueError("X has no n-best list: pass at least one, with its reference.")
+
+
+def _score_of(candidate: Any, name: str) -> float:
+    """Return the score of a candidate of the list `name`, a pair of text and score."""
+    try:
+        _, score = candidate
+        score = float(score)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"{name} has {candidate!r:.80}: a list has pairs of a text and a score."
+        ) from None
+    if not math.isfinite(score):
+        raise ValueError(
+            f"{name} has {candidate!r:.80}: scores must be finite, so leave it out."
+        )
+    return score
 
 
 def _choices(

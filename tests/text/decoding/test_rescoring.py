@@ -155,4 +155,15 @@ def test_invalid_lists_are_refused():
         rescorer.fit([[("a", 0.0)], [("b", 0.0)]], ["a"])
     with pytest.raises(ValueError, match=r"X\[1\] is empty"):
         rescorer.fit([[("a", 0.0)], []], ["a", "b"])
+    with pytest.raises(ValueError, match="no n-best list"):
+        rescorer.fit([], [])
+    for wrong in ("a", ("a",), ("a", None), (0.0, "a b")):
+        with pytest.raises(ValueError, match=r"X\[0\] has .* pairs of a text"):
+            rescorer.fit([[wrong]], ["a"])
+    for score in (float("nan"), float("-inf")):
+        with pytest.raises(ValueError, match=r"X\[0\] has .* must be finite"):
+            rescorer.fit([[("a", score), ("b", 0.0)]], ["a"])
+    rescorer.fit([[("a", 0.0)]], ["a"])
+    with pytest.raises(ValueError, match="1 n-best lists and y 2 references"):
+        rescorer.score([[("a", 0.0)]], ["a", "b"])
     assert clone(rescorer, safe=False).metric is errors
