@@ -145,7 +145,9 @@ class Api:
     def score(self, request: ScoreRequest) -> Scores:
         """Return the surprisal of each token, in bits."""
         name, lm = self._model(request.model)
-        lines = [line for line in request.text.splitlines() if line.strip(BLANKS)]
+        # Not splitlines: as for the other commands, only a line feed ends a line.
+        lines = [line.rstrip("\r") for line in request.text.split("\n")]
+        lines = [line for line in lines if line.strip(BLANKS)]
         with _refusals():
             found = surprisals(lm, lines) if lines else []
         bits = np.concatenate([np.empty(0), *(part.bits for part in found)])

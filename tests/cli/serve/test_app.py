@@ -80,6 +80,13 @@ def test_scores_are_the_models(client, served, check, model, lines):
                 assert token["members"] == [] and token["order"] >= 1
 
 
+def test_only_a_line_feed_ends_a_line(client, check):
+    question = {"text": "the\u2028cat\x85sat\x0b\r\n \nthe dog"}
+    answer = check(client.post("/score", question), "/score")
+    lines = [line["text"] for line in answer["lines"]]
+    assert lines == ["the\u2028cat\x85sat\x0b", "the dog"]
+
+
 def test_next_words_are_the_models(client, served, check):
     question = {"text": "the cat", "model": "mixture", "k": 4}
     found = check(client.post("/next", question), "/next")
