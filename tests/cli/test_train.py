@@ -211,6 +211,10 @@ def test_what_train_refuses(run, tmp_path):
     arpa = ["-o", str(tmp_path / "model.arpa.gz")]
     result = run("train", "@train", *arpa, "--model", "trigram", code=2)
     assert "or train --model kneser-ney, whose" in " ".join(result.stderr.split())
+    result = run("train", "@train", *arpa, "--tokens", "bytes", code=2)
+    assert "or train --tokens words or blanks with --model kneser-ney" in " ".join(
+        result.stderr.split()
+    )
     result = run("train", "@train", *arpa, "--bits", "8", code=2)
     assert "--bits is for mapped n-grams" in " ".join(result.stderr.split())
     (tmp_path / "link").symlink_to(tmp_path / "absent" / "model")

@@ -357,10 +357,12 @@ def _train(
 ) -> None:
     """Train a model in memory, save it, and report."""
     if is_arpa(output):
+        units = options["tokens"] in UNITS
+        of_words = "--tokens words or blanks with " if units else ""
         raise click.UsageError(
             f"OUTPUT is a model of nplm, which no other tool would read as "
-            f"{output.name}: give it another name, or train --model kneser-ney, whose "
-            "n-grams an ARPA file holds."
+            f"{output.name}: give it another name, or train {of_words}--model "
+            "kneser-ney, whose n-grams an ARPA file holds."
         )
     keep = options["blank_lines"]
     texts = _texts(inputs, "train on", keep)
