@@ -11,6 +11,10 @@ Split = Callable[[str], list[str]]
 # No blank follows an opening mark, and none precedes a closing one.
 OPENING = frozenset("([{“‘«„‚¿¡$£€¥#@")  # noqa: RUF001
 CLOSING = frozenset(".,;:!?…%)]}”’»‰°")
+# Nor does one precede those of Hindi and its relatives, Arabic, Urdu and Ethiopic.
+CLOSING |= frozenset("।॥؟،؛۔።፣፤")  # noqa: RUF001
+# Chinese and Japanese have no blanks at all.
+WIDE = frozenset("。、，．！？：；・（）「」『』【】《》〈〉")  # noqa: RUF001
 # Between two words, these have no blank on either side.
 INSIDE = frozenset("-/‐‑—")  # noqa: RUF001
 # Alternately opening and closing.
@@ -54,7 +58,8 @@ def joined(tokens: Sequence[str], split: Split) -> str:
         is_straight = token in STRAIGHT
         closes = token in CLOSING or (is_straight and n_straight[token] % 2 == 1)
         links = token in INSIDE and _is_word(before) and _is_word(after)
-        glued = (opens or closes or links) and chunks
+        is_wide = token in WIDE
+        glued = (opens or closes or links or is_wide) and chunks
         own = split(token)
         if glued and split(chunks[-1] + token) == inside + own:
             chunks[-1] += token
@@ -62,7 +67,7 @@ def joined(tokens: Sequence[str], split: Split) -> str:
         else:
             chunks.append(token)
             inside = own
-        opens = links or token in OPENING or (is_straight and not closes)
+        opens = links or is_wide or token in OPENING or (is_straight and not closes)
         if is_straight:
             n_straight[token] += 1
     return " ".join(chunks)

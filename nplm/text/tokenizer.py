@@ -154,10 +154,11 @@ class Tokenizer(TransformerMixin, Documented, BaseEstimator):
     def inverse_transform(self, X: Iterable[Sequence[str]]) -> list[str]:
         """Join the tokens of each document: the text that they may come from.
 
-        Punctuation marks are written as in English, without a blank where a writer has
-        none. Blanks are lost in `transform`, so the text may differ from the original
-        in its blanks. Without `lowercase`, `number` and `proper_noun`, `transform`
-        returns the same tokens again.
+        Punctuation marks are written as in English (those of Hindi, Arabic, Chinese and
+        Japanese as there), without a blank where a writer has none. Blanks are lost in
+        `transform`, so the text may differ from the original in its blanks. Without
+        `lowercase`, `number` and `proper_noun`, `transform` returns the same tokens
+        again.
 
         Parameters
         ----------

@@ -18,6 +18,9 @@ TEXTS = st.text(CHARACTERS) | st.text()
         'He paid $3.50, or 10%, for "both"; 3,000 in all…',
         "¿Qué? «Oui»",
         "नमस्ते दुनिया, cafe\u0301.",
+        "नमस्ते दुनिया। वह आया॥",
+        "هل جاء؟ نعم، جاء؛ ثم ذهب۔",  # noqa: RUF001
+        "日本語。「はい、テスト！」（終わり）",  # noqa: RUF001
         "",
     ],
 )
