@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -43,6 +44,8 @@ class ShallowFusion:
     ------
     TypeError
         If `lm` is not a text model, or has a vocabulary without `tokens`.
+    ValueError
+        If `n_prompt` or `eos_token_id` is negative or not whole.
 
     Notes
     -----
@@ -73,6 +76,11 @@ class ShallowFusion:
                 "on the generator's tokens."
             )
         check_is_fitted(lm)
+        for name, value in (("n_prompt", n_prompt), ("eos_token_id", eos_token_id)):
+            if value is not None and not (isinstance(value, Integral) and value >= 0):
+                raise ValueError(
+                    f"{name} must be a whole number from 0, got {value!r}."
+                )
         self.weight, self.n_prompt = float(weight), int(n_prompt)
         if lm.vocabulary_ is None:
             ids = np.arange(lm.n_words_, dtype=np.int32)

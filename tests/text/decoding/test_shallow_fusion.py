@@ -80,6 +80,9 @@ def test_tokens_map_ids_to_words():
         ShallowFusion(lm)
     with pytest.raises(TypeError, match="needs a TextLM"):
         ShallowFusion(lm.estimator_)
+    for wrong in ({"n_prompt": -1}, {"n_prompt": "a"}, {"eos_token_id": [2]}):
+        with pytest.raises(ValueError, match=f"{next(iter(wrong))} must be a whole"):
+            ShallowFusion(lm, tokens=tokens, **wrong)
 
 
 def test_generator_of_transformers_follows_the_language_model():
