@@ -121,6 +121,8 @@ def surprisals(lm: Any, X: Sequence[Any]) -> list[Surprisals]:
     codec = lm._codec
     documents = codec.encode(X, "X", lm.n_words_)
     lm._check_zeros(documents, lambda i: f"X[{i}]", lm.n_words_)
+    if len(documents.lengths) == 0:
+        return []
     ends = bool(lm.predict_boundary)
     windows = documents.tokens(int(lm.n_context), lm.boundary_, ends=ends)
     parts = _taken_apart(lm, windows.contexts, windows.targets)

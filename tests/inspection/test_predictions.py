@@ -96,6 +96,7 @@ def test_each_document_has_its_own_tokens():
         [alone] = surprisals(lm, [text])
         assert found.tokens == alone.tokens
         np.testing.assert_allclose(found.member_bits, alone.member_bits)
+    assert surprisals(lm, []) == []
 
 
 def test_ends_that_are_not_predicted_are_left_out():
