@@ -53,9 +53,11 @@ def check_documents(X: Any, item: str, advice: str = "", name: str = "X") -> Any
         or not hasattr(X, "__len__")
         or not hasattr(X, "__iter__")
     ):
+        is_stream = hasattr(X, "__iter__") and not hasattr(X, "__len__")
+        remedy = f"list({name})" if is_stream else "a single document in a list"
         raise TypeError(
             f"{name} must be a list of documents, each {item}, got {kind}; "
-            f"pass a single document in a list. {advice}".rstrip()
+            f"pass {remedy}. {advice}".rstrip()
         )
     return X
 

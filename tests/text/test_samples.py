@@ -98,6 +98,13 @@ def test_a_context_of_another_kind_is_named():
         of_tokens.generate("a b")
 
 
+def test_scores_of_a_stream_need_a_list():
+    lm = TextLM(InterpolatedTrigram(), 2).fit(iter(["a b", "b"]))
+    for use in (lm.score, lm.score_samples, lm.perplexity, lm.token_scores):
+        with pytest.raises(TypeError, match=r"got list_iterator; pass list\(X\)"):
+            use(iter(["a b"]))
+
+
 @pytest.mark.parametrize(
     ("X", "error", "message"),
     [
