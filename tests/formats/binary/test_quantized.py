@@ -155,3 +155,16 @@ def test_damaged_file_is_refused(saved):
     path.write_bytes(damaged)
     with pytest.raises(ValueError, match="is damaged: the checksum of"):
         load_binary(path, verify=True)
+
+
+@pytest.mark.parametrize("end", [-(2**63), 2**63 - 1])
+def test_trusted_file_with_a_range_too_long_is_scored(saved, end):
+    # The difference of the two offsets does not fit into 64 bits, or its sum with one.
+    _, path = saved
+    header, arrays = read_parts(path)
+    arrays["start"][3:-1:2], arrays["start"][4:-1:2] = 5, end
+    write_parts(path, header, arrays)
+    scorer = TextLM.from_model(*load_binary(path)).scorer()
+    for word in WORDS[1:]:
+        assert scorer.step(scorer.begin(), word)[0] < 0
+        assert scorer.score([word, *WORDS[1:4], word]) < 0

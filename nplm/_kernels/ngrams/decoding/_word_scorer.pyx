@@ -604,7 +604,7 @@ cdef class QuantizedWordScorer(WordScorer):
             chains.prob[j], chains.bow[j][0] = self.prob[ids[j]], self.bow[ids[j]]
             chains.known[j], chains.n_found[j] = 0, 1
             first[j] = self.bigrams[ids[j]]
-            length[j] = self.bigrams[ids[j] + 1] - first[j]
+            length[j] = length_of(first[j], self.bigrams[ids[j] + 1])
             live[j] = j
         for k in range(1, self.n_context + 1):
             level = &self.trie.level[k - 1]
@@ -615,8 +615,7 @@ cdef class QuantizedWordScorer(WordScorer):
                 live[n_next] = j
                 # Offsets of a damaged file may be outside the records of the level.
                 n_next += (
-                    before >= k and length[j] > 0 and first[j] >= 0
-                    and first[j] + length[j] <= level.n
+                    before >= k and length[j] > 0 and first[j] + length[j] <= level.n
                 )
             n_live, n_next = n_next, 0
             if n_live > 1:
@@ -636,7 +635,7 @@ cdef class QuantizedWordScorer(WordScorer):
                 chains.bow[j][k] = bow_at(level, at)
                 chains.n_found[j] = k + 1
                 children(level, at, &first[j], &last)
-                length[j] = last - first[j]
+                length[j] = length_of(first[j], last)
                 live[n_next] = j
                 n_next += 1
             n_live = n_next
@@ -663,6 +662,12 @@ cdef class QuantizedWordScorer(WordScorer):
                     many = True
                 half = first[j] + (length[j] >> 1)
                 NPLM_PREFETCH(level.records + (half * level.width >> 3))
+
+
+cdef inline int64_t length_of(int64_t first, int64_t last) noexcept nogil:
+    """Return the length of a range; 0 if it is none, as it may be in a damaged file."""
+    # A difference of other numbers may overflow.
+    return last - first if 0 <= first < last else 0
 
 
 cdef int check_n_words(int n_words, Py_ssize_t n_known) except -1:
