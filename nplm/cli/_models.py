@@ -15,7 +15,6 @@ from nplm import TextLM, Tokenizer, Vocabulary, formats
 from nplm.formats._kinds import Kind, kind_of
 from nplm.formats._models import trie_of
 from nplm.formats._words import StoredWords, check_words
-from nplm.formats.binary.binary_files import check_bits
 from nplm.formats.loading import load_arpa
 from nplm.models.ngrams.trie.quantized_trie import MAX_BITS, MIN_BITS
 from nplm.text.embeddings import features_of
@@ -179,8 +178,6 @@ def convert_ngrams(
             lm.estimator_.boundary,
             tokenizer=tokenizer,
         )
-        if bits is not None:
-            check_bits(bits, trie.order)
         convert_trie(trie, stored, made, memory=memory, progress=show)
     if kind == "arpa":
         _note_tokens(lm, output)

@@ -19,6 +19,7 @@ from nplm.formats.arpa.arpa_lines import write_lines
 from nplm.formats.arpa.arpa_on_disk import LinesOnDisk, PrunedLinesOnDisk
 from nplm.formats.binary.binary_files import (
     ARRAYS,
+    check_bits,
     dtypes_of_trie,
     header_of,
     metadata_of,
@@ -214,7 +215,8 @@ class QuantizedFile:
         self.path, self.bits = path, bits
 
     def write(self, source: TrieSource, words: StoredWords, scratch: Scratch) -> None:
-        """Write the file of a trie."""
+        """Write the file of a trie; raise ValueError if its order has no such file."""
+        check_bits(self.bits, len(source.n_ngrams))
         trie = stored(source, scratch).trie
         write_quantized(self.path, words, trie, self.bits, scratch)
 

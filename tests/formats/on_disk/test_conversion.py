@@ -159,6 +159,15 @@ def test_errors_are_those_of_reading_in_memory(tmp_path, kind):
     assert [own.name for own in tmp_path.iterdir()] == ["a.arpa"]
 
 
+@pytest.mark.parametrize("order", [1, 17])
+def test_order_that_has_no_quantized_file_is_refused(tmp_path, order):
+    words = [f"w{i}" for i in range(9)]
+    write_arpa(fitted(0, order, None), tmp_path / "arpa", words)
+    with pytest.raises(ValueError, match=f"quantizes orders 2 to 16, .* is {order}"):
+        convert_arpa(tmp_path / "arpa", QuantizedFile(tmp_path / "out", 8), memory=1)
+    assert not (tmp_path / "out").exists()
+
+
 @pytest.fixture(scope="module")
 def large(tmp_path_factory):
     """Return an ARPA file of half a million n-grams, and their number."""
