@@ -15,12 +15,19 @@ __all__ = ["INTERRUPTED", "refuse_to_replace", "writable_file", "writable_folder
 
 # The exit code that shells give a program that SIGINT ended.
 INTERRUPTED = 130
+# Compression that is read, but not written.
+READ_ONLY = (".bz2", ".zst")
 
 
 def writable_file(_ctx: Any, _param: Any, path: Path | None) -> Path | None:
     """Refuse a file that cannot be written."""
     if path is not None:
         _refuse_standard_output(path)
+        if path.name.endswith(READ_ONLY):
+            raise click.BadParameter(
+                f"{path} would not be compressed: files are written with gzip or xz, "
+                "if their name ends in .gz or .xz."
+            )
         if path.is_dir():
             raise click.BadParameter(f"{path} is a folder; name a file.")
         if path.exists() and not path.is_file():

@@ -61,3 +61,13 @@ def test_options_of_networks_are_refused_elsewhere(made, run, tmp_path):
     result = run("train", "@train", "-o", out, "--keep-optimizer", code=2)
     assert "--model kneser-ney has no --keep-optimizer" in result.stderr
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("ending", ["bz2", "zst"])
+def test_names_of_compression_that_is_only_read_are_refused(made, run, ending):
+    # The file would be another one than its name says: mapped n-grams.
+    output = f"@out.arpa.{ending}"
+    commands = [["convert", "@kn", output], ["train", "@train", "-o", output]]
+    for command in [*commands, ["count", "@train", "-o", output]]:
+        assert "gzip or xz" in run(*command, code=2).output
+    assert not (made / output[1:]).exists()
