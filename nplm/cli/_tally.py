@@ -189,10 +189,14 @@ class Tally:
     def as_srilm(self) -> str:
         """Return the two lines of SRILM's ``ngram -ppl``."""
         n_ends = self.sentences if self.ends_are_predicted else 0
+        ppl, ppl1 = (
+            "undefined" if np.isnan(value) else f"{value:.6g}"
+            for value in (self.without_unknown, self.of_words)
+        )
         return (
             f"{self.sentences} sentences, {self.tokens - n_ends} words, "
             f"{self.unknown} OOVs\n{self.zeros} zeroprobs, logprob= {self.known:.6g} "
-            f"ppl= {self.without_unknown:.6g} ppl1= {self.of_words:.6g}"
+            f"ppl= {ppl} ppl1= {ppl1}"
         )
 
     def lines(self) -> list[str]:

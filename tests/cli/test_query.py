@@ -53,6 +53,15 @@ def test_unknown_words_of_a_closed_model_are_left_out(model, run, folder):
     assert "file -: 1 sentences, 2 words, 1 OOVs" in result.stdout
 
 
+def test_perplexity_of_no_words_is_undefined_as_in_srilm(model, run):
+    lines = run(
+        "query", "--columns", "srilm", "@columns.arpa", input="zebra\n"
+    ).stdout.splitlines()
+    assert lines[-1].endswith(" ppl1= undefined") and "ppl= undefined" not in lines[-1]
+    empty = run("query", "--columns", "srilm", "@columns.arpa", input="", code=1)
+    assert "logprob= 0 ppl= undefined ppl1= undefined" in empty.stdout
+
+
 def test_columns_of_srilm_are_of_words(model, run):
     for other in (["--summary"], ["--each", "line"]):
         message = run(
