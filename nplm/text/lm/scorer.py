@@ -33,6 +33,9 @@ class Scorer:
         Splits a string into words; None if documents are not strings.
     eos : bool
         Whether the end of a sentence counts by default.
+    words : WordIds or None
+        Words of the vocabulary by their bytes, if strings are split at blanks: compiled
+        code then splits them.
 
     See Also
     --------
