@@ -35,7 +35,8 @@ class Rescorer(Documented, BaseEstimator):
     Parameters
     ----------
     lm : TextLM or Scorer
-        A fitted text model, or its scorer.
+        A fitted text model, or its scorer. Pass ``FrozenEstimator(lm)`` where the
+        rescorer is cloned, as by a grid search: a clone of a text model is not fitted.
     metric : "wer", "bleu" or callable, default="wer"
         What the weights optimise. "wer" is the word error rate of the package jiwer,
         "bleu" the corpus BLEU of sacrebleu. A callable gets the references and the
