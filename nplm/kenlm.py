@@ -35,6 +35,7 @@ from nplm.formats.loading import load
 from nplm.text.lm.scorer import splitter_of
 from nplm.text.lm.text_lm import TextLM
 from nplm.text.lm.window_scorer import order_of
+from nplm.text.lm.word_ids import word_ids_of
 from nplm.text.tokenizer import BETWEEN_BLANKS, Tokenizer
 
 __all__ = [
@@ -193,7 +194,9 @@ class Model(Scores):
         ids, unknown = lm._ids_and_unknown()
         blanks = getattr(tokenizer, "pattern", None) == BETWEEN_BLANKS
         split = splitter_of(tokenizer)
-        super().__init__(lm._word_scorer(), split, blanks, ids, unknown)
+        scorer = lm._word_scorer()
+        word_ids = word_ids_of(lm._codec) if hasattr(scorer, "text") else None
+        super().__init__(scorer, split, blanks, ids, unknown, word_ids)
         self._lm = lm
 
     @property

@@ -2,7 +2,7 @@
 
 A look-up takes less time than a call of a Python function, so these classes are
 compiled, and step by `Steps`. Of a word scorer they call ``begin``, ``full_step``,
-``sentence`` and ``full_scores``; they return log10.
+``sentence``, ``text`` and ``full_scores``; they return log10.
 """
 
 from cpython.unicode cimport PyUnicode_1BYTE_DATA, PyUnicode_KIND
@@ -172,19 +172,24 @@ cdef class Scores:
         The vocabulary.
     unknown : int
         The id of unknown words; -1 if there is none.
+    word_ids : WordIds or None
+        The vocabulary by bytes, if the scorer has a method ``text`` that splits strings.
 
     No twin: it is tested against KenLM's module, and against ``nplm.Scorer``.
     """
 
-    cdef object scorer, split, null
+    cdef object scorer, split, null, word_ids
     cdef Steps steps
     cdef dict ids
     cdef int unknown
     cdef bint blanks
     cdef bint has_begin  # whether "<s>" is a word like others
 
-    def __init__(self, scorer, split, bint blanks, dict ids not None, int unknown):
+    def __init__(
+        self, scorer, split, bint blanks, dict ids not None, int unknown, word_ids=None
+    ):
         self.scorer, self.ids, self.unknown = scorer, ids, unknown
+        self.word_ids = word_ids
         self.split, self.blanks = split, blanks
         self.steps = scorer if isinstance(scorer, Steps) else PythonSteps(scorer)
         self.has_begin = BEGIN in ids
@@ -212,6 +217,10 @@ cdef class Scores:
         """
         cdef str text = text_of(sentence)
         cdef double total
+        if self.word_ids is not None and "s>" not in text:
+            total = self.scorer.text(self.word_ids, text, bos, eos)
+            if total != -INFINITY:
+                return total / LN10
         words = self.words_of(text)
         if not has_marks(text, words):
             total = self.scorer.sentence(words, bos, eos)
