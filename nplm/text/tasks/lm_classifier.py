@@ -261,6 +261,24 @@ default="empirical"
         labels: NDArray[Any] = self.classes_[best]
         return labels
 
+    def score(self, X: Sequence[Any], y: Any, sample_weight: Any = None) -> float:
+        """Return the share of documents whose class is predicted.
+
+        Parameters
+        ----------
+        X : sequence of documents
+            Of the kind that the model was fitted on.
+        y : array-like of shape (n_documents,)
+            Their classes.
+        sample_weight : array-like of shape (n_documents,), optional
+            Weight of each document.
+
+        Returns
+        -------
+        accuracy : float
+        """
+        return float(super().score(X, y, sample_weight))
+
     def _priors(self, index: NDArray[np.intp], n: int) -> NDArray[np.float64]:
         """Return the probabilities of the classes."""
         if isinstance(self.priors, str):

@@ -297,7 +297,7 @@ cdef class Scores:
         word : str
             The word; ``"</s>"`` ends the sentence.
         out_state : State
-            Overwritten; may be `in_state`.
+            Overwritten; may be ``in_state``.
 
         Returns
         -------
