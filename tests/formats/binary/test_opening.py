@@ -88,7 +88,7 @@ for ask in (log_prob, scorer, score_samples, command("score"), command("query"))
 
 
 @pytest.mark.parametrize("name", ["mapped", "bits"])
-def test_first_question_reads_a_small_part_of_a_large_file(folder, name):
+def test_peak_memory_of_a_first_question_is_small_beside_the_file(folder, name):
     ran = subprocess.run(
         [sys.executable, "-c", FIRST, str(folder), name],
         check=True, stdout=subprocess.PIPE, text=True,
