@@ -98,7 +98,7 @@ ax.legend()
 plt.show()
 
 # %%
-# The extremes are worth a look. Very low perplexities are of repeated or boilerplate
+# Look at the extremes. Very low perplexities come from repeated or boilerplate
 # text, so some pipelines cut a few per cent at this end too.
 
 for i in [*np.argsort(perplexity)[:2], *np.argsort(-perplexity)[:2]]:

@@ -161,7 +161,7 @@ class Posix:
 class Windows:
     """Windows, where an open file has no other name, and nothing forks."""
 
-    # A lock is of bytes, which nobody else may read: of one behind the end of any file.
+    # Others cannot read locked bytes: lock one beyond the end of the file.
     LOCKED_BYTE = 1 << 40
     SECONDS_TO_WAIT = 0.02
 

@@ -40,8 +40,8 @@ KEEP_OPTIMIZER = click.option(
     "--keep-optimizer",
     is_flag=True,
     help="Also save the optimizer's state of a network, twice as large as its weights. "
-    "It is of use in Python alone: without it, training that goes on by partial_fit "
-    "begins with a new one.",
+    "Only partial_fit in Python uses it; without it, partial_fit starts with a new "
+    "optimizer.",
 )
 VERIFY = click.option(
     "--verify",

@@ -1,4 +1,4 @@
-"""Files that are read, and decompressed if they are of gzip, bzip2, xz or zstd."""
+"""Open files for reading, and decompress gzip, bzip2, xz and zstd."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class UnpackingError(ValueError):
 
 @contextmanager
 def reading(path: str | os.PathLike[str], *, pipes: bool = False) -> Iterator[BinaryIO]:
-    """Open a file for reading, and decompress it if it is of gzip, bzip2, xz or zstd.
+    """Open a file for reading; decompress gzip, bzip2, xz and zstd.
 
     See `opened` for `pipes` and the errors of opening. Reading a damaged compressed
     file raises `UnpackingError`.
@@ -68,7 +68,7 @@ def reading(path: str | os.PathLike[str], *, pipes: bool = False) -> Iterator[Bi
 
 @contextmanager
 def unpacked(raw: io.BufferedReader, name: str) -> Iterator[BinaryIO]:
-    """Decompress an open file if it is of gzip, bzip2, xz or zstd; see `reading`."""
+    """Decompress an open file of gzip, bzip2, xz or zstd; see `reading`."""
     start = raw.peek(10)[:10]
     if other := UNSUPPORTED_MAGIC.match(start):
         raise ValueError(

@@ -379,7 +379,7 @@ cdef inline bint has_marks(str text, words) except -1:
 
 
 cdef inline bint has_spaces_only(str text):
-    """Return whether a string is of ASCII, and all of its blanks are spaces."""
+    """Return whether a string has printable ASCII characters only."""
     cdef const unsigned char* data
     cdef unsigned char other = 0
     cdef Py_ssize_t i
