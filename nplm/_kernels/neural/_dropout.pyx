@@ -11,7 +11,7 @@ from libc.stdint cimport uint64_t
 from libc.string cimport memcpy
 
 from nplm._kernels.neural._features cimport Features
-from nplm._kernels.neural._hidden cimport Hidden
+from nplm._kernels.neural.hidden._hidden cimport Hidden
 from nplm._kernels.neural._inputs cimport Activations, Inputs
 from nplm._kernels.neural._loops cimport Scratch, round_up
 from nplm._kernels.neural._solvers cimport Clock, Solver, Step, atomic_read

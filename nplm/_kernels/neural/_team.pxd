@@ -1,4 +1,4 @@
-from nplm._kernels.neural._hidden cimport Hidden
+from nplm._kernels.neural.hidden._hidden cimport Hidden
 from nplm._kernels.neural._inputs cimport Activations, Inputs
 from nplm._kernels.neural._loops cimport Loops
 from nplm._kernels.neural._solvers cimport Clock, Lock, Solver

@@ -8,7 +8,7 @@ may be other processes. A result depends on the number of members, not on timing
 
 from libc.string cimport memcpy
 
-from nplm._kernels.neural._hidden cimport Hidden
+from nplm._kernels.neural.hidden._hidden cimport Hidden
 from nplm._kernels.neural._inputs cimport Activations, Inputs
 from nplm._kernels.neural._loops cimport Tier
 from nplm._kernels.neural._solvers cimport Solver

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from nplm._kernels.neural import _hidden
+from nplm._kernels.neural.hidden import _hidden
 from nplm.models.neural.network.parameters import random_normal
 
 __all__ = [

@@ -1,0 +1,1 @@
+"""Compiled hidden units of the network."""

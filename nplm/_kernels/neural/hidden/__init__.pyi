@@ -1,0 +1,4 @@
+# The compiled modules carry no type information.
+from typing import Any
+
+def __getattr__(name: str) -> Any: ...
