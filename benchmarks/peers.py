@@ -89,7 +89,7 @@ def network(corpus: Corpus, settings: Found, minutes: float) -> Found:
         corpus = replace(corpus, train=corpus.train[-n_tokens:])
     lm = NeuralLM(n_words=corpus.n_words, random_state=0)
     lm.set_params(**grouped(settings))
-    n_context = max(lm.order - 1, lm.n_distant)
+    n_context = max(lm.order - 1, lm.n_distant, lm.n_memory)
     train, *held_out = as_stream(corpus, n_context).windows(n_context)
     if spelling:
         lm.set_params(features__word_features=spelling_of(corpus))

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 from scipy.sparse import csr_array
 
+from nplm import windows
 from nplm.models.neural.network.architecture import Architecture
 from nplm.models.neural.network.dropout import Dropout
 from nplm.models.neural.network.features import Fixed
@@ -47,12 +48,17 @@ UNIGRAM = Proposal(None, 1.0)
 
 def there_is(
     kind="softmax", precision="float32", rates=(0, 0, 0), shape="hidden", widths=(),
-    **others,
+    n_memory=0, n_distant=0, **others,
 ):  # fmt: skip
-    """Return whether a kind of network supports this precision, dropout and blocks."""
-    if kind.startswith("energy") and (any(rates) or widths):
+    """Return whether a kind of network supports this precision, dropout and units."""
+    if kind.startswith("energy") and (any(rates) or widths or n_memory):
         return False
-    if widths and shape == "direct":  # no hidden units
+    if (widths or n_memory) and shape == "direct":  # no hidden units
+        return False
+    if n_memory and (n_distant >= n_memory or shape == "no context"):
+        return False
+    # Larger activations, of which more tie in bfloat16.
+    if n_memory and widths and precision.startswith("bfloat16"):
         return False
     # The norm of few units, most of them dropped, divides by almost nothing, and
     # rounding grows by hundreds an update.
@@ -118,7 +124,7 @@ def random_word_features(n_words, rng, n_parts=11):
 def random_network(
     n_words, n_context, n_hidden, embedding_dim, direct, precision, rng, n_threads=1,
     *, kind="softmax", loss=None, n_noise=20, n_distant=0, n_senses=1, solver=None,
-    widths=(), **options,
+    widths=(), n_memory=0, n_runs=2, **options,
 ):  # fmt: skip
     """Return a network of a kind, with random weights.
 
@@ -130,7 +136,9 @@ def random_network(
     )
     if widths:
         architecture = replace(architecture, n_hidden=(n_hidden, *widths))
-    architecture = replace(architecture, n_distant=n_distant, n_senses=n_senses)
+    architecture = replace(
+        architecture, n_distant=n_distant, n_senses=n_senses, n_memory=n_memory
+    )
     counts = np.bincount(y, minlength=n_words)
     architecture = architecture.learned(counts, y[:, None], np.roll(y, -1))
     parts = architecture.parts(loss_of(kind, n_noise) if loss is None else loss)
@@ -146,6 +154,7 @@ def random_network(
         parts, parameters, precision=precision, threads=Threads(n_threads),
         solver=solver_of() if solver is None else solver,
         output_state=parts.output.initial_state(n_words, counts, drawn, n_threads),
+        memory=parts.hidden.initial_memory(n_threads, n_runs - 1, dtype),
         **options,
     )  # fmt: skip
     for array in weights_of(network).arrays():
@@ -180,6 +189,11 @@ def random_windows(n, n_words, n_context, rng):
     return X, rng.integers(0, n_words, n).astype(np.int32)
 
 
+def text_windows(n, n_words, n_context, rng):
+    """Return windows of texts, one after the other, each of which ends with id 0."""
+    return windows(rng.integers(0, n_words, n), n_context, boundary=0)
+
+
 def weights_of(network):
     """Return the weights as views, without the padding of E."""
     own, parts = network.parameters, network.parts
@@ -194,6 +208,8 @@ def weights_of(network):
         own.more.get("S"),
         own.more.get("Q"),
         own.more.get("R"),
+        own.more.get("F"),
+        own.more.get("f"),
         tuple(reference.Block(*block) for block in Block.all_of(own.more)),
         own.more.get("G"),
         own.more.get("H_next"),

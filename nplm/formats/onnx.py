@@ -75,6 +75,11 @@ def write_onnx(model: NeuralLM, path: str | os.PathLike[str]) -> None:
             f"the network ends in output={architecture.output!r}, and only a softmax "
             "is written to ONNX: fit one with output='softmax'."
         )
+    if architecture.n_memory:
+        raise ValueError(
+            f"the network has a memory (n_memory={architecture.n_memory}), which is "
+            "not written to ONNX: fit one with n_memory=0."
+        )
     if architecture.order == 1:
         raise ValueError("order=1 looks at no word: there is nothing to compute.")
     arrays = model._trained.parameters.named().values()

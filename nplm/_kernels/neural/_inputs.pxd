@@ -11,10 +11,12 @@ cdef class Activations:
     cdef const Loops *loops
     cdef readonly bint scoring, learns_inputs
     cdef readonly Py_ssize_t batch_size, columns, itemsize
-    cdef readonly Py_ssize_t n_context, n_inputs, n_hidden
+    cdef readonly Py_ssize_t n_context, n_inputs, n_hidden, n_columns
     cdef Py_ssize_t *places   # (K,) of these examples in the mini-batch
     cdef int *contexts        # (K, n_context), nearest word first
     cdef int *words           # (K,) next words
+    cdef Py_ssize_t *rows     # (K,) the windows
+    cdef char *follows        # (K,) whether a window follows the one before it, in X
     cdef void *x              # (K, n_inputs) word features
     cdef void *a              # (K, n_hidden) hidden activations
     cdef void *dx             # their gradients

@@ -32,12 +32,15 @@ cdef class Activations:
         Number of words of a context; lengths of x and of a.
     learns_inputs : bool
         Whether training needs dL/dx.
+    n_columns : int, optional
+        Number of words of a window, of which the nearest are the context; by default
+        `n_context`.
     """
 
     def __cinit__(
         self, Tier tier, Scratch scratch, *, Py_ssize_t batch_size, bint scoring,
         Py_ssize_t n_context, Py_ssize_t n_inputs, Py_ssize_t n_hidden,
-        bint learns_inputs=True,
+        bint learns_inputs=True, n_columns=None,
     ):
         cdef Py_ssize_t K = batch_size, k
         self.scratch = scratch
@@ -48,11 +51,14 @@ cdef class Activations:
         alone = K == 1 and not (scoring and tier.bfloat16 != NULL)
         self.columns = 1 if alone else round_up(K, 16)
         self.n_context, self.n_inputs, self.n_hidden = n_context, n_inputs, n_hidden
+        self.n_columns = n_context if n_columns is None else n_columns
         self.places = <Py_ssize_t *>scratch.bytes(K * sizeof(Py_ssize_t))
         for k in range(K):
             self.places[k] = k
         self.contexts = <int *>scratch.bytes(K * n_context * sizeof(int))
         self.words = <int *>scratch.bytes(K * sizeof(int))
+        self.rows = <Py_ssize_t *>scratch.bytes(K * sizeof(Py_ssize_t))
+        self.follows = <char *>scratch.bytes(K)
         self.x = scratch.numbers(K * n_inputs)
         self.a = scratch.numbers(K * n_hidden)
         self.dx = scratch.numbers(K * n_inputs)
@@ -67,8 +73,22 @@ cdef class Activations:
             self.tier, self.scratch, batch_size=self.batch_size, scoring=self.scoring,
             n_context=0, n_inputs=self.n_inputs if n_inputs is None else n_inputs,
             n_hidden=n_hidden)
-        made.places = self.places
+        made.places, made.rows, made.follows = self.places, self.rows, self.follows
+        # Of those that score: a part may read the whole windows.
+        made.contexts, made.n_columns = self.contexts, self.n_columns
+        if self.scoring:
+            made.n_context = self.n_context
         return made
+
+    def positions(self, Py_ssize_t n_words, Py_ssize_t n_context):
+        """Return activations for all contexts in as many windows that follow each other.
+
+        Windows have `n_words`, and contexts `n_context`.
+        """
+        cdef Py_ssize_t n = self.batch_size + n_words - n_context
+        return Activations(
+            self.tier, self.scratch, batch_size=n, scoring=True, n_context=n_context,
+            n_inputs=self.n_inputs, n_hidden=self.n_hidden)
 
 
 cdef class Inputs:

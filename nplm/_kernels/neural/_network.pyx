@@ -25,13 +25,21 @@ cdef void take_windows(
 
     The network reads these copies. (`Classes.arrange` reads ids of its own.)
     """
-    cdef Py_ssize_t n = at.n_context, i, k, row
+    cdef Py_ssize_t n = at.n_context, n_columns = at.n_columns, i, k, row
+    cdef bint remembers = n_columns > n
     cdef int n_words = <int>team.inputs.features.C.rows, n_outcomes = team.n_outcomes
     for k in range(K):
         row = index[start + at.places[k]]
         at.words[k] = id_below(&y[row], n_outcomes) if y is not None else -1
         for i in range(n):
-            at.contexts[k * n + i] = id_below(&X[row, n - 1 - i], n_words)
+            at.contexts[k * n + i] = id_below(&X[row, n_columns - 1 - i], n_words)
+        if remembers:
+            at.rows[k] = row
+            at.follows[k] = row > 0 and y[row - 1] == X[row, n_columns - 1]
+            i = 1
+            while at.follows[k] and i < n_columns:
+                at.follows[k] = X[row - 1, i] == X[row, i - 1]
+                i += 1
 
 
 # The phases of a mini-batch. Between them, members share totals and gradients: threads
@@ -48,9 +56,9 @@ def check_windows(Team team, const int[:, :] X, const Py_ssize_t[::1] index):
 
     No twin: NumPy looks for itself.
     """
-    if X.shape[1] != team.at.n_context:
+    if X.shape[1] != team.at.n_columns:
         raise ValueError(
-            f"windows of {X.shape[1]} words for a network that sees {team.at.n_context}")
+            f"windows of {X.shape[1]} words for a network that sees {team.at.n_columns}")
 
 
 def train(

@@ -55,6 +55,7 @@ class FittedNetworkLM(LanguageModel):
     """
 
     n_distant: int
+    n_memory: int = 0  # of the estimators that have no such parameter
     n_jobs: int | None
     precision: str
 
@@ -93,7 +94,9 @@ class FittedNetworkLM(LanguageModel):
         """Return the columns of X that the network uses."""
         trained = vars(self).get("_trained")
         if trained is None:
-            n_context = max(self.order_ - 1, plain(self.n_distant))
+            n_context = max(
+                self.order_ - 1, plain(self.n_distant), plain(self.n_memory)
+            )
         else:
             n_context = trained.architecture.n_context
         return X[:, X.shape[1] - n_context :]

@@ -193,11 +193,12 @@ class NetworkLM(FittedNetworkLM):
         check_random_state(self.random_state)
         n_threads(self.n_jobs)
         kernel_tier(self.precision)
-        if self.n_distant and self.order is None:
-            raise ValueError(
-                f"n_distant={self.n_distant} requires order; set it to the number of "
-                "words of the window plus one."
-            )
+        for name in ("n_distant", "n_memory"):
+            if getattr(self, name) and self.order is None:
+                raise ValueError(
+                    f"{name}={getattr(self, name)} requires order; set it to the "
+                    "number of words of the window plus one."
+                )
         n_words = 0 if self.n_words is None else plain(self.n_words)
         order = 2 if self.order is None else plain(self.order)
         self._recipe(n_words, order).check()
@@ -427,12 +428,14 @@ class NetworkLM(FittedNetworkLM):
     def _full_recipe(self, windows: Windows, before: TrainedNetwork | None) -> Recipe:
         """Return the checked recipe for the sizes of the windows."""
         n_words, order = self.n_words_, self.order_
-        if before is None and self.n_distant > self.n_features_in_:
-            raise ValueError(
-                f"n_distant={self.n_distant} needs as many columns of X, which has "
-                f"{self.n_features_in_}; make wider windows "
-                f"(n_context={self.n_distant}) or lower n_distant."
-            )
+        for name in ("n_distant", "n_memory"):
+            n = getattr(self, name)
+            if before is None and n > self.n_features_in_:
+                raise ValueError(
+                    f"{name}={n} needs as many columns of X, which has "
+                    f"{self.n_features_in_}; make wider windows (n_context={n}) or "
+                    f"lower {name}."
+                )
         if before is not None:
             order = order if self.order is None else plain(self.order)
             n_initial = n_words - before.n_added

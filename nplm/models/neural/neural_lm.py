@@ -48,7 +48,7 @@ class NeuralLM(NetworkLM):
     The parameters come in five groups:
 
     - **Size**: `order`, `n_words`, `n_hidden`, `embedding_dim`.
-    - **Inputs**: `n_distant`, `features`.
+    - **Inputs**: `n_distant`, `n_memory`, `features`.
     - **Large vocabularies**: `output`, `loss`.
     - **Training**: `solver`, `learning_rate_init`, `alpha`, `dropout`, `batch_size`,
       `max_iter`, `early_stopping`, `validation_fraction`, `n_iter_no_change`, `tol`,
@@ -75,6 +75,12 @@ class NeuralLM(NetworkLM):
         average has trained weights by position (``P_``), initially with a half-life of
         2, 8, 32, ... words. X then needs this many columns, and `order` must be set. 0
         is the network of the paper.
+    n_memory : int, default=0
+        Number of words of a window that the hidden units can remember, more than they
+        see otherwise; 0 is the network of the paper. Each unit has a memory, and gates
+        that decide at each word how much of it is kept and how much the output sees
+        (:ref:`memory`). X then needs this many columns, and `order` must be set.
+        Training takes the windows in the order of X, which should be that of the text.
     features : {"learned"} or Features, default="learned"
         Features of the words: initial values, whether training changes them, what words
         share, and the number of senses. See `Features`.
@@ -101,7 +107,7 @@ default="auto"
         Learning rate at the start. For `SGD` it is that of the gradient of one
         example, 1e-3 in the paper.
     alpha : float or "auto", default="auto"
-        Weight decay of C, H, U, W, R, G, S, Q, of H and U of residual blocks, and of
+        Weight decay of C, H, U, W, F, R, G, S, Q, of H and U of residual blocks, and of
         the features that words do not share, but not of biases nor of P: each example
         (`Adam`: each update) subtracts the learning rate times `alpha` times the
         weight. "auto" is 1e-4 with `SGD`, as in the paper, and ``6 / sqrt(n)`` with
@@ -187,6 +193,11 @@ default="auto"
         The tree, with `Tree`: the children of the inner node of each row of
         U_, W_ and b_, the root first. The first child has the probability
         ``sigmoid(y)``, the second ``sigmoid(-y)``.
+    F_ : ndarray, shape (3 * n_hidden, n_hidden), or None
+        Weights of the memory: the rows of what the units propose to it, of the gates
+        that forget, and of those of the output. None without `n_memory`.
+    f_ : ndarray, shape (3 * n_hidden,), or None
+        Biases of the memory.
     P_ : ndarray, shape (n_averages, n_distant), or None
         Weights of distant words by position, the nearest first; None without them.
     S_, Q_ : ndarray, shape (min(n_words_, 2001), n_senses * embedding_dim), or None
@@ -257,6 +268,7 @@ default="auto"
         **NetworkLM._parameter_constraints,
         "dropout": [Real, "array-like"],
         "n_hidden": [Whole(0), "array-like"],
+        "n_memory": [Whole(0)],
     }
 
     def __init__(
@@ -267,6 +279,7 @@ default="auto"
         n_hidden: int | Sequence[int] = 320,
         embedding_dim: int = 144,
         n_distant: int = 0,
+        n_memory: int = 0,
         features: str | Option = "learned",
         output: str | Option = "softmax",
         loss: str | Option = "auto",
@@ -293,6 +306,7 @@ default="auto"
         self.n_hidden = n_hidden
         self.embedding_dim = embedding_dim
         self.n_distant = n_distant
+        self.n_memory = n_memory
         self.features = features
         self.output = output
         self.loss = loss
@@ -404,6 +418,7 @@ default="auto"
             n_hidden=checked_sizes(self.n_hidden),
             embedding_dim=plain(self.embedding_dim),
             n_distant=plain(self.n_distant),
+            n_memory=plain(self.n_memory),
             **features._fields(),
             **output._fields(),
         )
@@ -494,6 +509,8 @@ default="auto"
         tree: Any = self._fit_result("tree").architecture.tree
         return tree
 
+    F_ = view("F", "Weights of the memory, or None.")
+    f_ = view("f", "Biases of the memory, or None.")
     U_ = view("U", "Hidden-to-output weights, or None.")
     W_ = view("W", "Direct connections, or None.")
     S_ = view("S", "Senses of words, or None.")

@@ -158,6 +158,12 @@ class Recipe:
                 "precision='bfloat16' needs a full softmax, whose products it rounds, "
                 f"but {self._unlike_softmax()}; set precision='float32'."
             )
+        if self.architecture.n_memory and self.parallel != "sync":
+            raise ValueError(
+                f"n_memory={self.architecture.n_memory} with parallel="
+                f"{self.parallel!r} is not possible, because each mini-batch goes on "
+                "from the memory of the one before; set parallel='sync' or n_memory=0."
+            )
         if self.architecture.tied and self.parallel != "sync" and self.loss is None:
             raise ValueError(
                 f"output__tied=True with parallel={self.parallel!r} is not possible, "

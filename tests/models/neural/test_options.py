@@ -99,7 +99,7 @@ def test_defaults_of_an_option(option):
 @pytest.mark.parametrize("estimator", [NeuralLM, EnergyLM])
 def test_an_estimator_has_few_parameters(estimator):
     parameters = inspect.signature(estimator).parameters
-    assert len(parameters) <= 25
+    assert len(parameters) <= 26
     assert estimator().get_params().keys() == parameters.keys()  # shorthands have none
     given = ("loss", "solver", "features", "output")
     defaults = ("auto", "adam", "learned", "softmax")

@@ -1,14 +1,15 @@
 """The network in plain NumPy: the same names as the kernels', and easy to read.
 
 This is the specification against which the compiled kernels are tested: the parts
-(`parts`, `dropout`, `outputs`, `sampled`, `energy`, `solvers`), and the `network` of
-these parts. Each module names its compiled modules. `_products`, `_loops` and `_team`
-only make these fast, and have no modules here.
+(`parts`, `memory`, `dropout`, `outputs`, `sampled`, `energy`, `solvers`), and the
+`network` of these parts. Each module names its compiled modules. `_products`, `_loops`
+and `_team` only make these fast, and have no modules here.
 """
 
 from tests.reference.neural.arrays import Array, as_it_is, bfloat16
 from tests.reference.neural.dropout import Dropout, mask
 from tests.reference.neural.energy import energies, energy_gradients
+from tests.reference.neural.memory import Carried, Memory, gates, recall, remember
 from tests.reference.neural.network import (
     candidates,
     forward,
@@ -55,9 +56,11 @@ __all__ = [
     "Adam",
     "Array",
     "Block",
+    "Carried",
     "Classes",
     "Dropout",
     "Importance",
+    "Memory",
     "NoiseContrastive",
     "Sampled",
     "Sampler",
@@ -76,6 +79,7 @@ __all__ = [
     "exact",
     "features",
     "forward",
+    "gates",
     "gradients",
     "hidden",
     "inputs",
@@ -87,7 +91,9 @@ __all__ = [
     "mixed_senses",
     "probabilities",
     "projection",
+    "recall",
     "rectified_layer",
+    "remember",
     "residual_block",
     "score",
     "softmax",

@@ -8,6 +8,13 @@ from numpy.typing import NDArray
 from tests.reference.neural.arrays import Array, Loss, Rounding, Rows, as_it_is
 from tests.reference.neural.dropout import NOTHING_LEFT_OUT, Dropout, Masks
 from tests.reference.neural.energy import energies, energy_gradients
+from tests.reference.neural.memory import (
+    Carried,
+    Memory,
+    recall,
+    remember,
+    remember_gradient,
+)
 from tests.reference.neural.outputs import log_softmax, softmax
 from tests.reference.neural.parts import (
     features,
@@ -30,27 +37,40 @@ def forward(
     X: NDArray[np.int32],
     rounded: Rounding = as_it_is,
     masks: Masks = NOTHING_LEFT_OUT,
+    memory: Memory | None = None,
 ) -> tuple[Array, Array, Array, Array]:
     """Features x, hidden activations a, z and logits: equation (1) for K examples.
 
-    a is that of the tanh layer, below any blocks. `masks` apply to x and z, but not to
-    a. For an energy, a and z are the sums of the context.
+    a is that of the tanh layer, below any memory and blocks. `memory` is that of
+    training; without it, the memory is that of each window alone. `masks` apply to x
+    and z, but not to a. For an energy, a and z are the sums of the context.
     """
     x = inputs(weights, X) * masks.x
     if weights.H_next is not None:
         z = linear_layer(weights.H, weights.d, x)
         return x, z, z, -energies(weights, z)[0]
     a = tanh_layer(weights.H, weights.d, x)
-    top = layers(weights, a, masks)[-1]
+    top = layers(weights, a, masks, X, memory)[-1]
     if weights.R is None:
         return x, a, *softmax(weights.E, top, x, rounded)
     s = projection(weights.R, projected(weights, top, x)) * masks.s
     return x, a, *softmax(output_rows(weights), s, x, rounded)
 
 
-def layers(weights: Weights, a: Array, masks: Masks) -> list[Array]:
+def layers(
+    weights: Weights,
+    a: Array,
+    masks: Masks,
+    X: NDArray[np.int32],
+    memory: Memory | None,
+) -> list[Array]:
     """Return what each block sees, and then what the output sees."""
     seen = [a * masks.a]
+    if weights.F is not None and weights.f is not None:
+        if memory is None:
+            seen = [recall(weights, X, weights.n_context)]
+        else:
+            seen = [remember(weights.F, weights.f, seen[0], memory)[0]]
     for i, block in enumerate(weights.blocks):
         seen.append(residual_block(block, seen[-1], masks.of_block(i)))
     return seen
@@ -76,9 +96,10 @@ def gradients(
     rounded: Rounding = as_it_is,
     loss: Loss | None = None,
     masks: Masks = NOTHING_LEFT_OUT,
+    memory: Memory | None = None,
 ) -> tuple[float, Weights]:
     """Log-likelihood of the examples, or another `loss`, and its gradient."""
-    return gradients_met(weights, X, y, rounded, loss, masks)[:2]
+    return gradients_met(weights, X, y, rounded, loss, masks, memory)[:2]
 
 
 def gradients_met(
@@ -88,11 +109,14 @@ def gradients_met(
     rounded: Rounding = as_it_is,
     loss: Loss | None = None,
     masks: Masks = NOTHING_LEFT_OUT,
+    memory: Memory | None = None,
 ) -> tuple[float, Weights, Rows]:
     """Return the gradients, and the rows of each array that the examples visit."""
     K, h = len(X), len(weights.H)
-    x, a, z, logits = forward(weights, X, rounded, masks)
-    seen = layers(weights, a, masks) if weights.H_next is None else [a]
+    x, a, z, logits = forward(weights, X, rounded, masks, memory)
+    seen = [a]
+    if weights.H_next is None:
+        seen = layers(weights, a, masks, X, memory)
     met, dR, dG = rows_met(weights, X, y), None, None
     if loss is not None and weights.H_next is None:
         E, place = output_rows(weights), place_of(weights, weights.E)
@@ -132,6 +156,9 @@ def gradients_met(
     da, blocks = dv[:, :h], list(weights.blocks)
     for i, block in reversed(list(enumerate(weights.blocks))):
         da, blocks[i] = residual_block_gradient(block, seen[i], da, masks.of_block(i))
+    of_memory = {}
+    if weights.F is not None and weights.f is not None and memory is not None:
+        da, of_memory = remember_gradient(weights.F, weights.f, a * masks.a, memory, da)
     do = (1 - a**2) * da * masks.a
     dx = do @ weights.H
     if dv.shape[1] > h:
@@ -145,7 +172,7 @@ def gradients_met(
         dG = weights.parts.T @ dC
     slopes = weights._replace(
         C=None if weights.C is None else dC, H=do.T @ x, d=do.sum(axis=0), E=dE, R=dR,
-        G=dG, blocks=tuple(blocks), **own,
+        G=dG, blocks=tuple(blocks), **own, **of_memory,
     )  # fmt: skip
     return total, slopes, met
 
@@ -160,15 +187,26 @@ def train(
     rounded: Rounding = as_it_is,
     loss: Loss | None = None,
     dropout: Dropout | None = None,
+    n_runs: int = 0,
 ) -> float:
-    """Train the weights, mini-batch by mini-batch, and return the summed loss."""
-    summed, masks = 0.0, NOTHING_LEFT_OUT
+    """Train the weights, mini-batch by mini-batch, and return the summed loss.
+
+    `n_runs` is the number of runs that leave a memory to the next mini-batch.
+    """
+    summed, masks, memory = 0.0, NOTHING_LEFT_OUT, None
+    carried = Carried(X, y, n_runs)
+    near = X[:, X.shape[1] - weights.n_context :]
     for start in range(0, len(index), batch_size):
         rows = index[start : start + batch_size]
         if dropout is not None:
             masks = dropout.masks(weights, solver.n_seen, len(rows))
+        now = solver.up_to_date(weights)
+        if now.F is not None and now.f is not None:
+            memory = carried.of(rows)
+            _, a, _, _ = forward(now, near[rows], rounded, masks, memory)
+            carried.keep(memory, remember(now.F, now.f, a * masks.a, memory)[1])
         total, slopes, met = gradients_met(
-            solver.up_to_date(weights), X[rows], y[rows], rounded, loss, masks
+            now, near[rows], y[rows], rounded, loss, masks, memory
         )
         solver.visit(weights, met[0])
         solver.update(weights, slopes, len(rows), met)
@@ -222,7 +260,7 @@ def probabilities(
 def hidden(weights: Weights, X: NDArray[np.int32]) -> Array:
     """Hidden activations after each context; of tied weights the projected ones."""
     x, a, _, _ = forward(weights, X)
-    top = layers(weights, a, NOTHING_LEFT_OUT)[-1]
+    top = layers(weights, a, NOTHING_LEFT_OUT, X, None)[-1]
     if weights.R is None:
         return top
     return projection(weights.R, projected(weights, top, x))

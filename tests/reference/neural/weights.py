@@ -33,6 +33,8 @@ class Weights(NamedTuple):
     S: Array | None = None  # senses, a row per word, and one for others
     Q: Array | None = None  # weights that select senses
     R: Array | None = None  # projection to the features
+    F: Array | None = None  # weights of the memory, and its biases
+    f: Array | None = None
     blocks: tuple[Block, ...] = ()  # above the hidden units
     G: Array | None = None
     H_next: Array | None = None  # hidden weights of the next word's features
@@ -42,11 +44,16 @@ class Weights(NamedTuple):
     fixed: bool = False  # whether C is not trained
     output: Softmax = Softmax()
 
+    @property
+    def n_context(self) -> int:
+        """Number of words that the inputs use."""
+        return max(self.n_window, 0 if self.P is None else self.P.shape[1])
+
     def arrays(self) -> list[Array]:
         """Return the trained arrays."""
         C = None if self.fixed else self.C
         every = (
-            C, self.H, self.d, self.E, self.P, self.S, self.Q, self.R,
+            C, self.H, self.d, self.E, self.P, self.S, self.Q, self.R, self.F, self.f,
             *chain(*self.blocks), self.G, self.H_next, self.v,
         )  # fmt: skip
         return [array for array in every if array is not None]
@@ -55,7 +62,7 @@ class Weights(NamedTuple):
         """Return the arrays with weight decay: no biases, and not P."""
         C = None if self.fixed else self.C
         every = (
-            C, self.H, self.E[:, :-1], self.S, self.Q, self.R,
+            C, self.H, self.E[:, :-1], self.S, self.Q, self.R, self.F,
             *(array for H, _, U in self.blocks for array in (H, U)), self.G,
             self.H_next, self.v,
         )  # fmt: skip

@@ -94,6 +94,7 @@ INLINE VEC TIER(exp_negative)(VEC x) {
 
 #include "tier/products.h"
 #include "tier/elementwise.h"
+#include "tier/gates.h"
 #include "tier/transposes.h"
 #include "tier/one_example.h"
 #include "tier/trees.h"
@@ -112,7 +113,8 @@ static const Loops TIER(loops) = {
     TIER(path_gradients), TIER(log_sigmoids), TIER(descend),
     TIER(add),          TIER(fade),
     TIER(tanh_factors), TIER(energies),      TIER(energy_slopes),
-    TIER(combine),      TIER(dots),
+    TIER(combine),      TIER(dots),          TIER(sigmoid),
+    TIER(remember),     TIER(remember_slopes), TIER(recall),
     SMALL_LOOPS,
 };
 

@@ -77,7 +77,10 @@ class Epochs:
     ) -> None:
         self.network, self.windows, self.processes = network, windows, processes
         self.max_iter, self.batch_size = max_iter, batch_size
-        self.order = order_of(windows, processes, shuffle=shuffle)
+        self.order = order_of(
+            windows, processes, shuffle=shuffle,
+            remembers=batch_size if network.parts.hidden.n_memory else 0,
+        )  # fmt: skip
         self.held_out, self.learning_rate_init = held_out, learning_rate_init
         self.history, self.verbose, self.name = history, verbose, name
         scored, every = scored_each_epoch(windows), windows.held_out

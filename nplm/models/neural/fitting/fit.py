@@ -16,7 +16,7 @@ from sklearn.utils import check_random_state
 from nplm.base.warnings import warn
 from nplm.models.neural.fitting.common import CommonNetwork
 from nplm.models.neural.fitting.epochs import Epochs
-from nplm.models.neural.fitting.orders import in_turns
+from nplm.models.neural.fitting.orders import in_turns, n_runs
 from nplm.models.neural.fitting.replicated import ReplicatedNetwork
 from nplm.models.neural.fitting.sharded import ShardedNetwork, rows_of
 from nplm.models.neural.fitting.windows import Windows
@@ -121,6 +121,12 @@ class Training:
     ) -> None:
         self.recipe, self.windows = recipe, windows
         self.processes, self._folder = processes, checkpoint
+        if recipe.architecture.n_memory and not isinstance(processes, Alone):
+            raise ValueError(
+                f"n_memory={recipe.architecture.n_memory} trains in one process, in "
+                "which each example follows the one before; set n_memory=0 to train in "
+                "several."
+            )
         self._fingerprint = self._described(before)
         processes.check_same(self._fingerprint | {"checkpoint": str(checkpoint)})
         self._fingerprint |= self._described_parts()
@@ -210,6 +216,9 @@ class Training:
             "state": state,
             "output_state": parts.output.initial_state(
                 n_words, counts, rng, self.n_workers
+            ),
+            "memory": parts.hidden.initial_memory(
+                recipe.n_jobs, n_runs(self.batch_size), recipe.dtype
             ),
             "dropout": self._dropout(rng),
             "clock": clock,

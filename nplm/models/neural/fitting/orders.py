@@ -8,10 +8,12 @@ from numpy.typing import NDArray
 from nplm.models.neural.fitting.windows import Windows
 from nplm.models.training.parallel.processes import Processes
 
-__all__ = ["NOT_HERE", "Order", "PartOrder", "in_turns", "order_of"]
+__all__ = ["NOT_HERE", "Order", "PartOrder", "in_turns", "n_runs", "order_of"]
 
 # Stands for an example of another process, in the examples of all.
 NOT_HERE = -1
+# Minimum length of a run: gradients reach so many words back, half of it in the mean.
+MIN_RUN = 32
 
 
 class Order:
@@ -51,6 +53,46 @@ class Order:
     def _taken(self, start: int, stop: int) -> NDArray[np.intp]:
         assert self._index is not None
         return self._index[start:stop].astype(np.intp)
+
+
+def n_runs(batch_size: int) -> int:
+    """Return the number of runs of a mini-batch, all of one length."""
+    most = max(1, batch_size // MIN_RUN)
+    return max(n for n in range(1, most + 1) if batch_size % n == 0)
+
+
+class RunOrder(Order):
+    """Order in which examples follow each other in the text, for a memory.
+
+    The text is cut into as many parts as a mini-batch has runs. A mini-batch has the
+    next examples of each part, part by part.
+
+    Parameters
+    ----------
+    n_windows : int
+        Number of windows.
+    batch_size : int
+        Number of examples of a mini-batch.
+    shuffle : bool
+        Whether the parts begin at another window in each epoch.
+    """
+
+    def __init__(self, n_windows: int, batch_size: int, *, shuffle: bool) -> None:
+        super().__init__(n_windows, shuffle=shuffle)
+        self.batch_size = batch_size
+
+    def begin(self, rng: np.random.RandomState) -> None:
+        """Draw the start of an epoch, and set the order."""
+        n, runs = self.n_windows, n_runs(self.batch_size)
+        steps, length = self.batch_size // runs, n // runs
+        every = np.arange(n, dtype=np.min_scalar_type(n))
+        if self.shuffle:
+            every = np.roll(every, -rng.randint(n))
+        parts = every[: runs * length].reshape(runs, length)
+        whole = length - length % steps
+        batches = parts[:, :whole].reshape(runs, -1, steps).swapaxes(0, 1)
+        rest = (parts[:, whole:].ravel(), every[runs * length :])
+        self._index = np.concatenate([batches.ravel(), *rest])
 
 
 class PartOrder(Order):
@@ -116,9 +158,20 @@ def in_turns(own: NDArray[np.intp], processes: Processes) -> NDArray[np.intp]:
     return examples
 
 
-def order_of(windows: Windows, processes: Processes, *, shuffle: bool) -> Order:
-    """Return the order of the examples of windows."""
+def order_of(
+    windows: Windows,
+    processes: Processes,
+    *,
+    shuffle: bool,
+    remembers: int = 0,
+) -> Order:
+    """Return the order of the examples of windows.
+
+    `remembers` is the number of examples of a mini-batch of a network with a memory.
+    """
     n = len(windows.y)
+    if remembers:
+        return RunOrder(n, remembers, shuffle=shuffle)
     if windows.n_least is None:
         return Order(n, shuffle=shuffle)
     return PartOrder(n, windows.n_least, processes, shuffle=shuffle)

@@ -201,6 +201,7 @@ def _architecture(
         n_hidden=_hidden_sizes(items),
         embedding_dim=items.whole("embedding_dim", 1),
         n_distant=items.whole("n_distant"),
+        n_memory=items.whole("n_memory"),
         n_senses=items.whole("n_senses", 1),
         output=output,
         n_outputs=n_outputs,
@@ -299,14 +300,16 @@ def _check_sizes(
     n_columns = 1 + (parts.hidden.n_activations if output.weighted else 0)
     n_columns += n_inputs if output.direct else 0
     h, widths = architecture.h, architecture.widths
-    of_blocks: dict[str, tuple[int, ...]] = {}
+    of_hidden: dict[str, tuple[int, ...]] = {}
+    if architecture.n_memory:
+        of_hidden = {"F": (3 * h, h), "f": (3 * h,)}
     for i, n in enumerate(widths, 1):
-        of_blocks |= zip(Block.names(i), ((n, h), (n,), (h, n)), strict=True)
+        of_hidden |= zip(Block.names(i), ((n, h), (n,), (h, n)), strict=True)
     if (
         getattr(C, "shape", None) != (n_words, m)
         or arrays["d"].shape != (h,)
         or H.shape != (h, n_inputs)
-        or any(getattr(arrays.get(k), "shape", 0) != n for k, n in of_blocks.items())
+        or any(getattr(arrays.get(k), "shape", 0) != n for k, n in of_hidden.items())
         or arrays["E"].shape != (parts.n_rows(n_words), n_columns)
         or len(arrays.get("G", ())) != (0 if matrix is None else matrix.shape[1])
         or getattr(arrays.get("P"), "shape", (0,))[-1] != architecture.n_distant

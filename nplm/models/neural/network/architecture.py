@@ -16,12 +16,19 @@ from nplm.models.neural.network.features import (
     Features,
     Fixed,
 )
-from nplm.models.neural.network.hidden import Linear, Projected, Tanh, units_of
+from nplm.models.neural.network.hidden import (
+    Linear,
+    NoHidden,
+    Projected,
+    Residual,
+    Tanh,
+)
 from nplm.models.neural.network.inputs import (
     Concatenation,
     DistantAverages,
     MixedSenses,
 )
+from nplm.models.neural.network.memory import Memory
 from nplm.models.neural.network.network import Parts
 from nplm.models.neural.network.outputs.base import Output
 from nplm.models.neural.network.outputs.classes import Classes, frequency_bins
@@ -63,6 +70,9 @@ class Architecture:
         Number of features m of a word.
     n_distant : int
         Number of distant words whose averaged features are further inputs.
+    n_memory : int
+        Number of words of a window whose hidden units are remembered; 0 without a
+        memory.
     n_senses : int
         Number of feature vectors of a word.
     trained : bool
@@ -89,6 +99,7 @@ class Architecture:
     n_hidden: int | tuple[int, ...]
     embedding_dim: int
     n_distant: int = 0
+    n_memory: int = 0
     n_senses: int = 1
     trained: bool = True
     word_features: csr_array | None = None
@@ -114,7 +125,7 @@ class Architecture:
     @property
     def n_context(self) -> int:
         """Number of context words that the network uses."""
-        return max(self.order - 1, self.n_distant)
+        return max(self.order - 1, self.n_distant, self.n_memory)
 
     @property
     def n_outcomes(self) -> int:
@@ -139,6 +150,8 @@ class Architecture:
                 "context to the output units; set output__direct=True or n_hidden "
                 "above 0."
             )
+        if self.n_memory:
+            self._check_memory()
         if loss is not None and self.output not in ("softmax", "energy"):
             raise ValueError(
                 f"loss={loss.loss!r} replaces a softmax over all words by noise "
@@ -157,6 +170,20 @@ class Architecture:
                 f"output__n_outputs={self.n_outputs} needs a full softmax with weights "
                 f"of its own, but {name} needs one output unit per word; set only one "
                 "of the two."
+            )
+
+    def _check_memory(self) -> None:
+        if self.h == 0:
+            raise ValueError(
+                f"n_memory={self.n_memory} is a memory of hidden units, and n_hidden=0 "
+                "has none; set n_hidden above 0, or n_memory=0."
+            )
+        n_inputs = max(self.order - 1, self.n_distant)
+        if self.n_memory <= n_inputs:
+            raise ValueError(
+                f"n_memory={self.n_memory} leaves nothing to remember: the hidden "
+                f"units see the nearest {n_inputs} words anyway; set a number above "
+                f"{n_inputs}, or n_memory=0."
             )
 
     def check_shared(self, loss: Estimate | None, name: str) -> None:
@@ -218,7 +245,8 @@ class Architecture:
     def continued(self, fitted: Architecture) -> Architecture:
         """Return `fitted`, or raise ValueError if this architecture differs."""
         for name in (
-            "order", "n_words", "n_hidden", "embedding_dim", "n_distant", "n_senses",
+            "order", "n_words", "n_hidden", "embedding_dim", "n_distant", "n_memory",
+            "n_senses",
             "trained", "output", "direct", "tied", "target_weights", "n_outputs",
         ):  # fmt: skip
             asked, was = getattr(self, name), getattr(fitted, name)
@@ -264,8 +292,14 @@ class Architecture:
         if self.output == "energy":
             return Linear(self.h)
         if self.tied:
-            return Projected(self.h, self.widths, self.embedding_dim, self.direct)
-        return units_of(self.h, self.widths)
+            return Projected(self.h, self._units(), self.embedding_dim, self.direct)
+        return self._units()
+
+    def _units(self) -> Tanh:
+        units = Tanh(self.h) if self.h else NoHidden()
+        if self.n_memory:
+            units = Memory(self.h, self.n_memory, units)
+        return Residual(self.h, self.widths, units) if self.widths else units
 
     def _output(self, loss: Estimate | None) -> Output:
         if self.output == "energy":

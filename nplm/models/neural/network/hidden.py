@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import count, takewhile
 from numbers import Integral
@@ -15,13 +16,13 @@ from nplm.models.neural.network.parameters import random_normal
 
 __all__ = [
     "Block",
+    "Given",
     "Linear",
     "NoHidden",
     "Projected",
     "Residual",
     "Tanh",
     "checked_sizes",
-    "units_of",
 ]
 
 # Added to the variance by the layer norm of a block.
@@ -58,6 +59,37 @@ class Block(NamedTuple):
 
 
 @dataclass(frozen=True)
+class Given:
+    """What the kernels of hidden units are made with.
+
+    Parameters
+    ----------
+    trained : dict
+        The trained parameters, by name.
+    scratch : Scratch
+        Memory of the thread.
+    masks : Masks
+        Dropout.
+    inputs : callable
+        Makes a further kernel of the inputs, for its activations.
+    n_context : int
+        Number of context words that the inputs use.
+    memory : dict of ndarray
+        State of the hidden units in training (`Tanh.initial_memory`).
+    member : int
+        Number of the thread, which has a part of `memory`.
+    """
+
+    trained: dict[str, Any]
+    scratch: Any
+    masks: Any
+    inputs: Callable[[Any], Any]
+    n_context: int
+    memory: dict[str, NDArray[Any]]
+    member: int
+
+
+@dataclass(frozen=True)
 class Tanh:
     """Hidden units a = tanh(d + Hx), as in the paper."""
 
@@ -67,6 +99,23 @@ class Tanh:
     def n_activations(self) -> int:
         """Number of activations that the output uses."""
         return self.n_hidden
+
+    @property
+    def n_memory(self) -> int:
+        """Number of words of a window that the units use; 0 without a memory."""
+        return 0
+
+    def initial_memory(
+        self, n_members: int, n_runs: int, dtype: DTypeLike
+    ) -> dict[str, NDArray[Any]]:
+        """Make the state that training carries from one mini-batch to the next.
+
+        `n_runs` is the number of runs of consecutive examples of a mini-batch.
+        """
+        return {}
+
+    def check_memory(self, state: dict[str, NDArray[Any]]) -> None:
+        """Raise ValueError unless training can go on from this state."""
 
     def initial(
         self, n_inputs: int, rng: np.random.RandomState, dtype: DTypeLike
@@ -86,20 +135,14 @@ class Tanh:
         """Return the number of weights between x and a."""
         return self.n_hidden * n_inputs
 
-    def kernel(
-        self,
-        tier: Any,
-        trained: dict[str, Any],
-        activations: Any,
-        scratch: Any,
-        masks: Any,
-    ) -> Any:
-        """Return the kernel, which uses the `trained` parameters."""
+    def kernel(self, activations: Any, given: Given) -> Any:
+        """Return the kernel."""
+        H, d = given.trained["H"], given.trained["d"]
 
         def units(activations: Any) -> Any:
-            return _hidden.Tanh(trained["H"], trained["d"], activations, scratch)
+            return _hidden.Tanh(H, d, activations, given.scratch)
 
-        return masks.of_hidden(activations, units)
+        return given.masks.of_hidden(activations, units)
 
 
 @dataclass(frozen=True)
@@ -108,14 +151,7 @@ class NoHidden(Tanh):
 
     n_hidden: int = 0
 
-    def kernel(
-        self,
-        tier: Any,
-        trained: dict[str, Any],
-        activations: Any,
-        scratch: Any,
-        masks: Any,
-    ) -> Any:
+    def kernel(self, activations: Any, given: Given) -> Any:
         """Return the kernel."""
         return _hidden.Hidden()
 
@@ -124,16 +160,10 @@ class NoHidden(Tanh):
 class Linear(Tanh):
     """Sums d + Hx; the output adds terms of the next word before the tanh."""
 
-    def kernel(
-        self,
-        tier: Any,
-        trained: dict[str, Any],
-        activations: Any,
-        scratch: Any,
-        masks: Any,
-    ) -> Any:
-        """Return the kernel, which uses the `trained` parameters."""
-        return _hidden.Linear(trained["H"], trained["d"], activations, scratch)
+    def kernel(self, activations: Any, given: Given) -> Any:
+        """Return the kernel."""
+        H, d = given.trained["H"], given.trained["d"]
+        return _hidden.Linear(H, d, activations, given.scratch)
 
 
 @dataclass(frozen=True)
@@ -149,15 +179,33 @@ class Residual(Tanh):
         Number of hidden units.
     widths : tuple of int
         Number of units of each block.
+    below : Tanh
+        The hidden units.
     """
 
     widths: tuple[int, ...]
+    below: Tanh
+
+    @property
+    def n_memory(self) -> int:
+        """Number of words of a window that the units below use."""
+        return self.below.n_memory
+
+    def initial_memory(
+        self, n_members: int, n_runs: int, dtype: DTypeLike
+    ) -> dict[str, NDArray[Any]]:
+        """Make the state of the units below."""
+        return self.below.initial_memory(n_members, n_runs, dtype)
+
+    def check_memory(self, state: dict[str, NDArray[Any]]) -> None:
+        """Raise ValueError unless training can go on from this state."""
+        self.below.check_memory(state)
 
     def initial_arrays(
         self, n_inputs: int, rng: np.random.RandomState, dtype: DTypeLike
     ) -> dict[str, NDArray[Any]]:
         """Draw H of each block, and zeros for U: a block begins as the identity."""
-        made: dict[str, NDArray[Any]] = {}
+        made = self.below.initial_arrays(n_inputs, rng, dtype)
         scale = np.sqrt(2.0 / self.n_hidden)
         for i, width in enumerate(self.widths, 1):
             block = Block(
@@ -170,21 +218,15 @@ class Residual(Tanh):
 
     def n_weights(self, n_inputs: int) -> int:
         """Return the number of weights between x and a."""
-        return self.n_hidden * (n_inputs + 2 * sum(self.widths))
+        own = 2 * self.n_hidden * sum(self.widths)
+        return self.below.n_weights(n_inputs) + own
 
-    def kernel(
-        self,
-        tier: Any,
-        trained: dict[str, Any],
-        activations: Any,
-        scratch: Any,
-        masks: Any,
-    ) -> Any:
-        """Return the kernel, which uses the `trained` parameters."""
-        inner = activations.apart(self.n_hidden)
-        kernel = super().kernel(tier, trained, inner, scratch, masks)
+    def kernel(self, activations: Any, given: Given) -> Any:
+        """Return the kernel."""
+        inner, scratch = activations.apart(self.n_hidden), given.scratch
+        kernel = self.below.kernel(inner, given)
         for i, width in enumerate(self.widths, 1):
-            H, d, U = (trained[name] for name in Block.names(i))
+            H, d, U = (given.trained[name] for name in Block.names(i))
             is_last = i == len(self.widths)
             outer = activations if is_last else activations.apart(self.n_hidden)
             wide = outer.apart(width, self.n_hidden)
@@ -192,7 +234,7 @@ class Residual(Tanh):
             def units(wide: Any, H: Any = H, d: Any = d) -> Any:
                 return _hidden.Rectified(H, d, wide, scratch)
 
-            above = masks.of_block(i, wide, units)
+            above = given.masks.of_block(i, wide, units)
             kernel = _hidden.Block(
                 kernel, above, U, inner, wide, outer, scratch, epsilon=NORM_EPSILON
             )
@@ -222,13 +264,6 @@ def checked_sizes(n_hidden: Any) -> int | tuple[int, ...]:
     return (h, *widths) if widths else h
 
 
-def units_of(n_hidden: int, widths: tuple[int, ...]) -> Tanh:
-    """Return hidden units, with a residual block of each of the `widths`."""
-    if widths:
-        return Residual(n_hidden, widths)
-    return Tanh(n_hidden) if n_hidden else NoHidden()
-
-
 @dataclass(frozen=True)
 class Projected(Tanh):
     """Hidden units projected to the number of features of a word, s = R [a | x].
@@ -237,22 +272,32 @@ class Projected(Tanh):
     ----------
     n_hidden : int
         Number of hidden units.
-    widths : tuple of int
-        Number of units of each residual block.
+    units : Tanh
+        The hidden units, with any residual blocks.
     m : int
         Number of features of a word.
     direct : bool
         Whether x is projected too.
     """
 
-    widths: tuple[int, ...]
+    units: Tanh
     m: int
     direct: bool
 
     @property
-    def units(self) -> Tanh:
-        """The hidden units."""
-        return units_of(self.n_hidden, self.widths)
+    def n_memory(self) -> int:
+        """Number of words of a window that the units use."""
+        return self.units.n_memory
+
+    def initial_memory(
+        self, n_members: int, n_runs: int, dtype: DTypeLike
+    ) -> dict[str, NDArray[Any]]:
+        """Make the state of the units."""
+        return self.units.initial_memory(n_members, n_runs, dtype)
+
+    def check_memory(self, state: dict[str, NDArray[Any]]) -> None:
+        """Raise ValueError unless training can go on from this state."""
+        self.units.check_memory(state)
 
     def n_weights(self, n_inputs: int) -> int:
         """Return the number of weights between x and a."""
@@ -271,19 +316,12 @@ class Projected(Tanh):
         R = {"R": np.zeros((self.m, n), dtype)}
         return R | self.units.initial_arrays(n_inputs, rng, dtype)
 
-    def kernel(
-        self,
-        tier: Any,
-        trained: dict[str, Any],
-        activations: Any,
-        scratch: Any,
-        masks: Any,
-    ) -> Any:
-        """Return the kernel, which uses the `trained` parameters."""
+    def kernel(self, activations: Any, given: Given) -> Any:
+        """Return the kernel."""
         inner = activations.apart(self.n_hidden)
-        kernel = self.units.kernel(tier, trained, inner, scratch, masks)
+        kernel, R = self.units.kernel(inner, given), given.trained["R"]
 
         def projected(activations: Any) -> Any:
-            return _hidden.Projected(kernel, trained["R"], inner, activations, scratch)
+            return _hidden.Projected(kernel, R, inner, activations, given.scratch)
 
-        return masks.of_projection(activations, projected)
+        return given.masks.of_projection(activations, projected)

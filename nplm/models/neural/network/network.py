@@ -17,7 +17,7 @@ from nplm._kernels.neural._team import Team
 from nplm.base.fitted import Fitted
 from nplm.models.neural.network.dropout import NO_DROPOUT, Dropout
 from nplm.models.neural.network.features import Features
-from nplm.models.neural.network.hidden import Tanh
+from nplm.models.neural.network.hidden import Given, Tanh
 from nplm.models.neural.network.inputs import (
     Concatenation,
     MixedSenses,
@@ -59,6 +59,11 @@ class Parts(NamedTuple):
         n_outputs = hidden.n_activations + output.direct * inputs.n_inputs
         own = output.n_rows(n_words) * n_outputs
         return own / max(1, own + hidden.n_weights(inputs.n_inputs))
+
+    @property
+    def n_columns(self) -> int:
+        """Number of words of a window that are used."""
+        return max(self.inputs.n_context, self.hidden.n_memory)
 
     @property
     def visited(self) -> tuple[str, ...]:
@@ -122,6 +127,8 @@ class Network:
         State of the solver; new by default. Unused when scoring.
     output_state : dict of ndarray, optional
         State of the output, for training.
+    memory : dict of ndarray, optional
+        State of the hidden units, for training.
     dropout : Dropout, optional
         Dropout during training; none by default.
     clock : tuple of float
@@ -139,6 +146,7 @@ class Network:
         solver: Solver = NO_SOLVER,
         state: State | None = None,
         output_state: State | None = None,
+        memory: State | None = None,
         dropout: Dropout = NO_DROPOUT,
         clock: tuple[float, float] = (0, 0),
     ) -> None:
@@ -151,6 +159,7 @@ class Network:
             state = solver.initial_state(parameters)
         self.solver_state = state
         self.output_state = output_state or {}
+        self.memory = memory or {}
         self.dropout = dropout
         self.clock = Clock(*clock)
         self._sharing: Sharing | None = None
@@ -253,6 +262,7 @@ class Network:
             raise ValueError("paused_C has updates or rates out of range")
         self.solver.check_state(found)
         self.parts.output.check_state(found, self.output_state)
+        self.parts.hidden.check_memory(found)
         for name, array in own.items():
             array[...] = found[name]
         self.loss = loss
@@ -260,6 +270,7 @@ class Network:
 
     def _arrays(self) -> State:
         states = self.solver_state | self.output_state | self.dropout.state()
+        states |= self.memory
         return self.parameters.trained() | states
 
     def costs(self) -> dict[str, float]:
@@ -417,11 +428,12 @@ class Network:
         scoring = make_solver is None
         tier, scratch = self.tier, Scratch(self.tier)
         inputs, hidden, output, features = self.parts
+        n_columns = self.parts.n_columns
         activations = Activations(
             tier, scratch, batch_size=batch_size, scoring=scoring,
-            n_context=inputs.n_context, n_inputs=inputs.n_inputs,
-            n_hidden=hidden.n_activations,
-            learns_inputs=features.learned or inputs.learned,
+            n_context=n_columns if scoring else inputs.n_context,
+            n_inputs=inputs.n_inputs, n_hidden=hidden.n_activations,
+            learns_inputs=features.learned or inputs.learned, n_columns=n_columns,
         )  # fmt: skip
         solver = None if make_solver is None else make_solver(scratch)
         max_words = output.n_tied_rows(batch_size)
@@ -439,10 +451,22 @@ class Network:
         ))  # fmt: skip
         dropout = NO_DROPOUT if scoring else self.dropout
         masks = dropout.masks(scratch, self.clock, worker)
-        input_kernel = inputs.kernel(table, trained, activations, scratch)
+
+        def inputs_kernel(activations: Any) -> Any:
+            return inputs.kernel(table, trained, activations, scratch)
+
+        given = Given(
+            trained,
+            scratch,
+            masks,
+            inputs_kernel,
+            inputs.n_context,
+            self.memory,
+            member,
+        )
         below = (
-            masks.of_inputs(activations, table, input_kernel),
-            hidden.kernel(tier, trained, activations, scratch, masks),
+            masks.of_inputs(activations, table, inputs_kernel(activations)),
+            hidden.kernel(activations, given),
         )
         n_outcomes = output.n_outcomes(self.n_words)
         options = {"size": len(outputs), "n_outcomes": n_outcomes} | options

@@ -181,5 +181,7 @@ def sharing_of(
         or parts.output_share(n_words) > MIN_OUTPUT_SHARE
     ):  # fmt: skip
         return Rows, n_threads
+    if parts.hidden.n_memory and output.examples_are_arranged:
+        return Rows, 1
     n_threads = max(1, min(n_threads, batch_size // MIN_EXAMPLES_A_THREAD))
     return (Rows if n_threads == 1 else Examples), n_threads

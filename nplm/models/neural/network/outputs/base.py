@@ -66,6 +66,8 @@ class Output:
     rows_are_shared: ClassVar[bool] = False
     # Whether threads can split the examples instead, if they can split the rows.
     examples_are_shared: ClassVar[bool] = True
+    # Whether threads take the examples of a mini-batch in an order of their own.
+    examples_are_arranged: ClassVar[bool] = False
     # Whether it also trains the features of words, which processes cannot share.
     rows_are_features: ClassVar[bool] = False
     # Whether an update visits few rows; their weight decay is then lazy.

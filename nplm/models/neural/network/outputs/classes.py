@@ -24,6 +24,7 @@ class Classes(Output):
 
     name: ClassVar[str] = "classes"
     rows_are_visited: ClassVar[bool] = True
+    examples_are_arranged: ClassVar[bool] = True
 
     labels: NDArray[np.int32]
     order: NDArray[np.int32]

@@ -1,0 +1,48 @@
+from nplm._kernels.neural.hidden._hidden cimport Hidden, Weighted
+from nplm._kernels.neural._inputs cimport Activations, Inputs
+from nplm._kernels.neural._solvers cimport Parameter, Solver, Step
+
+
+cdef class Gates:
+    """What units propose to their memory, and its gates, computed from units below."""
+
+    cdef Parameter f
+    cdef Weighted by_F
+    cdef Py_ssize_t h
+    cdef void *rows           # (K, 3h) z, then the gates f and o; their slopes
+    cdef void *df
+    cdef char *row(self, Activations at, Py_ssize_t k) noexcept nogil
+    cdef void forward(self, Activations below, Py_ssize_t K) noexcept nogil
+    cdef void backward(
+        self, Activations below, Py_ssize_t K, Solver solver,
+        const Step *step) noexcept nogil
+
+
+cdef class Remembering(Hidden):
+    cdef Hidden below
+    cdef Activations inner    # of `below`, with the x and dx of the network
+    cdef Gates gates
+    cdef Py_ssize_t n_carried # runs of which the memory is kept for the next mini-batch
+    cdef unsigned char[:, ::1] memory
+    cdef Py_ssize_t[::1] last
+    cdef void *c              # (K, h) memory after each example
+    cdef void *before         # (n_carried, h) at the start of a run
+    cdef void *nothing        # (h,) zeros
+    cdef void *dc             # (h,)
+    cdef Py_ssize_t *runs     # (K,) the run that begins with an example, or -1
+    cdef Py_ssize_t find_runs(self, Activations at, Py_ssize_t K) noexcept nogil
+    cdef const void *memory_before(self, Activations at, Py_ssize_t k) noexcept nogil
+
+
+cdef class Recalling(Hidden):
+    cdef Inputs inputs
+    cdef Hidden below
+    cdef Activations positions
+    cdef Gates gates
+    cdef Py_ssize_t n_window  # words of the context of a position
+    cdef Py_ssize_t n_words   # words of a window
+    cdef Py_ssize_t end_of_run(
+        self, Activations at, Py_ssize_t first, Py_ssize_t K) noexcept nogil
+    cdef Py_ssize_t take_positions(
+        self, Activations at, Py_ssize_t first, Py_ssize_t end) noexcept nogil
+    cdef Py_ssize_t n_filled(self, const int *words) noexcept nogil

@@ -1,0 +1,271 @@
+"""A memory of hidden units, which reaches further back than their window.
+
+It lies above the hidden units of the paper, whose activations are a. Each unit of the
+memory c follows from what it was a word before and from what the units propose, z::
+
+    z, f, o = tanh(z_sums), sigmoid(f_sums), sigmoid(o_sums), of F a + f
+    c = f * c_before + (1 - f) * z
+    above = a + o * c
+
+The gates f and o see the window, not the memory, so that the products with weights are
+those of many examples at once, and only c is computed word by word (Bradbury et al.,
+2017). The paper proposes recurrent networks for longer contexts (section 5.2, item 4).
+"""
+
+from libc.string cimport memcmp, memcpy, memset
+
+from nplm._kernels.neural._inputs cimport Activations, Inputs
+from nplm._kernels.neural._loops cimport Scratch
+from nplm._kernels.neural._solvers cimport Parameter, Solver, Step
+
+
+cdef class Gates:
+    """The values z, f and o of each example.
+
+    Equivalent to ``reference.neural.gates``.
+
+    Parameters
+    ----------
+    F, f : Parameter
+        Weights and biases, (3 * n_hidden, n_hidden) and (3 * n_hidden,): of z, of the
+        gates f and of the gates o.
+    at : Activations
+        Activations that they see.
+    scratch : Scratch
+        Memory of the thread.
+    """
+
+    def __cinit__(self, Parameter F, Parameter f, Activations at, Scratch scratch):
+        cdef Py_ssize_t h = at.n_hidden
+        if (F.rows, F.columns, f.columns) != (3 * h, h, 3 * h):
+            raise ValueError(f"F of shape {F.rows, F.columns} for {h} units")
+        self.f, self.h = f, h
+        self.by_F = Weighted(F, at, scratch)
+        self.rows = scratch.numbers(at.batch_size * 3 * h)
+        self.df = scratch.numbers(3 * h)
+
+    cdef char *row(self, Activations at, Py_ssize_t k) noexcept nogil:
+        return <char *>self.rows + k * 3 * self.h * at.itemsize
+
+    cdef void forward(self, Activations below, Py_ssize_t K) noexcept nogil:
+        """Compute z, f and o from the activations of the units below."""
+        cdef Py_ssize_t h = self.h, k
+        self.by_F.forward(below.a, self.rows, K)
+        for k in range(K):
+            below.loops.add(self.row(below, k), self.f.values, 3 * h, 1)
+            below.loops.tanh(self.row(below, k), h)
+            below.loops.sigmoid(self.row(below, k) + h * below.itemsize, 2 * h)
+
+    cdef void backward(
+        self, Activations below, Py_ssize_t K, Solver solver, const Step *step,
+    ) noexcept nogil:
+        """Add to dL/da of the units below, from the slopes of the sums, and update."""
+        cdef Py_ssize_t n = 3 * self.h, k
+        memset(self.df, 0, n * below.itemsize)
+        for k in range(K):
+            below.loops.add(self.df, self.row(below, k), n, 1)
+        solver.vector(step, self.f, self.df)
+        self.by_F.backward(below.a, self.rows, below.da, K, solver, step)
+
+
+cdef class Remembering(Hidden):
+    """The memory in training, which goes on from one mini-batch to the next.
+
+    A run is a number of examples of which each follows the one before, in the text and
+    in the mini-batch. It begins with the memory that a run of the last mini-batch left
+    after the example before, or with an empty one. Gradients end where a run begins
+    (truncated back-propagation through time).
+
+    Equivalent to ``reference.neural.remember``.
+
+    Parameters
+    ----------
+    below : Hidden
+        Hidden units, which compute a from x.
+    gates : Gates
+        Gates that see a.
+    inner : Activations
+        Activations of `below`.
+    at : Activations
+        Activations of this part.
+    scratch : Scratch
+        Memory of the thread.
+    memory : ndarray of bytes, shape (n_carried, bytes of n_hidden numbers)
+        What the runs of a mini-batch leave. Further runs leave nothing.
+    last : ndarray of intp, shape (n_carried,)
+        The examples after which they left it, or -1.
+    """
+
+    def __cinit__(
+        self, Hidden below, Gates gates, Activations inner, Activations at,
+        Scratch scratch, unsigned char[:, ::1] memory, Py_ssize_t[::1] last,
+    ):
+        cdef Py_ssize_t h = at.n_hidden
+        if gates.h != h or inner.n_hidden != h or memory.shape[1] != h * at.itemsize:
+            raise ValueError(f"{memory.shape[1]} bytes of memory for {h} units")
+        if memory.shape[0] != last.shape[0] or last.shape[0] < 1:
+            raise ValueError(f"memory of {memory.shape[0]} and {last.shape[0]} runs")
+        self.below, self.gates, self.inner = below, gates, inner
+        self.memory, self.last, self.n_carried = memory, last, last.shape[0]
+        self.c = scratch.numbers(at.batch_size * h)
+        self.before = scratch.numbers(self.n_carried * h)
+        self.nothing = scratch.numbers(h)
+        memset(self.nothing, 0, h * at.itemsize)
+        self.dc = scratch.numbers(h)
+        self.runs = <Py_ssize_t *>scratch.bytes(at.batch_size * sizeof(Py_ssize_t))
+
+    cdef Py_ssize_t find_runs(self, Activations at, Py_ssize_t K) noexcept nogil:
+        """Find the runs and the memory before each; return their number."""
+        cdef Py_ssize_t size = at.n_hidden * at.itemsize, n_runs = 0, j, k
+        cdef const void *before
+        for k in range(K):
+            self.runs[k] = -1
+            if k > 0 and at.follows[k] and at.rows[k] == at.rows[k - 1] + 1:
+                continue
+            self.runs[k] = n_runs
+            if n_runs < self.n_carried:
+                before = self.nothing
+                for j in range(self.n_carried):
+                    if at.follows[k] and self.last[j] == at.rows[k] - 1:
+                        before = &self.memory[j, 0]
+                memcpy(<char *>self.before + n_runs * size, before, size)
+            n_runs += 1
+        return n_runs
+
+    cdef const void *memory_before(self, Activations at, Py_ssize_t k) noexcept nogil:
+        """Return the memory before example k."""
+        cdef Py_ssize_t run = self.runs[k], size = at.n_hidden * at.itemsize
+        if run < 0:
+            return <char *>self.c + (k - 1) * size
+        return <char *>self.before + run * size if run < self.n_carried else self.nothing
+
+    cdef void forward(self, Activations at, Py_ssize_t K) noexcept nogil:
+        cdef Py_ssize_t h = at.n_hidden, size = h * at.itemsize, run = -1, n_runs, j, k
+        self.inner.x, self.inner.dx = at.x, at.dx
+        self.below.forward(self.inner, K)
+        self.gates.forward(self.inner, K)
+        # All of them first: a run writes where another has to read.
+        n_runs = self.find_runs(at, K)
+        for k in range(K):
+            run = max(run, self.runs[k])
+            at.loops.remember(
+                self.gates.row(at, k), self.memory_before(at, k),
+                <char *>self.inner.a + k * size, h, <char *>self.c + k * size,
+                <char *>at.a + k * size)
+            if run < self.n_carried and (k == K - 1 or self.runs[k + 1] >= 0):
+                memcpy(&self.memory[run, 0], <char *>self.c + k * size, size)
+                self.last[run] = at.rows[k]
+        for j in range(n_runs, self.n_carried):
+            self.last[j] = -1
+
+    cdef void backward(
+        self, Activations at, Py_ssize_t K, Solver solver, const Step *step,
+    ) noexcept nogil:
+        cdef Py_ssize_t h = at.n_hidden, size = h * at.itemsize, k
+        memset(self.dc, 0, size)
+        for k in range(K - 1, -1, -1):
+            at.loops.remember_slopes(
+                self.gates.row(at, k), self.memory_before(at, k),
+                <char *>self.c + k * size, <char *>at.da + k * size, h, self.dc)
+            if self.runs[k] >= 0:
+                memset(self.dc, 0, size)
+        memcpy(self.inner.da, at.da, K * size)
+        self.gates.backward(self.inner, K, solver, step)
+        self.below.backward(self.inner, K, solver, step)
+
+
+cdef class Recalling(Hidden):
+    """The memory in scoring: each example has that of its own window alone.
+
+    It is empty before the first context of the window. Where a text begins in the
+    window, after equal words that fill it, it is empty before the last context that has
+    these words only.
+
+    Consecutive windows of a text share the gates, but not the memory, so that the score
+    of a window has the same bits alone and among others.
+
+    Equivalent to ``reference.neural.recall``.
+
+    Parameters
+    ----------
+    inputs : Inputs
+        Inputs that compute the x of `positions`.
+    below : Hidden
+        Hidden units, which compute their a.
+    gates : Gates
+        Gates that see it.
+    positions : Activations
+        Activations of contexts as short as in training.
+    at : Activations
+        Activations of this part; its contexts are whole windows.
+    """
+
+    def __cinit__(
+        self, Inputs inputs, Hidden below, Gates gates, Activations positions,
+        Activations at,
+    ):
+        self.inputs, self.below, self.gates = inputs, below, gates
+        self.positions = positions
+        self.n_window, self.n_words = positions.n_context, at.n_context
+        n = at.batch_size + self.n_words - self.n_window
+        if not 1 <= self.n_window <= self.n_words or positions.batch_size < n:
+            raise ValueError(
+                f"{positions.batch_size} positions of {self.n_window} words for "
+                f"{at.batch_size} windows of {self.n_words}")
+        if gates.h != at.n_hidden or positions.n_hidden != at.n_hidden:
+            raise ValueError(f"gates of {gates.h} units for {at.n_hidden}")
+
+    cdef Py_ssize_t end_of_run(
+        self, Activations at, Py_ssize_t first, Py_ssize_t K,
+    ) noexcept nogil:
+        """Return the end of the windows from `first` on that follow each other."""
+        cdef Py_ssize_t n = self.n_words, k = first + 1
+        while k < K and memcmp(
+            at.contexts + k * n + 1, at.contexts + (k - 1) * n, (n - 1) * sizeof(int),
+        ) == 0:
+            k += 1
+        return k
+
+    cdef Py_ssize_t take_positions(
+        self, Activations at, Py_ssize_t first, Py_ssize_t end,
+    ) noexcept nogil:
+        """Copy the contexts in windows that follow each other; return their number.
+
+        Those of the first window, from the most distant to its own, and then that of
+        each further window.
+        """
+        cdef Py_ssize_t n = self.n_words, window = self.n_window, n_before = n - window
+        cdef Py_ssize_t k, p
+        cdef int *contexts = self.positions.contexts
+        for p in range(n_before):
+            memcpy(contexts + p * window, at.contexts + first * n + n_before - p,
+                   window * sizeof(int))
+        for k in range(first, end):
+            memcpy(contexts + (n_before + k - first) * window, at.contexts + k * n,
+                   window * sizeof(int))
+        return n_before + end - first
+
+    cdef Py_ssize_t n_filled(self, const int *words) noexcept nogil:
+        """Return the number of contexts before the text, of the words that fill it."""
+        cdef Py_ssize_t n = self.n_words, alike = 1
+        while alike < n and words[n - 1 - alike] == words[n - 1]:
+            alike += 1
+        return max(alike - self.n_window, 0)
+
+    cdef void forward(self, Activations at, Py_ssize_t K) noexcept nogil:
+        cdef Py_ssize_t h = at.n_hidden, size = h * at.itemsize
+        cdef Py_ssize_t n_before = self.n_words - self.n_window, first = 0
+        cdef Py_ssize_t n_positions, end, start, k, last
+        while first < K:
+            end = self.end_of_run(at, first, K)
+            n_positions = self.take_positions(at, first, end)
+            self.inputs.forward(self.positions, n_positions)
+            self.below.forward(self.positions, n_positions)
+            self.gates.forward(self.positions, n_positions)
+            for k in range(first, end):
+                start = k - first + self.n_filled(at.contexts + k * self.n_words)
+                last = k - first + n_before
+                at.loops.recall(
+                    self.gates.row(at, start), <char *>self.positions.a + last * size,
+                    last + 1 - start, h, <char *>at.a + k * size)
+            first = end

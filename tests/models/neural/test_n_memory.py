@@ -1,0 +1,208 @@
+"""Networks with a memory: what they learn, their parameters, files and searches."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
+
+import nplm
+from nplm import NeuralCacheLM, NeuralLM, TextLM, Vocabulary, adapted_log_prob, windows
+from nplm.base.files.tensors import read_tensors, write_tensors
+from nplm.models.neural.fitting.orders import RunOrder, n_runs
+from tests.helpers import text
+
+SMALL = dict(
+    order=3, n_words=12, n_hidden=5, embedding_dim=3, n_memory=9, batch_size=64,
+    max_iter=2, random_state=0,
+)  # fmt: skip
+X, Y = windows(text(600), 12)
+
+
+def remembering(**settings):
+    return NeuralLM(**SMALL | settings)
+
+
+def named_earlier(n, rng):
+    """Return a text of lines, at whose start a word names the one at its end."""
+    lines = rng.integers(2, 6, (n, 10))
+    lines[:, 0], lines[:, 8] = rng.integers(6, 9, n), 1
+    lines[:, 9] = lines[:, 0] + 3
+    return lines.ravel()
+
+
+def test_a_word_far_back_is_remembered():
+    rng = np.random.default_rng(0)
+    wide, y = windows(named_earlier(1500, rng), 12)
+    at_end = (y >= 9) & (wide[:, -1] == 1)
+    settings = dict(
+        n_words=12, max_iter=12, dropout=0, alpha=0, learning_rate_init=0.01,
+        n_hidden=16, embedding_dim=8, early_stopping=False,
+    )  # fmt: skip
+    near = remembering(**settings, n_memory=0).fit(wide, y)
+    far = remembering(**settings, n_memory=12).fit(wide, y)
+    # One of three words: only what was 9 words back tells which.
+    assert near.perplexity(wide[at_end], y[at_end]) > 2.7
+    assert far.perplexity(wide[at_end], y[at_end]) < 1.5
+
+
+@pytest.mark.parametrize("output", ["softmax", "classes", "tree"])
+def test_scores_depend_on_nothing_but_the_window(output):
+    lm = remembering(output=output, n_hidden=(5, 7)).fit(X, Y)
+    scores = lm.log_prob(X, Y)
+    shuffled = np.random.default_rng(0).permutation(len(Y))
+    np.testing.assert_array_equal(
+        lm.log_prob(X[shuffled], Y[shuffled]), scores[shuffled]
+    )
+    np.testing.assert_array_equal(lm.log_prob(X[7:8], Y[7:8]), scores[7:8])
+    other = X.copy()
+    other[:, :3] = 0  # beyond n_memory
+    np.testing.assert_array_equal(lm.log_prob(other, Y), scores)
+    other[:, 3] = (X[:, 3] + 1) % 12
+    assert (lm.log_prob(other, Y) != scores).mean() > 0.9
+
+
+def test_boundaries_before_a_text_are_not_remembered():
+    lm, rng = remembering(n_memory=12).fit(X, Y), np.random.default_rng(0)
+    lm.F_, lm.f_ = rng.normal(size=lm.F_.shape), rng.normal(size=lm.f_.shape)
+    filled, c = np.array([[0] * 8 + [3, 4, 0, 5]], np.int32), np.zeros(5)
+    for context in ([0, 0], [0, 3], [3, 4], [4, 0], [0, 5]):
+        a = np.tanh(lm.d_ + lm.H_ @ lm.C_[context[::-1]].ravel())
+        z, keep, out = np.split(lm.f_ + lm.F_ @ a, 3)
+        keep = 1 / (1 + np.exp(-keep))
+        c = keep * c + (1 - keep) * np.tanh(z)
+    logits = lm.b_ + lm.U_ @ (a + c / (1 + np.exp(-out)))
+    want = np.exp(logits) / np.exp(logits).sum()
+    np.testing.assert_allclose(lm.predict_proba(filled)[0], want, rtol=1e-5)
+
+
+@pytest.mark.parametrize("n_jobs", [2, 3])
+@pytest.mark.parametrize("loss", ["exact", "importance"])
+def test_threads_train_the_same_network(loss, n_jobs):
+    # Runs that the threads can share: three whole mini-batches of six.
+    settings = dict(
+        loss=loss, precision="float64", batch_size=192, n_hidden=(5, 40),
+        early_stopping=False,
+    )  # fmt: skip
+    one, more = (
+        remembering(**settings, n_jobs=n).fit(X[:576], Y[:576]) for n in (1, n_jobs)
+    )
+    np.testing.assert_allclose(more.log_prob(X, Y), one.log_prob(X, Y), rtol=1e-9)
+
+
+def test_classes_train_in_one_thread():
+    lm, two = (
+        remembering(output="classes", n_jobs=n_jobs).fit(X, Y) for n_jobs in (1, 2)
+    )
+    np.testing.assert_array_equal(lm.log_prob(X, Y), two.log_prob(X, Y))
+
+
+@pytest.mark.parametrize(
+    ("batch_size", "runs"), [(1, 1), (31, 1), (64, 2), (256, 8), (1000, 25), (97, 1)]
+)
+def test_a_mini_batch_has_runs_of_one_length(batch_size, runs):
+    assert n_runs(batch_size) == runs
+
+
+@pytest.mark.parametrize("n", [5, 64, 100, 1000, 1023])
+@pytest.mark.parametrize("shuffle", [False, True])
+def test_an_epoch_has_every_window_once_in_runs(n, shuffle):
+    order = RunOrder(n, 64, shuffle=shuffle)
+    order.begin(np.random.RandomState(0))
+    index = np.concatenate([order.examples(i, min(i + 64, n)) for i in range(0, n, 64)])
+    assert sorted(index) == list(range(n))
+    ends = [[], []]
+    for start in range(0, n - 63, 64):
+        for run in range(2):
+            own = index[start + 32 * run : start + 32 * (run + 1)]
+            follows = np.diff(own) == 1
+            assert follows.sum() >= 30  # but where the text ends and begins again
+            ends[run].append((own[0], own[-1]))
+    for run in ends:  # each goes on where the last mini-batch stopped
+        assert all((b[0] - a[1]) % n == 1 for a, b in pairwise(run))
+
+
+def test_a_resumed_fit_has_the_bits_of_one_that_was_not_interrupted(tmp_path):
+    want = remembering().fit(X, Y).log_prob(X, Y)
+
+    def interrupt(done, total, loss):
+        if done > 700:
+            raise KeyboardInterrupt
+
+    with (
+        pytest.warns(RuntimeWarning, match="interrupted"),
+        pytest.raises(KeyboardInterrupt),
+    ):
+        remembering().fit(X, Y, progress=interrupt, checkpoint=tmp_path)
+    got = remembering().fit(X, Y, checkpoint=tmp_path).log_prob(X, Y)
+    np.testing.assert_array_equal(got, want)
+
+
+def test_files_and_further_training(tmp_path):
+    lm = remembering(n_hidden=(5, 7)).fit(X, Y)
+    nplm.save(lm, tmp_path / "lm")
+    loaded = nplm.load(tmp_path / "lm")
+    np.testing.assert_array_equal(loaded.log_prob(X, Y), lm.log_prob(X, Y))
+    loaded.partial_fit(X, Y)
+    assert loaded.n_iter_ == 3
+    loaded.set_params(n_memory=7)
+    with pytest.raises(ValueError, match=r"n_memory=7 is not that of the fitted"):
+        loaded.partial_fit(X, Y)
+
+
+@pytest.mark.parametrize("name", ["F", "f"])
+@pytest.mark.parametrize("change", ["lose", "cut"])
+def test_files_of_other_shapes_are_refused(tmp_path, name, change):
+    nplm.save(remembering().fit(X, Y), tmp_path / "lm")
+    arrays, metadata = read_tensors(tmp_path / "lm", mmap=False)
+    (key,) = (key for key in arrays if key.endswith(f"arrays.{name}"))
+    if change == "lose":
+        del arrays[key]
+    else:
+        arrays[key] = arrays[key][:-1].copy()
+    kept = {k: metadata[k] for k in ("format", "version")}
+    write_tensors(tmp_path / "other", arrays, kept)
+    with pytest.raises(ValueError, match="other cannot be loaded"):
+        nplm.load(tmp_path / "other")
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (dict(n_memory=13), "n_memory=13 needs as many columns of X, which has 12"),
+        (dict(n_memory=2), "n_memory=2 leaves nothing to remember"),
+        (dict(n_distant=9), "n_memory=9 leaves nothing to remember"),
+        (dict(order=None), "n_memory=9 requires order"),
+        (dict(n_hidden=0, output__direct=True), "n_hidden=0 has none"),
+        (dict(parallel="async", n_jobs=2), "n_memory=9 with parallel='async'"),
+        (dict(n_memory=-1), "'n_memory' parameter of NeuralLM must be"),
+        (dict(n_memory=1.5), "'n_memory' parameter of NeuralLM must be"),
+    ],
+)
+def test_what_cannot_be_remembered_is_refused(settings, message):
+    with pytest.raises(ValueError, match=message):
+        NeuralLM().set_params(**SMALL | settings).fit(X, Y)
+
+
+def test_searches_trainers_and_readers():
+    search = GridSearchCV(remembering(), {"n_memory": [0, 5, 9]}, cv=2).fit(X, Y)
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+    lm = clone(remembering())
+    trainer = lm.trainer(X, Y)
+    losses = [trainer.train(range(64)) for _ in range(30)]
+    assert losses[-1] < losses[0]
+    trainer.keep()
+    assert adapted_log_prob(lm, X, Y, learning_rate=1e-3).mean() > lm.score(X, Y)
+    cached = NeuralCacheLM(remembering(n_memory=7)).fit(X, Y)
+    np.testing.assert_allclose(cached.predict_proba(X[:20]).sum(axis=1), 1, atol=1e-6)
+
+
+def test_documents_are_scored_alone():
+    texts = ["a b c a b d", "b a", "c c c d a", "a"] * 5
+    words = Vocabulary().fit([t.split() for t in texts])
+    ids = words.transform([t.split() for t in texts])
+    lm = TextLM(NeuralLM(order=3, n_hidden=4, n_memory=8, random_state=0), n_context=8)
+    lm.fit(ids)
+    scores = lm.score_samples(ids)
+    np.testing.assert_array_equal(lm.score_samples(ids[3:1:-1]), scores[3:1:-1])

@@ -1,0 +1,125 @@
+"""The memory of hidden units (_memory)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tests.reference.neural.arrays import Array
+from tests.reference.neural.parts import inputs, tanh_layer
+from tests.reference.neural.weights import Weights
+
+
+def sigmoid(v: Array) -> Array:
+    return 1 / (1 + np.exp(-v))
+
+
+def gates(F: Array, f: Array, a: Array) -> tuple[Array, Array, Array]:
+    """Return what the units propose to their memory, and its two gates."""
+    z, forget, out = np.split(f + a @ F.T, 3, axis=1)
+    return np.tanh(z), sigmoid(forget), sigmoid(out)
+
+
+def follows(X: NDArray[np.int32], y: NDArray[np.int32], row: int) -> bool:
+    """Return whether a window is that of the row before, one word later."""
+    if row == 0 or y[row - 1] != X[row, -1]:
+        return False
+    return bool((X[row, :-1] == X[row - 1, 1:]).all())
+
+
+@dataclass
+class Carried:
+    """The memory that the runs of a mini-batch leave to the next one.
+
+    Parameters
+    ----------
+    X, y : ndarray
+        All windows.
+    n_runs : int
+        The number of runs that leave it.
+    """
+
+    X: NDArray[np.int32]
+    y: NDArray[np.int32]
+    n_runs: int
+    left: dict[int, Array] = field(default_factory=dict)  # by the last row of the run
+
+    def of(self, rows: NDArray[np.intp]) -> Memory:
+        """Return the memory with which the runs of a mini-batch begin."""
+        before: dict[int, Array | None] = {}
+        for k, row in enumerate(rows.tolist()):
+            goes_on = follows(self.X, self.y, row)
+            if k > 0 and goes_on and row == rows[k - 1] + 1:
+                continue
+            carries = goes_on and len(before) < self.n_runs
+            before[k] = self.left.get(row - 1) if carries else None
+        return Memory(rows, before)
+
+    def keep(self, memory: Memory, c: Array) -> None:
+        """Keep what the first runs of a mini-batch leave."""
+        starts = [*memory.before, len(c)]
+        ends = [stop - 1 for stop in starts[1 : self.n_runs + 1]]
+        self.left = {int(memory.rows[k]): c[k] for k in ends}
+
+
+@dataclass
+class Memory:
+    """The examples of a mini-batch, and the memory before each run of them."""
+
+    rows: NDArray[np.intp]
+    before: dict[int, Array | None]
+
+    def begin(self, h: int, k: int, c: Array) -> Array:
+        """Return the memory before example k; c has that after the ones before."""
+        if k not in self.before:
+            return c[k - 1]
+        before = self.before[k]
+        return np.zeros(h) if before is None else before
+
+
+def remember(F: Array, f: Array, a: Array, memory: Memory) -> tuple[Array, Array]:
+    """Return a with what the units remember, and their memory after each example."""
+    z, forget, out = gates(F, f, a)
+    c = np.empty_like(a)
+    for k in range(len(a)):
+        before = memory.begin(a.shape[1], k, c)
+        c[k] = forget[k] * before + (1 - forget[k]) * z[k]
+    return a + out * c, c
+
+
+def remember_gradient(
+    F: Array, f: Array, a: Array, memory: Memory, da: Array
+) -> tuple[Array, dict[str, Any]]:
+    """Backpropagate the dL/da above the memory to the a below, and to F and f."""
+    z, forget, out = gates(F, f, a)
+    _, c = remember(F, f, a, memory)
+    slopes, dc = np.empty((3, *a.shape)), np.zeros(a.shape[1])
+    for k in reversed(range(len(a))):
+        before = memory.begin(a.shape[1], k, c)
+        dc = dc + da[k] * out[k]
+        slopes[0, k] = dc * (1 - forget[k]) * (1 - z[k] ** 2)
+        slopes[1, k] = dc * (before - z[k]) * forget[k] * (1 - forget[k])
+        slopes[2, k] = da[k] * c[k] * out[k] * (1 - out[k])
+        dc = np.zeros_like(dc) if k in memory.before else dc * forget[k]
+    of_sums = np.hstack(list(slopes))
+    return da + of_sums @ F, {"F": of_sums.T @ a, "f": of_sums.sum(axis=0)}
+
+
+def recall(weights: Weights, X: NDArray[np.int32], n_context: int) -> Array:
+    """Return a with what the units remember of each window alone.
+
+    The inputs use `n_context` words.
+    """
+    assert weights.F is not None and weights.f is not None
+    above = np.empty((len(X), len(weights.d)))
+    for k, window in enumerate(X):
+        contexts = np.lib.stride_tricks.sliding_window_view(window, n_context)
+        alike = int(np.argmin(np.append(window == window[0], False)))
+        contexts = contexts[max(alike - n_context, 0) :]
+        a = tanh_layer(weights.H, weights.d, inputs(weights, contexts))
+        memory = Memory(np.arange(len(a)), {0: None})
+        above[k] = remember(weights.F, weights.f, a, memory)[0][-1]
+    return above
