@@ -10,6 +10,7 @@ from sklearn.model_selection import GridSearchCV
 import nplm
 from nplm import NeuralCacheLM, NeuralLM, TextLM, Vocabulary, adapted_log_prob, windows
 from nplm.base.files.tensors import read_tensors, write_tensors
+from nplm.models.neural.fitting.fit import fit
 from nplm.models.neural.fitting.orders import RunOrder, n_runs
 from tests.helpers import text
 
@@ -183,6 +184,16 @@ def test_files_of_other_shapes_are_refused(tmp_path, name, change):
 def test_what_cannot_be_remembered_is_refused(settings, message):
     with pytest.raises(ValueError, match=message):
         NeuralLM().set_params(**SMALL | settings).fit(X, Y)
+
+
+def test_several_processes_are_refused():
+    class Processes:
+        rank, size = 0, 2
+
+    lm = remembering()
+    request = lm._request(X, Y)
+    with pytest.raises(ValueError, match="n_memory=9 trains in one process"):
+        fit(request.recipe, request.windows, processes=Processes())
 
 
 def test_searches_trainers_and_readers():
