@@ -154,7 +154,7 @@ def one_network(corpus: Corpus, name: str, args: Namespace) -> dict[str, Any] | 
     """A row, or None where its fit is not done."""
     base, changes = settings_of(name, args.set)
     lm = network(corpus, base, n_jobs=args.jobs, **changes)
-    widest = max(lm.order - 1, lm.n_distant)
+    widest = max(lm.order - 1, lm.n_distant, lm.n_memory)
     corpus = as_stream(corpus, widest)
     train, valid, test = corpus.windows(widest)
     title = "-".join([args.corpus, name.replace(" ", "-"), *args.set])

@@ -165,6 +165,6 @@ def trainer_of_today(name: str, **settings: Any) -> Trainer:
     lm = clone(TODAY[name]).set_params(
         learning_rate_init=1e-6, random_state=0, **settings
     )
-    n_context = max(lm.order - 1, lm.n_distant)
+    n_context = max(lm.order - 1, lm.n_distant, lm.n_memory)
     begun: Trainer = lm.trainer(*zipf_windows(8192, lm.n_words, n_context))
     return begun

@@ -405,7 +405,8 @@ def _longest(network: NeuralLM, ngram_order: int) -> int:
 
 def _n_context(network: NeuralLM, ngram_order: int) -> int:
     """Return the number of words of context that some model sees."""
-    return max(_longest(network, ngram_order) - 1, network.n_distant)
+    longest = _longest(network, ngram_order) - 1
+    return max(longest, network.n_distant, network.n_memory)
 
 
 def _nearest(parts: CorpusWindows, n: int) -> CorpusWindows:

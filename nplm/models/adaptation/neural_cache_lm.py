@@ -196,7 +196,9 @@ class NeuralCacheLM(LanguageModel):
             if network.n_words is None:
                 network.set_params(n_words=self.n_words_)
             order = 1 if network.order is None else plain(network.order)
-            n_context = max(order - 1, plain(network.n_distant))
+            n_context = max(
+                order - 1, plain(network.n_distant), plain(network.n_memory)
+            )
             self._set_length(X.shape[1], n_context)  # before the network takes its time
             if network.order is None:
                 raise ValueError(

@@ -373,11 +373,13 @@ default="auto"
 
         Parameters
         ----------
-        name : {"small", "default", "large_vocabulary", "distant"}
+        name : {"small", "default", "large_vocabulary", "distant", "memory"}
             "default" has the defaults. "small" has fewer units and features, and trains
             faster. "large_vocabulary" ties the output weights to the features, so that
             a word has one set of parameters. "distant" also averages the features of
             the last 128 words, for texts with lasting topics; X needs 128 columns.
+            "memory" has hidden units that remember them, for running text in its
+            order, and tied output weights; X needs 128 columns too.
         **changes
             Parameters to add or replace.
 

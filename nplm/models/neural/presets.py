@@ -43,6 +43,10 @@ PRESETS: dict[str, dict[str, Any]] = {
     "distant": {
         "order": 6, "n_hidden": 400, "embedding_dim": 128, "n_distant": 128,
     },
+    "memory": {
+        "order": 4, "n_hidden": 256, "embedding_dim": 192, "n_memory": 128,
+        "output__tied": True, "batch_size": 1024,
+    },
 }  # fmt: skip
 
 

@@ -371,6 +371,7 @@ def test_loss_attribute_is_the_training_loss(data, tmp_path, settings, loss):
         ("default", dict()),
         ("large_vocabulary", dict(order=6, output__tied=True)),
         ("distant", dict(order=6, n_distant=128)),
+        ("memory", dict(order=4, n_memory=128, output__tied=True)),
     ],
 )
 def test_presets(name, params):
@@ -382,7 +383,8 @@ def test_presets(name, params):
     others = {key for key in default if repr(own[key]) != repr(default[key])}
     if name == "default":
         assert others == {"max_iter", "solver"}
-    n_context = max(2 if lm.order is None else lm.order - 1, lm.n_distant)
+    n_window = 2 if lm.order is None else lm.order - 1
+    n_context = max(n_window, lm.n_distant, lm.n_memory)
     lm.set_params(n_hidden=4, embedding_dim=3, n_words=N_WORDS)
     lm.fit(*windows(text(300, n_words=N_WORDS), n_context))
 
