@@ -34,7 +34,7 @@ from common.peers_page import write
 from common.table import file_name, kept, parser, report
 from numpy.typing import NDArray
 
-from nplm import KneserNeyLM, NeuralLM
+from nplm import KneserNeyLM, NeuralLM, available_tiers
 from nplm.datasets import Corpus, fetch_ptb, load_wiki
 from nplm.experiments import grouped, spelling_of
 
@@ -55,6 +55,8 @@ def of_wiki(n: int) -> Corpus:
     )  # fmt: skip
 
 
+# bfloat16 helps PyTorch where the processor multiplies it.
+ROUNDS = {"bfloat16": available_tiers("bfloat16")[0] != "plain"}
 TEXTS: dict[str, Callable[[], Corpus]] = {
     "ptb": fetch_ptb,
     "wiki-2M": lambda: of_wiki(2_000_000),
@@ -132,7 +134,7 @@ def of_torch(corpus: Corpus, settings: Found, minutes: float) -> Found:
     from common.torch_models import Network
 
     began = time.process_time()
-    net = Network(corpus.n_words, settings).fit(corpus.train, 60 * minutes)
+    net = Network(corpus.n_words, ROUNDS | settings).fit(corpus.train, 60 * minutes)
     seconds = time.process_time() - began
     before_test = np.concatenate([corpus.train, corpus.valid])
     parts = {
@@ -160,7 +162,10 @@ def run(
     told = " ".join(f"{name}={value}" for name, value in changes.items())
 
     def measure(corpus: Corpus) -> Found:
-        about = {"text": text, "model": model, "minutes": minutes, "changes": told}
+        about = {
+            "text": text, "tier": available_tiers()[0], "model": model,
+            "minutes": minutes, "changes": told,
+        }  # fmt: skip
         found = MODELS[model](corpus, settings, minutes)
         return about | {"settings": settings} | found
 

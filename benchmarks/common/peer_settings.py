@@ -9,13 +9,13 @@ Settings = dict[str, Any]
 # Those of torch_models.Settings are short budgets' too.
 LSTM: Settings = {"kind": "lstm"}
 GPT: Settings = {"kind": "gpt", "layers": 2, "hidden": 1024, "length": 64}
-# The network of `nplm compare`, with a linear path.
+# Hidden units that remember 128 words.
 NETWORK: Settings = {
-    "order": 6, "n_hidden": 160, "embedding_dim": 96, "n_distant": 48, "tied": True,
-    "direct": True, "spelling": True, "loss": "importance", "n_noise": 512,
+    "order": 4, "n_hidden": 256, "embedding_dim": 192, "n_memory": 128, "tied": True,
+    "direct": False, "spelling": True, "loss": "importance", "n_noise": 512,
     "solver": "adam", "epsilon": 1e-8, "learning_rate": "linear",
-    "learning_rate_init": 8e-3, "alpha": 0.3, "dropout": 0.03, "batch_size": 1024,
-    "early_stopping": False, "max_iter": 2,
+    "learning_rate_init": 4e-3, "alpha": 0.1, "dropout": 0.1, "batch_size": 512,
+    "early_stopping": False, "max_iter": 3,
 }  # fmt: skip
 
 SETTINGS: dict[str, Settings] = {

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from common.parallel_page import list_table
 from common.table import Rows, conditions, file_name
 
 TITLES = {"ptb": "Penn Treebank", "wiki-2M": "Wiki, 2M words",
           "wiki-14M": "Wiki, 14M words"}  # fmt: skip
+# By the fastest tier of their float32 kernels.
+PROCESSORS = {"avx512": "Zen 4, AVX-512", "avx2": "Zen 3, AVX2"}
 NAMES = {"network": "nplm", "lstm": "LSTM", "gpt": "GPT", "default": "nplm, default",
          "kneser-ney": "Kneser-Ney 5"}  # fmt: skip
 BUDGETED = ("network", "lstm", "gpt")
@@ -32,7 +34,8 @@ def write(docs: Path, rows: Rows) -> None:
 
 def _key(row: dict[str, Any]) -> str:
     return file_name(
-        f"{row['text']} {row['model']} {row['minutes']:03d} {row['changes']}"
+        f"{row['text']} {row['tier']} {row['model']} {row['minutes']:03d} "
+        f"{row['changes']}"
     )
 
 
@@ -44,11 +47,30 @@ def _without_paths(row: dict[str, Any]) -> dict[str, Any]:
     return row | {"machines": machines}
 
 
-def best(rows: Rows, text: str, model: str, minutes: int) -> dict[str, Any] | None:
+class Place(NamedTuple):
+    """A text, and the processor on which models were trained on it."""
+
+    text: str
+    tier: str
+
+    @property
+    def title(self) -> str:
+        return f"{TITLES[self.text]} ({PROCESSORS[self.tier]})"
+
+
+def places(rows: Rows) -> list[Place]:
+    """Those that have rows, in the order of `TITLES` and `PROCESSORS`."""
+    every = (Place(text, tier) for text in TITLES for tier in PROCESSORS)
+    have = {(row["text"], row["tier"]) for row in rows}
+    return [place for place in every if place in have]
+
+
+def best(rows: Rows, place: Place, model: str, minutes: int) -> dict[str, Any] | None:
     """That of a cell with the best validation part, of runs within the budget."""
     found = [
         row for row in rows
-        if (row["text"], row["model"], row["minutes"]) == (text, model, minutes)
+        if (row["text"], row["tier"]) == place
+        and (row["model"], row["minutes"]) == (model, minutes)
         and (not minutes or row["CPU s"] <= OVER * 60 * minutes)
     ]  # fmt: skip
     return min(found, key=lambda row: row["valid"], default=None)
@@ -56,29 +78,27 @@ def best(rows: Rows, text: str, model: str, minutes: int) -> dict[str, Any] | No
 
 def page(rows: Rows) -> str:
     """A table of the cells, one of the best runs, one of all that was tried."""
-    texts = [text for text in TITLES if any(row["text"] == text for row in rows)]
     cells, runs = [], []
-    for text in texts:
+    for place in places(rows):
         for minutes in BUDGETS:
-            found = [best(rows, text, model, minutes) for model in BUDGETED]
+            found = [best(rows, place, model, minutes) for model in BUDGETED]
             if any(found):
                 shown = [f"{row['test']:.1f}" if row else "" for row in found]
-                cells.append([TITLES[text], str(minutes), *shown])
+                cells.append([place.title, str(minutes), *shown])
         for model in NAMES:
             for minutes in (0, *BUDGETS):
-                row = best(rows, text, model, minutes)
+                row = best(rows, place, model, minutes)
                 if row:
                     budget = str(minutes or "")
-                    runs.append(
-                        [f"{TITLES[text]}, {NAMES[model]}", budget, *_told(row)]
-                    )
+                    runs.append([f"{place.title}, {NAMES[model]}", budget, *_told(row)])
     header = ["text", "CPU minutes", *(NAMES[model] for model in BUDGETED)]
     made = list_table("Test perplexity, the best setting of each", header, cells)
     header = ["", "budget", "CPU s", "epochs", "million parameters", "valid", "test",
               "words/s in scoring"]  # fmt: skip
     made += "\n" + list_table("The runs", header, runs)
     tried = [
-        [f"{TITLES[row['text']]}, {NAMES[row['model']]}, {row['minutes']} min",
+        [f"{Place(row['text'], row['tier']).title}, {NAMES[row['model']]}, "
+         f"{row['minutes']} min",
          row["changes"].replace("_", " ") or "as in ``peer_settings.py``",
          f"{row['CPU s']:.0f}", f"{row['valid']:.1f}"]
         for row in rows if row["minutes"]
@@ -102,25 +122,25 @@ def draw(path: Path, rows: Rows) -> None:
     from matplotlib import pyplot as plt
 
     plt.rcParams["svg.hashsalt"] = "nplm"
-    texts = [text for text in TITLES if any(row["text"] == text for row in rows)]
+    panels = places(rows)
     figure, axes = plt.subplots(
-        1, len(texts), figsize=(1.5 + 3.5 * len(texts), 3.8), layout="constrained",
+        1, len(panels), figsize=(1.5 + 3.5 * len(panels), 3.8), layout="constrained",
         squeeze=False,
     )  # fmt: skip
-    for axis, text in zip(axes[0], texts):
+    for axis, place in zip(axes[0], panels):
         for i, model in enumerate(BUDGETED):
-            found = [best(rows, text, model, minutes) for minutes in BUDGETS]
+            found = [best(rows, place, model, minutes) for minutes in BUDGETS]
             own = [row for row in found if row]
             axis.plot(
                 [row["CPU s"] / 60 for row in own], [row["test"] for row in own],
                 f"C{i}o-", label=NAMES[model],
             )  # fmt: skip
-        if row := best(rows, text, "default", 0):
+        if row := best(rows, place, "default", 0):
             axis.plot(row["CPU s"] / 60, row["test"], "C0*", label=NAMES["default"])
-        if row := best(rows, text, "kneser-ney", 0):
+        if row := best(rows, place, "kneser-ney", 0):
             axis.axhline(row["test"], color="gray", ls="--", lw=1,
                          label=NAMES["kneser-ney"])  # fmt: skip
-        axis.set(xscale="log", yscale="log", title=TITLES[text],
+        axis.set(xscale="log", yscale="log", title=place.title,
                  xlabel="CPU minutes of training")  # fmt: skip
         axis.set_xticks(BUDGETS, [str(n) for n in BUDGETS])
         low, high = axis.get_ylim()

@@ -10,8 +10,10 @@ from sklearn.model_selection import GridSearchCV
 import nplm
 from nplm import NeuralCacheLM, NeuralLM, TextLM, Vocabulary, adapted_log_prob, windows
 from nplm.base.files.tensors import read_tensors, write_tensors
+from nplm.base.fitted import Fitted
 from nplm.models.neural.fitting.fit import fit
 from nplm.models.neural.fitting.orders import RunOrder, n_runs
+from nplm.models.neural.fitting.saved import from_items, to_items
 from tests.helpers import text
 
 SMALL = dict(
@@ -150,6 +152,14 @@ def test_files_and_further_training(tmp_path):
     loaded.set_params(n_memory=7)
     with pytest.raises(ValueError, match=r"n_memory=7 is not that of the fitted"):
         loaded.partial_fit(X, Y)
+
+
+def test_files_from_before_there_was_a_memory_load():
+    lm = remembering(n_memory=0).fit(X, Y)
+    items = to_items(lm._trained)
+    del items["architecture"]["n_memory"]
+    loaded = lm._with(from_items(Fitted(items), ("softmax",)))
+    np.testing.assert_array_equal(loaded.log_prob(X, Y), lm.log_prob(X, Y))
 
 
 @pytest.mark.parametrize("name", ["F", "f"])

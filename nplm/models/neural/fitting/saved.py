@@ -201,7 +201,8 @@ def _architecture(
         n_hidden=_hidden_sizes(items),
         embedding_dim=items.whole("embedding_dim", 1),
         n_distant=items.whole("n_distant"),
-        n_memory=items.whole("n_memory"),
+        # Files of nplm 0.1 have none.
+        n_memory=items.whole("n_memory") if "n_memory" in items else 0,
         n_senses=items.whole("n_senses", 1),
         output=output,
         n_outputs=n_outputs,
