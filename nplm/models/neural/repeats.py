@@ -33,7 +33,7 @@ def distinct_windows(
     Returns
     -------
     first : ndarray of intp, shape (n_distinct,)
-        Row of the first window of each group.
+        Row of the first window of each group, in increasing order.
     group : ndarray of intp, shape (n_samples,)
         Index into `first` for each window. The result is None if most windows are
         distinct, or there are few.
@@ -51,4 +51,8 @@ def distinct_windows(
         return None
     if not all(np.array_equal(column[first[group]], column) for column in words):
         return None  # two windows have one hash
-    return first, group
+    # In their own order: a memory shares what windows that follow each other need.
+    order = np.argsort(first)
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order))
+    return first[order], place[group]
