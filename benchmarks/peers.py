@@ -35,7 +35,7 @@ from common.table import file_name, kept, parser, report
 from numpy.typing import NDArray
 
 from nplm import KneserNeyLM, NeuralLM, available_tiers
-from nplm.datasets import Corpus, fetch_ptb, load_wiki
+from nplm.datasets import Corpus, fetch_brown, fetch_ptb, load_wiki
 from nplm.experiments import grouped, spelling_of
 
 DOCS = Path(__file__).parents[1] / "docs" / "measured"
@@ -59,6 +59,7 @@ def of_wiki(n: int) -> Corpus:
 ROUNDS = {"bfloat16": available_tiers("bfloat16")[0] != "plain"}
 TEXTS: dict[str, Callable[[], Corpus]] = {
     "ptb": fetch_ptb,
+    "brown": fetch_brown,
     "wiki-2M": lambda: of_wiki(2_000_000),
     "wiki-14M": lambda: of_wiki(14_000_000),
 }

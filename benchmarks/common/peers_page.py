@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from common.parallel_page import list_table
 from common.table import Rows, conditions, file_name
 
-TITLES = {"ptb": "Penn Treebank", "wiki-2M": "Wiki, 2M words",
+TITLES = {"ptb": "Penn Treebank", "brown": "Brown", "wiki-2M": "Wiki, 2M words",
           "wiki-14M": "Wiki, 14M words"}  # fmt: skip
 # By the fastest tier of their float32 kernels.
 PROCESSORS = {"avx512": "Zen 4, AVX-512", "avx2": "Zen 3, AVX2"}
